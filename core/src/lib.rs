@@ -1,0 +1,44 @@
+//! The nouns of spar and the seams that both halves of it need.
+//!
+//! Acting (tasks, environments, episodes) and learning (policy, trainer) meet only here:
+//!
+//! ```text
+//!  Task ─▶ Environment ──Observation──▶ Policy::complete ──Completion──▶ Turn ┐
+//!              ▲                                                             │
+//!              └───────────── action ◀───────────────────────────────────────┤
+//!                                                                            ▼
+//!       PolicyVersion ◀── trainer ◀── Row ◀── credit ◀── Group ◀── Trajectory
+//! ```
+//!
+//! ```
+//! use spar_core::Seed;
+//!
+//! let run = Seed::from_u64(7);
+//! let episode = run.derive("task", "household/train/3").derive("episode", 0);
+//! assert_eq!(episode, run.derive("task", "household/train/3").derive("episode", 0));
+//! assert_ne!(episode, run.derive("task", "household/train/4").derive("episode", 0));
+//! ```
+
+mod group;
+mod message;
+mod policy;
+mod row;
+mod seed;
+mod step;
+mod store;
+mod trajectory;
+
+pub use group::Group;
+pub use message::{Message, Role};
+pub use policy::{
+    Choices, Completion, CompletionRequest, Policy, PolicyError, PolicyVersion, SampledTokens,
+    Sampling, StopCause,
+};
+pub use row::{AllowedTokens, Row, RowError};
+pub use seed::Seed;
+pub use step::{Observation, RewardPart, Step};
+pub use store::{StoreError, TrajectoryStore};
+pub use trajectory::{
+    Boundary, EndReason, Limit, Lineage, ParsedAction, PromptTokens, TRAJECTORY_VERSION,
+    Trajectory, TrajectoryError, Turn,
+};

@@ -1,0 +1,168 @@
+//! The seam between episodes and whatever chooses the actions.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+
+use crate::{Message, Seed};
+
+/// Counts the updates that made a policy's weights; 0 is the policy a run started from.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct PolicyVersion(pub u32);
+
+/// How tokens are drawn.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Sampling {
+    /// Divides the logits; 0 takes the most probable token. Range 0 to 10, default 1.
+    pub temperature: f32,
+    /// Tokens a turn may have at the most. Default 64.
+    pub max_tokens: usize,
+}
+
+impl Default for Sampling {
+    fn default() -> Self {
+        Self { temperature: 1.0, max_tokens: 64 }
+    }
+}
+
+/// The strings a completion must be one of; sorted, without repeats.
+pub type Choices = Arc<[Arc<str>]>;
+
+/// What a policy is asked to continue.
+#[derive(Debug, Clone)]
+pub struct CompletionRequest {
+    /// Names the conversation, so that an engine can keep its state between turns.
+    pub episode: u64,
+    /// The conversation as text, oldest first; what an HTTP endpoint is sent.
+    pub messages: Vec<Arc<Message>>,
+    /// The conversation as tokens, for policies that [`Policy::encode`] them; sampled tokens of
+    /// earlier turns stand in it as they were sampled.
+    pub prompt_ids: Arc<[u32]>,
+    /// Restricts the completion to one of these strings.
+    pub choices: Option<Choices>,
+    /// How tokens are drawn.
+    pub sampling: Sampling,
+    /// Where this completion's random choices start.
+    pub seed: Seed,
+}
+
+/// The tokens of one completion, one entry per token in every list.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct SampledTokens {
+    /// Token ids.
+    pub ids: Vec<u32>,
+    /// Natural logarithm of the probability each was drawn with, under the distribution it was
+    /// drawn from (after temperature and restriction to `allowed`).
+    pub logprobs: Vec<f32>,
+    /// The weights that drew each.
+    pub versions: Vec<PolicyVersion>,
+    /// The tokens that could be drawn in each place, ascending; an empty list means the whole
+    /// vocabulary, a list of one a forced token. Empty altogether where nothing was restricted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub allowed: Vec<Vec<u32>>,
+}
+
+/// Why a completion ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopCause {
+    /// The policy ended its turn.
+    EndOfTurn,
+    /// It came to `max_tokens`.
+    Length,
+}
+
+/// What a policy answered.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Completion {
+    /// The answer as text, without the end-of-turn token.
+    pub text: String,
+    /// The answer as tokens; empty for policies that have none.
+    pub tokens: SampledTokens,
+    /// Why it ended.
+    pub stop: StopCause,
+    /// Whose answer it is, such as `local`, `oracle` or an endpoint's model name.
+    pub author: String,
+}
+
+/// A policy could not answer; the environment is not to blame.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PolicyError {
+    /// The conversation is longer than the policy can read.
+    #[error("fit {tokens} tokens into a context of {limit}")]
+    ContextFull {
+        /// Tokens of the prompt and the reserve for the answer.
+        tokens: usize,
+        /// What the policy can read.
+        limit: usize,
+    },
+    /// The endpoint could not be reached or broke off; trying again may help.
+    #[error("reach policy `{name}`: {detail}")]
+    Unreachable {
+        /// The policy's name.
+        name: String,
+        /// What went wrong.
+        detail: String,
+    },
+    /// The policy answered what cannot be understood; trying again will not help.
+    #[error("understand the answer of policy `{name}`: {detail}")]
+    Nonsense {
+        /// The policy's name.
+        name: String,
+        /// What was found.
+        detail: String,
+    },
+    /// The request asks for what this policy cannot do.
+    #[error("ask policy `{name}` for {what}")]
+    Unsupported {
+        /// The policy's name.
+        name: String,
+        /// What it cannot do.
+        what: String,
+    },
+    /// The policy was shut down.
+    #[error("ask policy `{name}`: it was shut down")]
+    Closed {
+        /// The policy's name.
+        name: String,
+    },
+}
+
+impl PolicyError {
+    /// Whether the same request may succeed later.
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Self::Unreachable { .. })
+    }
+}
+
+/// Chooses actions: a model in this process, an endpoint, a script, a person.
+#[async_trait]
+pub trait Policy: Send + Sync {
+    /// A short name for logs and records.
+    fn name(&self) -> &str;
+
+    /// The tokens of a message, with the marks of its role around it and, behind a message that
+    /// is not the policy's own, the mark that opens the policy's turn.
+    ///
+    /// The concatenation over a conversation is the prompt; text is never tokenised again.
+    /// Policies that work on text return an empty list.
+    fn encode(&self, message: &Message) -> Vec<u32>;
+
+    /// Answers a conversation.
+    ///
+    /// # Errors
+    ///
+    /// [`PolicyError`] when no answer came about; an answer of low quality is no error.
+    async fn complete(&self, request: CompletionRequest) -> Result<Completion, PolicyError>;
+
+    /// Tells that no further turn of this conversation will come.
+    fn forget(&self, episode: u64) {
+        let _ = episode;
+    }
+}

@@ -1,0 +1,138 @@
+//! The one data form between credit and objectives.
+
+use crate::PolicyVersion;
+
+/// The tokens that could be drawn in each place of a row.
+///
+/// A compressed list of lists: place `t` may draw `ids[offsets[t]..offsets[t + 1]]`, ascending; an
+/// empty range means the whole vocabulary.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AllowedTokens {
+    offsets: Vec<u32>,
+    ids: Vec<u32>,
+}
+
+impl Default for AllowedTokens {
+    fn default() -> Self {
+        Self { offsets: vec![0], ids: Vec::new() }
+    }
+}
+
+impl AllowedTokens {
+    /// Appends the list of the next place.
+    pub fn push(&mut self, allowed: &[u32]) {
+        self.ids.extend_from_slice(allowed);
+        self.offsets.push(self.ids.len() as u32);
+    }
+
+    /// The list of place `t`; empty means the whole vocabulary.
+    pub fn get(&self, t: usize) -> &[u32] {
+        &self.ids[self.offsets[t] as usize..self.offsets[t + 1] as usize]
+    }
+
+    /// Places that have a list.
+    pub fn len(&self) -> usize {
+        self.offsets.len() - 1
+    }
+
+    /// Whether there is no place.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// A training row: a token sequence with per-token streams, one entry per token in each.
+///
+/// Entry `t` of a stream speaks of drawing `tokens[t]` behind `tokens[..t]`, so entry 0 never
+/// carries weight. Credit fills the streams, objectives read them, and neither knows the other.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Row {
+    /// The episode the row was cut from.
+    pub episode: u64,
+    /// Token ids.
+    pub tokens: Vec<u32>,
+    /// Weight of the token in the policy-gradient term; 0 for tokens that were not sampled.
+    pub policy_weights: Vec<f32>,
+    /// Advantage of the step that the token belongs to.
+    pub advantages: Vec<f32>,
+    /// Weight of the token in the cross-entropy term.
+    pub cross_entropy_weights: Vec<f32>,
+    /// Log-probability with which the token was drawn; 0 where it was not sampled.
+    pub behavior_logprobs: Vec<f32>,
+    /// The weights that drew the token.
+    pub versions: Vec<PolicyVersion>,
+    /// The tokens that could be drawn.
+    pub allowed: AllowedTokens,
+}
+
+/// A row's streams contradict each other.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("use a row of {tokens} tokens: stream `{stream}` has {found} entries")]
+pub struct RowError {
+    /// Tokens in the row.
+    pub tokens: usize,
+    /// The stream.
+    pub stream: &'static str,
+    /// Its entries.
+    pub found: usize,
+}
+
+impl Row {
+    /// Tokens in the row.
+    pub fn len(&self) -> usize {
+        self.tokens.len()
+    }
+
+    /// Whether the row has no token.
+    pub fn is_empty(&self) -> bool {
+        self.tokens.is_empty()
+    }
+
+    /// Appends a token that was observed, with its weight in the cross-entropy term.
+    pub fn push_observed(&mut self, token: u32, cross_entropy_weight: f32) {
+        self.push(token, 0.0, 0.0, cross_entropy_weight, 0.0, PolicyVersion(0), &[]);
+    }
+
+    /// Appends a token with an entry for every stream.
+    #[expect(clippy::too_many_arguments, reason = "one argument per stream")]
+    pub fn push(
+        &mut self,
+        token: u32,
+        policy_weight: f32,
+        advantage: f32,
+        cross_entropy_weight: f32,
+        behavior_logprob: f32,
+        version: PolicyVersion,
+        allowed: &[u32],
+    ) {
+        self.tokens.push(token);
+        self.policy_weights.push(policy_weight);
+        self.advantages.push(advantage);
+        self.cross_entropy_weights.push(cross_entropy_weight);
+        self.behavior_logprobs.push(behavior_logprob);
+        self.versions.push(version);
+        self.allowed.push(allowed);
+    }
+
+    /// Checks that every stream has one entry per token.
+    ///
+    /// # Errors
+    ///
+    /// [`RowError`] names the first stream that has not.
+    pub fn validate(&self) -> Result<(), RowError> {
+        let streams = [
+            ("policy_weights", self.policy_weights.len()),
+            ("advantages", self.advantages.len()),
+            ("cross_entropy_weights", self.cross_entropy_weights.len()),
+            ("behavior_logprobs", self.behavior_logprobs.len()),
+            ("versions", self.versions.len()),
+            ("allowed", self.allowed.len()),
+        ];
+        for (stream, found) in streams {
+            if found != self.len() {
+                return Err(RowError { tokens: self.len(), stream, found });
+            }
+        }
+        Ok(())
+    }
+}

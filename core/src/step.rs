@@ -1,0 +1,55 @@
+//! What an environment answers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// What an environment shows.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Observation {
+    /// The text for the policy.
+    pub text: String,
+    /// What the task demands, in words; set on reset, absent where the text alone says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instruction: Option<Arc<str>>,
+    /// The actions that can be executed now, where the environment can list them; sorted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub admissible: Option<Arc<[Arc<str>]>>,
+    /// Canonical name of the situation as the policy can know it; equal keys are equal
+    /// situations for credit assignment.
+    pub state_key: String,
+}
+
+/// One named part of a reward.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RewardPart {
+    /// What it is for, such as `won` or `invalid_action`.
+    pub name: String,
+    /// Its value; parts add up to the step's reward.
+    pub value: f64,
+}
+
+/// An environment's answer to one action.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    /// What can be seen afterwards.
+    pub observation: Observation,
+    /// The reward in named parts; empty means zero.
+    pub rewards: Vec<RewardPart>,
+    /// Whether the task itself ended here (won or lost).
+    pub terminated: bool,
+    /// Whether the task is solved, as the environment judges it.
+    pub won: bool,
+    /// Whether the action could be executed at all.
+    pub executable: bool,
+    /// Wall time of the call.
+    pub wall_time: Duration,
+}
+
+impl Step {
+    /// The sum of the reward's parts.
+    pub fn reward(&self) -> f64 {
+        self.rewards.iter().map(|part| part.value).sum()
+    }
+}

@@ -1,0 +1,75 @@
+//! What can go wrong with suites.
+
+use std::path::PathBuf;
+
+/// A suite or a task of it cannot be had.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SuiteError {
+    /// No suite has this name.
+    #[error("find suite `{name}`: known are {known}, or a folder with a suite.toml")]
+    Unknown {
+        /// The name asked for.
+        name: String,
+        /// The names there are.
+        known: String,
+    },
+    /// The suite has no such split.
+    #[error("find split `{split}` of suite `{suite}`: it has {known}")]
+    UnknownSplit {
+        /// The suite.
+        suite: String,
+        /// The split asked for.
+        split: String,
+        /// The splits there are.
+        known: String,
+    },
+    /// The split ends before this index.
+    #[error("find task {index} of `{suite}/{split}`: it has {len}")]
+    OutOfRange {
+        /// The suite.
+        suite: String,
+        /// The split.
+        split: String,
+        /// The index asked for.
+        index: usize,
+        /// How many tasks it has.
+        len: usize,
+    },
+    /// A file cannot be read.
+    #[error("read `{path}`")]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A suite file is not understood.
+    #[error("understand `{path}`")]
+    Manifest {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        #[source]
+        source: Box<toml::de::Error>,
+    },
+    /// The suite's data lie in a folder that was not named.
+    #[error(
+        "open suite `{suite}`: its games are not part of spar; name their folder with --data or {variable}"
+    )]
+    NoData {
+        /// The suite.
+        suite: String,
+        /// The environment variable that names it.
+        variable: &'static str,
+    },
+    /// A data folder holds nothing that the suite can use.
+    #[error("find {what} below `{path}`")]
+    EmptyData {
+        /// The folder.
+        path: PathBuf,
+        /// What was looked for.
+        what: &'static str,
+    },
+}

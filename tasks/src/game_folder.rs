@@ -1,0 +1,161 @@
+//! The suite of an ALFWorld download.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::{Suite, SuiteError, SuiteManifest, Task};
+
+const GAME_FILE: &str = "game.tw-pddl";
+const INSTRUCTION: &str = "You are in a house. Solve the task that the first message names. \
+                           Answer every message with one command.";
+
+/// Times that a game's scene is furnished anew in the split `<split>_shuffled`.
+const SHUFFLES_PER_GAME: usize = 1_000;
+
+/// The games below a folder laid out as ALFWorld's own download: `split/problem/trial/game.tw-pddl`.
+///
+/// Every folder of the first level is a split. Beside each stands `<split>_shuffled`: the same
+/// scenes with objects and goals placed anew, [`Task::parameters`]`["shuffle"]` being the seed.
+/// There, index `i` belongs to game `i % games`, so that a prefix covers all scenes.
+#[derive(Debug)]
+pub struct GameFolderSuite {
+    games: BTreeMap<String, Vec<PathBuf>>,
+    root: PathBuf,
+    manifest: SuiteManifest,
+}
+
+impl GameFolderSuite {
+    /// Finds the games below `root`; their contents are read when a task is played.
+    ///
+    /// # Errors
+    ///
+    /// [`SuiteError`] when the folder cannot be read or holds no game.
+    pub fn open(root: &Path) -> Result<Self, SuiteError> {
+        let mut games: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
+        for split in subfolders(root)? {
+            let mut found = Vec::new();
+            collect_games(&split, &mut found)?;
+            found.sort();
+            if !found.is_empty() {
+                let name = split.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                games.insert(name, found);
+            }
+        }
+        if games.is_empty() {
+            let (path, what) = (root.to_owned(), "a `<split>/<problem>/<trial>/game.tw-pddl`");
+            return Err(SuiteError::EmptyData { path, what });
+        }
+        let mut hasher = blake3::Hasher::new();
+        let mut splits = Vec::new();
+        for (split, paths) in &games {
+            splits.push((split.clone(), paths.len()));
+            splits.push((format!("{split}_shuffled"), paths.len() * SHUFFLES_PER_GAME));
+            for path in paths {
+                let relative = path.strip_prefix(root).unwrap_or(path);
+                let size = std::fs::metadata(path)
+                    .map_err(|source| SuiteError::Io { path: path.clone(), source })?
+                    .len();
+                hasher.update(relative.to_string_lossy().as_bytes());
+                hasher.update(&size.to_le_bytes());
+            }
+        }
+        let manifest = SuiteManifest {
+            name: "alfworld".to_owned(),
+            version: "1".to_owned(),
+            content_hash: hasher.finalize().to_hex().to_string(),
+            splits,
+        };
+        Ok(Self { games, root: root.to_owned(), manifest })
+    }
+}
+
+impl Suite for GameFolderSuite {
+    fn manifest(&self) -> &SuiteManifest {
+        &self.manifest
+    }
+
+    fn about(&self) -> &str {
+        "ALFWorld's household games, from the user's own download."
+    }
+
+    fn task(&self, split: &str, index: usize) -> Result<Task, SuiteError> {
+        self.check_index(split, index)?;
+        let (base, shuffled) = match split.strip_suffix("_shuffled") {
+            Some(base) if !self.games.contains_key(split) => (base, true),
+            _ => (split, false),
+        };
+        let games = &self.games[base];
+        let path = &games[index % games.len()];
+        let relative = path.strip_prefix(&self.root).unwrap_or(path);
+        let key = relative.parent().unwrap_or(relative).to_string_lossy().replace('\\', "/");
+        let mut parameters = serde_json::json!({ "game": path });
+        let id = if shuffled {
+            parameters["shuffle"] = (index / games.len()).into();
+            format!("alfworld/{split}/{key}#{}", index / games.len())
+        } else {
+            format!("alfworld/{key}")
+        };
+        Ok(Task {
+            id,
+            environment: "household".to_owned(),
+            parameters,
+            instruction: INSTRUCTION.to_owned(),
+            max_turns: 50,
+            tags: Vec::new(),
+        })
+    }
+}
+
+fn subfolders(folder: &Path) -> Result<Vec<PathBuf>, SuiteError> {
+    let fail = |source| SuiteError::Io { path: folder.to_owned(), source };
+    let mut folders = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(fail)? {
+        let path = entry.map_err(fail)?.path();
+        if path.is_dir() {
+            folders.push(path);
+        }
+    }
+    folders.sort();
+    Ok(folders)
+}
+
+fn collect_games(folder: &Path, found: &mut Vec<PathBuf>) -> Result<(), SuiteError> {
+    let game = folder.join(GAME_FILE);
+    if game.is_file() {
+        found.push(game);
+    }
+    for folder in subfolders(folder)? {
+        collect_games(&folder, found)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_without_games_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(folder.path().join("train/problem/trial")).unwrap();
+        let error = GameFolderSuite::open(folder.path()).unwrap_err();
+        assert!(matches!(error, SuiteError::EmptyData { .. }), "{error}");
+    }
+
+    #[test]
+    fn shuffled_tasks_cover_all_games_first() {
+        let folder = tempfile::tempdir().unwrap();
+        for problem in ["a", "b"] {
+            let trial = folder.path().join("train").join(problem).join("trial");
+            std::fs::create_dir_all(&trial).unwrap();
+            std::fs::write(trial.join(GAME_FILE), "{}").unwrap();
+        }
+        let suite = GameFolderSuite::open(folder.path()).unwrap();
+        assert_eq!(suite.len("train").unwrap(), 2);
+        assert_eq!(suite.task("train", 1).unwrap().id, "alfworld/train/b/trial");
+        assert_eq!(
+            suite.task("train_shuffled", 3).unwrap().id,
+            "alfworld/train_shuffled/train/b/trial#1"
+        );
+    }
+}

@@ -1,0 +1,32 @@
+//! Tasks, and the suites and splits they come in.
+//!
+//! ```text
+//!  suite.toml ──▶ Suite ──task(split, index)──▶ Task { environment, parameters, instruction }
+//!  game folder ─┘
+//! ```
+//!
+//! A suite never holds its tasks: it makes the task of an index when it is asked, so that a
+//! generated suite of a million tasks costs nothing.
+//!
+//! ```
+//! use spar_tasks::{SuiteOptions, open_suite};
+//!
+//! let suite = open_suite("frozen-lake", &SuiteOptions::default())?;
+//! let task = suite.task("train", 0)?;
+//! assert_eq!(task.environment, "frozen-lake");
+//! # Ok::<(), spar_tasks::SuiteError>(())
+//! ```
+
+mod error;
+mod game_folder;
+mod registry;
+mod suite;
+mod task;
+mod template_suite;
+
+pub use error::SuiteError;
+pub use game_folder::GameFolderSuite;
+pub use registry::{SuiteEntry, SuiteOptions, open_suite, suite_registry};
+pub use suite::{Suite, SuiteManifest};
+pub use task::Task;
+pub use template_suite::TemplateSuite;

@@ -1,0 +1,71 @@
+//! The suites that have a name.
+
+use std::path::{Path, PathBuf};
+
+use crate::{GameFolderSuite, Suite, SuiteError, TemplateSuite};
+
+/// What a suite may need from the user.
+#[derive(Debug, Clone, Default)]
+pub struct SuiteOptions {
+    /// The folder of third-party data.
+    pub data: Option<PathBuf>,
+}
+
+/// A suite that has a name.
+pub struct SuiteEntry {
+    /// The name.
+    pub name: &'static str,
+    /// Whether it needs a folder of third-party data.
+    pub needs_data: bool,
+    /// Opens it.
+    pub open: fn(&SuiteOptions) -> Result<Box<dyn Suite>, SuiteError>,
+}
+
+/// All suites that have a name.
+pub fn suite_registry() -> &'static [SuiteEntry] {
+    &[
+        SuiteEntry {
+            name: "household",
+            needs_data: false,
+            open: |_| shipped("household", include_str!("../suites/household/suite.toml")),
+        },
+        SuiteEntry {
+            name: "frozen-lake",
+            needs_data: false,
+            open: |_| shipped("frozen-lake", include_str!("../suites/frozen-lake/suite.toml")),
+        },
+        SuiteEntry {
+            name: "alfworld",
+            needs_data: true,
+            open: |options| {
+                let data = options.data.as_deref().ok_or(SuiteError::NoData {
+                    suite: "alfworld".to_owned(),
+                    variable: "ALFWORLD_DATA",
+                })?;
+                Ok(Box::new(GameFolderSuite::open(data)?))
+            },
+        },
+    ]
+}
+
+/// Opens a suite by its name, or by the path of a folder with a `suite.toml`.
+///
+/// # Errors
+///
+/// [`SuiteError`] when there is no such suite or it cannot be read; unknown names list the known.
+pub fn open_suite(name: &str, options: &SuiteOptions) -> Result<Box<dyn Suite>, SuiteError> {
+    if let Some(entry) = suite_registry().iter().find(|entry| entry.name == name) {
+        return (entry.open)(options);
+    }
+    let folder = Path::new(name);
+    if folder.join("suite.toml").is_file() {
+        return Ok(Box::new(TemplateSuite::open(folder)?));
+    }
+    let known: Vec<_> = suite_registry().iter().map(|entry| format!("`{}`", entry.name)).collect();
+    Err(SuiteError::Unknown { name: name.to_owned(), known: known.join(", ") })
+}
+
+fn shipped(name: &str, text: &str) -> Result<Box<dyn Suite>, SuiteError> {
+    let path = PathBuf::from(format!("{name}/suite.toml"));
+    Ok(Box::new(TemplateSuite::parse(text, &path)?))
+}
