@@ -1,1 +1,8 @@
 //! trainer
+mod error;
+mod objectives;
+#[cfg(test)]
+mod testing;
+
+pub use error::{RunFolderError, TrainerError};
+pub use objectives::*;

@@ -1,0 +1,172 @@
+//! What can go wrong while learning and in a run folder.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use spar_core::RowError;
+
+/// An update could not be made; the weights are as they were before it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TrainerError {
+    /// A config names what no registry holds.
+    #[error("find the {what} `{name}`; known are {known}")]
+    UnknownName {
+        /// What was looked for, such as `objective`.
+        what: &'static str,
+        /// The name in the config.
+        name: String,
+        /// The names there are, separated by commas.
+        known: String,
+    },
+    /// A config has values that cannot be meant.
+    #[error("use the configuration: {}", problems.join("; "))]
+    Config {
+        /// All that is wrong.
+        problems: Vec<String>,
+    },
+    /// A row's streams contradict each other.
+    #[error("train on row {row}")]
+    Row {
+        /// Index of the row among those given.
+        row: usize,
+        /// The contradiction.
+        #[source]
+        source: RowError,
+    },
+    /// The model gave another number of log-probabilities than the row has tokens.
+    #[error("read the log-probabilities of row {row}: {found} for {tokens} tokens")]
+    LogprobCount {
+        /// Index of the row among those given.
+        row: usize,
+        /// Tokens of the row.
+        tokens: usize,
+        /// Log-probabilities that came.
+        found: usize,
+    },
+    /// The model never asked for a row's loss, so the row is missing from the gradient.
+    #[error("train on row {row}: the model left it out")]
+    RowLeftOut {
+        /// Index of the row among those given.
+        row: usize,
+    },
+    /// No token of the rows carries weight, so there is nothing to learn from.
+    #[error("train on {rows} rows: no token carries weight")]
+    NoWeight {
+        /// Rows given.
+        rows: usize,
+    },
+    /// A number became infinite or undefined.
+    #[error("make update {update}: the {what} is not finite")]
+    NonFinite {
+        /// Which number.
+        what: &'static str,
+        /// Number of the update.
+        update: u64,
+    },
+    /// The model could not be run.
+    #[error("run the model")]
+    Model {
+        /// What it said.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// A saved state does not fit this trainer.
+    #[error("load the trainer state: {detail}")]
+    State {
+        /// What does not fit.
+        detail: String,
+    },
+}
+
+/// A run folder could not be made, read or written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunFolderError {
+    /// A new run has the name of one that exists.
+    #[error("create run `{name}`: {} exists already", path.display())]
+    Exists {
+        /// The name.
+        name: String,
+        /// Where it is.
+        path: PathBuf,
+    },
+    /// There is no such run.
+    #[error("open run {}: there is no `manifest.json` in it", path.display())]
+    Missing {
+        /// Where it was looked for.
+        path: PathBuf,
+    },
+    /// A name would leave the folder of runs, or is empty.
+    #[error("name a run `{name}`: use letters, digits, `-`, `_` and `.`, not starting with `.`")]
+    Name {
+        /// The name.
+        name: String,
+    },
+    /// Another process writes the run.
+    #[error("write run {}: process {owner} is writing it", path.display())]
+    Locked {
+        /// The run.
+        path: PathBuf,
+        /// Process id of the owner, or `unknown`.
+        owner: String,
+    },
+    /// A file or folder could not be written; nothing half-written was left.
+    #[error("write {}", path.display())]
+    Write {
+        /// Which.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// A file or folder could not be read.
+    #[error("read {}", path.display())]
+    Read {
+        /// Which.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// A file does not hold what it should.
+    #[error("understand {} line {line}: {detail}", path.display())]
+    Malformed {
+        /// Which file.
+        path: PathBuf,
+        /// Line, counted from 1.
+        line: usize,
+        /// What is wrong.
+        detail: String,
+    },
+}
+
+impl RunFolderError {
+    pub(crate) fn write(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Write { path: path.to_owned(), source }
+    }
+
+    pub(crate) fn read(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Read { path: path.to_owned(), source }
+    }
+
+    /// What the user can do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Exists { name, .. } => {
+                Some(format!("resume `{name}`, or give the new run another name"))
+            }
+            Self::Locked { .. } => {
+                Some("wait for that process to end, or give the new run another name".to_owned())
+            }
+            Self::Write { source, .. } => match source.kind() {
+                io::ErrorKind::StorageFull => Some("free disk space, then resume".to_owned()),
+                io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                    Some("choose a folder that can be written".to_owned())
+                }
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}

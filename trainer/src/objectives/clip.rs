@@ -1,0 +1,267 @@
+//! The clipped policy-gradient objective of PPO and DAPO.
+
+use serde::{Deserialize, Serialize};
+use spar_core::Row;
+
+use super::{Objective, RowLoss, Tally};
+
+/// Log-ratios are held within this before they are exponentiated, as verl does; a token beyond it
+/// has no gradient.
+const MAX_LOG_RATIO: f64 = 20.0;
+
+/// Options of [`Clip`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ClipOptions {
+    /// How far below 1 the ratio still has a gradient; 0 to 1. Default 0.2.
+    pub clip_low: f64,
+    /// How far above 1 the ratio still has a gradient; not negative. Default 0.28.
+    pub clip_high: f64,
+    /// Bounds the loss of tokens with negative advantage `A` by `-A` times this; above 1.
+    /// Absent by default.
+    pub dual_clip: Option<f64>,
+}
+
+impl Default for ClipOptions {
+    fn default() -> Self {
+        Self { clip_low: 0.2, clip_high: 0.28, dual_clip: None }
+    }
+}
+
+impl ClipOptions {
+    /// All that is wrong with the values; empty when nothing is.
+    pub fn problems(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        if !(0.0..=1.0).contains(&self.clip_low) {
+            problems.push(format!("`clip_low` {} is outside 0 to 1", self.clip_low));
+        }
+        if !(self.clip_high.is_finite() && self.clip_high >= 0.0) {
+            problems.push(format!("`clip_high` {} must not be negative", self.clip_high));
+        }
+        if let Some(bound) = self.dual_clip
+            && !(bound.is_finite() && bound > 1.0)
+        {
+            problems.push(format!("`dual_clip` {bound} must be above 1"));
+        }
+        problems
+    }
+}
+
+/// The clipped policy-gradient objective of PPO, with a clip range of two sides and dual clip.
+///
+/// With `r = exp(logprob - behavior_logprob)` and advantage `A`:
+///
+/// ```text
+/// l = max(-A r, -A clip(r, 1 - clip_low, 1 + clip_high))
+/// l = min(l, -A dual_clip)                                  where A < 0
+/// ```
+///
+/// Sources: PPO (arXiv 1707.06347, eq. 7), dual clip (arXiv 1912.09729), apart sides (DAPO, arXiv
+/// 2503.14476). A row weighs as many tokens as have a non-zero `policy_weights` entry; the entry
+/// itself multiplies the token's loss, so that importance weights do not change the denominator.
+///
+/// Metrics, over tokens with weight: `clip_fraction` (the clipped side was taken),
+/// `clip_fraction_dual`, `kl_k1` (mean of `-log r`), `kl_k3` (mean of `r - 1 - log r`),
+/// `ratio_mean`, `ratio_max`.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Clip {
+    options: ClipOptions,
+}
+
+/// One token's loss, before weights.
+struct TokenLoss {
+    loss: f64,
+    gradient: f64,
+    log_ratio: f64,
+    is_clipped: bool,
+    is_dual_clipped: bool,
+}
+
+impl Clip {
+    /// The objective with these options.
+    pub fn new(options: ClipOptions) -> Self {
+        Self { options }
+    }
+
+    fn token_loss(&self, logprob: f64, behavior_logprob: f64, advantage: f64) -> TokenLoss {
+        let log_ratio = (logprob - behavior_logprob).clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO);
+        let ratio = log_ratio.exp();
+        let (low, high) = (1.0 - self.options.clip_low, 1.0 + self.options.clip_high);
+        let free = -advantage * ratio;
+        let clipped = -advantage * ratio.clamp(low, high);
+        let is_clipped = clipped > free;
+        let mut loss = if is_clipped { clipped } else { free };
+        let bound = self.options.dual_clip.filter(|_| advantage < 0.0).map(|c| -advantage * c);
+        let is_dual_clipped = bound.is_some_and(|bound| loss > bound);
+        if let Some(bound) = bound {
+            loss = loss.min(bound);
+        }
+        let is_beyond = (logprob - behavior_logprob).abs() > MAX_LOG_RATIO;
+        let has_gradient = !is_clipped && !is_dual_clipped && !is_beyond;
+        // d(-A r)/d logprob = -A r.
+        let gradient = if has_gradient { free } else { 0.0 };
+        // NaN must not hide behind a comparison that is false.
+        let gradient = if log_ratio.is_nan() { f64::NAN } else { gradient };
+        TokenLoss { loss, gradient, log_ratio, is_clipped, is_dual_clipped }
+    }
+}
+
+impl Objective for Clip {
+    fn name(&self) -> &'static str {
+        "clip"
+    }
+
+    fn weight(&self, row: &Row) -> f64 {
+        row.policy_weights.iter().filter(|weight| **weight != 0.0).count() as f64
+    }
+
+    fn row_loss(&self, row: &Row, logprobs: &[f32], scale: f64) -> RowLoss {
+        let mut tally = Tally::default();
+        let mut loss = 0.0;
+        let mut gradient = vec![0.0; row.len()];
+        for (t, &weight) in row.policy_weights.iter().enumerate() {
+            if weight == 0.0 {
+                continue;
+            }
+            let token = self.token_loss(
+                logprobs[t].into(),
+                row.behavior_logprobs[t].into(),
+                row.advantages[t].into(),
+            );
+            let factor = scale * f64::from(weight);
+            loss += factor * token.loss;
+            gradient[t] = (factor * token.gradient) as f32;
+            tally_token(&mut tally, &token);
+        }
+        RowLoss { loss, gradient, tally }
+    }
+}
+
+fn tally_token(tally: &mut Tally, token: &TokenLoss) {
+    let ratio = token.log_ratio.exp();
+    tally.add_mean("clip_fraction", token.is_clipped.into());
+    tally.add_mean("clip_fraction_dual", token.is_dual_clipped.into());
+    tally.add_mean("kl_k1", -token.log_ratio);
+    tally.add_mean("kl_k3", ratio - 1.0 - token.log_ratio);
+    tally.add_mean("ratio_mean", ratio);
+    tally.add_max("ratio_max", ratio);
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use spar_core::PolicyVersion;
+
+    use super::*;
+    use crate::objectives::{BatchWeight, LossAggregation};
+    use crate::testing::{assert_close, golden, matrix, number};
+
+    #[test]
+    fn losses_and_gradients_equal_the_golden_numbers() {
+        let cases = golden("loss_ppo_vanilla");
+        assert_eq!(cases.len(), 18);
+        for case in cases {
+            let params = &case["params"];
+            let both = params["clip_ratio"].as_f64().unwrap();
+            let clip = Clip::new(ClipOptions {
+                clip_low: params["clip_ratio_low"].as_f64().unwrap_or(both),
+                clip_high: params["clip_ratio_high"].as_f64().unwrap_or(both),
+                dual_clip: params["clip_ratio_c"].as_f64(),
+            });
+            let input = |name: &str| matrix(&case["inputs"][name]);
+            let (logprobs, old) = (input("log_prob"), input("old_log_prob"));
+            let (advantages, mask) = (input("advantages"), input("response_mask"));
+            let constant = mask[0].len() as f64;
+            let mode = match params["loss_agg_mode"].as_str().unwrap() {
+                "token-mean" => LossAggregation::TokenMean,
+                "seq-mean-token-mean" => LossAggregation::RowMean,
+                "seq-mean-token-sum" => LossAggregation::RowSum { constant: 1.0 },
+                "seq-mean-token-sum-norm" => LossAggregation::RowSum { constant },
+                other => panic!("unknown mode {other}"),
+            };
+            let weights: Vec<f64> = mask.iter().map(|row| row.iter().sum()).collect();
+            let batch = BatchWeight {
+                tokens: weights.iter().sum(),
+                rows: weights.iter().filter(|weight| **weight > 0.0).count() as f64,
+            };
+            let importance = case["inputs"].get("rollout_is_weights").map(matrix);
+            let gradient = matrix(&case["outputs"]["grad_log_prob"]);
+            let (mut loss, mut tally) = (0.0, Tally::default());
+            for (row, weight) in weights.iter().enumerate() {
+                let scale = mode.scale(*weight, batch);
+                for t in 0..mask[row].len() {
+                    let token = clip.token_loss(logprobs[row][t], old[row][t], advantages[row][t]);
+                    let factor = importance.as_ref().map_or(1.0, |matrix| matrix[row][t]);
+                    let factor = scale * mask[row][t] * factor;
+                    assert_close(factor * token.gradient, gradient[row][t], 1e-8);
+                    loss += factor * token.loss;
+                    if mask[row][t] > 0.0 {
+                        tally_token(&mut tally, &token);
+                    }
+                }
+            }
+            assert_close(loss, number(&case["outputs"]["loss"]), 1e-8);
+            let (found, wanted) = (tally.values(), &case["outputs"]["metrics"]);
+            assert_close(found["clip_fraction"], number(&wanted["actor/pg_clipfrac"]), 1e-7);
+            assert_close(
+                found["clip_fraction_dual"],
+                number(&wanted["actor/pg_clipfrac_lower"]),
+                1e-7,
+            );
+            assert_close(found["kl_k1"], number(&wanted["actor/ppo_kl"]), 1e-7);
+        }
+    }
+
+    fn row_of(tokens: &[(bool, f32, f32)]) -> Row {
+        let mut row = Row::default();
+        row.push_observed(0, 0.0);
+        for (is_sampled, advantage, behavior) in tokens {
+            let weight = f32::from(u8::from(*is_sampled));
+            row.push(0, weight, *advantage, 0.0, *behavior, PolicyVersion(0), &[]);
+        }
+        row
+    }
+
+    proptest! {
+        #[test]
+        fn the_gradient_is_the_derivative_of_the_loss(
+            tokens in prop::collection::vec(
+                (any::<bool>(), -2f32..2.0, -3f32..-0.1, -1f32..1.0), 1..12,
+            ),
+            dual_clip in prop::option::of(1.5f64..4.0),
+        ) {
+            let clip = Clip::new(ClipOptions { dual_clip, ..ClipOptions::default() });
+            let streams: Vec<_> = tokens.iter().map(|t| (t.0, t.1, t.2)).collect();
+            let row = row_of(&streams);
+            let mut logprobs = vec![f32::NAN];
+            logprobs.extend(tokens.iter().map(|t| t.2 + t.3));
+            let found = clip.row_loss(&row, &logprobs, 0.25);
+            prop_assert!(found.loss.is_finite());
+            prop_assert_eq!(found.gradient[0], 0.0);
+            for t in 1..row.len() {
+                if row.policy_weights[t] == 0.0 {
+                    prop_assert_eq!(found.gradient[t], 0.0);
+                    continue;
+                }
+                let at = |shift: f64| {
+                    let (old, advantage) = (row.behavior_logprobs[t], row.advantages[t]);
+                    let logprob = f64::from(logprobs[t]) + shift;
+                    let token = clip.token_loss(logprob, old.into(), advantage.into());
+                    (token.loss, token.is_clipped, token.is_dual_clipped)
+                };
+                let (above, below) = (at(1e-5), at(-1e-5));
+                // Kinks have no derivative.
+                if (above.1, above.2) == (below.1, below.2) {
+                    let slope = 0.25 * (above.0 - below.0) / 2e-5;
+                    prop_assert!((slope - f64::from(found.gradient[t])).abs() < 1e-4);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn an_undefined_logprob_gives_an_undefined_gradient() {
+        let found = Clip::default().row_loss(&row_of(&[(true, 1.0, -1.0)]), &[0.0, f32::NAN], 1.0);
+        assert!(found.loss.is_nan() && found.gradient[1].is_nan());
+    }
+}

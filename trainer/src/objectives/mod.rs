@@ -1,0 +1,51 @@
+//! Objectives: advantages and log-probabilities become a loss and its gradient.
+//!
+//! An objective sees one row at a time and returns the gradient with respect to the row's
+//! log-probabilities; the model carries it on to the weights. A batch is split over rows, shards
+//! and micro-batches, so what the loss is divided by comes from outside, as a scale per row: see
+//! [`LossAggregation`].
+
+mod aggregation;
+mod clip;
+mod objective_config;
+mod supervised;
+mod tally;
+
+use spar_core::Row;
+
+pub use aggregation::{BatchWeight, LossAggregation};
+pub use clip::{Clip, ClipOptions};
+pub use objective_config::{ObjectiveConfig, objective_names};
+pub use supervised::Supervised;
+pub use tally::Tally;
+
+/// A loss over the tokens of rows.
+///
+/// With `w` a token's weight and `l` its loss, the loss of a batch is
+/// `sum over rows i of scale_i * sum over tokens t of w_it * l_it`.
+pub trait Objective: Send + Sync + std::fmt::Debug {
+    /// The name in configs and metrics.
+    fn name(&self) -> &'static str;
+
+    /// What the row adds to the denominator of the loss; 0 leaves the row out of it.
+    fn weight(&self, row: &Row) -> f64;
+
+    /// The row's part of the loss, given one log-probability per token.
+    ///
+    /// Entry 0 of `logprobs` is not read where its weight is 0, which [`Row`] promises; the same
+    /// holds for every token without weight, so that those may be anything, even not finite.
+    /// `logprobs` is as long as the row, and the streams of the row are as long as its tokens.
+    fn row_loss(&self, row: &Row, logprobs: &[f32], scale: f64) -> RowLoss;
+}
+
+/// A row's part of the loss of a batch.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct RowLoss {
+    /// The loss, scaled; the loss of the batch is the sum over its rows.
+    pub loss: f64,
+    /// Derivative of `loss` by each token's log-probability; one entry per token, 0 for tokens
+    /// without weight.
+    pub gradient: Vec<f32>,
+    /// What is worth knowing about the row, not scaled.
+    pub tally: Tally,
+}

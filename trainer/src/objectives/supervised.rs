@@ -1,0 +1,89 @@
+//! The cross-entropy objective.
+
+use spar_core::Row;
+
+use super::{Objective, RowLoss, Tally};
+
+/// The cross-entropy objective: `l = -logprob`, weighted by `cross_entropy_weights`.
+///
+/// A row weighs the sum of its weights, so that with
+/// [`LossAggregation::TokenMean`](super::LossAggregation::TokenMean) the loss is the weighted mean
+/// of the negative log-likelihood, `-sum w logprob / sum w`.
+///
+/// Metrics: `logprob_mean` over the tokens with the greatest weight of the row (the tokens that
+/// are to be imitated, where observations weigh less), and `above_half_fraction`, the share of those
+/// tokens whose probability is above one half, which greedy decoding therefore takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Supervised;
+
+impl Objective for Supervised {
+    fn name(&self) -> &'static str {
+        "supervised"
+    }
+
+    fn weight(&self, row: &Row) -> f64 {
+        row.cross_entropy_weights.iter().map(|weight| f64::from(*weight)).sum()
+    }
+
+    fn row_loss(&self, row: &Row, logprobs: &[f32], scale: f64) -> RowLoss {
+        let mut tally = Tally::default();
+        let mut loss = 0.0;
+        let mut gradient = vec![0.0; row.len()];
+        let greatest = row.cross_entropy_weights.iter().copied().fold(0.0, f32::max);
+        for (t, &weight) in row.cross_entropy_weights.iter().enumerate() {
+            if weight == 0.0 {
+                continue;
+            }
+            let factor = scale * f64::from(weight);
+            let logprob = f64::from(logprobs[t]);
+            loss -= factor * logprob;
+            gradient[t] = if logprob.is_nan() { f32::NAN } else { -factor as f32 };
+            if weight == greatest {
+                tally.add_mean("logprob_mean", logprob);
+                tally.add_mean("above_half_fraction", (logprob > 0.5_f64.ln()).into());
+            }
+        }
+        RowLoss { loss, gradient, tally }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn the_gradient_is_the_derivative_of_the_loss(
+            tokens in prop::collection::vec((0f32..1.0, any::<bool>(), -5f32..-0.01), 1..12),
+        ) {
+            let mut row = Row::default();
+            for (weight, has_weight, _) in &tokens {
+                row.push_observed(0, if *has_weight { *weight } else { 0.0 });
+            }
+            let mut logprobs: Vec<f32> = tokens.iter().map(|token| token.2).collect();
+            let found = Supervised.row_loss(&row, &logprobs, 0.5);
+            for t in 0..row.len() {
+                let middle = logprobs[t];
+                logprobs[t] = middle + 0.125;
+                let above = Supervised.row_loss(&row, &logprobs, 0.5).loss;
+                logprobs[t] = middle - 0.125;
+                let below = Supervised.row_loss(&row, &logprobs, 0.5).loss;
+                logprobs[t] = middle;
+                prop_assert!(((above - below) * 4.0 - f64::from(found.gradient[t])).abs() < 1e-5);
+                prop_assert!(row.cross_entropy_weights[t] != 0.0 || found.gradient[t] == 0.0);
+            }
+        }
+    }
+
+    #[test]
+    fn tokens_without_weight_are_not_read() {
+        let mut row = Row::default();
+        row.push_observed(0, 0.0);
+        row.push_observed(1, 0.5);
+        let found = Supervised.row_loss(&row, &[f32::NEG_INFINITY, -2.0], 2.0);
+        assert_eq!((found.loss, found.gradient), (2.0, vec![0.0, -1.0]));
+        assert_eq!(Supervised.weight(&row), 0.5);
+    }
+}
