@@ -1,6 +1,7 @@
 //! policy
 
 mod config;
+pub mod ops;
 mod parameters;
 
 pub use config::ModelConfig;

@@ -1,0 +1,263 @@
+//! Element-wise functions and reductions with a fixed order.
+
+use super::kernel::{Isa, with_isa};
+
+/// Partial sums that a reduction keeps; fixed, because it takes part in the rounding.
+const LANES: usize = 16;
+
+/// `e^x` by range reduction and a polynomial of degree 6; relative error below 2e-7.
+///
+/// Below -87 the result is exactly 0, so that masked places vanish.
+#[inline(always)]
+fn exp(x: f32) -> f32 {
+    const ROUND: f32 = 12_582_912.0;
+    let clamped = x.clamp(-87.0, 88.0);
+    let n = clamped.mul_add(std::f32::consts::LOG2_E, ROUND) - ROUND;
+    let r = n.mul_add(-0.693_359_4, clamped);
+    let r = n.mul_add(2.121_944_4e-4, r);
+    let mut p = 1.0 / 720.0;
+    for c in [1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5, 1.0, 1.0] {
+        p = r.mul_add(p, c);
+    }
+    // `n` is a whole number between -126 and 127, so the shifted exponent is a normal one.
+    let scale = f32::from_bits((((n as i32) + 127) as u32) << 23);
+    if x < -87.0 { 0.0 } else { p * scale }
+}
+
+#[inline(always)]
+fn sum_lanes(lanes: [f32; LANES]) -> f32 {
+    let mut width = LANES / 2;
+    let mut lanes = lanes;
+    while width > 0 {
+        for i in 0..width {
+            lanes[i] += lanes[i + width];
+        }
+        width /= 2;
+    }
+    lanes[0]
+}
+
+#[inline(always)]
+fn dot_inline(a: &[f32], b: &[f32]) -> f32 {
+    let mut lanes = [0.0_f32; LANES];
+    let (a_blocks, a_rest) = a.as_chunks::<LANES>();
+    let (b_blocks, b_rest) = b.as_chunks::<LANES>();
+    for (a, b) in a_blocks.iter().zip(b_blocks) {
+        for i in 0..LANES {
+            lanes[i] = a[i].mul_add(b[i], lanes[i]);
+        }
+    }
+    for (i, (a, b)) in a_rest.iter().zip(b_rest).enumerate() {
+        lanes[i] = a.mul_add(*b, lanes[i]);
+    }
+    sum_lanes(lanes)
+}
+
+/// The sum of `a[i] * b[i]`.
+pub fn dot(a: &[f32], b: &[f32]) -> f32 {
+    with_isa(Isa::detect(), || dot_inline(a, b))
+}
+
+/// `y += factor * x`.
+pub fn add_scaled(y: &mut [f32], factor: f32, x: &[f32]) {
+    with_isa(Isa::detect(), || {
+        for (y, x) in y.iter_mut().zip(x) {
+            *y = factor.mul_add(*x, *y);
+        }
+    });
+}
+
+/// `y += a * x` element by element.
+pub fn add_product(y: &mut [f32], a: &[f32], x: &[f32]) {
+    with_isa(Isa::detect(), || {
+        for ((y, a), x) in y.iter_mut().zip(a).zip(x) {
+            *y = a.mul_add(*x, *y);
+        }
+    });
+}
+
+/// Replaces scores by `e^(score - maximum)` and returns the maximum and the sum of the results.
+///
+/// Places of minus infinity become exactly 0; appending such places changes nothing.
+pub fn exp_scores(scores: &mut [f32]) -> (f32, f32) {
+    with_isa(Isa::detect(), || {
+        let mut maxima = [f32::NEG_INFINITY; LANES];
+        let (blocks, rest) = scores.as_chunks::<LANES>();
+        for block in blocks {
+            for i in 0..LANES {
+                maxima[i] = if block[i] > maxima[i] { block[i] } else { maxima[i] };
+            }
+        }
+        for (i, score) in rest.iter().enumerate() {
+            maxima[i] = if *score > maxima[i] { *score } else { maxima[i] };
+        }
+        let maximum = maxima.into_iter().fold(f32::NEG_INFINITY, f32::max);
+        let mut sums = [0.0_f32; LANES];
+        let (blocks, rest) = scores.as_chunks_mut::<LANES>();
+        for block in blocks {
+            for i in 0..LANES {
+                block[i] = exp(block[i] - maximum);
+                sums[i] += block[i];
+            }
+        }
+        for (i, score) in rest.iter_mut().enumerate() {
+            *score = exp(*score - maximum);
+            sums[i] += *score;
+        }
+        (maximum, sum_lanes(sums))
+    })
+}
+
+/// Replaces scores by `e^(score - maximum) / sum`, for a maximum and an inverse sum known before.
+pub fn exp_scores_with(scores: &mut [f32], maximum: f32, inverse_sum: f32) {
+    with_isa(Isa::detect(), || {
+        for score in scores {
+            *score = exp(*score - maximum) * inverse_sum;
+        }
+    });
+}
+
+/// `out = x * gain / sqrt(mean(x^2) + eps)` row by row (RMSNorm; Zhang and Sennrich 2019, eq. 4).
+///
+/// `x` and `out` have rows of `gain.len()`; `inverse_rms` gets one entry per row.
+pub fn rms_norm(x: &[f32], gain: &[f32], eps: f32, out: &mut [f32], inverse_rms: &mut [f32]) {
+    let width = gain.len();
+    with_isa(Isa::detect(), || {
+        for ((x, out), inverse) in
+            x.chunks_exact(width).zip(out.chunks_exact_mut(width)).zip(inverse_rms)
+        {
+            *inverse = 1.0 / (dot_inline(x, x) / width as f32 + eps).sqrt();
+            for ((out, x), gain) in out.iter_mut().zip(x).zip(gain) {
+                *out = x * *inverse * gain;
+            }
+        }
+    });
+}
+
+/// Adds to `dx` and `dgain` the gradients of [`rms_norm`].
+///
+/// With `y = x * s * g`, `s` the inverse root mean square and `w` the width:
+/// `dx = s * (g * dy - x * s^2 * sum(x * g * dy) / w)`, `dg = sum over rows of x * s * dy`.
+pub fn rms_norm_backward(
+    dy: &[f32],
+    x: &[f32],
+    gain: &[f32],
+    inverse_rms: &[f32],
+    dx: &mut [f32],
+    dgain: &mut [f32],
+) {
+    let width = gain.len();
+    with_isa(Isa::detect(), || {
+        for (((dy, x), s), dx) in dy
+            .chunks_exact(width)
+            .zip(x.chunks_exact(width))
+            .zip(inverse_rms)
+            .zip(dx.chunks_exact_mut(width))
+        {
+            let mut lanes = [0.0_f32; LANES];
+            for (i, ((dy, x), g)) in dy.iter().zip(x).zip(gain).enumerate() {
+                lanes[i % LANES] += dy * x * g;
+            }
+            let shared = sum_lanes(lanes) * s * s / width as f32;
+            for ((((dx, dy), x), g), dg) in
+                dx.iter_mut().zip(dy).zip(x).zip(gain).zip(dgain.iter_mut())
+            {
+                *dx += s * (g * dy - x * shared);
+                *dg += x * s * dy;
+            }
+        }
+    });
+}
+
+/// `out = silu(gate) * up`, `gate_up` having rows of the gate's channels and then the up's
+/// (SwiGLU; Shazeer 2020, eq. 5).
+pub fn swiglu(gate_up: &[f32], width: usize, out: &mut [f32]) {
+    with_isa(Isa::detect(), || {
+        for (row, out) in gate_up.chunks_exact(2 * width).zip(out.chunks_exact_mut(width)) {
+            let (gate, up) = row.split_at(width);
+            for ((out, gate), up) in out.iter_mut().zip(gate).zip(up) {
+                *out = gate / (1.0 + exp(-gate)) * up;
+            }
+        }
+    });
+}
+
+/// Writes to `dgate_up` the gradient of [`swiglu`], with `silu'(x) = s + x s (1 - s)`.
+pub fn swiglu_backward(dout: &[f32], gate_up: &[f32], width: usize, dgate_up: &mut [f32]) {
+    with_isa(Isa::detect(), || {
+        for ((dout, row), drow) in dout
+            .chunks_exact(width)
+            .zip(gate_up.chunks_exact(2 * width))
+            .zip(dgate_up.chunks_exact_mut(2 * width))
+        {
+            let (gate, up) = row.split_at(width);
+            let (dgate, dup) = drow.split_at_mut(width);
+            for ((((dout, gate), up), dgate), dup) in
+                dout.iter().zip(gate).zip(up).zip(dgate).zip(dup)
+            {
+                let sigmoid = 1.0 / (1.0 + exp(-gate));
+                let silu = gate * sigmoid;
+                *dup = dout * silu;
+                *dgate = dout * up * (sigmoid + silu * (1.0 - sigmoid));
+            }
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::gradient_check::{assert_gradient, numbers};
+
+    #[test]
+    fn exp_is_close_and_vanishes() {
+        for i in -860..880 {
+            let x = i as f32 * 0.1;
+            let exact = f64::from(x).exp();
+            assert!((f64::from(exp(x)) / exact - 1.0).abs() < 5e-7, "{x}");
+        }
+        assert_eq!(exp(f32::NEG_INFINITY), 0.0);
+    }
+
+    #[test]
+    fn masked_places_change_nothing() {
+        let mut short = numbers(37, 0.9);
+        let mut long = short.clone();
+        long.resize(96, f32::NEG_INFINITY);
+        let expected = exp_scores(&mut short);
+        assert_eq!(exp_scores(&mut long), expected);
+        assert_eq!(long[..37], short[..]);
+        assert!(long[37..].iter().all(|p| *p == 0.0));
+    }
+
+    #[test]
+    fn gradient_of_rms_norm() {
+        let (rows, width) = (3, 20);
+        let (x, gain, dy) =
+            (numbers(rows * width, 0.3), numbers(width, 0.8), numbers(rows * width, 0.5));
+        let loss = |x: &[f32], gain: &[f32]| {
+            let (mut out, mut inverse) = (vec![0.0; rows * width], vec![0.0; rows]);
+            rms_norm(x, gain, 1e-6, &mut out, &mut inverse);
+            f64::from(dot(&out, &dy))
+        };
+        let (mut out, mut inverse) = (vec![0.0; rows * width], vec![0.0; rows]);
+        rms_norm(&x, &gain, 1e-6, &mut out, &mut inverse);
+        let (mut dx, mut dgain) = (vec![0.0; rows * width], vec![0.0; width]);
+        rms_norm_backward(&dy, &x, &gain, &inverse, &mut dx, &mut dgain);
+        assert_gradient(&x, &dx, |x| loss(x, &gain));
+        assert_gradient(&gain, &dgain, |gain| loss(&x, gain));
+    }
+
+    #[test]
+    fn gradient_of_swiglu() {
+        let (rows, width) = (3, 9);
+        let (x, dy) = (numbers(rows * width * 2, 0.3), numbers(rows * width, 0.5));
+        let mut dx = vec![0.0; x.len()];
+        swiglu_backward(&dy, &x, width, &mut dx);
+        assert_gradient(&x, &dx, |x| {
+            let mut out = vec![0.0; rows * width];
+            swiglu(x, width, &mut out);
+            f64::from(dot(&out, &dy))
+        });
+    }
+}

@@ -1,0 +1,321 @@
+//! The innermost loops, one twin per instruction set.
+//!
+//! Every twin computes each output element by the same chain of fused multiply-adds, so results
+//! are equal to the bit on all of them, whatever the number of rows in a call.
+#![expect(unsafe_code, reason = "vector instructions and unchecked loads in the innermost loop")]
+
+use std::sync::OnceLock;
+
+/// Columns of a panel: the width of a register tile.
+pub(crate) const PANEL: usize = 32;
+/// Most rows of a register tile.
+const MAX_ROWS: usize = 12;
+
+/// The instruction sets that there are twins for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Isa {
+    /// 512-bit vectors.
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+    /// 256-bit vectors with fused multiply-add.
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    /// What the compiler makes of plain Rust.
+    Portable,
+}
+
+impl Isa {
+    /// The best of this machine.
+    pub(crate) fn detect() -> Self {
+        static ISA: OnceLock<Isa> = OnceLock::new();
+        *ISA.get_or_init(|| Self::available()[0])
+    }
+
+    /// All that this machine can run, best first.
+    pub(crate) fn available() -> Vec<Self> {
+        let mut available = Vec::new();
+        #[cfg(target_arch = "x86_64")]
+        {
+            let fma = is_x86_feature_detected!("fma") && is_x86_feature_detected!("avx2");
+            if fma
+                && is_x86_feature_detected!("avx512f")
+                && is_x86_feature_detected!("avx512vl")
+                && is_x86_feature_detected!("avx512dq")
+                && is_x86_feature_detected!("avx512bw")
+            {
+                available.push(Self::Avx512);
+            }
+            if fma {
+                available.push(Self::Avx2);
+            }
+        }
+        available.push(Self::Portable);
+        available
+    }
+}
+
+/// Runs `body` compiled for `isa`; the body must be `#[inline(always)]` all the way down.
+#[inline]
+pub(crate) fn with_isa<R>(isa: Isa, body: impl FnOnce() -> R) -> R {
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,fma")]
+        fn avx512<R>(body: impl FnOnce() -> R) -> R {
+            body()
+        }
+        #[target_feature(enable = "avx2,fma")]
+        fn avx2<R>(body: impl FnOnce() -> R) -> R {
+            body()
+        }
+        match isa {
+            // SAFETY: `Isa::available` names only what this machine has.
+            Isa::Avx512 => return unsafe { avx512(body) },
+            // SAFETY: as above.
+            Isa::Avx2 => return unsafe { avx2(body) },
+            Isa::Portable => {}
+        }
+    }
+    let _ = isa;
+    body()
+}
+
+/// A matrix that is read element by element: `(row, column)` lies at `row * row_stride + column *
+/// column_stride`.
+#[derive(Clone, Copy)]
+pub(crate) struct Left<'a> {
+    pub(crate) data: &'a [f32],
+    pub(crate) row_stride: usize,
+    pub(crate) column_stride: usize,
+}
+
+/// `out[row, ..width] (+)= left[row, ..depth] * panel[..depth, ..width]` for `rows` rows.
+///
+/// `panel` has the shape `[depth, PANEL]`; rows of `out` are `out_stride` apart.
+#[expect(clippy::too_many_arguments, reason = "the innermost loop takes its strides as they are")]
+pub(crate) fn multiply_panel(
+    isa: Isa,
+    left: Left<'_>,
+    panel: &[f32],
+    out: &mut [f32],
+    out_stride: usize,
+    rows: usize,
+    depth: usize,
+    width: usize,
+    add: bool,
+) {
+    if rows == 0 || width == 0 {
+        return;
+    }
+    assert!(width <= PANEL && panel.len() >= depth * PANEL, "panel holds depth x PANEL elements");
+    if depth > 0 {
+        let last = (rows - 1) * left.row_stride + (depth - 1) * left.column_stride;
+        assert!(last < left.data.len(), "left matrix holds rows x depth elements");
+    }
+    assert!((rows - 1) * out_stride + width <= out.len(), "out holds rows x width elements");
+    let mut row = 0;
+    while row < rows {
+        let tile = tile_rows(isa, rows - row);
+        let mut full = [0.0_f32; MAX_ROWS * PANEL];
+        // SAFETY: the assertions above bound every element that the tile's rows touch in `left`
+        // and `panel`; `full` holds `MAX_ROWS` rows of a panel; `isa` is one this machine has.
+        unsafe {
+            let first = left.data.as_ptr().add(if depth > 0 { row * left.row_stride } else { 0 });
+            run_tile(isa, tile, first, left, panel.as_ptr(), depth, full.as_mut_ptr());
+        }
+        for (i, result) in full.chunks_exact(PANEL).take(tile).enumerate() {
+            let start = (row + i) * out_stride;
+            let target = &mut out[start..start + width];
+            if add {
+                for (target, value) in target.iter_mut().zip(result) {
+                    *target += value;
+                }
+            } else {
+                target.copy_from_slice(&result[..width]);
+            }
+        }
+        row += tile;
+    }
+}
+
+/// How many rows the next tile takes when `left` remain.
+fn tile_rows(isa: Isa, left: usize) -> usize {
+    match isa {
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx512 => match left {
+            12.. => 12,
+            8..=11 => 8,
+            4..=7 => 4,
+            2..=3 => 2,
+            _ => 1,
+        },
+        _ => left.min(3),
+    }
+}
+
+/// # Safety
+///
+/// `first` must be valid for `tile` rows of `left`'s strides and `depth` columns, `panel` for
+/// `depth * PANEL` elements, `out` for `tile * PANEL`; the machine must have `isa`.
+unsafe fn run_tile(
+    isa: Isa,
+    tile: usize,
+    first: *const f32,
+    left: Left<'_>,
+    panel: *const f32,
+    depth: usize,
+    out: *mut f32,
+) {
+    let (rs, cs) = (left.row_stride, left.column_stride);
+    // SAFETY: the caller's promise is the one these functions ask for.
+    unsafe {
+        match (isa, tile) {
+            #[cfg(target_arch = "x86_64")]
+            (Isa::Avx512, 12) => x86::tile_avx512::<12>(first, rs, cs, panel, depth, out),
+            #[cfg(target_arch = "x86_64")]
+            (Isa::Avx512, 8) => x86::tile_avx512::<8>(first, rs, cs, panel, depth, out),
+            #[cfg(target_arch = "x86_64")]
+            (Isa::Avx512, 4) => x86::tile_avx512::<4>(first, rs, cs, panel, depth, out),
+            #[cfg(target_arch = "x86_64")]
+            (Isa::Avx512, 2) => x86::tile_avx512::<2>(first, rs, cs, panel, depth, out),
+            #[cfg(target_arch = "x86_64")]
+            (Isa::Avx512, _) => x86::tile_avx512::<1>(first, rs, cs, panel, depth, out),
+            #[cfg(target_arch = "x86_64")]
+            (Isa::Avx2, 3) => x86::tile_avx2::<3>(first, rs, cs, panel, depth, out),
+            #[cfg(target_arch = "x86_64")]
+            (Isa::Avx2, 2) => x86::tile_avx2::<2>(first, rs, cs, panel, depth, out),
+            #[cfg(target_arch = "x86_64")]
+            (Isa::Avx2, _) => x86::tile_avx2::<1>(first, rs, cs, panel, depth, out),
+            (Isa::Portable, 3) => tile_portable::<3>(first, rs, cs, panel, depth, out),
+            (Isa::Portable, 2) => tile_portable::<2>(first, rs, cs, panel, depth, out),
+            (Isa::Portable, _) => tile_portable::<1>(first, rs, cs, panel, depth, out),
+        }
+    }
+}
+
+/// # Safety
+///
+/// As [`run_tile`], for `ROWS` rows.
+unsafe fn tile_portable<const ROWS: usize>(
+    first: *const f32,
+    row_stride: usize,
+    column_stride: usize,
+    panel: *const f32,
+    depth: usize,
+    out: *mut f32,
+) {
+    let mut sums = [[0.0_f32; PANEL]; ROWS];
+    for p in 0..depth {
+        for (i, sums) in sums.iter_mut().enumerate() {
+            // SAFETY: row `i < ROWS` and column `p < depth`.
+            let a = unsafe { *first.add(i * row_stride + p * column_stride) };
+            for (j, sum) in sums.iter_mut().enumerate() {
+                // SAFETY: the panel has `depth` rows of `PANEL` elements.
+                *sum = a.mul_add(unsafe { *panel.add(p * PANEL + j) }, *sum);
+            }
+        }
+    }
+    for (i, sums) in sums.iter().enumerate() {
+        // SAFETY: `out` holds `ROWS` rows of `PANEL` elements.
+        unsafe { std::ptr::copy_nonoverlapping(sums.as_ptr(), out.add(i * PANEL), PANEL) };
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use std::arch::x86_64::{
+        _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_set1_ps, _mm256_setzero_ps, _mm256_storeu_ps,
+        _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_set1_ps, _mm512_setzero_ps, _mm512_storeu_ps,
+    };
+
+    use super::PANEL;
+
+    /// # Safety
+    ///
+    /// As [`super::run_tile`], for `ROWS` rows.
+    #[target_feature(enable = "avx512f")]
+    pub(super) unsafe fn tile_avx512<const ROWS: usize>(
+        first: *const f32,
+        row_stride: usize,
+        column_stride: usize,
+        panel: *const f32,
+        depth: usize,
+        out: *mut f32,
+    ) {
+        let mut sums = [[_mm512_setzero_ps(); 2]; ROWS];
+        for p in 0..depth {
+            // SAFETY: the panel has `depth` rows of 32 elements.
+            let (b0, b1) = unsafe {
+                (_mm512_loadu_ps(panel.add(p * PANEL)), _mm512_loadu_ps(panel.add(p * PANEL + 16)))
+            };
+            for (i, sums) in sums.iter_mut().enumerate() {
+                // SAFETY: row `i < ROWS` and column `p < depth`.
+                let a = _mm512_set1_ps(unsafe { *first.add(i * row_stride + p * column_stride) });
+                sums[0] = _mm512_fmadd_ps(a, b0, sums[0]);
+                sums[1] = _mm512_fmadd_ps(a, b1, sums[1]);
+            }
+        }
+        for (i, sums) in sums.iter().enumerate() {
+            // SAFETY: `out` holds `ROWS` rows of 32 elements.
+            unsafe {
+                _mm512_storeu_ps(out.add(i * PANEL), sums[0]);
+                _mm512_storeu_ps(out.add(i * PANEL + 16), sums[1]);
+            }
+        }
+    }
+
+    /// # Safety
+    ///
+    /// As [`super::run_tile`], for `ROWS` rows.
+    #[target_feature(enable = "avx2,fma")]
+    pub(super) unsafe fn tile_avx2<const ROWS: usize>(
+        first: *const f32,
+        row_stride: usize,
+        column_stride: usize,
+        panel: *const f32,
+        depth: usize,
+        out: *mut f32,
+    ) {
+        let mut sums = [[_mm256_setzero_ps(); 4]; ROWS];
+        for p in 0..depth {
+            // SAFETY: the panel has `depth` rows of 32 elements.
+            let b = [0, 8, 16, 24].map(|j| unsafe { _mm256_loadu_ps(panel.add(p * PANEL + j)) });
+            for (i, sums) in sums.iter_mut().enumerate() {
+                // SAFETY: row `i < ROWS` and column `p < depth`.
+                let a = _mm256_set1_ps(unsafe { *first.add(i * row_stride + p * column_stride) });
+                for (sum, b) in sums.iter_mut().zip(b) {
+                    *sum = _mm256_fmadd_ps(a, b, *sum);
+                }
+            }
+        }
+        for (i, sums) in sums.iter().enumerate() {
+            for (j, sum) in sums.iter().enumerate() {
+                // SAFETY: `out` holds `ROWS` rows of 32 elements.
+                unsafe { _mm256_storeu_ps(out.add(i * PANEL + 8 * j), *sum) };
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_twins_agree_to_the_bit() {
+        let (rows, depth, width) = (17, 45, 29);
+        let left: Vec<f32> = (0..rows * depth).map(|i| (i as f32 * 0.37).sin()).collect();
+        let panel: Vec<f32> = (0..depth * PANEL).map(|i| (i as f32 * 0.11).cos()).collect();
+        let run = |isa, rows| {
+            let mut out = vec![1.0; rows * width];
+            let left = Left { data: &left, row_stride: depth, column_stride: 1 };
+            multiply_panel(isa, left, &panel, &mut out, width, rows, depth, width, true);
+            out
+        };
+        let expected = run(Isa::Portable, rows);
+        for isa in Isa::available() {
+            assert_eq!(run(isa, rows), expected, "{isa:?}");
+            // A row's result does not depend on how many rows stand beside it.
+            assert_eq!(run(isa, 1)[..], expected[..width], "{isa:?}");
+        }
+    }
+}
