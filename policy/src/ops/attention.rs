@@ -230,7 +230,14 @@ pub fn attend_backward(
             let probabilities = Left { data: &scores, row_stride: 1, column_stride: stride };
             block.pack_rows(&dout[offset..], count, dim, width);
             let target = &mut dvalues[key_head * dim..];
-            multiply_strided(probabilities, block.as_ref(), target, key_width, visible, Output::Add);
+            multiply_strided(
+                probabilities,
+                block.as_ref(),
+                target,
+                key_width,
+                visible,
+                Output::Add,
+            );
             // 3. dS [count, visible] = P * (dout V^T - D).
             dscores.clear();
             dscores.resize(count * stride, 0.0);

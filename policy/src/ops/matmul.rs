@@ -72,7 +72,12 @@ impl Panels {
     }
 
     pub(crate) fn as_ref(&self) -> PanelsRef<'_> {
-        PanelsRef { depth: self.depth, width: self.width, depth_stride: self.depth, data: &self.data }
+        PanelsRef {
+            depth: self.depth,
+            width: self.width,
+            depth_stride: self.depth,
+            data: &self.data,
+        }
     }
 }
 
