@@ -5,6 +5,9 @@ use spar_core::{Observation, Seed, Step};
 
 use crate::EnvironmentError;
 
+/// The tag of tasks whose outcome depends on luck even for a perfect player.
+pub const CHANCE_TAG: &str = "chance";
+
 /// A task made interactive.
 ///
 /// Equal seeds and equal actions give equal observations; a fork goes on exactly as its origin

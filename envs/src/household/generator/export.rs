@@ -1,0 +1,71 @@
+//! Generated games as files that this engine and ALFWorld's own can load.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+use spar_core::Seed;
+
+use super::{DOMAIN, GameOptions, NewGame, generate, grammar_for};
+use crate::household::HouseholdError;
+
+/// The JSON of a generated game's file, `game.tw-pddl`.
+pub fn game_json(game: &NewGame<'_>) -> String {
+    let file = json!({
+        "pddl_domain": DOMAIN,
+        "grammar": grammar_for(&game.task),
+        "pddl_problem": game.problem.to_string(),
+        "solvable": true,
+        "walkthrough": null,
+    });
+    file.to_string()
+}
+
+/// Writes a game as `<root>/<split>/<problem>/<trial>/game.tw-pddl` with a `traj_data.json` beside
+/// it, and returns the path of the game.
+///
+/// # Errors
+///
+/// [`HouseholdError::Read`] when a folder or file cannot be written.
+pub fn write_game(
+    game: &NewGame<'_>,
+    root: &Path,
+    split: &str,
+    trial: &str,
+) -> Result<PathBuf, HouseholdError> {
+    let problem = format!("{}-{}", game.family, game.problem.name);
+    let folder = root.join(split).join(problem).join(trial);
+    let fail = |path: &Path| {
+        let path = path.to_owned();
+        move |source| HouseholdError::Read { path, source }
+    };
+    std::fs::create_dir_all(&folder).map_err(fail(&folder))?;
+    let description = json!({
+        "task_type": game.family.name(),
+        "task_id": trial,
+        "turk_annotations": { "anns": [{ "task_desc": game.task, "high_descs": [] }] },
+    });
+    let notes = folder.join("traj_data.json");
+    std::fs::write(&notes, description.to_string()).map_err(fail(&notes))?;
+    let path = folder.join("game.tw-pddl");
+    std::fs::write(&path, game_json(game)).map_err(fail(&path))?;
+    Ok(path)
+}
+
+/// Generates the games of `seeds` and writes them below `root`; returns their paths.
+///
+/// # Errors
+///
+/// [`HouseholdError::Read`] when a folder or file cannot be written.
+pub fn export_games(
+    options: &GameOptions,
+    seeds: std::ops::Range<u64>,
+    root: &Path,
+    split: &str,
+) -> Result<Vec<PathBuf>, HouseholdError> {
+    seeds
+        .map(|seed| {
+            let game = generate(options, Seed::from_u64(seed));
+            write_game(&game, root, split, &format!("trial_{seed:08}"))
+        })
+        .collect()
+}

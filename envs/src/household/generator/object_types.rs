@@ -1,0 +1,675 @@
+//! What objects can be done to and where they may stand, by type.
+//!
+//! The relations are those of the format's own games; figures in `rooms.rs` were counted over the
+//! games of ALFWorld's training and seen validation splits and rounded.
+
+/// What can be done to objects of a type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Abilities(u8);
+
+impl Abilities {
+    pub(crate) const PICKUPABLE: Self = Self(1);
+    pub(crate) const HOLDS_OBJECTS: Self = Self(2);
+    pub(crate) const CLEANABLE: Self = Self(4);
+    pub(crate) const HEATABLE: Self = Self(8);
+    pub(crate) const COOLABLE: Self = Self(16);
+    pub(crate) const SLICEABLE: Self = Self(32);
+    pub(crate) const TOGGLEABLE: Self = Self(64);
+
+    /// Each ability with the predicate that says so.
+    pub(crate) const PREDICATES: [(Self, &'static str); 7] = [
+        (Self::PICKUPABLE, "pickupable"),
+        (Self::HOLDS_OBJECTS, "isReceptacleObject"),
+        (Self::CLEANABLE, "cleanable"),
+        (Self::HEATABLE, "heatable"),
+        (Self::COOLABLE, "coolable"),
+        (Self::SLICEABLE, "sliceable"),
+        (Self::TOGGLEABLE, "toggleable"),
+    ];
+
+    /// Whether all of `other` are among these.
+    pub(crate) const fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// These and `other`.
+    pub(crate) const fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+/// A type of object.
+#[derive(Debug)]
+pub(crate) struct ObjectType {
+    pub(crate) name: &'static str,
+    pub(crate) abilities: Abilities,
+}
+
+/// The type of this name.
+pub(crate) fn object_type_named(name: &str) -> Option<&'static ObjectType> {
+    let found = OBJECT_TYPES.binary_search_by(|row| row.name.cmp(name));
+    found.ok().map(|index| &OBJECT_TYPES[index])
+}
+
+/// Whether a receptacle of one type can hold an object of another.
+pub(crate) fn can_contain(receptacle: &str, object: &str) -> bool {
+    contents(receptacle).binary_search(&object).is_ok()
+}
+
+/// The object types that a receptacle of a type can hold, sorted.
+pub(crate) fn contents(receptacle: &str) -> &'static [&'static str] {
+    let found = CAN_CONTAIN.binary_search_by(|(name, _)| (*name).cmp(receptacle));
+    found.map_or(&[], |index| CAN_CONTAIN[index].1)
+}
+
+/// Letters: `p`ickupable, holds objects (`r`), `c`leanable, `h`eatable, coolable (`k`),
+/// `s`liceable, `t`oggleable.
+const fn object_type(name: &'static str, letters: &str) -> ObjectType {
+    let letters = letters.as_bytes();
+    let mut abilities = Abilities(0);
+    let mut index = 0;
+    while index < letters.len() {
+        abilities = abilities.with(match letters[index] {
+            b'p' => Abilities::PICKUPABLE,
+            b'r' => Abilities::HOLDS_OBJECTS,
+            b'c' => Abilities::CLEANABLE,
+            b'h' => Abilities::HEATABLE,
+            b'k' => Abilities::COOLABLE,
+            b's' => Abilities::SLICEABLE,
+            b't' => Abilities::TOGGLEABLE,
+            _ => panic!("unknown letter"),
+        });
+        index += 1;
+    }
+    ObjectType { name, abilities }
+}
+
+const OBJECT_TYPES: &[ObjectType] = &[
+    object_type("AlarmClock", "p"),
+    object_type("Apple", "pchks"),
+    object_type("BaseballBat", "p"),
+    object_type("BasketBall", "p"),
+    object_type("Book", "p"),
+    object_type("Boots", "p"),
+    object_type("Bowl", "prck"),
+    object_type("Box", "pr"),
+    object_type("Bread", "phks"),
+    object_type("ButterKnife", "pc"),
+    object_type("CD", "p"),
+    object_type("Candle", "p"),
+    object_type("CellPhone", "p"),
+    object_type("Cloth", "pc"),
+    object_type("CreditCard", "p"),
+    object_type("Cup", "prchk"),
+    object_type("DeskLamp", "t"),
+    object_type("DishSponge", "pc"),
+    object_type("Egg", "pchks"),
+    object_type("Footstool", "p"),
+    object_type("Fork", "pc"),
+    object_type("Glassbottle", "p"),
+    object_type("HandTowel", "p"),
+    object_type("HousePlant", ""),
+    object_type("Kettle", "pc"),
+    object_type("KeyChain", "p"),
+    object_type("Knife", "pc"),
+    object_type("Ladle", "pc"),
+    object_type("Laptop", "p"),
+    object_type("Lettuce", "pcks"),
+    object_type("Mug", "prchk"),
+    object_type("Newspaper", "p"),
+    object_type("Pan", "prck"),
+    object_type("PaperTowelRoll", "p"),
+    object_type("Pen", "p"),
+    object_type("Pencil", "p"),
+    object_type("PepperShaker", "p"),
+    object_type("Pillow", "p"),
+    object_type("Plate", "prchk"),
+    object_type("Plunger", "p"),
+    object_type("Pot", "prck"),
+    object_type("Potato", "pchks"),
+    object_type("RemoteControl", "p"),
+    object_type("SaltShaker", "p"),
+    object_type("ScrubBrush", "p"),
+    object_type("SoapBar", "pc"),
+    object_type("SoapBottle", "p"),
+    object_type("Spatula", "pc"),
+    object_type("Spoon", "pc"),
+    object_type("SprayBottle", "p"),
+    object_type("Statue", "p"),
+    object_type("TeddyBear", "p"),
+    object_type("Television", ""),
+    object_type("TennisRacket", "p"),
+    object_type("TissueBox", "p"),
+    object_type("ToiletPaper", "p"),
+    object_type("Tomato", "pchks"),
+    object_type("Towel", "p"),
+    object_type("Vase", "p"),
+    object_type("Watch", "p"),
+    object_type("WateringCan", "p"),
+    object_type("WineBottle", "pk"),
+];
+
+const CAN_CONTAIN: &[(&str, &[&str])] = &[
+    (
+        "ArmChair",
+        &[
+            "Book",
+            "Box",
+            "CellPhone",
+            "Cloth",
+            "CreditCard",
+            "KeyChain",
+            "Laptop",
+            "Newspaper",
+            "Pillow",
+            "RemoteControl",
+        ],
+    ),
+    ("BathtubBasin", &["Cloth", "DishSponge", "HandTowel", "SoapBar"]),
+    (
+        "Bed",
+        &["BaseballBat", "BasketBall", "Book", "CellPhone", "Laptop", "Pillow", "TennisRacket"],
+    ),
+    (
+        "Cabinet",
+        &[
+            "Book",
+            "Bowl",
+            "Box",
+            "CD",
+            "Candle",
+            "Cloth",
+            "Cup",
+            "DishSponge",
+            "Glassbottle",
+            "HandTowel",
+            "Kettle",
+            "Ladle",
+            "Mug",
+            "Pan",
+            "PepperShaker",
+            "Plate",
+            "Plunger",
+            "Pot",
+            "SaltShaker",
+            "SoapBar",
+            "SoapBottle",
+            "SprayBottle",
+            "TissueBox",
+            "ToiletPaper",
+            "Vase",
+            "WineBottle",
+        ],
+    ),
+    (
+        "Cart",
+        &[
+            "Candle",
+            "Cloth",
+            "DishSponge",
+            "HandTowel",
+            "Plunger",
+            "SoapBar",
+            "SoapBottle",
+            "SprayBottle",
+            "TissueBox",
+            "ToiletPaper",
+        ],
+    ),
+    ("CoffeeMachine", &["Mug"]),
+    (
+        "CoffeeTable",
+        &[
+            "Book",
+            "Bowl",
+            "Box",
+            "Candle",
+            "CellPhone",
+            "CreditCard",
+            "KeyChain",
+            "Laptop",
+            "Newspaper",
+            "Pen",
+            "Pencil",
+            "Plate",
+            "RemoteControl",
+            "Statue",
+            "TissueBox",
+            "Vase",
+            "Watch",
+            "WateringCan",
+        ],
+    ),
+    (
+        "CounterTop",
+        &[
+            "AlarmClock",
+            "Apple",
+            "Book",
+            "Bowl",
+            "Bread",
+            "ButterKnife",
+            "CD",
+            "Candle",
+            "CellPhone",
+            "Cloth",
+            "CreditCard",
+            "Cup",
+            "DishSponge",
+            "Egg",
+            "Fork",
+            "Glassbottle",
+            "HandTowel",
+            "Kettle",
+            "KeyChain",
+            "Knife",
+            "Ladle",
+            "Laptop",
+            "Lettuce",
+            "Mug",
+            "Pan",
+            "Pen",
+            "Pencil",
+            "PepperShaker",
+            "Plate",
+            "Pot",
+            "Potato",
+            "RemoteControl",
+            "SaltShaker",
+            "SoapBar",
+            "SoapBottle",
+            "Spatula",
+            "Spoon",
+            "SprayBottle",
+            "Statue",
+            "TissueBox",
+            "ToiletPaper",
+            "Tomato",
+            "Vase",
+            "WineBottle",
+        ],
+    ),
+    (
+        "Desk",
+        &[
+            "AlarmClock",
+            "BasketBall",
+            "Book",
+            "Bowl",
+            "Box",
+            "CD",
+            "CellPhone",
+            "Cloth",
+            "CreditCard",
+            "KeyChain",
+            "Laptop",
+            "Mug",
+            "Pen",
+            "Pencil",
+            "RemoteControl",
+            "TennisRacket",
+            "Vase",
+        ],
+    ),
+    (
+        "DiningTable",
+        &[
+            "AlarmClock",
+            "Apple",
+            "Book",
+            "Bowl",
+            "Box",
+            "Bread",
+            "ButterKnife",
+            "CD",
+            "Candle",
+            "CellPhone",
+            "CreditCard",
+            "Cup",
+            "DishSponge",
+            "Egg",
+            "Fork",
+            "Glassbottle",
+            "Kettle",
+            "KeyChain",
+            "Knife",
+            "Ladle",
+            "Laptop",
+            "Lettuce",
+            "Mug",
+            "Newspaper",
+            "Pan",
+            "Pen",
+            "Pencil",
+            "PepperShaker",
+            "Plate",
+            "Pot",
+            "Potato",
+            "RemoteControl",
+            "SaltShaker",
+            "SoapBottle",
+            "Spatula",
+            "Spoon",
+            "SprayBottle",
+            "Statue",
+            "TissueBox",
+            "Tomato",
+            "Vase",
+            "Watch",
+            "WateringCan",
+            "WineBottle",
+        ],
+    ),
+    (
+        "Drawer",
+        &[
+            "Book",
+            "ButterKnife",
+            "CD",
+            "Candle",
+            "CellPhone",
+            "Cloth",
+            "CreditCard",
+            "DishSponge",
+            "Fork",
+            "HandTowel",
+            "KeyChain",
+            "Knife",
+            "Ladle",
+            "Newspaper",
+            "Pen",
+            "Pencil",
+            "PepperShaker",
+            "RemoteControl",
+            "SaltShaker",
+            "SoapBar",
+            "SoapBottle",
+            "Spatula",
+            "Spoon",
+            "SprayBottle",
+            "TissueBox",
+            "ToiletPaper",
+            "Watch",
+            "WateringCan",
+        ],
+    ),
+    (
+        "Dresser",
+        &[
+            "AlarmClock",
+            "BasketBall",
+            "Book",
+            "Bowl",
+            "Box",
+            "CD",
+            "Candle",
+            "CellPhone",
+            "Cloth",
+            "CreditCard",
+            "KeyChain",
+            "Laptop",
+            "Mug",
+            "Newspaper",
+            "Pen",
+            "Pencil",
+            "RemoteControl",
+            "SprayBottle",
+            "Statue",
+            "TennisRacket",
+            "TissueBox",
+            "ToiletPaper",
+            "Vase",
+            "Watch",
+            "WateringCan",
+        ],
+    ),
+    (
+        "Fridge",
+        &[
+            "Apple",
+            "Bowl",
+            "Bread",
+            "Cup",
+            "Egg",
+            "Glassbottle",
+            "Lettuce",
+            "Mug",
+            "Pan",
+            "Plate",
+            "Pot",
+            "Potato",
+            "Tomato",
+            "WineBottle",
+        ],
+    ),
+    (
+        "GarbageCan",
+        &[
+            "Apple",
+            "Bread",
+            "CD",
+            "Cloth",
+            "DishSponge",
+            "Egg",
+            "HandTowel",
+            "Lettuce",
+            "Newspaper",
+            "Pen",
+            "Pencil",
+            "Potato",
+            "SoapBar",
+            "SoapBottle",
+            "SprayBottle",
+            "TissueBox",
+            "ToiletPaper",
+            "Tomato",
+            "WineBottle",
+        ],
+    ),
+    ("HandTowelHolder", &["HandTowel"]),
+    ("LaundryHamper", &["Cloth"]),
+    (
+        "Microwave",
+        &[
+            "Apple",
+            "Bowl",
+            "Bread",
+            "Cup",
+            "Egg",
+            "Glassbottle",
+            "Mug",
+            "Plate",
+            "Potato",
+            "Tomato",
+        ],
+    ),
+    (
+        "Ottoman",
+        &[
+            "Book",
+            "Box",
+            "CellPhone",
+            "CreditCard",
+            "KeyChain",
+            "Laptop",
+            "Newspaper",
+            "Pillow",
+            "RemoteControl",
+        ],
+    ),
+    ("Safe", &["CD", "CellPhone", "CreditCard", "KeyChain"]),
+    (
+        "Shelf",
+        &[
+            "AlarmClock",
+            "Book",
+            "Bowl",
+            "Box",
+            "CD",
+            "Candle",
+            "CellPhone",
+            "Cloth",
+            "CreditCard",
+            "Cup",
+            "DishSponge",
+            "HandTowel",
+            "Kettle",
+            "KeyChain",
+            "Mug",
+            "Newspaper",
+            "Pen",
+            "Pencil",
+            "PepperShaker",
+            "Plate",
+            "Pot",
+            "RemoteControl",
+            "SaltShaker",
+            "SoapBar",
+            "SoapBottle",
+            "SprayBottle",
+            "Statue",
+            "TissueBox",
+            "ToiletPaper",
+            "Vase",
+            "Watch",
+            "WateringCan",
+            "WineBottle",
+        ],
+    ),
+    (
+        "SideTable",
+        &[
+            "AlarmClock",
+            "Apple",
+            "BaseballBat",
+            "Book",
+            "Bowl",
+            "Box",
+            "Bread",
+            "ButterKnife",
+            "CD",
+            "Candle",
+            "CellPhone",
+            "Cloth",
+            "CreditCard",
+            "Cup",
+            "DishSponge",
+            "Egg",
+            "Fork",
+            "HandTowel",
+            "Kettle",
+            "KeyChain",
+            "Knife",
+            "Laptop",
+            "Lettuce",
+            "Mug",
+            "Newspaper",
+            "Pan",
+            "Pen",
+            "Pencil",
+            "PepperShaker",
+            "Plate",
+            "Pot",
+            "Potato",
+            "RemoteControl",
+            "SaltShaker",
+            "SoapBar",
+            "SoapBottle",
+            "Spatula",
+            "Spoon",
+            "SprayBottle",
+            "Statue",
+            "TennisRacket",
+            "TissueBox",
+            "ToiletPaper",
+            "Tomato",
+            "Vase",
+            "Watch",
+            "WateringCan",
+            "WineBottle",
+        ],
+    ),
+    (
+        "SinkBasin",
+        &[
+            "Apple",
+            "Bowl",
+            "ButterKnife",
+            "Cloth",
+            "Cup",
+            "DishSponge",
+            "Egg",
+            "Fork",
+            "Glassbottle",
+            "HandTowel",
+            "Kettle",
+            "Knife",
+            "Ladle",
+            "Lettuce",
+            "Mug",
+            "Pan",
+            "Plate",
+            "Pot",
+            "Potato",
+            "SoapBar",
+            "Spatula",
+            "Spoon",
+            "Tomato",
+        ],
+    ),
+    (
+        "Sofa",
+        &[
+            "Book",
+            "Box",
+            "CellPhone",
+            "CreditCard",
+            "KeyChain",
+            "Laptop",
+            "Newspaper",
+            "Pillow",
+            "RemoteControl",
+        ],
+    ),
+    ("StoveBurner", &["Kettle", "Pan", "Pot"]),
+    (
+        "Toilet",
+        &[
+            "Candle",
+            "Cloth",
+            "DishSponge",
+            "HandTowel",
+            "SoapBar",
+            "SoapBottle",
+            "SprayBottle",
+            "TissueBox",
+            "ToiletPaper",
+        ],
+    ),
+    ("ToiletPaperHanger", &["ToiletPaper"]),
+    ("TowelHolder", &["Towel"]),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_are_sorted_and_complete() {
+        assert!(OBJECT_TYPES.is_sorted_by_key(|row| row.name));
+        assert!(CAN_CONTAIN.is_sorted_by_key(|row| row.0));
+        for (receptacle, contents) in CAN_CONTAIN {
+            assert!(contents.is_sorted(), "{receptacle}");
+            for object in *contents {
+                assert!(object_type_named(object).is_some(), "{object}");
+            }
+        }
+    }
+
+    #[test]
+    fn types_know_what_can_be_done_to_them() {
+        let apple = object_type_named("Apple").unwrap().abilities;
+        assert!(apple.has(Abilities::HEATABLE) && !apple.has(Abilities::TOGGLEABLE));
+        assert!(can_contain("Fridge", "Apple") && !can_contain("Toilet", "Apple"));
+    }
+}
