@@ -4,11 +4,16 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-/// The cases of a golden file, from the folder in `SPAR_VECTORS` or else from the fixtures.
+/// The cases of a golden file, from the folder in `SPAR_VECTORS` where it has the file,
+/// else from the fixtures.
 pub(crate) fn golden(name: &str) -> Vec<Value> {
-    let fixtures = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
-    let folder = std::env::var_os("SPAR_VECTORS").map_or_else(fixtures, PathBuf::from);
-    let text = std::fs::read_to_string(folder.join(format!("{name}.json"))).unwrap();
+    let file = format!("{name}.json");
+    let fixture = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(&file);
+    let path = std::env::var_os("SPAR_VECTORS")
+        .map(|folder| PathBuf::from(folder).join(&file))
+        .filter(|path| path.exists())
+        .unwrap_or(fixture);
+    let text = std::fs::read_to_string(path).unwrap();
     let file: Value = serde_json::from_str(&text).unwrap();
     file["cases"].as_array().unwrap().clone()
 }

@@ -15,6 +15,7 @@ use spar_core::Row;
 
 pub use aggregation::{BatchWeight, LossAggregation};
 pub use clip::{Clip, ClipOptions};
+pub(crate) use objective_config::read_options;
 pub use objective_config::{ObjectiveConfig, objective_names};
 pub use supervised::Supervised;
 pub use tally::Tally;

@@ -1,0 +1,265 @@
+//! AdamW.
+
+use serde::{Deserialize, Serialize};
+use spar_policy::{ParameterKind, ParameterSpec, Parameters};
+
+use super::{NamedTensor, Optimizer, StateReader, counter_tensor};
+use crate::TrainerError;
+
+/// Options of [`AdamW`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct AdamWOptions {
+    /// Learning rate of what has no rate of its own; not negative. Default 4e-4.
+    pub learning_rate: f32,
+    /// Learning rate of embeddings; that of `learning_rate` when absent. Absent by default.
+    pub embedding_learning_rate: Option<f32>,
+    /// Learning rate of gains and biases; that of `learning_rate` when absent. Absent by default.
+    pub vector_learning_rate: Option<f32>,
+    /// Decay of the running mean of gradients; 0 up to but not including 1. Default 0.9.
+    pub beta1: f32,
+    /// Decay of the running mean of squared gradients; 0 up to but not including 1. Default 0.95.
+    pub beta2: f32,
+    /// Added to the root of the mean square; positive. Default 1e-8.
+    pub epsilon: f32,
+    /// Share of a matrix or embedding that an update of learning rate 1 takes away; gains and
+    /// biases do not decay. Not negative. Default 0.
+    pub weight_decay: f32,
+}
+
+impl Default for AdamWOptions {
+    fn default() -> Self {
+        Self {
+            learning_rate: 4e-4,
+            embedding_learning_rate: None,
+            vector_learning_rate: None,
+            beta1: 0.9,
+            beta2: 0.95,
+            epsilon: 1e-8,
+            weight_decay: 0.0,
+        }
+    }
+}
+
+impl AdamWOptions {
+    /// The learning rate of a kind of parameter.
+    pub fn learning_rate_of(&self, kind: ParameterKind) -> f32 {
+        match kind {
+            ParameterKind::Matrix => None,
+            ParameterKind::Embedding => self.embedding_learning_rate,
+            ParameterKind::Vector => self.vector_learning_rate,
+        }
+        .unwrap_or(self.learning_rate)
+    }
+
+    /// All that is wrong with the values; empty when nothing is.
+    pub fn problems(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        let not_negative = [
+            ("learning_rate", Some(self.learning_rate)),
+            ("embedding_learning_rate", self.embedding_learning_rate),
+            ("vector_learning_rate", self.vector_learning_rate),
+            ("weight_decay", Some(self.weight_decay)),
+        ];
+        for (name, value) in not_negative {
+            if let Some(value) = value
+                && !(value.is_finite() && value >= 0.0)
+            {
+                problems.push(format!("`{name}` {value} must not be negative"));
+            }
+        }
+        for (name, beta) in [("beta1", self.beta1), ("beta2", self.beta2)] {
+            if !(0.0..1.0).contains(&beta) {
+                problems.push(format!("`{name}` {beta} is outside 0 to 1"));
+            }
+        }
+        if !(self.epsilon.is_finite() && self.epsilon > 0.0) {
+            problems.push(format!("`epsilon` {} must be positive", self.epsilon));
+        }
+        problems
+    }
+}
+
+/// Adam with bias correction and decoupled weight decay (arXiv 1711.05101, algorithm 2; the
+/// arrangement of PyTorch's `AdamW`).
+///
+/// ```text
+/// w <- w (1 - rate decay)
+/// m <- beta1 m + (1 - beta1) g          v <- beta2 v + (1 - beta2) g^2
+/// w <- w - rate (m / (1 - beta1^k)) / (sqrt(v / (1 - beta2^k)) + epsilon)      in update k
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct AdamW {
+    options: AdamWOptions,
+    moments: Moments,
+}
+
+impl AdamW {
+    /// The optimiser for weights in the layout of `parameters`.
+    pub fn new(options: AdamWOptions, parameters: &Parameters) -> Self {
+        Self { options, moments: Moments::new(parameters) }
+    }
+}
+
+impl Optimizer for AdamW {
+    fn name(&self) -> &'static str {
+        "adamw"
+    }
+
+    fn update(&mut self, parameters: &mut Parameters, gradient: &[f32], learning_rate_scale: f32) {
+        self.moments.updates += 1;
+        for spec in parameters.specs.clone().iter() {
+            let rate = self.options.learning_rate_of(spec.kind) * learning_rate_scale;
+            self.moments.update(spec, parameters, gradient, &self.options, rate);
+        }
+    }
+
+    fn state(&self) -> Vec<NamedTensor> {
+        self.moments.state(|_| true)
+    }
+
+    fn load_state(&mut self, tensors: &[NamedTensor]) -> Result<(), TrainerError> {
+        self.moments.load_state(tensors, |_| true)
+    }
+}
+
+/// Running means of gradients and of their squares, in the layout of the weights.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Moments {
+    pub(crate) specs: std::sync::Arc<[ParameterSpec]>,
+    /// Running mean of gradients, or Muon's momentum.
+    pub(crate) first: Vec<f32>,
+    second: Vec<f32>,
+    pub(crate) updates: u64,
+}
+
+impl Moments {
+    pub(crate) fn new(parameters: &Parameters) -> Self {
+        let zeros = vec![0.0; parameters.data.len()];
+        Self { specs: parameters.specs.clone(), first: zeros.clone(), second: zeros, updates: 0 }
+    }
+
+    /// Updates one parameter by Adam; `updates` counts this update already.
+    pub(crate) fn update(
+        &mut self,
+        spec: &ParameterSpec,
+        parameters: &mut Parameters,
+        gradient: &[f32],
+        options: &AdamWOptions,
+        rate: f32,
+    ) {
+        let AdamWOptions { beta1, beta2, epsilon, .. } = *options;
+        let decays = spec.kind != ParameterKind::Vector;
+        let keep = if decays { 1.0 - rate * options.weight_decay } else { 1.0 };
+        // In f64, since 1 - beta2^k loses most of its digits in f32 when k is small.
+        let correction =
+            |beta: f32| 1.0 - f64::from(beta).powi(self.updates.try_into().unwrap_or(i32::MAX));
+        let step = (f64::from(rate) / correction(beta1)) as f32;
+        let root = correction(beta2).sqrt() as f32;
+        let range = spec.range();
+        let weights = parameters.data[range.clone()].iter_mut();
+        let first = self.first[range.clone()].iter_mut();
+        let second = self.second[range.clone()].iter_mut();
+        for (((w, m), v), g) in weights.zip(first).zip(second).zip(&gradient[range]) {
+            *m += (g - *m) * (1.0 - beta1);
+            *v = *v * beta2 + g * g * (1.0 - beta2);
+            *w = *w * keep - step * *m / (v.sqrt() / root + epsilon);
+        }
+    }
+
+    /// The state; the second moments only of parameters for which `has_second` holds.
+    pub(crate) fn state(&self, has_second: impl Fn(&ParameterSpec) -> bool) -> Vec<NamedTensor> {
+        let mut tensors = vec![counter_tensor("updates", self.updates)];
+        for spec in self.specs.iter() {
+            let tensor = |moment: &str, data: &[f32]| NamedTensor {
+                name: format!("{moment}.{}", spec.name),
+                shape: spec.shape.clone(),
+                data: data[spec.range()].to_vec(),
+            };
+            tensors.push(tensor("first", &self.first));
+            if has_second(spec) {
+                tensors.push(tensor("second", &self.second));
+            }
+        }
+        tensors
+    }
+
+    pub(crate) fn load_state(
+        &mut self,
+        tensors: &[NamedTensor],
+        has_second: impl Fn(&ParameterSpec) -> bool,
+    ) -> Result<(), TrainerError> {
+        let reader = StateReader(tensors);
+        let mut loaded = self.clone();
+        loaded.updates = reader.counter("updates")?;
+        for spec in self.specs.iter() {
+            let read =
+                |moment: &str| reader.tensor(&format!("{moment}.{}", spec.name), &spec.shape);
+            loaded.first[spec.range()].copy_from_slice(read("first")?);
+            if has_second(spec) {
+                loaded.second[spec.range()].copy_from_slice(read("second")?);
+            }
+        }
+        *self = loaded;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{assert_close, golden, number, vector};
+
+    fn parameters(weights: &[f32]) -> Parameters {
+        let shapes = vec![("w".to_owned(), vec![1, weights.len()], ParameterKind::Matrix)];
+        let mut parameters = Parameters::zeros(shapes);
+        parameters.data.copy_from_slice(weights);
+        parameters
+    }
+
+    #[test]
+    fn updates_equal_the_golden_numbers() {
+        for case in golden("optimizer_adamw") {
+            let param = |name: &str| number(&case["params"][name]) as f32;
+            let options = AdamWOptions {
+                learning_rate: param("learning_rate"),
+                beta1: param("beta1"),
+                beta2: param("beta2"),
+                epsilon: param("epsilon"),
+                weight_decay: param("weight_decay"),
+                ..AdamWOptions::default()
+            };
+            let floats = |values: Vec<f64>| values.iter().map(|v| *v as f32).collect::<Vec<_>>();
+            let mut weights = parameters(&floats(vector(&case["inputs"]["weights"])));
+            let mut optimizer = AdamW::new(options, &weights);
+            let gradients = case["inputs"]["gradients"].as_array().unwrap();
+            let outputs = case["outputs"]["weights"].as_array().unwrap();
+            for (gradient, wanted) in gradients.iter().zip(outputs) {
+                optimizer.update(&mut weights, &floats(vector(gradient)), 1.0);
+                for (found, wanted) in weights.data.iter().zip(vector(wanted)) {
+                    assert_close((*found).into(), wanted, 1e-6);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn kinds_have_their_own_rates_and_vectors_do_not_decay() {
+        let shapes = vec![
+            ("m".to_owned(), vec![1, 1], ParameterKind::Matrix),
+            ("e".to_owned(), vec![1, 1], ParameterKind::Embedding),
+            ("v".to_owned(), vec![1], ParameterKind::Vector),
+        ];
+        let mut weights = Parameters::zeros(shapes);
+        weights.data.fill(1.0);
+        let options = AdamWOptions {
+            learning_rate: 0.1,
+            embedding_learning_rate: Some(0.2),
+            weight_decay: 0.5,
+            ..AdamWOptions::default()
+        };
+        // Without a gradient only the decay is left.
+        AdamW::new(options, &weights.clone()).update(&mut weights, &[0.0; 3], 0.5);
+        assert_eq!(weights.data, [0.975, 0.95, 1.0]);
+    }
+}
