@@ -1,10 +1,31 @@
 //! trainer
+mod average;
+pub mod batches;
+mod drift;
 mod error;
 mod objectives;
 mod optimisers;
+mod row_gradient;
+mod schedule;
 #[cfg(test)]
 mod testing;
+mod trainer;
+mod trainer_config;
+mod update_metrics;
 
+pub use average::{AverageConfig, WeightAverage};
+pub use drift::{Distances, Drift};
 pub use error::{RunFolderError, TrainerError};
-pub use objectives::*;
-pub use optimisers::*;
+pub use objectives::{
+    BatchWeight, Clip, ClipOptions, LossAggregation, Objective, ObjectiveConfig, RowLoss,
+    Supervised, Tally, objective_names,
+};
+pub use optimisers::{
+    AdamW, AdamWOptions, Muon, MuonOptions, NamedTensor, Optimizer, OptimizerConfig,
+    clip_global_norm, global_norm, optimizer_names, orthogonalize,
+};
+pub use row_gradient::{RowGradient, RowLossFn};
+pub use schedule::{ScheduleConfig, ScheduleShape};
+pub use trainer::Trainer;
+pub use trainer_config::TrainerConfig;
+pub use update_metrics::UpdateMetrics;

@@ -1,8 +1,13 @@
 //! Golden numbers and toy models for the tests of this crate.
 
+use std::error::Error;
 use std::path::PathBuf;
 
 use serde_json::Value;
+use spar_core::Row;
+use spar_policy::{ParameterKind, Parameters};
+
+use crate::{RowGradient, RowLossFn};
 
 /// The cases of a golden file, from the folder in `SPAR_VECTORS` where it has the file,
 /// else from the fixtures.
@@ -41,4 +46,67 @@ pub(crate) fn matrix(value: &Value) -> Vec<Vec<f64>> {
 pub(crate) fn assert_close(found: f64, wanted: f64, tolerance: f64) {
     let bound = tolerance * (1.0 + wanted.abs());
     assert!((found - wanted).abs() <= bound, "found {found}, wanted {wanted}");
+}
+
+/// A model that knows the last token only: a table of logits, `[vocabulary, vocabulary]`.
+pub(crate) struct Bigram;
+
+impl Bigram {
+    /// The weights of the table, all zero.
+    #[expect(clippy::new_ret_no_self, reason = "the model is its weights")]
+    pub(crate) fn new(vocabulary: usize) -> Parameters {
+        let shape = vec![vocabulary, vocabulary];
+        Parameters::zeros(vec![("table".to_owned(), shape, ParameterKind::Matrix)])
+    }
+
+    /// Probabilities behind token `last`.
+    fn probabilities(parameters: &Parameters, last: u32) -> Vec<f32> {
+        let vocabulary = parameters.specs[0].shape[1];
+        let logits = &parameters.data[last as usize * vocabulary..][..vocabulary];
+        let max = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        let exponents: Vec<f32> = logits.iter().map(|logit| (logit - max).exp()).collect();
+        let sum: f32 = exponents.iter().sum();
+        exponents.into_iter().map(|value| value / sum).collect()
+    }
+}
+
+impl RowGradient for Bigram {
+    fn logprobs(
+        &self,
+        parameters: &Parameters,
+        rows: &[&Row],
+    ) -> Result<Vec<Vec<f32>>, Box<dyn Error + Send + Sync>> {
+        let logprobs = |row: &&Row| {
+            let mut logprobs = vec![0.0];
+            logprobs.extend(
+                row.tokens
+                    .windows(2)
+                    .map(|pair| Self::probabilities(parameters, pair[0])[pair[1] as usize].ln()),
+            );
+            logprobs
+        };
+        Ok(rows.iter().map(logprobs).collect())
+    }
+
+    fn accumulate(
+        &self,
+        parameters: &Parameters,
+        rows: &[&Row],
+        loss: &RowLossFn<'_>,
+        gradient: &mut [f32],
+    ) -> Result<(), Box<dyn Error + Send + Sync>> {
+        let vocabulary = parameters.specs[0].shape[1];
+        for (index, logprobs) in self.logprobs(parameters, rows)?.iter().enumerate() {
+            let by_logprob = loss(index, logprobs);
+            for (pair, slope) in rows[index].tokens.windows(2).zip(&by_logprob[1..]) {
+                let row = &mut gradient[pair[0] as usize * vocabulary..][..vocabulary];
+                let probabilities = Self::probabilities(parameters, pair[0]);
+                for (token, (sum, probability)) in row.iter_mut().zip(probabilities).enumerate() {
+                    let is_drawn = f32::from(u8::from(token == pair[1] as usize));
+                    *sum += slope * (is_drawn - probability);
+                }
+            }
+        }
+        Ok(())
+    }
 }

@@ -1,0 +1,98 @@
+//! How rows become updates.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{AverageConfig, OptimizerConfig, ScheduleConfig};
+
+/// How rows become updates.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TrainerConfig {
+    /// Times each row is used per iteration; at least 1. Default 1.
+    pub epochs: usize,
+    /// Updates that an epoch is divided into, of about equal numbers of tokens; fewer where there
+    /// are fewer rows. At least 1. Default 1.
+    pub minibatches: usize,
+    /// Tokens the model is given at a time; a longer row stands alone. At least 1. Default 4096.
+    pub micro_batch_tokens: usize,
+    /// Parts an update is computed in, at the same time where there are threads; the result
+    /// depends on this number, not on the threads. At least 1. Default 4.
+    pub shards: usize,
+    /// Gradients longer than this (Euclidean length over all weights) are shortened to it;
+    /// positive. Absent: never. Default 1.
+    pub max_gradient_norm: Option<f64>,
+    /// Weights averaged beside the trained ones, after every update: `{ last = { count = 8 } }` or
+    /// `{ exponential = { decay = 0.99 } }`. Absent by default.
+    pub average: Option<AverageConfig>,
+    /// The course of the learning rate.
+    pub schedule: ScheduleConfig,
+    /// Which optimiser is used.
+    pub optimizer: OptimizerConfig,
+}
+
+impl Default for TrainerConfig {
+    fn default() -> Self {
+        Self {
+            epochs: 1,
+            minibatches: 1,
+            micro_batch_tokens: 4096,
+            shards: 4,
+            max_gradient_norm: Some(1.0),
+            average: None,
+            schedule: ScheduleConfig::default(),
+            optimizer: OptimizerConfig::default(),
+        }
+    }
+}
+
+impl TrainerConfig {
+    /// All that is wrong with the values; empty when nothing is.
+    pub fn problems(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        let positive = [
+            ("epochs", self.epochs),
+            ("minibatches", self.minibatches),
+            ("micro_batch_tokens", self.micro_batch_tokens),
+            ("shards", self.shards),
+        ];
+        for (name, value) in positive {
+            if value == 0 {
+                problems.push(format!("`{name}` is 0, it must be positive"));
+            }
+        }
+        if let Some(norm) = self.max_gradient_norm
+            && !(norm.is_finite() && norm > 0.0)
+        {
+            problems.push(format!("`max_gradient_norm` {norm} must be positive"));
+        }
+        problems.extend(self.average.iter().flat_map(AverageConfig::problems));
+        let within = |part: &str, found: Vec<String>| {
+            found.into_iter().map(|text| format!("{part}: {text}")).collect::<Vec<_>>()
+        };
+        problems.extend(within("schedule", self.schedule.problems()));
+        problems.extend(within("optimizer", self.optimizer.problems()));
+        problems
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_config_round_trips_and_tells_all_problems() {
+        let config: TrainerConfig = toml::from_str(
+            "epochs = 0
+             shards = 0
+             average = { last = { count = 0 } }
+             schedule = { shape = 'cosine', warmup = -1 }
+             optimizer = { name = 'muon', options = { learning_rate = -1 } }",
+        )
+        .unwrap();
+        assert_eq!(config.problems().len(), 5);
+        let text = toml::to_string(&config).unwrap();
+        assert_eq!(toml::from_str::<TrainerConfig>(&text).unwrap(), config);
+        assert!(TrainerConfig::default().problems().is_empty());
+        assert!(toml::from_str::<TrainerConfig>("epoch = 1").is_err());
+    }
+}
