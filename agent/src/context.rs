@@ -1,0 +1,258 @@
+//! What a policy sees of its episode.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use spar_core::{Message, Observation, Policy, PromptTokens, Role};
+use spar_tasks::Task;
+
+/// What a policy sees of its episode.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ContextConfig {
+    /// How many of the last turns are kept behind the first observation, which always stays; at
+    /// least 1. Default absent: all turns are kept.
+    pub window_turns: Option<usize>,
+    /// Whether the environment's words for what is demanded stand behind every observation.
+    /// Default false.
+    pub reminder: bool,
+    /// Whether the task's instruction opens the conversation as a system message. Default true.
+    pub instruction: bool,
+    /// Whether observations list the admissible actions. Default false.
+    pub list_admissible: bool,
+    /// Tokens of prompt and answer together, beyond which an episode is truncated. Default
+    /// absent: the policy's own limit.
+    pub max_context_tokens: Option<usize>,
+}
+
+impl Default for ContextConfig {
+    fn default() -> Self {
+        Self {
+            window_turns: None,
+            reminder: false,
+            instruction: true,
+            list_admissible: false,
+            max_context_tokens: None,
+        }
+    }
+}
+
+impl ContextConfig {
+    pub(crate) fn problems(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        if self.window_turns == Some(0) {
+            problems.push("context.window_turns is 0, must be at least 1 or absent".to_owned());
+        }
+        if self.max_context_tokens == Some(0) {
+            problems
+                .push("context.max_context_tokens is 0, must be at least 1 or absent".to_owned());
+        }
+        problems
+    }
+}
+
+/// The prompt of one turn.
+#[derive(Debug, Clone)]
+pub struct Prompt {
+    /// The conversation as text.
+    pub messages: Vec<Arc<Message>>,
+    /// The conversation as tokens.
+    pub ids: Arc<[u32]>,
+    /// The tokens as the difference to the previous turn.
+    pub tokens: PromptTokens,
+}
+
+/// The conversation of one episode, as messages and as tokens.
+///
+/// Every message is encoded once; what a policy sampled stays as it was sampled.
+pub struct Context<'a> {
+    config: &'a ContextConfig,
+    encoder: Option<&'a dyn Policy>,
+    reminder: Option<Arc<str>>,
+    messages: Vec<Arc<Message>>,
+    /// How many messages come before the first turn.
+    head: usize,
+    /// Tokens of every message; only kept where a window may show them again.
+    tokens: Vec<Vec<u32>>,
+    /// The previous turn's prompt and sampled tokens.
+    previous: Vec<u32>,
+    /// Tokens of the messages since then.
+    pending: Vec<u32>,
+}
+
+impl<'a> Context<'a> {
+    /// The conversation after a reset; without an encoder it has no tokens.
+    pub fn new(
+        config: &'a ContextConfig,
+        encoder: Option<&'a dyn Policy>,
+        task: &Task,
+        first: &Observation,
+    ) -> Self {
+        let reminder = first.instruction.clone().filter(|_| config.reminder);
+        let mut context = Self {
+            config,
+            encoder,
+            reminder,
+            messages: Vec::new(),
+            head: 0,
+            tokens: Vec::new(),
+            previous: Vec::new(),
+            pending: Vec::new(),
+        };
+        if config.instruction && !task.instruction.is_empty() {
+            context.push(Message::new(Role::System, task.instruction.as_str()));
+        }
+        context.push_observation(first);
+        context.head = context.messages.len();
+        context
+    }
+
+    /// What the policy is to continue now; asked for once per turn.
+    pub fn prompt(&mut self) -> Prompt {
+        let num_shown = match self.config.window_turns {
+            // A turn is two messages: the answer and the observation behind it.
+            Some(window) => (2 * window).min(self.messages.len() - self.head),
+            None => self.messages.len() - self.head,
+        };
+        let start = self.messages.len() - num_shown;
+        let appended = std::mem::take(&mut self.pending);
+        if start == self.head {
+            let kept = self.previous.len();
+            self.previous.extend_from_slice(&appended);
+            return Prompt {
+                messages: self.messages.clone(),
+                ids: Arc::from(self.previous.as_slice()),
+                tokens: PromptTokens { kept, appended },
+            };
+        }
+        let shown = |index: &usize| *index < self.head || *index >= start;
+        let indices = (0..self.messages.len()).filter(shown);
+        let ids: Vec<u32> =
+            indices.clone().flat_map(|index| &self.tokens[index]).copied().collect();
+        let kept = ids.iter().zip(&self.previous).take_while(|(a, b)| a == b).count();
+        let prompt = Prompt {
+            messages: indices.map(|index| Arc::clone(&self.messages[index])).collect(),
+            ids: Arc::from(ids.as_slice()),
+            tokens: PromptTokens { kept, appended: ids[kept..].to_vec() },
+        };
+        self.previous = ids;
+        prompt
+    }
+
+    /// Appends what the policy answered, with the tokens as it sampled them.
+    pub fn push_answer(&mut self, text: &str, sampled: &[u32]) {
+        self.messages.push(Arc::new(Message::new(Role::Assistant, text)));
+        self.previous.extend_from_slice(sampled);
+        if self.config.window_turns.is_some() {
+            self.tokens.push(sampled.to_vec());
+        }
+    }
+
+    /// Appends what the environment showed.
+    pub fn push_observation(&mut self, observation: &Observation) {
+        let mut text = observation.text.clone();
+        if let Some(admissible) =
+            observation.admissible.as_ref().filter(|_| self.config.list_admissible)
+        {
+            text.push_str("\nAdmissible actions:");
+            for action in admissible.iter() {
+                text.push_str("\n- ");
+                text.push_str(action);
+            }
+        }
+        if let Some(reminder) = &self.reminder {
+            text.push_str("\n> ");
+            text.push_str(reminder);
+        }
+        self.push(Message::new(Role::User, text));
+    }
+
+    fn push(&mut self, message: Message) {
+        let tokens = self.encoder.map(|encoder| encoder.encode(&message)).unwrap_or_default();
+        self.pending.extend_from_slice(&tokens);
+        if self.config.window_turns.is_some() {
+            self.tokens.push(tokens);
+        }
+        self.messages.push(Arc::new(message));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policies::ScriptedPolicy;
+
+    fn task() -> Task {
+        Task {
+            id: "t".to_owned(),
+            environment: "e".to_owned(),
+            parameters: serde_json::Value::Null,
+            instruction: "be good".to_owned(),
+            max_turns: 3,
+            tags: Vec::new(),
+        }
+    }
+
+    fn observation(text: &str) -> Observation {
+        Observation {
+            text: text.to_owned(),
+            instruction: Some("heat it".into()),
+            admissible: Some([Arc::from("go"), Arc::from("wait")].into()),
+            state_key: String::new(),
+        }
+    }
+
+    fn play(config: &ContextConfig, turns: usize) -> Vec<Prompt> {
+        let policy = ScriptedPolicy::new(Vec::<String>::new());
+        let mut context = Context::new(config, Some(&policy), &task(), &observation("o0"));
+        let mut tokens: Vec<u32> = Vec::new();
+        (0..turns)
+            .map(|turn| {
+                let prompt = context.prompt();
+                tokens.truncate(prompt.tokens.kept);
+                tokens.extend(&prompt.tokens.appended);
+                assert_eq!(tokens, *prompt.ids);
+                let encoded: Vec<u32> =
+                    prompt.messages.iter().flat_map(|message| policy.encode(message)).collect();
+                assert_eq!(encoded, *prompt.ids, "tokens and messages tell the same");
+                let answer = Message::new(Role::Assistant, format!("a{turn}"));
+                let sampled = policy.encode(&answer);
+                tokens.extend(&sampled);
+                context.push_answer(&answer.content, &sampled);
+                context.push_observation(&observation(&format!("o{}", turn + 1)));
+                prompt
+            })
+            .collect()
+    }
+
+    fn texts(prompt: &Prompt) -> Vec<&str> {
+        prompt.messages.iter().map(|message| message.content.as_str()).collect()
+    }
+
+    #[test]
+    fn everything_is_appended() {
+        let prompts = play(&ContextConfig::default(), 3);
+        assert_eq!(texts(&prompts[2]), ["be good", "o0", "a0", "o1", "a1", "o2"]);
+        assert_eq!(prompts[0].tokens.kept, 0);
+        assert!(prompts[2].tokens.kept > prompts[1].ids.len());
+    }
+
+    #[test]
+    fn a_window_keeps_the_first_observation_and_the_last_turns() {
+        let config =
+            ContextConfig { window_turns: Some(1), instruction: false, ..ContextConfig::default() };
+        let prompts = play(&config, 4);
+        assert_eq!(texts(&prompts[0]), ["o0"]);
+        assert_eq!(texts(&prompts[1]), ["o0", "a0", "o1"]);
+        assert_eq!(texts(&prompts[3]), ["o0", "a2", "o3"]);
+        assert_eq!(prompts[1].tokens.kept, prompts[0].ids.len() + 3);
+    }
+
+    #[test]
+    fn observations_carry_what_was_asked_for() {
+        let config =
+            ContextConfig { reminder: true, list_admissible: true, ..ContextConfig::default() };
+        let prompts = play(&config, 2);
+        assert_eq!(texts(&prompts[1])[3], "o1\nAdmissible actions:\n- go\n- wait\n> heat it");
+    }
+}

@@ -1,0 +1,139 @@
+//! How episodes are played.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use spar_core::Sampling;
+
+use crate::{ActionParser, ContextConfig};
+
+/// How episodes are played.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct EpisodeConfig {
+    /// Turns, after which an episode is truncated; at least 1. Default absent: the task's number.
+    pub max_turns: Option<u32>,
+    /// Seconds that the policy and the environment may take for one turn. Default 120.
+    pub turn_timeout_secs: u64,
+    /// Seconds that an episode may take. Default 600.
+    pub episode_timeout_secs: u64,
+    /// What the policy sees.
+    pub context: ContextConfig,
+    /// How actions are read. Default `plain`.
+    pub parser: ActionParser,
+    /// Whether a policy that can be held to it must answer with an admissible action, where the
+    /// environment lists them. Default true.
+    pub constrain_to_admissible: bool,
+    /// Taken from the reward of a turn in which no action could be read; 0 or more. Default 0.
+    pub invalid_penalty: f64,
+    /// Whether actions that could not be executed are penalised in the same way. Default false.
+    pub penalize_not_executable: bool,
+    /// How tokens are drawn.
+    pub sampling: Sampling,
+    /// How often a policy that could not be reached is asked again in one turn. Default 2.
+    pub policy_retries: u32,
+    /// Milliseconds before a policy is asked again; each further wait is twice as long. Default 200.
+    pub retry_delay_ms: u64,
+}
+
+impl Default for EpisodeConfig {
+    fn default() -> Self {
+        Self {
+            max_turns: None,
+            turn_timeout_secs: 120,
+            episode_timeout_secs: 600,
+            context: ContextConfig::default(),
+            parser: ActionParser::default(),
+            constrain_to_admissible: true,
+            invalid_penalty: 0.0,
+            penalize_not_executable: false,
+            sampling: Sampling::default(),
+            policy_retries: 2,
+            retry_delay_ms: 200,
+        }
+    }
+}
+
+/// Settings that cannot be used.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("use the settings: {problems}")]
+pub struct ConfigError {
+    /// All problems, one after the other.
+    pub problems: String,
+}
+
+impl ConfigError {
+    pub(crate) fn refuse(problems: Vec<String>) -> Result<(), Self> {
+        if problems.is_empty() { Ok(()) } else { Err(Self { problems: problems.join("; ") }) }
+    }
+}
+
+impl EpisodeConfig {
+    /// Checks every setting.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError`] lists all settings that are outside their range.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        ConfigError::refuse(self.problems())
+    }
+
+    pub(crate) fn problems(&self) -> Vec<String> {
+        let mut problems = self.context.problems();
+        if self.max_turns == Some(0) {
+            problems.push("max_turns is 0, must be at least 1 or absent".to_owned());
+        }
+        for (name, value) in [
+            ("turn_timeout_secs", self.turn_timeout_secs),
+            ("episode_timeout_secs", self.episode_timeout_secs),
+        ] {
+            if value == 0 {
+                problems.push(format!("{name} is 0, must be at least 1"));
+            }
+        }
+        if !(self.invalid_penalty.is_finite() && self.invalid_penalty >= 0.0) {
+            problems
+                .push(format!("invalid_penalty is {}, must be 0 or more", self.invalid_penalty));
+        }
+        if self.penalize_not_executable && self.invalid_penalty == 0.0 {
+            problems.push("penalize_not_executable has no effect: invalid_penalty is 0".to_owned());
+        }
+        if !(0.0..=10.0).contains(&self.sampling.temperature) {
+            problems.push(format!(
+                "sampling.temperature is {}, must be 0 to 10",
+                self.sampling.temperature
+            ));
+        }
+        if self.sampling.max_tokens == 0 {
+            problems.push("sampling.max_tokens is 0, must be at least 1".to_owned());
+        }
+        problems
+    }
+
+    pub(crate) fn turn_timeout(&self) -> Duration {
+        Duration::from_secs(self.turn_timeout_secs)
+    }
+
+    pub(crate) fn episode_timeout(&self) -> Duration {
+        Duration::from_secs(self.episode_timeout_secs)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_problems_are_told_at_once() {
+        assert_eq!(EpisodeConfig::default().validate(), Ok(()));
+        let config: EpisodeConfig = serde_json::from_str(
+            r#"{ "max_turns": 0, "invalid_penalty": -1, "context": { "window_turns": 0 } }"#,
+        )
+        .unwrap();
+        let problems = config.validate().unwrap_err().problems;
+        for name in ["max_turns", "invalid_penalty", "context.window_turns"] {
+            assert!(problems.contains(name), "{problems}");
+        }
+        assert!(serde_json::from_str::<EpisodeConfig>(r#"{ "max_turn": 1 }"#).is_err());
+    }
+}

@@ -1,0 +1,137 @@
+//! A small environment for the tests of this crate.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use spar_core::{Observation, RewardPart, Seed, Step};
+use spar_envs::{Environment, EnvironmentError};
+use spar_tasks::Task;
+
+/// A corridor of four places; the task is to get from its left to its right end.
+#[derive(Clone)]
+pub(crate) struct FakeEnvironment {
+    place: usize,
+    steps: usize,
+    detour: usize,
+    /// How long a step takes.
+    pub(crate) step_time: Duration,
+    /// After how many steps it breaks.
+    pub(crate) breaks_after: Option<usize>,
+    /// How many more resets or steps break, shared by forks.
+    pub(crate) mishaps: Arc<AtomicUsize>,
+}
+
+const LAST: usize = 3;
+
+pub(crate) fn fake_task(index: usize) -> Task {
+    Task {
+        id: format!("corridor/train/{index}"),
+        environment: "corridor".to_owned(),
+        parameters: serde_json::Value::Null,
+        instruction: "Answer left or right.".to_owned(),
+        max_turns: 10,
+        tags: vec!["fake".to_owned()],
+    }
+}
+
+impl FakeEnvironment {
+    pub(crate) fn new() -> Self {
+        Self {
+            place: 0,
+            steps: 0,
+            detour: 1,
+            step_time: Duration::ZERO,
+            breaks_after: None,
+            mishaps: Arc::default(),
+        }
+    }
+
+    fn observation(&self) -> Observation {
+        let mut admissible: Vec<Arc<str>> = vec!["right".into()];
+        if self.place > 0 {
+            admissible.insert(0, "left".into());
+        }
+        Observation {
+            text: format!("You are at {}.", self.place),
+            instruction: Some("go right".into()),
+            admissible: Some(admissible.into()),
+            state_key: format!("at {}", self.place),
+        }
+    }
+
+    fn mishap(&self) -> Result<(), EnvironmentError> {
+        let less = |count: usize| count.checked_sub(1);
+        match self.mishaps.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less) {
+            Ok(_) => Err(EnvironmentError::Misused { call: "fake", when: "on a bad day" }),
+            Err(_) => Ok(()),
+        }
+    }
+}
+
+#[async_trait]
+impl Environment for FakeEnvironment {
+    fn name(&self) -> &'static str {
+        "corridor"
+    }
+
+    fn tags(&self) -> Vec<String> {
+        vec!["short".to_owned()]
+    }
+
+    async fn reset(&mut self, _seed: Seed) -> Result<Observation, EnvironmentError> {
+        self.mishap()?;
+        (self.place, self.steps, self.detour) = (0, 0, 1);
+        Ok(self.observation())
+    }
+
+    async fn step(&mut self, action: &str) -> Result<Step, EnvironmentError> {
+        self.mishap()?;
+        if self.breaks_after == Some(self.steps) {
+            return Err(EnvironmentError::Misused { call: "step", when: "too often" });
+        }
+        if self.step_time > Duration::ZERO {
+            tokio::time::sleep(self.step_time).await;
+        }
+        self.steps += 1;
+        let executable = match action {
+            "right" => {
+                self.place += 1;
+                true
+            }
+            "left" if self.place > 0 => {
+                self.place -= 1;
+                true
+            }
+            _ => false,
+        };
+        let won = self.place == LAST;
+        let reward = RewardPart { name: "won".to_owned(), value: 1.0 };
+        Ok(Step {
+            observation: self.observation(),
+            rewards: if won { vec![reward] } else { Vec::new() },
+            terminated: won,
+            won,
+            executable,
+            wall_time: Duration::ZERO,
+        })
+    }
+
+    async fn fork(&self) -> Result<Box<dyn Environment>, EnvironmentError> {
+        Ok(Box::new(self.clone()))
+    }
+
+    fn oracle_action(&self) -> Option<String> {
+        Some("right".to_owned())
+    }
+
+    /// Goes back once before it goes on.
+    fn expert_action(&mut self) -> Option<String> {
+        if self.place == 1 && self.detour > 0 {
+            self.detour -= 1;
+            return Some("left".to_owned());
+        }
+        Some("right".to_owned())
+    }
+}

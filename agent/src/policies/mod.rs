@@ -1,0 +1,11 @@
+//! Policies that are no model in this process: endpoints, scripts, chance, people.
+
+mod http;
+mod human;
+mod random;
+mod scripted;
+
+pub use http::{HttpPolicy, HttpPolicyConfig};
+pub use human::HumanPolicy;
+pub use random::RandomPolicy;
+pub use scripted::ScriptedPolicy;

@@ -1,0 +1,350 @@
+//! From trajectories to training rows.
+
+use serde::{Deserialize, Serialize};
+use spar_core::{Group, PolicyVersion, Row, Trajectory, TrajectoryError};
+
+use crate::ConfigError;
+
+/// Trajectories cannot be made into rows.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RowsError {
+    /// A trajectory contradicts itself.
+    #[error("make rows of a trajectory")]
+    Trajectory(#[from] TrajectoryError),
+    /// The advantages are those of another group.
+    #[error("make rows of task `{task}`: {found} advantages for {expected} {what}")]
+    Advantages {
+        /// The group's task.
+        task: String,
+        /// How many there are.
+        found: usize,
+        /// How many there must be.
+        expected: usize,
+        /// Of what.
+        what: &'static str,
+    },
+}
+
+/// How demonstrations weigh.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct DemonstrationConfig {
+    /// Cross-entropy weight of observation tokens; 0 or more. Default 0.1.
+    pub observation_weight: f32,
+    /// Cross-entropy weight of action tokens that were the only ones allowed; 0 or more.
+    /// Default 0.
+    pub forced_weight: f32,
+}
+
+impl Default for DemonstrationConfig {
+    fn default() -> Self {
+        Self { observation_weight: 0.1, forced_weight: 0.0 }
+    }
+}
+
+impl DemonstrationConfig {
+    /// Checks every setting.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError`] lists all settings that are outside their range.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        let weights = [
+            ("observation_weight", self.observation_weight),
+            ("forced_weight", self.forced_weight),
+        ];
+        let bad = |weight: f32| !(weight.is_finite() && weight >= 0.0);
+        let tell = |(name, weight)| format!("{name} is {weight}, must be 0 or more");
+        ConfigError::refuse(weights.into_iter().filter(|(_, w)| bad(*w)).map(tell).collect())
+    }
+}
+
+/// The rows of a group for the policy-gradient term.
+///
+/// `advantages[i][t]` belongs to turn `t` of trajectory `i`. Turns join one row while the next
+/// prompt begins with exactly the tokens so far; otherwise a new row begins under the same
+/// episode. Every sampled token that had an alternative weighs 1 and carries its turn's
+/// advantage; forced and observed tokens weigh 0. Trajectories without tokens, and those that
+/// were guided by a demonstrator, whose tokens no policy sampled, leave no row.
+///
+/// # Errors
+///
+/// [`RowsError`] when the advantages do not fit the group, or a trajectory contradicts itself.
+pub fn group_rows(group: &Group, advantages: &[Vec<f64>]) -> Result<Vec<Row>, RowsError> {
+    let check = |what, found, expected| match found == expected {
+        true => Ok(()),
+        false => Err(RowsError::Advantages { task: group.task.clone(), found, expected, what }),
+    };
+    check("trajectories", advantages.len(), group.trajectories.len())?;
+    let mut rows = Vec::new();
+    for (trajectory, advantages) in group.trajectories.iter().zip(advantages) {
+        check("turns", advantages.len(), trajectory.turns.len())?;
+        if trajectory.lineage.guided {
+            continue;
+        }
+        cut(trajectory, &mut rows, |turn, is_forced| Weights {
+            policy: if is_forced { 0.0 } else { 1.0 },
+            advantage: advantages[turn] as f32,
+            cross_entropy: 0.0,
+            observation: 0.0,
+        })?;
+    }
+    Ok(rows)
+}
+
+/// The rows of a demonstration for the cross-entropy term.
+///
+/// Turns join rows as in [`group_rows`]. Action tokens weigh 1, observation tokens and forced
+/// tokens as `config` says. Where a new row begins, what it repeats from the one before weighs
+/// nothing.
+///
+/// # Errors
+///
+/// [`RowsError`] when the trajectory contradicts itself.
+pub fn demonstration_rows(
+    trajectory: &Trajectory,
+    config: &DemonstrationConfig,
+) -> Result<Vec<Row>, RowsError> {
+    let mut rows = Vec::new();
+    cut(trajectory, &mut rows, |_, is_forced| Weights {
+        policy: 0.0,
+        advantage: 0.0,
+        cross_entropy: if is_forced { config.forced_weight } else { 1.0 },
+        observation: config.observation_weight,
+    })?;
+    Ok(rows)
+}
+
+/// What the tokens of a turn weigh.
+struct Weights {
+    policy: f32,
+    advantage: f32,
+    cross_entropy: f32,
+    /// Cross-entropy weight of the observation tokens that come before the turn.
+    observation: f32,
+}
+
+/// Cuts a trajectory into rows; `weigh(turn, is_forced)` tells what its tokens weigh.
+fn cut(
+    trajectory: &Trajectory,
+    rows: &mut Vec<Row>,
+    weigh: impl Fn(usize, bool) -> Weights,
+) -> Result<(), RowsError> {
+    trajectory.validate()?;
+    let new_row = || Row { episode: trajectory.episode, ..Row::default() };
+    let mut row = new_row();
+    for (index, turn) in trajectory.turns.iter().enumerate() {
+        if turn.prompt.kept < row.len() {
+            let mut next = new_row();
+            row.tokens[..turn.prompt.kept].iter().for_each(|token| next.push_observed(*token, 0.0));
+            finish(std::mem::replace(&mut row, next), rows);
+        }
+        let observation_weight = weigh(index, false).observation;
+        for &token in &turn.prompt.appended {
+            // Nothing stands before the first token that could predict it.
+            let weight = if row.is_empty() { 0.0 } else { observation_weight };
+            row.push_observed(token, weight);
+        }
+        let sampled = &turn.sampled;
+        for (t, &token) in sampled.ids.iter().enumerate() {
+            let allowed = sampled.allowed.get(t).map_or(&[][..], Vec::as_slice);
+            let (logprob, version) = (sampled.logprobs[t], sampled.versions[t]);
+            if row.is_empty() {
+                row.push(token, 0.0, 0.0, 0.0, logprob, version, allowed);
+                continue;
+            }
+            let weights = weigh(index, allowed.len() == 1);
+            row.push(
+                token,
+                weights.policy,
+                weights.advantage,
+                weights.cross_entropy,
+                logprob,
+                version,
+                allowed,
+            );
+        }
+    }
+    finish(row, rows);
+    Ok(())
+}
+
+/// Keeps a row in which something carries weight.
+fn finish(row: Row, rows: &mut Vec<Row>) {
+    let weighs = |weights: &[f32]| weights.iter().any(|weight| *weight != 0.0);
+    if weighs(&row.policy_weights) || weighs(&row.cross_entropy_weights) {
+        rows.push(row);
+    }
+}
+
+/// The oldest and the newest weights that drew a token of these rows; `None` without any.
+pub fn version_span(rows: &[Row]) -> Option<(PolicyVersion, PolicyVersion)> {
+    let mut versions = rows.iter().flat_map(|row| {
+        row.versions.iter().zip(&row.policy_weights).filter(|(_, w)| **w != 0.0).map(|(v, _)| *v)
+    });
+    let first = versions.next()?;
+    Some(versions.fold((first, first), |(low, high), v| (low.min(v), high.max(v))))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use proptest::prelude::*;
+    use spar_core::{
+        EndReason, Lineage, Observation, ParsedAction, PromptTokens, SampledTokens, Seed, Step,
+        TRAJECTORY_VERSION, Turn,
+    };
+
+    use super::*;
+
+    fn turn(kept: usize, appended: &[u32], sampled: SampledTokens) -> Turn {
+        Turn {
+            prompt: PromptTokens { kept, appended: appended.to_vec() },
+            author: "a".to_owned(),
+            text: String::new(),
+            sampled,
+            parsed: ParsedAction::Action { text: String::new() },
+            state_key: String::new(),
+            step: Step {
+                observation: Observation::default(),
+                rewards: Vec::new(),
+                terminated: false,
+                won: false,
+                executable: true,
+                wall_time: Duration::ZERO,
+            },
+            policy_time: Duration::ZERO,
+        }
+    }
+
+    fn sampled(ids: &[u32], allowed: &[&[u32]]) -> SampledTokens {
+        SampledTokens {
+            ids: ids.to_vec(),
+            logprobs: vec![-0.5; ids.len()],
+            versions: vec![PolicyVersion(3); ids.len()],
+            allowed: allowed.iter().map(|list| list.to_vec()).collect(),
+        }
+    }
+
+    fn trajectory(turns: Vec<Turn>) -> Trajectory {
+        Trajectory {
+            version: TRAJECTORY_VERSION,
+            episode: 9,
+            task: "t".to_owned(),
+            environment: "e".to_owned(),
+            seed: Seed::from_u64(0),
+            policy: "p".to_owned(),
+            first_observation: Observation::default(),
+            turns,
+            end: EndReason::Terminated,
+            won: true,
+            lineage: Lineage::default(),
+            seat: 0,
+            wall_time: Duration::ZERO,
+        }
+    }
+
+    fn group(turns: Vec<Turn>) -> Group {
+        Group { task: "t".to_owned(), trajectories: vec![trajectory(turns)] }
+    }
+
+    #[test]
+    fn turns_join_while_the_prompt_grows() {
+        let turns = vec![
+            turn(0, &[1, 2], sampled(&[10, 11], &[&[10, 12], &[11]])),
+            turn(4, &[3], sampled(&[13], &[])),
+            turn(2, &[4], sampled(&[14], &[])),
+        ];
+        let rows = group_rows(&group(turns.clone()), &[vec![0.5, -1.0, 2.0]]).unwrap();
+        assert_eq!(rows.len(), 2);
+        assert!(rows.iter().all(|row| row.validate().is_ok() && row.episode == 9));
+        assert_eq!(rows[0].tokens, [1, 2, 10, 11, 3, 13]);
+        assert_eq!(rows[0].policy_weights, [0.0, 0.0, 1.0, 0.0, 0.0, 1.0]);
+        assert_eq!(rows[0].advantages, [0.0, 0.0, 0.5, 0.5, 0.0, -1.0]);
+        assert_eq!(rows[0].allowed.get(2), [10, 12]);
+        assert_eq!(rows[1].tokens, [1, 2, 4, 14]);
+        assert_eq!(rows[1].policy_weights, [0.0, 0.0, 0.0, 1.0]);
+        assert_eq!(version_span(&rows), Some((PolicyVersion(3), PolicyVersion(3))));
+        let rows = demonstration_rows(&trajectory(turns), &DemonstrationConfig::default()).unwrap();
+        assert_eq!(rows[0].cross_entropy_weights, [0.0, 0.1, 1.0, 0.0, 0.1, 1.0]);
+        assert_eq!(rows[1].cross_entropy_weights, [0.0, 0.0, 0.1, 1.0]);
+        assert!(rows.iter().all(|row| row.policy_weights.iter().all(|w| *w == 0.0)));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let group = group(vec![turn(0, &[1], sampled(&[2], &[]))]);
+        let error = group_rows(&group, &[]).unwrap_err().to_string();
+        assert_eq!(error, "make rows of task `t`: 0 advantages for 1 trajectories");
+        let error = group_rows(&group, &[vec![]]).unwrap_err().to_string();
+        assert_eq!(error, "make rows of task `t`: 0 advantages for 1 turns");
+        let broken = self::group(vec![turn(5, &[1], sampled(&[2], &[]))]);
+        assert!(matches!(group_rows(&broken, &[vec![1.0]]), Err(RowsError::Trajectory(_))));
+        let config = DemonstrationConfig { observation_weight: -1.0, ..Default::default() };
+        assert!(config.validate().is_err());
+    }
+
+    #[test]
+    fn demonstrators_and_text_leave_no_policy_rows() {
+        let mut guided = group(vec![turn(0, &[1], sampled(&[2], &[]))]);
+        guided.trajectories[0].lineage.guided = true;
+        assert!(group_rows(&guided, &[vec![1.0]]).unwrap().is_empty());
+        let text = group(vec![turn(0, &[], sampled(&[], &[]))]);
+        assert!(group_rows(&text, &[vec![1.0]]).unwrap().is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn masks_cover_sampled_tokens_only_and_rows_repeat_the_prompts(
+            plan in prop::collection::vec(
+                (0_usize..100, prop::collection::vec(0_u32..9, 0..4), prop::collection::vec(any::<bool>(), 0..4)),
+                0..8,
+            ),
+        ) {
+            let mut turns = Vec::new();
+            // (tokens of prompt and answer, whether each was sampled in this turn and free)
+            let mut expected: Vec<(Vec<u32>, Vec<bool>)> = Vec::new();
+            let mut tokens: Vec<u32> = Vec::new();
+            for (kept, appended, free) in plan {
+                // Most turns keep everything.
+                let kept = if kept < 70 { tokens.len() } else { kept % (tokens.len() + 1) };
+                let ids: Vec<u32> = (0..free.len() as u32).map(|t| 100 + t).collect();
+                let allowed: Vec<Vec<u32>> = ids.iter().zip(&free)
+                    .map(|(id, free)| if *free { vec![*id, 999] } else { vec![*id] }).collect();
+                let allowed: Vec<&[u32]> = allowed.iter().map(Vec::as_slice).collect();
+                turns.push(turn(kept, &appended, sampled(&ids, &allowed)));
+                tokens.truncate(kept);
+                tokens.extend(&appended);
+                let mut mask = vec![false; tokens.len()];
+                tokens.extend(&ids);
+                mask.extend(&free);
+                if let Some(first) = mask.first_mut() {
+                    *first = false;
+                }
+                expected.push((tokens.clone(), mask));
+            }
+            let advantages = vec![vec![1.0; turns.len()]];
+            let rows = group_rows(&group(turns), &advantages).unwrap();
+            let mut weights = 0;
+            for row in &rows {
+                prop_assert!(row.validate().is_ok());
+                for t in 0..row.len() {
+                    prop_assert!(row.policy_weights[t] == 0.0 || row.tokens[t] >= 100);
+                    prop_assert!(row.policy_weights[t] == 0.0 || row.allowed.get(t).len() != 1);
+                    weights += usize::from(row.policy_weights[t] != 0.0);
+                }
+            }
+            let free: usize = expected.iter().map(|(_, mask)| mask.iter().filter(|m| **m).count()).sum();
+            prop_assert_eq!(weights, free, "every free sampled token weighs once");
+            for (tokens, mask) in &expected {
+                let found = !mask.contains(&true) || rows.iter().any(|row| {
+                    row.tokens.starts_with(tokens)
+                        && mask.iter().zip(&row.policy_weights).all(|(m, w)| !m || *w == 1.0)
+                });
+                prop_assert!(found, "a turn's prompt and answer stand at the start of a row");
+            }
+        }
+    }
+}

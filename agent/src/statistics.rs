@@ -1,0 +1,150 @@
+//! How sure a success rate is.
+
+use rand::RngExt;
+use serde::{Deserialize, Serialize};
+use spar_core::Seed;
+
+/// The range in which a rate lies with 95 % confidence.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Interval {
+    /// Its lower end, 0 to 1.
+    pub low: f64,
+    /// Its upper end, 0 to 1.
+    pub high: f64,
+}
+
+/// Successes and attempts of one task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Tally {
+    /// Attempts that succeeded.
+    pub successes: usize,
+    /// Attempts.
+    pub attempts: usize,
+}
+
+/// The 97.5 % quantile of the normal distribution.
+const Z: f64 = 1.959_963_984_540_054;
+
+/// The Wilson score interval with 95 % confidence.
+///
+/// It counts attempts as independent; without any it is the whole range.
+pub fn wilson_interval(tally: Tally) -> Interval {
+    if tally.attempts == 0 {
+        return Interval { low: 0.0, high: 1.0 };
+    }
+    let n = tally.attempts as f64;
+    let p = tally.successes as f64 / n;
+    let denominator = 1.0 + Z * Z / n;
+    let center = (p + Z * Z / (2.0 * n)) / denominator;
+    let half = Z / denominator * (p * (1.0 - p) / n + Z * Z / (4.0 * n * n)).sqrt();
+    let bounded = |value: f64| value.clamp(0.0, 1.0);
+    // Rounding would leave crumbs at the ends.
+    let low = if tally.successes == 0 { 0.0 } else { bounded(center - half) };
+    let high = if tally.successes == tally.attempts { 1.0 } else { bounded(center + half) };
+    Interval { low, high }
+}
+
+/// The interval with 95 % confidence that drawing whole tasks anew gives.
+///
+/// Attempts at one task resemble each other, so tasks are drawn with replacement, `draws` times,
+/// and the rates' 2.5 and 97.5 percentiles are the ends. Without attempts or draws it is the
+/// whole range.
+pub fn cluster_bootstrap(tasks: &[Tally], draws: usize, seed: Seed) -> Interval {
+    if draws == 0 || tasks.iter().all(|task| task.attempts == 0) {
+        return Interval { low: 0.0, high: 1.0 };
+    }
+    let mut rng = seed.rng();
+    let mut rates: Vec<f64> = (0..draws)
+        .filter_map(|_| {
+            let mut sum = Tally::default();
+            for _ in 0..tasks.len() {
+                let task = tasks[rng.random_range(0..tasks.len())];
+                sum.successes += task.successes;
+                sum.attempts += task.attempts;
+            }
+            (sum.attempts > 0).then(|| sum.successes as f64 / sum.attempts as f64)
+        })
+        .collect();
+    rates.sort_by(f64::total_cmp);
+    let percentile = |share: f64| {
+        let place = share * (rates.len().saturating_sub(1)) as f64;
+        let below = rates.get(place as usize).copied().unwrap_or(0.0);
+        let above = rates.get(place.ceil() as usize).copied().unwrap_or(below);
+        below + (above - below) * place.fract()
+    };
+    Interval { low: percentile(0.025), high: percentile(0.975) }
+}
+
+/// The probability that one of `k` attempts succeeds, from `successes` among more attempts.
+///
+/// The unbiased estimator `1 - C(n - c, k) / C(n, k)` (Chen et al., arXiv 2107.03374); 1 where
+/// fewer than `k` attempts failed, as in the reference.
+pub fn pass_at_k(tally: Tally, k: usize) -> f64 {
+    let Tally { successes, attempts } = tally;
+    let failures = attempts.saturating_sub(successes);
+    if failures < k {
+        return 1.0;
+    }
+    let missing = |i: usize| 1.0 - k as f64 / i as f64;
+    1.0 - (failures + 1..=attempts).map(missing).product::<f64>()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::credit::test_vectors::{cases, floats};
+
+    fn tally(successes: usize, attempts: usize) -> Tally {
+        Tally { successes, attempts }
+    }
+
+    #[test]
+    fn pass_at_k_equals_the_reference() {
+        cases("pass_at_k", |case, near| {
+            let k = case.params["k"].as_u64().unwrap() as usize;
+            let (n, c) = (floats(&case.inputs["n"]), floats(&case.inputs["c"]));
+            for ((n, c), expected) in n.iter().zip(c).zip(floats(&case.outputs["pass_at_k"])) {
+                near(pass_at_k(tally(c as usize, *n as usize), k), expected);
+            }
+        });
+    }
+
+    #[test]
+    fn wilson_intervals_are_those_of_the_textbooks() {
+        let near = |a: f64, b: f64| assert!((a - b).abs() < 5e-5, "{a} {b}");
+        let interval = wilson_interval(tally(15, 50));
+        near(interval.low, 0.1910);
+        near(interval.high, 0.4375);
+        let interval = wilson_interval(tally(0, 10));
+        assert_eq!(interval.low, 0.0);
+        near(interval.high, 0.2775);
+        assert_eq!(wilson_interval(tally(0, 0)), Interval { low: 0.0, high: 1.0 });
+    }
+
+    #[test]
+    fn tasks_that_are_all_or_nothing_are_less_sure() {
+        let tasks: Vec<_> =
+            (0..20).map(|index| tally(if index % 2 == 0 { 8 } else { 0 }, 8)).collect();
+        let seed = Seed::from_u64(0);
+        let bootstrap = cluster_bootstrap(&tasks, 1000, seed);
+        let wilson = wilson_interval(tally(80, 160));
+        assert!(bootstrap.high - bootstrap.low > 1.5 * (wilson.high - wilson.low));
+        assert_eq!(bootstrap, cluster_bootstrap(&tasks, 1000, seed));
+        assert_eq!(cluster_bootstrap(&[], 10, seed), Interval { low: 0.0, high: 1.0 });
+        let sure = cluster_bootstrap(&[tally(3, 3)], 10, seed);
+        assert_eq!(sure, Interval { low: 1.0, high: 1.0 });
+    }
+
+    proptest! {
+        #[test]
+        fn intervals_hold_the_rate(attempts in 1_usize..500, share in 0.0..=1.0) {
+            let successes = (attempts as f64 * share) as usize;
+            let interval = wilson_interval(tally(successes, attempts));
+            let rate = successes as f64 / attempts as f64;
+            prop_assert!(0.0 <= interval.low && interval.low <= rate);
+            prop_assert!(rate <= interval.high && interval.high <= 1.0);
+        }
+    }
+}
