@@ -1,7 +1,8 @@
 //! Causal attention of a sequence over its keys and values, without a score matrix in memory.
+#![expect(unsafe_code, reason = "calls of functions compiled for the machine's instruction set")]
 
-use super::elementwise::{dot, exp_scores, exp_scores_with};
-use super::kernel::{Left, PANEL};
+use super::elementwise::{dot, exp_scores, exp_scores_with, scale, softmax_backward};
+use super::kernel::{Left, PANEL, per_isa};
 use super::matmul::{Output, Panels, PanelsRef, multiply_strided};
 
 /// Query rows that are worked off together; bounds the memory for scores.
@@ -141,9 +142,7 @@ pub fn attend(
                 finish_scores(shape.scale(), scores, past + start + i, tokens, bias);
                 let (maximum, sum) = exp_scores(scores);
                 let inverse_sum = 1.0 / sum;
-                for score in scores.iter_mut() {
-                    *score *= inverse_sum;
-                }
+                scale(scores, inverse_sum);
                 if let Some(kept) = kept.get_mut((start + i) * shape.heads + head) {
                     *kept = [maximum, inverse_sum];
                 }
@@ -199,7 +198,7 @@ pub fn attend_backward(
     let (width, dim) = (shape.width(), shape.head_dim);
     let key_width = shape.key_heads * dim;
     let rows = queries.len() / width;
-    let scale = shape.scale();
+    let factor = shape.scale();
     let AttentionGradients { queries: dqueries, keys: dkeys, values: dvalues, match_bias: dbias } =
         gradients;
     let (mut scores, mut dscores, mut unpacked) = (Vec::new(), Vec::new(), Vec::new());
@@ -222,7 +221,7 @@ pub fn attend_backward(
             // 1. Probabilities [count, visible].
             raw_scores(shape, &queries[offset..], cache, visible, count, &mut scores);
             for (i, scores) in scores.chunks_exact_mut(stride).enumerate() {
-                finish_scores(scale, scores, start + i, tokens, bias);
+                finish_scores(factor, scores, start + i, tokens, bias);
                 let [maximum, inverse_sum] = statistics[(start + i) * shape.heads + head];
                 exp_scores_with(scores, maximum, inverse_sum);
             }
@@ -249,15 +248,11 @@ pub fn attend_backward(
             {
                 let row = offset + i * width;
                 let shared = dot(&dout[row..row + dim], &out[row..row + dim]);
-                for (d, p) in dscores.iter_mut().zip(scores) {
-                    *d = p * (*d - shared);
-                }
+                softmax_backward(dscores, scores, shared);
                 if let Some(dbias) = dbias.get_mut(2 * head..2 * head + 2) {
                     add_bias_gradient(dscores, start + i, tokens, dbias);
                 }
-                for d in dscores.iter_mut() {
-                    *d *= scale;
-                }
+                scale(dscores, factor);
             }
             // 4. dQ [count, dim] += dS K and dK [visible, dim] += dS^T Q.
             let left = Left { data: &dscores, row_stride: stride, column_stride: 1 };
@@ -293,9 +288,10 @@ fn raw_scores(
     multiply_strided(left, right, scores, stride, count, Output::Set);
 }
 
+per_isa! {
 /// Scales the scores of the query at `position`, adds the bias and masks what comes later.
 fn finish_scores(
-    scale: f32,
+    factor: f32,
     scores: &mut [f32],
     position: usize,
     tokens: &MatchTokens,
@@ -305,7 +301,7 @@ fn finish_scores(
     later.fill(f32::NEG_INFINITY);
     let Some(bias) = bias else {
         for score in seen {
-            *score *= scale;
+            *score *= factor;
         }
         return;
     };
@@ -317,12 +313,15 @@ fn finish_scores(
     {
         let matched = if *key == token { own } else { 0.0 };
         let followed = if *previous == token { before } else { 0.0 };
-        *score = *score * scale + (matched + followed);
+        *score = *score * factor + (matched + followed);
     }
     let followed = if tokens.shifted[position] == token { before } else { 0.0 };
-    *last = *last * scale + followed;
+    *last = *last * factor + followed;
+}
 }
 
+per_isa! {
+/// Collects the gradient of the bias from those of the scores it was added to.
 fn add_bias_gradient(dscores: &[f32], position: usize, tokens: &MatchTokens, dbias: &mut [f32]) {
     let token = tokens.shifted[position + 1];
     let (mut own, mut before) = (0.0, 0.0);
@@ -337,6 +336,7 @@ fn add_bias_gradient(dscores: &[f32], position: usize, tokens: &MatchTokens, dbi
     }
     dbias[0] += own;
     dbias[1] += before;
+}
 }
 
 fn unpack_keys(cache: &HeadCache, out: &mut Vec<f32>) {

@@ -1,6 +1,7 @@
 //! Element-wise functions and reductions with a fixed order.
+#![expect(unsafe_code, reason = "calls of functions compiled for the machine's instruction set")]
 
-use super::kernel::{Isa, with_isa};
+use super::kernel::per_isa;
 
 /// Partial sums that a reduction keeps; fixed, because it takes part in the rounding.
 const LANES: usize = 16;
@@ -12,15 +13,17 @@ const LANES: usize = 16;
 fn exp(x: f32) -> f32 {
     const ROUND: f32 = 12_582_912.0;
     let clamped = x.clamp(-87.0, 88.0);
-    let n = clamped.mul_add(std::f32::consts::LOG2_E, ROUND) - ROUND;
+    let shifted = clamped.mul_add(std::f32::consts::LOG2_E, ROUND);
+    let n = shifted - ROUND;
     let r = n.mul_add(-0.693_359_4, clamped);
     let r = n.mul_add(2.121_944_4e-4, r);
     let mut p = 1.0 / 720.0;
     for c in [1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5, 1.0, 1.0] {
         p = r.mul_add(p, c);
     }
-    // `n` is a whole number between -126 and 127, so the shifted exponent is a normal one.
-    let scale = f32::from_bits((((n as i32) + 127) as u32) << 23);
+    // The lowest bits of `shifted` hold the whole number `n`, between -126 and 127; moved into the
+    // exponent, they make 2^n.
+    let scale = f32::from_bits((shifted.to_bits().wrapping_add(127)) << 23);
     if x < -87.0 { 0.0 } else { p * scale }
 }
 
@@ -53,34 +56,51 @@ fn dot_inline(a: &[f32], b: &[f32]) -> f32 {
     sum_lanes(lanes)
 }
 
-/// The sum of `a[i] * b[i]`.
-pub fn dot(a: &[f32], b: &[f32]) -> f32 {
-    with_isa(Isa::detect(), || dot_inline(a, b))
+#[inline(always)]
+fn dot3_inline(a: &[f32], b: &[f32], c: &[f32]) -> f32 {
+    let mut lanes = [0.0_f32; LANES];
+    let (a_blocks, a_rest) = a.as_chunks::<LANES>();
+    let (b_blocks, b_rest) = b.as_chunks::<LANES>();
+    let (c_blocks, c_rest) = c.as_chunks::<LANES>();
+    for ((a, b), c) in a_blocks.iter().zip(b_blocks).zip(c_blocks) {
+        for i in 0..LANES {
+            lanes[i] += a[i] * b[i] * c[i];
+        }
+    }
+    for (i, ((a, b), c)) in a_rest.iter().zip(b_rest).zip(c_rest).enumerate() {
+        lanes[i] += a * b * c;
+    }
+    sum_lanes(lanes)
 }
 
+per_isa! {
+/// The sum of `a[i] * b[i]`.
+pub fn dot(a: &[f32], b: &[f32]) -> f32 {  dot_inline(a, b) }
+}
+
+per_isa! {
 /// `y += factor * x`.
 pub fn add_scaled(y: &mut [f32], factor: f32, x: &[f32]) {
-    with_isa(Isa::detect(), || {
         for (y, x) in y.iter_mut().zip(x) {
             *y = factor.mul_add(*x, *y);
         }
-    });
+    }
 }
 
+per_isa! {
 /// `y += a * x` element by element.
 pub fn add_product(y: &mut [f32], a: &[f32], x: &[f32]) {
-    with_isa(Isa::detect(), || {
         for ((y, a), x) in y.iter_mut().zip(a).zip(x) {
             *y = a.mul_add(*x, *y);
         }
-    });
+    }
 }
 
+per_isa! {
 /// Replaces scores by `e^(score - maximum)` and returns the maximum and the sum of the results.
 ///
 /// Places of minus infinity become exactly 0; appending such places changes nothing.
 pub fn exp_scores(scores: &mut [f32]) -> (f32, f32) {
-    with_isa(Isa::detect(), || {
         let mut maxima = [f32::NEG_INFINITY; LANES];
         let (blocks, rest) = scores.as_chunks::<LANES>();
         for block in blocks {
@@ -105,24 +125,42 @@ pub fn exp_scores(scores: &mut [f32]) -> (f32, f32) {
             sums[i] += *score;
         }
         (maximum, sum_lanes(sums))
-    })
+    }
 }
 
+per_isa! {
+/// `x *= factor`.
+pub fn scale(x: &mut [f32], factor: f32) {
+    for x in x {
+        *x *= factor;
+    }
+}
+}
+
+per_isa! {
+/// `d = p * (d - shared)`: the gradient of scores from that of their probabilities `p`, `shared`
+/// being `sum(p * d)`.
+pub fn softmax_backward(d: &mut [f32], p: &[f32], shared: f32) {
+    for (d, p) in d.iter_mut().zip(p) {
+        *d = p * (*d - shared);
+    }
+}
+}
+
+per_isa! {
 /// Replaces scores by `e^(score - maximum) / sum`, for a maximum and an inverse sum known before.
 pub fn exp_scores_with(scores: &mut [f32], maximum: f32, inverse_sum: f32) {
-    with_isa(Isa::detect(), || {
         for score in scores {
             *score = exp(*score - maximum) * inverse_sum;
         }
-    });
+    }
 }
 
+per_isa! {
 /// `out = x * gain / sqrt(mean(x^2) + eps)` row by row (RMSNorm; Zhang and Sennrich 2019, eq. 4).
 ///
 /// `x` and `out` have rows of `gain.len()`; `inverse_rms` gets one entry per row.
-pub fn rms_norm(x: &[f32], gain: &[f32], eps: f32, out: &mut [f32], inverse_rms: &mut [f32]) {
-    let width = gain.len();
-    with_isa(Isa::detect(), || {
+pub fn rms_norm(x: &[f32], gain: &[f32], eps: f32, out: &mut [f32], inverse_rms: &mut [f32]) { let width = gain.len();
         for ((x, out), inverse) in
             x.chunks_exact(width).zip(out.chunks_exact_mut(width)).zip(inverse_rms)
         {
@@ -131,9 +169,10 @@ pub fn rms_norm(x: &[f32], gain: &[f32], eps: f32, out: &mut [f32], inverse_rms:
                 *out = x * *inverse * gain;
             }
         }
-    });
+    }
 }
 
+per_isa! {
 /// Adds to `dx` and `dgain` the gradients of [`rms_norm`].
 ///
 /// With `y = x * s * g`, `s` the inverse root mean square and `w` the width:
@@ -145,20 +184,14 @@ pub fn rms_norm_backward(
     inverse_rms: &[f32],
     dx: &mut [f32],
     dgain: &mut [f32],
-) {
-    let width = gain.len();
-    with_isa(Isa::detect(), || {
+) { let width = gain.len();
         for (((dy, x), s), dx) in dy
             .chunks_exact(width)
             .zip(x.chunks_exact(width))
             .zip(inverse_rms)
             .zip(dx.chunks_exact_mut(width))
         {
-            let mut lanes = [0.0_f32; LANES];
-            for (i, ((dy, x), g)) in dy.iter().zip(x).zip(gain).enumerate() {
-                lanes[i % LANES] += dy * x * g;
-            }
-            let shared = sum_lanes(lanes) * s * s / width as f32;
+            let shared = dot3_inline(dy, x, gain) * s * s / width as f32;
             for ((((dx, dy), x), g), dg) in
                 dx.iter_mut().zip(dy).zip(x).zip(gain).zip(dgain.iter_mut())
             {
@@ -166,25 +199,25 @@ pub fn rms_norm_backward(
                 *dg += x * s * dy;
             }
         }
-    });
+    }
 }
 
+per_isa! {
 /// `out = silu(gate) * up`, `gate_up` having rows of the gate's channels and then the up's
 /// (SwiGLU; Shazeer 2020, eq. 5).
 pub fn swiglu(gate_up: &[f32], width: usize, out: &mut [f32]) {
-    with_isa(Isa::detect(), || {
         for (row, out) in gate_up.chunks_exact(2 * width).zip(out.chunks_exact_mut(width)) {
             let (gate, up) = row.split_at(width);
             for ((out, gate), up) in out.iter_mut().zip(gate).zip(up) {
                 *out = gate / (1.0 + exp(-gate)) * up;
             }
         }
-    });
+    }
 }
 
+per_isa! {
 /// Writes to `dgate_up` the gradient of [`swiglu`], with `silu'(x) = s + x s (1 - s)`.
 pub fn swiglu_backward(dout: &[f32], gate_up: &[f32], width: usize, dgate_up: &mut [f32]) {
-    with_isa(Isa::detect(), || {
         for ((dout, row), drow) in dout
             .chunks_exact(width)
             .zip(gate_up.chunks_exact(2 * width))
@@ -201,7 +234,7 @@ pub fn swiglu_backward(dout: &[f32], gate_up: &[f32], width: usize, dgate_up: &m
                 *dgate = dout * up * (sigmoid + silu * (1.0 - sigmoid));
             }
         }
-    });
+    }
 }
 
 #[cfg(test)]

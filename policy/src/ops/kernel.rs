@@ -54,30 +54,41 @@ impl Isa {
     }
 }
 
-/// Runs `body` compiled for `isa`; the body must be `#[inline(always)]` all the way down.
-#[inline]
-pub(crate) fn with_isa<R>(isa: Isa, body: impl FnOnce() -> R) -> R {
-    #[cfg(target_arch = "x86_64")]
-    {
-        #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,fma")]
-        fn avx512<R>(body: impl FnOnce() -> R) -> R {
-            body()
+/// Defines a function whose body is compiled once per instruction set and chosen when called.
+///
+/// The body is an `#[inline(always)]` function of its own, so that it takes on the features of
+/// the twin that it is inlined into.
+macro_rules! per_isa {
+    ($(#[$meta:meta])* $visibility:vis fn $name:ident($($argument:ident: $type:ty),* $(,)?) $(-> $result:ty)? $body:block) => {
+        $(#[$meta])*
+        #[expect(clippy::allow_attributes, reason = "not every twin is large")]
+        #[allow(clippy::too_many_arguments, reason = "gradients take what their forward took")]
+        $visibility fn $name($($argument: $type),*) $(-> $result)? {
+            #[inline(always)]
+            fn body($($argument: $type),*) $(-> $result)? $body
+            #[cfg(target_arch = "x86_64")]
+            {
+                #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,fma")]
+                fn avx512($($argument: $type),*) $(-> $result)? {
+                    body($($argument),*)
+                }
+                #[target_feature(enable = "avx2,fma")]
+                fn avx2($($argument: $type),*) $(-> $result)? {
+                    body($($argument),*)
+                }
+                match $crate::ops::kernel::Isa::detect() {
+                    // SAFETY: `Isa::detect` names only what this machine has.
+                    $crate::ops::kernel::Isa::Avx512 => return unsafe { avx512($($argument),*) },
+                    // SAFETY: as above.
+                    $crate::ops::kernel::Isa::Avx2 => return unsafe { avx2($($argument),*) },
+                    $crate::ops::kernel::Isa::Portable => {}
+                }
+            }
+            body($($argument),*)
         }
-        #[target_feature(enable = "avx2,fma")]
-        fn avx2<R>(body: impl FnOnce() -> R) -> R {
-            body()
-        }
-        match isa {
-            // SAFETY: `Isa::available` names only what this machine has.
-            Isa::Avx512 => return unsafe { avx512(body) },
-            // SAFETY: as above.
-            Isa::Avx2 => return unsafe { avx2(body) },
-            Isa::Portable => {}
-        }
-    }
-    let _ = isa;
-    body()
+    };
 }
+pub(crate) use per_isa;
 
 /// A matrix that is read element by element: `(row, column)` lies at `row * row_stride + column *
 /// column_stride`.
