@@ -6,6 +6,7 @@ mod error;
 mod objectives;
 mod optimisers;
 mod row_gradient;
+mod run;
 mod schedule;
 #[cfg(test)]
 mod testing;
@@ -25,6 +26,10 @@ pub use optimisers::{
     clip_global_norm, global_norm, optimizer_names, orthogonalize,
 };
 pub use row_gradient::{RowGradient, RowLossFn};
+pub use run::{
+    Checkpoint, CheckpointFile, CheckpointMark, Checkpoints, EventWriter, Manifest, MetricRecord,
+    MetricsLog, RunFolder, RunLock, git_revision, read_metrics, rfc3339, write_atomically,
+};
 pub use schedule::{ScheduleConfig, ScheduleShape};
 pub use trainer::Trainer;
 pub use trainer_config::TrainerConfig;
