@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use spar_core::Sampling;
 
-use crate::{ActionParser, ContextConfig};
+use crate::{ActionParser, ConfigError, ContextConfig};
 
 /// How episodes are played.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -51,20 +51,6 @@ impl Default for EpisodeConfig {
             policy_retries: 2,
             retry_delay_ms: 200,
         }
-    }
-}
-
-/// Settings that cannot be used.
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("use the settings: {problems}")]
-pub struct ConfigError {
-    /// All problems, one after the other.
-    pub problems: String,
-}
-
-impl ConfigError {
-    pub(crate) fn refuse(problems: Vec<String>) -> Result<(), Self> {
-        if problems.is_empty() { Ok(()) } else { Err(Self { problems: problems.join("; ") }) }
     }
 }
 

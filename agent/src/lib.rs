@@ -1,10 +1,40 @@
-//! Episodes, credit, stores and evaluation.
+//! Episodes, credit, stores and evaluation: how a policy acts, and what its acts were worth.
+//!
+//! ```text
+//!  Task ─▶ Environment ◀─step─┐
+//!                             ├─ run_episode ──▶ Trajectory ──▶ Group ──▶ JsonlStore
+//!  Player (Policy, guide) ◀───┘       ▲                          │
+//!                          collect_groups, evaluate              ▼
+//!                          (hundreds at a time)      GroupView ──AdvantageEstimator──▶ advantages
+//!                                                                │                        │
+//!                                                                └──────▶ group_rows ◀────┘
+//!                                                                             ▼
+//!                                                                            Row ──▶ trainer
+//! ```
+//!
+//! ```
+//! use spar_agent::credit::{CreditConfig, GroupView, StepView, open_estimator};
+//!
+//! // Two trajectories part in the second state; only one of them solves the task.
+//! let step = |state, action, next_state, reward| {
+//!     StepView { reward, state, action, next_state, executable: true }
+//! };
+//! let mut group = GroupView::default();
+//! group.push([step("hall", "go", Some("kitchen"), 0.0), step("kitchen", "take", None, 1.0)]);
+//! group.push([step("hall", "go", Some("kitchen"), 0.0), step("kitchen", "wait", None, 0.0)]);
+//! let advantages = open_estimator(&CreditConfig::new("salt")).unwrap().estimate(&group);
+//! assert_eq!([advantages[0][0], advantages[1][0]], [0.0, 0.0]);
+//! assert!(advantages[0][1] > 0.0 && advantages[1][1] < 0.0);
+//! ```
 
 mod action_parser;
 mod cancellation;
+mod collect;
 mod context;
 pub mod credit;
 mod episode_config;
+mod error;
+mod evaluate;
 #[cfg(test)]
 mod fake_environment;
 mod player;
@@ -12,23 +42,23 @@ pub mod policies;
 mod rows;
 mod runner;
 pub mod statistics;
+mod store;
 
 pub use action_parser::ActionParser;
 pub use cancellation::Cancellation;
+pub use collect::{
+    CollectConfig, CollectRequest, Collection, CollectionCounts, OpenEnvironment, collect_groups,
+};
 pub use context::{Context, ContextConfig, Prompt};
-pub use episode_config::{ConfigError, EpisodeConfig};
+pub use episode_config::EpisodeConfig;
+pub use error::{ConfigError, RowsError};
+pub use evaluate::{
+    EvaluateConfig, EvaluateError, EvaluateRequest, Evaluation, PassAtK, Score, TaskResult,
+    evaluate,
+};
 pub use player::Player;
-pub use rows::{DemonstrationConfig, RowsError, demonstration_rows, group_rows, version_span};
+pub use rows::{DemonstrationConfig, demonstration_rows, group_rows, version_span};
 pub use runner::{Episode, run_episode, run_started_episode};
+pub use store::{JsonlStore, StoreConfig, StoreReader, StoredTrajectory};
 
-/// An error with all its causes, for records.
-pub(crate) fn error_chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(source) = cause {
-        text.push_str(": ");
-        text.push_str(&source.to_string());
-        cause = source.source();
-    }
-    text
-}
+pub(crate) use error::error_chain;

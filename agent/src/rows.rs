@@ -1,30 +1,9 @@
 //! From trajectories to training rows.
 
 use serde::{Deserialize, Serialize};
-use spar_core::{Group, PolicyVersion, Row, Trajectory, TrajectoryError};
+use spar_core::{Group, PolicyVersion, Row, Trajectory};
 
-use crate::ConfigError;
-
-/// Trajectories cannot be made into rows.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum RowsError {
-    /// A trajectory contradicts itself.
-    #[error("make rows of a trajectory")]
-    Trajectory(#[from] TrajectoryError),
-    /// The advantages are those of another group.
-    #[error("make rows of task `{task}`: {found} advantages for {expected} {what}")]
-    Advantages {
-        /// The group's task.
-        task: String,
-        /// How many there are.
-        found: usize,
-        /// How many there must be.
-        expected: usize,
-        /// Of what.
-        what: &'static str,
-    },
-}
+use crate::{ConfigError, RowsError};
 
 /// How demonstrations weigh.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -11,6 +11,8 @@ use spar_core::{
     Completion, CompletionRequest, Message, Policy, PolicyError, SampledTokens, StopCause,
 };
 
+use crate::error_chain;
+
 /// Which endpoint, and how patiently it is asked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -89,7 +91,7 @@ impl HttpPolicy {
             .timeout(Duration::from_secs(config.timeout_secs))
             .user_agent(concat!("spar/", env!("CARGO_PKG_VERSION")))
             .build()
-            .map_err(|error| refuse(format!("answers over HTTP: {}", chain(&error))))?;
+            .map_err(|error| refuse(format!("answers over HTTP: {}", error_chain(&error))))?;
         Ok(Self { client, url, key, config })
     }
 
@@ -103,7 +105,7 @@ impl HttpPolicy {
             request = request.bearer_auth(key);
         }
         let broken =
-            |error: reqwest::Error| Failure::Passing(self.unreachable(chain(&error)), None);
+            |error: reqwest::Error| Failure::Passing(self.unreachable(error_chain(&error)), None);
         let mut response = request.send().await.map_err(broken)?;
         let status = response.status();
         let retry_after = response
@@ -239,10 +241,6 @@ fn excerpt(bytes: &[u8]) -> String {
     let text: String =
         text.chars().take(160).map(|c| if c.is_control() { ' ' } else { c }).collect();
     if text.trim().is_empty() { "(an empty body)".to_owned() } else { format!("`{text}`") }
-}
-
-fn chain(error: &dyn std::error::Error) -> String {
-    crate::error_chain(error)
 }
 
 #[cfg(test)]

@@ -1,0 +1,464 @@
+//! Groups of episodes, many at a time.
+
+use std::sync::Mutex;
+
+use futures::stream::{self, FuturesUnordered, StreamExt};
+use serde::{Deserialize, Serialize};
+use spar_core::{Boundary, EndReason, Group, Observation, Seed, Trajectory};
+use spar_envs::{Environment, EnvironmentError};
+use spar_tasks::Task;
+use tokio::sync::Semaphore;
+
+use crate::{
+    Cancellation, ConfigError, Episode, EpisodeConfig, Player, error_chain, run_started_episode,
+};
+
+/// How groups are collected.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct CollectConfig {
+    /// Episodes per task; at least 1. Default 8.
+    pub group_size: usize,
+    /// Episodes in progress at the same time; at least 1. Default 256.
+    pub concurrency: usize,
+    /// How often a failed episode is played anew: first with its own seed, then with fresh ones.
+    /// Default 3.
+    pub refills: u32,
+    /// How episodes are played.
+    pub episode: EpisodeConfig,
+}
+
+impl Default for CollectConfig {
+    fn default() -> Self {
+        Self { group_size: 8, concurrency: 256, refills: 3, episode: EpisodeConfig::default() }
+    }
+}
+
+impl CollectConfig {
+    /// Checks every setting.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError`] lists all settings that are outside their range.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        let mut problems: Vec<_> =
+            self.episode.problems().iter().map(|problem| format!("episode.{problem}")).collect();
+        for (name, value) in [("group_size", self.group_size), ("concurrency", self.concurrency)] {
+            if value == 0 {
+                problems.push(format!("{name} is 0, must be at least 1"));
+            }
+        }
+        ConfigError::refuse(problems)
+    }
+}
+
+/// What came of a collection; failures are counted, never scored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct CollectionCounts {
+    /// Episodes that were asked for.
+    pub wanted: usize,
+    /// Episodes that ended by their task or by a limit; these make the groups.
+    pub finished: usize,
+    /// Of these, the ones that a limit ended.
+    pub truncated: usize,
+    /// Failures at the policy, the refilled ones among them.
+    pub policy_failures: usize,
+    /// Failures at the environment or its sandbox, the refilled ones among them.
+    pub environment_failures: usize,
+    /// Episodes that were told to stop.
+    pub cancelled: usize,
+}
+
+impl CollectionCounts {
+    /// Episodes that were asked for and did not come about.
+    pub fn missing(&self) -> usize {
+        self.wanted.saturating_sub(self.finished)
+    }
+
+    fn add(&mut self, trajectory: &Trajectory) {
+        match &trajectory.end {
+            EndReason::Terminated => self.finished += 1,
+            EndReason::Truncated { .. } => {
+                self.finished += 1;
+                self.truncated += 1;
+            }
+            EndReason::Failed { boundary, .. } => self.fail(*boundary),
+        }
+    }
+
+    fn fail(&mut self, boundary: Boundary) {
+        match boundary {
+            Boundary::Policy => self.policy_failures += 1,
+            Boundary::Environment | Boundary::Sandbox => self.environment_failures += 1,
+            Boundary::Cancelled => self.cancelled += 1,
+        }
+    }
+}
+
+/// What was collected.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Collection {
+    /// One group per task, in the order of the tasks; its trajectories in the order of the
+    /// members, without those that failed for good.
+    pub groups: Vec<Group>,
+    /// The tags of every task, those that only its environment knows included.
+    pub tags: Vec<Vec<String>>,
+    /// What came of it.
+    pub counts: CollectionCounts,
+    /// Details of the last failure, to tell the user.
+    pub last_failure: Option<String>,
+}
+
+/// Makes a task interactive, such as `spar_envs::open_environment`.
+pub type OpenEnvironment<'a> =
+    dyn Fn(&Task) -> Result<Box<dyn Environment>, EnvironmentError> + Sync + 'a;
+
+/// Who plays what, for [`collect_groups`].
+pub struct CollectRequest<'a> {
+    /// The tasks; each makes a group.
+    pub tasks: &'a [Task],
+    /// Who chooses the actions.
+    pub player: Player<'a>,
+    /// Makes a task interactive.
+    pub open: &'a OpenEnvironment<'a>,
+    /// Where the random choices of this collection start; a run derives one per iteration.
+    pub seed: Seed,
+    /// Tells it to stop.
+    pub cancellation: &'a Cancellation,
+    /// Told of every episode that ended, failed ones included.
+    pub on_episode: &'a (dyn Fn(&Trajectory) + Sync),
+}
+
+/// Plays a group of episodes for every task, many at a time.
+///
+/// The environment of a group is opened and reset once and forked for its members, so that they
+/// share their start. Every episode's random choices derive from the request's seed by task and
+/// member: what is collected does not depend on `concurrency`, but the order in which
+/// `on_episode` hears of it does. A failed episode is played anew up to a bound; failures that
+/// remain leave their group smaller. Cancelling returns what was finished.
+pub async fn collect_groups(request: &CollectRequest<'_>, config: &CollectConfig) -> Collection {
+    let wanted = request.tasks.len() * config.group_size;
+    let shared = Shared {
+        request,
+        config,
+        permits: Semaphore::new(config.concurrency.clamp(1, Semaphore::MAX_PERMITS)),
+        tallies: Mutex::new((CollectionCounts { wanted, ..Default::default() }, None)),
+    };
+    let groups = (0..request.tasks.len()).map(|index| {
+        let shared = &shared;
+        async move { (index, shared.group(&shared.request.tasks[index]).await) }
+    });
+    // A group in progress holds its environment, so no more of them than could be played.
+    let mut groups: Vec<_> =
+        stream::iter(groups).buffer_unordered(config.concurrency.max(1)).collect().await;
+    groups.sort_by_key(|(index, _)| *index);
+    let mut collection = Collection::default();
+    for (_, (group, tags)) in groups {
+        collection.groups.push(group);
+        collection.tags.push(tags);
+    }
+    let tallies = shared.tallies.into_inner().unwrap_or_else(|poison| poison.into_inner());
+    (collection.counts, collection.last_failure) = tallies;
+    collection
+}
+
+struct Shared<'a> {
+    request: &'a CollectRequest<'a>,
+    config: &'a CollectConfig,
+    permits: Semaphore,
+    tallies: Mutex<(CollectionCounts, Option<String>)>,
+}
+
+/// An environment that was reset, and what it showed.
+struct Origin {
+    /// Locked while it is forked: environments can be sent, but not shared, between threads.
+    environment: tokio::sync::Mutex<Box<dyn Environment>>,
+    first: Observation,
+}
+
+impl Origin {
+    async fn fork(&self) -> Result<Box<dyn Environment>, EnvironmentError> {
+        self.environment.lock().await.fork().await
+    }
+}
+
+impl Shared<'_> {
+    async fn group(&self, task: &Task) -> (Group, Vec<String>) {
+        let seed = self.request.seed.derive("task", &task.id);
+        let mut tags = task.tags.clone();
+        let mut group = Group { task: task.id.clone(), trajectories: Vec::new() };
+        let Some(mut origin) = self.origin(task, seed).await else { return (group, tags) };
+        for tag in origin.environment.get_mut().tags() {
+            if !tags.contains(&tag) {
+                tags.push(tag);
+            }
+        }
+        let mut members: FuturesUnordered<_> = (0..self.config.group_size)
+            .map(|member| {
+                let origin = &origin;
+                async move { (member, self.member(task, origin, seed, member).await) }
+            })
+            .collect();
+        let mut trajectories = Vec::with_capacity(self.config.group_size);
+        while let Some((member, trajectory)) = members.next().await {
+            trajectories.extend(trajectory.map(|trajectory| (member, trajectory)));
+        }
+        drop(members);
+        self.close(origin.environment.get_mut()).await;
+        trajectories.sort_by_key(|(member, _)| *member);
+        group.trajectories = trajectories.into_iter().map(|(_, trajectory)| trajectory).collect();
+        (group, tags)
+    }
+
+    /// Opens and resets the environment of a group.
+    async fn origin(&self, task: &Task, seed: Seed) -> Option<Origin> {
+        for _ in 0..=self.config.refills {
+            if self.request.cancellation.is_cancelled() {
+                return None;
+            }
+            let _permit = self.permits.acquire().await.ok()?;
+            let mut environment = match (self.request.open)(task) {
+                Ok(environment) => environment,
+                Err(error) => {
+                    self.note(&task.id, Boundary::Environment, error_chain(&error));
+                    continue;
+                }
+            };
+            let reset = environment.reset(seed.derive("environment", 0));
+            let error = match tokio::time::timeout(self.config.episode.turn_timeout(), reset).await
+            {
+                Ok(Ok(first)) => {
+                    return Some(Origin { environment: environment.into(), first });
+                }
+                Ok(Err(error)) => error_chain(&error),
+                Err(_) => "the reset took too long".to_owned(),
+            };
+            self.note(&task.id, Boundary::Environment, error);
+            self.close(&mut environment).await;
+        }
+        None
+    }
+
+    /// Plays one member, anew when it failed; `None` when it failed for good.
+    async fn member(
+        &self,
+        task: &Task,
+        origin: &Origin,
+        seed: Seed,
+        member: usize,
+    ) -> Option<Trajectory> {
+        let seed = seed.derive("member", member);
+        for attempt in 0..=self.config.refills {
+            let _permit = self.permits.acquire().await.ok()?;
+            if self.request.cancellation.is_cancelled() {
+                return None;
+            }
+            let seed = if attempt < 2 { seed } else { seed.derive("refill", attempt) };
+            let mut environment = match origin.fork().await {
+                Ok(environment) => environment,
+                Err(error) => {
+                    self.note(&task.id, Boundary::Environment, error_chain(&error));
+                    continue;
+                }
+            };
+            let episode = Episode {
+                // Exact also in readers that know numbers only as doubles.
+                id: seed.derive("episode", attempt).as_u64() >> 11,
+                task,
+                player: self.request.player,
+                seed,
+                environment_seed: seed,
+                cancellation: self.request.cancellation,
+            };
+            let first = origin.first.clone();
+            let trajectory =
+                run_started_episode(&mut *environment, first, &episode, &self.config.episode).await;
+            self.close(&mut environment).await;
+            self.tally(|counts| counts.add(&trajectory));
+            (self.request.on_episode)(&trajectory);
+            match &trajectory.end {
+                EndReason::Failed { boundary: Boundary::Cancelled, .. } => return None,
+                EndReason::Failed { detail, .. } => self.remember(&task.id, detail),
+                EndReason::Terminated | EndReason::Truncated { .. } => return Some(trajectory),
+            }
+        }
+        None
+    }
+
+    async fn close(&self, environment: &mut Box<dyn Environment>) {
+        let close = environment.close();
+        let failure = match tokio::time::timeout(self.config.episode.turn_timeout(), close).await {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => error_chain(&error),
+            Err(_) => "it took too long".to_owned(),
+        };
+        tracing::warn!(%failure, "could not close an environment");
+    }
+
+    fn note(&self, task: &str, boundary: Boundary, detail: String) {
+        self.tally(|counts| counts.fail(boundary));
+        self.remember(task, &detail);
+    }
+
+    fn remember(&self, task: &str, detail: &str) {
+        tracing::warn!(task, detail, "an episode failed");
+        let mut tallies = self.tallies.lock().unwrap_or_else(|poison| poison.into_inner());
+        tallies.1 = Some(format!("task `{task}`: {detail}"));
+    }
+
+    fn tally(&self, change: impl FnOnce(&mut CollectionCounts)) {
+        let mut tallies = self.tallies.lock().unwrap_or_else(|poison| poison.into_inner());
+        change(&mut tallies.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    use super::*;
+    use crate::fake_environment::{FakeEnvironment, fake_task};
+    use crate::policies::{RandomPolicy, ScriptedPolicy};
+
+    fn quiet(_: &Trajectory) {}
+
+    async fn collect(
+        player: Player<'_>,
+        origin: &FakeEnvironment,
+        tasks: usize,
+        config: &CollectConfig,
+    ) -> Collection {
+        let tasks: Vec<_> = (0..tasks).map(fake_task).collect();
+        let request = CollectRequest {
+            tasks: &tasks,
+            player,
+            open: &|_| Ok(Box::new(origin.clone())),
+            seed: Seed::from_u64(3),
+            cancellation: &Cancellation::new(),
+            on_episode: &quiet,
+        };
+        collect_groups(&request, config).await
+    }
+
+    fn is_send<T: Send>(value: T) -> T {
+        value
+    }
+
+    #[tokio::test]
+    async fn what_is_collected_does_not_depend_on_concurrency() {
+        let mut origin = FakeEnvironment::new();
+        origin.step_time = Duration::from_millis(1);
+        let mut collections = Vec::new();
+        for concurrency in [1, 7, 500] {
+            let config = CollectConfig { concurrency, group_size: 4, ..CollectConfig::default() };
+            let player = Player::Policy(&RandomPolicy);
+            let mut collection = is_send(collect(player, &origin, 6, &config)).await;
+            assert_eq!(collection.counts.finished, 24);
+            for trajectory in collection.groups.iter_mut().flat_map(|g| &mut g.trajectories) {
+                trajectory.wall_time = Duration::ZERO;
+                trajectory.turns.iter_mut().for_each(|turn| turn.policy_time = Duration::ZERO);
+            }
+            collections.push(collection);
+        }
+        assert_eq!(collections[0], collections[1]);
+        assert_eq!(collections[0], collections[2]);
+        let first = &collections[0];
+        assert_eq!(first.groups[5].task, "corridor/train/5");
+        assert_eq!(first.tags[0], ["fake", "short"]);
+        let mut ids: Vec<_> =
+            first.groups.iter().flat_map(|g| &g.trajectories).map(|t| t.episode).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), 24);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn hundreds_of_episodes_run_at_the_same_time_but_no_more_than_allowed() {
+        let mut origin = FakeEnvironment::new();
+        origin.step_time = Duration::from_secs(1);
+        let policy = ScriptedPolicy::new(["right"]);
+        for (concurrency, seconds) in [(800, 3), (400, 6), (100, 24)] {
+            let config = CollectConfig { concurrency, ..CollectConfig::default() };
+            let started = tokio::time::Instant::now();
+            let collection = collect(Player::Policy(&policy), &origin, 100, &config).await;
+            assert_eq!(collection.counts.finished, 800);
+            assert_eq!(started.elapsed().as_secs(), seconds);
+        }
+    }
+
+    #[tokio::test]
+    async fn failures_are_refilled_and_counted() {
+        let origin = FakeEnvironment::new();
+        origin.mishaps.store(5, Ordering::SeqCst);
+        let policy = ScriptedPolicy::new(["right"]);
+        let config = CollectConfig { refills: 5, ..CollectConfig::default() };
+        let collection = collect(Player::Policy(&policy), &origin, 3, &config).await;
+        assert_eq!(collection.counts.finished, 24);
+        assert_eq!((collection.counts.environment_failures, collection.counts.missing()), (5, 0));
+        assert!(collection.last_failure.unwrap().contains("on a bad day"));
+        assert!(collection.groups.iter().all(|group| group.trajectories.len() == 8));
+        assert!(collection.groups.iter().flat_map(|g| &g.trajectories).all(|t| t.won));
+    }
+
+    #[tokio::test]
+    async fn what_fails_for_good_is_missing_and_not_scored() {
+        let mut origin = FakeEnvironment::new();
+        origin.breaks_after = Some(1);
+        let policy = ScriptedPolicy::new(["right"]);
+        let config = CollectConfig { refills: 2, group_size: 4, ..CollectConfig::default() };
+        let collection = collect(Player::Policy(&policy), &origin, 2, &config).await;
+        assert!(collection.groups.iter().all(|group| group.trajectories.is_empty()));
+        assert_eq!((collection.counts.missing(), collection.counts.environment_failures), (8, 24));
+        // An environment that cannot even be opened.
+        let tasks = [fake_task(0)];
+        let request = CollectRequest {
+            tasks: &tasks,
+            player: Player::Policy(&policy),
+            open: &|_| Err(EnvironmentError::Misused { call: "open", when: "never" }),
+            seed: Seed::from_u64(3),
+            cancellation: &Cancellation::new(),
+            on_episode: &quiet,
+        };
+        let collection = collect_groups(&request, &config).await;
+        assert_eq!((collection.groups.len(), collection.counts.missing()), (1, 4));
+        assert_eq!(collection.counts.environment_failures, 3);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn cancelling_keeps_what_was_finished() {
+        let mut origin = FakeEnvironment::new();
+        origin.step_time = Duration::from_secs(1);
+        let policy = ScriptedPolicy::new(["right"]);
+        let cancellation = Cancellation::new();
+        let tasks: Vec<_> = (0..4).map(fake_task).collect();
+        let heard = Arc::new(AtomicUsize::new(0));
+        let hear = |_: &Trajectory| {
+            heard.fetch_add(1, Ordering::SeqCst);
+        };
+        let request = CollectRequest {
+            tasks: &tasks,
+            player: Player::Policy(&policy),
+            open: &|_| Ok(Box::new(origin.clone())),
+            seed: Seed::from_u64(3),
+            cancellation: &cancellation,
+            on_episode: &hear,
+        };
+        let config = CollectConfig { concurrency: 8, ..CollectConfig::default() };
+        let (collection, ()) = tokio::join!(collect_groups(&request, &config), async {
+            tokio::time::sleep(Duration::from_millis(4500)).await;
+            cancellation.cancel();
+        });
+        assert_eq!((collection.counts.finished, collection.counts.cancelled), (8, 8));
+        assert_eq!((heard.load(Ordering::SeqCst), collection.counts.missing()), (16, 24));
+    }
+
+    #[test]
+    fn all_problems_are_told_at_once() {
+        let config: CollectConfig =
+            serde_json::from_str(r#"{ "group_size": 0, "episode": { "max_turns": 0 } }"#).unwrap();
+        let problems = config.validate().unwrap_err().problems;
+        assert!(problems.contains("group_size") && problems.contains("episode.max_turns"));
+    }
+}

@@ -1,0 +1,430 @@
+//! How good a player is on a suite.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use spar_core::{Group, ParsedAction, Seed, Trajectory};
+use spar_tasks::{Suite, SuiteError, Task};
+
+use crate::collect::{CollectConfig, CollectRequest, Collection, OpenEnvironment, collect_groups};
+use crate::statistics::{Interval, Tally, cluster_bootstrap, pass_at_k, wilson_interval};
+use crate::{Cancellation, ConfigError, EpisodeConfig, Player};
+
+/// How a player is evaluated.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct EvaluateConfig {
+    /// The split of the suite. Default `test`.
+    pub split: String,
+    /// Tasks, from the split's beginning. Default absent: all of them.
+    pub limit: Option<usize>,
+    /// Episodes per task; at least 1. Default 1.
+    pub attempts: usize,
+    /// The `k` of pass@k to report; each from 1 to `attempts`. Default none.
+    pub pass_at: Vec<usize>,
+    /// Episodes in progress at the same time; at least 1. Default 256.
+    pub concurrency: usize,
+    /// How often a failed episode is played anew. Default 3.
+    pub refills: u32,
+    /// Draws of the bootstrap that makes the interval where `attempts` is above 1; at least 1.
+    /// Default 1000.
+    pub bootstrap_draws: usize,
+    /// How episodes are played.
+    pub episode: EpisodeConfig,
+}
+
+impl Default for EvaluateConfig {
+    fn default() -> Self {
+        Self {
+            split: "test".to_owned(),
+            limit: None,
+            attempts: 1,
+            pass_at: Vec::new(),
+            concurrency: 256,
+            refills: 3,
+            bootstrap_draws: 1000,
+            episode: EpisodeConfig::default(),
+        }
+    }
+}
+
+impl EvaluateConfig {
+    /// Checks every setting.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError`] lists all settings that are outside their range.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        let mut problems: Vec<_> =
+            self.episode.problems().iter().map(|problem| format!("episode.{problem}")).collect();
+        for (name, value) in [
+            ("attempts", self.attempts),
+            ("concurrency", self.concurrency),
+            ("bootstrap_draws", self.bootstrap_draws),
+            ("limit", self.limit.unwrap_or(1)),
+        ] {
+            if value == 0 {
+                problems.push(format!("{name} is 0, must be at least 1"));
+            }
+        }
+        for k in &self.pass_at {
+            if !(1..=self.attempts).contains(k) {
+                let attempts = self.attempts;
+                problems.push(format!("pass_at has {k}, must be 1 to the {attempts} attempts"));
+            }
+        }
+        ConfigError::refuse(problems)
+    }
+
+    fn collect_config(&self) -> CollectConfig {
+        CollectConfig {
+            group_size: self.attempts,
+            concurrency: self.concurrency,
+            refills: self.refills,
+            episode: self.episode.clone(),
+        }
+    }
+}
+
+/// A player cannot be evaluated.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EvaluateError {
+    /// The settings are wrong.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The suite has no such tasks.
+    #[error("take the tasks")]
+    Suite(#[from] SuiteError),
+}
+
+/// Results over a set of episodes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Score {
+    /// Tasks with at least one episode.
+    pub tasks: usize,
+    /// Episodes.
+    pub episodes: usize,
+    /// Episodes that solved their task.
+    pub successes: usize,
+    /// Successes per episode, 0 to 1.
+    pub success_rate: f64,
+    /// Where that lies with 95 % confidence: Wilson's interval, or with several attempts per task
+    /// the bootstrap over tasks.
+    pub interval: Interval,
+    /// Turns per episode.
+    pub mean_turns: f64,
+    /// Reward per episode.
+    pub mean_reward: f64,
+    /// Turns in which no action could be read, per turn, 0 to 1.
+    pub invalid_rate: f64,
+    /// Turns whose action could not be executed, per turn, 0 to 1; the invalid ones among them.
+    pub not_executable_rate: f64,
+}
+
+/// One value of pass@k.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct PassAtK {
+    /// The number of attempts.
+    pub k: usize,
+    /// The probability that one of them succeeds, averaged over the tasks, 0 to 1.
+    pub value: f64,
+}
+
+/// The results of one task.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TaskResult {
+    /// The task's id.
+    pub task: String,
+    /// Its tags.
+    pub tags: Vec<String>,
+    /// Its episodes.
+    #[serde(flatten)]
+    pub tally: Tally,
+    /// Turns per episode.
+    pub mean_turns: f64,
+}
+
+/// How good a player is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Evaluation {
+    /// The suite's name.
+    pub suite: String,
+    /// Hash of all that determines its tasks.
+    pub suite_hash: String,
+    /// The split.
+    pub split: String,
+    /// The player's name.
+    pub player: String,
+    /// All episodes.
+    pub overall: Score,
+    /// Episodes that were wanted and did not come about, for reasons that are not the player's.
+    pub missing: usize,
+    /// pass@k for the numbers that were asked for.
+    pub pass_at_k: Vec<PassAtK>,
+    /// The episodes of the tasks with each tag.
+    pub by_tag: BTreeMap<String, Score>,
+    /// Every task.
+    pub tasks: Vec<TaskResult>,
+}
+
+/// Who is evaluated on what, for [`evaluate`].
+pub struct EvaluateRequest<'a> {
+    /// The suite.
+    pub suite: &'a dyn Suite,
+    /// Who chooses the actions.
+    pub player: Player<'a>,
+    /// Makes a task interactive.
+    pub open: &'a OpenEnvironment<'a>,
+    /// Where all random choices start.
+    pub seed: Seed,
+    /// Tells it to stop; what was finished is then evaluated.
+    pub cancellation: &'a Cancellation,
+    /// Told of every episode that ended, failed ones included.
+    pub on_episode: &'a (dyn Fn(&Trajectory) + Sync),
+}
+
+/// Plays the tasks of a split and sums up; the episodes come along, to be read or kept.
+///
+/// # Errors
+///
+/// [`EvaluateError`] when the settings are wrong or the suite has no such tasks; nothing was
+/// played then.
+pub async fn evaluate(
+    request: &EvaluateRequest<'_>,
+    config: &EvaluateConfig,
+) -> Result<(Evaluation, Collection), EvaluateError> {
+    config.validate()?;
+    let (suite, split) = (request.suite, config.split.as_str());
+    let num_tasks = suite.len(split)?.min(config.limit.unwrap_or(usize::MAX));
+    let tasks: Vec<Task> =
+        (0..num_tasks).map(|index| suite.task(split, index)).collect::<Result<_, _>>()?;
+    let collect = CollectRequest {
+        tasks: &tasks,
+        player: request.player,
+        open: request.open,
+        seed: request.seed,
+        cancellation: request.cancellation,
+        on_episode: request.on_episode,
+    };
+    let collection = collect_groups(&collect, &config.collect_config()).await;
+    let bootstrap = (config.attempts > 1).then_some(config.bootstrap_draws);
+    let score = |name: &str, chosen: &[&Group]| {
+        Score::of(chosen, bootstrap, request.seed.derive("bootstrap", name))
+    };
+    let all: Vec<_> = collection.groups.iter().collect();
+    let mut by_tag: BTreeMap<&String, Vec<&Group>> = BTreeMap::new();
+    for (group, tags) in all.iter().zip(&collection.tags) {
+        tags.iter().for_each(|tag| by_tag.entry(tag).or_default().push(group));
+    }
+    let results: Vec<_> =
+        all.iter().zip(&collection.tags).map(|(group, tags)| TaskResult::of(group, tags)).collect();
+    let evaluation = Evaluation {
+        suite: suite.manifest().name.clone(),
+        suite_hash: suite.manifest().content_hash.clone(),
+        split: split.to_owned(),
+        player: request.player.name().to_owned(),
+        overall: score("", &all),
+        missing: collection.counts.missing(),
+        pass_at_k: config.pass_at.iter().map(|k| PassAtK::of(&results, *k)).collect(),
+        by_tag: by_tag.iter().map(|(tag, groups)| ((*tag).clone(), score(tag, groups))).collect(),
+        tasks: results,
+    };
+    Ok((evaluation, collection))
+}
+
+impl Score {
+    /// The results of these groups; the interval comes from a bootstrap with as many draws as
+    /// `bootstrap` says, or is Wilson's.
+    pub fn of(groups: &[&Group], bootstrap: Option<usize>, seed: Seed) -> Self {
+        let tallies: Vec<_> = groups.iter().map(|group| tally(group)).collect();
+        let sum = Tally {
+            successes: tallies.iter().map(|tally| tally.successes).sum(),
+            attempts: tallies.iter().map(|tally| tally.attempts).sum(),
+        };
+        let trajectories = || groups.iter().flat_map(|group| &group.trajectories);
+        let turns = || trajectories().flat_map(|trajectory| &trajectory.turns);
+        let num_turns = turns().count();
+        let is_invalid = |parsed: &ParsedAction| matches!(parsed, ParsedAction::Invalid { .. });
+        let invalid = turns().filter(|turn| is_invalid(&turn.parsed)).count();
+        let not_executable = turns().filter(|turn| !turn.step.executable).count();
+        let reward: f64 = trajectories().map(Trajectory::total_reward).sum();
+        Self {
+            tasks: tallies.iter().filter(|tally| tally.attempts > 0).count(),
+            episodes: sum.attempts,
+            successes: sum.successes,
+            success_rate: ratio(sum.successes as f64, sum.attempts),
+            interval: match bootstrap {
+                Some(draws) => cluster_bootstrap(&tallies, draws, seed),
+                None => wilson_interval(sum),
+            },
+            mean_turns: ratio(num_turns as f64, sum.attempts),
+            mean_reward: ratio(reward, sum.attempts),
+            invalid_rate: ratio(invalid as f64, num_turns),
+            not_executable_rate: ratio(not_executable as f64, num_turns),
+        }
+    }
+}
+
+impl TaskResult {
+    fn of(group: &Group, tags: &[String]) -> Self {
+        let turns: usize = group.trajectories.iter().map(|t| t.turns.len()).sum();
+        let tally = tally(group);
+        let mean_turns = ratio(turns as f64, tally.attempts);
+        Self { task: group.task.clone(), tags: tags.to_vec(), tally, mean_turns }
+    }
+}
+
+impl PassAtK {
+    /// Over the tasks with at least `k` attempts.
+    fn of(tasks: &[TaskResult], k: usize) -> Self {
+        let values: Vec<_> = tasks
+            .iter()
+            .filter(|task| task.tally.attempts >= k)
+            .map(|task| pass_at_k(task.tally, k))
+            .collect();
+        Self { k, value: ratio(values.iter().sum(), values.len()) }
+    }
+}
+
+impl fmt::Display for Evaluation {
+    /// A table with a line for all episodes and one per tag.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{} on {}/{}", self.player, self.suite, self.split)?;
+        let all = "all".to_owned();
+        let lines: Vec<_> = [(&all, &self.overall)].into_iter().chain(&self.by_tag).collect();
+        let width = lines.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+        writeln!(
+            f,
+            "{:width$}  {:>6}  {:>8}  {:>9}  {:>15}  {:>6}  {:>9}",
+            "", "tasks", "episodes", "success %", "95 % interval", "turns", "invalid %"
+        )?;
+        for (name, score) in lines {
+            let interval =
+                format!("{:.1} - {:.1}", 100.0 * score.interval.low, 100.0 * score.interval.high);
+            writeln!(
+                f,
+                "{name:width$}  {:>6}  {:>8}  {:>9.1}  {interval:>15}  {:>6.1}  {:>9.1}",
+                score.tasks,
+                score.episodes,
+                100.0 * score.success_rate,
+                score.mean_turns,
+                100.0 * score.invalid_rate,
+            )?;
+        }
+        for PassAtK { k, value } in &self.pass_at_k {
+            writeln!(f, "pass@{k}: {:.1} %", 100.0 * value)?;
+        }
+        if self.missing > 0 {
+            writeln!(f, "{} episodes could not be played and are not counted", self.missing)?;
+        }
+        Ok(())
+    }
+}
+
+fn tally(group: &Group) -> Tally {
+    let successes = group.trajectories.iter().filter(|trajectory| trajectory.won).count();
+    Tally { successes, attempts: group.trajectories.len() }
+}
+
+/// 0 where there is nothing to divide by.
+fn ratio(sum: f64, count: usize) -> f64 {
+    if count == 0 { 0.0 } else { sum / count as f64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use spar_tasks::TemplateSuite;
+
+    use super::*;
+    use crate::fake_environment::FakeEnvironment;
+    use crate::policies::{RandomPolicy, ScriptedPolicy};
+
+    fn suite() -> TemplateSuite {
+        let text = r#"
+            name = "corridor"
+            version = "1"
+            about = "a"
+            environment = "corridor"
+            instruction = "i"
+            max_turns = 4
+            tags = ["fake"]
+            [splits.test]
+            count = 20
+            first_seed = 0
+        "#;
+        TemplateSuite::parse(text, Path::new("suite.toml")).unwrap()
+    }
+
+    async fn run(player: Player<'_>, config: &EvaluateConfig) -> Result<Evaluation, EvaluateError> {
+        let suite = suite();
+        let request = EvaluateRequest {
+            suite: &suite,
+            player,
+            open: &|_| Ok(Box::new(FakeEnvironment::new())),
+            seed: Seed::from_u64(1),
+            cancellation: &Cancellation::new(),
+            on_episode: &|_| {},
+        };
+        evaluate(&request, config).await.map(|(evaluation, _)| evaluation)
+    }
+
+    #[tokio::test]
+    async fn a_perfect_player_has_a_perfect_score() {
+        let config = EvaluateConfig { limit: Some(10), ..EvaluateConfig::default() };
+        let evaluation = run(Player::Oracle { encoder: None }, &config).await.unwrap();
+        let overall = &evaluation.overall;
+        assert_eq!((overall.episodes, overall.successes, overall.mean_turns), (10, 10, 3.0));
+        assert_eq!(overall.interval.high, 1.0);
+        assert!((overall.interval.low - 0.7225).abs() < 1e-4);
+        assert_eq!(evaluation.by_tag.keys().collect::<Vec<_>>(), ["fake", "short"]);
+        let expected = "\
+oracle on corridor/test
+        tasks  episodes  success %    95 % interval   turns  invalid %
+all        10        10      100.0     72.2 - 100.0     3.0        0.0
+fake       10        10      100.0     72.2 - 100.0     3.0        0.0
+short      10        10      100.0     72.2 - 100.0     3.0        0.0
+";
+        assert_eq!(evaluation.to_string(), expected);
+        let json = serde_json::to_string(&evaluation).unwrap();
+        assert_eq!(serde_json::from_str::<Evaluation>(&json).unwrap(), evaluation);
+    }
+
+    #[tokio::test]
+    async fn several_attempts_give_pass_at_k_and_the_same_numbers_every_time() {
+        let config = EvaluateConfig {
+            attempts: 4,
+            pass_at: vec![1, 4],
+            concurrency: 3,
+            ..EvaluateConfig::default()
+        };
+        let evaluation = run(Player::Policy(&RandomPolicy), &config).await.unwrap();
+        let rate = evaluation.overall.success_rate;
+        assert!(rate > 0.0 && rate < 1.0);
+        assert!((evaluation.pass_at_k[0].value - rate).abs() < 1e-9);
+        assert!(evaluation.pass_at_k[1].value > rate);
+        assert!(evaluation.overall.interval.low < rate && rate < evaluation.overall.interval.high);
+        let config = EvaluateConfig { concurrency: 80, ..config };
+        assert_eq!(run(Player::Policy(&RandomPolicy), &config).await.unwrap(), evaluation);
+    }
+
+    #[tokio::test]
+    async fn invalid_actions_are_counted() {
+        let policy = ScriptedPolicy::new(["", "right"]);
+        let evaluation = run(Player::Policy(&policy), &EvaluateConfig::default()).await.unwrap();
+        assert_eq!((evaluation.overall.successes, evaluation.overall.invalid_rate), (20, 0.25));
+    }
+
+    #[tokio::test]
+    async fn wrong_settings_are_refused_before_anything_is_played() {
+        let config = EvaluateConfig { pass_at: vec![2], limit: Some(0), ..Default::default() };
+        let error = run(Player::Policy(&RandomPolicy), &config).await.unwrap_err().to_string();
+        assert!(error.contains("pass_at has 2") && error.contains("limit is 0"), "{error}");
+        let config = EvaluateConfig { split: "exam".to_owned(), ..Default::default() };
+        let error = run(Player::Policy(&RandomPolicy), &config).await.unwrap_err();
+        assert!(matches!(error, EvaluateError::Suite(SuiteError::UnknownSplit { .. })));
+    }
+}

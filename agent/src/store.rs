@@ -1,0 +1,694 @@
+//! Groups in a folder of compressed JSON lines.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use spar_core::{Group, StoreError, Trajectory, TrajectoryError, TrajectoryStore};
+
+/// How groups are kept.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct StoreConfig {
+    /// Bytes of a shard, beyond which the next one is begun; above 0. Default 64 MiB.
+    pub shard_bytes: u64,
+    /// Whether the lists of admissible actions are kept, which are most of a trajectory's text.
+    /// Default true.
+    pub keep_admissible: bool,
+    /// The zstd level, 1 to 19. Default 3.
+    pub compression_level: i32,
+}
+
+impl Default for StoreConfig {
+    fn default() -> Self {
+        Self { shard_bytes: 64 << 20, keep_admissible: true, compression_level: 3 }
+    }
+}
+
+/// An append-only store: zstd-compressed JSON lines in numbered shards.
+///
+/// One append is one zstd frame at the end of the last shard, such as `000003.jsonl.zst`, and is
+/// on disk when it returns. A line is a trajectory with two more fields, `iteration` and `group`,
+/// so `zstdcat` and any JSON reader understand it. An append that a crash cut off is ignored on
+/// reading and cut off when the store is opened again. A group without trajectories leaves no
+/// line.
+#[derive(Debug)]
+pub struct JsonlStore {
+    folder: PathBuf,
+    config: StoreConfig,
+    /// Number of the last shard.
+    number: u32,
+    /// The last shard, opened, and its good bytes.
+    shard: Option<(File, u64)>,
+}
+
+/// One trajectory of a store.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredTrajectory {
+    /// The iteration that appended it.
+    pub iteration: u64,
+    /// Number of its group within that append, from 0.
+    pub group: usize,
+    /// The trajectory.
+    pub trajectory: Trajectory,
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    iteration: u64,
+    group: usize,
+    #[serde(flatten)]
+    trajectory: &'a Trajectory,
+}
+
+#[derive(Deserialize)]
+struct LineHead {
+    iteration: u64,
+    group: usize,
+}
+
+impl JsonlStore {
+    /// Opens the store in `folder`, which is made where it is not there.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] when the folder cannot be used, or its last shard is damaged elsewhere
+    /// than at its end.
+    pub fn open(folder: impl Into<PathBuf>, config: StoreConfig) -> Result<Self, StoreError> {
+        let folder = folder.into();
+        fs::create_dir_all(&folder).map_err(|source| io_error(&folder, source))?;
+        let mut store = Self { number: 0, shard: None, config, folder };
+        if let Some((number, path)) = shards(&store.folder)?.pop() {
+            let bytes = fs::read(&path).map_err(|source| io_error(&path, source))?;
+            let len = scan(&path, &bytes, true)?.last().map_or(0, |frame| frame.end);
+            store.open_shard(number, len as u64)?;
+        }
+        Ok(store)
+    }
+
+    /// Forgets what was appended after `iteration`, so that a run can go on from there.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] when the shards cannot be read or cut.
+    pub fn truncate_after(&mut self, iteration: u64) -> Result<(), StoreError> {
+        let shards = shards(&self.folder)?;
+        let mut cut = None;
+        for (index, (number, path)) in shards.iter().enumerate() {
+            let bytes = fs::read(path).map_err(|source| io_error(path, source))?;
+            for frame in scan(path, &bytes, index + 1 == shards.len())? {
+                let found = first_iteration(&bytes[frame.clone()])
+                    .map_err(|source| record_error(path, 1, source))?;
+                if found.is_some_and(|found| found > iteration) {
+                    cut = Some((index, *number, frame.start as u64));
+                    break;
+                }
+            }
+            if cut.is_some() {
+                break;
+            }
+        }
+        let Some((index, number, len)) = cut else { return Ok(()) };
+        self.shard = None;
+        // From the back, so that a crash in between leaves a shorter store, not one with a hole.
+        for (_, path) in shards[index + 1..].iter().rev() {
+            fs::remove_file(path).map_err(|source| io_error(path, source))?;
+        }
+        self.open_shard(number, len)?;
+        sync_folder(&self.folder)
+    }
+
+    /// Reads the store in `folder`, oldest trajectory first.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] when the folder cannot be listed.
+    pub fn read(folder: impl AsRef<Path>) -> Result<StoreReader, StoreError> {
+        let mut shards = shards(folder.as_ref())?;
+        shards.reverse();
+        Ok(StoreReader { shards, lines: None, failed: false })
+    }
+
+    /// Opens a shard of which `len` bytes are good, and cuts off the rest.
+    fn open_shard(&mut self, number: u32, len: u64) -> Result<(), StoreError> {
+        let path = self.shard_path(number);
+        let open = || -> io::Result<File> {
+            let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path)?;
+            if file.metadata()?.len() != len {
+                file.set_len(len)?;
+                file.sync_all()?;
+            }
+            Ok(file)
+        };
+        let file = open().map_err(|source| io_error(&path, source))?;
+        (self.number, self.shard) = (number, Some((file, len)));
+        Ok(())
+    }
+
+    fn shard_path(&self, number: u32) -> PathBuf {
+        self.folder.join(format!("{number:06}.jsonl.zst"))
+    }
+
+    fn compress(&self, iteration: u64, groups: &[Group]) -> io::Result<Vec<u8>> {
+        let mut encoder = zstd::Encoder::new(Vec::new(), self.config.compression_level)?;
+        encoder.include_checksum(true)?;
+        for (group, trajectory) in groups
+            .iter()
+            .enumerate()
+            .flat_map(|(index, group)| group.trajectories.iter().map(move |t| (index, t)))
+        {
+            let slim;
+            let trajectory = if self.config.keep_admissible {
+                trajectory
+            } else {
+                slim = without_admissible(trajectory);
+                &slim
+            };
+            serde_json::to_writer(&mut encoder, &Line { iteration, group, trajectory })?;
+            encoder.write_all(b"\n")?;
+        }
+        encoder.finish()
+    }
+}
+
+impl TrajectoryStore for JsonlStore {
+    fn append(&mut self, iteration: u64, groups: &[Group]) -> Result<(), StoreError> {
+        if groups.iter().all(|group| group.trajectories.is_empty()) {
+            return Ok(());
+        }
+        let path = self.shard_path(self.number);
+        let bytes = self.compress(iteration, groups).map_err(|source| io_error(&path, source))?;
+        let is_full = |(_, len): &(File, u64)| *len >= self.config.shard_bytes;
+        if self.shard.as_ref().is_none_or(is_full) {
+            let number = if self.shard.is_some() { self.number + 1 } else { self.number };
+            self.open_shard(number, 0)?;
+            sync_folder(&self.folder)?;
+        }
+        let path = self.shard_path(self.number);
+        let Some((file, len)) = &mut self.shard else {
+            return Err(io_error(&path, io::Error::other("the shard is not open")));
+        };
+        append_bytes(file, len, &bytes).map_err(|source| io_error(&path, source))
+    }
+}
+
+/// Reads the trajectories of a store, oldest first; ends after the first error.
+#[derive(Debug)]
+pub struct StoreReader {
+    /// Shards that come, the next one last.
+    shards: Vec<(u32, PathBuf)>,
+    lines: Option<ShardLines>,
+    failed: bool,
+}
+
+/// The lines of one shard.
+struct ShardLines {
+    path: PathBuf,
+    bytes: Vec<u8>,
+    /// Frames that come, the next one last.
+    frames: Vec<std::ops::Range<usize>>,
+    lines: Option<Box<dyn BufRead + Send>>,
+    record: usize,
+}
+
+impl std::fmt::Debug for ShardLines {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ShardLines")
+            .field("path", &self.path)
+            .field("record", &self.record)
+            .finish()
+    }
+}
+
+impl StoreReader {
+    /// The same as groups, each with the iteration that appended it.
+    pub fn groups(self) -> impl Iterator<Item = Result<(u64, Group), StoreError>> {
+        let mut trajectories = self.peekable();
+        std::iter::from_fn(move || {
+            let first = match trajectories.next()? {
+                Ok(first) => first,
+                Err(error) => return Some(Err(error)),
+            };
+            let key = (first.iteration, first.group);
+            let task = first.trajectory.task.clone();
+            let mut group = Group { task, trajectories: vec![first.trajectory] };
+            let same = |next: &Result<StoredTrajectory, StoreError>| {
+                next.as_ref().is_ok_and(|next| (next.iteration, next.group) == key)
+            };
+            while let Some(Ok(next)) = trajectories.next_if(same) {
+                group.trajectories.push(next.trajectory);
+            }
+            Some(Ok((key.0, group)))
+        })
+    }
+
+    fn next_line(&mut self) -> Result<Option<StoredTrajectory>, StoreError> {
+        loop {
+            if self.lines.is_none() {
+                let Some((_, path)) = self.shards.pop() else { return Ok(None) };
+                let bytes = fs::read(&path).map_err(|source| io_error(&path, source))?;
+                let mut frames = scan(&path, &bytes, self.shards.is_empty())?;
+                frames.reverse();
+                self.lines = Some(ShardLines { path, bytes, frames, lines: None, record: 0 });
+            }
+            if let Some(lines) = &mut self.lines {
+                match lines.next()? {
+                    Some(trajectory) => return Ok(Some(trajectory)),
+                    None => self.lines = None,
+                }
+            }
+        }
+    }
+}
+
+impl Iterator for StoreReader {
+    type Item = Result<StoredTrajectory, StoreError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.failed {
+            return None;
+        }
+        let next = self.next_line().transpose();
+        self.failed = matches!(next, Some(Err(_)));
+        next
+    }
+}
+
+impl ShardLines {
+    fn next(&mut self) -> Result<Option<StoredTrajectory>, StoreError> {
+        loop {
+            let Some(lines) = &mut self.lines else {
+                let Some(frame) = self.frames.pop() else { return Ok(None) };
+                let frame = io::Cursor::new(self.bytes[frame].to_vec());
+                let decoder =
+                    zstd::Decoder::new(frame).map_err(|source| io_error(&self.path, source))?;
+                self.lines = Some(Box::new(BufReader::new(decoder)));
+                continue;
+            };
+            let record = self.record + 1;
+            let fail = |source| StoreError::Record {
+                path: self.path.display().to_string(),
+                record,
+                source,
+            };
+            let mut line = Vec::new();
+            let count = lines
+                .read_until(b'\n', &mut line)
+                .map_err(|error| fail(malformed(&format!("decompress: {error}"))))?;
+            if count == 0 {
+                self.lines = None;
+                continue;
+            }
+            let trajectory = Trajectory::from_json(&line).map_err(fail)?;
+            let LineHead { iteration, group } = serde_json::from_slice(&line)
+                .map_err(|error| fail(TrajectoryError::Malformed(error)))?;
+            self.record = record;
+            return Ok(Some(StoredTrajectory { iteration, group, trajectory }));
+        }
+    }
+}
+
+/// What an append needs of a file.
+trait ShardFile: Write + Seek {
+    fn cut(&mut self, len: u64) -> io::Result<()>;
+    fn sync(&mut self) -> io::Result<()>;
+}
+
+impl ShardFile for File {
+    fn cut(&mut self, len: u64) -> io::Result<()> {
+        self.set_len(len)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.sync_data()
+    }
+}
+
+/// Appends behind the first `len` bytes, or leaves the file with just these.
+fn append_bytes(file: &mut impl ShardFile, len: &mut u64, bytes: &[u8]) -> io::Result<()> {
+    // What an append before left behind that could not even be cut off is overwritten.
+    let written = file
+        .seek(SeekFrom::Start(*len))
+        .and_then(|_| file.write_all(bytes))
+        .and_then(|()| file.cut(*len + bytes.len() as u64))
+        .and_then(|()| file.sync());
+    match written {
+        Ok(()) => *len += bytes.len() as u64,
+        // The first failure tells more than a second one here.
+        Err(_) => drop(file.cut(*len)),
+    }
+    written
+}
+
+/// The shards of a folder by number.
+fn shards(folder: &Path) -> Result<Vec<(u32, PathBuf)>, StoreError> {
+    let list = || -> io::Result<Vec<(u32, PathBuf)>> {
+        let mut shards = Vec::new();
+        for entry in fs::read_dir(folder)? {
+            let name = entry?.file_name();
+            let number = name.to_str().and_then(|name| name.strip_suffix(".jsonl.zst"));
+            if let Some(number) = number.filter(|n| n.len() >= 6).and_then(|n| n.parse().ok()) {
+                shards.push((number, folder.join(&name)));
+            }
+        }
+        shards.sort();
+        Ok(shards)
+    };
+    list().map_err(|source| io_error(folder, source))
+}
+
+/// The frames of a shard.
+///
+/// What follows the last whole frame is left out where an append may have been cut off there:
+/// in the last shard, when no whole frame comes behind it.
+fn scan(
+    path: &Path,
+    bytes: &[u8],
+    is_last: bool,
+) -> Result<Vec<std::ops::Range<usize>>, StoreError> {
+    let mut frames = Vec::new();
+    let mut start = 0;
+    while start < bytes.len() {
+        match zstd::zstd_safe::find_frame_compressed_size(&bytes[start..]) {
+            Ok(len) if len > 0 && is_whole(&bytes[start..start + len]) => {
+                frames.push(start..start + len);
+                start += len;
+            }
+            _ if is_last && !has_whole_frame(&bytes[start + 1..]) => break,
+            _ => {
+                let detail = format!("the compressed frame at byte {start} is damaged");
+                return Err(record_error(path, frames.len() + 1, malformed(&detail)));
+            }
+        }
+    }
+    Ok(frames)
+}
+
+/// Whether a frame decompresses, checksum included.
+fn is_whole(frame: &[u8]) -> bool {
+    zstd::Decoder::with_buffer(frame)
+        .and_then(|decoder| io::copy(&mut decoder.single_frame(), &mut io::sink()))
+        .is_ok()
+}
+
+fn has_whole_frame(bytes: &[u8]) -> bool {
+    const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+    bytes.windows(MAGIC.len()).enumerate().filter(|(_, window)| *window == MAGIC).any(
+        |(start, _)| {
+            zstd::zstd_safe::find_frame_compressed_size(&bytes[start..])
+                .is_ok_and(|len| is_whole(&bytes[start..start + len]))
+        },
+    )
+}
+
+/// The iteration of a frame's first line; `None` in an empty frame.
+fn first_iteration(frame: &[u8]) -> Result<Option<u64>, TrajectoryError> {
+    let fail = |error: io::Error| malformed(&format!("decompress: {error}"));
+    let mut line = Vec::new();
+    let decoder = zstd::Decoder::with_buffer(frame).map_err(fail)?;
+    BufReader::new(decoder.single_frame()).read_until(b'\n', &mut line).map_err(fail)?;
+    if line.is_empty() {
+        return Ok(None);
+    }
+    let head: LineHead = serde_json::from_slice(&line).map_err(TrajectoryError::Malformed)?;
+    Ok(Some(head.iteration))
+}
+
+fn without_admissible(trajectory: &Trajectory) -> Trajectory {
+    let mut trajectory = trajectory.clone();
+    trajectory.first_observation.admissible = None;
+    for turn in &mut trajectory.turns {
+        turn.step.observation.admissible = None;
+    }
+    trajectory
+}
+
+fn sync_folder(folder: &Path) -> Result<(), StoreError> {
+    File::open(folder).and_then(|folder| folder.sync_all()).map_err(|e| io_error(folder, e))
+}
+
+fn malformed(detail: &str) -> TrajectoryError {
+    TrajectoryError::Malformed(serde::de::Error::custom(detail))
+}
+
+fn record_error(path: &Path, record: usize, source: TrajectoryError) -> StoreError {
+    StoreError::Record { path: path.display().to_string(), record, source }
+}
+
+fn io_error(path: &Path, source: io::Error) -> StoreError {
+    StoreError::Io { path: path.display().to_string(), source }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use spar_core::Seed;
+
+    use super::*;
+    use crate::fake_environment::{FakeEnvironment, fake_task};
+    use crate::policies::ScriptedPolicy;
+    use crate::{Cancellation, Episode, EpisodeConfig, Player, run_episode};
+
+    fn trajectory(id: u64) -> Trajectory {
+        let policy = ScriptedPolicy::new(["left", "right"]);
+        let (task, seed) = (fake_task(id as usize), Seed::from_u64(id));
+        let episode = Episode {
+            id,
+            task: &task,
+            player: Player::Policy(&policy),
+            seed,
+            environment_seed: seed,
+            cancellation: &Cancellation::new(),
+        };
+        let config = EpisodeConfig::default();
+        let mut environment = FakeEnvironment::new();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(run_episode(&mut environment, &episode, &config))
+    }
+
+    fn group(id: u64) -> Group {
+        let first = trajectory(id);
+        let mut second = first.clone();
+        second.episode += 1000;
+        Group { task: first.task.clone(), trajectories: vec![first, second] }
+    }
+
+    fn open(folder: &Path) -> JsonlStore {
+        JsonlStore::open(folder, StoreConfig::default()).unwrap()
+    }
+
+    fn groups(folder: &Path) -> Vec<(u64, Group)> {
+        JsonlStore::read(folder).unwrap().groups().map(Result::unwrap).collect()
+    }
+
+    #[test]
+    fn what_is_appended_is_read_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = open(folder.path());
+        store.append(1, &[group(1), group(2)]).unwrap();
+        store.append(2, &[]).unwrap();
+        drop(store);
+        open(folder.path()).append(3, &[group(3)]).unwrap();
+        let expected = vec![(1, group(1)), (1, group(2)), (3, group(3))];
+        let found = groups(folder.path());
+        for ((iteration, group), (expected_iteration, expected)) in found.iter().zip(&expected) {
+            assert_eq!((iteration, &group.task), (expected_iteration, &expected.task));
+            let turns = |group: &Group| group.trajectories[1].turns.len();
+            assert_eq!(turns(group), turns(expected));
+            assert_eq!(
+                group.trajectories[0].turns[0].sampled,
+                expected.trajectories[0].turns[0].sampled
+            );
+        }
+        assert_eq!(found.len(), 3);
+        assert!(JsonlStore::read(folder.path().join("none")).is_err());
+    }
+
+    #[test]
+    fn a_record_equals_what_was_appended() {
+        let folder = tempfile::tempdir().unwrap();
+        let group = group(5);
+        open(folder.path()).append(1, std::slice::from_ref(&group)).unwrap();
+        assert_eq!(groups(folder.path()), [(1, group)]);
+    }
+
+    #[test]
+    fn lists_of_admissible_actions_can_be_left_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = StoreConfig { keep_admissible: false, ..StoreConfig::default() };
+        JsonlStore::open(folder.path(), config).unwrap().append(1, &[group(1)]).unwrap();
+        let found = &groups(folder.path())[0].1.trajectories[0];
+        assert!(found.first_observation.admissible.is_none());
+        assert!(found.turns.iter().all(|turn| turn.step.observation.admissible.is_none()));
+    }
+
+    #[test]
+    fn shards_roll_and_truncation_goes_back_over_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = StoreConfig { shard_bytes: 1, ..StoreConfig::default() };
+        let mut store = JsonlStore::open(folder.path(), config.clone()).unwrap();
+        for iteration in 0..4 {
+            store.append(iteration, &[group(iteration)]).unwrap();
+        }
+        assert_eq!(shards(folder.path()).unwrap().len(), 4);
+        store.truncate_after(9).unwrap();
+        store.truncate_after(1).unwrap();
+        let iterations = |folder: &Path| groups(folder).iter().map(|g| g.0).collect::<Vec<_>>();
+        assert_eq!(iterations(folder.path()), [0, 1]);
+        store.append(2, &[group(2)]).unwrap();
+        assert_eq!(iterations(folder.path()), [0, 1, 2]);
+        // Within one shard.
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = open(folder.path());
+        for iteration in 0..4 {
+            store.append(iteration, &[group(iteration)]).unwrap();
+        }
+        store.truncate_after(2).unwrap();
+        store.append(7, &[group(7)]).unwrap();
+        assert_eq!(iterations(folder.path()), [0, 1, 2, 7]);
+    }
+
+    #[test]
+    fn an_append_that_was_cut_off_is_ignored_and_then_cut() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = open(folder.path());
+        store.append(1, &[group(1)]).unwrap();
+        let path = store.shard_path(0);
+        let good = fs::metadata(&path).unwrap().len();
+        store.append(2, &[group(2)]).unwrap();
+        let bytes = fs::read(&path).unwrap();
+        for len in [good + 1, good + 3, good + 20, bytes.len() as u64 - 1] {
+            fs::write(&path, &bytes[..len as usize]).unwrap();
+            assert_eq!(groups(folder.path()).len(), 1);
+            let mut store = open(folder.path());
+            assert_eq!(fs::metadata(&path).unwrap().len(), good);
+            store.append(2, &[group(2)]).unwrap();
+            assert_eq!(groups(folder.path()).len(), 2);
+        }
+    }
+
+    #[test]
+    fn damage_elsewhere_is_an_error_and_nothing_is_cut() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = open(folder.path());
+        store.append(1, &[group(1)]).unwrap();
+        store.append(2, &[group(2)]).unwrap();
+        let path = store.shard_path(0);
+        let mut bytes = fs::read(&path).unwrap();
+        bytes[40] ^= 0x55;
+        fs::write(&path, &bytes).unwrap();
+        let error = JsonlStore::read(folder.path()).unwrap().next().unwrap().unwrap_err();
+        assert!(error.to_string().contains("000000.jsonl.zst"), "{error}");
+        assert!(JsonlStore::open(folder.path(), StoreConfig::default()).is_err());
+        assert_eq!(fs::read(&path).unwrap(), bytes);
+    }
+
+    #[test]
+    fn a_record_that_is_no_trajectory_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = open(folder.path());
+        store.append(1, &[group(1)]).unwrap();
+        let path = store.shard_path(0);
+        for (text, wanted) in [("{}\n", "missing field"), ("{\"version\": 99}\n", "format 99")] {
+            let mut bytes = fs::read(&path).unwrap();
+            let good = bytes.clone();
+            bytes.extend(zstd::encode_all(text.as_bytes(), 1).unwrap());
+            fs::write(&path, bytes).unwrap();
+            let error = JsonlStore::read(folder.path()).unwrap().last().unwrap().unwrap_err();
+            let text = crate::error_chain(&error);
+            assert!(text.contains("record 3 of") && text.contains(wanted), "{text}");
+            fs::write(&path, good).unwrap();
+        }
+    }
+
+    /// A disk with little room.
+    struct FullDisk {
+        bytes: io::Cursor<Vec<u8>>,
+        room: usize,
+    }
+
+    impl Write for FullDisk {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let room = self.room.saturating_sub(self.bytes.position() as usize);
+            if room == 0 {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            self.bytes.write(&bytes[..bytes.len().min(room)])
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl Seek for FullDisk {
+        fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+            self.bytes.seek(to)
+        }
+    }
+
+    impl ShardFile for FullDisk {
+        fn cut(&mut self, len: u64) -> io::Result<()> {
+            self.bytes.get_mut().truncate(len as usize);
+            Ok(())
+        }
+
+        fn sync(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_full_disk_leaves_the_store_as_it_was() {
+        let mut disk = FullDisk { bytes: io::Cursor::new(Vec::new()), room: 6 };
+        let mut len = 0;
+        append_bytes(&mut disk, &mut len, b"abcd").unwrap();
+        let error = append_bytes(&mut disk, &mut len, b"efgh").unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        assert_eq!((len, disk.bytes.get_ref().as_slice()), (4, &b"abcd"[..]));
+        append_bytes(&mut disk, &mut len, b"ef").unwrap();
+        assert_eq!((len, disk.bytes.get_ref().as_slice()), (6, &b"abcdef"[..]));
+    }
+
+    fn read_all(folder: &Path) {
+        if let Ok(reader) = JsonlStore::read(folder) {
+            reader.for_each(|_| {});
+        }
+        if let Ok(mut store) = JsonlStore::open(folder, StoreConfig::default()) {
+            let _ = store.truncate_after(1);
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn arbitrary_bytes_break_nothing(bytes in prop::collection::vec(any::<u8>(), 0..300), magic: bool) {
+            let folder = tempfile::tempdir().unwrap();
+            let mut shard = if magic { vec![0x28, 0xb5, 0x2f, 0xfd] } else { Vec::new() };
+            shard.extend(&bytes);
+            fs::write(folder.path().join("000000.jsonl.zst"), &shard).unwrap();
+            read_all(folder.path());
+            fs::write(folder.path().join("000000.jsonl.zst"), zstd::encode_all(&bytes[..], 1).unwrap()).unwrap();
+            read_all(folder.path());
+        }
+
+        #[test]
+        fn flipped_bits_and_cuts_break_nothing(place in any::<prop::sample::Index>(), cut in any::<prop::sample::Index>(), bit in 0..8_u8) {
+            let folder = tempfile::tempdir().unwrap();
+            let path = {
+                let mut store = open(folder.path());
+                store.append(1, &[group(1)]).unwrap();
+                store.append(2, &[group(2)]).unwrap();
+                store.shard_path(0)
+            };
+            let mut bytes = fs::read(&path).unwrap();
+            let place = place.index(bytes.len());
+            bytes[place] ^= 1_u8 << bit;
+            bytes.truncate(cut.index(bytes.len() + 1));
+            fs::write(&path, &bytes).unwrap();
+            read_all(folder.path());
+        }
+    }
+}
