@@ -3,6 +3,7 @@ mod average;
 pub mod batches;
 mod drift;
 mod error;
+mod learning_curve;
 mod objectives;
 mod optimisers;
 mod row_gradient;
@@ -17,6 +18,7 @@ mod update_metrics;
 pub use average::{AverageConfig, WeightAverage};
 pub use drift::{Distances, Drift};
 pub use error::{RunFolderError, TrainerError};
+pub use learning_curve::{CurvePoint, CurveSeries, LearningCurve};
 pub use objectives::{
     BatchWeight, Clip, ClipOptions, LossAggregation, Objective, ObjectiveConfig, RowLoss,
     Supervised, Tally, objective_names,
