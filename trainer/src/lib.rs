@@ -1,6 +1,7 @@
 //! trainer
 mod average;
 pub mod batches;
+mod decoder_gradient;
 mod drift;
 mod error;
 mod learning_curve;
@@ -16,6 +17,7 @@ mod trainer_config;
 mod update_metrics;
 
 pub use average::{AverageConfig, WeightAverage};
+pub use decoder_gradient::DecoderGradient;
 pub use drift::{Distances, Drift};
 pub use error::{RunFolderError, TrainerError};
 pub use learning_curve::{CurvePoint, CurveSeries, LearningCurve};
@@ -27,7 +29,7 @@ pub use optimisers::{
     AdamW, AdamWOptions, Muon, MuonOptions, NamedTensor, Optimizer, OptimizerConfig,
     clip_global_norm, global_norm, optimizer_names, orthogonalize,
 };
-pub use row_gradient::{RowGradient, RowLossFn};
+pub use row_gradient::{PreparedModel, RowGradient, RowLossFn};
 pub use run::{
     Checkpoint, CheckpointFile, CheckpointMark, Checkpoints, EventWriter, Manifest, MetricRecord,
     MetricsLog, RunFolder, RunLock, git_revision, read_metrics, rfc3339, write_atomically,

@@ -7,27 +7,29 @@ use spar_policy::Parameters;
 
 /// Gives the derivative of the loss by each log-probability of a row.
 ///
-/// Arguments are the row's index among the rows given to [`RowGradient::accumulate`] and its
+/// Arguments are the row's index among the rows given to [`PreparedModel::accumulate`] and its
 /// log-probabilities, one per token; the answer has one entry per token. Entry 0 belongs to the
 /// first token, which nothing precedes: its log-probability is not read and its derivative is 0.
 pub type RowLossFn<'a> = dyn Fn(usize, &[f32]) -> Vec<f32> + Sync + 'a;
 
 /// A model that can be differentiated over rows.
+pub trait RowGradient: Send + Sync {
+    /// The model at `parameters`, ready to be run; made once per update, whatever the shards.
+    fn prepare(&self, parameters: &Parameters) -> Box<dyn PreparedModel>;
+}
+
+/// A model at fixed weights.
 ///
 /// Both functions use the same forward pass. Entry `t` of a row's log-probabilities is that of
 /// drawing `tokens[t]` behind `tokens[..t]` among `allowed.get(t)`, or among the whole vocabulary
-/// where that is empty.
-pub trait RowGradient: Send + Sync {
+/// where that is empty; it may be 0 where the row gives the token no weight.
+pub trait PreparedModel: Send + Sync {
     /// The log-probabilities of each row, one per token.
     ///
     /// # Errors
     ///
     /// What the model says when it cannot be run on a row, such as one that is too long.
-    fn logprobs(
-        &self,
-        parameters: &Parameters,
-        rows: &[&Row],
-    ) -> Result<Vec<Vec<f32>>, Box<dyn Error + Send + Sync>>;
+    fn logprobs(&self, rows: &[&Row]) -> Result<Vec<Vec<f32>>, Box<dyn Error + Send + Sync>>;
 
     /// Runs each row forward once, asks `loss` once per row for the derivatives, runs backward,
     /// and adds the derivative by the weights to `gradient`, which has their layout.
@@ -40,7 +42,6 @@ pub trait RowGradient: Send + Sync {
     /// What the model says when it cannot be run on a row; `gradient` is then thrown away.
     fn accumulate(
         &self,
-        parameters: &Parameters,
         rows: &[&Row],
         loss: &RowLossFn<'_>,
         gradient: &mut [f32],

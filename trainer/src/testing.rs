@@ -7,7 +7,7 @@ use serde_json::Value;
 use spar_core::Row;
 use spar_policy::{ParameterKind, Parameters};
 
-use crate::{RowGradient, RowLossFn};
+use crate::{PreparedModel, RowGradient, RowLossFn};
 
 /// The cases of a golden file, from the folder in `SPAR_VECTORS` where it has the file,
 /// else from the fixtures.
@@ -71,17 +71,22 @@ impl Bigram {
 }
 
 impl RowGradient for Bigram {
-    fn logprobs(
-        &self,
-        parameters: &Parameters,
-        rows: &[&Row],
-    ) -> Result<Vec<Vec<f32>>, Box<dyn Error + Send + Sync>> {
+    fn prepare(&self, parameters: &Parameters) -> Box<dyn PreparedModel> {
+        Box::new(PreparedBigram(parameters.clone()))
+    }
+}
+
+struct PreparedBigram(Parameters);
+
+impl PreparedModel for PreparedBigram {
+    fn logprobs(&self, rows: &[&Row]) -> Result<Vec<Vec<f32>>, Box<dyn Error + Send + Sync>> {
+        let parameters = &self.0;
         let logprobs = |row: &&Row| {
             let mut logprobs = vec![0.0];
             logprobs.extend(
                 row.tokens
                     .windows(2)
-                    .map(|pair| Self::probabilities(parameters, pair[0])[pair[1] as usize].ln()),
+                    .map(|pair| Bigram::probabilities(parameters, pair[0])[pair[1] as usize].ln()),
             );
             logprobs
         };
@@ -90,17 +95,17 @@ impl RowGradient for Bigram {
 
     fn accumulate(
         &self,
-        parameters: &Parameters,
         rows: &[&Row],
         loss: &RowLossFn<'_>,
         gradient: &mut [f32],
     ) -> Result<(), Box<dyn Error + Send + Sync>> {
+        let parameters = &self.0;
         let vocabulary = parameters.specs[0].shape[1];
-        for (index, logprobs) in self.logprobs(parameters, rows)?.iter().enumerate() {
+        for (index, logprobs) in self.logprobs(rows)?.iter().enumerate() {
             let by_logprob = loss(index, logprobs);
             for (pair, slope) in rows[index].tokens.windows(2).zip(&by_logprob[1..]) {
                 let row = &mut gradient[pair[0] as usize * vocabulary..][..vocabulary];
-                let probabilities = Self::probabilities(parameters, pair[0]);
+                let probabilities = Bigram::probabilities(parameters, pair[0]);
                 for (token, (sum, probability)) in row.iter_mut().zip(probabilities).enumerate() {
                     let is_drawn = f32::from(u8::from(token == pair[1] as usize));
                     *sum += slope * (is_drawn - probability);

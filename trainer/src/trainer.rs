@@ -147,11 +147,13 @@ impl Trainer {
         let outcomes: Vec<OnceLock<RowOutcome>> = rows.iter().map(|_| OnceLock::new()).collect();
         self.shard_gradients.resize_with(shards.len(), Vec::new);
         let version = self.version();
-        let (parameters, budget) = (&self.parameters, self.config.micro_batch_tokens);
+        let budget = self.config.micro_batch_tokens;
+        let num_weights = self.parameters.data.len();
+        let model = model.prepare(&self.parameters);
         let shard_gradients = self.shard_gradients.par_iter_mut();
         shard_gradients.zip(shards.into_par_iter()).try_for_each(|(gradient, shard)| {
             gradient.clear();
-            gradient.resize(parameters.data.len(), 0.0);
+            gradient.resize(num_weights, 0.0);
             for micro_batch in split_by_budget(&lengths[shard.clone()], budget) {
                 let first = shard.start + micro_batch.start;
                 let rows = &rows[first..shard.start + micro_batch.end];
@@ -177,7 +179,7 @@ impl Trainer {
                 };
                 let loss: &RowLossFn<'_> = &loss;
                 model
-                    .accumulate(parameters, rows, loss, gradient)
+                    .accumulate(rows, loss, gradient)
                     .map_err(|source| TrainerError::Model { source })?;
             }
             Ok(())
@@ -363,7 +365,8 @@ mod tests {
         for (token, advantage) in tokens {
             row.push(*token, 1.0, *advantage, 0.0, 0.0, trainer.version(), &[]);
         }
-        row.behavior_logprobs = Bigram.logprobs(trainer.parameters(), &[&row]).unwrap().remove(0);
+        row.behavior_logprobs =
+            Bigram.prepare(trainer.parameters()).logprobs(&[&row]).unwrap().remove(0);
         row
     }
 
@@ -376,7 +379,7 @@ mod tests {
             .unwrap();
         assert_eq!(metrics.drift.current.tokens, 3);
         assert_eq!(metrics.drift.current.max, 0.0);
-        let after = Bigram.logprobs(trainer.parameters(), &[&row]).unwrap().remove(0);
+        let after = Bigram.prepare(trainer.parameters()).logprobs(&[&row]).unwrap().remove(0);
         assert!(after[1] > row.behavior_logprobs[1]);
         assert!(after[2] < row.behavior_logprobs[2]);
         assert_eq!(after[3], row.behavior_logprobs[3]);

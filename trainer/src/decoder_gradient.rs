@@ -1,0 +1,147 @@
+//! The decoder as the trainer sees it.
+
+use std::error::Error;
+
+use spar_core::Row;
+use spar_policy::decoder::{Segment, SequenceCache, Tape, backward, forward};
+use spar_policy::head::{Draw, log_probabilities, log_probabilities_backward};
+use spar_policy::{Parameters, Weights};
+
+use crate::{PreparedModel, RowGradient, RowLossFn};
+
+/// The decoder as the trainer sees it: the same forward as in generation, and its backward.
+pub struct DecoderGradient {
+    /// Any version of the weights; gives the shape.
+    base: Weights,
+    temperature: f32,
+}
+
+impl DecoderGradient {
+    /// The decoder that `base` belongs to; `temperature` is the one tokens are sampled with, which
+    /// the log-probabilities of a row refer to, and must be positive.
+    pub fn new(base: Weights, temperature: f32) -> Self {
+        Self { base, temperature }
+    }
+}
+
+impl RowGradient for DecoderGradient {
+    fn prepare(&self, parameters: &Parameters) -> Box<dyn PreparedModel> {
+        let weights = self.base.with_parameters(parameters.clone());
+        Box::new(PreparedDecoder { weights, temperature: self.temperature })
+    }
+}
+
+struct PreparedDecoder {
+    weights: Weights,
+    temperature: f32,
+}
+
+/// A row cannot be read by the decoder.
+#[derive(Debug, thiserror::Error)]
+enum RowRefused {
+    #[error("read a row of {tokens} tokens: the model reads up to {limit}")]
+    TooLong { tokens: usize, limit: usize },
+    #[error("read token {token}: the vocabulary has {vocabulary}")]
+    UnknownToken { token: u32, vocabulary: usize },
+    #[error("judge token {token}: it is not among those allowed in its place")]
+    NotAllowed { token: u32 },
+}
+
+/// The result of reading rows: the states and what was drawn behind them.
+struct Reading<'a> {
+    caches: Vec<SequenceCache>,
+    hidden_td: Vec<f32>,
+    draws: Vec<Draw<'a>>,
+    /// Per draw, its row and its place in the row.
+    places: Vec<(usize, usize)>,
+    logprobs: Vec<f32>,
+}
+
+impl PreparedDecoder {
+    fn read<'a>(
+        &self,
+        rows: &[&'a Row],
+        tape: Option<&mut Tape>,
+    ) -> Result<Reading<'a>, RowRefused> {
+        let config = self.weights.config();
+        let (limit, vocabulary) = (config.max_position_embeddings, config.vocab_size);
+        let (mut draws, mut places) = (Vec::new(), Vec::new());
+        let mut first = 0;
+        for (index, row) in rows.iter().enumerate() {
+            if row.len() > limit {
+                return Err(RowRefused::TooLong { tokens: row.len(), limit });
+            }
+            for (t, token) in row.tokens.iter().enumerate() {
+                if *token as usize >= vocabulary {
+                    return Err(RowRefused::UnknownToken { token: *token, vocabulary });
+                }
+                let weighs = row.policy_weights[t] != 0.0 || row.cross_entropy_weights[t] != 0.0;
+                if t == 0 || !weighs {
+                    continue;
+                }
+                let allowed = row.allowed.get(t);
+                if !allowed.is_empty() && allowed.binary_search(token).is_err() {
+                    return Err(RowRefused::NotAllowed { token: *token });
+                }
+                draws.push(Draw { row: first + t - 1, token: *token, allowed });
+                places.push((index, t));
+            }
+            first += row.len();
+        }
+        let mut caches = vec![SequenceCache::new(&self.weights); rows.len()];
+        let mut segments: Vec<_> = caches
+            .iter_mut()
+            .zip(rows)
+            .map(|(cache, row)| Segment { cache, tokens: &row.tokens })
+            .collect();
+        let hidden_td = forward(&self.weights, &mut segments, tape);
+        let logprobs = log_probabilities(&self.weights, &hidden_td, &draws, self.temperature);
+        Ok(Reading { caches, hidden_td, draws, places, logprobs })
+    }
+}
+
+impl Reading<'_> {
+    /// The log-probabilities by row and token.
+    fn by_row(&self, rows: &[&Row]) -> Vec<Vec<f32>> {
+        let mut by_row: Vec<Vec<f32>> = rows.iter().map(|row| vec![0.0; row.len()]).collect();
+        for ((row, t), logprob) in self.places.iter().zip(&self.logprobs) {
+            by_row[*row][*t] = *logprob;
+        }
+        by_row
+    }
+}
+
+impl PreparedModel for PreparedDecoder {
+    fn logprobs(&self, rows: &[&Row]) -> Result<Vec<Vec<f32>>, Box<dyn Error + Send + Sync>> {
+        Ok(self.read(rows, None)?.by_row(rows))
+    }
+
+    fn accumulate(
+        &self,
+        rows: &[&Row],
+        loss: &RowLossFn<'_>,
+        gradient: &mut [f32],
+    ) -> Result<(), Box<dyn Error + Send + Sync>> {
+        let mut tape = Tape::default();
+        let reading = self.read(rows, Some(&mut tape))?;
+        let by_row: Vec<Vec<f32>> = reading
+            .by_row(rows)
+            .iter()
+            .enumerate()
+            .map(|(index, logprobs)| loss(index, logprobs))
+            .collect();
+        let dlogprobs: Vec<f32> = reading.places.iter().map(|(row, t)| by_row[*row][*t]).collect();
+        let mut dhidden = vec![0.0; reading.hidden_td.len()];
+        log_probabilities_backward(
+            &self.weights,
+            &reading.hidden_td,
+            &reading.draws,
+            self.temperature,
+            &dlogprobs,
+            &mut dhidden,
+            gradient,
+        );
+        backward(&self.weights, &reading.caches, &tape, &dhidden, gradient);
+        Ok(())
+    }
+}
