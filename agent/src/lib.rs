@@ -57,7 +57,7 @@ pub use evaluate::{
     evaluate,
 };
 pub use player::Player;
-pub use rows::{DemonstrationConfig, demonstration_rows, group_rows, version_span};
+pub use rows::{DemonstrationConfig, demonstration_rows, group_rows};
 pub use runner::{Episode, run_episode, run_started_episode};
 pub use store::{JsonlStore, StoreConfig, StoreReader, StoredTrajectory};
 

@@ -1,7 +1,7 @@
 //! From trajectories to training rows.
 
 use serde::{Deserialize, Serialize};
-use spar_core::{Group, PolicyVersion, Row, Trajectory};
+use spar_core::{Group, Row, Trajectory};
 
 use crate::{ConfigError, RowsError};
 
@@ -157,23 +157,14 @@ fn finish(row: Row, rows: &mut Vec<Row>) {
     }
 }
 
-/// The oldest and the newest weights that drew a token of these rows; `None` without any.
-pub fn version_span(rows: &[Row]) -> Option<(PolicyVersion, PolicyVersion)> {
-    let mut versions = rows.iter().flat_map(|row| {
-        row.versions.iter().zip(&row.policy_weights).filter(|(_, w)| **w != 0.0).map(|(v, _)| *v)
-    });
-    let first = versions.next()?;
-    Some(versions.fold((first, first), |(low, high), v| (low.min(v), high.max(v))))
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
     use proptest::prelude::*;
     use spar_core::{
-        EndReason, Lineage, Observation, ParsedAction, PromptTokens, SampledTokens, Seed, Step,
-        TRAJECTORY_VERSION, Turn,
+        EndReason, Lineage, Observation, ParsedAction, PolicyVersion, PromptTokens, SampledTokens,
+        Seed, Step, TRAJECTORY_VERSION, Turn,
     };
 
     use super::*;
@@ -245,7 +236,7 @@ mod tests {
         assert_eq!(rows[0].allowed.get(2), [10, 12]);
         assert_eq!(rows[1].tokens, [1, 2, 4, 14]);
         assert_eq!(rows[1].policy_weights, [0.0, 0.0, 0.0, 1.0]);
-        assert_eq!(version_span(&rows), Some((PolicyVersion(3), PolicyVersion(3))));
+        assert_eq!(rows[0].versions[2], PolicyVersion(3));
         let rows = demonstration_rows(&trajectory(turns), &DemonstrationConfig::default()).unwrap();
         assert_eq!(rows[0].cross_entropy_weights, [0.0, 0.1, 1.0, 0.0, 0.1, 1.0]);
         assert_eq!(rows[1].cross_entropy_weights, [0.0, 0.0, 0.1, 1.0]);

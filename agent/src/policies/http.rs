@@ -23,7 +23,8 @@ pub struct HttpPolicyConfig {
     pub model: String,
     /// The environment variable that holds the key. Default absent: no key is sent.
     pub api_key_env: Option<String>,
-    /// Seconds that one request may take. Default 120.
+    /// Seconds that one request may take; less than a turn may, or a request that hangs is not
+    /// sent again. Default 50.
     pub timeout_secs: u64,
     /// Requests per answer, the first one included; at least 1. Default 5.
     pub max_requests: u32,
@@ -38,7 +39,7 @@ impl Default for HttpPolicyConfig {
             base_url: "http://127.0.0.1:8000/v1".to_owned(),
             model: "default".to_owned(),
             api_key_env: None,
-            timeout_secs: 120,
+            timeout_secs: 50,
             max_requests: 5,
             retry_delay_ms: 500,
         }
