@@ -48,20 +48,23 @@ impl Distances {
 pub struct Drift {
     /// Over tokens drawn by the current weights.
     pub current: Distances,
-    /// Over all sampled tokens.
+    /// Over all sampled tokens with weight.
     pub all: Distances,
 }
 
 impl Drift {
     /// Compares a row's log-probabilities under weights `version` with the sampled ones.
     ///
-    /// A token counts as sampled when it has weight in the policy-gradient term or a sampled
-    /// log-probability other than 0.
+    /// Tokens count that have weight in the policy-gradient term, and those with weight in the
+    /// cross-entropy term whose sampled log-probability is not 0.
     pub fn of(row: &Row, logprobs: &[f32], version: PolicyVersion) -> Self {
         let mut drift = Self::default();
         for (t, logprob) in logprobs.iter().enumerate().take(row.len()) {
             let sampled = row.behavior_logprobs[t];
-            if row.policy_weights[t] == 0.0 && sampled == 0.0 {
+            let has_policy_weight = row.policy_weights[t] != 0.0;
+            let has_weight = has_policy_weight || row.cross_entropy_weights[t] != 0.0;
+            // A model need not compute log-probabilities that carry no weight.
+            if t == 0 || !has_weight || !(has_policy_weight || sampled != 0.0) {
                 continue;
             }
             let distance = (f64::from(*logprob) - f64::from(sampled)).abs();
@@ -90,10 +93,11 @@ mod tests {
         row.push_observed(1, 0.0);
         row.push(2, 1.0, 1.0, 0.0, -1.0, PolicyVersion(3), &[]);
         row.push(2, 1.0, 1.0, 0.0, -1.0, PolicyVersion(2), &[]);
-        let drift = Drift::of(&row, &[f32::NAN, -1.5, -3.0], PolicyVersion(3));
+        row.push(2, 0.0, 1.0, 0.0, -1.0, PolicyVersion(3), &[]);
+        let drift = Drift::of(&row, &[f32::NAN, -1.5, -3.0, 0.0], PolicyVersion(3));
         assert_eq!((drift.current.tokens, drift.current.max), (1, 0.5));
         assert_eq!((drift.all.tokens, drift.all.max, drift.all.mean()), (2, 2.0, 1.25));
-        let undefined = Drift::of(&row, &[0.0, f32::NAN, -3.0], PolicyVersion(3));
+        let undefined = Drift::of(&row, &[0.0, f32::NAN, -3.0, 0.0], PolicyVersion(3));
         assert!(undefined.all.max.is_nan() && undefined.all.mean().is_nan());
     }
 }

@@ -27,6 +27,9 @@ pub struct CurvePoint {
     pub interval: Option<(f64, f64)>,
 }
 
+/// One run's pairs of `x` and `y`, by ascending `x`.
+pub type CurveRun = Vec<(f64, f64)>;
+
 /// A line of the picture, with a band where its points have intervals.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct CurveSeries {
@@ -88,16 +91,15 @@ impl CurveSeries {
     /// The mean over several runs, such as seeds of one method, with a band from the lowest to
     /// the highest.
     ///
-    /// Each run is a list of `x` and `y` by ascending `x`. The line has a point wherever a run has
+    /// The line has a point wherever a run has
     /// one, within the stretch that all runs cover; between its points a run counts as a straight
     /// line.
-    pub fn from_runs(name: &str, runs: &[Vec<(f64, f64)>]) -> Self {
-        let clean = |run: &Vec<(f64, f64)>| {
+    pub fn from_runs(name: &str, runs: &[CurveRun]) -> Self {
+        let clean = |run: &CurveRun| {
             let is_finite = |(x, y): &&(f64, f64)| x.is_finite() && y.is_finite();
             run.iter().filter(is_finite).copied().collect::<Vec<_>>()
         };
-        let runs: Vec<Vec<(f64, f64)>> =
-            runs.iter().map(clean).filter(|run| !run.is_empty()).collect();
+        let runs: Vec<CurveRun> = runs.iter().map(clean).filter(|run| !run.is_empty()).collect();
         let start = runs.iter().map(|run| run[0].0).fold(f64::NEG_INFINITY, f64::max);
         let end = runs.iter().map(|run| run[run.len() - 1].0).fold(f64::INFINITY, f64::min);
         let mut places: Vec<f64> = runs.iter().flatten().map(|point| point.0).collect();
@@ -132,7 +134,7 @@ fn height_at(run: &[(f64, f64)], x: f64) -> f64 {
 impl LearningCurve {
     /// The picture of several methods over several seeds each: mean lines, and bands from the
     /// lowest to the highest seed.
-    pub fn comparison(methods: &[(String, Vec<Vec<(f64, f64)>>)]) -> Self {
+    pub fn comparison(methods: &[(String, Vec<CurveRun>)]) -> Self {
         let series = methods.iter().map(|(name, runs)| CurveSeries::from_runs(name, runs));
         let seeds = methods.iter().map(|(_, runs)| runs.len()).collect::<Vec<_>>();
         let fewest = seeds.iter().min().copied().unwrap_or(0);

@@ -1,4 +1,75 @@
-//! trainer
+//! Learning: rows become updates, and what a run leaves behind goes into its folder.
+//!
+//! ```text
+//!  Row ─▶ Trainer ─▶ shards ─▶ RowGradient (the model) ─log-probabilities─▶ Objective
+//!            │                        ▲                                       │
+//!            │                        └──────── d loss / d log-probability ───┘
+//!            │ gradient
+//!            ├─▶ Optimizer, ScheduleConfig ─▶ Parameters, PolicyVersion ─▶ WeightAverage
+//!            └─▶ UpdateMetrics, Drift ─▶ RunFolder: MetricsLog, EventWriter, Checkpoints
+//!                                                     └─▶ LearningCurve
+//! ```
+//!
+//! Objectives and optimisers are found by name through registries; the trainer knows none of them.
+//! Weights depend on rows, config and state, never on the number of threads.
+//!
+//! ```
+//! use std::error::Error;
+//!
+//! use spar_core::Row;
+//! use spar_policy::{ParameterKind, Parameters};
+//! use spar_trainer::{
+//!     LossAggregation, PreparedModel, RowGradient, RowLossFn, Supervised, Trainer, TrainerConfig,
+//! };
+//!
+//! /// A coin: token 1 has the probability `sigmoid(weight)`.
+//! struct Coin;
+//! struct CoinAt(f32);
+//!
+//! impl RowGradient for Coin {
+//!     fn prepare(&self, parameters: &Parameters) -> Box<dyn PreparedModel> {
+//!         Box::new(CoinAt(parameters.data[0]))
+//!     }
+//! }
+//!
+//! impl PreparedModel for CoinAt {
+//!     fn logprobs(&self, rows: &[&Row]) -> Result<Vec<Vec<f32>>, Box<dyn Error + Send + Sync>> {
+//!         let of_token = |token: &u32| {
+//!             let sign = if *token == 1 { 1.0 } else { -1.0 };
+//!             -(-sign * self.0).exp().ln_1p()
+//!         };
+//!         Ok(rows.iter().map(|row| row.tokens.iter().map(of_token).collect()).collect())
+//!     }
+//!
+//!     fn accumulate(
+//!         &self,
+//!         rows: &[&Row],
+//!         loss: &RowLossFn<'_>,
+//!         gradient: &mut [f32],
+//!     ) -> Result<(), Box<dyn Error + Send + Sync>> {
+//!         for (index, logprobs) in self.logprobs(rows)?.iter().enumerate() {
+//!             for (t, slope) in loss(index, logprobs).into_iter().enumerate() {
+//!                 let sign = if rows[index].tokens[t] == 1 { 1.0 } else { -1.0 };
+//!                 gradient[0] += slope * sign * (1.0 - logprobs[t].exp());
+//!             }
+//!         }
+//!         Ok(())
+//!     }
+//! }
+//!
+//! let mut row = Row::default();
+//! row.push_observed(0, 0.0);
+//! row.push_observed(1, 1.0);
+//!
+//! let start = Parameters::zeros(vec![("coin".into(), vec![1], ParameterKind::Vector)]);
+//! let mut trainer = Trainer::new(TrainerConfig::default(), start)?;
+//! let mode = LossAggregation::TokenMean;
+//! let metrics = trainer.update(&[&row], &Supervised, mode, &Coin, 0.0)?;
+//! assert!((metrics.loss - 2f64.ln()).abs() < 1e-6);
+//! assert!(trainer.parameters().data[0] > 0.0);
+//! # Ok::<(), spar_trainer::TrainerError>(())
+//! ```
+
 mod average;
 pub mod batches;
 mod decoder_gradient;
@@ -20,7 +91,7 @@ pub use average::{AverageConfig, WeightAverage};
 pub use decoder_gradient::DecoderGradient;
 pub use drift::{Distances, Drift};
 pub use error::{RunFolderError, TrainerError};
-pub use learning_curve::{CurvePoint, CurveSeries, LearningCurve};
+pub use learning_curve::{CurvePoint, CurveRun, CurveSeries, LearningCurve};
 pub use objectives::{
     BatchWeight, Clip, ClipOptions, LossAggregation, Objective, ObjectiveConfig, RowLoss,
     Supervised, Tally, objective_names,
