@@ -1,5 +1,7 @@
 //! The things of a game: their kinds, ids and the names players see.
 
+use std::borrow::Cow;
+
 use rustc_hash::FxHashMap;
 
 use super::error::Fault;
@@ -50,10 +52,10 @@ impl Kind {
     }
 
     /// Like `from_name`, with a fault about `place` for an unknown name.
-    pub(crate) fn read(name: &str, place: &str) -> Result<Self, Fault> {
+    pub(crate) fn read(name: &str, place: impl FnOnce() -> String) -> Result<Self, Fault> {
         Self::from_name(name).ok_or_else(|| {
             Fault::unsupported(
-                format!("type `{name}` {place}"),
+                format!("type `{name}` {}", place()),
                 format!("known types are {}", Self::ALL.map(Self::name).join(", ")),
             )
         })
@@ -76,49 +78,48 @@ pub(crate) struct Entities {
 }
 
 impl Entities {
-    /// Sorts `found` into kinds and gives names; also returns the number of every id.
-    pub(crate) fn new<'a>(
-        found: FxHashMap<&'a str, Kind>,
-    ) -> Result<(Self, FxHashMap<&'a str, (Kind, u16)>), Fault> {
-        let mut ids: Vec<(&str, Kind)> = found.into_iter().collect();
-        ids.sort_unstable();
-        let bases: Vec<Option<String>> = ids.iter().map(|(id, _)| base_name(id)).collect();
+    /// Gives numbers and names to things; also returns the number of each, in the order given.
+    pub(crate) fn new(things: &[(&str, Kind)]) -> Result<(Self, Vec<u16>), Fault> {
+        let mut sorted: Vec<usize> = (0..things.len()).collect();
+        sorted.sort_unstable_by_key(|&index| things[index].0);
+        let bases: Vec<Option<Cow<'_, str>>> =
+            sorted.iter().map(|&index| base_name(things[index].0)).collect();
         // The first id of a name gets the highest number.
         let mut left: FxHashMap<&str, u32> = FxHashMap::default();
         for base in bases.iter().flatten() {
             *left.entry(base).or_default() += 1;
         }
-        let mut text = String::with_capacity(ids.len() * 64);
+        let mut text = String::with_capacity(things.len() * 80);
         let mut spans: [Vec<[u32; 3]>; 6] = Default::default();
-        let mut numbers = FxHashMap::with_capacity_and_hasher(ids.len(), Default::default());
-        for ((id, kind), base) in ids.iter().zip(&bases) {
+        let mut numbers = vec![0; things.len()];
+        for (&index, base) in sorted.iter().zip(&bases) {
+            let (id, kind) = things[index];
             let start = text.len() as u32;
             text.push_str(id);
             let name_start = text.len() as u32;
             match base {
                 Some(base) => {
-                    let number = left.get_mut(base.as_str()).map_or(0, |left| {
-                        let number = *left;
+                    let number = left.get_mut(&**base).map_or(0, |left| {
                         *left -= 1;
-                        number
+                        *left + 1
                     });
                     text.push_str(base);
                     text.push(' ');
-                    text.push_str(&number.to_string());
+                    push_number(&mut text, number);
                 }
                 None => {
                     text.push_str(&readable(id));
                     text.push(' ');
                 }
             }
-            let of_kind = &mut spans[*kind as usize];
+            let of_kind = &mut spans[kind as usize];
             if of_kind.len() == MAX_OF_A_KIND {
                 return Err(Fault::unsupported(
                     format!("type `{}`", kind.name()),
                     format!("more than {MAX_OF_A_KIND} things of it"),
                 ));
             }
-            numbers.insert(*id, (*kind, of_kind.len() as u16));
+            numbers[index] = of_kind.len() as u16;
             of_kind.push([start, name_start, text.len() as u32]);
         }
         let spans = spans.map(Vec::into_boxed_slice);
@@ -142,13 +143,6 @@ impl Entities {
         &self.text[start as usize..end as usize]
     }
 
-    /// The thing of that id, if the facts mention it.
-    pub(crate) fn find(&self, kind: Kind, id: &str) -> Option<u16> {
-        let spans = &self.spans[kind as usize];
-        let id_of = |[start, end, _]: &[u32; 3]| &self.text[*start as usize..*end as usize];
-        spans.binary_search_by(|span| id_of(span).cmp(id)).ok().map(|number| number as u16)
-    }
-
     /// Bytes on the heap.
     pub(crate) fn heap_bytes(&self) -> usize {
         self.text.len() + self.spans.iter().map(|spans| spans.len() * 12).sum::<usize>()
@@ -156,20 +150,28 @@ impl Entities {
 }
 
 /// What stands before the number in a name; `None` for ids without coordinates.
-fn base_name(id: &str) -> Option<String> {
-    let (base, _) = id.split_once("_bar_")?;
-    let mut base = readable(base);
-    if id.contains("basin") {
-        base.push_str("basin");
+fn base_name(id: &str) -> Option<Cow<'_, str>> {
+    let (base, rest) = id.split_once("_bar_")?;
+    let base = readable(base);
+    if base.contains("basin") || rest.contains("basin") {
+        return Some(Cow::Owned(format!("{base}basin")));
     }
     Some(base)
 }
 
-fn readable(id: &str) -> String {
+fn readable(id: &str) -> Cow<'_, str> {
     if !id.contains('_') {
-        return id.to_owned();
+        return Cow::Borrowed(id);
     }
-    id.replace("_minus_", "-").replace("_plus_", "+").replace("_dot_", ".").replace("_comma_", ",")
+    let marks = [("_minus_", "-"), ("_plus_", "+"), ("_dot_", "."), ("_comma_", ",")];
+    Cow::Owned(marks.iter().fold(id.to_owned(), |id, (mark, sign)| id.replace(mark, sign)))
+}
+
+fn push_number(text: &mut String, number: u32) {
+    if number >= 10 {
+        push_number(text, number / 10);
+    }
+    text.push(char::from(b'0' + (number % 10) as u8));
 }
 
 #[cfg(test)]
@@ -179,11 +181,10 @@ mod tests {
     #[test]
     fn numbers_fall_with_the_order_of_ids() {
         let ids = ["mug_bar_1", "mug_bar_2", "sink_bar_1_bar_sinkbasin", "agent1"];
-        let found = ids.iter().map(|&id| (id, Kind::Object)).collect();
-        let (entities, numbers) = Entities::new(found).unwrap();
-        let name = |id: &str| entities.name(Kind::Object, numbers[id].1);
-        assert_eq!(ids.map(name), ["mug 2", "mug 1", "sinkbasin 1", "agent1 "]);
-        assert_eq!(entities.find(Kind::Object, "mug_bar_2"), Some(numbers["mug_bar_2"].1));
-        assert_eq!(entities.find(Kind::Agent, "mug_bar_2"), None);
+        let (entities, numbers) = Entities::new(&ids.map(|id| (id, Kind::Object))).unwrap();
+        let names: Vec<&str> =
+            numbers.iter().map(|&number| entities.name(Kind::Object, number)).collect();
+        assert_eq!(names, ["mug 2", "mug 1", "sinkbasin 1", "agent1 "]);
+        assert_eq!(numbers, [1, 2, 3, 0]);
     }
 }

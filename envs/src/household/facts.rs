@@ -16,26 +16,59 @@ type Key<'a> = (&'a str, (Kind, Option<Kind>));
 pub(crate) struct FactBase<'a> {
     pub(crate) entities: Entities,
     pub(crate) relations: Relations,
-    numbers: FxHashMap<&'a str, (Kind, u16)>,
+    declared: Declared<'a>,
     initial: FxHashMap<Key<'a>, Pairs>,
     changed: FxHashSet<Key<'a>>,
     deleted: FxHashSet<Key<'a>>,
     conditional: FxHashSet<&'a str>,
 }
 
+/// The things that a problem declares.
+#[derive(Default)]
+struct Declared<'a> {
+    places: FxHashMap<&'a str, u32>,
+    kinds: Vec<&'a str>,
+    /// Kind and number of those that facts mention.
+    numbers: Vec<Option<(Kind, u16)>>,
+}
+
+impl<'a> Declared<'a> {
+    fn new(problem: &'a Problem<'a>) -> Result<Self, Fault> {
+        let mut declared = Self::default();
+        declared.places.reserve(problem.objects.len());
+        for (name, kind) in &problem.objects {
+            let place = *declared.places.entry(name).or_insert(declared.kinds.len() as u32);
+            match declared.kinds.get(place as usize) {
+                None => declared.kinds.push(kind),
+                Some(known) if known == kind => {}
+                Some(_) => {
+                    let reason = "declared with two types";
+                    return Err(Fault::unsupported(format!("`{name}`"), reason));
+                }
+            }
+        }
+        declared.numbers = vec![None; declared.kinds.len()];
+        Ok(declared)
+    }
+
+    fn place(&self, name: &str, predicate: &str) -> Result<usize, Fault> {
+        self.places.get(name).map(|&place| place as usize).ok_or_else(|| {
+            Fault::unsupported(
+                format!("`{name}` in a fact `{predicate}`"),
+                "it is not declared under :objects",
+            )
+        })
+    }
+}
+
 impl<'a> FactBase<'a> {
     /// Reads the declarations and facts of `problem`, all in lower case.
     pub(crate) fn new(problem: &'a Problem<'a>) -> Result<Self, Fault> {
-        let mut declared: FxHashMap<&str, &str> =
-            FxHashMap::with_capacity_and_hasher(problem.objects.len(), rustc_hash::FxBuildHasher);
-        for (name, kind) in &problem.objects {
-            let known = declared.insert(name, kind);
-            if known.is_some_and(|known| known != &**kind) {
-                return Err(Fault::unsupported(format!("`{name}`"), "declared with two types"));
-            }
-        }
-        let mut found: FxHashMap<&str, Kind> =
-            FxHashMap::with_capacity_and_hasher(256, rustc_hash::FxBuildHasher);
+        let mut declared = Declared::new(problem)?;
+        // Numbers are known when all things are; until then facts point to declarations.
+        let mut things: Vec<(&str, Kind)> = Vec::with_capacity(256);
+        let mut thing_places = Vec::with_capacity(256);
+        let mut facts = Vec::with_capacity(problem.init.len());
         for fact in &problem.init {
             if !(1..=2).contains(&fact.arguments.len()) {
                 return Err(Fault::unsupported(
@@ -43,30 +76,35 @@ impl<'a> FactBase<'a> {
                     format!("{} arguments; one or two are known", fact.arguments.len()),
                 ));
             }
-            for argument in &fact.arguments {
-                if !found.contains_key(&**argument) {
-                    let kind = declared.get(&**argument).ok_or_else(|| {
-                        Fault::unsupported(
-                            format!("`{argument}` in a fact `{}`", fact.predicate),
-                            "it is not declared under :objects",
-                        )
-                    })?;
-                    found.insert(argument, Kind::read(kind, &format!("of `{argument}`"))?);
+            let mut places = [usize::MAX; 2];
+            for (place, argument) in places.iter_mut().zip(&fact.arguments) {
+                *place = declared.place(argument, &fact.predicate)?;
+                if declared.numbers[*place].is_none() {
+                    let kind = Kind::read(declared.kinds[*place], || format!("of `{argument}`"))?;
+                    declared.numbers[*place] = Some((kind, 0));
+                    things.push((argument, kind));
+                    thing_places.push(*place);
                 }
             }
+            facts.push((&*fact.predicate, places));
         }
-        let (entities, numbers) = Entities::new(found)?;
+        let (entities, numbers) = Entities::new(&things)?;
+        for ((place, (_, kind)), number) in thing_places.iter().zip(&things).zip(numbers) {
+            declared.numbers[*place] = Some((*kind, number));
+        }
         let mut initial: FxHashMap<Key<'a>, Pairs> = FxHashMap::default();
-        for fact in &problem.init {
-            let (first_kind, first) = numbers[&*fact.arguments[0]];
-            let second = fact.arguments.get(1).map(|argument| numbers[&**argument]);
-            let key = (&*fact.predicate, (first_kind, second.map(|(kind, _)| kind)));
-            initial.entry(key).or_default().push((first, second.map_or(0, |(_, second)| second)));
+        let number_at = |place: usize| declared.numbers.get(place).copied().flatten();
+        for (predicate, [first, second]) in facts {
+            let Some((first_kind, first)) = number_at(first) else { continue };
+            let second = number_at(second);
+            let key = (predicate, (first_kind, second.map(|(kind, _)| kind)));
+            let pair = (first, second.map_or(0, |(_, second)| second));
+            initial.entry(key).or_default().push(pair);
         }
         Ok(Self {
             entities,
             relations: Relations::default(),
-            numbers,
+            declared,
             initial,
             changed: FxHashSet::default(),
             deleted: FxHashSet::default(),
@@ -121,7 +159,7 @@ impl<'a> FactBase<'a> {
     ) -> Option<(Kind, Option<Kind>)> {
         let kind_of = |argument: &String| match parameters.iter().find(|p| p.name == *argument) {
             Some(parameter) => Kind::from_name(&parameter.kind),
-            None => self.numbers.get(argument.as_str()).map(|&(kind, _)| kind),
+            None => self.number(argument).map(|(kind, _)| kind),
         };
         match arguments {
             [first] => Some((kind_of(first)?, None)),
@@ -132,7 +170,7 @@ impl<'a> FactBase<'a> {
 
     /// The kind and number of a thing, if any fact mentions it.
     pub(crate) fn number(&self, id: &str) -> Option<(Kind, u16)> {
-        self.numbers.get(id).copied()
+        self.declared.places.get(id).and_then(|&place| self.declared.numbers[place as usize])
     }
 
     /// Number of facts that the relation of this key has at the start.

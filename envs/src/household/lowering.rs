@@ -49,7 +49,7 @@ impl Scope {
             if variable.kind.ends_with(',') {
                 return Ok(false);
             }
-            let kind = Kind::read(&variable.kind, &format!("of `{}` in {place}", variable.name))?;
+            let kind = Kind::read(&variable.kind, || format!("of `{}` in {place}", variable.name))?;
             let term =
                 if kind == Kind::Agent { Term::Const(0) } else { Term::Slot(self.num_slots) };
             // Slots of players are kept, so that parameters and slots have the same numbers.

@@ -94,11 +94,6 @@ impl View<'_> {
 }
 
 impl Check {
-    /// Always false.
-    pub(crate) const NEVER: Self = Self::Any(Vec::new());
-    /// Always true.
-    pub(crate) const ALWAYS: Self = Self::All(Vec::new());
-
     pub(crate) fn evaluate(&self, view: View<'_>, bindings: &mut Bindings) -> bool {
         match self {
             Self::Holds(atom) => view.holds(atom, bindings),

@@ -212,12 +212,4 @@ impl Relations {
             words[word] |= mask;
         }
     }
-
-    /// Bytes on the heap.
-    pub(crate) fn heap_bytes(&self) -> usize {
-        let entry = size_of::<Relation>() + size_of::<(Signature, RelationId)>() + 2 * 16;
-        self.list.capacity() * size_of::<Relation>()
-            + self.ids.capacity() * entry
-            + (self.fixed.capacity() + self.initial.capacity()) * 8
-    }
 }

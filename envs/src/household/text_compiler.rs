@@ -214,7 +214,7 @@ impl<'a, 'f, 'p> TextCompiler<'a, 'f, 'p> {
                 return Err(refuse("facts have one or two arguments".to_owned()));
             }
             for (term, (name, kind)) in terms.iter_mut().zip(&atom.placeholders) {
-                let kind = Kind::read(kind, &format!("in query `{}`", text.trim()))?;
+                let kind = Kind::read(kind, || format!("in query `{}`", text.trim()))?;
                 let known = scope.iter().rposition(|entry| *entry == (*name, kind));
                 let slot = known.unwrap_or_else(|| {
                     scope.push((name, kind));

@@ -37,6 +37,14 @@ pub struct ActionText {
 }
 
 impl Grammar {
+    /// Parses a grammar.
+    ///
+    /// # Errors
+    /// When the text is malformed.
+    pub fn parse_text(text: &str) -> Result<Self, crate::household::HouseholdError> {
+        Self::parse(text).map_err(|fault| fault.of("", "grammar"))
+    }
+
     pub(crate) fn parse(text: &str) -> Result<Self, Fault> {
         let mut scanner = Scanner { text, at: 0 };
         let mut grammar = Self::default();
