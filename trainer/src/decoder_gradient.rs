@@ -145,3 +145,110 @@ impl PreparedModel for PreparedDecoder {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use spar_core::{PolicyVersion, Seed};
+    use spar_policy::{ModelConfig, initial_parameters};
+
+    use super::*;
+    use crate::testing::assert_close;
+    use crate::{Clip, LossAggregation, OptimizerConfig, Supervised, Trainer, TrainerConfig};
+
+    fn model() -> (DecoderGradient, Parameters) {
+        let config = ModelConfig {
+            vocab_size: 11,
+            hidden_size: 16,
+            intermediate_size: 24,
+            head_dim: 8,
+            num_attention_heads: 2,
+            num_key_value_heads: 1,
+            max_position_embeddings: 64,
+            ..ModelConfig::default()
+        };
+        let parameters = initial_parameters(&config, Seed::from_u64(5));
+        (DecoderGradient::new(Weights::new(&config, parameters.clone()), 1.0), parameters)
+    }
+
+    fn rows(number: u32) -> Vec<Row> {
+        let row = |start: u32| {
+            let mut row = Row::default();
+            row.push_observed(start % 11, 0.0);
+            for t in 1..=8 + start % 5 {
+                let token = (start + 3 * t) % 11;
+                row.push(
+                    token,
+                    1.0,
+                    if t % 3 == 0 { -1.0 } else { 0.5 },
+                    1.0,
+                    0.0,
+                    PolicyVersion(0),
+                    if t % 2 == 0 { &[] } else { &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10] },
+                );
+            }
+            row
+        };
+        (0..number).map(row).collect()
+    }
+
+    #[test]
+    fn the_gradient_is_the_derivative_of_the_loss() {
+        let (model, mut parameters) = model();
+        let rows = rows(3);
+        let rows: Vec<&Row> = rows.iter().collect();
+        // Any fixed slopes do: the loss is then their product with the log-probabilities.
+        let slope = |row: usize, t: usize| ((row * 5 + t * 3) % 7) as f32 / 7.0 - 0.4;
+        let slopes = |row: usize, logprobs: &[f32]| -> Vec<f32> {
+            (0..logprobs.len()).map(|t| slope(row, t)).collect()
+        };
+        let mut gradient = vec![0.0; parameters.data.len()];
+        model.prepare(&parameters).accumulate(&rows, &slopes, &mut gradient).unwrap();
+        let loss = |parameters: &Parameters| -> f64 {
+            let logprobs = model.prepare(parameters).logprobs(&rows).unwrap();
+            let of_row = |(row, logprobs): (usize, &Vec<f32>)| {
+                (1..logprobs.len()).map(|t| f64::from(slope(row, t) * logprobs[t])).sum::<f64>()
+            };
+            logprobs.iter().enumerate().map(of_row).sum()
+        };
+        for spec in parameters.specs.clone().iter() {
+            for place in [0, spec.len() / 2, spec.len() - 1] {
+                let index = spec.offset + place;
+                let middle = parameters.data[index];
+                parameters.data[index] = middle + 1e-2;
+                let above = loss(&parameters);
+                parameters.data[index] = middle - 1e-2;
+                let below = loss(&parameters);
+                parameters.data[index] = middle;
+                assert_close(gradient[index].into(), (above - below) / 2e-2, 1e-2);
+            }
+        }
+    }
+
+    #[test]
+    fn the_decoder_learns_and_recomputes_what_was_sampled_to_the_bit() {
+        let (model, parameters) = model();
+        let optimizer = OptimizerConfig { name: "muon".to_owned(), ..OptimizerConfig::default() };
+        let config = TrainerConfig { optimizer, ..TrainerConfig::default() };
+        let mut trainer = Trainer::new(config, parameters).unwrap();
+        let mut rows = rows(11);
+        let mode = LossAggregation::TokenMean;
+        let mut losses = Vec::new();
+        for iteration in 0..60 {
+            let seed = Seed::from_u64(iteration);
+            let metrics = trainer.iterate(&rows, &Supervised, mode, &model, seed, 0.0).unwrap();
+            losses.push(metrics[0].loss);
+        }
+        assert!(losses[0] > 2.0 && losses[59] < 0.1, "{} -> {}", losses[0], losses[59]);
+        // One row at a time, as in no update.
+        let prepared = model.prepare(trainer.parameters());
+        for row in &mut rows {
+            row.behavior_logprobs = prepared.logprobs(&[&*row]).unwrap().remove(0);
+            row.versions.fill(trainer.version());
+        }
+        let seed = Seed::from_u64(0);
+        let metrics = trainer.iterate(&rows, &Clip::default(), mode, &model, seed, 0.0).unwrap();
+        let drift = metrics[0].drift.current;
+        assert!(drift.tokens > 80);
+        assert_eq!(drift.max, 0.0);
+    }
+}
