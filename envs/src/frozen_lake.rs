@@ -163,9 +163,12 @@ impl Environment for FrozenLake {
             return Err(EnvironmentError::Misused { call: "step", when: "before reset" });
         };
         let chosen = Move::ALL.into_iter().find(|way| way.name() == action.trim());
-        let over = self.lake.is_end(episode.cell);
-        let executable = chosen.is_some() && !over;
-        if let (Some(chosen), false) = (chosen, over) {
+        if self.lake.is_end(episode.cell) {
+            self.episode = Some(episode);
+            return Err(EnvironmentError::Misused { call: "step", when: "after the end" });
+        }
+        let executable = chosen.is_some();
+        if let Some(chosen) = chosen {
             let mut way = chosen;
             if self.lake.slippery {
                 // Derived per move, so that a fork slips as its origin does.
@@ -183,7 +186,7 @@ impl Environment for FrozenLake {
             observation.text = "Nothing happens.".to_owned();
         }
         let mut rewards = Vec::new();
-        if won && executable {
+        if won {
             rewards.push(RewardPart { name: "goal".to_owned(), value: 1.0 });
         }
         let terminated = self.lake.is_end(episode.cell);

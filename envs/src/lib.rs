@@ -7,6 +7,29 @@
 //!                                  ▼
 //!                             Environment
 //! ```
+//!
+//! [`validate_suite`] plays a suite with an oracle, an idle and a random player and reports what
+//! is wrong with it.
+//!
+//! ```
+//! use spar_core::Seed;
+//! use spar_envs::open_environment;
+//! use spar_tasks::{SuiteOptions, open_suite};
+//!
+//! let task = open_suite("household", &SuiteOptions::default())?.task("train", 0)?;
+//! let mut env = open_environment(&task)?;
+//! let mut reward = 0.0;
+//! # futures::executor::block_on(async {
+//! env.reset(Seed::from_u64(1)).await?;
+//! while let Some(action) = env.expert_action() {
+//!     let step = env.step(&action).await?;
+//!     reward += step.reward();
+//! }
+//! # Ok::<(), spar_envs::EnvironmentError>(())
+//! # })?;
+//! assert_eq!(reward, 1.0);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod environment;
 mod error;
@@ -15,6 +38,8 @@ pub mod household;
 mod registry;
 mod validate;
 
-pub use environment::Environment;
+pub use environment::{CHANCE_TAG, Environment};
 pub use error::EnvironmentError;
+pub use frozen_lake::FrozenLake;
 pub use registry::{EnvironmentEntry, environment_registry, open_environment};
+pub use validate::{FailureKind, ValidationFailure, ValidationReport, validate_suite};

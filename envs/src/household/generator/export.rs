@@ -6,18 +6,17 @@ use serde_json::json;
 use spar_core::Seed;
 
 use super::{DOMAIN, GameOptions, NewGame, generate, grammar_for};
-use crate::household::HouseholdError;
+use crate::household::{GameFile, HouseholdError};
 
-/// The JSON of a generated game's file, `game.tw-pddl`.
-pub fn game_json(game: &NewGame<'_>) -> String {
-    let file = json!({
-        "pddl_domain": DOMAIN,
-        "grammar": grammar_for(&game.task),
-        "pddl_problem": game.problem.to_string(),
-        "solvable": true,
-        "walkthrough": null,
-    });
-    file.to_string()
+/// A generated game as the parts of a game file.
+pub fn game_file(game: &NewGame<'_>) -> GameFile {
+    GameFile {
+        pddl_domain: DOMAIN.to_owned(),
+        grammar: grammar_for(&game.task),
+        pddl_problem: game.problem.to_string(),
+        solvable: Some(true),
+        walkthrough: None,
+    }
 }
 
 /// Writes a game as `<root>/<split>/<problem>/<trial>/game.tw-pddl` with a `traj_data.json` beside
@@ -47,7 +46,9 @@ pub fn write_game(
     let notes = folder.join("traj_data.json");
     std::fs::write(&notes, description.to_string()).map_err(fail(&notes))?;
     let path = folder.join("game.tw-pddl");
-    std::fs::write(&path, game_json(game)).map_err(fail(&path))?;
+    let text = serde_json::to_string(&game_file(game))
+        .map_err(|source| HouseholdError::Json { game: path.display().to_string(), source })?;
+    std::fs::write(&path, text).map_err(fail(&path))?;
     Ok(path)
 }
 

@@ -3,11 +3,12 @@
 use rand::seq::IteratorRandom;
 use rand::{Rng, RngExt};
 
-use super::goal::{Family, Goal};
+use super::goal::Goal;
 use super::layout::RoomSize;
 use super::object_types::{Abilities, object_type_named};
 use super::rooms::RoomKind;
 use super::scene::{Object, Scene};
+use crate::household::TaskFamily;
 
 /// Lamps that light tasks can be done with.
 const LAMP: &str = "DeskLamp";
@@ -17,12 +18,12 @@ const LAMP: &str = "DeskLamp";
 /// `None` when the room has no goal of this family.
 pub(super) fn furnish(
     scene: &mut Scene<'static>,
-    family: Option<Family>,
+    family: Option<TaskFamily>,
     size: RoomSize,
     rng: &mut impl Rng,
 ) -> Option<Goal> {
     for row in scene.room.objects() {
-        let needed = family == Some(Family::LookInLight) && row.name == LAMP;
+        let needed = family == Some(TaskFamily::LookAtObjInLight) && row.name == LAMP;
         let count = if needed { 1 } else { row.draw_count(rng) };
         let abilities = object_type_named(row.name).map(|kind| kind.abilities).unwrap_or_default();
         let place = row.places.iter().any(|(kind, _)| scene.has_receptacle(kind));
@@ -55,14 +56,20 @@ fn thin_out(scene: &mut Scene<'_>, goal: &Goal, max_objects: usize, rng: &mut im
 }
 
 /// The kinds of rooms that tasks of a family come from, with how often they do.
-pub(super) fn draw_room_kind(family: Family, rng: &mut impl Rng) -> RoomKind {
+pub(super) fn draw_room_kind(family: TaskFamily, rng: &mut impl Rng) -> RoomKind {
     use RoomKind::{Bathroom, Bedroom, Kitchen, LivingRoom};
     let shares: &[(RoomKind, u32)] = match family {
-        Family::PickAndPlace => &[(Kitchen, 30), (Bathroom, 30), (Bedroom, 20), (LivingRoom, 20)],
-        Family::LookInLight => &[(Bedroom, 80), (LivingRoom, 20)],
-        Family::CleanThenPlace => &[(Kitchen, 80), (Bathroom, 20)],
-        Family::HeatThenPlace | Family::CoolThenPlace => &[(Kitchen, 100)],
-        Family::PickTwo => &[(Kitchen, 20), (Bathroom, 30), (Bedroom, 20), (LivingRoom, 30)],
+        TaskFamily::PickAndPlaceSimple => {
+            &[(Kitchen, 30), (Bathroom, 30), (Bedroom, 20), (LivingRoom, 20)]
+        }
+        TaskFamily::LookAtObjInLight => &[(Bedroom, 80), (LivingRoom, 20)],
+        TaskFamily::PickCleanThenPlaceInRecep => &[(Kitchen, 80), (Bathroom, 20)],
+        TaskFamily::PickHeatThenPlaceInRecep | TaskFamily::PickCoolThenPlaceInRecep => {
+            &[(Kitchen, 100)]
+        }
+        TaskFamily::PickTwoObjAndPlace => {
+            &[(Kitchen, 20), (Bathroom, 30), (Bedroom, 20), (LivingRoom, 30)]
+        }
     };
     let mut ticket = rng.random_range(0..100);
     for (kind, share) in shares {

@@ -1,103 +1,41 @@
-//! The six families of tasks: their words, their goals in PDDL, and which scenes allow them.
-
-use std::fmt;
+//! Goals of the six families: which ones a scene allows, their words, and their PDDL.
 
 use rand::seq::IndexedRandom;
 use rand::{Rng, RngExt};
 
 use super::object_types::{Abilities, can_contain};
 use super::scene::Scene;
+use crate::household::TaskFamily;
 use crate::household::pddl::Formula;
 
-/// A family of household tasks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Family {
-    /// Put an object into a receptacle.
-    PickAndPlace,
-    /// Look at an object in the light of a lamp.
-    LookInLight,
-    /// Clean an object, then put it into a receptacle.
-    CleanThenPlace,
-    /// Heat an object, then put it into a receptacle.
-    HeatThenPlace,
-    /// Cool an object, then put it into a receptacle.
-    CoolThenPlace,
-    /// Put two objects of a type into one receptacle.
-    PickTwo,
-}
-
-impl Family {
-    /// All families.
-    pub const ALL: [Self; 6] = [
-        Self::PickAndPlace,
-        Self::LookInLight,
-        Self::CleanThenPlace,
-        Self::HeatThenPlace,
-        Self::CoolThenPlace,
-        Self::PickTwo,
-    ];
-
-    /// The name, as ALFWorld's folders have it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::PickAndPlace => "pick_and_place_simple",
-            Self::LookInLight => "look_at_obj_in_light",
-            Self::CleanThenPlace => "pick_clean_then_place_in_recep",
-            Self::HeatThenPlace => "pick_heat_then_place_in_recep",
-            Self::CoolThenPlace => "pick_cool_then_place_in_recep",
-            Self::PickTwo => "pick_two_obj_and_place",
-        }
-    }
-
-    /// The family of this name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|family| family.name() == name)
-    }
-
-    /// How often ALFWorld's training games are of the family, of 3,553.
-    pub(super) fn weight(self) -> u32 {
-        match self {
-            Self::PickAndPlace => 790,
-            Self::LookInLight => 308,
-            Self::CleanThenPlace => 650,
-            Self::HeatThenPlace => 459,
-            Self::CoolThenPlace => 533,
-            Self::PickTwo => 813,
-        }
-    }
-
-    /// What must be possible with the object.
-    fn ability(self) -> Abilities {
-        let special = match self {
-            Self::PickAndPlace | Self::LookInLight | Self::PickTwo => Abilities::default(),
-            Self::CleanThenPlace => Abilities::CLEANABLE,
-            Self::HeatThenPlace => Abilities::HEATABLE,
-            Self::CoolThenPlace => Abilities::COOLABLE,
-        };
-        Abilities::PICKUPABLE.with(special)
-    }
-
-    /// The receptacle type that the work is done with.
-    pub(super) fn tool(self) -> Option<&'static str> {
-        match self {
-            Self::PickAndPlace | Self::LookInLight | Self::PickTwo => None,
-            Self::CleanThenPlace => Some("SinkBasin"),
-            Self::HeatThenPlace => Some("Microwave"),
-            Self::CoolThenPlace => Some("Fridge"),
-        }
+/// How often ALFWorld's training games are of a family, of 3,553.
+pub(super) fn weight(family: TaskFamily) -> u32 {
+    match family {
+        TaskFamily::PickAndPlaceSimple => 790,
+        TaskFamily::LookAtObjInLight => 308,
+        TaskFamily::PickCleanThenPlaceInRecep => 650,
+        TaskFamily::PickHeatThenPlaceInRecep => 459,
+        TaskFamily::PickCoolThenPlaceInRecep => 533,
+        TaskFamily::PickTwoObjAndPlace => 813,
     }
 }
 
-impl fmt::Display for Family {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+/// The receptacle type that the work of a family is done with, and what it needs of the object.
+fn work(family: TaskFamily) -> Option<(&'static str, Abilities)> {
+    match family {
+        TaskFamily::PickAndPlaceSimple
+        | TaskFamily::LookAtObjInLight
+        | TaskFamily::PickTwoObjAndPlace => None,
+        TaskFamily::PickCleanThenPlaceInRecep => Some(("SinkBasin", Abilities::CLEANABLE)),
+        TaskFamily::PickHeatThenPlaceInRecep => Some(("Microwave", Abilities::HEATABLE)),
+        TaskFamily::PickCoolThenPlaceInRecep => Some(("Fridge", Abilities::COOLABLE)),
     }
 }
 
 /// What a game demands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Goal {
-    pub(crate) family: Family,
+    pub(crate) family: TaskFamily,
     /// Type of the object.
     pub(crate) object: String,
     /// Type of the receptacle it goes to, or of the lamp.
@@ -112,15 +50,15 @@ impl Goal {
     /// `None` when the scene allows none.
     pub(super) fn draw(
         scene: &Scene<'_>,
-        family: Option<Family>,
+        family: Option<TaskFamily>,
         rng: &mut impl Rng,
     ) -> Option<Self> {
-        let mut families: Vec<Family> = match family {
+        let mut families: Vec<TaskFamily> = match family {
             Some(family) => vec![family],
-            None => Family::ALL.to_vec(),
+            None => TaskFamily::ALL.to_vec(),
         };
         while !families.is_empty() {
-            let family = *families.choose_weighted(rng, |family| family.weight()).ok()?;
+            let family = *families.choose_weighted(rng, |family| weight(*family)).ok()?;
             if let Some(goal) = Self::draw_in_family(scene, family, rng) {
                 return Some(goal);
             }
@@ -129,19 +67,22 @@ impl Goal {
         None
     }
 
-    fn draw_in_family(scene: &Scene<'_>, family: Family, rng: &mut impl Rng) -> Option<Self> {
-        if let Some(tool) = family.tool()
-            && !scene.has_receptacle(tool)
-        {
-            return None;
+    fn draw_in_family(scene: &Scene<'_>, family: TaskFamily, rng: &mut impl Rng) -> Option<Self> {
+        let mut ability = Abilities::PICKUPABLE;
+        if let Some((tool, special)) = work(family) {
+            if !scene.has_receptacle(tool) {
+                return None;
+            }
+            ability = ability.with(special);
         }
         // Objects first and then their destinations, so that a type that fits everywhere is not
         // asked for more often than one that fits in one place.
         let mut objects: Vec<&str> = Vec::new();
         for (index, object) in scene.objects.iter().enumerate() {
-            let fits = object.abilities.has(family.ability()) && !object.places.is_empty();
+            let fits = object.abilities.has(ability) && !object.places.is_empty();
             let first = scene.objects[..index].iter().all(|other| other.kind != object.kind);
-            let enough = family != Family::PickTwo || scene.num_objects(object.kind) >= 2;
+            let enough =
+                family != TaskFamily::PickTwoObjAndPlace || scene.num_objects(object.kind) >= 2;
             if fits && first && enough {
                 objects.push(object.kind);
             }
@@ -160,8 +101,8 @@ impl Goal {
         None
     }
 
-    fn destinations<'a>(scene: &Scene<'a>, family: Family, object: &str) -> Vec<&'a str> {
-        if family == Family::LookInLight {
+    fn destinations<'a>(scene: &Scene<'a>, family: TaskFamily, object: &str) -> Vec<&'a str> {
+        if family == TaskFamily::LookAtObjInLight {
             let lamps = scene.objects.iter().filter(|lamp| {
                 lamp.abilities.has(Abilities::TOGGLEABLE) && !lamp.places.is_empty()
             });
@@ -172,11 +113,13 @@ impl Goal {
         }
         let types = scene.receptacles.iter().map(|receptacle| receptacle.kind);
         let mut types: Vec<_> = types
-            .filter(|kind| can_contain(kind, object) && family.tool() != Some(*kind))
+            .filter(|kind| {
+                can_contain(kind, object) && work(family).is_none_or(|(tool, _)| tool != *kind)
+            })
             .collect();
         types.sort_unstable();
         types.dedup();
-        if matches!(family, Family::PickAndPlace | Family::PickTwo) {
+        if matches!(family, TaskFamily::PickAndPlaceSimple | TaskFamily::PickTwoObjAndPlace) {
             // Their objects may not lie there from the start, so there must be another place.
             let elsewhere = |kind: &&str| {
                 let others = || scene.receptacles.iter().filter(|other| other.kind != *kind);
@@ -192,18 +135,28 @@ impl Goal {
         let object = self.object.to_lowercase();
         let place = self.destination.to_lowercase();
         match (self.family, self.wording) {
-            (Family::PickAndPlace, 0) => format!("put a {object} in {place}"),
-            (Family::PickAndPlace, _) => format!("put some {object} on {place}"),
-            (Family::LookInLight, 0) => format!("look at {object} under the {place}"),
-            (Family::LookInLight, _) => format!("examine the {object} with the {place}"),
-            (Family::CleanThenPlace, 0) => format!("put a clean {object} in {place}"),
-            (Family::CleanThenPlace, _) => format!("clean some {object} and put it in {place}"),
-            (Family::HeatThenPlace, 0) => format!("put a hot {object} in {place}"),
-            (Family::HeatThenPlace, _) => format!("heat some {object} and put it in {place}"),
-            (Family::CoolThenPlace, 0) => format!("put a cool {object} in {place}"),
-            (Family::CoolThenPlace, _) => format!("cool some {object} and put it in {place}"),
-            (Family::PickTwo, 0) => format!("put two {object} in {place}"),
-            (Family::PickTwo, _) => format!("find two {object} and put them in {place}"),
+            (TaskFamily::PickAndPlaceSimple, 0) => format!("put a {object} in {place}"),
+            (TaskFamily::PickAndPlaceSimple, _) => format!("put some {object} on {place}"),
+            (TaskFamily::LookAtObjInLight, 0) => format!("look at {object} under the {place}"),
+            (TaskFamily::LookAtObjInLight, _) => format!("examine the {object} with the {place}"),
+            (TaskFamily::PickCleanThenPlaceInRecep, 0) => {
+                format!("put a clean {object} in {place}")
+            }
+            (TaskFamily::PickCleanThenPlaceInRecep, _) => {
+                format!("clean some {object} and put it in {place}")
+            }
+            (TaskFamily::PickHeatThenPlaceInRecep, 0) => format!("put a hot {object} in {place}"),
+            (TaskFamily::PickHeatThenPlaceInRecep, _) => {
+                format!("heat some {object} and put it in {place}")
+            }
+            (TaskFamily::PickCoolThenPlaceInRecep, 0) => format!("put a cool {object} in {place}"),
+            (TaskFamily::PickCoolThenPlaceInRecep, _) => {
+                format!("cool some {object} and put it in {place}")
+            }
+            (TaskFamily::PickTwoObjAndPlace, 0) => format!("put two {object} in {place}"),
+            (TaskFamily::PickTwoObjAndPlace, _) => {
+                format!("find two {object} and put them in {place}")
+            }
         }
     }
 
@@ -221,15 +174,15 @@ impl Goal {
             ])
         };
         let conjunction = match self.family {
-            Family::PickAndPlace => {
+            TaskFamily::PickAndPlaceSimple => {
                 let inside = Formula::atom("inReceptacle", &["?o", "?r"]);
                 vec![placed(vec![inside, object("?o"), place()])]
             }
-            Family::LookInLight => self.lit(object("?o")),
-            Family::CleanThenPlace => vec![treated("cleanable", "isClean")],
-            Family::HeatThenPlace => vec![treated("heatable", "isHot")],
-            Family::CoolThenPlace => vec![treated("coolable", "isCool")],
-            Family::PickTwo => {
+            TaskFamily::LookAtObjInLight => self.lit(object("?o")),
+            TaskFamily::PickCleanThenPlaceInRecep => vec![treated("cleanable", "isClean")],
+            TaskFamily::PickHeatThenPlaceInRecep => vec![treated("heatable", "isHot")],
+            TaskFamily::PickCoolThenPlaceInRecep => vec![treated("coolable", "isCool")],
+            TaskFamily::PickTwoObjAndPlace => {
                 let inside = |variable| Formula::atom("inReceptacle", &[variable, "?r"]);
                 let same = Formula::Equal("?o1".to_owned(), "?o2".to_owned());
                 let different = Formula::Not(Box::new(same));

@@ -23,11 +23,12 @@ use rand::RngExt;
 use rand::seq::IndexedRandom;
 use spar_core::Seed;
 
-pub use export::{export_games, game_json, write_game};
-pub use goal::Family;
+pub use export::{export_games, game_file, write_game};
 pub use layout::{RoomSize, SceneSet};
+pub(crate) use rooms::RoomKind;
 pub use shuffle::{grammar_with_task, shuffle_problem};
 
+use super::TaskFamily;
 use super::pddl::Problem;
 
 /// The rules of generated games, in the dialect of ALFWorld's current ones.
@@ -44,7 +45,7 @@ pub struct GameOptions {
     /// How much stands in a room.
     pub size: RoomSize,
     /// The family of their tasks; any, as often as in ALFWorld's training games, when absent.
-    pub family: Option<Family>,
+    pub family: Option<TaskFamily>,
 }
 
 /// A game before the engine has read it.
@@ -55,7 +56,7 @@ pub struct NewGame<'a> {
     /// The demand in words, such as `heat some apple and put it in fridge`.
     pub task: String,
     /// The family of the task.
-    pub family: Family,
+    pub family: TaskFamily,
 }
 
 /// The grammar of generated games with this demand.
@@ -77,7 +78,7 @@ pub fn generate(options: &GameOptions, seed: Seed) -> NewGame<'static> {
     let mut attempt = 0_u32;
     loop {
         let mut rng = seed.derive("household game", attempt).rng();
-        let drawn = Family::ALL.choose_weighted(&mut rng, |family| family.weight());
+        let drawn = TaskFamily::ALL.choose_weighted(&mut rng, |family| goal::weight(*family));
         let drawn = *drawn.expect("families have positive weights");
         let family = options.family.unwrap_or(drawn);
         let kind = furnish::draw_room_kind(family, &mut rng);
@@ -90,5 +91,100 @@ pub fn generate(options: &GameOptions, seed: Seed) -> NewGame<'static> {
             return NewGame { problem, task: goal.text(), family };
         }
         attempt += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use proptest::prelude::*;
+
+    use super::super::{Engine, Expert, Game, find_games, oracle};
+    use super::*;
+
+    const SETS: [SceneSet; 3] = [SceneSet::Train, SceneSet::Dev, SceneSet::Unseen];
+
+    fn load(game: &NewGame<'_>) -> Arc<Game> {
+        Game::from_parts("generated", &game_file(game)).unwrap()
+    }
+
+    /// Commands the expert needs, at most 50.
+    fn play_expert(game: Arc<Game>) -> Option<usize> {
+        let list = |engine: &Engine| -> Vec<Arc<str>> {
+            engine.admissible().iter().map(Arc::from).collect()
+        };
+        let mut engine = Engine::new(game);
+        let mut expert = Expert::new(engine.goal_text().trim_end_matches('.'), &list(&engine));
+        for turn in 1..=50 {
+            let command = expert.action(&list(&engine))?;
+            let outcome = engine.step(&command);
+            assert!(outcome.executable, "{command}");
+            if outcome.won {
+                return Some(turn);
+            }
+            expert.observe(&command, engine.observation(), &list(&engine));
+        }
+        None
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+
+        #[test]
+        fn equal_seeds_give_equal_games_that_can_be_solved(
+            seed: u64,
+            set in prop::sample::select(SETS.to_vec()),
+            max in 4_u32..60,
+            family in prop::option::of(prop::sample::select(TaskFamily::ALL.to_vec())),
+        ) {
+            let options = GameOptions { scenes: set, size: RoomSize::AtMost(max), family };
+            let game = generate(&options, Seed::from_u64(seed));
+            prop_assert!(family.is_none_or(|family| family == game.family));
+            let again = generate(&options, Seed::from_u64(seed));
+            prop_assert_eq!(game_file(&game), game_file(&again));
+            let loaded = load(&game);
+            prop_assert_eq!(loaded.task_family(), Some(game.family));
+            prop_assert_eq!(loaded.goal_text().trim_end_matches('.'), &game.task);
+            let shuffled = shuffle_problem(&game.problem, None, Seed::from_u64(seed)).unwrap();
+            for loaded in [loaded, load(&shuffled)] {
+                let mut engine = Engine::new(loaded);
+                prop_assert!(!engine.won());
+                prop_assert!(!engine.step("look").won);
+                let plan = oracle::solve(&engine).unwrap();
+                prop_assert!(plan.len() <= 50);
+                for command in &plan {
+                    prop_assert!(engine.step(command).executable);
+                }
+                prop_assert!(engine.won());
+            }
+        }
+    }
+
+    #[test]
+    fn the_expert_solves_generated_games() {
+        for set in SETS {
+            let options = GameOptions { scenes: set, size: RoomSize::Large, family: None };
+            let mut turns = Vec::new();
+            for seed in 0..60 {
+                let game = generate(&options, Seed::from_u64(seed));
+                turns.push(play_expert(load(&game)).unwrap_or_else(|| panic!("{set:?} {seed}")));
+            }
+            let mean = turns.iter().sum::<usize>() as f64 / turns.len() as f64;
+            assert!((5.0..12.0).contains(&mean), "{mean}");
+        }
+    }
+
+    #[test]
+    fn exported_games_are_found_and_load() {
+        let folder = tempfile::tempdir().unwrap();
+        let options = GameOptions { scenes: SceneSet::Unseen, size: RoomSize::Small, family: None };
+        let written = export_games(&options, 3..6, folder.path(), "unseen").unwrap();
+        assert_eq!(written.len(), 3);
+        assert_eq!(find_games(folder.path()).unwrap().len(), 3);
+        for (path, seed) in written.iter().zip(3..) {
+            let game = generate(&options, Seed::from_u64(seed));
+            assert_eq!(Game::load(path).unwrap().task_family(), Some(game.family));
+        }
     }
 }

@@ -52,7 +52,9 @@ pub(super) fn write_problem<'a>(name: String, scene: &Scene<'_>, goal: &Goal) ->
         }
     }
     for kind in types(scene.receptacles.iter().map(|other| other.kind), &[]) {
-        for object in contents(kind).iter().filter(|object| object_types.contains(object)) {
+        for object in
+            contents(kind).iter().filter(|object| object_types.binary_search(object).is_ok())
+        {
             writer.fact("canContain", [format!("{kind}Type"), format!("{object}Type")]);
         }
     }

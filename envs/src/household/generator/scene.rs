@@ -3,9 +3,10 @@
 use rand::seq::IndexedRandom;
 use rand::{Rng, RngExt};
 
-use super::goal::{Family, Goal};
+use super::goal::Goal;
 use super::object_types::{Abilities, can_contain};
 use super::rooms::RoomKind;
+use crate::household::TaskFamily;
 
 /// A room: what stands in it and what lies where.
 #[derive(Debug, Clone)]
@@ -127,11 +128,13 @@ impl Goal {
     /// destination, as they do in real games.
     fn kept_clear(&self) -> Option<&str> {
         match self.family {
-            Family::PickAndPlace | Family::PickTwo => Some(&self.destination),
-            Family::LookInLight
-            | Family::CleanThenPlace
-            | Family::HeatThenPlace
-            | Family::CoolThenPlace => None,
+            TaskFamily::PickAndPlaceSimple | TaskFamily::PickTwoObjAndPlace => {
+                Some(&self.destination)
+            }
+            TaskFamily::LookAtObjInLight
+            | TaskFamily::PickCleanThenPlaceInRecep
+            | TaskFamily::PickHeatThenPlaceInRecep
+            | TaskFamily::PickCoolThenPlaceInRecep => None,
         }
     }
 }

@@ -6,10 +6,11 @@ use std::collections::HashMap;
 use spar_core::Seed;
 
 use super::NewGame;
-use super::goal::{Family, Goal};
+use super::goal::Goal;
 use super::object_types::Abilities;
 use super::rooms::RoomKind;
 use super::scene::{Object, Receptacle, Scene};
+use crate::household::TaskFamily;
 use crate::household::pddl::{Fact, Problem};
 
 /// How often another goal is drawn when the game's own rules do not allow the last one.
@@ -27,7 +28,7 @@ const STATES: [&str; 4] = ["isClean", "isHot", "isCool", "isSliced"];
 /// lie nowhere. `None` when the room allows no goal of the family. Equal seeds give equal games.
 pub fn shuffle_problem<'a>(
     problem: &Problem<'a>,
-    family: Option<Family>,
+    family: Option<TaskFamily>,
     seed: Seed,
 ) -> Option<NewGame<'a>> {
     let facts = RoomFacts::read(problem);
@@ -131,7 +132,7 @@ impl<'p> RoomFacts<'p> {
 
     /// Whether the game's own rules let the object lie in the goal's destination.
     fn allows(&self, problem: &Problem<'_>, goal: &Goal) -> bool {
-        goal.family == Family::LookInLight
+        goal.family == TaskFamily::LookAtObjInLight
             || problem.init.iter().any(|fact| {
                 let [receptacle, object] = &fact.arguments[..] else { return false };
                 is(fact, "canContain")

@@ -1,0 +1,197 @@
+//! Household games as environments.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use async_trait::async_trait;
+use spar_core::{Observation, RewardPart, Seed, Step};
+use spar_tasks::Task;
+
+use super::expert::Expert;
+use super::game_source::{GameSource, OpenError};
+use super::{Engine, Game, oracle};
+use crate::{Environment, EnvironmentError};
+
+const NAME: &str = "household";
+
+/// A household game as an environment.
+///
+/// Parameters, one of:
+///
+/// - `game`: the path of a game file;
+/// - `game` and `shuffle`: the room of that game with its objects laid elsewhere and another goal,
+///   `shuffle` being the seed; optionally `family`;
+/// - `scenes` (`train`, `dev` or `unseen`) and `seed`: a generated game; optionally `size`
+///   (`small`, `medium`, `large` or the most receptacles, 4 to 60) and `family`.
+///
+/// Texts are the reference's, letter by letter. The step that reaches the goal gives the reward
+/// part `won` = 1 and ends the episode; afterwards nothing can be executed. Games are fully
+/// determined by their parameters, so the seed of an episode changes nothing.
+#[derive(Clone)]
+pub struct Household {
+    game: Arc<Game>,
+    /// Absent before the first reset.
+    engine: Option<Engine>,
+    /// The commands so far that could be executed.
+    commands: Vec<Box<str>>,
+    /// Follows the episode once it has been asked for an action.
+    expert: Option<Expert>,
+    /// Commands that solve the game from here; computed when asked for.
+    plan: OnceLock<Option<Vec<String>>>,
+    over: bool,
+}
+
+impl fmt::Debug for Household {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Household")
+            .field("game", &self.game.name())
+            .field("commands", &self.commands)
+            .field("over", &self.over)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Household {
+    /// Makes the game of a task.
+    ///
+    /// # Errors
+    ///
+    /// [`EnvironmentError`] when the task's parameters are not understood or the game cannot be
+    /// read.
+    pub fn open(task: &Task) -> Result<Self, EnvironmentError> {
+        let refuse = |detail| EnvironmentError::Parameters {
+            task: task.id.clone(),
+            environment: NAME,
+            detail,
+        };
+        let source = GameSource::from_parameters(&task.parameters).map_err(refuse)?;
+        let game = source.open().map_err(|error| match error {
+            OpenError::Game(error) => EnvironmentError::Household(error),
+            OpenError::NoGoal => refuse("the room of `game` allows no goal of `family`".to_owned()),
+        })?;
+        Ok(Self::new(game))
+    }
+
+    /// An environment of a loaded game.
+    pub fn new(game: Arc<Game>) -> Self {
+        let (commands, plan) = (Vec::new(), OnceLock::new());
+        Self { game, engine: None, commands, expert: None, plan, over: false }
+    }
+
+    /// The game that is played.
+    pub fn game(&self) -> &Arc<Game> {
+        &self.game
+    }
+
+    fn observe(engine: &Engine) -> Observation {
+        Observation {
+            text: engine.observation().to_owned(),
+            instruction: None,
+            admissible: Some(admissible(engine)),
+            state_key: format!("{:032x}", engine.state_key()),
+        }
+    }
+
+    /// An expert that has seen the whole episode.
+    fn caught_up_expert(&self) -> Expert {
+        let mut engine = Engine::new(Arc::clone(&self.game));
+        let mut expert = Expert::new(task_words(&engine), &admissible(&engine));
+        for command in &self.commands {
+            engine.step(command);
+            expert.observe(command, engine.observation(), &admissible(&engine));
+        }
+        expert
+    }
+}
+
+#[async_trait]
+impl Environment for Household {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn tags(&self) -> Vec<String> {
+        self.game.task_family().map(|family| family.name().to_owned()).into_iter().collect()
+    }
+
+    async fn reset(&mut self, _seed: Seed) -> Result<Observation, EnvironmentError> {
+        let engine = Engine::new(Arc::clone(&self.game));
+        let mut observation = Self::observe(&engine);
+        observation.instruction = Some(task_words(&engine).into());
+        self.over = engine.won();
+        self.engine = Some(engine);
+        self.commands.clear();
+        self.expert = None;
+        self.plan = OnceLock::new();
+        Ok(observation)
+    }
+
+    async fn step(&mut self, action: &str) -> Result<Step, EnvironmentError> {
+        let start = Instant::now();
+        let Some(engine) = &mut self.engine else {
+            return Err(EnvironmentError::Misused { call: "step", when: "before reset" });
+        };
+        if self.over {
+            return Err(EnvironmentError::Misused { call: "step", when: "after the end" });
+        }
+        let command = action.trim();
+        let outcome = engine.step(command);
+        let observation = Self::observe(engine);
+        if outcome.executable {
+            self.commands.push(command.into());
+            // A plan that was followed goes on; any other step needs a new one.
+            match self.plan.get_mut() {
+                Some(Some(plan)) if plan.first().is_some_and(|first| first == command) => {
+                    plan.remove(0);
+                }
+                _ => self.plan = OnceLock::new(),
+            }
+        }
+        if let (Some(expert), Some(admissible)) = (&mut self.expert, &observation.admissible) {
+            expert.observe(command, &observation.text, admissible);
+        }
+        self.over = outcome.won;
+        let mut rewards = Vec::new();
+        if outcome.won {
+            rewards.push(RewardPart { name: "won".to_owned(), value: 1.0 });
+        }
+        Ok(Step {
+            observation,
+            rewards,
+            terminated: outcome.won,
+            won: outcome.won,
+            executable: outcome.executable,
+            wall_time: start.elapsed(),
+        })
+    }
+
+    async fn fork(&self) -> Result<Box<dyn Environment>, EnvironmentError> {
+        Ok(Box::new(self.clone()))
+    }
+
+    fn oracle_action(&self) -> Option<String> {
+        let engine = self.engine.as_ref().filter(|_| !self.over)?;
+        let plan = self.plan.get_or_init(|| oracle::solve(engine));
+        plan.as_ref()?.first().cloned()
+    }
+
+    fn expert_action(&mut self) -> Option<String> {
+        if self.over || self.engine.is_none() {
+            return None;
+        }
+        if self.expert.is_none() {
+            self.expert = Some(self.caught_up_expert());
+        }
+        let engine = self.engine.as_ref()?;
+        self.expert.as_mut()?.action(&admissible(engine))
+    }
+}
+
+fn admissible(engine: &Engine) -> Arc<[Arc<str>]> {
+    engine.admissible().iter().map(Arc::from).collect()
+}
+
+fn task_words(engine: &Engine) -> &str {
+    engine.goal_text().trim_end_matches('.')
+}

@@ -1,0 +1,353 @@
+//! Checks a suite by playing it: is every task solvable, fair and repeatable?
+
+use std::sync::Arc;
+
+use rand::RngExt;
+use serde::{Deserialize, Serialize};
+use spar_core::{Observation, Seed, Step};
+use spar_tasks::{Suite, SuiteError, Task};
+
+use crate::environment::CHANCE_TAG;
+use crate::{Environment, EnvironmentError, open_environment};
+
+/// An action that no environment knows.
+const UNKNOWN_ACTION: &str = "do nothing at all";
+/// Actions that leave the state alone, where they can be executed.
+const IDLE_ACTIONS: [&str; 1] = ["look"];
+/// Turns of the idle and the random player; enough to show what they would show.
+const MAX_IDLE_TURNS: u32 = 8;
+const MAX_RANDOM_TURNS: u32 = 24;
+
+/// What validation found in a suite.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct ValidationReport {
+    /// The suite's name.
+    pub suite: String,
+    /// Tasks that were played.
+    pub num_tasks: usize,
+    /// Tasks whose outcome depends on luck even for a perfect player.
+    pub num_with_chance: usize,
+    /// Of these, how many the oracle solved.
+    pub num_solved_with_chance: usize,
+    /// Tasks the oracle solved.
+    pub num_solved: usize,
+    /// Turns the oracle needed in all tasks it solved.
+    pub num_oracle_turns: u64,
+    /// Tasks the random player solved; a few are no fault.
+    pub num_solved_by_random: usize,
+    /// What is wrong, task by task.
+    pub failures: Vec<ValidationFailure>,
+}
+
+/// Something that is wrong with a task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ValidationFailure {
+    /// The task's id.
+    pub task: String,
+    /// What is wrong.
+    pub kind: FailureKind,
+    /// Details for a person.
+    pub detail: String,
+}
+
+/// What can be wrong with a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum FailureKind {
+    /// The task or its environment cannot be opened, or broke.
+    Broken,
+    /// The environment has no oracle for it.
+    NoOracle,
+    /// The oracle did not solve it within the task's turns, though luck plays no part.
+    NotSolved,
+    /// Solving it does not give reward 1, or not solving it gives some.
+    WrongReward,
+    /// Doing nothing earns reward.
+    RewardForNothing,
+    /// Equal seeds and actions gave different episodes.
+    NotRepeatable,
+    /// A fork went on differently from its origin.
+    ForkDiffers,
+    /// An action listed as admissible could not be executed, or one not listed could.
+    WrongAdmissible,
+}
+
+impl ValidationReport {
+    /// Whether nothing is wrong.
+    pub fn is_valid(&self) -> bool {
+        self.failures.is_empty()
+    }
+
+    /// Mean turns of the oracle where it solved the task; `None` where it solved none.
+    pub fn mean_oracle_turns(&self) -> Option<f64> {
+        (self.num_solved > 0).then(|| self.num_oracle_turns as f64 / self.num_solved as f64)
+    }
+}
+
+/// Plays every task of `splits` (at most `limit` of each) with an oracle, an idle and a random
+/// player, and checks that episodes repeat and that forks agree with their origin.
+///
+/// Tasks tagged [`CHANCE_TAG`] need not be solved by the oracle; how many are is reported apart.
+/// `progress` is called after each task with the number of tasks done and of all.
+///
+/// # Errors
+///
+/// [`SuiteError`] when a split is unknown. What is wrong with single tasks is in the report.
+pub async fn validate_suite(
+    suite: &dyn Suite,
+    splits: &[&str],
+    limit: Option<usize>,
+    mut progress: impl FnMut(usize, usize),
+) -> Result<ValidationReport, SuiteError> {
+    let mut ranges = Vec::new();
+    for split in splits {
+        let len = suite.len(split)?;
+        ranges.push((*split, limit.map_or(len, |limit| limit.min(len))));
+    }
+    let num_all = ranges.iter().map(|(_, len)| len).sum();
+    let mut report =
+        ValidationReport { suite: suite.manifest().name.clone(), ..ValidationReport::default() };
+    for (split, len) in ranges {
+        for index in 0..len {
+            match suite.task(split, index) {
+                Ok(task) => validate_task(&task, &mut report).await,
+                Err(error) => report.failures.push(ValidationFailure {
+                    task: format!("{split}/{index}"),
+                    kind: FailureKind::Broken,
+                    detail: error.to_string(),
+                }),
+            }
+            report.num_tasks += 1;
+            progress(report.num_tasks, num_all);
+        }
+    }
+    Ok(report)
+}
+
+async fn validate_task(task: &Task, report: &mut ValidationReport) {
+    let mut trial = Trial { task, report };
+    if let Err(error) = trial.run().await {
+        trial.fail(FailureKind::Broken, chain(&error));
+    }
+}
+
+struct Trial<'a> {
+    task: &'a Task,
+    report: &'a mut ValidationReport,
+}
+
+/// What an episode showed, for comparison.
+#[derive(PartialEq)]
+struct Shown {
+    observation: Observation,
+    reward_bits: u64,
+    terminated: bool,
+    won: bool,
+    executable: bool,
+}
+
+impl Trial<'_> {
+    async fn run(&mut self) -> Result<(), EnvironmentError> {
+        let mut env = open_environment(self.task)?;
+        let with_chance = env.tags().iter().any(|tag| tag == CHANCE_TAG);
+        self.play_oracle(env.as_mut(), with_chance).await?;
+        self.play_idle(env.as_mut()).await?;
+        let actions = self.play_random(env.as_mut()).await?;
+        env.close().await?;
+        self.repeat(&actions).await
+    }
+
+    /// The oracle solves it and gets 1, or luck was against it.
+    async fn play_oracle(
+        &mut self,
+        env: &mut dyn Environment,
+        with_chance: bool,
+    ) -> Result<(), EnvironmentError> {
+        env.reset(seed_of(self.task)).await?;
+        let (mut reward, mut won, mut num_turns) = (0.0, false, 0);
+        while num_turns < self.task.max_turns {
+            let Some(action) = env.oracle_action() else {
+                let detail = format!("after {num_turns} turns");
+                self.fail(FailureKind::NoOracle, detail);
+                return Ok(());
+            };
+            let step = env.step(&action).await?;
+            num_turns += 1;
+            reward += step.reward();
+            won |= step.won;
+            if !step.executable {
+                self.fail(FailureKind::WrongAdmissible, format!("the oracle's `{action}`"));
+            }
+            if step.terminated {
+                break;
+            }
+        }
+        if with_chance {
+            self.report.num_with_chance += 1;
+            self.report.num_solved_with_chance += usize::from(won);
+        } else if !won {
+            self.fail(FailureKind::NotSolved, format!("within {num_turns} turns"));
+        }
+        let expected = if won { 1.0 } else { 0.0 };
+        if (reward - expected).abs() > 1e-9 {
+            self.fail(FailureKind::WrongReward, format!("{reward} where {expected} is due"));
+        }
+        if won {
+            self.report.num_solved += 1;
+            self.report.num_oracle_turns += u64::from(num_turns);
+        }
+        Ok(())
+    }
+
+    /// Doing nothing earns nothing.
+    async fn play_idle(&mut self, env: &mut dyn Environment) -> Result<(), EnvironmentError> {
+        let mut observation = env.reset(seed_of(self.task)).await?;
+        for turn in 0..self.task.max_turns.min(MAX_IDLE_TURNS) {
+            let idle = IDLE_ACTIONS.into_iter().find(|action| is_listed(&observation, action));
+            // By turns, so that both kinds of nothing are tried.
+            let action = idle.filter(|_| turn % 2 == 0).unwrap_or(UNKNOWN_ACTION);
+            let step = env.step(action).await?;
+            if step.reward() != 0.0 || step.won {
+                let detail = format!("{} for `{action}`", step.reward());
+                self.fail(FailureKind::RewardForNothing, detail);
+                return Ok(());
+            }
+            if action == UNKNOWN_ACTION && step.executable {
+                self.fail(FailureKind::WrongAdmissible, format!("`{action}` was executed"));
+            }
+            if step.terminated {
+                break;
+            }
+            observation = step.observation;
+        }
+        Ok(())
+    }
+
+    /// A random player; forks made on its way do as their origin does.
+    async fn play_random(
+        &mut self,
+        env: &mut dyn Environment,
+    ) -> Result<Vec<(String, Shown)>, EnvironmentError> {
+        let mut rng = seed_of(self.task).derive("random player", 0).rng();
+        let mut observation = env.reset(seed_of(self.task)).await?;
+        let num_turns = self.task.max_turns.min(MAX_RANDOM_TURNS);
+        let mut fork: Option<Box<dyn Environment>> = None;
+        let mut episode = Vec::new();
+        for turn in 0..num_turns {
+            if turn == num_turns / 3 {
+                fork = Some(env.fork().await?);
+            }
+            let listed = observation.admissible.as_deref().unwrap_or_default();
+            if listed.is_empty() {
+                break;
+            }
+            let action = Arc::clone(&listed[rng.random_range(0..listed.len())]);
+            let step = env.step(&action).await?;
+            if let Some(fork) = &mut fork {
+                let twin = fork.step(&action).await?;
+                if shown(&twin) != shown(&step) {
+                    self.fail(FailureKind::ForkDiffers, format!("turn {turn}, `{action}`"));
+                }
+            }
+            if !step.executable {
+                self.fail(FailureKind::WrongAdmissible, format!("`{action}` is listed"));
+            }
+            episode.push((action.to_string(), shown(&step)));
+            self.report.num_solved_by_random += usize::from(step.won);
+            if step.terminated {
+                break;
+            }
+            observation = step.observation;
+        }
+        if let Some(mut fork) = fork {
+            fork.close().await?;
+        }
+        Ok(episode)
+    }
+
+    /// The same actions under the same seed show the same again, in an environment of its own.
+    async fn repeat(&mut self, episode: &[(String, Shown)]) -> Result<(), EnvironmentError> {
+        let mut env = open_environment(self.task)?;
+        env.reset(seed_of(self.task)).await?;
+        for (turn, (action, first)) in episode.iter().enumerate() {
+            let step = env.step(action).await?;
+            if shown(&step) != *first {
+                self.fail(FailureKind::NotRepeatable, format!("turn {turn}, `{action}`"));
+                break;
+            }
+        }
+        env.close().await
+    }
+
+    fn fail(&mut self, kind: FailureKind, detail: String) {
+        let task = self.task.id.clone();
+        self.report.failures.push(ValidationFailure { task, kind, detail });
+    }
+}
+
+fn seed_of(task: &Task) -> Seed {
+    Seed::from_u64(0).derive("validate", &task.id)
+}
+
+fn is_listed(observation: &Observation, action: &str) -> bool {
+    observation.admissible.as_deref().unwrap_or_default().iter().any(|listed| **listed == *action)
+}
+
+fn shown(step: &Step) -> Shown {
+    Shown {
+        observation: step.observation.clone(),
+        reward_bits: step.reward().to_bits(),
+        terminated: step.terminated,
+        won: step.won,
+        executable: step.executable,
+    }
+}
+
+/// An error with its causes.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::executor::block_on;
+    use spar_tasks::{SuiteOptions, open_suite};
+
+    use super::*;
+    use crate::environment_registry;
+
+    #[test]
+    fn every_environment_passes_on_its_suite() {
+        for entry in environment_registry() {
+            let suite = open_suite(entry.suite, &SuiteOptions::default()).unwrap();
+            let splits: Vec<&str> =
+                suite.manifest().splits.iter().map(|(name, _)| name.as_str()).collect();
+            let report = validate_suite(suite.as_ref(), &splits, Some(12), |_, _| {});
+            let report = block_on(report).unwrap();
+            assert!(report.is_valid(), "{}: {:#?}", entry.name, report.failures);
+            assert_eq!(report.num_tasks, 12 * splits.len());
+        }
+    }
+
+    #[test]
+    fn unknown_splits_are_errors_and_broken_tasks_are_failures() {
+        let suite = open_suite("frozen-lake", &SuiteOptions::default()).unwrap();
+        let report = validate_suite(suite.as_ref(), &["nowhere"], Some(1), |_, _| {});
+        assert!(block_on(report).is_err());
+
+        let mut task = suite.task("train", 0).unwrap();
+        task.parameters = serde_json::json!({ "size": 99, "seed": 1 });
+        let mut report = ValidationReport::default();
+        block_on(validate_task(&task, &mut report));
+        assert_eq!(report.failures[0].kind, FailureKind::Broken);
+        assert!(!report.is_valid());
+    }
+}
