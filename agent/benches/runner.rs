@@ -1,15 +1,15 @@
-//! What the runner itself costs per turn: instant policies and environments.
+//! What a turn costs: with an instant policy and environment, and in the household.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use spar_agent::policies::ScriptedPolicy;
+use spar_agent::policies::{RandomPolicy, ScriptedPolicy};
 use spar_agent::{Cancellation, CollectConfig, CollectRequest, Player, collect_groups};
 use spar_core::{Observation, Seed, Step};
-use spar_envs::{Environment, EnvironmentError};
-use spar_tasks::Task;
+use spar_envs::{Environment, EnvironmentError, open_environment};
+use spar_tasks::{SuiteOptions, Task, open_suite};
 
 const TURNS: u32 = 20;
 
@@ -84,6 +84,16 @@ fn runner(c: &mut Criterion) {
     let mut benches = c.benchmark_group("collect 16 x 8 episodes of 20 turns");
     benches.sample_size(10).throughput(Throughput::Elements(16 * 8 * u64::from(TURNS)));
     benches.bench_function("turns", |b| {
+        b.iter(|| runtime.block_on(collect_groups(&request, &config)));
+    });
+    let suite = open_suite("household", &SuiteOptions::default()).expect("it is shipped");
+    let tasks: Vec<_> =
+        (0..16).map(|index| suite.task("train", index).expect("it has so many")).collect();
+    let mut config = config;
+    config.episode.max_turns = Some(TURNS);
+    let player = Player::Policy(&RandomPolicy);
+    let request = CollectRequest { tasks: &tasks, player, open: &open_environment, ..request };
+    benches.bench_function("turns in the household", |b| {
         b.iter(|| runtime.block_on(collect_groups(&request, &config)));
     });
     benches.finish();

@@ -1,0 +1,76 @@
+//! Every environment that has a name is played, kept and made into rows.
+
+use spar_agent::credit::{CreditConfig, GroupView, credit_registry, open_estimator};
+use spar_agent::policies::{RandomPolicy, ScriptedPolicy};
+use spar_agent::{
+    Cancellation, CollectConfig, CollectRequest, Collection, DemonstrationConfig, JsonlStore,
+    Player, StoreConfig, collect_groups, demonstration_rows, group_rows,
+};
+use spar_core::{Seed, TrajectoryStore};
+use spar_envs::{environment_registry, open_environment};
+use spar_tasks::{SuiteOptions, Task, open_suite};
+
+fn tasks(suite: &str, count: usize) -> Vec<Task> {
+    let suite = open_suite(suite, &SuiteOptions::default()).unwrap();
+    (0..count).map(|index| suite.task("train", index).unwrap()).collect()
+}
+
+async fn collect(tasks: &[Task], player: Player<'_>, group_size: usize) -> Collection {
+    let request = CollectRequest {
+        tasks,
+        player,
+        open: &open_environment,
+        seed: Seed::from_u64(1),
+        cancellation: &Cancellation::new(),
+        on_episode: &|_| {},
+    };
+    let config = CollectConfig { group_size, ..CollectConfig::default() };
+    let collection = collect_groups(&request, &config).await;
+    assert_eq!(collection.counts.missing(), 0, "{:?}", collection.last_failure);
+    collection
+}
+
+#[tokio::test]
+async fn guides_leave_demonstrations_that_become_rows() {
+    let encoder = ScriptedPolicy::new(["unused"]);
+    for entry in environment_registry() {
+        let tasks = tasks(entry.suite, 3);
+        let player = Player::Oracle { encoder: Some(&encoder) };
+        let collection = collect(&tasks, player, 1).await;
+        for trajectory in collection.groups.iter().flat_map(|group| &group.trajectories) {
+            assert!(!trajectory.turns.is_empty());
+            let rows = demonstration_rows(trajectory, &DemonstrationConfig::default()).unwrap();
+            assert_eq!(rows.len(), 1, "everything is appended, so all turns join");
+            let actions = rows[0].cross_entropy_weights.iter().filter(|w| **w == 1.0).count();
+            let sampled: usize = trajectory.turns.iter().map(|turn| turn.sampled.ids.len()).sum();
+            assert_eq!(actions, sampled);
+        }
+    }
+}
+
+#[tokio::test]
+async fn members_share_their_start_and_groups_survive_the_store() {
+    for entry in environment_registry() {
+        let tasks = tasks(entry.suite, 2);
+        let collection = collect(&tasks, Player::Policy(&RandomPolicy), 4).await;
+        for group in &collection.groups {
+            let first = &group.trajectories[0].first_observation;
+            assert!(group.trajectories.iter().all(|t| t.first_observation == *first));
+            let actions = |index: usize| -> Vec<&str> {
+                group.trajectories[index].turns.iter().map(|turn| turn.text.as_str()).collect()
+            };
+            assert_ne!(actions(0), actions(1), "members choose for themselves");
+            for entry in credit_registry() {
+                let estimator = open_estimator(&CreditConfig::new(entry.name)).unwrap();
+                let advantages = estimator.estimate(&GroupView::from_group(group));
+                assert!(group_rows(group, &advantages).unwrap().is_empty(), "text has no tokens");
+            }
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = JsonlStore::open(folder.path(), StoreConfig::default()).unwrap();
+        store.append(0, &collection.groups).unwrap();
+        let read: Vec<_> =
+            JsonlStore::read(folder.path()).unwrap().groups().map(|g| g.unwrap().1).collect();
+        assert_eq!(read, collection.groups);
+    }
+}
