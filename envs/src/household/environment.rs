@@ -195,3 +195,80 @@ fn admissible(engine: &Engine) -> Arc<[Arc<str>]> {
 fn task_words(engine: &Engine) -> &str {
     engine.goal_text().trim_end_matches('.')
 }
+
+#[cfg(test)]
+mod tests {
+    use futures::executor::block_on;
+    use serde_json::json;
+
+    use super::*;
+
+    fn open(parameters: serde_json::Value) -> Result<Household, EnvironmentError> {
+        Household::open(&Task {
+            id: "test".to_owned(),
+            environment: NAME.to_owned(),
+            parameters,
+            instruction: String::new(),
+            max_turns: 50,
+            tags: Vec::new(),
+        })
+    }
+
+    fn small(seed: u64) -> Household {
+        open(json!({ "scenes": "dev", "seed": seed, "size": "small" })).unwrap()
+    }
+
+    #[test]
+    fn the_winning_step_alone_is_rewarded() {
+        let mut env = small(1);
+        let seed = Seed::from_u64(0);
+        let first = block_on(env.reset(seed)).unwrap();
+        let task = first.instruction.unwrap();
+        assert!(first.text.ends_with(&format!("Your task is to: {task}.")));
+        let mut rewards = Vec::new();
+        while let Some(action) = env.oracle_action() {
+            let step = block_on(env.step(&action)).unwrap();
+            rewards.push(step.reward());
+            assert_eq!(step.terminated, step.won);
+        }
+        assert_eq!(rewards.pop(), Some(1.0));
+        assert!(rewards.iter().all(|reward| *reward == 0.0));
+        let error = block_on(env.step("look")).unwrap_err();
+        assert!(matches!(error, EnvironmentError::Misused { .. }), "{error}");
+        assert!(!block_on(env.reset(seed)).unwrap().text.is_empty());
+    }
+
+    #[test]
+    fn the_expert_can_join_a_running_episode() {
+        for seed in 0..20 {
+            let mut env = small(seed);
+            let mut observation = block_on(env.reset(Seed::from_u64(0))).unwrap();
+            for turn in 0..10 {
+                let listed = observation.admissible.unwrap();
+                let action = Arc::clone(&listed[(turn * 7 + seed as usize) % listed.len()]);
+                let step = block_on(env.step(&action)).unwrap();
+                observation = step.observation;
+                if step.terminated {
+                    break;
+                }
+            }
+            let mut num_turns = 0;
+            while let Some(action) = env.expert_action() {
+                block_on(env.step(&action)).unwrap();
+                num_turns += 1;
+                assert!(num_turns <= 50, "{env:?}");
+            }
+            assert!(env.over, "{env:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_with_parameters_is_told() {
+        let error = open(json!({ "scenes": "dev", "seed": 1, "colour": "red" })).unwrap_err();
+        assert!(error.to_string().contains("unknown field `colour`"), "{error}");
+        let error = open(json!({ "game": "/nowhere/game.tw-pddl" })).unwrap_err();
+        assert!(matches!(error, EnvironmentError::Household(_)), "{error}");
+        let error = block_on(small(1).step("look")).unwrap_err();
+        assert_eq!(error.to_string(), "call `step` before reset");
+    }
+}

@@ -6,7 +6,7 @@ use serde_json::json;
 use spar_core::Seed;
 
 use super::{DOMAIN, GameOptions, NewGame, generate, grammar_for};
-use crate::household::{GameFile, HouseholdError};
+use crate::household::{Engine, Game, GameFile, HouseholdError, oracle};
 
 /// A generated game as the parts of a game file.
 pub fn game_file(game: &NewGame<'_>) -> GameFile {
@@ -46,7 +46,10 @@ pub fn write_game(
     let notes = folder.join("traj_data.json");
     std::fs::write(&notes, description.to_string()).map_err(fail(&notes))?;
     let path = folder.join("game.tw-pddl");
-    let text = serde_json::to_string(&game_file(game))
+    let mut file = game_file(game);
+    let loaded = Game::from_parts(&path.display().to_string(), &file)?;
+    file.walkthrough = oracle::solve(&Engine::new(loaded));
+    let text = serde_json::to_string(&file)
         .map_err(|source| HouseholdError::Json { game: path.display().to_string(), source })?;
     std::fs::write(&path, text).map_err(fail(&path))?;
     Ok(path)
