@@ -7,7 +7,7 @@ use super::plan::{Bindings, Query, View};
 #[derive(Debug, Clone)]
 pub(crate) enum Node {
     /// Text as it is.
-    Literal(Box<str>),
+    Literal(String),
     /// The name of the thing in a placeholder.
     Name(Kind, u8),
     /// The id of the thing in a placeholder.
@@ -133,7 +133,7 @@ pub(crate) fn heap_bytes(nodes: &[Node]) -> usize {
     let mut bytes = size_of_val(nodes);
     for node in nodes {
         bytes += match node {
-            Node::Literal(text) => text.len(),
+            Node::Literal(text) => text.capacity(),
             Node::Name(..) | Node::Id(..) => 0,
             Node::Choice(productions) => {
                 let inner = productions.iter().map(|(condition, text)| {

@@ -250,12 +250,16 @@ fn push_literal(nodes: &mut Vec<Node>, text: &str) {
         return;
     }
     match nodes.last_mut() {
-        Some(Node::Literal(last)) => *last = format!("{last}{text}").into_boxed_str(),
-        _ => nodes.push(Node::Literal(text.into())),
+        Some(Node::Literal(last)) => last.push_str(text),
+        _ => nodes.push(Node::Literal(text.to_owned())),
     }
 }
 
 fn append(nodes: &mut Vec<Node>, more: Vec<Node>) {
+    if nodes.is_empty() {
+        *nodes = more;
+        return;
+    }
     for node in more {
         match node {
             Node::Literal(text) => push_literal(nodes, &text),

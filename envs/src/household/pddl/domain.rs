@@ -1,6 +1,6 @@
 //! The rules of a game: predicates and action schemas.
 
-use super::Sexpr;
+use super::{Items, Sexpr, Tape};
 use super::formula::{Formula, Typed, typed_list};
 use crate::household::error::Fault;
 
@@ -57,14 +57,11 @@ pub struct Effect {
 
 impl Domain {
     pub(crate) fn parse(text: &str) -> Result<Self, Fault> {
-        let root = Sexpr::parse(text)?;
-        let (head, sections) = root.headed(text, "`(define (domain ...) ...)`")?;
+        let tape = Tape::parse(text)?;
+        let root = tape.root();
+        let (head, sections) = root.headed("`(define (domain ...) ...)`")?;
         if head != "define" {
-            return Err(Fault::syntax(
-                text,
-                root.offset(),
-                format!("expected `define`, found `{head}`"),
-            ));
+            return Err(root.fault(format!("expected `define`, found `{head}`")));
         }
         let mut domain = Self {
             name: String::new(),
@@ -73,16 +70,16 @@ impl Domain {
             schemas: Vec::new(),
         };
         for section in sections {
-            let (head, rest) = section.headed(text, "a section")?;
+            let (head, rest) = section.headed("a section")?;
             match head {
                 "domain" => {
-                    if let [name] = rest {
-                        name.word(text, "the name of the domain")?.clone_into(&mut domain.name);
+                    if let Some(name) = rest.single() {
+                        name.word("the name of the domain")?.clone_into(&mut domain.name);
                     }
                 }
                 ":requirements" => {
                     for requirement in rest {
-                        let requirement = requirement.word(text, "a requirement")?;
+                        let requirement = requirement.word("a requirement")?;
                         if !REQUIREMENTS.contains(&requirement) {
                             return Err(Fault::unsupported(
                                 format!("requirement `{requirement}`"),
@@ -92,7 +89,7 @@ impl Domain {
                     }
                 }
                 ":types" => {
-                    for typed in typed_list(text, rest)? {
+                    for typed in typed_list(rest)? {
                         if typed.kind != "object" {
                             return Err(Fault::unsupported(
                                 format!("type `{}` below `{}`", typed.name, typed.kind),
@@ -104,13 +101,13 @@ impl Domain {
                 }
                 ":predicates" => {
                     for predicate in rest {
-                        let (name, parameters) = predicate.headed(text, "a predicate")?;
-                        domain.predicates.push((name.to_owned(), typed_list(text, parameters)?));
+                        let (name, parameters) = predicate.headed("a predicate")?;
+                        domain.predicates.push((name.to_owned(), typed_list(parameters)?));
                     }
                 }
                 // Costs guide planners only.
                 ":functions" => {}
-                ":action" => domain.schemas.push(Schema::from_sexpr(text, section, rest)?),
+                ":action" => domain.schemas.push(Schema::from_sexpr(section, rest)?),
                 _ => {
                     return Err(Fault::unsupported(
                         format!("section `{head}`"),
@@ -167,23 +164,20 @@ impl Domain {
 }
 
 impl Schema {
-    fn from_sexpr(text: &str, section: &Sexpr<'_>, rest: &[Sexpr<'_>]) -> Result<Self, Fault> {
-        let wrong = |reason: &str| Fault::syntax(text, section.offset(), reason);
-        let [name, fields @ ..] = rest else { return Err(wrong("expected the name of an action")) };
+    fn from_sexpr(section: Sexpr<'_, '_>, mut rest: Items<'_, '_>) -> Result<Self, Fault> {
+        let name = rest.next().ok_or_else(|| section.fault("expected the name of an action"))?;
         let mut schema = Self {
-            name: name.word(text, "the name of an action")?.to_owned(),
+            name: name.word("the name of an action")?.to_owned(),
             parameters: Vec::new(),
             precondition: Formula::And(Vec::new()),
             effects: Vec::new(),
         };
-        for field in fields.chunks(2) {
-            let [key, value] = field else { return Err(wrong("an action field lacks its value")) };
-            match key.word(text, "an action field")? {
-                ":parameters" => {
-                    schema.parameters = typed_list(text, value.list(text, "typed parameters")?)?;
-                }
-                ":precondition" => schema.precondition = Formula::from_sexpr(text, value)?,
-                ":effect" => read_effects(text, value, None, &mut schema.effects)?,
+        while let Some(key) = rest.next() {
+            let value = rest.next().ok_or_else(|| key.fault("this field lacks its value"))?;
+            match key.word("an action field")? {
+                ":parameters" => schema.parameters = typed_list(value.list("typed parameters")?)?,
+                ":precondition" => schema.precondition = Formula::from_sexpr(value)?,
+                ":effect" => read_effects(value, None, &mut schema.effects)?,
                 other => {
                     return Err(Fault::unsupported(
                         format!("field `{other}` of action `{}`", schema.name),
@@ -197,22 +191,19 @@ impl Schema {
 }
 
 fn read_effects(
-    text: &str,
-    expression: &Sexpr<'_>,
+    expression: Sexpr<'_, '_>,
     condition: Option<&Formula>,
     effects: &mut Vec<Effect>,
 ) -> Result<(), Fault> {
-    if matches!(expression, Sexpr::List(items, _) if items.is_empty()) {
+    if expression.is_empty_list() {
         return Ok(());
     }
-    let (head, rest) = expression.headed(text, "an effect")?;
-    match (head, rest) {
-        ("and", parts) => {
-            parts.iter().try_for_each(|part| read_effects(text, part, condition, effects))
-        }
+    let (head, mut rest) = expression.headed("an effect")?;
+    match (head, rest.pair()) {
+        ("and", _) => rest.try_for_each(|part| read_effects(part, condition, effects)),
         ("increase", _) => Ok(()),
-        ("when", [when, then]) if condition.is_none() => {
-            read_effects(text, then, Some(&Formula::from_sexpr(text, when)?), effects)
+        ("when", Some((when, then))) if condition.is_none() => {
+            read_effects(then, Some(&Formula::from_sexpr(when)?), effects)
         }
         ("when" | "forall" | "assign" | "decrease" | "scale-up" | "scale-down", _) => {
             Err(Fault::unsupported(
@@ -221,14 +212,13 @@ fn read_effects(
             ))
         }
         _ => {
-            let (adds, fact) = match (head, rest) {
-                ("not", [fact]) => (false, fact),
+            let (adds, fact) = match (head, rest.single()) {
+                ("not", Some(fact)) => (false, fact),
                 _ => (true, expression),
             };
-            let (predicate, arguments) = fact.headed(text, "a fact")?;
+            let (predicate, arguments) = fact.headed("a fact")?;
             let arguments = arguments
-                .iter()
-                .map(|argument| Ok(argument.word(text, "an argument")?.to_owned()))
+                .map(|argument| Ok(argument.word("an argument")?.to_owned()))
                 .collect::<Result<_, Fault>>()?;
             let predicate = predicate.to_owned();
             effects.push(Effect { condition: condition.cloned(), adds, predicate, arguments });

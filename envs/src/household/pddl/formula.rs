@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::Sexpr;
+use super::{Items, Sexpr};
 use crate::household::error::Fault;
 
 /// A name with its type, as in `?o - object`.
@@ -70,36 +70,32 @@ impl Formula {
         }
     }
 
-    pub(crate) fn from_sexpr(text: &str, expression: &Sexpr<'_>) -> Result<Self, Fault> {
-        if matches!(expression, Sexpr::List(items, _) if items.is_empty()) {
+    pub(crate) fn from_sexpr(expression: Sexpr<'_, '_>) -> Result<Self, Fault> {
+        if expression.is_empty_list() {
             return Ok(Self::And(Vec::new()));
         }
-        let (head, rest) = expression.headed(text, "a condition")?;
-        let parts =
-            || rest.iter().map(|part| Self::from_sexpr(text, part)).collect::<Result<_, _>>();
-        let wrong =
-            |form: &str| Fault::syntax(text, expression.offset(), format!("expected {form}"));
+        let (head, rest) = expression.headed("a condition")?;
+        let parts = || rest.map(Self::from_sexpr).collect::<Result<_, _>>();
+        let wrong = |form: &str| expression.fault(format!("expected {form}"));
         match head {
             "and" => Ok(Self::And(parts()?)),
             "or" => Ok(Self::Or(parts()?)),
-            "not" => match rest {
-                [inner] => Ok(Self::Not(Box::new(Self::from_sexpr(text, inner)?))),
-                _ => Err(wrong("`(not condition)`")),
-            },
-            "exists" => match rest {
-                [variables, body] => Ok(Self::Exists {
-                    variables: typed_list(text, variables.list(text, "typed variables")?)?,
-                    body: Box::new(Self::from_sexpr(text, body)?),
-                }),
-                _ => Err(wrong("`(exists (variables) condition)`")),
-            },
-            "=" => match rest {
-                [left, right] => Ok(Self::Equal(
-                    left.word(text, "a name")?.to_owned(),
-                    right.word(text, "a name")?.to_owned(),
-                )),
-                _ => Err(wrong("`(= name name)`")),
-            },
+            "not" => {
+                let inner = rest.single().ok_or_else(|| wrong("`(not condition)`"))?;
+                Ok(Self::Not(Box::new(Self::from_sexpr(inner)?)))
+            }
+            "exists" => {
+                let form = "`(exists (variables) condition)`";
+                let (variables, body) = rest.pair().ok_or_else(|| wrong(form))?;
+                Ok(Self::Exists {
+                    variables: typed_list(variables.list("typed variables")?)?,
+                    body: Box::new(Self::from_sexpr(body)?),
+                })
+            }
+            "=" => {
+                let (left, right) = rest.pair().ok_or_else(|| wrong("`(= name name)`"))?;
+                Ok(Self::Equal(left.word("a name")?.to_owned(), right.word("a name")?.to_owned()))
+            }
             "forall" | "imply" | "when" | "<" | ">" | "<=" | ">=" | "preference" => {
                 Err(Fault::unsupported(
                     format!("`{head}`"),
@@ -111,8 +107,7 @@ impl Formula {
             }
             predicate => {
                 let arguments = rest
-                    .iter()
-                    .map(|argument| Ok(argument.word(text, "an argument")?.to_owned()))
+                    .map(|argument| Ok(argument.word("an argument")?.to_owned()))
                     .collect::<Result<_, Fault>>()?;
                 Ok(Self::Atom { predicate: predicate.to_owned(), arguments })
             }
@@ -151,23 +146,27 @@ impl fmt::Display for Formula {
 ///
 /// The type is the next word whatever it looks like. Real domains contain
 /// `(?l - location, ?r - receptacle)`, which gives `?l` the type `location,`.
-pub(crate) fn typed_list(text: &str, items: &[Sexpr<'_>]) -> Result<Vec<Typed>, Fault> {
-    let mut typed: Vec<Typed> = Vec::with_capacity(items.len() / 3);
+pub(crate) fn typed_list(items: Items<'_, '_>) -> Result<Vec<Typed>, Fault> {
+    let own = |(name, kind): (&str, &str)| Typed { name: name.to_owned(), kind: kind.to_owned() };
+    Ok(typed_names(items)?.into_iter().map(own).collect())
+}
+
+/// Like [`typed_list`], without a copy of every name: problems declare hundreds.
+pub(crate) fn typed_names<'a>(items: Items<'_, 'a>) -> Result<Vec<(&'a str, &'a str)>, Fault> {
+    let mut typed = Vec::with_capacity(items.num_at_most() / 3);
     let mut untyped_from = 0;
-    let mut items = items.iter();
+    let mut items = items;
     while let Some(item) = items.next() {
-        match item.word(text, "a name")? {
+        match item.word("a name")? {
             "-" => {
-                let Some(kind) = items.next() else {
-                    return Err(Fault::syntax(text, item.offset(), "expected a type after `-`"));
-                };
-                let kind = kind.word(text, "a type; `either` is not supported")?;
-                for entry in &mut typed[untyped_from..] {
-                    kind.clone_into(&mut entry.kind);
+                let kind = items.next().ok_or_else(|| item.fault("expected a type after `-`"))?;
+                let kind = kind.word("a type; `either` is not supported")?;
+                for (_, known) in &mut typed[untyped_from..] {
+                    *known = kind;
                 }
                 untyped_from = typed.len();
             }
-            name => typed.push(Typed { name: name.to_owned(), kind: "object".to_owned() }),
+            name => typed.push((name, "object")),
         }
     }
     Ok(typed)

@@ -11,4 +11,5 @@ mod sexpr;
 pub use domain::{Domain, Effect, Schema};
 pub use formula::{Formula, Typed};
 pub use problem::{Fact, Problem};
-pub(crate) use sexpr::Sexpr;
+
+use sexpr::{Items, Sexpr, Tape};

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use super::Sexpr;
-use super::formula::Formula;
+use super::formula::{Formula, typed_names};
+use super::{Sexpr, Tape};
 use crate::household::error::{Fault, HouseholdError};
 
 /// A parsed planning problem. [`Display`](fmt::Display) writes it back as a problem file.
@@ -65,14 +65,11 @@ impl<'a> Problem<'a> {
     }
 
     pub(crate) fn read(text: &'a str) -> Result<Self, Fault> {
-        let root = Sexpr::parse(text)?;
-        let (head, sections) = root.headed(text, "`(define (problem ...) ...)`")?;
+        let tape = Tape::parse(text)?;
+        let root = tape.root();
+        let (head, sections) = root.headed("`(define (problem ...) ...)`")?;
         if head != "define" {
-            return Err(Fault::syntax(
-                text,
-                root.offset(),
-                format!("expected `define`, found `{head}`"),
-            ));
+            return Err(root.fault(format!("expected `define`, found `{head}`")));
         }
         let mut problem = Self {
             name: Cow::Borrowed(""),
@@ -83,21 +80,22 @@ impl<'a> Problem<'a> {
         };
         let mut has_goal = false;
         for section in sections {
-            let (head, rest) = section.headed(text, "a section")?;
-            match (head, rest) {
-                ("problem", [name]) => problem.name = name.word(text, "the name")?.into(),
-                (":domain", [name]) => problem.domain = name.word(text, "the domain")?.into(),
-                (":objects", items) => problem.objects = read_objects(text, items)?,
-                (":init", facts) => {
-                    problem.init.reserve(facts.len());
-                    for fact in facts {
-                        if let Some(fact) = read_fact(text, fact)? {
-                            problem.init.push(fact);
-                        }
+            let (head, rest) = section.headed("a section")?;
+            match (head, rest.single()) {
+                ("problem", Some(name)) => problem.name = name.word("the name")?.into(),
+                (":domain", Some(name)) => problem.domain = name.word("the domain")?.into(),
+                (":objects", _) => {
+                    let own = |(name, kind): (&'a str, &'a str)| (name.into(), kind.into());
+                    problem.objects = typed_names(rest)?.into_iter().map(own).collect();
+                }
+                (":init", _) => {
+                    problem.init.reserve(rest.num_at_most() / 4);
+                    for fact in rest {
+                        problem.init.extend(read_fact(fact)?);
                     }
                 }
-                (":goal", [goal]) => {
-                    problem.goal = Formula::from_sexpr(text, goal)?;
+                (":goal", Some(goal)) => {
+                    problem.goal = Formula::from_sexpr(goal)?;
                     has_goal = true;
                 }
                 (":metric" | ":requirements", _) => {}
@@ -135,50 +133,21 @@ impl fmt::Display for Problem<'_> {
     }
 }
 
-type TypedNames<'a> = Vec<(Cow<'a, str>, Cow<'a, str>)>;
-
-/// Like `typed_list`, but without a copy of every name: problems declare hundreds.
-fn read_objects<'a>(text: &str, items: &[Sexpr<'a>]) -> Result<TypedNames<'a>, Fault> {
-    let mut objects: TypedNames<'a> = Vec::with_capacity(items.len() / 3);
-    let mut untyped_from = 0;
-    let mut items = items.iter();
-    while let Some(item) = items.next() {
-        match item.word(text, "a name")? {
-            "-" => {
-                let Some(kind) = items.next() else {
-                    return Err(Fault::syntax(text, item.offset(), "expected a type after `-`"));
-                };
-                let kind = kind.word(text, "a type")?;
-                for entry in &mut objects[untyped_from..] {
-                    entry.1 = kind.into();
-                }
-                untyped_from = objects.len();
-            }
-            name => objects.push((name.into(), Cow::Borrowed("object"))),
-        }
+fn read_fact<'a>(expression: Sexpr<'_, 'a>) -> Result<Option<Fact<'a>>, Fault> {
+    let (predicate, rest) = expression.headed("a fact")?;
+    // `(= (total-cost) 0)` and distances matter to planners only.
+    if predicate == "=" {
+        return Ok(None);
     }
-    Ok(objects)
-}
-
-fn read_fact<'a>(text: &str, expression: &Sexpr<'a>) -> Result<Option<Fact<'a>>, Fault> {
-    let (predicate, rest) = expression.headed(text, "a fact")?;
-    match predicate {
-        // `(= (total-cost) 0)` and distances matter to planners only.
-        "=" => Ok(None),
-        "not" | "and" | "or" | "forall" | "exists" | "at"
-            if rest.iter().any(|item| matches!(item, Sexpr::List(..))) =>
-        {
-            Err(Fault::unsupported(
-                format!("`{predicate}` among the facts of :init"),
-                "only plain facts are known",
-            ))
+    let mut arguments = Vec::with_capacity(2);
+    for argument in rest {
+        if argument.is_list() {
+            return Err(Fault::unsupported(
+                format!("`{predicate}` around a list in :init"),
+                "the start may have plain facts only",
+            ));
         }
-        _ => {
-            let arguments = rest
-                .iter()
-                .map(|argument| Ok(Cow::Borrowed(argument.word(text, "an argument")?)))
-                .collect::<Result<_, Fault>>()?;
-            Ok(Some(Fact { predicate: predicate.into(), arguments }))
-        }
+        arguments.push(Cow::Borrowed(argument.word("an argument")?));
     }
+    Ok(Some(Fact { predicate: predicate.into(), arguments }))
 }

@@ -112,7 +112,7 @@ impl<'a> Scanner<'a> {
             None => {
                 *self = before;
                 self.skip();
-                let expression = self.run(|char| !"|[]{}\n<>".contains(char));
+                let expression = self.run(|char| !matches!(char, '|' | '[' | ']' | '{' | '}' | '\n' | '<' | '>'));
                 if expression.is_empty() {
                     return None;
                 }
@@ -125,7 +125,7 @@ impl<'a> Scanner<'a> {
         if self.text[self.at..].starts_with('|') {
             self.at += 1;
             self.at = self.text.len() - self.text[self.at..].trim_start().len();
-            let given = self.run(|char| !";|{}\n[]#".contains(char));
+            let given = self.run(|char| !matches!(char, ';' | '|' | '{' | '}' | '\n' | '[' | ']' | '#'));
             if given.is_empty() {
                 *self = after_piece;
             } else {
@@ -142,7 +142,9 @@ impl<'a> Scanner<'a> {
         self.token('#')?;
         self.skip();
         let tag = self.run(|char| {
-            char.is_alphanumeric() || char.is_whitespace() || "_()/!<>-,.".contains(char)
+            char.is_alphanumeric()
+                || char.is_whitespace()
+                || matches!(char, '_' | '(' | ')' | '/' | '!' | '<' | '>' | '-' | ',' | '.')
         });
         if tag.is_empty() {
             return None;
@@ -167,7 +169,7 @@ impl<'a> Scanner<'a> {
 }
 
 fn is_literal(char: char) -> bool {
-    !";|\"<>[]#{}".contains(char)
+    !matches!(char, ';' | '|' | '"' | '<' | '>' | '[' | ']' | '#' | '{' | '}')
 }
 
 /// An expression: text and attributes of placeholders joined with `+`, alternatives with `or`.
