@@ -15,6 +15,7 @@ mod goal;
 mod layout;
 mod object_types;
 mod problem_writer;
+mod room_objects;
 mod rooms;
 mod scene;
 mod shuffle;

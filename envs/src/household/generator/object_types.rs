@@ -1,6 +1,6 @@
 //! What objects can be done to and where they may stand, by type.
 //!
-//! The relations are those of the format's own games; figures in `rooms.rs` were counted over the
+//! The relations are those of the format's own games; figures in `room_objects.rs` were counted over the
 //! games of ALFWorld's training and seen validation splits and rounded.
 
 /// What can be done to objects of a type.

@@ -39,10 +39,10 @@ pub(super) struct Object<'a> {
 }
 
 /// Objects of a thousand that are clean, hot or cool from the start.
-const WITH_STATE: u32 = 3;
+const WITH_STATE: u32 = 6;
 /// Mugs of a hundred in a coffee machine that also count as on the counter below it, and pots and
 /// pans on two burners.
-const IN_TWO_PLACES: u32 = 40;
+const IN_TWO_PLACES: u32 = 65;
 
 impl Scene<'_> {
     /// Whether a receptacle of this type stands here.
@@ -63,15 +63,14 @@ impl Scene<'_> {
     /// With `goal` absent nothing is kept clear. An object without a likely place keeps the one
     /// it has.
     pub(super) fn lay_out(&mut self, goal: Option<&Goal>, rng: &mut impl Rng) {
-        for index in 0..self.objects.len() {
-            let object = &self.objects[index];
+        let by_kind = ByKind::new(&self.receptacles);
+        for object in &mut self.objects {
             if object.is_fixed {
                 continue;
             }
             let target = goal.filter(|goal| goal.object == object.kind);
             let forbidden = target.and_then(Goal::kept_clear);
-            let places = self.draw_places(object.kind, forbidden, rng);
-            let object = &mut self.objects[index];
+            let places = by_kind.draw_places(self.room, object.kind, forbidden, rng);
             if !places.is_empty() {
                 object.places = places;
             }
@@ -81,43 +80,62 @@ impl Scene<'_> {
             }
         }
     }
+}
 
-    /// Draws where an object of this type lies, the likelier the more often it does in real rooms.
-    fn draw_places(&self, object: &str, forbidden: Option<&str>, rng: &mut impl Rng) -> Vec<usize> {
-        let allowed = |kind: &str| Some(kind) != forbidden && self.has_receptacle(kind);
-        let rows = self.room.places(object);
-        let likely: Vec<_> = rows.iter().filter(|(kind, _)| allowed(kind)).collect();
-        let place = match likely.choose_weighted(rng, |(_, weight)| *weight) {
-            Ok((kind, _)) => self.draw_receptacle(rng, |other| other == *kind),
-            Err(_) => self.draw_receptacle(rng, |other| {
-                Some(other) != forbidden && can_contain(other, object)
-            }),
+/// The receptacle types of a room, each with the indices of its receptacles.
+struct ByKind<'a>(Vec<(&'a str, Vec<usize>)>);
+
+impl<'a> ByKind<'a> {
+    fn new(receptacles: &[Receptacle<'a>]) -> Self {
+        let mut kinds: Vec<(&str, Vec<usize>)> = Vec::new();
+        for (index, receptacle) in receptacles.iter().enumerate() {
+            match kinds.iter_mut().find(|(kind, _)| *kind == receptacle.kind) {
+                Some((_, indices)) => indices.push(index),
+                None => kinds.push((receptacle.kind, vec![index])),
+            }
+        }
+        Self(kinds)
+    }
+
+    fn of(&self, kind: &str) -> Option<&[usize]> {
+        self.0.iter().find(|(other, _)| *other == kind).map(|(_, indices)| &indices[..])
+    }
+
+    /// Draws where an object of a type lies, the likelier the more often it does in real rooms.
+    fn draw_places(
+        &self,
+        room: RoomKind,
+        object: &str,
+        forbidden: Option<&str>,
+        rng: &mut impl Rng,
+    ) -> Vec<usize> {
+        let rows = room.places(object).iter().filter(|(kind, _)| Some(*kind) != forbidden);
+        let likely: Vec<(&str, &[usize], u32)> =
+            rows.filter_map(|(kind, weight)| Some((*kind, self.of(kind)?, *weight))).collect();
+        let (kind, indices) = match likely.choose_weighted(rng, |(.., weight)| *weight) {
+            Ok((kind, indices, _)) => (*kind, *indices),
+            Err(_) => {
+                let fits = |kind: &str| Some(kind) != forbidden && can_contain(kind, object);
+                let possible: Vec<_> = self.0.iter().filter(|(kind, _)| fits(kind)).collect();
+                let Some((kind, indices)) = possible.choose(rng) else { return Vec::new() };
+                (*kind, &indices[..])
+            }
         };
-        let Some(place) = place else { return Vec::new() };
-        let mut places = vec![place];
-        let second = match self.receptacles[place].kind {
+        let mut places = Vec::with_capacity(1);
+        places.extend(indices.choose(rng));
+        let second = match kind {
             "CoffeeMachine" => Some("CounterTop"),
             "StoveBurner" => Some("StoveBurner"),
             _ => None,
         };
-        if let Some(second) = second.filter(|kind| allowed(kind))
+        if let Some(second) = second.filter(|kind| Some(*kind) != forbidden)
             && rng.random_range(0..100) < IN_TWO_PLACES
-            && let Some(other) = self.draw_receptacle(rng, |kind| kind == second)
-            && other != place
+            && let Some(other) = self.of(second).and_then(|indices| indices.choose(rng))
+            && !places.contains(other)
         {
-            places.push(other);
+            places.push(*other);
         }
         places
-    }
-
-    fn draw_receptacle(&self, rng: &mut impl Rng, fits: impl Fn(&str) -> bool) -> Option<usize> {
-        let num_fitting = self.receptacles.iter().filter(|other| fits(other.kind)).count();
-        if num_fitting == 0 {
-            return None;
-        }
-        let chosen = rng.random_range(0..num_fitting);
-        let mut fitting = (0..self.receptacles.len()).filter(|i| fits(self.receptacles[*i].kind));
-        fitting.nth(chosen)
     }
 }
 
