@@ -1,0 +1,127 @@
+//! The files of a tokenizer, as Hugging Face's libraries read them.
+
+use serde_json::{Value, json};
+
+use super::bytes::to_characters;
+use super::pieces::pattern_with;
+use super::train::Vocabulary;
+
+/// Marks of tokenizers made here, in the order of their ids, which follow those of the vocabulary.
+pub(super) const MARKS: [&str; 5] = [PAD, SYSTEM, USER, ASSISTANT, END];
+pub(super) const PAD: &str = "<|pad|>";
+pub(super) const SYSTEM: &str = "<|system|>";
+pub(super) const USER: &str = "<|user|>";
+pub(super) const ASSISTANT: &str = "<|assistant|>";
+pub(super) const END: &str = "<|end|>";
+
+/// `tokenizer.json` of a vocabulary.
+///
+/// A space goes before every text, so that its first word is the same token as in the middle;
+/// phrases are split off before words; a piece that is in the vocabulary is one token.
+pub(super) fn tokenizer_json(vocabulary: &Vocabulary) -> Value {
+    let tokens: serde_json::Map<String, Value> =
+        vocabulary.tokens.iter().cloned().zip((0..).map(|id: u32| json!(id))).collect();
+    let marks = MARKS.iter().enumerate().map(|(index, mark)| {
+        json!({
+            "id": vocabulary.tokens.len() + index,
+            "content": mark,
+            "single_word": false,
+            "lstrip": false,
+            "rstrip": false,
+            "normalized": false,
+            "special": true,
+        })
+    });
+    let byte_level = json!({
+        "type": "ByteLevel",
+        "add_prefix_space": false,
+        "trim_offsets": true,
+        "use_regex": false,
+    });
+    json!({
+        "version": "1.0",
+        "truncation": null,
+        "padding": null,
+        "added_tokens": marks.collect::<Vec<_>>(),
+        "normalizer": { "type": "Prepend", "prepend": " " },
+        "pre_tokenizer": {
+            "type": "Sequence",
+            "pretokenizers": [
+                {
+                    "type": "Split",
+                    "pattern": { "Regex": pattern_with(&vocabulary.phrases) },
+                    "behavior": "Isolated",
+                    "invert": false,
+                },
+                byte_level,
+            ],
+        },
+        "post_processor": null,
+        "decoder": {
+            "type": "Sequence",
+            "decoders": [byte_level, { "type": "Strip", "content": " ", "start": 1, "stop": 0 }],
+        },
+        "model": {
+            "type": "BPE",
+            "dropout": null,
+            "unk_token": null,
+            "continuing_subword_prefix": null,
+            "end_of_word_suffix": null,
+            "fuse_unk": false,
+            "byte_fallback": false,
+            "ignore_merges": true,
+            "vocab": tokens,
+            "merges": vocabulary.merges,
+        },
+    })
+}
+
+/// Whether a `tokenizer.json` cuts text as [`tokenizer_json`] writes it for these phrases.
+pub(super) fn is_ours(file: &Value, phrases: &[String]) -> bool {
+    let pattern = &file["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"];
+    file["normalizer"] == json!({ "type": "Prepend", "prepend": " " })
+        && file["model"]["ignore_merges"] == json!(true)
+        && pattern.as_str() == Some(&pattern_with(phrases))
+        && phrases.iter().all(|phrase| file["model"]["vocab"].get(to_characters(phrase)).is_some())
+}
+
+/// `tokenizer_config.json` of a tokenizer with [`MARKS`].
+pub(super) fn tokenizer_config_json() -> Value {
+    json!({
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "chat_template": CHAT_TEMPLATE,
+        "eos_token": END,
+        "pad_token": PAD,
+        "clean_up_tokenization_spaces": false,
+    })
+}
+
+/// `tokenizer_config.json` of a tokenizer with the marks of ChatML.
+pub(super) fn chat_ml_config_json() -> Value {
+    json!({
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "chat_template": CHAT_ML_TEMPLATE,
+        "eos_token": "<|im_end|>",
+        "clean_up_tokenization_spaces": false,
+    })
+}
+
+/// The layout of [`super::Tokenizer::encode_message`] in Jinja.
+const CHAT_TEMPLATE: &str = concat!(
+    "{%- for message in messages -%}",
+    "{%- if message['role'] == 'system' -%}{{- '<|system|>' + message['content'] -}}",
+    "{%- elif message['role'] == 'user' -%}",
+    "{{- '<|user|>' + message['content'] + '<|assistant|>' -}}",
+    "{%- else -%}{{- message['content'] + '<|end|>' -}}{%- endif -%}",
+    "{%- endfor -%}",
+);
+
+const CHAT_ML_TEMPLATE: &str = concat!(
+    "{%- for message in messages -%}",
+    "{%- if message['role'] == 'assistant' -%}{{- message['content'] + '<|im_end|>' -}}",
+    "{%- else -%}",
+    "{{- '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>\\n' -}}",
+    "{%- if message['role'] == 'user' -%}{{- '<|im_start|>assistant\\n' -}}{%- endif -%}",
+    "{%- endif -%}",
+    "{%- endfor -%}",
+);
