@@ -1,1 +1,25 @@
-//! spar
+//! spar: the gym in which language-model agents train.
+//!
+//! This crate wires the others together: recipes, training runs, and the command line. The pieces
+//! are re-exported, so that a program which depends on `spar` alone can use them all.
+//!
+//! ```text
+//!  Recipe ─▶ training::Training ─▶ run folder ─▶ training::Summary
+//!               │ acting: tasks ─▶ envs ─▶ agent
+//!               └ learning: policy ─▶ trainer
+//! ```
+//!
+//! ```
+//! use spar::recipe::Recipe;
+//!
+//! let recipe = Recipe::parse("household", &Recipe::text("household")?, &[])?;
+//! recipe.validate()?;
+//! # Ok::<(), spar::recipe::RecipeError>(())
+//! ```
+
+pub mod picture;
+pub mod recipe;
+pub mod training;
+
+pub use {spar_agent as agent, spar_core as core, spar_envs as envs};
+pub use {spar_policy as policy, spar_tasks as tasks, spar_trainer as trainer};

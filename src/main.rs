@@ -1,1 +1,23 @@
-fn main(){}
+//! The command line of spar.
+
+mod cli;
+mod commands;
+mod progress;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let arguments = cli::Cli::parse();
+    match commands::run(arguments) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: could not {error:#}");
+            if let Some(hint) = commands::hint(&error) {
+                eprintln!("hint: {hint}");
+            }
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -65,6 +65,13 @@ impl Trainer {
         Ok(Self { config, parameters, optimizer, average, updates: 0, shard_gradients: Vec::new() })
     }
 
+    /// Counts on from the updates of an earlier stage.
+    #[must_use]
+    pub fn starting_at(mut self, version: PolicyVersion) -> Self {
+        self.updates = u64::from(version.0);
+        self
+    }
+
     /// The weights.
     pub fn parameters(&self) -> &Parameters {
         &self.parameters

@@ -1,0 +1,120 @@
+//! `spar train` and `spar resume`.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use spar::recipe::Recipe;
+use spar::training::{Outcome, StartOptions, Summary, Training};
+
+use super::{STOPPED, cancel_on_ctrl_c, threads};
+use crate::cli::{ResumeArguments, TrainArguments};
+use crate::progress::Progress;
+
+/// Starts a run.
+pub(crate) async fn train(arguments: &TrainArguments) -> anyhow::Result<ExitCode> {
+    let recipe = resolve(arguments)?;
+    recipe.validate()?;
+    if arguments.dry_run {
+        print!("{}", plan(&recipe));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let options = StartOptions {
+        root: arguments.runs.clone(),
+        name: arguments.name.clone(),
+        command: std::env::args().collect(),
+        threads: threads(arguments.threads),
+    };
+    let cancellation = cancel_on_ctrl_c();
+    let progress = Progress::new();
+    let mut training = Training::start(recipe, &options, &cancellation, &progress).await?;
+    let outcome = training.run(&cancellation, &progress).await?;
+    progress.finish();
+    report(&training.summary()?, outcome, arguments.json)
+}
+
+/// Goes on with a run.
+pub(crate) async fn resume(arguments: &ResumeArguments) -> anyhow::Result<ExitCode> {
+    let path = match &arguments.run {
+        Some(path) => path.clone(),
+        None => newest_run(&arguments.runs)?,
+    };
+    let cancellation = cancel_on_ctrl_c();
+    let progress = Progress::new();
+    let mut training = Training::resume(&path, threads(arguments.threads), &progress)?;
+    let outcome = training.run(&cancellation, &progress).await?;
+    progress.finish();
+    report(&training.summary()?, outcome, arguments.json)
+}
+
+/// The recipe with what was typed over it.
+fn resolve(arguments: &TrainArguments) -> anyhow::Result<Recipe> {
+    let name = match arguments.suite.as_deref() {
+        Some(suite) if arguments.recipe == "household" => {
+            let own = spar::recipe::recipe_names().find(|name| *name == suite);
+            own.unwrap_or(&arguments.recipe)
+        }
+        _ => &arguments.recipe,
+    };
+    let mut recipe = Recipe::parse(name, &Recipe::text(name)?, &arguments.set)?;
+    if let Some(suite) = &arguments.suite {
+        recipe.data.suite.clone_from(suite);
+    }
+    if let Some(seed) = arguments.seed {
+        recipe.seed = seed;
+    }
+    let needs_data = |name: &str| {
+        spar::tasks::suite_registry().iter().any(|entry| entry.name == name && entry.needs_data)
+    };
+    if needs_data(&recipe.data.suite) && recipe.data.folder.is_none() {
+        recipe.data.folder.clone_from(&arguments.data);
+    }
+    Ok(recipe)
+}
+
+fn plan(recipe: &Recipe) -> String {
+    let warm = &recipe.warm_start;
+    let reinforce = &recipe.reinforce;
+    let episodes = reinforce.iterations * (reinforce.tasks * reinforce.group_size) as u64;
+    format!(
+        "{}\n# plan: {} demonstrations in {} iterations, then {} episodes in {} iterations of {} \
+         tasks x {}; evaluation every {} iterations on `{}`, before and after on {}\n",
+        recipe.to_toml(),
+        warm.iterations * warm.tasks as u64,
+        warm.iterations,
+        episodes,
+        reinforce.iterations,
+        reinforce.tasks,
+        reinforce.group_size,
+        recipe.evaluation.every,
+        recipe.data.dev,
+        recipe.data.test.iter().map(|split| format!("`{split}`")).collect::<Vec<_>>().join(", "),
+    )
+}
+
+fn report(summary: &Summary, outcome: Outcome, json: bool) -> anyhow::Result<ExitCode> {
+    if json {
+        println!("{}", serde_json::to_string_pretty(summary).context("write the summary as JSON")?);
+    } else {
+        print!("{summary}");
+    }
+    Ok(match outcome {
+        Outcome::Finished => ExitCode::SUCCESS,
+        Outcome::Stopped => ExitCode::from(STOPPED),
+    })
+}
+
+/// The run whose metrics were written last.
+fn newest_run(root: &Path) -> anyhow::Result<PathBuf> {
+    let entries =
+        std::fs::read_dir(root).with_context(|| format!("list runs in `{}`", root.display()))?;
+    let written = |path: &PathBuf| path.join("metrics.jsonl").metadata()?.modified();
+    let newest = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter_map(|path| Some((written(&path).ok()?, path)))
+        .max();
+    match newest {
+        Some((_, path)) => Ok(path),
+        None => bail!("find a run in `{}`: there is none", root.display()),
+    }
+}

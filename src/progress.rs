@@ -1,0 +1,129 @@
+//! Progress of a run in the terminal.
+
+use std::io::IsTerminal;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use spar::agent::Evaluation;
+use spar::core::Trajectory;
+use spar::trainer::MetricRecord;
+use spar::training::{Observer, Stage};
+
+/// Between lines of progress where there is no terminal.
+const QUIET_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Progress bars with a line per evaluation; where there is no terminal, a line now and then.
+pub(crate) struct Progress {
+    bars: MultiProgress,
+    iterations: ProgressBar,
+    episodes: ProgressBar,
+    is_terminal: bool,
+    stage: Mutex<(Option<Stage>, Instant)>,
+}
+
+impl Progress {
+    /// Bars on standard error.
+    pub(crate) fn new() -> Self {
+        let is_terminal = std::io::stderr().is_terminal();
+        let target = if is_terminal {
+            ProgressDrawTarget::stderr_with_hz(8)
+        } else {
+            ProgressDrawTarget::hidden()
+        };
+        let bars = MultiProgress::with_draw_target(target);
+        let bar = |template: &str| {
+            let style = ProgressStyle::with_template(template)
+                .expect("the template is fixed")
+                .progress_chars("━╸─");
+            bars.add(ProgressBar::new(1).with_style(style))
+        };
+        Self {
+            iterations: bar("{prefix:>12} {bar:32} {pos}/{len} {elapsed_precise} eta {eta} {msg}"),
+            episodes: bar("{prefix:>12} {bar:32} {pos}/{len} episodes {msg}"),
+            bars,
+            is_terminal,
+            stage: Mutex::new((None, Instant::now())),
+        }
+    }
+
+    /// Takes the bars away.
+    pub(crate) fn finish(&self) {
+        self.iterations.finish_and_clear();
+        self.episodes.finish_and_clear();
+    }
+
+    fn line(&self, text: &str) {
+        if self.is_terminal {
+            // A line that cannot be shown is no reason to stop a run.
+            let _ = self.bars.println(text);
+        } else {
+            eprintln!("{text}");
+        }
+    }
+}
+
+impl Observer for Progress {
+    fn stage(&self, stage: Stage, done: u64, total: u64) {
+        let mut present = self.stage.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        *present = (Some(stage), Instant::now());
+        self.iterations.set_prefix(stage.name().replace('_', " "));
+        self.iterations.set_length(total);
+        self.iterations.set_position(done);
+        self.iterations.reset_eta();
+        self.line(&match stage {
+            Stage::Tokenizer => "learning the words of the suite".to_owned(),
+            Stage::WarmStart => format!("imitating demonstrations, iteration {done} of {total}"),
+            Stage::Reinforce => format!("reinforcement learning, iteration {done} of {total}"),
+        });
+    }
+
+    fn playing(&self, what: &str, episodes: usize) {
+        self.episodes.set_prefix(what.to_owned());
+        self.episodes.set_length(episodes as u64);
+        self.episodes.set_position(0);
+    }
+
+    fn episode(&self, _: &Trajectory) {
+        self.episodes.inc(1);
+    }
+
+    fn iteration(&self, stage: Stage, record: &MetricRecord) {
+        let number = |name: &str| record.number(name).unwrap_or(f64::NAN);
+        let text = match stage {
+            Stage::Reinforce => format!(
+                "success {:.0} % · turns {:.1} · loss {:+.4} · drift {:.1e}",
+                100.0 * number("success_rate"),
+                number("turns"),
+                number("loss"),
+                number("drift_current_max"),
+            ),
+            _ => format!("loss {:.4}", number("loss")),
+        };
+        self.iterations.inc(1);
+        self.iterations.set_message(text.clone());
+        if !self.is_terminal {
+            let mut present = self.stage.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            if present.1.elapsed() > QUIET_INTERVAL {
+                present.1 = Instant::now();
+                eprintln!("{} {}: {text}", stage.name().replace('_', " "), record.iteration);
+            }
+        }
+    }
+
+    fn evaluation(&self, iteration: u64, evaluation: &Evaluation) {
+        let score = &evaluation.overall;
+        self.line(&format!(
+            "  iteration {iteration:>4} · {:<14} success {:5.1} % ({:.1} to {:.1}) · {:.1} turns",
+            evaluation.split,
+            100.0 * score.success_rate,
+            100.0 * score.interval.low,
+            100.0 * score.interval.high,
+            score.mean_turns,
+        ));
+    }
+
+    fn note(&self, text: &str) {
+        self.line(text);
+    }
+}

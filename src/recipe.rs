@@ -1,0 +1,432 @@
+//! What a training run does.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use spar_agent::credit::{CreditConfig, open_estimator};
+use spar_agent::{DemonstrationConfig, EpisodeConfig};
+use spar_policy::{ModelConfig, TokenizerConfig};
+use spar_trainer::{ObjectiveConfig, TrainerConfig};
+
+/// What a training run does; written resolved into the run folder.
+///
+/// A run has two stages: a warm start, which imitates demonstrations, and reinforcement learning.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Recipe {
+    /// Names the recipe, and runs that are given no name. Default empty.
+    pub name: String,
+    /// What the recipe is for and which published method it stands for. Default empty.
+    pub about: String,
+    /// Seed of all random choices. Default 0.
+    pub seed: u64,
+    /// What is trained on.
+    pub data: DataConfig,
+    /// The shape of a model from scratch.
+    pub model: ModelConfig,
+    /// The tokenizer of a model from scratch.
+    pub tokenizer: TokenizerConfig,
+    /// How episodes are played.
+    pub episode: EpisodeConfig,
+    /// Imitation of demonstrations.
+    pub warm_start: WarmStartConfig,
+    /// Reinforcement learning.
+    pub reinforce: ReinforceConfig,
+    /// When and how the policy is evaluated.
+    pub evaluation: EvaluationConfig,
+    /// What is kept on disk.
+    pub keep: KeepConfig,
+}
+
+/// What is trained on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct DataConfig {
+    /// Name of a suite, or a folder with a suite.toml. Default `household`.
+    pub suite: String,
+    /// Folder of third-party data, for suites that need it. Default absent.
+    pub folder: Option<PathBuf>,
+    /// The split that is trained on. Default `train`.
+    pub train: String,
+    /// The split that chooses among checkpoints. Default `dev`.
+    pub dev: String,
+    /// The splits that are only reported. Default `seen` and `unseen`.
+    pub test: Vec<String>,
+}
+
+impl Default for DataConfig {
+    fn default() -> Self {
+        Self {
+            suite: "household".to_owned(),
+            folder: None,
+            train: "train".to_owned(),
+            dev: "dev".to_owned(),
+            test: vec!["seen".to_owned(), "unseen".to_owned()],
+        }
+    }
+}
+
+/// Who demonstrates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Demonstrator {
+    /// A player who sees the whole state.
+    Oracle,
+    /// A player who knows only what the episode has shown.
+    #[default]
+    Expert,
+}
+
+/// Imitation of demonstrations.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct WarmStartConfig {
+    /// Iterations, each on demonstrations of its own; 0 leaves the stage out. Default 40.
+    pub iterations: u64,
+    /// Tasks that are demonstrated per iteration. Default 128.
+    pub tasks: usize,
+    /// Tokens per update, roughly. Default 2048.
+    pub batch_tokens: usize,
+    /// Who demonstrates. Default `expert`.
+    pub demonstrator: Demonstrator,
+    /// What tokens weigh.
+    pub weights: DemonstrationConfig,
+    /// How rows become updates; `minibatches` follows from `batch_tokens` and stays at 1.
+    pub trainer: TrainerConfig,
+}
+
+impl Default for WarmStartConfig {
+    fn default() -> Self {
+        Self {
+            iterations: 40,
+            tasks: 128,
+            batch_tokens: 2048,
+            demonstrator: Demonstrator::default(),
+            weights: DemonstrationConfig::default(),
+            trainer: TrainerConfig::default(),
+        }
+    }
+}
+
+/// Reinforcement learning.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ReinforceConfig {
+    /// Iterations of collecting and updating; 0 leaves the stage out. Default 200.
+    pub iterations: u64,
+    /// Tasks per iteration. Default 16.
+    pub tasks: usize,
+    /// Episodes per task. Default 8.
+    pub group_size: usize,
+    /// Turns an episode may have in training. Default 20.
+    pub max_turns: u32,
+    /// Rewards are multiplied by this to the power of the episode's turns, so that of two
+    /// solutions the shorter one is worth more; above 0, at most 1. Default 0.95.
+    pub length_discount: f64,
+    /// How advantages are assigned to steps. Default `grpo`.
+    pub credit: CreditConfig,
+    /// What is minimised.
+    pub objective: ObjectiveConfig,
+    /// How rows become updates.
+    pub trainer: TrainerConfig,
+}
+
+impl Default for ReinforceConfig {
+    fn default() -> Self {
+        Self {
+            iterations: 200,
+            tasks: 16,
+            group_size: 8,
+            max_turns: 20,
+            length_discount: 0.95,
+            credit: CreditConfig::default(),
+            objective: ObjectiveConfig::default(),
+            trainer: TrainerConfig::default(),
+        }
+    }
+}
+
+/// When and how the policy is evaluated.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct EvaluationConfig {
+    /// Iterations of reinforcement learning between evaluations on the dev split. Default 20.
+    pub every: u64,
+    /// Tasks of the dev split that are played each time. Default 100.
+    pub dev_tasks: usize,
+    /// Tasks of each test split that are played before and after reinforcement learning.
+    /// Default absent: all.
+    pub test_tasks: Option<usize>,
+    /// Temperature in evaluation; 0 takes the most probable tokens. Default 0.
+    pub temperature: f32,
+    /// Turns an episode may have. Default absent: the task's number.
+    pub max_turns: Option<u32>,
+}
+
+impl Default for EvaluationConfig {
+    fn default() -> Self {
+        Self { every: 20, dev_tasks: 100, test_tasks: None, temperature: 0.0, max_turns: None }
+    }
+}
+
+/// What is kept on disk.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct KeepConfig {
+    /// Iterations between checkpoints; a crash loses at most so many. Default 10.
+    pub checkpoint_every: u64,
+    /// Checkpoints kept beside those that are marked. Default 3.
+    pub checkpoints: usize,
+    /// Iterations between those whose trajectories are kept; 0 keeps none. Default 10.
+    pub trajectories_every: u64,
+}
+
+impl Default for KeepConfig {
+    fn default() -> Self {
+        Self { checkpoint_every: 10, checkpoints: 3, trajectories_every: 10 }
+    }
+}
+
+/// A recipe cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RecipeError {
+    /// The file cannot be read.
+    #[error("read recipe `{}`", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
+    /// No recipe has this name.
+    #[error("find recipe `{name}`: known are {known}, or the path of a .toml file")]
+    Unknown {
+        /// The name asked for.
+        name: String,
+        /// The names there are.
+        known: String,
+    },
+    /// The text is no recipe.
+    #[error("understand recipe `{name}`")]
+    Malformed {
+        /// Name or path of the recipe.
+        name: String,
+        /// What is wrong with it.
+        #[source]
+        source: Box<toml::de::Error>,
+    },
+    /// Settings are outside their range.
+    #[error("use the recipe:\n{}", problems.iter().map(|p| format!("  - {p}")).collect::<Vec<_>>().join("\n"))]
+    Problems {
+        /// All that is wrong.
+        problems: Vec<String>,
+    },
+}
+
+/// The recipes that ship, by name.
+const SHIPPED: &[(&str, &str)] = &[
+    ("household", include_str!("../recipes/household.toml")),
+    ("alfworld", include_str!("../recipes/alfworld.toml")),
+    ("frozen-lake", include_str!("../recipes/frozen-lake.toml")),
+    ("quick", include_str!("../recipes/quick.toml")),
+];
+
+/// The names of the recipes that ship.
+pub fn recipe_names() -> impl Iterator<Item = &'static str> {
+    SHIPPED.iter().map(|(name, _)| *name)
+}
+
+impl Recipe {
+    /// The text of a recipe that ships, or of the file at a path.
+    ///
+    /// # Errors
+    ///
+    /// [`RecipeError`] when there is neither.
+    pub fn text(name: &str) -> Result<String, RecipeError> {
+        if let Some((_, text)) = SHIPPED.iter().find(|(known, _)| *known == name) {
+            return Ok((*text).to_owned());
+        }
+        let path = Path::new(name);
+        if path.extension().is_none_or(|extension| extension != "toml") {
+            let known: Vec<_> = recipe_names().map(|name| format!("`{name}`")).collect();
+            return Err(RecipeError::Unknown { name: name.to_owned(), known: known.join(", ") });
+        }
+        std::fs::read_to_string(path)
+            .map_err(|source| RecipeError::Read { path: path.to_owned(), source })
+    }
+
+    /// Reads a recipe from TOML; settings left out have their defaults.
+    ///
+    /// `overrides` are settings such as `reinforce.iterations=50`, which win over the text.
+    ///
+    /// # Errors
+    ///
+    /// [`RecipeError::Malformed`] names unknown and mistyped settings.
+    pub fn parse(name: &str, text: &str, overrides: &[String]) -> Result<Self, RecipeError> {
+        let malformed =
+            |source| RecipeError::Malformed { name: name.to_owned(), source: Box::new(source) };
+        let mut table: toml::Table = toml::from_str(text).map_err(malformed)?;
+        for setting in overrides {
+            let Some((path, value)) = setting.split_once('=') else {
+                let problem = format!("`{setting}` is no setting, write `name.of.it=value`");
+                return Err(RecipeError::Problems { problems: vec![problem] });
+            };
+            // What is no TOML value is a string without its quotes.
+            let value = toml::from_str::<toml::Table>(&format!("value = {value}"))
+                .ok()
+                .and_then(|mut table| table.remove("value"))
+                .unwrap_or_else(|| toml::Value::String(value.to_owned()));
+            insert(&mut table, path.trim(), value).map_err(|problem| RecipeError::Problems {
+                problems: vec![format!("`{setting}`: {problem}")],
+            })?;
+        }
+        // By way of text, so that errors show the line.
+        let text = if overrides.is_empty() {
+            text.to_owned()
+        } else {
+            toml::to_string(&table).expect("a table of values can be written")
+        };
+        toml::from_str(&text).map_err(malformed)
+    }
+
+    /// Checks every setting that can be checked before anything is started.
+    ///
+    /// # Errors
+    ///
+    /// [`RecipeError::Problems`] lists all that is wrong.
+    pub fn validate(&self) -> Result<(), RecipeError> {
+        let mut problems = Vec::new();
+        let mut within = |part: &str, found: Vec<String>| {
+            problems.extend(found.into_iter().map(|problem| format!("{part}: {problem}")));
+        };
+        let model = ModelConfig { vocab_size: 1, ..self.model.clone() };
+        within("model", model.problems());
+        if self.model.vocab_size != 0 {
+            let problem = "`vocab_size` has no effect: it is that of the tokenizer".to_owned();
+            within("model", vec![problem]);
+        }
+        let lines = |error: &dyn std::error::Error| vec![error.to_string()];
+        if let Err(error) = self.episode.validate() {
+            within("episode", lines(&error));
+        }
+        if let Err(error) = self.warm_start.weights.validate() {
+            within("warm_start.weights", lines(&error));
+        }
+        within("warm_start.trainer", self.warm_start.trainer.problems());
+        within("reinforce.trainer", self.reinforce.trainer.problems());
+        within("reinforce.objective", self.reinforce.objective.problems());
+        if let Err(error) = open_estimator(&self.reinforce.credit) {
+            within("reinforce.credit", vec![format!("{:#}", anyhow::Error::from(error))]);
+        }
+        if self.warm_start.trainer.minibatches != 1 {
+            let problem = "`minibatches` has no effect: it follows from `batch_tokens`".to_owned();
+            within("warm_start.trainer", vec![problem]);
+        }
+        if self.episode.max_turns.is_some() {
+            let problem = "`max_turns` has no effect: set reinforce.max_turns and \
+                           evaluation.max_turns";
+            within("episode", vec![problem.to_owned()]);
+        }
+        if self.episode.sampling.temperature <= 0.0 {
+            let problem = "`sampling.temperature` must be positive in training".to_owned();
+            within("episode", vec![problem]);
+        }
+        let positive = [
+            ("warm_start.tasks", self.warm_start.tasks),
+            ("warm_start.batch_tokens", self.warm_start.batch_tokens),
+            ("reinforce.tasks", self.reinforce.tasks),
+            ("reinforce.group_size", self.reinforce.group_size),
+            ("reinforce.max_turns", self.reinforce.max_turns as usize),
+            ("evaluation.every", self.evaluation.every as usize),
+            ("evaluation.dev_tasks", self.evaluation.dev_tasks),
+            ("keep.checkpoint_every", self.keep.checkpoint_every as usize),
+            ("keep.checkpoints", self.keep.checkpoints),
+        ];
+        for (name, value) in positive {
+            if value == 0 {
+                problems.push(format!("{name} is 0, must be at least 1"));
+            }
+        }
+        let discount = self.reinforce.length_discount;
+        if !(discount > 0.0 && discount <= 1.0) {
+            problems.push(format!("reinforce.length_discount is {discount}, must be in (0, 1]"));
+        }
+        if !(0.0..=10.0).contains(&self.evaluation.temperature) {
+            let temperature = self.evaluation.temperature;
+            problems.push(format!("evaluation.temperature is {temperature}, must be 0 to 10"));
+        }
+        if self.warm_start.iterations + self.reinforce.iterations == 0 {
+            problems.push("both stages have 0 iterations, nothing would be trained".to_owned());
+        }
+        if problems.is_empty() { Ok(()) } else { Err(RecipeError::Problems { problems }) }
+    }
+
+    /// The recipe as TOML, every setting written out.
+    pub fn to_toml(&self) -> String {
+        toml::to_string(self).expect("a recipe can be written as TOML")
+    }
+
+    /// Iterations of both stages.
+    pub fn num_iterations(&self) -> u64 {
+        self.warm_start.iterations + self.reinforce.iterations
+    }
+}
+
+/// Sets `path` in nested tables.
+fn insert(table: &mut toml::Table, path: &str, value: toml::Value) -> Result<(), String> {
+    match path.split_once('.') {
+        None => {
+            table.insert(path.to_owned(), value);
+            Ok(())
+        }
+        Some((first, rest)) => {
+            let inner =
+                table.entry(first).or_insert_with(|| toml::Value::Table(toml::Table::new()));
+            match inner {
+                toml::Value::Table(inner) => insert(inner, rest, value),
+                _ => Err(format!("`{first}` is a value, not a table")),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shipped_recipes_are_valid_and_round_trip() {
+        for name in recipe_names() {
+            let recipe = Recipe::parse(name, &Recipe::text(name).unwrap(), &[]).unwrap();
+            recipe.validate().unwrap();
+            assert_eq!(recipe.name, name);
+            assert_eq!(Recipe::parse(name, &recipe.to_toml(), &[]).unwrap(), recipe);
+        }
+    }
+
+    #[test]
+    fn overrides_win_and_typos_are_refused() {
+        let overrides = ["reinforce.iterations=3".to_owned(), "data.suite=frozen-lake".to_owned()];
+        let recipe = Recipe::parse("r", "[reinforce]\niterations = 9", &overrides).unwrap();
+        assert_eq!((recipe.reinforce.iterations, recipe.data.suite.as_str()), (3, "frozen-lake"));
+        let error = Recipe::parse("r", "", &["reinforce.iteration=3".to_owned()]).unwrap_err();
+        assert!(matches!(error, RecipeError::Malformed { .. }));
+        let error = Recipe::parse("r", "seed = 1\n[rienforce]\ntasks = 2", &[]).unwrap_err();
+        let source = std::error::Error::source(&error).unwrap().to_string();
+        assert!(source.contains("rienforce") && source.contains("reinforce"), "{source}");
+    }
+
+    #[test]
+    fn all_problems_are_told_at_once() {
+        let mut recipe = Recipe::default();
+        recipe.reinforce.tasks = 0;
+        recipe.reinforce.credit.kind = "gae".to_owned();
+        recipe.model.head_dim = 3;
+        let text = recipe.validate().unwrap_err().to_string();
+        for part in ["reinforce.tasks", "gae", "head_dim"] {
+            assert!(text.contains(part), "{text}");
+        }
+    }
+}

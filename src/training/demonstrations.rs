@@ -1,0 +1,69 @@
+//! Demonstrations: the text a tokenizer learns from, and the rows of the warm start.
+
+use anyhow::{Context, ensure};
+use spar_agent::{CollectConfig, CollectRequest, Collection, Player, collect_groups};
+use spar_core::{Policy, Seed, Trajectory};
+use spar_tasks::Task;
+
+use super::Observer;
+use crate::recipe::{Demonstrator, Recipe};
+
+/// Plays every task once as the demonstrator does.
+pub(super) async fn demonstrate(
+    recipe: &Recipe,
+    tasks: &[Task],
+    encoder: Option<&dyn Policy>,
+    seed: Seed,
+    cancellation: &spar_agent::Cancellation,
+    observer: &dyn Observer,
+) -> anyhow::Result<Collection> {
+    let player = match recipe.warm_start.demonstrator {
+        Demonstrator::Oracle => Player::Oracle { encoder },
+        Demonstrator::Expert => Player::Expert { encoder },
+    };
+    let request = CollectRequest {
+        tasks,
+        player,
+        open: &spar_envs::open_environment,
+        seed,
+        cancellation,
+        on_episode: &|trajectory| observer.episode(trajectory),
+    };
+    let config =
+        CollectConfig { group_size: 1, episode: recipe.episode.clone(), ..Default::default() };
+    let collection = collect_groups(&request, &config).await;
+    if !cancellation.is_cancelled() {
+        let failure = || collection.last_failure.clone().unwrap_or_default();
+        ensure!(collection.counts.finished > 0, "no demonstration came about: {}", failure());
+    }
+    Ok(collection)
+}
+
+/// All that is said in an episode, message by message, and all that could have been said.
+pub(super) fn messages_of(trajectory: &Trajectory) -> Vec<&str> {
+    let mut messages = Vec::new();
+    let steps = trajectory.turns.iter().map(|turn| &turn.step.observation);
+    for observation in std::iter::once(&trajectory.first_observation).chain(steps) {
+        messages.push(observation.text.as_str());
+        messages.extend(observation.instruction.as_deref());
+        let actions = observation.admissible.iter().flat_map(|actions| actions.iter());
+        messages.extend(actions.map(|action| &**action));
+    }
+    messages.extend(trajectory.turns.iter().map(|turn| turn.text.as_str()));
+    messages
+}
+
+/// Tasks `first..first + count` of a split, beginning again behind its end.
+pub(super) fn take_tasks(
+    suite: &dyn spar_tasks::Suite,
+    split: &str,
+    first: u64,
+    count: usize,
+) -> anyhow::Result<Vec<Task>> {
+    let len = suite.len(split)? as u64;
+    ensure!(len > 0, "split `{split}` has no tasks");
+    (first..first + count as u64)
+        .map(|index| suite.task(split, (index % len) as usize))
+        .collect::<Result<_, _>>()
+        .context("take tasks")
+}

@@ -1,0 +1,84 @@
+//! What iterations leave in the metrics.
+
+use spar_agent::{Collection, Evaluation};
+use spar_trainer::{Drift, MetricRecord, UpdateMetrics};
+
+/// Adds the mean over an iteration's updates, drift being the largest.
+pub(super) fn with_updates(record: MetricRecord, updates: &[UpdateMetrics]) -> MetricRecord {
+    let count = updates.len().max(1) as f64;
+    let mean =
+        |value: &dyn Fn(&UpdateMetrics) -> f64| updates.iter().map(value).sum::<f64>() / count;
+    let mut record = record.with([
+        ("updates", updates.len() as f64),
+        ("tokens", updates.iter().map(|update| update.tokens as f64).sum()),
+        ("loss", mean(&|update| update.loss)),
+        ("gradient_norm", mean(&|update| update.gradient_norm)),
+        ("learning_rate_scale", mean(&|update| f64::from(update.learning_rate_scale))),
+    ]);
+    let mut drift = Drift::default();
+    updates.iter().for_each(|update| drift.merge(&update.drift));
+    for (name, distances) in [("current", drift.current), ("all", drift.all)] {
+        if distances.tokens > 0 {
+            record = record.with([
+                (format!("drift_{name}_tokens"), distances.tokens as f64),
+                (format!("drift_{name}_mean"), distances.mean()),
+                (format!("drift_{name}_max"), distances.max),
+            ]);
+        }
+    }
+    let names: std::collections::BTreeSet<&String> =
+        updates.iter().flat_map(|update| update.objective.keys()).collect();
+    record.with(
+        names.into_iter().map(|name| {
+            (name.clone(), mean(&|update| *update.objective.get(name).unwrap_or(&0.0)))
+        }),
+    )
+}
+
+/// Adds what came of a collection.
+pub(super) fn with_collection(record: MetricRecord, collection: &Collection) -> MetricRecord {
+    let trajectories = || collection.groups.iter().flat_map(|group| &group.trajectories);
+    let episodes = trajectories().count().max(1) as f64;
+    let turns: usize = trajectories().map(|trajectory| trajectory.turns.len()).sum();
+    let won = trajectories().filter(|trajectory| trajectory.won).count();
+    let drawn: usize = trajectories()
+        .flat_map(|trajectory| &trajectory.turns)
+        .map(|turn| turn.sampled.allowed.iter().filter(|allowed| allowed.len() != 1).count())
+        .sum();
+    let counts = &collection.counts;
+    record.with([
+        ("episodes", trajectories().count() as f64),
+        ("success_rate", won as f64 / episodes),
+        ("turns", turns as f64 / episodes),
+        ("drawn_tokens", drawn as f64),
+        ("truncated", counts.truncated as f64),
+        ("policy_failures", counts.policy_failures as f64),
+        ("environment_failures", counts.environment_failures as f64),
+        ("missing", counts.missing() as f64),
+    ])
+}
+
+/// The record of an evaluation.
+pub(super) fn evaluation_record(
+    iteration: u64,
+    kind: &str,
+    evaluation: &Evaluation,
+) -> MetricRecord {
+    let score = &evaluation.overall;
+    let mut record = MetricRecord::new(iteration, kind).with([
+        ("success_rate", score.success_rate),
+        ("low", score.interval.low),
+        ("high", score.interval.high),
+        ("episodes", score.episodes as f64),
+        ("successes", score.successes as f64),
+        ("turns", score.mean_turns),
+        ("missing", evaluation.missing as f64),
+    ]);
+    record = record.with([("split", evaluation.split.clone())]);
+    let by_tag: serde_json::Map<String, serde_json::Value> = evaluation
+        .by_tag
+        .iter()
+        .map(|(tag, score)| (tag.clone(), serde_json::json!([score.successes, score.episodes])))
+        .collect();
+    record.with([("by_tag", serde_json::Value::Object(by_tag))])
+}

@@ -1,0 +1,136 @@
+//! What a run reached.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use spar_trainer::MetricRecord;
+
+/// Success on one split.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SplitResult {
+    /// Episodes that solved their task.
+    pub successes: usize,
+    /// Episodes.
+    pub episodes: usize,
+    /// Successes per episode, 0 to 1.
+    pub success_rate: f64,
+    /// Where that lies with 95 % confidence (Wilson).
+    pub interval: (f64, f64),
+    /// Turns per episode.
+    pub turns: f64,
+    /// Successes and episodes by tag.
+    pub by_tag: BTreeMap<String, (usize, usize)>,
+}
+
+/// What a run reached.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// The run's folder.
+    pub folder: PathBuf,
+    /// Whether all iterations are done.
+    pub is_finished: bool,
+    /// Iterations done.
+    pub iterations: u64,
+    /// By split: before reinforcement learning and after it.
+    pub splits: BTreeMap<String, (Option<SplitResult>, Option<SplitResult>)>,
+    /// The checkpoint that the results after reinforcement learning belong to.
+    pub checkpoint: Option<PathBuf>,
+    /// Largest difference between sampled and recomputed log-probabilities under the same weights.
+    pub max_drift: Option<f64>,
+}
+
+impl Summary {
+    /// Collects the summary from the run's metrics.
+    pub(super) fn of(
+        folder: PathBuf,
+        metrics: &[MetricRecord],
+        iterations: u64,
+        is_finished: bool,
+        checkpoint: Option<PathBuf>,
+    ) -> Self {
+        let mut splits: BTreeMap<String, (Option<SplitResult>, Option<SplitResult>)> =
+            BTreeMap::new();
+        for record in metrics {
+            let Some(split) = record.values.get("split").and_then(|split| split.as_str()) else {
+                continue;
+            };
+            let entry = || SplitResult::of(record);
+            match record.kind.as_str() {
+                "test_before" => splits.entry(split.to_owned()).or_default().0 = entry(),
+                "test_after" => splits.entry(split.to_owned()).or_default().1 = entry(),
+                _ => {}
+            }
+        }
+        let max_drift = metrics
+            .iter()
+            .filter_map(|record| record.number("drift_current_max"))
+            .fold(None, |max: Option<f64>, drift| Some(max.map_or(drift, |max| max.max(drift))));
+        Self { folder, is_finished, iterations, splits, checkpoint, max_drift }
+    }
+}
+
+impl SplitResult {
+    fn of(record: &MetricRecord) -> Option<Self> {
+        let number = |name: &str| record.number(name);
+        let by_tag = record
+            .values
+            .get("by_tag")
+            .and_then(|by_tag| serde_json::from_value(by_tag.clone()).ok())
+            .unwrap_or_default();
+        Some(Self {
+            successes: number("successes")? as usize,
+            episodes: number("episodes")? as usize,
+            success_rate: number("success_rate")?,
+            interval: (number("low")?, number("high")?),
+            turns: number("turns")?,
+            by_tag,
+        })
+    }
+}
+
+impl fmt::Display for SplitResult {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{:5.1} % ({:.1} to {:.1})",
+            100.0 * self.success_rate,
+            100.0 * self.interval.0,
+            100.0 * self.interval.1
+        )
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let title = if self.is_finished { "finished" } else { "stopped" };
+        writeln!(f, "\n{title} after {} iterations: {}", self.iterations, self.folder.display())?;
+        if !self.splits.is_empty() {
+            writeln!(f, "\n{:<16} {:<26} after it", "success", "before reinforcement")?;
+        }
+        let text = |result: &Option<SplitResult>| match result {
+            Some(result) => result.to_string(),
+            None => "-".to_owned(),
+        };
+        for (split, (before, after)) in &self.splits {
+            writeln!(f, "{split:<16} {:<26} {}", text(before), text(after))?;
+        }
+        if let Some(drift) = self.max_drift {
+            writeln!(
+                f,
+                "\nsampled and recomputed log-probabilities differ by at most {drift:.1e}"
+            )?;
+        }
+        let folder = self.folder.display();
+        writeln!(f, "\nnext:")?;
+        if !self.is_finished {
+            writeln!(f, "  spar resume {folder}")?;
+        }
+        writeln!(f, "  spar show {folder}")?;
+        if let Some(checkpoint) = &self.checkpoint {
+            writeln!(f, "  spar eval --checkpoint {}", checkpoint.display())?;
+        }
+        Ok(())
+    }
+}
