@@ -1,6 +1,7 @@
 //! policy
 
 mod atomic_file;
+pub mod checkpoint;
 mod config;
 pub mod decoder;
 mod error;
@@ -12,7 +13,7 @@ mod tokenizer;
 mod weights;
 
 pub use config::ModelConfig;
-pub use error::TokenizerError;
+pub use error::{CheckpointError, TokenizerError};
 pub use parameters::{ParameterKind, ParameterSpec, Parameters};
 pub use tokenizer::{Tokenizer, TokenizerConfig};
 pub use weights::{Weights, initial_parameters};

@@ -247,7 +247,8 @@ impl Tokenizer {
         let mut phrases: Vec<String> =
             lexicon.phrases.values().flatten().map(|phrase| phrase.text.to_string()).collect();
         phrases.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
-        let has_bytes = (0..=255).all(|byte| vocabulary.contains_key(&*bytes::character(byte).to_string()));
+        let has_bytes =
+            (0..=255).all(|byte| vocabulary.contains_key(&*bytes::character(byte).to_string()));
         let lexicon = (has_bytes && file::is_ours(&file, &phrases)).then_some(lexicon);
         let marks = if lexicon.is_some() { Marks::own(&inner) } else { Marks::chat_ml(&inner) };
         let marks = marks.ok_or_else(|| TokenizerError::NoMarks {
@@ -356,9 +357,7 @@ impl Marks {
         let special = inner.get_added_tokens_decoder();
         let mark = |mark: &str| inner.token_to_id(mark).filter(|id| special.contains_key(id));
         let (start, end) = (mark("<|im_start|>")?, mark("<|im_end|>")?);
-        let text = |text: &str| {
-            Some(inner.encode_fast(text, false).ok()?.get_ids().to_vec())
-        };
+        let text = |text: &str| Some(inner.encode_fast(text, false).ok()?.get_ids().to_vec());
         let open = |role: &str| Some([vec![start], text(&format!("{role}\n"))?].concat());
         let after_system = [vec![end], text("\n")?].concat();
         Some(Self {

@@ -1,0 +1,85 @@
+//! The decoder against Hugging Face's Qwen3: same logits, same gradients.
+//!
+//! The numbers come from `scripts/make_qwen3_fixture.py`.
+
+use std::path::PathBuf;
+
+use safetensors::SafeTensors;
+use spar_policy::Weights;
+use spar_policy::checkpoint::load_weights;
+use spar_policy::decoder::{Segment, SequenceCache, Tape, backward, forward};
+use spar_policy::head::{Draw, log_probabilities_backward, scores};
+
+fn floats(file: &SafeTensors<'_>, name: &str) -> Vec<f32> {
+    let data = file.tensor(name).unwrap().data();
+    data.as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()
+}
+
+/// Largest absolute value.
+fn largest(values: impl Iterator<Item = f32>) -> f32 {
+    values.fold(0.0, |largest, value| largest.max(value.abs()))
+}
+
+fn compare(fixture: &str) {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(fixture);
+    let (config, parameters) = load_weights(&folder).unwrap();
+    assert!(config.is_plain());
+    let weights = Weights::new(&config, parameters);
+    let bytes = std::fs::read(folder.join("expected.safetensors")).unwrap();
+    let expected = SafeTensors::deserialize(&bytes).unwrap();
+    let sequences = expected.tensor("sequences").unwrap();
+    let len = sequences.shape()[1];
+    let ids = sequences.data().as_chunks::<8>().0.iter();
+    let ids: Vec<u32> = ids.map(|bytes| i64::from_le_bytes(*bytes) as u32).collect();
+
+    let mut caches = vec![SequenceCache::new(&weights); ids.len() / len];
+    let mut segments: Vec<_> = caches
+        .iter_mut()
+        .zip(ids.chunks(len))
+        .map(|(cache, tokens)| Segment { cache, tokens })
+        .collect();
+    let mut tape = Tape::default();
+    let hidden = forward(&weights, &mut segments, Some(&mut tape));
+
+    let mut logits = Vec::new();
+    let mut row = Vec::new();
+    for state in hidden.chunks(config.hidden_size) {
+        scores(&weights, state, &[], &mut row);
+        logits.extend_from_slice(&row);
+    }
+    let wanted = floats(&expected, "logits");
+    assert_eq!(logits.len(), wanted.len());
+    let difference = largest(logits.iter().zip(&wanted).map(|(a, b)| a - b));
+    println!("{fixture}: logits up to {}, off by {difference:e}", largest(wanted.iter().copied()));
+    assert!(difference < 1e-4, "{fixture}: {difference}");
+
+    // The mean cross-entropy of every next token.
+    let draws: Vec<Draw<'_>> = (0..ids.len())
+        .filter(|row| row % len + 1 < len)
+        .map(|row| Draw { row, token: ids[row + 1], allowed: &[] })
+        .collect();
+    let dlogprobs = vec![-1.0 / draws.len() as f32; draws.len()];
+    let mut dhidden = vec![0.0; hidden.len()];
+    let mut gradient = vec![0.0; weights.parameters().data.len()];
+    let (h, g) = (&mut dhidden, &mut gradient);
+    log_probabilities_backward(&weights, &hidden, &draws, 1.0, &dlogprobs, h, g);
+    backward(&weights, &caches, &tape, &dhidden, &mut gradient);
+    for spec in weights.parameters().specs.iter() {
+        let wanted = floats(&expected, &format!("gradient.{}", spec.name));
+        let found = &gradient[spec.range()];
+        let scale = largest(wanted.iter().copied());
+        let difference = largest(found.iter().zip(&wanted).map(|(a, b)| a - b)) / scale;
+        println!("{fixture}: gradient of {} off by {difference:e}", spec.name);
+        assert!(difference < 1e-4, "{fixture}: {} {difference}", spec.name);
+    }
+}
+
+#[test]
+fn a_model_with_tied_embeddings_agrees() {
+    compare("qwen3-tied");
+}
+
+#[test]
+fn a_model_with_an_output_matrix_agrees() {
+    compare("qwen3-untied");
+}
