@@ -94,8 +94,9 @@ impl Tokenizer {
     /// Finds a vocabulary in games, each a list of its messages.
     ///
     /// Words are kept by frequency. Phrases consist of words that at least nine of ten games have
-    /// in common, without digits, and occur in every other game on average; with fewer than ten
-    /// games there are none. Equal games give an equal tokenizer.
+    /// in common, and occur in every other game on average; numbers, and words that a number
+    /// follows anywhere (`desk 2`), are in none. With fewer than ten games there are no phrases.
+    /// Equal games give an equal tokenizer.
     ///
     /// # Errors
     ///

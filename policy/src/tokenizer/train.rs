@@ -52,31 +52,42 @@ pub(super) fn vocabulary(games: &[Vec<String>], size: usize, max_phrases: usize)
     Vocabulary { tokens, merges, phrases }
 }
 
-/// How often a piece occurs.
+/// How often a piece occurs, and where.
 #[derive(Debug, Default)]
 struct PieceCount {
     all: usize,
     games: usize,
     /// One more than the game that was counted last.
     last_game: usize,
+    /// A number has come right behind it, as behind the name of a thing.
+    is_numbered: bool,
 }
 
 fn count_pieces(games: &[Vec<String>]) -> HashMap<&str, PieceCount> {
     let mut counts: HashMap<&str, PieceCount> = HashMap::new();
     for (game, texts) in games.iter().enumerate() {
-        for piece in texts.iter().flat_map(|text| pieces(text)) {
-            let count = counts.entry(piece).or_default();
-            count.all += 1;
-            if count.last_game != game + 1 {
-                count.last_game = game + 1;
-                count.games += 1;
+        for text in texts {
+            let mut pieces = pieces(text).peekable();
+            while let Some(piece) = pieces.next() {
+                let count = counts.entry(piece).or_default();
+                count.all += 1;
+                count.is_numbered |= pieces.peek().is_some_and(|next| is_number(next));
+                if count.last_game != game + 1 {
+                    count.last_game = game + 1;
+                    count.games += 1;
+                }
             }
         }
     }
     counts
 }
 
-/// Sequences of template words that save most tokens, one after the other.
+fn is_number(piece: &str) -> bool {
+    last_kind(piece) == Kind::Digit
+}
+
+/// Sequences of template words that save most tokens, one after the other; a phrase that was found
+/// counts as one word in those that come after it.
 fn find_phrases(
     games: &[Vec<String>],
     counts: &HashMap<&str, PieceCount>,
@@ -86,30 +97,20 @@ fn find_phrases(
         return Vec::new();
     }
     let least_games = (games.len() as f64 * TEMPLATE_SHARE).ceil() as usize;
-    let is_template = |piece: &str| {
-        counts.get(piece).is_some_and(|count| count.games >= least_games)
-            && !piece.chars().any(char::is_numeric)
-    };
-
-    // Stretches of template words with their counts; a token stands for each piece.
-    let mut runs: BTreeMap<Vec<&str>, usize> = BTreeMap::new();
-    let mut run = Vec::new();
-    for text in games.iter().flatten() {
-        for piece in pieces(text).chain([""]) {
-            if is_template(piece) {
-                run.push(piece);
-            } else if run.len() > 1 {
-                *runs.entry(std::mem::take(&mut run)).or_default() += 1;
-            } else {
-                run.clear();
-            }
-        }
-    }
-
-    let mut runs: Vec<(Vec<&str>, usize)> = runs.into_iter().collect();
+    let mut names: Vec<String> = counts
+        .iter()
+        .filter(|(piece, count)| {
+            // Punctuation may stand before a number without being a name.
+            let is_name = count.is_numbered && last_kind(piece) == Kind::Letter;
+            count.games >= least_games && !is_name && !is_number(piece)
+        })
+        .map(|(piece, _)| (*piece).to_owned())
+        .collect();
+    names.sort();
+    let mut runs = template_runs(games, &names);
     let mut phrases = Vec::new();
     while phrases.len() < max_phrases {
-        let mut occurrences: HashMap<&[&str], usize> = HashMap::new();
+        let mut occurrences: HashMap<&[usize], usize> = HashMap::new();
         for (run, count) in &runs {
             for start in 0..run.len() {
                 for end in start + 2..=run.len().min(start + LONGEST_PHRASE) {
@@ -117,41 +118,58 @@ fn find_phrases(
                 }
             }
         }
+        let text = |words: &[usize]| words.iter().map(|word| &*names[*word]).collect::<String>();
         let best = occurrences
             .into_iter()
             .filter(|(words, count)| {
-                *count * 2 >= games.len()
-                    && words.last().is_some_and(|word| last_kind(word) != Kind::Space)
+                let last = words.last().map_or(Kind::Space, |word| last_kind(&names[*word]));
+                *count * 2 >= games.len() && last != Kind::Space
             })
-            .max_by_key(|(words, count)| (count * (words.len() - 1), words.len(), *words));
+            .max_by(|(a, a_count), (b, b_count)| {
+                let rank = |words: &[usize], count| (count * (words.len() - 1), words.len());
+                let order = rank(a, *a_count).cmp(&rank(b, *b_count));
+                order.then_with(|| text(a).cmp(&text(b))).then_with(|| a.cmp(b))
+            });
         let Some((best, _)) = best else { break };
-        let best = best.to_vec();
-        phrases.push(best.concat());
-        // What remains of the stretches is what stands before and behind the phrase.
-        let mut rest: BTreeMap<Vec<&str>, usize> = BTreeMap::new();
-        for (run, count) in runs {
-            let mut start = 0;
-            let mut at = 0;
-            while at <= run.len() {
-                let is_end = at == run.len();
-                let is_phrase = run[at..].starts_with(&best);
-                if is_end || is_phrase {
-                    if at - start > 1 {
-                        *rest.entry(run[start..at].to_vec()).or_default() += count;
-                    }
-                    start = at + best.len();
-                    at = start;
-                    if is_end {
-                        break;
-                    }
-                } else {
-                    at += 1;
-                }
-            }
+        let (best, text) = (best.to_vec(), text(best));
+        let phrase = names.len();
+        names.push(text.clone());
+        // The same words may have been put together in another order.
+        if !phrases.contains(&text) {
+            phrases.push(text);
         }
-        runs = rest.into_iter().collect();
+        runs.iter_mut().for_each(|(run, _)| replace(run, &best, phrase));
     }
     phrases
+}
+
+/// Stretches of words out of `names`, which is sorted, by their places in it, with their counts.
+fn template_runs(games: &[Vec<String>], names: &[String]) -> Vec<(Vec<usize>, usize)> {
+    let mut runs: BTreeMap<Vec<usize>, usize> = BTreeMap::new();
+    let mut run = Vec::new();
+    for text in games.iter().flatten() {
+        for piece in pieces(text).chain([""]) {
+            if let Ok(name) = names.binary_search_by(|name| name.as_str().cmp(piece)) {
+                run.push(name);
+            } else if run.len() > 1 {
+                *runs.entry(std::mem::take(&mut run)).or_default() += 1;
+            } else {
+                run.clear();
+            }
+        }
+    }
+    runs.into_iter().collect()
+}
+
+/// Puts `phrase` in the place of `words` wherever they stand in `run`.
+fn replace(run: &mut Vec<usize>, words: &[usize], phrase: usize) {
+    let mut at = 0;
+    while at < run.len() {
+        if run[at..].starts_with(words) {
+            run.splice(at..at + words.len(), [phrase]);
+        }
+        at += 1;
+    }
 }
 
 /// Byte-pair merges over the different words, each counted once so that parts that many words

@@ -1,0 +1,111 @@
+//! Writes a small fresh model with its tokenizer, and what it computes, for
+//! `scripts/check_in_transformers.py`.
+//!
+//! ```text
+//! cargo run -p spar-policy --example write_checkpoint -- FOLDER [GAMES.json]
+//! ```
+//!
+//! `GAMES.json` holds the texts the tokenizer is made from: a list of games, each a list of
+//! messages.
+
+use std::error::Error;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde_json::json;
+use spar_core::{Message, Role, Seed};
+use spar_policy::checkpoint::{load_model, save_model};
+use spar_policy::decoder::{Segment, SequenceCache, forward};
+use spar_policy::head::scores;
+use spar_policy::{ModelConfig, Tokenizer, TokenizerConfig, Weights, initial_parameters};
+
+/// Texts that readers of `tokenizer.json` might disagree on.
+const TEXTS: [&str; 12] = [
+    "You arrive at desk 12. On the desk 12, you see a mug 1.",
+    "You arrive attentively",
+    " two  spaces\tand\ttabs \n\n\nlines\r\n end ",
+    "<|end|> and <|user|>",
+    "naïve café 🙂 日本語, 1234567 ½ ٣",
+    "...:::,,, a: you--see?!",
+    "\u{a0}odd\u{2028}spaces\u{200b}",
+    "e\u{301}",
+    "x",
+    " ",
+    "\n",
+    "fn main() { println!(\"{}\", 1 + 2); }",
+];
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut arguments = std::env::args_os().skip(1).map(PathBuf::from);
+    let folder = arguments.next().ok_or("the first argument is the folder to write")?;
+    let games: Vec<Vec<String>> = match arguments.next() {
+        Some(path) => serde_json::from_slice(&std::fs::read(path)?)?,
+        None => made_up_games(),
+    };
+    let games = games.iter().map(|game| game.iter().map(String::as_str));
+    let tokenizer = Tokenizer::train(games, &TokenizerConfig::default())?;
+
+    let config = ModelConfig {
+        vocab_size: tokenizer.vocab_size(),
+        partial_rotary_factor: 1.0,
+        smear_tokens: 0,
+        token_match_bias: false,
+        ..ModelConfig::default()
+    };
+    let mut parameters = initial_parameters(&config, Seed::from_u64(0));
+    for (index, value) in parameters.data.iter_mut().enumerate() {
+        *value += (index as f32 * 1.3).sin() * 0.1;
+    }
+    save_model(&folder, &config, &parameters, &tokenizer)?;
+    let (config, parameters, tokenizer) = load_model(&folder)?;
+
+    let conversation = [
+        (Role::System, "Put objects where they belong."),
+        (Role::User, TEXTS[0]),
+        (Role::Assistant, "go to shelf 1"),
+        (Role::User, "You arrive at shelf 1. On the shelf 1, you see a bowl 2."),
+    ];
+    let conversation = conversation.map(|(role, text)| Arc::new(Message::new(role, text)));
+    let encode = |messages: &[Arc<Message>]| -> Vec<u32> {
+        messages.iter().flat_map(|message| tokenizer.encode_message(message)).collect()
+    };
+    let ids = encode(&conversation);
+
+    let weights = Weights::new(&config, parameters);
+    let mut cache = SequenceCache::new(&weights);
+    let hidden = forward(&weights, &mut [Segment { cache: &mut cache, tokens: &ids }], None);
+    let logits = hidden.chunks(config.hidden_size).map(|state| {
+        let mut row = Vec::new();
+        scores(&weights, state, &[], &mut row);
+        row
+    });
+    // Python's tokenizers take marks in a text for marks; ours only those around messages.
+    let texts = TEXTS.iter().filter(|text| !text.contains("<|"));
+    let expected = json!({
+        "ids": ids,
+        "logits": logits.collect::<Vec<_>>(),
+        "texts": texts.map(|text| (text, tokenizer.encode(text))).collect::<Vec<_>>(),
+        "conversations": [
+            (&conversation[..], encode(&conversation)),
+            (&conversation[1..3], encode(&conversation[1..3])),
+        ],
+    });
+    std::fs::write(folder.join("expected.json"), expected.to_string())?;
+    println!("{} tokens, phrases:", tokenizer.vocab_size());
+    for phrase in tokenizer.phrases() {
+        println!("  {phrase:?}");
+    }
+    Ok(())
+}
+
+fn made_up_games() -> Vec<Vec<String>> {
+    let nouns = ["desk", "mug", "shelf", "bowl", "apple", "lamp", "plate"];
+    let game = |game: usize| {
+        let turn = |turn: usize| {
+            let (place, thing) = (nouns[(game + turn) % 7], nouns[(3 * game + turn) % 7]);
+            format!("You arrive at {place} {turn}. On the {place} {turn}, you see a {thing} 1.")
+        };
+        (0..5).map(turn).collect()
+    };
+    (0..20).map(game).collect()
+}
