@@ -33,6 +33,8 @@ mod relations;
 mod room_memory;
 mod rules;
 mod task_words;
+#[cfg(test)]
+mod tests;
 mod text_compiler;
 pub mod twl2;
 

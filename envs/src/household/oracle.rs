@@ -19,8 +19,12 @@ use super::relations::{Facts, Relation};
 /// Chains that are played before giving up on them.
 const MAX_TRIALS: usize = 256;
 
-/// States that the breadth-first search looks at before giving up.
+/// States that the breadth-first search looks at before giving up on a goal of another kind.
 const MAX_STATES: usize = 4096;
+
+/// The same for goals of the six families, where a search finds only what chains overlook: that a
+/// thing in hand fits nowhere, say, which no search can mend.
+const MAX_STATES_OF_A_TASK: usize = 256;
 
 /// The commands that lead from the present state of `engine` to its goal.
 ///
@@ -55,7 +59,10 @@ pub fn solve(engine: &Engine) -> Option<Vec<String>> {
             best = Some(plan);
         }
     }
-    best.or_else(|| breadth_first(engine))
+    best.or_else(|| {
+        let is_task = engine.game().task().is_some();
+        breadth_first(engine, if is_task { MAX_STATES_OF_A_TASK } else { MAX_STATES })
+    })
 }
 
 /// One thing to do, in or at a receptacle.
@@ -415,7 +422,7 @@ fn find_offer(
 }
 
 /// Looks for the nearest state in which the goal holds.
-fn breadth_first(engine: &Engine) -> Option<Vec<String>> {
+fn breadth_first(engine: &Engine, max_states: usize) -> Option<Vec<String>> {
     let mut seen: FxHashSet<u128> = FxHashSet::default();
     seen.insert(engine.full_state_key());
     // The engine, the place of the state it came from, and the command that led here.
@@ -440,7 +447,7 @@ fn breadth_first(engine: &Engine) -> Option<Vec<String>> {
                 plan.reverse();
                 return Some(plan);
             }
-            if states.len() == MAX_STATES {
+            if states.len() == max_states {
                 return None;
             }
             open.push_back((next, place));

@@ -1,7 +1,7 @@
 //! The rules of a game: predicates and action schemas.
 
-use super::{Items, Sexpr, Tape};
 use super::formula::{Formula, Typed, typed_list};
+use super::{Items, Sexpr, Tape};
 use crate::household::error::Fault;
 
 const REQUIREMENTS: [&str; 9] = [

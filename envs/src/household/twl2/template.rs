@@ -112,7 +112,8 @@ impl<'a> Scanner<'a> {
             None => {
                 *self = before;
                 self.skip();
-                let expression = self.run(|char| !matches!(char, '|' | '[' | ']' | '{' | '}' | '\n' | '<' | '>'));
+                let expression = self
+                    .run(|char| !matches!(char, '|' | '[' | ']' | '{' | '}' | '\n' | '<' | '>'));
                 if expression.is_empty() {
                     return None;
                 }
@@ -125,7 +126,8 @@ impl<'a> Scanner<'a> {
         if self.text[self.at..].starts_with('|') {
             self.at += 1;
             self.at = self.text.len() - self.text[self.at..].trim_start().len();
-            let given = self.run(|char| !matches!(char, ';' | '|' | '{' | '}' | '\n' | '[' | ']' | '#'));
+            let given =
+                self.run(|char| !matches!(char, ';' | '|' | '{' | '}' | '\n' | '[' | ']' | '#'));
             if given.is_empty() {
                 *self = after_piece;
             } else {
