@@ -90,7 +90,7 @@ impl Offers {
 
     /// Adds the possible actions of one kind, in no useful order.
     pub(crate) fn collect(&mut self, game: &Game, dynamic: &[u64], index: usize) {
-        let action = &game.actions[index];
+        let action = &game.program.actions[index];
         let view = game.view(dynamic);
         let narrator = game.narrator(dynamic);
         let mut bindings = [UNBOUND; MAX_SLOTS];

@@ -31,9 +31,9 @@ pub struct BenchReport {
     pub step: Duration,
     /// A copy of an engine in mid-episode.
     pub fork: Duration,
-    /// Bytes of a game and one engine in mid-episode, nothing shared.
+    /// Bytes of a game and one engine in mid-episode.
     pub bytes_per_game: usize,
-    /// The part of that which further engines on the same game do not need again.
+    /// Bytes of the compiled actions, once for all games of the same rules and texts.
     pub shared_bytes: usize,
     /// Steps per second with random commands on one thread.
     pub steps_per_second: f64,
@@ -84,7 +84,7 @@ pub fn bench(data: &Path) -> Result<BenchReport, HouseholdError> {
         steps.push(in_steps / STEPS as u32);
         forks.push(in_forks / STEPS as u32);
         bytes.push(game.heap_bytes() + engine.heap_bytes());
-        shared.push(game.heap_bytes());
+        shared.push(game.shared_heap_bytes());
         games.push(game);
     }
     Ok(BenchReport {
@@ -169,7 +169,7 @@ impl fmt::Display for BenchReport {
         writeln!(f, "step                   {:.2} us", micros(&self.step))?;
         writeln!(f, "fork                   {:.2} us", micros(&self.fork))?;
         let (all, shared) = (self.bytes_per_game, self.shared_bytes);
-        writeln!(f, "memory of a live game  {all} bytes, {shared} of them shared by its engines")?;
+        writeln!(f, "memory of a live game  {all} bytes, and {shared} shared by all games")?;
         writeln!(f, "steps per second       {:.0} on one thread", self.steps_per_second)?;
         write!(f, "                       {:.0} on two threads", self.steps_per_second_two_threads)
     }

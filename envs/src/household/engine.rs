@@ -125,7 +125,7 @@ impl Engine {
         };
         self.apply(&offer);
         let game = &self.game;
-        let action = &game.actions[usize::from(offer.action)];
+        let action = &game.program.actions[usize::from(offer.action)];
         let mut bindings = bindings_of(&offer);
         game.narrator(&self.dynamic).write(&action.feedback, &mut bindings, &mut self.observation);
         self.settle();
@@ -191,17 +191,17 @@ impl Engine {
     /// Makes the changes of a possible action, and nothing else.
     fn apply(&mut self, offer: &Offer) {
         let game = &*self.game;
-        let action = &game.actions[usize::from(offer.action)];
+        let changes = &game.effects[usize::from(offer.action)];
         let mut bindings = bindings_of(offer);
         let mut skipped = 0_u64;
-        for (index, change) in action.effects.iter().enumerate() {
+        for (index, change) in changes.iter().enumerate() {
             if let Some(condition) = &change.condition
                 && !condition.evaluate(game.view(&self.dynamic), &mut bindings)
             {
                 skipped |= 1 << index;
             }
         }
-        for (index, change) in action.effects.iter().enumerate() {
+        for (index, change) in changes.iter().enumerate() {
             let first = change.first.value(&bindings);
             let second = change.second.value(&bindings);
             let mut set = |relation: Option<RelationId>, value| {
@@ -279,7 +279,7 @@ impl Engine {
             None => &nothing,
             Some(location) => game.offers[usize::from(location)].get_or_init(|| {
                 let mut unsorted = Offers::default();
-                for (index, action) in game.actions.iter().enumerate() {
+                for (index, action) in game.program.actions.iter().enumerate() {
                     if action.depends_on_location_only {
                         unsorted.collect(game, &self.dynamic, index);
                     }
@@ -290,7 +290,7 @@ impl Engine {
                 sorted
             }),
         };
-        for (index, action) in game.actions.iter().enumerate() {
+        for (index, action) in game.program.actions.iter().enumerate() {
             if self.location.is_none() || !action.depends_on_location_only {
                 moving.collect(game, &self.dynamic, index);
             }

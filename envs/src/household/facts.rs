@@ -173,6 +173,13 @@ impl<'a> FactBase<'a> {
         self.declared.places.get(id).and_then(|&place| self.declared.numbers[place as usize])
     }
 
+    /// The predicates that have facts at the start, sorted.
+    pub(crate) fn initial_keys(&self) -> Vec<(&'a str, (Kind, Option<Kind>))> {
+        let mut keys: Vec<_> = self.initial.keys().copied().collect();
+        keys.sort_unstable();
+        keys
+    }
+
     /// Number of facts that the relation of this key has at the start.
     pub(crate) fn num_initial(&self, predicate: &str, kinds: (Kind, Option<Kind>)) -> usize {
         self.initial.get(&(predicate, kinds)).map_or(0, Vec::len)

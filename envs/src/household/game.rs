@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use serde::{Deserialize, Serialize};
 
 use super::admissible::Offers;
+use super::effects::{Change, compile_effects};
 use super::entities::{Entities, Kind};
 use super::error::{Fault, HouseholdError};
 use super::facts::FactBase;
@@ -14,8 +15,8 @@ use super::lowering::{Lowered, Scope};
 use super::narration::{Narrator, Node};
 use super::pddl::{Domain, Problem};
 use super::plan::{Check, UNBOUND, View};
+use super::program::Program;
 use super::relations::{Facts, Layer, Relation, RelationId};
-use super::rules::Action;
 use super::text_compiler::TextCompiler;
 use super::twl2::Grammar;
 
@@ -57,7 +58,9 @@ pub struct Game {
     pub(crate) relations: Vec<Relation>,
     pub(crate) fixed: Vec<u64>,
     pub(crate) initial: Vec<u64>,
-    pub(crate) actions: Vec<Action>,
+    pub(crate) program: Arc<Program>,
+    /// What the actions change, in the order of the program.
+    pub(crate) effects: Vec<Vec<Change>>,
     pub(crate) goal: Check,
     pub(crate) intro: String,
     pub(crate) known: KnownRelations,
@@ -123,15 +126,11 @@ impl Game {
         check_start(&mut facts).map_err(in_problem)?;
         let known = KnownRelations::new(&mut facts);
 
+        let program = Program::shared(&domain, &grammar, &mut facts, &known)
+            .map_err(|(part, fault)| fault.of(name, part))?;
         let goal = Lowered::new(&problem.goal, &mut Scope::default(), &mut facts, "the goal")
             .and_then(|goal| Lowered::Exists(0, Box::new(goal)).check(0, "the goal"))
             .map_err(in_problem)?;
-        let mut actions = domain
-            .schemas
-            .iter()
-            .map(|schema| Action::new(schema, &grammar, &mut facts))
-            .collect::<Result<Vec<_>, _>>()
-            .map_err(in_grammar)?;
         let mut compiler = TextCompiler::new(&grammar, &mut facts);
         let intro = compiler.compile("#intro#", &mut Vec::new()).map_err(in_grammar)?;
         let task_text = if grammar.symbols.contains_key("task") {
@@ -139,19 +138,7 @@ impl Game {
         } else {
             Vec::new()
         };
-        // Effects last: they are kept only for facts that something reads.
-        loop {
-            let mut is_new = false;
-            for schema in &domain.schemas {
-                is_new |= Action::read_conditions(schema, &mut facts).map_err(in_domain)?;
-            }
-            if !is_new {
-                break;
-            }
-        }
-        for (action, schema) in actions.iter_mut().zip(&domain.schemas) {
-            action.learn_effects(schema, &mut facts, known.at).map_err(in_domain)?;
-        }
+        let effects = compile_effects(&domain, &mut facts).map_err(in_domain)?;
 
         let relations = std::mem::take(&mut facts.relations);
         let offers = (0..facts.entities.num(Kind::Location)).map(|_| OnceLock::new()).collect();
@@ -161,7 +148,8 @@ impl Game {
             relations: relations.list,
             fixed: relations.fixed,
             initial: relations.initial,
-            actions,
+            program,
+            effects,
             goal,
             intro: String::new(),
             known,
@@ -217,7 +205,7 @@ impl Game {
         self.things(Kind::Object, self.known.object_type, Kind::ObjectType)
     }
 
-    /// Bytes on the heap, all parts counted as if they were not shared.
+    /// Bytes on the heap, without the actions that all games of the same rules and texts share.
     pub fn heap_bytes(&self) -> usize {
         size_of::<Self>()
             + self.name.len()
@@ -226,11 +214,15 @@ impl Game {
             + self.entities.heap_bytes()
             + self.relations.capacity() * size_of::<Relation>()
             + (self.fixed.capacity() + self.initial.capacity()) * 8
-            + self.actions.capacity() * size_of::<Action>()
-            + self.actions.iter().map(Action::heap_bytes).sum::<usize>()
+            + self.effects.iter().map(|changes| 24 + size_of_val(&changes[..])).sum::<usize>()
             + self.goal.heap_bytes()
             + self.offers.len() * size_of::<OnceLock<Offers>>()
             + self.offers.iter().filter_map(OnceLock::get).map(Offers::heap_bytes).sum::<usize>()
+    }
+
+    /// Bytes on the heap of the actions that all games of the same rules and texts share.
+    pub fn shared_heap_bytes(&self) -> usize {
+        self.program.heap_bytes()
     }
 
     /// A relation that may be missing, with its facts; nothing holds for a missing one.

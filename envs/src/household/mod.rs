@@ -13,6 +13,7 @@
 mod admissible;
 mod bench;
 mod conformance;
+mod effects;
 mod engine;
 mod entities;
 mod environment;
@@ -29,6 +30,7 @@ mod narration;
 pub mod oracle;
 pub mod pddl;
 mod plan;
+mod program;
 mod relations;
 mod room_memory;
 mod rules;

@@ -406,7 +406,7 @@ fn find_offer(
     object: Option<u16>,
     receptacle: u16,
 ) -> Option<Offer> {
-    let actions = &engine.game().actions;
+    let actions = &engine.game().program.actions;
     let matches = |offer: &&Offer| {
         let found = &actions[usize::from(offer.action)];
         if &*found.name != action {

@@ -45,6 +45,16 @@ impl Grammar {
         Self::parse(text).map_err(|fault| fault.of("", "grammar"))
     }
 
+    /// Whether any text but the introduction has the symbol in it.
+    pub(crate) fn mentions_symbol(&self, symbol: &str) -> bool {
+        // Blanks may follow the opening mark.
+        let tag = format!("{symbol}#");
+        let texts = self.actions.iter().flat_map(|action| [&action.template, &action.feedback]);
+        let productions = self.symbols.iter().filter(|(name, _)| *name != "intro");
+        let productions = productions.flat_map(|(_, productions)| productions);
+        texts.chain(productions.map(|production| &production.rhs)).any(|text| text.contains(&tag))
+    }
+
     pub(crate) fn parse(text: &str) -> Result<Self, Fault> {
         let mut scanner = Scanner { text, at: 0 };
         let mut grammar = Self::default();
