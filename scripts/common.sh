@@ -1,0 +1,33 @@
+# Shared by the scripts beside it; sourced, not run.
+
+# Results must not depend on the user's language.
+export LC_ALL=C
+export CARGO_TERM_COLOR="${CARGO_TERM_COLOR:-auto}"
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+say() { printf '\n== %s\n' "$*"; }
+
+die() {
+    printf 'error: %s\n' "$*" >&2
+    exit 1
+}
+
+has() { command -v "$1" >/dev/null 2>&1; }
+
+# rustup puts cargo where only interactive shells look.
+if ! has cargo; then
+    for folder in "${CARGO_HOME:-}/bin" "${HOME:-}/.cargo/bin" /usr/local/cargo/bin; do
+        if [ -x "$folder/cargo" ]; then
+            export PATH="$folder:$PATH"
+            break
+        fi
+    done
+fi
+has cargo || die "no cargo: install the Rust toolchain, 1.90 or later, from https://rustup.rs"
+
+# Cargo keeps what it downloads below the home folder; where there is none, below target/.
+if [ -z "${CARGO_HOME:-}" ] && ! { [ -n "${HOME:-}" ] && [ -w "${HOME:-}" ]; }; then
+    export CARGO_HOME="$PWD/target/cargo-home"
+    mkdir -p "$CARGO_HOME"
+fi

@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# Sets up what the tests need and runs all of them that can run here.
+#
+#   scripts/test.sh
+#
+# Needs the Rust toolchain and a C compiler (installed with apt-get where that is allowed). Running
+# it again does no harm. At the end it says how many tests passed, and which could not run and why.
+# ALFWORLD_DATA, a folder with ALFWorld's games, adds the tests on the real games.
+set -euo pipefail
+exec </dev/null
+# shellcheck source=scripts/common.sh
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+log="$(mktemp)"
+trap 'rm -f "$log"' EXIT
+skipped=()
+
+# 1. The C compiler, for the parts of dependencies that are written in C.
+if ! has cc; then
+    if [ "$(id -u)" = 0 ] && has apt-get; then
+        say "installing a C compiler"
+        apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy gcc libc6-dev
+    else
+        die "no C compiler (cc): install gcc or clang"
+    fi
+fi
+
+status=0
+run() {
+    say "$*"
+    "$@" 2>&1 | tee -a "$log" || status=1
+}
+
+# 2. Unit tests, integration tests, examples and doc tests.
+run cargo test --workspace --locked --no-fail-fast
+
+# 3. Tests that are ignored because they need something: `reason|is it there|how to run them`.
+needs_data="needs ALFWorld's games in ALFWORLD_DATA"
+while IFS= read -r reason; do
+    case "$reason" in
+    "$needs_data")
+        if [ -d "${ALFWORLD_DATA:-}" ]; then
+            run cargo test --locked -p spar-envs --test alfworld_games -- --ignored
+        elif [ -n "${ALFWORLD_DATA:-}" ]; then
+            skipped+=("$reason: \`$ALFWORLD_DATA\` is no folder")
+        else
+            skipped+=("$reason: it is not set")
+        fi
+        ;;
+    *) skipped+=("$reason: this script does not know how to set that up") ;;
+    esac
+done < <(grep -rhoE --include='*.rs' '#\[ignore = "[^"]*"\]' \
+    src core tasks envs agent policy trainer tests examples 2>/dev/null |
+    sed -E 's/^#\[ignore = "(.*)"\]$/\1/' | sort -u)
+
+# 4. The sum of all `test result` lines.
+say "result"
+awk '
+    /^test result:/ { passed += $4; failed += $6; ignored += $8; binaries += 1 }
+    END {
+        printf "test result: %s. %d passed; %d failed; %d ignored; in %d test binaries and doc tests\n",
+            failed ? "FAILED" : "ok", passed, failed, ignored, binaries
+        exit failed > 0 || passed == 0
+    }' "$log" || status=1
+if [ "${#skipped[@]}" -gt 0 ]; then
+    echo "could not run the tests marked as ignored because:"
+    printf '  - %s\n' "${skipped[@]}"
+fi
+exit "$status"
