@@ -166,3 +166,39 @@ pub trait Policy: Send + Sync {
         let _ = episode;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_may_pass_is_transient() {
+        let name = || "p".to_owned();
+        let unreachable = PolicyError::Unreachable { name: name(), detail: String::new() };
+        assert!(unreachable.is_transient());
+        for error in [
+            PolicyError::ContextFull { tokens: 2, limit: 1 },
+            PolicyError::Nonsense { name: name(), detail: String::new() },
+            PolicyError::Unsupported { name: name(), what: String::new() },
+            PolicyError::Closed { name: name() },
+        ] {
+            assert!(!error.is_transient(), "{error}");
+        }
+    }
+
+    #[test]
+    fn tokens_that_nothing_restricted_are_written_without_lists() {
+        let mut tokens = SampledTokens { ids: vec![1], ..SampledTokens::default() };
+        assert!(!serde_json::to_string(&tokens).unwrap().contains("allowed"));
+        tokens.allowed = vec![vec![1, 2]];
+        let json = serde_json::to_string(&tokens).unwrap();
+        assert_eq!(serde_json::from_str::<SampledTokens>(&json).unwrap(), tokens);
+    }
+
+    #[test]
+    fn sampling_has_defaults_and_no_other_settings() {
+        let sampling: Sampling = serde_json::from_str(r#"{ "max_tokens": 3 }"#).unwrap();
+        assert_eq!(sampling, Sampling { temperature: 1.0, max_tokens: 3 });
+        assert!(serde_json::from_str::<Sampling>(r#"{ "top_p": 0.9 }"#).is_err());
+    }
+}

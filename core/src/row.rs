@@ -136,3 +136,57 @@ impl Row {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_place_has_its_list_of_allowed_tokens() {
+        let mut allowed = AllowedTokens::default();
+        assert!(allowed.is_empty());
+        let lists: [&[u32]; 4] = [&[], &[3, 5], &[9], &[]];
+        lists.iter().for_each(|list| allowed.push(list));
+        assert_eq!(allowed.len(), 4);
+        for (t, list) in lists.iter().enumerate() {
+            assert_eq!(allowed.get(t), *list);
+        }
+    }
+
+    #[test]
+    fn pushing_keeps_the_streams_of_one_length() {
+        let mut row = Row::default();
+        assert!(row.is_empty());
+        assert_eq!(row.validate(), Ok(()));
+        row.push_observed(7, 0.1);
+        row.push(8, 1.0, -0.5, 0.0, -0.25, PolicyVersion(3), &[4, 8]);
+        assert_eq!((row.len(), row.validate()), (2, Ok(())));
+        assert_eq!(row.policy_weights, [0.0, 1.0], "what was observed is not rewarded");
+        assert_eq!((row.allowed.get(0), row.allowed.get(1)), (&[][..], &[4, 8][..]));
+    }
+
+    #[test]
+    fn a_stream_of_another_length_is_named() {
+        let row = || {
+            let mut row = Row::default();
+            row.push_observed(7, 0.1);
+            row
+        };
+        type Break = fn(&mut Row);
+        let breaks: [(&str, Break); 6] = [
+            ("policy_weights", |row| row.policy_weights.clear()),
+            ("advantages", |row| row.advantages.push(0.0)),
+            ("cross_entropy_weights", |row| row.cross_entropy_weights.clear()),
+            ("behavior_logprobs", |row| row.behavior_logprobs.clear()),
+            ("versions", |row| row.versions.clear()),
+            ("allowed", |row| row.allowed.push(&[])),
+        ];
+        for (stream, change) in breaks {
+            let mut row = row();
+            change(&mut row);
+            assert_eq!(row.validate().unwrap_err().stream, stream);
+        }
+        let error = RowError { tokens: 2, stream: "advantages", found: 1 };
+        assert_eq!(error.to_string(), "use a row of 2 tokens: stream `advantages` has 1 entries");
+    }
+}

@@ -53,3 +53,24 @@ impl Step {
         self.rewards.iter().map(|part| part.value).sum()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reward_is_the_sum_of_its_parts() {
+        let part = |name: &str, value| RewardPart { name: name.to_owned(), value };
+        let mut step = Step {
+            observation: Observation::default(),
+            rewards: vec![part("won", 1.0), part("invalid_action", -0.25)],
+            terminated: true,
+            won: true,
+            executable: true,
+            wall_time: Duration::ZERO,
+        };
+        assert_eq!(step.reward(), 0.75);
+        step.rewards.clear();
+        assert_eq!(step.reward(), 0.0);
+    }
+}

@@ -37,3 +37,41 @@ pub trait TrajectoryStore: Send {
     /// [`StoreError`] when they could not be kept; the store is then as it was before.
     fn append(&mut self, iteration: u64, groups: &[Group]) -> Result<(), StoreError>;
 }
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error;
+
+    use super::*;
+
+    /// Keeps groups in memory.
+    #[derive(Default)]
+    struct InMemory(Vec<(u64, Group)>);
+
+    impl TrajectoryStore for InMemory {
+        fn append(&mut self, iteration: u64, groups: &[Group]) -> Result<(), StoreError> {
+            self.0.extend(groups.iter().map(|group| (iteration, group.clone())));
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_store_can_be_chosen_at_run_time() {
+        let group = Group { task: "suite/train/1".to_owned(), trajectories: Vec::new() };
+        let json = serde_json::to_string(&group).unwrap();
+        assert_eq!(serde_json::from_str::<Group>(&json).unwrap(), group);
+        let mut memory = InMemory::default();
+        let store: &mut dyn TrajectoryStore = &mut memory;
+        store.append(3, std::slice::from_ref(&group)).unwrap();
+        assert_eq!(memory.0, [(3, group)]);
+    }
+
+    #[test]
+    fn a_bad_record_is_named_with_its_cause() {
+        let source = TrajectoryError::Version { found: 9 };
+        let error = StoreError::Record { path: "a.zst".to_owned(), record: 2, source };
+        assert_eq!(error.to_string(), "read record 2 of `a.zst`");
+        let cause = error.source().unwrap().to_string();
+        assert_eq!(cause, "read trajectory format 9: this build reads up to 1");
+    }
+}
