@@ -173,6 +173,8 @@ struct Shared<'a> {
 struct Origin {
     /// Locked while it is forked: environments can be sent, but not shared, between threads.
     environment: tokio::sync::Mutex<Box<dyn Environment>>,
+    /// What it was reset with.
+    seed: Seed,
     first: Observation,
 }
 
@@ -224,11 +226,13 @@ impl Shared<'_> {
                     continue;
                 }
             };
-            let reset = environment.reset(seed.derive("environment", 0));
+            let environment_seed = seed.derive("environment", 0);
+            let reset = environment.reset(environment_seed);
             let error = match tokio::time::timeout(self.config.episode.turn_timeout(), reset).await
             {
                 Ok(Ok(first)) => {
-                    return Some(Origin { environment: environment.into(), first });
+                    let environment = environment.into();
+                    return Some(Origin { environment, seed: environment_seed, first });
                 }
                 Ok(Err(error)) => error_chain(&error),
                 Err(_) => "the reset took too long".to_owned(),
@@ -267,7 +271,7 @@ impl Shared<'_> {
                 task,
                 player: self.request.player,
                 seed,
-                environment_seed: seed,
+                environment_seed: origin.seed,
                 cancellation: self.request.cancellation,
             };
             let first = origin.first.clone();

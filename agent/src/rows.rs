@@ -205,6 +205,7 @@ mod tests {
             task: "t".to_owned(),
             environment: "e".to_owned(),
             seed: Seed::from_u64(0),
+            environment_seed: None,
             policy: "p".to_owned(),
             first_observation: Observation::default(),
             turns,

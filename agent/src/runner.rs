@@ -26,7 +26,7 @@ pub struct Episode<'a> {
     pub player: Player<'a>,
     /// Where the random choices of the player start.
     pub seed: Seed,
-    /// Where the random choices of the environment start.
+    /// Where the random choices of the environment start: what it is, or was, reset with.
     pub environment_seed: Seed,
     /// Tells it to stop.
     pub cancellation: &'a Cancellation,
@@ -69,6 +69,7 @@ async fn play(
         task: episode.task.id.clone(),
         environment: environment.name().to_owned(),
         seed: episode.seed,
+        environment_seed: Some(episode.environment_seed),
         policy: episode.player.name().to_owned(),
         first_observation: Observation::default(),
         turns: Vec::new(),

@@ -119,13 +119,14 @@ impl JsonlStore {
         sync_folder(&self.folder)
     }
 
-    /// Reads the store in `folder`, oldest trajectory first.
+    /// Reads the store in a folder, or a single shard of one, oldest trajectory first.
     ///
     /// # Errors
     ///
     /// [`StoreError`] when the folder cannot be listed.
-    pub fn read(folder: impl AsRef<Path>) -> Result<StoreReader, StoreError> {
-        let mut shards = shards(folder.as_ref())?;
+    pub fn read(path: impl AsRef<Path>) -> Result<StoreReader, StoreError> {
+        let path = path.as_ref();
+        let mut shards = if path.is_file() { vec![(0, path.to_owned())] } else { shards(path)? };
         shards.reverse();
         Ok(StoreReader { shards, lines: None, failed: false })
     }
@@ -503,6 +504,8 @@ mod tests {
         }
         assert_eq!(found.len(), 3);
         assert!(JsonlStore::read(folder.path().join("none")).is_err());
+        let shard = JsonlStore::read(folder.path().join("000000.jsonl.zst")).unwrap();
+        assert_eq!(shard.groups().count(), 3);
     }
 
     #[test]

@@ -131,6 +131,10 @@ pub struct Trajectory {
     pub environment: String,
     /// The seed that the episode's random choices derive from.
     pub seed: Seed,
+    /// The seed its environment was reset with, so that the episode can be played again; absent
+    /// in older files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub environment_seed: Option<Seed>,
     /// The policy's name.
     pub policy: String,
     /// What the environment showed on reset.

@@ -36,6 +36,14 @@ pub enum SuiteError {
         /// How many tasks it has.
         len: usize,
     },
+    /// The suite has no task of this id.
+    #[error("find task `{id}` in suite `{suite}`")]
+    UnknownTask {
+        /// The suite.
+        suite: String,
+        /// The id asked for.
+        id: String,
+    },
     /// A file cannot be read.
     #[error("read `{path}`")]
     Io {

@@ -80,29 +80,59 @@ impl Suite for GameFolderSuite {
 
     fn task(&self, split: &str, index: usize) -> Result<Task, SuiteError> {
         self.check_index(split, index)?;
-        let (base, shuffled) = match split.strip_suffix("_shuffled") {
+        let (base, is_shuffled) = match split.strip_suffix("_shuffled") {
             Some(base) if !self.games.contains_key(split) => (base, true),
             _ => (split, false),
         };
         let games = &self.games[base];
         let path = &games[index % games.len()];
+        Ok(self.task_of(path, is_shuffled.then_some((split, index / games.len()))))
+    }
+
+    fn task_by_id(&self, id: &str) -> Result<Task, SuiteError> {
+        let find = || {
+            let key = id.strip_prefix("alfworld/")?;
+            let (key, shuffle) = match key.rsplit_once('#') {
+                Some((key, number)) => {
+                    let (split, key) = key.split_once('/')?;
+                    (key, Some((split, number.parse().ok()?)))
+                }
+                None => (key, None),
+            };
+            let path = self.root.join(key).join(GAME_FILE);
+            let base = key.split('/').next()?;
+            self.games.get(base)?.binary_search(&path).ok()?;
+            if shuffle.is_some_and(|(split, _)| split.strip_suffix("_shuffled") != Some(base)) {
+                return None;
+            }
+            Some(self.task_of(&path, shuffle)).filter(|task| task.id == id)
+        };
+        let (suite, name) = (&self.manifest.name, id);
+        find().ok_or_else(|| SuiteError::UnknownTask { suite: suite.clone(), id: name.to_owned() })
+    }
+}
+
+impl GameFolderSuite {
+    /// The task of a game, or of its scene furnished anew in a split with a number.
+    fn task_of(&self, path: &Path, shuffle: Option<(&str, usize)>) -> Task {
         let relative = path.strip_prefix(&self.root).unwrap_or(path);
         let key = relative.parent().unwrap_or(relative).to_string_lossy().replace('\\', "/");
         let mut parameters = serde_json::json!({ "game": path });
-        let id = if shuffled {
-            parameters["shuffle"] = (index / games.len()).into();
-            format!("alfworld/{split}/{key}#{}", index / games.len())
-        } else {
-            format!("alfworld/{key}")
+        let id = match shuffle {
+            Some((split, number)) => {
+                parameters["shuffle"] = number.into();
+                format!("alfworld/{split}/{key}#{number}")
+            }
+            None => format!("alfworld/{key}"),
         };
-        Ok(Task {
+        Task {
             id,
             environment: "household".to_owned(),
             parameters,
             instruction: INSTRUCTION.to_owned(),
             max_turns: 50,
             tags: Vec::new(),
-        })
+        }
     }
 }
 
@@ -157,5 +187,11 @@ mod tests {
             suite.task("train_shuffled", 3).unwrap().id,
             "alfworld/train_shuffled/train/b/trial#1"
         );
+        for task in [suite.task("train", 1), suite.task("train_shuffled", 3)].map(Result::unwrap) {
+            assert_eq!(suite.task_by_id(&task.id).unwrap(), task);
+        }
+        for id in ["alfworld/train/c/trial", "alfworld/x_shuffled/train/b/trial#1", "b", ""] {
+            assert!(matches!(suite.task_by_id(id), Err(SuiteError::UnknownTask { .. })), "{id}");
+        }
     }
 }

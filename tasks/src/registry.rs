@@ -15,6 +15,8 @@ pub struct SuiteOptions {
 pub struct SuiteEntry {
     /// The name.
     pub name: &'static str,
+    /// One line on what it is about.
+    pub about: &'static str,
     /// Whether it needs a folder of third-party data.
     pub needs_data: bool,
     /// Opens it.
@@ -26,16 +28,19 @@ pub fn suite_registry() -> &'static [SuiteEntry] {
     &[
         SuiteEntry {
             name: "household",
+            about: "Household chores in text, in generated rooms.",
             needs_data: false,
             open: |_| shipped("household", include_str!("../suites/household/suite.toml")),
         },
         SuiteEntry {
             name: "frozen-lake",
+            about: "Cross a frozen lake without falling into a hole.",
             needs_data: false,
             open: |_| shipped("frozen-lake", include_str!("../suites/frozen-lake/suite.toml")),
         },
         SuiteEntry {
             name: "alfworld",
+            about: "ALFWorld's household games, from the user's own download.",
             needs_data: true,
             open: |options| {
                 let data = options.data.as_deref().ok_or(SuiteError::NoData {

@@ -32,6 +32,24 @@ pub trait Suite: Send + Sync {
     /// [`SuiteError`] when there is no such split or index.
     fn task(&self, split: &str, index: usize) -> Result<Task, SuiteError>;
 
+    /// The task with this id, as a trajectory names it.
+    ///
+    /// # Errors
+    ///
+    /// [`SuiteError::UnknownTask`] when the suite has none.
+    fn task_by_id(&self, id: &str) -> Result<Task, SuiteError> {
+        let manifest = self.manifest();
+        let place = id.strip_prefix(manifest.name.as_str()).and_then(|rest| {
+            let (split, index) = rest.strip_prefix('/')?.rsplit_once('/')?;
+            Some((split, index.parse().ok()?))
+        });
+        let task = place.and_then(|(split, index)| self.task(split, index).ok());
+        task.filter(|task| task.id == id).ok_or_else(|| SuiteError::UnknownTask {
+            suite: manifest.name.clone(),
+            id: id.to_owned(),
+        })
+    }
+
     /// How many tasks `split` has.
     ///
     /// # Errors

@@ -132,6 +132,11 @@ mod tests {
         let task = suite.task("train", 1).unwrap();
         assert_eq!(task.id, "s/train/1");
         assert_eq!(task.parameters, serde_json::json!({ "size": 4, "seed": 11 }));
+        assert_eq!(suite.task_by_id("s/train/1").unwrap(), task);
+        for id in ["s/train/2", "s/train/01", "t/train/1", "s/train", "strain/1"] {
+            let error = suite.task_by_id(id).unwrap_err().to_string();
+            assert_eq!(error, format!("find task `{id}` in suite `s`"));
+        }
     }
 
     #[test]
