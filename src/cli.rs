@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// The gym in which language-model agents train.
 ///
@@ -26,6 +26,28 @@ pub(crate) enum Command {
     Train(TrainArguments),
     /// Go on with a run that was stopped or killed.
     Resume(ResumeArguments),
+    /// Measure how good a checkpoint, endpoint or built-in player is on a suite.
+    Eval(EvalArguments),
+    /// Let a player play tasks and keep its trajectories.
+    Rollout(RolloutArguments),
+    /// Play a task yourself.
+    Play(PlayArguments),
+    /// Play stored trajectories again and check that everything comes out the same.
+    Replay(ReplayArguments),
+    /// Show a run, or read trajectories.
+    Show(ShowArguments),
+    /// Check a suite: can every task be solved, repeated and forked?
+    Validate(ValidateArguments),
+    /// List what there is: suites, environments, recipes and the parts recipes name.
+    List(ListArguments),
+    /// Compare an environment with recordings of its reference.
+    Conformance(ConformanceArguments),
+    /// Measure how fast an environment is.
+    Bench(BenchArguments),
+    /// Write generated games as files.
+    Generate(GenerateArguments),
+    /// Print a completion script for a shell.
+    Completions(CompletionsArguments),
 }
 
 /// Arguments of `spar train`.
@@ -77,4 +99,322 @@ pub(crate) struct ResumeArguments {
     /// Threads; results do not depend on it.
     #[arg(long, env = "SPAR_THREADS")]
     pub(crate) threads: Option<usize>,
+}
+
+/// Who plays, and by which rules; of `spar eval` and `spar rollout`.
+#[derive(Debug, Args)]
+pub(crate) struct PlayerArguments {
+    /// A checkpoint, a run (its best checkpoint), or a folder of a Hugging Face model; left out,
+    /// the run in `--runs` that was written last.
+    #[arg(long, value_name = "FOLDER", group = "who")]
+    pub(crate) checkpoint: Option<PathBuf>,
+    /// A built-in player.
+    #[arg(long, group = "who")]
+    pub(crate) policy: Option<BuiltIn>,
+    /// An OpenAI-compatible endpoint: its address up to and without `/chat/completions`.
+    #[arg(long, value_name = "URL", group = "who", requires = "model")]
+    pub(crate) endpoint: Option<String>,
+    /// The model's name at the endpoint.
+    #[arg(long, requires = "endpoint")]
+    pub(crate) model: Option<String>,
+    /// The environment variable that holds the endpoint's key.
+    #[arg(long, value_name = "NAME", requires = "endpoint")]
+    pub(crate) api_key_env: Option<String>,
+    /// Folder that holds the runs.
+    #[arg(long, default_value = "runs")]
+    pub(crate) runs: PathBuf,
+    /// How tokens are drawn; 0 takes the most probable ones.
+    #[arg(long)]
+    pub(crate) temperature: Option<f32>,
+    /// Tokens an answer may have.
+    #[arg(long)]
+    pub(crate) max_tokens: Option<usize>,
+    /// Turns an episode may have; left out, as many as the task says.
+    #[arg(long)]
+    pub(crate) max_turns: Option<u32>,
+    /// How actions are read in answers.
+    #[arg(long)]
+    pub(crate) parser: Option<AnswerParser>,
+    /// Whether observations list the actions that can be executed.
+    #[arg(long, value_name = "BOOL")]
+    pub(crate) list_admissible: Option<bool>,
+    /// Whether the task's instruction opens the conversation.
+    #[arg(long, value_name = "BOOL")]
+    pub(crate) instruction: Option<bool>,
+    /// Seed of all random choices; left out, the run's, or 0.
+    #[arg(long)]
+    pub(crate) seed: Option<u64>,
+    /// Episodes in progress at the same time; results do not depend on it.
+    #[arg(long)]
+    pub(crate) concurrency: Option<usize>,
+    /// Threads; results do not depend on it.
+    #[arg(long, env = "SPAR_THREADS")]
+    pub(crate) threads: Option<usize>,
+}
+
+/// A player that needs no model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum BuiltIn {
+    /// Draws one of the admissible actions.
+    Random,
+    /// The environment's player who sees the whole state.
+    Oracle,
+    /// The environment's player who knows only what the episode has shown.
+    Expert,
+    /// You, at this terminal.
+    Human,
+}
+
+/// How actions are read in answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AnswerParser {
+    /// The first line that is not empty.
+    Plain,
+    /// What stands in the last `<action>...</action>`.
+    Tags,
+}
+
+/// Which tasks; of `spar eval` and `spar rollout`.
+#[derive(Debug, Args)]
+pub(crate) struct TaskArguments {
+    /// A suite (see `spar list suites`), or a folder with a suite.toml; left out, the run's, or
+    /// `household`.
+    #[arg(long)]
+    pub(crate) suite: Option<String>,
+    /// A split of the suite; may be given several times. Left out, the suite's test splits, or
+    /// for `spar rollout` its training split.
+    #[arg(long)]
+    pub(crate) split: Vec<String>,
+    /// Tasks of each split, from its beginning.
+    #[arg(long)]
+    pub(crate) limit: Option<usize>,
+    /// Folder of third-party data, for suites that need it.
+    #[arg(long, env = "ALFWORLD_DATA")]
+    pub(crate) data: Option<PathBuf>,
+}
+
+/// Arguments of `spar eval`.
+#[derive(Debug, Args)]
+pub(crate) struct EvalArguments {
+    #[command(flatten)]
+    pub(crate) player: PlayerArguments,
+    #[command(flatten)]
+    pub(crate) tasks: TaskArguments,
+    /// Episodes per task.
+    #[arg(long, default_value_t = 1)]
+    pub(crate) attempts: usize,
+    /// Report pass@K, up to the number of attempts; may be given several times.
+    #[arg(long, value_name = "K", value_delimiter = ',')]
+    pub(crate) pass_at: Vec<usize>,
+    /// Print the results as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Write the results as JSON to this file.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    /// Keep the trajectories in this folder, which must not hold any.
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) save: Option<PathBuf>,
+}
+
+/// Arguments of `spar rollout`.
+#[derive(Debug, Args)]
+pub(crate) struct RolloutArguments {
+    /// The folder the trajectories are kept in, which must not hold any.
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) out: PathBuf,
+    #[command(flatten)]
+    pub(crate) player: PlayerArguments,
+    #[command(flatten)]
+    pub(crate) tasks: TaskArguments,
+    /// Episodes per task.
+    #[arg(long, default_value_t = 8)]
+    pub(crate) group_size: usize,
+    /// Print the summary as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Arguments of `spar play`.
+#[derive(Debug, Args)]
+pub(crate) struct PlayArguments {
+    /// An environment, a suite, or a folder with a suite.toml.
+    #[arg(default_value = "household")]
+    pub(crate) name: String,
+    /// The split the task is taken from; left out, the one that recipes train on.
+    #[arg(long)]
+    pub(crate) split: Option<String>,
+    /// Number of the task, from 0; left out, drawn by the seed.
+    #[arg(long)]
+    pub(crate) index: Option<usize>,
+    /// Seed of all random choices.
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Folder of third-party data, for suites that need it.
+    #[arg(long, env = "ALFWORLD_DATA")]
+    pub(crate) data: Option<PathBuf>,
+}
+
+/// Arguments of `spar replay`.
+#[derive(Debug, Args)]
+pub(crate) struct ReplayArguments {
+    /// A run, a folder of trajectories, or one .jsonl.zst file of it.
+    pub(crate) path: PathBuf,
+    /// The suite the tasks are in; left out, the one their ids begin with.
+    #[arg(long)]
+    pub(crate) suite: Option<String>,
+    /// Folder of third-party data, for suites that need it; left out, the run's.
+    #[arg(long, env = "ALFWORLD_DATA")]
+    pub(crate) data: Option<PathBuf>,
+    /// Trajectories, from the oldest.
+    #[arg(long)]
+    pub(crate) limit: Option<usize>,
+    /// Print the report as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Arguments of `spar show`.
+#[derive(Debug, Args)]
+pub(crate) struct ShowArguments {
+    /// A run, a folder of trajectories, or one .jsonl.zst file of it; left out, the run in
+    /// `--runs` that was written last.
+    pub(crate) path: Option<PathBuf>,
+    /// Folder that holds the runs.
+    #[arg(long, default_value = "runs")]
+    pub(crate) runs: PathBuf,
+    /// Show the trajectories of a run instead of its overview.
+    #[arg(long)]
+    pub(crate) trajectories: bool,
+    /// Only the trajectory of this number, from 1.
+    #[arg(long)]
+    pub(crate) episode: Option<usize>,
+    /// Only trajectories that did not solve their task.
+    #[arg(long, conflicts_with = "won")]
+    pub(crate) failed: bool,
+    /// Only trajectories that solved their task.
+    #[arg(long)]
+    pub(crate) won: bool,
+    /// Trajectories that are shown at the most.
+    #[arg(long, default_value_t = 3)]
+    pub(crate) limit: usize,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Arguments of `spar validate`.
+#[derive(Debug, Args)]
+pub(crate) struct ValidateArguments {
+    /// A suite, or a folder with a suite.toml.
+    pub(crate) suite: String,
+    /// A split; may be given several times. Left out, all of them.
+    #[arg(long)]
+    pub(crate) split: Vec<String>,
+    /// Tasks of each split, from its beginning; left out, 200.
+    #[arg(long)]
+    pub(crate) limit: Option<usize>,
+    /// Folder of third-party data, for suites that need it.
+    #[arg(long, env = "ALFWORLD_DATA")]
+    pub(crate) data: Option<PathBuf>,
+    /// Print the report as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Arguments of `spar list`.
+#[derive(Debug, Args)]
+pub(crate) struct ListArguments {
+    /// What to list; left out, everything.
+    pub(crate) what: Option<Listing>,
+}
+
+/// What can be listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Listing {
+    /// Named sets of tasks.
+    Suites,
+    /// What tasks are played in.
+    Environments,
+    /// What `spar train` can do.
+    Recipes,
+    /// How advantages are assigned to steps.
+    Credit,
+    /// What training minimises.
+    Objectives,
+    /// How gradients become changes of the weights.
+    Optimizers,
+    /// Players that need no model.
+    Policies,
+}
+
+/// Arguments of `spar conformance`.
+#[derive(Debug, Args)]
+pub(crate) struct ConformanceArguments {
+    /// The environment.
+    pub(crate) environment: Measured,
+    /// Folder of its games.
+    #[arg(long, env = "ALFWORLD_DATA")]
+    pub(crate) data: PathBuf,
+    /// Folder of recordings of the reference.
+    #[arg(long)]
+    pub(crate) traces: PathBuf,
+    /// Print the report as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Arguments of `spar bench`.
+#[derive(Debug, Args)]
+pub(crate) struct BenchArguments {
+    /// The environment.
+    pub(crate) environment: Measured,
+    /// Folder of its games.
+    #[arg(long, env = "ALFWORLD_DATA")]
+    pub(crate) data: PathBuf,
+    /// Print the report as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// An environment with a reference and games in files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Measured {
+    /// Household chores in text.
+    Household,
+}
+
+/// Arguments of `spar generate`.
+#[derive(Debug, Args)]
+pub(crate) struct GenerateArguments {
+    /// The environment.
+    pub(crate) environment: Measured,
+    /// The folder the games are written below.
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) out: PathBuf,
+    /// Name of the split, the folder below it.
+    #[arg(long, default_value = "train")]
+    pub(crate) split: String,
+    /// The rooms: train, dev or unseen; left out, those named like the split, or train.
+    #[arg(long, value_parser = super::commands::parse_scenes)]
+    pub(crate) scenes: Option<spar::envs::household::generator::SceneSet>,
+    /// Number of games.
+    #[arg(long, default_value_t = 10)]
+    pub(crate) count: u64,
+    /// Seed of the first game; the next ones follow it.
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// How much stands in a room: small, medium, large, or the most receptacles (4 to 60).
+    #[arg(long, default_value = "large", value_parser = super::commands::parse_size)]
+    pub(crate) size: spar::envs::household::generator::RoomSize,
+    /// The family of the tasks, such as pick_and_place_simple; left out, any.
+    #[arg(long, value_parser = super::commands::parse_family)]
+    pub(crate) family: Option<spar::envs::household::TaskFamily>,
+}
+
+/// Arguments of `spar completions`.
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsArguments {
+    /// The shell.
+    pub(crate) shell: clap_complete::Shell,
 }

@@ -1,5 +1,6 @@
 //! The command line of spar.
 
+mod bar;
 mod cli;
 mod commands;
 mod progress;
@@ -12,6 +13,7 @@ fn main() -> ExitCode {
     let arguments = cli::Cli::parse();
     match commands::run(arguments) {
         Ok(code) => code,
+        Err(error) if commands::is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: could not {error:#}");
             if let Some(hint) = commands::hint(&error) {

@@ -1,13 +1,32 @@
 //! One file per sub-command.
 
+mod bench;
+mod completions;
+mod conformance;
+mod eval;
+mod generate;
+mod hints;
+mod list;
+mod play;
+mod player;
+mod replay;
+mod rollout;
+mod show;
+mod show_run;
+mod suites;
 mod train;
+mod validate;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::Context;
 use spar::agent::Cancellation;
 
 use crate::cli::{Cli, Command};
+
+pub(crate) use generate::{parse_family, parse_scenes, parse_size};
+pub(crate) use hints::hint;
 
 /// Exit code of a command that Ctrl-C ended.
 pub(crate) const STOPPED: u8 = 130;
@@ -18,17 +37,50 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         .enable_all()
         .build()
         .context("start the runtime")?;
-    runtime.block_on(async {
+    let result = runtime.block_on(async {
         match cli.command {
             Command::Train(arguments) => train::train(&arguments).await,
             Command::Resume(arguments) => train::resume(&arguments).await,
+            Command::Eval(arguments) => eval::eval(&arguments).await,
+            Command::Rollout(arguments) => rollout::rollout(&arguments).await,
+            Command::Play(arguments) => play::play(&arguments).await,
+            Command::Replay(arguments) => replay::replay(&arguments).await,
+            Command::Show(arguments) => show::show(&arguments),
+            Command::Validate(arguments) => validate::validate(&arguments).await,
+            Command::List(arguments) => list::list(&arguments),
+            Command::Conformance(arguments) => conformance::conformance(&arguments),
+            Command::Bench(arguments) => bench::bench(&arguments),
+            Command::Generate(arguments) => generate::generate(&arguments),
+            Command::Completions(arguments) => completions::completions(&arguments),
         }
-    })
+    });
+    // A person at the terminal is waited for on a thread that only a key would end.
+    runtime.shutdown_background();
+    result
 }
 
-/// What the user can do about an error.
-pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
-    error.chain().find_map(|cause| cause.downcast_ref::<spar::trainer::RunFolderError>()?.hint())
+/// Writes to standard output.
+///
+/// # Errors
+///
+/// What the system says; [`is_closed_pipe`] tells when nobody reads any more.
+pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+    let mut output = std::io::stdout().lock();
+    output.write_all(text.as_bytes()).and_then(|()| output.flush()).context("write the output")
+}
+
+/// Writes a value to standard output as JSON.
+pub(crate) fn print_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
+    let text = serde_json::to_string_pretty(value).context("write the results as JSON")?;
+    print(&(text + "\n"))
+}
+
+/// Whether the reader of standard output went away, as `head` does; no failure of ours.
+pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        let error = cause.downcast_ref::<std::io::Error>();
+        error.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+    })
 }
 
 /// Number of threads: as asked for, or as the machine has.

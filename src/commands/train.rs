@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use spar::recipe::Recipe;
 use spar::training::{Outcome, StartOptions, Summary, Training};
 
-use super::{STOPPED, cancel_on_ctrl_c, threads};
+use super::{STOPPED, cancel_on_ctrl_c, print, print_json, threads};
 use crate::cli::{ResumeArguments, TrainArguments};
 use crate::progress::Progress;
 
@@ -16,7 +16,7 @@ pub(crate) async fn train(arguments: &TrainArguments) -> anyhow::Result<ExitCode
     let recipe = resolve(arguments)?;
     recipe.validate()?;
     if arguments.dry_run {
-        print!("{}", plan(&recipe));
+        print(&plan(&recipe))?;
         return Ok(ExitCode::SUCCESS);
     }
     let options = StartOptions {
@@ -94,9 +94,9 @@ fn plan(recipe: &Recipe) -> String {
 
 fn report(summary: &Summary, outcome: Outcome, json: bool) -> anyhow::Result<ExitCode> {
     if json {
-        println!("{}", serde_json::to_string_pretty(summary).context("write the summary as JSON")?);
+        print_json(summary)?;
     } else {
-        print!("{summary}");
+        print(&summary.to_string())?;
     }
     Ok(match outcome {
         Outcome::Finished => ExitCode::SUCCESS,
@@ -104,8 +104,19 @@ fn report(summary: &Summary, outcome: Outcome, json: bool) -> anyhow::Result<Exi
     })
 }
 
+/// There is no run where one was looked for.
+#[derive(Debug, thiserror::Error)]
+#[error("find a run in `{}`: there is none", root.display())]
+pub(crate) struct NoRun {
+    root: PathBuf,
+}
+
 /// The run whose metrics were written last.
-fn newest_run(root: &Path) -> anyhow::Result<PathBuf> {
+pub(crate) fn newest_run(root: &Path) -> anyhow::Result<PathBuf> {
+    let none = || NoRun { root: root.to_owned() };
+    if !root.exists() {
+        return Err(none().into());
+    }
     let entries =
         std::fs::read_dir(root).with_context(|| format!("list runs in `{}`", root.display()))?;
     let written = |path: &PathBuf| path.join("metrics.jsonl").metadata()?.modified();
@@ -113,8 +124,5 @@ fn newest_run(root: &Path) -> anyhow::Result<PathBuf> {
         .filter_map(|entry| Some(entry.ok()?.path()))
         .filter_map(|path| Some((written(&path).ok()?, path)))
         .max();
-    match newest {
-        Some((_, path)) => Ok(path),
-        None => bail!("find a run in `{}`: there is none", root.display()),
-    }
+    Ok(newest.map(|(_, path)| path).ok_or_else(none)?)
 }

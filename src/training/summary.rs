@@ -5,7 +5,9 @@ use std::fmt;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use spar_trainer::MetricRecord;
+use spar_trainer::{Checkpoints, MetricRecord, RunFolder, RunFolderError};
+
+use super::Stage;
 
 /// Success on one split.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -42,6 +44,27 @@ pub struct Summary {
 }
 
 impl Summary {
+    /// What a run on disk reached so far; reads only.
+    ///
+    /// # Errors
+    ///
+    /// When its metrics or checkpoints cannot be read.
+    pub fn open(run: &RunFolder) -> Result<Self, RunFolderError> {
+        let metrics = run.metrics()?;
+        let is_iteration = |record: &&MetricRecord| {
+            [Stage::WarmStart, Stage::Reinforce].iter().any(|stage| stage.name() == record.kind)
+        };
+        let iterations = metrics.iter().filter(is_iteration).map(|record| record.iteration).max();
+        let is_finished = metrics.iter().any(|record| record.kind == "finished");
+        let checkpoints = Checkpoints::view(&run.checkpoints_path());
+        let checkpoint = match checkpoints.best()? {
+            Some(best) => Some(best),
+            None => checkpoints.latest()?,
+        };
+        let (path, checkpoint) = (run.path().to_owned(), checkpoint.map(|found| found.path));
+        Ok(Self::of(path, &metrics, iterations.unwrap_or_default(), is_finished, checkpoint))
+    }
+
     /// Collects the summary from the run's metrics.
     pub(super) fn of(
         folder: PathBuf,

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use crate::{Suite, SuiteError, SuiteManifest, Task};
 
 const GAME_FILE: &str = "game.tw-pddl";
+/// What a download calls the folder of its splits.
+const DOWNLOAD: &str = "json_2.1.1";
 const INSTRUCTION: &str = "You are in a house. Solve the task that the first message names. \
                            Answer every message with one command.";
 
@@ -27,10 +29,15 @@ pub struct GameFolderSuite {
 impl GameFolderSuite {
     /// Finds the games below `root`; their contents are read when a task is played.
     ///
+    /// `root` may also be the folder that `alfworld-download` fills, which has them one level
+    /// further down.
+    ///
     /// # Errors
     ///
     /// [`SuiteError`] when the folder cannot be read or holds no game.
     pub fn open(root: &Path) -> Result<Self, SuiteError> {
+        let download = root.join(DOWNLOAD);
+        let root = if download.is_dir() { &download } else { root };
         let mut games: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
         for split in subfolders(root)? {
             let mut found = Vec::new();
@@ -182,6 +189,10 @@ mod tests {
         }
         let suite = GameFolderSuite::open(folder.path()).unwrap();
         assert_eq!(suite.len("train").unwrap(), 2);
+        let download = tempfile::tempdir().unwrap();
+        std::fs::rename(folder.path(), download.path().join(DOWNLOAD)).unwrap();
+        let suite = GameFolderSuite::open(download.path()).unwrap();
+        assert_eq!(suite.task("train", 0).unwrap().id, "alfworld/train/a/trial");
         assert_eq!(suite.task("train", 1).unwrap().id, "alfworld/train/b/trial");
         assert_eq!(
             suite.task("train_shuffled", 3).unwrap().id,

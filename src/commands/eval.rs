@@ -1,0 +1,161 @@
+//! `spar eval`.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use anyhow::{Context, bail};
+use serde::Serialize;
+use spar::agent::{
+    Cancellation, EpisodeConfig, EvaluateConfig, EvaluateRequest, Evaluation, evaluate,
+};
+use spar::core::{Seed, TrajectoryStore};
+
+use super::player::OpenPlayer;
+use super::suites::{Purpose, default_splits, new_store, open_suite};
+use super::{STOPPED, cancel_on_ctrl_c, print, print_json};
+use crate::bar::Bar;
+use crate::cli::EvalArguments;
+
+/// What an evaluation found, and all that it takes to repeat it.
+#[derive(Serialize)]
+struct Report<'a> {
+    version: &'a str,
+    checkpoint: Option<PathBuf>,
+    endpoint: Option<&'a str>,
+    seed: u64,
+    attempts: usize,
+    episode: EpisodeConfig,
+    /// Whether every episode came about.
+    is_complete: bool,
+    evaluations: Vec<Evaluation>,
+}
+
+/// Evaluates a player on the splits of a suite.
+pub(crate) async fn eval(arguments: &EvalArguments) -> anyhow::Result<ExitCode> {
+    let player = OpenPlayer::open(&arguments.player).await?;
+    let data = player.recipe.as_ref().map(|recipe| &recipe.data);
+    let name = arguments.tasks.suite.as_deref().or(data.map(|data| data.suite.as_str()));
+    let folder = arguments.tasks.data.as_deref().or(data.and_then(|data| data.folder.as_deref()));
+    let suite = open_suite(name.unwrap_or("household"), folder)?;
+    let splits = match &*arguments.tasks.split {
+        [] => default_splits(suite.as_ref(), player.recipe.as_ref(), Purpose::Evaluation)?,
+        named => named.to_vec(),
+    };
+    let config = |split: &str| EvaluateConfig {
+        split: split.to_owned(),
+        limit: arguments.tasks.limit,
+        attempts: arguments.attempts,
+        pass_at: arguments.pass_at.clone(),
+        concurrency: player.concurrency(&arguments.player),
+        episode: player.episode(&arguments.player, Purpose::Evaluation),
+        ..EvaluateConfig::default()
+    };
+    config("").validate()?;
+    splits.iter().try_for_each(|split| suite.len(split).map(drop))?;
+    let mut store = arguments.save.as_deref().map(new_store).transpose()?;
+
+    let cancellation = cancel_on_ctrl_c();
+    let seed = player.seed(&arguments.player);
+    let mut report = Report {
+        version: env!("CARGO_PKG_VERSION"),
+        checkpoint: player.checkpoint.clone(),
+        endpoint: arguments.player.endpoint.as_deref(),
+        seed,
+        attempts: arguments.attempts,
+        episode: config("").episode,
+        is_complete: true,
+        evaluations: Vec::new(),
+    };
+    let mut failure = None;
+    for (number, split) in splits.iter().enumerate() {
+        let tasks = suite.len(split)?.min(arguments.tasks.limit.unwrap_or(usize::MAX));
+        let meter = Meter::new(split, tasks * arguments.attempts, player.is_human());
+        let request = EvaluateRequest {
+            suite: suite.as_ref(),
+            player: player.player(),
+            open: &spar::envs::open_environment,
+            // The seed of a run's own evaluations, so that these come out the same.
+            seed: Seed::from_u64(seed).derive("evaluation", split),
+            cancellation: &cancellation,
+            on_episode: &|trajectory| meter.count(trajectory),
+        };
+        let (evaluation, collection) = evaluate(&request, &config(split)).await?;
+        drop(meter);
+        if let Some(store) = &mut store {
+            store.append(number as u64 + 1, &collection.groups).context("keep trajectories")?;
+        }
+        if collection.counts.finished == 0 && !cancellation.is_cancelled() {
+            let detail = collection.last_failure.unwrap_or_else(|| "it has no tasks".to_owned());
+            bail!("evaluate on split `{split}`: no episode came about, the last failure: {detail}");
+        }
+        report.is_complete &= evaluation.missing == 0;
+        failure = failure.or(collection.last_failure);
+        report.evaluations.push(evaluation);
+        if cancellation.is_cancelled() {
+            break;
+        }
+    }
+    finish(arguments, &report, failure, &cancellation)
+}
+
+fn finish(
+    arguments: &EvalArguments,
+    report: &Report<'_>,
+    failure: Option<String>,
+    cancellation: &Cancellation,
+) -> anyhow::Result<ExitCode> {
+    if let Some(path) = &arguments.out {
+        let text = serde_json::to_string_pretty(report).context("write the results as JSON")?;
+        spar::trainer::write_atomically(path, (text + "\n").as_bytes())?;
+    }
+    if arguments.json {
+        print_json(report)?;
+    } else {
+        let mut text = String::new();
+        if let Some(checkpoint) = &report.checkpoint {
+            writeln!(text, "checkpoint {}\n", checkpoint.display())?;
+        }
+        for evaluation in &report.evaluations {
+            writeln!(text, "{evaluation}")?;
+        }
+        print(&text)?;
+    }
+    if cancellation.is_cancelled() {
+        return Ok(ExitCode::from(STOPPED));
+    }
+    if report.is_complete {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let failure = failure.unwrap_or_default();
+    eprintln!("warning: some episodes could not be played; the last failure: {failure}");
+    Ok(ExitCode::FAILURE)
+}
+
+/// A progress bar that counts successes.
+pub(crate) struct Meter {
+    bar: Bar,
+    done: AtomicUsize,
+    won: AtomicUsize,
+}
+
+impl Meter {
+    /// A bar of so many episodes; hidden where a person plays.
+    pub(crate) fn new(what: &str, episodes: usize, is_hidden: bool) -> Self {
+        let bar = if is_hidden { Bar::hidden() } else { Bar::new(what, episodes) };
+        Self { bar, done: AtomicUsize::new(0), won: AtomicUsize::new(0) }
+    }
+
+    /// Counts an episode; one that failed is played anew, so it does not count.
+    pub(crate) fn count(&self, trajectory: &spar::core::Trajectory) {
+        if trajectory.is_failed() {
+            return;
+        }
+        let done = 1 + self.done.fetch_add(1, Ordering::Relaxed);
+        let won = usize::from(trajectory.won);
+        let won = won + self.won.fetch_add(won, Ordering::Relaxed);
+        self.bar.advance();
+        self.bar.say(format!("success {:.1} %", 100.0 * won as f64 / done as f64));
+    }
+}

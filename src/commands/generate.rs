@@ -1,0 +1,71 @@
+//! `spar generate`.
+
+use std::process::ExitCode;
+
+use anyhow::ensure;
+use spar::core::Seed;
+use spar::envs::household::TaskFamily;
+use spar::envs::household::generator::{
+    GameOptions, RoomSize, SceneSet, generate as make, write_game,
+};
+
+use super::print;
+use crate::bar::Bar;
+use crate::cli::{GenerateArguments, Measured};
+
+const SCENES: [SceneSet; 3] = [SceneSet::Train, SceneSet::Dev, SceneSet::Unseen];
+
+/// Writes generated games as files, laid out as ALFWorld's own.
+pub(crate) fn generate(arguments: &GenerateArguments) -> anyhow::Result<ExitCode> {
+    let Measured::Household = arguments.environment;
+    let split = &arguments.split;
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    ensure!(
+        !split.is_empty() && !split.starts_with('.') && split.chars().all(is_plain),
+        "name a split `{split}`: use letters, digits, `-`, `_` and `.`, not starting with `.`"
+    );
+    let named = SCENES.into_iter().find(|scenes| scenes.name() == split);
+    let options = GameOptions {
+        scenes: arguments.scenes.or(named).unwrap_or(SceneSet::Train),
+        size: arguments.size,
+        family: arguments.family,
+    };
+    let bar = Bar::new("generate", arguments.count as usize);
+    for number in 0..arguments.count {
+        let seed = arguments.seed.wrapping_add(number);
+        let game = make(&options, Seed::from_u64(seed));
+        write_game(&game, &arguments.out, split, &format!("trial_{seed:08}"))?;
+        bar.advance();
+    }
+    drop(bar);
+    let out = arguments.out.display();
+    print(&format!(
+        "{} games in rooms of `{}` in {}\nnext:\n  spar play alfworld --data {out} --split {split}\n",
+        arguments.count,
+        options.scenes.name(),
+        arguments.out.join(split).display(),
+    ))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Reads the name of a set of rooms.
+pub(crate) fn parse_scenes(text: &str) -> Result<SceneSet, String> {
+    SCENES
+        .into_iter()
+        .find(|scenes| scenes.name() == text)
+        .ok_or_else(|| "allowed are train, dev and unseen".to_owned())
+}
+
+/// Reads the size of a room: a word or a number.
+pub(crate) fn parse_size(text: &str) -> Result<RoomSize, String> {
+    let value = text.parse::<u32>().map_or_else(|_| text.into(), serde_json::Value::from);
+    serde_json::from_value(value).map_err(|error| error.to_string())
+}
+
+/// Reads the name of a family of tasks.
+pub(crate) fn parse_family(text: &str) -> Result<TaskFamily, String> {
+    TaskFamily::ALL.into_iter().find(|family| family.name() == text).ok_or_else(|| {
+        let known: Vec<_> = TaskFamily::ALL.iter().map(|family| family.name()).collect();
+        format!("known are {}", known.join(", "))
+    })
+}

@@ -1,0 +1,207 @@
+//! `spar play`.
+
+use std::io::IsTerminal;
+use std::process::ExitCode;
+
+use spar::core::{Observation, Seed};
+use spar::envs::{Environment, environment_registry, open_environment};
+use spar::tasks::{Suite, Task};
+use tokio::sync::mpsc;
+
+use super::STOPPED;
+use super::print;
+use super::suites::{Purpose, default_splits, open_suite};
+use crate::cli::PlayArguments;
+
+const HELP: &str = "\
+  type a command, the beginning of one, or its number in the list
+  ?         lists the commands that can be carried out now
+  ? WORD    lists those with a word in them
+  :hint     shows the next command of a solution
+  :quit     leaves the game
+";
+
+/// A person plays a task in the terminal.
+pub(crate) async fn play(arguments: &PlayArguments) -> anyhow::Result<ExitCode> {
+    let (suite, task) = choose(arguments)?;
+    let mut env = open_environment(&task)?;
+    let observation = env.reset(Seed::from_u64(arguments.seed).derive("play", 0)).await?;
+    let about = suite.about();
+    print(&format!("{}: {about}\nType `?` for commands, `:help` for more.\n\n", task.id))?;
+    let mut game = Game { env, observation, task, turns: 0, reward: 0.0, is_over: false };
+    game.show()?;
+    let mut lines = read_lines();
+    loop {
+        if game.is_over {
+            break;
+        }
+        print("> ")?;
+        let line = tokio::select! {
+            line = lines.recv() => line,
+            _ = tokio::signal::ctrl_c() => {
+                print("\n")?;
+                return Ok(ExitCode::from(STOPPED));
+            }
+        };
+        let Some(line) = line else {
+            print("\n")?;
+            break;
+        };
+        if !std::io::stdin().is_terminal() {
+            // What is piped in does not show by itself.
+            print(&format!("{line}\n"))?;
+        }
+        match line.trim() {
+            "" => {}
+            ":quit" | ":q" => break,
+            ":help" => print(HELP)?,
+            ":hint" => match game.env.oracle_action() {
+                Some(action) => print(&format!("  try: {action}\n"))?,
+                None => print("  there is no way to solve it from here that is known\n")?,
+            },
+            question if question.starts_with('?') => game.list(question[1..].trim())?,
+            command if command.starts_with(':') => {
+                print(&format!("  `{command}` is unknown; `:help` lists what there is\n"))?;
+            }
+            command => match resolve(command, &game.observation) {
+                Meaning::Action(action) => game.step(&action).await?,
+                Meaning::Several(actions) => {
+                    print(&actions.iter().map(|a| format!("  {a}\n")).collect::<String>())?;
+                }
+            },
+        }
+    }
+    game.env.close().await?;
+    print(&game.result())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A game in progress.
+struct Game {
+    env: Box<dyn Environment>,
+    observation: Observation,
+    task: Task,
+    turns: u32,
+    reward: f64,
+    is_over: bool,
+}
+
+impl Game {
+    fn show(&self) -> anyhow::Result<()> {
+        print(&format!("{}\n\n", self.observation.text.trim_end()))
+    }
+
+    fn list(&self, word: &str) -> anyhow::Result<()> {
+        let Some(actions) = &self.observation.admissible else {
+            return print("  this environment lists no commands\n");
+        };
+        let numbered = actions.iter().enumerate().filter(|(_, action)| action.contains(word));
+        print(&numbered.map(|(n, action)| format!("{:4}  {action}\n", n + 1)).collect::<String>())
+    }
+
+    async fn step(&mut self, action: &str) -> anyhow::Result<()> {
+        let step = self.env.step(action).await?;
+        self.turns += 1;
+        self.reward += step.reward();
+        self.is_over = step.terminated;
+        self.observation = step.observation;
+        self.show()?;
+        let left = self.task.max_turns.saturating_sub(self.turns);
+        if !self.is_over && left == 0 {
+            self.is_over = true;
+            print("That was the last turn.\n")?;
+        }
+        if step.won {
+            print("Solved!\n")?;
+        }
+        Ok(())
+    }
+
+    fn result(&self) -> String {
+        let end = if self.is_over { "after" } else { "left after" };
+        format!("{end} {} turns with reward {:.2}\n", self.turns, self.reward)
+    }
+}
+
+/// What a person meant by a line.
+enum Meaning {
+    Action(String),
+    /// It is the beginning of several commands.
+    Several(Vec<String>),
+}
+
+/// A number of the list, a command, or the beginning of one; anything else is for the environment
+/// to answer.
+fn resolve(line: &str, observation: &Observation) -> Meaning {
+    let actions = observation.admissible.as_deref().unwrap_or_default();
+    if actions.iter().any(|action| **action == *line) {
+        return Meaning::Action(line.to_owned());
+    }
+    let number = line.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+    if let Some(action) = number.and_then(|number| actions.get(number)) {
+        return Meaning::Action(action.to_string());
+    }
+    let begun: Vec<String> =
+        actions.iter().filter(|action| action.starts_with(line)).map(ToString::to_string).collect();
+    match &*begun {
+        [] => Meaning::Action(line.to_owned()),
+        [only] => Meaning::Action(only.clone()),
+        _ => Meaning::Several(begun),
+    }
+}
+
+/// The suite and the task that were asked for.
+fn choose(arguments: &PlayArguments) -> anyhow::Result<(Box<dyn Suite>, Task)> {
+    let of_environment =
+        environment_registry().iter().find(|entry| entry.name == arguments.name).map(|e| e.suite);
+    let name = of_environment.unwrap_or(&arguments.name);
+    let suite = open_suite(name, arguments.data.as_deref())?;
+    let split = match &arguments.split {
+        Some(split) => split.clone(),
+        None => default_splits(suite.as_ref(), None, Purpose::Training)?.remove(0),
+    };
+    let len = suite.len(&split)?;
+    let drawn = || {
+        let seed = Seed::from_u64(arguments.seed).derive("task", &split);
+        (seed.as_u64() % len as u64) as usize
+    };
+    anyhow::ensure!(len > 0, "take a task of split `{split}`: it has none");
+    let index = arguments.index.unwrap_or_else(drawn);
+    let task = suite.task(&split, index)?;
+    Ok((suite, task))
+}
+
+/// Lines of standard input, read on a thread that nothing waits for.
+fn read_lines() -> mpsc::Receiver<String> {
+    let (sender, receiver) = mpsc::channel(1);
+    std::thread::spawn(move || {
+        for line in std::io::stdin().lines().map_while(Result::ok) {
+            if sender.blocking_send(line).is_err() {
+                return;
+            }
+        }
+    });
+    receiver
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_beginnings_stand_for_commands() {
+        let actions = ["go to bed 1", "go to desk 1", "look"];
+        let admissible = Some(actions.map(Into::into).into());
+        let observation = Observation { admissible, ..Observation::default() };
+        let meant = |line| match resolve(line, &observation) {
+            Meaning::Action(action) => action,
+            Meaning::Several(actions) => format!("{} of them", actions.len()),
+        };
+        assert_eq!(meant("2"), "go to desk 1");
+        assert_eq!(meant("l"), "look");
+        assert_eq!(meant("go to d"), "go to desk 1");
+        assert_eq!(meant("go"), "2 of them");
+        assert_eq!(meant("9"), "9");
+        assert_eq!(meant("fly"), "fly");
+    }
+}

@@ -1,0 +1,194 @@
+//! Who plays.
+
+use std::io::{BufReader, stderr, stdin};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use spar::agent::policies::{HttpPolicy, HttpPolicyConfig, HumanPolicy, RandomPolicy};
+use spar::agent::{ActionParser, EpisodeConfig, Player};
+use spar::core::{
+    CompletionRequest, Message, Policy, PolicyError, PolicyVersion, Role, Sampling, Seed,
+};
+use spar::policy::{LocalPolicy, Weights, checkpoint};
+use spar::recipe::Recipe;
+use spar::trainer::{Checkpoints, RunFolder};
+
+use super::suites::Purpose;
+use super::threads;
+use super::train::newest_run;
+use crate::cli::{AnswerParser, BuiltIn, PlayerArguments};
+
+/// A player that is ready to play.
+pub(crate) struct OpenPlayer {
+    kind: Kind,
+    /// The checkpoint it was loaded from.
+    pub(crate) checkpoint: Option<PathBuf>,
+    /// The recipe of the run the checkpoint belongs to.
+    pub(crate) recipe: Option<Recipe>,
+}
+
+enum Kind {
+    Oracle,
+    Expert,
+    Policy(Box<dyn Policy>),
+    Human(HumanPolicy),
+}
+
+impl OpenPlayer {
+    /// Opens the player that was asked for; an endpoint is asked for a word, so that one that
+    /// cannot answer is found before anything is played.
+    pub(crate) async fn open(arguments: &PlayerArguments) -> anyhow::Result<Self> {
+        let without_model = |kind| Ok(Self { kind, checkpoint: None, recipe: None });
+        if let Some(built_in) = arguments.policy {
+            return without_model(match built_in {
+                BuiltIn::Random => Kind::Policy(Box::new(RandomPolicy)),
+                BuiltIn::Oracle => Kind::Oracle,
+                BuiltIn::Expert => Kind::Expert,
+                // Results go to standard output, so that they can be piped.
+                BuiltIn::Human => Kind::Human(HumanPolicy::new(BufReader::new(stdin()), stderr())),
+            });
+        }
+        if let Some(base_url) = arguments.endpoint.clone() {
+            let config = HttpPolicyConfig {
+                base_url,
+                model: arguments.model.clone().unwrap_or_default(),
+                api_key_env: arguments.api_key_env.clone(),
+                ..HttpPolicyConfig::default()
+            };
+            probe(HttpPolicyConfig { max_requests: 1, ..config.clone() }).await?;
+            return without_model(Kind::Policy(Box::new(HttpPolicy::open(config)?)));
+        }
+        let path = match &arguments.checkpoint {
+            Some(path) => path.clone(),
+            None => newest_run(&arguments.runs)?,
+        };
+        let (folder, recipe) = locate(&path)?;
+        let (config, parameters, tokenizer) = checkpoint::load_model(&folder)
+            .with_context(|| format!("load checkpoint `{}`", folder.display()))?;
+        let weights = Arc::new(Weights::new(&config, parameters));
+        let threads = threads(arguments.threads);
+        let tokenizer = Arc::new(tokenizer);
+        let policy = LocalPolicy::new("local", tokenizer, weights, PolicyVersion(0), threads)
+            .context("start the engine")?;
+        let kind = Kind::Policy(Box::new(policy));
+        Ok(Self { kind, checkpoint: Some(folder), recipe })
+    }
+
+    /// The player.
+    pub(crate) fn player(&self) -> Player<'_> {
+        match &self.kind {
+            Kind::Oracle => Player::Oracle { encoder: None },
+            Kind::Expert => Player::Expert { encoder: None },
+            Kind::Policy(policy) => Player::Policy(policy.as_ref()),
+            Kind::Human(human) => Player::Policy(human),
+        }
+    }
+
+    /// Whether it needs the terminal for itself.
+    pub(crate) fn is_human(&self) -> bool {
+        matches!(self.kind, Kind::Human(_))
+    }
+
+    /// How it plays: as its run does, with what was typed over it.
+    pub(crate) fn episode(&self, arguments: &PlayerArguments, purpose: Purpose) -> EpisodeConfig {
+        let mut episode = match &self.recipe {
+            Some(recipe) => {
+                let mut episode = recipe.episode.clone();
+                if purpose == Purpose::Evaluation {
+                    episode.sampling.temperature = recipe.evaluation.temperature;
+                    episode.max_turns = recipe.evaluation.max_turns;
+                } else {
+                    episode.max_turns = Some(recipe.reinforce.max_turns);
+                }
+                episode
+            }
+            None => stranger(purpose),
+        };
+        if self.is_human() {
+            (episode.turn_timeout_secs, episode.episode_timeout_secs) = (86_400, 86_400);
+        }
+        if arguments.endpoint.is_some() {
+            // Requests are repeated by the policy itself, and answers may be reasoned about.
+            (episode.policy_retries, episode.turn_timeout_secs) = (0, 300);
+            (episode.sampling.max_tokens, episode.episode_timeout_secs) = (1024, 3600);
+        }
+        let PlayerArguments { temperature, max_tokens, max_turns, .. } = arguments;
+        episode.sampling.temperature = temperature.unwrap_or(episode.sampling.temperature);
+        episode.sampling.max_tokens = max_tokens.unwrap_or(episode.sampling.max_tokens);
+        episode.max_turns = max_turns.or(episode.max_turns);
+        let context = &mut episode.context;
+        context.instruction = arguments.instruction.unwrap_or(context.instruction);
+        context.list_admissible = arguments.list_admissible.unwrap_or(context.list_admissible);
+        episode.parser = match arguments.parser {
+            Some(AnswerParser::Plain) => ActionParser::Plain,
+            Some(AnswerParser::Tags) => ActionParser::Tags,
+            None => episode.parser,
+        };
+        episode
+    }
+
+    /// Where its random choices start.
+    pub(crate) fn seed(&self, arguments: &PlayerArguments) -> u64 {
+        let own = self.recipe.as_ref().map(|recipe| recipe.seed);
+        arguments.seed.or(own).unwrap_or_default()
+    }
+
+    /// Episodes at the same time; a person plays one after the other.
+    pub(crate) fn concurrency(&self, arguments: &PlayerArguments) -> usize {
+        let default = match (&arguments.endpoint, self.is_human()) {
+            (_, true) => 1,
+            (Some(_), _) => 16,
+            _ => 256,
+        };
+        arguments.concurrency.unwrap_or(default)
+    }
+}
+
+/// How a player plays that was not trained here: it is told all that helps.
+fn stranger(purpose: Purpose) -> EpisodeConfig {
+    let mut episode = EpisodeConfig::default();
+    episode.context.list_admissible = true;
+    if purpose == Purpose::Evaluation {
+        episode.sampling.temperature = 0.0;
+    }
+    episode
+}
+
+/// The folder of the model that a path means, and the recipe of its run.
+fn locate(path: &Path) -> anyhow::Result<(PathBuf, Option<Recipe>)> {
+    let read = |run: &RunFolder| -> anyhow::Result<Recipe> {
+        Ok(Recipe::parse(&run.path().display().to_string(), &run.config()?, &[])?)
+    };
+    if let Ok(run) = RunFolder::open(path) {
+        let checkpoints = Checkpoints::view(&run.checkpoints_path());
+        let found = match checkpoints.best()? {
+            Some(best) => Some(best),
+            None => checkpoints.latest()?,
+        };
+        let Some(found) = found else {
+            bail!("find a checkpoint in run `{}`: it has none yet", path.display());
+        };
+        return Ok((found.path, Some(read(&run)?)));
+    }
+    if !path.join("config.json").is_file() {
+        bail!("find a model in `{}`: there is no `config.json`, nor is it a run", path.display());
+    }
+    // `<run>/checkpoints/<checkpoint>`; the path may be relative to the run's own folder.
+    let full = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let run = full.ancestors().nth(2).and_then(|run| RunFolder::open(run).ok());
+    Ok((path.to_owned(), run.as_ref().map(read).transpose()?))
+}
+
+/// Asks an endpoint for a word.
+async fn probe(config: HttpPolicyConfig) -> Result<(), PolicyError> {
+    let request = CompletionRequest {
+        episode: 0,
+        messages: vec![Arc::new(Message::new(Role::User, "Answer with one word: ready"))],
+        prompt_ids: Arc::from([]),
+        choices: None,
+        sampling: Sampling { temperature: 0.0, max_tokens: 16 },
+        seed: Seed::from_u64(0),
+    };
+    HttpPolicy::open(config)?.complete(request).await.map(drop)
+}

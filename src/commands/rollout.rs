@@ -1,0 +1,150 @@
+//! `spar rollout`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use serde::Serialize;
+use spar::agent::{CollectConfig, CollectRequest, CollectionCounts, Score, collect_groups};
+use spar::core::{Group, Seed, TrajectoryStore};
+
+use super::eval::Meter;
+use super::player::OpenPlayer;
+use super::suites::{Purpose, default_splits, first_tasks, new_store, open_suite};
+use super::{STOPPED, cancel_on_ctrl_c, print, print_json};
+use crate::cli::RolloutArguments;
+
+/// Tasks whose groups are kept together: what a crash can lose.
+const CHUNK: usize = 32;
+/// Tasks per split when no number is given.
+const DEFAULT_LIMIT: usize = 16;
+
+/// What was collected.
+#[derive(Serialize)]
+struct Report {
+    folder: PathBuf,
+    player: String,
+    seed: u64,
+    splits: Vec<SplitReport>,
+}
+
+#[derive(Serialize)]
+struct SplitReport {
+    split: String,
+    score: Score,
+    counts: CollectionCounts,
+}
+
+/// Lets a player play tasks and keeps its trajectories.
+pub(crate) async fn rollout(arguments: &RolloutArguments) -> anyhow::Result<ExitCode> {
+    let player = OpenPlayer::open(&arguments.player).await?;
+    let data = player.recipe.as_ref().map(|recipe| &recipe.data);
+    let name = arguments.tasks.suite.as_deref().or(data.map(|data| data.suite.as_str()));
+    let folder = arguments.tasks.data.as_deref().or(data.and_then(|data| data.folder.as_deref()));
+    let suite = open_suite(name.unwrap_or("household"), folder)?;
+    let splits = match &*arguments.tasks.split {
+        [] => default_splits(suite.as_ref(), player.recipe.as_ref(), Purpose::Training)?,
+        named => named.to_vec(),
+    };
+    let config = CollectConfig {
+        group_size: arguments.group_size,
+        concurrency: player.concurrency(&arguments.player),
+        episode: player.episode(&arguments.player, Purpose::Training),
+        ..CollectConfig::default()
+    };
+    config.validate()?;
+    splits.iter().try_for_each(|split| suite.len(split).map(drop))?;
+    let mut store = new_store(&arguments.out)?;
+
+    let cancellation = cancel_on_ctrl_c();
+    let seed = player.seed(&arguments.player);
+    let mut report = Report {
+        folder: arguments.out.clone(),
+        player: player.player().name().to_owned(),
+        seed,
+        splits: Vec::new(),
+    };
+    let (mut chunk_number, mut failure) = (0, None);
+    for split in &splits {
+        let limit = arguments.tasks.limit.unwrap_or(DEFAULT_LIMIT);
+        let tasks = first_tasks(suite.as_ref(), split, Some(limit))?;
+        let meter = Meter::new(split, tasks.len() * config.group_size, player.is_human());
+        let (mut groups, mut counts) = (Vec::new(), CollectionCounts::default());
+        for chunk in tasks.chunks(CHUNK) {
+            let request = CollectRequest {
+                tasks: chunk,
+                player: player.player(),
+                open: &spar::envs::open_environment,
+                seed: Seed::from_u64(seed).derive("rollout", split),
+                cancellation: &cancellation,
+                on_episode: &|trajectory| meter.count(trajectory),
+            };
+            let collection = collect_groups(&request, &config).await;
+            chunk_number += 1;
+            store.append(chunk_number, &collection.groups).context("keep trajectories")?;
+            add(&mut counts, &collection.counts);
+            groups.extend(collection.groups);
+            failure = collection.last_failure.or(failure);
+            if cancellation.is_cancelled() {
+                break;
+            }
+        }
+        if counts.finished == 0 && !cancellation.is_cancelled() {
+            let detail = failure.unwrap_or_else(|| "it has no tasks".to_owned());
+            bail!("play split `{split}`: no episode came about, the last failure: {detail}");
+        }
+        let groups: Vec<&Group> = groups.iter().collect();
+        let bootstrap = (config.group_size > 1).then_some(1000);
+        let score = Score::of(&groups, bootstrap, Seed::from_u64(seed).derive("bootstrap", split));
+        report.splits.push(SplitReport { split: split.clone(), score, counts });
+        if cancellation.is_cancelled() {
+            break;
+        }
+    }
+    if arguments.json {
+        print_json(&report)?;
+    } else {
+        print(&table(&report))?;
+    }
+    let missing: usize = report.splits.iter().map(|split| split.counts.missing()).sum();
+    if cancellation.is_cancelled() {
+        return Ok(ExitCode::from(STOPPED));
+    }
+    if missing > 0 {
+        let failure = failure.unwrap_or_default();
+        eprintln!("warning: {missing} episodes could not be played; the last failure: {failure}");
+        return Ok(ExitCode::FAILURE);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn add(sum: &mut CollectionCounts, counts: &CollectionCounts) {
+    sum.wanted += counts.wanted;
+    sum.finished += counts.finished;
+    sum.truncated += counts.truncated;
+    sum.policy_failures += counts.policy_failures;
+    sum.environment_failures += counts.environment_failures;
+    sum.cancelled += counts.cancelled;
+}
+
+fn table(report: &Report) -> String {
+    let mut text = String::new();
+    for SplitReport { split, score, counts } in &report.splits {
+        text += &format!(
+            "{} on {split}: {} episodes of {} tasks, success {:.1} % ({:.1} to {:.1}), \
+             {:.1} turns, reward {:.3}, {} truncated, {} missing\n",
+            report.player,
+            score.episodes,
+            score.tasks,
+            100.0 * score.success_rate,
+            100.0 * score.interval.low,
+            100.0 * score.interval.high,
+            score.mean_turns,
+            score.mean_reward,
+            counts.truncated,
+            counts.missing(),
+        );
+    }
+    let folder = report.folder.display();
+    text + &format!("\nkept in {folder}\nnext:\n  spar show {folder}\n  spar replay {folder}\n")
+}

@@ -1,0 +1,128 @@
+//! `spar show`: trajectories to read; runs are in `show_run`.
+
+use std::process::ExitCode;
+
+use anyhow::ensure;
+use serde_json::json;
+use spar::agent::{JsonlStore, StoredTrajectory};
+use spar::core::{EndReason, ParsedAction, Trajectory, Turn};
+use spar::trainer::RunFolder;
+
+use super::replay::store_of;
+use super::show_run::show_run;
+use super::train::newest_run;
+use super::{print, print_json};
+use crate::cli::ShowArguments;
+
+/// Shows a run or trajectories; never writes.
+pub(crate) fn show(arguments: &ShowArguments) -> anyhow::Result<ExitCode> {
+    let path = match &arguments.path {
+        Some(path) => path.clone(),
+        None => newest_run(&arguments.runs)?,
+    };
+    let wants_trajectories =
+        arguments.trajectories || arguments.failed || arguments.won || arguments.episode.is_some();
+    if let (Ok(run), false) = (RunFolder::open(&path), wants_trajectories) {
+        return show_run(&run, arguments.json);
+    }
+    ensure!(path.exists(), "find a run or trajectories at `{}`: nothing is there", path.display());
+    let (folder, _) = store_of(&path)?;
+    let is_wanted = |number: usize, trajectory: &Trajectory| match arguments.episode {
+        Some(wanted) => wanted == number,
+        None => !(arguments.won && !trajectory.won || arguments.failed && trajectory.won),
+    };
+    let (mut total, mut matching, mut shown) = (0, 0, Vec::new());
+    for stored in JsonlStore::read(&folder)? {
+        let stored = stored?;
+        total += 1;
+        if is_wanted(total, &stored.trajectory) {
+            matching += 1;
+            if shown.len() < arguments.limit.max(usize::from(arguments.episode.is_some())) {
+                shown.push((total, stored));
+            }
+        }
+    }
+    if let Some(wanted) = arguments.episode {
+        ensure!(matching == 1, "find trajectory {wanted}: there are {total}, numbered from 1");
+    }
+    if arguments.json {
+        let list: Vec<_> = shown
+            .iter()
+            .map(|(number, StoredTrajectory { iteration, group, trajectory })| {
+                json!({ "number": number, "iteration": iteration, "group": group, "trajectory": trajectory })
+            })
+            .collect();
+        print_json(&json!({ "trajectories": total, "matching": matching, "shown": list }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    for (number, stored) in &shown {
+        print(&transcript(*number, stored))?;
+    }
+    let more = match matching - shown.len() {
+        0 => "",
+        _ => "; --limit shows more, --episode one of them",
+    };
+    print(&format!("{} of {matching} shown, {total} in all{more}\n", shown.len()))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A trajectory to read.
+fn transcript(number: usize, stored: &StoredTrajectory) -> String {
+    let StoredTrajectory { iteration, group, trajectory } = stored;
+    let end = match &trajectory.end {
+        EndReason::Terminated if trajectory.won => "solved".to_owned(),
+        EndReason::Terminated => "lost".to_owned(),
+        EndReason::Truncated { limit } => format!("cut off ({limit:?})").to_lowercase(),
+        EndReason::Failed { boundary, detail } => format!("failed at {boundary:?}: {detail}"),
+    };
+    let mut text = format!(
+        "━━ episode {number} · {} · {} · {end} in {} turns · reward {:.2} · iteration {iteration}, \
+         group {group}\n",
+        trajectory.task,
+        trajectory.policy,
+        trajectory.turns.len(),
+        trajectory.total_reward(),
+    );
+    text += &indented(&trajectory.first_observation.text, "");
+    for (index, turn) in trajectory.turns.iter().enumerate() {
+        text += &turn_text(index + 1, turn);
+    }
+    text + "\n"
+}
+
+fn turn_text(number: usize, turn: &Turn) -> String {
+    let mut notes = vec![format!("state {}", short(&turn.state_key))];
+    if turn.step.reward() != 0.0 {
+        notes.push(format!("reward {:+.2}", turn.step.reward()));
+    }
+    match &turn.parsed {
+        ParsedAction::Invalid { reason } => notes.push(format!("not an action: {reason}")),
+        ParsedAction::Action { .. } if !turn.step.executable => {
+            notes.push("not executable".to_owned());
+        }
+        ParsedAction::Action { .. } => {}
+    }
+    let logprob: f32 = turn.sampled.logprobs.iter().sum();
+    if logprob != 0.0 {
+        notes.push(format!("probability {:.3}", logprob.exp()));
+    }
+    let said = turn.text.trim();
+    let mut text =
+        if let (ParsedAction::Action { text }, true) = (&turn.parsed, said.contains('\n')) {
+            format!("{}{number:3} > {text}", indented(said, "    | "))
+        } else {
+            format!("{number:3} > {said}")
+        };
+    text += &format!("   [{}]\n", notes.join(", "));
+    text + &indented(&turn.step.observation.text, "      ")
+}
+
+/// The beginning of a state's name, which mostly is a long number.
+fn short(key: &str) -> String {
+    let line: String = key.chars().take(12).map(|c| if c == '\n' { ' ' } else { c }).collect();
+    if key.chars().count() > 12 { line + "…" } else { line }
+}
+
+fn indented(text: &str, indent: &str) -> String {
+    text.trim().lines().map(|line| format!("{indent}{line}\n")).collect()
+}

@@ -1,0 +1,213 @@
+//! The overview of a run.
+
+use std::fs::File;
+use std::process::ExitCode;
+
+use serde_json::json;
+use spar::recipe::Recipe;
+use spar::trainer::{Checkpoints, Manifest, MetricRecord, RunFolder};
+use spar::training::{Stage, Summary};
+
+use super::{print, print_json};
+
+const PLOT_WIDTH: usize = 64;
+const PLOT_HEIGHT: usize = 10;
+/// Values of the last iteration that are shown.
+const MAX_VALUES: usize = 18;
+
+/// Shows where a run stands and what it reached; reads only.
+pub(super) fn show_run(run: &RunFolder, is_json: bool) -> anyhow::Result<ExitCode> {
+    let manifest = run.manifest()?;
+    let recipe = Recipe::parse(&run.path().display().to_string(), &run.config()?, &[])?;
+    let metrics = run.metrics()?;
+    let summary = Summary::open(run)?;
+    let status = match (summary.is_finished, is_written(run)) {
+        (true, _) => "finished",
+        (false, true) => "running",
+        (false, false) => "stopped",
+    };
+    let last = metrics.iter().rev().find(|record| is_iteration(record));
+    if is_json {
+        print_json(&json!({
+            "status": status,
+            "iterations": recipe.num_iterations(),
+            "manifest": manifest,
+            "recipe": recipe,
+            "summary": summary,
+            "last": last,
+        }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut text = head(run, &manifest, &recipe, &summary, status);
+    text += &results(&summary);
+    text += &plot(&metrics);
+    if let Some(last) = last {
+        text += &values(last);
+    }
+    text += &files(run, status)?;
+    print(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn head(
+    run: &RunFolder,
+    manifest: &Manifest,
+    recipe: &Recipe,
+    summary: &Summary,
+    status: &str,
+) -> String {
+    let (warm, reinforce, model) = (&recipe.warm_start, &recipe.reinforce, &recipe.model);
+    let suite = &recipe.data;
+    let revision = manifest.git_revision.as_deref().unwrap_or("unknown");
+    let hash = manifest.suites.values().next().map_or("", |hash| &hash[..hash.len().min(12)]);
+    format!(
+        "{}: {status}, {} of {} iterations\n\n\
+         folder     {}\n\
+         started    {} with seed {} at revision {}\n\
+         suite      {} {hash}: trained on {}, chosen on {}, tested on {}\n\
+         model      {} layers of width {}, {} heads of {}\n\
+         imitate    {} iterations of {} demonstrations ({})\n\
+         reinforce  {} iterations of {} tasks x {} episodes, {} credit, {} objective, {}\n",
+        manifest.name,
+        summary.iterations,
+        recipe.num_iterations(),
+        run.path().display(),
+        manifest.started,
+        manifest.seed,
+        &revision[..revision.len().min(12)],
+        suite.suite,
+        suite.train,
+        suite.dev,
+        suite.test.join(" and "),
+        model.num_hidden_layers,
+        model.hidden_size,
+        model.num_attention_heads,
+        model.head_dim,
+        warm.iterations,
+        warm.tasks,
+        format!("{:?}", warm.demonstrator).to_lowercase(),
+        reinforce.iterations,
+        reinforce.tasks,
+        reinforce.group_size,
+        reinforce.credit.kind,
+        reinforce.objective.name,
+        reinforce.trainer.optimizer.name,
+    )
+}
+
+fn results(summary: &Summary) -> String {
+    if summary.splits.is_empty() {
+        return String::new();
+    }
+    let mut text = format!("\n{:<28} {:<26} after it\n", "success", "before reinforcement");
+    for (split, (before, after)) in &summary.splits {
+        let cell = |result: &Option<spar::training::SplitResult>| {
+            result.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string)
+        };
+        text += &format!("{split:<28} {:<26} {}\n", cell(before), cell(after));
+        let parts = [before, after].map(|side| side.as_ref().map(|side| &side.by_tag));
+        let tags: std::collections::BTreeSet<&String> =
+            parts.iter().flatten().flat_map(|tags| tags.keys()).collect();
+        for tag in tags {
+            let cell = |index: usize| match parts[index].and_then(|tags| tags.get(tag)) {
+                Some((won, all)) => {
+                    format!("{:5.1} % of {all}", 100.0 * *won as f64 / (*all).max(1) as f64)
+                }
+                None => "-".to_owned(),
+            };
+            text += &format!("  {tag:<26} {:<26} {}\n", cell(0), cell(1));
+        }
+    }
+    if let Some(drift) = summary.max_drift {
+        text +=
+            &format!("\nsampled and recomputed log-probabilities differ by at most {drift:.1e}\n");
+    }
+    text
+}
+
+/// Success over the iterations as text: `·` training episodes, `●` the held-out split.
+fn plot(metrics: &[MetricRecord]) -> String {
+    let of = |kind: &str| -> Vec<(u64, f64)> {
+        let records = metrics.iter().filter(|record| record.kind == kind);
+        records
+            .filter_map(|record| Some((record.iteration, record.number("success_rate")?)))
+            .collect()
+    };
+    let series = [('·', of(Stage::Reinforce.name())), ('●', of("evaluation"))];
+    let iterations = || series.iter().flat_map(|(_, points)| points).map(|(x, _)| *x);
+    let (Some(first), Some(last)) = (iterations().min(), iterations().max()) else {
+        return String::new();
+    };
+    let mut cells = [[' '; PLOT_WIDTH]; PLOT_HEIGHT];
+    for (mark, points) in &series {
+        for (x, y) in points {
+            let span = (last - first).max(1) as f64;
+            let column = (x - first) as f64 / span * (PLOT_WIDTH - 1) as f64;
+            let row = (1.0 - y.clamp(0.0, 1.0)) * (PLOT_HEIGHT - 1) as f64;
+            cells[row.round() as usize][column.round() as usize] = *mark;
+        }
+    }
+    let mut text = "\nsuccess by iteration: · training episodes, ● held out\n".to_owned();
+    for (row, line) in cells.iter().enumerate() {
+        let label = match row {
+            0 => "100 %",
+            row if row == PLOT_HEIGHT - 1 => "  0 %",
+            _ => "     ",
+        };
+        let line: String = line.iter().collect();
+        text += &format!("{label} │{}\n", line.trim_end());
+    }
+    let (first, last) = (first.to_string(), last.to_string());
+    let gap = PLOT_WIDTH.saturating_sub(first.len());
+    text + &format!("      └{}\n       {first}{last:>gap$}\n", "─".repeat(PLOT_WIDTH))
+}
+
+fn values(last: &MetricRecord) -> String {
+    let mut text = format!("\niteration {} ({})\n", last.iteration, last.kind.replace('_', " "));
+    let numbers = last.values.iter().filter_map(|(name, value)| Some((name, value.as_f64()?)));
+    for pair in numbers.take(MAX_VALUES).collect::<Vec<_>>().chunks(3) {
+        let cells: String =
+            pair.iter().map(|(name, value)| format!("  {name:<20} {value:<10.4}")).collect();
+        text += cells.trim_end();
+        text.push('\n');
+    }
+    text
+}
+
+fn files(run: &RunFolder, status: &str) -> anyhow::Result<String> {
+    let path = run.path();
+    let mut text = "\nfiles\n".to_owned();
+    for (name, about) in [
+        ("config.toml", "every setting"),
+        ("metrics.jsonl", "a record per iteration"),
+        ("curve.svg", "the learning curve as a picture"),
+        ("tensorboard", "the same numbers for TensorBoard"),
+        ("trajectories", "episodes, read with `spar show --trajectories`"),
+        ("checkpoints", "models"),
+    ] {
+        if path.join(name).exists() {
+            text += &format!("  {:<40} {about}\n", path.join(name).display().to_string());
+        }
+    }
+    let checkpoints = Checkpoints::view(&run.checkpoints_path());
+    if let Some(latest) = checkpoints.latest()? {
+        text += &format!("  {:<40} the latest checkpoint\n", latest.path.display().to_string());
+    }
+    if let Some(best) = checkpoints.best()? {
+        text += &format!("  {:<40} the best one\n", best.path.display().to_string());
+    }
+    if status == "stopped" {
+        text += &format!("\nnext:\n  spar resume {}\n", path.display());
+    }
+    Ok(text)
+}
+
+fn is_iteration(record: &MetricRecord) -> bool {
+    [Stage::WarmStart, Stage::Reinforce].iter().any(|stage| stage.name() == record.kind)
+}
+
+/// Whether a process holds the run's lock. Asking takes a shared lock for a moment.
+fn is_written(run: &RunFolder) -> bool {
+    let lock = File::open(run.path().join("lock"));
+    lock.is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(std::fs::TryLockError::WouldBlock)))
+}

@@ -1,0 +1,75 @@
+//! Which tasks a command means.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use spar::recipe::{Recipe, recipe_names};
+use spar::tasks::{Suite, SuiteOptions, Task};
+
+/// What tasks are wanted for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// To play as in training.
+    Training,
+    /// To play as in evaluation.
+    Evaluation,
+}
+
+/// Opens a suite by name or folder.
+pub(crate) fn open_suite(name: &str, data: Option<&Path>) -> anyhow::Result<Box<dyn Suite>> {
+    let data = data.map(Path::to_owned);
+    Ok(spar::tasks::open_suite(name, &SuiteOptions { data })?)
+}
+
+/// The splits that are meant when none is named: those of `recipe`, where it is about this suite,
+/// else those of the recipe that ships for it, else the one called `train` or `test`.
+pub(crate) fn default_splits(
+    suite: &dyn Suite,
+    recipe: Option<&Recipe>,
+    purpose: Purpose,
+) -> anyhow::Result<Vec<String>> {
+    let name = suite.manifest().name.as_str();
+    let shipped = || {
+        let text = recipe_names().find(|recipe| *recipe == name).map(Recipe::text)?.ok()?;
+        Recipe::parse(name, &text, &[]).ok()
+    };
+    let recipe = recipe.filter(|recipe| recipe.data.suite == name).cloned().or_else(shipped);
+    let splits = match (&recipe, purpose) {
+        (Some(recipe), Purpose::Training) => vec![recipe.data.train.clone()],
+        (Some(recipe), Purpose::Evaluation) => recipe.data.test.clone(),
+        (None, Purpose::Training) => vec!["train".to_owned()],
+        (None, Purpose::Evaluation) => vec!["test".to_owned()],
+    };
+    match &*suite.manifest().splits {
+        // What else could be meant.
+        [(only, _)] if recipe.is_none() => Ok(vec![only.clone()]),
+        _ => {
+            splits.iter().try_for_each(|split| suite.len(split).map(drop))?;
+            Ok(splits)
+        }
+    }
+}
+
+/// The first tasks of a split, all of them without a limit.
+pub(crate) fn first_tasks(
+    suite: &dyn Suite,
+    split: &str,
+    limit: Option<usize>,
+) -> anyhow::Result<Vec<Task>> {
+    let len = suite.len(split)?.min(limit.unwrap_or(usize::MAX));
+    (0..len).map(|index| Ok(suite.task(split, index)?)).collect()
+}
+
+/// A folder for trajectories, which must not hold any.
+pub(crate) fn new_store(folder: &Path) -> anyhow::Result<spar::agent::JsonlStore> {
+    let is_shard = |path: PathBuf| path.to_string_lossy().ends_with(".jsonl.zst");
+    let holds_some = std::fs::read_dir(folder)
+        .is_ok_and(|mut entries| entries.any(|e| e.is_ok_and(|e| is_shard(e.path()))));
+    anyhow::ensure!(
+        !holds_some,
+        "keep trajectories in `{}`: it holds some already, name another folder",
+        folder.display()
+    );
+    spar::agent::JsonlStore::open(folder, spar::agent::StoreConfig::default())
+        .with_context(|| format!("keep trajectories in `{}`", folder.display()))
+}
