@@ -252,3 +252,264 @@ impl Trajectory {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{Observation, PolicyVersion, RewardPart};
+
+    fn observation() -> impl Strategy<Value = Observation> {
+        let admissible = proptest::option::of(vec(".{0,6}", 0..4));
+        (".{0,20}", proptest::option::of(".{0,9}"), admissible, ".{0,9}").prop_map(
+            |(text, instruction, admissible, state_key)| Observation {
+                text,
+                instruction: instruction.map(Arc::from),
+                admissible: admissible.map(|listed| listed.into_iter().map(Arc::from).collect()),
+                state_key,
+            },
+        )
+    }
+
+    fn finite() -> impl Strategy<Value = f64> {
+        any::<f64>().prop_filter("JSON has no other numbers", |value| value.is_finite())
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        let rewards = vec((".{0,5}", finite()), 0..3);
+        let time = (0..u64::MAX, 0..1_000_000_000_u32).prop_map(|(s, ns)| Duration::new(s, ns));
+        (observation(), rewards, any::<[bool; 3]>(), time).prop_map(
+            |(observation, rewards, [terminated, won, executable], wall_time)| Step {
+                observation,
+                rewards: rewards
+                    .into_iter()
+                    .map(|(name, value)| RewardPart { name, value })
+                    .collect(),
+                terminated,
+                won,
+                executable,
+                wall_time,
+            },
+        )
+    }
+
+    fn sampled() -> impl Strategy<Value = SampledTokens> {
+        let logprob = any::<f32>().prop_filter("sampled tokens were possible", |l| l.is_finite());
+        let token = (any::<u32>(), logprob, any::<u32>(), vec(any::<u32>(), 0..3));
+        (vec(token, 0..5), any::<bool>()).prop_map(|(tokens, restricted)| {
+            let mut sampled = SampledTokens::default();
+            for (id, logprob, version, mut allowed) in tokens {
+                sampled.ids.push(id);
+                sampled.logprobs.push(logprob);
+                sampled.versions.push(PolicyVersion(version));
+                if restricted {
+                    if !allowed.is_empty() {
+                        allowed.push(id);
+                    }
+                    sampled.allowed.push(allowed);
+                }
+            }
+            sampled
+        })
+    }
+
+    fn turn() -> impl Strategy<Value = Turn> {
+        let appended = vec(any::<u32>(), 0..4);
+        let valid = any::<bool>();
+        (appended, ".{0,9}", ".{0,9}", sampled(), valid, ".{0,9}", step()).prop_map(
+            |(appended, author, text, sampled, valid, state_key, step)| Turn {
+                prompt: PromptTokens { kept: 0, appended },
+                author,
+                parsed: if valid {
+                    ParsedAction::Action { text: text.clone() }
+                } else {
+                    ParsedAction::Invalid { reason: text.clone() }
+                },
+                text,
+                sampled,
+                state_key,
+                policy_time: step.wall_time,
+                step,
+            },
+        )
+    }
+
+    fn end() -> impl Strategy<Value = EndReason> {
+        prop_oneof![
+            Just(EndReason::Terminated),
+            prop_oneof![Just(Limit::Turns), Just(Limit::Time), Just(Limit::Context)]
+                .prop_map(|limit| EndReason::Truncated { limit }),
+            (
+                prop_oneof![
+                    Just(Boundary::Policy),
+                    Just(Boundary::Environment),
+                    Just(Boundary::Sandbox),
+                    Just(Boundary::Cancelled)
+                ],
+                ".{0,9}"
+            )
+                .prop_map(|(boundary, detail)| EndReason::Failed { boundary, detail }),
+        ]
+    }
+
+    /// Any trajectory that does not contradict itself.
+    fn trajectory() -> impl Strategy<Value = Trajectory> {
+        let kept = vec(any::<prop::sample::Index>(), 5);
+        let lineage = (proptest::option::of(any::<u64>()), any::<u32>(), any::<bool>());
+        (vec(turn(), 0..5), kept, any::<[u64; 2]>(), end(), lineage, observation()).prop_map(
+            |(mut turns, kept, [episode, seed], end, lineage, first_observation)| {
+                let mut length = 0;
+                for (turn, kept) in turns.iter_mut().zip(kept) {
+                    turn.prompt.kept = kept.index(length + 1);
+                    length = turn.prompt.kept + turn.prompt.appended.len() + turn.sampled.ids.len();
+                }
+                let seed = Seed::from_u64(seed);
+                let (parent, fork_turn, guided) = lineage;
+                Trajectory {
+                    version: TRAJECTORY_VERSION,
+                    episode,
+                    task: "suite/split/7".to_owned(),
+                    environment: "environment".to_owned(),
+                    seed,
+                    environment_seed: guided.then(|| seed.derive("environment", 0)),
+                    policy: "policy".to_owned(),
+                    first_observation,
+                    won: turns.last().is_some_and(|turn| turn.step.won),
+                    turns,
+                    end,
+                    lineage: Lineage { parent, fork_turn, guided },
+                    seat: fork_turn % 3,
+                    wall_time: Duration::from_millis(episode),
+                }
+            },
+        )
+    }
+
+    fn example() -> serde_json::Value {
+        serde_json::json!({
+            "version": 1,
+            "episode": 3,
+            "task": "suite/train/3",
+            "environment": "environment",
+            "seed": Seed::from_u64(1),
+            "policy": "local",
+            "first_observation": { "text": "a room", "state_key": "start" },
+            "turns": [{
+                "prompt": { "kept": 0, "appended": [1, 2] },
+                "author": "local",
+                "text": "go",
+                "sampled": { "ids": [5, 6], "logprobs": [-0.5, 0.0], "versions": [4, 4] },
+                "parsed": { "kind": "action", "text": "go" },
+                "state_key": "start",
+                "step": {
+                    "observation": { "text": "a hall", "state_key": "hall" },
+                    "rewards": [{ "name": "won", "value": 1.0 }],
+                    "terminated": true,
+                    "won": true,
+                    "executable": true,
+                    "wall_time": { "secs": 0, "nanos": 1000 },
+                },
+                "policy_time": { "secs": 0, "nanos": 5000 },
+            }],
+            "end": { "kind": "terminated" },
+            "won": true,
+            "wall_time": { "secs": 1, "nanos": 0 },
+        })
+    }
+
+    fn read(value: &serde_json::Value) -> Result<Trajectory, TrajectoryError> {
+        Trajectory::from_json(value.to_string().as_bytes())
+    }
+
+    proptest! {
+        #[test]
+        fn a_trajectory_survives_its_file(trajectory in trajectory()) {
+            let bytes = serde_json::to_vec(&trajectory).unwrap();
+            prop_assert_eq!(Trajectory::from_json(&bytes).unwrap(), trajectory);
+        }
+
+        #[test]
+        fn arbitrary_bytes_are_refused(bytes in vec(any::<u8>(), 0..200)) {
+            prop_assert!(Trajectory::from_json(&bytes).is_err());
+        }
+
+        /// What damage leaves readable is still consistent.
+        #[test]
+        fn damage_is_refused_or_harmless(
+            trajectory in trajectory(),
+            damage in vec((any::<prop::sample::Index>(), any::<u8>(), 0..3_u8), 1..5),
+        ) {
+            let mut bytes = serde_json::to_vec(&trajectory).unwrap();
+            for (place, byte, kind) in damage {
+                let place = place.index(bytes.len());
+                match kind {
+                    0 => bytes[place] = byte,
+                    1 => bytes.truncate(place + 1),
+                    _ => bytes.insert(place, byte),
+                }
+            }
+            if let Ok(read) = Trajectory::from_json(&bytes) {
+                prop_assert!(read.validate().is_ok());
+                prop_assert!(read.version <= TRAJECTORY_VERSION);
+            }
+        }
+    }
+
+    #[test]
+    fn fields_that_came_later_may_be_absent() {
+        let trajectory = read(&example()).unwrap();
+        assert_eq!(trajectory.lineage, Lineage::default());
+        assert_eq!((trajectory.environment_seed, trajectory.seat), (None, 0));
+        assert_eq!((trajectory.total_reward(), trajectory.is_failed()), (1.0, false));
+    }
+
+    #[test]
+    fn older_versions_are_read_and_newer_ones_refused() {
+        let mut value = example();
+        value["version"] = 0.into();
+        assert_eq!(read(&value).unwrap().version, 0);
+        for newer in [u64::from(TRAJECTORY_VERSION) + 1, u64::MAX] {
+            // The version alone decides: the rest may have any form.
+            let value = serde_json::json!({ "version": newer, "turns": "in another form" });
+            let error = read(&value).unwrap_err();
+            assert!(matches!(error, TrajectoryError::Version { found } if found == newer));
+        }
+        for version in [serde_json::json!(-1), serde_json::json!("1"), serde_json::json!(null)] {
+            let mut value = example();
+            value["version"] = version;
+            assert!(matches!(read(&value).unwrap_err(), TrajectoryError::Malformed(_)));
+        }
+    }
+
+    #[test]
+    fn contradictions_are_named() {
+        let contradict = |path: &str, new: serde_json::Value| {
+            let mut value = example();
+            *value.pointer_mut(path).unwrap() = new;
+            read(&value).unwrap_err().to_string()
+        };
+        assert_eq!(
+            contradict("/turns/0/prompt/kept", 1.into()),
+            "use turn 0 of episode 3: keeps 1 of 0 tokens"
+        );
+        assert!(
+            contradict("/turns/0/sampled/logprobs", serde_json::json!([0.0]))
+                .ends_with("2 sampled tokens with 1 log-probabilities")
+        );
+        assert!(
+            contradict("/turns/0/sampled/versions", serde_json::json!([]))
+                .ends_with("2 sampled tokens with 0 versions")
+        );
+        let mut value = example();
+        value["turns"][0]["sampled"]["allowed"] = serde_json::json!([[5, 9], [7]]);
+        let error = read(&value).unwrap_err().to_string();
+        assert!(error.ends_with("token 6 was not allowed where it was sampled"), "{error}");
+        value["turns"][0]["sampled"]["allowed"] = serde_json::json!([[5, 9]]);
+        let error = read(&value).unwrap_err().to_string();
+        assert!(error.ends_with("2 sampled tokens with 1 allowed lists"), "{error}");
+    }
+}
