@@ -1,0 +1,124 @@
+//! The crate graph is the data flow: acting and learning meet only in `core`.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Every crate with the crates of this workspace it may depend on. A new edge is a design
+/// decision and changes this list.
+const ALLOWED: &[(&str, &[&str])] = &[
+    ("core", &[]),
+    // Acting: no tensors.
+    ("tasks", &["core"]),
+    ("envs", &["core", "tasks"]),
+    ("agent", &["core", "tasks", "envs"]),
+    // Learning: no environments.
+    ("policy", &["core"]),
+    ("trainer", &["core", "policy"]),
+    // The facade.
+    (".", &["core", "tasks", "envs", "agent", "policy", "trainer"]),
+];
+
+/// The only place where `unsafe` may stand.
+const UNSAFE_FOLDER: &str = "policy/src/ops";
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn manifest(krate: &str) -> toml::Table {
+    let path = root().join(krate).join("Cargo.toml");
+    toml::from_str(&fs::read_to_string(path).unwrap()).unwrap()
+}
+
+/// The crates of this workspace that a crate names, in whatever kind of dependency.
+fn edges(krate: &str) -> BTreeSet<String> {
+    fn collect(table: &toml::Table, found: &mut BTreeSet<String>) {
+        for (key, value) in table {
+            let Some(inner) = value.as_table() else { continue };
+            if ["dependencies", "dev-dependencies", "build-dependencies"].contains(&key.as_str()) {
+                let package = |(name, value): (&String, &toml::Value)| {
+                    let renamed = value.get("package").and_then(toml::Value::as_str);
+                    renamed.unwrap_or(name).strip_prefix("spar-").map(str::to_owned)
+                };
+                found.extend(inner.iter().filter_map(package));
+            } else if key == "target" {
+                inner.values().filter_map(toml::Value::as_table).for_each(|t| collect(t, found));
+            }
+        }
+    }
+    let mut found = BTreeSet::new();
+    collect(&manifest(krate), &mut found);
+    found
+}
+
+#[test]
+fn crates_depend_only_on_what_the_design_allows() {
+    for (krate, allowed) in ALLOWED {
+        let allowed: BTreeSet<String> = allowed.iter().map(ToString::to_string).collect();
+        let surplus: Vec<_> = edges(krate).difference(&allowed).cloned().collect();
+        assert!(surplus.is_empty(), "`{krate}` may not depend on {surplus:?}");
+    }
+}
+
+#[test]
+fn every_crate_of_the_workspace_has_its_place_in_the_design() {
+    let manifest = manifest(".");
+    let members = manifest["workspace"]["members"].as_array().unwrap();
+    let members: BTreeSet<&str> = members.iter().map(|member| member.as_str().unwrap()).collect();
+    let known = ALLOWED.iter().map(|(krate, _)| *krate).filter(|krate| *krate != ".").collect();
+    assert_eq!(members, known);
+    // A bare `cargo test` tests the default members.
+    let default = manifest["workspace"]["default-members"].as_array().unwrap();
+    assert_eq!(default.len(), members.len() + 1);
+}
+
+#[test]
+fn acting_and_learning_meet_only_in_core() {
+    for (one, others) in [
+        (["tasks", "envs", "agent"].as_slice(), ["policy", "trainer"].as_slice()),
+        (&["policy", "trainer"], &["tasks", "envs", "agent"]),
+    ] {
+        for krate in one {
+            let found = edges(krate);
+            assert!(others.iter().all(|other| !found.contains(*other)), "{krate}: {found:?}");
+        }
+    }
+}
+
+#[test]
+fn unsafe_code_stands_only_in_the_operations() {
+    let mut files = Vec::new();
+    for (krate, _) in ALLOWED {
+        for part in ["src", "tests", "benches", "examples"] {
+            rust_files(&root().join(krate).join(part), &mut files);
+        }
+    }
+    assert!(files.len() > 100);
+    for file in files {
+        let name = file.strip_prefix(root()).unwrap().to_string_lossy().into_owned();
+        let name = name.trim_start_matches("./");
+        if name.starts_with(UNSAFE_FOLDER) || name == "tests/it/architecture.rs" {
+            continue;
+        }
+        let text = fs::read_to_string(&file).unwrap();
+        let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+        let is_unsafe = |line: &str| {
+            ["unsafe {", "unsafe fn", "unsafe impl", "(unsafe_code"]
+                .iter()
+                .any(|part| line.contains(part))
+        };
+        assert!(!code.into_iter().any(is_unsafe), "{name} has unsafe code");
+    }
+}
+
+fn rust_files(folder: &Path, found: &mut Vec<PathBuf>) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for path in entries.map(|entry| entry.unwrap().path()) {
+        if path.is_dir() {
+            rust_files(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+}

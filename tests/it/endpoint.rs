@@ -1,0 +1,82 @@
+//! Endpoints as players, played by a small real server.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::support::{Ran, run};
+
+/// A server that answers every request alike, until the test ends; its address.
+fn serve(status: &'static str, body: &'static str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}/v1", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            std::thread::spawn(move || {
+                let (mut seen, mut buffer) = (Vec::new(), [0; 4096]);
+                // The body is one JSON object, so it ends with a brace.
+                while !seen.ends_with(b"}") {
+                    match stream.read(&mut buffer) {
+                        Ok(count) if count > 0 => seen.extend_from_slice(&buffer[..count]),
+                        _ => return,
+                    }
+                }
+                let length = body.len();
+                let head = format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\n");
+                // The client may have hung up.
+                let _ = write!(stream, "{head}connection: close\r\n\r\n{body}");
+            });
+        }
+    });
+    address
+}
+
+fn eval(address: &str, extra: &[&str]) -> Ran {
+    let arguments = ["eval", "--endpoint", address, "--model", "m", "--suite", "frozen-lake"];
+    run(Path::new("."), &[&arguments[..], &["--split", "test", "--limit", "3"], extra].concat())
+}
+
+#[test]
+fn an_endpoint_that_answers_is_evaluated() {
+    let address =
+        serve("200 OK", r#"{"choices":[{"message":{"content":"hm\n<action>down</action>"}}]}"#);
+    let ran = eval(&address, &["--parser", "tags", "--json"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let report: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(report["evaluations"][0]["player"], "m");
+    assert_eq!(report["evaluations"][0]["overall"]["episodes"], 3);
+    assert_eq!(report["evaluations"][0]["overall"]["invalid_rate"], 0.0);
+    assert_eq!(report["episode"]["context"]["list_admissible"], true);
+}
+
+#[test]
+fn nonsense_is_told_before_anything_is_played() {
+    for (status, body) in [
+        ("200 OK", "<html>hello</html>"),
+        ("200 OK", r#"{"choices":[]}"#),
+        ("404 Not Found", "no such model"),
+    ] {
+        let ran = eval(&serve(status, body), &[]);
+        assert_eq!((ran.code, ran.out.as_str()), (Some(1), ""));
+        assert!(
+            ran.err.starts_with("error: could not understand the answer of policy `m`"),
+            "{}",
+            ran.err
+        );
+        assert!(ran.err.contains("hint: --endpoint is the address"), "{}", ran.err);
+    }
+}
+
+#[test]
+fn nobody_there_is_told_at_once() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}/v1", listener.local_addr().unwrap());
+    drop(listener);
+    let ran = eval(&address, &[]);
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.err.contains("could not reach policy `m`"), "{}", ran.err);
+    assert!(ran.err.contains("hint: look whether the server runs"), "{}", ran.err);
+}

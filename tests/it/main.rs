@@ -1,0 +1,11 @@
+//! Tests of the workspace as a whole: its crates, its command line, its runs.
+
+mod architecture;
+mod cli;
+mod endpoint;
+mod household;
+mod learning;
+mod play;
+mod support;
+mod training;
+mod trajectories;

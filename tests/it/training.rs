@@ -1,0 +1,253 @@
+//! Runs repeat to the bit, whatever happens on the way.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::support::{Ran, finish, run, spar, succeed, workplace};
+
+/// Trains the tiny recipe in `folder` under a name.
+fn train(folder: &Path, name: &str, extra: &[&str]) -> Ran {
+    succeed(folder, &[&["train", "tiny.toml", "--name", name][..], extra].concat())
+}
+
+/// A run that nothing disturbed.
+fn reference() -> tempfile::TempDir {
+    let folder = workplace();
+    train(folder.path(), "whole", &[]);
+    folder
+}
+
+fn metrics(folder: &Path, name: &str) -> String {
+    fs::read_to_string(folder.join("runs").join(name).join("metrics.jsonl")).unwrap_or_default()
+}
+
+/// The weights of the last checkpoint, and of the best one.
+fn weights(folder: &Path, name: &str) -> [Vec<u8>; 2] {
+    let checkpoints = folder.join("runs").join(name).join("checkpoints");
+    let best: Value =
+        serde_json::from_slice(&fs::read(checkpoints.join("best.json")).unwrap()).unwrap();
+    [12, best["iteration"].as_u64().unwrap()].map(|iteration| {
+        let folder = checkpoints.join(format!("iteration-{iteration:06}"));
+        fs::read(folder.join("model.safetensors")).unwrap()
+    })
+}
+
+/// That two runs are the same to the bit.
+fn assert_same(one: (&Path, &str), other: (&Path, &str)) {
+    let [left, right] = [one, other].map(|(folder, name)| metrics(folder, name));
+    assert!(left.contains("\"finished\""), "{left}");
+    if let Some((left, right)) = left.lines().zip(right.lines()).find(|(a, b)| a != b) {
+        panic!("metrics differ:\n{left}\n{right}");
+    }
+    assert_eq!(left.len(), right.len());
+    assert!(weights(one.0, one.1) == weights(other.0, other.1), "weights differ");
+}
+
+fn start(folder: &Path, arguments: &[&str]) -> Child {
+    spar(folder, arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+}
+
+/// Waits until a run has so many lines of metrics, or its process has ended.
+fn wait_for(child: &mut Child, folder: &Path, name: &str, lines: usize) {
+    let started = Instant::now();
+    while child.try_wait().unwrap().is_none() && metrics(folder, name).lines().count() < lines {
+        assert!(started.elapsed() < Duration::from_secs(120), "no progress");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn equal_seeds_give_equal_runs_on_any_number_of_threads() {
+    let folder = reference();
+    let folder = folder.path();
+    for threads in ["1", "2", "5"] {
+        let name = format!("threads-{threads}");
+        train(folder, &name, &["--threads", threads]);
+        assert_same((folder, "whole"), (folder, &name));
+    }
+    train(folder, "other", &["--seed", "1"]);
+    assert_ne!(metrics(folder, "whole"), metrics(folder, "other"));
+}
+
+#[test]
+fn what_is_sampled_is_what_is_trained_on() {
+    let folder = reference();
+    let text = metrics(folder.path(), "whole");
+    let records = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let updates: Vec<Value> = records.filter(|record| record["kind"] == "reinforce").collect();
+    assert_eq!(updates.len(), 9);
+    let measured =
+        updates.iter().filter(|record| record["drift_current_tokens"].as_f64() > Some(0.0));
+    let drifts: Vec<f64> =
+        measured.map(|record| record["drift_current_max"].as_f64().unwrap()).collect();
+    assert!(!drifts.is_empty());
+    assert!(drifts.iter().all(|drift| *drift == 0.0), "{drifts:?}");
+}
+
+#[test]
+fn a_run_that_is_killed_again_and_again_ends_as_if_nothing_had_happened() {
+    let folder = reference();
+    let folder = folder.path();
+    // Lines of metrics after which it is killed, and how much later, in milliseconds.
+    for (number, moments) in [
+        &[(1, 0), (6, 3)][..],
+        &[(2, 1), (5, 0), (9, 2), (13, 0), (16, 1)],
+        &[(4, 0), (4, 5), (4, 9), (11, 4)],
+        &[(3, 7), (8, 1), (15, 3), (17, 0)],
+    ]
+    .iter()
+    .enumerate()
+    {
+        let name = format!("killed-{number}");
+        let path = format!("runs/{name}");
+        let mut is_started = false;
+        for (lines, delay) in *moments {
+            let arguments = match is_started {
+                true => vec!["resume", &path],
+                false => vec!["train", "tiny.toml", "--name", &name],
+            };
+            let mut child = start(folder, &arguments);
+            wait_for(&mut child, folder, &name, *lines);
+            std::thread::sleep(Duration::from_millis(*delay));
+            // SIGKILL: nothing can be tidied up.
+            child.kill().unwrap();
+            child.wait().unwrap();
+            is_started = true;
+        }
+        succeed(folder, &["resume", &path]);
+        assert_same((folder, "whole"), (folder, &name));
+        succeed(folder, &["replay", &path]);
+    }
+}
+
+#[test]
+fn ctrl_c_writes_a_checkpoint_and_the_run_goes_on_from_there() {
+    let folder = reference();
+    let folder = folder.path();
+    let mut is_stopped = false;
+    for lines in [1, 4, 7, 10] {
+        let name = format!("stopped-{lines}");
+        let path = format!("runs/{name}");
+        let mut child = start(folder, &["train", "tiny.toml", "--name", &name]);
+        wait_for(&mut child, folder, &name, lines);
+        let pid = child.id().to_string();
+        Command::new("kill").args(["-INT", &pid]).status().unwrap();
+        let code = child.wait().unwrap().code();
+        // It may have been at its end already.
+        assert!(code == Some(130) || metrics(folder, &name).contains("finished"), "{code:?}");
+        is_stopped |= code == Some(130);
+        let show = succeed(folder, &["show", &path]).out;
+        assert!(code != Some(130) || show.contains(&format!("{name}: stopped")), "{show}");
+        succeed(folder, &["resume", &path]);
+        assert_same((folder, "whole"), (folder, &name));
+    }
+    assert!(is_stopped);
+}
+
+#[test]
+fn a_run_has_one_writer_and_its_name_is_taken() {
+    let folder = workplace();
+    let folder = folder.path();
+    let long = ["train", "tiny.toml", "--name", "a", "--set", "reinforce.iterations=5000"];
+    let mut child = start(folder, &long);
+    wait_for(&mut child, folder, "a", 1);
+    let ran = run(folder, &["resume", "runs/a"]);
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.err.contains(&format!("process {} is writing it", child.id())), "{}", ran.err);
+    assert!(ran.err.contains("hint: wait for that process"), "{}", ran.err);
+    let show = succeed(folder, &["show"]).out;
+    assert!(show.contains("a: running"), "{show}");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let ran = run(folder, &["train", "tiny.toml", "--name", "a"]);
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.err.contains("exists already\nhint: resume `a`"), "{}", ran.err);
+}
+
+#[test]
+fn a_finished_run_is_left_as_it_is() {
+    let folder = reference();
+    let before = (metrics(folder.path(), "whole"), weights(folder.path(), "whole"));
+    let ran = succeed(folder.path(), &["resume"]);
+    assert!(ran.out.contains("finished after 12 iterations"), "{}", ran.out);
+    assert!(before == (metrics(folder.path(), "whole"), weights(folder.path(), "whole")));
+}
+
+/// A small file system that goes away with it.
+struct SmallDisk(tempfile::TempDir);
+
+impl SmallDisk {
+    /// `None` where this process may not mount one.
+    fn mount(bytes: u64) -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let disk = Self(folder);
+        disk.mount_with(&format!("size={bytes}")).then_some(disk)
+    }
+
+    fn mount_with(&self, options: &str) -> bool {
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(self.0.path());
+        mount.output().is_ok_and(|output| output.status.success())
+    }
+
+    fn grow(&self, bytes: u64) {
+        assert!(self.mount_with(&format!("remount,size={bytes}")));
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(self.0.path()).output();
+    }
+}
+
+#[test]
+fn a_full_disk_is_one_clear_error_and_the_run_goes_on_once_there_is_space() {
+    let whole = reference();
+    let mut is_tested = false;
+    for share in [50, 65, 80] {
+        let bytes = size_of(&whole.path().join("runs/whole")) * share / 100;
+        let Some(disk) = SmallDisk::mount(bytes) else {
+            println!("skipped: this process may not mount a small file system");
+            return;
+        };
+        let folder = disk.0.path();
+        let recipe = whole.path().join("tiny.toml");
+        let train = ["train", recipe.to_str().unwrap(), "--name", "full"];
+        let ran = finish(spar(folder, &train).env("TMPDIR", "/tmp"));
+        assert_eq!(ran.code, Some(1), "{} bytes\n{}", bytes, ran.err);
+        assert!(ran.err.contains("No space left on device"), "{}", ran.err);
+        assert!(ran.err.contains("hint: free disk space"), "{}", ran.err);
+        let run = folder.join("runs/full");
+        let checkpoints = run.join("checkpoints");
+        if !checkpoints.join("iteration-000000").exists() && !has_checkpoint(&checkpoints) {
+            continue;
+        }
+        let half = fs::read_dir(&checkpoints).unwrap().map(|entry| entry.unwrap().file_name());
+        let half: Vec<_> = half.filter(|name| name.to_string_lossy().contains("tmp")).collect();
+        assert!(half.is_empty(), "{half:?}");
+        disk.grow(64 << 20);
+        succeed(folder, &["resume", "runs/full"]);
+        assert_same((whole.path(), "whole"), (folder, "full"));
+        is_tested = true;
+    }
+    assert!(is_tested, "the disk was too small for a first checkpoint each time");
+}
+
+fn has_checkpoint(checkpoints: &Path) -> bool {
+    let Ok(mut entries) = fs::read_dir(checkpoints) else { return false };
+    entries.any(|entry| entry.unwrap().file_name().to_string_lossy().starts_with("iteration-"))
+}
+
+/// Bytes in whole pages, as a file system in memory counts them.
+fn size_of(path: &Path) -> u64 {
+    const PAGE: u64 = 4096;
+    if path.is_dir() {
+        return fs::read_dir(path).unwrap().map(|entry| size_of(&entry.unwrap().path())).sum();
+    }
+    path.metadata().unwrap().len().div_ceil(PAGE) * PAGE
+}

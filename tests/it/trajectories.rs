@@ -1,0 +1,98 @@
+//! Trajectories are kept, read and played again.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::support::{generate_games, run, succeed, workplace};
+
+#[test]
+fn what_was_played_can_be_read_and_played_again() {
+    let folder = workplace();
+    let folder = folder.path();
+    for (name, arguments) in [
+        ("slips", &["--policy", "random", "--suite", "frozen-lake", "--split", "slippery"][..]),
+        ("chores", &["--policy", "expert", "--suite", "household"]),
+    ] {
+        let rollout = ["rollout", "--out", name, "--limit", "4", "--group-size", "3", "--json"];
+        let report = succeed(folder, &[&rollout[..], arguments].concat()).out;
+        let report: Value = serde_json::from_str(&report).unwrap();
+        assert_eq!(report["splits"][0]["counts"]["finished"], 12);
+
+        let replay: Value =
+            serde_json::from_str(&succeed(folder, &["replay", name, "--json"]).out).unwrap();
+        assert_eq!((&replay["trajectories"], &replay["mismatches"]), (&12.into(), &0.into()));
+        let shard = format!("{name}/000000.jsonl.zst");
+        let ran = succeed(folder, &["replay", &shard, "--limit", "5"]);
+        assert!(ran.out.starts_with("5 trajectories"), "{}", ran.out);
+
+        let again = run(folder, &[&rollout[..], arguments].concat());
+        assert_eq!(again.code, Some(1));
+        assert!(again.err.contains("holds some already"), "{}", again.err);
+    }
+    let shown = succeed(folder, &["show", "chores", "--episode", "2"]).out;
+    assert!(shown.contains("episode 2 · household/train/0 · expert · solved"), "{shown}");
+    assert!(shown.contains("Your task is to:") && shown.contains("reward +1.00"), "{shown}");
+    let failed: Value =
+        serde_json::from_str(&succeed(folder, &["show", "slips", "--failed", "--json"]).out)
+            .unwrap();
+    let won: Value =
+        serde_json::from_str(&succeed(folder, &["show", "slips", "--won", "--json"]).out).unwrap();
+    let matching = |report: &Value| report["matching"].as_u64().unwrap();
+    assert_eq!(matching(&failed) + matching(&won), 12);
+    let ran = run(folder, &["show", "chores", "--episode", "13"]);
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.err.contains("there are 12, numbered from 1"), "{}", ran.err);
+}
+
+#[test]
+fn a_game_that_changed_is_found_by_playing_again() {
+    let folder = workplace();
+    let folder = folder.path();
+    generate_games(folder, "train", 3);
+    let of_games = ["--suite", "alfworld", "--data", "games", "--split", "train"];
+    let rollout = ["rollout", "--out", "kept", "--policy", "oracle", "--group-size", "1"];
+    succeed(folder, &[&rollout[..], &of_games].concat());
+    succeed(folder, &["replay", "kept", "--data", "games"]);
+    // The third game takes the place of the first.
+    let games = spar::envs::household::find_games(&folder.join("games")).unwrap();
+    fs::copy(&games[2], &games[0]).unwrap();
+    let ran = run(folder, &["replay", "kept", "--data", "games"]);
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.out.contains(": 1 mismatches"), "{}", ran.out);
+    assert!(ran.out.contains("turn 0: observation differs"), "{}", ran.out);
+    let ran = run(folder, &["replay", "kept"]);
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.err.contains("alfworld-download"), "{}", ran.err);
+}
+
+#[test]
+fn showing_changes_nothing() {
+    let folder = workplace();
+    let folder = folder.path();
+    succeed(folder, &["train", "tiny.toml", "--name", "a"]);
+    let contents = || {
+        let mut found = Vec::new();
+        let mut folders = vec![folder.join("runs")];
+        while let Some(folder) = folders.pop() {
+            for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+                if path.is_dir() {
+                    folders.push(path);
+                } else {
+                    let meta = path.metadata().unwrap();
+                    found.push((path, meta.len(), meta.modified().unwrap()));
+                }
+            }
+        }
+        found.sort();
+        found
+    };
+    let before = contents();
+    let shown = succeed(folder, &["show"]).out;
+    assert!(shown.contains("a: finished, 12 of 12 iterations"), "{shown}");
+    assert!(shown.contains("success by iteration"), "{shown}");
+    let json: Value = serde_json::from_str(&succeed(folder, &["show", "--json"]).out).unwrap();
+    assert_eq!((&json["status"], &json["last"]["iteration"]), (&"finished".into(), &12.into()));
+    succeed(folder, &["show", "runs/a", "--trajectories"]);
+    assert_eq!(before, contents());
+}
