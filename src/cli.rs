@@ -129,7 +129,7 @@ pub(crate) struct PlayerArguments {
     /// Tokens an answer may have.
     #[arg(long)]
     pub(crate) max_tokens: Option<usize>,
-    /// Turns an episode may have; left out, as many as the task says.
+    /// Turns an episode may have; left out, as the run or else the task says.
     #[arg(long)]
     pub(crate) max_turns: Option<u32>,
     /// How actions are read in answers.

@@ -1,11 +1,11 @@
 //! `spar eval`.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use serde::Serialize;
 use spar::agent::{
     Cancellation, EpisodeConfig, EvaluateConfig, EvaluateRequest, Evaluation, evaluate,
@@ -54,6 +54,15 @@ pub(crate) async fn eval(arguments: &EvalArguments) -> anyhow::Result<ExitCode> 
     };
     config("").validate()?;
     splits.iter().try_for_each(|split| suite.len(split).map(drop))?;
+    if let Some(path) = &arguments.out {
+        // Before hours of playing, not after them.
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        ensure!(
+            folder.is_none_or(Path::is_dir) && !path.is_dir(),
+            "write the results to `{}`: its folder is not there, or it is a folder",
+            path.display()
+        );
+    }
     let mut store = arguments.save.as_deref().map(new_store).transpose()?;
 
     let cancellation = cancel_on_ctrl_c();
@@ -87,8 +96,8 @@ pub(crate) async fn eval(arguments: &EvalArguments) -> anyhow::Result<ExitCode> 
             store.append(number as u64 + 1, &collection.groups).context("keep trajectories")?;
         }
         if collection.counts.finished == 0 && !cancellation.is_cancelled() {
-            let detail = collection.last_failure.unwrap_or_else(|| "it has no tasks".to_owned());
-            bail!("evaluate on split `{split}`: no episode came about, the last failure: {detail}");
+            let detail = why_none(collection.counts.cancelled, collection.last_failure);
+            bail!("evaluate on split `{split}`: no episode came about: {detail}");
         }
         report.is_complete &= evaluation.missing == 0;
         failure = failure.or(collection.last_failure);
@@ -131,6 +140,15 @@ fn finish(
     let failure = failure.unwrap_or_default();
     eprintln!("warning: some episodes could not be played; the last failure: {failure}");
     Ok(ExitCode::FAILURE)
+}
+
+/// Why no episode came about.
+pub(crate) fn why_none(cancelled: usize, last_failure: Option<String>) -> String {
+    match last_failure {
+        Some(failure) => failure,
+        None if cancelled > 0 => "the player left".to_owned(),
+        None => "it has no tasks".to_owned(),
+    }
 }
 
 /// A progress bar that counts successes.

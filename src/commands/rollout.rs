@@ -8,7 +8,7 @@ use serde::Serialize;
 use spar::agent::{CollectConfig, CollectRequest, CollectionCounts, Score, collect_groups};
 use spar::core::{Group, Seed, TrajectoryStore};
 
-use super::eval::Meter;
+use super::eval::{Meter, why_none};
 use super::player::OpenPlayer;
 use super::suites::{Purpose, default_splits, first_tasks, new_store, open_suite};
 use super::{STOPPED, cancel_on_ctrl_c, print, print_json};
@@ -90,8 +90,8 @@ pub(crate) async fn rollout(arguments: &RolloutArguments) -> anyhow::Result<Exit
             }
         }
         if counts.finished == 0 && !cancellation.is_cancelled() {
-            let detail = failure.unwrap_or_else(|| "it has no tasks".to_owned());
-            bail!("play split `{split}`: no episode came about, the last failure: {detail}");
+            let detail = why_none(counts.cancelled, failure);
+            bail!("play split `{split}`: no episode came about: {detail}");
         }
         let groups: Vec<&Group> = groups.iter().collect();
         let bootstrap = (config.group_size > 1).then_some(1000);

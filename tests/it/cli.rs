@@ -108,6 +108,8 @@ fn settings_that_cannot_be_meant_are_refused() {
     fails(folder, &set("nonsense"), 1, &["name.of.it=value"]);
     fails(folder, &set("reinforce.credit.kind=magic"), 1, &["magic", "gigpo"]);
     let attempts = ["eval", "--policy", "random", "--pass-at", "4"];
+    let out = ["eval", "--policy", "random", "--out", "nowhere/found.json"];
+    fails(folder, &out, 1, &["`nowhere/found.json`: its folder is not there"]);
     fails(folder, &attempts, 1, &["pass_at has 4, must be 1 to the 1 attempts"]);
     fails(folder, &["train", "tiny.toml", "--name", "../x"], 1, &["name a run `../x`"]);
     assert!(!folder.join("runs").exists(), "a refused run left something behind");
@@ -160,6 +162,10 @@ fn there_is_no_default_player_without_a_run() {
     fails(folder, &["eval"], 1, &parts);
     fails(folder, &["show"], 1, &parts);
     fails(folder, &["resume"], 1, &parts);
+    succeed(folder, &["train", "tiny.toml", "--name", "early"]);
+    fs::remove_dir_all(folder.join("runs/early/checkpoints")).unwrap();
+    let parts = ["before its first checkpoint", "hint: nothing is lost: remove `runs/early`"];
+    fails(folder, &["resume", "runs/early"], 1, &parts);
     fails(folder, &["resume", "runs/x"], 1, &["runs/x", "manifest.json"]);
     fails(folder, &["show", "runs/x"], 1, &["`runs/x`", "nothing is there"]);
     fails(folder, &["eval", "--checkpoint", "."], 1, &["`config.json`"]);

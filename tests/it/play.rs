@@ -46,3 +46,27 @@ fn the_end_of_the_input_ends_the_game() {
     assert!(shown.ends_with("> \nleft after 1 turns with reward 0.00\n"), "{shown}");
     assert!(play(&["frozen-lake"], "").ends_with("left after 0 turns with reward 0.00\n"));
 }
+
+#[test]
+fn a_person_is_evaluated_until_they_leave() {
+    let human = ["eval", "--policy", "human", "--suite", "frozen-lake", "--split", "test"];
+    let eval = |lines: &'static str| {
+        let mut command = spar(Path::new("."), &[&human[..], &["--limit", "1"]].concat());
+        let pipe = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = pipe.spawn().unwrap();
+        child.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (output.status.code(), text(output.stdout), text(output.stderr))
+    };
+    let (code, out, _) = eval(ALL_TURNS);
+    assert_eq!(code, Some(0));
+    assert!(out.contains("human on frozen-lake/test"), "{out}");
+    let (code, _, err) = eval("left\n");
+    assert_eq!(code, Some(1));
+    assert!(err.contains("the player left"), "{err}");
+}
+
+const ALL_TURNS: &str = "down\nup\ndown\nup\ndown\nup\ndown\nup\ndown\nup\n\
+                              down\nup\ndown\nup\ndown\nup\ndown\nup\ndown\nup\n\
+                              down\nup\ndown\nup\ndown\nup\ndown\nup\ndown\nup\n";
