@@ -99,12 +99,12 @@ fn results(summary: &Summary) -> String {
     if summary.splits.is_empty() {
         return String::new();
     }
-    let mut text = format!("\n{:<28} {:<26} after it\n", "success", "before reinforcement");
+    let mut text = format!("\n{:<32} {:<26} after it\n", "success", "before reinforcement");
     for (split, (before, after)) in &summary.splits {
         let cell = |result: &Option<spar::training::SplitResult>| {
             result.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string)
         };
-        text += &format!("{split:<28} {:<26} {}\n", cell(before), cell(after));
+        text += &format!("{split:<32} {:<26} {}\n", cell(before), cell(after));
         let parts = [before, after].map(|side| side.as_ref().map(|side| &side.by_tag));
         let tags: std::collections::BTreeSet<&String> =
             parts.iter().flatten().flat_map(|tags| tags.keys()).collect();
@@ -115,7 +115,7 @@ fn results(summary: &Summary) -> String {
                 }
                 None => "-".to_owned(),
             };
-            text += &format!("  {tag:<26} {:<26} {}\n", cell(0), cell(1));
+            text += &format!("  {tag:<30} {:<26} {}\n", cell(0), cell(1));
         }
     }
     if let Some(drift) = summary.max_drift {

@@ -36,6 +36,9 @@ pub(crate) fn default_splits(
     let recipe = recipe.filter(|recipe| recipe.data.suite == name).cloned().or_else(shipped);
     let splits = match (&recipe, purpose) {
         (Some(recipe), Purpose::Training) => vec![recipe.data.train.clone()],
+        (Some(recipe), Purpose::Evaluation) if recipe.data.test.is_empty() => {
+            vec![recipe.data.dev.clone()]
+        }
         (Some(recipe), Purpose::Evaluation) => recipe.data.test.clone(),
         (None, Purpose::Training) => vec!["train".to_owned()],
         (None, Purpose::Evaluation) => vec!["test".to_owned()],

@@ -3,7 +3,8 @@
 use std::fs;
 use std::io::Read;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use crate::support::{generate_games, run, spar, succeed, workplace};
 
@@ -223,4 +224,20 @@ fn generated_games_are_written_where_they_are_found() {
     let bench: serde_json::Value = serde_json::from_str(&bench).unwrap();
     assert_eq!(bench["games"], 3);
     assert!(bench["steps_per_second"].as_f64() > Some(0.0));
+}
+
+#[test]
+fn ctrl_c_ends_an_evaluation_with_what_was_played() {
+    let arguments =
+        ["eval", "--policy", "expert", "--split", "train", "--limit", "20000", "--json"];
+    let mut command = spar(Path::new("."), &arguments);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(700));
+    Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    let mut out = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let report: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(report["is_complete"], false);
+    assert!(report["evaluations"][0]["missing"].as_u64() > Some(0), "{out}");
 }
