@@ -16,7 +16,7 @@ const STEPS: usize = 200;
 /// How long each throughput measurement runs.
 const THROUGHPUT_TIME: Duration = Duration::from_secs(1);
 
-/// The outcome of [`bench`]. Times are medians over games.
+/// The outcome of [`bench()`]. Times are medians over games.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BenchReport {
     /// Number of games.

@@ -108,8 +108,14 @@ impl<'a> Problem<'a> {
                 }
             }
         }
-        if !has_goal {
-            return Err(Fault::syntax(text, text.len(), "expected a section `:goal`"));
+        let needed = [
+            ("problem", !problem.name.is_empty()),
+            (":domain", !problem.domain.is_empty()),
+            (":goal", has_goal),
+        ];
+        if let Some((section, _)) = needed.iter().find(|(_, is_there)| !is_there) {
+            let detail = format!("expected a section `{section}`");
+            return Err(Fault::syntax(text, text.len(), detail));
         }
         Ok(problem)
     }
@@ -150,4 +156,26 @@ fn read_fact<'a>(expression: Sexpr<'_, 'a>) -> Result<Option<Fact<'a>>, Fault> {
         arguments.push(Cow::Borrowed(argument.word("an argument")?));
     }
     Ok(Some(Fact { predicate: predicate.into(), arguments }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_problem_needs_its_sections() {
+        let whole = "(define (problem p) (:domain d) (:goal (and)))";
+        let written = Problem::parse(whole).unwrap().to_string();
+        assert_eq!(Problem::parse(&written).unwrap().to_string(), written);
+        for section in ["(problem p)", "(:domain d)", "(:goal (and))"] {
+            let error = Problem::parse(&whole.replace(section, "")).unwrap_err();
+            let error = with_sources(&error);
+            assert!(error.contains("expected a section"), "{error}");
+        }
+    }
+
+    fn with_sources(error: &dyn std::error::Error) -> String {
+        let source = error.source().map(with_sources).unwrap_or_default();
+        format!("{error} {source}")
+    }
 }
