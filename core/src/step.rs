@@ -50,7 +50,8 @@ pub struct Step {
 impl Step {
     /// The sum of the reward's parts.
     pub fn reward(&self) -> f64 {
-        self.rewards.iter().map(|part| part.value).sum()
+        // From +0, since an empty sum of floats is -0.
+        self.rewards.iter().fold(0.0, |sum, part| sum + part.value)
     }
 }
 
@@ -71,6 +72,6 @@ mod tests {
         };
         assert_eq!(step.reward(), 0.75);
         step.rewards.clear();
-        assert_eq!(step.reward(), 0.0);
+        assert_eq!(step.reward().to_bits(), 0.0_f64.to_bits(), "not -0");
     }
 }

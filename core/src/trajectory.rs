@@ -183,7 +183,7 @@ pub enum TrajectoryError {
 impl Trajectory {
     /// The sum of all rewards.
     pub fn total_reward(&self) -> f64 {
-        self.turns.iter().map(|turn| turn.step.reward()).sum()
+        self.turns.iter().fold(0.0, |sum, turn| sum + turn.step.reward())
     }
 
     /// Whether the episode broke for reasons that are not the policy's.
