@@ -15,9 +15,15 @@ die() {
 
 has() { command -v "$1" >/dev/null 2>&1; }
 
+# Without HOME, bash still knows the user's home folder.
+if [ -z "${HOME:-}" ]; then
+    HOME=~
+    export HOME
+fi
+
 # rustup puts cargo where only interactive shells look.
 if ! has cargo; then
-    for folder in "${CARGO_HOME:-}/bin" "${HOME:-}/.cargo/bin" /usr/local/cargo/bin; do
+    for folder in "${CARGO_HOME:-}/bin" "$HOME/.cargo/bin" /usr/local/cargo/bin; do
         if [ -x "$folder/cargo" ]; then
             export PATH="$folder:$PATH"
             break
@@ -26,8 +32,16 @@ if ! has cargo; then
 fi
 has cargo || die "no cargo: install the Rust toolchain, 1.90 or later, from https://rustup.rs"
 
-# Cargo keeps what it downloads below the home folder; where there is none, below target/.
-if [ -z "${CARGO_HOME:-}" ] && ! { [ -n "${HOME:-}" ] && [ -w "${HOME:-}" ]; }; then
+# Where HOME is not the one rustup was installed in, its toolchains lie beside its cargo.
+if [ -z "${RUSTUP_HOME:-}" ] && [ ! -d "$HOME/.rustup" ]; then
+    beside="$(dirname "$(dirname "$(dirname "$(command -v cargo)")")")/.rustup"
+    if [ -d "$beside" ]; then
+        export RUSTUP_HOME="$beside"
+    fi
+fi
+
+# Cargo keeps what it downloads below the home folder; where it cannot, below target/.
+if [ -z "${CARGO_HOME:-}" ] && [ ! -w "$HOME" ]; then
     export CARGO_HOME="$PWD/target/cargo-home"
     mkdir -p "$CARGO_HOME"
 fi
