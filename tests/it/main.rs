@@ -2,6 +2,7 @@
 
 mod architecture;
 mod cli;
+mod documentation;
 mod endpoint;
 mod household;
 mod learning;

@@ -1,0 +1,110 @@
+//! What the documents say is what the code does.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use spar::recipe::Recipe;
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn read(name: &str) -> String {
+    std::fs::read_to_string(root().join(name)).unwrap()
+}
+
+/// The blocks of a document in a language, without their fences.
+fn blocks<'a>(document: &'a str, language: &str) -> Vec<&'a str> {
+    let fence = format!("```{language}\n");
+    document.split(&fence).skip(1).filter_map(|rest| rest.split("```").next()).collect()
+}
+
+#[test]
+fn the_documented_settings_are_the_defaults() {
+    let document = read("docs/training.md");
+    let [block] = blocks(&document, "toml")[..] else { panic!("one block of settings") };
+    let documented: toml::Table = toml::from_str(block).unwrap();
+    let defaults: toml::Table = toml::from_str(&Recipe::default().to_toml()).unwrap();
+    assert_eq!(documented, defaults);
+    // Those that are absent by default exist as well.
+    for line in block.lines().filter(|line| line.starts_with("# ")) {
+        let Some((name, _)) = line[2..].split_once(" = ") else { continue };
+        assert!(name.chars().all(|c| c.is_ascii_lowercase() || c == '_'), "{line}");
+    }
+    let with_absent: String = block
+        .lines()
+        .map(|line| line.strip_prefix("# ").filter(|line| line.contains(" = ")).unwrap_or(line))
+        // One of two kinds of average is enough.
+        .filter(|line| !line.starts_with("average = { last"))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    Recipe::parse("docs/training.md", &with_absent, &[]).unwrap();
+}
+
+#[test]
+fn every_command_is_in_the_readme() {
+    let help = Command::new(env!("CARGO_BIN_EXE_spar")).arg("--help").output().unwrap();
+    let help = String::from_utf8(help.stdout).unwrap();
+    let commands: BTreeSet<&str> = help
+        .lines()
+        .skip_while(|line| !line.starts_with("Commands:"))
+        .skip(1)
+        .take_while(|line| !line.trim().is_empty())
+        // Continued descriptions are indented further.
+        .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|command| *command != "help")
+        .collect();
+    let readme = read("README.md");
+    let documented: BTreeSet<&str> = readme
+        .lines()
+        .skip_while(|line| !line.starts_with("| command |"))
+        .skip(2)
+        .take_while(|line| line.starts_with('|'))
+        .filter_map(|line| line.split('`').nth(1)?.split_whitespace().next())
+        .collect();
+    assert!(!commands.is_empty());
+    assert_eq!(documented, commands);
+}
+
+#[test]
+fn the_code_in_contributing_is_that_of_the_example() {
+    let example = read("examples/own_environment.rs");
+    let document = read("CONTRIBUTING.md");
+    let items: Vec<&str> = blocks(&document, "rust")
+        .into_iter()
+        .filter(|block| block.contains("pub struct"))
+        .collect();
+    assert_eq!(items.len(), 2);
+    for paragraph in items.iter().flat_map(|block| block.trim_end().split("\n\n")) {
+        // An example has no use for visibility.
+        let paragraph = paragraph.replace("pub struct", "struct");
+        assert!(example.contains(&paragraph), "not in the example:\n{paragraph}");
+    }
+}
+
+#[test]
+fn links_between_documents_lead_somewhere() {
+    let mut documents: Vec<String> =
+        ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(Into::into).into();
+    for entry in std::fs::read_dir(root().join("docs")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        if name.ends_with(".md") {
+            documents.push(format!("docs/{name}"));
+        }
+    }
+    for document in documents {
+        let text = read(&document);
+        let folder = root().join(&document);
+        let folder = folder.parent().unwrap_or(Path::new("."));
+        for target in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let target = target.split('#').next().unwrap_or_default();
+            // Pictures are drawn by runs, which a fresh checkout need not have made.
+            let is_picture = target.ends_with(".svg");
+            if !target.is_empty() && !target.starts_with("https:") && !is_picture {
+                assert!(folder.join(target).exists(), "{document} links to `{target}`");
+            }
+        }
+    }
+}
