@@ -51,7 +51,15 @@ pub fn write_game(
     file.walkthrough = oracle::solve(&Engine::new(loaded));
     let text = serde_json::to_string(&file)
         .map_err(|source| HouseholdError::Json { game: path.display().to_string(), source })?;
-    std::fs::write(&path, text).map_err(fail(&path))?;
+    // Renamed when all of it is there, so that no game is ever half a game.
+    let unfinished = path.with_extension("unfinished");
+    let written =
+        std::fs::write(&unfinished, text).and_then(|()| std::fs::rename(&unfinished, &path));
+    if written.is_err() {
+        // Best effort: the name says that it may be removed.
+        let _ = std::fs::remove_file(&unfinished);
+    }
+    written.map_err(fail(&path))?;
     Ok(path)
 }
 
