@@ -9,7 +9,7 @@ use spar::envs::household::generator::{
     GameOptions, RoomSize, SceneSet, generate as make, write_game,
 };
 
-use super::print;
+use super::{STOPPED, cancel_on_ctrl_c, print};
 use crate::bar::Bar;
 use crate::cli::{GenerateArguments, Measured};
 
@@ -30,22 +30,29 @@ pub(crate) fn generate(arguments: &GenerateArguments) -> anyhow::Result<ExitCode
         size: arguments.size,
         family: arguments.family,
     };
+    let cancellation = cancel_on_ctrl_c();
     let bar = Bar::new("generate", arguments.count as usize);
+    let mut written = 0;
     for number in 0..arguments.count {
+        if cancellation.is_cancelled() {
+            break;
+        }
         let seed = arguments.seed.wrapping_add(number);
         let game = make(&options, Seed::from_u64(seed));
         write_game(&game, &arguments.out, split, &format!("trial_{seed:08}"))?;
+        written += 1;
         bar.advance();
     }
     drop(bar);
     let out = arguments.out.display();
     print(&format!(
         "{} games in rooms of `{}` in {}\nnext:\n  spar play alfworld --data {out} --split {split}\n",
-        arguments.count,
+        written,
         options.scenes.name(),
         arguments.out.join(split).display(),
     ))?;
-    Ok(ExitCode::SUCCESS)
+    let is_whole = written == arguments.count;
+    Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::from(STOPPED) })
 }
 
 /// Reads the name of a set of rooms.

@@ -108,6 +108,9 @@ fn settings_that_cannot_be_meant_are_refused() {
     fails(folder, &set("reinforce.tasks=0"), 1, &["reinforce.tasks is 0"]);
     fails(folder, &set("nonsense"), 1, &["name.of.it=value"]);
     fails(folder, &set("reinforce.credit.kind=magic"), 1, &["magic", "gigpo"]);
+    fs::write(folder.join("file"), "").unwrap();
+    let out = ["generate", "household", "--out", "file"];
+    fails(folder, &out, 1, &["write `file/train/", "Not a directory"]);
     let attempts = ["eval", "--policy", "random", "--pass-at", "4"];
     let out = ["eval", "--policy", "random", "--out", "nowhere/found.json"];
     fails(folder, &out, 1, &["`nowhere/found.json`: its folder is not there"]);
@@ -240,4 +243,22 @@ fn ctrl_c_ends_an_evaluation_with_what_was_played() {
     let report: serde_json::Value = serde_json::from_str(&out).unwrap();
     assert_eq!(report["is_complete"], false);
     assert!(report["evaluations"][0]["missing"].as_u64() > Some(0), "{out}");
+}
+
+#[test]
+fn ctrl_c_leaves_whole_games_behind() {
+    let folder = workplace();
+    let folder = folder.path();
+    let arguments = ["generate", "household", "--out", "games", "--count", "1000000"];
+    let mut command = spar(folder, &arguments);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let games = || spar::envs::household::find_games(&folder.join("games")).unwrap_or_default();
+    while games().is_empty() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let count = games().len().to_string();
+    let valid = ["validate", "alfworld", "--data", "games", "--split", "train", "--limit", &count];
+    assert!(succeed(folder, &valid).out.contains("nothing is wrong"));
 }

@@ -18,6 +18,15 @@ pub enum HouseholdError {
         #[source]
         source: std::io::Error,
     },
+    /// A file or folder could not be written; nothing half-written was left.
+    #[error("write `{}`", path.display())]
+    Write {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the operating system said.
+        #[source]
+        source: std::io::Error,
+    },
     /// The game file is not the JSON object it should be; a truncated file ends here.
     #[error(
         "parse game `{game}` as a JSON object with the fields `pddl_domain`, `grammar` and `pddl_problem`"

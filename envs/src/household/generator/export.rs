@@ -24,7 +24,7 @@ pub fn game_file(game: &NewGame<'_>) -> GameFile {
 ///
 /// # Errors
 ///
-/// [`HouseholdError::Read`] when a folder or file cannot be written.
+/// [`HouseholdError::Write`] when a folder or file cannot be written.
 pub fn write_game(
     game: &NewGame<'_>,
     root: &Path,
@@ -35,7 +35,7 @@ pub fn write_game(
     let folder = root.join(split).join(problem).join(trial);
     let fail = |path: &Path| {
         let path = path.to_owned();
-        move |source| HouseholdError::Read { path, source }
+        move |source| HouseholdError::Write { path, source }
     };
     std::fs::create_dir_all(&folder).map_err(fail(&folder))?;
     let description = json!({
@@ -67,7 +67,7 @@ pub fn write_game(
 ///
 /// # Errors
 ///
-/// [`HouseholdError::Read`] when a folder or file cannot be written.
+/// [`HouseholdError::Write`] when a folder or file cannot be written.
 pub fn export_games(
     options: &GameOptions,
     seeds: std::ops::Range<u64>,
