@@ -36,7 +36,9 @@ pub struct ModelConfig {
     /// learned weight per channel. Neutral 0, default 2.
     pub smear_tokens: usize,
     /// Extension: attention scores get a learned bias per head where the key's token, or the
-    /// token before it, equals the query's token. Neutral false, default true.
+    /// token before it, equals the query's token. In every layer the first head starts with the
+    /// one and the second head with the other, so that earlier mentions of a word, and what
+    /// followed them, are found from the first update on. Neutral false, default true.
     pub token_match_bias: bool,
 }
 

@@ -121,8 +121,14 @@ impl Layout {
 /// Standard deviation of freshly drawn matrices and embeddings.
 const INITIAL_DEVIATION: f32 = 0.02;
 
-/// Fresh parameters: gains 1, biases and smear 0, the rest normal with deviation 0.02, projections
-/// back into the residual stream smaller by `sqrt(2 * layers)` (GPT-2's rule).
+/// Bias on matching tokens that the first two heads of every layer start with.
+///
+/// From 0 the bias on the same token is never found: a small model then learns to take objects,
+/// but not the one that its task names.
+const INITIAL_MATCH_BIAS: f32 = 4.0;
+
+/// Fresh parameters: gains 1, smear 0, match biases as above, the rest normal with deviation 0.02,
+/// projections back into the residual stream smaller by `sqrt(2 * layers)` (GPT-2's rule).
 pub(crate) fn initialise(config: &ModelConfig, seed: Seed) -> Parameters {
     let mut parameters = Parameters::zeros(shapes(config));
     let residual = 1.0 / (2.0 * config.num_hidden_layers as f32).sqrt();
@@ -133,6 +139,14 @@ pub(crate) fn initialise(config: &ModelConfig, seed: Seed) -> Parameters {
         let deviation = if back { INITIAL_DEVIATION * residual } else { INITIAL_DEVIATION };
         let values = parameters.view_mut(spec);
         match spec.kind {
+            ParameterKind::Vector if spec.name.ends_with("match_bias") => {
+                // `[head, 2]`: the first head looks for the same token, the second one for what
+                // followed it, where there is a second one.
+                values[0] = INITIAL_MATCH_BIAS;
+                if let Some(value) = values.get_mut(3) {
+                    *value = INITIAL_MATCH_BIAS;
+                }
+            }
             ParameterKind::Vector => values.fill(if is_gain { 1.0 } else { 0.0 }),
             ParameterKind::Matrix | ParameterKind::Embedding => {
                 for pair in values.chunks_mut(2) {

@@ -93,7 +93,8 @@ impl Weights {
     }
 }
 
-/// Freshly drawn weights of a decoder: gains 1, biases and smear 0, matrices normal.
+/// Freshly drawn weights of a decoder: gains 1, smear 0, match biases on the first two heads,
+/// matrices normal.
 pub fn initial_parameters(config: &ModelConfig, seed: spar_core::Seed) -> Parameters {
     crate::layout::initialise(config, seed)
 }

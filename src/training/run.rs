@@ -94,16 +94,19 @@ impl Training {
         let suite = open(&recipe)?;
         let seed = Seed::from_u64(recipe.seed);
 
-        // Before the folder is made, so that a suite that cannot be played leaves nothing behind.
-        observer.stage(Stage::Tokenizer, 0, TOKENIZER_TASKS as u64);
-        observer.playing("tokenizer", TOKENIZER_TASKS);
-        let tasks = take_tasks(suite.as_ref(), &recipe.data.train, 0, TOKENIZER_TASKS)?;
-        let seed_here = seed.derive("stage", "tokenizer");
-        let played = demonstrate(&recipe, &tasks, None, seed_here, cancellation, observer).await?;
-        ensure!(!cancellation.is_cancelled(), "stopped before the run began");
-        let games = played.groups.iter().flat_map(|group| &group.trajectories).map(messages_of);
-        let tokenizer =
-            Tokenizer::train(games, &recipe.tokenizer).context("train the tokenizer")?;
+        // Before the folder is made, so that what cannot begin leaves nothing behind.
+        let (config, parameters, tokenizer) = match &recipe.start_from {
+            Some(path) => spar_policy::checkpoint::load_model(path)
+                .with_context(|| format!("start from checkpoint `{}`", path.display()))?,
+            None => {
+                let tokenizer =
+                    train_tokenizer(&recipe, suite.as_ref(), seed, cancellation, observer).await?;
+                let vocab_size = tokenizer.vocab_size();
+                let config = ModelConfig { vocab_size, ..recipe.model.clone() };
+                let parameters = initial_parameters(&config, seed.derive("stage", "model"));
+                (config, parameters, tokenizer)
+            }
+        };
 
         let name = options.name.clone().unwrap_or_else(|| {
             let stem = if recipe.name.is_empty() { "run" } else { &recipe.name };
@@ -123,8 +126,6 @@ impl Training {
             notes: BTreeMap::new(),
         };
         let (folder, lock) = RunFolder::create(&options.root, &manifest, &recipe.to_toml())?;
-        let config = ModelConfig { vocab_size: tokenizer.vocab_size(), ..recipe.model.clone() };
-        let parameters = initial_parameters(&config, seed.derive("stage", "model"));
         let state = State { iteration: 0, is_averaged: false };
         let trainer = Trainer::new(stage_config(&recipe, 0), parameters)?;
         let parts = Parts { recipe, folder, lock, suite, config, tokenizer, trainer, state };
@@ -302,12 +303,15 @@ impl Training {
         for trajectory in collection.groups.iter().flat_map(|group| &group.trajectories) {
             rows.extend(demonstration_rows(trajectory, &config.weights)?);
         }
-        let progress = self.state.iteration as f32 / config.iterations as f32;
         let order = batches::shuffled(rows.len(), seed.derive("shuffle", 0));
         let lengths: Vec<usize> = order.iter().map(|row| rows[*row].len()).collect();
         let model = DecoderGradient::new((*self.base).clone(), 1.0);
         let mut updates = Vec::new();
-        for range in batches::split_by_budget(&lengths, config.batch_tokens) {
+        let ranges = batches::split_by_budget(&lengths, config.batch_tokens);
+        let share = 1.0 / (config.iterations as f32 * ranges.len().max(1) as f32);
+        for range in ranges {
+            let progress = self.state.iteration as f32 / config.iterations as f32
+                + updates.len() as f32 * share;
             let batch: Vec<&Row> = order[range].iter().map(|row| &rows[*row]).collect();
             let mode = LossAggregation::TokenMean;
             updates.push(self.trainer.update(&batch, &Supervised, mode, &model, progress)?);
@@ -550,7 +554,7 @@ impl Training {
     /// The weights that were best on the dev split go to the policy.
     fn publish_best(&self) -> anyhow::Result<()> {
         let best = self.checkpoints.best()?.context("find the best checkpoint")?;
-        let (_, parameters, _) = state::checkpoint::load_model(&best.path)
+        let (_, parameters, _) = spar_policy::checkpoint::load_model(&best.path)
             .with_context(|| format!("load checkpoint `{}`", best.path.display()))?;
         let weights = Arc::new(self.base.with_parameters(parameters));
         self.policy.publish(&weights, self.trainer.version());
@@ -643,6 +647,24 @@ struct Parts {
     tokenizer: Tokenizer,
     trainer: Trainer,
     state: State,
+}
+
+/// Learns the tokens of the suite's text from demonstrations.
+async fn train_tokenizer(
+    recipe: &Recipe,
+    suite: &dyn Suite,
+    seed: Seed,
+    cancellation: &Cancellation,
+    observer: &dyn Observer,
+) -> anyhow::Result<Tokenizer> {
+    observer.stage(Stage::Tokenizer, 0, TOKENIZER_TASKS as u64);
+    observer.playing("tokenizer", TOKENIZER_TASKS);
+    let tasks = take_tasks(suite, &recipe.data.train, 0, TOKENIZER_TASKS)?;
+    let seed = seed.derive("stage", "tokenizer");
+    let played = demonstrate(recipe, &tasks, None, seed, cancellation, observer).await?;
+    ensure!(!cancellation.is_cancelled(), "stopped before the run began");
+    let games = played.groups.iter().flat_map(|group| &group.trajectories).map(messages_of);
+    Tokenizer::train(games, &recipe.tokenizer).context("train the tokenizer")
 }
 
 fn open(recipe: &Recipe) -> anyhow::Result<Box<dyn Suite>> {

@@ -4,19 +4,20 @@ use std::path::Path;
 
 use anyhow::{Context, ensure};
 use serde::{Deserialize, Serialize};
-use spar_policy::{ModelConfig, Parameters, Tokenizer};
-use spar_trainer::{Checkpoint, CheckpointFile, Checkpoints, Trainer};
+use spar_policy::{CheckpointError, ModelConfig, Parameters, Tokenizer, checkpoint};
+use spar_trainer::{Checkpoint, Checkpoints, Trainer};
 
 const TRAINER_FILE: &str = "trainer.safetensors";
-const RAW_FILE: &str = "raw.safetensors";
 const STATE_FILE: &str = "state.json";
+/// The trainer's own weights, where the model beside it is an average.
+const RAW_FOLDER: &str = "raw";
 
 /// Where a run stands.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct State {
     /// Iterations done.
     pub(super) iteration: u64,
-    /// Whether the policy's weights are an average, the trainer's own standing in a file apart.
+    /// Whether the policy's weights are an average, the trainer's own standing in a folder apart.
     pub(super) is_averaged: bool,
 }
 
@@ -43,25 +44,19 @@ pub(super) fn save(
 ) -> anyhow::Result<Checkpoint> {
     let averaged = trainer.averaged();
     let evaluated = averaged.as_ref().unwrap_or(trainer.parameters());
-    let mut files = checkpoint::model_files(config, evaluated, tokenizer)
-        .context("write the model as files")?;
     let state = State { is_averaged: averaged.is_some(), ..state.clone() };
     let json = serde_json::to_vec_pretty(&state).context("write the run's state as JSON")?;
-    files.push((STATE_FILE.to_owned(), json));
-    files.push((TRAINER_FILE.to_owned(), trainer.save_state()));
-    if averaged.is_some() {
-        files.push((RAW_FILE.to_owned(), checkpoint::weights_file(trainer.parameters(), config)));
-    }
-    let writers: Vec<_> = files
-        .iter()
-        .map(|(_, bytes)| move |writer: &mut dyn std::io::Write| writer.write_all(bytes))
-        .collect();
-    let files: Vec<_> = files
-        .iter()
-        .zip(&writers)
-        .map(|((name, _), write)| CheckpointFile { name, write })
-        .collect();
-    checkpoints.save(state.iteration, &files).context("save a checkpoint")
+    let write = |folder: &Path| {
+        checkpoint::save_model(folder, config, evaluated, tokenizer).map_err(into_io)?;
+        if state.is_averaged {
+            let raw = folder.join(RAW_FOLDER);
+            checkpoint::save_model(&raw, config, trainer.parameters(), tokenizer)
+                .map_err(into_io)?;
+        }
+        std::fs::write(folder.join(STATE_FILE), &json)?;
+        std::fs::write(folder.join(TRAINER_FILE), trainer.save_state())
+    };
+    checkpoints.save(state.iteration, &write).context("save a checkpoint")
 }
 
 /// Reads a checkpoint.
@@ -75,8 +70,8 @@ pub(super) fn load(folder: &Path) -> anyhow::Result<Loaded> {
     let (config, mut parameters, tokenizer) = checkpoint::load_model(folder)
         .with_context(|| format!("load checkpoint `{}`", folder.display()))?;
     if state.is_averaged {
-        let path = folder.join(RAW_FILE);
-        let raw = checkpoint::load_weights(&path, &config)
+        let path = folder.join(RAW_FOLDER);
+        let (_, raw) = checkpoint::load_weights(&path)
             .with_context(|| format!("load `{}`", path.display()))?;
         ensure!(raw.specs == parameters.specs, "`{}` is of another model", path.display());
         parameters = raw;
@@ -84,37 +79,11 @@ pub(super) fn load(folder: &Path) -> anyhow::Result<Loaded> {
     Ok(Loaded { state, config, parameters, tokenizer, trainer: read(TRAINER_FILE)? })
 }
 
-pub(super) mod checkpoint {
-    use super::*;
-    pub(crate) fn model_files(
-        config: &ModelConfig,
-        p: &Parameters,
-        t: &Tokenizer,
-    ) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
-        let dir = std::env::temp_dir().join(format!("spar-tmp-{}", std::process::id()));
-        std::fs::create_dir_all(&dir)?;
-        t.save(&dir)?;
-        let tok = std::fs::read(dir.join("tokenizer.json"))?;
-        Ok(vec![
-            ("config.json".into(), serde_json::to_vec(config)?),
-            ("tokenizer.json".into(), tok),
-            ("model.safetensors".into(), weights_file(p, config)),
-        ])
-    }
-    pub(crate) fn weights_file(p: &Parameters, _: &ModelConfig) -> Vec<u8> {
-        p.data.iter().flat_map(|v| v.to_le_bytes()).collect()
-    }
-    pub(crate) fn load_weights(path: &Path, c: &ModelConfig) -> anyhow::Result<Parameters> {
-        let mut p = spar_policy::initial_parameters(c, spar_core::Seed::from_u64(0));
-        p.data = std::fs::read(path)?
-            .chunks_exact(4)
-            .map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]))
-            .collect();
-        Ok(p)
-    }
-    pub(crate) fn load_model(f: &Path) -> anyhow::Result<(ModelConfig, Parameters, Tokenizer)> {
-        let c: ModelConfig = serde_json::from_slice(&std::fs::read(f.join("config.json"))?)?;
-        let p = load_weights(&f.join("model.safetensors"), &c)?;
-        Ok((c, p, Tokenizer::load(f)?))
-    }
+/// The same error as one of the system, its kind being kept where it is one.
+fn into_io(error: CheckpointError) -> std::io::Error {
+    let kind = match &error {
+        CheckpointError::Io { source, .. } => source.kind(),
+        _ => std::io::ErrorKind::Other,
+    };
+    std::io::Error::new(kind, error)
 }

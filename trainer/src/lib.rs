@@ -102,8 +102,8 @@ pub use optimisers::{
 };
 pub use row_gradient::{PreparedModel, RowGradient, RowLossFn};
 pub use run::{
-    Checkpoint, CheckpointFile, CheckpointMark, Checkpoints, EventWriter, Manifest, MetricRecord,
-    MetricsLog, RunFolder, RunLock, git_revision, read_metrics, rfc3339, write_atomically,
+    Checkpoint, CheckpointMark, Checkpoints, EventWriter, Manifest, MetricRecord, MetricsLog,
+    RunFolder, RunLock, git_revision, read_metrics, rfc3339, write_atomically,
 };
 pub use schedule::{ScheduleConfig, ScheduleShape};
 pub use trainer::Trainer;

@@ -13,7 +13,7 @@ pub struct TrainerConfig {
     /// Updates that an epoch is divided into, of about equal numbers of tokens; fewer where there
     /// are fewer rows. At least 1. Default 1.
     pub minibatches: usize,
-    /// Tokens the model is given at a time; a longer row stands alone. At least 1. Default 4096.
+    /// Tokens the model is given at a time; a longer row stands alone. At least 1. Default 1024.
     pub micro_batch_tokens: usize,
     /// Parts an update is computed in, at the same time where there are threads; the result
     /// depends on this number, not on the threads. At least 1. Default 4.
@@ -35,7 +35,7 @@ impl Default for TrainerConfig {
         Self {
             epochs: 1,
             minibatches: 1,
-            micro_batch_tokens: 4096,
+            micro_batch_tokens: 1024,
             shards: 4,
             max_gradient_norm: Some(1.0),
             average: None,

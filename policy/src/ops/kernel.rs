@@ -123,29 +123,48 @@ pub(crate) fn multiply_panel(
         assert!(last < left.data.len(), "left matrix holds rows x depth elements");
     }
     assert!((rows - 1) * out_stride + width <= out.len(), "out holds rows x width elements");
+    // A panel that is cut short by the matrix's edge goes through a buffer of whole rows.
+    let mut edge = [0.0_f32; MAX_ROWS * PANEL];
     let mut row = 0;
     while row < rows {
         let tile = tile_rows(isa, rows - row);
-        let mut full = [0.0_f32; MAX_ROWS * PANEL];
-        // SAFETY: the assertions above bound every element that the tile's rows touch in `left`
-        // and `panel`; `full` holds `MAX_ROWS` rows of a panel; `isa` is one this machine has.
+        let source = if depth > 0 { row * left.row_stride } else { 0 };
+        let start = row * out_stride;
+        // SAFETY: the assertions above bound every element that the tile's rows touch in `left`,
+        // `panel` and `out`; `edge` holds `MAX_ROWS` rows of a panel; `isa` is one this machine has.
         unsafe {
-            let first = left.data.as_ptr().add(if depth > 0 { row * left.row_stride } else { 0 });
-            run_tile(isa, tile, first, left, panel.as_ptr(), depth, full.as_mut_ptr());
-        }
-        for (i, result) in full.chunks_exact(PANEL).take(tile).enumerate() {
-            let start = (row + i) * out_stride;
-            let target = &mut out[start..start + width];
-            if add {
-                for (target, value) in target.iter_mut().zip(result) {
-                    *target += value;
-                }
+            let first = left.data.as_ptr().add(source);
+            if width == PANEL {
+                let out = Out { data: out.as_mut_ptr().add(start), stride: out_stride, add };
+                run_tile(isa, tile, first, left, panel.as_ptr(), depth, out);
             } else {
-                target.copy_from_slice(&result[..width]);
+                let out = Out { data: edge.as_mut_ptr(), stride: PANEL, add: false };
+                run_tile(isa, tile, first, left, panel.as_ptr(), depth, out);
+            }
+        }
+        if width < PANEL {
+            for (i, result) in edge.chunks_exact(PANEL).take(tile).enumerate() {
+                let start = start + i * out_stride;
+                let target = &mut out[start..start + width];
+                if add {
+                    for (target, value) in target.iter_mut().zip(result) {
+                        *target += value;
+                    }
+                } else {
+                    target.copy_from_slice(&result[..width]);
+                }
             }
         }
         row += tile;
     }
+}
+
+/// Where a tile goes: rows of a panel's width, `stride` apart, replaced or added to.
+#[derive(Clone, Copy)]
+struct Out {
+    data: *mut f32,
+    stride: usize,
+    add: bool,
 }
 
 /// How many rows the next tile takes when `left` remain.
@@ -166,7 +185,7 @@ fn tile_rows(isa: Isa, left: usize) -> usize {
 /// # Safety
 ///
 /// `first` must be valid for `tile` rows of `left`'s strides and `depth` columns, `panel` for
-/// `depth * PANEL` elements, `out` for `tile * PANEL`; the machine must have `isa`.
+/// `depth * PANEL` elements, `out` for `tile` rows of `PANEL` elements; the machine must have `isa`.
 unsafe fn run_tile(
     isa: Isa,
     tile: usize,
@@ -174,7 +193,7 @@ unsafe fn run_tile(
     left: Left<'_>,
     panel: *const f32,
     depth: usize,
-    out: *mut f32,
+    out: Out,
 ) {
     let (rs, cs) = (left.row_stride, left.column_stride);
     // SAFETY: the caller's promise is the one these functions ask for.
@@ -212,7 +231,7 @@ unsafe fn tile_portable<const ROWS: usize>(
     column_stride: usize,
     panel: *const f32,
     depth: usize,
-    out: *mut f32,
+    out: Out,
 ) {
     let mut sums = [[0.0_f32; PANEL]; ROWS];
     for p in 0..depth {
@@ -226,19 +245,25 @@ unsafe fn tile_portable<const ROWS: usize>(
         }
     }
     for (i, sums) in sums.iter().enumerate() {
-        // SAFETY: `out` holds `ROWS` rows of `PANEL` elements.
-        unsafe { std::ptr::copy_nonoverlapping(sums.as_ptr(), out.add(i * PANEL), PANEL) };
+        for (j, sum) in sums.iter().enumerate() {
+            // SAFETY: `out` holds `ROWS` rows of `PANEL` elements.
+            unsafe {
+                let target = out.data.add(i * out.stride + j);
+                *target = if out.add { *target + sum } else { *sum };
+            }
+        }
     }
 }
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use std::arch::x86_64::{
-        _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_set1_ps, _mm256_setzero_ps, _mm256_storeu_ps,
-        _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_set1_ps, _mm512_setzero_ps, _mm512_storeu_ps,
+        _mm256_add_ps, _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_set1_ps, _mm256_setzero_ps,
+        _mm256_storeu_ps, _mm512_add_ps, _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_set1_ps,
+        _mm512_setzero_ps, _mm512_storeu_ps,
     };
 
-    use super::PANEL;
+    use super::{Out, PANEL};
 
     /// # Safety
     ///
@@ -250,7 +275,7 @@ mod x86 {
         column_stride: usize,
         panel: *const f32,
         depth: usize,
-        out: *mut f32,
+        out: Out,
     ) {
         let mut sums = [[_mm512_setzero_ps(); 2]; ROWS];
         for p in 0..depth {
@@ -266,10 +291,14 @@ mod x86 {
             }
         }
         for (i, sums) in sums.iter().enumerate() {
-            // SAFETY: `out` holds `ROWS` rows of 32 elements.
-            unsafe {
-                _mm512_storeu_ps(out.add(i * PANEL), sums[0]);
-                _mm512_storeu_ps(out.add(i * PANEL + 16), sums[1]);
+            for (j, sum) in sums.iter().enumerate() {
+                // SAFETY: `out` holds `ROWS` rows of 32 elements.
+                unsafe {
+                    let target = out.data.add(i * out.stride + 16 * j);
+                    let sum =
+                        if out.add { _mm512_add_ps(_mm512_loadu_ps(target), *sum) } else { *sum };
+                    _mm512_storeu_ps(target, sum);
+                }
             }
         }
     }
@@ -284,7 +313,7 @@ mod x86 {
         column_stride: usize,
         panel: *const f32,
         depth: usize,
-        out: *mut f32,
+        out: Out,
     ) {
         let mut sums = [[_mm256_setzero_ps(); 4]; ROWS];
         for p in 0..depth {
@@ -301,7 +330,12 @@ mod x86 {
         for (i, sums) in sums.iter().enumerate() {
             for (j, sum) in sums.iter().enumerate() {
                 // SAFETY: `out` holds `ROWS` rows of 32 elements.
-                unsafe { _mm256_storeu_ps(out.add(i * PANEL + 8 * j), *sum) };
+                unsafe {
+                    let target = out.data.add(i * out.stride + 8 * j);
+                    let sum =
+                        if out.add { _mm256_add_ps(_mm256_loadu_ps(target), *sum) } else { *sum };
+                    _mm256_storeu_ps(target, sum);
+                }
             }
         }
     }
@@ -313,20 +347,21 @@ mod tests {
 
     #[test]
     fn all_twins_agree_to_the_bit() {
-        let (rows, depth, width) = (17, 45, 29);
-        let left: Vec<f32> = (0..rows * depth).map(|i| (i as f32 * 0.37).sin()).collect();
-        let panel: Vec<f32> = (0..depth * PANEL).map(|i| (i as f32 * 0.11).cos()).collect();
-        let run = |isa, rows| {
-            let mut out = vec![1.0; rows * width];
-            let left = Left { data: &left, row_stride: depth, column_stride: 1 };
-            multiply_panel(isa, left, &panel, &mut out, width, rows, depth, width, true);
-            out
-        };
-        let expected = run(Isa::Portable, rows);
-        for isa in Isa::available() {
-            assert_eq!(run(isa, rows), expected, "{isa:?}");
-            // A row's result does not depend on how many rows stand beside it.
-            assert_eq!(run(isa, 1)[..], expected[..width], "{isa:?}");
+        for (rows, depth, width) in [(17, 45, 29), (17, 45, PANEL)] {
+            let left: Vec<f32> = (0..rows * depth).map(|i| (i as f32 * 0.37).sin()).collect();
+            let panel: Vec<f32> = (0..depth * PANEL).map(|i| (i as f32 * 0.11).cos()).collect();
+            let run = |isa, rows| {
+                let mut out = vec![1.0; rows * width];
+                let left = Left { data: &left, row_stride: depth, column_stride: 1 };
+                multiply_panel(isa, left, &panel, &mut out, width, rows, depth, width, true);
+                out
+            };
+            let expected = run(Isa::Portable, rows);
+            for isa in Isa::available() {
+                assert_eq!(run(isa, rows), expected, "{isa:?}");
+                // A row's result does not depend on how many rows stand beside it.
+                assert_eq!(run(isa, 1)[..], expected[..width], "{isa:?}");
+            }
         }
     }
 }

@@ -42,6 +42,19 @@ pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }
 
+/// Waits until a folder and all in it are on the disk.
+pub(crate) fn sync_all(path: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(path)? {
+        let entry = entry?.path();
+        if entry.is_dir() {
+            sync_all(&entry)?;
+        } else {
+            File::open(&entry)?.sync_all()?;
+        }
+    }
+    sync_folder(path)
+}
+
 /// The name under which `path` is written before it is renamed.
 pub(crate) fn unfinished_beside(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();

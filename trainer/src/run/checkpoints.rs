@@ -1,26 +1,18 @@
 //! Checkpoints: folders that are there whole or not at all.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::atomic::{remove_unfinished, sync_folder, unfinished_beside, write_synced};
+use super::atomic::{remove_unfinished, sync_all, sync_folder, unfinished_beside};
 use super::write_atomically;
 use crate::RunFolderError;
 
 const PREFIX: &str = "iteration-";
 /// Where an older checkpoint of the same iteration waits while it is replaced.
 const REPLACED: &str = ".tmp-replaced";
-
-/// A file of a checkpoint: its name, and what writes it.
-pub struct CheckpointFile<'a> {
-    /// Name within the checkpoint, without a folder.
-    pub name: &'a str,
-    /// Writes the content.
-    pub write: &'a dyn Fn(&mut dyn Write) -> io::Result<()>,
-}
 
 /// A checkpoint on disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,7 +61,7 @@ impl Checkpoints {
     }
 
     /// Writes the checkpoint of an iteration, replacing an older one of the same iteration, then
-    /// removes those that are no longer kept.
+    /// removes those that are no longer kept. `write` is given the folder to write into.
     ///
     /// # Errors
     ///
@@ -77,11 +69,11 @@ impl Checkpoints {
     pub fn save(
         &self,
         iteration: u64,
-        files: &[CheckpointFile<'_>],
+        write: &dyn Fn(&Path) -> io::Result<()>,
     ) -> Result<Checkpoint, RunFolderError> {
         let path = self.path_of(iteration);
         let unfinished = unfinished_beside(&path);
-        if let Err(error) = self.write(&path, &unfinished, files) {
+        if let Err(error) = self.write(&path, &unfinished, write) {
             // Best effort: the name says that it may be removed.
             let _ = fs::remove_dir_all(&unfinished);
             return Err(error);
@@ -202,19 +194,15 @@ impl Checkpoints {
         &self,
         path: &Path,
         unfinished: &Path,
-        files: &[CheckpointFile<'_>],
+        write: &dyn Fn(&Path) -> io::Result<()>,
     ) -> Result<(), RunFolderError> {
         if unfinished.exists() {
             fs::remove_dir_all(unfinished).map_err(RunFolderError::write(unfinished))?;
         }
         fs::create_dir(unfinished).map_err(RunFolderError::write(path))?;
-        for file in files {
-            super::run_folder::check_name(file.name)?;
-            // The error names the place the user knows, not the one it is written at first.
-            write_synced(&unfinished.join(file.name), file.write)
-                .map_err(RunFolderError::write(&path.join(file.name)))?;
-        }
-        sync_folder(unfinished).map_err(RunFolderError::write(path))?;
+        // The error names the place the user knows, not the one it is written at first.
+        write(unfinished).map_err(RunFolderError::write(path))?;
+        sync_all(unfinished).map_err(RunFolderError::write(path))?;
         let replaced = self.folder.join(REPLACED);
         let replace = || {
             if path.exists() {
@@ -271,9 +259,8 @@ mod tests {
     use super::*;
 
     fn save(checkpoints: &Checkpoints, iteration: u64, text: &str) {
-        let write = |writer: &mut dyn Write| writer.write_all(text.as_bytes());
-        let files = [CheckpointFile { name: "weights", write: &write }];
-        let saved = checkpoints.save(iteration, &files).unwrap();
+        let write = |folder: &Path| fs::write(folder.join("weights"), text);
+        let saved = checkpoints.save(iteration, &write).unwrap();
         assert_eq!(fs::read_to_string(saved.path.join("weights")).unwrap(), text);
     }
 
@@ -308,18 +295,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let checkpoints = Checkpoints::open(folder.path(), 2).unwrap();
         save(&checkpoints, 1, "w");
-        let full = |_: &mut dyn Write| Err(io::Error::from(io::ErrorKind::StorageFull));
-        let whole = |writer: &mut dyn Write| writer.write_all(b"part");
-        let files = [
-            CheckpointFile { name: "a", write: &whole },
-            CheckpointFile { name: "b", write: &full },
-        ];
-        let error = checkpoints.save(2, &files).unwrap_err();
-        assert!(error.to_string().ends_with("iteration-000002/b"), "{error}");
+        let write = |folder: &Path| {
+            fs::create_dir(folder.join("part"))?;
+            fs::write(folder.join("part/a"), "part")?;
+            Err(io::Error::from(io::ErrorKind::StorageFull))
+        };
+        let error = checkpoints.save(2, &write).unwrap_err();
+        assert!(error.to_string().ends_with("iteration-000002`"), "{error}");
         assert_eq!(error.hint().unwrap(), "free disk space, then resume");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
-        let files = [CheckpointFile { name: "../b", write: &whole }];
-        assert!(checkpoints.save(2, &files).is_err());
     }
 
     #[test]

@@ -9,7 +9,7 @@ mod run_folder;
 mod tensorboard;
 
 pub use atomic::write_atomically;
-pub use checkpoints::{Checkpoint, CheckpointFile, CheckpointMark, Checkpoints};
+pub use checkpoints::{Checkpoint, CheckpointMark, Checkpoints};
 pub use git_revision::git_revision;
 pub use manifest::{Manifest, rfc3339};
 pub use metrics_log::{MetricRecord, MetricsLog, read_metrics};
