@@ -36,6 +36,8 @@ pub(crate) enum Command {
     Replay(ReplayArguments),
     /// Show a run, or read trajectories.
     Show(ShowArguments),
+    /// Compare recipes over several runs each: a table, and a picture with bands.
+    Compare(CompareArguments),
     /// Check a suite: can every task be solved, repeated and forked?
     Validate(ValidateArguments),
     /// List what there is: suites, environments, recipes and the parts recipes name.
@@ -270,6 +272,20 @@ pub(crate) struct ReplayArguments {
     #[arg(long)]
     pub(crate) limit: Option<usize>,
     /// Print the report as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Arguments of `spar compare`.
+#[derive(Debug, Args)]
+pub(crate) struct CompareArguments {
+    /// Runs of one recipe that differ in their seed; may be given several times.
+    #[arg(long, value_name = "NAME=RUN,RUN,...", required = true)]
+    pub(crate) series: Vec<String>,
+    /// Write the picture to this SVG file.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -40,3 +40,68 @@ pub fn run_curve(name: &str, metrics: &[MetricRecord]) -> Option<LearningCurve> 
         ..LearningCurve::default()
     })
 }
+
+/// Success on the dev split by episodes of reinforcement learning played until then.
+pub fn dev_points(metrics: &[MetricRecord]) -> Vec<(f64, f64)> {
+    let mut episodes = 0.0;
+    let mut points = Vec::new();
+    for record in metrics {
+        match record.kind.as_str() {
+            "reinforce" => episodes += record.number("episodes").unwrap_or(0.0),
+            "evaluation" => {
+                points.extend(record.number("success_rate").map(|success| (episodes, success)));
+            }
+            _ => {}
+        }
+    }
+    points
+}
+
+/// Several methods over several seeds each: means, and bands from the lowest to the highest seed.
+pub fn comparison_curve(methods: &[(String, Vec<Vec<(f64, f64)>>)]) -> LearningCurve {
+    LearningCurve {
+        title: "success on held-out tasks".to_owned(),
+        x_label: "episodes of reinforcement learning".to_owned(),
+        y_label: "success".to_owned(),
+        is_percent: true,
+        y_range: Some((0.0, 1.0)),
+        ..LearningCurve::comparison(methods)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn metrics() -> Vec<MetricRecord> {
+        let success = |iteration, kind: &str, rate: f64| {
+            MetricRecord::new(iteration, kind).with([
+                ("success_rate", rate),
+                ("low", rate - 0.1),
+                ("high", rate + 0.1),
+                ("episodes", 8.0),
+            ])
+        };
+        vec![
+            success(0, "evaluation", 0.2),
+            success(1, "reinforce", 0.3),
+            success(2, "reinforce", 0.4),
+            success(2, "evaluation", 0.5),
+        ]
+    }
+
+    #[test]
+    fn a_point_counts_the_episodes_before_it() {
+        assert_eq!(dev_points(&metrics()), [(0.0, 0.2), (16.0, 0.5)]);
+    }
+
+    #[test]
+    fn a_run_is_drawn_as_soon_as_it_has_a_point() {
+        assert!(run_curve("run", &[MetricRecord::new(1, "warm_start")]).is_none());
+        let curve = run_curve("run", &metrics()).unwrap();
+        assert_eq!(curve.series.len(), 2);
+        assert!(curve.to_svg().contains("held out, greedy"));
+        let comparison = comparison_curve(&[("a".to_owned(), vec![dev_points(&metrics())])]);
+        assert_eq!(comparison.series[0].points.len(), 2);
+    }
+}

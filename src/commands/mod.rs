@@ -1,6 +1,7 @@
 //! One file per sub-command.
 
 mod bench;
+mod compare;
 mod completions;
 mod conformance;
 mod eval;
@@ -46,6 +47,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             Command::Play(arguments) => play::play(&arguments).await,
             Command::Replay(arguments) => replay::replay(&arguments).await,
             Command::Show(arguments) => show::show(&arguments),
+            Command::Compare(arguments) => compare::compare(&arguments),
             Command::Validate(arguments) => validate::validate(&arguments).await,
             Command::List(arguments) => list::list(&arguments),
             Command::Conformance(arguments) => conformance::conformance(&arguments),

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::support::{generate_games, run, spar, succeed, workplace};
 
-const VERBS: [&str; 13] = [
+const VERBS: [&str; 14] = [
     "train",
     "resume",
     "eval",
@@ -16,6 +16,7 @@ const VERBS: [&str; 13] = [
     "play",
     "replay",
     "show",
+    "compare",
     "validate",
     "list",
     "conformance",
