@@ -9,7 +9,7 @@ use spar::recipe::RecipeError;
 use spar::tasks::SuiteError;
 use spar::trainer::RunFolderError;
 
-use super::train::{NoCheckpoint, NoRun};
+use super::train::NoRun;
 
 const GET_ALFWORLD: &str = "get ALFWorld's games with `pip install alfworld && alfworld-download`, \
                             then give --data ~/.cache/alfworld, or set ALFWORLD_DATA";
@@ -24,7 +24,6 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
             .or_else(|| policy(cause.downcast_ref()?))
             .or_else(|| household(cause.downcast_ref()?))
             .or_else(|| store(cause.downcast_ref()?))
-            .or_else(|| cause.downcast_ref::<NoCheckpoint>().map(NoCheckpoint::hint))
             .or_else(|| cause.downcast_ref::<NoRun>().map(|_| NO_RUN.to_owned()))
             .or_else(|| system(cause.downcast_ref()?))
     })

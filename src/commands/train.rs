@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use spar::recipe::Recipe;
-use spar::trainer::{Checkpoints, RunFolder};
+
 use spar::training::{Outcome, StartOptions, Summary, Training};
 
 use super::{STOPPED, cancel_on_ctrl_c, print, print_json, threads};
@@ -46,13 +46,10 @@ pub(crate) async fn resume(arguments: &ResumeArguments) -> anyhow::Result<ExitCo
         Some(path) => path.clone(),
         None => newest_run(&arguments.runs)?,
     };
-    let run = RunFolder::open(&path)?;
-    if Checkpoints::view(&run.checkpoints_path()).latest()?.is_none() {
-        return Err(NoCheckpoint { run: path }.into());
-    }
     let cancellation = cancel_on_ctrl_c();
     let progress = Progress::new();
-    let mut training = Training::resume(&path, threads(arguments.threads), &progress)?;
+    let mut training =
+        Training::resume(&path, threads(arguments.threads), &cancellation, &progress).await?;
     let outcome = training.run(&cancellation, &progress).await?;
     progress.finish();
     report(&training.summary()?, outcome, arguments.json)
@@ -113,20 +110,6 @@ fn report(summary: &Summary, outcome: Outcome, json: bool) -> anyhow::Result<Exi
         Outcome::Finished => ExitCode::SUCCESS,
         Outcome::Stopped => ExitCode::from(STOPPED),
     })
-}
-
-/// A run was killed before it wrote anything to go on from.
-#[derive(Debug, thiserror::Error)]
-#[error("resume `{}`: it was ended before its first checkpoint", run.display())]
-pub(crate) struct NoCheckpoint {
-    run: PathBuf,
-}
-
-impl NoCheckpoint {
-    /// What the user can do about it.
-    pub(crate) fn hint(&self) -> String {
-        format!("nothing is lost: remove `{}` and start it again", self.run.display())
-    }
 }
 
 /// There is no run where one was looked for.

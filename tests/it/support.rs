@@ -42,6 +42,7 @@ max_turns = 10
 
 [reinforce.trainer]
 minibatches = 2
+average = { exponential = { decay = 0.9 } }
 
 [reinforce.trainer.optimizer]
 name = "adamw"

@@ -125,6 +125,17 @@ fn a_run_that_is_killed_again_and_again_ends_as_if_nothing_had_happened() {
 }
 
 #[test]
+fn a_run_without_a_checkpoint_begins_anew() {
+    let folder = reference();
+    let folder = folder.path();
+    succeed(folder, &["train", "tiny.toml", "--name", "early"]);
+    fs::remove_dir_all(folder.join("runs/early/checkpoints")).unwrap();
+    let ran = succeed(folder, &["resume", "runs/early"]);
+    assert!(ran.err.contains("begins anew"), "{}", ran.err);
+    assert_same((folder, "whole"), (folder, "early"));
+}
+
+#[test]
 fn ctrl_c_writes_a_checkpoint_and_the_run_goes_on_from_there() {
     let folder = reference();
     let folder = folder.path();

@@ -1,0 +1,136 @@
+//! Evaluations on the way and at the end, and what weights they are made with.
+
+use std::sync::Arc;
+
+use anyhow::Context;
+use spar_agent::{Cancellation, EvaluateConfig, EvaluateRequest, Evaluation, Player, evaluate};
+use spar_trainer::MetricRecord;
+
+use super::{Outcome, Training};
+use crate::training::Observer;
+use crate::training::records::evaluation_record;
+
+impl Training {
+    /// Evaluates the best checkpoint on the test splits and closes the books.
+    pub(super) async fn finish(
+        &mut self,
+        cancellation: &Cancellation,
+        observer: &dyn Observer,
+    ) -> anyhow::Result<Outcome> {
+        let iteration = self.state.iteration;
+        if self.recipe.reinforce.iterations > 0 {
+            self.publish_best()?;
+            self.test("test_after", cancellation, observer).await?;
+            if cancellation.is_cancelled() {
+                return self.stop();
+            }
+        }
+        let metrics = self.folder.metrics()?;
+        if !metrics.iter().any(|record| record.kind == "finished") {
+            self.log(&MetricRecord::new(iteration, "finished"))?;
+        }
+        self.metrics.sync()?;
+        Ok(Outcome::Finished)
+    }
+
+    /// Plays the test splits that have no record of this kind yet.
+    pub(super) async fn test(
+        &mut self,
+        kind: &str,
+        cancellation: &Cancellation,
+        observer: &dyn Observer,
+    ) -> anyhow::Result<()> {
+        let done: Vec<String> = self
+            .folder
+            .metrics()?
+            .iter()
+            .filter(|record| record.kind == kind)
+            .filter_map(|record| Some(record.values.get("split")?.as_str()?.to_owned()))
+            .collect();
+        for split in self.recipe.data.test.clone() {
+            if done.contains(&split) {
+                continue;
+            }
+            if kind == "test_before" {
+                self.publish_evaluated();
+            }
+            let tasks = self.recipe.evaluation.test_tasks;
+            let evaluation = self.play(&split, tasks, cancellation, observer).await?;
+            if cancellation.is_cancelled() {
+                return Ok(());
+            }
+            self.log(&evaluation_record(self.state.iteration, kind, &evaluation))?;
+        }
+        Ok(())
+    }
+
+    /// Evaluates the present weights on tasks of a split.
+    pub(super) async fn evaluate(
+        &mut self,
+        split: &str,
+        tasks: Option<usize>,
+        cancellation: &Cancellation,
+        observer: &dyn Observer,
+    ) -> anyhow::Result<Evaluation> {
+        self.publish_evaluated();
+        self.play(split, tasks, cancellation, observer).await
+    }
+
+    /// Evaluates the published weights on tasks of a split.
+    pub(super) async fn play(
+        &self,
+        split: &str,
+        tasks: Option<usize>,
+        cancellation: &Cancellation,
+        observer: &dyn Observer,
+    ) -> anyhow::Result<Evaluation> {
+        let mut episode = self.recipe.episode.clone();
+        episode.max_turns = self.recipe.evaluation.max_turns;
+        episode.sampling.temperature = self.recipe.evaluation.temperature;
+        let config = EvaluateConfig {
+            split: split.to_owned(),
+            limit: tasks,
+            episode,
+            ..EvaluateConfig::default()
+        };
+        let len = self.suite.len(split)?;
+        observer.playing(split, tasks.map_or(len, |tasks| tasks.min(len)));
+        let request = EvaluateRequest {
+            suite: self.suite.as_ref(),
+            player: Player::Policy(&self.policy),
+            open: &spar_envs::open_environment,
+            seed: self.seed.derive("evaluation", split),
+            cancellation,
+            on_episode: &|trajectory| observer.episode(trajectory),
+        };
+        let (evaluation, _) = evaluate(&request, &config).await?;
+        if !cancellation.is_cancelled() {
+            observer.evaluation(self.state.iteration, &evaluation);
+        }
+        Ok(evaluation)
+    }
+
+    /// The trainer's weights go to the policy.
+    pub(super) fn publish(&self) {
+        let weights = Arc::new(self.base.with_parameters(self.trainer.parameters().clone()));
+        self.policy.publish(&weights, self.trainer.version());
+    }
+
+    /// The weights that are evaluated go to the policy: the average where there is one.
+    pub(super) fn publish_evaluated(&self) {
+        let parameters =
+            self.trainer.averaged().unwrap_or_else(|| self.trainer.parameters().clone());
+        let weights = Arc::new(self.base.with_parameters(parameters));
+        self.policy.publish(&weights, self.trainer.version());
+    }
+
+    /// The weights that were best on the dev split go to the policy.
+    pub(super) fn publish_best(&self) -> anyhow::Result<()> {
+        let best = self.checkpoints.best()?.context("find the best checkpoint")?;
+        let (_, parameters, _) = spar_policy::checkpoint::load_model(&best.path)
+            .with_context(|| format!("load checkpoint `{}`", best.path.display()))?;
+        let weights = Arc::new(self.base.with_parameters(parameters));
+        self.policy.publish(&weights, self.trainer.version());
+        Ok(())
+    }
+}

@@ -1,0 +1,139 @@
+//! What one iteration does.
+
+use std::time::Instant;
+
+use anyhow::ensure;
+use spar_agent::credit::GroupView;
+use spar_agent::{
+    Cancellation, CollectConfig, CollectRequest, Player, collect_groups, demonstration_rows,
+    group_rows,
+};
+use spar_core::{Row, Seed, TrajectoryStore};
+use spar_trainer::{
+    DecoderGradient, LossAggregation, MetricRecord, Supervised, UpdateMetrics, batches,
+};
+
+use super::Training;
+use crate::training::demonstrations::{demonstrate, take_tasks};
+use crate::training::records::{with_collection, with_updates};
+use crate::training::{Observer, Stage};
+
+impl Training {
+    pub(super) async fn imitate(
+        &mut self,
+        number: u64,
+        seed: Seed,
+        cancellation: &Cancellation,
+        observer: &dyn Observer,
+    ) -> anyhow::Result<Option<MetricRecord>> {
+        let config = &self.recipe.warm_start;
+        let first = self.state.iteration * config.tasks as u64;
+        let train = &self.recipe.data.train;
+        let tasks = take_tasks(self.suite.as_ref(), train, first, config.tasks)?;
+        observer.playing("demonstrations", tasks.len());
+        let encoder = Some(&self.policy as &dyn spar_core::Policy);
+        let collection =
+            demonstrate(&self.recipe, &tasks, encoder, seed, cancellation, observer).await?;
+        if cancellation.is_cancelled() {
+            return Ok(None);
+        }
+        let mut rows = Vec::new();
+        for trajectory in collection.groups.iter().flat_map(|group| &group.trajectories) {
+            rows.extend(demonstration_rows(trajectory, &config.weights)?);
+        }
+        let order = batches::shuffled(rows.len(), seed.derive("shuffle", 0));
+        let lengths: Vec<usize> = order.iter().map(|row| rows[*row].len()).collect();
+        let model = DecoderGradient::new((*self.base).clone(), 1.0);
+        let mut updates = Vec::new();
+        let ranges = batches::split_by_budget(&lengths, config.batch_tokens);
+        let share = 1.0 / (config.iterations as f32 * ranges.len().max(1) as f32);
+        for range in ranges {
+            let progress = self.state.iteration as f32 / config.iterations as f32
+                + updates.len() as f32 * share;
+            let batch: Vec<&Row> = order[range].iter().map(|row| &rows[*row]).collect();
+            let mode = LossAggregation::TokenMean;
+            updates.push(self.trainer.update(&batch, &Supervised, mode, &model, progress)?);
+        }
+        let record = MetricRecord::new(number, Stage::WarmStart.name());
+        Ok(Some(with_updates(with_collection(record, &collection), &updates)))
+    }
+
+    pub(super) async fn reinforce(
+        &mut self,
+        number: u64,
+        seed: Seed,
+        cancellation: &Cancellation,
+        observer: &dyn Observer,
+    ) -> anyhow::Result<Option<MetricRecord>> {
+        let warm = &self.recipe.warm_start;
+        let config = &self.recipe.reinforce;
+        let done = self.state.iteration - warm.iterations;
+        // Behind the tasks of the demonstrations, so that no task is met twice before all are.
+        let first = warm.iterations * warm.tasks as u64 + done * config.tasks as u64;
+        let train = &self.recipe.data.train;
+        let tasks = take_tasks(self.suite.as_ref(), train, first, config.tasks)?;
+
+        // 1. Groups of episodes under the present weights.
+        self.publish();
+        observer.playing("rollouts", tasks.len() * config.group_size);
+        let request = CollectRequest {
+            tasks: &tasks,
+            player: Player::Policy(&self.policy),
+            open: &spar_envs::open_environment,
+            seed,
+            cancellation,
+            on_episode: &|trajectory| observer.episode(trajectory),
+        };
+        let mut episode = self.recipe.episode.clone();
+        episode.max_turns = Some(config.max_turns);
+        let collect =
+            CollectConfig { group_size: config.group_size, episode, ..Default::default() };
+        let started = Instant::now();
+        let collection = collect_groups(&request, &collect).await;
+        if cancellation.is_cancelled() {
+            return Ok(None);
+        }
+        let failure = || collection.last_failure.clone().unwrap_or_default();
+        ensure!(collection.counts.finished > 0, "no episode came about: {}", failure());
+        let rollout_seconds = started.elapsed().as_secs_f64();
+
+        // 2. Credit: an advantage for every step.
+        let mut rows = Vec::new();
+        for group in &collection.groups {
+            let view = GroupView::from_group(group).discounted_by_length(config.length_discount);
+            rows.extend(group_rows(group, &self.credit.estimate(&view))?);
+        }
+        // Rows without an advantage would only cost time.
+        rows.retain(|row| {
+            row.policy_weights.iter().zip(&row.advantages).any(|(w, a)| *w != 0.0 && *a != 0.0)
+        });
+
+        // 3. Updates.
+        let started = Instant::now();
+        let objective = config.objective.build()?;
+        let temperature = self.recipe.episode.sampling.temperature;
+        let model = DecoderGradient::new((*self.base).clone(), temperature);
+        let progress = done as f32 / config.iterations as f32;
+        let updates: Vec<UpdateMetrics> = self.trainer.iterate(
+            &rows,
+            objective.as_ref(),
+            config.objective.aggregation,
+            &model,
+            seed.derive("updates", 0),
+            progress,
+        )?;
+        if self.recipe.keep.trajectories_every > 0
+            && number.is_multiple_of(self.recipe.keep.trajectories_every)
+        {
+            self.store.append(number, &collection.groups)?;
+        }
+        let times = [
+            ("rollout_seconds", rollout_seconds),
+            ("update_seconds", started.elapsed().as_secs_f64()),
+        ];
+        self.timings.append(&MetricRecord::new(number, "parts").with(times))?;
+        let record = MetricRecord::new(number, Stage::Reinforce.name());
+        let record = with_collection(record, &collection);
+        Ok(Some(with_updates(record.with([("rows", rows.len() as f64)]), &updates)))
+    }
+}

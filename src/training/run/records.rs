@@ -1,0 +1,56 @@
+//! What a run leaves on disk.
+
+use spar_trainer::{CheckpointMark, MetricRecord, write_atomically};
+
+use super::Training;
+use crate::training::state;
+
+impl Training {
+    pub(super) fn save(&mut self) -> anyhow::Result<()> {
+        self.metrics.sync()?;
+        let trainer = &self.trainer;
+        state::save(&self.checkpoints, &self.state, &self.config, &self.tokenizer, trainer)?;
+        self.mark_best()?;
+        self.draw_curve()
+    }
+
+    /// Marks the checkpoint that did best on the dev split; of equals the later.
+    pub(super) fn mark_best(&self) -> anyhow::Result<()> {
+        let metrics = self.folder.metrics()?;
+        let best = metrics
+            .iter()
+            .filter(|record| record.kind == "evaluation")
+            .filter_map(|record| Some((record.number("success_rate")?, record.iteration)))
+            .max_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        if let Some((score, iteration)) = best {
+            self.checkpoints.mark("best", &CheckpointMark { iteration, score: Some(score) })?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn draw_curve(&self) -> anyhow::Result<()> {
+        let metrics = self.folder.metrics()?;
+        if let Some(curve) = crate::picture::run_curve(&self.recipe.name, &metrics) {
+            let path = self.folder.path().join("curve.svg");
+            write_atomically(&path, curve.to_svg().as_bytes())?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn log(&mut self, record: &MetricRecord) -> anyhow::Result<()> {
+        self.metrics.append(record)?;
+        let prefix = match record.values.get("split").and_then(|split| split.as_str()) {
+            Some(split) => format!("{}/{split}", record.kind),
+            None => record.kind.clone(),
+        };
+        let scalars: Vec<(String, f64)> = record
+            .values
+            .iter()
+            .filter_map(|(name, value)| Some((format!("{prefix}/{name}"), value.as_f64()?)))
+            .collect();
+        let scalars = scalars.iter().map(|(name, value)| (name.as_str(), *value));
+        self.events.scalars(record.iteration, scalars)?;
+        self.events.flush()?;
+        Ok(())
+    }
+}
