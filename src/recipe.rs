@@ -51,6 +51,9 @@ pub struct DataConfig {
     pub folder: Option<PathBuf>,
     /// The split that is trained on. Default `train`.
     pub train: String,
+    /// The splits that are demonstrated, task by task in turn. Default empty: the one that is
+    /// trained on.
+    pub demonstrations: Vec<String>,
     /// The split that chooses among checkpoints. Default `dev`.
     pub dev: String,
     /// The splits that are only reported. Default `seen` and `unseen`.
@@ -63,6 +66,7 @@ impl Default for DataConfig {
             suite: "household".to_owned(),
             folder: None,
             train: "train".to_owned(),
+            demonstrations: Vec::new(),
             dev: "dev".to_owned(),
             test: vec!["seen".to_owned(), "unseen".to_owned()],
         }

@@ -6,7 +6,7 @@ use spar_core::{Policy, Seed, Trajectory};
 use spar_tasks::Task;
 
 use super::Observer;
-use crate::recipe::{Demonstrator, Recipe};
+use crate::recipe::{DataConfig, Demonstrator, Recipe};
 
 /// Plays every task once as the demonstrator does.
 pub(super) async fn demonstrate(
@@ -51,6 +51,25 @@ pub(super) fn messages_of(trajectory: &Trajectory) -> Vec<&str> {
     }
     messages.extend(trajectory.turns.iter().map(|turn| turn.text.as_str()));
     messages
+}
+
+/// Demonstrated tasks `first..first + count`, taken from the recipe's splits in turn.
+pub(super) fn take_demonstrated(
+    suite: &dyn spar_tasks::Suite,
+    data: &DataConfig,
+    first: u64,
+    count: usize,
+) -> anyhow::Result<Vec<Task>> {
+    let splits = &data.demonstrations;
+    if splits.is_empty() {
+        return take_tasks(suite, &data.train, first, count);
+    }
+    let mut tasks = Vec::with_capacity(count);
+    for index in first..first + count as u64 {
+        let split = &splits[(index % splits.len() as u64) as usize];
+        tasks.extend(take_tasks(suite, split, index / splits.len() as u64, 1)?);
+    }
+    Ok(tasks)
 }
 
 /// Tasks `first..first + count` of a split, beginning again behind its end.

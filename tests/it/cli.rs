@@ -87,7 +87,7 @@ fn wrong_names_list_the_right_ones() {
     fails(folder, &["play", "chess"], 1, &["`chess`", suites]);
     fails(folder, &["train", "houshold"], 1, &["recipe `houshold`", "`quick`", "hint: `spar list"]);
     let split = ["eval", "--policy", "expert", "--split", "tets"];
-    fails(folder, &split, 1, &["`tets`", "`seen`, `train`, `unseen`", "hint: name one"]);
+    fails(folder, &split, 1, &["`tets`", "`seen`, `train`, `train_clean`", "hint: name one"]);
     let index = ["play", "frozen-lake", "--split", "test", "--index", "200"];
     fails(folder, &index, 1, &["task 200", "it has 200"]);
     fails(folder, &["trian"], 2, &["unrecognized subcommand", "train"]);

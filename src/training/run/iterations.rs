@@ -14,7 +14,7 @@ use spar_trainer::{
 };
 
 use super::Training;
-use crate::training::demonstrations::{demonstrate, take_tasks};
+use crate::training::demonstrations::{demonstrate, take_demonstrated, take_tasks};
 use crate::training::records::{with_collection, with_updates};
 use crate::training::{Observer, Stage};
 
@@ -28,8 +28,8 @@ impl Training {
     ) -> anyhow::Result<Option<MetricRecord>> {
         let config = &self.recipe.warm_start;
         let first = self.state.iteration * config.tasks as u64;
-        let train = &self.recipe.data.train;
-        let tasks = take_tasks(self.suite.as_ref(), train, first, config.tasks)?;
+        let data = &self.recipe.data;
+        let tasks = take_demonstrated(self.suite.as_ref(), data, first, config.tasks)?;
         observer.playing("demonstrations", tasks.len());
         let encoder = Some(&self.policy as &dyn spar_core::Policy);
         let collection =
@@ -41,18 +41,21 @@ impl Training {
         for trajectory in collection.groups.iter().flat_map(|group| &group.trajectories) {
             rows.extend(demonstration_rows(trajectory, &config.weights)?);
         }
-        let order = batches::shuffled(rows.len(), seed.derive("shuffle", 0));
-        let lengths: Vec<usize> = order.iter().map(|row| rows[*row].len()).collect();
         let model = DecoderGradient::new((*self.base).clone(), 1.0);
         let mut updates = Vec::new();
-        let ranges = batches::split_by_budget(&lengths, config.batch_tokens);
-        let share = 1.0 / (config.iterations as f32 * ranges.len().max(1) as f32);
-        for range in ranges {
-            let progress = self.state.iteration as f32 / config.iterations as f32
-                + updates.len() as f32 * share;
-            let batch: Vec<&Row> = order[range].iter().map(|row| &rows[*row]).collect();
-            let mode = LossAggregation::TokenMean;
-            updates.push(self.trainer.update(&batch, &Supervised, mode, &model, progress)?);
+        let epochs = config.trainer.epochs;
+        for epoch in 0..epochs {
+            let order = batches::shuffled(rows.len(), seed.derive("epoch", epoch));
+            let lengths: Vec<usize> = order.iter().map(|row| rows[*row].len()).collect();
+            let ranges = batches::split_by_budget(&lengths, config.batch_tokens);
+            let share = 1.0 / ranges.len().max(1) as f32;
+            for (index, range) in ranges.into_iter().enumerate() {
+                let within = (epoch as f32 + index as f32 * share) / epochs as f32;
+                let progress = (self.state.iteration as f32 + within) / config.iterations as f32;
+                let batch: Vec<&Row> = order[range].iter().map(|row| &rows[*row]).collect();
+                let mode = LossAggregation::TokenMean;
+                updates.push(self.trainer.update(&batch, &Supervised, mode, &model, progress)?);
+            }
         }
         let record = MetricRecord::new(number, Stage::WarmStart.name());
         Ok(Some(with_updates(with_collection(record, &collection), &updates)))

@@ -369,7 +369,8 @@ struct Parts {
 fn open(recipe: &Recipe) -> anyhow::Result<Box<dyn Suite>> {
     let options = SuiteOptions { data: recipe.data.folder.clone() };
     let suite = open_suite(&recipe.data.suite, &options)?;
-    let splits = [&recipe.data.train, &recipe.data.dev].into_iter().chain(&recipe.data.test);
+    let data = &recipe.data;
+    let splits = [&data.train, &data.dev].into_iter().chain(&data.demonstrations).chain(&data.test);
     for split in splits {
         suite.len(split)?;
     }
