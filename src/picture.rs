@@ -1,6 +1,6 @@
 //! Pictures of runs.
 
-use spar_trainer::{CurvePoint, CurveSeries, LearningCurve, MetricRecord};
+use spar_trainer::{CurvePoint, CurveRun, CurveSeries, LearningCurve, MetricRecord};
 
 /// Success over the iterations of a run: training episodes, and the dev split with its interval.
 ///
@@ -42,7 +42,7 @@ pub fn run_curve(name: &str, metrics: &[MetricRecord]) -> Option<LearningCurve> 
 }
 
 /// Success on the dev split by episodes of reinforcement learning played until then.
-pub fn dev_points(metrics: &[MetricRecord]) -> Vec<(f64, f64)> {
+pub fn dev_points(metrics: &[MetricRecord]) -> CurveRun {
     let mut episodes = 0.0;
     let mut points = Vec::new();
     for record in metrics {
@@ -58,7 +58,7 @@ pub fn dev_points(metrics: &[MetricRecord]) -> Vec<(f64, f64)> {
 }
 
 /// Several methods over several seeds each: means, and bands from the lowest to the highest seed.
-pub fn comparison_curve(methods: &[(String, Vec<Vec<(f64, f64)>>)]) -> LearningCurve {
+pub fn comparison_curve(methods: &[(String, Vec<CurveRun>)]) -> LearningCurve {
     LearningCurve {
         title: "success on held-out tasks".to_owned(),
         x_label: "episodes of reinforcement learning".to_owned(),

@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 use serde_json::json;
 use spar::agent::statistics::{Tally, wilson_interval};
 use spar::picture::{comparison_curve, dev_points};
-use spar::trainer::{RunFolder, write_atomically};
+use spar::trainer::{CurveRun, RunFolder, write_atomically};
 use spar::training::Summary;
 
 use super::{print, print_json};
@@ -17,7 +17,7 @@ use crate::cli::CompareArguments;
 struct Series {
     name: String,
     /// Per run, success on the dev split by episodes of reinforcement learning.
-    curves: Vec<Vec<(f64, f64)>>,
+    curves: Vec<CurveRun>,
     /// Successes and episodes on the test splits together, before and after.
     before: Tally,
     after: Tally,

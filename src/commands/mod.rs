@@ -100,14 +100,28 @@ pub(crate) fn threads(asked: Option<usize>) -> usize {
 pub(crate) fn cancel_on_ctrl_c() -> Cancellation {
     let cancellation = Cancellation::new();
     let flag = cancellation.clone();
+    let mut interrupts = interrupts();
     tokio::spawn(async move {
-        if tokio::signal::ctrl_c().await.is_ok() {
+        if interrupts.recv().await.is_some() {
             eprintln!("\nstopping cleanly; Ctrl-C again ends at once");
             flag.cancel();
         }
-        if tokio::signal::ctrl_c().await.is_ok() {
+        if interrupts.recv().await.is_some() {
             std::process::exit(i32::from(STOPPED));
         }
     });
     cancellation
+}
+
+/// Ctrl-C from now on; a handler that is installed later would miss an early one.
+#[cfg(unix)]
+fn interrupts() -> tokio::signal::unix::Signal {
+    tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt())
+        .expect("the runtime handles signals")
+}
+
+/// Ctrl-C from now on; a handler that is installed later would miss an early one.
+#[cfg(windows)]
+fn interrupts() -> tokio::signal::windows::CtrlC {
+    tokio::signal::windows::ctrl_c().expect("the runtime handles signals")
 }
