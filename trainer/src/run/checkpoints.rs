@@ -301,7 +301,7 @@ mod tests {
             Err(io::Error::from(io::ErrorKind::StorageFull))
         };
         let error = checkpoints.save(2, &write).unwrap_err();
-        assert!(error.to_string().ends_with("iteration-000002`"), "{error}");
+        assert!(error.to_string().ends_with("iteration-000002"), "{error}");
         assert_eq!(error.hint().unwrap(), "free disk space, then resume");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
