@@ -178,7 +178,13 @@ fn tile_rows(isa: Isa, left: usize) -> usize {
             2..=3 => 2,
             _ => 1,
         },
-        _ => left.min(3),
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx2 => match left {
+            6.. => 6,
+            4..=5 => 4,
+            _ => left,
+        },
+        Isa::Portable => left.min(3),
     }
 }
 
@@ -209,6 +215,10 @@ unsafe fn run_tile(
             (Isa::Avx512, 2) => x86::tile_avx512::<2>(first, rs, cs, panel, depth, out),
             #[cfg(target_arch = "x86_64")]
             (Isa::Avx512, _) => x86::tile_avx512::<1>(first, rs, cs, panel, depth, out),
+            #[cfg(target_arch = "x86_64")]
+            (Isa::Avx2, 6) => x86::tile_avx2_halves::<6>(first, rs, cs, panel, depth, out),
+            #[cfg(target_arch = "x86_64")]
+            (Isa::Avx2, 4) => x86::tile_avx2_halves::<4>(first, rs, cs, panel, depth, out),
             #[cfg(target_arch = "x86_64")]
             (Isa::Avx2, 3) => x86::tile_avx2::<3>(first, rs, cs, panel, depth, out),
             #[cfg(target_arch = "x86_64")]
@@ -303,6 +313,39 @@ mod x86 {
         }
     }
 
+    /// One half of the panel after the other, so that twelve sums, two elements of the panel and
+    /// one of the left matrix fit into the sixteen registers.
+    ///
+    /// # Safety
+    ///
+    /// As [`super::run_tile`], for `ROWS` rows.
+    #[target_feature(enable = "avx2,fma")]
+    pub(super) unsafe fn tile_avx2_halves<const ROWS: usize>(
+        first: *const f32,
+        row_stride: usize,
+        column_stride: usize,
+        panel: *const f32,
+        depth: usize,
+        out: Out,
+    ) {
+        for half in [0, PANEL / 2] {
+            // SAFETY: the caller's promise; each half holds two vectors of eight columns.
+            unsafe {
+                let out = Out { data: out.data.add(half), ..out };
+                block_avx2::<ROWS, 2>(
+                    first,
+                    row_stride,
+                    column_stride,
+                    panel.add(half),
+                    depth,
+                    out,
+                );
+            }
+        }
+    }
+
+    /// For at most three rows, which need the whole panel's sums to keep the units busy.
+    ///
     /// # Safety
     ///
     /// As [`super::run_tile`], for `ROWS` rows.
@@ -315,21 +358,54 @@ mod x86 {
         depth: usize,
         out: Out,
     ) {
-        let mut sums = [[_mm256_setzero_ps(); 4]; ROWS];
+        // SAFETY: the caller's promise; the panel holds four vectors of eight columns.
+        unsafe { block_avx2::<ROWS, 4>(first, row_stride, column_stride, panel, depth, out) }
+    }
+
+    /// `VECTORS` vectors of eight columns each, from the first column of `panel` on.
+    ///
+    /// # Safety
+    ///
+    /// As [`super::run_tile`], for `ROWS` rows and `8 * VECTORS` columns.
+    #[target_feature(enable = "avx2,fma")]
+    #[inline]
+    unsafe fn block_avx2<const ROWS: usize, const VECTORS: usize>(
+        first: *const f32,
+        row_stride: usize,
+        column_stride: usize,
+        panel: *const f32,
+        depth: usize,
+        out: Out,
+    ) {
+        let mut sums = [[_mm256_setzero_ps(); VECTORS]; ROWS];
         for p in 0..depth {
-            // SAFETY: the panel has `depth` rows of 32 elements.
-            let b = [0, 8, 16, 24].map(|j| unsafe { _mm256_loadu_ps(panel.add(p * PANEL + j)) });
-            for (i, sums) in sums.iter_mut().enumerate() {
-                // SAFETY: row `i < ROWS` and column `p < depth`.
-                let a = _mm256_set1_ps(unsafe { *first.add(i * row_stride + p * column_stride) });
-                for (sum, b) in sums.iter_mut().zip(b) {
-                    *sum = _mm256_fmadd_ps(a, b, *sum);
+            // SAFETY: row `i < ROWS` and column `p < depth`; the panel has `depth` rows.
+            unsafe {
+                let a = |i| _mm256_set1_ps(*first.add(i * row_stride + p * column_stride));
+                let b = |j| _mm256_loadu_ps(panel.add(p * PANEL + 8 * j));
+                if ROWS > VECTORS {
+                    let b: [_; VECTORS] = std::array::from_fn(b);
+                    for (i, sums) in sums.iter_mut().enumerate() {
+                        let a = a(i);
+                        for (sum, b) in sums.iter_mut().zip(b) {
+                            *sum = _mm256_fmadd_ps(a, b, *sum);
+                        }
+                    }
+                } else {
+                    // The fewer of both stay in registers.
+                    let a: [_; ROWS] = std::array::from_fn(a);
+                    for j in 0..VECTORS {
+                        let b = b(j);
+                        for (sums, a) in sums.iter_mut().zip(a) {
+                            sums[j] = _mm256_fmadd_ps(a, b, sums[j]);
+                        }
+                    }
                 }
             }
         }
         for (i, sums) in sums.iter().enumerate() {
             for (j, sum) in sums.iter().enumerate() {
-                // SAFETY: `out` holds `ROWS` rows of 32 elements.
+                // SAFETY: `out` holds `ROWS` rows of these columns.
                 unsafe {
                     let target = out.data.add(i * out.stride + 8 * j);
                     let sum =
