@@ -1,0 +1,1 @@
+//! Containers through the API of Docker or Podman.

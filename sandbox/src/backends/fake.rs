@@ -1,0 +1,1 @@
+//! A scripted backend for tests: no process, no isolation, files in memory.

@@ -1,0 +1,1 @@
+//! WebAssembly guests through wasmtime.

@@ -1,0 +1,178 @@
+//! What can go wrong with a sandbox, as opposed to a command in it.
+
+use std::io;
+use std::path::PathBuf;
+
+/// The sandbox could not do its part; the command inside it is not to blame.
+///
+/// Messages read well after "could not".
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SandboxError {
+    /// The backend does not work on this machine, or not now.
+    #[error("use the backend `{backend}`: {reason}")]
+    Unavailable {
+        /// Its name.
+        backend: &'static str,
+        /// What is missing.
+        reason: String,
+        /// The one thing to do.
+        hint: String,
+    },
+    /// The backend cannot do this at all.
+    #[error("{what} with the backend `{backend}`, which cannot do that")]
+    Unsupported {
+        /// Its name.
+        backend: &'static str,
+        /// What was asked for, as a verb phrase: `fork a sandbox`, `limit the disk`.
+        what: String,
+    },
+    /// The spec is wrong whatever the backend.
+    #[error("make a sandbox of this spec: {}", problems.join("; "))]
+    InvalidSpec {
+        /// All of its problems.
+        problems: Vec<String>,
+    },
+    /// The image is absent and cannot be got.
+    #[error("find image `{image}`: {reason}")]
+    ImageMissing {
+        /// Its reference as written.
+        image: String,
+        /// What the registry, the file system or the backend said.
+        reason: String,
+        /// The one thing to do.
+        hint: String,
+    },
+    /// The image cannot be built.
+    #[error("build image `{image}`: {reason}")]
+    ImageBuild {
+        /// What was to be built.
+        image: String,
+        /// The last lines of the build's output.
+        reason: String,
+    },
+    /// It did not exist in time.
+    #[error("create a sandbox within {seconds} s")]
+    CreateTimedOut {
+        /// [`Lifetimes::create_secs`](crate::Lifetimes::create_secs).
+        seconds: u64,
+    },
+    /// A set-up command failed.
+    #[error("set up the sandbox: `{command}` {end}: {output}")]
+    Setup {
+        /// The command.
+        command: String,
+        /// How it ended.
+        end: crate::ExecEnd,
+        /// The end of what it wrote.
+        output: String,
+    },
+    /// The sandbox is gone.
+    #[error("go on in sandbox `{sandbox}`: {death}")]
+    Died {
+        /// Its id.
+        sandbox: String,
+        /// What it died of.
+        death: Death,
+    },
+    /// The backend's own storage, or the host's disk, is full. (A sandbox's own disk limit shows
+    /// as "no space left on device" to the command inside.)
+    #[error("{doing}: the disk of the host is full")]
+    DiskFull {
+        /// What was being done.
+        doing: String,
+    },
+    /// Too much is asked of the backend, and waiting did not help.
+    #[error("get a sandbox: {reason}")]
+    Saturated {
+        /// What is used up, or why nothing is started.
+        reason: String,
+    },
+    /// A path inside that does not exist.
+    #[error("find `{path}` in the sandbox")]
+    NotFound {
+        /// As asked for.
+        path: String,
+    },
+    /// A path, link or archive entry that leads out of where it may lead, or cannot be what was
+    /// asked for (a folder read as a file).
+    #[error("use path `{path}`: {reason}")]
+    PathRefused {
+        /// As asked for.
+        path: String,
+        /// Why not.
+        reason: String,
+    },
+    /// A file or archive larger than the caller takes.
+    #[error("take `{path}`: it is larger than {limit_bytes} bytes")]
+    TooLarge {
+        /// As asked for.
+        path: String,
+        /// The caller's limit.
+        limit_bytes: u64,
+    },
+    /// A file of the host.
+    #[error("{doing} `{}`", path.display())]
+    Host {
+        /// What was being done.
+        doing: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// Anything else that the backend reports.
+    #[error("{doing}")]
+    Backend {
+        /// What was being done.
+        doing: String,
+        /// What it said.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+impl SandboxError {
+    /// What the user can do about it, where there is one thing to do.
+    pub fn hint(&self) -> Option<&str> {
+        match self {
+            Self::Unavailable { hint, .. } | Self::ImageMissing { hint, .. } => Some(hint),
+            _ => None,
+        }
+    }
+
+    /// Whether the same may work in another sandbox, or later: an episode that ends with it is
+    /// refilled. What is wrong with the request is not.
+    pub fn is_infrastructure(&self) -> bool {
+        !matches!(
+            self,
+            Self::Unsupported { .. }
+                | Self::InvalidSpec { .. }
+                | Self::NotFound { .. }
+                | Self::PathRefused { .. }
+                | Self::TooLarge { .. }
+        )
+    }
+}
+
+/// What a sandbox died of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Death {
+    /// Its main process was killed for memory.
+    #[error("it ran out of memory")]
+    OutOfMemory,
+    /// Somebody killed or removed it.
+    #[error("it was killed")]
+    Killed,
+    /// The daemon that keeps it is gone or was restarted.
+    #[error("its daemon is gone")]
+    DaemonGone,
+    /// It outlived [`Lifetimes::time_to_live`](crate::Lifetimes::time_to_live).
+    #[error("its time to live is over")]
+    Expired,
+    /// It was closed by its owner.
+    #[error("it was closed")]
+    Closed,
+}

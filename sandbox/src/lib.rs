@@ -1,0 +1,49 @@
+//! Isolated machines that an agent's actions run in.
+//!
+//! ```text
+//!   SandboxSpec ──▶ SandboxBackend::create ──▶ Sandbox ──exec──▶ ExecResult { end, stdout, stderr }
+//!        ▲            docker · wasm ·             │ ├──open_shell──▶ Shell::run
+//!        │            local · fake                │ ├──read / write / list / tar
+//!   Image, Limits,                                │ └──snapshot──▶ Snapshot ──▶ SandboxBackend::restore
+//!   NetworkPolicy                                 ▼
+//!                                          fork: a second Sandbox        reap: what dead owners left
+//! ```
+//!
+//! A command that fails is an observation ([`ExecEnd`]); a sandbox that cannot do its part is an
+//! error ([`SandboxError`]). What a backend cannot do it says ([`Capabilities`], and
+//! [`SandboxError::Unsupported`] when asked all the same); nothing is imitated.
+//!
+//! ```
+//! use spar_sandbox::backends::fake::FakeBackend;
+//! use spar_sandbox::{ExecEnd, ExecRequest, Image, SandboxBackend, SandboxSpec};
+//!
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+//! let backend = FakeBackend::new();
+//! let sandbox = backend.create(&SandboxSpec::new(Image::Default)).await?;
+//! let result = sandbox.exec(&ExecRequest::new(["echo", "hello"])).await?;
+//! assert_eq!(result.end, ExecEnd::Exited { code: 0 });
+//! assert_eq!(result.stdout.text(), "hello\n");
+//! sandbox.close().await?;
+//! # Ok::<(), spar_sandbox::SandboxError>(())
+//! # }).unwrap();
+//! ```
+
+pub mod backends;
+mod captured;
+mod error;
+mod exec;
+mod owner;
+mod sandbox;
+mod shell;
+mod spec;
+
+pub use captured::Captured;
+pub use error::{Death, SandboxError};
+pub use exec::{ExecEnd, ExecRequest, ExecResult, OutputSink, Stream};
+pub use owner::{Owner, OwnerState};
+pub use sandbox::{
+    Capabilities, FileEntry, FileKind, ReapReport, Sandbox, SandboxBackend, SandboxRecord,
+    SandboxStats, Snapshot,
+};
+pub use shell::{Shell, ShellOptions, ShellResult};
+pub use spec::{Determinism, Image, Lifetimes, Limits, Mount, NetworkPolicy, SandboxSpec};

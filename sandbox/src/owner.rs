@@ -1,0 +1,134 @@
+//! Who a sandbox belongs to, and whether that process still lives.
+
+use std::fs;
+use std::sync::OnceLock;
+
+use serde::{Deserialize, Serialize};
+
+/// The process that made a sandbox, told apart from a later one that has the same number.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Owner {
+    /// A name of its own: labels, folders and control groups carry it.
+    pub run: String,
+    /// Number of the process.
+    pub pid: u32,
+    /// When it was started, in clock ticks since the machine was (field 22 of `/proc/PID/stat`).
+    pub started: u64,
+    /// The boot of the machine (`/proc/sys/kernel/random/boot_id`).
+    pub boot: String,
+    /// The process-number namespace, since two containers of one machine count separately.
+    pub namespace: String,
+}
+
+/// Whether an owner lives, as far as can be told from here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OwnerState {
+    /// This process.
+    Own,
+    /// Another process that runs.
+    Alive,
+    /// It does not run any more.
+    Dead,
+    /// On another machine, or in another process namespace: only the time to live tells.
+    Unknown,
+}
+
+impl Owner {
+    /// This process, under a name that no other process has.
+    pub fn this_process() -> &'static Self {
+        static OWNER: OnceLock<Owner> = OnceLock::new();
+        OWNER.get_or_init(|| {
+            let pid = std::process::id();
+            let (started, boot, namespace) = (process_start(pid).unwrap_or(0), boot(), namespace());
+            let who = format!("{pid} {started} {boot} {namespace}");
+            let run = blake3::hash(who.as_bytes()).to_hex()[..16].to_owned();
+            Self { run, pid, started, boot, namespace }
+        })
+    }
+
+    /// Whether it lives.
+    pub fn state(&self) -> OwnerState {
+        let own = Self::this_process();
+        if self == own {
+            return OwnerState::Own;
+        }
+        if self.boot != own.boot {
+            // The same machine after a restart cannot be told from another machine.
+            return OwnerState::Unknown;
+        }
+        if self.namespace != own.namespace {
+            return OwnerState::Unknown;
+        }
+        match process_start(self.pid) {
+            Some(started) if started == self.started => OwnerState::Alive,
+            _ => OwnerState::Dead,
+        }
+    }
+}
+
+fn boot() -> String {
+    fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
+}
+
+fn namespace() -> String {
+    fs::read_link("/proc/self/ns/pid")
+        .map(|link| link.to_string_lossy().into_owned())
+        .unwrap_or_default()
+}
+
+/// Field 22 of `/proc/PID/stat`; absent for a process that does not exist or is a zombie.
+fn process_start(pid: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The second field is the program's name in parentheses, which may hold anything.
+    let mut fields = stat[stat.rfind(')')? + 1..].split_ascii_whitespace();
+    if matches!(fields.next()?, "Z" | "X") {
+        return None;
+    }
+    fields.nth(18)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_is_its_own() {
+        assert_eq!(Owner::this_process().state(), OwnerState::Own);
+        assert!(Owner::this_process().started > 0);
+    }
+
+    #[test]
+    fn a_process_that_ended_is_dead_even_before_it_was_waited_for() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let own = Owner::this_process();
+        let owner = Owner {
+            run: "x".into(),
+            pid: child.id(),
+            started: process_start(child.id()).unwrap(),
+            ..own.clone()
+        };
+        assert_eq!(owner.state(), OwnerState::Alive);
+        let reused = Owner { started: owner.started + 1, ..owner.clone() };
+        assert_eq!(reused.state(), OwnerState::Dead);
+        child.kill().unwrap();
+        while process_start(child.id()).is_some() {
+            std::thread::yield_now();
+        }
+        assert_eq!(owner.state(), OwnerState::Dead);
+        child.wait().unwrap();
+        assert_eq!(owner.state(), OwnerState::Dead);
+    }
+
+    #[test]
+    fn what_cannot_be_seen_from_here_is_unknown() {
+        let own = Owner::this_process();
+        for other in [
+            Owner { boot: "another".into(), ..own.clone() },
+            Owner { namespace: "another".into(), run: "x".into(), ..own.clone() },
+        ] {
+            assert_eq!(other.state(), OwnerState::Unknown);
+        }
+    }
+}

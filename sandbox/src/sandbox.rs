@@ -1,0 +1,316 @@
+//! The seam: what makes sandboxes, and what can be done with one.
+
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    ExecRequest, ExecResult, OutputSink, Owner, OwnerState, SandboxError, SandboxSpec, Shell,
+    ShellOptions,
+};
+
+/// What a backend can do. Asking for more is [`SandboxError::Unsupported`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Capabilities {
+    /// Commands are programs of a POSIX system, with `sh` among them.
+    pub posix: bool,
+    /// [`Sandbox::open_shell`].
+    pub shell: bool,
+    /// [`Sandbox::snapshot`] and [`SandboxBackend::restore`].
+    pub snapshot: bool,
+    /// [`Sandbox::fork`].
+    pub fork: bool,
+    /// Snapshots hold the memory of what runs, not only files.
+    pub memory_in_snapshot: bool,
+    /// [`Limits::cpus`](crate::Limits::cpus) is kept.
+    pub cpu_limit: bool,
+    /// [`Limits::memory_bytes`](crate::Limits::memory_bytes) is kept.
+    pub memory_limit: bool,
+    /// [`Limits::pids`](crate::Limits::pids) is kept.
+    pub pids_limit: bool,
+    /// [`Limits::disk_bytes`](crate::Limits::disk_bytes) is kept.
+    pub disk_limit: bool,
+    /// [`Limits::fuel`](crate::Limits::fuel) is kept.
+    pub fuel_limit: bool,
+    /// [`NetworkPolicy::Bridge`](crate::NetworkPolicy::Bridge).
+    pub network: bool,
+    /// [`NetworkPolicy::Allow`](crate::NetworkPolicy::Allow).
+    pub network_allow_list: bool,
+    /// [`SandboxSpec::determinism`].
+    pub determinism: bool,
+    /// Images built from a Dockerfile.
+    pub image_build: bool,
+    /// Images from a root-file-system archive.
+    pub image_root_tar: bool,
+}
+
+/// Makes sandboxes of one kind.
+#[async_trait]
+pub trait SandboxBackend: Send + Sync {
+    /// Its name in the registry.
+    fn name(&self) -> &'static str;
+
+    /// What its sandboxes can do on this machine.
+    fn capabilities(&self) -> Capabilities;
+
+    /// Whether it works here: a line with versions for people.
+    ///
+    /// # Errors
+    ///
+    /// [`SandboxError::Unavailable`] with the one thing to do.
+    async fn probe(&self) -> Result<String, SandboxError>;
+
+    /// Makes the image available (pulls, builds, compiles), so that creating is quick.
+    ///
+    /// # Errors
+    ///
+    /// [`SandboxError::ImageMissing`], [`SandboxError::ImageBuild`] and those of the backend.
+    async fn prepare(&self, spec: &SandboxSpec) -> Result<(), SandboxError>;
+
+    /// A new sandbox, its set-up done.
+    ///
+    /// Dropping the future leaves nothing behind that [`SandboxBackend::reap`] would not find.
+    ///
+    /// # Errors
+    ///
+    /// [`SandboxError::InvalidSpec`], [`SandboxError::Unsupported`], those of
+    /// [`SandboxBackend::prepare`], [`SandboxError::CreateTimedOut`], [`SandboxError::Setup`].
+    async fn create(&self, spec: &SandboxSpec) -> Result<Box<dyn Sandbox>, SandboxError>;
+
+    /// A new sandbox that goes on from `snapshot`.
+    ///
+    /// # Errors
+    ///
+    /// As [`SandboxBackend::create`]; [`SandboxError::ImageMissing`] if the snapshot is gone.
+    async fn restore(&self, snapshot: &Snapshot) -> Result<Box<dyn Sandbox>, SandboxError>;
+
+    /// Removes a snapshot; one that is gone already is no error.
+    ///
+    /// # Errors
+    ///
+    /// Those of the backend.
+    async fn remove_snapshot(&self, snapshot: &Snapshot) -> Result<(), SandboxError>;
+
+    /// All sandboxes of spar's on this backend, whoever owns them.
+    ///
+    /// # Errors
+    ///
+    /// Those of the backend.
+    async fn list(&self) -> Result<Vec<SandboxRecord>, SandboxError>;
+
+    /// Removes everything that owners left who are [`OwnerState::Dead`], or whose time to live
+    /// is over: sandboxes, volumes, networks, snapshots, mounts, control groups, folders. Nothing
+    /// of a living owner and nothing that is not spar's.
+    ///
+    /// # Errors
+    ///
+    /// Those of the backend, when it cannot be asked; things that resist are in the report.
+    async fn reap(&self) -> Result<ReapReport, SandboxError>;
+}
+
+/// An isolated machine.
+///
+/// Whoever creates one closes it. Dropping one that was not closed closes it in the background as
+/// far as that is possible, and [`SandboxBackend::reap`] is the net behind that.
+#[async_trait]
+pub trait Sandbox: Send + Sync {
+    /// Unique among the backend's sandboxes.
+    fn id(&self) -> &str;
+
+    /// What it was made from.
+    fn spec(&self) -> &SandboxSpec;
+
+    /// What it can do.
+    fn capabilities(&self) -> Capabilities;
+
+    /// Runs a command to its end; several may run at one time.
+    ///
+    /// # Errors
+    ///
+    /// [`SandboxError::Died`] and those of the backend. How the command ended is no error. Nothing
+    /// it started outlives a deadline, and a dropped future ends it as well.
+    async fn exec(&self, request: &ExecRequest) -> Result<ExecResult, SandboxError> {
+        self.exec_streaming(request, &mut |_: crate::Stream, _: &[u8]| {}).await
+    }
+
+    /// As [`Sandbox::exec`], and hands over output as it comes.
+    ///
+    /// # Errors
+    ///
+    /// As [`Sandbox::exec`].
+    async fn exec_streaming(
+        &self,
+        request: &ExecRequest,
+        sink: &mut dyn OutputSink,
+    ) -> Result<ExecResult, SandboxError>;
+
+    /// A shell that keeps its working directory and variables between commands.
+    ///
+    /// # Errors
+    ///
+    /// [`SandboxError::Unsupported`] and as [`Sandbox::exec`].
+    async fn open_shell(&self, options: &ShellOptions) -> Result<Box<dyn Shell>, SandboxError>;
+
+    /// A regular file's bytes; links inside are followed and never lead out.
+    ///
+    /// # Errors
+    ///
+    /// [`SandboxError::NotFound`], [`SandboxError::PathRefused`], [`SandboxError::TooLarge`] beyond
+    /// `limit_bytes`.
+    async fn read_file(&self, path: &str, limit_bytes: u64) -> Result<Vec<u8>, SandboxError>;
+
+    /// Writes a regular file with the permissions `mode` (`0o644`), folders above it included.
+    /// Written as the sandbox's user where the backend knows users.
+    ///
+    /// # Errors
+    ///
+    /// [`SandboxError::PathRefused`] and those of the backend.
+    async fn write_file(&self, path: &str, bytes: &[u8], mode: u32) -> Result<(), SandboxError>;
+
+    /// What lies in a folder, sorted by name.
+    ///
+    /// # Errors
+    ///
+    /// [`SandboxError::NotFound`], [`SandboxError::PathRefused`].
+    async fn list_files(&self, path: &str) -> Result<Vec<FileEntry>, SandboxError>;
+
+    /// Unpacks the tar archive at the host's `archive` into the folder `path`. Entries and links
+    /// that lead out of `path`, and device files, are refused before anything is unpacked.
+    ///
+    /// # Errors
+    ///
+    /// [`SandboxError::PathRefused`], [`SandboxError::Host`].
+    async fn upload_tar(&self, path: &str, archive: &Path) -> Result<(), SandboxError>;
+
+    /// Packs the file or folder `path` into the tar archive `archive` on the host, entries named
+    /// from the last part of `path` on. What the sandbox wrote into it is not to be trusted.
+    ///
+    /// # Errors
+    ///
+    /// [`SandboxError::NotFound`], [`SandboxError::TooLarge`], [`SandboxError::Host`].
+    async fn download_tar(
+        &self,
+        path: &str,
+        archive: &Path,
+        limit_bytes: u64,
+    ) -> Result<(), SandboxError>;
+
+    /// Keeps the present state; the sandbox goes on.
+    ///
+    /// # Errors
+    ///
+    /// [`SandboxError::Unsupported`] and those of the backend.
+    async fn snapshot(&self) -> Result<Snapshot, SandboxError>;
+
+    /// A second sandbox in the present state; neither sees what the other does from here on.
+    ///
+    /// # Errors
+    ///
+    /// [`SandboxError::Unsupported`] and those of the backend.
+    async fn fork(&self) -> Result<Box<dyn Sandbox>, SandboxError>;
+
+    /// What it has used up.
+    ///
+    /// # Errors
+    ///
+    /// [`SandboxError::Died`] and those of the backend.
+    async fn stats(&self) -> Result<SandboxStats, SandboxError>;
+
+    /// Removes it with everything that was made for it. Closing twice is no error.
+    ///
+    /// # Errors
+    ///
+    /// Those of the backend; [`SandboxBackend::reap`] finds what is left.
+    async fn close(&self) -> Result<(), SandboxError>;
+}
+
+/// A kept state of a sandbox.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Snapshot {
+    /// Name of the backend that can restore it.
+    pub backend: String,
+    /// Its id there.
+    pub id: String,
+    /// Limits, network and the rest of what it restores to.
+    pub spec: SandboxSpec,
+}
+
+/// One thing in a folder.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FileEntry {
+    /// Its name, without the folder; bytes that are no UTF-8 become U+FFFD.
+    pub name: String,
+    /// What it is.
+    pub kind: FileKind,
+    /// Bytes of a regular file, else 0.
+    pub size_bytes: u64,
+}
+
+/// What a directory entry is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FileKind {
+    /// A regular file.
+    File,
+    /// A folder.
+    Folder,
+    /// A symbolic link.
+    Link,
+    /// A pipe, socket or device.
+    Other,
+}
+
+/// What a sandbox has used up. Absent: the backend cannot tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SandboxStats {
+    /// Processor time.
+    pub cpu: Option<Duration>,
+    /// Memory in use.
+    pub memory_bytes: Option<u64>,
+    /// The most memory that was in use.
+    pub peak_memory_bytes: Option<u64>,
+    /// Processes and threads.
+    pub pids: Option<u32>,
+    /// Bytes in its own file system.
+    pub disk_bytes: Option<u64>,
+    /// Kills for memory so far.
+    pub out_of_memory_kills: Option<u64>,
+}
+
+/// A sandbox as a backend lists it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SandboxRecord {
+    /// Its id.
+    pub id: String,
+    /// Name of the backend.
+    pub backend: String,
+    /// The image as the spec writes it.
+    pub image: String,
+    /// Who made it.
+    pub owner: Owner,
+    /// Whether that process lives.
+    pub owner_state: OwnerState,
+    /// When it was made.
+    pub created: SystemTime,
+    /// When it may be removed whatever its owner does.
+    pub expires: SystemTime,
+}
+
+/// What a reaper found.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReapReport {
+    /// What was removed, `kind id` each: `container 3f2a...`, `volume ...`, `folder ...`.
+    pub removed: Vec<String>,
+    /// What is still there and why.
+    pub failed: Vec<String>,
+    /// Things of living owners that were left alone.
+    pub kept: usize,
+}
