@@ -28,10 +28,12 @@
 //! # }).unwrap();
 //! ```
 
+mod archive;
 pub mod backends;
 mod captured;
 mod error;
 mod exec;
+mod nonce;
 mod owner;
 mod sandbox;
 mod shell;
