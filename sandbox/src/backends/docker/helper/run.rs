@@ -1,0 +1,402 @@
+//! One command, and the container's first process.
+
+use crate::sys::{self, Arguments, Errno, Fd, POLLIN, POLLOUT, Poll};
+use crate::tree::end_descendants;
+use crate::wire::{self, Kind, Path, small_file};
+
+/// How long the end of what a command started may take.
+const END_MS: u64 = 10_000;
+/// What is still taken from a pipe after the command has ended: as much as a pipe can hold. Others
+/// may keep it open and go on writing.
+const REST_BYTES: usize = 1 << 20;
+const CHUNK: usize = 1 << 16;
+
+/// The first process: waits for orphans; ends them on `SIGUSR1`, and the container on `SIGTERM`.
+pub fn init() -> i32 {
+    let Ok(signals) = sys::signals(&[sys::SIGCHLD, sys::SIGUSR1, sys::SIGTERM, sys::SIGPIPE])
+    else {
+        return 125;
+    };
+    loop {
+        sys::poll(&mut [Poll { fd: signals, events: POLLIN, happened: 0 }], None);
+        while let Some(signal) = sys::next_signal(signals) {
+            match signal {
+                sys::SIGTERM => return 143,
+                sys::SIGUSR1 => {
+                    end_descendants(sys::own_pid(), END_MS);
+                }
+                _ => {}
+            }
+        }
+        while matches!(sys::wait(), Ok((pid, _)) if pid > 0) {}
+    }
+}
+
+/// `run MILLISECONDS FOLDER PROGRAM ARGUMENT...`
+pub fn run(arguments: &Arguments) -> i32 {
+    sys::become_subreaper();
+    match Command::start(arguments) {
+        Ok(mut command) => {
+            let (kind, value) = command.watch(arguments.number(2));
+            command.finish(kind, value);
+        }
+        Err((kind, errno)) => wire::status(kind, errno as u32, 0, 0),
+    }
+    0
+}
+
+struct Command {
+    pid: i32,
+    signals: Fd,
+    input: Input,
+    stdout: Relay,
+    stderr: Relay,
+    kills_before: Option<u32>,
+}
+
+impl Command {
+    fn start(arguments: &Arguments) -> Result<Self, (Kind, Errno)> {
+        let failed = |errno| (Kind::Failed, errno);
+        let signals = sys::signals(&[sys::SIGCHLD, sys::SIGPIPE]).map_err(failed)?;
+        let kills_before = memory_kills();
+        let stdin = sys::pipe().map_err(failed)?;
+        let stdout = sys::pipe().map_err(failed)?;
+        let stderr = sys::pipe().map_err(failed)?;
+        let trouble = sys::pipe().map_err(failed)?;
+        let pid = sys::fork().map_err(failed)?;
+        if pid == 0 {
+            let (kind, errno) = become_command(arguments, [stdin.0, stdout.1, stderr.1]);
+            let mut message = [kind as u8; 5];
+            message[1..].copy_from_slice(&errno.to_le_bytes());
+            let _ = sys::write(trouble.1, &message);
+            sys::exit(127);
+        }
+        for fd in [stdin.0, stdout.1, stderr.1, trouble.1] {
+            sys::close(fd);
+        }
+        let mut message = [0u8; 5];
+        // The pipe ends when the new program runs.
+        if sys::read(trouble.0, &mut message) == Ok(message.len()) {
+            let [kind, errno @ ..] = message;
+            let kind = if kind == Kind::NoFolder as u8 { Kind::NoFolder } else { Kind::NoProgram };
+            return Err((kind, i32::from_le_bytes(errno)));
+        }
+        sys::close(trouble.0);
+        for fd in [0, 1, 2, stdin.1, stdout.0, stderr.0] {
+            sys::set_nonblocking(fd);
+        }
+        Ok(Self {
+            pid,
+            signals,
+            input: Input::new(stdin.1),
+            stdout: Relay::new(stdout.0, 1, false),
+            stderr: Relay::new(stderr.0, 2, true),
+            kills_before,
+        })
+    }
+
+    /// Moves bytes until the command ends or has to.
+    fn watch(&mut self, milliseconds: u64) -> (Kind, u32) {
+        let until = sys::now().saturating_add(milliseconds);
+        loop {
+            let now = sys::now();
+            if now >= until {
+                let gone = end_descendants(sys::own_pid(), END_MS);
+                return (Kind::TimedOut, u32::from(!gone));
+            }
+            let mut polls = [
+                Poll { fd: self.signals, events: POLLIN, happened: 0 },
+                self.input.poll_host(),
+                self.input.poll_command(),
+                self.stdout.poll(),
+                self.stderr.poll(),
+            ];
+            sys::poll(&mut polls, Some(until - now));
+            if polls[1].happened != 0 && !self.input.from_host(polls[1].happened) {
+                // The backend is gone or does not want to know any more.
+                end_descendants(sys::own_pid(), END_MS);
+                sys::exit(1);
+            }
+            if polls[2].happened != 0 {
+                self.input.to_command();
+            }
+            if polls[3].happened != 0 {
+                self.stdout.step();
+            }
+            if polls[4].happened != 0 {
+                self.stderr.step();
+            }
+            while sys::next_signal(self.signals).is_some() {}
+            if let Some(status) = self.reap() {
+                return match status & 0x7f {
+                    0 => (Kind::Exited, (status >> 8) as u32 & 0xff),
+                    signal => (Kind::Signalled, signal as u32),
+                };
+            }
+        }
+    }
+
+    /// The command's status, once it has one; orphans are waited for as well.
+    fn reap(&self) -> Option<i32> {
+        let mut own = None;
+        while let Ok((pid, status)) = sys::wait() {
+            if pid == 0 {
+                break;
+            }
+            if pid == self.pid {
+                own = Some(status);
+            }
+        }
+        own
+    }
+
+    fn finish(&mut self, kind: Kind, value: u32) {
+        self.stdout.drain();
+        self.stderr.drain();
+        let kills = match (self.kills_before, memory_kills()) {
+            (Some(before), Some(after)) => after.saturating_sub(before),
+            _ => u32::MAX,
+        };
+        wire::status(kind, value, kills, self.stdout.total);
+    }
+}
+
+/// In the new process: returns only why it did not become the program.
+fn become_command(arguments: &Arguments, streams: [Fd; 3]) -> (Kind, Errno) {
+    sys::new_session();
+    sys::release_signals();
+    for (to, from) in streams.into_iter().enumerate() {
+        if let Err(errno) = sys::duplicate(from, to as Fd) {
+            return (Kind::NoProgram, errno);
+        }
+    }
+    let folder = arguments.get(3);
+    if !folder.is_empty()
+        && let Err(errno) = sys::change_folder(folder)
+    {
+        return (Kind::NoFolder, errno);
+    }
+    const PROGRAM: usize = 4;
+    let program = arguments.get(PROGRAM);
+    if arguments.len() <= PROGRAM || program.is_empty() {
+        return (Kind::NoProgram, sys::ENOENT);
+    }
+    if program.to_bytes().contains(&b'/') {
+        return (Kind::NoProgram, arguments.execute(program, PROGRAM));
+    }
+    let mut found = sys::ENOENT;
+    let path = arguments.variable(b"PATH").unwrap_or(b"/usr/local/bin:/usr/bin:/bin");
+    for folder in path.split(|&byte| byte == b':') {
+        let folder = if folder.is_empty() { b".".as_slice() } else { folder };
+        let full = Path::new(folder).and_then(|mut full| {
+            full.push(b"/")?;
+            full.push(program.to_bytes())?;
+            Ok(full)
+        });
+        match full.map(|full| arguments.execute(full.as_c(), PROGRAM)) {
+            Ok(sys::ENOENT | sys::ENOTDIR) | Err(_) => {}
+            Ok(sys::EACCES) => found = sys::EACCES,
+            Ok(errno) => return (Kind::NoProgram, errno),
+        }
+    }
+    (Kind::NoProgram, found)
+}
+
+/// Standard input on its way from the backend to the command.
+struct Input {
+    to: Option<Fd>,
+    header: [u8; 4],
+    header_filled: usize,
+    left: usize,
+    ended: bool,
+    buffer: [u8; CHUNK],
+    start: usize,
+    end: usize,
+}
+
+impl Input {
+    fn new(to: Fd) -> Self {
+        Self {
+            to: Some(to),
+            header: [0; 4],
+            header_filled: 0,
+            left: 0,
+            ended: false,
+            buffer: [0; CHUNK],
+            start: 0,
+            end: 0,
+        }
+    }
+
+    /// The backend's end is always watched for its closing.
+    fn poll_host(&self) -> Poll {
+        let events = if self.start == self.end { POLLIN } else { 0 };
+        Poll { fd: 0, events, happened: 0 }
+    }
+
+    fn poll_command(&self) -> Poll {
+        let fd = if self.start < self.end { self.to.unwrap_or(-1) } else { -1 };
+        Poll { fd, events: POLLOUT, happened: 0 }
+    }
+
+    /// Takes in what the backend sent; false if it is gone.
+    fn from_host(&mut self, happened: i16) -> bool {
+        if happened & POLLIN == 0 {
+            return false;
+        }
+        if self.left == 0 || self.ended {
+            let at = self.header_filled;
+            return match sys::read(0, &mut self.header[at..]) {
+                Ok(0) => false,
+                Ok(count) => {
+                    self.header_filled += count;
+                    if self.header_filled == 4 {
+                        self.header_filled = 0;
+                        self.left = u32::from_le_bytes(self.header) as usize;
+                        if self.left == 0 {
+                            self.ended = true;
+                            self.close();
+                        }
+                    }
+                    true
+                }
+                Err(errno) => matches!(errno, sys::EAGAIN | sys::EINTR),
+            };
+        }
+        let room = self.left.min(CHUNK);
+        match sys::read(0, &mut self.buffer[..room]) {
+            Ok(0) => false,
+            Ok(count) => {
+                self.left -= count;
+                (self.start, self.end) = (0, if self.to.is_some() { count } else { 0 });
+                self.to_command();
+                true
+            }
+            Err(errno) => matches!(errno, sys::EAGAIN | sys::EINTR),
+        }
+    }
+
+    /// Hands on what the command takes; one that closed its end loses the rest.
+    fn to_command(&mut self) {
+        let Some(fd) = self.to else { return };
+        if self.start == self.end {
+            return;
+        }
+        match sys::write(fd, &self.buffer[self.start..self.end]) {
+            Ok(count) => self.start += count,
+            Err(sys::EAGAIN | sys::EINTR) => {}
+            Err(_) => {
+                self.start = self.end;
+                self.close();
+            }
+        }
+    }
+
+    fn close(&mut self) {
+        if let Some(fd) = self.to.take() {
+            sys::close(fd);
+        }
+    }
+}
+
+/// Output on its way from the command to the backend.
+struct Relay {
+    from: Fd,
+    to: Fd,
+    framed: bool,
+    open: bool,
+    /// Bytes of the command so far.
+    total: u64,
+    buffer: [u8; CHUNK + 4],
+    start: usize,
+    end: usize,
+}
+
+impl Relay {
+    fn new(from: Fd, to: Fd, framed: bool) -> Self {
+        Self { from, to, framed, open: true, total: 0, buffer: [0; CHUNK + 4], start: 0, end: 0 }
+    }
+
+    /// Either there is something to hand on, or something to wait for.
+    fn poll(&self) -> Poll {
+        if self.start < self.end {
+            Poll { fd: self.to, events: POLLOUT, happened: 0 }
+        } else {
+            Poll { fd: if self.open { self.from } else { -1 }, events: POLLIN, happened: 0 }
+        }
+    }
+
+    fn step(&mut self) {
+        if self.start == self.end {
+            self.fill();
+        }
+        self.flush();
+    }
+
+    /// Takes in what there is; returns how much.
+    fn fill(&mut self) -> usize {
+        match sys::read(self.from, &mut self.buffer[4..]) {
+            Ok(0) => {
+                self.open = false;
+                0
+            }
+            Ok(count) => {
+                self.total += count as u64;
+                self.buffer[..4].copy_from_slice(&(count as u32).to_le_bytes());
+                self.start = if self.framed { 0 } else { 4 };
+                self.end = 4 + count;
+                count
+            }
+            Err(_) => 0,
+        }
+    }
+
+    fn flush(&mut self) {
+        if self.start < self.end {
+            match sys::write(self.to, &self.buffer[self.start..self.end]) {
+                Ok(count) => self.start += count,
+                Err(sys::EAGAIN | sys::EINTR) => {}
+                // Nobody reads any more; that the backend is gone shows on standard input.
+                Err(_) => self.start = self.end,
+            }
+        }
+    }
+
+    /// Hands on what is left in the pipe now.
+    fn drain(&mut self) {
+        let until = sys::now() + END_MS;
+        let mut budget = REST_BYTES;
+        loop {
+            while self.start < self.end {
+                let now = sys::now();
+                if now >= until {
+                    return;
+                }
+                let poll = Poll { fd: self.to, events: POLLOUT, happened: 0 };
+                sys::poll(&mut [poll], Some(until - now));
+                self.flush();
+            }
+            if budget == 0 || !self.open {
+                return;
+            }
+            match self.fill() {
+                0 => return,
+                count => budget = budget.saturating_sub(count),
+            }
+        }
+    }
+}
+
+/// Processes of this container that were killed for memory so far.
+fn memory_kills() -> Option<u32> {
+    let mut buffer = [0u8; 4096];
+    for path in [c"/sys/fs/cgroup/memory.events", c"/sys/fs/cgroup/memory/memory.oom_control"] {
+        let Ok(text) = small_file(path, &mut buffer) else { continue };
+        for line in text.split(|&byte| byte == b'\n') {
+            if let Some(number) = line.strip_prefix(b"oom_kill ") {
+                return core::str::from_utf8(number).ok()?.trim().parse().ok();
+            }
+        }
+    }
+    None
+}
