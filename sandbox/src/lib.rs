@@ -35,6 +35,7 @@ mod error;
 mod exec;
 mod nonce;
 mod owner;
+pub mod pool;
 mod sandbox;
 mod shell;
 mod spec;

@@ -1,0 +1,516 @@
+//! The shared state of a pool and how sandboxes come and go.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot, watch};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::PoolConfig;
+use super::breaker::{Breaker, Verdict};
+use super::guards::{Gauge, Refill, Ticket};
+use super::live::{Core, Live};
+use super::metrics::PoolMetrics;
+use super::rate::StartRate;
+use super::shelf::Shelves;
+use crate::{Death, Owner, Sandbox, SandboxBackend, SandboxError, SandboxSpec, Snapshot};
+
+/// How long a start that is under way may go on after the pool was shut down. What it has made by
+/// then is closed; what it has not is left to the backend's own net.
+const START_GRACE: Duration = Duration::from_secs(5);
+
+/// The shared state of a pool.
+///
+/// Locks are taken in the order `state`, `open`, `tasks`; none is held over an await, and no
+/// [`Live`] is dropped under one.
+pub(super) struct Inner {
+    pub(super) backend: Arc<dyn SandboxBackend>,
+    pub(super) config: PoolConfig,
+    handle: Handle,
+    room: Arc<Semaphore>,
+    slots: Arc<Semaphore>,
+    rate: StartRate,
+    state: Mutex<State>,
+    /// Handed out or warm, by number: everything that nobody has begun to close.
+    open: Mutex<HashMap<u64, Weak<Core>>>,
+    tasks: Mutex<JoinSet<()>>,
+    /// Only one waits for the tasks at a time.
+    joining: tokio::sync::Mutex<()>,
+    /// Whether it was shut down.
+    shut: watch::Sender<bool>,
+    /// For callers that wait: a warm one came, the breaker opened, the pool was shut down.
+    pub(super) changed: Notify,
+    /// For the keeper: something may have to be refilled.
+    pub(super) wanted: Notify,
+    pub(super) counts: Counts,
+}
+
+pub(super) struct State {
+    pub(super) breaker: Breaker,
+    pub(super) shelves: Shelves,
+}
+
+/// No time to live is longer, and no moment so far away overflows.
+const LONGEST_SECS: u64 = 1 << 30;
+
+/// Numbers for [`PoolMetrics`].
+#[derive(Default)]
+pub(super) struct Counts {
+    pub(super) waiting: AtomicUsize,
+    pub(super) starting: AtomicUsize,
+    pub(super) closing: AtomicUsize,
+    next: AtomicU64,
+    starts: AtomicU64,
+    start_failures: AtomicU64,
+    pub(super) warm_hits: AtomicU64,
+    pub(super) cold_starts: AtomicU64,
+    pub(super) refusals: AtomicU64,
+    closes: AtomicU64,
+    close_failures: AtomicU64,
+    pub(super) discarded: AtomicU64,
+}
+
+/// What a new sandbox goes on from.
+pub(super) enum Origin {
+    Spec(SandboxSpec),
+    Snapshot(Snapshot),
+    Fork(Arc<Core>),
+}
+
+/// What a caller gets who waited.
+pub(super) enum Turn {
+    Warm(Live),
+    Room(OwnedSemaphorePermit),
+}
+
+impl Inner {
+    pub(super) fn new(backend: Arc<dyn SandboxBackend>, config: PoolConfig) -> Self {
+        let seed = blake3::hash(Owner::this_process().run.as_bytes());
+        let seed = u64::from_le_bytes(seed.as_bytes()[..8].try_into().expect("eight bytes"));
+        Self {
+            backend,
+            handle: Handle::current(),
+            room: Arc::new(Semaphore::new(config.max_live)),
+            slots: Arc::new(Semaphore::new(config.max_starts)),
+            rate: StartRate::new(config.start_interval()),
+            state: Mutex::new(State {
+                breaker: Breaker::new(config.breaker.clone(), seed),
+                shelves: Shelves::default(),
+            }),
+            open: Mutex::default(),
+            tasks: Mutex::new(JoinSet::new()),
+            joining: tokio::sync::Mutex::default(),
+            shut: watch::Sender::new(false),
+            changed: Notify::new(),
+            wanted: Notify::new(),
+            counts: Counts::default(),
+            config,
+        }
+    }
+
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn open(&self) -> MutexGuard<'_, HashMap<u64, Weak<Core>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs a task that the pool owns.
+    pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        while let Some(done) = tasks.try_join_next() {
+            report(done);
+        }
+        tasks.spawn_on(task, &self.handle);
+    }
+
+    pub(super) fn is_shut(&self) -> bool {
+        *self.shut.borrow()
+    }
+
+    /// Ends when the pool is shut down.
+    pub(super) async fn until_shut(&self) {
+        // The sender lives as long as this does.
+        let _ = self.shut.subscribe().wait_for(|shut| *shut).await;
+    }
+
+    /// A warm one that can be handed out.
+    pub(super) fn take_warm(&self, key: &str) -> Option<Live> {
+        let mut stale = Vec::new();
+        let live = self.state().shelves.take(key, Instant::now(), &mut stale);
+        self.discard(stale);
+        self.wanted.notify_one();
+        live
+    }
+
+    /// Waits for room, or for a warm one of the spec `key`, until `deadline`.
+    pub(super) async fn turn(
+        self: &Arc<Self>,
+        key: Option<&str>,
+        deadline: Instant,
+    ) -> Result<Turn, SandboxError> {
+        let _waiting = Gauge::up(self, |counts| &counts.waiting);
+        let room = Arc::clone(&self.room).acquire_owned();
+        tokio::pin!(room);
+        loop {
+            let changed = self.changed.notified();
+            tokio::pin!(changed);
+            // From here on nothing is missed.
+            changed.as_mut().enable();
+            if self.is_shut() {
+                return Err(shut_down());
+            }
+            if let Some(live) = key.and_then(|key| self.take_warm(key)) {
+                return Ok(Turn::Warm(live));
+            }
+            if let Some(reason) = self.state().breaker.refusal(Instant::now()) {
+                return Err(SandboxError::Saturated { reason });
+            }
+            if self.room.available_permits() == 0 {
+                self.make_way(key);
+            }
+            tokio::select! {
+                biased;
+                permit = &mut room => {
+                    return Ok(Turn::Room(permit.expect("the semaphore is never closed")));
+                }
+                () = &mut changed => {}
+                () = tokio::time::sleep_until(deadline) => return Err(self.no_room()),
+            }
+        }
+    }
+
+    /// Removes a warm sandbox of another spec, unless enough are being removed already.
+    fn make_way(&self, key: Option<&str>) {
+        let closing = self.counts.closing.load(Ordering::Relaxed);
+        if closing < self.counts.waiting.load(Ordering::Relaxed) {
+            let found = self.state().shelves.make_way(key);
+            self.discard(found);
+        }
+    }
+
+    fn no_room(&self) -> SandboxError {
+        let PoolConfig { max_live, acquire_secs, .. } = self.config;
+        let waiting = self.counts.waiting.load(Ordering::Relaxed).saturating_sub(1);
+        SandboxError::Saturated {
+            reason: format!(
+                "all {max_live} of the pool are in use, none came free within {acquire_secs} s, \
+                 and {waiting} others wait"
+            ),
+        }
+    }
+
+    /// Starts a sandbox in a task of its own, so that a caller who leaves interrupts nothing.
+    /// Whoever does not take the result leaves it to the shelf, or to be closed.
+    pub(super) fn start(
+        self: &Arc<Self>,
+        origin: Origin,
+        room: OwnedSemaphorePermit,
+        slot: Option<OwnedSemaphorePermit>,
+        deadline: Instant,
+    ) -> oneshot::Receiver<Result<Live, SandboxError>> {
+        let (mut sender, receiver) = oneshot::channel();
+        let inner = Arc::clone(self);
+        self.spawn(async move {
+            let _starting = Gauge::up(&inner, |counts| &counts.starting);
+            // A caller who leaves before anything was begun takes nothing up any more.
+            let slot = tokio::select! {
+                biased;
+                () = sender.closed() => return,
+                slot = inner.start_turn(slot, deadline) => slot,
+            };
+            let made = match slot {
+                Ok(slot) => inner.make(&origin, room, slot).await,
+                Err(error) => Err(error),
+            };
+            if let Err(Ok(live)) = sender.send(made)
+                && let Origin::Spec(spec) = &origin
+            {
+                inner.put_on_shelf(&spec.key(), live);
+            }
+            inner.wanted.notify_one();
+        });
+        receiver
+    }
+
+    /// A slot, and the turn by the rate.
+    async fn start_turn(
+        &self,
+        slot: Option<OwnedSemaphorePermit>,
+        deadline: Instant,
+    ) -> Result<OwnedSemaphorePermit, SandboxError> {
+        let turn = async {
+            let slot = match slot {
+                Some(slot) => slot,
+                None => Arc::clone(&self.slots)
+                    .acquire_owned()
+                    .await
+                    .expect("the semaphore is never closed"),
+            };
+            self.rate.turn().await;
+            slot
+        };
+        tokio::select! {
+            biased;
+            () = self.until_shut() => Err(shut_down()),
+            turn = timeout_at(deadline, turn) => turn.map_err(|_| SandboxError::Saturated {
+                reason: format!(
+                    "{} are being started, and its turn did not come within {} s",
+                    self.counts.starting.load(Ordering::Relaxed).saturating_sub(1),
+                    self.config.acquire_secs,
+                ),
+            }),
+        }
+    }
+
+    /// Asks the backend for a sandbox, if the breaker allows it, and tells the breaker about it.
+    async fn make(
+        self: &Arc<Self>,
+        origin: &Origin,
+        room: OwnedSemaphorePermit,
+        _slot: OwnedSemaphorePermit,
+    ) -> Result<Live, SandboxError> {
+        let began = Instant::now();
+        let mut ticket = Ticket::new(self).map_err(|reason| SandboxError::Saturated { reason })?;
+        self.counts.starts.fetch_add(1, Ordering::Relaxed);
+        let given_up = async {
+            self.until_shut().await;
+            tokio::time::sleep(START_GRACE).await;
+        };
+        let made = tokio::select! {
+            biased;
+            made = timeout(self.config.start(), origin.make(self.backend.as_ref())) => made
+                .unwrap_or(Err(SandboxError::CreateTimedOut { seconds: self.config.start_secs })),
+            () = given_up => return Err(shut_down()),
+        };
+        match made {
+            Ok(sandbox) => {
+                ticket.settle(Verdict::Works, "");
+                Ok(self.admit(sandbox, began, room))
+            }
+            Err(error) => {
+                self.counts.start_failures.fetch_add(1, Ordering::Relaxed);
+                ticket.settle(Verdict::of(&error), &chain(&error));
+                Err(error)
+            }
+        }
+    }
+
+    /// Takes charge of a new sandbox.
+    fn admit(
+        self: &Arc<Self>,
+        sandbox: Box<dyn Sandbox>,
+        began: Instant,
+        room: OwnedSemaphorePermit,
+    ) -> Live {
+        let lifetimes = &sandbox.spec().lifetimes;
+        // What is left of its time to live then is for agent, verifier and half of the margin.
+        let slack = lifetimes
+            .create_secs
+            .saturating_add(lifetimes.setup_secs)
+            .saturating_add(lifetimes.margin_secs / 2)
+            .min(LONGEST_SECS);
+        let number = self.counts.next.fetch_add(1, Ordering::Relaxed);
+        let core = Core::new(number, sandbox, began + Duration::from_secs(slack), room);
+        let core = Arc::new(core);
+        self.open().insert(number, Arc::downgrade(&core));
+        let live = Live { inner: Arc::clone(self), core };
+        if self.is_shut() {
+            // Shutting down may have looked for it just before it was there.
+            self.close_later(&live.core);
+        }
+        live
+    }
+
+    /// Puts a sandbox on its shelf; it is closed where none is wanted.
+    pub(super) fn put_on_shelf(&self, key: &str, live: Live) {
+        let surplus = if self.is_shut() { Some(live) } else { self.state().shelves.put(key, live) };
+        self.discard(surplus);
+        self.changed.notify_waiters();
+    }
+
+    /// Closes sandboxes that were warm.
+    pub(super) fn discard(&self, lives: impl IntoIterator<Item = Live>) {
+        for live in lives {
+            self.counts.discarded.fetch_add(1, Ordering::Relaxed);
+            drop(live);
+        }
+    }
+
+    /// Begins to start refills, as many as there is room for that nobody waits for.
+    pub(super) fn refill(self: &Arc<Self>) {
+        while !self.is_shut() && self.counts.waiting.load(Ordering::Relaxed) == 0 {
+            let Ok(room) = Arc::clone(&self.room).try_acquire_owned() else { return };
+            let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned() else { return };
+            let now = Instant::now();
+            let spec = {
+                let mut state = self.state();
+                if state.breaker.refusal(now).is_some() {
+                    return;
+                }
+                state.shelves.refill(now, self.config.idle())
+            };
+            let Some(spec) = spec else { return };
+            let inner = Arc::clone(self);
+            let on_its_way = Refill::new(self, spec.key());
+            self.spawn(async move {
+                let deadline = Instant::now() + inner.config.acquire();
+                let made = inner.start(Origin::Spec(spec), room, Some(slot), deadline).await;
+                let Ok(made) = made else { return };
+                let key = on_its_way.arrived();
+                inner.state().shelves.record(&key, made.is_ok(), Instant::now());
+                match made {
+                    Ok(live) => inner.put_on_shelf(&key, live),
+                    Err(error) => {
+                        tracing::warn!(error = chain(&error), "could not make a warm sandbox");
+                    }
+                }
+            });
+        }
+    }
+
+    /// Removes a sandbox in the background; nothing where somebody does already.
+    pub(super) fn close_later(
+        self: &Arc<Self>,
+        core: &Arc<Core>,
+    ) -> Option<oneshot::Receiver<Result<(), SandboxError>>> {
+        let room = core.take_room()?;
+        self.open().remove(&core.number);
+        let (sender, receiver) = oneshot::channel();
+        let (inner, core) = (Arc::clone(self), Arc::clone(core));
+        let closing = Gauge::up(self, |counts| &counts.closing);
+        self.spawn(async move {
+            let closed = timeout(inner.config.close(), core.sandbox.close()).await;
+            let closed = closed.unwrap_or_else(|_| {
+                let doing = format!("close it within {} s", inner.config.close_secs);
+                Err(SandboxError::Backend { doing, source: "it does not answer".into() })
+            });
+            let count =
+                if closed.is_ok() { &inner.counts.closes } else { &inner.counts.close_failures };
+            count.fetch_add(1, Ordering::Relaxed);
+            if let Err(error) = &closed {
+                let sandbox = core.sandbox.id();
+                tracing::warn!(sandbox, error = chain(error), "could not close a sandbox");
+            }
+            drop(closing);
+            drop(room);
+            let _ = sender.send(closed);
+            inner.wanted.notify_one();
+        });
+        Some(receiver)
+    }
+
+    /// A sandbox in use failed; where its daemon is to blame, so do those that are warm.
+    pub(super) fn suspect(&self, error: &SandboxError) {
+        let is_daemon = matches!(
+            error,
+            SandboxError::Died { death: Death::DaemonGone, .. } | SandboxError::Unavailable { .. }
+        );
+        if !is_daemon {
+            return;
+        }
+        let (warm, opened) = {
+            let mut state = self.state();
+            let opened = state.breaker.record_failure(Instant::now(), &chain(error));
+            (state.shelves.empty(), opened)
+        };
+        self.discard(warm);
+        if opened {
+            self.changed.notify_waiters();
+        }
+        self.wanted.notify_one();
+    }
+
+    /// Nothing is handed out any more, and everything begins to close.
+    pub(super) fn begin_shutdown(self: &Arc<Self>) {
+        self.shut.send_replace(true);
+        self.changed.notify_waiters();
+        let warm = self.state().shelves.clear();
+        self.discard(warm);
+        let open: Vec<_> = self.open().values().filter_map(Weak::upgrade).collect();
+        for core in open {
+            self.close_later(&core);
+        }
+    }
+
+    /// Waits for all tasks.
+    pub(super) async fn finish(&self) {
+        let _turn = self.joining.lock().await;
+        let all = std::future::poll_fn(|context| {
+            let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+            while let Some(done) = std::task::ready!(tasks.poll_join_next(context)) {
+                report(done);
+            }
+            std::task::Poll::Ready(())
+        });
+        let longest = self.config.close().saturating_mul(2).saturating_add(START_GRACE);
+        if timeout(longest, all).await.is_err() {
+            tracing::warn!("some sandboxes did not close in time");
+            self.tasks.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
+        }
+    }
+
+    pub(super) fn metrics(&self) -> PoolMetrics {
+        let (warm, breaker) = {
+            let state = self.state();
+            (state.shelves.num_warm(), state.breaker.state())
+        };
+        let many = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let counts = &self.counts;
+        PoolMetrics {
+            live: self.config.max_live - self.room.available_permits(),
+            warm,
+            starting: counts.starting.load(Ordering::Relaxed),
+            in_use: self.open().len().saturating_sub(warm),
+            closing: counts.closing.load(Ordering::Relaxed),
+            waiting: counts.waiting.load(Ordering::Relaxed),
+            starts: many(&counts.starts),
+            start_failures: many(&counts.start_failures),
+            warm_hits: many(&counts.warm_hits),
+            cold_starts: many(&counts.cold_starts),
+            refusals: many(&counts.refusals),
+            closes: many(&counts.closes),
+            close_failures: many(&counts.close_failures),
+            discarded: many(&counts.discarded),
+            breaker,
+        }
+    }
+}
+
+impl Origin {
+    async fn make(&self, backend: &dyn SandboxBackend) -> Result<Box<dyn Sandbox>, SandboxError> {
+        match self {
+            Self::Spec(spec) => backend.create(spec).await,
+            Self::Snapshot(snapshot) => backend.restore(snapshot).await,
+            Self::Fork(core) => core.sandbox.fork().await,
+        }
+    }
+}
+
+pub(super) fn shut_down() -> SandboxError {
+    SandboxError::Saturated { reason: "the pool was shut down".to_owned() }
+}
+
+/// An error with its causes, in one line.
+fn chain(error: &SandboxError) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        text += &format!(": {error}");
+        cause = error.source();
+    }
+    text
+}
+
+fn report(done: Result<(), tokio::task::JoinError>) {
+    if let Err(error) = done
+        && error.is_panic()
+    {
+        tracing::error!(%error, "a task of the pool panicked");
+    }
+}

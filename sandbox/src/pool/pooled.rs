@@ -1,0 +1,123 @@
+//! A sandbox that was handed out by a pool.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use super::inner::Origin;
+use super::live::Live;
+use super::sandbox_pool::acquire;
+use crate::{
+    Capabilities, ExecRequest, ExecResult, FileEntry, OutputSink, Sandbox, SandboxError,
+    SandboxSpec, SandboxStats, Shell, ShellOptions, Snapshot,
+};
+
+/// A sandbox that was handed out by a pool. Dropping it removes it in the background, which makes
+/// room for another; it is never handed out again.
+///
+/// Forks take up room in the pool as well, and wait for it.
+pub struct PooledSandbox {
+    live: Live,
+}
+
+impl PooledSandbox {
+    pub(super) fn new(live: Live) -> Self {
+        Self { live }
+    }
+
+    fn sandbox(&self) -> &dyn Sandbox {
+        self.live.core.sandbox.as_ref()
+    }
+
+    /// Tells the pool about failures that its other sandboxes may share.
+    fn watch<T>(&self, result: Result<T, SandboxError>) -> Result<T, SandboxError> {
+        if let Err(error) = &result {
+            self.live.inner.suspect(error);
+        }
+        result
+    }
+
+    /// As [`Sandbox::fork`], still known to be of a pool.
+    ///
+    /// # Errors
+    ///
+    /// As [`SandboxPool::acquire`](super::SandboxPool::acquire) and [`Sandbox::fork`].
+    pub async fn fork_pooled(&self) -> Result<Self, SandboxError> {
+        acquire(&self.live.inner, Origin::Fork(Arc::clone(&self.live.core))).await
+    }
+}
+
+#[async_trait]
+impl Sandbox for PooledSandbox {
+    fn id(&self) -> &str {
+        self.sandbox().id()
+    }
+
+    fn spec(&self) -> &SandboxSpec {
+        self.sandbox().spec()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.sandbox().capabilities()
+    }
+
+    async fn exec(&self, request: &ExecRequest) -> Result<ExecResult, SandboxError> {
+        self.watch(self.sandbox().exec(request).await)
+    }
+
+    async fn exec_streaming(
+        &self,
+        request: &ExecRequest,
+        sink: &mut dyn OutputSink,
+    ) -> Result<ExecResult, SandboxError> {
+        self.watch(self.sandbox().exec_streaming(request, sink).await)
+    }
+
+    async fn open_shell(&self, options: &ShellOptions) -> Result<Box<dyn Shell>, SandboxError> {
+        self.watch(self.sandbox().open_shell(options).await)
+    }
+
+    async fn read_file(&self, path: &str, limit_bytes: u64) -> Result<Vec<u8>, SandboxError> {
+        self.watch(self.sandbox().read_file(path, limit_bytes).await)
+    }
+
+    async fn write_file(&self, path: &str, bytes: &[u8], mode: u32) -> Result<(), SandboxError> {
+        self.watch(self.sandbox().write_file(path, bytes, mode).await)
+    }
+
+    async fn list_files(&self, path: &str) -> Result<Vec<FileEntry>, SandboxError> {
+        self.watch(self.sandbox().list_files(path).await)
+    }
+
+    async fn upload_tar(&self, path: &str, archive: &Path) -> Result<(), SandboxError> {
+        self.watch(self.sandbox().upload_tar(path, archive).await)
+    }
+
+    async fn download_tar(
+        &self,
+        path: &str,
+        archive: &Path,
+        limit_bytes: u64,
+    ) -> Result<(), SandboxError> {
+        self.watch(self.sandbox().download_tar(path, archive, limit_bytes).await)
+    }
+
+    async fn snapshot(&self) -> Result<Snapshot, SandboxError> {
+        self.watch(self.sandbox().snapshot().await)
+    }
+
+    async fn fork(&self) -> Result<Box<dyn Sandbox>, SandboxError> {
+        Ok(Box::new(self.fork_pooled().await?))
+    }
+
+    async fn stats(&self) -> Result<SandboxStats, SandboxError> {
+        self.watch(self.sandbox().stats().await)
+    }
+
+    async fn close(&self) -> Result<(), SandboxError> {
+        let Some(closed) = self.live.inner.close_later(&self.live.core) else { return Ok(()) };
+        // Absent only when the pool gave up waiting, and then it has said so.
+        closed.await.unwrap_or(Ok(()))
+    }
+}

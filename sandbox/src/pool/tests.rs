@@ -1,0 +1,484 @@
+//! The pool with paused time over a backend that counts.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use tokio::time::{Instant, sleep};
+
+use super::test_backend::{TestBackend, TestCounts};
+use super::{BreakerConfig, BreakerState, PoolConfig, PooledSandbox, SandboxPool};
+use crate::{ExecRequest, Image, Lifetimes, Sandbox, SandboxError, SandboxSpec};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn spec(name: &str) -> SandboxSpec {
+    SandboxSpec::new(Image::Reference(name.to_owned()))
+}
+
+fn slow() -> TestBackend {
+    TestBackend { start: SECOND / 2, close: SECOND / 5, ..TestBackend::default() }
+}
+
+fn config(max_live: usize) -> PoolConfig {
+    PoolConfig { max_live, acquire_secs: 60, starts_per_second: None, ..PoolConfig::default() }
+}
+
+/// A pool, the backend and its counts.
+fn pool(
+    backend: TestBackend,
+    config: PoolConfig,
+) -> (Arc<SandboxPool>, Arc<TestBackend>, Arc<TestCounts>) {
+    let backend = Arc::new(backend);
+    let counts = Arc::clone(&backend.counts);
+    let pool = SandboxPool::new(Arc::clone(&backend) as _, config).unwrap();
+    (Arc::new(pool), backend, counts)
+}
+
+fn reason<T>(result: Result<T, SandboxError>) -> String {
+    match result {
+        Err(SandboxError::Saturated { reason }) => reason,
+        Err(error) => panic!("{error}"),
+        Ok(_) => panic!("it worked"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn warm_sandboxes_are_handed_out_at_once_and_replaced() {
+    let (pool, _, counts) = pool(slow(), config(8));
+    pool.keep_warm(&spec("a"), 2);
+    sleep(2 * SECOND).await;
+    assert_eq!((pool.metrics().warm, counts.live()), (2, 2));
+    let begin = Instant::now();
+    let one = pool.acquire(&spec("a")).await.unwrap();
+    let two = pool.acquire(&spec("a")).await.unwrap();
+    assert_eq!(begin.elapsed(), Duration::ZERO);
+    assert_ne!(one.id(), two.id());
+    assert_eq!(pool.metrics().warm_hits, 2);
+    sleep(2 * SECOND).await;
+    let metrics = pool.metrics();
+    assert_eq!((metrics.warm, metrics.in_use, metrics.live), (2, 2, 4));
+}
+
+#[tokio::test]
+async fn a_warm_hand_out_takes_no_time_by_the_clock() {
+    let (pool, _, _) = pool(TestBackend::default(), config(200));
+    pool.keep_warm(&spec("a"), 100);
+    while pool.metrics().warm < 100 {
+        sleep(Duration::from_millis(5)).await;
+    }
+    let mut times = Vec::new();
+    for _ in 0..50 {
+        let begin = Instant::now();
+        let sandbox = pool.acquire(&spec("a")).await.unwrap();
+        times.push(begin.elapsed());
+        drop(sandbox);
+    }
+    times.sort();
+    // A median, so that a loaded machine does not matter; it is microseconds.
+    assert!(times[25] < Duration::from_millis(5), "{:?}", times[25]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_used_sandbox_is_never_handed_out_again() {
+    let (pool, _, counts) = pool(slow(), config(1));
+    let mut ids = Vec::new();
+    for _ in 0..5 {
+        let sandbox = pool.acquire(&spec("a")).await.unwrap();
+        ids.push(sandbox.id().to_owned());
+    }
+    ids.dedup();
+    assert_eq!(ids.len(), 5);
+    assert_eq!(counts.most_live.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn callers_wait_in_turn_and_are_sent_away_at_the_deadline() {
+    let (pool, _, _) = pool(slow(), config(1));
+    let first = pool.acquire(&spec("a")).await.unwrap();
+    let begin = Instant::now();
+    let why = reason(pool.acquire(&spec("a")).await);
+    assert!(why.contains("all 1 of the pool") && why.contains("60 s"), "{why}");
+    assert_eq!(begin.elapsed().as_secs(), 60);
+
+    let order = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let callers: Vec<_> = (0..6)
+        .map(|number| {
+            let (pool, order) = (Arc::clone(&pool), Arc::clone(&order));
+            tokio::spawn(async move {
+                sleep(Duration::from_millis(number)).await;
+                let sandbox = pool.acquire(&spec("a")).await.unwrap();
+                order.lock().unwrap().push(number);
+                drop(sandbox);
+            })
+        })
+        .collect();
+    sleep(SECOND).await;
+    assert_eq!(pool.metrics().waiting, 6);
+    drop(first);
+    for caller in callers {
+        caller.await.unwrap();
+    }
+    assert_eq!(*order.lock().unwrap(), [0, 1, 2, 3, 4, 5]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn warm_sandboxes_make_way_for_another_spec() {
+    let (pool, _, counts) = pool(slow(), config(3));
+    pool.keep_warm(&spec("a"), 3);
+    sleep(2 * SECOND).await;
+    assert_eq!(pool.metrics().warm, 3);
+    let begin = Instant::now();
+    let other = pool.acquire(&spec("b")).await.unwrap();
+    assert!(begin.elapsed() < SECOND);
+    assert_eq!(other.spec(), &spec("b"));
+    assert_eq!(pool.metrics().discarded, 1);
+    assert_eq!(counts.most_live.load(Ordering::SeqCst), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn idle_sandboxes_are_closed_and_wanted_again_on_demand() {
+    let (pool, _, counts) = pool(slow(), PoolConfig { idle_secs: 30, ..config(8) });
+    pool.keep_warm(&spec("a"), 2);
+    sleep(20 * SECOND).await;
+    drop(pool.acquire(&spec("a")).await.unwrap());
+    sleep(20 * SECOND).await;
+    assert_eq!(pool.metrics().warm, 2);
+    sleep(15 * SECOND).await;
+    assert_eq!((pool.metrics().warm, counts.live()), (0, 0));
+    drop(pool.acquire(&spec("a")).await.unwrap());
+    sleep(5 * SECOND).await;
+    assert_eq!(pool.metrics().warm, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn warm_sandboxes_whose_time_runs_out_are_replaced() {
+    let (pool, _, counts) = pool(slow(), PoolConfig { idle_secs: 10_000, ..config(8) });
+    let lifetimes =
+        Lifetimes { create_secs: 10, setup_secs: 20, margin_secs: 60, ..Lifetimes::default() };
+    let spec = SandboxSpec { lifetimes, ..spec("a") };
+    pool.keep_warm(&spec, 1);
+    sleep(55 * SECOND).await;
+    assert_eq!(counts.num_starts(), 1);
+    sleep(10 * SECOND).await;
+    assert_eq!((counts.num_starts(), counts.live(), pool.metrics().warm), (2, 1, 1));
+    assert_eq!(pool.metrics().discarded, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn starts_keep_to_their_rate_and_their_number_at_one_time() {
+    let config = PoolConfig { max_starts: 3, starts_per_second: Some(10.0), ..config(100) };
+    let (pool, _, counts) = pool(TestBackend { start: SECOND, ..slow() }, config);
+    let spec = spec("a");
+    let all: Vec<PooledSandbox> =
+        futures::future::try_join_all((0..12).map(|_| pool.acquire(&spec))).await.unwrap();
+    assert_eq!(all.len(), 12);
+    assert_eq!(counts.most_starting.load(Ordering::SeqCst), 3);
+    let starts = counts.starts.lock().unwrap().clone();
+    assert!(starts.windows(2).all(|pair| pair[1] - pair[0] >= SECOND / 10), "{starts:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_breaker_opens_refuses_at_once_probes_and_closes() {
+    let breaker = BreakerConfig { failures: 3, ..BreakerConfig::default() };
+    let (pool, backend, counts) = pool(slow(), PoolConfig { breaker, ..config(8) });
+    backend.failing.store(true, Ordering::SeqCst);
+    for _ in 0..3 {
+        let error = pool.acquire(&spec("a")).await.err().unwrap();
+        assert!(matches!(error, SandboxError::Backend { .. }), "{error}");
+    }
+    assert_eq!(pool.metrics().breaker, BreakerState::Open);
+    let begin = Instant::now();
+    let why = reason(pool.acquire(&spec("a")).await);
+    assert_eq!((begin.elapsed(), counts.num_starts()), (Duration::ZERO, 3));
+    assert!(why.contains("reach the daemon: refused"), "{why}");
+
+    // A probe that fails.
+    sleep(2 * SECOND).await;
+    assert!(pool.acquire(&spec("a")).await.is_err());
+    assert_eq!((pool.metrics().breaker, counts.num_starts()), (BreakerState::Open, 4));
+    // One that works; the others do not wait for it.
+    backend.failing.store(false, Ordering::SeqCst);
+    sleep(3 * SECOND).await;
+    let (a, b) = (spec("a"), spec("b"));
+    let (probe, other) = tokio::join!(pool.acquire(&a), async {
+        sleep(SECOND / 10).await;
+        assert_eq!(pool.metrics().breaker, BreakerState::HalfOpen);
+        pool.acquire(&b).await
+    });
+    probe.unwrap();
+    reason(other);
+    assert_eq!(pool.metrics().breaker, BreakerState::Closed);
+    pool.acquire(&spec("b")).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn callers_who_wait_for_room_are_told_when_the_breaker_opens() {
+    let breaker = BreakerConfig { failures: 1, ..BreakerConfig::default() };
+    let (pool, backend, _) = pool(slow(), PoolConfig { breaker, ..config(2) });
+    let held = pool.acquire(&spec("a")).await.unwrap();
+    backend.failing.store(true, Ordering::SeqCst);
+    let begin = Instant::now();
+    let (a, b) = (spec("a"), spec("b"));
+    let (failed, waited) = tokio::join!(pool.acquire(&a), async {
+        sleep(SECOND / 10).await;
+        pool.acquire(&b).await
+    });
+    assert!(failed.is_err());
+    reason(waited);
+    assert!(begin.elapsed() < SECOND);
+    drop(held);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_spec_that_cannot_be_started_does_not_stop_the_others() {
+    let breaker = BreakerConfig { failures: 2, ..BreakerConfig::default() };
+    let (pool, backend, counts) = pool(slow(), PoolConfig { breaker, ..config(4) });
+    *backend.failure.lock().unwrap() = Some(|| SandboxError::ImageMissing {
+        image: "a".into(),
+        reason: "no such image".into(),
+        hint: "pull it".into(),
+    });
+    backend.failing.store(true, Ordering::SeqCst);
+    pool.keep_warm(&spec("a"), 2);
+    sleep(100 * SECOND).await;
+    assert_eq!(pool.metrics().breaker, BreakerState::Closed);
+    // It is tried ever more rarely.
+    assert!((4..40).contains(&counts.num_starts()), "{}", counts.num_starts());
+    backend.failing.store(false, Ordering::SeqCst);
+    pool.acquire(&spec("b")).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_daemon_that_is_gone_takes_the_warm_ones_with_it() {
+    let (pool, _, counts) = pool(slow(), config(8));
+    pool.keep_warm(&spec("a"), 3);
+    sleep(2 * SECOND).await;
+    let sandbox = pool.acquire(&spec("a")).await.unwrap();
+    counts.execs_fail.store(true, Ordering::SeqCst);
+    sandbox.exec(&ExecRequest::new(["true"])).await.unwrap_err();
+    assert_eq!(pool.metrics().warm, 0);
+    sleep(2 * SECOND).await;
+    assert_eq!(pool.metrics().warm, 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn forks_take_up_room_as_well() {
+    let (pool, _, counts) = pool(slow(), config(2));
+    let sandbox = pool.acquire(&spec("a")).await.unwrap();
+    let fork = sandbox.fork().await.unwrap();
+    reason(sandbox.fork().await);
+    drop(fork);
+    sandbox.fork_pooled().await.unwrap();
+    assert_eq!(counts.most_live.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn closing_that_fails_is_counted_and_makes_room_all_the_same() {
+    let (pool, _, counts) = pool(slow(), config(1));
+    counts.closing_fails.store(true, Ordering::SeqCst);
+    let sandbox = pool.acquire(&spec("a")).await.unwrap();
+    assert!(sandbox.close().await.is_err());
+    sandbox.close().await.unwrap();
+    pool.acquire(&spec("a")).await.unwrap();
+    drop(pool.acquire(&spec("a")).await.unwrap());
+    pool.shutdown().await;
+    assert_eq!((pool.metrics().close_failures, pool.metrics().live), (3, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_backend_that_hangs_while_closing_is_given_up_at_the_deadline() {
+    let (pool, _, _) = pool(TestBackend { close: 10_000 * SECOND, ..slow() }, config(1));
+    let sandbox = pool.acquire(&spec("a")).await.unwrap();
+    let begin = Instant::now();
+    assert!(sandbox.close().await.is_err());
+    assert_eq!(begin.elapsed().as_secs(), 60);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_backend_that_panics_leaves_the_room_and_the_breaker_in_order() {
+    let (pool, backend, _) = pool(slow(), config(1));
+    backend.panics.store(true, Ordering::SeqCst);
+    assert!(pool.acquire(&spec("a")).await.is_err());
+    backend.panics.store(false, Ordering::SeqCst);
+    pool.acquire(&spec("a")).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn shutting_down_closes_everything_even_what_is_handed_out_or_on_its_way() {
+    let (pool, _, counts) = pool(slow(), config(8));
+    pool.keep_warm(&spec("a"), 2);
+    sleep(2 * SECOND).await;
+    let held = pool.acquire(&spec("b")).await.unwrap();
+    let on_its_way = {
+        let pool = Arc::clone(&pool);
+        tokio::spawn(async move { pool.acquire(&spec("c")).await })
+    };
+    sleep(SECOND / 10).await;
+    tokio::join!(pool.shutdown(), pool.shutdown());
+    assert_eq!((counts.live(), pool.metrics().live), (0, 0));
+    reason(on_its_way.await.unwrap());
+    reason(pool.acquire(&spec("a")).await);
+    let dead = held.exec(&ExecRequest::new(["true"])).await.unwrap_err();
+    assert!(matches!(dead, SandboxError::Died { .. }), "{dead}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn shutting_down_gives_up_starts_that_do_not_end() {
+    let (pool, _, counts) = pool(TestBackend { start: 10_000 * SECOND, ..slow() }, config(8));
+    let caller = {
+        let pool = Arc::clone(&pool);
+        tokio::spawn(async move { pool.acquire(&spec("a")).await })
+    };
+    sleep(SECOND).await;
+    let begin = Instant::now();
+    pool.shutdown().await;
+    assert!(begin.elapsed() < 10 * SECOND);
+    assert_eq!(counts.live(), 0);
+    reason(caller.await.unwrap());
+}
+
+#[tokio::test(start_paused = true)]
+async fn dropping_the_pool_closes_everything() {
+    let (pool, _, counts) = pool(slow(), config(8));
+    pool.keep_warm(&spec("a"), 2);
+    let held = pool.acquire(&spec("b")).await.unwrap();
+    sleep(2 * SECOND).await;
+    assert_eq!(counts.live(), 3);
+    drop(pool);
+    sleep(SECOND).await;
+    assert_eq!(counts.live(), 0);
+    drop(held);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_left_behind_wherever_a_caller_leaves() {
+    let mut ends = 0;
+    for polls in 0.. {
+        let config = PoolConfig { starts_per_second: Some(5.0), ..config(2) };
+        let (pool, _, counts) = pool(slow(), config);
+        // The first two take the room, so that a caller passes through every wait there is.
+        let held = pool.acquire(&spec("a")).await.unwrap();
+        let other = pool.acquire(&spec("a")).await.unwrap();
+        tokio::spawn(async move {
+            sleep(SECOND).await;
+            drop(held);
+        });
+        let spec = spec("a");
+        let mut caller = Box::pin(pool.acquire(&spec));
+        let mut polled = 0;
+        let done = std::future::poll_fn(|context| {
+            if polled == polls {
+                return std::task::Poll::Ready(false);
+            }
+            polled += 1;
+            caller.as_mut().poll(context).map(|sandbox| {
+                sandbox.unwrap();
+                true
+            })
+        })
+        .await;
+        drop(caller);
+        drop(other);
+        sleep(10 * SECOND).await;
+        let metrics = pool.metrics();
+        assert_eq!((counts.live(), metrics.live, metrics.waiting), (0, 0, 0), "{polls} polls");
+        pool.acquire(&spec).await.unwrap();
+        if done {
+            ends += 1;
+        }
+        if ends == 2 {
+            return;
+        }
+        assert!(polls < 100);
+    }
+}
+
+#[derive(Debug, Clone)]
+struct Caller {
+    spec: u8,
+    arrives_ms: u64,
+    patience_ms: u64,
+    holds_ms: u64,
+    forks: bool,
+}
+
+fn callers() -> impl Strategy<Value = Vec<Caller>> {
+    let caller = (0u8..3, 0u64..3000, 1u64..4000, 0u64..800, any::<bool>()).prop_map(
+        |(spec, arrives_ms, patience_ms, holds_ms, forks)| Caller {
+            spec,
+            arrives_ms,
+            patience_ms,
+            holds_ms,
+            forks,
+        },
+    );
+    proptest::collection::vec(caller, 1..24)
+}
+
+async fn call(pool: Arc<SandboxPool>, caller: Caller) {
+    sleep(Duration::from_millis(caller.arrives_ms)).await;
+    let spec = spec(&caller.spec.to_string());
+    let patience = Duration::from_millis(caller.patience_ms);
+    let Ok(Ok(sandbox)) = tokio::time::timeout(patience, pool.acquire(&spec)).await else { return };
+    assert_eq!(sandbox.spec(), &spec);
+    if caller.forks {
+        let _ = tokio::time::timeout(patience, sandbox.fork()).await;
+    }
+    sleep(Duration::from_millis(caller.holds_ms)).await;
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+    #[test]
+    fn the_bounds_hold_and_nothing_leaks_whatever_callers_do(
+        callers in callers(),
+        max_live in 1usize..5,
+        max_starts in 1usize..4,
+        warm in 0usize..4,
+        fails_from_ms in proptest::option::of(0u64..3000),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .start_paused(true)
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let config = PoolConfig {
+                max_starts,
+                starts_per_second: Some(20.0),
+                acquire_secs: 5,
+                ..config(max_live)
+            };
+            let (pool, backend, counts) = pool(slow(), config);
+            pool.keep_warm(&spec("0"), warm);
+            let mut tasks = tokio::task::JoinSet::new();
+            for caller in callers {
+                tasks.spawn(call(Arc::clone(&pool), caller));
+            }
+            if let Some(ms) = fails_from_ms {
+                tasks.spawn(async move {
+                    sleep(Duration::from_millis(ms)).await;
+                    backend.failing.store(true, Ordering::SeqCst);
+                    sleep(SECOND).await;
+                    backend.failing.store(false, Ordering::SeqCst);
+                });
+            }
+            while let Some(done) = tasks.join_next().await {
+                done.unwrap();
+            }
+            // Everything comes to rest: what is left is warm, and it is as much as fits.
+            sleep(120 * SECOND).await;
+            let metrics = pool.metrics();
+            assert_eq!((metrics.live, metrics.warm), (warm.min(max_live), warm.min(max_live)));
+            assert_eq!((metrics.waiting, metrics.starting, metrics.closing), (0, 0, 0));
+            pool.shutdown().await;
+            assert_eq!((counts.live(), pool.metrics().live), (0, 0));
+            assert!(counts.most_live.load(Ordering::SeqCst) <= max_live);
+            assert!(counts.most_starting.load(Ordering::SeqCst) <= max_starts);
+            let starts = counts.starts.lock().unwrap().clone();
+            assert!(starts.windows(2).all(|pair| pair[1] - pair[0] >= SECOND / 20));
+        });
+    }
+}
