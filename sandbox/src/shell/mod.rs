@@ -1,10 +1,21 @@
 //! Interactive shell sessions.
 
+mod driver;
+mod exchange;
+mod posix;
+mod scanner;
+#[cfg(test)]
+mod tests;
+mod transport;
+
 use std::time::Duration;
 
 use async_trait::async_trait;
 
 use crate::{Captured, SandboxError};
+
+pub(crate) use posix::PosixShell;
+pub(crate) use transport::{ShellProcess, ShellTransport};
 
 /// How a shell session is opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
