@@ -43,8 +43,8 @@ build_busybox() {
     busybox="$(command -v busybox || true)"
     if [ -z "$busybox" ] || ldd "$busybox" >/dev/null 2>&1; then
         [ "$(id -u)" = 0 ] || die "a static busybox is needed: install busybox-static"
-        apt-get install -y -qq --no-install-recommends busybox-static >/dev/null ||
-            { apt-get update -qq && apt-get install -y -qq --no-install-recommends busybox-static >/dev/null; }
+        apt-get -o DPkg::Lock::Timeout=120 install -y -qq --no-install-recommends busybox-static >/dev/null ||
+            { apt-get update -qq && apt-get -o DPkg::Lock::Timeout=120 install -y -qq --no-install-recommends busybox-static >/dev/null; }
         busybox="$(command -v busybox)"
     fi
     mkdir -p "$root"/{bin,sbin,etc,tmp,root,usr/bin,usr/sbin,var/tmp,home/user,proc,sys,dev}
@@ -69,7 +69,7 @@ build_base() {
             mmdebstrap --variant=minbase --include="$packages" "$suite" "$archive.part" "$mirror"
         else
             command -v debootstrap >/dev/null 2>&1 ||
-                apt-get install -y -qq --no-install-recommends debootstrap >/dev/null
+                apt-get -o DPkg::Lock::Timeout=120 install -y -qq --no-install-recommends debootstrap >/dev/null
             debootstrap --variant=minbase --include="$packages" "$suite" "$work/base" "$mirror" >&2
             rm -rf "$work/base/var/cache/apt/archives" "$work/base/var/lib/apt/lists"
             mkdir -p "$work/base/var/lib/apt/lists"

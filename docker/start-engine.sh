@@ -54,7 +54,7 @@ if ! command -v dockerd >/dev/null 2>&1; then
     apt-get update -qq || say "the package lists could not be refreshed; going on with the old ones"
     # runc: crun refuses machines whose control groups are mounted in both versions ("hybrid").
     # iptables is for the bridge.
-    apt-get install -y -qq --no-install-recommends docker.io runc iptables >/dev/null ||
+    apt-get -o DPkg::Lock::Timeout=120 install -y -qq --no-install-recommends docker.io runc iptables >/dev/null ||
         give_up "the packages cannot be installed" "see apt-get's message above"
 fi
 
