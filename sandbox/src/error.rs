@@ -9,6 +9,14 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SandboxError {
+    /// There is no backend of this name.
+    #[error("find a backend `{name}`: known are {}", quoted(known))]
+    UnknownBackend {
+        /// As asked for.
+        name: String,
+        /// All that exist.
+        known: Vec<&'static str>,
+    },
     /// The backend does not work on this machine, or not now.
     #[error("use the backend `{backend}`: {reason}")]
     Unavailable {
@@ -154,6 +162,10 @@ impl SandboxError {
                 | Self::TooLarge { .. }
         )
     }
+}
+
+fn quoted(names: &[&str]) -> String {
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
 /// What a sandbox died of.
