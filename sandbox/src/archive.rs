@@ -6,7 +6,6 @@ use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use futures::{Stream, StreamExt};
 use tar::EntryType;
 use tokio::io::AsyncWriteExt;
 
@@ -81,34 +80,6 @@ pub(crate) fn normalise(path: &str, workdir: &str) -> Result<String, SandboxErro
         return Err(refuse("it is longer than 4095 bytes"));
     }
     Ok(whole)
-}
-
-/// Writes a stream of bytes to the file `target` of the host, which appears whole or not at all.
-/// `inside` names in errors what is taken out.
-///
-/// # Errors
-///
-/// Those of the stream, [`SandboxError::TooLarge`] beyond `limit_bytes`, [`SandboxError::Host`],
-/// [`SandboxError::DiskFull`].
-#[cfg_attr(
-    not(any(feature = "docker", feature = "local")),
-    allow(dead_code, reason = "used by the backends whose archives come as streams")
-)]
-pub(crate) async fn save_stream<S, B>(
-    mut stream: S,
-    inside: &str,
-    target: &Path,
-    limit_bytes: u64,
-) -> Result<(), SandboxError>
-where
-    S: Stream<Item = Result<B, SandboxError>> + Unpin,
-    B: AsRef<[u8]>,
-{
-    let mut part = PartFile::create(inside, target, limit_bytes).await?;
-    while let Some(bytes) = stream.next().await {
-        part.write(bytes?.as_ref()).await?;
-    }
-    part.finish().await
 }
 
 /// A file of the host that is being written beside its place; dropped, it is removed.
@@ -703,19 +674,26 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_stream_becomes_a_whole_file_or_none() {
+    async fn what_is_saved_is_a_whole_file_or_none() {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("out.tar");
-        let pieces =
-            || futures::stream::iter([Ok::<_, SandboxError>(b"abc".to_vec()), Ok(b"de".to_vec())]);
-        let error = save_stream(pieces(), "/x", &target, 4).await.unwrap_err();
+        let mut part = PartFile::create("/x", &target, 4).await.unwrap();
+        part.write(b"abc").await.unwrap();
+        let error = part.write(b"de").await.unwrap_err();
         assert!(matches!(error, SandboxError::TooLarge { limit_bytes: 4, .. }), "{error}");
+        drop(part);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
-        save_stream(pieces(), "/x", &target, 5).await.unwrap();
+
+        let mut part = PartFile::create("/x", &target, 5).await.unwrap();
+        part.write(b"abc").await.unwrap();
+        part.write(b"de").await.unwrap();
+        assert!(!target.exists());
+        part.finish().await.unwrap();
         assert_eq!(std::fs::read(&target).unwrap(), b"abcde");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+
         let nowhere = folder.path().join("no/out.tar");
-        let error = save_stream(pieces(), "/x", &nowhere, 5).await.unwrap_err();
+        let error = PartFile::create("/x", &nowhere, 5).await.unwrap_err();
         assert!(matches!(error, SandboxError::Host { doing: "create", .. }), "{error}");
     }
 

@@ -1,11 +1,16 @@
 //! Interactive shell sessions.
 
+#[cfg(any(feature = "docker", feature = "local", test))]
 mod driver;
+#[cfg(any(feature = "docker", feature = "local", test))]
 mod exchange;
+#[cfg(any(feature = "docker", feature = "local", test))]
 mod posix;
+#[cfg(any(feature = "docker", feature = "local", test))]
 mod scanner;
 #[cfg(test)]
 mod tests;
+#[cfg(any(feature = "docker", feature = "local", test))]
 mod transport;
 
 use std::time::Duration;
@@ -14,7 +19,9 @@ use async_trait::async_trait;
 
 use crate::{Captured, SandboxError};
 
+#[cfg(any(feature = "docker", feature = "local", test))]
 pub(crate) use posix::PosixShell;
+#[cfg(any(feature = "docker", feature = "local", test))]
 pub(crate) use transport::{ShellProcess, ShellTransport};
 
 /// How a shell session is opened.

@@ -141,7 +141,10 @@ async fn what_upsets_other_shells_does_not_upset_this_one() {
         ("echo back", "back\n"),
         ("exec </dev/zero; echo b", "b\n"),
         ("alias printf=false cat=false eval=false; echo c", "c\n"),
-        ("printf() { :; }; command() { false; }; unset -f printf command; echo d", "d\n"),
+        (
+            "unalias -a; printf() { :; }; command() { false; }; unset -f printf command; echo d",
+            "d\n",
+        ),
         ("IFS=0123456789abcdef; set -f; set -u; echo e", "e\n"),
         ("set +u +f; unset IFS; kept=1; trap '' TERM INT; echo f", "f\n"),
         ("PATH=; echo g", "g\n"),

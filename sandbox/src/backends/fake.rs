@@ -1,1 +1,0 @@
-//! A scripted backend for tests: no process, no isolation, files in memory.

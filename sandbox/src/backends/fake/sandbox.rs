@@ -1,0 +1,342 @@
+//! One sandbox in memory, and its shell.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::{CAPABILITIES, FakeFiles, FakeReply, NAME, Shared, State, died};
+use crate::archive::{PartFile, check_tar, normalise};
+use crate::nonce::nonce;
+use crate::{
+    Capabilities, Captured, Death, ExecEnd, ExecRequest, ExecResult, FileEntry, OutputSink,
+    Sandbox, SandboxError, SandboxSpec, SandboxStats, Shell, ShellOptions, ShellResult, Snapshot,
+    Stream,
+};
+
+/// A sandbox in memory.
+pub(super) struct FakeSandbox {
+    id: String,
+    spec: SandboxSpec,
+    shared: Arc<Shared>,
+    is_closed: Arc<AtomicBool>,
+    /// The handle whose end is the sandbox's; a shell holds another kind.
+    is_owner: bool,
+}
+
+impl FakeSandbox {
+    pub(super) fn new(id: String, spec: SandboxSpec, shared: Arc<Shared>) -> Self {
+        Self { id, spec, shared, is_closed: Arc::default(), is_owner: true }
+    }
+
+    pub(super) async fn set_up(&self) -> Result<(), SandboxError> {
+        let limit = Duration::from_secs(self.spec.lifetimes.setup_secs);
+        let until = Instant::now() + limit;
+        for command in &self.spec.setup {
+            let left = until.saturating_duration_since(Instant::now());
+            let result = self.exec(&ExecRequest::sh(command).with_timeout(left)).await?;
+            if !result.end.is_success() {
+                return Err(SandboxError::Setup {
+                    command: command.clone(),
+                    end: result.end,
+                    output: result.stdout.text() + &result.stderr.text(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn workdir(&self) -> &str {
+        self.spec.workdir.as_deref().unwrap_or("/")
+    }
+
+    fn absolute(&self, path: &str) -> Result<String, SandboxError> {
+        normalise(path, self.workdir())
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> Result<T, SandboxError> {
+        if self.is_closed.load(Ordering::SeqCst) {
+            return Err(died(&self.id, Death::Closed));
+        }
+        let mut world = self.shared.world();
+        world.sandboxes.get_mut(&self.id).map(act).ok_or_else(|| died(&self.id, Death::Killed))
+    }
+
+    fn check_writable(&self, path: &str) -> Result<(), SandboxError> {
+        if self.spec.read_only_root && path != "/tmp" && !path.starts_with("/tmp/") {
+            let reason = "the root is read-only".to_owned();
+            return Err(SandboxError::PathRefused { path: path.to_owned(), reason });
+        }
+        Ok(())
+    }
+
+    /// The command's answer; it also dies here, if it was told to.
+    fn reply(&self, request: &ExecRequest) -> Result<FakeReply, SandboxError> {
+        let dies_at = self.shared.faults().dies_at_exec;
+        let reply = self.with(|state| {
+            state.num_execs += 1;
+            if Some(state.num_execs) == dies_at {
+                return None;
+            }
+            let scripted = (self.shared.script)(request, &mut state.files);
+            Some(scripted.unwrap_or_else(|| self.builtin(request, &mut state.files)))
+        })?;
+        reply.ok_or_else(|| {
+            self.shared.world().sandboxes.remove(&self.id);
+            died(&self.id, Death::Killed)
+        })
+    }
+
+    fn builtin(&self, request: &ExecRequest, files: &mut FakeFiles) -> FakeReply {
+        // Without a shell, a script of plain words is as good as the words.
+        let words: Vec<&str> = match request.command.as_slice() {
+            [sh, flag, script] if sh == "sh" && flag == "-c" => script.split_whitespace().collect(),
+            words => words.iter().map(String::as_str).collect(),
+        };
+        let workdir = request.workdir.as_deref().unwrap_or(self.workdir());
+        let absolute = |path: &str| normalise(path, workdir).unwrap_or_default();
+        match words.as_slice() {
+            ["true"] | [] => FakeReply::exited(0, ""),
+            ["false"] => FakeReply::exited(1, ""),
+            ["echo", rest @ ..] => FakeReply::exited(0, rest.join(" ") + "\n"),
+            ["complain", rest @ ..] => FakeReply::failed(1, rest.join(" ") + "\n"),
+            ["exit", code] => FakeReply::exited(code.parse().unwrap_or(2), ""),
+            ["cat"] => FakeReply::exited(0, request.stdin.clone()),
+            ["cat", paths @ ..] => {
+                let mut bytes = Vec::new();
+                for path in paths {
+                    match files.file(&absolute(path)) {
+                        Ok(content) => bytes.extend_from_slice(content),
+                        Err(_) => {
+                            let stderr = format!("cat: {path}: No such file or directory\n");
+                            return FakeReply { stdout: bytes, ..FakeReply::failed(1, stderr) };
+                        }
+                    }
+                }
+                FakeReply::exited(0, bytes)
+            }
+            ["write", path, rest @ ..] => {
+                let path = absolute(path);
+                match self.check_writable(&path) {
+                    Ok(()) if files.write(&path, rest.join(" ")) => FakeReply::exited(0, ""),
+                    _ => FakeReply::failed(1, format!("write: {path}: cannot be written\n")),
+                }
+            }
+            ["sleep", seconds] => match seconds.parse::<f64>().map(Duration::try_from_secs_f64) {
+                Ok(Ok(takes)) => FakeReply::exited(0, "").after(takes),
+                _ => FakeReply::failed(1, format!("sleep: {seconds}: no number\n")),
+            },
+            ["pwd"] => FakeReply::exited(0, format!("{workdir}\n")),
+            ["env"] => {
+                let mut all = self.spec.env.clone();
+                all.extend(request.env.clone());
+                let lines: Vec<_> =
+                    all.iter().map(|(name, value)| format!("{name}={value}\n")).collect();
+                FakeReply::exited(0, lines.concat())
+            }
+            ["repeat", num] => match num.parse() {
+                Ok(num) => FakeReply::exited(0, vec![0; num]),
+                Err(_) => FakeReply::failed(1, format!("repeat: {num}: no number\n")),
+            },
+            [program, ..] => FakeReply::failed(127, format!("{program}: not found\n")),
+        }
+    }
+}
+
+#[async_trait]
+impl Sandbox for FakeSandbox {
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn spec(&self) -> &SandboxSpec {
+        &self.spec
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        CAPABILITIES
+    }
+
+    async fn exec_streaming(
+        &self,
+        request: &ExecRequest,
+        sink: &mut dyn OutputSink,
+    ) -> Result<ExecResult, SandboxError> {
+        let began = Instant::now();
+        if request.user.is_some() {
+            return Err(super::refuse("run as another user"));
+        }
+        let reply = self.reply(request)?;
+        let takes = reply.takes + self.shared.faults().exec_takes;
+        let limit = request.timeout.unwrap_or(self.spec.lifetimes.exec());
+        let is_in_time = timeout(limit, sleep(takes)).await.is_ok();
+        // It may have been closed or killed meanwhile.
+        self.with(|_| ())?;
+        let mut result = ExecResult {
+            end: if is_in_time { reply.end } else { ExecEnd::TimedOut },
+            stdout: Captured::new(request.output_limit_bytes),
+            stderr: Captured::new(request.output_limit_bytes),
+            wall: began.elapsed(),
+        };
+        if is_in_time {
+            for (stream, bytes, captured) in [
+                (Stream::Stdout, &reply.stdout, &mut result.stdout),
+                (Stream::Stderr, &reply.stderr, &mut result.stderr),
+            ] {
+                if !bytes.is_empty() {
+                    captured.push(bytes);
+                    sink.output(stream, bytes);
+                }
+            }
+        }
+        Ok(result)
+    }
+
+    async fn open_shell(&self, options: &ShellOptions) -> Result<Box<dyn Shell>, SandboxError> {
+        self.with(|_| ())?;
+        if options.user.is_some() {
+            return Err(super::refuse("run as another user"));
+        }
+        let workdir = self.absolute(options.workdir.as_deref().unwrap_or(self.workdir()))?;
+        let sandbox = Self {
+            id: self.id.clone(),
+            spec: self.spec.clone(),
+            shared: self.shared.clone(),
+            is_closed: self.is_closed.clone(),
+            is_owner: false,
+        };
+        let output_limit_bytes = options.output_limit_bytes;
+        Ok(Box::new(FakeShell { sandbox, workdir, output_limit_bytes, is_closed: false }))
+    }
+
+    async fn read_file(&self, path: &str, limit_bytes: u64) -> Result<Vec<u8>, SandboxError> {
+        let place = self.absolute(path)?;
+        let bytes = self.with(|state| state.files.file(&place).map(<[u8]>::to_vec))??;
+        if bytes.len() as u64 > limit_bytes {
+            return Err(SandboxError::TooLarge { path: path.to_owned(), limit_bytes });
+        }
+        Ok(bytes)
+    }
+
+    async fn write_file(&self, path: &str, bytes: &[u8], mode: u32) -> Result<(), SandboxError> {
+        let place = self.absolute(path)?;
+        self.check_writable(&place)?;
+        self.with(|state| state.files.put(&place, bytes.to_vec(), mode))?
+    }
+
+    async fn list_files(&self, path: &str) -> Result<Vec<FileEntry>, SandboxError> {
+        let place = self.absolute(path)?;
+        self.with(|state| state.files.list(&place))?
+    }
+
+    async fn upload_tar(&self, path: &str, archive: &Path) -> Result<(), SandboxError> {
+        let place = self.absolute(path)?;
+        self.check_writable(&place)?;
+        let source = archive.to_owned();
+        let reading = tokio::task::spawn_blocking(move || {
+            check_tar(&source)?;
+            std::fs::read(&source).map_err(|error| SandboxError::Host {
+                doing: "read archive",
+                path: source,
+                source: error,
+            })
+        });
+        let bytes = reading.await.expect("reading does not panic")?;
+        self.with(|state| state.files.unpack(&place, &bytes))?
+    }
+
+    async fn download_tar(
+        &self,
+        path: &str,
+        archive: &Path,
+        limit_bytes: u64,
+    ) -> Result<(), SandboxError> {
+        let place = self.absolute(path)?;
+        let bytes = self.with(|state| state.files.pack(&place))??;
+        let mut part = PartFile::create(path, archive, limit_bytes).await?;
+        part.write(&bytes).await?;
+        part.finish().await
+    }
+
+    async fn snapshot(&self) -> Result<Snapshot, SandboxError> {
+        let files = self.with(|state| state.files.clone())?;
+        let id = format!("fake-snapshot-{}", nonce());
+        self.shared.world().snapshots.insert(id.clone(), files);
+        Ok(Snapshot { backend: NAME.to_owned(), id, spec: self.spec.clone() })
+    }
+
+    async fn fork(&self) -> Result<Box<dyn Sandbox>, SandboxError> {
+        let files = self.with(|state| state.files.clone())?;
+        Ok(Box::new(self.shared.make(&self.spec, files).await?))
+    }
+
+    async fn stats(&self) -> Result<SandboxStats, SandboxError> {
+        let disk_bytes = Some(self.with(|state| state.files.size_bytes())?);
+        Ok(SandboxStats { disk_bytes, ..SandboxStats::default() })
+    }
+
+    async fn close(&self) -> Result<(), SandboxError> {
+        let takes = {
+            let mut faults = self.shared.faults();
+            if faults.failing_closes > 0 {
+                faults.failing_closes -= 1;
+                return Err(SandboxError::Backend {
+                    doing: format!("close sandbox `{}`", self.id),
+                    source: "the test wants it to fail".into(),
+                });
+            }
+            faults.close_takes
+        };
+        if !self.is_closed.swap(true, Ordering::SeqCst) {
+            sleep(takes).await;
+        }
+        self.shared.world().sandboxes.remove(&self.id);
+        Ok(())
+    }
+}
+
+impl Drop for FakeSandbox {
+    fn drop(&mut self) {
+        if self.is_owner {
+            self.shared.world().sandboxes.remove(&self.id);
+        }
+    }
+}
+
+/// A shell that knows `cd` and runs everything else as a command.
+struct FakeShell {
+    sandbox: FakeSandbox,
+    workdir: String,
+    output_limit_bytes: usize,
+    is_closed: bool,
+}
+
+#[async_trait]
+impl Shell for FakeShell {
+    async fn run(&mut self, command: &str, timeout: Duration) -> Result<ShellResult, SandboxError> {
+        if self.is_closed {
+            return Err(died(&self.sandbox.id, Death::Closed));
+        }
+        let mut request = ExecRequest::sh(command).with_timeout(timeout);
+        if let Some(path) = command.trim().strip_prefix("cd ") {
+            let place = normalise(path.trim(), &self.workdir)?;
+            let is_folder = self.sandbox.with(|state| state.files.list(&place).is_ok())?;
+            if is_folder {
+                self.workdir = place;
+            }
+            request = ExecRequest::new([if is_folder { "true" } else { "false" }]);
+        }
+        request.workdir = Some(self.workdir.clone());
+        request.output_limit_bytes = self.output_limit_bytes;
+        let ExecResult { end, stdout, stderr, wall } = self.sandbox.exec(&request).await?;
+        Ok(ShellResult { end, stdout, stderr, restarted: false, wall })
+    }
+
+    async fn close(&mut self) -> Result<(), SandboxError> {
+        self.is_closed = true;
+        Ok(())
+    }
+}
