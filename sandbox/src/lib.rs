@@ -31,6 +31,7 @@
 mod archive;
 pub mod backends;
 mod captured;
+pub mod conformance;
 mod error;
 mod exec;
 mod nonce;
