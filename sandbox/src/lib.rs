@@ -34,9 +34,11 @@ mod captured;
 pub mod conformance;
 mod error;
 mod exec;
+mod measure;
 mod nonce;
 mod owner;
 pub mod pool;
+pub mod registry;
 mod sandbox;
 mod shell;
 mod spec;
@@ -44,6 +46,7 @@ mod spec;
 pub use captured::Captured;
 pub use error::{Death, SandboxError};
 pub use exec::{ExecEnd, ExecRequest, ExecResult, OutputSink, Stream};
+pub use measure::{Latencies, measure};
 pub use owner::{Owner, OwnerState};
 pub use sandbox::{
     Capabilities, FileEntry, FileKind, ReapReport, Sandbox, SandboxBackend, SandboxRecord,

@@ -117,7 +117,10 @@ impl Sandbox for PooledSandbox {
 
     async fn close(&self) -> Result<(), SandboxError> {
         let Some(closed) = self.live.inner.close_later(&self.live.core) else { return Ok(()) };
-        // Absent only when the pool gave up waiting, and then it has said so.
-        closed.await.unwrap_or(Ok(()))
+        let given_up = |_| {
+            let doing = "close a sandbox".to_owned();
+            Err(SandboxError::Backend { doing, source: "the pool gave up waiting for it".into() })
+        };
+        closed.await.unwrap_or_else(given_up)
     }
 }
