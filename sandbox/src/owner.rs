@@ -79,7 +79,7 @@ fn namespace() -> String {
 }
 
 /// Field 22 of `/proc/PID/stat`; absent for a process that does not exist or is a zombie.
-fn process_start(pid: u32) -> Option<u64> {
+pub(crate) fn process_start(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The second field is the program's name in parentheses, which may hold anything.
     let mut fields = stat[stat.rfind(')')? + 1..].split_ascii_whitespace();

@@ -1,0 +1,250 @@
+//! The first process of a local sandbox.
+//!
+//! Compiled on its own by the crate's build script and embedded in the library, which runs it
+//! from memory. It goes into new namespaces, builds the sandbox's root there, and then starts
+//! commands as it is told through the socket that is its standard input:
+//!
+//! ```text
+//!   library ──control──▶ outer ──▶ init (pid 1)  ──▶ supervisor (pid 1 of one exec) ──▶ command
+//!      │                             │                     │
+//!      └──────── status ◀────────────┴─────────────────────┘
+//! ```
+//!
+//! Each exec has a process namespace of its own, so that ending its supervisor ends everything
+//! it started, whatever that did. The status socket of an exec says how the command ended (four
+//! bytes), and its end says that nothing of it is left; closing it from the other side before
+//! that ends the exec. When the control socket closes, the sandbox ends.
+#![deny(unsafe_code)]
+
+mod build_root;
+mod command;
+mod payload;
+mod sys;
+
+use std::io::{Read, Write};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::FileExt;
+use std::os::unix::net::UnixStream;
+use std::{env, fs, io};
+
+use payload::Payload;
+use sys::{Children, PollFd};
+
+/// The control socket is standard input.
+const CONTROL: RawFd = 0;
+
+fn main() {
+    let result = match env::args().nth(1).as_deref() {
+        Some("init") => outer(),
+        _ => Err(Failure::new("read the arguments", io::ErrorKind::InvalidInput.into())),
+    };
+    if let Err(failure) = result {
+        // The other side reads it from standard error up to its end.
+        let _ = writeln!(io::stderr(), "{}: {}", failure.doing, failure.source);
+        sys::exit_now(1);
+    }
+}
+
+/// What could not be done.
+struct Failure {
+    doing: String,
+    source: io::Error,
+}
+
+impl Failure {
+    fn new(doing: impl Into<String>, source: io::Error) -> Self {
+        Self { doing: doing.into(), source }
+    }
+}
+
+/// Names what was being done in an error.
+trait Doing<T> {
+    fn doing(self, what: &str) -> Result<T, Failure>;
+}
+
+impl<T> Doing<T> for io::Result<T> {
+    fn doing(self, what: &str) -> Result<T, Failure> {
+        self.map_err(|source| Failure::new(what, source))
+    }
+}
+
+/// Enters the namespaces and waits for the first process in them.
+fn outer() -> Result<(), Failure> {
+    sys::die_with_parent().doing("follow the parent")?;
+    let Some((b'C', fds)) = sys::receive(CONTROL).doing("receive the set-up")? else {
+        return Err(Failure::new("receive the set-up", io::ErrorKind::UnexpectedEof.into()));
+    };
+    let mut payload = read_payload(fds.first())?;
+    let share_network = payload.number().doing("read the set-up")? != 0;
+    sys::leave_namespaces(sys::CLONE_NEWUSER).doing("make a user namespace")?;
+    // The other side writes the user map and puts this process into its control groups.
+    sys::send(CONTROL, b'U', &[]).doing("ask for a user map")?;
+    let Some((b'G', _)) = sys::receive(CONTROL).doing("wait for the user map")? else {
+        return Err(Failure::new("wait for the user map", io::ErrorKind::UnexpectedEof.into()));
+    };
+    sys::become_user(0, 0, &[]).doing("become the first user of the namespace")?;
+    let mut namespaces = sys::CLONE_NEWNS
+        | sys::CLONE_NEWPID
+        | sys::CLONE_NEWIPC
+        | sys::CLONE_NEWUTS
+        | sys::CLONE_NEWCGROUP;
+    if !share_network {
+        namespaces |= sys::CLONE_NEWNET;
+    }
+    sys::leave_namespaces(namespaces).doing("make namespaces")?;
+    // Changing the user has cleared both.
+    sys::die_with_parent().doing("follow the parent")?;
+    sys::hide_memory().doing("hide the memory")?;
+    if sys::fork_process().doing("start the first process")?.is_none() {
+        let result = init(payload, share_network);
+        if let Err(failure) = result {
+            let _ = writeln!(io::stderr(), "{}: {}", failure.doing, failure.source);
+        }
+        sys::exit_now(1);
+    }
+    // Only the first process may keep the control socket open.
+    sys::close_others(0, &[]);
+    sys::wait_child(true);
+    sys::exit_now(0)
+}
+
+fn read_payload(fd: Option<&OwnedFd>) -> Result<Payload, Failure> {
+    let read = || -> io::Result<Vec<u8>> {
+        let fd = fd.ok_or(io::ErrorKind::InvalidData)?;
+        let file = fs::File::from(fd.try_clone()?);
+        let mut bytes = vec![0; file.metadata()?.len() as usize];
+        // The other side's position lies at the end.
+        file.read_exact_at(&mut bytes, 0)?;
+        Ok(bytes)
+    };
+    read().map(Payload::new).doing("read a description")
+}
+
+/// The first process: builds the root and serves until the control socket closes.
+fn init(mut payload: Payload, share_network: bool) -> Result<(), Failure> {
+    sys::die_with_parent().doing("follow the parent")?;
+    sys::new_session();
+    sys::set_mask();
+    let (root, upper) = build_root::build(&mut payload)?;
+    let filter = payload.bytes().doing("read the set-up")?.to_vec();
+    if !share_network {
+        sys::loopback_up().doing("set the loopback device up")?;
+    }
+    let children = sys::child_signals().doing("wait for children")?;
+    sys::send(CONTROL, b'R', &[root.as_raw_fd(), upper.as_raw_fd()]).doing("report")?;
+    drop((root, upper));
+    // Errors of set-up have been told; nothing else may hold the pipe open.
+    let null = sys::open_path("/dev/null").doing("open /dev/null")?;
+    sys::duplicate(null.as_raw_fd(), 2).doing("close standard error")?;
+    drop(null);
+    serve(&children, &filter);
+    Ok(())
+}
+
+/// A running exec.
+struct Running {
+    /// As the library counts them.
+    id: u64,
+    supervisor: i32,
+    /// To the supervisor, for commands that join it.
+    side: UnixStream,
+    status: OwnedFd,
+    /// Nobody listens any more, and it may go on alone.
+    released: bool,
+}
+
+fn serve(children: &OwnedFd, filter: &[u8]) {
+    let mut running: Vec<Running> = Vec::new();
+    loop {
+        let mut fds = vec![PollFd::new(CONTROL), PollFd::new(children.as_raw_fd())];
+        let listened = running.iter().filter(|exec| !exec.released);
+        fds.extend(listened.map(|exec| PollFd::new(exec.status.as_raw_fd())));
+        sys::wait_readable(&mut fds);
+        for (exec, fd) in running.iter_mut().filter(|exec| !exec.released).zip(&fds[2..]) {
+            if fd.is_ready() {
+                match sys::receive(exec.status.as_raw_fd()) {
+                    Ok(Some((b'L', _))) => exec.released = true,
+                    _ => {
+                        sys::send_signal(exec.supervisor, sys::SIGKILL);
+                        exec.released = true;
+                    }
+                }
+            }
+        }
+        if fds[1].is_ready() {
+            // The signals themselves are not read one by one: several may have become one.
+            let _ = read_from_signals(children);
+            while let Children::Ended(pid, _) = sys::wait_child(false) {
+                // Closing the status socket tells that nothing of the exec is left.
+                running.retain(|exec| exec.supervisor != pid);
+            }
+        }
+        if fds[0].is_ready() {
+            match sys::receive(CONTROL) {
+                Ok(Some((b'E', fds))) => start(fds, filter, &mut running),
+                Ok(Some((b'J', fds))) => join(&fds, &running),
+                Ok(Some((b'F', _))) => {
+                    sys::send_signal(-1, sys::SIGSTOP);
+                    let _ = sys::send(CONTROL, b'f', &[]);
+                }
+                Ok(Some((b'T', _))) => {
+                    sys::send_signal(-1, sys::SIGCONT);
+                    let _ = sys::send(CONTROL, b't', &[]);
+                }
+                // Ending the first process ends all others in the sandbox.
+                _ => return,
+            }
+        }
+    }
+}
+
+fn read_from_signals(children: &OwnedFd) -> io::Result<usize> {
+    let mut file = fs::File::from(children.try_clone()?);
+    let mut buffer = [0; 128 * 8];
+    file.read(&mut buffer)
+}
+
+/// Starts the supervisor of one exec. What fails is told by the status socket's early end.
+fn start(fds: Vec<OwnedFd>, filter: &[u8], running: &mut Vec<Running>) {
+    let Ok(exec) = Exec::new(fds) else { return };
+    let Ok((side, theirs)) = UnixStream::pair() else { return };
+    match sys::clone_process(sys::CLONE_NEWPID | sys::CLONE_NEWNS) {
+        Ok(Some(supervisor)) => {
+            let Exec { id, status, .. } = exec;
+            running.push(Running { id, supervisor, side, status, released: false });
+        }
+        Ok(None) => command::supervise(exec, &theirs, filter),
+        // The process limit is used up.
+        Err(_) => {
+            let _ = sys::send(exec.status.as_raw_fd(), b'P', &[]);
+        }
+    }
+}
+
+/// Hands a command over to the supervisor of another one that still runs.
+fn join(fds: &[OwnedFd], running: &[Running]) {
+    let Ok(mut payload) = read_payload(fds.first()) else { return };
+    let Ok(id) = payload.number() else { return };
+    if let Some(exec) = running.iter().find(|exec| exec.id == id) {
+        let fds: Vec<RawFd> = fds.iter().map(AsRawFd::as_raw_fd).collect();
+        let _ = sys::send(exec.side.as_raw_fd(), b'J', &fds);
+    }
+}
+
+/// A command as it is sent: what it is, its streams, and the socket that tells how it ends.
+struct Exec {
+    id: u64,
+    payload: Payload,
+    streams: [OwnedFd; 3],
+    status: OwnedFd,
+}
+
+impl Exec {
+    fn new(fds: Vec<OwnedFd>) -> Result<Self, Failure> {
+        let invalid = |_| Failure::new("receive a command", io::ErrorKind::InvalidData.into());
+        let [payload, stdin, stdout, stderr, status] = fds.try_into().map_err(invalid)?;
+        let mut payload = read_payload(Some(&payload))?;
+        let id = payload.number().doing("read a command")?;
+        Ok(Self { id, payload, streams: [stdin, stdout, stderr], status })
+    }
+}

@@ -1,0 +1,206 @@
+//! The interface of a local sandbox.
+
+use std::fs::{self, File};
+use std::io::{self, BufReader, BufWriter, Write};
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+
+use async_trait::async_trait;
+
+use super::files::RootFiles;
+use super::machine::Machine;
+use super::transport::LocalTransport;
+use super::{LocalBackend, blocking, exec, host_error};
+use crate::archive::{check_tar, normalise};
+use crate::shell::PosixShell;
+use crate::{
+    Capabilities, ExecRequest, ExecResult, FileEntry, OutputSink, Sandbox, SandboxBackend,
+    SandboxError, SandboxSpec, SandboxStats, Shell, ShellOptions, Snapshot,
+};
+
+/// A sandbox of namespaces.
+#[derive(Debug)]
+pub(crate) struct LocalSandbox {
+    backend: LocalBackend,
+    machine: Arc<Machine>,
+}
+
+impl LocalSandbox {
+    pub(crate) fn new(backend: LocalBackend, machine: Arc<Machine>) -> Self {
+        Self { backend, machine }
+    }
+
+    /// Runs `work` on its files where it may block.
+    async fn with_files<T: Send + 'static>(
+        &self,
+        path: &str,
+        work: impl FnOnce(&Machine, &RootFiles, &str) -> Result<T, SandboxError> + Send + 'static,
+    ) -> Result<T, SandboxError> {
+        let path = normalise(path, self.machine.workdir())?;
+        let _gate = self.machine.gate.read().await;
+        let machine = self.machine.clone();
+        blocking(move || {
+            machine.check_alive()?;
+            work(&machine, &machine.files, &path)
+        })
+        .await
+    }
+}
+
+#[async_trait]
+impl Sandbox for LocalSandbox {
+    fn id(&self) -> &str {
+        &self.machine.record.id
+    }
+
+    fn spec(&self) -> &SandboxSpec {
+        &self.machine.record.spec
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.backend.capabilities()
+    }
+
+    async fn exec_streaming(
+        &self,
+        request: &ExecRequest,
+        sink: &mut dyn OutputSink,
+    ) -> Result<ExecResult, SandboxError> {
+        exec::run(&self.machine, request, sink).await
+    }
+
+    async fn open_shell(&self, options: &ShellOptions) -> Result<Box<dyn Shell>, SandboxError> {
+        let transport = LocalTransport::new(self.machine.clone());
+        Ok(Box::new(PosixShell::open(transport, options.clone()).await?))
+    }
+
+    async fn read_file(&self, path: &str, limit_bytes: u64) -> Result<Vec<u8>, SandboxError> {
+        self.with_files(path, move |_, files, path| files.read(path, limit_bytes)).await
+    }
+
+    async fn write_file(&self, path: &str, bytes: &[u8], mode: u32) -> Result<(), SandboxError> {
+        let bytes = bytes.to_owned();
+        self.with_files(path, move |machine, files, path| {
+            files.write(path, &bytes, mode, machine.file_owner())
+        })
+        .await
+    }
+
+    async fn list_files(&self, path: &str) -> Result<Vec<FileEntry>, SandboxError> {
+        self.with_files(path, |_, files, path| files.list(path)).await
+    }
+
+    async fn upload_tar(&self, path: &str, archive: &Path) -> Result<(), SandboxError> {
+        let archive = archive.to_owned();
+        self.with_files(path, move |machine, files, path| {
+            check_tar(&archive)?;
+            let file = File::open(&archive).map_err(host_error("read archive", &archive))?;
+            files.upload(path, BufReader::with_capacity(1 << 18, file), machine.file_owner())
+        })
+        .await
+    }
+
+    async fn download_tar(
+        &self,
+        path: &str,
+        archive: &Path,
+        limit_bytes: u64,
+    ) -> Result<(), SandboxError> {
+        let archive = archive.to_owned();
+        self.with_files(path, move |_, files, path| {
+            let mut part = PartFile::create(&archive, limit_bytes)?;
+            let packed = files.download(path, &mut part);
+            if part.left_bytes.is_none() {
+                return Err(SandboxError::TooLarge { path: path.to_owned(), limit_bytes });
+            }
+            packed?;
+            part.finish()
+        })
+        .await
+    }
+
+    async fn snapshot(&self) -> Result<Snapshot, SandboxError> {
+        let _gate = self.machine.gate.write().await;
+        let machine = self.machine.clone();
+        blocking(move || machine.keep().map(|record| record.as_snapshot())).await
+    }
+
+    async fn fork(&self) -> Result<Box<dyn Sandbox>, SandboxError> {
+        let snapshot = self.snapshot().await?;
+        let forked = self.backend.restore(&snapshot).await;
+        // Its layers stay as long as the new sandbox needs them.
+        let removed = self.backend.remove_snapshot(&snapshot).await;
+        let forked = forked?;
+        removed.map(|()| forked)
+    }
+
+    async fn stats(&self) -> Result<SandboxStats, SandboxError> {
+        let machine = self.machine.clone();
+        blocking(move || machine.stats()).await
+    }
+
+    async fn close(&self) -> Result<(), SandboxError> {
+        let machine = self.machine.clone();
+        blocking(move || machine.close()).await
+    }
+}
+
+impl Drop for LocalSandbox {
+    fn drop(&mut self) {
+        if !self.machine.is_closed() {
+            let machine = self.machine.clone();
+            // What fails here is left to the reaper.
+            let close = move || drop(machine.close());
+            drop(thread::Builder::new().name("spar-close".to_owned()).spawn(close));
+        }
+    }
+}
+
+/// A file of the host that appears whole or not at all.
+struct PartFile<'a> {
+    file: BufWriter<File>,
+    part: std::path::PathBuf,
+    target: &'a Path,
+    /// Absent when more was written than may be.
+    left_bytes: Option<u64>,
+}
+
+impl<'a> PartFile<'a> {
+    fn create(target: &'a Path, limit_bytes: u64) -> Result<Self, SandboxError> {
+        let mut name = std::ffi::OsString::from(".");
+        name.push(target.file_name().unwrap_or_default());
+        name.push(format!(".{}.part", crate::nonce::nonce()));
+        let part = target.with_file_name(name);
+        let file = File::create_new(&part).map_err(host_error("create", target))?;
+        let file = BufWriter::with_capacity(1 << 18, file);
+        Ok(Self { file, part, target, left_bytes: Some(limit_bytes) })
+    }
+
+    fn finish(mut self) -> Result<(), SandboxError> {
+        self.file.flush().map_err(host_error("write", self.target))?;
+        fs::rename(&self.part, self.target).map_err(host_error("write", self.target))
+    }
+}
+
+impl Write for PartFile<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.left_bytes = self.left_bytes.and_then(|left| left.checked_sub(bytes.len() as u64));
+        if self.left_bytes.is_none() {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        self.file.write_all(bytes)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Drop for PartFile<'_> {
+    fn drop(&mut self) {
+        // Gone already if it was finished.
+        let _ = fs::remove_file(&self.part);
+    }
+}

@@ -1,0 +1,381 @@
+//! What lies on the disk: one folder per sandbox, kept layers, and the records by which other
+//! processes find and reap them.
+//!
+//! ```text
+//!   spar-local-UID/
+//!     lock                      held while layers are counted
+//!     sandboxes/ID/             record.json, upper/, work/, merged/ (empty but inside), disk/
+//!     layers/ID/                a frozen upper layer, part by part: root/, usr/, opt/
+//!     snapshots/ID.json
+//! ```
+
+use std::collections::HashSet;
+use std::fs::{self, DirBuilder, File};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::process::{Pid, Signal, kill_process};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::{BACKEND, cgroup, host_error, tree};
+use crate::owner::process_start;
+use crate::{Owner, OwnerState, ReapReport, SandboxError, SandboxRecord, SandboxSpec, Snapshot};
+
+/// A folder without a record may be one that is just being made.
+const UNRECORDED: Duration = Duration::from_secs(60);
+
+/// How long processes of a dead sandbox may take to go.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// One sandbox, or one snapshot, as it is written down.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Record {
+    pub(crate) id: String,
+    pub(crate) owner: Owner,
+    pub(crate) spec: SandboxSpec,
+    /// Ids of the frozen layers below its own, topmost first.
+    pub(crate) layers: Vec<String>,
+    /// Its control groups.
+    pub(crate) groups: Vec<PathBuf>,
+    /// The process that ends all others when it ends, and when that was started.
+    pub(crate) process: Option<(u32, u64)>,
+    pub(crate) created: SystemTime,
+    pub(crate) expires: SystemTime,
+}
+
+impl Record {
+    pub(crate) fn new(spec: &SandboxSpec, layers: Vec<String>) -> Self {
+        let created = SystemTime::now();
+        Self {
+            id: crate::nonce::nonce()[..16].to_owned(),
+            owner: Owner::this_process().clone(),
+            spec: spec.clone(),
+            layers,
+            groups: Vec::new(),
+            process: None,
+            created,
+            expires: created + spec.lifetimes.time_to_live(),
+        }
+    }
+
+    /// As callers know a snapshot.
+    pub(crate) fn as_snapshot(&self) -> Snapshot {
+        Snapshot { backend: BACKEND.to_owned(), id: self.id.clone(), spec: self.spec.clone() }
+    }
+
+    fn is_over(&self) -> bool {
+        let is_dead = match self.owner.state() {
+            OwnerState::Own | OwnerState::Alive => false,
+            OwnerState::Dead => true,
+            // The folder is of this machine alone: another boot of it is over.
+            OwnerState::Unknown => self.owner.boot != Owner::this_process().boot,
+        };
+        is_dead || SystemTime::now() > self.expires
+    }
+}
+
+/// The folder of all local sandboxes of one user.
+#[derive(Debug, Clone)]
+pub(crate) struct Store {
+    root: PathBuf,
+}
+
+impl Store {
+    /// That below `folder`, made where it is absent.
+    ///
+    /// # Errors
+    ///
+    /// [`SandboxError::Unavailable`] if somebody else has put something in its place.
+    pub(crate) fn open(folder: &Path) -> Result<Self, SandboxError> {
+        let user = rustix::process::geteuid().as_raw();
+        let root = folder.join(format!("spar-local-{user}"));
+        let unavailable = |reason: String| SandboxError::Unavailable {
+            backend: BACKEND,
+            reason,
+            hint: format!("remove `{}`", root.display()),
+        };
+        match DirBuilder::new().mode(0o700).create(&root) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(host_error("make", &root)(error));
+            }
+            _ => {}
+        }
+        let meta = fs::symlink_metadata(&root).map_err(host_error("look at", &root))?;
+        if !meta.is_dir() || meta.uid() != user || meta.mode() & 0o022 != 0 {
+            return Err(unavailable(format!("`{}` belongs to somebody else", root.display())));
+        }
+        let text = root.to_string_lossy();
+        if text.contains([':', ',', '\\']) {
+            return Err(SandboxError::Unavailable {
+                backend: BACKEND,
+                reason: format!("overlay mounts cannot take the path `{text}`"),
+                hint: "set TMPDIR to a folder without `:`, `,` and `\\` in its path".to_owned(),
+            });
+        }
+        for name in ["sandboxes", "layers", "snapshots"] {
+            let path = root.join(name);
+            DirBuilder::new()
+                .mode(0o700)
+                .recursive(true)
+                .create(&path)
+                .map_err(host_error("make", &path))?;
+        }
+        Ok(Self { root })
+    }
+
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub(crate) fn sandbox(&self, id: &str) -> PathBuf {
+        self.root.join("sandboxes").join(id)
+    }
+
+    pub(crate) fn layer(&self, id: &str) -> PathBuf {
+        self.root.join("layers").join(id)
+    }
+
+    fn snapshot(&self, id: &str) -> PathBuf {
+        self.root.join("snapshots").join(format!("{id}.json"))
+    }
+
+    pub(crate) fn write_sandbox(&self, record: &Record) -> Result<(), SandboxError> {
+        write_json(&self.sandbox(&record.id).join("record.json"), record)
+    }
+
+    pub(crate) fn write_snapshot(&self, record: &Record) -> Result<(), SandboxError> {
+        write_json(&self.snapshot(&record.id), record)
+    }
+
+    pub(crate) fn read_snapshot(&self, snapshot: &Snapshot) -> Result<Record, SandboxError> {
+        let is_id = snapshot.id.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let record = if is_id { read_json(&self.snapshot(&snapshot.id)) } else { None };
+        record.ok_or_else(|| SandboxError::ImageMissing {
+            image: snapshot.id.clone(),
+            reason: "there is no such snapshot".to_owned(),
+            hint: "take it anew: it was removed, or its owner ended".to_owned(),
+        })
+    }
+
+    /// Removes a snapshot and its layers that nothing else needs.
+    pub(crate) fn remove_snapshot(&self, snapshot: &Snapshot) -> Result<(), SandboxError> {
+        let Ok(record) = self.read_snapshot(snapshot) else { return Ok(()) };
+        let path = self.snapshot(&record.id);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(host_error("remove", &path)(error));
+            }
+            _ => {}
+        }
+        self.remove_unused_layers(&record.layers)
+    }
+
+    /// Removes what a sandbox whose processes are gone has left.
+    pub(crate) fn remove_sandbox(&self, id: &str, layers: &[String]) -> Result<(), SandboxError> {
+        let folder = self.sandbox(id);
+        tree::remove_tree(&folder).map_err(host_error("remove", &folder))?;
+        self.remove_unused_layers(layers)
+    }
+
+    fn remove_unused_layers(&self, layers: &[String]) -> Result<(), SandboxError> {
+        if layers.is_empty() {
+            return Ok(());
+        }
+        let _lock = self.lock()?;
+        let records = self.records("sandboxes").into_iter().chain(self.records("snapshots"));
+        let used: HashSet<String> = records.flat_map(|(_, record)| record.layers).collect();
+        for id in layers.iter().filter(|id| !used.contains(*id)) {
+            let folder = self.layer(id);
+            tree::remove_tree(&folder).map_err(host_error("remove", &folder))?;
+        }
+        Ok(())
+    }
+
+    /// Nobody else removes layers while it is held; closing the file gives it back.
+    pub(crate) fn lock(&self) -> Result<File, SandboxError> {
+        let path = self.root.join("lock");
+        let file = File::options()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)
+            .map_err(host_error("open", &path))?;
+        flock(&file, FlockOperation::LockExclusive)
+            .map_err(|error| host_error("lock", &path)(error.into()))?;
+        Ok(file)
+    }
+
+    /// All records of a kind that can be read, with their places.
+    fn records(&self, kind: &str) -> Vec<(PathBuf, Record)> {
+        let mut records = Vec::new();
+        for entry in fs::read_dir(self.root.join(kind)).into_iter().flatten().flatten() {
+            let path = entry.path();
+            let file = if kind == "sandboxes" { path.join("record.json") } else { path.clone() };
+            if let Some(record) = read_json(&file) {
+                records.push((path, record));
+            }
+        }
+        records
+    }
+
+    /// All sandboxes, oldest first.
+    pub(crate) fn list(&self) -> Vec<SandboxRecord> {
+        let mut list: Vec<SandboxRecord> = self
+            .records("sandboxes")
+            .into_iter()
+            .map(|(_, record)| SandboxRecord {
+                id: record.id,
+                backend: BACKEND.to_owned(),
+                image: record.spec.image.to_string(),
+                owner_state: record.owner.state(),
+                owner: record.owner,
+                created: record.created,
+                expires: record.expires,
+            })
+            .collect();
+        list.sort_by(|a, b| (a.created, &a.id).cmp(&(b.created, &b.id)));
+        list
+    }
+
+    /// Removes what is over.
+    pub(crate) fn reap(&self) -> Result<ReapReport, SandboxError> {
+        let mut report = ReapReport::default();
+        for (_, record) in self.records("sandboxes") {
+            if !record.is_over() {
+                report.kept += 1;
+                continue;
+            }
+            end_processes(&record);
+            let removed = cgroup::remove_groups(&record.groups, PATIENCE)
+                .map_err(|error| error.to_string())
+                .and_then(|()| {
+                    self.remove_sandbox(&record.id, &record.layers).map_err(|e| e.to_string())
+                });
+            note(&mut report, format!("sandbox {}", record.id), removed);
+        }
+        for (path, record) in self.records("snapshots") {
+            if !record.is_over() {
+                report.kept += 1;
+                continue;
+            }
+            let removed =
+                fs::remove_file(&path).map_err(|error| error.to_string()).and_then(|()| {
+                    self.remove_unused_layers(&record.layers).map_err(|e| e.to_string())
+                });
+            note(&mut report, format!("snapshot {}", record.id), removed);
+        }
+        self.reap_unrecorded(&mut report)?;
+        Ok(report)
+    }
+
+    /// Folders that nothing speaks of: their makers ended before they wrote it down, or between
+    /// removing the record and the folder.
+    fn reap_unrecorded(&self, report: &mut ReapReport) -> Result<(), SandboxError> {
+        let _lock = self.lock()?;
+        let sandboxes = self.records("sandboxes");
+        let snapshots = self.records("snapshots");
+        let known: HashSet<String> = sandboxes.iter().map(|(_, r)| r.id.clone()).collect();
+        let used: HashSet<String> =
+            sandboxes.into_iter().chain(snapshots).flat_map(|(_, record)| record.layers).collect();
+        for (kind, named, keep) in [("sandboxes", "folder", known), ("layers", "layer", used)] {
+            for entry in fs::read_dir(self.root.join(kind)).into_iter().flatten().flatten() {
+                let name = entry.file_name().to_string_lossy().into_owned();
+                let age = entry.metadata().and_then(|meta| meta.modified()).ok();
+                let is_old = age
+                    .and_then(|time| SystemTime::now().duration_since(time).ok())
+                    .is_some_and(|age| age > UNRECORDED);
+                if keep.contains(&name) || !is_old {
+                    continue;
+                }
+                let removed = tree::remove_tree(&entry.path()).map_err(|error| error.to_string());
+                note(report, format!("{named} {name}"), removed);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn note(report: &mut ReapReport, what: String, removed: Result<(), String>) {
+    match removed {
+        Ok(()) => report.removed.push(what),
+        Err(error) => report.failed.push(format!("{what}: {error}")),
+    }
+}
+
+/// Ends the process that all others of the sandbox end with, if it is still that process.
+fn end_processes(record: &Record) {
+    if record.owner.boot != Owner::this_process().boot
+        || record.owner.namespace != Owner::this_process().namespace
+    {
+        return;
+    }
+    let Some((pid, started)) = record.process else { return };
+    let Some(process) = Pid::from_raw(pid as i32) else { return };
+    if process_start(pid) != Some(started) {
+        return;
+    }
+    let _ = kill_process(process, Signal::KILL);
+    let start = std::time::Instant::now();
+    while process_start(pid) == Some(started) && start.elapsed() < PATIENCE {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+fn write_json(path: &Path, value: &impl Serialize) -> Result<(), SandboxError> {
+    let part = path.with_extension("part");
+    let bytes = serde_json::to_vec(value).expect("records have only string keys");
+    fs::write(&part, bytes)
+        .and_then(|()| fs::rename(&part, path))
+        .map_err(host_error("write", path))
+}
+
+fn read_json<T: DeserializeOwned>(path: &Path) -> Option<T> {
+    serde_json::from_slice(&fs::read(path).ok()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Image;
+
+    #[test]
+    fn only_what_dead_owners_left_is_reaped_and_shared_layers_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path()).unwrap();
+        let spec = SandboxSpec::new(Image::Default);
+        let shared = "aa".to_owned();
+        let lone = "bb".to_owned();
+        for id in [&shared, &lone] {
+            fs::create_dir(store.layer(id)).unwrap();
+        }
+        let live = Record::new(&spec, vec![shared.clone()]);
+        let mut dead = Record::new(&spec, vec![shared.clone(), lone.clone()]);
+        dead.owner.boot = "an earlier one".to_owned();
+        let mut expired = Record::new(&spec, Vec::new());
+        expired.expires = expired.created - Duration::from_secs(1);
+        for record in [&live, &dead, &expired] {
+            fs::create_dir(store.sandbox(&record.id)).unwrap();
+            store.write_sandbox(record).unwrap();
+        }
+        assert_eq!(store.list().len(), 3);
+        let report = store.reap().unwrap();
+        assert_eq!((report.removed.len(), report.kept), (2, 1), "{report:?}");
+        assert!(report.failed.is_empty());
+        assert!(store.sandbox(&live.id).exists() && store.layer(&shared).exists());
+        assert!(!store.sandbox(&dead.id).exists() && !store.layer(&lone).exists());
+    }
+
+    #[test]
+    fn a_folder_of_somebody_else_is_not_used() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path()).unwrap();
+        fs::set_permissions(store.root(), fs::Permissions::from_mode(0o777)).unwrap();
+        let error = Store::open(folder.path()).unwrap_err();
+        assert!(matches!(error, SandboxError::Unavailable { .. }), "{error}");
+    }
+}
