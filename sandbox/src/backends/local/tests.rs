@@ -292,6 +292,39 @@ async fn files_mounts_and_users_are_as_the_spec_says() {
     output(&*sandbox, "touch /tmp/x").await;
 }
 
+/// A root file system of nothing but the host's shell and what that is linked to.
+fn shell_archive(path: &Path) {
+    let output = std::process::Command::new("ldd").arg("/bin/sh").output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let mut builder = tar::Builder::new(fs::File::create(path).unwrap());
+    let libraries = text.split_whitespace().filter(|word| word.starts_with('/'));
+    for file in ["/bin/sh"].into_iter().chain(libraries) {
+        let real = fs::canonicalize(file).unwrap();
+        builder.append_path_with_name(real, file.trim_start_matches('/')).unwrap();
+    }
+    builder.finish().unwrap();
+}
+
+#[tokio::test]
+#[ignore = "needs namespaces"]
+async fn a_root_archive_makes_a_sandbox_of_its_own() {
+    let place = place();
+    let archive = place.folder.path().join("root.tar");
+    shell_archive(&archive);
+    let spec = SandboxSpec::new(Image::RootTar(archive));
+    let sandbox = place.backend.create(&spec).await.unwrap();
+    let script = "echo $((6 * 7)); echo /*; echo > /here";
+    assert!(output(&*sandbox, script).await.starts_with("42\n/bin /dev /lib"));
+    let forked = sandbox.fork().await.unwrap();
+    output(&*forked, "test -e /here && test ! -e /usr/bin/env && test ! -e /etc").await;
+    let other = place.backend.create(&spec).await.unwrap();
+    output(&*other, "test ! -e /here").await;
+    for sandbox in [sandbox, forked, other] {
+        sandbox.close().await.unwrap();
+    }
+    assert_eq!(place.num_left(), 0);
+}
+
 #[tokio::test]
 #[ignore = "needs namespaces"]
 async fn a_shell_keeps_its_variables_and_survives_a_deadline() {
