@@ -65,9 +65,11 @@ int session_run(int len) {
     buffer[len] = 0;
     shell.flow = FLOW_NONE;
     shell.depth = 0;
+    shell.by_error = false;
     Mark mark = scratch_mark();
     int status = run_script(buffer, &io);
-    bool ended = shell.flow == FLOW_EXIT;
+    /* A mistake in a command ends that command; only `exit` and `set -e` end the session. */
+    bool ended = shell.flow == FLOW_EXIT && !shell.by_error;
     status = finish(status, &io);
     scratch_reset(mark);
     return ended ? status | SESSION_ENDED : status;

@@ -227,6 +227,7 @@ static int run_simple(Node *node, Io *io) {
         close_redirected(&r);
         shell.status = 1;
         shell.flow = FLOW_EXIT;
+        shell.by_error = true;
         return 1;
     }
     int status = ready ? 0 : 1;

@@ -64,8 +64,16 @@ int complain(Io *io, const char *name, const char *what);
 typedef int (*Command)(int argc, char **argv, Io *io);
 Command find_file_command(const char *name);
 Command find_text_command(const char *name);
+Command find_line_command(const char *name);
+Command find_sed(const char *name);
 Command find_shell_command(const char *name);
 Command find_command(const char *name);
+
+/* Calls `each` on every named file, or standard input where there is none or it is `-`. */
+typedef int (*Each)(const char *name, In *in, void *state, Io *io);
+int for_inputs(const char *command, int count, char **names, Each each, void *state, Io *io);
+/* Adds what the escape sequence at `*p` stands for, and goes past it. */
+void escape(Text *text, const char **p);
 
 typedef struct Node Node;
 /* NULL with `*error` set for what cannot be parsed. */
@@ -96,6 +104,7 @@ typedef struct {
     int argc;         /* $# */
     char **argv;      /* $1 is argv[0] */
     bool unset_error; /* an expansion failed */
+    bool by_error;    /* and ended the script for that */
 } Shell;
 
 extern Shell shell;
