@@ -346,7 +346,7 @@ fn make_folders(store: &Store, record: &Record, parts: &[String]) -> Result<(), 
 /// Whether its own layer lies in memory: only there can it be limited, or written at all.
 fn needs_memory_disk(store: &Path, spec: &SandboxSpec) -> bool {
     spec.limits.disk_bytes.is_some()
-        || statfs(store).is_ok_and(|stat| NOT_WRITABLE_BELOW.contains(&(stat.f_type as i64)))
+        || statfs(store).is_ok_and(|stat| NOT_WRITABLE_BELOW.contains(&stat.f_type))
 }
 
 /// The sandbox as the first process is told it.
