@@ -1,8 +1,15 @@
 //! What can be typed.
 
+mod sandbox;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+pub(crate) use sandbox::{
+    DoctorArguments, ReapArguments, SandboxArguments, SandboxCommand, SandboxListArguments,
+    SandboxRunArguments, SandboxShellArguments, SpecArguments,
+};
 
 /// The gym in which language-model agents train.
 ///
@@ -17,7 +24,8 @@ pub(crate) struct Cli {
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 done; 1 failed, or a check found something; 2 wrong \
-                          usage; 130 stopped by Ctrl-C, to be resumed where that applies.";
+                          usage; 130 stopped by Ctrl-C, to be resumed where that applies. \
+                          `spar sandbox` has those of the command inside.";
 
 /// A sub-command.
 #[derive(Debug, Subcommand)]
@@ -48,6 +56,12 @@ pub(crate) enum Command {
     Bench(BenchArguments),
     /// Write generated games as files.
     Generate(GenerateArguments),
+    /// Run commands in a sandbox, work in one, or list them.
+    Sandbox(SandboxArguments),
+    /// Remove what dead runs left behind: sandboxes, volumes, networks, snapshots, folders.
+    Reap(ReapArguments),
+    /// Tell which backends of sandboxes work here, what they cost, and what is missing.
+    Doctor(DoctorArguments),
     /// Print a completion script for a shell.
     Completions(CompletionsArguments),
 }

@@ -6,6 +6,7 @@ use spar::core::{PolicyError, StoreError, TrajectoryError};
 use spar::envs::household::HouseholdError;
 use spar::policy::CheckpointError;
 use spar::recipe::RecipeError;
+use spar::sandbox::SandboxError;
 use spar::tasks::SuiteError;
 use spar::trainer::RunFolderError;
 
@@ -18,6 +19,7 @@ const GET_ALFWORLD: &str = "get ALFWorld's games with `pip install alfworld && a
 pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
     error.chain().find_map(|cause| {
         None.or_else(|| cause.downcast_ref::<RunFolderError>()?.hint())
+            .or_else(|| sandbox(cause.downcast_ref()?))
             .or_else(|| suite(cause.downcast_ref()?))
             .or_else(|| recipe(cause.downcast_ref()?))
             .or_else(|| checkpoint(cause.downcast_ref()?))
@@ -31,6 +33,18 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
 
 const NO_RUN: &str = "train one with `spar train`, or name a player: --checkpoint, --policy or \
                       --endpoint; runs elsewhere are found with --runs";
+
+fn sandbox(error: &SandboxError) -> Option<String> {
+    match error {
+        SandboxError::UnknownBackend { .. } => {
+            Some("`spar doctor` tells which of them work here".to_owned())
+        }
+        SandboxError::DiskFull { .. } => {
+            Some("free disk space; `spar reap` removes what dead runs left".to_owned())
+        }
+        _ => error.hint().map(str::to_owned),
+    }
+}
 
 fn suite(error: &SuiteError) -> Option<String> {
     match error {

@@ -4,14 +4,18 @@ mod bench;
 mod compare;
 mod completions;
 mod conformance;
+mod doctor;
 mod eval;
 mod generate;
 mod hints;
 mod list;
 mod play;
 mod player;
+mod reap;
 mod replay;
 mod rollout;
+mod sandbox;
+mod sandbox_shell;
 mod show;
 mod show_run;
 mod suites;
@@ -53,6 +57,9 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             Command::Conformance(arguments) => conformance::conformance(&arguments),
             Command::Bench(arguments) => bench::bench(&arguments),
             Command::Generate(arguments) => generate::generate(&arguments),
+            Command::Sandbox(arguments) => sandbox::sandbox(&arguments).await,
+            Command::Reap(arguments) => reap::reap(&arguments).await,
+            Command::Doctor(arguments) => doctor::doctor(&arguments).await,
             Command::Completions(arguments) => completions::completions(&arguments),
         }
     });
@@ -96,7 +103,11 @@ pub(crate) fn threads(asked: Option<usize>) -> usize {
     threads
 }
 
-/// Sets the flag on the first Ctrl-C; the second one ends the process at once.
+/// Seconds that a second Ctrl-C leaves to sandboxes that are still open.
+const LAST_SECS: u64 = 10;
+
+/// Sets the flag on the first Ctrl-C. The second one closes the sandboxes that are still open and
+/// ends the process; the third ends it at once.
 pub(crate) fn cancel_on_ctrl_c() -> Cancellation {
     let cancellation = Cancellation::new();
     let flag = cancellation.clone();
@@ -107,6 +118,11 @@ pub(crate) fn cancel_on_ctrl_c() -> Cancellation {
             flag.cancel();
         }
         if interrupts.recv().await.is_some() {
+            let last = std::time::Duration::from_secs(LAST_SECS);
+            tokio::select! {
+                _ = spar::sandbox::pool::shut_down_all(last) => {}
+                _ = interrupts.recv() => {}
+            }
             std::process::exit(i32::from(STOPPED));
         }
     });

@@ -172,7 +172,7 @@ fn choose(arguments: &PlayArguments) -> anyhow::Result<(Box<dyn Suite>, Task)> {
 }
 
 /// Lines of standard input, read on a thread that nothing waits for.
-fn read_lines() -> mpsc::Receiver<String> {
+pub(super) fn read_lines() -> mpsc::Receiver<String> {
     let (sender, receiver) = mpsc::channel(1);
     std::thread::spawn(move || {
         for line in std::io::stdin().lines().map_while(Result::ok) {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::support::{generate_games, run, spar, succeed, workplace};
 
-const VERBS: [&str; 14] = [
+const VERBS: [&str; 17] = [
     "train",
     "resume",
     "eval",
@@ -22,6 +22,9 @@ const VERBS: [&str; 14] = [
     "conformance",
     "bench",
     "generate",
+    "sandbox",
+    "reap",
+    "doctor",
     "completions",
 ];
 
@@ -36,6 +39,10 @@ fn every_command_explains_itself() {
         );
     }
     insta::assert_snapshot!("help", help);
+    for verb in ["run", "shell", "ls"] {
+        let help = succeed(Path::new("."), &["sandbox", verb, "--help"]).out;
+        insta::assert_snapshot!(format!("help_sandbox_{verb}"), help);
+    }
 }
 
 #[test]

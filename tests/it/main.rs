@@ -7,6 +7,7 @@ mod endpoint;
 mod household;
 mod learning;
 mod play;
+mod sandbox;
 mod support;
 mod training;
 mod trajectories;

@@ -1,0 +1,233 @@
+//! What can be typed about sandboxes.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use spar::sandbox::{Mount, NetworkPolicy};
+
+/// Arguments of `spar sandbox`.
+#[derive(Debug, Args)]
+pub(crate) struct SandboxArguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: SandboxCommand,
+}
+
+/// What can be done with sandboxes.
+#[derive(Debug, Subcommand)]
+pub(crate) enum SandboxCommand {
+    /// Run a command in a new sandbox and remove it.
+    ///
+    /// Output comes as it is written. Standard input is passed on where it is no terminal, once it
+    /// has ended. The exit code is the command's; 124 after the deadline, 137 out of memory, 152
+    /// out of fuel, 134 trapped, 128 + n by signal n. Ctrl-C ends the command and removes the
+    /// sandbox.
+    Run(Box<SandboxRunArguments>),
+    /// Work in a sandbox line by line; `:help` lists what else can be typed there.
+    Shell(Box<SandboxShellArguments>),
+    /// List spar's sandboxes, whoever made them, on all backends that work here.
+    Ls(SandboxListArguments),
+}
+
+/// What a sandbox is made from; of `spar sandbox run` and `spar sandbox shell`.
+#[derive(Debug, Args)]
+pub(crate) struct SpecArguments {
+    /// docker, wasm or local; `spar doctor` tells which work here.
+    #[arg(long, default_value = "docker", value_name = "NAME")]
+    pub(crate) backend: String,
+    /// An image reference, a wasm guest or .wasm file, a root file system (.tar, .tar.gz,
+    /// .tar.zst), a folder with a Dockerfile, or `default` for the backend's smallest image.
+    #[arg(long, default_value = "default")]
+    pub(crate) image: String,
+    /// Processor cores [default: 1].
+    #[arg(long, value_name = "N")]
+    pub(crate) cpus: Option<f64>,
+    /// Memory, such as 512M [default: 2G].
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub(crate) memory: Option<u64>,
+    /// Processes and threads at one time [default: 256].
+    #[arg(long, value_name = "N")]
+    pub(crate) pids: Option<u32>,
+    /// What may be written to the sandbox's own disk, such as 2G.
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub(crate) disk: Option<u64>,
+    /// WebAssembly instructions of one command, roughly.
+    #[arg(long, value_name = "N")]
+    pub(crate) fuel: Option<u64>,
+    /// What can be reached: none, bridge (all the host reaches), or a list of host:port.
+    #[arg(long, default_value = "none", value_name = "POLICY", value_parser = parse_network)]
+    pub(crate) network: NetworkPolicy,
+    /// Who commands run as: a name, uid or uid:gid.
+    #[arg(long)]
+    pub(crate) user: Option<String>,
+    /// An environment variable; may be given several times.
+    #[arg(long, value_name = "NAME=VALUE", value_parser = parse_variable)]
+    pub(crate) env: Vec<(String, String)>,
+    /// Where commands run.
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) workdir: Option<String>,
+    /// A folder of this machine that appears inside, to be read only unless :rw; may be given
+    /// several times.
+    #[arg(long, value_name = "HOST:GUEST[:rw]", value_parser = parse_mount)]
+    pub(crate) mount: Vec<Mount>,
+    /// Let only mounts and /tmp be written.
+    #[arg(long)]
+    pub(crate) read_only: bool,
+    /// Random numbers from this seed and a clock of its own, so that runs are equal.
+    #[arg(long)]
+    pub(crate) seed: Option<u64>,
+    /// Seconds that a command may take.
+    #[arg(long, default_value_t = 120, value_name = "SECONDS")]
+    pub(crate) timeout: u64,
+}
+
+/// Arguments of `spar sandbox run`.
+#[derive(Debug, Args)]
+pub(crate) struct SandboxRunArguments {
+    #[command(flatten)]
+    pub(crate) spec: SpecArguments,
+    /// Print how it went as JSON, output included, instead of the output.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// The program and its arguments; for a wasm guest the arguments alone.
+    #[arg(last = true)]
+    pub(crate) command: Vec<String>,
+}
+
+/// Arguments of `spar sandbox shell`.
+#[derive(Debug, Args)]
+pub(crate) struct SandboxShellArguments {
+    #[command(flatten)]
+    pub(crate) spec: SpecArguments,
+}
+
+/// Arguments of `spar sandbox ls`.
+#[derive(Debug, Args)]
+pub(crate) struct SandboxListArguments {
+    /// Only this backend; may be given several times.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) backend: Vec<String>,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Arguments of `spar reap`.
+#[derive(Debug, Args)]
+pub(crate) struct ReapArguments {
+    /// Only this backend; may be given several times.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) backend: Vec<String>,
+    /// Print the report as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Arguments of `spar doctor`.
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArguments {
+    /// Only this backend; may be given several times.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) backend: Vec<String>,
+    /// Sandboxes that are made to measure what one costs; 0 measures nothing.
+    #[arg(long, default_value_t = 5, value_name = "N")]
+    pub(crate) rounds: usize,
+    /// Print the report as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Reads a size: a number with K, M, G or T behind it, each 1024 times the one before.
+fn parse_size(text: &str) -> Result<u64, String> {
+    let upper = text.trim().to_ascii_uppercase();
+    let short = upper.strip_suffix("IB").or_else(|| upper.strip_suffix('B')).unwrap_or(&upper);
+    let (number, factor) = match short.char_indices().last() {
+        Some((end, unit @ ('K' | 'M' | 'G' | 'T'))) => {
+            (&short[..end], 1u64 << (10 * (1 + "KMGT".find(unit).unwrap_or_default())))
+        }
+        _ => (short, 1),
+    };
+    let bytes = number.parse::<f64>().ok().map(|number| number * factor as f64);
+    bytes
+        .filter(|bytes| (0.0..1e18).contains(bytes))
+        .map(|bytes| bytes as u64)
+        .ok_or_else(|| "a size is a number with K, M, G or T behind it, such as 512M".to_owned())
+}
+
+/// Reads what can be reached.
+fn parse_network(text: &str) -> Result<NetworkPolicy, String> {
+    match text {
+        "none" => return Ok(NetworkPolicy::None),
+        "bridge" => return Ok(NetworkPolicy::Bridge),
+        _ => {}
+    }
+    let hosts: Vec<String> = text.split(',').map(|host| host.trim().to_owned()).collect();
+    let is_address = |host: &String| {
+        host.rsplit_once(':').is_some_and(|(name, port)| {
+            !name.is_empty() && (port == "*" || port.parse::<u16>().is_ok_and(|port| port > 0))
+        })
+    };
+    if hosts.iter().all(is_address) {
+        Ok(NetworkPolicy::Allow { hosts })
+    } else {
+        Err("it is none, bridge, or host:port,host:port (a port of * being all)".to_owned())
+    }
+}
+
+/// Reads a variable.
+fn parse_variable(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("a variable is NAME=VALUE".to_owned()),
+    }
+}
+
+/// Reads a mount.
+fn parse_mount(text: &str) -> Result<Mount, String> {
+    let (paths, read_only) = match text.rsplit_once(':') {
+        Some((paths, "rw")) => (paths, false),
+        Some((paths, "ro")) => (paths, true),
+        _ => (text, true),
+    };
+    match paths.split_once(':') {
+        Some((host, guest)) if !host.is_empty() && guest.starts_with('/') => {
+            let host: PathBuf = std::path::absolute(Path::new(host)).map_err(|e| e.to_string())?;
+            Ok(Mount { host, guest: guest.to_owned(), read_only })
+        }
+        _ => Err("a mount is HOST:GUEST or HOST:GUEST:rw, with an absolute path inside".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_as_people_type_them() {
+        for (text, bytes) in [
+            ("65536", 65536),
+            ("512M", 512 << 20),
+            ("2g", 2 << 30),
+            ("1.5K", 1536),
+            ("10MiB", 10 << 20),
+            ("1TB", 1 << 40),
+        ] {
+            assert_eq!(parse_size(text), Ok(bytes), "{text}");
+        }
+        for text in ["", "M", "-1", "12X", "nan", "1e30"] {
+            assert!(parse_size(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn networks_and_mounts_are_read_as_people_type_them() {
+        let hosts = vec!["a.org:443".to_owned(), "b:*".to_owned()];
+        assert_eq!(parse_network("a.org:443,b:*"), Ok(NetworkPolicy::Allow { hosts }));
+        assert!(parse_network("bridg").is_err() && parse_network("a:0").is_err());
+        let mount = parse_mount("/data:/mnt").unwrap();
+        assert_eq!((mount.guest.as_str(), mount.read_only), ("/mnt", true));
+        assert!(!parse_mount("/data:/mnt:rw").unwrap().read_only);
+        assert!(parse_mount("x:/y").unwrap().host.is_absolute());
+        assert!(parse_mount("/data").is_err() && parse_mount("/data:mnt").is_err());
+    }
+}

@@ -1,0 +1,163 @@
+//! `spar doctor`.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context;
+use serde::Serialize;
+use spar::sandbox::registry::{self, BackendEntry};
+use spar::sandbox::{
+    Capabilities, ExecRequest, Image, Latencies, SandboxBackend, SandboxSpec, measure,
+};
+
+use super::sandbox::{ask, chosen, columns};
+use super::{hint, print, print_json};
+use crate::cli::DoctorArguments;
+
+/// What measuring a backend may take, getting its image included.
+const MEASURE: Duration = Duration::from_secs(180);
+
+/// What there is to say about a backend.
+#[derive(Serialize)]
+struct Finding {
+    backend: &'static str,
+    about: &'static str,
+    /// Whether sandboxes can be made.
+    works: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    capabilities: Option<Capabilities>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    medians_us: Option<Medians>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problem: Option<String>,
+    /// The one thing to do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+}
+
+/// Microseconds.
+#[derive(Serialize)]
+struct Medians {
+    create: u64,
+    exec: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fork: Option<u64>,
+}
+
+/// Tells for every backend whether it works here and what it costs, or the one thing to do. What
+/// is missing is no failure.
+pub(crate) async fn doctor(arguments: &DoctorArguments) -> anyhow::Result<ExitCode> {
+    let mut findings = Vec::new();
+    for entry in chosen(&arguments.backend)? {
+        findings.push(examine(entry, arguments.rounds).await);
+    }
+    if arguments.json {
+        print_json(&findings)?;
+    } else {
+        print(&text(&findings))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn examine(entry: &BackendEntry, rounds: usize) -> Finding {
+    let mut finding = Finding {
+        backend: entry.name,
+        about: entry.about,
+        works: false,
+        version: None,
+        capabilities: None,
+        medians_us: None,
+        problem: None,
+        hint: None,
+    };
+    if let Err(error) = examine_into(&mut finding, entry, rounds).await {
+        finding.works = false;
+        finding.hint = hint(&error);
+        finding.problem = Some(format!("could not {error:#}"));
+    }
+    finding
+}
+
+async fn examine_into(
+    finding: &mut Finding,
+    entry: &BackendEntry,
+    rounds: usize,
+) -> anyhow::Result<()> {
+    let backend = registry::open(entry.name)?;
+    finding.capabilities = Some(backend.capabilities());
+    finding.version = Some(ask("probe the backend", backend.probe()).await?);
+    finding.works = true;
+    if rounds > 0 {
+        let found = tokio::time::timeout(MEASURE, of_smallest(backend.as_ref(), rounds)).await;
+        let found =
+            found.with_context(|| format!("make sandboxes within {} s", MEASURE.as_secs()))??;
+        let micros = |duration: Duration| duration.as_micros() as u64;
+        finding.medians_us = Some(Medians {
+            create: micros(found.create),
+            exec: micros(found.exec),
+            fork: found.fork.map(micros),
+        });
+    }
+    Ok(())
+}
+
+/// Measures the backend's smallest image, with a command that does nothing.
+async fn of_smallest(
+    backend: &dyn SandboxBackend,
+    rounds: usize,
+) -> Result<Latencies, spar::sandbox::SandboxError> {
+    let is_posix = backend.capabilities().posix;
+    // The smallest guest is a shell, which is given arguments alone.
+    let command = if is_posix { &["true"][..] } else { &["-c", "true"] };
+    let command = ExecRequest::new(command.iter().copied());
+    measure(backend, &SandboxSpec::new(Image::Default), &command, rounds).await
+}
+
+fn text(findings: &[Finding]) -> String {
+    let head = ["BACKEND", "WORKS", "CREATE", "EXEC", "FORK", "VERSION"].map(str::to_owned);
+    let rows = findings.iter().map(|finding| {
+        let medians = finding.medians_us.as_ref();
+        let time = |micros: Option<u64>| micros.map_or_else(|| "-".to_owned(), human);
+        [
+            finding.backend.to_owned(),
+            if finding.works { "yes" } else { "no" }.to_owned(),
+            time(medians.map(|medians| medians.create)),
+            time(medians.map(|medians| medians.exec)),
+            time(medians.and_then(|medians| medians.fork)),
+            finding.version.clone().unwrap_or_else(|| "-".to_owned()),
+        ]
+    });
+    let mut text = columns(&std::iter::once(head).chain(rows).collect::<Vec<_>>());
+    for finding in findings {
+        if let Some(problem) = &finding.problem {
+            text += &format!("\n{}: {problem}\n", finding.backend);
+        }
+        if let Some(hint) = &finding.hint {
+            text += &format!("  hint: {hint}\n");
+        }
+    }
+    text
+}
+
+/// A time with three digits at the most.
+fn human(micros: u64) -> String {
+    match micros {
+        0..1000 => format!("{micros} us"),
+        1000..10_000 => format!("{:.1} ms", micros as f64 / 1e3),
+        10_000..1_000_000 => format!("{} ms", micros / 1000),
+        _ => format!("{:.1} s", micros as f64 / 1e6),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_short() {
+        let told = [40, 1234, 56_789, 1_234_567].map(human);
+        assert_eq!(told, ["40 us", "1.2 ms", "56 ms", "1.2 s"]);
+    }
+}

@@ -1,0 +1,188 @@
+//! Sandboxes from the command line.
+
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::support::{Ran, run, spar, succeed};
+
+/// `spar sandbox run` with a command.
+fn sandbox(backend: &str, options: &[&str], command: &[&str]) -> Ran {
+    let head = ["sandbox", "run", "--backend", backend];
+    run(Path::new("."), &[&head[..], options, &["--"], command].concat())
+}
+
+/// The same with something piped in.
+fn piped(arguments: &[&str], input: &str) -> Ran {
+    let mut command = spar(Path::new("."), arguments);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    Ran { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+}
+
+#[test]
+fn a_command_has_its_output_and_its_exit_code() {
+    let ran = sandbox("fake", &[], &["echo", "hello", "world"]);
+    assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (Some(0), "hello world\n", ""));
+    assert_eq!(sandbox("fake", &[], &["false"]).code, Some(1));
+    assert_eq!(sandbox("fake", &[], &["no-such-program"]).code, Some(127));
+    let late = sandbox("fake", &["--timeout", "1"], &["sleep", "1000"]);
+    assert_eq!(late.code, Some(124));
+    assert!(late.err.contains("note: the command was ended at its deadline"), "{}", late.err);
+}
+
+#[test]
+fn what_is_piped_in_reaches_the_command() {
+    let ran = piped(&["sandbox", "run", "--backend", "fake", "--", "cat"], "line\n");
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "line\n"), "{}", ran.err);
+}
+
+#[test]
+fn how_a_command_went_is_told_as_json() {
+    let ran = sandbox("fake", &["--json"], &["echo", "hello"]);
+    let found: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(found["end"]["kind"], "exited");
+    assert_eq!((&found["exit_code"], &found["stdout"]), (&0.into(), &"hello\n".into()));
+    assert_eq!(found["backend"], "fake");
+}
+
+#[test]
+fn a_shell_keeps_its_files_and_forks() {
+    let lines = "write /a one\n:fork\nwrite /a two\ncat /a\n:back\ncat /a\n:nonsense\nfalse\n";
+    let ran = piped(&["sandbox", "shell", "--backend", "fake"], lines);
+    assert_eq!((ran.code, ran.out.trim()), (Some(1), "twoone"), "{}", ran.err);
+    assert!(ran.err.contains("`:help` lists"), "{}", ran.err);
+}
+
+#[test]
+fn a_shell_goes_on_from_states_that_were_kept() {
+    let lines = "write /a one\n:snapshot\nwrite /a two\n:restore 1\ncat /a\n:restore 2\n:quit\n";
+    let ran = piped(&["sandbox", "shell", "--backend", "fake"], lines);
+    assert!(ran.out.contains("one") && !ran.out.contains("two"), "{}", ran.out);
+    assert!(ran.err.contains("state `2`: there are 1"), "{}", ran.err);
+}
+
+#[test]
+fn wrong_sandboxes_are_refused_with_what_would_be_right() {
+    let wrong = |options: &[&str], parts: &[&str]| {
+        let ran = sandbox("fake", options, &["true"]);
+        for part in parts {
+            assert!(ran.err.contains(part), "{options:?} does not say {part:?}:\n{}", ran.err);
+        }
+        ran.code
+    };
+    assert_eq!(wrong(&["--memory", "12X"], &["such as 512M"]), Some(2));
+    assert_eq!(wrong(&["--network", "brdge"], &["none, bridge"]), Some(2));
+    assert_eq!(wrong(&["--mount", "/a"], &["HOST:GUEST"]), Some(2));
+    assert_eq!(wrong(&["--env", "A"], &["NAME=VALUE"]), Some(2));
+    assert_eq!(wrong(&["--memory", "1K", "--pids", "1"], &["at least 6 MiB", "pids"]), Some(1));
+    let ran = sandbox("dokcer", &[], &["true"]);
+    assert_eq!(ran.code, Some(1));
+    for part in ["`dokcer`", "`docker`, `wasm`, `local`", "hint: `spar doctor`"] {
+        assert!(ran.err.contains(part), "{}", ran.err);
+    }
+}
+
+#[test]
+fn the_doctor_never_fails_and_measures_what_works() {
+    let all = succeed(Path::new("."), &["doctor", "--rounds", "0", "--json"]).out;
+    let all: serde_json::Value = serde_json::from_str(&all).unwrap();
+    for finding in all.as_array().unwrap() {
+        let works = finding["works"].as_bool().unwrap();
+        // Whatever does not work comes with why.
+        assert_eq!(works, finding.get("problem").is_none(), "{finding}");
+    }
+    let fake = succeed(Path::new("."), &["doctor", "--backend", "fake"]).out;
+    assert!(fake.starts_with("BACKEND") && fake.contains("fake") && fake.contains("yes"), "{fake}");
+}
+
+#[test]
+fn nothing_to_remove_and_nothing_to_list_is_said() {
+    let reaped = succeed(Path::new("."), &["reap", "--backend", "fake"]).out;
+    assert_eq!(reaped, "fake: 0 removed, 0 in use\n");
+    assert_eq!(
+        succeed(Path::new("."), &["sandbox", "ls", "--backend", "fake"]).out,
+        "no sandboxes\n"
+    );
+    let json = succeed(Path::new("."), &["sandbox", "ls", "--backend", "fake", "--json"]).out;
+    assert_eq!(json, "[]\n");
+}
+
+/// Starts a command that does not end by itself, and interrupts it.
+fn interrupted(backend: &str, command: &[&str]) {
+    let head = ["sandbox", "run", "--backend", backend, "--"];
+    let mut child = spar(Path::new("."), &[&head[..], command].concat())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_secs(3));
+    let begin = Instant::now();
+    Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    let mut out = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130), "{out}");
+    assert!(begin.elapsed() < Duration::from_secs(60));
+}
+
+#[test]
+fn ctrl_c_ends_the_command_and_removes_the_sandbox() {
+    interrupted("fake", &["sleep", "1000"]);
+}
+
+/// What holds on every real backend that has programs.
+fn real_backend(backend: &str) {
+    let ran = sandbox(backend, &[], &["sh", "-c", "echo out; echo err >&2; exit 3"]);
+    assert_eq!((ran.code, ran.out.as_str()), (Some(3), "out\n"), "{}", ran.err);
+    assert!(ran.err.contains("err\n"), "{}", ran.err);
+    let head = ["sandbox", "run", "--backend", backend, "--", "sh", "-c", "tr a-z A-Z"];
+    assert_eq!(piped(&head, "loud").out, "LOUD");
+    let late = sandbox(backend, &["--timeout", "2"], &["sleep", "1000"]);
+    assert_eq!(late.code, Some(124), "{}", late.err);
+    let options = ["--env", "A=1", "--workdir", "/tmp"];
+    assert_eq!(sandbox(backend, &options, &["sh", "-c", "echo $A; pwd"]).out, "1\n/tmp\n");
+    let shell = piped(
+        &["sandbox", "shell", "--backend", backend],
+        "cd /tmp\nx=5\n:fork\necho b > f\n:back\nls f\necho $x; pwd\n",
+    );
+    assert!(shell.out.ends_with("5\n/tmp\n"), "{}\n{}", shell.out, shell.err);
+    interrupted(backend, &["sleep", "1000"]);
+    let left = succeed(Path::new("."), &["sandbox", "ls", "--backend", backend, "--json"]).out;
+    let left: serde_json::Value = serde_json::from_str(&left).unwrap();
+    let dead = |record: &&serde_json::Value| record["owner_state"] == "dead";
+    assert_eq!(left.as_array().unwrap().iter().filter(dead).count(), 0, "{left}");
+    let doctor = succeed(Path::new("."), &["doctor", "--backend", backend, "--rounds", "2"]).out;
+    assert!(doctor.contains("yes"), "{doctor}");
+    succeed(Path::new("."), &["reap", "--backend", backend]);
+}
+
+#[test]
+#[ignore = "needs Docker"]
+fn the_command_line_works_with_docker() {
+    real_backend("docker");
+}
+
+#[test]
+#[ignore = "needs namespaces"]
+fn the_command_line_works_with_namespaces() {
+    real_backend("local");
+}
+
+#[test]
+#[ignore = "needs the wasm guests"]
+fn the_command_line_works_with_wasm_guests() {
+    let python = |options: &[&str], code: &str| {
+        sandbox("wasm", &[&["--image", "python"], options].concat(), &["-c", code])
+    };
+    let ran = python(&[], "print(6*7)");
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "42\n"), "{}", ran.err);
+    assert_eq!(python(&[], "import sys; sys.exit(3)").code, Some(3));
+    assert_eq!(python(&["--fuel", "1000000"], "while True: pass").code, Some(152));
+    let chance = "import random, time; print(random.random(), time.time())";
+    assert_eq!(python(&["--seed", "7"], chance).out, python(&["--seed", "7"], chance).out);
+    assert_ne!(python(&["--seed", "7"], chance).out, python(&["--seed", "8"], chance).out);
+}
