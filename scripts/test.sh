@@ -12,7 +12,7 @@ exec </dev/null
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 log="$(mktemp)"
-trap 'rm -f "$log"' EXIT
+trap 'rm -f "$log" "$log.setup"' EXIT
 skipped=()
 
 # 1. The C compiler, for the parts of dependencies that are written in C.
@@ -34,7 +34,25 @@ run() {
 # 2. Unit tests, integration tests, examples and doc tests.
 run cargo test --workspace --locked --no-fail-fast
 
-# 3. Tests that are ignored because they need something: `reason|is it there|how to run them`.
+# 3. Tests that are ignored because they need something, which is set up here where that is possible.
+# WORD picks those of the sandbox crate, its second argument those of the command line.
+run_sandbox_tests() {
+    run cargo test --locked -p spar-sandbox --lib -- --ignored "$1"
+    run cargo test --locked -p spar --test it -- --ignored "$2"
+}
+
+# The last line of what a command wrote, if it failed.
+why=""
+set_up() {
+    say "$*"
+    if "$@" >"$log.setup" 2>&1; then
+        return 0
+    fi
+    tail -n 20 "$log.setup"
+    why="\`$*\` failed: $(tail -n 1 "$log.setup")"
+    return 1
+}
+
 needs_data="needs ALFWorld's games in ALFWORLD_DATA"
 while IFS= read -r reason; do
     case "$reason" in
@@ -47,10 +65,31 @@ while IFS= read -r reason; do
             skipped+=("$reason: it is not set")
         fi
         ;;
+    "needs Docker")
+        if set_up docker/start-engine.sh && set_up docker/build-images.sh; then
+            run_sandbox_tests docker docker
+        else
+            skipped+=("$reason: $why")
+        fi
+        ;;
+    "needs namespaces")
+        if set_up unshare --user --map-root-user --mount --pid --fork true; then
+            run_sandbox_tests local namespaces
+        else
+            skipped+=("$reason: $why")
+        fi
+        ;;
+    "needs the wasm guests")
+        if set_up scripts/build_guests.sh; then
+            run_sandbox_tests wasm wasm_guests
+        else
+            skipped+=("$reason: $why")
+        fi
+        ;;
     *) skipped+=("$reason: this script does not know how to set that up") ;;
     esac
 done < <(grep -rhoE --include='*.rs' '#\[ignore = "[^"]*"\]' \
-    src core tasks envs agent policy trainer tests examples 2>/dev/null |
+    src core sandbox tasks envs agent policy trainer tests examples 2>/dev/null |
     sed -E 's/^#\[ignore = "(.*)"\]$/\1/' | sort -u)
 
 # 4. The sum of all `test result` lines.

@@ -20,8 +20,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (".", &["core", "sandbox", "tasks", "envs", "agent", "policy", "trainer"]),
 ];
 
-/// The only place where `unsafe` may stand.
-const UNSAFE_FOLDER: &str = "policy/src/ops";
+/// The only places where `unsafe` may stand: kernels, the system calls of the programs that run
+/// inside sandboxes, and the loading of machine code that was compiled before.
+const UNSAFE: &[&str] = &[
+    "policy/src/ops/",
+    "sandbox/src/backends/docker/helper/sys.rs",
+    "sandbox/src/backends/local/helper/sys.rs",
+    "sandbox/src/backends/wasm/precompiled.rs",
+];
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -88,7 +94,7 @@ fn acting_and_learning_meet_only_in_core() {
 }
 
 #[test]
-fn unsafe_code_stands_only_in_the_operations() {
+fn unsafe_code_stands_only_where_it_may() {
     let mut files = Vec::new();
     for (krate, _) in ALLOWED {
         for part in ["src", "tests", "benches", "examples"] {
@@ -99,13 +105,13 @@ fn unsafe_code_stands_only_in_the_operations() {
     for file in files {
         let name = file.strip_prefix(root()).unwrap().to_string_lossy().into_owned();
         let name = name.trim_start_matches("./");
-        if name.starts_with(UNSAFE_FOLDER) || name == "tests/it/architecture.rs" {
+        if UNSAFE.iter().any(|place| name.starts_with(place)) || name == "tests/it/architecture.rs" {
             continue;
         }
         let text = fs::read_to_string(&file).unwrap();
         let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
         let is_unsafe = |line: &str| {
-            ["unsafe {", "unsafe fn", "unsafe impl", "(unsafe_code"]
+            ["unsafe {", "unsafe fn", "unsafe impl", "allow(unsafe_code", "expect(unsafe_code"]
                 .iter()
                 .any(|part| line.contains(part))
         };
