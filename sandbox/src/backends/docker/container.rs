@@ -1,0 +1,295 @@
+//! Making containers, and removing them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bollard::models::{
+    ContainerCreateBody, HostConfig, HostConfigLogConfig, Mount, MountType, ResourcesUlimits,
+};
+use bollard::query_parameters::{
+    CreateContainerOptionsBuilder, InspectContainerOptions, RemoveContainerOptionsBuilder,
+    StartContainerOptions,
+};
+
+use super::engine::{Engine, REQUEST, SLOW_REQUEST, message, status, within};
+use super::labels::Tag;
+use super::{NAME, helper};
+use crate::{NetworkPolicy, Owner, SandboxError, SandboxSpec};
+
+/// Processes beyond [`Limits::pids`](crate::Limits::pids): the first one, and what the engine and
+/// the helper need to start a command even when the limit is used up.
+const OWN_PIDS: i64 = 12;
+/// More than an engine has itself cannot be given, and some have little.
+const OPEN_FILES: i64 = 4096;
+
+/// A container that runs.
+pub(super) struct Started {
+    pub(super) name: String,
+    /// Where commands start that name no folder.
+    pub(super) workdir: String,
+}
+
+/// Makes a container of `image` and starts it within the spec's time.
+///
+/// Whatever was made is removed when this fails or is dropped.
+pub(super) async fn start(
+    engine: &Arc<Engine>,
+    spec: &SandboxSpec,
+    image: &str,
+) -> Result<Started, SandboxError> {
+    let seconds = spec.lifetimes.create_secs;
+    let mut guard = Removal { engine: Arc::clone(engine), name: Some(new_name()) };
+    let name = guard.name.clone().expect("it was just given");
+    let made = async {
+        create(engine, spec, image, &name).await?;
+        match run(engine, &name).await {
+            Ok(()) => {}
+            Err(error) if message_of(&error).contains(helper::PATH) => {
+                // The volume is new, or being filled by somebody else at this moment.
+                helper::install(engine, image).await?;
+                run(engine, &name).await?;
+            }
+            Err(error) => return Err(error),
+        }
+        let container = within(
+            REQUEST,
+            engine.docker.inspect_container(&name, None::<InspectContainerOptions>),
+        )
+        .await
+        .map_err(|error| engine.error("look at the new container", error))?;
+        let workdir = container.config.and_then(|config| config.working_dir);
+        Ok(workdir.filter(|folder| !folder.is_empty()).unwrap_or_else(|| "/".into()))
+    };
+    let workdir = tokio::time::timeout(Duration::from_secs(seconds), made)
+        .await
+        .unwrap_or(Err(SandboxError::CreateTimedOut { seconds }))?;
+    guard.name = None;
+    Ok(Started { name, workdir })
+}
+
+async fn create(
+    engine: &Engine,
+    spec: &SandboxSpec,
+    image: &str,
+    name: &str,
+) -> Result<(), SandboxError> {
+    let options = CreateContainerOptionsBuilder::new().name(name).build();
+    let made = engine.docker.create_container(Some(options), body(spec, image)?).await;
+    match made {
+        Ok(_) => Ok(()),
+        Err(error) if status(&error) == Some(404) && message(&error).contains("image") => {
+            Err(super::image::missing(image, message(&error)))
+        }
+        Err(error) => {
+            let text = message(&error);
+            if spec.limits.disk_bytes.is_some()
+                && (text.contains("storage-opt") || text.contains("pquota"))
+            {
+                return Err(unsupported("limit the disk"));
+            }
+            if text.contains("bind source path does not exist") {
+                return Err(SandboxError::InvalidSpec { problems: vec![text] });
+            }
+            Err(engine.error("make a container", error))
+        }
+    }
+}
+
+async fn run(engine: &Engine, name: &str) -> Result<(), SandboxError> {
+    engine
+        .docker
+        .start_container(name, None::<StartContainerOptions>)
+        .await
+        .map_err(|error| engine.error("start a container", error))
+}
+
+fn message_of(error: &SandboxError) -> String {
+    match error {
+        SandboxError::Backend { source, .. } => source.to_string(),
+        _ => String::new(),
+    }
+}
+
+/// Unique on every engine, whoever else uses it.
+pub(super) fn new_name() -> String {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    format!("spar-{}-{count}", Owner::this_process().run)
+}
+
+pub(super) fn unsupported(what: &str) -> SandboxError {
+    SandboxError::Unsupported { backend: NAME, what: what.into() }
+}
+
+fn body(spec: &SandboxSpec, image: &str) -> Result<ContainerCreateBody, SandboxError> {
+    let env = spec.env.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    Ok(ContainerCreateBody {
+        image: Some(image.into()),
+        hostname: Some("sandbox".into()),
+        user: spec.user.clone(),
+        env: Some(env),
+        working_dir: spec.workdir.clone(),
+        entrypoint: Some(vec![helper::PATH.into(), "init".into()]),
+        // The image's own must not become arguments.
+        cmd: Some(Vec::new()),
+        healthcheck: Some(bollard::models::HealthConfig {
+            test: Some(vec!["NONE".into()]),
+            ..Default::default()
+        }),
+        labels: Some(Tag::new(spec).labels("sandbox")),
+        stop_signal: Some("SIGTERM".into()),
+        host_config: Some(host_config(spec)?),
+        ..Default::default()
+    })
+}
+
+fn host_config(spec: &SandboxSpec) -> Result<HostConfig, SandboxError> {
+    let limits = &spec.limits;
+    let memory = limits.memory_bytes.map(|bytes| i64::try_from(bytes).unwrap_or(i64::MAX));
+    let ulimit = |name: &str, value: i64| ResourcesUlimits {
+        name: Some(name.into()),
+        soft: Some(value),
+        hard: Some(value),
+    };
+    Ok(HostConfig {
+        nano_cpus: limits.cpus.map(|cpus| (cpus * 1e9) as i64),
+        memory,
+        // Equal to the memory: none of it is swap.
+        memory_swap: memory,
+        pids_limit: limits.pids.map(|pids| i64::from(pids) + OWN_PIDS),
+        storage_opt: limits
+            .disk_bytes
+            .map(|bytes| HashMap::from([("size".to_owned(), bytes.to_string())])),
+        ulimits: Some(vec![ulimit("nofile", OPEN_FILES), ulimit("core", 0)]),
+        network_mode: Some(match &spec.network {
+            NetworkPolicy::None => "none".into(),
+            NetworkPolicy::Bridge => "bridge".into(),
+            NetworkPolicy::Allow { .. } => return Err(unsupported("allow single hosts")),
+        }),
+        mounts: Some(mounts(spec)?),
+        readonly_rootfs: Some(spec.read_only_root),
+        tmpfs: spec.read_only_root.then(|| {
+            HashMap::from([("/tmp".to_owned(), "rw,exec,nosuid,nodev,mode=1777".to_owned())])
+        }),
+        cap_drop: Some(vec!["ALL".into()]),
+        security_opt: Some(vec!["no-new-privileges".into()]),
+        ipc_mode: Some("private".into()),
+        init: Some(false),
+        // Output goes to whoever runs the command; a log would only fill the disk.
+        log_config: Some(HostConfigLogConfig { typ: Some("none".into()), config: None }),
+        ..Default::default()
+    })
+}
+
+fn mounts(spec: &SandboxSpec) -> Result<Vec<Mount>, SandboxError> {
+    let mut mounts = vec![helper::mount(true)];
+    for mount in &spec.mounts {
+        let host = mount.host.to_str().filter(|host| host.starts_with('/')).ok_or_else(|| {
+            let problem = format!("`{}` is not an absolute path", mount.host.display());
+            SandboxError::InvalidSpec { problems: vec![problem] }
+        })?;
+        mounts.push(Mount {
+            target: Some(mount.guest.clone()),
+            source: Some(host.into()),
+            typ: Some(MountType::BIND),
+            read_only: Some(mount.read_only),
+            ..Default::default()
+        });
+    }
+    Ok(mounts)
+}
+
+/// Removes a container with its anonymous volumes, killing what runs in it; one that is gone
+/// already is no error.
+pub(super) async fn remove(engine: &Engine, name: &str) -> Result<(), SandboxError> {
+    let options = || Some(RemoveContainerOptionsBuilder::new().force(true).v(true).build());
+    let mut wait = Duration::from_millis(50);
+    loop {
+        let removed = within(SLOW_REQUEST, engine.docker.remove_container(name, options())).await;
+        match removed {
+            Ok(()) => return Ok(()),
+            Err(error) if status(&error) == Some(404) => return Ok(()),
+            // Somebody else is removing it, or the kernel is slow to let go of a mount.
+            Err(error) if matches!(status(&error), Some(409 | 500)) && wait.as_secs() < 10 => {
+                tokio::time::sleep(wait).await;
+                wait *= 2;
+            }
+            Err(error) => return Err(engine.error(format!("remove container {name}"), error)),
+        }
+    }
+}
+
+/// Removes a container whose making did not come to its end.
+struct Removal {
+    engine: Arc<Engine>,
+    name: Option<String>,
+}
+
+impl Drop for Removal {
+    fn drop(&mut self) {
+        let Some(name) = self.name.take() else { return };
+        let engine = Arc::clone(&self.engine);
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move {
+                // The request that makes it may still be on its way, so that there is nothing to
+                // remove yet.
+                for wait in [0, 1, 2, 4, 8, 16] {
+                    tokio::time::sleep(Duration::from_secs(wait)).await;
+                    let gone = remove(&engine, &name).await;
+                    if let Err(error) = gone {
+                        tracing::warn!(container = name, %error, "could not remove a container");
+                    }
+                }
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Image, Limits, Mount as SpecMount};
+
+    #[test]
+    fn limits_and_walls_are_as_the_spec_says() {
+        let mut spec = SandboxSpec::new(Image::Default);
+        spec.limits = Limits {
+            cpus: Some(0.5),
+            memory_bytes: Some(64 << 20),
+            pids: Some(100),
+            disk_bytes: Some(1 << 30),
+            fuel: None,
+        };
+        spec.read_only_root = true;
+        let config = host_config(&spec).unwrap();
+        assert_eq!(config.nano_cpus, Some(500_000_000));
+        assert_eq!((config.memory, config.memory_swap), (Some(64 << 20), Some(64 << 20)));
+        assert_eq!(config.pids_limit, Some(100 + OWN_PIDS));
+        assert_eq!(config.storage_opt.unwrap()["size"], "1073741824");
+        assert_eq!(config.network_mode.as_deref(), Some("none"));
+        assert_eq!(config.cap_drop, Some(vec!["ALL".to_owned()]));
+        assert_eq!(config.security_opt, Some(vec!["no-new-privileges".to_owned()]));
+        assert_eq!(config.readonly_rootfs, Some(true));
+        assert!(config.tmpfs.unwrap().contains_key("/tmp"));
+        assert!(config.privileged.is_none());
+        assert_eq!(config.mounts.unwrap()[0].read_only, Some(true));
+    }
+
+    #[test]
+    fn what_cannot_be_done_is_said_before_anything_is_made() {
+        let mut spec = SandboxSpec::new(Image::Default);
+        spec.network = NetworkPolicy::Allow { hosts: vec!["example.org:443".into()] };
+        assert!(matches!(host_config(&spec), Err(SandboxError::Unsupported { .. })));
+        let mut spec = SandboxSpec::new(Image::Default);
+        let mount = SpecMount { host: "data".into(), guest: "/data".into(), read_only: true };
+        spec.mounts.push(mount);
+        assert!(matches!(host_config(&spec), Err(SandboxError::InvalidSpec { .. })));
+    }
+
+    #[test]
+    fn names_are_never_given_twice() {
+        assert_ne!(new_name(), new_name());
+    }
+}

@@ -1,0 +1,335 @@
+//! Talking with the helper while it carries out one operation.
+//!
+//! `helper/wire.rs` describes both directions.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bollard::container::LogOutput;
+use bollard::errors::Error;
+use bollard::exec::{CreateExecOptions, StartExecOptions, StartExecResults};
+use bytes::{Buf, Bytes, BytesMut};
+use futures::{Stream, StreamExt};
+use tokio::io::{AsyncWrite, AsyncWriteExt};
+use tokio::sync::mpsc::Receiver;
+
+use super::engine::{Engine, REQUEST, within};
+use super::helper;
+
+/// Bytes that are read from the connection at one time.
+const CAPACITY: usize = 1 << 16;
+const CHUNK: usize = 1 << 16;
+const STATUS: u32 = u32::MAX;
+const STATUS_BYTES: usize = 20;
+
+/// Who runs the operation and where.
+#[derive(Default)]
+pub(super) struct Surroundings {
+    pub(super) user: Option<String>,
+    pub(super) env: Vec<String>,
+    pub(super) workdir: Option<String>,
+}
+
+/// What the operation reads.
+pub(super) enum Input<'a> {
+    Bytes(&'a [u8]),
+    /// Comes bit by bit; the channel's end is its end.
+    Channel(Receiver<Bytes>),
+}
+
+/// What the helper says.
+#[derive(Debug)]
+pub(super) enum Said {
+    Stdout(Bytes),
+    Stderr(Bytes),
+    /// The last thing it says.
+    Status(Status),
+    /// The connection ended without a status; the engine's own words, if it had any.
+    Broken(String),
+}
+
+/// How an operation ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Status {
+    pub(super) kind: u32,
+    pub(super) value: u32,
+    /// Processes killed for memory meanwhile; absent where the container cannot see it.
+    pub(super) memory_kills: Option<u32>,
+    stdout_bytes: u64,
+}
+
+impl Status {
+    pub(super) const EXITED: u32 = 0;
+    pub(super) const SIGNALLED: u32 = 1;
+    pub(super) const TIMED_OUT: u32 = 2;
+    pub(super) const NO_FOLDER: u32 = 3;
+    pub(super) const NO_PROGRAM: u32 = 4;
+    pub(super) const DONE: u32 = 5;
+    pub(super) const FAILED: u32 = 6;
+    pub(super) const TOO_LARGE: u32 = 7;
+}
+
+type Output = Pin<Box<dyn Stream<Item = Result<LogOutput, Error>> + Send>>;
+
+/// One operation under way. Dropping it ends the operation: the helper sees that nobody listens.
+pub(super) struct Conversation<'a> {
+    writer: Pin<Box<dyn AsyncWrite + Send>>,
+    output: Output,
+    input: Input<'a>,
+    input_ended: bool,
+    flushed: bool,
+    frame: Bytes,
+    stderr: Unframer,
+    stdout_bytes: u64,
+    status: Option<Status>,
+    engine_says: String,
+}
+
+impl<'a> Conversation<'a> {
+    /// Starts an operation in a container.
+    pub(super) async fn start(
+        engine: &Engine,
+        container: &str,
+        operation: Vec<String>,
+        surroundings: Surroundings,
+        input: Input<'a>,
+    ) -> Result<Self, Error> {
+        let mut command = vec![helper::PATH.to_owned()];
+        command.extend(operation);
+        let options = CreateExecOptions {
+            attach_stdin: Some(true),
+            attach_stdout: Some(true),
+            attach_stderr: Some(true),
+            cmd: Some(command),
+            env: Some(surroundings.env),
+            user: surroundings.user,
+            working_dir: surroundings.workdir,
+            ..Default::default()
+        };
+        let exec = within(REQUEST, engine.docker.create_exec(container, options)).await?;
+        let options = StartExecOptions { output_capacity: Some(CAPACITY), ..Default::default() };
+        let started = within(REQUEST, engine.docker.start_exec(&exec.id, Some(options))).await?;
+        let StartExecResults::Attached { output, input: writer } = started else {
+            unreachable!("it was not asked to be detached");
+        };
+        Ok(Self {
+            writer,
+            output,
+            input,
+            input_ended: false,
+            flushed: true,
+            frame: Bytes::new(),
+            stderr: Unframer::default(),
+            stdout_bytes: 0,
+            status: None,
+            engine_says: String::new(),
+        })
+    }
+
+    /// The next thing the helper says, while it is given its input. Cancel-safe.
+    pub(super) async fn next(&mut self) -> Said {
+        poll_fn(|context| self.poll(context)).await
+    }
+
+    /// Ends the operation and waits until it has ended, with everything that came of it.
+    pub(super) async fn hang_up(mut self) {
+        let _ = self.writer.shutdown().await;
+        // What it still says is of no interest; the helper's own deadline ends this.
+        while let Some(Ok(_)) = self.output.next().await {}
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Said> {
+        self.poll_input(context);
+        loop {
+            if let Some(bytes) = self.stderr.pop() {
+                return Poll::Ready(Said::Stderr(bytes));
+            }
+            self.status = self.status.or(self.stderr.status);
+            if let Some(status) = self.status
+                && self.stdout_bytes >= status.stdout_bytes
+            {
+                // Both streams come by ways of their own, the status sometimes first.
+                return Poll::Ready(Said::Status(status));
+            }
+            match futures::ready!(self.output.as_mut().poll_next(context)) {
+                Some(Ok(LogOutput::StdOut { message })) => {
+                    self.stdout_bytes += message.len() as u64;
+                    return Poll::Ready(Said::Stdout(message));
+                }
+                Some(Ok(LogOutput::StdErr { message })) => self.stderr.push(&message),
+                Some(Ok(LogOutput::Console { message } | LogOutput::StdIn { message })) => {
+                    self.engine_says.push_str(&String::from_utf8_lossy(&message));
+                }
+                Some(Err(error)) => {
+                    return Poll::Ready(Said::Broken(super::engine::message(&error)));
+                }
+                None => {
+                    let said = std::mem::take(&mut self.engine_says);
+                    return Poll::Ready(match self.status {
+                        Some(status) => Said::Status(status),
+                        None => Said::Broken(said.trim().to_owned()),
+                    });
+                }
+            }
+        }
+    }
+
+    /// Writes as much of the input as the connection takes. That it is broken shows on the output.
+    fn poll_input(&mut self, context: &mut Context<'_>) {
+        loop {
+            if !self.frame.is_empty() {
+                match self.writer.as_mut().poll_write(context, &self.frame) {
+                    Poll::Ready(Ok(count)) if count > 0 => {
+                        self.frame.advance(count);
+                        self.flushed = false;
+                    }
+                    Poll::Ready(_) => {
+                        self.frame = Bytes::new();
+                        self.input_ended = true;
+                    }
+                    Poll::Pending => return,
+                }
+            } else if self.input_ended {
+                if !self.flushed {
+                    self.flushed = self.writer.as_mut().poll_flush(context).is_ready();
+                }
+                return;
+            } else if let Poll::Ready(bytes) = self.input.poll_next(context) {
+                self.input_ended = bytes.is_none();
+                let bytes = bytes.unwrap_or_default();
+                let mut frame = BytesMut::with_capacity(bytes.len() + 4);
+                frame.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+                frame.extend_from_slice(&bytes);
+                self.frame = frame.freeze();
+            } else {
+                return;
+            }
+        }
+    }
+}
+
+impl Input<'_> {
+    /// The next bytes, never none; absent at the end.
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        match self {
+            Self::Bytes([]) => Poll::Ready(None),
+            Self::Bytes(bytes) => {
+                let (chunk, rest) = bytes.split_at(bytes.len().min(CHUNK));
+                *bytes = rest;
+                Poll::Ready(Some(Bytes::copy_from_slice(chunk)))
+            }
+            Self::Channel(channel) => loop {
+                match futures::ready!(channel.poll_recv(context)) {
+                    // An empty frame would be the end.
+                    Some(bytes) if bytes.is_empty() => {}
+                    other => return Poll::Ready(other),
+                }
+            },
+        }
+    }
+}
+
+/// Takes the frames of standard error apart.
+#[derive(Default)]
+struct Unframer {
+    header: Vec<u8>,
+    /// Bytes of the present frame that are still to come.
+    left: usize,
+    in_status: bool,
+    pieces: VecDeque<Bytes>,
+    status_bytes: Vec<u8>,
+    status: Option<Status>,
+}
+
+impl Unframer {
+    fn push(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() && self.status.is_none() {
+            if self.left == 0 {
+                let (part, rest) = bytes.split_at((4 - self.header.len()).min(bytes.len()));
+                self.header.extend_from_slice(part);
+                bytes = rest;
+                if let Ok(header) = <[u8; 4]>::try_from(self.header.as_slice()) {
+                    self.header.clear();
+                    let length = u32::from_le_bytes(header);
+                    self.in_status = length == STATUS;
+                    self.left = if self.in_status { STATUS_BYTES } else { length as usize };
+                }
+                continue;
+            }
+            let (part, rest) = bytes.split_at(self.left.min(bytes.len()));
+            self.left -= part.len();
+            bytes = rest;
+            if self.in_status {
+                self.status_bytes.extend_from_slice(part);
+                self.status = parse_status(&self.status_bytes);
+            } else {
+                self.pieces.push_back(Bytes::copy_from_slice(part));
+            }
+        }
+    }
+
+    fn pop(&mut self) -> Option<Bytes> {
+        self.pieces.pop_front()
+    }
+}
+
+fn parse_status(bytes: &[u8]) -> Option<Status> {
+    let number = |at: usize| {
+        let bytes = bytes.get(at..at + 4)?;
+        Some(u32::from_le_bytes(bytes.try_into().expect("4 bytes")))
+    };
+    let total = bytes.get(12..STATUS_BYTES)?;
+    Some(Status {
+        kind: number(0)?,
+        value: number(4)?,
+        memory_kills: number(8).filter(|&kills| kills != u32::MAX),
+        stdout_bytes: u64::from_le_bytes(total.try_into().expect("8 bytes")),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frames() -> (Vec<u8>, Status) {
+        let mut bytes = Vec::new();
+        for text in ["one", "two"] {
+            bytes.extend((text.len() as u32).to_le_bytes());
+            bytes.extend(text.bytes());
+        }
+        bytes.extend(STATUS.to_le_bytes());
+        for number in [Status::SIGNALLED, 9, 1] {
+            bytes.extend(number.to_le_bytes());
+        }
+        bytes.extend(77u64.to_le_bytes());
+        let status =
+            Status { kind: Status::SIGNALLED, value: 9, memory_kills: Some(1), stdout_bytes: 77 };
+        (bytes, status)
+    }
+
+    #[test]
+    fn frames_are_understood_wherever_they_are_cut() {
+        let (bytes, status) = frames();
+        for size in 1..bytes.len() {
+            let mut unframer = Unframer::default();
+            let mut text = Vec::new();
+            for piece in bytes.chunks(size) {
+                unframer.push(piece);
+                while let Some(piece) = unframer.pop() {
+                    text.extend_from_slice(&piece);
+                }
+            }
+            assert_eq!((text.as_slice(), unframer.status), (b"onetwo".as_slice(), Some(status)));
+        }
+    }
+
+    #[test]
+    fn half_a_status_is_none() {
+        let (bytes, _) = frames();
+        let mut unframer = Unframer::default();
+        unframer.push(&bytes[..bytes.len() - 1]);
+        assert_eq!(unframer.status, None);
+    }
+}

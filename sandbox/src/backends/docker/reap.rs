@@ -1,0 +1,181 @@
+//! Listing what is spar's on an engine, and removing what owners left who are dead or late.
+
+use std::collections::HashMap;
+
+use bollard::models::Network;
+use bollard::query_parameters::{
+    ListContainersOptionsBuilder, ListImagesOptionsBuilder, ListNetworksOptionsBuilder,
+    ListVolumesOptionsBuilder, RemoveImageOptionsBuilder, RemoveVolumeOptionsBuilder,
+};
+
+use super::container;
+use super::engine::{Engine, REQUEST, SLOW_REQUEST, message, status, within};
+use super::labels::{KIND, Tag, filter};
+use crate::{ReapReport, SandboxError, SandboxRecord};
+
+/// One of spar's containers.
+struct Found {
+    name: String,
+    tag: Tag,
+    is_sandbox: bool,
+}
+
+/// All sandboxes on the engine.
+pub(super) async fn list(engine: &Engine) -> Result<Vec<SandboxRecord>, SandboxError> {
+    let found = containers(engine).await?;
+    let sandboxes = found.into_iter().filter(|found| found.is_sandbox);
+    Ok(sandboxes.map(|found| found.tag.into_record(found.name)).collect())
+}
+
+async fn containers(engine: &Engine) -> Result<Vec<Found>, SandboxError> {
+    let options = ListContainersOptionsBuilder::new().all(true).filters(&filter()).build();
+    let containers = within(REQUEST, engine.docker.list_containers(Some(options)))
+        .await
+        .map_err(|error| engine.error("list containers", error))?;
+    let found = containers.into_iter().filter_map(|container| {
+        let labels = container.labels.unwrap_or_default();
+        let names = container.names.unwrap_or_default();
+        let name = names.first().map(|name| name.trim_start_matches('/').to_owned());
+        Some(Found {
+            name: name.or(container.id)?,
+            tag: Tag::from_labels(&labels)?,
+            is_sandbox: labels.get(KIND).is_some_and(|kind| kind == "sandbox"),
+        })
+    });
+    Ok(found.collect())
+}
+
+/// Removes what is over; containers first, since they hold the rest.
+pub(super) async fn reap(engine: &Engine, report: &mut ReapReport) -> Result<(), SandboxError> {
+    for found in containers(engine).await? {
+        if !found.tag.is_over() {
+            report.kept += 1;
+            continue;
+        }
+        let removed = container::remove(engine, &found.name).await;
+        note(report, format!("container {}", found.name), removed.map_err(|e| e.to_string()));
+    }
+    volumes(engine, report).await?;
+    networks(engine, report).await?;
+    images(engine, report).await
+}
+
+fn note(report: &mut ReapReport, what: String, removed: Result<(), String>) {
+    match removed {
+        Ok(()) => report.removed.push(what),
+        Err(error) => report.failed.push(format!("{what}: {error}")),
+    }
+}
+
+/// Whether something with these labels is to be removed; counts what is kept.
+fn is_over(labels: &HashMap<String, String>, report: &mut ReapReport) -> bool {
+    let Some(tag) = Tag::from_labels(labels) else { return false };
+    if tag.is_over() {
+        return true;
+    }
+    report.kept += 1;
+    false
+}
+
+async fn volumes(engine: &Engine, report: &mut ReapReport) -> Result<(), SandboxError> {
+    let options = ListVolumesOptionsBuilder::new().filters(&filter()).build();
+    let volumes = within(REQUEST, engine.docker.list_volumes(Some(options)))
+        .await
+        .map_err(|error| engine.error("list volumes", error))?;
+    for volume in volumes.volumes.unwrap_or_default() {
+        if !is_over(&volume.labels, report) {
+            continue;
+        }
+        let options = RemoveVolumeOptionsBuilder::new().force(true).build();
+        let removal = engine.docker.remove_volume(&volume.name, Some(options));
+        let removed = within(SLOW_REQUEST, removal).await.map_err(|error| message(&error));
+        note(report, format!("volume {}", volume.name), removed);
+    }
+    Ok(())
+}
+
+async fn networks(engine: &Engine, report: &mut ReapReport) -> Result<(), SandboxError> {
+    let options = ListNetworksOptionsBuilder::new().filters(&filter()).build();
+    let networks = within(REQUEST, engine.docker.list_networks(Some(options)))
+        .await
+        .map_err(|error| engine.error("list networks", error))?;
+    for Network { name, labels, .. } in networks {
+        let name = name.unwrap_or_default();
+        if !is_over(&labels.unwrap_or_default(), report) {
+            continue;
+        }
+        let removal = engine.docker.remove_network(&name);
+        let removed = within(SLOW_REQUEST, removal).await.map_err(|error| message(&error));
+        note(report, format!("network {name}"), removed);
+    }
+    Ok(())
+}
+
+async fn images(engine: &Engine, report: &mut ReapReport) -> Result<(), SandboxError> {
+    let options = ListImagesOptionsBuilder::new().all(true).filters(&filter()).build();
+    let images = within(REQUEST, engine.docker.list_images(Some(options)))
+        .await
+        .map_err(|error| engine.error("list images", error))?;
+    let mut over: Vec<_> =
+        images.into_iter().filter(|image| is_over(&image.labels, report)).collect();
+    // One that others build on can only go after them.
+    over.sort_by_key(|image| std::cmp::Reverse(image.created));
+    let mut ids: Vec<_> = over.into_iter().map(|image| image.id).collect();
+    let mut reasons = HashMap::new();
+    loop {
+        let before = ids.len();
+        let mut left = Vec::new();
+        for id in ids {
+            match try_remove_image(engine, &id).await {
+                Ok(()) => report.removed.push(format!("image {id}")),
+                Err(error) => {
+                    reasons.insert(id.clone(), message(&error));
+                    left.push(id);
+                }
+            }
+        }
+        ids = left;
+        if ids.is_empty() || ids.len() == before {
+            break;
+        }
+    }
+    for id in ids {
+        let reason = reasons.remove(&id).unwrap_or_default();
+        report.failed.push(format!("image {id}: {reason}"));
+    }
+    Ok(())
+}
+
+async fn try_remove_image(engine: &Engine, id: &str) -> Result<(), bollard::errors::Error> {
+    // Parents are somebody's snapshots, or images that are wanted: they stay.
+    let options = RemoveImageOptionsBuilder::new().force(true).noprune(true).build();
+    match within(SLOW_REQUEST, engine.docker.remove_image(id, Some(options), None)).await {
+        Ok(_) => Ok(()),
+        Err(error) if status(&error) == Some(404) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Removes the image of a snapshot, now or once nothing builds on it any more.
+pub(super) async fn remove_image(engine: &Engine, id: &str) -> Result<(), SandboxError> {
+    match try_remove_image(engine, id).await {
+        Ok(()) => Ok(()),
+        Err(error) if status(&error) == Some(409) => {
+            engine.left_images.lock().expect("no holder panics").push(id.to_owned());
+            Ok(())
+        }
+        Err(error) => Err(engine.error(format!("remove image {id}"), error)),
+    }
+}
+
+/// Tries again what others built on.
+pub(super) async fn remove_left_images(engine: &Engine) {
+    let left = std::mem::take(&mut *engine.left_images.lock().expect("no holder panics"));
+    // The youngest first: older ones may be what they build on.
+    for id in left.iter().rev() {
+        if let Err(error) = remove_image(engine, id).await {
+            tracing::warn!(image = id, %error, "could not remove a snapshot");
+            engine.left_images.lock().expect("no holder panics").push(id.clone());
+        }
+    }
+}

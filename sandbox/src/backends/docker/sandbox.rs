@@ -1,0 +1,540 @@
+//! A container as a sandbox.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime};
+
+use async_trait::async_trait;
+use bollard::errors::Error;
+use bollard::models::{ContainerConfig, ContainerInspectResponse};
+use bollard::query_parameters::{
+    CommitContainerOptionsBuilder, InspectContainerOptionsBuilder, KillContainerOptionsBuilder,
+};
+use tokio::runtime::Handle;
+
+use super::container::{self, Started};
+use super::conversation::{Conversation, Input, Said, Status, Surroundings};
+use super::engine::{Engine, REQUEST, SLOW_REQUEST, is_unreachable, message, status, within};
+use super::labels::Tag;
+use super::{NAME, image, reap, shell};
+use crate::{
+    Capabilities, Captured, Death, ExecEnd, ExecRequest, ExecResult, FileEntry, OutputSink,
+    Sandbox, SandboxError, SandboxSpec, SandboxStats, Shell, ShellOptions, Snapshot, Stream,
+};
+
+/// How long after a deadline the helper may take to say that it kept it. Ending what resists takes
+/// it ten seconds at most, and a loaded machine its time.
+const GRACE: Duration = Duration::from_secs(30);
+
+/// A sandbox of the docker backend.
+pub(super) struct DockerSandbox {
+    pub(super) shared: Arc<Shared>,
+}
+
+/// What a sandbox and its shells have in common.
+pub(super) struct Shared {
+    pub(super) engine: Arc<Engine>,
+    pub(super) name: String,
+    pub(super) workdir: String,
+    pub(super) spec: SandboxSpec,
+    expires: SystemTime,
+    closed: AtomicBool,
+    /// Whether the engine's mark for a kill for memory is from an earlier command.
+    memory_kill_known: AtomicBool,
+    /// The image of the fork that this is, removed with it.
+    own_image: Option<String>,
+    runtime: Handle,
+}
+
+impl DockerSandbox {
+    /// Takes over a container that runs.
+    pub(super) fn new(
+        engine: Arc<Engine>,
+        started: Started,
+        spec: SandboxSpec,
+        own_image: Option<String>,
+    ) -> Self {
+        engine.live.fetch_add(1, Ordering::Relaxed);
+        let expires = Tag::new(&spec).expires;
+        let Started { name, workdir } = started;
+        Self {
+            shared: Arc::new(Shared {
+                engine,
+                name,
+                workdir,
+                spec,
+                expires,
+                closed: AtomicBool::new(false),
+                memory_kill_known: AtomicBool::new(false),
+                own_image,
+                runtime: Handle::current(),
+            }),
+        }
+    }
+
+    /// Runs the spec's set-up commands.
+    pub(super) async fn set_up(&self) -> Result<(), SandboxError> {
+        let until =
+            Instant::now().checked_add(Duration::from_secs(self.shared.spec.lifetimes.setup_secs));
+        for command in &self.shared.spec.setup {
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            let mut request = ExecRequest::sh(command);
+            request.timeout = left;
+            request.output_limit_bytes = 1 << 14;
+            let result = self.exec(&request).await?;
+            if !result.end.is_success() {
+                let mut output = result.stdout.text();
+                output.push_str(&result.stderr.text());
+                let start = output.len().saturating_sub(4000);
+                let start = (start..=output.len()).find(|&at| output.is_char_boundary(at));
+                return Err(SandboxError::Setup {
+                    command: command.clone(),
+                    end: result.end,
+                    output: output.split_off(start.unwrap_or(0)).trim().to_owned(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    async fn commit(&self) -> Result<String, SandboxError> {
+        let shared = &self.shared;
+        shared.check_open()?;
+        let name = container::new_name();
+        let options = CommitContainerOptionsBuilder::new()
+            .container(&shared.name)
+            .repo("spar-snapshot")
+            .tag(&name)
+            .pause(true)
+            .build();
+        let config = ContainerConfig {
+            labels: Some(Tag::new(&shared.spec).labels("snapshot")),
+            ..Default::default()
+        };
+        match within(SLOW_REQUEST, shared.engine.docker.commit_container(options, config)).await {
+            Ok(made) => Ok(made.id),
+            Err(error) => Err(shared.trouble("keep the sandbox's state", error).await),
+        }
+    }
+}
+
+impl Shared {
+    pub(super) fn check_open(&self) -> Result<(), SandboxError> {
+        if self.closed.load(Ordering::Acquire) { Err(self.died(Death::Closed)) } else { Ok(()) }
+    }
+
+    fn died(&self, death: Death) -> SandboxError {
+        SandboxError::Died { sandbox: self.name.clone(), death }
+    }
+
+    /// Starts an operation of the helper.
+    pub(super) async fn converse<'a>(
+        &self,
+        operation: Vec<String>,
+        mut surroundings: Surroundings,
+        input: Input<'a>,
+    ) -> Result<Conversation<'a>, SandboxError> {
+        self.check_open()?;
+        // The sandbox's own folder may be gone; the helper goes where it is to be by itself.
+        surroundings.workdir = Some("/".into());
+        match Conversation::start(&self.engine, &self.name, operation, surroundings, input).await {
+            Ok(conversation) => Ok(conversation),
+            Err(error) => Err(self.trouble("start a command", error).await),
+        }
+    }
+
+    /// What an error of the engine means for this sandbox.
+    pub(super) async fn trouble(&self, doing: &str, error: Error) -> SandboxError {
+        if is_unreachable(&error) {
+            return self.died(Death::DaemonGone);
+        }
+        match self.death().await {
+            Some(death) => self.died(death),
+            None => self.engine.error(doing, error),
+        }
+    }
+
+    /// What a conversation that broke off means for this sandbox.
+    pub(super) async fn broken(&self, doing: &str, said: String) -> SandboxError {
+        for wait in [0, 50, 100, 200, 400, 800] {
+            // The engine notices some time after the connection does.
+            tokio::time::sleep(Duration::from_millis(wait)).await;
+            if let Some(death) = self.death().await {
+                return self.died(death);
+            }
+        }
+        self.engine.error(doing, Error::DockerStreamError { error: said })
+    }
+
+    async fn inspect(&self, size: bool) -> Result<ContainerInspectResponse, Error> {
+        let options = InspectContainerOptionsBuilder::new().size(size).build();
+        within(REQUEST, self.engine.docker.inspect_container(&self.name, Some(options))).await
+    }
+
+    /// Why it does not run, unless it does.
+    async fn death(&self) -> Option<Death> {
+        if self.closed.load(Ordering::Acquire) {
+            return Some(Death::Closed);
+        }
+        let over = SystemTime::now() > self.expires;
+        match self.inspect(false).await {
+            Ok(container) => {
+                let state = container.state.unwrap_or_default();
+                if state.running.unwrap_or(false) {
+                    None
+                } else if state.oom_killed.unwrap_or(false) {
+                    Some(Death::OutOfMemory)
+                } else {
+                    Some(Death::Killed)
+                }
+            }
+            Err(error) if status(&error) == Some(404) && over => Some(Death::Expired),
+            Err(error) if status(&error) == Some(404) => Some(Death::Killed),
+            Err(error) if is_unreachable(&error) => Some(Death::DaemonGone),
+            Err(_) => None,
+        }
+    }
+
+    /// Ends everything in the container that no living helper stands above.
+    pub(super) async fn sweep(&self) -> Result<(), SandboxError> {
+        let options = KillContainerOptionsBuilder::new().signal("SIGUSR1").build();
+        let swept =
+            within(REQUEST, self.engine.docker.kill_container(&self.name, Some(options))).await;
+        match swept {
+            Ok(()) => {
+                // The first process does it at once, but says nothing.
+                tokio::time::sleep(Duration::from_millis(200)).await;
+                Ok(())
+            }
+            Err(error) => Err(self.trouble("end what is left in the sandbox", error).await),
+        }
+    }
+
+    /// Runs a command to its end.
+    pub(super) async fn exec(&self, request: &ExecRequest) -> Result<ExecResult, SandboxError> {
+        self.exec_streaming(request, &mut |_: Stream, _: &[u8]| {}).await
+    }
+
+    async fn exec_streaming(
+        &self,
+        request: &ExecRequest,
+        sink: &mut dyn OutputSink,
+    ) -> Result<ExecResult, SandboxError> {
+        let begun = Instant::now();
+        check_request(request)?;
+        let timeout = request.timeout.unwrap_or_else(|| self.spec.lifetimes.exec());
+        let mut swept = false;
+        loop {
+            let run = self.run(request, timeout, sink);
+            let patience = timeout.saturating_add(GRACE);
+            let finished = match tokio::time::timeout(patience, run).await {
+                Ok(finished) => finished?,
+                Err(_) => {
+                    // The helper neither ended nor said anything: the first process ends what
+                    // it stands above, once the dropped connection has ended the helper.
+                    self.sweep().await?;
+                    let none = || Captured::new(request.output_limit_bytes);
+                    Some(Finished { end: ExecEnd::TimedOut, stdout: none(), stderr: none() })
+                }
+            };
+            if let Some(Finished { end, stdout, stderr }) = finished {
+                return Ok(ExecResult { end, stdout, stderr, wall: begun.elapsed() });
+            }
+            if swept {
+                return Err(SandboxError::Saturated {
+                    reason: format!("sandbox {} has no process left for a command", self.name),
+                });
+            }
+            // What earlier commands left in the background uses up all processes.
+            self.sweep().await?;
+            swept = true;
+        }
+    }
+
+    /// Runs a command once. Absent: it could not be started for want of processes.
+    async fn run(
+        &self,
+        request: &ExecRequest,
+        timeout: Duration,
+        sink: &mut dyn OutputSink,
+    ) -> Result<Option<Finished>, SandboxError> {
+        let workdir = request.workdir.as_deref().unwrap_or(&self.workdir);
+        let milliseconds = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
+        let mut operation = vec!["run".into(), milliseconds.to_string(), workdir.into()];
+        operation.extend(request.command.iter().cloned());
+        let surroundings = Surroundings {
+            user: request.user.clone(),
+            env: request.env.iter().map(|(name, value)| format!("{name}={value}")).collect(),
+            workdir: None,
+        };
+        let input = Input::Bytes(&request.stdin);
+        let mut conversation = match self.converse(operation, surroundings, input).await {
+            Err(error) if wants_processes(&error.to_string_with_source()) => return Ok(None),
+            other => other?,
+        };
+        let mut stdout = Captured::new(request.output_limit_bytes);
+        let mut stderr = Captured::new(request.output_limit_bytes);
+        let status = loop {
+            match conversation.next().await {
+                Said::Stdout(bytes) => {
+                    stdout.push(&bytes);
+                    sink.output(Stream::Stdout, &bytes);
+                }
+                Said::Stderr(bytes) => {
+                    stderr.push(&bytes);
+                    sink.output(Stream::Stderr, &bytes);
+                }
+                Said::Status(status) => break Ok(status),
+                Said::Broken(said) => break Err(said),
+            }
+        };
+        match status {
+            Ok(Status { kind: Status::FAILED, value: 11, .. }) => Ok(None),
+            Ok(status) => {
+                let end = self.end(status, request, &mut stderr, sink).await?;
+                Ok(Some(Finished { end, stdout, stderr }))
+            }
+            Err(said) if wants_processes(&said) => Ok(None),
+            Err(said) => {
+                let end = self.end_without_status(said).await?;
+                Ok(Some(Finished { end, stdout, stderr }))
+            }
+        }
+    }
+
+    async fn end(
+        &self,
+        status: Status,
+        request: &ExecRequest,
+        stderr: &mut Captured,
+        sink: &mut dyn OutputSink,
+    ) -> Result<ExecEnd, SandboxError> {
+        let killed_for_memory = match status.memory_kills {
+            Some(kills) => kills > 0,
+            None => self.was_killed_for_memory().await,
+        };
+        if killed_for_memory {
+            self.memory_kill_known.store(true, Ordering::Relaxed);
+        }
+        let reason = || std::io::Error::from_raw_os_error(status.value as i32);
+        Ok(match status.kind {
+            Status::EXITED if status.value == 137 && killed_for_memory => ExecEnd::OutOfMemory,
+            Status::EXITED => ExecEnd::Exited { code: status.value as i32 },
+            Status::SIGNALLED if status.value == 9 && killed_for_memory => ExecEnd::OutOfMemory,
+            Status::SIGNALLED => ExecEnd::Signalled { signal: status.value as i32 },
+            Status::TIMED_OUT => {
+                if status.value != 0 {
+                    // Something resists in the kernel; the first process goes on trying.
+                    self.sweep().await?;
+                }
+                ExecEnd::TimedOut
+            }
+            Status::NO_FOLDER => {
+                let path = request.workdir.clone().unwrap_or_else(|| self.workdir.clone());
+                return Err(match status.value {
+                    2 => SandboxError::NotFound { path },
+                    _ => SandboxError::PathRefused { path, reason: reason().to_string() },
+                });
+            }
+            Status::NO_PROGRAM => {
+                let program = request.command.first().map_or("", String::as_str);
+                let text = format!("cannot run `{program}`: {}\n", reason());
+                stderr.push(text.as_bytes());
+                sink.output(Stream::Stderr, text.as_bytes());
+                ExecEnd::Exited { code: if status.value == 2 { 127 } else { 126 } }
+            }
+            _ => {
+                return Err(SandboxError::Backend {
+                    doing: "run a command".into(),
+                    source: Box::new(reason()),
+                });
+            }
+        })
+    }
+
+    /// The helper is gone: with the container, or killed by what ran under it. Its children fell
+    /// to the first process, which ends them now.
+    async fn end_without_status(&self, said: String) -> Result<ExecEnd, SandboxError> {
+        if !said.is_empty() {
+            return Err(self.broken("run a command", said).await);
+        }
+        let killed_for_memory = self.was_killed_for_memory().await;
+        self.sweep().await?;
+        // A container that was killed may seem to run a moment longer; nothing starts in it.
+        self.usage().await?;
+        if killed_for_memory && !self.memory_kill_known.swap(true, Ordering::Relaxed) {
+            return Ok(ExecEnd::OutOfMemory);
+        }
+        Ok(ExecEnd::Signalled { signal: 9 })
+    }
+
+    async fn was_killed_for_memory(&self) -> bool {
+        let container = self.inspect(false).await;
+        container.ok().and_then(|container| container.state?.oom_killed).unwrap_or(false)
+    }
+
+    /// Removes the container and, for a fork, its image.
+    async fn remove(&self) -> Result<(), SandboxError> {
+        container::remove(&self.engine, &self.name).await?;
+        if let Some(image) = &self.own_image {
+            reap::remove_image(&self.engine, image).await?;
+        }
+        reap::remove_left_images(&self.engine).await;
+        Ok(())
+    }
+
+    /// Marks it closed; false if it was.
+    fn retire(&self) -> bool {
+        let first = !self.closed.swap(true, Ordering::AcqRel);
+        if first {
+            self.engine.live.fetch_sub(1, Ordering::Relaxed);
+        }
+        first
+    }
+}
+
+struct Finished {
+    end: ExecEnd,
+    stdout: Captured,
+    stderr: Captured,
+}
+
+/// Whether the engine says that the container's process limit is used up.
+fn wants_processes(said: &str) -> bool {
+    said.contains("resource temporarily unavailable")
+        || said.contains("procReady not received")
+        || said.contains("fork/exec")
+}
+
+#[async_trait]
+impl Sandbox for DockerSandbox {
+    fn id(&self) -> &str {
+        &self.shared.name
+    }
+
+    fn spec(&self) -> &SandboxSpec {
+        &self.shared.spec
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.shared.engine.capabilities()
+    }
+
+    async fn exec_streaming(
+        &self,
+        request: &ExecRequest,
+        sink: &mut dyn OutputSink,
+    ) -> Result<ExecResult, SandboxError> {
+        self.shared.exec_streaming(request, sink).await
+    }
+
+    async fn open_shell(&self, options: &ShellOptions) -> Result<Box<dyn Shell>, SandboxError> {
+        shell::open(&self.shared, options).await
+    }
+
+    async fn read_file(&self, path: &str, limit_bytes: u64) -> Result<Vec<u8>, SandboxError> {
+        self.shared.read_file(path, limit_bytes).await
+    }
+
+    async fn write_file(&self, path: &str, bytes: &[u8], mode: u32) -> Result<(), SandboxError> {
+        self.shared.write_file(path, bytes, mode).await
+    }
+
+    async fn list_files(&self, path: &str) -> Result<Vec<FileEntry>, SandboxError> {
+        self.shared.list_files(path).await
+    }
+
+    async fn upload_tar(&self, path: &str, archive: &Path) -> Result<(), SandboxError> {
+        self.shared.upload_tar(path, archive).await
+    }
+
+    async fn download_tar(
+        &self,
+        path: &str,
+        archive: &Path,
+        limit_bytes: u64,
+    ) -> Result<(), SandboxError> {
+        self.shared.download_tar(path, archive, limit_bytes).await
+    }
+
+    async fn snapshot(&self) -> Result<Snapshot, SandboxError> {
+        let id = self.commit().await?;
+        Ok(Snapshot { backend: NAME.into(), id, spec: self.shared.spec.clone() })
+    }
+
+    async fn fork(&self) -> Result<Box<dyn Sandbox>, SandboxError> {
+        let shared = &self.shared;
+        let kept = self.commit().await?;
+        match container::start(&shared.engine, &shared.spec, &kept).await {
+            Ok(started) => {
+                let engine = Arc::clone(&shared.engine);
+                Ok(Box::new(Self::new(engine, started, shared.spec.clone(), Some(kept))))
+            }
+            Err(error) => {
+                if let Err(left) = reap::remove_image(&shared.engine, &kept).await {
+                    tracing::warn!(image = kept, error = %left, "could not remove a snapshot");
+                }
+                Err(error)
+            }
+        }
+    }
+
+    async fn stats(&self) -> Result<SandboxStats, SandboxError> {
+        let mut stats = self.shared.usage().await?;
+        if let Ok(container) = self.shared.inspect(true).await {
+            stats.disk_bytes = container.size_rw.and_then(|bytes| u64::try_from(bytes).ok());
+        }
+        Ok(stats)
+    }
+
+    async fn close(&self) -> Result<(), SandboxError> {
+        self.shared.retire();
+        self.shared.remove().await
+    }
+}
+
+impl Drop for DockerSandbox {
+    fn drop(&mut self) {
+        if !self.shared.retire() {
+            return;
+        }
+        let shared = Arc::clone(&self.shared);
+        self.shared.runtime.spawn(async move {
+            if let Err(error) = shared.remove().await {
+                tracing::warn!(sandbox = shared.name, %error, "could not remove a sandbox");
+            }
+        });
+    }
+}
+
+fn check_request(request: &ExecRequest) -> Result<(), SandboxError> {
+    let variables = request.env.iter().flat_map(|(name, value)| [name, value]);
+    let mut texts = request.command.iter().chain(variables).chain(&request.workdir);
+    let odd_name = request.env.keys().any(|name| name.is_empty() || name.contains('='));
+    if texts.any(|text| text.contains('\0')) || odd_name {
+        return Err(SandboxError::InvalidSpec {
+            problems: vec!["a command, folder or variable that no process can be given".into()],
+        });
+    }
+    Ok(())
+}
+
+/// An error with what it came from, in which the engine's words are.
+trait ToStringWithSource {
+    fn to_string_with_source(&self) -> String;
+}
+
+impl ToStringWithSource for SandboxError {
+    fn to_string_with_source(&self) -> String {
+        match self {
+            Self::Backend { doing, source } => format!("{doing}: {source}"),
+            other => other.to_string(),
+        }
+    }
+}
+
+/// The engine's words about an image that a snapshot should have been.
+pub(super) fn snapshot_missing(id: &str, error: &Error) -> SandboxError {
+    image::missing(id, message(error))
+}
