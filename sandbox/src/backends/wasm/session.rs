@@ -1,0 +1,258 @@
+//! Instances that live on between commands.
+
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use tokio::sync::Mutex;
+use wasmtime::{Extern, Global, Instance, InstancePre, Memory, Store, TypedFunc, Val};
+
+use super::engine::Ticking;
+use super::host::{Descriptor, Descriptors, Host};
+use super::output::Output;
+use super::run::{deadline, drive, end_of, host_error};
+use super::sandbox::Inner;
+use crate::{Death, ExecEnd, SandboxError, Shell, ShellOptions, ShellResult, Stream};
+
+/// Added by a guest to the code of a command that ended the session.
+const ENDED: i32 = 256;
+/// The longest command.
+const MAX_COMMAND: usize = 16 << 20;
+
+/// A session between commands; absent while one runs, and after one that ended it.
+pub(crate) type Slot = Arc<Mutex<Option<Live>>>;
+
+/// An instance that waits for its next command.
+pub(crate) struct Live {
+    store: Store<Host>,
+    memory: Memory,
+    globals: Vec<(String, Global)>,
+    buffer: TypedFunc<i32, i32>,
+    run: TypedFunc<i32, i32>,
+    cwd: TypedFunc<(), i32>,
+}
+
+/// Everything that a session is: what `Live` has beyond a new instance of its module.
+///
+/// A guest that exports the session functions promises that between two calls all of its state
+/// lies in its exported memory and exported globals (`sandbox/guests/common/session.h`).
+#[derive(Clone)]
+pub(crate) struct SessionImage {
+    memory: Arc<[u8]>,
+    globals: Vec<(String, Val)>,
+    descriptors: Vec<Option<Descriptor>>,
+}
+
+impl Live {
+    fn new(mut store: Store<Host>, instance: Instance) -> wasmtime::Result<Self> {
+        let buffer = instance.get_typed_func(&mut store, "session_buffer")?;
+        let run = instance.get_typed_func(&mut store, "session_run")?;
+        let cwd = instance.get_typed_func(&mut store, "session_cwd")?;
+        let memory = instance
+            .get_memory(&mut store, "memory")
+            .ok_or_else(|| wasmtime::format_err!("the module exports no memory"))?;
+        let exports = instance.exports(&mut store);
+        let globals = exports.filter_map(|export| {
+            let name = export.name().to_owned();
+            export.into_extern().into_global().map(|global| (name, global))
+        });
+        let globals: Vec<_> = globals.collect();
+        let globals = globals
+            .into_iter()
+            .filter(|(_, global)| global.ty(&store).mutability() == wasmtime::Mutability::Var)
+            .collect();
+        Ok(Self { store, memory, globals, buffer, run, cwd })
+    }
+
+    /// A copy of its state.
+    pub(crate) fn image(&mut self) -> SessionImage {
+        let memory = Arc::from(self.memory.data(&self.store));
+        let mut globals = Vec::new();
+        for (name, global) in &self.globals {
+            globals.push((name.clone(), global.get(&mut self.store)));
+        }
+        SessionImage { memory, globals, descriptors: self.store.data().descriptors.slots() }
+    }
+
+    /// Runs one command: its code, and the working directory afterwards.
+    async fn command(&mut self, command: &str) -> wasmtime::Result<(i32, Option<String>)> {
+        let len = command.len() as i32;
+        let at = self.buffer.call_async(&mut self.store, len).await?;
+        self.memory.write(&mut self.store, at as u32 as usize, command.as_bytes())?;
+        let code = self.run.call_async(&mut self.store, len).await?;
+        if code & ENDED != 0 {
+            return Ok((code, None));
+        }
+        let at = self.cwd.call_async(&mut self.store, ()).await? as u32 as usize;
+        let bytes = self.memory.data(&self.store).get(at..).unwrap_or_default();
+        let end = bytes.iter().take(4097).position(|byte| *byte == 0);
+        let cwd = end.and_then(|end| std::str::from_utf8(&bytes[..end]).ok());
+        Ok((code, cwd.map(str::to_owned)))
+    }
+}
+
+/// A shell whose commands are calls into one instance.
+pub(crate) struct Session {
+    inner: Arc<Inner>,
+    module: InstancePre<Host>,
+    options: ShellOptions,
+    slot: Slot,
+    cwd: String,
+    is_closed: bool,
+}
+
+impl Session {
+    /// A new session, or the one that was copied with the sandbox.
+    pub(crate) async fn open(
+        inner: &Arc<Inner>,
+        module: &InstancePre<Host>,
+        options: &ShellOptions,
+    ) -> Result<Self, SandboxError> {
+        let cwd = inner.existing_workdir(options.workdir.as_deref())?;
+        let mut session = Self {
+            inner: Arc::clone(inner),
+            module: module.clone(),
+            options: options.clone(),
+            slot: Slot::default(),
+            cwd,
+            is_closed: false,
+        };
+        let deadline = deadline(inner.spec().lifetimes.exec());
+        let image = inner.take_suspended();
+        let live = session.start(deadline, image).await?;
+        *session.slot.lock().await = Some(live);
+        inner.register_session(Arc::downgrade(&session.slot));
+        Ok(session)
+    }
+
+    async fn start(
+        &mut self,
+        deadline: Instant,
+        image: Option<SessionImage>,
+    ) -> Result<Live, SandboxError> {
+        let output = Arc::new(Output::new(self.options.output_limit_bytes));
+        let launch = self.inner.launch(&[], &self.cwd, &Default::default(), output, deadline);
+        let mut store = launch.store(self.inner.runtime()).map_err(host_error)?;
+        let output = Arc::clone(&store.data().output);
+        let module = self.module.clone();
+        let started = async {
+            let instance = module.instantiate_async(&mut store).await?;
+            match image {
+                None => {
+                    let open = instance.get_typed_func::<(), ()>(&mut store, "session_open")?;
+                    open.call_async(&mut store, ()).await?;
+                    Live::new(store, instance)
+                }
+                Some(image) => resume(store, instance, image),
+            }
+        };
+        let _ticking = self.inner.ticking();
+        let nobody = &mut |_: Stream, _: &[u8]| {};
+        match drive(started, deadline, &output, self.inner.usage(), nobody).await {
+            Some(live) => live.map_err(host_error),
+            None => Err(SandboxError::Backend {
+                doing: "start a session in time".into(),
+                source: "the guest does not answer".into(),
+            }),
+        }
+    }
+}
+
+fn resume(
+    mut store: Store<Host>,
+    instance: Instance,
+    image: SessionImage,
+) -> wasmtime::Result<Live> {
+    let tree = Arc::clone(&store.data().tree);
+    store.data_mut().descriptors = Descriptors::restore(&tree, image.descriptors);
+    for (name, value) in image.globals {
+        if let Some(Extern::Global(global)) = instance.get_export(&mut store, &name) {
+            global.set(&mut store, value)?;
+        }
+    }
+    let live = Live::new(store, instance)?;
+    let mut store = live.store;
+    let missing = image.memory.len().saturating_sub(live.memory.data_size(&store));
+    live.memory.grow(&mut store, (missing as u64).div_ceil(1 << 16))?;
+    live.memory.write(&mut store, 0, &image.memory)?;
+    Ok(Live { store, ..live })
+}
+
+#[async_trait]
+impl Shell for Session {
+    async fn run(&mut self, command: &str, timeout: Duration) -> Result<ShellResult, SandboxError> {
+        let started = Instant::now();
+        let deadline = deadline(timeout);
+        self.inner.check_alive()?;
+        if self.is_closed {
+            let sandbox = self.inner.id().to_owned();
+            return Err(SandboxError::Died { sandbox, death: Death::Closed });
+        }
+        if command.len() > MAX_COMMAND {
+            return Err(SandboxError::TooLarge {
+                path: "command".into(),
+                limit_bytes: MAX_COMMAND as u64,
+            });
+        }
+        let inner = Arc::clone(&self.inner);
+        let _running = inner.begin(deadline).await?;
+        let slot = Arc::clone(&self.slot);
+        let mut slot = slot.lock().await;
+        // Taken out while the command runs: if this future is dropped, the session is gone.
+        let mut live = match slot.take() {
+            Some(live) => live,
+            None => self.start(deadline, None).await?,
+        };
+        live.store.data_mut().deadline = deadline;
+        if self.inner.runtime().kind.fuel {
+            let fuel = self.inner.spec().limits.fuel.unwrap_or(u64::MAX);
+            live.store.set_fuel(fuel).map_err(host_error)?;
+        }
+        let output = Arc::clone(&live.store.data().output);
+        let nobody = &mut |_: Stream, _: &[u8]| {};
+        let ended = {
+            let _ticking: Ticking = self.inner.ticking();
+            let work = self.inner.until_closed(live.command(command));
+            drive(work, deadline, &output, self.inner.usage(), nobody).await
+        };
+        let refused = live.store.data().limiter.refused;
+        let end = match ended {
+            None => ExecEnd::TimedOut,
+            Some(Err(death)) => return Err(death),
+            Some(Ok(Ok((code, cwd)))) => {
+                self.cwd = cwd.unwrap_or_else(|| self.cwd.clone());
+                if code & ENDED == 0 {
+                    *slot = Some(live);
+                }
+                ExecEnd::Exited { code: code & 0xff }
+            }
+            Some(Ok(Err(error))) => {
+                let result = Err(error);
+                match end_of(&result, refused) {
+                    Some(end) => self.inner.note(end, &result, &output),
+                    None => return Err(host_error(result.expect_err("it was made of an error"))),
+                }
+            }
+        };
+        let (stdout, stderr) = output.take(self.options.output_limit_bytes);
+        let restarted = slot.is_none();
+        Ok(ShellResult { end, stdout, stderr, restarted, wall: started.elapsed() })
+    }
+
+    async fn close(&mut self) -> Result<(), SandboxError> {
+        self.is_closed = true;
+        self.slot.lock().await.take();
+        Ok(())
+    }
+}
+
+/// Copies of all sessions that wait for a command, once those that run one have ended it.
+pub(crate) async fn images(sessions: Vec<Weak<Mutex<Option<Live>>>>) -> Vec<SessionImage> {
+    let mut images = Vec::new();
+    for slot in sessions.iter().filter_map(Weak::upgrade) {
+        if let Some(live) = slot.lock().await.as_mut() {
+            images.push(live.image());
+        }
+    }
+    images
+}
