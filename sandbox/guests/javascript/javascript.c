@@ -71,6 +71,17 @@ static int evaluate(const char *text, size_t len, const char *name, int module, 
     return failed;
 }
 
+/* Whether a line begins with `import` or `export`: the engine's own test takes every strict program. */
+static int is_module(const char *text) {
+    for (const char *line = text; line; line = strchr(line, '\n')) {
+        line += strspn(line, " \t\r\n;");
+        int import = strncmp(line, "import", 6) == 0, export = strncmp(line, "export", 6) == 0;
+        if ((import || export) && strchr(" \t{*'\"", line[6]))
+            return 1;
+    }
+    return 0;
+}
+
 static char *read_all(FILE *file, size_t *len) {
     size_t room = 1 << 16;
     char *text = malloc(room + 1);
@@ -102,7 +113,7 @@ int main(int argc, char **argv) {
             return 2;
         }
         open_engine(argc - 3, argv + 3);
-        return evaluate(argv[2], strlen(argv[2]), "<cmdline>", JS_DetectModule(argv[2], strlen(argv[2])), 0);
+        return evaluate(argv[2], strlen(argv[2]), "<cmdline>", is_module(argv[2]), 0);
     }
     if (argc > 1 && strcmp(argv[1], "-") != 0) {
         open_engine(argc - 1, argv + 1);
@@ -113,11 +124,11 @@ int main(int argc, char **argv) {
             return 2;
         }
         fclose(file);
-        return evaluate(text, len, argv[1], ends_with(argv[1], ".mjs") || JS_DetectModule(text, len), 0);
+        return evaluate(text, len, argv[1], ends_with(argv[1], ".mjs") || is_module(text), 0);
     }
     open_engine(argc > 1 ? argc - 1 : 0, argv + 1);
     text = read_all(stdin, &len);
-    return text ? evaluate(text, len, "<stdin>", JS_DetectModule(text, len), 0) : 1;
+    return text ? evaluate(text, len, "<stdin>", is_module(text), 0) : 1;
 }
 
 static char *buffer;
@@ -136,7 +147,7 @@ char *session_buffer(int len) {
 
 int session_run(int len) {
     buffer[len] = 0;
-    int module = JS_DetectModule(buffer, len);
+    int module = is_module(buffer);
     return evaluate(buffer, len, "<session>", module, !module);
 }
 
