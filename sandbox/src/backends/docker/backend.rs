@@ -11,8 +11,8 @@ use super::host::DockerHost;
 use super::sandbox::{DockerSandbox, snapshot_missing};
 use super::{NAME, image, reap};
 use crate::{
-    Capabilities, Image, NetworkPolicy, ReapReport, Sandbox, SandboxBackend, SandboxError,
-    SandboxRecord, SandboxSpec, Snapshot,
+    Capabilities, NetworkPolicy, ReapReport, Sandbox, SandboxBackend, SandboxError, SandboxRecord,
+    SandboxSpec, Snapshot,
 };
 
 /// How long an engine of a pool may take to say that it lives, before a sandbox goes to another.
@@ -298,7 +298,7 @@ impl SandboxBackend for DockerBackend {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Determinism;
+    use crate::{Determinism, Image};
 
     #[test]
     fn what_a_container_cannot_give_is_refused_by_name() {
