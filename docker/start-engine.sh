@@ -67,7 +67,8 @@ else
     pid_file=/var/run/docker.pid
     if [ -f "$pid_file" ]; then
         pid="$(cat "$pid_file" 2>/dev/null || true)"
-        if [ -n "$pid" ] && [ "$(cat "/proc/$pid/comm" 2>/dev/null || true)" = dockerd ]; then
+        # A dead process that nobody waited for still has its name, but no program.
+        if [ -n "$pid" ] && [[ "$(readlink "/proc/$pid/exe" 2>/dev/null || true)" = */dockerd* ]]; then
             say "dockerd runs as process $pid and does not answer yet"
         else
             # A daemon that was killed leaves it, and the next one refuses to start.
