@@ -26,6 +26,14 @@ engine_version() {
     fi
 }
 
+# Whether the process that the file names runs this program. A dead one that nobody waited for
+# still has its number and its name, but no program.
+runs() {
+    local pid
+    pid="$(cat "$2" 2>/dev/null || true)"
+    [ -n "$pid" ] && [[ "$(readlink "/proc/$pid/exe" 2>/dev/null || true)" = */"$1"* ]]
+}
+
 give_up() {
     say "$1"
     say "to do: $2"
@@ -65,17 +73,18 @@ else
     log=/var/log/dockerd.log
     touch "$log" 2>/dev/null || log="${TMPDIR:-/tmp}/dockerd.log"
     pid_file=/var/run/docker.pid
-    if [ -f "$pid_file" ]; then
-        pid="$(cat "$pid_file" 2>/dev/null || true)"
-        # A dead process that nobody waited for still has its name, but no program.
-        if [ -n "$pid" ] && [[ "$(readlink "/proc/$pid/exe" 2>/dev/null || true)" = */dockerd* ]]; then
-            say "dockerd runs as process $pid and does not answer yet"
-        else
-            # A daemon that was killed leaves it, and the next one refuses to start.
-            rm -f "$pid_file"
-        fi
-    fi
-    if [ ! -f "$pid_file" ]; then
+    if runs dockerd "$pid_file"; then
+        say "dockerd runs as process $(cat "$pid_file") and does not answer yet"
+    else
+        # A daemon that was killed leaves these, and the next one refuses to start, or waits for a
+        # containerd that ends with its parent.
+        containerd_file=/var/run/docker/containerd/containerd.pid
+        for _ in $(seq 20); do
+            runs containerd "$containerd_file" || break
+            sleep 0.25
+        done
+        runs containerd "$containerd_file" || rm -f "$containerd_file"
+        rm -f "$pid_file"
         # A session of its own: it outlives this script and whatever called it.
         setsid nohup dockerd >>"$log" 2>&1 </dev/null &
         say "dockerd is starting, its log is $log"
