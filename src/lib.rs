@@ -22,4 +22,6 @@ pub mod recipe;
 pub mod training;
 
 pub use {spar_agent as agent, spar_core as core, spar_envs as envs};
-pub use {spar_policy as policy, spar_sandbox as sandbox, spar_tasks as tasks, spar_trainer as trainer};
+pub use {
+    spar_policy as policy, spar_sandbox as sandbox, spar_tasks as tasks, spar_trainer as trainer,
+};

@@ -105,7 +105,8 @@ fn unsafe_code_stands_only_where_it_may() {
     for file in files {
         let name = file.strip_prefix(root()).unwrap().to_string_lossy().into_owned();
         let name = name.trim_start_matches("./");
-        if UNSAFE.iter().any(|place| name.starts_with(place)) || name == "tests/it/architecture.rs" {
+        if UNSAFE.iter().any(|place| name.starts_with(place)) || name == "tests/it/architecture.rs"
+        {
             continue;
         }
         let text = fs::read_to_string(&file).unwrap();
