@@ -104,7 +104,6 @@ pub(super) fn check_entries(mut reader: impl Read) -> Result<(), Problem> {
             }
         }
     }
-    drop(archive);
     if extensions.is_pending {
         return Err(broken("a name without an entry is at the end of the archive"));
     }

@@ -219,18 +219,19 @@ impl Shell for Session {
         let end = match ended {
             None => ExecEnd::TimedOut,
             Some(Err(death)) => return Err(death),
-            Some(Ok(Ok((code, cwd)))) => {
-                self.cwd = cwd.unwrap_or_else(|| self.cwd.clone());
-                if code & ENDED == 0 {
-                    *slot = Some(live);
-                }
-                ExecEnd::Exited { code: code & 0xff }
-            }
-            Some(Ok(Err(error))) => {
-                let result = Err(error);
-                match end_of(&result, refused) {
-                    Some(end) => self.inner.note(end, &result, &output),
-                    None => return Err(host_error(result.expect_err("it was made of an error"))),
+            Some(Ok(answer)) => {
+                let result = answer.map(|(code, cwd)| {
+                    self.cwd = cwd.unwrap_or_else(|| self.cwd.clone());
+                    if code & ENDED == 0 {
+                        *slot = Some(live);
+                    }
+                    code & 0xff
+                });
+                match (end_of(&result, refused), result) {
+                    (Some(end), Ok(_)) => end,
+                    (Some(end), result) => self.inner.note(end, &result, &output),
+                    (None, Ok(code)) => ExecEnd::Exited { code },
+                    (None, Err(error)) => return Err(host_error(error)),
                 }
             }
         };
