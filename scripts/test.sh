@@ -35,10 +35,10 @@ run() {
 run cargo test --workspace --locked --no-fail-fast
 
 # 3. Tests that are ignored because they need something, which is set up here where that is possible.
-# WORD picks those of the sandbox crate, its second argument those of the command line.
-run_sandbox_tests() {
-    run cargo test --locked -p spar-sandbox --lib -- --ignored "$1"
-    run cargo test --locked -p spar --test it -- --ignored "$2"
+# Those whose names hold one of the words. The whole workspace is named, for otherwise cargo would build
+# the dependencies anew with other features.
+run_ignored() {
+    run cargo test --workspace --locked --no-fail-fast --lib --test it -- --ignored "$@"
 }
 
 # The last line of what a command wrote, if it failed.
@@ -67,21 +67,21 @@ while IFS= read -r reason; do
         ;;
     "needs Docker")
         if set_up docker/start-engine.sh && set_up docker/build-images.sh; then
-            run_sandbox_tests docker docker
+            run_ignored docker
         else
             skipped+=("$reason: $why")
         fi
         ;;
     "needs namespaces")
         if set_up unshare --user --map-root-user --mount --pid --fork true; then
-            run_sandbox_tests local namespaces
+            run_ignored backends::local local_backend namespaces
         else
             skipped+=("$reason: $why")
         fi
         ;;
     "needs the wasm guests")
         if set_up scripts/build_guests.sh; then
-            run_sandbox_tests wasm wasm_guests
+            run_ignored backends::wasm wasm_backend wasm_guests
         else
             skipped+=("$reason: $why")
         fi
