@@ -388,3 +388,13 @@ async fn a_killed_owner_leaves_nothing_that_reaping_does_not_remove() {
     mine.close().await.unwrap();
     assert_eq!(place.num_left(), 0);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs namespaces"]
+async fn the_backend_conforms() {
+    use crate::conformance::{Options, Programs, run};
+    let backend = LocalBackend::new().unwrap();
+    let report = run(&backend, &Options::new(Programs::posix())).await;
+    println!("{report}");
+    assert!(report.is_passed(), "{report}");
+}
