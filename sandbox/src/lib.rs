@@ -40,6 +40,7 @@ mod owner;
 pub mod pool;
 pub mod registry;
 mod sandbox;
+mod set_up;
 mod shell;
 mod spec;
 

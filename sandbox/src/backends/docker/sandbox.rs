@@ -18,6 +18,7 @@ use super::conversation::{Conversation, Input, Said, Status, Surroundings};
 use super::engine::{Engine, REQUEST, SLOW_REQUEST, is_unreachable, message, status, within};
 use super::labels::Tag;
 use super::{NAME, image, reap, shell};
+use crate::set_up::set_up;
 use crate::{
     Capabilities, Captured, Death, ExecEnd, ExecRequest, ExecResult, FileEntry, OutputSink,
     Sandbox, SandboxError, SandboxSpec, SandboxStats, Shell, ShellOptions, Snapshot, Stream,
@@ -75,27 +76,7 @@ impl DockerSandbox {
 
     /// Runs the spec's set-up commands.
     pub(super) async fn set_up(&self) -> Result<(), SandboxError> {
-        let until =
-            Instant::now().checked_add(Duration::from_secs(self.shared.spec.lifetimes.setup_secs));
-        for command in &self.shared.spec.setup {
-            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-            let mut request = ExecRequest::sh(command);
-            request.timeout = left;
-            request.output_limit_bytes = 1 << 14;
-            let result = self.exec(&request).await?;
-            if !result.end.is_success() {
-                let mut output = result.stdout.text();
-                output.push_str(&result.stderr.text());
-                let start = output.len().saturating_sub(4000);
-                let start = (start..=output.len()).find(|&at| output.is_char_boundary(at));
-                return Err(SandboxError::Setup {
-                    command: command.clone(),
-                    end: result.end,
-                    output: output.split_off(start.unwrap_or(0)).trim().to_owned(),
-                });
-            }
-        }
-        Ok(())
+        set_up(&self.shared.spec, |request| async move { self.exec(&request).await }).await
     }
 
     async fn commit(&self) -> Result<String, SandboxError> {

@@ -212,35 +212,35 @@ async fn a_flood_of_output_is_counted_and_not_kept() {
 #[ignore = "needs Docker"]
 async fn files_go_in_and_out_and_no_link_leads_to_the_host() {
     let sandbox = sandbox().await;
-    sandbox.write_file("/work/deep/file", b"content", 0o750).await.unwrap();
-    assert_eq!(sh(&*sandbox, "stat -c %a /work/deep/file").await, "750\n");
-    assert_eq!(sandbox.read_file("/work/deep/file", 100).await.unwrap(), b"content");
+    sandbox.write_file("/job/deep/file", b"content", 0o750).await.unwrap();
+    assert_eq!(sh(&*sandbox, "stat -c %a /job/deep/file").await, "750\n");
+    assert_eq!(sandbox.read_file("/job/deep/file", 100).await.unwrap(), b"content");
     sh(
         &*sandbox,
-        "ln -s /etc/shadow /work/out; ln -s ../../../../../../../etc/hostname /work/up; \
-                   mkfifo /work/pipe; ln -s deep/file /work/link",
+        "ln -s /etc/shadow /job/out; ln -s ../../../../../../../etc/hostname /job/up; \
+                   mkfifo /job/pipe; ln -s deep/file /job/link",
     )
     .await;
-    let error = sandbox.read_file("/work/out", 100).await.unwrap_err();
+    let error = sandbox.read_file("/job/out", 100).await.unwrap_err();
     assert!(matches!(error, SandboxError::NotFound { .. }), "the image has none: {error:?}");
-    assert_eq!(sandbox.read_file("/work/up", 100).await.unwrap(), b"sandbox\n");
-    assert_eq!(sandbox.read_file("/work/link", 100).await.unwrap(), b"content");
-    let error = sandbox.read_file("/work/pipe", 100).await.unwrap_err();
+    assert_eq!(sandbox.read_file("/job/up", 100).await.unwrap(), b"sandbox\n");
+    assert_eq!(sandbox.read_file("/job/link", 100).await.unwrap(), b"content");
+    let error = sandbox.read_file("/job/pipe", 100).await.unwrap_err();
     assert!(matches!(error, SandboxError::PathRefused { .. }), "{error:?}");
-    let error = sandbox.read_file("/work", 100).await.unwrap_err();
+    let error = sandbox.read_file("/job", 100).await.unwrap_err();
     assert!(matches!(error, SandboxError::PathRefused { .. }), "{error:?}");
-    let error = sandbox.read_file("/work/deep/file", 3).await.unwrap_err();
+    let error = sandbox.read_file("/job/deep/file", 3).await.unwrap_err();
     assert!(matches!(error, SandboxError::TooLarge { limit_bytes: 3, .. }), "{error:?}");
     let error = sandbox.read_file("/dev/zero", 3).await.unwrap_err();
     assert!(matches!(error, SandboxError::PathRefused { .. }), "{error:?}");
-    let entries = sandbox.list_files("/work").await.unwrap();
+    let entries = sandbox.list_files("/job").await.unwrap();
     let kinds: Vec<_> = entries.iter().map(|entry| (entry.name.as_str(), entry.kind)).collect();
     use FileKind::{Folder, Link, Other};
     let expected = [("deep", Folder), ("link", Link), ("out", Link), ("pipe", Other), ("up", Link)];
     assert_eq!(kinds, expected);
     let big = vec![42; 5 << 20];
-    sandbox.write_file("/work/big", &big, 0o644).await.unwrap();
-    assert!(sandbox.read_file("/work/big", 10 << 20).await.unwrap() == big);
+    sandbox.write_file("/job/big", &big, 0o644).await.unwrap();
+    assert!(sandbox.read_file("/job/big", 10 << 20).await.unwrap() == big);
     sandbox.close().await.unwrap();
 }
 

@@ -11,6 +11,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::{CAPABILITIES, FakeFiles, FakeReply, NAME, Shared, State, died};
 use crate::archive::{PartFile, check_tar, normalise};
 use crate::nonce::nonce;
+use crate::set_up::set_up;
 use crate::{
     Capabilities, Captured, Death, ExecEnd, ExecRequest, ExecResult, FileEntry, OutputSink,
     Sandbox, SandboxError, SandboxSpec, SandboxStats, Shell, ShellOptions, ShellResult, Snapshot,
@@ -33,20 +34,7 @@ impl FakeSandbox {
     }
 
     pub(super) async fn set_up(&self) -> Result<(), SandboxError> {
-        let limit = Duration::from_secs(self.spec.lifetimes.setup_secs);
-        let until = Instant::now() + limit;
-        for command in &self.spec.setup {
-            let left = until.saturating_duration_since(Instant::now());
-            let result = self.exec(&ExecRequest::sh(command).with_timeout(left)).await?;
-            if !result.end.is_success() {
-                return Err(SandboxError::Setup {
-                    command: command.clone(),
-                    end: result.end,
-                    output: result.stdout.text() + &result.stderr.text(),
-                });
-            }
-        }
-        Ok(())
+        set_up(&self.spec, |request| async move { self.exec(&request).await }).await
     }
 
     fn workdir(&self) -> &str {

@@ -47,6 +47,7 @@ use self::cgroup::Hierarchy;
 use self::machine::Machine;
 use self::sandbox::LocalSandbox;
 use self::store::Store;
+use crate::set_up::set_up;
 use crate::{
     Capabilities, ExecRequest, Limits, NetworkPolicy, ReapReport, Sandbox, SandboxBackend,
     SandboxError, SandboxRecord, SandboxSpec, Snapshot,
@@ -140,26 +141,6 @@ impl LocalBackend {
         }
         Ok(())
     }
-
-    async fn set_up(&self, sandbox: &LocalSandbox) -> Result<(), SandboxError> {
-        let spec = sandbox.spec();
-        let start = tokio::time::Instant::now();
-        for command in &spec.setup {
-            let left =
-                Duration::from_secs(spec.lifetimes.setup_secs).saturating_sub(start.elapsed());
-            let result = sandbox.exec(&ExecRequest::sh(command).with_timeout(left)).await?;
-            if !result.end.is_success() {
-                let output = result.stdout.text() + &result.stderr.text();
-                let skipped = output.chars().count().saturating_sub(2000);
-                return Err(SandboxError::Setup {
-                    command: command.clone(),
-                    end: result.end,
-                    output: output.chars().skip(skipped).collect(),
-                });
-            }
-        }
-        Ok(())
-    }
 }
 
 #[async_trait]
@@ -221,7 +202,12 @@ impl SandboxBackend for LocalBackend {
 
     async fn create(&self, spec: &SandboxSpec) -> Result<Box<dyn Sandbox>, SandboxError> {
         let sandbox = self.make(spec, Vec::new()).await?;
-        if let Err(error) = self.set_up(&sandbox).await {
+        if let Err(error) = set_up(spec, |request| {
+            let sandbox = &sandbox;
+            async move { sandbox.exec(&request).await }
+        })
+        .await
+        {
             let _ = sandbox.close().await;
             return Err(error);
         }

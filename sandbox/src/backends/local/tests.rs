@@ -257,7 +257,7 @@ async fn files_mounts_and_users_are_as_the_spec_says() {
     fs::write(host.join("file"), "of the host").unwrap();
     let mut spec = SandboxSpec::new(Image::Default);
     spec.mounts.push(Mount { host: host.clone(), guest: "/mnt/in".into(), read_only: true });
-    spec.workdir = Some("/work/deep".into());
+    spec.workdir = Some("/job/deep".into());
     spec.env.insert("GREETING".into(), "hello".into());
     spec.setup.push("echo ready > ready".into());
     let is_root = rustix::process::geteuid().is_root();
@@ -267,19 +267,19 @@ async fn files_mounts_and_users_are_as_the_spec_says() {
     let sandbox = place.backend.create(&spec).await.unwrap();
     assert_eq!(
         output(&*sandbox, "cat /mnt/in/file ready; echo $GREETING; pwd").await,
-        "of the hostready\nhello\n/work/deep\n"
+        "of the hostready\nhello\n/job/deep\n"
     );
     assert!(!sh(&*sandbox, "echo x > /mnt/in/file").await.0.is_success());
     assert_eq!(output(&*sandbox, "id -u").await, if is_root { "1000\n" } else { "0\n" });
     sandbox.write_file("sub/written", b"text", 0o750).await.unwrap();
     assert_eq!(output(&*sandbox, "cat sub/written; stat -c %a sub/written").await, "text750\n");
     output(&*sandbox, "ln -s /etc/passwd sub/link; ln -s / sub/root").await;
-    let passwd = sandbox.read_file("/work/deep/sub/root/etc/passwd", 10_000).await.unwrap();
+    let passwd = sandbox.read_file("/job/deep/sub/root/etc/passwd", 10_000).await.unwrap();
     assert!(passwd.starts_with(b"root:x:0:0:"));
     assert_eq!(sandbox.list_files("sub").await.unwrap().len(), 3);
     let archive = place.folder.path().join("out.tar");
     sandbox.download_tar("ready", &archive, 1 << 20).await.unwrap();
-    sandbox.upload_tar("/work/deep/up", &archive).await.unwrap();
+    sandbox.upload_tar("/job/deep/up", &archive).await.unwrap();
     assert_eq!(sandbox.read_file("up/ready", 100).await.unwrap(), b"ready\n");
     let error = sandbox.download_tar("/usr/bin", &archive, 1 << 10).await.unwrap_err();
     assert!(matches!(error, SandboxError::TooLarge { .. }), "{error}");

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 
@@ -17,9 +17,10 @@ use super::settings::{Allocation, WasmSettings};
 use super::surroundings::Surroundings;
 use super::tree::{ROOT, Tree};
 use super::{NAME, capabilities, tree_tar};
+use crate::set_up::set_up;
 use crate::{
-    Capabilities, Death, ExecRequest, Image, NetworkPolicy, Owner, ReapReport, Sandbox,
-    SandboxBackend, SandboxError, SandboxRecord, SandboxSpec, Snapshot, Stream,
+    Capabilities, Death, Image, NetworkPolicy, Owner, ReapReport, Sandbox, SandboxBackend,
+    SandboxError, SandboxRecord, SandboxSpec, Snapshot, Stream,
 };
 
 /// The guests that ship.
@@ -98,23 +99,11 @@ impl WasmBackend {
     }
 
     async fn set_up(&self, inner: &Arc<Inner>, kind: EngineKind) -> Result<(), SandboxError> {
-        let spec = inner.spec();
-        let shell = self.guest(&Image::Reference(SHELL.into()), kind).await?;
-        let all = Duration::from_secs(spec.lifetimes.setup_secs);
-        let started = Instant::now();
-        for command in &spec.setup {
-            let left = all.saturating_sub(started.elapsed());
-            let request = ExecRequest::sh(command).with_timeout(left);
-            let result = inner.exec_in(&shell, &request, &mut |_: Stream, _: &[u8]| {}).await?;
-            if !result.end.is_success() {
-                return Err(SandboxError::Setup {
-                    command: command.clone(),
-                    end: result.end,
-                    output: format!("{}{}", result.stdout.text(), result.stderr.text()),
-                });
-            }
-        }
-        Ok(())
+        let shell = &self.guest(&Image::Reference(SHELL.into()), kind).await?;
+        set_up(inner.spec(), |request| async move {
+            inner.exec_in(shell, &request, &mut |_: Stream, _: &[u8]| {}).await
+        })
+        .await
     }
 }
 

@@ -55,14 +55,14 @@ print(json.dumps({'a': math.factorial(5), 'b': re.sub('a+', 'x', 'baab')}), sys.
     let request = ExecRequest::new(["-c", "print(input()[::-1])"]).with_stdin("abc\n");
     assert_eq!(python.exec(&request).await.unwrap().stdout.text(), "cba\n");
 
-    python.write_file("/work/helper.py", b"def f(): return 'helped'", 0o644).await.unwrap();
+    python.write_file("/job/helper.py", b"def f(): return 'helped'", 0o644).await.unwrap();
     python
-        .write_file("/work/main.py", b"import helper; print(helper.f(), __name__)", 0o644)
+        .write_file("/job/main.py", b"import helper; print(helper.f(), __name__)", 0o644)
         .await
         .unwrap();
-    assert_eq!(text(python, &["/work/main.py"]).await, "helped __main__\n");
-    text(python, &["-c", "open('/work/out', 'w').write('kept')"]).await;
-    assert_eq!(python.read_file("/work/out", 100).await.unwrap(), b"kept");
+    assert_eq!(text(python, &["/job/main.py"]).await, "helped __main__\n");
+    text(python, &["-c", "open('/job/out', 'w').write('kept')"]).await;
+    assert_eq!(python.read_file("/job/out", 100).await.unwrap(), b"kept");
 }
 
 #[tokio::test]
@@ -171,14 +171,14 @@ nosuch; echo $?
 "#;
 
 const SHELL_OUTPUT: &str = "2\n<1>\n<3 4>\n3\nf: hi 2\ncode 3\nstar\nhere 3 sub\n\
-y.tar.gz /x/y.tar 11 def\n/work/a/b\n/work/a\nb f\n5 4 \n<n>\n127\n";
+y.tar.gz /x/y.tar 11 def\n/job/a/b\n/job/a\nb f\n5 4 \n<n>\n127\n";
 
 #[tokio::test]
 #[ignore = "needs the wasm guests"]
 async fn the_shell_runs_scripts_and_its_commands() {
     let mut spec = spec("shell");
-    spec.workdir = Some("/work".into());
-    spec.setup = vec!["mkdir -p /work/a; echo made > /made".into()];
+    spec.workdir = Some("/job".into());
+    spec.setup = vec!["mkdir -p /job/a; echo made > /made".into()];
     let sandbox = backend().create(&spec).await.unwrap();
     assert_eq!(text(&*sandbox, &["cat", "/made"]).await, "made\n");
     let result = sandbox.exec(&ExecRequest::sh(SHELL_SCRIPT)).await.unwrap();
