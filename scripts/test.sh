@@ -3,8 +3,11 @@
 #
 #   scripts/test.sh
 #
-# Needs the Rust toolchain and a C compiler (installed with apt-get where that is allowed). Running
-# it again does no harm. At the end it says how many tests passed, and which could not run and why.
+# Needs the Rust toolchain and a C compiler (installed with apt-get where that is allowed). As root on
+# Debian it also installs and starts a Docker engine where none answers (docker/start-engine.sh) and
+# builds the tests' images from the machine's own files; with Python and pip it builds the WebAssembly
+# guests into the user's cache folder (scripts/build_guests.sh). Running it again does no harm. At the
+# end it says how many tests passed, and which could not run and why.
 # ALFWORLD_DATA, a folder with ALFWorld's games, adds the tests on the real games.
 set -euo pipefail
 exec </dev/null
