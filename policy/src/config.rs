@@ -2,12 +2,16 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::{Family, RopeScaling};
+
 /// The shape of a decoder; the names are those of a Hugging Face `config.json`.
 ///
-/// With the extensions at their neutral values this is the Qwen3 architecture to the letter.
+/// With the extensions at their neutral values this is the family's architecture to the letter.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ModelConfig {
+    /// The architecture. Default Qwen3.
+    pub family: Family,
     /// Tokens in the vocabulary. Set by the tokenizer.
     pub vocab_size: usize,
     /// Width of the residual stream. Default 128.
@@ -26,6 +30,11 @@ pub struct ModelConfig {
     pub max_position_embeddings: usize,
     /// Base of the rotary frequencies. Default 10,000.
     pub rope_theta: f32,
+    /// How the rotary frequencies are changed for longer contexts. Default not at all.
+    pub rope_scaling: RopeScaling,
+    /// Tokens that a token sees, itself included, in every layer; positive. Absent: all before it.
+    /// Default absent.
+    pub sliding_window: Option<usize>,
     /// Added to the mean square in RMSNorm. Default 1e-6.
     pub rms_norm_eps: f32,
     /// Whether the embedding serves as the output matrix. Default true.
@@ -45,6 +54,7 @@ pub struct ModelConfig {
 impl Default for ModelConfig {
     fn default() -> Self {
         Self {
+            family: Family::default(),
             vocab_size: 0,
             hidden_size: 128,
             intermediate_size: 256,
@@ -54,6 +64,8 @@ impl Default for ModelConfig {
             head_dim: 32,
             max_position_embeddings: 2048,
             rope_theta: 10_000.0,
+            rope_scaling: RopeScaling::default(),
+            sliding_window: None,
             rms_norm_eps: 1e-6,
             tie_word_embeddings: true,
             partial_rotary_factor: 0.5,
@@ -64,7 +76,7 @@ impl Default for ModelConfig {
 }
 
 impl ModelConfig {
-    /// Whether this is Qwen3 without any extension, which other tools can open.
+    /// Whether this is the family's architecture without any extension, which other tools can open.
     pub fn is_plain(&self) -> bool {
         self.partial_rotary_factor == 1.0 && self.smear_tokens == 0 && !self.token_match_bias
     }
@@ -120,6 +132,10 @@ impl ModelConfig {
         if self.rope_theta <= 0.0 || self.rms_norm_eps <= 0.0 {
             problems.push("`rope_theta` and `rms_norm_eps` must be positive".to_owned());
         }
+        if self.sliding_window == Some(0) {
+            problems.push("`sliding_window` is 0, it must be positive".to_owned());
+        }
+        problems.extend(self.rope_scaling.problems());
         problems
     }
 }

@@ -140,25 +140,37 @@ pub fn forward(
         rms_norm(&states, gains(&layout.input_norm), eps, normed, inverse);
         resize(&mut tape.qkv_tw, total * w);
         multiply(&tape.normed_td, &layer.qkv.forward, &mut tape.qkv_tw, total, Output::Set);
+        if !layout.qkv_bias.is_empty() {
+            let bias = gains(&layout.qkv_bias);
+            tape.qkv_tw.chunks_exact_mut(w).for_each(|row| add_scaled(row, 1.0, bias));
+        }
 
         // 2a. Norms and positions of queries and keys; keys and values go to the caches.
         resize(&mut tape.queries_tq, total * q);
-        resize(&mut tape.query_inverse_th, total * config.num_attention_heads);
-        resize(&mut tape.key_inverse_th, total * config.num_key_value_heads);
+        let has_norm = config.family.has_query_key_norm();
+        if has_norm {
+            resize(&mut tape.query_inverse_th, total * config.num_attention_heads);
+            resize(&mut tape.key_inverse_th, total * config.num_key_value_heads);
+        }
         let mut keys = vec![0.0; k];
         let mut row = 0;
         for segment in segments.iter_mut() {
             let caches = &mut segment.cache.layers[index];
             for _ in segment.tokens {
                 let qkv = &tape.qkv_tw[row * w..(row + 1) * w];
-                let heads = config.num_attention_heads;
                 let queries = &mut tape.queries_tq[row * q..(row + 1) * q];
-                let inverse = &mut tape.query_inverse_th[row * heads..(row + 1) * heads];
-                rms_norm(&qkv[..q], gains(&layout.query_norm), eps, queries, inverse);
+                if has_norm {
+                    let heads = config.num_attention_heads;
+                    let inverse = &mut tape.query_inverse_th[row * heads..(row + 1) * heads];
+                    rms_norm(&qkv[..q], gains(&layout.query_norm), eps, queries, inverse);
+                    let heads = config.num_key_value_heads;
+                    let inverse = &mut tape.key_inverse_th[row * heads..(row + 1) * heads];
+                    rms_norm(&qkv[q..q + k], gains(&layout.key_norm), eps, &mut keys, inverse);
+                } else {
+                    queries.copy_from_slice(&qkv[..q]);
+                    keys.copy_from_slice(&qkv[q..q + k]);
+                }
                 weights.rotary.apply(queries, dim, positions[row], Turn::Forward);
-                let heads = config.num_key_value_heads;
-                let inverse = &mut tape.key_inverse_th[row * heads..(row + 1) * heads];
-                rms_norm(&qkv[q..q + k], gains(&layout.key_norm), eps, &mut keys, inverse);
                 weights.rotary.apply(&mut keys, dim, positions[row], Turn::Forward);
                 let heads = keys.chunks_exact(dim).zip(qkv[q + k..].chunks_exact(dim));
                 for (cache, (key, value)) in caches.iter_mut().zip(heads) {
@@ -318,27 +330,34 @@ pub fn backward(
         for (row, (dqkv, qkv)) in
             dqkv.chunks_exact_mut(w).zip(tape.qkv_tw.chunks_exact(w)).enumerate()
         {
-            let heads = config.num_attention_heads;
-            let range = layout.query_norm.clone();
-            rms_norm_backward(
-                &dqueries[row * q..(row + 1) * q],
-                &qkv[..q],
-                &data[range.clone()],
-                &tape.query_inverse_th[row * heads..(row + 1) * heads],
-                &mut dqkv[..q],
-                &mut gradient[range],
-            );
-            let heads = config.num_key_value_heads;
-            let range = layout.key_norm.clone();
-            rms_norm_backward(
-                &dkeys[row * k..(row + 1) * k],
-                &qkv[q..q + k],
-                &data[range.clone()],
-                &tape.key_inverse_th[row * heads..(row + 1) * heads],
-                &mut dqkv[q..q + k],
-                &mut gradient[range],
-            );
+            if config.family.has_query_key_norm() {
+                let heads = config.num_attention_heads;
+                let range = layout.query_norm.clone();
+                rms_norm_backward(
+                    &dqueries[row * q..(row + 1) * q],
+                    &qkv[..q],
+                    &data[range.clone()],
+                    &tape.query_inverse_th[row * heads..(row + 1) * heads],
+                    &mut dqkv[..q],
+                    &mut gradient[range],
+                );
+                let heads = config.num_key_value_heads;
+                let range = layout.key_norm.clone();
+                rms_norm_backward(
+                    &dkeys[row * k..(row + 1) * k],
+                    &qkv[q..q + k],
+                    &data[range.clone()],
+                    &tape.key_inverse_th[row * heads..(row + 1) * heads],
+                    &mut dqkv[q..q + k],
+                    &mut gradient[range],
+                );
+            } else {
+                dqkv[..q].copy_from_slice(&dqueries[row * q..(row + 1) * q]);
+                dqkv[q..q + k].copy_from_slice(&dkeys[row * k..(row + 1) * k]);
+            }
             dqkv[q + k..].copy_from_slice(&dvalues[row * k..(row + 1) * k]);
+            // Empty in families without a bias.
+            add_scaled(&mut gradient[layout.qkv_bias.clone()], 1.0, dqkv);
         }
         panels.pack_rows(&tape.normed_td, total, d, d);
         let target = &mut gradient[layout.qkv.clone()];
@@ -376,6 +395,7 @@ fn attention_shape(weights: &Weights) -> AttentionShape {
         heads: weights.config.num_attention_heads,
         key_heads: weights.config.num_key_value_heads,
         head_dim: weights.config.head_dim,
+        window: weights.config.sliding_window.unwrap_or(usize::MAX),
     }
 }
 
@@ -388,7 +408,7 @@ fn resize(buffer: &mut Vec<f32>, len: usize) {
 mod tests {
     use super::*;
     use crate::head::{Draw, log_probabilities, log_probabilities_backward};
-    use crate::{ModelConfig, initial_parameters};
+    use crate::{Family, ModelConfig, RopeScaling, initial_parameters};
 
     fn config() -> ModelConfig {
         ModelConfig {
@@ -403,6 +423,29 @@ mod tests {
             tie_word_embeddings: false,
             ..ModelConfig::default()
         }
+    }
+
+    /// Every family, with and without extensions, a window and scaled positions.
+    fn variants() -> Vec<ModelConfig> {
+        let mut variants = vec![
+            config(),
+            ModelConfig { tie_word_embeddings: true, ..config() },
+            ModelConfig { sliding_window: Some(4), family: Family::Qwen2, ..config() },
+        ];
+        variants.extend(Family::ALL.map(|family| ModelConfig {
+            family,
+            sliding_window: (family == Family::Mistral).then_some(3),
+            rope_scaling: if family == Family::Llama {
+                RopeScaling::Linear { factor: 2.0 }
+            } else {
+                RopeScaling::None
+            },
+            partial_rotary_factor: 1.0,
+            smear_tokens: 0,
+            token_match_bias: false,
+            ..config()
+        }));
+        variants
     }
 
     /// Fresh weights, larger than usual so that every parameter matters to the loss.
@@ -449,7 +492,7 @@ mod tests {
 
     #[test]
     fn gradient_of_every_parameter() {
-        for config in [config(), ModelConfig { tie_word_embeddings: true, ..config() }] {
+        for config in variants() {
             let weights = weights(&config);
             let mut tape = Tape::default();
             let (caches, hidden) = run(&weights, Some(&mut tape));
@@ -482,22 +525,23 @@ mod tests {
 
     #[test]
     fn decoding_and_training_agree_to_the_bit() {
-        let weights = weights(&config());
-        let (_, hidden) = run(&weights, None);
-        let d = weights.config().hidden_size;
-        let mut first_row = 0;
-        for tokens in SEQUENCES {
-            let mut cache = SequenceCache::new(&weights);
-            let mut read = 0;
-            for chunk in [4, 1, 1] {
-                let tokens = &tokens[read..read + chunk];
-                let mut segments = [Segment { cache: &mut cache, tokens }];
-                let found = forward(&weights, &mut segments, None);
-                let range = (first_row + read) * d..(first_row + read + chunk) * d;
-                assert_eq!(found, hidden[range]);
-                read += chunk;
+        for weights in variants().iter().map(weights) {
+            let (_, hidden) = run(&weights, None);
+            let d = weights.config().hidden_size;
+            let mut first_row = 0;
+            for tokens in SEQUENCES {
+                let mut cache = SequenceCache::new(&weights);
+                let mut read = 0;
+                for chunk in [4, 1, 1] {
+                    let tokens = &tokens[read..read + chunk];
+                    let mut segments = [Segment { cache: &mut cache, tokens }];
+                    let found = forward(&weights, &mut segments, None);
+                    let range = (first_row + read) * d..(first_row + read + chunk) * d;
+                    assert_eq!(found, hidden[range]);
+                    read += chunk;
+                }
+                first_row += tokens.len();
             }
-            first_row += tokens.len();
         }
     }
 

@@ -15,7 +15,12 @@ pub(crate) struct LayerLayout {
     pub(crate) input_norm: Range<usize>,
     /// Query, key and value projections, `[query_width + 2 * key_width, hidden]`.
     pub(crate) qkv: Range<usize>,
+    /// Biases of queries, keys and values, `[query_width + 2 * key_width]`; empty in families
+    /// without.
+    pub(crate) qkv_bias: Range<usize>,
+    /// `[head_dim]`; empty in families without.
     pub(crate) query_norm: Range<usize>,
+    /// `[head_dim]`; empty in families without.
     pub(crate) key_norm: Range<usize>,
     /// `[hidden, query_width]`.
     pub(crate) output: Range<usize>,
@@ -59,8 +64,15 @@ pub(crate) fn shapes(config: &ModelConfig) -> Vec<(String, Vec<usize>, Parameter
         add("self_attn.q_proj.weight", vec![q, d], Matrix);
         add("self_attn.k_proj.weight", vec![k, d], Matrix);
         add("self_attn.v_proj.weight", vec![k, d], Matrix);
-        add("self_attn.q_norm.weight", vec![config.head_dim], Vector);
-        add("self_attn.k_norm.weight", vec![config.head_dim], Vector);
+        if config.family.has_qkv_bias() {
+            add("self_attn.q_proj.bias", vec![q], Vector);
+            add("self_attn.k_proj.bias", vec![k], Vector);
+            add("self_attn.v_proj.bias", vec![k], Vector);
+        }
+        if config.family.has_query_key_norm() {
+            add("self_attn.q_norm.weight", vec![config.head_dim], Vector);
+            add("self_attn.k_norm.weight", vec![config.head_dim], Vector);
+        }
         add("self_attn.o_proj.weight", vec![d, q], Matrix);
         if config.token_match_bias {
             add("self_attn.match_bias", vec![config.num_attention_heads, 2], Vector);
@@ -87,17 +99,20 @@ impl Layout {
             .map(|layer| {
                 let find = |name: &str| find(&format!("model.layers.{layer}.{name}"));
                 let span = |first: &str, last: &str| find(first).start..find(last).end;
+                let find_if = |exists, name| if exists { find(name) } else { 0..0 };
+                let has_norm = config.family.has_query_key_norm();
                 LayerLayout {
                     input_norm: find("input_layernorm.weight"),
                     qkv: span("self_attn.q_proj.weight", "self_attn.v_proj.weight"),
-                    query_norm: find("self_attn.q_norm.weight"),
-                    key_norm: find("self_attn.k_norm.weight"),
-                    output: find("self_attn.o_proj.weight"),
-                    match_bias: if config.token_match_bias {
-                        find("self_attn.match_bias")
+                    qkv_bias: if config.family.has_qkv_bias() {
+                        span("self_attn.q_proj.bias", "self_attn.v_proj.bias")
                     } else {
                         0..0
                     },
+                    query_norm: find_if(has_norm, "self_attn.q_norm.weight"),
+                    key_norm: find_if(has_norm, "self_attn.k_norm.weight"),
+                    output: find("self_attn.o_proj.weight"),
+                    match_bias: find_if(config.token_match_bias, "self_attn.match_bias"),
                     feed_norm: find("post_attention_layernorm.weight"),
                     gate_up: span("mlp.gate_proj.weight", "mlp.up_proj.weight"),
                     down: find("mlp.down_proj.weight"),

@@ -49,8 +49,12 @@ impl Weights {
     /// Makes `parameters` ready.
     pub fn new(config: &ModelConfig, parameters: Parameters) -> Self {
         let layout = Layout::new(config, &parameters);
-        let rotary =
-            Rotary::new(config.max_position_embeddings, config.rotary_dim(), config.rope_theta);
+        let rotary = Rotary::new(
+            config.max_position_embeddings,
+            config.rotary_dim(),
+            config.rope_theta,
+            config.rope_scaling,
+        );
         Self::pack(config.clone(), Arc::new(layout), Arc::new(rotary), parameters)
     }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::{CheckpointError, ModelConfig};
+use crate::{CheckpointError, Family, ModelConfig, RopeScaling};
 
 /// Widths and lengths above are taken for a damaged file.
 const LARGEST_SIZE: u64 = 1 << 24;
@@ -101,6 +101,9 @@ pub(super) fn from_json(file: &Value, path: &Path) -> Result<ModelConfig, Checkp
     // A Qwen3 model has none of the extensions, whatever else its file says.
     let extension = |name| if is_extended { reader.float(name, 1.0) } else { Ok(1.0) };
     let config = ModelConfig {
+        family: Family::Qwen3,
+        rope_scaling: RopeScaling::None,
+        sliding_window: None,
         vocab_size: reader.size("vocab_size")?,
         hidden_size: reader.size("hidden_size")?,
         intermediate_size: reader.size("intermediate_size")?,

@@ -14,7 +14,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::atomic_file::write_atomically;
-use crate::{CheckpointError, ModelConfig, Parameters, Tokenizer};
+use crate::{CheckpointError, Family, ModelConfig, Parameters, RopeScaling, Tokenizer};
 
 /// Writes a model and its tokenizer into `folder`, which is made where it is absent.
 ///
@@ -29,6 +29,20 @@ pub fn save_model(
     parameters: &Parameters,
     tokenizer: &Tokenizer,
 ) -> Result<(), CheckpointError> {
+    let written = ModelConfig {
+        family: Family::Qwen3,
+        rope_scaling: RopeScaling::None,
+        sliding_window: None,
+        ..config.clone()
+    };
+    if written != *config {
+        return Err(CheckpointError::Unsupported {
+            path: folder.join("config.json"),
+            field: "family".to_owned(),
+            found: format!("{:?} with {:?}", config.family, config.rope_scaling),
+            supported: "Qwen3 without scaled positions or a window".to_owned(),
+        });
+    }
     let failed = |source| CheckpointError::Io { path: folder.to_owned(), source };
     std::fs::create_dir_all(folder).map_err(failed)?;
     weights_file::save(folder, parameters)?;

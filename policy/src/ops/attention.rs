@@ -92,6 +92,8 @@ pub struct AttentionShape {
     pub key_heads: usize,
     /// Channels of a head.
     pub head_dim: usize,
+    /// Keys that a query sees, its own included; `usize::MAX` for all before it.
+    pub window: usize,
 }
 
 impl AttentionShape {
@@ -139,7 +141,7 @@ pub fn attend(
             let offset = start * width + head * dim;
             raw_scores(shape, &queries[offset..], cache, visible, count, &mut scores);
             for (i, scores) in scores.chunks_exact_mut(stride).enumerate() {
-                finish_scores(shape.scale(), scores, past + start + i, tokens, bias);
+                finish_scores(shape, scores, past + start + i, tokens, bias);
                 let (maximum, sum) = exp_scores(scores);
                 let inverse_sum = 1.0 / sum;
                 scale(scores, inverse_sum);
@@ -221,7 +223,7 @@ pub fn attend_backward(
             // 1. Probabilities [count, visible].
             raw_scores(shape, &queries[offset..], cache, visible, count, &mut scores);
             for (i, scores) in scores.chunks_exact_mut(stride).enumerate() {
-                finish_scores(factor, scores, start + i, tokens, bias);
+                finish_scores(shape, scores, start + i, tokens, bias);
                 let [maximum, inverse_sum] = statistics[(start + i) * shape.heads + head];
                 exp_scores_with(scores, maximum, inverse_sum);
             }
@@ -289,9 +291,9 @@ fn raw_scores(
 }
 
 per_isa! {
-/// Scales the scores of the query at `position`, adds the bias and masks what comes later.
+/// Scales the scores of the query at `position`, adds the bias and masks what it does not see.
 fn finish_scores(
-    factor: f32,
+    shape: AttentionShape,
     scores: &mut [f32],
     position: usize,
     tokens: &MatchTokens,
@@ -299,10 +301,13 @@ fn finish_scores(
 ) {
     let (seen, later) = scores.split_at_mut(position + 1);
     later.fill(f32::NEG_INFINITY);
+    let hidden = (position + 1).saturating_sub(shape.window);
+    let factor = shape.scale();
     let Some(bias) = bias else {
         for score in seen {
             *score *= factor;
         }
+        scores[..hidden].fill(f32::NEG_INFINITY);
         return;
     };
     let token = tokens.shifted[position + 1];
@@ -317,6 +322,7 @@ fn finish_scores(
     }
     let followed = if tokens.shifted[position] == token { before } else { 0.0 };
     *last = *last * factor + followed;
+    scores[..hidden].fill(f32::NEG_INFINITY);
 }
 }
 
@@ -365,7 +371,8 @@ mod tests {
     use super::*;
     use crate::ops::gradient_check::{assert_gradient, numbers};
 
-    const SHAPE: AttentionShape = AttentionShape { heads: 4, key_heads: 2, head_dim: 6 };
+    const SHAPE: AttentionShape =
+        AttentionShape { heads: 4, key_heads: 2, head_dim: 6, window: usize::MAX };
 
     struct Case {
         queries: Vec<f32>,
