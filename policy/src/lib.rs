@@ -54,6 +54,7 @@
 //! ```
 
 mod atomic_file;
+pub mod chat_template;
 pub mod checkpoint;
 mod choices;
 mod config;
@@ -71,7 +72,7 @@ mod tokenizer;
 mod weights;
 
 pub use config::ModelConfig;
-pub use error::{CheckpointError, TokenizerError};
+pub use error::{ChatTemplateError, CheckpointError, TokenizerError};
 pub use family::Family;
 pub use local_policy::LocalPolicy;
 pub use parameters::{ParameterKind, ParameterSpec, Parameters};
