@@ -1,0 +1,273 @@
+//! Our side of `benches/compare/compare.py`: one measurement of a model on disk.
+//!
+//! ```text
+//! cargo run --release -p spar-trainer --example measure -- WORK FOLDER WORKLOAD.json
+//! ```
+//!
+//! `WORK` is `train`, `gradient`, `decode`, `shared` or `context`; `FOLDER` a model as Hugging
+//! Face's transformers writes it; `WORKLOAD.json` says what is to be done, see `Workload`. Prints a
+//! line of JSON. The number of threads is that of rayon, `RAYON_NUM_THREADS`.
+
+use std::error::Error;
+use std::path::Path;
+use std::time::Instant;
+
+use serde_json::{Value, json};
+use spar_core::Row;
+use spar_policy::checkpoint::load_weights;
+use spar_policy::decoder::{Segment, SequenceCache, forward};
+use spar_policy::head::{log_softmax, scores};
+use spar_policy::{ModelConfig, Parameters, Weights};
+use spar_trainer::{
+    AdamWOptions, DecoderGradient, LossAggregation, OptimizerConfig, RowGradient, Supervised,
+    Trainer, TrainerConfig,
+};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+type Failure = Box<dyn Error>;
+
+/// What is to be done; each work reads the fields that it needs.
+#[derive(serde::Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+struct Workload {
+    /// Token sequences: rows to be trained on, or prompts to go on from.
+    sequences: Vec<Vec<u32>>,
+    /// Per sequence, which tokens are to be learnt; absent: all but the first.
+    weights: Vec<Vec<f32>>,
+    /// Updates that are timed, after one that is not.
+    updates: usize,
+    /// Learning rate of AdamW.
+    learning_rate: f32,
+    /// Tokens to generate behind every prompt.
+    new_tokens: usize,
+    /// Rollouts that share the first prompt.
+    rollouts: usize,
+    /// Where the gradient is written, as safetensors.
+    gradient_file: Option<String>,
+    /// Whether `context` trains; else it only reads.
+    train: bool,
+}
+
+impl Workload {
+    fn rows(&self) -> Vec<Row> {
+        let row = |(index, tokens): (usize, &Vec<u32>)| {
+            let mut row = Row::default();
+            for (t, token) in tokens.iter().enumerate() {
+                let all = if t == 0 { 0.0 } else { 1.0 };
+                row.push_observed(*token, self.weights.get(index).map_or(all, |w| w[t]));
+            }
+            row
+        };
+        self.sequences.iter().enumerate().map(row).collect()
+    }
+}
+
+fn main() -> Result<(), Failure> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [work, folder, workload] = &arguments[..] else {
+        return Err("usage: measure WORK FOLDER WORKLOAD.json".into());
+    };
+    let workload: Workload = serde_json::from_slice(&std::fs::read(workload)?)?;
+    let at_start = peak_bytes()?;
+    let (config, parameters) = load_weights(Path::new(folder))?;
+    let mut result = match &**work {
+        "train" => train(&config, parameters, &workload)?,
+        "gradient" => gradient(&config, parameters, &workload)?,
+        "decode" => decode(&config, parameters, &workload),
+        "shared" => shared(&config, parameters, &workload),
+        "context" => context(&config, parameters, &workload)?,
+        other => return Err(format!("unknown work `{other}`").into()),
+    };
+    result["peak_bytes"] = peak_bytes()?.into();
+    result["start_bytes"] = at_start.into();
+    result["threads"] = rayon::current_num_threads().into();
+    println!("{result}");
+    Ok(())
+}
+
+/// Most memory this process has held so far.
+fn peak_bytes() -> Result<u64, Failure> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kilobytes = line.and_then(|line| line.split_whitespace().next()).ok_or("no VmHWM")?;
+    Ok(kilobytes.parse::<u64>()? * 1024)
+}
+
+fn trainer_config(workload: &Workload) -> TrainerConfig {
+    let mut optimizer = OptimizerConfig { name: "adamw".to_owned(), ..OptimizerConfig::default() };
+    let options = AdamWOptions {
+        learning_rate: workload.learning_rate,
+        beta2: 0.999,
+        ..AdamWOptions::default()
+    };
+    optimizer.options = toml::Table::try_from(options).expect("options are a table");
+    TrainerConfig {
+        optimizer,
+        shards: 1,
+        micro_batch_tokens: 1 << 20,
+        max_gradient_norm: None,
+        ..TrainerConfig::default()
+    }
+}
+
+/// Updates: forward, loss, backward, AdamW.
+fn train(
+    config: &ModelConfig,
+    parameters: Parameters,
+    workload: &Workload,
+) -> Result<Value, Failure> {
+    let model = DecoderGradient::new(Weights::new(config, parameters.clone()), 1.0);
+    let mut trainer = Trainer::new(trainer_config(workload), parameters)?;
+    let rows = workload.rows();
+    let rows: Vec<&Row> = rows.iter().collect();
+    let (mut losses, mut seconds) = (Vec::new(), Vec::new());
+    for update in 0..=workload.updates {
+        let started = Instant::now();
+        let mode = LossAggregation::TokenMean;
+        let metrics = trainer.update(&rows, &Supervised, mode, &model, 0.0)?;
+        losses.push(metrics.loss);
+        if update > 0 {
+            seconds.push(started.elapsed().as_secs_f64());
+        }
+    }
+    Ok(json!({ "seconds": seconds, "losses": losses }))
+}
+
+/// One gradient of the mean cross-entropy, timed, and its file.
+fn gradient(
+    config: &ModelConfig,
+    parameters: Parameters,
+    workload: &Workload,
+) -> Result<Value, Failure> {
+    let model = DecoderGradient::new(Weights::new(config, parameters.clone()), 1.0);
+    let rows = workload.rows();
+    let rows: Vec<&Row> = rows.iter().collect();
+    let total: f32 = rows.iter().flat_map(|row| &row.cross_entropy_weights).sum();
+    let prepared = model.prepare(&parameters);
+    let (mut seconds, mut all, mut loss) = (Vec::new(), 0.0, 0.0);
+    let mut gradient = vec![0.0; parameters.data.len()];
+    for repetition in 0..=workload.updates {
+        gradient.fill(0.0);
+        let started = Instant::now();
+        let losses = std::sync::Mutex::new(0.0);
+        let slopes = |index: usize, logprobs: &[f32]| -> Vec<f32> {
+            let weights = &rows[index].cross_entropy_weights;
+            let of_row = logprobs.iter().zip(weights).skip(1);
+            let sum: f64 = of_row.map(|(l, w)| f64::from(*l) * f64::from(*w)).sum();
+            *losses.lock().expect("no panic under the lock") -= sum;
+            weights.iter().map(|weight| -weight / total).collect()
+        };
+        prepared.accumulate(&rows, &slopes, &mut gradient).map_err(|error| error.to_string())?;
+        all = started.elapsed().as_secs_f64();
+        if repetition > 0 {
+            seconds.push(all);
+        }
+        loss = losses.into_inner()? / f64::from(total);
+    }
+    if let Some(path) = &workload.gradient_file {
+        let bytes: Vec<u8> = gradient.iter().flat_map(|value| value.to_le_bytes()).collect();
+        let views = parameters.specs.iter().map(|spec| {
+            let range = 4 * spec.range().start..4 * spec.range().end;
+            let shape = spec.shape.clone();
+            let view =
+                safetensors::tensor::TensorView::new(safetensors::Dtype::F32, shape, &bytes[range]);
+            view.map(|view| (spec.name.clone(), view))
+        });
+        let views: Vec<_> = views.collect::<Result<_, _>>()?;
+        std::fs::write(path, safetensors::serialize(views, None)?)?;
+    }
+    Ok(json!({ "seconds": seconds, "all_seconds": all, "losses": [loss] }))
+}
+
+/// The most probable token; its log-probability is computed as in generation.
+fn draw(weights: &Weights, state: &[f32], buffer: &mut Vec<f32>) -> u32 {
+    scores(weights, state, &[], buffer);
+    log_softmax(buffer, 1.0);
+    let best = |best: usize, place: usize| if buffer[place] > buffer[best] { place } else { best };
+    (0..buffer.len()).fold(0, best) as u32
+}
+
+/// Greedy generation for all prompts in one batch.
+fn decode(config: &ModelConfig, parameters: Parameters, workload: &Workload) -> Value {
+    let weights = Weights::new(config, parameters);
+    let d = config.hidden_size;
+    let mut caches = vec![SequenceCache::new(&weights); workload.sequences.len()];
+    let mut unread = workload.sequences.clone();
+    let mut sampled: Vec<Vec<u32>> = vec![Vec::new(); unread.len()];
+    let mut buffer = Vec::new();
+    let started = Instant::now();
+    let mut first = 0.0;
+    for step in 0..workload.new_tokens {
+        let mut segments: Vec<_> = caches
+            .iter_mut()
+            .zip(&unread)
+            .map(|(cache, tokens)| Segment { cache, tokens })
+            .collect();
+        let hidden = forward(&weights, &mut segments, None);
+        let mut end = 0;
+        for (unread, sampled) in unread.iter_mut().zip(&mut sampled) {
+            end += unread.len();
+            let token = draw(&weights, &hidden[(end - 1) * d..end * d], &mut buffer);
+            sampled.push(token);
+            unread.clear();
+            unread.push(token);
+        }
+        if step == 0 {
+            first = started.elapsed().as_secs_f64();
+        }
+    }
+    let seconds = started.elapsed().as_secs_f64();
+    json!({ "prefill_seconds": first, "seconds": seconds, "tokens": sampled })
+}
+
+/// The first token of one rollout, and of several that share a prompt.
+fn shared(config: &ModelConfig, parameters: Parameters, workload: &Workload) -> Value {
+    let weights = Weights::new(config, parameters);
+    let prompt = &workload.sequences[0];
+    let (mut alone, mut together) = (Vec::new(), Vec::new());
+    let mut buffer = Vec::new();
+    for _ in 0..=workload.updates {
+        let started = Instant::now();
+        let mut cache = SequenceCache::new(&weights);
+        let hidden = forward(&weights, &mut [Segment { cache: &mut cache, tokens: prompt }], None);
+        draw(&weights, &hidden[hidden.len() - config.hidden_size..], &mut buffer);
+        alone.push(started.elapsed().as_secs_f64());
+
+        // One reads the prompt, all go on from it: the last token is read by each of them.
+        let started = Instant::now();
+        let (last, before) = prompt.split_last().expect("a prompt has tokens");
+        let mut cache = SequenceCache::new(&weights);
+        forward(&weights, &mut [Segment { cache: &mut cache, tokens: before }], None);
+        let mut caches = vec![cache; workload.rollouts];
+        let tokens = [*last];
+        let mut segments: Vec<_> =
+            caches.iter_mut().map(|cache| Segment { cache, tokens: &tokens }).collect();
+        let hidden = forward(&weights, &mut segments, None);
+        for state in hidden.chunks(config.hidden_size) {
+            draw(&weights, state, &mut buffer);
+        }
+        together.push(started.elapsed().as_secs_f64());
+    }
+    json!({ "alone_seconds": alone[1..], "together_seconds": together[1..] })
+}
+
+/// One long sequence, trained on or only read.
+fn context(
+    config: &ModelConfig,
+    parameters: Parameters,
+    workload: &Workload,
+) -> Result<Value, Failure> {
+    if workload.train {
+        return gradient(config, parameters, workload);
+    }
+    let weights = Weights::new(config, parameters);
+    let mut cache = SequenceCache::new(&weights);
+    let started = Instant::now();
+    // Read in pieces, as a server does, so that only the memory of the sequence grows.
+    for tokens in workload.sequences[0].chunks(2048) {
+        forward(&weights, &mut [Segment { cache: &mut cache, tokens }], None);
+    }
+    Ok(json!({ "seconds": [started.elapsed().as_secs_f64()] }))
+}
