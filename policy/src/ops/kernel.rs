@@ -6,10 +6,14 @@
 
 use std::sync::OnceLock;
 
-/// Columns of a panel: the width of a register tile.
-pub(crate) const PANEL: usize = 32;
+use super::transpose;
+
+/// Columns of a panel: the least width of a register tile.
+pub(crate) const PANEL: usize = 16;
 /// Most rows of a register tile.
 const MAX_ROWS: usize = 12;
+/// Most panels of a register tile.
+pub(crate) const MAX_PANELS: usize = 2;
 
 /// The instruction sets that there are twins for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,167 +103,205 @@ pub(crate) struct Left<'a> {
     pub(crate) column_stride: usize,
 }
 
-/// `out[row, ..width] (+)= left[row, ..depth] * panel[..depth, ..width]` for `rows` rows.
+/// The product of some rows and adjacent panels: `out[i, ..] (+)= sum over p of left[i, p] *
+/// right[p, ..]`.
 ///
-/// `panel` has the shape `[depth, PANEL]`; rows of `out` are `out_stride` apart.
-#[expect(clippy::too_many_arguments, reason = "the innermost loop takes its strides as they are")]
-pub(crate) fn multiply_panel(
-    isa: Isa,
-    left: Left<'_>,
-    panel: &[f32],
-    out: &mut [f32],
-    out_stride: usize,
-    rows: usize,
-    depth: usize,
-    width: usize,
-    add: bool,
-) {
-    if rows == 0 || width == 0 {
+/// Element `(i, p)` of the left matrix lies at `i * left_row + p * left_column`, row `p` of panel
+/// `n` at `n * right_panel + p * right_row`, and row `i` of the result at `i * out_row`.
+#[derive(Clone, Copy)]
+pub(crate) struct Tile {
+    pub(crate) left: *const f32,
+    pub(crate) left_row: usize,
+    pub(crate) left_column: usize,
+    pub(crate) right: *const f32,
+    pub(crate) right_panel: usize,
+    pub(crate) right_row: usize,
+    pub(crate) depth: usize,
+    pub(crate) out: *mut f32,
+    pub(crate) out_row: usize,
+    /// Whether the sum is added to what is there.
+    pub(crate) add: bool,
+}
+
+impl Isa {
+    /// How many rows a tile takes when `left` remain.
+    pub(crate) fn tile_rows(self, left: usize) -> usize {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512 => match left {
+                12.. => 12,
+                8..=11 => 8,
+                4..=7 => 4,
+                2..=3 => 2,
+                _ => left,
+            },
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => left.min(6),
+            Self::Portable => left.min(3),
+        }
+    }
+
+    /// How many panels a tile of so many rows takes at the most: enough sums to keep the units
+    /// busy, and not more than there are registers for.
+    pub(crate) fn tile_panels(self, rows: usize) -> usize {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512 => 2,
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 if rows <= 3 => 2,
+            _ => 1,
+        }
+    }
+}
+
+/// Computes a tile of `width` columns, of which the last panel may be cut short.
+///
+/// # Safety
+///
+/// `rows` must be one of [`Isa::tile_rows`], `width` must not exceed the panels of
+/// [`Isa::tile_panels`], and the machine must have `isa`. The left matrix must be valid for `rows`
+/// by `depth` elements, each panel for `depth` rows of [`PANEL`] elements, also where it is cut
+/// short, and the result for `rows` rows of `width` elements that nobody else touches meanwhile.
+pub(crate) unsafe fn run_tile(isa: Isa, rows: usize, width: usize, tile: Tile) {
+    let panels = width.div_ceil(PANEL);
+    if width.is_multiple_of(PANEL) {
+        // SAFETY: the caller's promise.
+        unsafe { run_whole(isa, rows, panels, tile) };
         return;
     }
-    assert!(width <= PANEL && panel.len() >= depth * PANEL, "panel holds depth x PANEL elements");
-    if depth > 0 {
-        let last = (rows - 1) * left.row_stride + (depth - 1) * left.column_stride;
-        assert!(last < left.data.len(), "left matrix holds rows x depth elements");
-    }
-    assert!((rows - 1) * out_stride + width <= out.len(), "out holds rows x width elements");
-    // A panel that is cut short by the matrix's edge goes through a buffer of whole rows.
-    let mut edge = [0.0_f32; MAX_ROWS * PANEL];
-    let mut row = 0;
-    while row < rows {
-        let tile = tile_rows(isa, rows - row);
-        let source = if depth > 0 { row * left.row_stride } else { 0 };
-        let start = row * out_stride;
-        // SAFETY: the assertions above bound every element that the tile's rows touch in `left`,
-        // `panel` and `out`; `edge` holds `MAX_ROWS` rows of a panel; `isa` is one this machine has.
-        unsafe {
-            let first = left.data.as_ptr().add(source);
-            if width == PANEL {
-                let out = Out { data: out.as_mut_ptr().add(start), stride: out_stride, add };
-                run_tile(isa, tile, first, left, panel.as_ptr(), depth, out);
-            } else {
-                let out = Out { data: edge.as_mut_ptr(), stride: PANEL, add: false };
-                run_tile(isa, tile, first, left, panel.as_ptr(), depth, out);
-            }
+    let mut edge = [0.0_f32; MAX_ROWS * MAX_PANELS * PANEL];
+    let whole = Tile { out: edge.as_mut_ptr(), out_row: panels * PANEL, add: false, ..tile };
+    // SAFETY: the caller's promise; `edge` holds the rows of the most panels.
+    unsafe { run_whole(isa, rows, panels, whole) };
+    for (i, sums) in edge.chunks_exact(panels * PANEL).take(rows).enumerate() {
+        // SAFETY: the result has `width` elements in row `i`.
+        let target =
+            unsafe { std::slice::from_raw_parts_mut(tile.out.add(i * tile.out_row), width) };
+        for (target, sum) in target.iter_mut().zip(sums) {
+            *target = if tile.add { *target + sum } else { *sum };
         }
-        if width < PANEL {
-            for (i, result) in edge.chunks_exact(PANEL).take(tile).enumerate() {
-                let start = start + i * out_stride;
-                let target = &mut out[start..start + width];
-                if add {
-                    for (target, value) in target.iter_mut().zip(result) {
-                        *target += value;
-                    }
-                } else {
-                    target.copy_from_slice(&result[..width]);
-                }
-            }
-        }
-        row += tile;
-    }
-}
-
-/// Where a tile goes: rows of a panel's width, `stride` apart, replaced or added to.
-#[derive(Clone, Copy)]
-struct Out {
-    data: *mut f32,
-    stride: usize,
-    add: bool,
-}
-
-/// How many rows the next tile takes when `left` remain.
-fn tile_rows(isa: Isa, left: usize) -> usize {
-    match isa {
-        #[cfg(target_arch = "x86_64")]
-        Isa::Avx512 => match left {
-            12.. => 12,
-            8..=11 => 8,
-            4..=7 => 4,
-            2..=3 => 2,
-            _ => 1,
-        },
-        #[cfg(target_arch = "x86_64")]
-        Isa::Avx2 => match left {
-            6.. => 6,
-            4..=5 => 4,
-            _ => left,
-        },
-        Isa::Portable => left.min(3),
     }
 }
 
 /// # Safety
 ///
-/// `first` must be valid for `tile` rows of `left`'s strides and `depth` columns, `panel` for
-/// `depth * PANEL` elements, `out` for `tile` rows of `PANEL` elements; the machine must have `isa`.
-unsafe fn run_tile(
-    isa: Isa,
-    tile: usize,
-    first: *const f32,
-    left: Left<'_>,
-    panel: *const f32,
-    depth: usize,
-    out: Out,
-) {
-    let (rs, cs) = (left.row_stride, left.column_stride);
+/// As [`run_tile`], for whole panels.
+unsafe fn run_whole(isa: Isa, rows: usize, panels: usize, tile: Tile) {
     // SAFETY: the caller's promise is the one these functions ask for.
     unsafe {
-        match (isa, tile) {
+        match (isa, rows, panels) {
             #[cfg(target_arch = "x86_64")]
-            (Isa::Avx512, 12) => x86::tile_avx512::<12>(first, rs, cs, panel, depth, out),
+            (Isa::Avx512, 12, 2) => x86::tile_avx512::<12, 2>(tile),
             #[cfg(target_arch = "x86_64")]
-            (Isa::Avx512, 8) => x86::tile_avx512::<8>(first, rs, cs, panel, depth, out),
+            (Isa::Avx512, 12, _) => x86::tile_avx512::<12, 1>(tile),
             #[cfg(target_arch = "x86_64")]
-            (Isa::Avx512, 4) => x86::tile_avx512::<4>(first, rs, cs, panel, depth, out),
+            (Isa::Avx512, 8, 2) => x86::tile_avx512::<8, 2>(tile),
             #[cfg(target_arch = "x86_64")]
-            (Isa::Avx512, 2) => x86::tile_avx512::<2>(first, rs, cs, panel, depth, out),
+            (Isa::Avx512, 8, _) => x86::tile_avx512::<8, 1>(tile),
             #[cfg(target_arch = "x86_64")]
-            (Isa::Avx512, _) => x86::tile_avx512::<1>(first, rs, cs, panel, depth, out),
+            (Isa::Avx512, 4, 2) => x86::tile_avx512::<4, 2>(tile),
             #[cfg(target_arch = "x86_64")]
-            (Isa::Avx2, 6) => x86::tile_avx2_halves::<6>(first, rs, cs, panel, depth, out),
+            (Isa::Avx512, 4, _) => x86::tile_avx512::<4, 1>(tile),
             #[cfg(target_arch = "x86_64")]
-            (Isa::Avx2, 4) => x86::tile_avx2_halves::<4>(first, rs, cs, panel, depth, out),
+            (Isa::Avx512, 2, 2) => x86::tile_avx512::<2, 2>(tile),
             #[cfg(target_arch = "x86_64")]
-            (Isa::Avx2, 3) => x86::tile_avx2::<3>(first, rs, cs, panel, depth, out),
+            (Isa::Avx512, 2, _) => x86::tile_avx512::<2, 1>(tile),
             #[cfg(target_arch = "x86_64")]
-            (Isa::Avx2, 2) => x86::tile_avx2::<2>(first, rs, cs, panel, depth, out),
+            (Isa::Avx512, _, 2) => x86::tile_avx512::<1, 2>(tile),
             #[cfg(target_arch = "x86_64")]
-            (Isa::Avx2, _) => x86::tile_avx2::<1>(first, rs, cs, panel, depth, out),
-            (Isa::Portable, 3) => tile_portable::<3>(first, rs, cs, panel, depth, out),
-            (Isa::Portable, 2) => tile_portable::<2>(first, rs, cs, panel, depth, out),
-            (Isa::Portable, _) => tile_portable::<1>(first, rs, cs, panel, depth, out),
+            (Isa::Avx512, _, _) => x86::tile_avx512::<1, 1>(tile),
+            #[cfg(target_arch = "x86_64")]
+            (Isa::Avx2, 6, _) => x86::tile_avx2::<6, 2>(tile),
+            #[cfg(target_arch = "x86_64")]
+            (Isa::Avx2, 5, _) => x86::tile_avx2::<5, 2>(tile),
+            #[cfg(target_arch = "x86_64")]
+            (Isa::Avx2, 4, _) => x86::tile_avx2::<4, 2>(tile),
+            #[cfg(target_arch = "x86_64")]
+            (Isa::Avx2, 3, 2) => x86::tile_avx2::<3, 4>(tile),
+            #[cfg(target_arch = "x86_64")]
+            (Isa::Avx2, 3, _) => x86::tile_avx2::<3, 2>(tile),
+            #[cfg(target_arch = "x86_64")]
+            (Isa::Avx2, 2, 2) => x86::tile_avx2::<2, 4>(tile),
+            #[cfg(target_arch = "x86_64")]
+            (Isa::Avx2, 2, _) => x86::tile_avx2::<2, 2>(tile),
+            #[cfg(target_arch = "x86_64")]
+            (Isa::Avx2, _, 2) => x86::tile_avx2::<1, 4>(tile),
+            #[cfg(target_arch = "x86_64")]
+            (Isa::Avx2, _, _) => x86::tile_avx2::<1, 2>(tile),
+            (Isa::Portable, 3, _) => tile_portable::<3>(tile),
+            (Isa::Portable, 2, _) => tile_portable::<2>(tile),
+            (Isa::Portable, _, _) => tile_portable::<1>(tile),
         }
     }
 }
 
 /// # Safety
 ///
-/// As [`run_tile`], for `ROWS` rows.
-unsafe fn tile_portable<const ROWS: usize>(
-    first: *const f32,
-    row_stride: usize,
-    column_stride: usize,
-    panel: *const f32,
-    depth: usize,
-    out: Out,
-) {
+/// As [`run_tile`], for `ROWS` rows and one panel.
+unsafe fn tile_portable<const ROWS: usize>(tile: Tile) {
     let mut sums = [[0.0_f32; PANEL]; ROWS];
-    for p in 0..depth {
+    for p in 0..tile.depth {
         for (i, sums) in sums.iter_mut().enumerate() {
             // SAFETY: row `i < ROWS` and column `p < depth`.
-            let a = unsafe { *first.add(i * row_stride + p * column_stride) };
+            let a = unsafe { *tile.left.add(i * tile.left_row + p * tile.left_column) };
             for (j, sum) in sums.iter_mut().enumerate() {
                 // SAFETY: the panel has `depth` rows of `PANEL` elements.
-                *sum = a.mul_add(unsafe { *panel.add(p * PANEL + j) }, *sum);
+                *sum = a.mul_add(unsafe { *tile.right.add(p * tile.right_row + j) }, *sum);
             }
         }
     }
     for (i, sums) in sums.iter().enumerate() {
         for (j, sum) in sums.iter().enumerate() {
-            // SAFETY: `out` holds `ROWS` rows of `PANEL` elements.
+            // SAFETY: the result holds `ROWS` rows of `PANEL` elements.
             unsafe {
-                let target = out.data.add(i * out.stride + j);
-                *target = if out.add { *target + sum } else { *sum };
+                let target = tile.out.add(i * tile.out_row + j);
+                *target = if tile.add { *target + sum } else { *sum };
+            }
+        }
+    }
+}
+
+/// Rows that [`run_columns`] takes at the most.
+pub(crate) const MAX_COLUMN_ROWS: usize = 3;
+
+/// A tile of one whole panel whose right-hand side is stored by columns: column `j` begins at
+/// `right + j * right_panel` and is contiguous. Reads it once, without packing it first.
+///
+/// # Safety
+///
+/// As [`run_tile`], for at most [`MAX_COLUMN_ROWS`] rows; the right-hand side must be valid for
+/// [`PANEL`] columns of `depth` elements, and `left_column` must be 1.
+pub(crate) unsafe fn run_columns(isa: Isa, rows: usize, tile: Tile) {
+    #[cfg(target_arch = "x86_64")]
+    if isa != Isa::Portable {
+        // SAFETY: a machine with 512-bit vectors has 256-bit ones; the rest is the caller's promise.
+        unsafe {
+            match rows {
+                3 => x86::columns_avx2::<3>(tile),
+                2 => x86::columns_avx2::<2>(tile),
+                _ => x86::columns_avx2::<1>(tile),
+            }
+        }
+        return;
+    }
+    let _ = isa;
+    let mut sums = [[0.0_f32; PANEL]; MAX_COLUMN_ROWS];
+    for p in 0..tile.depth {
+        for (i, sums) in sums.iter_mut().enumerate().take(rows) {
+            // SAFETY: the caller's promise.
+            let a = unsafe { *tile.left.add(i * tile.left_row + p) };
+            for (j, sum) in sums.iter_mut().enumerate() {
+                // SAFETY: the caller's promise.
+                *sum = a.mul_add(unsafe { *tile.right.add(j * tile.right_panel + p) }, *sum);
+            }
+        }
+    }
+    for (i, sums) in sums.iter().enumerate().take(rows) {
+        for (j, sum) in sums.iter().enumerate() {
+            // SAFETY: the result holds `rows` rows of `PANEL` elements.
+            unsafe {
+                let target = tile.out.add(i * tile.out_row + j);
+                *target = if tile.add { *target + sum } else { *sum };
             }
         }
     }
@@ -268,121 +310,60 @@ unsafe fn tile_portable<const ROWS: usize>(
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use std::arch::x86_64::{
-        _mm256_add_ps, _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_set1_ps, _mm256_setzero_ps,
-        _mm256_storeu_ps, _mm512_add_ps, _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_set1_ps,
-        _mm512_setzero_ps, _mm512_storeu_ps,
+        __m256, _mm256_add_ps, _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_set_ps, _mm256_set1_ps,
+        _mm256_setzero_ps, _mm256_storeu_ps, _mm512_add_ps, _mm512_fmadd_ps, _mm512_loadu_ps,
+        _mm512_set1_ps, _mm512_setzero_ps, _mm512_storeu_ps,
     };
 
-    use super::{Out, PANEL};
+    use super::{PANEL, Tile, transpose};
 
     /// # Safety
     ///
-    /// As [`super::run_tile`], for `ROWS` rows.
+    /// As [`super::run_tile`], for `ROWS` rows and `PANELS` whole panels.
     #[target_feature(enable = "avx512f")]
-    pub(super) unsafe fn tile_avx512<const ROWS: usize>(
-        first: *const f32,
-        row_stride: usize,
-        column_stride: usize,
-        panel: *const f32,
-        depth: usize,
-        out: Out,
-    ) {
-        let mut sums = [[_mm512_setzero_ps(); 2]; ROWS];
-        for p in 0..depth {
-            // SAFETY: the panel has `depth` rows of 32 elements.
-            let (b0, b1) = unsafe {
-                (_mm512_loadu_ps(panel.add(p * PANEL)), _mm512_loadu_ps(panel.add(p * PANEL + 16)))
-            };
+    pub(super) unsafe fn tile_avx512<const ROWS: usize, const PANELS: usize>(tile: Tile) {
+        let mut sums = [[_mm512_setzero_ps(); PANELS]; ROWS];
+        for p in 0..tile.depth {
+            // SAFETY: panel `n < PANELS` and row `p < depth` of 16 elements.
+            let b: [_; PANELS] = std::array::from_fn(|n| unsafe {
+                _mm512_loadu_ps(tile.right.add(n * tile.right_panel + p * tile.right_row))
+            });
             for (i, sums) in sums.iter_mut().enumerate() {
                 // SAFETY: row `i < ROWS` and column `p < depth`.
-                let a = _mm512_set1_ps(unsafe { *first.add(i * row_stride + p * column_stride) });
-                sums[0] = _mm512_fmadd_ps(a, b0, sums[0]);
-                sums[1] = _mm512_fmadd_ps(a, b1, sums[1]);
+                let a = unsafe { *tile.left.add(i * tile.left_row + p * tile.left_column) };
+                for (sum, b) in sums.iter_mut().zip(b) {
+                    *sum = _mm512_fmadd_ps(_mm512_set1_ps(a), b, *sum);
+                }
             }
         }
         for (i, sums) in sums.iter().enumerate() {
-            for (j, sum) in sums.iter().enumerate() {
-                // SAFETY: `out` holds `ROWS` rows of 32 elements.
+            for (n, sum) in sums.iter().enumerate() {
+                // SAFETY: the result holds `ROWS` rows of these panels.
                 unsafe {
-                    let target = out.data.add(i * out.stride + 16 * j);
+                    let target = tile.out.add(i * tile.out_row + n * PANEL);
                     let sum =
-                        if out.add { _mm512_add_ps(_mm512_loadu_ps(target), *sum) } else { *sum };
+                        if tile.add { _mm512_add_ps(_mm512_loadu_ps(target), *sum) } else { *sum };
                     _mm512_storeu_ps(target, sum);
                 }
             }
         }
     }
 
-    /// One half of the panel after the other, so that twelve sums, two elements of the panel and
-    /// one of the left matrix fit into the sixteen registers.
-    ///
     /// # Safety
     ///
-    /// As [`super::run_tile`], for `ROWS` rows.
+    /// As [`super::run_tile`], for `ROWS` rows and whole panels of two vectors each.
     #[target_feature(enable = "avx2,fma")]
-    pub(super) unsafe fn tile_avx2_halves<const ROWS: usize>(
-        first: *const f32,
-        row_stride: usize,
-        column_stride: usize,
-        panel: *const f32,
-        depth: usize,
-        out: Out,
-    ) {
-        for half in [0, PANEL / 2] {
-            // SAFETY: the caller's promise; each half holds two vectors of eight columns.
-            unsafe {
-                let out = Out { data: out.data.add(half), ..out };
-                block_avx2::<ROWS, 2>(
-                    first,
-                    row_stride,
-                    column_stride,
-                    panel.add(half),
-                    depth,
-                    out,
-                );
-            }
-        }
-    }
-
-    /// For at most three rows, which need the whole panel's sums to keep the units busy.
-    ///
-    /// # Safety
-    ///
-    /// As [`super::run_tile`], for `ROWS` rows.
-    #[target_feature(enable = "avx2,fma")]
-    pub(super) unsafe fn tile_avx2<const ROWS: usize>(
-        first: *const f32,
-        row_stride: usize,
-        column_stride: usize,
-        panel: *const f32,
-        depth: usize,
-        out: Out,
-    ) {
-        // SAFETY: the caller's promise; the panel holds four vectors of eight columns.
-        unsafe { block_avx2::<ROWS, 4>(first, row_stride, column_stride, panel, depth, out) }
-    }
-
-    /// `VECTORS` vectors of eight columns each, from the first column of `panel` on.
-    ///
-    /// # Safety
-    ///
-    /// As [`super::run_tile`], for `ROWS` rows and `8 * VECTORS` columns.
-    #[target_feature(enable = "avx2,fma")]
-    #[inline]
-    unsafe fn block_avx2<const ROWS: usize, const VECTORS: usize>(
-        first: *const f32,
-        row_stride: usize,
-        column_stride: usize,
-        panel: *const f32,
-        depth: usize,
-        out: Out,
-    ) {
+    pub(super) unsafe fn tile_avx2<const ROWS: usize, const VECTORS: usize>(tile: Tile) {
         let mut sums = [[_mm256_setzero_ps(); VECTORS]; ROWS];
-        for p in 0..depth {
-            // SAFETY: row `i < ROWS` and column `p < depth`; the panel has `depth` rows.
+        for p in 0..tile.depth {
+            // SAFETY: row `i < ROWS` and column `p < depth`; each panel has `depth` rows.
             unsafe {
-                let a = |i| _mm256_set1_ps(*first.add(i * row_stride + p * column_stride));
-                let b = |j| _mm256_loadu_ps(panel.add(p * PANEL + 8 * j));
+                let a =
+                    |i| _mm256_set1_ps(*tile.left.add(i * tile.left_row + p * tile.left_column));
+                let b = |v| {
+                    let panel = tile.right.add(v / 2 * tile.right_panel);
+                    _mm256_loadu_ps(panel.add(p * tile.right_row + v % 2 * 8))
+                };
                 if ROWS > VECTORS {
                     let b: [_; VECTORS] = std::array::from_fn(b);
                     for (i, sums) in sums.iter_mut().enumerate() {
@@ -403,13 +384,67 @@ mod x86 {
                 }
             }
         }
+        // SAFETY: the result holds `ROWS` rows of these panels.
+        unsafe { store_avx2(tile, sums) }
+    }
+
+    /// # Safety
+    ///
+    /// As [`super::run_columns`], for `ROWS` rows.
+    #[target_feature(enable = "avx2,fma")]
+    pub(super) unsafe fn columns_avx2<const ROWS: usize>(tile: Tile) {
+        let mut sums = [[_mm256_setzero_ps(); 2]; ROWS];
+        let whole = tile.depth / 8 * 8;
+        for first in (0..whole).step_by(8) {
+            for half in 0..2 {
+                // SAFETY: eight columns of `depth` elements each, of which eight are read.
+                let b = unsafe {
+                    let right = tile.right.add(half * 8 * tile.right_panel + first);
+                    transpose::load_transposed::<8>(right, tile.right_panel)
+                };
+                for (p, b) in b.into_iter().enumerate() {
+                    for (i, sums) in sums.iter_mut().enumerate() {
+                        // SAFETY: row `i < ROWS` and column `first + p < depth`.
+                        let a = unsafe { *tile.left.add(i * tile.left_row + first + p) };
+                        sums[half] = _mm256_fmadd_ps(_mm256_set1_ps(a), b, sums[half]);
+                    }
+                }
+            }
+        }
+        for p in whole..tile.depth {
+            for half in 0..2 {
+                // SAFETY: eight columns of `depth` elements each.
+                let b = unsafe {
+                    let e = |j: usize| *tile.right.add((half * 8 + j) * tile.right_panel + p);
+                    _mm256_set_ps(e(7), e(6), e(5), e(4), e(3), e(2), e(1), e(0))
+                };
+                for (i, sums) in sums.iter_mut().enumerate() {
+                    // SAFETY: row `i < ROWS` and column `p < depth`.
+                    let a = unsafe { *tile.left.add(i * tile.left_row + p) };
+                    sums[half] = _mm256_fmadd_ps(_mm256_set1_ps(a), b, sums[half]);
+                }
+            }
+        }
+        // SAFETY: the result holds `ROWS` rows of a panel.
+        unsafe { store_avx2(tile, sums) }
+    }
+
+    /// # Safety
+    ///
+    /// The result of `tile` must hold `ROWS` rows of `VECTORS` vectors.
+    #[target_feature(enable = "avx2,fma")]
+    #[inline]
+    unsafe fn store_avx2<const ROWS: usize, const VECTORS: usize>(
+        tile: Tile,
+        sums: [[__m256; VECTORS]; ROWS],
+    ) {
         for (i, sums) in sums.iter().enumerate() {
             for (j, sum) in sums.iter().enumerate() {
-                // SAFETY: `out` holds `ROWS` rows of these columns.
+                // SAFETY: the caller's promise.
                 unsafe {
-                    let target = out.data.add(i * out.stride + 8 * j);
+                    let target = tile.out.add(i * tile.out_row + 8 * j);
                     let sum =
-                        if out.add { _mm256_add_ps(_mm256_loadu_ps(target), *sum) } else { *sum };
+                        if tile.add { _mm256_add_ps(_mm256_loadu_ps(target), *sum) } else { *sum };
                     _mm256_storeu_ps(target, sum);
                 }
             }
@@ -421,22 +456,75 @@ mod x86 {
 mod tests {
     use super::*;
 
+    /// `out += left * right` for `rows` rows and one or two panels, cut to `width` columns.
+    fn run(isa: Isa, rows: usize, depth: usize, width: usize, by_columns: bool) -> Vec<f32> {
+        let left: Vec<f32> = (0..17 * depth).map(|i| (i as f32 * 0.37).sin()).collect();
+        let panels: Vec<f32> = (0..2 * depth * PANEL).map(|i| (i as f32 * 0.11).cos()).collect();
+        let mut columns = vec![0.0; depth * PANEL];
+        for (i, column) in columns.iter_mut().enumerate() {
+            *column = panels[i % depth * PANEL + i / depth];
+        }
+        let mut out = vec![1.0; rows * width];
+        let mut row = 0;
+        while row < rows {
+            let count = if by_columns {
+                MAX_COLUMN_ROWS.min(rows - row)
+            } else {
+                isa.tile_rows(rows - row)
+            };
+            let group = if by_columns { PANEL } else { isa.tile_panels(count) * PANEL };
+            for first in (0..width).step_by(group) {
+                let tile = Tile {
+                    left: left[row * depth..].as_ptr(),
+                    left_row: depth,
+                    left_column: 1,
+                    right: panels[first * depth..].as_ptr(),
+                    right_panel: depth * PANEL,
+                    right_row: PANEL,
+                    depth,
+                    out: out[row * width + first..].as_mut_ptr(),
+                    out_row: width,
+                    add: true,
+                };
+                // SAFETY: the buffers above have the sizes that the strides ask for.
+                unsafe {
+                    if by_columns {
+                        let right = columns.as_ptr();
+                        run_columns(isa, count, Tile { right, right_panel: depth, ..tile });
+                    } else {
+                        run_tile(isa, count, group.min(width - first), tile);
+                    }
+                }
+            }
+            row += count;
+        }
+        out
+    }
+
     #[test]
     fn all_twins_agree_to_the_bit() {
-        for (rows, depth, width) in [(17, 45, 29), (17, 45, PANEL)] {
-            let left: Vec<f32> = (0..rows * depth).map(|i| (i as f32 * 0.37).sin()).collect();
-            let panel: Vec<f32> = (0..depth * PANEL).map(|i| (i as f32 * 0.11).cos()).collect();
-            let run = |isa, rows| {
-                let mut out = vec![1.0; rows * width];
-                let left = Left { data: &left, row_stride: depth, column_stride: 1 };
-                multiply_panel(isa, left, &panel, &mut out, width, rows, depth, width, true);
-                out
-            };
-            let expected = run(Isa::Portable, rows);
+        for (rows, depth, width) in [(17, 45, 29), (17, 45, 2 * PANEL), (12, 64, PANEL), (5, 8, 3)]
+        {
+            let expected = run(Isa::Portable, rows, depth, width, false);
             for isa in Isa::available() {
-                assert_eq!(run(isa, rows), expected, "{isa:?}");
-                // A row's result does not depend on how many rows stand beside it.
-                assert_eq!(run(isa, 1)[..], expected[..width], "{isa:?}");
+                for rows in 1..=rows {
+                    // A row's result does not depend on how many rows stand beside it.
+                    let found = run(isa, rows, depth, width, false);
+                    assert_eq!(found[..], expected[..rows * width], "{isa:?}, {rows} rows");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_stored_by_columns_gives_the_same_bits() {
+        for depth in [1, 8, 45] {
+            let expected = run(Isa::Portable, 6, depth, PANEL, false);
+            for isa in Isa::available() {
+                for rows in 1..=6 {
+                    let found = run(isa, rows, depth, PANEL, true);
+                    assert_eq!(found[..], expected[..rows * PANEL], "{isa:?}, {rows} rows");
+                }
             }
         }
     }

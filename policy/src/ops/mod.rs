@@ -1,7 +1,7 @@
 //! Operations with explicit forward and backward.
 //!
-//! All work on flat slices, on one thread, and give the same bits on every instruction set and for
-//! every batch size; parallelism comes from working on several sequences at once.
+//! All work on flat slices and give the same bits on every instruction set, for every batch size
+//! and for every number of threads.
 
 pub mod attention;
 pub mod elementwise;
@@ -9,4 +9,6 @@ pub mod elementwise;
 pub(crate) mod gradient_check;
 mod kernel;
 pub mod matmul;
+pub mod parallel;
 pub mod rotary;
+mod transpose;
