@@ -6,8 +6,6 @@
 
 use std::sync::OnceLock;
 
-use super::transpose;
-
 /// Columns of a panel: the least width of a register tile.
 pub(crate) const PANEL: usize = 16;
 /// Most rows of a register tile.
@@ -261,6 +259,54 @@ unsafe fn tile_portable<const ROWS: usize>(tile: Tile) {
     }
 }
 
+/// `out[row, ..width] (+)= left[row, ..depth] * panel[..depth, ..width]` for `rows` rows, on this
+/// thread.
+///
+/// `panel` has the shape `[depth, PANEL]`; rows of `out` are `out_stride` apart.
+#[allow(dead_code, reason = "attention over pages multiplies single panels")]
+#[expect(clippy::too_many_arguments, reason = "the innermost loop takes its strides as they are")]
+pub(crate) fn multiply_panel(
+    isa: Isa,
+    left: Left<'_>,
+    panel: &[f32],
+    out: &mut [f32],
+    out_stride: usize,
+    rows: usize,
+    depth: usize,
+    width: usize,
+    add: bool,
+) {
+    if rows == 0 || width == 0 {
+        return;
+    }
+    assert!(width <= PANEL && panel.len() >= depth * PANEL, "panel holds depth x PANEL elements");
+    if depth > 0 {
+        let last = (rows - 1) * left.row_stride + (depth - 1) * left.column_stride;
+        assert!(last < left.data.len(), "left matrix holds rows x depth elements");
+    }
+    assert!((rows - 1) * out_stride + width <= out.len(), "out holds rows x width elements");
+    let mut row = 0;
+    while row < rows {
+        let count = isa.tile_rows(rows - row);
+        let tile = Tile {
+            left: left.data.as_ptr().wrapping_add(row * left.row_stride),
+            left_row: left.row_stride,
+            left_column: left.column_stride,
+            right: panel.as_ptr(),
+            right_panel: 0,
+            right_row: PANEL,
+            depth,
+            out: out.as_mut_ptr().wrapping_add(row * out_stride),
+            out_row: out_stride,
+            add,
+        };
+        // SAFETY: the assertions above bound every element that the tile's rows touch; `isa` is
+        // one this machine has.
+        unsafe { run_tile(isa, count, width, tile) };
+        row += count;
+    }
+}
+
 /// Rows that [`run_columns`] takes at the most.
 pub(crate) const MAX_COLUMN_ROWS: usize = 3;
 
@@ -315,7 +361,8 @@ mod x86 {
         _mm512_set1_ps, _mm512_setzero_ps, _mm512_storeu_ps,
     };
 
-    use super::{PANEL, Tile, transpose};
+    use super::{PANEL, Tile};
+    use crate::ops::transpose;
 
     /// # Safety
     ///
