@@ -28,6 +28,7 @@
 //! # }).unwrap();
 //! ```
 
+pub mod allow_list;
 mod archive;
 pub mod backends;
 mod captured;

@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
+use crate::allow_list::NetworkStats;
 use crate::{
     ExecRequest, ExecResult, OutputSink, Owner, OwnerState, SandboxError, SandboxSpec, Shell,
     ShellOptions,
@@ -281,6 +282,8 @@ pub struct SandboxStats {
     pub disk_bytes: Option<u64>,
     /// Kills for memory so far.
     pub out_of_memory_kills: Option<u64>,
+    /// What passed the proxy of an allow-list; absent without one.
+    pub network: Option<NetworkStats>,
 }
 
 /// A sandbox as a backend lists it.

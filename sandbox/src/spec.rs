@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::SandboxError;
+use crate::allow_list::AllowedHost;
 
 /// What a sandbox is made from: an image, limits, and what may be reached from inside.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -86,10 +87,13 @@ impl SandboxSpec {
                 problems.push(format!("`{path}` is not an absolute path without `..`"));
             }
         }
-        if let NetworkPolicy::Allow { hosts } = &self.network
-            && hosts.is_empty()
-        {
-            problems.push("the list of allowed hosts is empty: use `none`".into());
+        if let NetworkPolicy::Allow { hosts, max_bytes } = &self.network {
+            if hosts.is_empty() {
+                problems.push("the list of allowed hosts is empty: use `none`".into());
+            }
+            if *max_bytes == Some(0) {
+                problems.push("max_bytes must be positive: use `none`".into());
+            }
         }
         if problems.is_empty() { Ok(()) } else { Err(SandboxError::InvalidSpec { problems }) }
     }
@@ -225,11 +229,51 @@ pub enum NetworkPolicy {
     None,
     /// Whatever the host reaches.
     Bridge,
-    /// Only these, by name and port.
+    /// Only these, through a proxy that `HTTP_PROXY` and the like name inside.
     Allow {
-        /// `host:port`, a port of `*` being all.
-        hosts: Vec<String>,
+        /// `HOST` or `HOST:PORT` each, where `HOST` is a name, `*.name`, or an address, and `PORT`
+        /// a number or `*`; without one, 80 and 443. What a name stands for must be a public
+        /// address, unless the list names that address itself.
+        hosts: Vec<AllowedHost>,
+        /// Bytes that may pass in both directions together. Default 16 GiB.
+        #[serde(default = "default_max_bytes")]
+        max_bytes: Option<u64>,
     },
+}
+
+fn default_max_bytes() -> Option<u64> {
+    Some(16 << 30)
+}
+
+impl NetworkPolicy {
+    /// Only `hosts`, with the default of bytes.
+    pub fn allow(hosts: impl IntoIterator<Item = AllowedHost>) -> Self {
+        Self::Allow { hosts: hosts.into_iter().collect(), max_bytes: default_max_bytes() }
+    }
+}
+
+impl FromStr for NetworkPolicy {
+    type Err = String;
+
+    /// As typed by a user: `none`, `bridge` or `allow:HOST[:PORT],HOST[:PORT],...`. All malformed
+    /// entries are told at once.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let entries = match text {
+            "none" => return Ok(Self::None),
+            "bridge" => return Ok(Self::Bridge),
+            _ => text
+                .strip_prefix("allow:")
+                .ok_or("it is none, bridge, or allow:HOST[:PORT],HOST[:PORT],...")?,
+        };
+        let (mut hosts, mut problems) = (Vec::new(), Vec::new());
+        for entry in entries.split(',') {
+            match entry.parse::<AllowedHost>() {
+                Ok(host) => hosts.push(host),
+                Err(problem) => problems.push(problem.to_string()),
+            }
+        }
+        if problems.is_empty() { Ok(Self::allow(hosts)) } else { Err(problems.join("; ")) }
+    }
 }
 
 /// A folder of the host that appears inside.
@@ -346,6 +390,25 @@ mod tests {
         assert_eq!("x/root.tar".parse(), Ok(Image::RootTar("x/root.tar".into())));
         assert_eq!("python:3.12".parse(), Ok(Image::Reference("python:3.12".into())));
         assert_eq!("default".parse(), Ok(Image::Default));
+    }
+
+    #[test]
+    fn networks_are_read_as_typed() {
+        assert_eq!("none".parse(), Ok(NetworkPolicy::None));
+        assert_eq!("bridge".parse(), Ok(NetworkPolicy::Bridge));
+        let hosts = ["a.org", "*.b.org:443", "[::1]:*"].map(|host| host.parse().unwrap());
+        let allow = NetworkPolicy::allow(hosts);
+        assert_eq!("allow:a.org,*.b.org:443, [::1]:*".parse(), Ok(allow.clone()));
+        let text = serde_json::to_string(&allow).unwrap();
+        assert_eq!(serde_json::from_str::<NetworkPolicy>(&text).unwrap(), allow);
+        let short = r#"{"kind": "allow", "hosts": ["a.org", "*.b.org:443", "[::1]:*"]}"#;
+        assert_eq!(serde_json::from_str::<NetworkPolicy>(short).unwrap(), allow);
+        let error = "allow:a.org:0,b.org,c/d".parse::<NetworkPolicy>().unwrap_err();
+        assert!(error.contains("`a.org:0`") && error.contains("`c/d`"), "{error}");
+        assert!(error.contains("HOST:PORT") && !error.contains("`b.org`"), "{error}");
+        for text in ["brdge", "allow", "a.org:443", "allow:"] {
+            assert!(text.parse::<NetworkPolicy>().is_err(), "{text}");
+        }
     }
 
     #[test]

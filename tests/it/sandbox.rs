@@ -76,7 +76,9 @@ fn wrong_sandboxes_are_refused_with_what_would_be_right() {
         ran.code
     };
     assert_eq!(wrong(&["--memory", "12X"], &["such as 512M"]), Some(2));
-    assert_eq!(wrong(&["--network", "brdge"], &["none, bridge"]), Some(2));
+    assert_eq!(wrong(&["--network", "brdge"], &["none, bridge", "allow:HOST[:PORT]"]), Some(2));
+    let lists = ["--network", "allow:a.org,b:0,http://c"];
+    assert_eq!(wrong(&lists, &["`b:0`", "`http://c`", "HOST:PORT", "*.name"]), Some(2));
     assert_eq!(wrong(&["--mount", "/a"], &["HOST:GUEST"]), Some(2));
     assert_eq!(wrong(&["--env", "A"], &["NAME=VALUE"]), Some(2));
     assert_eq!(wrong(&["--memory", "1K", "--pids", "1"], &["at least 6 MiB", "pids"]), Some(1));

@@ -270,7 +270,7 @@ async fn network(context: &Context<'_>) -> Result<(), Finding> {
 
 async fn allow_list(context: &Context<'_>) -> Result<(), Finding> {
     let mut spec = context.spec();
-    spec.network = NetworkPolicy::Allow { hosts: vec!["localhost:1".into()] };
+    spec.network = NetworkPolicy::allow(["localhost:1".parse().expect("it is an entry")]);
     kept_or_refused(context, context.can().network_allow_list, &spec).await
 }
 

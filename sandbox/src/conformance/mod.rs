@@ -18,6 +18,7 @@
 //! ```
 
 mod abuse;
+mod allow_list;
 mod context;
 mod exec;
 mod files;
@@ -181,6 +182,7 @@ pub async fn run(backend: &dyn SandboxBackend, options: &Options) -> Report {
         shells::TRIALS,
         lifecycle::TRIALS,
         abuse::TRIALS,
+        allow_list::TRIALS,
         lifecycle::LAST,
     ];
     for trial in all.into_iter().flatten() {

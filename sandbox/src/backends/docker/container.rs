@@ -280,7 +280,7 @@ mod tests {
     #[test]
     fn what_cannot_be_done_is_said_before_anything_is_made() {
         let mut spec = SandboxSpec::new(Image::Default);
-        spec.network = NetworkPolicy::Allow { hosts: vec!["example.org:443".into()] };
+        spec.network = NetworkPolicy::allow(["example.org:443".parse().unwrap()]);
         assert!(matches!(host_config(&spec), Err(SandboxError::Unsupported { .. })));
         let mut spec = SandboxSpec::new(Image::Default);
         let mount = SpecMount { host: "data".into(), guest: "/data".into(), read_only: true };

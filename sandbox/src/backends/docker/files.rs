@@ -391,6 +391,7 @@ fn parse_usage(mut bytes: Bytes) -> SandboxStats {
         // The first process and the helper that reads this are not the sandbox's.
         pids: whole([pids2, pids1]).map(|pids| pids.saturating_sub(2) as u32),
         disk_bytes: None,
+        network: None,
         out_of_memory_kills: line(events2, "oom_kill ").or_else(|| line(events1, "oom_kill ")),
     }
 }

@@ -80,6 +80,8 @@ pub(crate) struct Init {
     pub(crate) root: OwnedFd,
     /// The folder of its own layers.
     pub(crate) upper: OwnedFd,
+    /// The socket that listens inside, if one was asked for and nobody took it yet.
+    pub(crate) listener: Option<OwnedFd>,
 }
 
 impl Init {
@@ -105,7 +107,7 @@ impl Init {
         let stderr = child.stderr.take();
         let mut guard = Unfinished(Some(child));
         let child = guard.0.as_mut().expect("it was just put there");
-        let talk = || -> io::Result<(OwnedFd, OwnedFd)> {
+        let talk = || -> io::Result<(OwnedFd, OwnedFd, Option<OwnedFd>)> {
             started(child.id())?;
             send(&control, b'C', &[payload.into_file()?.as_fd()])?;
             expect(&control, b'U')?;
@@ -115,14 +117,16 @@ impl Init {
             // for that, and without it the sandbox works as well.
             let _ = fs::write(format!("/proc/{}/oom_score_adj", child.id()), "-900");
             send(&control, b'G', &[])?;
-            let fds: Result<[OwnedFd; 2], _> = expect(&control, b'R')?.try_into();
-            let [root, upper] = fds.map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;
-            Ok((root, upper))
+            let mut fds = expect(&control, b'R')?.into_iter();
+            match (fds.next(), fds.next(), fds.next()) {
+                (Some(root), Some(upper), listener) => Ok((root, upper, listener)),
+                _ => Err(io::ErrorKind::InvalidData.into()),
+            }
         };
         match talk() {
-            Ok((root, upper)) => {
+            Ok((root, upper, listener)) => {
                 let child = guard.0.take().expect("nobody took it");
-                Ok(Self { control, child: Mutex::new(child), root, upper })
+                Ok(Self { control, child: Mutex::new(child), root, upper, listener })
             }
             Err(error) => {
                 let _ = child.kill();

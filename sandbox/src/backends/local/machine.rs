@@ -10,6 +10,7 @@ use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
 
 use rustix::fs::{fstatvfs, statfs};
+use tokio::runtime::Handle;
 
 use super::cgroup::{Groups, Hierarchy, remove_groups};
 use super::files::{FileOwner, RootFiles};
@@ -18,6 +19,7 @@ use super::init::{Init, Payload};
 use super::store::{Record, Store};
 use super::users::User;
 use super::{backend_error, host_error, seccomp, tree};
+use crate::allow_list::{self, Proxy, Server};
 use crate::owner::process_start;
 use crate::{Death, ExecRequest, NetworkPolicy, SandboxError, SandboxSpec, SandboxStats};
 
@@ -52,6 +54,8 @@ pub(crate) struct Machine {
     store: Store,
     parts: Vec<String>,
     user: User,
+    /// The way out of a network of a few hosts.
+    server: Option<Server>,
     closed: Mutex<bool>,
 }
 
@@ -100,6 +104,7 @@ impl Machine {
                 home: "/root".to_owned(),
             },
             gate: tokio::sync::RwLock::new(()),
+            server: None,
             closed: Mutex::new(false),
             store: store.clone(),
             record,
@@ -117,6 +122,14 @@ impl Machine {
     /// What can only be done when the root is there.
     fn furnish(&mut self) -> Result<(), SandboxError> {
         let spec = self.record.spec.clone();
+        if let NetworkPolicy::Allow { hosts, max_bytes } = &spec.network {
+            let failed = backend_error("start the proxy of the sandbox");
+            let listener = self.init.listener.take();
+            let listener = listener.ok_or_else(|| failed(io::ErrorKind::NotConnected.into()))?;
+            let proxy = Proxy::new(&self.record.id, hosts, *max_bytes);
+            let server = Server::start(proxy, listener.into(), &Handle::current());
+            self.server = Some(server.map_err(failed)?);
+        }
         if let Some(name) = &spec.user {
             self.user = self.find_user(name)?;
         }
@@ -180,6 +193,9 @@ impl Machine {
             ("PATH".to_owned(), PATH.to_owned()),
             ("HOME".to_owned(), user.home.clone()),
         ]);
+        if let NetworkPolicy::Allow { hosts, .. } = &spec.network {
+            env.extend(allow_list::variables(hosts));
+        }
         env.extend(spec.env.clone());
         env.extend(request.env.clone());
         let mut limits = vec![(LIMIT_CORE, 0)];
@@ -283,7 +299,8 @@ impl Machine {
         } else {
             tree::disk_usage(&self.upper().join("."))
         };
-        Ok(SandboxStats { disk_bytes: Some(disk), ..self.groups.stats() })
+        let network = self.server.as_ref().map(Server::stats);
+        Ok(SandboxStats { disk_bytes: Some(disk), network, ..self.groups.stats() })
     }
 
     /// Ends and removes everything. Twice is no error.
@@ -295,6 +312,9 @@ impl Machine {
         *closed = true;
         drop(closed);
         self.init.end();
+        if let Some(server) = &self.server {
+            server.end();
+        }
         remove_groups(&self.record.groups, PATIENCE)
             .map_err(backend_error("remove control groups"))?;
         self.store.remove_sandbox(&self.record.id, &self.record.layers)
@@ -394,6 +414,10 @@ fn describe(store: &Store, record: &Record, base: &Base) -> Result<Payload, Sand
     let mut payload = Payload::default();
     payload
         .number(u64::from(spec.network == NetworkPolicy::Bridge))
+        .number(match spec.network {
+            NetworkPolicy::Allow { .. } => u64::from(allow_list::PORT),
+            NetworkPolicy::None | NetworkPolicy::Bridge => 0,
+        })
         .bytes(store.root().as_os_str().as_bytes())
         .bytes(format!("{folder}/merged").as_bytes())
         .list(&overlays, |payload, (target, options)| {

@@ -49,8 +49,8 @@ use self::sandbox::LocalSandbox;
 use self::store::Store;
 use crate::set_up::set_up;
 use crate::{
-    Capabilities, ExecRequest, Limits, NetworkPolicy, ReapReport, Sandbox, SandboxBackend,
-    SandboxError, SandboxRecord, SandboxSpec, Snapshot,
+    Capabilities, ExecRequest, Limits, ReapReport, Sandbox, SandboxBackend, SandboxError,
+    SandboxRecord, SandboxSpec, Snapshot,
 };
 
 /// Its name in the registry.
@@ -136,9 +136,6 @@ impl LocalBackend {
         if spec.determinism.is_some() {
             return unsupported("make a deterministic sandbox");
         }
-        if matches!(spec.network, NetworkPolicy::Allow { .. }) {
-            return unsupported("allow single hosts");
-        }
         Ok(())
     }
 }
@@ -163,6 +160,7 @@ impl SandboxBackend for LocalBackend {
             // Only then can an overlay write to a file system in memory.
             disk_limit: kernel_release() >= (6, 6),
             network: true,
+            network_allow_list: true,
             image_root_tar: true,
             ..Capabilities::default()
         }

@@ -398,3 +398,15 @@ async fn the_backend_conforms() {
     println!("{report}");
     assert!(report.is_passed(), "{report}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs namespaces"]
+async fn an_allow_list_is_kept() {
+    use crate::conformance::{Options, Programs, run};
+    let place = place();
+    let options = Options { only: Some("allow-list".into()), ..Options::new(Programs::posix()) };
+    let report = run(&place.backend, &options).await;
+    println!("{report}");
+    assert!(report.is_passed(), "{report}");
+    assert_eq!(place.num_left(), 0);
+}

@@ -473,6 +473,7 @@ impl Sandbox for WasmSandbox {
             pids: Some(get(&usage.running) as u32),
             disk_bytes: Some(lock(&self.0.tree).used()),
             out_of_memory_kills: Some(get(&usage.out_of_memory_kills)),
+            network: None,
         })
     }
 

@@ -22,6 +22,7 @@ mod payload;
 mod sys;
 
 use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
@@ -76,6 +77,7 @@ fn outer() -> Result<(), Failure> {
     };
     let mut payload = read_payload(fds.first())?;
     let share_network = payload.number().doing("read the set-up")? != 0;
+    let proxy_port = payload.number().doing("read the set-up")? as u16;
     sys::leave_namespaces(sys::CLONE_NEWUSER).doing("make a user namespace")?;
     // The other side writes the user map and puts this process into its control groups.
     sys::send(CONTROL, b'U', &[]).doing("ask for a user map")?;
@@ -96,7 +98,7 @@ fn outer() -> Result<(), Failure> {
     sys::die_with_parent().doing("follow the parent")?;
     sys::hide_memory().doing("hide the memory")?;
     if sys::fork_process().doing("start the first process")?.is_none() {
-        let result = init(payload, share_network);
+        let result = init(payload, share_network, proxy_port);
         if let Err(failure) = result {
             let _ = writeln!(io::stderr(), "{}: {}", failure.doing, failure.source);
         }
@@ -121,7 +123,10 @@ fn read_payload(fd: Option<&OwnedFd>) -> Result<Payload, Failure> {
 }
 
 /// The first process: builds the root and serves until the control socket closes.
-fn init(mut payload: Payload, share_network: bool) -> Result<(), Failure> {
+///
+/// With a `proxy_port`, the library gets the socket that listens there: it belongs to this network
+/// namespace wherever it is used, and is the only way out of it.
+fn init(mut payload: Payload, share_network: bool, proxy_port: u16) -> Result<(), Failure> {
     sys::die_with_parent().doing("follow the parent")?;
     sys::new_session();
     sys::set_mask();
@@ -131,8 +136,15 @@ fn init(mut payload: Payload, share_network: bool) -> Result<(), Failure> {
         sys::loopback_up().doing("set the loopback device up")?;
     }
     let children = sys::child_signals().doing("wait for children")?;
-    sys::send(CONTROL, b'R', &[root.as_raw_fd(), upper.as_raw_fd()]).doing("report")?;
-    drop((root, upper));
+    let mut report = vec![root, upper];
+    if proxy_port != 0 {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, proxy_port))
+            .doing("listen where the proxy answers")?;
+        report.push(listener.into());
+    }
+    let fds: Vec<RawFd> = report.iter().map(AsRawFd::as_raw_fd).collect();
+    sys::send(CONTROL, b'R', &fds).doing("report")?;
+    drop(report);
     // Errors of set-up have been told; nothing else may hold the pipe open.
     let null = sys::open_path("/dev/null").doing("open /dev/null")?;
     sys::duplicate(null.as_raw_fd(), 2).doing("close standard error")?;

@@ -1,0 +1,54 @@
+//! A proxy at a port.
+
+use std::io;
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
+
+use super::{NetworkStats, Proxy};
+
+/// How long connections may take to end once they have to.
+const ENDING: Duration = Duration::from_secs(10);
+
+/// Serves whoever connects to a port, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Server {
+    proxy: Arc<Proxy>,
+    task: JoinHandle<()>,
+}
+
+impl Server {
+    /// Serves on `runtime`.
+    pub(crate) fn start(proxy: Proxy, listener: TcpListener, runtime: &Handle) -> io::Result<Self> {
+        let _context = runtime.enter();
+        listener.set_nonblocking(true)?;
+        let listener = tokio::net::TcpListener::from_std(listener)?;
+        let proxy = Arc::new(proxy);
+        let task = runtime.spawn(Arc::clone(&proxy).serve_all(listener));
+        Ok(Self { proxy, task })
+    }
+
+    pub(crate) fn stats(&self) -> NetworkStats {
+        self.proxy.stats()
+    }
+
+    /// Ends all connections and waits for that; not from a thread that may not block.
+    pub(crate) fn end(&self) {
+        self.task.abort();
+        let begun = Instant::now();
+        while (!self.task.is_finished() || self.proxy.stats().open > 0) && begun.elapsed() < ENDING
+        {
+            thread::sleep(Duration::from_micros(500));
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
