@@ -59,8 +59,14 @@ mod number {
     pub const READ: usize = 0;
     pub const WRITE: usize = 1;
     pub const CLOSE: usize = 3;
+    pub const MMAP: usize = 9;
     pub const RT_SIGPROCMASK: usize = 14;
     pub const GETPID: usize = 39;
+    pub const SOCKET: usize = 41;
+    pub const SHUTDOWN: usize = 48;
+    pub const BIND: usize = 49;
+    pub const LISTEN: usize = 50;
+    pub const SETSOCKOPT: usize = 54;
     pub const CLONE: usize = 56;
     pub const EXECVE: usize = 59;
     pub const WAIT4: usize = 61;
@@ -82,6 +88,7 @@ mod number {
     pub const READLINKAT: usize = 267;
     pub const PPOLL: usize = 271;
     pub const UTIMENSAT: usize = 280;
+    pub const ACCEPT4: usize = 288;
     pub const SIGNALFD4: usize = 289;
     pub const DUP3: usize = 292;
     pub const PIPE2: usize = 293;
@@ -116,8 +123,15 @@ mod number {
     pub const UMASK: usize = 166;
     pub const PRCTL: usize = 167;
     pub const GETPID: usize = 172;
+    pub const SOCKET: usize = 198;
+    pub const BIND: usize = 200;
+    pub const LISTEN: usize = 201;
+    pub const SETSOCKOPT: usize = 208;
+    pub const SHUTDOWN: usize = 210;
     pub const CLONE: usize = 220;
     pub const EXECVE: usize = 221;
+    pub const MMAP: usize = 222;
+    pub const ACCEPT4: usize = 242;
     pub const WAIT4: usize = 260;
     pub const STATX: usize = 291;
 }
@@ -378,6 +392,56 @@ pub fn set_nonblocking(fd: Fd) {
     if let Ok(flags) = plain(number::FCNTL, fd as usize, F_GETFL, 0) {
         let _ = plain(number::FCNTL, fd as usize, F_SETFL, flags | O_NONBLOCK);
     }
+}
+
+/// A socket that listens on a port of loopback, without waiting for who connects.
+pub fn listen_on_loopback(port: u16) -> Result<Fd, Errno> {
+    const AF_INET: u16 = 2;
+    const SOCK_STREAM: usize = 1;
+    const SOL_SOCKET: usize = 1;
+    const SO_REUSEADDR: usize = 2;
+    const BACKLOG: usize = 512;
+    let kind = SOCK_STREAM | O_CLOEXEC | O_NONBLOCK;
+    let fd = plain(number::SOCKET, usize::from(AF_INET), kind, 0)?;
+    // An earlier program's connections may still be remembered.
+    let one = 1i32;
+    let value = (&raw const one) as usize;
+    // SAFETY: the kernel reads four bytes.
+    unsafe { syscall(number::SETSOCKOPT, [fd, SOL_SOCKET, SO_REUSEADDR, value, 4, 0]) }?;
+    let mut address = [0u8; 16];
+    address[..2].copy_from_slice(&AF_INET.to_ne_bytes());
+    address[2..4].copy_from_slice(&port.to_be_bytes());
+    address[4..8].copy_from_slice(&[127, 0, 0, 1]);
+    // SAFETY: the kernel reads one `struct sockaddr_in`.
+    unsafe { syscall(number::BIND, [fd, address.as_ptr() as usize, address.len(), 0, 0, 0]) }?;
+    plain(number::LISTEN, fd, BACKLOG, 0)?;
+    Ok(fd as Fd)
+}
+
+/// The next connection.
+pub fn accept(listener: Fd) -> Result<Fd, Errno> {
+    let flags = O_CLOEXEC | O_NONBLOCK;
+    // SAFETY: with null pointers the kernel tells no address.
+    let fd = unsafe { syscall(number::ACCEPT4, [listener as usize, 0, 0, flags, 0, 0]) }?;
+    Ok(fd as Fd)
+}
+
+/// Tells the other side of a connection that nothing more comes.
+pub fn shut_down_writing(fd: Fd) {
+    const SHUT_WR: usize = 1;
+    let _ = plain(number::SHUTDOWN, fd as usize, SHUT_WR, 0);
+}
+
+/// Memory that takes up room only where it is used.
+pub fn memory(bytes: usize) -> Result<&'static mut [u8], Errno> {
+    const READ_WRITE: usize = 3;
+    const PRIVATE_ANONYMOUS: usize = 0x22;
+    let nowhere = usize::MAX;
+    // SAFETY: a new mapping touches nothing that is there.
+    let start =
+        unsafe { syscall(number::MMAP, [0, bytes, READ_WRITE, PRIVATE_ANONYMOUS, nowhere, 0]) }?;
+    // SAFETY: the mapping has that size, is zero, is never removed, and nobody else knows it.
+    Ok(unsafe { core::slice::from_raw_parts_mut(start as *mut u8, bytes) })
 }
 
 /// A second process; 0 in the new one.
