@@ -11,8 +11,8 @@ use super::host::DockerHost;
 use super::sandbox::{DockerSandbox, snapshot_missing};
 use super::{NAME, image, reap};
 use crate::{
-    Capabilities, NetworkPolicy, ReapReport, Sandbox, SandboxBackend, SandboxError, SandboxRecord,
-    SandboxSpec, Snapshot,
+    Capabilities, ReapReport, Sandbox, SandboxBackend, SandboxError, SandboxRecord, SandboxSpec,
+    Snapshot,
 };
 
 /// How long an engine of a pool may take to say that it lives, before a sandbox goes to another.
@@ -158,7 +158,6 @@ fn check(spec: &SandboxSpec, capabilities: Capabilities) -> Result<(), SandboxEr
     let asked = [
         (spec.determinism.is_some(), "fix chance and time"),
         (limits.fuel.is_some(), "limit the fuel"),
-        (matches!(spec.network, NetworkPolicy::Allow { .. }), "allow single hosts"),
         (limits.cpus.is_some() && !capabilities.cpu_limit, "limit the cpus"),
         (limits.memory_bytes.is_some() && !capabilities.memory_limit, "limit the memory"),
         (limits.pids.is_some() && !capabilities.pids_limit, "limit the processes"),
@@ -240,13 +239,7 @@ impl SandboxBackend for DockerBackend {
         check(spec, placed.0.capabilities())?;
         let started = start(&placed.0, spec).await?;
         let sandbox = DockerSandbox::new(Arc::clone(&placed.0), started, spec.clone(), None);
-        if let Err(error) = sandbox.set_up().await {
-            // The first error tells more than one of closing; dropping tries again.
-            if let Err(left) = sandbox.close().await {
-                tracing::warn!(error = %left, "could not remove a sandbox");
-            }
-            return Err(error);
-        }
+        sandbox.or_closed(sandbox.set_up().await).await?;
         Ok(Box::new(sandbox))
     }
 
@@ -256,7 +249,9 @@ impl SandboxBackend for DockerBackend {
         check(&snapshot.spec, engine.capabilities())?;
         let started = container::start(engine, &snapshot.spec, &snapshot.id).await?;
         let spec = snapshot.spec.clone();
-        Ok(Box::new(DockerSandbox::new(Arc::clone(engine), started, spec, None)))
+        let sandbox = DockerSandbox::new(Arc::clone(engine), started, spec, None);
+        sandbox.or_closed(sandbox.open_network().await).await?;
+        Ok(Box::new(sandbox))
     }
 
     async fn remove_snapshot(&self, snapshot: &Snapshot) -> Result<(), SandboxError> {

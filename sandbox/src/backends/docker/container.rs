@@ -1,6 +1,6 @@
 //! Making containers, and removing them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -16,11 +16,12 @@ use bollard::query_parameters::{
 use super::engine::{Engine, REQUEST, SLOW_REQUEST, message, status, within};
 use super::labels::Tag;
 use super::{NAME, helper};
+use crate::allow_list;
 use crate::{NetworkPolicy, Owner, SandboxError, SandboxSpec};
 
-/// Processes beyond [`Limits::pids`](crate::Limits::pids): the first one, and what the engine and
-/// the helper need to start a command even when the limit is used up.
-const OWN_PIDS: i64 = 12;
+/// Processes beyond [`Limits::pids`](crate::Limits::pids): the first one, the relay of an allow-list,
+/// and what the engine and the helper need to start a command even when the limit is used up.
+const OWN_PIDS: i64 = 13;
 /// More than an engine has itself cannot be given, and some have little.
 const OPEN_FILES: i64 = 4096;
 
@@ -124,7 +125,12 @@ pub(super) fn unsupported(what: &str) -> SandboxError {
 }
 
 fn body(spec: &SandboxSpec, image: &str) -> Result<ContainerCreateBody, SandboxError> {
-    let env = spec.env.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let mut env = BTreeMap::new();
+    if let NetworkPolicy::Allow { hosts, .. } = &spec.network {
+        env.extend(allow_list::variables(hosts));
+    }
+    env.extend(spec.env.clone());
+    let env = env.iter().map(|(name, value)| format!("{name}={value}")).collect();
     Ok(ContainerCreateBody {
         image: Some(image.into()),
         hostname: Some("sandbox".into()),
@@ -164,9 +170,9 @@ fn host_config(spec: &SandboxSpec) -> Result<HostConfig, SandboxError> {
             .map(|bytes| HashMap::from([("size".to_owned(), bytes.to_string())])),
         ulimits: Some(vec![ulimit("nofile", OPEN_FILES), ulimit("core", 0)]),
         network_mode: Some(match &spec.network {
-            NetworkPolicy::None => "none".into(),
+            // The way to single hosts leads through the engine, not through a network.
+            NetworkPolicy::None | NetworkPolicy::Allow { .. } => "none".into(),
             NetworkPolicy::Bridge => "bridge".into(),
-            NetworkPolicy::Allow { .. } => return Err(unsupported("allow single hosts")),
         }),
         mounts: Some(mounts(spec)?),
         readonly_rootfs: Some(spec.read_only_root),
@@ -278,10 +284,19 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_done_is_said_before_anything_is_made() {
+    fn an_allow_list_is_no_network_and_variables_that_the_spec_may_set_itself() {
         let mut spec = SandboxSpec::new(Image::Default);
         spec.network = NetworkPolicy::allow(["example.org:443".parse().unwrap()]);
-        assert!(matches!(host_config(&spec), Err(SandboxError::Unsupported { .. })));
+        spec.env.insert("no_proxy".into(), "own".into());
+        let body = body(&spec, "image").unwrap();
+        assert_eq!(body.host_config.unwrap().network_mode.as_deref(), Some("none"));
+        let env = body.env.unwrap();
+        assert!(env.contains(&"https_proxy=http://127.0.0.1:3128".to_owned()), "{env:?}");
+        assert!(env.contains(&"no_proxy=own".to_owned()) && env.len() == 8, "{env:?}");
+    }
+
+    #[test]
+    fn what_cannot_be_done_is_said_before_anything_is_made() {
         let mut spec = SandboxSpec::new(Image::Default);
         let mount = SpecMount { host: "data".into(), guest: "/data".into(), read_only: true };
         spec.mounts.push(mount);

@@ -125,7 +125,7 @@ impl Engine {
             disk_limit: facts.is_some_and(|facts| facts.disk_limit),
             fuel_limit: false,
             network: true,
-            network_allow_list: false,
+            network_allow_list: true,
             determinism: false,
             image_build: true,
             image_root_tar: true,

@@ -25,6 +25,7 @@ mod host;
 mod image;
 mod labels;
 mod reap;
+mod relay;
 mod sandbox;
 mod shell;
 #[cfg(test)]

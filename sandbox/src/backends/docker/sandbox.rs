@@ -17,6 +17,7 @@ use super::container::{self, Started};
 use super::conversation::{Conversation, Input, Said, Status, Surroundings};
 use super::engine::{Engine, REQUEST, SLOW_REQUEST, is_unreachable, message, status, within};
 use super::labels::Tag;
+use super::relay::Relay;
 use super::{NAME, image, reap, shell};
 use crate::set_up::set_up;
 use crate::{
@@ -45,6 +46,8 @@ pub(super) struct Shared {
     memory_kill_known: AtomicBool,
     /// The image of the fork that this is, removed with it.
     own_image: Option<String>,
+    /// The way out, where single hosts are allowed.
+    relay: Option<Relay>,
     runtime: Handle,
 }
 
@@ -59,8 +62,10 @@ impl DockerSandbox {
         engine.live.fetch_add(1, Ordering::Relaxed);
         let expires = Tag::new(&spec).expires;
         let Started { name, workdir } = started;
+        let relay = Relay::new(&name, &spec.network);
         Self {
             shared: Arc::new(Shared {
+                relay,
                 engine,
                 name,
                 workdir,
@@ -74,8 +79,28 @@ impl DockerSandbox {
         }
     }
 
-    /// Runs the spec's set-up commands.
+    /// Makes sure that there is a way to the hosts that the spec allows.
+    pub(super) async fn open_network(&self) -> Result<(), SandboxError> {
+        self.shared.open_network().await
+    }
+
+    /// Closes the sandbox where making it did not come to its end.
+    pub(super) async fn or_closed(
+        &self,
+        made: Result<(), SandboxError>,
+    ) -> Result<(), SandboxError> {
+        if made.is_err()
+            && let Err(left) = self.close().await
+        {
+            // The first error tells more than this one; dropping tries again.
+            tracing::warn!(error = %left, "could not remove a sandbox");
+        }
+        made
+    }
+
+    /// Runs the spec's set-up commands, once there is a network for them.
     pub(super) async fn set_up(&self) -> Result<(), SandboxError> {
+        self.open_network().await?;
         set_up(&self.shared.spec, |request| async move { self.exec(&request).await }).await
     }
 
@@ -122,6 +147,14 @@ impl Shared {
         match Conversation::start(&self.engine, &self.name, operation, surroundings, input).await {
             Ok(conversation) => Ok(conversation),
             Err(error) => Err(self.trouble("start a command", error).await),
+        }
+    }
+
+    /// As [`DockerSandbox::open_network`]; commands start only behind it.
+    pub(super) async fn open_network(&self) -> Result<(), SandboxError> {
+        match &self.relay {
+            Some(relay) => relay.ensure(self).await,
+            None => Ok(()),
         }
     }
 
@@ -250,6 +283,10 @@ impl Shared {
             workdir: None,
         };
         let input = Input::Bytes(&request.stdin);
+        match self.open_network().await {
+            Err(error) if wants_processes(&error.to_string_with_source()) => return Ok(None),
+            other => other?,
+        }
         let mut conversation = match self.converse(operation, surroundings, input).await {
             Err(error) if wants_processes(&error.to_string_with_source()) => return Ok(None),
             other => other?,
@@ -357,6 +394,9 @@ impl Shared {
 
     /// Removes the container and, for a fork, its image.
     async fn remove(&self) -> Result<(), SandboxError> {
+        if let Some(relay) = &self.relay {
+            relay.end().await;
+        }
         container::remove(&self.engine, &self.name).await?;
         if let Some(image) = &self.own_image {
             reap::remove_image(&self.engine, image).await?;
@@ -450,7 +490,9 @@ impl Sandbox for DockerSandbox {
         match container::start(&shared.engine, &shared.spec, &kept).await {
             Ok(started) => {
                 let engine = Arc::clone(&shared.engine);
-                Ok(Box::new(Self::new(engine, started, shared.spec.clone(), Some(kept))))
+                let fork = Self::new(engine, started, shared.spec.clone(), Some(kept));
+                fork.or_closed(fork.open_network().await).await?;
+                Ok(Box::new(fork))
             }
             Err(error) => {
                 if let Err(left) = reap::remove_image(&shared.engine, &kept).await {
@@ -465,6 +507,11 @@ impl Sandbox for DockerSandbox {
         let mut stats = self.shared.usage().await?;
         if let Ok(container) = self.shared.inspect(true).await {
             stats.disk_bytes = container.size_rw.and_then(|bytes| u64::try_from(bytes).ok());
+        }
+        if let Some(relay) = &self.shared.relay {
+            stats.network = Some(relay.stats());
+            // The relay is not the sandbox's, either.
+            stats.pids = stats.pids.map(|pids| pids.saturating_sub(1));
         }
         Ok(stats)
     }

@@ -61,6 +61,7 @@ impl ShellTransport for DockerTransport {
         let mut operation = vec!["run".into(), u64::MAX.to_string(), workdir.to_owned()];
         operation.extend(command.iter().cloned());
         let surroundings = Surroundings { user: self.user.clone(), ..Default::default() };
+        self.sandbox.open_network().await?;
         let (input, receiver) = mpsc::channel(8);
         let conversation =
             self.sandbox.converse(operation, surroundings, Input::Channel(receiver)).await?;

@@ -533,3 +533,33 @@ async fn the_backend_conforms() {
     println!("{report}");
     assert!(report.is_passed(), "{report}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Docker"]
+async fn an_allow_list_is_kept() {
+    use crate::conformance::{Options, Programs, run};
+    let options = Options { only: Some("allow-list".into()), ..Options::new(Programs::posix()) };
+    let report = run(&backend().await, &options).await;
+    println!("{report}");
+    assert!(report.is_passed(), "{report}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Docker"]
+async fn a_relay_that_is_killed_or_displaced_comes_back_with_the_next_command() {
+    let mut spec = SandboxSpec::new(Image::Default);
+    spec.network = crate::NetworkPolicy::allow(["127.0.0.1:1".parse().unwrap()]);
+    let sandbox = backend().await.create(&spec).await.unwrap();
+    let ask = "printf 'CONNECT a.org:1 HTTP/1.1\\r\\n\\r\\n' | nc 127.0.0.1 3128 | head -n 1";
+    let sh = async |script: &str| sandbox.exec(&ExecRequest::sh(script)).await.unwrap();
+    assert!(sh(ask).await.stdout.text().contains(" 403 "));
+    // Root inside can end it, and take its port.
+    let kill = "for p in /proc/[0-9]*; do \
+                case \"$(tr '\\000' ' ' <$p/cmdline)\" in \
+                '/dev/spar/exec relay'*) kill -9 ${p#/proc/};; esac; done; sleep 1; \
+                while :; do nc -l -p 3128 -s 127.0.0.1 </dev/null; done >/dev/null 2>&1 & sleep 1";
+    sh(kill).await;
+    let answer = sh(ask).await;
+    assert!(answer.stdout.text().contains(" 403 "), "{answer:?}");
+    sandbox.close().await.unwrap();
+}
