@@ -11,8 +11,8 @@ use spar::agent::Cancellation;
 use spar::sandbox::pool::{PoolConfig, SandboxPool};
 use spar::sandbox::registry::{self, BackendEntry};
 use spar::sandbox::{
-    Determinism, ExecEnd, ExecRequest, ExecResult, Image, Limits, OutputSink, Sandbox,
-    SandboxBackend, SandboxRecord, SandboxSpec, Stream,
+    Determinism, ExecEnd, ExecRequest, ExecResult, Image, Limits, NetworkPolicy, OutputSink,
+    Sandbox, SandboxBackend, SandboxRecord, SandboxSpec, Stream,
 };
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -139,12 +139,27 @@ async fn run(arguments: &SandboxRunArguments) -> anyhow::Result<ExitCode> {
             } else {
                 relay(&sandbox, &request).await?
             };
-            Ok((sandbox.id().to_owned(), result))
+            // Only where there is a list is there something to tell.
+            let network = match &spec.network {
+                NetworkPolicy::Allow { .. } => sandbox.stats().await.map(|stats| stats.network),
+                NetworkPolicy::None | NetworkPolicy::Bridge => Ok(None),
+            };
+            // The command has had its way, whatever became of the sandbox.
+            let network = network.unwrap_or_else(|error| {
+                eprintln!("warning: could not {error}");
+                None
+            });
+            Ok((sandbox.id().to_owned(), result, network))
         })
         .await?;
-    let Some((id, result)) = found else { return Ok(ExitCode::from(STOPPED)) };
+    let Some((id, result, network)) = found else { return Ok(ExitCode::from(STOPPED)) };
     if arguments.json {
-        print_json(&as_json(pool.backend().name(), &id, &spec, &result))?;
+        let mut told = as_json(pool.backend().name(), &id, &spec, &result);
+        told["network"] = json!(network);
+        print_json(&told)?;
+    }
+    if let Some(network) = network.filter(|network| network.refused > 0) {
+        eprintln!("note: --network refused {} connection(s)", network.refused);
     }
     if let Some(note) = note(result.end) {
         eprintln!("note: the command {note}");

@@ -136,6 +136,31 @@ fn ctrl_c_ends_the_command_and_removes_the_sandbox() {
     interrupted("fake", &["sleep", "1000"]);
 }
 
+/// A web server of this machine is reached where the list names it, and only then.
+fn reaches_listed_hosts_alone(backend: &str) {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            let _ = stream.read(&mut [0; 4096]);
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nhello\n");
+        }
+    });
+    let fetch = format!(
+        "if command -v curl >/dev/null; then curl -s http://{address}/; \
+         else wget -q -O - http://{address}/; fi"
+    );
+    let list = format!("allow:{address},example.org");
+    let ran = sandbox(backend, &["--network", &list], &["sh", "-c", &fetch]);
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "hello\n"), "{}", ran.err);
+    assert!(!ran.err.contains("refused"), "{}", ran.err);
+    let list =
+        ["--network", &format!("allow:{address}"), "--env", "NO_PROXY=", "--env", "no_proxy="];
+    let ran = sandbox(backend, &list, &["sh", "-c", &fetch.replace("127.0.0.1", "127.0.0.2")]);
+    assert!(!ran.out.contains("hello"), "{}", ran.out);
+    assert!(ran.err.contains("note: --network refused 1 connection"), "{}", ran.err);
+}
+
 /// What holds on every real backend that has programs.
 fn real_backend(backend: &str) {
     let ran = sandbox(backend, &[], &["sh", "-c", "echo out; echo err >&2; exit 3"]);
@@ -152,6 +177,7 @@ fn real_backend(backend: &str) {
         "cd /tmp\nx=5\n:fork\necho b > f\n:back\nls f\necho $x; pwd\n",
     );
     assert!(shell.out.ends_with("5\n/tmp\n"), "{}\n{}", shell.out, shell.err);
+    reaches_listed_hosts_alone(backend);
     interrupted(backend, &["sleep", "1000"]);
     let left = succeed(Path::new("."), &["sandbox", "ls", "--backend", backend, "--json"]).out;
     let left: serde_json::Value = serde_json::from_str(&left).unwrap();
