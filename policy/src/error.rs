@@ -31,9 +31,10 @@ pub enum TokenizerError {
         /// What is wrong with it.
         detail: String,
     },
-    /// The tokenizer has no marks that tell who says a message.
+    /// Nothing tells where a completion ends.
     #[error(
-        "use the tokenizer `{}`: it has neither the marks {own} nor the marks {chat_ml}",
+        "use the tokenizer `{}`: it has neither the marks {own} nor the marks {chat_ml}, and no file \
+         beside it names an end token (`eos_token_id` in generation_config.json)",
         path.display()
     )]
     NoMarks {
@@ -43,6 +44,15 @@ pub enum TokenizerError {
         own: String,
         /// Marks of the ChatML layout.
         chat_ml: String,
+    },
+    /// The chat template that belongs to the tokenizer cannot be used.
+    #[error("use the chat template beside `{}`", path.display())]
+    ChatTemplate {
+        /// The tokenizer.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: ChatTemplateError,
     },
 }
 
@@ -60,7 +70,11 @@ pub enum CheckpointError {
         source: std::io::Error,
     },
     /// The folder has no weights.
-    #[error("find `model.safetensors` or `model.safetensors.index.json` in `{}`", folder.display())]
+    #[error(
+        "find `model.safetensors` or `model.safetensors.index.json` in `{}`; other formats of \
+         weights, such as `pytorch_model.bin`, are not read",
+        folder.display()
+    )]
     NoWeights {
         /// The folder.
         folder: PathBuf,
@@ -172,6 +186,24 @@ pub enum CheckpointError {
         element: usize,
         /// What it is.
         value: f32,
+    },
+    /// A weight cannot be stored as a number of the type that was asked for.
+    #[error(
+        "store element {element} of tensor `{name}` in `{}`: {value:e} is too large for \
+         {number_type}",
+        path.display()
+    )]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// The tensor.
+        name: String,
+        /// Which of its elements, counted in memory order.
+        element: usize,
+        /// What it is.
+        value: f32,
+        /// The type.
+        number_type: &'static str,
     },
     /// The output matrix is stored, differs from the embedding, and yet the two are tied.
     #[error(

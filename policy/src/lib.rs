@@ -77,5 +77,5 @@ pub use family::Family;
 pub use local_policy::LocalPolicy;
 pub use parameters::{ParameterKind, ParameterSpec, Parameters};
 pub use rope_scaling::RopeScaling;
-pub use tokenizer::{Tokenizer, TokenizerConfig};
+pub use tokenizer::{MaskedTokens, TextStream, Tokenizer, TokenizerConfig};
 pub use weights::{Weights, initial_parameters};

@@ -51,7 +51,8 @@ impl LocalPolicy {
     ///
     /// # Errors
     ///
-    /// What the system says when a thread cannot be started.
+    /// What the system says when a thread cannot be started; `InvalidInput` when the tokenizer has
+    /// no layout of messages one by one ([`Tokenizer::has_message_layout`]).
     pub fn new(
         name: &str,
         tokenizer: Arc<Tokenizer>,
@@ -59,6 +60,10 @@ impl LocalPolicy {
         version: PolicyVersion,
         threads: usize,
     ) -> std::io::Result<Self> {
+        if !tokenizer.has_message_layout() {
+            let message = "its chat template does not lay out messages one by one";
+            return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, message));
+        }
         let name: Arc<str> = name.into();
         let threads = threads.max(1);
         let engines = (0..threads)

@@ -140,6 +140,15 @@ impl ChatTemplate {
         Ok(Self { environment, sources: kept, tokens })
     }
 
+    /// What templates of the model in `folder` know as `bos_token` and the like.
+    ///
+    /// # Errors
+    ///
+    /// When a file cannot be read.
+    pub fn token_names(folder: &Path) -> Result<Map<String, Value>, ChatTemplateError> {
+        files::tokens(folder)
+    }
+
     /// Names of the templates with what they are, ascending.
     pub fn sources(&self) -> impl Iterator<Item = (&str, &str)> {
         self.sources.iter().map(|(name, source)| (&**name, &**source))

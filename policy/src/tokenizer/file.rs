@@ -5,6 +5,8 @@ use serde_json::{Value, json};
 use super::bytes::to_characters;
 use super::pieces::pattern_with;
 use super::train::Vocabulary;
+use crate::ChatTemplateError;
+use crate::chat_template::ChatTemplate;
 
 /// Marks of tokenizers made here, in the order of their ids, which follow those of the vocabulary.
 pub(super) const MARKS: [&str; 5] = [PAD, SYSTEM, USER, ASSISTANT, END];
@@ -92,6 +94,23 @@ pub(super) fn tokenizer_config_json() -> Value {
         "chat_template": CHAT_TEMPLATE,
         "eos_token": END,
         "pad_token": PAD,
+        "clean_up_tokenization_spaces": false,
+    })
+}
+
+/// The layout of [`super::Tokenizer::encode_message`] as a template.
+pub(super) fn chat_template() -> Result<ChatTemplate, ChatTemplateError> {
+    let mut template = ChatTemplate::new(CHAT_TEMPLATE)?;
+    template.set_token("eos_token", END);
+    template.set_token("pad_token", PAD);
+    Ok(template)
+}
+
+/// `tokenizer_config.json` of a tokenizer that has no layout of messages.
+pub(super) fn plain_config_json(end: &str) -> Value {
+    json!({
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "eos_token": end,
         "clean_up_tokenization_spaces": false,
     })
 }

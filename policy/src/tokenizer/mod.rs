@@ -1,25 +1,41 @@
 //! Text to tokens and back.
 
 mod bytes;
+mod chat;
 mod file;
+mod layout;
+mod lexicon;
 mod pieces;
+mod stream;
+mod texts;
 mod train;
 
-use std::collections::HashMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use spar_core::{Message, Role};
-use tokenizers::{Model, ModelWrapper};
+use tokenizers::{Model, PreTokenizerWrapper};
 
-use self::pieces::{Kind, kind_at, last_kind, piece_end, pieces};
+pub use self::chat::MaskedTokens;
+use self::layout::Marks;
+use self::lexicon::Lexicon;
+use self::pieces::piece_end;
+pub use self::stream::TextStream;
+use self::texts::Spelling;
 use crate::TokenizerError;
 use crate::atomic_file::write_atomically;
+use crate::chat_template::{ChatTemplate, ControlTokens};
 
 /// Name of the file in a model's folder.
 const FILE: &str = "tokenizer.json";
 const CONFIG_FILE: &str = "tokenizer_config.json";
+/// Further files that belong to it, kept as they are.
+const COMPANIONS: [&str; 4] =
+    [CONFIG_FILE, "special_tokens_map.json", "chat_template.jinja", "chat_template.json"];
+/// Files that tell which tokens end a completion.
+const END_FILES: [&str; 2] = ["generation_config.json", "config.json"];
 
 /// How a tokenizer is made from texts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -37,57 +53,68 @@ impl Default for TokenizerConfig {
     }
 }
 
-/// Turns text into tokens and back without loss.
+/// Turns text into tokens and back.
 ///
-/// Text is cut into words with the space before them, groups of up to three digits, punctuation
-/// and space. A piece in the vocabulary is one token; others are put together from parts, in the
-/// last resort from bytes, so that every text has an encoding. A space is thought before every
-/// text: its first word is the token that the word is in the middle. *Phrases*, sequences of words
-/// that nearly all games share, are single tokens too.
+/// Any `tokenizer.json` can be opened whose decoder writes bytes as GPT-2 does (Llama 3, Qwen,
+/// SmolLM) or as SentencePiece does (Llama 2, Mistral); those made here lose nothing of any text.
 ///
-/// The content of messages never becomes a mark: `<|end|>` in an observation is five characters
-/// and more.
+/// **Those made here** cut text into words with the space before them, groups of up to three
+/// digits, punctuation and space. A piece in the vocabulary is one token; others are put together
+/// from parts, in the last resort from bytes, so that every text has an encoding. A space is
+/// thought before every text: its first word is the token that the word is in the middle.
+/// *Phrases*, sequences of words that nearly all games share, are single tokens too.
 ///
-/// Besides tokenizers made here, those with the marks of ChatML (`<|im_start|>`, `<|im_end|>`)
-/// can be opened. Their messages are laid out as `<|im_start|>user\n...<|im_end|>\n`, with
-/// `<|im_start|>assistant\n` behind the user's; the line break behind the policy's own
-/// `<|im_end|>` is left out, since a message's tokens do not depend on its neighbours.
+/// **Control tokens** (`<|im_end|>`, `</s>`, all that the file calls special) come from whoever
+/// lays out a conversation, never from its contents: [`encode`](Self::encode),
+/// [`encode_message`](Self::encode_message) and [`encode_chat`](Self::encode_chat) take what looks
+/// like one in a message for the characters it is made of. Only
+/// [`encode_prompt`](Self::encode_prompt) reads them from a text.
+///
+/// **Conversations** are laid out by the model's own [`ChatTemplate`]. Message by message, as
+/// [`encode_message`](Self::encode_message) does, that is possible for tokenizers made here, for
+/// ChatML (`<|im_start|>user\n...<|im_end|>\n`, the line break behind the policy's own
+/// `<|im_end|>` left out), and where the template itself goes message by message, as Llama 3's.
 #[derive(Debug, Clone)]
 pub struct Tokenizer {
     /// What `tokenizer.json` holds.
     file: Value,
+    /// Further files of a foreign tokenizer, by name.
+    companions: Vec<(&'static str, Vec<u8>)>,
     inner: tokenizers::Tokenizer,
-    /// Text of every token; empty for marks.
+    /// Encodes what does not stand at the start of a text, where that makes a difference.
+    inner_later: Option<Box<tokenizers::Tokenizer>>,
+    spelling: Spelling,
+    /// Text of every token.
     texts: Vec<Box<[u8]>>,
-    marks: Marks,
+    control: Control,
+    marks: Option<Marks>,
+    chat: Option<Arc<ChatTemplate>>,
+    /// Tokens that end a completion; the first one ends a turn.
+    ends: Vec<u32>,
     /// The vocabulary as text, for tokenizers made here.
     lexicon: Option<Lexicon>,
 }
 
-/// What stands around the content of messages.
+/// The control tokens of a tokenizer.
 #[derive(Debug, Clone)]
-struct Marks {
-    before_system: Vec<u32>,
-    after_system: Vec<u32>,
-    before_user: Vec<u32>,
-    /// Opens the policy's turn.
-    after_user: Vec<u32>,
-    end: u32,
+struct Control {
+    texts: ControlTokens,
+    /// Of each text.
+    tokens: Vec<ControlToken>,
+    /// By id.
+    is_control: Vec<bool>,
 }
 
-/// Tokens that are found without merging.
-#[derive(Debug, Clone)]
-struct Lexicon {
-    tokens: HashMap<Box<str>, u32>,
-    /// Phrases by their first two bytes, longest first.
-    phrases: HashMap<[u8; 2], Vec<Phrase>>,
-}
-
-#[derive(Debug, Clone)]
-struct Phrase {
-    text: Box<str>,
-    token: u32,
-    last: Kind,
+/// A control token and how it is told from text.
+#[derive(Debug, Clone, Copy)]
+struct ControlToken {
+    id: u32,
+    /// Takes the white space before it.
+    takes_before: bool,
+    /// Takes the white space behind it.
+    takes_behind: bool,
+    /// Is one only between other characters than letters and digits.
+    is_word: bool,
 }
 
 impl Tokenizer {
@@ -117,10 +144,10 @@ impl Tokenizer {
             games.into_iter().map(|game| game.into_iter().map(prefixed).collect()).collect();
         let size = config.vocab_size - file::MARKS.len();
         let vocabulary = train::vocabulary(&games, size, config.max_phrases);
-        Self::from_value(file::tokenizer_json(&vocabulary), Path::new(FILE))
+        Self::from_value(file::tokenizer_json(&vocabulary), Path::new(FILE), None)
     }
 
-    /// Reads `tokenizer.json` in `folder`.
+    /// Reads `tokenizer.json` in `folder`, with the chat template and what else belongs to it.
     ///
     /// # Errors
     ///
@@ -133,73 +160,141 @@ impl Tokenizer {
             path: path.clone(),
             detail: error.to_string(),
         })?;
-        Self::from_value(file, &path)
+        Self::from_value(file, &path, Some(folder))
     }
 
-    /// Writes `tokenizer.json` and `tokenizer_config.json` into `folder`, which exists.
+    /// Writes `tokenizer.json`, `tokenizer_config.json` and what else belongs to the tokenizer into
+    /// `folder`, which exists.
     ///
     /// # Errors
     ///
     /// When a file cannot be written.
     pub fn save(&self, folder: &Path) -> Result<(), TokenizerError> {
-        let config = match self.lexicon {
-            Some(_) => file::tokenizer_config_json(),
-            None => file::chat_ml_config_json(),
-        };
-        for (name, value) in [(FILE, &self.file), (CONFIG_FILE, &config)] {
+        let write = |name: &str, bytes: &[u8]| {
             let path = folder.join(name);
-            let text = format!("{value:#}\n");
-            write_atomically(&path, text.as_bytes())
-                .map_err(|source| TokenizerError::Io { path, source })?;
+            write_atomically(&path, bytes).map_err(|source| TokenizerError::Io { path, source })
+        };
+        write(FILE, format!("{:#}\n", self.file).as_bytes())?;
+        if self.lexicon.is_some() {
+            return write(CONFIG_FILE, format!("{:#}\n", file::tokenizer_config_json()).as_bytes());
         }
-        Ok(())
+        if self.companions.iter().all(|(name, _)| *name != CONFIG_FILE) {
+            let end = String::from_utf8_lossy(self.token_bytes(self.end_of_turn())).into_owned();
+            let config = match self.chat {
+                None if self.marks.is_some() => file::chat_ml_config_json(),
+                _ => file::plain_config_json(&end),
+            };
+            write(CONFIG_FILE, format!("{config:#}\n").as_bytes())?;
+        }
+        self.companions.iter().try_for_each(|(name, bytes)| write(name, bytes))
     }
 
-    /// The tokens of `text`; marks in it are ordinary characters.
+    /// The tokens of `text`; what looks like a control token in it is ordinary characters.
     pub fn encode(&self, text: &str) -> Vec<u32> {
         let mut ids = Vec::with_capacity(text.len() / 3);
-        self.encode_into(text, &mut ids);
+        self.encode_into(text, true, &mut ids);
         ids
     }
 
-    /// The text of `ids`, marks left out; bytes that are no UTF-8 become U+FFFD.
+    /// The text of `ids`, control tokens left out; bytes that are no UTF-8 become U+FFFD.
     pub fn decode(&self, ids: &[u32]) -> String {
-        let texts = ids.iter().filter_map(|id| self.texts.get(*id as usize));
-        let bytes: Vec<u8> = texts.flat_map(|text| text.iter().copied()).collect();
-        let bytes = match (&self.lexicon, bytes.split_first()) {
-            (Some(_), Some((b' ', rest))) => rest,
+        self.text_of(ids.iter().copied().filter(|id| !self.is_control(*id)))
+    }
+
+    /// The text of `ids`, with control tokens as they are written.
+    pub fn decode_with_control(&self, ids: &[u32]) -> String {
+        self.text_of(ids.iter().copied())
+    }
+
+    fn text_of(&self, ids: impl Iterator<Item = u32>) -> String {
+        let bytes: Vec<u8> = ids.flat_map(|id| self.token_bytes(id).iter().copied()).collect();
+        let bytes = match bytes.split_first() {
+            Some((b' ', rest)) if self.strips_space() => rest,
             _ => &bytes,
         };
         String::from_utf8_lossy(bytes).into_owned()
+    }
+
+    /// Turns tokens into text while they come in, control tokens left out.
+    pub fn stream(&self) -> TextStream<'_> {
+        TextStream::new(self, false)
+    }
+
+    /// As [`Tokenizer::stream`], with control tokens as they are written.
+    pub fn stream_with_control(&self) -> TextStream<'_> {
+        TextStream::new(self, true)
+    }
+
+    /// Whether [`Tokenizer::encode_message`] knows how messages are laid out one by one.
+    pub fn has_message_layout(&self) -> bool {
+        self.marks.is_some()
     }
 
     /// The tokens of a message with the marks of its role.
     ///
     /// Behind a user's message comes the mark that opens the policy's turn, behind the policy's
     /// own the one that ends it.
+    ///
+    /// # Panics
+    ///
+    /// When [`Tokenizer::has_message_layout`] says no; callers check.
     pub fn encode_message(&self, message: &Message) -> Vec<u32> {
-        let end = [self.marks.end];
+        let marks = self.marks.as_ref().expect("callers check that there is a layout of messages");
+        let end = [marks.end];
         let (before, after): (&[u32], &[u32]) = match message.role {
-            Role::System => (&self.marks.before_system, &self.marks.after_system),
-            Role::User => (&self.marks.before_user, &self.marks.after_user),
+            Role::System => (&marks.before_system, &marks.after_system),
+            Role::User => (&marks.before_user, &marks.after_user),
             Role::Assistant => (&[], &end),
         };
         let mut ids = before.to_vec();
-        self.encode_into(&message.content, &mut ids);
+        // A space is thought before the contents of tokenizers made here, whatever stands there.
+        self.encode_into(&message.content, self.lexicon.is_some(), &mut ids);
         ids.extend_from_slice(after);
         ids
     }
 
     /// The tokens of a turn of the policy that says `text`, with its end.
     pub fn choice_ids(&self, text: &str) -> Vec<u32> {
-        let mut ids = self.encode(text);
-        ids.push(self.marks.end);
+        let mut ids = Vec::with_capacity(text.len() / 3 + 1);
+        self.encode_into(text, self.lexicon.is_some(), &mut ids);
+        ids.push(self.end_of_turn());
         ids
     }
 
     /// The token that ends a turn of the policy.
     pub fn end_of_turn(&self) -> u32 {
-        self.marks.end
+        self.ends[0]
+    }
+
+    /// The tokens that end a completion, the end of a turn first.
+    pub fn end_tokens(&self) -> &[u32] {
+        &self.ends
+    }
+
+    /// Whether a token is a control token.
+    pub fn is_control(&self, id: u32) -> bool {
+        self.control.is_control.get(id as usize).is_some_and(|is_control| *is_control)
+    }
+
+    /// The bytes that a token stands for, which may be part of a character; those of a control
+    /// token are how it is written. None for ids that are not used.
+    pub fn token_bytes(&self, id: u32) -> &[u8] {
+        self.texts.get(id as usize).map_or(&[], |text| text)
+    }
+
+    /// The id of a token by how the vocabulary writes it.
+    pub fn token_id(&self, token: &str) -> Option<u32> {
+        self.inner.token_to_id(token)
+    }
+
+    /// The model's chat template.
+    pub fn chat_template(&self) -> Option<&ChatTemplate> {
+        self.chat.as_deref()
+    }
+
+    /// Whether decoding drops a space at the start of a text.
+    fn strips_space(&self) -> bool {
+        self.spelling.strips_space
     }
 
     /// Tokens there are; ids are below.
@@ -213,58 +308,130 @@ impl Tokenizer {
         lexicon.map(|phrase| &*phrase.text)
     }
 
-    fn from_value(file: Value, path: &Path) -> Result<Self, TokenizerError> {
+    /// The tokenizer of a `tokenizer.json`, with its further files in `folder`.
+    fn from_value(file: Value, path: &Path, folder: Option<&Path>) -> Result<Self, TokenizerError> {
         let invalid = |detail: String| TokenizerError::Invalid { path: path.to_owned(), detail };
         let mut inner = tokenizers::Tokenizer::from_bytes(file.to_string())
             .map_err(|error| invalid(error.to_string()))?;
         inner.set_encode_special_tokens(true);
-        let ModelWrapper::BPE(model) = inner.get_model() else {
-            return Err(invalid("its model is not BPE".to_owned()));
-        };
+        inner.with_padding(None);
+        inner.with_truncation(None).map_err(|error| invalid(error.to_string()))?;
 
-        // Text of every token; added ones are marks.
-        let vocabulary = model.get_vocab();
+        // 1. Text of every token; special ones are control tokens.
+        let vocabulary = inner.get_vocab(false);
         let added = inner.get_added_tokens_decoder();
-        let ids = vocabulary.values().chain(added.keys());
-        let size = ids.max().map_or(0, |id| *id as usize + 1);
-        // Ids may have gaps, but a file of a few bytes must not fill the memory.
-        if size > 2 * (vocabulary.len() + added.len()) {
-            return Err(invalid(format!("its token ids reach {size}, with wide gaps")));
-        }
-        let mut texts: Vec<Box<[u8]>> = vec![Box::default(); size];
-        for (token, id) in &vocabulary {
-            if !added.contains_key(id) {
-                let bytes = bytes::from_characters(token).ok_or_else(|| {
-                    invalid(format!("token {id} `{token}` is not written as bytes"))
-                })?;
-                texts[*id as usize] = bytes.into();
-            }
-        }
-        for (id, token) in added.iter().filter(|(_, token)| !token.special) {
-            texts[*id as usize] = token.content.as_bytes().into();
-        }
+        let spelling = Spelling::of(&file["decoder"]).map_err(&invalid)?;
+        let contents = added.iter().map(|(id, token)| (*id, token.content.clone()));
+        let texts = texts::texts(spelling, &vocabulary, contents).map_err(&invalid)?;
+        let control = Control::new(&added, texts.len()).map_err(&invalid)?;
 
-        let lexicon = Lexicon::new(&texts);
+        // 2. Whether it was made here.
+        let lexicon = Lexicon::new(&texts, |id| control.is_control[id as usize]);
         let mut phrases: Vec<String> =
             lexicon.phrases.values().flatten().map(|phrase| phrase.text.to_string()).collect();
         phrases.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
         let has_bytes =
             (0..=255).all(|byte| vocabulary.contains_key(&*bytes::character(byte).to_string()));
-        let lexicon = (has_bytes && file::is_ours(&file, &phrases)).then_some(lexicon);
-        let marks = if lexicon.is_some() { Marks::own(&inner) } else { Marks::chat_ml(&inner) };
-        let marks = marks.ok_or_else(|| TokenizerError::NoMarks {
-            path: path.to_owned(),
-            own: file::MARKS.join(" "),
-            chat_ml: "<|im_start|> <|im_end|>".to_owned(),
-        })?;
-        Ok(Self { file, inner, texts, marks, lexicon })
+        let is_ours = has_bytes && file::is_ours(&file, &phrases);
+        let lexicon = is_ours.then_some(lexicon);
+        let inner_later = later(&inner);
+
+        // 3. How conversations are laid out.
+        let chat = match folder {
+            _ if is_ours => file::chat_template().map(Some),
+            Some(folder) => ChatTemplate::load(folder),
+            None => Ok(None),
+        };
+        let chat =
+            chat.map_err(|source| TokenizerError::ChatTemplate { path: path.to_owned(), source })?;
+        let mut tokenizer = Self {
+            companions: Vec::new(),
+            file,
+            inner,
+            inner_later,
+            spelling,
+            texts,
+            control,
+            marks: None,
+            chat: chat.map(Arc::new),
+            ends: Vec::new(),
+            lexicon,
+        };
+        tokenizer.marks = if is_ours {
+            Marks::own(&tokenizer.inner)
+        } else {
+            Marks::chat_ml(&tokenizer.inner).or_else(|| {
+                let chat = tokenizer.chat.as_deref()?;
+                let encode = |text: &str| tokenizer.encode_with_control(text, false);
+                let id = |index: usize| tokenizer.control.tokens.get(index).map(|token| token.id);
+                Marks::from_template(chat, &tokenizer.control.texts, encode, id)
+            })
+        };
+        tokenizer.ends.extend(tokenizer.marks.as_ref().map(|marks| marks.end));
+        if let Some(folder) = folder.filter(|_| !is_ours) {
+            tokenizer.read_companions(folder)?;
+        }
+        if tokenizer.ends.is_empty() {
+            return Err(TokenizerError::NoMarks {
+                path: path.to_owned(),
+                own: file::MARKS.join(" "),
+                chat_ml: "<|im_start|> <|im_end|>".to_owned(),
+            });
+        }
+        Ok(tokenizer)
     }
 
-    fn encode_into(&self, text: &str, ids: &mut Vec<u32>) {
+    /// Keeps the files that belong to the tokenizer, and learns which tokens end a completion.
+    fn read_companions(&mut self, folder: &Path) -> Result<(), TokenizerError> {
+        let read = |name: &str| match std::fs::read(folder.join(name)) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(TokenizerError::Io { path: folder.join(name), source }),
+        };
+        for name in COMPANIONS {
+            if let Some(bytes) = read(name)? {
+                self.companions.push((name, bytes));
+            }
+        }
+        let mut ends = Vec::new();
+        for name in END_FILES {
+            let Some(bytes) = read(name)? else { continue };
+            let file: Value = serde_json::from_slice(&bytes).map_err(|error| {
+                TokenizerError::Invalid { path: folder.join(name), detail: error.to_string() }
+            })?;
+            let end = &file["eos_token_id"];
+            let several = end.as_array().map_or(std::slice::from_ref(end), Vec::as_slice);
+            ends = several.iter().filter_map(Value::as_u64).collect();
+            if !ends.is_empty() {
+                break;
+            }
+        }
+        let names = ChatTemplate::token_names(folder)
+            .map_err(|source| TokenizerError::ChatTemplate { path: folder.to_owned(), source })?;
+        let named = names.get("eos_token").and_then(Value::as_str);
+        let named = named.and_then(|name| self.token_id(name));
+        let ends = ends.into_iter().filter_map(|id| u32::try_from(id).ok()).chain(named);
+        for id in ends.filter(|id| (*id as usize) < self.texts.len()).collect::<Vec<_>>() {
+            if !self.ends.contains(&id) {
+                self.ends.push(id);
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends the tokens of `text`, in which nothing is a control token; `at_start` tells whether
+    /// it is the start of a text or goes on with one.
+    fn encode_into(&self, text: &str, at_start: bool, ids: &mut Vec<u32>) {
         if text.is_empty() {
             return;
         }
-        let Some(lexicon) = &self.lexicon else { return self.encode_with_crate(text, ids) };
+        let Some(lexicon) = &self.lexicon else {
+            let inner = match &self.inner_later {
+                Some(later) if !at_start => later,
+                _ => &self.inner,
+            };
+            return encode_with_crate(inner, text, ids);
+        };
         let text = format!(" {text}");
         let mut start = 0;
         while start < text.len() {
@@ -290,83 +457,73 @@ impl Tokenizer {
         let tokens = tokens.expect("every byte is in the vocabulary, so merging cannot fail");
         ids.extend(tokens.iter().map(|token| token.id));
     }
+}
 
-    /// Encodes with foreign rules. Where these fail, as backtracking expressions do on overlong
-    /// texts, the halves are encoded apart.
-    fn encode_with_crate(&self, text: &str, ids: &mut Vec<u32>) {
-        if let Ok(encoding) = self.inner.encode_fast(text, false) {
-            ids.extend_from_slice(encoding.get_ids());
-            return;
-        }
-        let middle = (0..=text.len() / 2).rev().find(|i| text.is_char_boundary(*i)).unwrap_or(0);
-        if middle > 0 {
-            self.encode_with_crate(&text[..middle], ids);
-            self.encode_with_crate(&text[middle..], ids);
-        }
+/// Encodes with foreign rules. Where these fail, as backtracking expressions do on overlong texts,
+/// the halves are encoded apart.
+fn encode_with_crate(inner: &tokenizers::Tokenizer, text: &str, ids: &mut Vec<u32>) {
+    if let Ok(encoding) = inner.encode_fast(text, false) {
+        ids.extend_from_slice(encoding.get_ids());
+        return;
+    }
+    let middle = (0..=text.len() / 2).rev().find(|i| text.is_char_boundary(*i)).unwrap_or(0);
+    if middle > 0 {
+        encode_with_crate(inner, &text[..middle], ids);
+        encode_with_crate(inner, &text[middle..], ids);
     }
 }
 
-impl Lexicon {
-    fn new(texts: &[Box<[u8]>]) -> Self {
-        let mut lexicon = Self { tokens: HashMap::new(), phrases: HashMap::new() };
-        for (token, bytes) in (0..).zip(texts) {
-            let Ok(text) = std::str::from_utf8(bytes) else { continue };
-            match pieces(text).take(2).count() {
-                0 => {}
-                1 => {
-                    lexicon.tokens.insert(text.into(), token);
-                }
-                _ => {
-                    let key = [bytes[0], bytes[1]];
-                    let phrase = Phrase { text: text.into(), token, last: last_kind(text) };
-                    lexicon.phrases.entry(key).or_default().push(phrase);
-                }
+/// The same tokenizer for what does not stand at the start of a text; absent where that is the
+/// same.
+fn later(inner: &tokenizers::Tokenizer) -> Option<Box<tokenizers::Tokenizer>> {
+    use tokenizers::pre_tokenizers::metaspace::PrependScheme;
+    /// Whether anything changed.
+    fn change(wrapper: &mut PreTokenizerWrapper) -> bool {
+        match wrapper {
+            PreTokenizerWrapper::Metaspace(metaspace)
+                if metaspace.get_prepend_scheme() == PrependScheme::First =>
+            {
+                metaspace.set_prepend_scheme(PrependScheme::Never);
+                true
             }
+            PreTokenizerWrapper::Sequence(sequence) => {
+                sequence.as_mut().iter_mut().fold(false, |changed, step| change(step) | changed)
+            }
+            _ => false,
         }
-        for phrases in lexicon.phrases.values_mut() {
-            phrases.sort_by_key(|phrase| std::cmp::Reverse(phrase.text.len()));
-        }
-        lexicon
     }
-
-    /// The longest phrase that starts at `start` and ends where a piece does.
-    fn phrase_at(&self, text: &str, start: usize) -> Option<&Phrase> {
-        let rest = &text.as_bytes()[start..];
-        let key = [*rest.first()?, *rest.get(1)?];
-        self.phrases.get(&key)?.iter().find(|phrase| {
-            let ends = || kind_at(text, start + phrase.text.len());
-            rest.starts_with(phrase.text.as_bytes())
-                && ends().is_none_or(|(kind, _)| kind != phrase.last)
-        })
-    }
+    let mut wrapper = inner.get_pre_tokenizer()?.clone();
+    change(&mut wrapper).then(|| {
+        let mut later = inner.clone();
+        later.with_pre_tokenizer(Some(wrapper));
+        Box::new(later)
+    })
 }
 
-impl Marks {
-    fn own(inner: &tokenizers::Tokenizer) -> Option<Self> {
-        let special = inner.get_added_tokens_decoder();
-        let mark = |mark: &str| inner.token_to_id(mark).filter(|id| special.contains_key(id));
-        Some(Self {
-            before_system: vec![mark(file::SYSTEM)?],
-            after_system: Vec::new(),
-            before_user: vec![mark(file::USER)?],
-            after_user: vec![mark(file::ASSISTANT)?],
-            end: mark(file::END)?,
-        })
-    }
-
-    fn chat_ml(inner: &tokenizers::Tokenizer) -> Option<Self> {
-        let special = inner.get_added_tokens_decoder();
-        let mark = |mark: &str| inner.token_to_id(mark).filter(|id| special.contains_key(id));
-        let (start, end) = (mark("<|im_start|>")?, mark("<|im_end|>")?);
-        let text = |text: &str| Some(inner.encode_fast(text, false).ok()?.get_ids().to_vec());
-        let open = |role: &str| Some([vec![start], text(&format!("{role}\n"))?].concat());
-        let after_system = [vec![end], text("\n")?].concat();
-        Some(Self {
-            before_system: open("system")?,
-            before_user: open("user")?,
-            after_user: [after_system.clone(), open("assistant")?].concat(),
-            after_system,
-            end,
+impl Control {
+    fn new<'a>(
+        added: impl IntoIterator<Item = (&'a u32, &'a tokenizers::AddedToken)>,
+        vocab_size: usize,
+    ) -> Result<Self, String> {
+        let mut special: Vec<_> = added
+            .into_iter()
+            .filter(|(_, token)| token.special && !token.content.is_empty())
+            .collect();
+        special.sort_by_key(|(id, _)| **id);
+        let mut is_control = vec![false; vocab_size];
+        for (id, _) in &special {
+            is_control[**id as usize] = true;
+        }
+        let tokens = special.iter().map(|(id, token)| ControlToken {
+            id: **id,
+            takes_before: token.lstrip,
+            takes_behind: token.rstrip,
+            is_word: token.single_word,
+        });
+        Ok(Self {
+            tokens: tokens.collect(),
+            texts: ControlTokens::new(special.iter().map(|(_, token)| token.content.clone()))?,
+            is_control,
         })
     }
 }
