@@ -1,56 +1,81 @@
 //! Models on disk, in the layout of Hugging Face.
 //!
 //! A folder holds `config.json`, `model.safetensors` (or several files and an index),
-//! `tokenizer.json`, `tokenizer_config.json` and `generation_config.json`. A model without
-//! extensions ([`ModelConfig::is_plain`]) is written as `Qwen3ForCausalLM`, which other tools open;
-//! one with extensions as `SparForCausalLM`, which they refuse rather than misread. Folders of
-//! Qwen3 models can be loaded.
+//! `tokenizer.json`, `tokenizer_config.json` and `generation_config.json`. Models of the families
+//! that the decoder computes are read and written: `LlamaForCausalLM` (SmolLM too),
+//! `MistralForCausalLM`, `Qwen2ForCausalLM` and `Qwen3ForCausalLM`, with weights in f32, bf16 or
+//! f16. A model with extensions, not [plain](ModelConfig::is_plain), is written as
+//! `SparForCausalLM`, which other tools refuse rather than misread. What a `config.json` asks for
+//! and the decoder does not compute is refused by name.
 
 mod config_file;
+mod generation;
+mod number_type;
+mod tensor_file;
 mod weights_file;
 
 use std::path::Path;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
+pub use self::generation::GenerationDefaults;
+pub use self::number_type::NumberType;
 use crate::atomic_file::write_atomically;
-use crate::{CheckpointError, Family, ModelConfig, Parameters, RopeScaling, Tokenizer};
+use crate::{CheckpointError, ModelConfig, Parameters, Tokenizer};
 
-/// Writes a model and its tokenizer into `folder`, which is made where it is absent.
+/// How a model is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SaveOptions {
+    /// Type of the stored weights. Default single precision, which loses nothing.
+    pub number_type: NumberType,
+    /// Bytes of weights beyond which a further file is begun. Default 5 GB.
+    pub max_shard_bytes: u64,
+}
+
+impl Default for SaveOptions {
+    fn default() -> Self {
+        Self { number_type: NumberType::F32, max_shard_bytes: 5_000_000_000 }
+    }
+}
+
+/// Writes a model and its tokenizer into `folder`, which is made where it is absent, in single
+/// precision.
 ///
 /// Each file is replaced as a whole. Equal models give equal bytes.
 ///
 /// # Errors
 ///
-/// When a file cannot be written, or a weight is not finite.
+/// When a file cannot be written, a weight is not finite, or the family's architecture has not what
+/// the model has.
 pub fn save_model(
     folder: &Path,
     config: &ModelConfig,
     parameters: &Parameters,
     tokenizer: &Tokenizer,
 ) -> Result<(), CheckpointError> {
-    let written = ModelConfig {
-        family: Family::Qwen3,
-        rope_scaling: RopeScaling::None,
-        sliding_window: None,
-        ..config.clone()
-    };
-    if written != *config {
-        return Err(CheckpointError::Unsupported {
-            path: folder.join("config.json"),
-            field: "family".to_owned(),
-            found: format!("{:?} with {:?}", config.family, config.rope_scaling),
-            supported: "Qwen3 without scaled positions or a window".to_owned(),
-        });
-    }
+    save_model_with(folder, config, parameters, tokenizer, &SaveOptions::default())
+}
+
+/// As [`save_model`], with options.
+///
+/// # Errors
+///
+/// As [`save_model`], and when a weight is too large for the type it is stored as.
+pub fn save_model_with(
+    folder: &Path,
+    config: &ModelConfig,
+    parameters: &Parameters,
+    tokenizer: &Tokenizer,
+    options: &SaveOptions,
+) -> Result<(), CheckpointError> {
+    let (path, ends) = (folder.join("config.json"), tokenizer.end_tokens());
+    let file = config_file::to_json(config, ends, options.number_type, &path)?;
     let failed = |source| CheckpointError::Io { path: folder.to_owned(), source };
     std::fs::create_dir_all(folder).map_err(failed)?;
-    weights_file::save(folder, parameters)?;
+    weights_file::save(folder, parameters, options)?;
     tokenizer.save(folder)?;
-    let end = tokenizer.end_of_turn();
-    write_json(&folder.join("config.json"), &config_file::to_json(config, end))?;
-    let generation = json!({ "do_sample": true, "temperature": 1.0, "eos_token_id": end });
-    write_json(&folder.join("generation_config.json"), &generation)
+    write_json(&path, &file)?;
+    generation::save(folder, ends)
 }
 
 /// Reads a model and its tokenizer from `folder`.
@@ -73,7 +98,8 @@ pub fn load_model(folder: &Path) -> Result<(ModelConfig, Parameters, Tokenizer),
 
 /// Reads a model without its tokenizer from `folder`.
 ///
-/// Weights of half precision are widened to single precision.
+/// Weights of half precision are widened to single precision. Besides the parameters, memory for
+/// little more than a mebibyte is taken.
 ///
 /// # Errors
 ///

@@ -1,47 +1,157 @@
 //! `model.safetensors`, and several such files with an index.
 
-use std::collections::{BTreeSet, HashMap};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
-use safetensors::tensor::TensorView;
-use safetensors::{Dtype, SafeTensors};
+use safetensors::{Dtype, View};
+use serde_json::json;
 
-use super::{read, read_json, write};
+use super::tensor_file::TensorFile;
+use super::{NumberType, SaveOptions, read_json, write_json};
 use crate::layout::shapes;
-use crate::{CheckpointError, ModelConfig, Parameters};
+use crate::{CheckpointError, ModelConfig, ParameterSpec, Parameters};
 
 const FILE: &str = "model.safetensors";
 const INDEX: &str = "model.safetensors.index.json";
 const HEAD: &str = "lm_head.weight";
 const EMBEDDING: &str = "model.embed_tokens.weight";
+/// Ends of the names of tensors that old files hold and that follow from `config.json`.
+const DERIVED: &str = ".rotary_emb.inv_freq";
 
-/// Writes all parameters as single precision into one file.
-pub(super) fn save(folder: &Path, parameters: &Parameters) -> Result<(), CheckpointError> {
-    let path = folder.join(FILE);
-    for spec in parameters.specs.iter() {
-        check_finite(parameters.view(spec), &path, &spec.name)?;
+/// A parameter on its way into a file.
+struct Stored<'a> {
+    shape: &'a [usize],
+    values: &'a [f32],
+    number_type: NumberType,
+}
+
+impl View for &Stored<'_> {
+    fn dtype(&self) -> Dtype {
+        self.number_type.dtype()
     }
-    let bytes: Vec<u8> = parameters.data.iter().flat_map(|value| value.to_le_bytes()).collect();
-    let damaged = |source| CheckpointError::Damaged { path: path.clone(), source };
-    let views: Vec<(&str, TensorView<'_>)> = parameters
-        .specs
+
+    fn shape(&self) -> &[usize] {
+        self.shape
+    }
+
+    fn data(&self) -> Cow<'_, [u8]> {
+        let bytes = self.number_type.encode(self.values);
+        Cow::Owned(bytes.expect("whoever stores it has checked that it fits"))
+    }
+
+    fn data_len(&self) -> usize {
+        self.values.len() * self.number_type.size()
+    }
+}
+
+/// Writes all parameters, into one file or several with an index; one tensor at a time is held in
+/// memory besides the parameters.
+pub(super) fn save(
+    folder: &Path,
+    parameters: &Parameters,
+    options: &SaveOptions,
+) -> Result<(), CheckpointError> {
+    for spec in parameters.specs.iter() {
+        check(parameters.view(spec), &folder.join(FILE), &spec.name, options.number_type)?;
+    }
+    let size = options.number_type.size();
+    let mut shards: Vec<Vec<&ParameterSpec>> = vec![Vec::new()];
+    let mut filled = 0;
+    for spec in parameters.specs.iter() {
+        let bytes = (spec.len() * size) as u64;
+        if filled > 0 && filled + bytes > options.max_shard_bytes {
+            shards.push(Vec::new());
+            filled = 0;
+        }
+        filled += bytes;
+        shards.last_mut().expect("there is one from the start").push(spec);
+    }
+
+    let (single, index) = (folder.join(FILE), folder.join(INDEX));
+    if shards.len() == 1 {
+        write_shard(&single, parameters, &shards[0], options)?;
+        remove(&index)?;
+        return remove_shards(folder, &BTreeSet::new());
+    }
+    let mut map = BTreeMap::new();
+    let mut names = BTreeSet::new();
+    for (number, specs) in shards.iter().enumerate() {
+        let name = format!("model-{:05}-of-{:05}.safetensors", number + 1, shards.len());
+        write_shard(&folder.join(&name), parameters, specs, options)?;
+        map.extend(specs.iter().map(|spec| (&*spec.name, name.clone())));
+        names.insert(name);
+    }
+    let total = parameters.data.len() * size;
+    write_json(&index, &json!({ "metadata": { "total_size": total }, "weight_map": map }))?;
+    // A single file would be read in place of these.
+    remove(&single)?;
+    remove_shards(folder, &names)
+}
+
+fn write_shard(
+    path: &Path,
+    parameters: &Parameters,
+    specs: &[&ParameterSpec],
+    options: &SaveOptions,
+) -> Result<(), CheckpointError> {
+    let stored: Vec<(&str, Stored<'_>)> = specs
         .iter()
         .map(|spec| {
-            let range = 4 * spec.range().start..4 * spec.range().end;
-            let view = TensorView::new(Dtype::F32, spec.shape.clone(), &bytes[range])?;
-            Ok((&*spec.name, view))
+            let (shape, values) = (&*spec.shape, parameters.view(spec));
+            (&*spec.name, Stored { shape, values, number_type: options.number_type })
         })
-        .collect::<Result<_, _>>()
-        .map_err(damaged)?;
+        .collect();
+    let io = |source| CheckpointError::Io { path: path.to_owned(), source };
     // Readers in Python ask whose tensors these are.
     let metadata = HashMap::from([("format".to_owned(), "pt".to_owned())]);
-    let file = safetensors::serialize(views, Some(metadata)).map_err(damaged)?;
-    write(&path, &file)
+    let partial = path.with_extension(format!("{}.partial", std::process::id()));
+    let views = stored.iter().map(|(name, stored)| (*name, stored));
+    let written = safetensors::serialize_to_file(views, Some(metadata), &partial)
+        .map_err(|source| match source {
+            safetensors::SafeTensorError::IoError(source) => io(source),
+            source => CheckpointError::Damaged { path: path.to_owned(), source },
+        })
+        .and_then(|()| {
+            std::fs::File::open(&partial)
+                .and_then(|file| file.sync_all())
+                .and_then(|()| std::fs::rename(&partial, path))
+                .map_err(io)
+        });
+    if written.is_err() {
+        // Best effort: the error that is reported is the one that matters.
+        let _ = std::fs::remove_file(&partial);
+    }
+    written
+}
+
+/// Removes a file that may be absent.
+fn remove(path: &Path) -> Result<(), CheckpointError> {
+    match std::fs::remove_file(path) {
+        Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+            Err(CheckpointError::Io { path: path.to_owned(), source })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Removes the files of a former checkpoint in several files, other than `kept`.
+fn remove_shards(folder: &Path, kept: &BTreeSet<String>) -> Result<(), CheckpointError> {
+    let io = |source| CheckpointError::Io { path: folder.to_owned(), source };
+    for entry in std::fs::read_dir(folder).map_err(io)? {
+        let name = entry.map_err(io)?.file_name().to_string_lossy().into_owned();
+        let is_shard = name.starts_with("model-") && name.ends_with(".safetensors");
+        if is_shard && name.contains("-of-") && !kept.contains(&name) {
+            remove(&folder.join(&name))?;
+        }
+    }
+    Ok(())
 }
 
 /// Reads the parameters of a model.
 ///
-/// Memory grows with the tensors that are there, not with what `config` promises.
+/// All headers are checked before memory is taken for what `config` promises; then the numbers
+/// are read piece by piece into their places.
 pub(super) fn load(folder: &Path, config: &ModelConfig) -> Result<Parameters, CheckpointError> {
     let shapes = shapes(config);
     let mut expected: HashMap<&str, &[usize]> =
@@ -50,60 +160,65 @@ pub(super) fn load(folder: &Path, config: &ModelConfig) -> Result<Parameters, Ch
     let embedding_shape = [config.vocab_size, config.hidden_size];
     expected.entry(HEAD).or_insert(&embedding_shape);
 
-    let mut found: HashMap<String, Vec<f32>> = HashMap::new();
-    for path in files(folder)? {
-        let bytes = read(&path)?;
-        let damaged = |source| CheckpointError::Damaged { path: path.clone(), source };
-        let file = SafeTensors::deserialize(&bytes).map_err(damaged)?;
-        let mut tensors = file.tensors();
-        tensors.sort_by(|a, b| a.0.cmp(&b.0));
-        for (name, tensor) in tensors {
-            let shape = expected.get(&*name).filter(|_| !found.contains_key(&name));
+    // 1. What is where, by the headers.
+    let mut files = open(folder)?;
+    let mut places: HashMap<String, usize> = HashMap::new();
+    for (index, file) in files.iter().enumerate() {
+        let mut names = file.names();
+        names.sort();
+        for name in names {
+            if name.ends_with(DERIVED) {
+                continue;
+            }
+            let path = file.path.clone();
+            let shape = expected.get(&*name).filter(|_| !places.contains_key(&name));
             let Some(shape) = shape else {
                 return Err(CheckpointError::ExtraTensor { path, name });
             };
-            if tensor.shape() != *shape {
-                return Err(CheckpointError::Shape {
-                    path,
-                    name,
-                    found: tensor.shape().to_vec(),
-                    expected: shape.to_vec(),
-                });
+            let found = &file.info(&name)?.shape;
+            if found != shape {
+                let (found, expected) = (found.clone(), shape.to_vec());
+                return Err(CheckpointError::Shape { path, name, found, expected });
             }
-            let values = numbers(&tensor).ok_or_else(|| CheckpointError::NumberType {
-                path: path.clone(),
-                name: name.clone(),
-                found: format!("{:?}", tensor.dtype()),
-            })?;
-            check_finite(&values, &path, &name)?;
-            found.insert(name, values);
+            file.number_type(&name)?;
+            places.insert(name, index);
         }
     }
-    if config.tie_word_embeddings
-        && let Some(head) = found.remove(HEAD)
-        && found.get(EMBEDDING).is_some_and(|embedding| *embedding != head)
-    {
-        return Err(CheckpointError::UntiedHead { path: folder.to_owned() });
-    }
-    let missing = shapes.iter().find(|(name, ..)| !found.contains_key(name));
+    let missing = shapes.iter().find(|(name, ..)| !places.contains_key(name));
     if let Some((name, ..)) = missing {
         let (folder, name) = (folder.to_owned(), name.clone());
         return Err(CheckpointError::MissingTensor { folder, name });
     }
+
+    // 2. The numbers, in the order of the buffer.
     let mut parameters = Parameters::zeros(shapes);
     for spec in parameters.specs.clone().iter() {
-        if let Some(values) = found.remove(&spec.name) {
-            parameters.view_mut(spec).copy_from_slice(&values);
-        }
+        let target = parameters.view_mut(spec);
+        files[places[&spec.name]].read(&spec.name, |first, values| {
+            target[first..first + values.len()].copy_from_slice(values);
+            Ok(())
+        })?;
+    }
+
+    // 3. An output matrix that should be the embedding has to be.
+    let head = places.get(HEAD).filter(|_| config.tie_word_embeddings);
+    if let (Some(head), Some(embedding)) = (head, parameters.spec(EMBEDDING)) {
+        let embedding = parameters.view(embedding);
+        files[*head].read(HEAD, |first, values| {
+            if embedding[first..first + values.len()] == *values {
+                return Ok(());
+            }
+            Err(CheckpointError::UntiedHead { path: folder.to_owned() })
+        })?;
     }
     Ok(parameters)
 }
 
-/// The files that hold the weights.
-fn files(folder: &Path) -> Result<Vec<PathBuf>, CheckpointError> {
+/// Opens the files that hold the weights.
+fn open(folder: &Path) -> Result<Vec<TensorFile>, CheckpointError> {
     let single = folder.join(FILE);
     if single.exists() {
-        return Ok(vec![single]);
+        return Ok(vec![TensorFile::open(single)?]);
     }
     let path = folder.join(INDEX);
     if !path.exists() {
@@ -113,46 +228,44 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>, CheckpointError> {
     let wrong = |detail: String| CheckpointError::Index { path: path.clone(), detail };
     let map = index["weight_map"].as_object();
     let map = map.ok_or_else(|| wrong("it has no table `weight_map`".to_owned()))?;
-    let mut names = BTreeSet::new();
+    let mut tensors: BTreeMap<PathBuf, Vec<&str>> = BTreeMap::new();
     for (tensor, file) in map {
         let name = file.as_str().filter(|name| Path::new(name).file_name() == Some(name.as_ref()));
         let name = name.ok_or_else(|| wrong(format!("tensor `{tensor}` is in {file}")))?;
-        names.insert(folder.join(name));
+        tensors.entry(folder.join(name)).or_default().push(tensor);
     }
-    Ok(names.into_iter().collect())
-}
-
-/// The elements as single precision; `None` for other types of numbers.
-fn numbers(tensor: &TensorView<'_>) -> Option<Vec<f32>> {
-    let data = tensor.data();
-    let halves = || data.as_chunks::<2>().0.iter().map(|bytes| u16::from_le_bytes(*bytes));
-    match tensor.dtype() {
-        Dtype::F32 => {
-            Some(data.as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect())
+    let mut files = Vec::new();
+    for (path, tensors) in tensors {
+        let file = TensorFile::open(path)?;
+        if let Some(tensor) = tensors.iter().find(|tensor| !file.has(tensor)) {
+            return Err(wrong(format!("tensor `{tensor}` is not in `{}`", file.path.display())));
         }
-        Dtype::BF16 => Some(halves().map(|half| f32::from_bits(u32::from(half) << 16)).collect()),
-        Dtype::F16 => Some(halves().map(from_half).collect()),
-        _ => None,
+        files.push(file);
     }
+    Ok(files)
 }
 
-/// An IEEE half-precision number, exactly.
-pub(super) fn from_half(half: u16) -> f32 {
-    let sign = if half >> 15 == 1 { -1.0 } else { 1.0 };
-    let (exponent, fraction) = (u32::from(half >> 10 & 31), u32::from(half & 1023));
-    sign * match exponent {
-        // 2^-24 for each unit of a subnormal number.
-        0 => fraction as f32 / 16_777_216.0,
-        31 if fraction == 0 => f32::INFINITY,
-        31 => f32::NAN,
-        _ => f32::from_bits((exponent + 127 - 15) << 23 | fraction << 13),
+/// Whether all values can be stored.
+fn check(
+    values: &[f32],
+    path: &Path,
+    name: &str,
+    number_type: NumberType,
+) -> Result<(), CheckpointError> {
+    let (path, name) = (path.to_owned(), name.to_owned());
+    if let Some(element) = values.iter().position(|value| !value.is_finite()) {
+        return Err(CheckpointError::NotFinite { path, name, element, value: values[element] });
     }
-}
-
-fn check_finite(values: &[f32], path: &Path, name: &str) -> Result<(), CheckpointError> {
-    let Some(element) = values.iter().position(|value| !value.is_finite()) else {
-        return Ok(());
-    };
-    let (path, name, value) = (path.to_owned(), name.to_owned(), values[element]);
-    Err(CheckpointError::NotFinite { path, name, element, value })
+    // In pieces, for a copy of a large tensor would be large.
+    let chunk = 1 << 16;
+    for (index, piece) in values.chunks(chunk).enumerate() {
+        if number_type != NumberType::F32
+            && let Err(at) = number_type.encode(piece)
+        {
+            let (element, value) = (index * chunk + at, piece[at]);
+            let number_type = number_type.name();
+            return Err(CheckpointError::TooLarge { path, name, element, value, number_type });
+        }
+    }
+    Ok(())
 }
