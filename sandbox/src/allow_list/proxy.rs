@@ -182,11 +182,11 @@ impl Proxy {
                 let mut warned = self.warned.lock().expect("nobody panics while holding it");
                 warned.len() < MAX_WARNINGS && warned.insert(target.clone())
             });
-        let target = target.map(ToString::to_string).unwrap_or_default();
+        let to = target.map(ToString::to_string).unwrap_or_default();
         if is_new {
-            tracing::warn!(sandbox, target, "refused a connection: {refusal}");
+            tracing::warn!(sandbox, to, "refused a connection: {refusal}");
         } else {
-            tracing::debug!(sandbox, target, "a connection came to nothing: {refusal}");
+            tracing::debug!(sandbox, to, "a connection came to nothing: {refusal}");
         }
     }
 

@@ -14,8 +14,8 @@ use super::response::rewrite;
 
 /// Bytes moved at one time.
 const CHUNK: usize = 16 << 10;
-/// How long a connection may be without a byte.
-const IDLE: Duration = Duration::from_secs(300);
+/// How long a connection may be without a byte: a model that is asked may think for long.
+const IDLE: Duration = Duration::from_secs(900);
 /// The same once one side has said its last.
 const IDLE_AFTER_END: Duration = Duration::from_secs(60);
 /// How often that is looked at.

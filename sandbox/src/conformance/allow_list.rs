@@ -15,6 +15,7 @@ use crate::{ExecRequest, NetworkPolicy, Sandbox, SandboxSpec, ShellOptions};
 
 pub(super) const TRIALS: &[Trial] = trials![
     "an allow-list lets its hosts through, and programs are told how" => listed,
+    "what passes an allow-list arrives unchanged, however much of it" => unchanged,
     "an allow-list lets nobody else through" => others,
     "an allow-list opens no way beside its proxy" => egress,
     "a name on an allow-list does not lead to this machine" => rebinding,
@@ -90,16 +91,32 @@ impl Drop for Host {
     }
 }
 
-/// Says hello, holds the line or floods it, as the page says.
+/// Says hello, gives back what it got, holds the line or floods it, as the page says.
 async fn answer(mut stream: TcpStream) -> std::io::Result<()> {
-    let mut head = Vec::new();
-    while !head.windows(4).any(|four| four == b"\r\n\r\n") {
-        if stream.read_buf(&mut head).await? == 0 {
+    let mut got = Vec::new();
+    let end = loop {
+        if let Some(end) = got.windows(4).position(|four| four == b"\r\n\r\n") {
+            break end + 4;
+        }
+        if stream.read_buf(&mut got).await? == 0 {
             return Ok(());
         }
-    }
-    let head = String::from_utf8_lossy(&head);
+    };
+    let mut body = got.split_off(end);
+    let head = String::from_utf8_lossy(&got);
     match head.split(' ').nth(1) {
+        Some("/echo") => {
+            let length = head.split("Content-Length: ").nth(1);
+            let length = length.and_then(|rest| rest.split('\r').next()?.parse().ok());
+            let length: usize = length.ok_or(std::io::ErrorKind::InvalidData)?;
+            while body.len() < length {
+                if stream.read_buf(&mut body).await? == 0 {
+                    return Ok(());
+                }
+            }
+            stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await?;
+            stream.write_all(&body).await
+        }
         Some("/flood") => {
             stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await?;
             loop {
@@ -188,6 +205,26 @@ async fn listed(context: &Context<'_>) -> Result<(), Finding> {
         stats.is_some_and(|stats| stats.connections >= 3 && stats.received_bytes > 100),
         "{stats:?}"
     );
+    Ok(sandbox.close().await?)
+}
+
+async fn unchanged(context: &Context<'_>) -> Result<(), Finding> {
+    const PARALLEL: usize = 8;
+    let host = Host::start().await?;
+    let sandbox = sandbox(context, &[&host.entry()]).await?;
+    let script = format!(
+        "{ASK} cd /tmp; one() {{ head -c 3000000 /dev/urandom >sent.$1; \
+         (printf 'POST http://{}/echo HTTP/1.1\\r\\nContent-Length: 3000000\\r\\n\\r\\n'; \
+         cat sent.$1) | ask | tail -c 3000000 | cmp - sent.$1 && echo same; }}; \
+         i=0; while [ $i -lt {PARALLEL} ]; do i=$((i + 1)); one $i & done; wait",
+        host.entry()
+    );
+    let result = sh_for(&*sandbox, &script, Duration::from_secs(120)).await?;
+    let (text, errors) = (result.stdout.text(), result.stderr.text());
+    ensure!(text == "same\n".repeat(PARALLEL), "it {}: {text}{errors}", result.end);
+    let stats = sandbox.stats().await?.network.unwrap_or_default();
+    let wanted = 3_000_000 * PARALLEL as u64;
+    ensure!(stats.sent_bytes > wanted && stats.received_bytes > wanted, "{stats:?}");
     Ok(sandbox.close().await?)
 }
 
