@@ -90,6 +90,9 @@ impl Request {
     /// As [`Request::parse`].
     pub fn find(bytes: &[u8]) -> Result<Option<(Self, usize)>, Malformed> {
         let Some(end) = head_end(bytes, 0) else { return Ok(None) };
+        if end > MAX_HEAD_BYTES {
+            return Err(Malformed("its head is too long"));
+        }
         Ok(Some((Self::parse(&bytes[..end])?, end)))
     }
 }

@@ -28,9 +28,11 @@ use crate::{NetworkPolicy, SandboxError};
 /// How long the relay may take to listen.
 const START: Duration = Duration::from_secs(60);
 /// What the relay may send of a stream, and what it has room for, without word from here.
-const WINDOW: usize = 32 << 10;
+const WINDOW: usize = 256 << 10;
+/// What was handed on before that is worth a credit.
+const WORTH_A_CREDIT: usize = WINDOW / 4;
 /// Bytes of a stream in one frame.
-const CHUNK: usize = 16 << 10;
+const CHUNK: usize = 32 << 10;
 /// Numbers that streams may have.
 const STREAMS: u16 = 64;
 /// Frames on their way to the relay.
@@ -185,7 +187,7 @@ struct Stream {
 
 /// What a connection's own task has in common with the frames.
 struct Carried {
-    /// Bytes that came and are not handed on yet.
+    /// Bytes that came and are not credited yet.
     waiting: AtomicUsize,
     /// Bytes that may be sent.
     credit: Semaphore,
@@ -308,23 +310,16 @@ async fn carry(
     let (ours, theirs) = duplex(CHUNK);
     let (mut from_proxy, mut to_proxy) = split(ours);
     let inward = async {
-        while let Some(mut part) = bytes.recv().await {
-            let mut count = 0;
-            loop {
-                count += part.len();
-                // Where nobody listens any more, the client's bytes come to nothing.
-                let _ = to_proxy.write_all(&part).await;
-                // Many small ones are worth one credit.
-                match bytes.try_recv() {
-                    Ok(next) if count < WINDOW / 2 => part = next,
-                    Ok(next) => {
-                        give_credit(number, shared, out, count).await;
-                        (part, count) = (next, 0);
-                    }
-                    Err(_) => break,
-                }
+        let mut handed_on = 0;
+        while let Some(part) = bytes.recv().await {
+            // Where nobody listens any more, the client's bytes come to nothing.
+            let _ = to_proxy.write_all(&part).await;
+            handed_on += part.len();
+            if handed_on >= WORTH_A_CREDIT {
+                shared.waiting.fetch_sub(handed_on, Ordering::AcqRel);
+                let _ = out.send(frame(CREDIT, number, &(handed_on as u32).to_le_bytes())).await;
+                handed_on = 0;
             }
-            give_credit(number, shared, out, count).await;
         }
         let _ = to_proxy.shutdown().await;
     };
@@ -344,11 +339,6 @@ async fn carry(
         _ = serving => {}
         () = async { inward.await; std::future::pending().await } => {}
     }
-}
-
-async fn give_credit(number: u16, shared: &Carried, out: &Sender<Bytes>, count: usize) {
-    shared.waiting.fetch_sub(count, Ordering::AcqRel);
-    let _ = out.send(frame(CREDIT, number, &(count as u32).to_le_bytes())).await;
 }
 
 /// A frame without the length before it, which the conversation adds.
@@ -381,7 +371,7 @@ impl Frames {
     fn next(&mut self) -> Result<Option<Frame>, &'static str> {
         let Some(header) = self.buffer.get(..4) else { return Ok(None) };
         let length = u32::from_le_bytes(header.try_into().expect("4 bytes")) as usize;
-        if !(4..=4 + WINDOW).contains(&length) {
+        if !(4..=4 + CHUNK).contains(&length) {
             return Err("a frame of no possible length");
         }
         if self.buffer.len() < 4 + length {
@@ -465,7 +455,7 @@ mod tests {
             }
         }
         assert!(answer.starts_with(b"HTTP/1.1 403 "), "{}", answer.escape_ascii());
-        assert_eq!(kinds, [CREDIT, DATA, END, CLOSE]);
+        assert_eq!(kinds, [DATA, END, CLOSE]);
         // Both have closed it: the number is free.
         obey(&mut streams, &[(CLOSE, 3, &[]), (OPEN, 3, &[])]).unwrap();
     }

@@ -16,7 +16,8 @@
 //! | `CLOSE` | the last word of this side about the stream | |
 //!
 //! A side sends at most `WINDOW` bytes more than it has credit for, and has room for as many: so no
-//! stream ever holds up another, and nothing piles up. A number is used again once both sides have
+//! stream ever holds up another, and nothing piles up. Credit comes once a good part of a window has
+//! been handed on, so that it costs little. A number is used again once both sides have
 //! closed the stream.
 
 use crate::sys::{self, Arguments, Errno, Fd, POLLIN, POLLOUT, Poll};
@@ -30,10 +31,12 @@ const END: u8 = 4;
 const CLOSE: u8 = 5;
 
 const STREAMS: usize = 64;
-const WINDOW: usize = 32 << 10;
+const WINDOW: usize = 256 << 10;
+/// What was handed on before that is worth a credit.
+const WORTH_A_CREDIT: usize = WINDOW / 4;
 const HEADER: usize = 8;
 /// The most bytes of a stream in one frame.
-const CHUNK: usize = 16 << 10;
+const CHUNK: usize = 32 << 10;
 /// What waits for the backend to take it.
 const OUT: usize = 64 << 10;
 
@@ -148,6 +151,8 @@ struct Relay {
     header_filled: usize,
     /// Bytes of its that are still to come.
     left: usize,
+    /// What is read from the backend at one time.
+    incoming: Option<&'static mut [u8]>,
     /// The stream that is served first, so that each is in turn.
     first: usize,
 }
@@ -169,6 +174,7 @@ impl Relay {
             header: [0; HEADER + 4],
             header_filled: 0,
             left: 0,
+            incoming: Some(sys::memory(CHUNK)?),
             first: 0,
         };
         relay.say(READY, 0, &[]);
@@ -238,7 +244,9 @@ impl Relay {
                 continue;
             }
             let handed_on = self.streams[index].handed_on;
-            if handed_on > 0 && self.say(CREDIT, index, &(handed_on as u32).to_le_bytes()) {
+            if handed_on >= WORTH_A_CREDIT
+                && self.say(CREDIT, index, &(handed_on as u32).to_le_bytes())
+            {
                 self.streams[index].handed_on = 0;
             }
             if self.streams[index].owes_end && self.say(END, index, &[]) {
@@ -334,13 +342,18 @@ impl Relay {
 
     /// Takes in what the backend sent; false if that is gone, or says what it may not.
     fn listen_to_host(&mut self) -> bool {
-        let mut buffer = [0u8; CHUNK];
-        let count = match sys::read(0, &mut buffer) {
-            Ok(0) => return false,
-            Ok(count) => count,
-            Err(errno) => return matches!(errno, sys::EAGAIN | sys::EINTR),
+        let Some(buffer) = self.incoming.take() else { return false };
+        let goes_on = match sys::read(0, buffer) {
+            Ok(0) => false,
+            Ok(count) => self.take_in(&buffer[..count]),
+            Err(errno) => matches!(errno, sys::EAGAIN | sys::EINTR),
         };
-        let mut bytes = &buffer[..count];
+        self.incoming = Some(buffer);
+        goes_on
+    }
+
+    /// Takes frames in as they come, wherever they are cut; false if they make no sense.
+    fn take_in(&mut self, mut bytes: &[u8]) -> bool {
         while !bytes.is_empty() {
             if self.left == 0 {
                 let is_credit = self.header_filled >= HEADER && self.header[4] == CREDIT;
