@@ -2,13 +2,15 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
 use bollard::query_parameters::{BuildImageOptionsBuilder, CreateImageOptionsBuilder};
 use bytes::Bytes;
 use futures::{Stream, StreamExt, stream};
 
+use super::build_context::pack;
+use super::credentials;
 use super::engine::{Engine, REQUEST, message, status, within};
 use crate::{Image, SandboxError, SandboxSpec};
 
@@ -96,7 +98,8 @@ async fn pull(engine: &Engine, reference: &str) -> Result<String, SandboxError> 
     let last = reference.rsplit('/').next().unwrap_or(reference);
     let tag = if last.contains([':', '@']) { "" } else { "latest" };
     let options = CreateImageOptionsBuilder::new().from_image(reference).tag(tag).build();
-    let mut progress = Box::pin(engine.docker.create_image(Some(options), None, None));
+    let credentials = credentials::of_reference(reference).await?;
+    let mut progress = Box::pin(engine.docker.create_image(Some(options), None, credentials));
     while let Some(step) = progress.next().await {
         let refused = match step {
             Ok(info) => info.error_detail.and_then(|detail| detail.message),
@@ -176,8 +179,8 @@ async fn build(engine: &Engine, context: &Path, dockerfile: &str) -> Result<Stri
             hint: "name the folder that holds the Dockerfile".into(),
         });
     }
-    let folder = context.to_owned();
-    let packed = tokio::task::spawn_blocking(move || pack(&folder)).await;
+    let (folder, file) = (context.to_owned(), dockerfile.to_owned());
+    let packed = tokio::task::spawn_blocking(move || pack(&folder, &file)).await;
     let (archive, hash) =
         packed.unwrap_or_else(|error| Err(io::Error::other(error))).map_err(|source| {
             SandboxError::Host { doing: "pack the build context", path: context.into(), source }
@@ -194,7 +197,8 @@ async fn build(engine: &Engine, context: &Path, dockerfile: &str) -> Result<Stri
         .forcerm(true)
         .build();
     let body = bollard::body_try_stream(chunks(archive));
-    let mut progress = Box::pin(engine.docker.build_image(options, None, Some(body)));
+    let credentials = credentials::all().await?;
+    let mut progress = Box::pin(engine.docker.build_image(options, Some(credentials), Some(body)));
     let mut lines = Vec::new();
     while let Some(step) = progress.next().await {
         match step {
@@ -216,77 +220,9 @@ async fn build(engine: &Engine, context: &Path, dockerfile: &str) -> Result<Stri
     if exists(engine, &name).await? { Ok(name) } else { Err(failed(&shown, lines.join("\n"))) }
 }
 
-/// A folder as an archive in an unnamed file, and a hash of what is in it.
-fn pack(folder: &Path) -> io::Result<(File, String)> {
-    let mut files = Vec::new();
-    walk(folder, Path::new(""), &mut files)?;
-    files.sort();
-    let mut hasher = blake3::Hasher::new();
-    let mut archive = tar::Builder::new(unnamed_file()?);
-    archive.follow_symlinks(false);
-    for name in files {
-        let path = folder.join(&name);
-        let meta = std::fs::symlink_metadata(&path)?;
-        hasher.update(name.as_os_str().as_encoded_bytes()).update(&[0]);
-        hasher.update(format!("{:?}", meta.permissions()).as_bytes());
-        if meta.is_file() {
-            hasher.update(blake3::hash(&std::fs::read(&path)?).as_bytes());
-        } else if meta.is_symlink() {
-            hasher.update(std::fs::read_link(&path)?.as_os_str().as_encoded_bytes());
-        }
-        archive.append_path_with_name(&path, &name)?;
-    }
-    let mut file = archive.into_inner()?;
-    io::Seek::rewind(&mut file)?;
-    Ok((file, hasher.finalize().to_hex().to_string()))
-}
-
-fn walk(folder: &Path, below: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
-    for entry in std::fs::read_dir(folder.join(below))? {
-        let entry = entry?;
-        let name = below.join(entry.file_name());
-        let kind = entry.file_type()?;
-        if kind.is_dir() {
-            walk(folder, &name, files)?;
-        }
-        if kind.is_dir() || kind.is_file() || kind.is_symlink() {
-            files.push(name);
-        }
-    }
-    Ok(())
-}
-
-/// A file that has no name any more, so that nothing is left whatever happens.
-fn unnamed_file() -> io::Result<File> {
-    let name = format!("spar-context-{}-{}", std::process::id(), super::container::new_name());
-    let path = std::env::temp_dir().join(name);
-    let file = File::options().read(true).write(true).create_new(true).open(&path)?;
-    std::fs::remove_file(&path)?;
-    Ok(file)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_hash_of_a_context_follows_what_is_in_it() {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::create_dir(folder.path().join("sub")).unwrap();
-        std::fs::write(folder.path().join("Dockerfile"), "FROM scratch").unwrap();
-        std::fs::write(folder.path().join("sub/file"), "one").unwrap();
-        let (archive, first) = pack(folder.path()).unwrap();
-        let mut names: Vec<_> = tar::Archive::new(archive)
-            .entries()
-            .unwrap()
-            .map(|entry| entry.unwrap().path().unwrap().display().to_string())
-            .collect();
-        names.sort();
-        assert_eq!(names, ["Dockerfile", "sub", "sub/file"]);
-        assert_eq!(pack(folder.path()).unwrap().1, first);
-        std::fs::write(folder.path().join("sub/file"), "two").unwrap();
-        assert_ne!(pack(folder.path()).unwrap().1, first);
-    }
 
     #[test]
     fn a_missing_image_of_our_own_names_the_script_that_builds_it() {

@@ -16,8 +16,11 @@
 //! by them alone.
 
 mod backend;
+mod build_context;
 mod container;
 mod conversation;
+mod credentials;
+mod dockerignore;
 mod engine;
 mod files;
 mod helper;
