@@ -35,6 +35,8 @@ mod captured;
 pub mod conformance;
 mod error;
 mod exec;
+#[cfg(any(feature = "wasm", feature = "local"))]
+mod folder_lock;
 mod measure;
 mod nonce;
 mod owner;

@@ -15,6 +15,10 @@ pub struct Owner {
     pub pid: u32,
     /// When it was started, in clock ticks since the machine was (field 22 of `/proc/PID/stat`).
     pub started: u64,
+    /// The machine: a hash of its id (`/etc/machine-id`) and its name, since copies of a machine may
+    /// share the id. Empty where there is no id, as in most containers.
+    #[serde(default)]
+    pub machine: String,
     /// The boot of the machine (`/proc/sys/kernel/random/boot_id`).
     pub boot: String,
     /// The process-number namespace, since two containers of one machine count separately.
@@ -29,7 +33,7 @@ pub enum OwnerState {
     Own,
     /// Another process that runs.
     Alive,
-    /// It does not run any more.
+    /// It does not run any more; so does nothing of an earlier boot of this machine.
     Dead,
     /// On another machine, or in another process namespace: only the time to live tells.
     Unknown,
@@ -44,7 +48,7 @@ impl Owner {
             let (started, boot, namespace) = (process_start(pid).unwrap_or(0), boot(), namespace());
             let who = format!("{pid} {started} {boot} {namespace}");
             let run = blake3::hash(who.as_bytes()).to_hex()[..16].to_owned();
-            Self { run, pid, started, boot, namespace }
+            Self { run, pid, started, machine: machine(), boot, namespace }
         })
     }
 
@@ -55,8 +59,10 @@ impl Owner {
             return OwnerState::Own;
         }
         if self.boot != own.boot {
-            // The same machine after a restart cannot be told from another machine.
-            return OwnerState::Unknown;
+            let is_known = !self.machine.is_empty() && !self.boot.is_empty();
+            // Nothing outlives a restart of its machine.
+            let is_here = is_known && self.machine == own.machine && !own.boot.is_empty();
+            return if is_here { OwnerState::Dead } else { OwnerState::Unknown };
         }
         if self.namespace != own.namespace {
             return OwnerState::Unknown;
@@ -70,6 +76,18 @@ impl Owner {
 
 fn boot() -> String {
     fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
+}
+
+fn machine() -> String {
+    let read = |path| fs::read_to_string(path).unwrap_or_default().trim().to_owned();
+    let id = ["/etc/machine-id", "/var/lib/dbus/machine-id"]
+        .map(read)
+        .into_iter()
+        // "uninitialized" stands there until the first boot.
+        .find(|id| id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    let Some(id) = id else { return String::new() };
+    let who = format!("{id} {}", read("/proc/sys/kernel/hostname"));
+    blake3::hash(who.as_bytes()).to_hex()[..16].to_owned()
 }
 
 fn namespace() -> String {
@@ -122,10 +140,29 @@ mod tests {
     }
 
     #[test]
+    fn an_owner_of_an_earlier_boot_of_this_machine_is_dead() {
+        let own = Owner::this_process();
+        let earlier = Owner { boot: "earlier".into(), ..own.clone() };
+        let told = !own.machine.is_empty() && !own.boot.is_empty();
+        let expected = if told { OwnerState::Dead } else { OwnerState::Unknown };
+        assert_eq!(earlier.state(), expected);
+    }
+
+    #[test]
+    fn labels_from_before_machines_were_told_apart_are_still_read() {
+        let own = Owner::this_process();
+        let mut value = serde_json::to_value(own).unwrap();
+        value.as_object_mut().unwrap().remove("machine");
+        let read: Owner = serde_json::from_value(value).unwrap();
+        assert_eq!(read, Owner { machine: String::new(), ..own.clone() });
+    }
+
+    #[test]
     fn what_cannot_be_seen_from_here_is_unknown() {
         let own = Owner::this_process();
         for other in [
-            Owner { boot: "another".into(), ..own.clone() },
+            Owner { boot: "another".into(), machine: "another".into(), ..own.clone() },
+            Owner { boot: "another".into(), machine: String::new(), ..own.clone() },
             Owner { namespace: "another".into(), run: "x".into(), ..own.clone() },
         ] {
             assert_eq!(other.state(), OwnerState::Unknown);

@@ -32,7 +32,7 @@ pub struct Capabilities {
     pub memory_limit: bool,
     /// [`Limits::pids`](crate::Limits::pids) is kept.
     pub pids_limit: bool,
-    /// [`Limits::disk_bytes`](crate::Limits::disk_bytes) is kept.
+    /// [`Limits::disk_bytes`](crate::Limits::disk_bytes) is kept whatever else the spec says.
     pub disk_limit: bool,
     /// [`Limits::fuel`](crate::Limits::fuel) is kept.
     pub fuel_limit: bool,
@@ -219,6 +219,13 @@ pub trait Sandbox: Send + Sync {
     ///
     /// [`SandboxError::Died`] and those of the backend.
     async fn stats(&self) -> Result<SandboxStats, SandboxError>;
+
+    /// Whether it can still be used, as quickly as the backend can tell.
+    ///
+    /// # Errors
+    ///
+    /// [`SandboxError::Died`] and those of the backend.
+    async fn check(&self) -> Result<(), SandboxError>;
 
     /// Removes it with everything that was made for it. Closing twice is no error.
     ///

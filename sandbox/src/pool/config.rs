@@ -23,6 +23,9 @@ pub struct PoolConfig {
     pub close_secs: u64,
     /// Seconds after which warm sandboxes of a spec that nobody asks for are closed. Default 300.
     pub idle_secs: u64,
+    /// Seconds between two looks for what dead runs left, and what could not be removed; there is one
+    /// at the start, too, and one at the end. Default 600; absent: nobody looks.
+    pub reap_secs: Option<u64>,
     /// When starts are given up for a while.
     pub breaker: BreakerConfig,
 }
@@ -57,6 +60,7 @@ impl Default for PoolConfig {
             start_secs: 3600,
             close_secs: 60,
             idle_secs: 300,
+            reap_secs: Some(600),
             breaker: BreakerConfig::default(),
         }
     }
@@ -82,6 +86,7 @@ impl PoolConfig {
             ("start_secs", self.start_secs),
             ("close_secs", self.close_secs),
             ("idle_secs", self.idle_secs),
+            ("reap_secs", self.reap_secs.unwrap_or(1)),
             ("breaker.failures", u64::from(self.breaker.failures)),
             ("breaker.first_wait_ms", self.breaker.first_wait_ms),
             ("breaker.longest_wait_ms", self.breaker.longest_wait_ms),
@@ -131,6 +136,10 @@ impl PoolConfig {
 
     pub(super) fn idle(&self) -> Duration {
         Duration::from_secs(self.idle_secs)
+    }
+
+    pub(super) fn reap(&self) -> Option<Duration> {
+        self.reap_secs.map(Duration::from_secs)
     }
 }
 

@@ -7,6 +7,7 @@ use tokio::time::Instant;
 
 use super::breaker::{Admission, Verdict};
 use super::inner::{Counts, Inner};
+use super::metrics::BreakerState;
 
 /// One more of something, as long as it lives.
 pub(super) struct Gauge {
@@ -44,7 +45,18 @@ impl Ticket {
     pub(super) fn settle(&mut self, verdict: Verdict, why: &str) {
         let Some(admission) = self.admission.take() else { return };
         let now = Instant::now();
-        if self.inner.state().breaker.record(now, admission, verdict, why) {
+        let (opened, closed) = {
+            let mut state = self.inner.state();
+            let was = state.breaker.state();
+            let opened = state.breaker.record(now, admission, verdict, why);
+            let is = state.breaker.state();
+            (opened, was != BreakerState::Closed && is == BreakerState::Closed)
+        };
+        if closed {
+            // What could not be removed meanwhile can be removed now.
+            self.inner.littered.notify_one();
+        }
+        if opened {
             tracing::warn!(why, "the backend keeps failing: no sandbox is started for a while");
             self.inner.changed.notify_waiters();
         }

@@ -1,7 +1,7 @@
 //! The shared state of a pool and how sandboxes come and go.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -22,6 +22,9 @@ use crate::{Death, Owner, Sandbox, SandboxBackend, SandboxError, SandboxSpec, Sn
 /// How long a start that is under way may go on after the pool was shut down. What it has made by
 /// then is closed; what it has not is left to the backend's own net.
 const START_GRACE: Duration = Duration::from_secs(5);
+
+/// How long a warm sandbox may take to say that it lives.
+const SOUND: Duration = Duration::from_secs(5);
 
 /// The shared state of a pool.
 ///
@@ -46,6 +49,9 @@ pub(super) struct Inner {
     pub(super) changed: Notify,
     /// For the keeper: something may have to be refilled.
     pub(super) wanted: Notify,
+    /// For whoever reaps: something could not be removed, or can be removed again.
+    pub(super) littered: Notify,
+    pub(super) had_last_look: AtomicBool,
     pub(super) counts: Counts,
 }
 
@@ -107,6 +113,8 @@ impl Inner {
             shut: watch::Sender::new(false),
             changed: Notify::new(),
             wanted: Notify::new(),
+            littered: Notify::new(),
+            had_last_look: AtomicBool::new(false),
             counts: Counts::default(),
             config,
         }
@@ -146,6 +154,18 @@ impl Inner {
         self.discard(stale);
         self.wanted.notify_one();
         live
+    }
+
+    /// Whether a warm one can still be used.
+    pub(super) async fn is_sound(&self, live: &Live) -> bool {
+        match timeout(SOUND, live.core.sandbox.check()).await {
+            Ok(Ok(())) => true,
+            Ok(Err(error)) => {
+                self.suspect(&error);
+                false
+            }
+            Err(_) => false,
+        }
     }
 
     /// Waits for room, or for a warm one of the spec `key`, until `deadline`.
@@ -396,6 +416,7 @@ impl Inner {
             if let Err(error) = &closed {
                 let sandbox = core.sandbox.id();
                 tracing::warn!(sandbox, error = chain(error), "could not close a sandbox");
+                inner.littered.notify_one();
             }
             drop(closing);
             drop(room);
@@ -453,6 +474,7 @@ impl Inner {
             tracing::warn!("some sandboxes did not close in time");
             self.tasks.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
         }
+        super::tidy::last(self).await;
     }
 
     pub(super) fn metrics(&self) -> PoolMetrics {

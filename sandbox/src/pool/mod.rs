@@ -25,6 +25,7 @@ mod shelf;
 mod test_backend;
 #[cfg(test)]
 mod tests;
+mod tidy;
 
 pub use config::{BreakerConfig, PoolConfig, PoolConfigError};
 pub use metrics::{BreakerState, PoolMetrics};

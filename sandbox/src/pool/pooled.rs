@@ -115,6 +115,10 @@ impl Sandbox for PooledSandbox {
         self.watch(self.sandbox().stats().await)
     }
 
+    async fn check(&self) -> Result<(), SandboxError> {
+        self.watch(self.sandbox().check().await)
+    }
+
     async fn close(&self) -> Result<(), SandboxError> {
         let Some(closed) = self.live.inner.close_later(&self.live.core) else { return Ok(()) };
         let given_up = |_| {

@@ -59,6 +59,7 @@ impl SandboxPool {
         config.validate()?;
         let inner = Arc::new(Inner::new(backend, config));
         inner.spawn(super::keeper::keep(Arc::clone(&inner)));
+        inner.spawn(super::tidy::tidy(Arc::clone(&inner)));
         let mut pools = POOLS.lock().unwrap_or_else(PoisonError::into_inner);
         pools.retain(|pool| pool.strong_count() > 0);
         pools.push(Arc::downgrade(&inner));
@@ -111,8 +112,8 @@ impl SandboxPool {
         self.inner.metrics()
     }
 
-    /// Closes everything, sandboxes that are handed out included, and waits for it; at most twice
-    /// [`PoolConfig::close_secs`] and a few seconds. Nothing is handed out afterwards.
+    /// Closes everything, sandboxes that are handed out included, looks a last time for what dead
+    /// runs left, and waits for it; at most twice [`PoolConfig::close_secs`] and a few seconds. Nothing is handed out afterwards.
     ///
     /// May be called again, and from several places; dropping the future does not stop it.
     pub async fn shutdown(&self) {
@@ -153,7 +154,14 @@ pub(super) async fn acquire(
         Origin::Spec(spec) => Some(spec.key()),
         Origin::Snapshot(_) | Origin::Fork(_) => None,
     };
-    let (live, count) = match inner.turn(key.as_deref(), deadline).await {
+    let turn = loop {
+        match inner.turn(key.as_deref(), deadline).await {
+            // It may have died on its shelf, with its daemon or by somebody's hand.
+            Ok(Turn::Warm(live)) if !inner.is_sound(&live).await => inner.discard([live]),
+            turn => break turn,
+        }
+    };
+    let (live, count) = match turn {
         Ok(Turn::Warm(live)) => (Ok(live), &inner.counts.warm_hits),
         Ok(Turn::Room(room)) => {
             let made = inner.start(origin, room, None, deadline).await;

@@ -38,6 +38,8 @@ pub(super) struct TestCounts {
     pub(super) next: AtomicU64,
     pub(super) closing_fails: AtomicBool,
     pub(super) execs_fail: AtomicBool,
+    pub(super) warm_died: AtomicBool,
+    pub(super) reaps: AtomicUsize,
 }
 
 pub(super) struct TestSandbox {
@@ -139,6 +141,7 @@ impl SandboxBackend for TestBackend {
     }
 
     async fn reap(&self) -> Result<ReapReport, SandboxError> {
+        self.counts.reaps.fetch_add(1, Ordering::SeqCst);
         Ok(ReapReport::default())
     }
 }
@@ -224,6 +227,13 @@ impl Sandbox for TestSandbox {
 
     async fn stats(&self) -> Result<SandboxStats, SandboxError> {
         Ok(SandboxStats::default())
+    }
+
+    async fn check(&self) -> Result<(), SandboxError> {
+        if self.counts.warm_died.load(Ordering::SeqCst) {
+            return Err(SandboxError::Died { sandbox: self.id.clone(), death: Death::Killed });
+        }
+        Ok(())
     }
 
     async fn close(&self) -> Result<(), SandboxError> {

@@ -45,6 +45,42 @@ fn reason<T>(result: Result<T, SandboxError>) -> String {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_is_left_behind_is_looked_for_at_the_start_soon_again_now_and_then_and_at_the_end() {
+    let (pool, _, counts) = pool(slow(), PoolConfig { reap_secs: Some(100), ..config(4) });
+    let reaps = || counts.reaps.load(Ordering::SeqCst);
+    sleep(SECOND).await;
+    assert_eq!(reaps(), 1);
+    sleep(2 * SECOND).await;
+    assert_eq!(reaps(), 2);
+    sleep(90 * SECOND).await;
+    assert_eq!(reaps(), 2);
+    sleep(10 * SECOND).await;
+    assert_eq!(reaps(), 3);
+    // A removal that failed is tried again before that.
+    counts.closing_fails.store(true, Ordering::SeqCst);
+    drop(pool.acquire(&spec("a")).await.unwrap());
+    sleep(5 * SECOND).await;
+    assert_eq!(reaps(), 4);
+    pool.shutdown().await;
+    assert_eq!(reaps(), 5);
+    pool.shutdown().await;
+    assert_eq!(reaps(), 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_warm_sandbox_that_died_is_not_handed_out() {
+    let (pool, _, counts) = pool(slow(), config(8));
+    pool.keep_warm(&spec("a"), 2);
+    sleep(2 * SECOND).await;
+    assert_eq!(pool.metrics().warm, 2);
+    counts.warm_died.store(true, Ordering::SeqCst);
+    let one = pool.acquire(&spec("a")).await.unwrap();
+    let metrics = pool.metrics();
+    assert_eq!((metrics.warm_hits, metrics.cold_starts, metrics.discarded), (0, 1, 2));
+    drop(one);
+}
+
+#[tokio::test(start_paused = true)]
 async fn warm_sandboxes_are_handed_out_at_once_and_replaced() {
     let (pool, _, counts) = pool(slow(), config(8));
     pool.keep_warm(&spec("a"), 2);

@@ -161,7 +161,10 @@ fn check(spec: &SandboxSpec, capabilities: Capabilities) -> Result<(), SandboxEr
         (limits.cpus.is_some() && !capabilities.cpu_limit, "limit the cpus"),
         (limits.memory_bytes.is_some() && !capabilities.memory_limit, "limit the memory"),
         (limits.pids.is_some() && !capabilities.pids_limit, "limit the processes"),
-        (limits.disk_bytes.is_some() && !capabilities.disk_limit, "limit the disk"),
+        (
+            limits.disk_bytes.is_some() && !capabilities.disk_limit && !spec.read_only_root,
+            "limit the disk where the engine's storage has no quotas and the root can be written",
+        ),
     ];
     match asked.iter().find(|(asked, _)| *asked) {
         Some((_, what)) => Err(container::unsupported(what)),
@@ -313,6 +316,8 @@ mod tests {
         spec.limits.disk_bytes = Some(1 << 20);
         let error = check(&spec, all).unwrap_err();
         assert!(error.to_string().contains("limit the disk"), "{error}");
+        spec.read_only_root = true;
+        check(&spec, all).unwrap();
         let error = check(&plain, Capabilities::default()).unwrap_err();
         assert!(matches!(error, SandboxError::Unsupported { backend: "docker", .. }));
     }

@@ -1,8 +1,8 @@
 //! Making containers, and removing them.
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
 use bollard::models::{
@@ -24,10 +24,39 @@ use crate::{NetworkPolicy, Owner, SandboxError, SandboxSpec};
 const OWN_PIDS: i64 = 13;
 /// More than an engine has itself cannot be given, and some have little.
 const OPEN_FILES: i64 = 4096;
+/// Processes of one user on the engine's machine. Podman asks for more than some machines allow unless
+/// it is told how many; what bounds a sandbox is [`Limits::pids`](crate::Limits::pids).
+const PODMAN_PROCESSES: i64 = 16_384;
+
+/// Names of the containers that this process has use for, whatever the engine.
+static HELD: LazyLock<Mutex<HashSet<String>>> = LazyLock::new(Mutex::default);
+
+/// A container of this process is wanted as long as this lives; afterwards a reaper removes it if it
+/// is still there.
+pub(super) struct Hold(String);
+
+impl Hold {
+    fn new(name: &str) -> Self {
+        HELD.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned());
+        Self(name.to_owned())
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        HELD.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.0);
+    }
+}
+
+/// Whether this process has use for one of its containers.
+pub(super) fn is_held(name: &str) -> bool {
+    HELD.lock().unwrap_or_else(PoisonError::into_inner).contains(name)
+}
 
 /// A container that runs.
 pub(super) struct Started {
     pub(super) name: String,
+    pub(super) hold: Hold,
     /// Where commands start that name no folder.
     pub(super) workdir: String,
 }
@@ -41,8 +70,9 @@ pub(super) async fn start(
     image: &str,
 ) -> Result<Started, SandboxError> {
     let seconds = spec.lifetimes.create_secs;
-    let mut guard = Removal { engine: Arc::clone(engine), name: Some(new_name()) };
-    let name = guard.name.clone().expect("it was just given");
+    let name = new_name();
+    let hold = Hold::new(&name);
+    let mut guard = Removal { engine: Arc::clone(engine), name: Some(name.clone()) };
     let made = async {
         create(engine, spec, image, &name).await?;
         match run(engine, &name).await {
@@ -67,7 +97,7 @@ pub(super) async fn start(
         .await
         .unwrap_or(Err(SandboxError::CreateTimedOut { seconds }))?;
     guard.name = None;
-    Ok(Started { name, workdir })
+    Ok(Started { name, hold, workdir })
 }
 
 async fn create(
@@ -76,8 +106,12 @@ async fn create(
     image: &str,
     name: &str,
 ) -> Result<(), SandboxError> {
+    if spec.read_only_root || spec.limits.disk_bytes.is_some() {
+        check_volumes(engine, image).await?;
+    }
     let options = CreateContainerOptionsBuilder::new().name(name).build();
-    let made = engine.docker.create_container(Some(options), body(spec, image)?).await;
+    let made =
+        engine.docker.create_container(Some(options), body(spec, image, engine.is_podman())?).await;
     match made {
         Ok(_) => Ok(()),
         Err(error) if status(&error) == Some(404) && message(&error).contains("image") => {
@@ -96,6 +130,21 @@ async fn create(
             Err(engine.error("make a container", error))
         }
     }
+}
+
+/// An image may ask for volumes, which are written on the host's disk whatever the root allows.
+async fn check_volumes(engine: &Engine, image: &str) -> Result<(), SandboxError> {
+    let found = within(REQUEST, engine.docker.inspect_image(image)).await;
+    let found = found.map_err(|error| match status(&error) {
+        Some(404) => super::image::missing(image, message(&error)),
+        _ => engine.error("look at the image", error),
+    })?;
+    let volumes = found.config.and_then(|config| config.volumes).unwrap_or_default();
+    if volumes.is_empty() {
+        return Ok(());
+    }
+    let what = "keep a root read-only or limit the disk of an image with volumes of its own";
+    Err(unsupported(what))
 }
 
 async fn run(engine: &Engine, name: &str) -> Result<(), SandboxError> {
@@ -124,7 +173,11 @@ pub(super) fn unsupported(what: &str) -> SandboxError {
     SandboxError::Unsupported { backend: NAME, what: what.into() }
 }
 
-fn body(spec: &SandboxSpec, image: &str) -> Result<ContainerCreateBody, SandboxError> {
+fn body(
+    spec: &SandboxSpec,
+    image: &str,
+    is_podman: bool,
+) -> Result<ContainerCreateBody, SandboxError> {
     let mut env = BTreeMap::new();
     if let NetworkPolicy::Allow { hosts, .. } = &spec.network {
         env.extend(allow_list::variables(hosts));
@@ -146,12 +199,12 @@ fn body(spec: &SandboxSpec, image: &str) -> Result<ContainerCreateBody, SandboxE
         }),
         labels: Some(Tag::new(spec).labels("sandbox")),
         stop_signal: Some("SIGTERM".into()),
-        host_config: Some(host_config(spec)?),
+        host_config: Some(host_config(spec, is_podman)?),
         ..Default::default()
     })
 }
 
-fn host_config(spec: &SandboxSpec) -> Result<HostConfig, SandboxError> {
+fn host_config(spec: &SandboxSpec, is_podman: bool) -> Result<HostConfig, SandboxError> {
     let limits = &spec.limits;
     let memory = limits.memory_bytes.map(|bytes| i64::try_from(bytes).unwrap_or(i64::MAX));
     let ulimit = |name: &str, value: i64| ResourcesUlimits {
@@ -159,6 +212,10 @@ fn host_config(spec: &SandboxSpec) -> Result<HostConfig, SandboxError> {
         soft: Some(value),
         hard: Some(value),
     };
+    let mut ulimits = vec![ulimit("nofile", OPEN_FILES), ulimit("core", 0)];
+    if is_podman {
+        ulimits.push(ulimit("nproc", PODMAN_PROCESSES));
+    }
     Ok(HostConfig {
         nano_cpus: limits.cpus.map(|cpus| (cpus * 1e9) as i64),
         memory,
@@ -167,8 +224,9 @@ fn host_config(spec: &SandboxSpec) -> Result<HostConfig, SandboxError> {
         pids_limit: limits.pids.map(|pids| i64::from(pids) + OWN_PIDS),
         storage_opt: limits
             .disk_bytes
+            .filter(|_| !spec.read_only_root)
             .map(|bytes| HashMap::from([("size".to_owned(), bytes.to_string())])),
-        ulimits: Some(vec![ulimit("nofile", OPEN_FILES), ulimit("core", 0)]),
+        ulimits: Some(ulimits),
         network_mode: Some(match &spec.network {
             // The way to single hosts leads through the engine, not through a network.
             NetworkPolicy::None | NetworkPolicy::Allow { .. } => "none".into(),
@@ -176,8 +234,11 @@ fn host_config(spec: &SandboxSpec) -> Result<HostConfig, SandboxError> {
         }),
         mounts: Some(mounts(spec)?),
         readonly_rootfs: Some(spec.read_only_root),
+        // All of the file system of its own that can be written, so that its size is the limit of
+        // the disk whatever the engine's storage can do.
         tmpfs: spec.read_only_root.then(|| {
-            HashMap::from([("/tmp".to_owned(), "rw,exec,nosuid,nodev,mode=1777".to_owned())])
+            let size = limits.disk_bytes.map(|bytes| format!(",size={bytes}")).unwrap_or_default();
+            HashMap::from([("/tmp".to_owned(), format!("rw,exec,nosuid,nodev,mode=1777{size}"))])
         }),
         cap_drop: Some(vec!["ALL".into()]),
         security_opt: Some(vec!["no-new-privileges".into()]),
@@ -269,18 +330,22 @@ mod tests {
             fuel: None,
         };
         spec.read_only_root = true;
-        let config = host_config(&spec).unwrap();
+        let config = host_config(&spec, false).unwrap();
         assert_eq!(config.nano_cpus, Some(500_000_000));
         assert_eq!((config.memory, config.memory_swap), (Some(64 << 20), Some(64 << 20)));
         assert_eq!(config.pids_limit, Some(100 + OWN_PIDS));
-        assert_eq!(config.storage_opt.unwrap()["size"], "1073741824");
+        assert!(config.storage_opt.is_none());
         assert_eq!(config.network_mode.as_deref(), Some("none"));
         assert_eq!(config.cap_drop, Some(vec!["ALL".to_owned()]));
         assert_eq!(config.security_opt, Some(vec!["no-new-privileges".to_owned()]));
         assert_eq!(config.readonly_rootfs, Some(true));
-        assert!(config.tmpfs.unwrap().contains_key("/tmp"));
+        assert!(config.tmpfs.unwrap()["/tmp"].ends_with(",size=1073741824"));
         assert!(config.privileged.is_none());
         assert_eq!(config.mounts.unwrap()[0].read_only, Some(true));
+        spec.read_only_root = false;
+        let config = host_config(&spec, false).unwrap();
+        assert_eq!(config.storage_opt.unwrap()["size"], "1073741824");
+        assert!(config.tmpfs.is_none());
     }
 
     #[test]
@@ -288,7 +353,7 @@ mod tests {
         let mut spec = SandboxSpec::new(Image::Default);
         spec.network = NetworkPolicy::allow(["example.org:443".parse().unwrap()]);
         spec.env.insert("no_proxy".into(), "own".into());
-        let body = body(&spec, "image").unwrap();
+        let body = body(&spec, "image", false).unwrap();
         assert_eq!(body.host_config.unwrap().network_mode.as_deref(), Some("none"));
         let env = body.env.unwrap();
         assert!(env.contains(&"https_proxy=http://127.0.0.1:3128".to_owned()), "{env:?}");
@@ -300,11 +365,16 @@ mod tests {
         let mut spec = SandboxSpec::new(Image::Default);
         let mount = SpecMount { host: "data".into(), guest: "/data".into(), read_only: true };
         spec.mounts.push(mount);
-        assert!(matches!(host_config(&spec), Err(SandboxError::InvalidSpec { .. })));
+        assert!(matches!(host_config(&spec, false), Err(SandboxError::InvalidSpec { .. })));
     }
 
     #[test]
-    fn names_are_never_given_twice() {
-        assert_ne!(new_name(), new_name());
+    fn names_are_never_given_twice_and_held_as_long_as_somebody_wants_them() {
+        let name = new_name();
+        assert_ne!(name, new_name());
+        let hold = Hold::new(&name);
+        assert!(is_held(&name));
+        drop(hold);
+        assert!(!is_held(&name));
     }
 }

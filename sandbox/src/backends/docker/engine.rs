@@ -17,6 +17,8 @@ use crate::{Capabilities, SandboxError};
 
 /// How long a request may take that the engine answers from memory.
 pub(super) const REQUEST: Duration = Duration::from_secs(60);
+/// How long it may take to look at a container or to signal it, when that decides whether it lives.
+pub(super) const SIGN_OF_LIFE: Duration = Duration::from_secs(20);
 /// How long the engine may take to remove something or to write a layer.
 pub(super) const SLOW_REQUEST: Duration = Duration::from_secs(600);
 
@@ -43,6 +45,7 @@ pub(super) struct Facts {
     storage: String,
     limits: [bool; 3],
     disk_limit: bool,
+    is_podman: bool,
 }
 
 impl Engine {
@@ -89,6 +92,8 @@ impl Engine {
                 hint: "use an engine of the same architecture, x86_64 or aarch64".into(),
             });
         }
+        let components = version.components.unwrap_or_default();
+        let is_podman = components.iter().any(|component| component.name.contains("Podman"));
         let storage = info.driver.unwrap_or_default();
         let backing = info.driver_status.unwrap_or_default();
         let on_xfs = backing.iter().any(|pair| {
@@ -106,7 +111,13 @@ impl Engine {
             disk_limit: matches!(storage.as_str(), "btrfs" | "zfs" | "devicemapper")
                 || storage.starts_with("overlay") && on_xfs,
             storage,
+            is_podman,
         })
+    }
+
+    /// Whether it is Podman; before it was asked, Docker.
+    pub(super) fn is_podman(&self) -> bool {
+        self.facts.get().is_some_and(|facts| facts.is_podman)
     }
 
     /// What its sandboxes can do; before it was asked, what engines can as a rule.

@@ -1,6 +1,7 @@
 //! Listing what is spar's on an engine, and removing what owners left who are dead or late.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use bollard::models::Network;
 use bollard::query_parameters::{
@@ -11,7 +12,12 @@ use bollard::query_parameters::{
 use super::container;
 use super::engine::{Engine, REQUEST, SLOW_REQUEST, message, status, within};
 use super::labels::{KIND, Tag, filter};
+use crate::OwnerState;
 use crate::{ReapReport, SandboxError, SandboxRecord};
+
+/// Looks at the most, and the time between two.
+const PASSES: u32 = 5;
+const BETWEEN: Duration = Duration::from_millis(500);
 
 /// One of spar's containers.
 struct Found {
@@ -29,9 +35,16 @@ pub(super) async fn list(engine: &Engine) -> Result<Vec<SandboxRecord>, SandboxE
 
 async fn containers(engine: &Engine) -> Result<Vec<Found>, SandboxError> {
     let options = ListContainersOptionsBuilder::new().all(true).filters(&filter()).build();
-    let containers = within(REQUEST, engine.docker.list_containers(Some(options)))
-        .await
-        .map_err(|error| engine.error("list containers", error))?;
+    let mut tries = 0;
+    let containers = loop {
+        let list = engine.docker.list_containers(Some(options.clone()));
+        match within(REQUEST, list).await {
+            Ok(containers) => break containers,
+            // Podman stumbles over containers that go while it makes the list.
+            Err(error) if matches!(status(&error), Some(404 | 500)) && tries < 5 => tries += 1,
+            Err(error) => return Err(engine.error("list containers", error)),
+        }
+    };
     let found = containers.into_iter().filter_map(|container| {
         let labels = container.labels.unwrap_or_default();
         let names = container.names.unwrap_or_default();
@@ -45,10 +58,39 @@ async fn containers(engine: &Engine) -> Result<Vec<Found>, SandboxError> {
     Ok(found.collect())
 }
 
-/// Removes what is over; containers first, since they hold the rest.
+impl Found {
+    /// Whether it is to be removed: its owner is dead or late, or is this process and has given it
+    /// up without getting to removing it.
+    fn is_over(&self) -> bool {
+        let is_own = self.tag.owner.state() == OwnerState::Own;
+        self.tag.is_over() || is_own && self.is_sandbox && !container::is_held(&self.name)
+    }
+}
+
+/// Removes what is over, until a look finds nothing: an engine goes on with what an owner asked for
+/// before it was killed.
 pub(super) async fn reap(engine: &Engine, report: &mut ReapReport) -> Result<(), SandboxError> {
+    for pass in 0..PASSES {
+        if pass > 0 {
+            tokio::time::sleep(BETWEEN).await;
+        }
+        let before = report.removed.len();
+        let mut found = ReapReport::default();
+        let looked = look(engine, &mut found).await;
+        report.removed.append(&mut found.removed);
+        if looked.is_err() || pass + 1 == PASSES || report.removed.len() == before {
+            report.failed.append(&mut found.failed);
+            report.kept += found.kept;
+            return looked;
+        }
+    }
+    Ok(())
+}
+
+/// Containers first, since they hold the rest.
+async fn look(engine: &Engine, report: &mut ReapReport) -> Result<(), SandboxError> {
     for found in containers(engine).await? {
-        if !found.tag.is_over() {
+        if !found.is_over() {
             report.kept += 1;
             continue;
         }
@@ -57,7 +99,9 @@ pub(super) async fn reap(engine: &Engine, report: &mut ReapReport) -> Result<(),
     }
     volumes(engine, report).await?;
     networks(engine, report).await?;
-    images(engine, report).await
+    images(engine, report).await?;
+    remove_left_images(engine).await;
+    Ok(())
 }
 
 fn note(report: &mut ReapReport, what: String, removed: Result<(), String>) {
@@ -161,11 +205,16 @@ pub(super) async fn remove_image(engine: &Engine, id: &str) -> Result<(), Sandbo
     match try_remove_image(engine, id).await {
         Ok(()) => Ok(()),
         Err(error) if status(&error) == Some(409) => {
-            engine.left_images.lock().expect("no holder panics").push(id.to_owned());
+            leave_image(engine, id);
             Ok(())
         }
         Err(error) => Err(engine.error(format!("remove image {id}"), error)),
     }
+}
+
+/// Nobody wants the image any more: it is removed with the next ones.
+pub(super) fn leave_image(engine: &Engine, id: &str) {
+    engine.left_images.lock().expect("no holder panics").push(id.to_owned());
 }
 
 /// Tries again what others built on.
@@ -175,7 +224,7 @@ pub(super) async fn remove_left_images(engine: &Engine) {
     for id in left.iter().rev() {
         if let Err(error) = remove_image(engine, id).await {
             tracing::warn!(image = id, %error, "could not remove a snapshot");
-            engine.left_images.lock().expect("no holder panics").push(id.clone());
+            leave_image(engine, id);
         }
     }
 }

@@ -1,8 +1,8 @@
 //! A container as a sandbox.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use async_trait::async_trait;
@@ -13,9 +13,9 @@ use bollard::query_parameters::{
 };
 use tokio::runtime::Handle;
 
-use super::container::{self, Started};
+use super::container::{self, Hold, Started};
 use super::conversation::{Conversation, Input, Said, Status, Surroundings};
-use super::engine::{Engine, REQUEST, SLOW_REQUEST, is_unreachable, message, status, within};
+use super::engine::{Engine, SIGN_OF_LIFE, SLOW_REQUEST, is_unreachable, message, status, within};
 use super::labels::Tag;
 use super::relay::Relay;
 use super::{NAME, image, reap, shell};
@@ -48,6 +48,8 @@ pub(super) struct Shared {
     own_image: Option<String>,
     /// The way out, where single hosts are allowed.
     relay: Option<Relay>,
+    /// Until somebody has tried to remove it.
+    hold: Mutex<Option<Hold>>,
     runtime: Handle,
 }
 
@@ -61,7 +63,7 @@ impl DockerSandbox {
     ) -> Self {
         engine.live.fetch_add(1, Ordering::Relaxed);
         let expires = Tag::new(&spec).expires;
-        let Started { name, workdir } = started;
+        let Started { name, hold, workdir } = started;
         let relay = Relay::new(&name, &spec.network);
         Self {
             shared: Arc::new(Shared {
@@ -74,6 +76,7 @@ impl DockerSandbox {
                 closed: AtomicBool::new(false),
                 memory_kill_known: AtomicBool::new(false),
                 own_image,
+                hold: Mutex::new(Some(hold)),
                 runtime: Handle::current(),
             }),
         }
@@ -183,7 +186,7 @@ impl Shared {
 
     async fn inspect(&self, size: bool) -> Result<ContainerInspectResponse, Error> {
         let options = InspectContainerOptionsBuilder::new().size(size).build();
-        within(REQUEST, self.engine.docker.inspect_container(&self.name, Some(options))).await
+        within(SIGN_OF_LIFE, self.engine.docker.inspect_container(&self.name, Some(options))).await
     }
 
     /// Why it does not run, unless it does.
@@ -193,18 +196,12 @@ impl Shared {
         }
         let over = SystemTime::now() > self.expires;
         match self.inspect(false).await {
-            Ok(container) => {
-                let state = container.state.unwrap_or_default();
-                if state.running.unwrap_or(false) {
-                    None
-                } else if state.oom_killed.unwrap_or(false) {
-                    Some(Death::OutOfMemory)
-                } else {
-                    Some(Death::Killed)
-                }
-            }
+            Ok(container) if is_running(&container) => None,
+            Ok(container) => Some(death_of(&container)),
             Err(error) if status(&error) == Some(404) && over => Some(Death::Expired),
             Err(error) if status(&error) == Some(404) => Some(Death::Killed),
+            // One that has nothing to say about a container for so long is as good as gone.
+            Err(Error::RequestTimeoutError) => Some(Death::DaemonGone),
             Err(error) if is_unreachable(&error) => Some(Death::DaemonGone),
             Err(_) => None,
         }
@@ -214,7 +211,8 @@ impl Shared {
     pub(super) async fn sweep(&self) -> Result<(), SandboxError> {
         let options = KillContainerOptionsBuilder::new().signal("SIGUSR1").build();
         let swept =
-            within(REQUEST, self.engine.docker.kill_container(&self.name, Some(options))).await;
+            within(SIGN_OF_LIFE, self.engine.docker.kill_container(&self.name, Some(options)))
+                .await;
         match swept {
             Ok(()) => {
                 // The first process does it at once, but says nothing.
@@ -392,15 +390,17 @@ impl Shared {
         container.ok().and_then(|container| container.state?.oom_killed).unwrap_or(false)
     }
 
-    /// Removes the container and, for a fork, its image.
+    /// Removes the container and, for a fork, its image. What resists is left to the reaper.
     async fn remove(&self) -> Result<(), SandboxError> {
+        // However this ends, or where it is given up, from then on nobody wants it.
+        let _hold = self.hold.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(relay) = &self.relay {
             relay.end().await;
         }
-        container::remove(&self.engine, &self.name).await?;
         if let Some(image) = &self.own_image {
-            reap::remove_image(&self.engine, image).await?;
+            reap::leave_image(&self.engine, image);
         }
+        container::remove(&self.engine, &self.name).await?;
         reap::remove_left_images(&self.engine).await;
         Ok(())
     }
@@ -516,6 +516,15 @@ impl Sandbox for DockerSandbox {
         Ok(stats)
     }
 
+    async fn check(&self) -> Result<(), SandboxError> {
+        self.shared.check_open()?;
+        match self.shared.inspect(false).await {
+            Ok(container) if is_running(&container) => Ok(()),
+            Ok(container) => Err(self.shared.died(death_of(&container))),
+            Err(error) => Err(self.shared.trouble("look at the sandbox", error).await),
+        }
+    }
+
     async fn close(&self) -> Result<(), SandboxError> {
         self.shared.retire();
         self.shared.remove().await
@@ -533,6 +542,19 @@ impl Drop for DockerSandbox {
                 tracing::warn!(sandbox = shared.name, %error, "could not remove a sandbox");
             }
         });
+    }
+}
+
+fn is_running(container: &ContainerInspectResponse) -> bool {
+    container.state.as_ref().and_then(|state| state.running).unwrap_or(false)
+}
+
+/// What a container that does not run has died of.
+fn death_of(container: &ContainerInspectResponse) -> Death {
+    let state = container.state.as_ref();
+    match state.and_then(|state| state.oom_killed) {
+        Some(true) => Death::OutOfMemory,
+        _ => Death::Killed,
     }
 }
 

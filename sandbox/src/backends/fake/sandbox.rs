@@ -266,6 +266,10 @@ impl Sandbox for FakeSandbox {
         Ok(SandboxStats { disk_bytes, ..SandboxStats::default() })
     }
 
+    async fn check(&self) -> Result<(), SandboxError> {
+        self.with(|_| ())
+    }
+
     async fn close(&self) -> Result<(), SandboxError> {
         let takes = {
             let mut faults = self.shared.faults();

@@ -7,12 +7,17 @@ use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::fs::{Access, access};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::{Limits, SandboxStats};
+use crate::owner::process_start;
+use crate::{Limits, ReapReport, SandboxStats};
 
 /// Beside the limit: the two processes of the sandbox itself, and the supervisor of an exec.
 const OWN_PROCESSES: u32 = 3;
+
+/// Name of a group that is made to see whether processes can be moved, before the process's number.
+const TRIAL: &str = "spar-local-trial-";
 
 /// Microseconds over which processor time is shared out.
 const PERIOD_US: u64 = 100_000;
@@ -76,6 +81,21 @@ impl Hierarchy {
         })
     }
 
+    /// Removes groups in which processes tried what they may and ended before they were done.
+    pub(crate) fn reap_trials(&self, report: &mut ReapReport) {
+        let Some((folder, _)) = &self.unified else { return };
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let pid = name.strip_prefix(TRIAL).and_then(|pid| pid.parse().ok());
+            if pid.is_some_and(|pid| process_start(pid).is_none()) {
+                match remove_groups(&[entry.path()], Duration::from_secs(1)) {
+                    Ok(()) => report.removed.push(format!("group {name}")),
+                    Err(error) => report.failed.push(format!("group {name}: {error}")),
+                }
+            }
+        }
+    }
+
     /// In words, for people.
     pub(crate) fn describe(&self) -> String {
         let kept: Vec<&str> =
@@ -116,14 +136,12 @@ fn find_unified(place: &Path, own: &Path) -> Option<(PathBuf, Vec<String>)> {
 }
 
 fn can_make_group(folder: &Path) -> bool {
-    let trial = folder.join(format!("spar-local-trial-{}", std::process::id()));
-    let made = fs::create_dir(&trial).is_ok();
-    made && fs::remove_dir(&trial).is_ok()
+    access(folder, Access::WRITE_OK).is_ok()
 }
 
 /// Version 2 asks for the right to write in the group that both have above them.
 fn can_move_into_group(folder: &Path) -> bool {
-    let trial = folder.join(format!("spar-local-trial-{}", std::process::id()));
+    let trial = folder.join(format!("{TRIAL}{}", std::process::id()));
     let Ok(mut child) = std::process::Command::new("sleep").arg("5").spawn() else { return false };
     let moved = fs::create_dir(&trial).is_ok()
         && fs::write(trial.join("cgroup.procs"), child.id().to_string()).is_ok();

@@ -10,7 +10,8 @@ use std::sync::{Mutex, PoisonError};
 
 use super::packing::{Ownership, unpack};
 use super::{BACKEND, backend_error, host_error, tree};
-use crate::{Image, SandboxError};
+use crate::folder_lock;
+use crate::{Image, ReapReport, SandboxError};
 
 /// A mount point and the folders that lie below the sandbox's own layer there, topmost first.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -297,6 +298,7 @@ fn make_once(
         .mode(0o700)
         .create(cache)
         .map_err(host_error("make", cache))?;
+    let _making = folder_lock::share(cache).map_err(host_error("lock", cache))?;
     let part = cache.join(format!("{key}.{}.part", crate::nonce::nonce()));
     DirBuilder::new().mode(0o755).create(&part).map_err(host_error("make", &part))?;
     let made = fill(&part).and_then(|()| match fs::rename(&part, &place) {
@@ -306,6 +308,24 @@ fn make_once(
     // Left over where it failed, or where somebody else was faster.
     let _ = tree::remove_tree(&part);
     made.map(|()| place)
+}
+
+/// Removes what processes that died have left half unpacked, unless somebody unpacks just now.
+pub(crate) fn reap(cache: &Path, report: &mut ReapReport) -> io::Result<()> {
+    if !cache.is_dir() {
+        return Ok(());
+    }
+    let Some(_lock) = folder_lock::try_own(cache)? else { return Ok(()) };
+    for entry in fs::read_dir(cache)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "part") {
+            match tree::remove_tree(&path) {
+                Ok(()) => report.removed.push(format!("folder {}", path.display())),
+                Err(error) => report.failed.push(format!("folder {}: {error}", path.display())),
+            }
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -322,7 +342,22 @@ mod tests {
         assert_eq!(fs::read_to_string(root.join("etc/passwd")).unwrap(), PASSWD);
         assert_eq!(fs::read_dir(root.join("root")).unwrap().count(), 0);
         assert_eq!(super::base(&Image::Reference("host".into()), cache.path()).unwrap(), base);
-        assert_eq!(fs::read_dir(cache.path()).unwrap().count(), 1);
+        let names = fs::read_dir(cache.path()).unwrap().map(|entry| entry.unwrap().file_name());
+        assert_eq!(names.filter(|name| name != folder_lock::LOCK).count(), 1);
+    }
+
+    #[test]
+    fn what_is_half_unpacked_is_reaped_unless_somebody_is_at_it() {
+        let cache = tempfile::tempdir().unwrap();
+        let part = cache.path().join("root-x.0123.part");
+        fs::create_dir(&part).unwrap();
+        let making = folder_lock::share(cache.path()).unwrap();
+        let mut report = ReapReport::default();
+        reap(cache.path(), &mut report).unwrap();
+        assert!(part.exists() && report.removed.is_empty());
+        drop(making);
+        reap(cache.path(), &mut report).unwrap();
+        assert!(!part.exists() && report.removed.len() == 1, "{report:?}");
     }
 
     #[test]

@@ -78,9 +78,11 @@ impl Machine {
         record.groups = groups.folders();
         let parts: Vec<String> = base.overlays.iter().map(|(target, _)| part(target)).collect();
         let mut remains = Remains { store, record: &record, is_wanted: false };
+        let making = store.share()?;
         make_folders(store, &record, &parts)?;
         // Whoever finds the folder finds the groups, too, from before there are any.
         store.write_sandbox(&record)?;
+        drop(making);
         groups.make(&spec.limits).map_err(backend_error("make control groups"))?;
         let payload = describe(store, &record, &base)?;
         let mut process = None;

@@ -228,8 +228,14 @@ impl SandboxBackend for LocalBackend {
     }
 
     async fn reap(&self) -> Result<ReapReport, SandboxError> {
-        let store = self.store.clone();
-        blocking(move || store.reap()).await
+        let (store, cache) = (self.store.clone(), self.cache.clone());
+        blocking(move || {
+            let mut report = store.reap()?;
+            Hierarchy::this_process().reap_trials(&mut report);
+            image::reap(&cache, &mut report).map_err(host_error("look through", &cache))?;
+            Ok(report)
+        })
+        .await
     }
 }
 

@@ -140,6 +140,10 @@ impl Sandbox for LocalSandbox {
         blocking(move || machine.stats()).await
     }
 
+    async fn check(&self) -> Result<(), SandboxError> {
+        self.machine.check_alive()
+    }
+
     async fn close(&self) -> Result<(), SandboxError> {
         let machine = self.machine.clone();
         blocking(move || machine.close()).await

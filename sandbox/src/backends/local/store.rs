@@ -3,7 +3,8 @@
 //!
 //! ```text
 //!   spar-local-UID/
-//!     lock                      held while layers are counted
+//!     lock                      shared while something is made or removed, owned while layers are
+//!                               counted and what no record names is removed
 //!     sandboxes/ID/             record.json, upper/, work/, merged/ (empty but inside), disk/
 //!     layers/ID/                a frozen upper layer, part by part: root/, usr/, opt/
 //!     snapshots/ID.json
@@ -16,17 +17,14 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::{BACKEND, cgroup, host_error, tree};
+use crate::folder_lock;
 use crate::owner::process_start;
 use crate::{Owner, OwnerState, ReapReport, SandboxError, SandboxRecord, SandboxSpec, Snapshot};
-
-/// A folder without a record may be one that is just being made.
-const UNRECORDED: Duration = Duration::from_secs(60);
 
 /// How long processes of a dead sandbox may take to go.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -148,6 +146,7 @@ impl Store {
     }
 
     pub(crate) fn write_snapshot(&self, record: &Record) -> Result<(), SandboxError> {
+        let _lock = self.share()?;
         write_json(&self.snapshot(&record.id), record)
     }
 
@@ -177,7 +176,9 @@ impl Store {
     /// Removes what a sandbox whose processes are gone has left.
     pub(crate) fn remove_sandbox(&self, id: &str, layers: &[String]) -> Result<(), SandboxError> {
         let folder = self.sandbox(id);
+        let lock = self.share()?;
         tree::remove_tree(&folder).map_err(host_error("remove", &folder))?;
+        drop(lock);
         self.remove_unused_layers(layers)
     }
 
@@ -185,7 +186,7 @@ impl Store {
         if layers.is_empty() {
             return Ok(());
         }
-        let _lock = self.lock()?;
+        let _lock = self.own()?;
         let records = self.records("sandboxes").into_iter().chain(self.records("snapshots"));
         let used: HashSet<String> = records.flat_map(|(_, record)| record.layers).collect();
         for id in layers.iter().filter(|id| !used.contains(*id)) {
@@ -195,18 +196,15 @@ impl Store {
         Ok(())
     }
 
-    /// Nobody else removes layers while it is held; closing the file gives it back.
-    pub(crate) fn lock(&self) -> Result<File, SandboxError> {
-        let path = self.root.join("lock");
-        let file = File::options()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&path)
-            .map_err(host_error("open", &path))?;
-        flock(&file, FlockOperation::LockExclusive)
-            .map_err(|error| host_error("lock", &path)(error.into()))?;
-        Ok(file)
+    /// Held by whoever makes something whose record is not written yet, or removes something whose
+    /// record may be gone already. A process that ends gives it back.
+    pub(crate) fn share(&self) -> Result<File, SandboxError> {
+        folder_lock::share(&self.root).map_err(host_error("lock", &self.root))
+    }
+
+    /// While it is held nobody makes or removes anything.
+    fn own(&self) -> Result<File, SandboxError> {
+        folder_lock::own(&self.root).map_err(host_error("lock", &self.root))
     }
 
     /// All records of a kind that can be read, with their places.
@@ -272,10 +270,16 @@ impl Store {
         Ok(report)
     }
 
-    /// Folders that nothing speaks of: their makers ended before they wrote it down, or between
-    /// removing the record and the folder.
+    /// What nothing speaks of: its makers ended before they wrote it down, or between removing the
+    /// record and the rest. Whoever lives and is about to do either holds the lock.
     fn reap_unrecorded(&self, report: &mut ReapReport) -> Result<(), SandboxError> {
-        let _lock = self.lock()?;
+        let _lock = self.own()?;
+        for entry in fs::read_dir(self.root.join("snapshots")).into_iter().flatten().flatten() {
+            if entry.path().extension().is_some_and(|extension| extension == "part") {
+                let removed = fs::remove_file(entry.path()).map_err(|error| error.to_string());
+                note(report, format!("file {}", entry.file_name().display()), removed);
+            }
+        }
         let sandboxes = self.records("sandboxes");
         let snapshots = self.records("snapshots");
         let known: HashSet<String> = sandboxes.iter().map(|(_, r)| r.id.clone()).collect();
@@ -284,11 +288,7 @@ impl Store {
         for (kind, named, keep) in [("sandboxes", "folder", known), ("layers", "layer", used)] {
             for entry in fs::read_dir(self.root.join(kind)).into_iter().flatten().flatten() {
                 let name = entry.file_name().to_string_lossy().into_owned();
-                let age = entry.metadata().and_then(|meta| meta.modified()).ok();
-                let is_old = age
-                    .and_then(|time| SystemTime::now().duration_since(time).ok())
-                    .is_some_and(|age| age > UNRECORDED);
-                if keep.contains(&name) || !is_old {
+                if keep.contains(&name) {
                     continue;
                 }
                 let removed = tree::remove_tree(&entry.path()).map_err(|error| error.to_string());

@@ -6,15 +6,12 @@ use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, SystemTime};
 
 use wasmtime::component::Component;
 use wasmtime::{Engine, Module};
 
+use crate::folder_lock;
 use crate::{ReapReport, SandboxError};
-
-/// A file that is being written takes seconds; one this old was left by a process that died.
-const STALE: Duration = Duration::from_secs(600);
 
 /// Compiled code, ready to be instantiated.
 pub(crate) enum Compiled {
@@ -87,6 +84,7 @@ impl Cache {
     /// Puts a whole file at `path`, or leaves what is there.
     fn replace(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
+        let _making = folder_lock::share(&self.folder)?;
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let temporary = self.folder.join(format!("{}.{number}.tmp", std::process::id()));
         let mut file = File::options().write(true).create_new(true).mode(0o600).open(&temporary)?;
@@ -96,19 +94,16 @@ impl Cache {
             .inspect_err(|_| drop(fs::remove_file(&temporary)))
     }
 
-    /// Removes what processes that died left half written.
+    /// Removes what processes that died left half written, unless somebody writes just now.
     pub(crate) fn reap(&self, report: &mut ReapReport) -> io::Result<()> {
+        let Some(_lock) = folder_lock::try_own(&self.folder)? else { return Ok(()) };
         for entry in fs::read_dir(&self.folder)? {
             let entry = entry?;
             if entry.path().extension().is_none_or(|extension| extension != "tmp") {
                 continue;
             }
-            let age = entry.metadata().and_then(|metadata| metadata.modified());
-            let age = age.ok().and_then(|at| SystemTime::now().duration_since(at).ok());
             let name = format!("file {}", entry.path().display());
-            if age.is_none_or(|age| age < STALE) {
-                report.kept += 1;
-            } else if let Err(error) = fs::remove_file(entry.path()) {
+            if let Err(error) = fs::remove_file(entry.path()) {
                 report.failed.push(format!("{name}: {error}"));
             } else {
                 report.removed.push(name);

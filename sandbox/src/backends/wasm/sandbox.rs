@@ -477,6 +477,10 @@ impl Sandbox for WasmSandbox {
         })
     }
 
+    async fn check(&self) -> Result<(), SandboxError> {
+        self.0.check_alive()
+    }
+
     async fn close(&self) -> Result<(), SandboxError> {
         self.0.end(Death::Closed);
         Ok(())
