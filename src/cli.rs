@@ -24,7 +24,8 @@ pub(crate) struct Cli {
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 done; 1 failed, or a check found something; 2 wrong \
-                          usage; 130 stopped by Ctrl-C, to be resumed where that applies. \
+                          usage; 130 stopped by Ctrl-C (143 by SIGTERM, 129 by SIGHUP), to be \
+                          resumed where that applies. \
                           `spar sandbox` has those of the command inside.";
 
 /// A sub-command.

@@ -20,8 +20,8 @@ pub(crate) enum SandboxCommand {
     ///
     /// Output comes as it is written. Standard input is passed on where it is no terminal, once it
     /// has ended. The exit code is the command's; 124 after the deadline, 137 out of memory, 152
-    /// out of fuel, 134 trapped, 128 + n by signal n. Ctrl-C ends the command and removes the
-    /// sandbox.
+    /// out of fuel, 134 trapped, 128 + n by signal n. Ctrl-C, SIGTERM and SIGHUP end the command
+    /// and remove the sandbox.
     Run(Box<SandboxRunArguments>),
     /// Work in a sandbox line by line; `:help` lists what else can be typed there.
     Shell(Box<SandboxShellArguments>),

@@ -14,7 +14,7 @@ use spar::core::{Seed, TrajectoryStore};
 
 use super::player::OpenPlayer;
 use super::suites::{Purpose, default_splits, new_store, open_suite};
-use super::{STOPPED, cancel_on_ctrl_c, print, print_json};
+use super::{cancel_on_ctrl_c, print, print_json, stopped};
 use crate::bar::Bar;
 use crate::cli::EvalArguments;
 
@@ -132,7 +132,7 @@ fn finish(
         print(&text)?;
     }
     if cancellation.is_cancelled() {
-        return Ok(ExitCode::from(STOPPED));
+        return Ok(stopped());
     }
     if report.is_complete {
         return Ok(ExitCode::SUCCESS);

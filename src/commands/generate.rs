@@ -9,7 +9,7 @@ use spar::envs::household::generator::{
     GameOptions, RoomSize, SceneSet, generate as make, write_game,
 };
 
-use super::{STOPPED, cancel_on_ctrl_c, print};
+use super::{cancel_on_ctrl_c, print, stopped};
 use crate::bar::Bar;
 use crate::cli::{GenerateArguments, Measured};
 
@@ -52,7 +52,7 @@ pub(crate) fn generate(arguments: &GenerateArguments) -> anyhow::Result<ExitCode
         arguments.out.join(split).display(),
     ))?;
     let is_whole = written == arguments.count;
-    Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::from(STOPPED) })
+    Ok(if is_whole { ExitCode::SUCCESS } else { stopped() })
 }
 
 /// Reads the name of a set of rooms.

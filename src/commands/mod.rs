@@ -24,6 +24,7 @@ mod validate;
 
 use std::io::Write;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use anyhow::Context;
 use spar::agent::Cancellation;
@@ -33,8 +34,19 @@ use crate::cli::{Cli, Command};
 pub(crate) use generate::{parse_family, parse_scenes, parse_size};
 pub(crate) use hints::hint;
 
-/// Exit code of a command that Ctrl-C ended.
-pub(crate) const STOPPED: u8 = 130;
+/// Number of the signal that ended the command; Ctrl-C's own where there was none.
+static STOPPED_BY: AtomicU8 = AtomicU8::new(INTERRUPT);
+const INTERRUPT: u8 = 2;
+
+/// Exit code of a command that a signal ended, as a shell would give it: 130 for Ctrl-C, 143 for
+/// SIGTERM, 129 for SIGHUP.
+pub(crate) fn stopped() -> ExitCode {
+    ExitCode::from(stopped_code())
+}
+
+fn stopped_code() -> u8 {
+    128 + STOPPED_BY.load(Ordering::Relaxed)
+}
 
 /// Carries out a command.
 pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
@@ -103,41 +115,92 @@ pub(crate) fn threads(asked: Option<usize>) -> usize {
     threads
 }
 
-/// Seconds that a second Ctrl-C leaves to sandboxes that are still open.
+/// Seconds that a second signal leaves to sandboxes that are still open.
 const LAST_SECS: u64 = 10;
 
-/// Sets the flag on the first Ctrl-C. The second one closes the sandboxes that are still open and
-/// ends the process; the third ends it at once.
+/// Sets the flag on the first Ctrl-C, SIGTERM or SIGHUP. The second one closes the sandboxes that are
+/// still open and ends the process; the third ends it at once.
 pub(crate) fn cancel_on_ctrl_c() -> Cancellation {
     let cancellation = Cancellation::new();
     let flag = cancellation.clone();
-    let mut interrupts = interrupts();
+    let mut signals = Signals::new();
     tokio::spawn(async move {
-        if interrupts.recv().await.is_some() {
-            eprintln!("\nstopping cleanly; Ctrl-C again ends at once");
+        if let Some(signal) = signals.next().await {
+            STOPPED_BY.store(signal, Ordering::Relaxed);
+            // Nobody may be there to read it: the terminal is gone after SIGHUP.
+            let _ = writeln!(std::io::stderr(), "\nstopping cleanly; again ends at once");
             flag.cancel();
         }
-        if interrupts.recv().await.is_some() {
+        if signals.next().await.is_some() {
             let last = std::time::Duration::from_secs(LAST_SECS);
             tokio::select! {
                 _ = spar::sandbox::pool::shut_down_all(last) => {}
-                _ = interrupts.recv() => {}
+                _ = signals.next() => {}
             }
-            std::process::exit(i32::from(STOPPED));
+            std::process::exit(i32::from(stopped_code()));
         }
     });
     cancellation
 }
 
-/// Ctrl-C from now on; a handler that is installed later would miss an early one.
+/// The signals that ask a process to end, from now on; a handler that is installed later would miss an
+/// early one.
 #[cfg(unix)]
-fn interrupts() -> tokio::signal::unix::Signal {
-    tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt())
-        .expect("the runtime handles signals")
+struct Signals {
+    interrupt: tokio::signal::unix::Signal,
+    terminate: tokio::signal::unix::Signal,
+    /// Absent under `nohup`.
+    hang_up: Option<tokio::signal::unix::Signal>,
+}
+
+#[cfg(unix)]
+impl Signals {
+    fn new() -> Self {
+        use tokio::signal::unix::{SignalKind, signal};
+        let listen = |kind| signal(kind).expect("the runtime handles signals");
+        Self {
+            interrupt: listen(SignalKind::interrupt()),
+            terminate: listen(SignalKind::terminate()),
+            hang_up: (!ignores_hang_up()).then(|| listen(SignalKind::hangup())),
+        }
+    }
+
+    /// The next one's number.
+    async fn next(&mut self) -> Option<u8> {
+        let hang_up = async {
+            match &mut self.hang_up {
+                Some(signal) => signal.recv().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            got = self.interrupt.recv() => got.map(|()| INTERRUPT),
+            got = self.terminate.recv() => got.map(|()| 15),
+            got = hang_up => got.map(|()| 1),
+        }
+    }
+}
+
+/// Whether the process was started to outlive its terminal.
+#[cfg(unix)]
+fn ignores_hang_up() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .is_some_and(|mask| mask & 1 != 0)
 }
 
 /// Ctrl-C from now on; a handler that is installed later would miss an early one.
 #[cfg(windows)]
-fn interrupts() -> tokio::signal::windows::CtrlC {
-    tokio::signal::windows::ctrl_c().expect("the runtime handles signals")
+struct Signals(tokio::signal::windows::CtrlC);
+
+#[cfg(windows)]
+impl Signals {
+    fn new() -> Self {
+        Self(tokio::signal::windows::ctrl_c().expect("the runtime handles signals"))
+    }
+
+    async fn next(&mut self) -> Option<u8> {
+        self.0.recv().await.map(|()| INTERRUPT)
+    }
 }

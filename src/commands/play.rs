@@ -8,8 +8,8 @@ use spar::envs::{Environment, environment_registry, open_environment};
 use spar::tasks::{Suite, Task};
 use tokio::sync::mpsc;
 
-use super::STOPPED;
 use super::print;
+use super::stopped;
 use super::suites::{Purpose, default_splits, open_suite};
 use crate::cli::PlayArguments;
 
@@ -40,7 +40,7 @@ pub(crate) async fn play(arguments: &PlayArguments) -> anyhow::Result<ExitCode> 
             line = lines.recv() => line,
             _ = tokio::signal::ctrl_c() => {
                 print("\n")?;
-                return Ok(ExitCode::from(STOPPED));
+                return Ok(stopped());
             }
         };
         let Some(line) = line else {

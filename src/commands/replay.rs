@@ -14,7 +14,7 @@ use spar::tasks::Suite;
 use spar::trainer::RunFolder;
 
 use super::suites::open_suite;
-use super::{STOPPED, cancel_on_ctrl_c, print, print_json};
+use super::{cancel_on_ctrl_c, print, print_json, stopped};
 use crate::bar::Bar;
 use crate::cli::ReplayArguments;
 
@@ -80,7 +80,7 @@ pub(crate) async fn replay(arguments: &ReplayArguments) -> anyhow::Result<ExitCo
         print(&text(&report))?;
     }
     Ok(if cancellation.is_cancelled() {
-        ExitCode::from(STOPPED)
+        stopped()
     } else if report.mismatches > 0 || report.trajectories == 0 {
         ExitCode::FAILURE
     } else {

@@ -11,7 +11,7 @@ use spar::core::{Group, Seed, TrajectoryStore};
 use super::eval::{Meter, why_none};
 use super::player::OpenPlayer;
 use super::suites::{Purpose, default_splits, first_tasks, new_store, open_suite};
-use super::{STOPPED, cancel_on_ctrl_c, print, print_json};
+use super::{cancel_on_ctrl_c, print, print_json, stopped};
 use crate::cli::RolloutArguments;
 
 /// Tasks whose groups are kept together: what a crash can lose.
@@ -108,7 +108,7 @@ pub(crate) async fn rollout(arguments: &RolloutArguments) -> anyhow::Result<Exit
     }
     let missing: usize = report.splits.iter().map(|split| split.counts.missing()).sum();
     if cancellation.is_cancelled() {
-        return Ok(ExitCode::from(STOPPED));
+        return Ok(stopped());
     }
     if missing > 0 {
         let failure = failure.unwrap_or_default();

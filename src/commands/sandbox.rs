@@ -15,9 +15,8 @@ use spar::sandbox::{
     Sandbox, SandboxBackend, SandboxRecord, SandboxSpec, Stream,
 };
 use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
 
-use super::{STOPPED, cancel_on_ctrl_c, print, print_json, sandbox_shell};
+use super::{cancel_on_ctrl_c, print, print_json, sandbox_shell, stopped};
 use crate::cli::{
     SandboxArguments, SandboxCommand, SandboxListArguments, SandboxRunArguments, SpecArguments,
 };
@@ -26,8 +25,6 @@ use crate::cli::{
 const MAX_STDIN_BYTES: u64 = 64 << 20;
 /// What asking all backends for a list, or to reap, may take.
 const ASK: Duration = Duration::from_secs(60);
-/// What tidying up beside a command may keep the command from ending.
-const TIDY: Duration = Duration::from_secs(10);
 
 /// Runs commands in a sandbox, works in one, or lists them.
 pub(crate) async fn sandbox(arguments: &SandboxArguments) -> anyhow::Result<ExitCode> {
@@ -44,28 +41,16 @@ pub(super) struct Session {
     pub(super) pool: Arc<SandboxPool>,
     pub(super) spec: SandboxSpec,
     pub(super) cancellation: Cancellation,
-    tidying: JoinHandle<()>,
 }
 
 impl Session {
-    /// Opens the backend, begins to remove what dead runs left there, and listens for Ctrl-C.
+    /// Opens the backend, and listens for Ctrl-C. The pool removes what dead runs left there.
     pub(super) fn open(arguments: &SpecArguments, max_live: usize) -> anyhow::Result<Self> {
         let spec = spec(arguments)?;
         let backend = registry::open(&arguments.backend)?;
-        let tidied = Arc::clone(&backend);
-        let tidying = tokio::spawn(async move {
-            match tidied.reap().await {
-                Ok(report) if !report.removed.is_empty() => {
-                    tracing::info!(removed = ?report.removed, "removed what dead runs left");
-                }
-                Ok(_) => {}
-                // What keeps it from reaping keeps the command from working, which will tell.
-                Err(error) => tracing::debug!(%error, "could not reap"),
-            }
-        });
         let config = PoolConfig { max_live, ..PoolConfig::default() };
         let pool = Arc::new(SandboxPool::new(backend, config)?);
-        Ok(Self { pool, spec, cancellation: cancel_on_ctrl_c(), tidying })
+        Ok(Self { pool, spec, cancellation: cancel_on_ctrl_c() })
     }
 
     /// Does `work`, unless Ctrl-C ends it (then the result is absent), and closes everything either
@@ -83,9 +68,6 @@ impl Session {
         let failures = self.pool.metrics().close_failures;
         if failures > 0 {
             eprintln!("warning: could not remove a sandbox; `spar reap` tries again");
-        }
-        if tokio::time::timeout(TIDY, self.tidying).await.is_err() {
-            tracing::debug!("reaping goes on next time");
         }
         found
     }
@@ -152,7 +134,7 @@ async fn run(arguments: &SandboxRunArguments) -> anyhow::Result<ExitCode> {
             Ok((sandbox.id().to_owned(), result, network))
         })
         .await?;
-    let Some((id, result, network)) = found else { return Ok(ExitCode::from(STOPPED)) };
+    let Some((id, result, network)) = found else { return Ok(stopped()) };
     if arguments.json {
         let mut told = as_json(pool.backend().name(), &id, &spec, &result);
         told["network"] = json!(network);

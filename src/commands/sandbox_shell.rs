@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 
 use super::play::read_lines;
 use super::sandbox::{Session, exit_code, note};
-use super::{STOPPED, print};
+use super::{print, stopped};
 use crate::cli::SandboxShellArguments;
 
 /// Sandboxes at one time: the first and its forks.
@@ -46,7 +46,7 @@ pub(crate) async fn shell(arguments: &SandboxShellArguments) -> anyhow::Result<E
             end
         })
         .await?;
-    Ok(found.map_or(ExitCode::from(STOPPED), exit_code))
+    Ok(found.map_or_else(stopped, exit_code))
 }
 
 /// A sandbox and the shell in it.

@@ -8,7 +8,7 @@ use spar::recipe::Recipe;
 
 use spar::training::{Outcome, StartOptions, Summary, Training};
 
-use super::{STOPPED, cancel_on_ctrl_c, print, print_json, threads};
+use super::{cancel_on_ctrl_c, print, print_json, stopped, threads};
 use crate::cli::{ResumeArguments, TrainArguments};
 use crate::progress::Progress;
 
@@ -32,7 +32,7 @@ pub(crate) async fn train(arguments: &TrainArguments) -> anyhow::Result<ExitCode
     if started.is_err() && cancellation.is_cancelled() {
         progress.finish();
         eprintln!("stopped before the run began, nothing was left behind");
-        return Ok(ExitCode::from(STOPPED));
+        return Ok(stopped());
     }
     let mut training = started?;
     let outcome = training.run(&cancellation, &progress).await?;
@@ -108,7 +108,7 @@ fn report(summary: &Summary, outcome: Outcome, json: bool) -> anyhow::Result<Exi
     }
     Ok(match outcome {
         Outcome::Finished => ExitCode::SUCCESS,
-        Outcome::Stopped => ExitCode::from(STOPPED),
+        Outcome::Stopped => stopped(),
     })
 }
 

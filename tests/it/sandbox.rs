@@ -114,8 +114,9 @@ fn nothing_to_remove_and_nothing_to_list_is_said() {
     assert_eq!(json, "[]\n");
 }
 
-/// Starts a command that does not end by itself, and interrupts it.
-fn interrupted(backend: &str, command: &[&str]) {
+/// Starts a command that does not end by itself, and sends signals to spar one after the other: it
+/// ends with the first one's code.
+fn interrupted(backend: &str, command: &[&str], signals: &[&str], code: i32) {
     let head = ["sandbox", "run", "--backend", backend, "--"];
     let mut child = spar(Path::new("."), &[&head[..], command].concat())
         .stdout(Stdio::piped())
@@ -124,16 +125,26 @@ fn interrupted(backend: &str, command: &[&str]) {
         .unwrap();
     std::thread::sleep(Duration::from_secs(3));
     let begin = Instant::now();
-    Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    for signal in signals {
+        Command::new("kill").args([*signal, &child.id().to_string()]).status().unwrap();
+        // Two at one time may come as one.
+        std::thread::sleep(Duration::from_millis(20));
+    }
     let mut out = String::new();
     child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(130), "{out}");
+    assert_eq!(child.wait().unwrap().code(), Some(code), "{out}");
     assert!(begin.elapsed() < Duration::from_secs(60));
 }
 
 #[test]
 fn ctrl_c_ends_the_command_and_removes_the_sandbox() {
-    interrupted("fake", &["sleep", "1000"]);
+    interrupted("fake", &["sleep", "1000"], &["-INT"], 130);
+}
+
+#[test]
+fn being_asked_to_end_does_the_same() {
+    interrupted("fake", &["sleep", "1000"], &["-TERM"], 143);
+    interrupted("fake", &["sleep", "1000"], &["-HUP"], 129);
 }
 
 /// A web server of this machine is reached where the list names it, and only then.
@@ -178,7 +189,9 @@ fn real_backend(backend: &str) {
     );
     assert!(shell.out.ends_with("5\n/tmp\n"), "{}\n{}", shell.out, shell.err);
     reaches_listed_hosts_alone(backend);
-    interrupted(backend, &["sleep", "1000"]);
+    interrupted(backend, &["sleep", "1000"], &["-INT"], 130);
+    interrupted(backend, &["sleep", "1000"], &["-TERM", "-TERM"], 143);
+    interrupted(backend, &["sleep", "1000"], &["-HUP", "-INT"], 129);
     let left = succeed(Path::new("."), &["sandbox", "ls", "--backend", backend, "--json"]).out;
     let left: serde_json::Value = serde_json::from_str(&left).unwrap();
     let dead = |record: &&serde_json::Value| record["owner_state"] == "dead";
@@ -186,6 +199,36 @@ fn real_backend(backend: &str) {
     let doctor = succeed(Path::new("."), &["doctor", "--backend", backend, "--rounds", "2"]).out;
     assert!(doctor.contains("yes"), "{doctor}");
     succeed(Path::new("."), &["reap", "--backend", backend]);
+}
+
+/// Three rounds of `scripts/leak_test.sh`, which does fifty by itself.
+fn leaves_nothing_when_killed(backend: &str) {
+    let seed = std::process::id().to_string();
+    let ran = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/leak_test.sh"))
+        .args(["--rounds", "3", "--backend", backend, "--seed", &seed])
+        .args(["--spar", env!("CARGO_BIN_EXE_spar")])
+        .output()
+        .unwrap();
+    let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+    assert!(ran.status.success(), "{}\n{}", text(&ran.stdout), text(&ran.stderr));
+}
+
+#[test]
+#[ignore = "needs Docker"]
+fn killed_runs_leave_nothing_in_docker() {
+    leaves_nothing_when_killed("docker");
+}
+
+#[test]
+#[ignore = "needs namespaces"]
+fn killed_runs_leave_nothing_in_namespaces() {
+    leaves_nothing_when_killed("local");
+}
+
+#[test]
+#[ignore = "needs the wasm guests"]
+fn killed_runs_leave_nothing_of_wasm_guests() {
+    leaves_nothing_when_killed("wasm");
 }
 
 #[test]
