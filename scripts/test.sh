@@ -70,7 +70,14 @@ while IFS= read -r reason; do
         ;;
     "needs Docker")
         if set_up docker/start-engine.sh && set_up docker/build-images.sh; then
-            run_ignored docker
+            run_ignored docker --skip podman
+        else
+            skipped+=("$reason: $why")
+        fi
+        ;;
+    "needs Podman")
+        if set_up podman --version && set_up docker/start-engine.sh && set_up docker/build-images.sh; then
+            run_ignored podman
         else
             skipped+=("$reason: $why")
         fi

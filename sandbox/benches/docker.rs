@@ -1,23 +1,31 @@
-//! What an exec of the docker backend costs beside the ways other programs take, in one run.
+//! What the docker backend costs beside the ways other programs take, in one run.
 //!
-//! `cargo bench -p spar-sandbox --bench docker -- [ROUNDS]`; needs an engine and `spar-busybox`.
-//! Rounds take turns, so that a machine that is busy for a while is busy for all of them.
+//! `cargo bench -p spar-sandbox --bench docker -- [ROUNDS] [CONTAINERS]`, 40 and 64 by default; needs
+//! an engine and `spar-busybox`. Rounds take turns, so that a machine that is busy for a while is busy
+//! for all of them. The containers do ten execs each at one time, first through spar, then the same
+//! ones through the command line of docker.
 
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bollard::Docker;
 use bollard::exec::{CreateExecOptions, StartExecOptions, StartExecResults};
 use futures::StreamExt;
 use spar_sandbox::backends::docker::DockerBackend;
+use spar_sandbox::pool::{PoolConfig, PooledSandbox, SandboxPool};
 use spar_sandbox::{ExecRequest, Image, Sandbox, SandboxBackend, SandboxSpec};
 
 const OUTPUT: &str = "hello\n";
+/// Execs of each of many containers.
+const ACTIONS: usize = 10;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
-    let rounds = std::env::args().skip(1).find_map(|argument| argument.parse().ok()).unwrap_or(40);
-    let backend = DockerBackend::connect().await.expect("an engine answers");
+    let mut numbers = std::env::args().skip(1).filter_map(|argument| argument.parse().ok());
+    let rounds = numbers.next().unwrap_or(40);
+    let containers = numbers.next().unwrap_or(64);
+    let backend = Arc::new(DockerBackend::connect().await.expect("an engine answers"));
     println!("{}", backend.probe().await.expect("an engine answers"));
     let spec = SandboxSpec::new(Image::Default);
     backend.prepare(&spec).await.expect("the image is there: docker/build-images.sh");
@@ -53,6 +61,9 @@ async fn main() {
     }
     sandbox.close().await.expect("a sandbox can be closed");
 
+    let mut warm = warm_hand_outs(&backend, &spec, rounds.min(20)).await;
+    let [mut ours_of_many, mut cli_of_many] = many(&backend, &spec, containers).await;
+
     let base = median(&mut raw);
     let lines = [
         ("exec, raw bollard", &mut raw),
@@ -60,11 +71,14 @@ async fn main() {
         ("exec, docker CLI", &mut cli),
         ("create and close", &mut create),
         ("fork and close", &mut fork),
+        ("warm hand-out", &mut warm),
+        ("exec of many, spar", &mut ours_of_many),
+        ("exec of many, docker CLI", &mut cli_of_many),
     ];
-    println!("{:<24} {:>10} {:>10} {:>8}", "median of a round", "ms", "90 %", "ratio");
+    println!("{:<24} {:>10} {:>10} {:>8}", "median of a round", "ms", "95 %", "ratio");
     for (name, times) in lines {
         let middle = median(times);
-        let late = times[times.len() * 9 / 10];
+        let late = times[times.len() * 19 / 20];
         let ratio = middle.as_secs_f64() / base.as_secs_f64();
         println!(
             "{name:<24} {:>10.1} {:>10.1} {ratio:>8.2}",
@@ -72,6 +86,74 @@ async fn main() {
             milliseconds(late)
         );
     }
+}
+
+/// How long a caller waits for a sandbox of which there are warm ones.
+async fn warm_hand_outs(
+    backend: &Arc<DockerBackend>,
+    spec: &SandboxSpec,
+    rounds: usize,
+) -> Vec<Duration> {
+    let pool =
+        SandboxPool::new(Arc::clone(backend) as _, PoolConfig::default()).expect("it is valid");
+    let mut times = Vec::new();
+    pool.keep_warm(spec, 2);
+    for _ in 0..rounds {
+        while pool.metrics().warm < 2 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let begun = Instant::now();
+        let sandbox = pool.acquire(spec).await.expect("one is warm");
+        times.push(begun.elapsed());
+        our_exec(&sandbox).await;
+    }
+    assert_eq!(pool.metrics().warm_hits, rounds as u64);
+    pool.shutdown().await;
+    times
+}
+
+/// What single execs take when many containers do them at one time: through spar, then through the
+/// command line. Any error ends the run.
+async fn many(
+    backend: &Arc<DockerBackend>,
+    spec: &SandboxSpec,
+    containers: usize,
+) -> [Vec<Duration>; 2] {
+    let config = PoolConfig { max_live: containers, ..PoolConfig::default() };
+    let pool = SandboxPool::new(Arc::clone(backend) as _, config).expect("it is valid");
+    let begun = Instant::now();
+    let sandboxes = futures::future::join_all((0..containers).map(|_| pool.acquire(spec))).await;
+    let sandboxes: Vec<_> = sandboxes.into_iter().map(|made| made.expect("it is made")).collect();
+    println!("{containers} creates at one time  {:>8.1} ms", milliseconds(begun.elapsed()));
+    let mut phases = [const { Vec::new() }; 2];
+    for (phase, name) in phases.iter_mut().zip(["spar", "docker CLI"]) {
+        let begun = Instant::now();
+        let each = sandboxes.iter().map(async |sandbox: &PooledSandbox| {
+            let mut times = Vec::new();
+            for _ in 0..ACTIONS {
+                times.push(match name {
+                    "spar" => our_exec(sandbox).await,
+                    _ => cli_exec(sandbox.id()).await,
+                });
+            }
+            times
+        });
+        *phase = futures::future::join_all(each).await.concat();
+        println!(
+            "{containers} x {ACTIONS} execs, {name:<10} {:>8.1} ms, no error",
+            milliseconds(begun.elapsed())
+        );
+    }
+    drop(sandboxes);
+    pool.shutdown().await;
+    let metrics = pool.metrics();
+    assert_eq!((metrics.live, metrics.close_failures), (0, 0), "nothing is left");
+    let own = spar_sandbox::Owner::this_process();
+    let left = backend.list().await.expect("an engine answers");
+    let left = left.iter().filter(|record| record.owner == *own).count();
+    println!("left of them: {left}");
+    assert_eq!(left, 0);
+    phases
 }
 
 async fn our_exec(sandbox: &dyn Sandbox) -> Duration {

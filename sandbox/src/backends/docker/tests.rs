@@ -1,5 +1,10 @@
 //! Tests with a real engine; `docker/start-engine.sh` and `docker/build-images.sh` set it up.
 
+mod many;
+mod peers;
+mod private_engine;
+mod restarts;
+
 use std::time::{Duration, Instant};
 
 use super::DockerBackend;
@@ -296,6 +301,34 @@ async fn a_read_only_sandbox_can_write_to_tmp_alone() {
     let error = sandbox.write_file("/etc/file", b"x", 0o644).await.unwrap_err();
     assert!(matches!(error, SandboxError::PathRefused { .. }), "{error:?}");
     sandbox.close().await.unwrap();
+}
+
+#[tokio::test]
+#[ignore = "needs Docker"]
+async fn the_disk_of_a_read_only_sandbox_is_limited_whatever_the_storage() {
+    let mut spec = spec();
+    spec.read_only_root = true;
+    spec.limits.disk_bytes = Some(8 << 20);
+    let sandbox = backend().await.create(&spec).await.unwrap();
+    let fill = ExecRequest::sh("dd if=/dev/zero of=/tmp/full bs=1M count=20; stat -c %s /tmp/full");
+    let result = sandbox.exec(&fill).await.unwrap();
+    assert!(result.stderr.text().contains("No space left on device"), "{}", result.stderr.text());
+    assert_eq!(result.stdout.text(), format!("{}\n", 8 << 20));
+    let error = sandbox.write_file("/tmp/more", &[1; 4096], 0o644).await.unwrap_err();
+    assert!(matches!(error, SandboxError::Backend { .. }), "{error:?}");
+    // Making room helps, and nothing that is not in memory can be written.
+    sh(&*sandbox, "rm /tmp/full; echo room >/tmp/file").await;
+    let elsewhere = ExecRequest::sh("for i in / /home/user /var/tmp /etc; do echo x >$i/x; done");
+    let result = sandbox.exec(&elsewhere).await.unwrap();
+    assert_eq!(result.stderr.text().matches("Read-only file system").count(), 4);
+    sandbox.close().await.unwrap();
+    // What an image wants beside its root would not be limited.
+    let folder = tempfile::tempdir().unwrap();
+    let dockerfile = format!("FROM {IMAGE}\nVOLUME /data\n");
+    std::fs::write(folder.path().join("Dockerfile"), dockerfile).unwrap();
+    spec.image = Image::Build { context: folder.path().into(), dockerfile: "Dockerfile".into() };
+    let error = backend().await.create(&spec).await.err().unwrap();
+    assert!(matches!(error, SandboxError::Unsupported { .. }), "{error:?}");
 }
 
 #[tokio::test]
