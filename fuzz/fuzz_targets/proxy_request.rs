@@ -29,7 +29,7 @@ fuzz_target!(|input: &[u8]| {
         has_one_spelling(&request.target);
     }
     if let Ok(entry) = String::from_utf8_lossy(input).parse::<AllowedHost>() {
-        assert_eq!(entry.to_string().parse().as_ref(), Ok(&entry));
+        assert_eq!(entry.to_string().parse::<AllowedHost>().as_ref(), Ok(&entry));
     }
 });
 
