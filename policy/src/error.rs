@@ -1,4 +1,4 @@
-//! What can go wrong with files of a model.
+//! What can go wrong with files of a model, and with requests.
 
 use std::path::PathBuf;
 
@@ -329,4 +329,73 @@ pub enum ChatTemplateError {
 
 fn line_or_unknown(line: Option<usize>) -> String {
     line.map_or_else(|| "unknown".to_owned(), |line| line.to_string())
+}
+
+/// A request cannot be answered.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum GenerateError {
+    /// The prompt has no token.
+    #[error("continue an empty prompt")]
+    EmptyPrompt,
+    /// A token is outside the vocabulary.
+    #[error("use token {token}: the vocabulary has {vocabulary}")]
+    UnknownToken {
+        /// The token.
+        token: u32,
+        /// Tokens there are.
+        vocabulary: usize,
+    },
+    /// The answer is to be one of no strings.
+    #[error("answer with one of no choices")]
+    NoChoices,
+    /// A sampling option is outside its range.
+    #[error("use `{option}` {found}, allowed are {allowed}")]
+    Option {
+        /// Its name.
+        option: &'static str,
+        /// Its value.
+        found: String,
+        /// What it may be.
+        allowed: String,
+    },
+    /// Prompt and answer are longer than the model can read.
+    #[error(
+        "fit {} tokens ({prompt} of the prompt, {max_tokens} for the answer) into a context of \
+         {limit}",
+        prompt.saturating_add(*max_tokens)
+    )]
+    ContextFull {
+        /// Tokens of the prompt.
+        prompt: usize,
+        /// Tokens reserved for the answer.
+        max_tokens: usize,
+        /// What the model can read.
+        limit: usize,
+    },
+    /// Prompt and answer alone need more memory than there is for keys and values.
+    #[error("keep {tokens} tokens in memory: there is room for {limit}")]
+    MemoryTooSmall {
+        /// Tokens of prompt and answer.
+        tokens: usize,
+        /// Tokens there is room for.
+        limit: usize,
+    },
+    /// Too many requests wait; trying again later helps.
+    #[error("queue another request: {waiting} wait already")]
+    QueueFull {
+        /// Requests that wait.
+        waiting: usize,
+    },
+    /// What the answer is to be held to is no grammar.
+    #[error("hold the answer to this {kind}: {detail}")]
+    Grammar {
+        /// `JSON schema`, `regular expression`, `grammar`.
+        kind: &'static str,
+        /// What is wrong with it.
+        detail: String,
+    },
+    /// The generator was shut down.
+    #[error("ask a generator that was shut down")]
+    Closed,
 }

@@ -31,6 +31,16 @@ pub fn scores(weights: &Weights, hidden: &[f32], allowed: &[u32], out: &mut Vec<
     }
 }
 
+/// Scores of the whole vocabulary behind several hidden states, row by row.
+pub fn batch_scores(weights: &Weights, hidden_rd: &[f32], out_rv: &mut Vec<f32>) {
+    let rows = hidden_rd.len() / weights.config.hidden_size;
+    out_rv.clear();
+    out_rv.resize(rows * weights.config.vocab_size, 0.0);
+    if rows > 0 {
+        multiply(hidden_rd, &weights.head.forward, out_rv, rows, Output::Set);
+    }
+}
+
 /// Turns scores into log-probabilities at `temperature`, in place.
 pub fn log_softmax(scores: &mut [f32], temperature: f32) {
     let inverse = 1.0 / temperature;

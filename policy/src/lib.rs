@@ -56,24 +56,34 @@
 mod atomic_file;
 pub mod chat_template;
 pub mod checkpoint;
-mod choices;
 mod config;
+mod constraint;
 pub mod decoder;
 mod engine;
 mod error;
 mod family;
+mod generation;
+mod generator;
 pub mod head;
 mod layout;
 mod local_policy;
 pub mod ops;
 mod parameters;
 mod rope_scaling;
+pub mod sampling;
 mod tokenizer;
 mod weights;
 
 pub use config::ModelConfig;
-pub use error::{ChatTemplateError, CheckpointError, TokenizerError};
+pub use constraint::{Grammar, GrammarCompiler};
+pub use engine::GeneratorMetrics;
+pub use error::{ChatTemplateError, CheckpointError, GenerateError, TokenizerError};
 pub use family::Family;
+pub use generation::{
+    Constraint, Distribution, FinishReason, Finished, GeneratedToken, GenerationEvent,
+    GenerationRequest, Report, StopConditions,
+};
+pub use generator::{Generation, Generator, GeneratorConfig};
 pub use local_policy::LocalPolicy;
 pub use parameters::{ParameterKind, ParameterSpec, Parameters};
 pub use rope_scaling::RopeScaling;

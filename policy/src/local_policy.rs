@@ -1,25 +1,19 @@
 //! A decoder in this process as a policy.
 
 use std::collections::HashMap;
-use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 
 use async_trait::async_trait;
 use spar_core::{Completion, CompletionRequest, Message, Policy, PolicyError, PolicyVersion};
 use tokio::sync::oneshot;
 
-use crate::engine::Engine;
-use crate::{Tokenizer, Weights};
+use crate::engine::{Reply, policy_error};
+use crate::generation::{Constraint, GenerationRequest, Report};
+use crate::sampling::SamplingOptions;
+use crate::{Generator, GeneratorConfig, Tokenizer, Weights};
 
-type Reply = oneshot::Sender<Result<Completion, PolicyError>>;
-
-/// What an engine thread is told.
-enum Command {
-    Complete(Box<CompletionRequest>, Reply),
-    Forget(u64),
-    Publish(Arc<Weights>, PolicyVersion),
-}
+/// Tokens of prompts per step: episodes are many and short, and all wait for each other.
+const PREFILL_TOKENS: usize = 8192;
 
 /// A decoder in this process as a policy.
 ///
@@ -28,14 +22,8 @@ enum Command {
 pub struct LocalPolicy {
     name: Arc<str>,
     tokenizer: Arc<Tokenizer>,
-    engines: Vec<EngineThread>,
+    generator: Generator,
     router: Mutex<Router>,
-}
-
-struct EngineThread {
-    /// Taken when the policy is dropped, which ends the thread.
-    commands: Option<Sender<Command>>,
-    thread: Option<JoinHandle<()>>,
 }
 
 /// Which engine has which conversation.
@@ -64,29 +52,24 @@ impl LocalPolicy {
             let message = "its chat template does not lay out messages one by one";
             return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, message));
         }
-        let name: Arc<str> = name.into();
         let threads = threads.max(1);
-        let engines = (0..threads)
-            .map(|index| {
-                let (commands, receiver) = channel();
-                let (name, tokenizer) = (name.clone(), tokenizer.clone());
-                let engine = Engine::new(name, tokenizer, weights.clone(), version);
-                let thread = std::thread::Builder::new()
-                    .name(format!("engine-{index}"))
-                    .spawn(move || run(engine, &receiver))?;
-                Ok(EngineThread { commands: Some(commands), thread: Some(thread) })
-            })
-            .collect::<std::io::Result<_>>()?;
+        // Whoever plays bounds the number of episodes.
+        let config = GeneratorConfig {
+            threads,
+            prefill_tokens: PREFILL_TOKENS,
+            max_active: usize::MAX,
+            max_queue: usize::MAX,
+            ..GeneratorConfig::default()
+        };
+        let generator = Generator::new(name, &tokenizer, &weights, version, config)?;
         let router =
             Router { episodes: HashMap::new(), prompts: HashMap::new(), live: vec![0; threads] };
-        Ok(Self { name, tokenizer, engines, router: Mutex::new(router) })
+        Ok(Self { name: name.into(), tokenizer, generator, router: Mutex::new(router) })
     }
 
     /// Goes on with other weights, from the next token on.
     pub fn publish(&self, weights: &Arc<Weights>, version: PolicyVersion) {
-        for engine in &self.engines {
-            engine.send(Command::Publish(weights.clone(), version));
-        }
+        self.generator.publish(weights, version);
     }
 
     /// The tokenizer.
@@ -94,10 +77,10 @@ impl LocalPolicy {
         &self.tokenizer
     }
 
-    fn route(&self, episode: u64, prompt: &Arc<[u32]>) -> &EngineThread {
+    fn route(&self, episode: u64, prompt: &Arc<[u32]>) -> usize {
         let mut router = self.router.lock().unwrap_or_else(PoisonError::into_inner);
         let Router { episodes, prompts, live } = &mut *router;
-        let index = *episodes.entry(episode).or_insert_with(|| {
+        *episodes.entry(episode).or_insert_with(|| {
             if prompts.len() > 4096 {
                 prompts.clear();
             }
@@ -106,8 +89,7 @@ impl LocalPolicy {
             });
             live[index] += 1;
             index
-        });
-        &self.engines[index]
+        })
     }
 }
 
@@ -122,9 +104,16 @@ impl Policy for LocalPolicy {
     }
 
     async fn complete(&self, request: CompletionRequest) -> Result<Completion, PolicyError> {
-        let engine = self.route(request.episode, &request.prompt_ids);
+        let (episode, max_tokens) = (request.episode, request.sampling.max_tokens);
+        let mut wanted = GenerationRequest::new(request.prompt_ids, max_tokens, request.seed);
+        wanted.sampling =
+            SamplingOptions { temperature: request.sampling.temperature, ..wanted.sampling };
+        wanted.report = Report { allowed: request.choices.is_some(), ..Report::default() };
+        wanted.constraint = request.choices.map(Constraint::Choices);
+        self.generator.check(&wanted).map_err(|error| policy_error(error, &self.name))?;
+        let engine = self.route(episode, &wanted.prompt_ids);
         let (reply, answer) = oneshot::channel();
-        engine.send(Command::Complete(Box::new(request), reply));
+        self.generator.send_to(engine, wanted, Some(episode), Reply::Whole(reply));
         answer.await.unwrap_or_else(|_| Err(PolicyError::Closed { name: self.name.to_string() }))
     }
 
@@ -132,67 +121,7 @@ impl Policy for LocalPolicy {
         let mut router = self.router.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(index) = router.episodes.remove(&episode) {
             router.live[index] -= 1;
-            self.engines[index].send(Command::Forget(episode));
+            self.generator.forget(index, episode);
         }
-    }
-}
-
-impl EngineThread {
-    /// A thread that has ended drops the command, and with it the reply: the caller is told.
-    fn send(&self, command: Command) {
-        if let Some(commands) = &self.commands {
-            let _ = commands.send(command);
-        }
-    }
-}
-
-impl Drop for LocalPolicy {
-    fn drop(&mut self) {
-        for engine in &mut self.engines {
-            engine.commands = None;
-        }
-        for engine in &mut self.engines {
-            if let Some(thread) = engine.thread.take() {
-                // A panic of the engine has been reported by then.
-                let _ = thread.join();
-            }
-        }
-    }
-}
-
-fn run(mut engine: Engine<Reply>, commands: &Receiver<Command>) {
-    loop {
-        // Sleep only when there is nothing to do; then take all that waits.
-        if !engine.is_busy() {
-            match commands.recv() {
-                Ok(command) => take(&mut engine, command),
-                Err(_) => return,
-            }
-        }
-        loop {
-            match commands.try_recv() {
-                Ok(command) => take(&mut engine, command),
-                Err(TryRecvError::Empty) => break,
-                Err(TryRecvError::Disconnected) => return,
-            }
-        }
-        if engine.is_busy() {
-            engine.step(&mut |reply, completion| {
-                // Whoever asked may have given up.
-                let _ = reply.send(Ok(completion));
-            });
-        }
-    }
-}
-
-fn take(engine: &mut Engine<Reply>, command: Command) {
-    match command {
-        Command::Complete(request, reply) => {
-            if let Err((reply, error)) = engine.add(*request, reply) {
-                let _ = reply.send(Err(error));
-            }
-        }
-        Command::Forget(episode) => engine.forget(episode),
-        Command::Publish(weights, version) => engine.publish(weights, version),
     }
 }

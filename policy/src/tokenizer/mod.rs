@@ -293,8 +293,13 @@ impl Tokenizer {
     }
 
     /// Whether decoding drops a space at the start of a text.
-    fn strips_space(&self) -> bool {
+    pub(crate) fn strips_space(&self) -> bool {
         self.spelling.strips_space
+    }
+
+    /// Whether every text that was encoded has that space.
+    pub(crate) fn always_has_space(&self) -> bool {
+        self.lexicon.is_some()
     }
 
     /// Tokens there are; ids are below.

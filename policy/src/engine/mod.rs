@@ -1,0 +1,637 @@
+//! Batched generation for many conversations on one thread.
+
+mod memory;
+mod metrics;
+mod prefix_tree;
+mod sequence;
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use spar_core::{PolicyVersion, SampledTokens};
+
+use self::metrics::{add, shift};
+use self::sequence::{NextToken, Sequence, ShownText};
+use crate::constraint::GrammarWalk;
+use crate::decoder::{Segment, SequenceCache, forward};
+use crate::generation::{Constraint, Distribution, FinishReason, GenerationRequest};
+use crate::head::{batch_scores, log_softmax, scores};
+use crate::sampling::{
+    Before, ChoiceWalk, StopStrings, TokenCounts, entropy, most_probable, pick, process,
+};
+use crate::{GenerateError, Tokenizer, Weights};
+
+pub(crate) use self::memory::{KvMemory, bytes_per_token};
+pub(crate) use self::metrics::Counters;
+pub use self::metrics::GeneratorMetrics;
+pub(crate) use self::sequence::{Reply, policy_error};
+
+/// Rows whose scores over the whole vocabulary are in memory at a time.
+const SCORE_ROWS: usize = 16;
+/// A sequence with more to read than this is in the middle of its prompt, not between draws.
+const DECODE_TOKENS: usize = 8;
+
+/// How an engine shares out its steps.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct EngineConfig {
+    /// Tokens of prompts that a step reads at the most, so that long prompts do not hold up those
+    /// who draw.
+    pub(crate) prefill_tokens: usize,
+    /// Sequences under way at the most.
+    pub(crate) max_active: usize,
+}
+
+/// Generates completions for many conversations at once.
+///
+/// Every call of [`Engine::step`] reads, for each unfinished completion, tokens that its sequence
+/// has not read yet, and draws the next token of those that have read all, so that completions join
+/// and leave between any two steps. What the decoder remembers of a conversation is kept between
+/// its turns; a prompt that departs from it is read again from where it departs. What
+/// conversations have in common at their beginning is read once.
+///
+/// A completion depends on its request and the weights, not on what else is in the batch, on the
+/// size of steps, or on what is remembered.
+pub(crate) struct Engine {
+    name: Arc<str>,
+    /// Its place among those who share the memory.
+    index: usize,
+    tokenizer: Arc<Tokenizer>,
+    weights: Arc<Weights>,
+    version: PolicyVersion,
+    /// Counts the publications.
+    epoch: u64,
+    config: EngineConfig,
+    memory: Arc<KvMemory>,
+    counters: Arc<Counters>,
+    /// Memory of conversations between their turns, with when they were used.
+    idle: HashMap<u64, (u64, SequenceCache)>,
+    idle_tokens: usize,
+    clock: u64,
+    waiting: VecDeque<Box<Sequence>>,
+    #[expect(clippy::vec_box, reason = "they move when others leave, and are large")]
+    active: Vec<Box<Sequence>>,
+    choice_ids: HashMap<Arc<str>, Arc<[u32]>>,
+    buffers: Buffers,
+}
+
+/// Reused between draws.
+#[derive(Default)]
+struct Buffers {
+    states: Vec<f32>,
+    logits: Vec<f32>,
+    raw: Vec<f32>,
+    ids: Vec<u32>,
+    scores: Vec<f32>,
+}
+
+/// Where a constrained answer stands.
+pub(crate) enum Walk {
+    Free,
+    Choices(ChoiceWalk),
+    Grammar(Box<GrammarWalk>),
+}
+
+impl Walk {
+    fn advance(&mut self, token: u32) {
+        match self {
+            Self::Free => {}
+            Self::Choices(walk) => walk.advance(token),
+            Self::Grammar(walk) => walk.advance(token),
+        }
+    }
+
+    /// Whether an answer is complete that does not end by a token of its own.
+    fn is_done(&self) -> bool {
+        matches!(self, Self::Choices(walk) if walk.is_done())
+    }
+}
+
+impl Engine {
+    #[expect(clippy::too_many_arguments, reason = "one argument per thing that engines share")]
+    pub(crate) fn new(
+        name: Arc<str>,
+        index: usize,
+        tokenizer: Arc<Tokenizer>,
+        weights: Arc<Weights>,
+        version: PolicyVersion,
+        config: EngineConfig,
+        memory: Arc<KvMemory>,
+        counters: Arc<Counters>,
+    ) -> Self {
+        Self {
+            name,
+            index,
+            tokenizer,
+            weights,
+            version,
+            epoch: 0,
+            config,
+            memory,
+            counters,
+            idle: HashMap::new(),
+            idle_tokens: 0,
+            clock: 0,
+            waiting: VecDeque::new(),
+            active: Vec::new(),
+            choice_ids: HashMap::new(),
+            buffers: Buffers::default(),
+        }
+    }
+
+    /// Whether a completion is under way or waits.
+    pub(crate) fn is_busy(&self) -> bool {
+        !self.active.is_empty() || !self.waiting.is_empty()
+    }
+
+    /// Goes on with other weights; what was remembered under the old ones is read again.
+    pub(crate) fn publish(&mut self, weights: Arc<Weights>, version: PolicyVersion, epoch: u64) {
+        self.weights = weights;
+        self.version = version;
+        self.epoch = epoch;
+        self.idle.clear();
+        self.idle_tokens = 0;
+        self.memory.start_epoch(epoch);
+        for sequence in self.active.iter_mut().chain(&mut self.waiting) {
+            sequence.read_from(SequenceCache::new(&self.weights));
+            // What several have in common is read once again.
+            sequence.is_opening = true;
+        }
+    }
+
+    /// Drops the memory of a conversation.
+    pub(crate) fn forget(&mut self, episode: u64) {
+        if let Some((_, cache)) = self.idle.remove(&episode) {
+            self.idle_tokens -= cache.tokens().len();
+        }
+    }
+
+    /// Takes up a request, which has been validated.
+    pub(crate) fn add(&mut self, request: GenerationRequest, episode: Option<u64>, reply: Reply) {
+        let end = self.tokenizer.end_of_turn();
+        let walk = match &request.constraint {
+            None => Walk::Free,
+            Some(Constraint::Choices(choices)) => {
+                let ids = choices.iter().map(|choice| self.ids_of(choice)).collect();
+                Walk::Choices(ChoiceWalk::new(ids))
+            }
+            Some(Constraint::Grammar(grammar)) => {
+                Walk::Grammar(Box::new(GrammarWalk::new(grammar, end)))
+            }
+        };
+        let counts =
+            request.sampling.has_penalties().then(|| TokenCounts::new(&request.prompt_ids));
+        let text = matches!(reply, Reply::Events(_)).then(|| ShownText {
+            stops: StopStrings::new(&request.stop.strings),
+            ..ShownText::default()
+        });
+        self.waiting.push_back(Box::new(Sequence {
+            reply,
+            episode,
+            cache: SequenceCache::new(&self.weights),
+            prompt: request.prompt_ids,
+            is_opening: false,
+            waits: false,
+            unread: Vec::new(),
+            sampled: SampledTokens::default(),
+            walk,
+            allowed: Vec::new(),
+            counts,
+            sampling: request.sampling,
+            stop: request.stop,
+            report: request.report,
+            max_tokens: request.max_tokens,
+            rng: request.seed.rng(),
+            text,
+            finish: (request.max_tokens == 0).then_some(FinishReason::Length),
+            failure: None,
+            cached_tokens: 0,
+            is_counted: false,
+        }));
+    }
+
+    /// Reads, draws a token for every completion that has read all, and answers those that ended.
+    pub(crate) fn step(&mut self) {
+        self.drop_cancelled();
+        self.admit();
+        self.finish_done();
+        let lens = self.share_out();
+        let read = self.read(&lens);
+        self.draw(&lens, &read);
+        self.finish_done();
+        self.memory.set_used(self.index, self.used());
+    }
+
+    fn used(&self) -> usize {
+        self.idle_tokens + self.active.iter().map(|sequence| sequence.tokens()).sum::<usize>()
+    }
+
+    fn drop_cancelled(&mut self) {
+        let (counters, engine) = (&self.counters, self.index);
+        let is_wanted = |sequence: &Sequence, gauge| {
+            let is_closed = sequence.reply.is_closed();
+            if is_closed {
+                counters.leave(engine, gauge);
+                add(&counters.cancelled, 1);
+            }
+            !is_closed
+        };
+        self.active.retain(|sequence| is_wanted(sequence, &counters.running));
+        self.waiting.retain(|sequence| is_wanted(sequence, &counters.waiting));
+    }
+
+    /// Takes up those who wait, as far as there is room.
+    fn admit(&mut self) {
+        let share = self.memory.share();
+        let mut used = self.used();
+        while let Some(sequence) = self.waiting.front()
+            && self.active.len() < self.config.max_active
+        {
+            // What is under way needs room to go on.
+            let unread: usize = self.active.iter().map(|sequence| sequence.unread.len()).sum();
+            let reserve = unread + DECODE_TOKENS * (self.active.len() + 1);
+            let needed = sequence.prompt.len() + sequence.sampled.ids.len() + reserve;
+            if !self.active.is_empty() && used.saturating_add(needed) > share {
+                self.drop_idle(used.saturating_add(needed) - share, sequence.episode);
+                used = self.used();
+                if used.saturating_add(needed) > share {
+                    return;
+                }
+            }
+            let Some(mut sequence) = self.waiting.pop_front() else { return };
+            shift(&self.counters.waiting, -1);
+            shift(&self.counters.running, 1);
+            let idle = sequence.episode.and_then(|episode| self.idle.remove(&episode));
+            let cache = match idle {
+                Some((_, cache)) => {
+                    self.idle_tokens -= cache.tokens().len();
+                    Some(cache)
+                }
+                None => {
+                    sequence.is_opening = true;
+                    self.memory.find(self.epoch, &sequence.all_tokens())
+                }
+            };
+            let empty = || SequenceCache::new(&self.weights);
+            sequence.read_from(cache.unwrap_or_else(empty));
+            if !sequence.is_counted {
+                sequence.is_counted = true;
+                sequence.cached_tokens = sequence.tokens();
+                add(&self.counters.requests, 1);
+                add(&self.counters.prompt_tokens, sequence.prompt.len());
+                add(&self.counters.cached_tokens, sequence.cached_tokens);
+                look_ahead(&mut sequence, &self.tokenizer, self.version, &self.counters);
+            }
+            used = used.saturating_add(sequence.tokens());
+            self.active.push(sequence);
+        }
+    }
+
+    /// Forgets at least `tokens` of conversations between their turns, the least recently used
+    /// first, but not that of `spared`.
+    fn drop_idle(&mut self, tokens: usize, spared: Option<u64>) {
+        let mut dropped = 0;
+        while dropped < tokens {
+            let others = self.idle.iter().filter(|(episode, _)| Some(**episode) != spared);
+            let Some((episode, _)) = others.min_by_key(|(_, (used, _))| *used) else { return };
+            let episode = *episode;
+            let before = self.idle_tokens;
+            self.forget(episode);
+            dropped += before - self.idle_tokens;
+        }
+    }
+
+    /// How many of its unread tokens each sequence reads in this step.
+    fn share_out(&mut self) -> Vec<usize> {
+        self.wait_for_readers();
+        let mut left = self.config.prefill_tokens.max(1);
+        let mut lens: Vec<usize> = self
+            .active
+            .iter()
+            .map(|sequence| {
+                let unread = sequence.unread.len();
+                if sequence.waits {
+                    return 0;
+                }
+                if unread <= DECODE_TOKENS {
+                    return unread;
+                }
+                let len = unread.min(left);
+                left -= len;
+                len
+            })
+            .collect();
+        // The youngest give way where memory does not suffice; the first always has room.
+        let share = self.memory.share();
+        loop {
+            let needed = self.used().saturating_add(lens.iter().sum());
+            if needed <= share {
+                break;
+            }
+            let idle = self.idle_tokens;
+            self.drop_idle(needed - share, None);
+            if self.idle_tokens < idle {
+                continue;
+            }
+            if self.active.len() < 2 {
+                break;
+            }
+            let Some(mut youngest) = self.active.pop() else { break };
+            lens.pop();
+            youngest.cache = SequenceCache::new(&self.weights);
+            shift(&self.counters.running, -1);
+            shift(&self.counters.waiting, 1);
+            add(&self.counters.interrupted, 1);
+            self.waiting.push_front(youngest);
+        }
+        let planned = self.used().saturating_add(lens.iter().sum());
+        self.memory.set_used(self.index, planned);
+        lens
+    }
+
+    /// Of several conversations that begin alike, one reads the beginning for all.
+    fn wait_for_readers(&mut self) {
+        for index in 0..self.active.len() {
+            let (before, rest) = self.active.split_at_mut(index);
+            let sequence = &mut rest[0];
+            if !sequence.is_opening {
+                continue;
+            }
+            if sequence.waits {
+                let tokens = sequence.all_tokens();
+                if self.memory.matching(self.epoch, &tokens) > sequence.tokens()
+                    && let Some(cache) = self.memory.find(self.epoch, &tokens)
+                {
+                    let known = sequence.tokens();
+                    sequence.read_from(cache);
+                    let gained = sequence.tokens().saturating_sub(known);
+                    if sequence.sampled.ids.is_empty() {
+                        sequence.cached_tokens += gained;
+                        add(&self.counters.cached_tokens, gained);
+                    }
+                }
+            }
+            let known = sequence.tokens();
+            let unread = sequence.unread.len();
+            sequence.waits = unread > 1
+                && before.iter().any(|other| {
+                    if !other.is_opening || other.waits {
+                        return false;
+                    }
+                    let of_prompts = sequence.prompt.iter().zip(other.prompt.iter());
+                    let shared = of_prompts.take_while(|(a, b)| a == b).count();
+                    let gain = shared.min(known + unread - 1).saturating_sub(known);
+                    gain * 2 > unread || gain + 1 == unread
+                });
+        }
+    }
+
+    /// Reads; the states of all tokens that were read.
+    fn read(&mut self, lens: &[usize]) -> Vec<f32> {
+        let mut segments: Vec<_> = self
+            .active
+            .iter_mut()
+            .zip(lens)
+            .filter(|(_, len)| **len > 0)
+            .map(|(sequence, len)| Segment {
+                cache: &mut sequence.cache,
+                tokens: &sequence.unread[..*len],
+            })
+            .collect();
+        if segments.is_empty() {
+            return Vec::new();
+        }
+        add(&self.counters.steps, 1);
+        add(&self.counters.step_sequences, segments.len());
+        add(&self.counters.step_tokens, lens.iter().sum());
+        forward(&self.weights, &mut segments, None)
+    }
+
+    /// Draws for those who have read all; `states` are those of `lens` tokens each.
+    fn draw(&mut self, lens: &[usize], states: &[f32]) {
+        let d = self.weights.config().hidden_size;
+        let vocabulary = self.weights.config().vocab_size;
+        // 1. Who draws, and who of them needs the scores of the whole vocabulary.
+        let (mut ready, mut row) = (Vec::new(), 0);
+        for (index, len) in lens.iter().enumerate().filter(|(_, len)| **len > 0) {
+            row += len;
+            let sequence = &mut self.active[index];
+            sequence.unread.drain(..len);
+            if !sequence.unread.is_empty() {
+                continue;
+            }
+            if sequence.is_opening {
+                sequence.is_opening = false;
+                if self.memory.matching(self.epoch, sequence.cache.tokens()) < sequence.tokens() {
+                    self.memory.keep(self.epoch, sequence.cache.clone());
+                }
+            }
+            ready.push((index, (row - 1) * d, needs_all(sequence, vocabulary)));
+        }
+
+        // 2. Their draws, a few rows of scores at a time.
+        let mut buffers = std::mem::take(&mut self.buffers);
+        for chunk in ready.chunks(SCORE_ROWS) {
+            buffers.states.clear();
+            for (_, at, _) in chunk.iter().filter(|(.., needs_all)| *needs_all) {
+                buffers.states.extend_from_slice(&states[*at..at + d]);
+            }
+            batch_scores(&self.weights, &buffers.states, &mut buffers.logits);
+            let logits = std::mem::take(&mut buffers.logits);
+            let mut rows = logits.chunks_exact(vocabulary);
+            for (index, at, needs_all) in chunk {
+                let all = if *needs_all { rows.next() } else { None };
+                self.draw_one(*index, &states[*at..at + d], all, &mut buffers);
+            }
+            buffers.logits = logits;
+        }
+        self.buffers = buffers;
+    }
+
+    /// Draws the next token of a sequence behind `state`; see [`crate::sampling`] for the stages.
+    fn draw_one(&mut self, index: usize, state: &[f32], all: Option<&[f32]>, b: &mut Buffers) {
+        let sequence = &mut self.active[index];
+        let options = &sequence.sampling;
+        let report = sequence.report;
+
+        // 1. Scores of the tokens that the constraint allows.
+        b.ids.clear();
+        b.ids.extend_from_slice(&sequence.allowed);
+        match all {
+            Some(all) if b.ids.is_empty() => {
+                b.scores.clear();
+                b.scores.extend_from_slice(all);
+            }
+            Some(all) if !scores_apart(sequence, all.len()) => {
+                b.scores.clear();
+                b.scores.extend(b.ids.iter().map(|id| all[*id as usize]));
+            }
+            _ => scores(&self.weights, state, &b.ids, &mut b.scores),
+        }
+
+        // 2. Bias, penalties, masks, truncation. Where the tokens that are left are told, their
+        // scores are those that whoever recomputes them finds.
+        let answer = &sequence.sampled.ids;
+        let mut ends = Vec::new();
+        if answer.len() < options.min_tokens {
+            ends.extend_from_slice(self.tokenizer.end_tokens());
+            ends.extend_from_slice(&sequence.stop.token_ids);
+        }
+        let before = Before { prompt: &sequence.prompt, answer, counts: sequence.counts.as_ref() };
+        process(options, &before, &ends, &mut b.ids, &mut b.scores);
+        if report.allowed && !b.ids.is_empty() && all.is_some() && !options.shifts_scores() {
+            scores(&self.weights, state, &b.ids, &mut b.scores);
+        }
+
+        // 3. The draw.
+        let place = if options.temperature == 0.0 {
+            log_softmax(&mut b.scores, 1.0);
+            most_probable(&b.scores)
+        } else {
+            log_softmax(&mut b.scores, options.temperature);
+            pick(&b.scores, &mut sequence.rng)
+        };
+        let id = b.ids.get(place).copied().unwrap_or(place as u32);
+
+        // 4. What is told of it.
+        let needs_raw = report.raw || (report.top > 0 && report.top_of == Distribution::Raw);
+        if let Some(all) = all.filter(|_| needs_raw) {
+            b.raw.clear();
+            b.raw.extend_from_slice(all);
+            log_softmax(&mut b.raw, 1.0);
+        }
+        let top = match report.top_of {
+            _ if report.top == 0 => Vec::new(),
+            Distribution::Raw => most(&[], &b.raw, report.top),
+            Distribution::Sampled => most(&b.ids, &b.scores, report.top),
+        };
+        let token = NextToken {
+            id,
+            logprob: b.scores[place],
+            raw_logprob: report.raw.then(|| b.raw[id as usize]),
+            entropy: report.entropy.then(|| entropy(&b.scores)),
+            top,
+            allowed: &b.ids,
+            is_forced: false,
+        };
+        sequence.push(token, self.version, &self.tokenizer);
+        add(&self.counters.generated_tokens, 1);
+        look_ahead(sequence, &self.tokenizer, self.version, &self.counters);
+    }
+
+    fn finish_done(&mut self) {
+        let mut index = 0;
+        while index < self.active.len() {
+            let sequence = &mut self.active[index];
+            if let Some(error) = sequence.failure.take() {
+                let sequence = self.active.remove(index);
+                self.counters.leave(self.index, &self.counters.running);
+                sequence.fail(error, &self.name);
+                continue;
+            }
+            let Some(reason) = sequence.finish.clone() else {
+                index += 1;
+                continue;
+            };
+            let sequence = self.active.remove(index);
+            self.counters.leave(self.index, &self.counters.running);
+            match reason {
+                FinishReason::Length => add(&self.counters.finished_length, 1),
+                _ => add(&self.counters.finished_stop, 1),
+            }
+            let (cache, episode) = sequence.answer(reason, &self.name, &self.tokenizer);
+            match episode {
+                Some(episode) => {
+                    self.clock += 1;
+                    self.idle_tokens += cache.tokens().len();
+                    self.idle.insert(episode, (self.clock, cache));
+                }
+                None => self.memory.keep(self.epoch, cache),
+            }
+        }
+    }
+
+    fn ids_of(&mut self, choice: &Arc<str>) -> Arc<[u32]> {
+        if let Some(ids) = self.choice_ids.get(choice) {
+            return ids.clone();
+        }
+        // Commands repeat without end; a bound keeps hostile environments from filling memory.
+        if self.choice_ids.len() > 100_000 {
+            self.choice_ids.clear();
+        }
+        let ids: Arc<[u32]> = self.tokenizer.choice_ids(choice).into();
+        self.choice_ids.insert(choice.clone(), ids.clone());
+        ids
+    }
+}
+
+/// Whether the scores of the allowed tokens are computed one by one, not picked from those of the
+/// whole vocabulary: where they are few, or will be computed so again.
+fn scores_apart(sequence: &Sequence, vocabulary: usize) -> bool {
+    let few = sequence.allowed.len() * 8 < vocabulary;
+    few || sequence.report.allowed || matches!(sequence.walk, Walk::Choices(_))
+}
+
+/// Whether a draw needs the scores of the whole vocabulary.
+fn needs_all(sequence: &Sequence, vocabulary: usize) -> bool {
+    let report = sequence.report;
+    sequence.allowed.is_empty()
+        || !scores_apart(sequence, vocabulary)
+        || report.raw
+        || (report.top > 0 && report.top_of == Distribution::Raw)
+}
+
+/// The best `count` tokens, best first; `logprobs` are those of `ids`, or of all if it is empty.
+fn most(ids: &[u32], logprobs: &[f32], count: usize) -> Vec<(u32, f32)> {
+    let count = count.min(logprobs.len());
+    let mut order: Vec<usize> = (0..logprobs.len()).collect();
+    let by_rank =
+        |a: &usize, b: &usize| logprobs[*b].total_cmp(&logprobs[*a]).then_with(|| a.cmp(b));
+    if count > 0 && count < order.len() {
+        order.select_nth_unstable_by(count - 1, by_rank);
+    }
+    order.truncate(count);
+    order.sort_unstable_by(by_rank);
+    let id = |at: usize| ids.get(at).copied().unwrap_or(at as u32);
+    order.into_iter().map(|at| (id(at), logprobs[at])).collect()
+}
+
+/// Appends tokens that are the only ones that can come; they need no draw, and no reading of
+/// their own. Then finds which tokens the next draw may take.
+fn look_ahead(
+    sequence: &mut Sequence,
+    tokenizer: &Tokenizer,
+    version: PolicyVersion,
+    counters: &Counters,
+) {
+    let mut forced = Vec::new();
+    while sequence.finish.is_none() {
+        match &mut sequence.walk {
+            Walk::Free => return,
+            Walk::Choices(walk) => walk.allowed(&mut sequence.allowed),
+            Walk::Grammar(walk) => {
+                forced.clear();
+                if let Err(detail) = walk.next(&mut forced, &mut sequence.allowed) {
+                    sequence.failure = Some(GenerateError::Grammar { kind: "grammar", detail });
+                    return;
+                }
+            }
+        }
+        if let [token] = sequence.allowed[..] {
+            forced = vec![token];
+        }
+        if forced.is_empty() {
+            return;
+        }
+        for token in forced.drain(..) {
+            if sequence.finish.is_some() {
+                break;
+            }
+            sequence.push(NextToken::forced(&[token]), version, tokenizer);
+            add(&counters.generated_tokens, 1);
+            add(&counters.forced_tokens, 1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

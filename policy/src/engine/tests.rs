@@ -1,0 +1,405 @@
+//! What an answer must not depend on.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use spar_core::Seed;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+use super::*;
+use crate::generation::{GeneratedToken, GenerationEvent, Report, StopConditions};
+use crate::head::{Draw, log_probabilities};
+use crate::sampling::{BadWords, SamplingOptions};
+use crate::{GrammarCompiler, ModelConfig, TokenizerConfig, initial_parameters};
+
+fn tokenizer() -> Arc<Tokenizer> {
+    let games = [["You see a door.", "open door"], ["You see a box.", "open box"]];
+    Arc::new(Tokenizer::train(games, &TokenizerConfig::default()).unwrap())
+}
+
+fn weights(tokenizer: &Tokenizer, seed: u64) -> Arc<Weights> {
+    let config = ModelConfig {
+        vocab_size: tokenizer.vocab_size(),
+        hidden_size: 16,
+        intermediate_size: 16,
+        num_hidden_layers: 1,
+        num_attention_heads: 2,
+        num_key_value_heads: 1,
+        head_dim: 8,
+        max_position_embeddings: 1100,
+        ..ModelConfig::default()
+    };
+    let mut parameters = initial_parameters(&config, Seed::from_u64(seed));
+    // Larger than usual, so that some tokens are more probable than others.
+    parameters.data.iter_mut().for_each(|value| *value *= 3.0);
+    Arc::new(Weights::new(&config, parameters))
+}
+
+fn engine(
+    tokenizer: &Arc<Tokenizer>,
+    weights: &Arc<Weights>,
+    config: EngineConfig,
+    limit: usize,
+) -> Engine {
+    Engine::new(
+        "test".into(),
+        0,
+        tokenizer.clone(),
+        weights.clone(),
+        PolicyVersion(0),
+        config,
+        Arc::new(KvMemory::new(limit, limit / 2, 1)),
+        Arc::new(Counters::new(1)),
+    )
+}
+
+const WIDE: EngineConfig = EngineConfig { prefill_tokens: usize::MAX, max_active: usize::MAX };
+
+fn submit(engine: &mut Engine, request: &GenerationRequest) -> UnboundedReceiver<GenerationEvent> {
+    let vocabulary = engine.weights.config().vocab_size;
+    request.validate(vocabulary, engine.weights.config().max_position_embeddings).unwrap();
+    let (events, receiver) = unbounded_channel();
+    engine.counters.submit(0);
+    engine.add(request.clone(), None, Reply::Events(events));
+    receiver
+}
+
+/// What came of a request: tokens, why it ended, and its text.
+fn collect(
+    receiver: &mut UnboundedReceiver<GenerationEvent>,
+) -> (Vec<GeneratedToken>, Option<FinishReason>, String) {
+    let (mut tokens, mut reason, mut text) = (Vec::new(), None, String::new());
+    while let Ok(event) = receiver.try_recv() {
+        assert!(reason.is_none(), "an event behind the end");
+        match event {
+            GenerationEvent::Token(token) => {
+                text += &token.text;
+                tokens.push(token);
+            }
+            GenerationEvent::Finished(finished) => {
+                text += &finished.text;
+                reason = Some(finished.reason);
+            }
+            GenerationEvent::Failed(error) => panic!("{error}"),
+        }
+    }
+    (tokens, reason, text)
+}
+
+fn alone(
+    tokenizer: &Arc<Tokenizer>,
+    weights: &Arc<Weights>,
+    request: &GenerationRequest,
+) -> (Vec<GeneratedToken>, Option<FinishReason>, String) {
+    let mut engine = engine(tokenizer, weights, WIDE, usize::MAX);
+    let mut receiver = submit(&mut engine, request);
+    while engine.is_busy() {
+        engine.step();
+    }
+    collect(&mut receiver)
+}
+
+/// A request of many kinds, by number.
+fn request(tokenizer: &Tokenizer, number: u64) -> GenerationRequest {
+    let starts = ["You see a door.", "You see a box. You see a door.", "open", "You see"];
+    let mut prompt = tokenizer.encode(starts[number as usize % 4]);
+    prompt.extend((0..number % 7).map(|i| (i * 31 + number) as u32 % 256));
+    if number % 5 == 0 {
+        prompt = prompt.repeat(4);
+    }
+    let mut request =
+        GenerationRequest::new(prompt.into(), 1 + number as usize % 17, Seed::from_u64(number));
+    let options = &mut request.sampling;
+    match number % 6 {
+        0 => options.temperature = 0.0,
+        1 => (options.top_k, options.temperature) = (Some(5), 0.7),
+        2 => (options.top_p, options.min_p) = (0.9, 0.01),
+        3 => {
+            (options.repetition_penalty, options.presence_penalty) = (1.3, 0.5);
+            options.logit_bias = [(65, 3.0), (66, -3.0)].into();
+        }
+        4 => {
+            options.min_tokens = 3;
+            options.bad_words = BadWords::new(vec![vec![65], vec![66, 67]]);
+        }
+        _ => {}
+    }
+    if number % 3 == 0 {
+        request.stop.strings = [Arc::from("e"), Arc::from("oo")].into();
+    }
+    if number % 4 == 1 {
+        let choices: Vec<Arc<str>> = vec!["open box".into(), "open door".into(), "wait".into()];
+        request.constraint = Some(Constraint::Choices(choices.into()));
+    }
+    let top_of = if number % 2 == 0 { Distribution::Raw } else { Distribution::Sampled };
+    let top = number as usize % 3;
+    request.report = Report { raw: number % 2 == 0, entropy: true, top, top_of, allowed: true };
+    request
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn an_answer_depends_on_its_request_alone(
+        numbers in prop::collection::vec(0_u64..1000, 1..14),
+        prefill_tokens in 1_usize..40,
+        max_active in 1_usize..6,
+        limit in 200_usize..500,
+        steps_between in prop::collection::vec(0_usize..4, 14),
+        cancelled in prop::collection::vec(any::<bool>(), 14),
+    ) {
+        let tokenizer = tokenizer();
+        let weights = weights(&tokenizer, 1);
+        let config = EngineConfig { prefill_tokens, max_active };
+        let mut engine = engine(&tokenizer, &weights, config, limit);
+        let mut receivers = Vec::new();
+        for (place, number) in numbers.iter().enumerate() {
+            let receiver = submit(&mut engine, &request(&tokenizer, *number));
+            receivers.push((*number, Some(receiver)));
+            for _ in 0..steps_between[place] {
+                engine.step();
+                prop_assert!(engine.memory.used() + engine.memory.kept() <= limit);
+            }
+            // Somebody hangs up.
+            if cancelled[place] && cancelled[(place + 1) % 14] {
+                receivers[place / 2].1 = None;
+            }
+        }
+        let mut steps = 0;
+        while engine.is_busy() {
+            engine.step();
+            steps += 1;
+            prop_assert!(steps < 5000);
+            prop_assert!(engine.memory.used() + engine.memory.kept() <= limit);
+        }
+        for (number, receiver) in &mut receivers {
+            let Some(receiver) = receiver else { continue };
+            prop_assert_eq!(
+                collect(receiver),
+                alone(&tokenizer, &weights, &request(&tokenizer, *number))
+            );
+        }
+        let metrics = engine.counters.read();
+        prop_assert_eq!((metrics.waiting, metrics.running), (0, 0));
+        prop_assert_eq!(
+            metrics.finished_stop + metrics.finished_length + metrics.cancelled,
+            numbers.len() as u64
+        );
+        prop_assert_eq!(engine.memory.used(), 0);
+    }
+}
+
+#[test]
+fn what_was_sampled_is_what_training_recomputes() {
+    let tokenizer = tokenizer();
+    let weights = weights(&tokenizer, 2);
+    for number in 0..60 {
+        let request = request(&tokenizer, number);
+        if request.sampling.shifts_scores() {
+            continue;
+        }
+        let (tokens, ..) = alone(&tokenizer, &weights, &request);
+        let ids: Vec<u32> =
+            request.prompt_ids.iter().copied().chain(tokens.iter().map(|token| token.id)).collect();
+        let mut cache = SequenceCache::new(&weights);
+        let states = forward(&weights, &mut [Segment { cache: &mut cache, tokens: &ids }], None);
+        let first = request.prompt_ids.len() - 1;
+        let draws: Vec<Draw<'_>> = tokens
+            .iter()
+            .enumerate()
+            .map(|(t, token)| Draw { row: first + t, token: token.id, allowed: &token.allowed })
+            .collect();
+        let temperature = match request.sampling.temperature {
+            0.0 => 1.0,
+            temperature => temperature,
+        };
+        let recomputed = log_probabilities(&weights, &states, &draws, temperature);
+        let sampled: Vec<f32> = tokens.iter().map(|token| token.logprob).collect();
+        assert_eq!(sampled, recomputed, "request {number}");
+        let raw: Vec<Draw<'_>> = draws.iter().map(|draw| Draw { allowed: &[], ..*draw }).collect();
+        let raw = log_probabilities(&weights, &states, &raw, 1.0);
+        for (token, raw) in tokens.iter().zip(raw).filter(|(token, _)| !token.is_forced) {
+            assert_eq!(token.raw_logprob, request.report.raw.then_some(raw));
+        }
+    }
+}
+
+#[test]
+fn tokens_tell_the_weights_that_drew_them() {
+    let tokenizer = tokenizer();
+    let (old, new) = (weights(&tokenizer, 1), weights(&tokenizer, 9));
+    let mut engine = engine(&tokenizer, &old, WIDE, usize::MAX);
+    let request = GenerationRequest {
+        stop: StopConditions { ignore_end_of_turn: true, ..StopConditions::default() },
+        ..GenerationRequest::new(tokenizer.encode("You see").into(), 12, Seed::from_u64(3))
+    };
+    let mut receiver = submit(&mut engine, &request);
+    (0..5).for_each(|_| engine.step());
+    engine.publish(new.clone(), PolicyVersion(1), 1);
+    while engine.is_busy() {
+        engine.step();
+    }
+    let (tokens, reason, _) = collect(&mut receiver);
+    assert_eq!(reason, Some(FinishReason::Length));
+    let versions: Vec<u32> = tokens.iter().map(|token| token.version.0).collect();
+    assert_eq!(versions, [0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1]);
+    // The later ones are drawn as the new weights would behind the earlier ones.
+    let ids: Vec<u32> =
+        request.prompt_ids.iter().copied().chain(tokens.iter().map(|token| token.id)).collect();
+    for (weights, range) in [(&old, 0..5), (&new, 5..12)] {
+        let mut cache = SequenceCache::new(weights);
+        let states = forward(weights, &mut [Segment { cache: &mut cache, tokens: &ids }], None);
+        for t in range {
+            let row = request.prompt_ids.len() - 1 + t;
+            let draw = Draw { row, token: tokens[t].id, allowed: &[] };
+            assert_eq!(log_probabilities(weights, &states, &[draw], 1.0), [tokens[t].logprob]);
+        }
+    }
+}
+
+#[test]
+fn a_prompt_that_many_share_is_read_once() {
+    let tokenizer = tokenizer();
+    let weights = weights(&tokenizer, 1);
+    let mut engine = engine(&tokenizer, &weights, WIDE, usize::MAX);
+    let prompt: Arc<[u32]> = tokenizer.encode(&"You see a door. ".repeat(12)).into();
+    let mut receivers: Vec<_> = (0..8)
+        .map(|seed| {
+            let request = GenerationRequest::new(prompt.clone(), 1, Seed::from_u64(seed));
+            submit(&mut engine, &request)
+        })
+        .collect();
+    while engine.is_busy() {
+        engine.step();
+    }
+    receivers.iter_mut().for_each(|receiver| assert!(collect(receiver).1.is_some()));
+    let metrics = engine.counters.read();
+    // The others read its last token alone.
+    assert_eq!(metrics.step_tokens, prompt.len() as u64 + 7);
+    assert_eq!(metrics.cached_tokens, 7 * (prompt.len() as u64 - 1));
+}
+
+#[test]
+fn a_long_prompt_does_not_hold_up_those_who_draw() {
+    let tokenizer = tokenizer();
+    let weights = weights(&tokenizer, 1);
+    let config = EngineConfig { prefill_tokens: 10, max_active: 8 };
+    let mut engine = engine(&tokenizer, &weights, config, usize::MAX);
+    let unending = StopConditions { ignore_end_of_turn: true, ..StopConditions::default() };
+    let mut short = GenerationRequest::new([65].into(), 30, Seed::from_u64(1));
+    short.stop = unending.clone();
+    let mut first = submit(&mut engine, &short);
+    engine.step();
+    let long = GenerationRequest::new(vec![66; 100].into(), 1, Seed::from_u64(2));
+    let mut second = submit(&mut engine, &long);
+    for step in 0..10 {
+        assert!(collect(&mut second).0.is_empty(), "step {step}");
+        assert_eq!(collect(&mut first).0.len(), 1, "step {step}");
+        engine.step();
+    }
+    assert_eq!(collect(&mut second).0.len(), 1);
+}
+
+#[test]
+fn an_answer_that_nobody_wants_frees_its_memory_at_the_next_step() {
+    let tokenizer = tokenizer();
+    let weights = weights(&tokenizer, 1);
+    let mut engine = engine(&tokenizer, &weights, WIDE, 4096);
+    let mut request = GenerationRequest::new(vec![65; 50].into(), 200, Seed::from_u64(1));
+    request.stop.ignore_end_of_turn = true;
+    let receiver = submit(&mut engine, &request);
+    engine.step();
+    assert!(engine.memory.used() >= 50);
+    drop(receiver);
+    engine.step();
+    assert!(!engine.is_busy());
+    assert_eq!(engine.memory.used(), 0);
+    assert_eq!(engine.counters.read().cancelled, 1);
+}
+
+const SCHEMA: &str = r#"{
+    "type": "object",
+    "properties": {
+        "name": { "enum": ["box", "door"] },
+        "count": { "type": "integer", "minimum": 0, "maximum": 99 },
+        "tags": { "type": "array", "items": { "type": "string", "maxLength": 4 }, "maxItems": 2 }
+    },
+    "required": ["name", "count"],
+    "additionalProperties": false
+}"#;
+
+fn is_valid(text: &str) -> bool {
+    let Ok(value) = serde_json::from_str::<serde_json::Value>(text) else { return false };
+    let Some(object) = value.as_object() else { return false };
+    let tag = |tag: &serde_json::Value| tag.as_str().is_some_and(|tag| tag.chars().count() <= 4);
+    object.keys().all(|key| ["name", "count", "tags"].contains(&key.as_str()))
+        && ["box", "door"].iter().any(|name| object.get("name") == Some(&(*name).into()))
+        && object.get("count").and_then(serde_json::Value::as_u64).is_some_and(|n| n < 100)
+        && object.get("tags").is_none_or(|tags| {
+            tags.as_array().is_some_and(|tags| tags.len() <= 2 && tags.iter().all(tag))
+        })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+
+    #[test]
+    fn whatever_the_model_says_a_schema_holds(
+        seed in any::<u64>(),
+        temperature in prop::sample::select(vec![0.0_f32, 0.7, 1.0, 5.0]),
+    ) {
+        let tokenizer = tokenizer();
+        let weights = weights(&tokenizer, seed);
+        let compiler = GrammarCompiler::new(&tokenizer, tokenizer.vocab_size()).unwrap();
+        let schema: serde_json::Value = serde_json::from_str(SCHEMA).unwrap();
+        let prompt = tokenizer.encode("You see a door.").into();
+        let mut request = GenerationRequest::new(prompt, 1000, Seed::from_u64(seed));
+        request.constraint = Some(Constraint::Grammar(compiler.json_schema(&schema).unwrap()));
+        request.sampling = SamplingOptions { temperature, ..SamplingOptions::default() };
+        let (tokens, reason, text) = alone(&tokenizer, &weights, &request);
+        // Every part of it has a bounded length.
+        prop_assert_eq!(reason, Some(FinishReason::EndOfTurn), "{}", &text);
+        prop_assert!(is_valid(&text), "{}", &text);
+        prop_assert_eq!(tokens.last().map(|token| token.id), Some(tokenizer.end_of_turn()));
+    }
+}
+
+#[test]
+fn expressions_and_grammars_hold() {
+    let tokenizer = tokenizer();
+    let weights = weights(&tokenizer, 4);
+    let compiler = GrammarCompiler::new(&tokenizer, tokenizer.vocab_size()).unwrap();
+    let prompt: Arc<[u32]> = tokenizer.encode("You see a door.").into();
+    for seed in 0..10 {
+        let answer = |grammar| {
+            let mut request = GenerationRequest::new(prompt.clone(), 60, Seed::from_u64(seed));
+            request.constraint = Some(Constraint::Grammar(grammar));
+            alone(&tokenizer, &weights, &request).2
+        };
+        let text = answer(compiler.regex("[a-c]{3}(-| )open [0-9]").unwrap());
+        assert!(text.len() == 10 && text[4..].starts_with("open "), "{text}");
+        let lark = "start: verb \" \" noun\nverb: \"open\" | \"shut\"\nnoun: \"box\" | \"door\"\n";
+        let text = answer(compiler.lark(lark).unwrap());
+        let (verb, noun) = text.split_once(' ').unwrap();
+        assert!(["open", "shut"].contains(&verb) && ["box", "door"].contains(&noun), "{text}");
+    }
+}
+
+#[test]
+fn what_is_no_grammar_is_told_before_anything_is_drawn() {
+    let tokenizer = tokenizer();
+    let compiler = GrammarCompiler::new(&tokenizer, tokenizer.vocab_size()).unwrap();
+    let schema = |text: &str| compiler.json_schema(&serde_json::from_str(text).unwrap());
+    for (found, kind) in [
+        (schema(r#"{ "type": "thing" }"#), "JSON schema"),
+        (schema(r#"{ "$ref": "http://example.com/schema" }"#), "JSON schema"),
+        (compiler.regex("(a"), "regular expression"),
+        (compiler.lark("start: nothing"), "grammar"),
+    ] {
+        let error = found.unwrap_err();
+        let GenerateError::Grammar { kind: told, detail } = &error else { panic!("{error}") };
+        assert_eq!(*told, kind);
+        assert!(!detail.is_empty() && detail.len() < 300, "{detail}");
+    }
+}

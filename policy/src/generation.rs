@@ -1,0 +1,177 @@
+//! What a generator is asked for, and what it answers.
+
+use std::sync::Arc;
+
+use spar_core::{Choices, PolicyVersion, Seed};
+
+use crate::GenerateError;
+use crate::constraint::Grammar;
+use crate::sampling::SamplingOptions;
+
+/// What a generator is asked to continue.
+#[derive(Debug, Clone)]
+pub struct GenerationRequest {
+    /// The tokens to continue; at least one.
+    pub prompt_ids: Arc<[u32]>,
+    /// Tokens the answer may have at the most.
+    pub max_tokens: usize,
+    /// How tokens are drawn.
+    pub sampling: SamplingOptions,
+    /// What ends the answer before `max_tokens`.
+    pub stop: StopConditions,
+    /// What the answer is held to.
+    pub constraint: Option<Constraint>,
+    /// What is told of each token besides its log-probability.
+    pub report: Report,
+    /// Where the answer's random choices start.
+    pub seed: Seed,
+}
+
+/// What ends an answer before it has `max_tokens`.
+#[derive(Debug, Clone, Default)]
+pub struct StopConditions {
+    /// Tokens that end it, besides the one that ends a turn.
+    pub token_ids: Arc<[u32]>,
+    /// Strings that end it; they are not part of its text.
+    pub strings: Arc<[Arc<str>]>,
+    /// Whether the string that ended the answer is shown after all.
+    pub show_string: bool,
+    /// Whether the answer goes on behind the token that ends a turn.
+    pub ignore_end_of_turn: bool,
+}
+
+/// What an answer is held to.
+#[derive(Debug, Clone)]
+pub enum Constraint {
+    /// One of these strings.
+    Choices(Choices),
+    /// A text of this grammar.
+    Grammar(Grammar),
+}
+
+/// What is told of each token besides its log-probability.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Report {
+    /// Its log-probability at temperature 1 over the whole vocabulary, before any other stage.
+    pub raw: bool,
+    /// The entropy of the distribution it was drawn from.
+    pub entropy: bool,
+    /// This many of the most probable tokens.
+    pub top: usize,
+    /// Which distribution these are of.
+    pub top_of: Distribution,
+    /// The tokens that could be drawn, where that was not the whole vocabulary; see
+    /// [`sampling`](crate::sampling) for what a trainer needs them for.
+    pub allowed: bool,
+}
+
+/// A distribution over the next token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Distribution {
+    /// The model's own: temperature 1, no other stage.
+    #[default]
+    Raw,
+    /// The one the token was drawn from.
+    Sampled,
+}
+
+/// A token of an answer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GeneratedToken {
+    /// Its id.
+    pub id: u32,
+    /// Its log-probability under the distribution it was drawn from; 0 where it was forced. At
+    /// temperature 0, that at temperature 1.
+    pub logprob: f32,
+    /// See [`Report::raw`].
+    pub raw_logprob: Option<f32>,
+    /// See [`Report::entropy`].
+    pub entropy: Option<f32>,
+    /// See [`Report::top`]; most probable first. Empty where it was forced.
+    pub top: Vec<(u32, f32)>,
+    /// See [`Report::allowed`]; ascending, empty where nothing was left out.
+    pub allowed: Vec<u32>,
+    /// The weights that drew it.
+    pub version: PolicyVersion,
+    /// Whether it was the only one that could come.
+    pub is_forced: bool,
+    /// The text that can be shown with it.
+    pub text: String,
+}
+
+/// Why an answer ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FinishReason {
+    /// The policy ended its turn, or what it was held to was complete.
+    EndOfTurn,
+    /// One of the request's tokens came.
+    StopToken(u32),
+    /// One of the request's strings came.
+    StopString(Arc<str>),
+    /// It came to `max_tokens`.
+    Length,
+}
+
+/// How an answer ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Finished {
+    /// Why.
+    pub reason: FinishReason,
+    /// Text that had been held back.
+    pub text: String,
+    /// Tokens of the prompt that were not read, because they were remembered.
+    pub cached_tokens: usize,
+}
+
+/// What comes of a request: tokens, and at last how it ended.
+#[derive(Debug, Clone, PartialEq)]
+pub enum GenerationEvent {
+    /// The next token.
+    Token(GeneratedToken),
+    /// The end.
+    Finished(Finished),
+    /// The answer broke off.
+    Failed(GenerateError),
+}
+
+impl GenerationRequest {
+    /// A request with defaults for all but what has none.
+    pub fn new(prompt_ids: Arc<[u32]>, max_tokens: usize, seed: Seed) -> Self {
+        Self {
+            prompt_ids,
+            max_tokens,
+            sampling: SamplingOptions::default(),
+            stop: StopConditions::default(),
+            constraint: None,
+            report: Report::default(),
+            seed,
+        }
+    }
+
+    /// Checks the request against what a model can read.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong first.
+    pub fn validate(&self, vocabulary: usize, limit: usize) -> Result<(), GenerateError> {
+        if self.prompt_ids.is_empty() {
+            return Err(GenerateError::EmptyPrompt);
+        }
+        let mut ids = self.prompt_ids.iter().chain(self.stop.token_ids.iter());
+        if let Some(token) = ids.find(|token| **token as usize >= vocabulary) {
+            return Err(GenerateError::UnknownToken { token: *token, vocabulary });
+        }
+        if let Some(Constraint::Choices(choices)) = &self.constraint
+            && choices.is_empty()
+        {
+            return Err(GenerateError::NoChoices);
+        }
+        self.sampling.validate(vocabulary)?;
+        let prompt = self.prompt_ids.len();
+        let tokens = prompt.saturating_add(self.max_tokens);
+        if tokens > limit {
+            return Err(GenerateError::ContextFull { prompt, max_tokens: self.max_tokens, limit });
+        }
+        Ok(())
+    }
+}

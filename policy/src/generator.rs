@@ -1,0 +1,321 @@
+//! Engines on threads.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::thread::JoinHandle;
+
+use spar_core::PolicyVersion;
+use tokio::sync::mpsc;
+
+use crate::engine::{
+    Counters, Engine, EngineConfig, GeneratorMetrics, KvMemory, Reply, bytes_per_token,
+};
+use crate::generation::{GenerationEvent, GenerationRequest};
+use crate::ops::parallel::serially;
+use crate::{GenerateError, Tokenizer, Weights};
+
+/// How much generation may take.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GeneratorConfig {
+    /// Engines, each on a thread of its own. Answers do not depend on it. Default 1.
+    pub threads: usize,
+    /// Tokens that prompt and answer may have together. Default absent: what the model can read.
+    pub max_model_len: Option<usize>,
+    /// Tokens of prompts that a step reads at the most, so that long prompts do not hold up those
+    /// who draw. Default 512.
+    pub prefill_tokens: usize,
+    /// Answers under way per engine at the most. Default 256.
+    pub max_active: usize,
+    /// Requests that may wait. Default 1024.
+    pub max_queue: usize,
+    /// Bytes for keys and values, prefixes included. Default absent: no bound but that on prefixes.
+    pub kv_memory_bytes: Option<usize>,
+    /// Bytes for keys and values of prefixes. Default 256 MiB.
+    pub prefix_memory_bytes: usize,
+}
+
+impl Default for GeneratorConfig {
+    fn default() -> Self {
+        Self {
+            threads: 1,
+            max_model_len: None,
+            prefill_tokens: 512,
+            max_active: 256,
+            max_queue: 1024,
+            kv_memory_bytes: None,
+            prefix_memory_bytes: 256 << 20,
+        }
+    }
+}
+
+/// Generates with a decoder in this process.
+///
+/// Requests are spread over engines, each of which answers its own in one batch. An answer does not
+/// depend on the number of engines, nor on what else is asked.
+pub struct Generator {
+    engines: Vec<EngineThread>,
+    counters: Arc<Counters>,
+    memory: Arc<KvMemory>,
+    config: GeneratorConfig,
+    vocabulary: usize,
+    /// Tokens that prompt and answer may have together.
+    limit: usize,
+    bytes_per_token: usize,
+    publication: Mutex<Publication>,
+    epoch: AtomicU64,
+}
+
+struct Publication {
+    weights: Arc<Weights>,
+    version: PolicyVersion,
+}
+
+struct EngineThread {
+    /// Taken when the generator is dropped, which ends the thread.
+    commands: Option<Sender<Command>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What an engine thread is told.
+enum Command {
+    Generate(Box<GenerationRequest>, Option<u64>, Reply),
+    Forget(u64),
+    Publish(Arc<Weights>, PolicyVersion, u64),
+    Pause(bool),
+}
+
+/// An answer that comes about token by token.
+///
+/// Dropping it cancels the request: its memory is free after the step that is under way.
+#[derive(Debug)]
+pub struct Generation {
+    events: mpsc::UnboundedReceiver<GenerationEvent>,
+    is_over: bool,
+}
+
+impl Generation {
+    /// The next token, or how the answer ended; nothing after that.
+    pub async fn next(&mut self) -> Option<GenerationEvent> {
+        std::future::poll_fn(|context| self.poll_next(context)).await
+    }
+
+    /// As [`Generation::next`], for those who wait for several answers.
+    pub fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<GenerationEvent>> {
+        if self.is_over {
+            return Poll::Ready(None);
+        }
+        self.events.poll_recv(context).map(|event| {
+            let event = event.unwrap_or(GenerationEvent::Failed(GenerateError::Closed));
+            self.is_over = !matches!(event, GenerationEvent::Token(_));
+            Some(event)
+        })
+    }
+}
+
+impl Generator {
+    /// Starts engines on the weights; `name` is told as the author of answers.
+    ///
+    /// # Errors
+    ///
+    /// What the system says when a thread cannot be started.
+    pub fn new(
+        name: &str,
+        tokenizer: &Arc<Tokenizer>,
+        weights: &Arc<Weights>,
+        version: PolicyVersion,
+        config: GeneratorConfig,
+    ) -> std::io::Result<Self> {
+        let name: Arc<str> = name.into();
+        let threads = config.threads.max(1);
+        let model = weights.config();
+        let bytes_per_token = bytes_per_token(model);
+        let limit = config.kv_memory_bytes.map_or(usize::MAX, |bytes| bytes / bytes_per_token);
+        let prefix_limit = config.prefix_memory_bytes / bytes_per_token;
+        let memory = Arc::new(KvMemory::new(limit, prefix_limit, threads));
+        let counters = Arc::new(Counters::new(threads));
+        let engine_config = EngineConfig {
+            prefill_tokens: config.prefill_tokens,
+            max_active: config.max_active.max(1),
+        };
+        let engines = (0..threads)
+            .map(|index| {
+                let (commands, receiver) = channel();
+                let engine = Engine::new(
+                    name.clone(),
+                    index,
+                    tokenizer.clone(),
+                    weights.clone(),
+                    version,
+                    engine_config,
+                    memory.clone(),
+                    counters.clone(),
+                );
+                let thread = std::thread::Builder::new()
+                    .name(format!("engine-{index}"))
+                    // Several engines keep the machine busy by themselves; one spreads its
+                    // operations over all threads.
+                    .spawn(move || match threads {
+                        1 => run(engine, &receiver),
+                        _ => serially(|| run(engine, &receiver)),
+                    })?;
+                Ok(EngineThread { commands: Some(commands), thread: Some(thread) })
+            })
+            .collect::<std::io::Result<_>>()?;
+        let most = model.max_position_embeddings;
+        Ok(Self {
+            engines,
+            counters,
+            memory,
+            limit: config.max_model_len.unwrap_or(most).min(most),
+            vocabulary: model.vocab_size,
+            bytes_per_token,
+            config,
+            publication: Mutex::new(Publication { weights: weights.clone(), version }),
+            epoch: AtomicU64::new(0),
+        })
+    }
+
+    /// Asks for an answer.
+    ///
+    /// # Errors
+    ///
+    /// When the request cannot be answered, or too many wait ([`GenerateError::QueueFull`]).
+    pub fn generate(&self, request: GenerationRequest) -> Result<Generation, GenerateError> {
+        self.check(&request)?;
+        let waiting = self.counters.waiting.load(Ordering::Relaxed).max(0) as usize;
+        if waiting >= self.config.max_queue {
+            return Err(GenerateError::QueueFull { waiting });
+        }
+        let (events, receiver) = mpsc::unbounded_channel();
+        let engine = self.counters.idlest_engine();
+        self.send_to(engine, request, None, Reply::Events(events));
+        Ok(Generation { events: receiver, is_over: false })
+    }
+
+    /// Goes on with other weights of the same shape, from the next token on.
+    pub fn publish(&self, weights: &Arc<Weights>, version: PolicyVersion) {
+        // All engines see publications in the same order.
+        let mut publication = self.publication.lock().unwrap_or_else(PoisonError::into_inner);
+        *publication = Publication { weights: weights.clone(), version };
+        let epoch = self.epoch.fetch_add(1, Ordering::Relaxed) + 1;
+        self.counters.publications.fetch_add(1, Ordering::Relaxed);
+        for engine in &self.engines {
+            engine.send(Command::Publish(weights.clone(), version, epoch));
+        }
+    }
+
+    /// The weights published last, and their version.
+    pub fn published(&self) -> (Arc<Weights>, PolicyVersion) {
+        let publication = self.publication.lock().unwrap_or_else(PoisonError::into_inner);
+        (publication.weights.clone(), publication.version)
+    }
+
+    /// Interrupts all answers after the step that is under way. Requests are taken, but nothing is
+    /// drawn until [`Generator::resume`]; answers then go on where they were.
+    pub fn pause(&self) {
+        self.engines.iter().for_each(|engine| engine.send(Command::Pause(true)));
+    }
+
+    /// Goes on after [`Generator::pause`].
+    pub fn resume(&self) {
+        self.engines.iter().for_each(|engine| engine.send(Command::Pause(false)));
+    }
+
+    /// Tokens that prompt and answer may have together.
+    pub fn max_model_len(&self) -> usize {
+        self.limit
+    }
+
+    /// What generation has done so far, and does now.
+    pub fn metrics(&self) -> GeneratorMetrics {
+        let mut metrics = self.counters.read();
+        metrics.memory_used_tokens = self.memory.used() as u64;
+        metrics.memory_prefix_tokens = self.memory.kept() as u64;
+        metrics.memory_limit_tokens =
+            self.config.kv_memory_bytes.map(|bytes| (bytes / self.bytes_per_token) as u64);
+        metrics.bytes_per_token = self.bytes_per_token as u64;
+        metrics
+    }
+
+    /// Whether a request can be answered at all.
+    pub(crate) fn check(&self, request: &GenerationRequest) -> Result<(), GenerateError> {
+        request.validate(self.vocabulary, self.limit)?;
+        let tokens = request.prompt_ids.len() + request.max_tokens;
+        let limit = self.memory.share();
+        if tokens > limit { Err(GenerateError::MemoryTooSmall { tokens, limit }) } else { Ok(()) }
+    }
+
+    /// Sends a request that has been checked to an engine.
+    pub(crate) fn send_to(
+        &self,
+        engine: usize,
+        request: GenerationRequest,
+        episode: Option<u64>,
+        reply: Reply,
+    ) {
+        self.counters.submit(engine);
+        self.engines[engine].send(Command::Generate(Box::new(request), episode, reply));
+    }
+
+    /// Tells an engine that no further turn of a conversation will come.
+    pub(crate) fn forget(&self, engine: usize, episode: u64) {
+        self.engines[engine].send(Command::Forget(episode));
+    }
+}
+
+impl EngineThread {
+    /// A thread that has ended drops the command, and with it the reply: the caller is told.
+    fn send(&self, command: Command) {
+        if let Some(commands) = &self.commands {
+            let _ = commands.send(command);
+        }
+    }
+}
+
+impl Drop for Generator {
+    fn drop(&mut self) {
+        for engine in &mut self.engines {
+            engine.commands = None;
+        }
+        for engine in &mut self.engines {
+            if let Some(thread) = engine.thread.take() {
+                // A panic of the engine has been reported by then.
+                let _ = thread.join();
+            }
+        }
+    }
+}
+
+fn run(mut engine: Engine, commands: &Receiver<Command>) {
+    let mut is_paused = false;
+    loop {
+        // Sleep only when there is nothing to do; then take all that waits.
+        if is_paused || !engine.is_busy() {
+            match commands.recv() {
+                Ok(command) => take(&mut engine, command, &mut is_paused),
+                Err(_) => return,
+            }
+        }
+        loop {
+            match commands.try_recv() {
+                Ok(command) => take(&mut engine, command, &mut is_paused),
+                Err(TryRecvError::Empty) => break,
+                Err(TryRecvError::Disconnected) => return,
+            }
+        }
+        if engine.is_busy() && !is_paused {
+            engine.step();
+        }
+    }
+}
+
+fn take(engine: &mut Engine, command: Command, is_paused: &mut bool) {
+    match command {
+        Command::Generate(request, episode, reply) => engine.add(*request, episode, reply),
+        Command::Forget(episode) => engine.forget(episode),
+        Command::Publish(weights, version, epoch) => engine.publish(weights, version, epoch),
+        Command::Pause(paused) => *is_paused = paused,
+    }
+}
