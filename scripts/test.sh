@@ -89,6 +89,15 @@ while IFS= read -r reason; do
             skipped+=("$reason: $why")
         fi
         ;;
+    "needs Python and PyPI")
+        venv="$PWD/target/openai-client"
+        if set_up python3 -m venv "$venv" && set_up "$venv/bin/pip" install -q openai; then
+            export SPAR_OPENAI_PYTHON="$venv/bin/python"
+            run_ignored openai_client
+        else
+            skipped+=("$reason: $why")
+        fi
+        ;;
     "needs the wasm guests")
         if set_up scripts/build_guests.sh; then
             run_ignored backends::wasm wasm_backend wasm_guests
@@ -99,7 +108,7 @@ while IFS= read -r reason; do
     *) skipped+=("$reason: this script does not know how to set that up") ;;
     esac
 done < <(grep -rhoE --include='*.rs' '#\[ignore = "[^"]*"\]' \
-    src core sandbox tasks envs agent policy trainer tests examples 2>/dev/null |
+    src core sandbox tasks envs agent policy serve trainer tests examples 2>/dev/null |
     sed -E 's/^#\[ignore = "(.*)"\]$/\1/' | sort -u)
 
 # 4. The sum of all `test result` lines.

@@ -1,6 +1,7 @@
 //! What can be typed.
 
 mod sandbox;
+mod serve;
 
 use std::path::PathBuf;
 
@@ -9,6 +10,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 pub(crate) use sandbox::{
     DoctorArguments, ReapArguments, SandboxArguments, SandboxCommand, SandboxListArguments,
     SandboxRunArguments, SandboxShellArguments, SpecArguments,
+};
+pub(crate) use serve::{
+    AuditArguments, ServeArguments, ServeCommand, ServePolicyArguments, ToolFormat,
 };
 
 /// The gym in which language-model agents train.
@@ -57,6 +61,10 @@ pub(crate) enum Command {
     Bench(BenchArguments),
     /// Write generated games as files.
     Generate(GenerateArguments),
+    /// Serve a policy over HTTP.
+    Serve(ServeArguments),
+    /// Measure how far rollout and training of a checkpoint differ.
+    Audit(AuditArguments),
     /// Run commands in a sandbox, work in one, or list them.
     Sandbox(SandboxArguments),
     /// Remove what dead runs left behind: sandboxes, volumes, networks, snapshots, folders.

@@ -17,11 +17,13 @@
 //! # Ok::<(), spar::recipe::RecipeError>(())
 //! ```
 
+pub mod audit;
 pub mod picture;
 pub mod recipe;
 pub mod training;
 
 pub use {spar_agent as agent, spar_core as core, spar_envs as envs};
 pub use {
-    spar_policy as policy, spar_sandbox as sandbox, spar_tasks as tasks, spar_trainer as trainer,
+    spar_policy as policy, spar_sandbox as sandbox, spar_serve as serve, spar_tasks as tasks,
+    spar_trainer as trainer,
 };

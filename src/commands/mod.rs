@@ -1,5 +1,6 @@
 //! One file per sub-command.
 
+mod audit;
 mod bench;
 mod compare;
 mod completions;
@@ -16,6 +17,7 @@ mod replay;
 mod rollout;
 mod sandbox;
 mod sandbox_shell;
+mod serve;
 mod show;
 mod show_run;
 mod suites;
@@ -69,6 +71,8 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             Command::Conformance(arguments) => conformance::conformance(&arguments),
             Command::Bench(arguments) => bench::bench(&arguments),
             Command::Generate(arguments) => generate::generate(&arguments),
+            Command::Serve(arguments) => serve::serve(&arguments).await,
+            Command::Audit(arguments) => audit::audit(&arguments).await,
             Command::Sandbox(arguments) => sandbox::sandbox(&arguments).await,
             Command::Reap(arguments) => reap::reap(&arguments).await,
             Command::Doctor(arguments) => doctor::doctor(&arguments).await,

@@ -156,7 +156,7 @@ fn stranger(purpose: Purpose) -> EpisodeConfig {
 }
 
 /// The folder of the model that a path means, and the recipe of its run.
-fn locate(path: &Path) -> anyhow::Result<(PathBuf, Option<Recipe>)> {
+pub(crate) fn locate(path: &Path) -> anyhow::Result<(PathBuf, Option<Recipe>)> {
     let read = |run: &RunFolder| -> anyhow::Result<Recipe> {
         Ok(Recipe::parse(&run.path().display().to_string(), &run.config()?, &[])?)
     };

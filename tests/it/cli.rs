@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::support::{generate_games, run, spar, succeed, workplace};
 
-const VERBS: [&str; 17] = [
+const VERBS: [&str; 19] = [
     "train",
     "resume",
     "eval",
@@ -22,6 +22,8 @@ const VERBS: [&str; 17] = [
     "conformance",
     "bench",
     "generate",
+    "serve",
+    "audit",
     "sandbox",
     "reap",
     "doctor",
@@ -39,6 +41,8 @@ fn every_command_explains_itself() {
         );
     }
     insta::assert_snapshot!("help", help);
+    let help = succeed(Path::new("."), &["serve", "policy", "--help"]).out;
+    insta::assert_snapshot!("help_serve_policy", help);
     for verb in ["run", "shell", "ls"] {
         let help = succeed(Path::new("."), &["sandbox", verb, "--help"]).out;
         insta::assert_snapshot!(format!("help_sandbox_{verb}"), help);

@@ -8,6 +8,7 @@ mod household;
 mod learning;
 mod play;
 mod sandbox;
+mod serve;
 mod support;
 mod training;
 mod trajectories;

@@ -1,0 +1,222 @@
+//! Which path does what.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use hyper::body::{Bytes, Incoming};
+use hyper::{Method, Request, Response, StatusCode, header};
+use serde_json::{Value, json};
+use spar_core::Seed;
+use tokio::sync::Mutex;
+
+use crate::answer::ToolFormat;
+use crate::api_error::ApiError;
+use crate::body::{self, AnswerBody};
+use crate::metrics::ServerMetrics;
+use crate::{ServeError, ServedModel, ServerConfig, prompt, respond, weights, wire};
+
+/// All that answers need.
+pub(crate) struct Service {
+    pub(crate) model: ServedModel,
+    pub(crate) config: ServerConfig,
+    pub(crate) metrics: ServerMetrics,
+    pub(crate) tool_format: ToolFormat,
+    /// When the server was started, in seconds since 1970.
+    pub(crate) started: u64,
+    /// Hash of the key, so that comparing takes the same time wherever they differ.
+    key: Option<blake3::Hash>,
+    /// Numbers requests.
+    requests: AtomicU64,
+    /// What seeds of requests without one derive from.
+    entropy: Seed,
+    /// Checkpoints are loaded one at a time.
+    loading: Mutex<()>,
+}
+
+/// Paths, with their methods.
+const PATHS: [(&str, &str); 9] = [
+    ("/v1/chat/completions", "POST"),
+    ("/v1/completions", "POST"),
+    ("/v1/models", "GET"),
+    ("/tokenize", "POST"),
+    ("/detokenize", "POST"),
+    ("/weights", "GET, POST"),
+    ("/health", "GET"),
+    ("/metrics", "GET"),
+    ("/version", "GET"),
+];
+
+impl Service {
+    /// The service of a model.
+    pub(crate) fn new(model: ServedModel, mut config: ServerConfig) -> Result<Self, ServeError> {
+        if let Some(root) = &mut config.weights_root {
+            let failed = |source| ServeError::WeightsRoot { path: root.clone(), source };
+            *root = root.canonicalize().map_err(failed)?;
+        }
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+        // Randomly keyed by the standard library.
+        let state = std::collections::hash_map::RandomState::new();
+        let random = std::hash::BuildHasher::hash_one(&state, now.as_nanos());
+        Ok(Self {
+            tool_format: config.tool_format.unwrap_or_else(|| prompt::tool_format(&model)),
+            key: config.api_key.as_ref().map(|key| blake3::hash(key.as_bytes())),
+            model,
+            config,
+            metrics: ServerMetrics::default(),
+            started: now.as_secs(),
+            requests: AtomicU64::new(0),
+            entropy: Seed::from_u64(random),
+            loading: Mutex::new(()),
+        })
+    }
+
+    /// A name for a request that no other has, and a seed for it.
+    pub(crate) fn next_request(&self) -> (String, Seed) {
+        let number = self.requests.fetch_add(1, Ordering::Relaxed);
+        let seed = self.entropy.derive("request", number);
+        (format!("{:016x}", seed.as_u64()), seed)
+    }
+
+    /// Answers a request; errors are answers.
+    pub(crate) async fn answer(
+        self: &Arc<Self>,
+        request: Request<Incoming>,
+    ) -> Response<AnswerBody> {
+        let path = request.uri().path().to_owned();
+        let known = PATHS.iter().find(|(known, _)| *known == path);
+        let known = known
+            .map(|(known, _)| *known)
+            .or(path.starts_with("/v1/models/").then_some("/v1/models"));
+        let answer = match self.route(request, &path).await {
+            Ok(answer) => answer,
+            Err(error) => body::error(&error),
+        };
+        self.metrics.count(known.unwrap_or("other"), answer.status().as_u16());
+        answer
+    }
+
+    async fn route(
+        self: &Arc<Self>,
+        request: Request<Incoming>,
+        path: &str,
+    ) -> Result<Response<AnswerBody>, ApiError> {
+        let method = request.method().clone();
+        if path == "/health" && (method == Method::GET || method == Method::HEAD) {
+            return Ok(body::json(&json!({ "status": "ok" })));
+        }
+        self.authorize(&request)?;
+        match (method.as_str(), path) {
+            ("POST", "/v1/chat/completions") => {
+                let bytes = self.read(request).await?;
+                respond::chat(self, wire::chat(&bytes)?).await
+            }
+            ("POST", "/v1/completions") => {
+                let bytes = self.read(request).await?;
+                respond::completion(self, wire::completion(&bytes)?).await
+            }
+            ("POST", "/tokenize") => {
+                let bytes = self.read(request).await?;
+                Ok(body::json(&self.tokenize(wire::tokenize(&bytes)?)?))
+            }
+            ("POST", "/detokenize") => {
+                let wanted = wire::detokenize(&self.read(request).await?)?;
+                self.check_model(wanted.model.as_deref())?;
+                let text = self.model.tokenizer.decode(&wanted.tokens);
+                Ok(body::json(&json!({ "prompt": text })))
+            }
+            ("GET", "/v1/models") => {
+                Ok(body::json(&json!({ "object": "list", "data": [self.card()] })))
+            }
+            ("GET", _) if path.starts_with("/v1/models/") => {
+                self.check_model(path.strip_prefix("/v1/models/"))?;
+                Ok(body::json(&self.card()))
+            }
+            ("GET", "/weights") => {
+                let version = self.model.generator.published().1;
+                Ok(body::json(&json!({ "object": "weights", "version": version.0 })))
+            }
+            ("POST", "/weights") => {
+                let wanted = wire::weights(&self.read(request).await?)?;
+                let folder = weights::locate(self.config.weights_root.as_deref(), &wanted.path)?;
+                let _one_at_a_time = self.loading.lock().await;
+                let service = self.clone();
+                let load = move || weights::load(&service.model, &folder, wanted.version);
+                let loaded = tokio::task::spawn_blocking(load).await;
+                Ok(body::json(&loaded.map_err(|_| ApiError::closed())??))
+            }
+            ("GET", "/metrics") => {
+                let version = self.model.generator.published().1.0;
+                let text = self.metrics.render(&self.model.generator.metrics(), version);
+                let kind = "text/plain; version=0.0.4; charset=utf-8";
+                Ok(body::whole(StatusCode::OK, kind, text.into()))
+            }
+            ("GET", "/version") => Ok(body::json(&json!({ "version": env!("CARGO_PKG_VERSION") }))),
+            (method, path) => Err(match PATHS.iter().find(|(known, _)| *known == path) {
+                Some((_, allowed)) => ApiError::wrong_method(path, allowed),
+                None => {
+                    let known: Vec<&str> = PATHS.iter().map(|(known, _)| *known).collect();
+                    ApiError::unknown_path(method, path, &known.join(", "))
+                }
+            }),
+        }
+    }
+
+    fn authorize(&self, request: &Request<Incoming>) -> Result<(), ApiError> {
+        let Some(key) = &self.key else { return Ok(()) };
+        let shown = request.headers().get(header::AUTHORIZATION);
+        let shown = shown.and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
+        // Comparing hashes takes constant time.
+        match shown {
+            Some(shown) if blake3::hash(shown) == *key => Ok(()),
+            _ => Err(ApiError::unauthorized()),
+        }
+    }
+
+    async fn read(&self, request: Request<Incoming>) -> Result<Bytes, ApiError> {
+        let (limit, timeout) = (self.config.max_body_bytes, self.config.body_timeout);
+        body::read(request.into_body(), limit, timeout).await
+    }
+
+    /// Refuses models that are not served.
+    pub(crate) fn check_model(&self, model: Option<&str>) -> Result<(), ApiError> {
+        match model {
+            Some(model) if model != self.model.name => {
+                Err(ApiError::unknown_model(model, &self.model.name))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn card(&self) -> Value {
+        json!({
+            "id": self.model.name,
+            "object": "model",
+            "created": self.started,
+            "owned_by": "spar",
+            "root": self.model.name,
+            "parent": null,
+            "max_model_len": self.model.generator.max_model_len(),
+        })
+    }
+
+    fn tokenize(&self, wanted: wire::Tokenize) -> Result<Value, ApiError> {
+        self.check_model(wanted.model.as_deref())?;
+        let tokens = match (&wanted.prompt, &wanted.messages) {
+            (Some(text), None) => self.model.tokenizer.encode_prompt(text),
+            (None, Some(messages)) => {
+                let tools = wanted.tools.as_deref().unwrap_or_default();
+                prompt::of_messages(self, messages, tools, &Default::default())?.ids.to_vec()
+            }
+            _ => return Err(ApiError::bad_request("give either `prompt` or `messages`")),
+        };
+        let texts: Vec<String> =
+            tokens.iter().map(|token| respond::token_text(&self.model, *token)).collect();
+        Ok(json!({
+            "count": tokens.len(),
+            "max_model_len": self.model.generator.max_model_len(),
+            "tokens": tokens,
+            "token_strs": wanted.return_token_strs.unwrap_or(false).then_some(texts),
+        }))
+    }
+}

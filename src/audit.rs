@@ -1,0 +1,269 @@
+//! How far rollout and training differ.
+
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+
+use serde::Serialize;
+use spar_core::{PolicyVersion, Row, Seed};
+use spar_policy::sampling::SamplingOptions;
+use spar_policy::{
+    GenerateError, GenerationEvent, GenerationRequest, Generator, GeneratorConfig, Report,
+    StopConditions, Tokenizer, Weights,
+};
+use spar_trainer::{DecoderGradient, RowGradient};
+
+/// What an audit does.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AuditConfig {
+    /// Tokens to sample.
+    pub tokens: usize,
+    /// How they are drawn; nothing that shifts scores, since training does not know of it.
+    pub sampling: SamplingOptions,
+    /// Seed of all random choices.
+    pub seed: u64,
+    /// Engines.
+    pub threads: usize,
+}
+
+/// How far the log-probabilities of training are from those that were sampled with.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct AuditReport {
+    /// Tokens that were compared.
+    pub tokens: usize,
+    /// Answers they stand in.
+    pub answers: usize,
+    /// Tokens that differ at all.
+    pub different: usize,
+    /// Largest absolute difference, in nats.
+    pub max_abs_difference: f64,
+    /// Mean absolute difference, in nats.
+    pub mean_abs_difference: f64,
+    /// Mean of `log p_rollout - log p_training`: an unbiased estimate of their divergence.
+    pub kl_k1: f64,
+    /// Mean of `r - 1 - log r`, `r = p_training / p_rollout`: the same with less variance, and
+    /// never negative (Schulman 2020).
+    pub kl_k3: f64,
+    /// Mean sequences per step of the engines.
+    pub mean_batch: f64,
+}
+
+/// An audit could not be carried out.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AuditError {
+    /// The engines could not be started.
+    #[error("start the engines")]
+    Engines(#[source] std::io::Error),
+    /// An answer could not be sampled.
+    #[error("sample")]
+    Generate(#[from] GenerateError),
+    /// Training could not read what was sampled.
+    #[error("recompute what was sampled")]
+    Training(#[source] Box<dyn Error + Send + Sync>),
+    /// A setting does not go with an audit.
+    #[error("audit with `{option}` {found}: {detail}")]
+    Option {
+        /// Its name.
+        option: &'static str,
+        /// Its value.
+        found: String,
+        /// Why.
+        detail: &'static str,
+    },
+}
+
+/// Answers under way at the same time.
+const ANSWERS: usize = 16;
+/// Tokens that an answer has at the most.
+const LONGEST: usize = 256;
+/// Rows that training reads at a time.
+const ROWS: usize = 16;
+
+/// Samples through the engines, answers joining and leaving at every step, and recomputes the
+/// log-probability of every token as training does.
+///
+/// # Errors
+///
+/// When the settings do not go with it, or an answer cannot be sampled or read.
+pub async fn audit(
+    tokenizer: &Arc<Tokenizer>,
+    weights: &Arc<Weights>,
+    config: &AuditConfig,
+) -> Result<AuditReport, AuditError> {
+    check(config)?;
+    let generator_config = GeneratorConfig {
+        threads: config.threads,
+        // Small, so that prompts are read in pieces while others draw.
+        prefill_tokens: 16,
+        ..GeneratorConfig::default()
+    };
+    let generator = Generator::new("audit", tokenizer, weights, PolicyVersion(0), generator_config)
+        .map_err(AuditError::Engines)?;
+    let rows = sample(&generator, weights, config).await?;
+    let metrics = generator.metrics();
+    drop(generator);
+
+    let model = DecoderGradient::new(Weights::clone(weights), config.sampling.temperature)
+        .prepare(weights.parameters());
+    let mut report = AuditReport {
+        tokens: 0,
+        answers: rows.len(),
+        different: 0,
+        max_abs_difference: 0.0,
+        mean_abs_difference: 0.0,
+        kl_k1: 0.0,
+        kl_k3: 0.0,
+        mean_batch: metrics.step_sequences as f64 / metrics.steps.max(1) as f64,
+    };
+    for rows in rows.chunks(ROWS) {
+        let rows: Vec<&Row> = rows.iter().collect();
+        let recomputed = model.logprobs(&rows).map_err(AuditError::Training)?;
+        for (row, recomputed) in rows.iter().zip(&recomputed) {
+            for (t, trained) in recomputed.iter().enumerate() {
+                if row.policy_weights[t] == 0.0 {
+                    continue;
+                }
+                let sampled = row.behavior_logprobs[t];
+                let log_ratio = f64::from(*trained) - f64::from(sampled);
+                report.tokens += 1;
+                report.different += usize::from(sampled.to_bits() != trained.to_bits());
+                report.max_abs_difference = report.max_abs_difference.max(log_ratio.abs());
+                report.mean_abs_difference += log_ratio.abs();
+                report.kl_k1 -= log_ratio;
+                report.kl_k3 += log_ratio.exp_m1() - log_ratio;
+            }
+        }
+    }
+    let tokens = report.tokens.max(1) as f64;
+    report.mean_abs_difference /= tokens;
+    report.kl_k1 /= tokens;
+    report.kl_k3 /= tokens;
+    Ok(report)
+}
+
+fn check(config: &AuditConfig) -> Result<(), AuditError> {
+    let refuse = |option, found: String, detail| Err(AuditError::Option { option, found, detail });
+    if config.tokens == 0 {
+        return refuse("tokens", "0".to_owned(), "at least one is needed");
+    }
+    if config.sampling.temperature <= 0.0 {
+        let found = config.sampling.temperature.to_string();
+        return refuse("temperature", found, "training needs a positive one");
+    }
+    if config.sampling.shifts_scores() {
+        let detail = "training does not know of penalties and bias";
+        return refuse("sampling", "that shifts scores".to_owned(), detail);
+    }
+    Ok(())
+}
+
+/// Answers as training rows, `tokens` sampled ones in all.
+async fn sample(
+    generator: &Generator,
+    weights: &Weights,
+    config: &AuditConfig,
+) -> Result<Vec<Row>, AuditError> {
+    let vocabulary = weights.config().vocab_size as u64;
+    let room = generator.max_model_len();
+    let seed = Seed::from_u64(config.seed);
+    let mut left = config.tokens;
+    let mut number = 0_u64;
+    let mut next = || {
+        if left == 0 {
+            return None;
+        }
+        // Prompts of all lengths, some with beginnings in common; answers of all lengths.
+        let draw = |name: &str, bound: usize| {
+            (seed.derive("answer", number).derive(name, 0).as_u64() % bound.max(1) as u64) as usize
+        };
+        let longest = (room - 1).min(LONGEST);
+        let len = 1 + draw("prompt", longest.min(room / 2).max(1));
+        let family = seed.derive("family", number % 5);
+        let prompt: Arc<[u32]> =
+            (0..len).map(|t| (family.derive("token", t).as_u64() % vocabulary) as u32).collect();
+        let max_tokens = (1 + draw("length", longest)).min(room - len).min(left);
+        left -= max_tokens;
+        let mut request = GenerationRequest::new(prompt, max_tokens, seed.derive("draws", number));
+        request.sampling = config.sampling.clone();
+        request.report = Report { allowed: true, ..Report::default() };
+        // So that there are as many tokens as were asked for.
+        request.stop = StopConditions { ignore_end_of_turn: true, ..StopConditions::default() };
+        number += 1;
+        Some(request)
+    };
+    let mut rows = Vec::new();
+    let mut running = Vec::new();
+    loop {
+        while running.len() < ANSWERS
+            && let Some(request) = next()
+        {
+            let mut row = Row::default();
+            request.prompt_ids.iter().for_each(|token| row.push_observed(*token, 0.0));
+            running.push((generator.generate(request)?, row));
+        }
+        if running.is_empty() {
+            return Ok(rows);
+        }
+        // The oldest is waited for; the others go on meanwhile.
+        let (mut generation, mut row) = running.remove(0);
+        while let Some(event) = generation.next().await {
+            match event {
+                GenerationEvent::Token(token) => {
+                    row.push(token.id, 1.0, 0.0, 0.0, token.logprob, token.version, &token.allowed)
+                }
+                GenerationEvent::Finished(_) => {}
+                GenerationEvent::Failed(error) => return Err(error.into()),
+            }
+        }
+        rows.push(row);
+    }
+}
+
+impl fmt::Display for AuditReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "sampled tokens        {} in {} answers", self.tokens, self.answers)?;
+        writeln!(f, "mean batch            {:.1}", self.mean_batch)?;
+        writeln!(f, "tokens that differ    {}", self.different)?;
+        writeln!(f, "largest difference    {:e}", self.max_abs_difference)?;
+        writeln!(f, "mean difference       {:e}", self.mean_abs_difference)?;
+        writeln!(f, "KL estimate k1        {:e}", self.kl_k1)?;
+        write!(f, "KL estimate k3        {:e}", self.kl_k3)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use spar_policy::{ModelConfig, TokenizerConfig, initial_parameters};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn nothing_differs_whatever_the_draws() {
+        let games = [["You see a door.", "open door"], ["You see a box.", "open box"]];
+        let tokenizer = Arc::new(Tokenizer::train(games, &TokenizerConfig::default()).unwrap());
+        let config = ModelConfig {
+            vocab_size: tokenizer.vocab_size(),
+            hidden_size: 16,
+            intermediate_size: 16,
+            num_hidden_layers: 1,
+            max_position_embeddings: 64,
+            ..ModelConfig::default()
+        };
+        let parameters = initial_parameters(&config, Seed::from_u64(1));
+        let weights = Arc::new(Weights::new(&config, parameters));
+        for sampling in [
+            SamplingOptions::default(),
+            SamplingOptions { temperature: 0.7, top_p: 0.8, ..SamplingOptions::default() },
+            SamplingOptions { top_k: Some(7), min_p: 0.01, ..SamplingOptions::default() },
+        ] {
+            let config = AuditConfig { tokens: 500, sampling, seed: 1, threads: 2 };
+            let report = audit(&tokenizer, &weights, &config).await.unwrap();
+            assert_eq!((report.tokens, report.different), (500, 0), "{report}");
+            assert_eq!((report.max_abs_difference, report.kl_k3), (0.0, 0.0));
+        }
+        let sampling = SamplingOptions { temperature: 0.0, ..SamplingOptions::default() };
+        let config = AuditConfig { tokens: 5, sampling, seed: 1, threads: 1 };
+        assert!(audit(&tokenizer, &weights, &config).await.is_err());
+    }
+}

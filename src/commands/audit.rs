@@ -1,0 +1,39 @@
+//! `spar audit`.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::Context;
+use spar::audit::{AuditConfig, audit as carry_out};
+use spar::policy::sampling::SamplingOptions;
+use spar::policy::{Weights, checkpoint};
+
+use super::player::locate;
+use super::{print, print_json, threads};
+use crate::cli::AuditArguments;
+
+/// Prints how far rollout and training differ.
+pub(crate) async fn audit(arguments: &AuditArguments) -> anyhow::Result<ExitCode> {
+    let (folder, _) = locate(&arguments.checkpoint)?;
+    let (config, parameters, tokenizer) = checkpoint::load_model(&folder)
+        .with_context(|| format!("load checkpoint `{}`", folder.display()))?;
+    let weights = Arc::new(Weights::new(&config, parameters));
+    let config = AuditConfig {
+        tokens: arguments.tokens,
+        sampling: SamplingOptions {
+            temperature: arguments.temperature,
+            top_k: arguments.top_k,
+            top_p: arguments.top_p,
+            ..SamplingOptions::default()
+        },
+        seed: arguments.seed,
+        threads: threads(arguments.threads),
+    };
+    let report = carry_out(&Arc::new(tokenizer), &weights, &config).await?;
+    if arguments.json {
+        print_json(&report)?;
+    } else {
+        print(&format!("{report}\n"))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

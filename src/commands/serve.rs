@@ -1,0 +1,79 @@
+//! `spar serve`.
+
+use std::io::Write;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use spar::policy::{GeneratorConfig, Weights, checkpoint};
+use spar::serve::{PolicyServer, ServedModel, ServerConfig, ToolFormat};
+
+use super::player::locate;
+use super::{Signals, threads};
+use crate::cli::{self, ServeArguments, ServeCommand, ServePolicyArguments};
+
+/// Serves what was asked for.
+pub(crate) async fn serve(arguments: &ServeArguments) -> anyhow::Result<ExitCode> {
+    match &arguments.command {
+        ServeCommand::Policy(arguments) => policy(arguments).await,
+    }
+}
+
+/// Serves a checkpoint until Ctrl-C.
+async fn policy(arguments: &ServePolicyArguments) -> anyhow::Result<ExitCode> {
+    if let Some(key) = &arguments.api_key {
+        ensure!(!key.trim().is_empty(), "use an empty API key");
+    }
+    let (folder, _) = locate(&arguments.checkpoint)?;
+    let (config, parameters, tokenizer) = checkpoint::load_model(&folder)
+        .with_context(|| format!("load checkpoint `{}`", folder.display()))?;
+    let name = match &arguments.served_model_name {
+        Some(name) => name.clone(),
+        None => {
+            let full = std::path::absolute(&folder).unwrap_or_else(|_| folder.clone());
+            full.file_name().map_or("model".into(), |name| name.to_string_lossy().into_owned())
+        }
+    };
+    let weights = Arc::new(Weights::new(&config, parameters));
+    let generator = GeneratorConfig {
+        threads: threads(arguments.threads),
+        max_model_len: arguments.max_model_len,
+        prefill_tokens: arguments.prefill_tokens,
+        max_active: arguments.max_active,
+        max_queue: arguments.max_queue,
+        kv_memory_bytes: arguments.kv_memory,
+        prefix_memory_bytes: arguments.prefix_memory,
+    };
+    let model = ServedModel::new(&name, Arc::new(tokenizer), &weights, generator)?;
+    drop(weights);
+    let config = ServerConfig {
+        api_key: arguments.api_key.clone(),
+        max_body_bytes: arguments.max_body,
+        max_connections: arguments.max_connections,
+        answer_timeout: Duration::from_secs(arguments.answer_timeout),
+        shutdown_grace: Duration::from_secs(arguments.grace),
+        weights_root: arguments.weights_root.clone(),
+        tool_format: arguments.tool_format.map(|format| match format {
+            cli::ToolFormat::Hermes => ToolFormat::Hermes,
+            cli::ToolFormat::Llama3 => ToolFormat::Llama3,
+        }),
+        ..ServerConfig::default()
+    };
+    // From here on, so that no early signal is missed.
+    let mut signals = Signals::new();
+    let address = format!("{}:{}", arguments.host, arguments.port);
+    let server = PolicyServer::bind(&address, model, config).await?;
+    super::print(&format!("serving `{name}` at http://{}/v1\n", server.address()))?;
+    let cut_off = server
+        .serve(async move {
+            signals.next().await;
+            // Nobody may be there to read it.
+            let _ = writeln!(std::io::stderr(), "stopping; answers under way are finished");
+        })
+        .await;
+    if cut_off > 0 {
+        eprintln!("warning: {cut_off} connections were cut off when the time was over");
+    }
+    Ok(ExitCode::SUCCESS)
+}
