@@ -75,13 +75,7 @@ while IFS= read -r reason; do
             skipped+=("$reason: $why")
         fi
         ;;
-    "needs Podman")
-        if set_up podman --version && set_up docker/start-engine.sh && set_up docker/build-images.sh; then
-            run_ignored podman
-        else
-            skipped+=("$reason: $why")
-        fi
-        ;;
+    "needs Podman"*) skipped+=("$reason") ;;
     "needs namespaces")
         if set_up unshare --user --map-root-user --mount --pid --fork true; then
             run_ignored backends::local local_backend namespaces
