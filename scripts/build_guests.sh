@@ -11,7 +11,6 @@ set -euo pipefail
 ziglang=0.17.0          # the C compiler, with a C library for WASI
 componentize_py=0.25.1  # bundles a CPython with state from build time
 quickjs=0.14.0          # the crate rquickjs-sys, which carries the sources of QuickJS-NG
-wasi=48.0.8             # the crate wasmtime-wasi, which carries the WIT files
 
 here=$(cd "$(dirname "$0")/.." && pwd)
 sources=$here/sandbox/guests
@@ -31,7 +30,7 @@ recipe_of() {
     case $1 in
         shell) echo "ziglang $ziglang" ;;
         javascript) echo "ziglang $ziglang, rquickjs-sys $quickjs" ;;
-        python) echo "componentize-py $componentize_py, wasmtime-wasi $wasi" ;;
+        python) echo "componentize-py $componentize_py, ziglang $ziglang" ;;
         *) echo "could not build guest \`$1\`: there are python, javascript and shell" >&2; exit 2 ;;
     esac
     (cd "$sources" && find "$1" common -type f | LC_ALL=C sort | xargs sha256sum | sha256sum)
@@ -48,17 +47,14 @@ need_python_package() {
 
 # Sets $crate to the unpacked sources of CRATE VERSION, which cargo keeps in its registry folder.
 need_crate() {
-    local manifest=$2
-    if [ "$manifest" = own ]; then
-        manifest=$work/crates/$1-$3/Cargo.toml
-        mkdir -p "$(dirname "$manifest")"
-        printf '[package]\nname = "sources"\nversion = "0.0.0"\nedition = "2021"\n[lib]\npath = "lib.rs"\n[workspace]\n[dependencies]\n%s = { version = "=%s", default-features = false }\n' \
-            "$1" "$3" >"$manifest"
-        : >"$(dirname "$manifest")/lib.rs"
-    fi
+    local manifest=$work/crates/$1-$2/Cargo.toml
+    mkdir -p "$(dirname "$manifest")"
+    printf '[package]\nname = "sources"\nversion = "0.0.0"\nedition = "2021"\n[lib]\npath = "lib.rs"\n[workspace]\n[dependencies]\n%s = { version = "=%s", default-features = false }\n' \
+        "$1" "$2" >"$manifest"
+    : >"$(dirname "$manifest")/lib.rs"
     cargo fetch --quiet --manifest-path "$manifest"
-    crate=$(find "${CARGO_HOME:-$HOME/.cargo}/registry/src" -maxdepth 2 -type d -name "$1-$3" | head -n 1)
-    [ -n "$crate" ] || { echo "could not find the sources of $1 $3 in cargo's registry folder" >&2; exit 1; }
+    crate=$(find "${CARGO_HOME:-$HOME/.cargo}/registry/src" -maxdepth 2 -type d -name "$1-$2" | head -n 1)
+    [ -n "$crate" ] || { echo "could not find the sources of $1 $2 in cargo's registry folder" >&2; exit 1; }
 }
 
 compile_c() {
@@ -75,23 +71,31 @@ build_shell() {
 
 build_javascript() {
     need_python_package ziglang "$ziglang"
-    need_crate rquickjs-sys own "$quickjs"
+    need_crate rquickjs-sys "$quickjs"
     local js=$crate/quickjs
     compile_c -w -D_GNU_SOURCE -I"$js" -o "$1" "$sources"/javascript/*.c \
         "$js"/{quickjs,libregexp,libunicode,dtoa,quickjs-libc}.c \
         -lwasi-emulated-signal -lwasi-emulated-process-clocks
 }
 
+# componentize-py makes a component of a dozen modules that speak preview 2; what is built of it is one
+# module that speaks preview 1, so that its state can be copied and its instances start fast.
 build_python() {
     need_python_package componentize-py "$componentize_py"
-    need_crate wasmtime-wasi "$here/Cargo.toml" "$wasi"
-    local wit=$work/python-wit
-    rm -rf "$wit" && mkdir -p "$wit/deps"
-    cp "$crate"/src/p2/wit/deps/*.wit "$wit/deps/"
-    cp "$sources/python/guest.wit" "$wit/"
+    need_python_package ziglang "$ziglang"
+    local folder=$work/python link=$work/link/debug/link
+    cargo build --quiet --locked --manifest-path "$sources/python/link/Cargo.toml" --target-dir "$work/link"
     # A copy: running it writes beside it.
-    rm -rf "$work/python" && mkdir "$work/python" && cp "$sources/python/app.py" "$work/python/"
-    (cd "$work/python" && "$work/venv/bin/componentize-py" -d "$wit" -w guest componentize app -o "$1")
+    rm -rf "$folder" && mkdir -p "$folder/wit" && cp "$sources/python/app.py" "$folder/"
+    cp "$sources/python/guest.wit" "$folder/wit/"
+    (cd "$folder" && "$work/venv/bin/componentize-py" --quiet -d wit -w guest componentize app -o component.wasm)
+    # The adapter's data lies behind everything that the component has.
+    "$work/venv/bin/python" -m ziglang cc -target wasm32-freestanding -O2 -Wall -Wextra -nostdlib -mbulk-memory \
+        -I"$sources/common" -Wl,--no-entry -Wl,--export=__stack_pointer \
+        -Wl,--global-base="$("$link" --memory "$folder/component.wasm")" \
+        -o "$folder/adapter.wasm" "$sources/python/adapter.c"
+    "$link" "$folder/component.wasm" "$folder/adapter.wasm" "$1"
+    rm "$folder/component.wasm"
 }
 
 for guest in "${guests[@]}"; do

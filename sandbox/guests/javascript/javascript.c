@@ -4,6 +4,7 @@
  * command is a script of one global scope; the value of its last expression is printed unless undefined.
  */
 #include <errno.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,13 @@
 
 static JSRuntime *runtime;
 static JSContext *context;
+
+/* The engine's own is seeded with the time; this one depends on the sandbox's random numbers. */
+static JSValue random_number(JSContext *own, JSValueConst self, int argc, JSValueConst *argv) {
+    (void)self, (void)argc, (void)argv;
+    uint64_t bits = (uint64_t)arc4random() << 32 | arc4random();
+    return JS_NewFloat64(own, (double)(bits >> 11) * 0x1p-53);
+}
 
 static void open_engine(int argc, char **argv) {
     const char *pwd = getenv("PWD");
@@ -29,6 +37,10 @@ static void open_engine(int argc, char **argv) {
     js_init_module_std(context, "std");
     js_init_module_os(context, "os");
     js_std_add_helpers(context, argc, argv);
+    JSValue global = JS_GetGlobalObject(context), math = JS_GetPropertyStr(context, global, "Math");
+    JS_SetPropertyStr(context, math, "random", JS_NewCFunction(context, random_number, "random", 0));
+    JS_FreeValue(context, math);
+    JS_FreeValue(context, global);
     static const char globals[] = "import * as std from 'std'; import * as os from 'os';"
                                   "globalThis.std = std; globalThis.os = os;"
                                   "globalThis.console.error ??= (...a) => { std.err.puts(a.join(' ') + '\\n'); };"

@@ -1,25 +1,26 @@
 """The Python guest: `python -c CODE ARGS`, `python -m MODULE ARGS`, `python FILE ARGS`, or a program on stdin.
 
 This module is run once when the guest is built, which imports the standard library; its state is part of
-the guest. `Run.run` is what every instance does.
+the guest. `WitWorld.main` is what every instance does; in a session each command is run in one `__main__`,
+and the value of its last expression is printed unless it is None.
 """
 
+import ast
 import atexit
 import builtins
 import gc
 import importlib
 import io
+import io
 import linecache
 import os
 import pkgutil
-import random
 import runpy
 import sys
 import traceback
 import types
 
-from wit_world import exports
-from wit_world.imports import environment, exit as wasi_exit
+import wit_world
 
 # Not imported: they need a terminal, a window, processes, or print when imported.
 LEFT_OUT = {
@@ -61,10 +62,10 @@ def cut_own_frames(error):
     return error.with_traceback(frame)
 
 
-def set_up():
-    variables = environment.get_environment()
+def set_up(environment):
     os.environ.clear()
-    for name, value in variables:
+    for variable in environment:
+        name, _, value = variable.partition("=")
         os.environ[name] = value
     for folder in (os.environ.get("PWD"), "/"):
         try:
@@ -72,11 +73,6 @@ def set_up():
             break
         except (OSError, TypeError):
             continue
-    # The state from build time would be the same in every instance.
-    random.seed()
-    importlib.invalidate_caches()
-    sys.path_importer_cache.clear()
-    sys.dont_write_bytecode = True
 
 
 def main_module(path):
@@ -155,21 +151,83 @@ def guarded(work):
         return 130 if isinstance(error, KeyboardInterrupt) else 1
 
 
-class Run(exports.Run):
-    def run(self):
-        set_up()
-        arguments = environment.get_arguments()[1:]
-        code = guarded(lambda: run_program(arguments))
+def flush(code):
+    """The exit code after everything was written."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BaseException:
+            code = code or 120
+    return code
+
+
+def run_command(text):
+    """Runs a command of a session; the value of an expression at its end is shown as at a prompt."""
+    name = "<session>"
+    tree = compile(text, name, "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
+    linecache.cache[name] = (len(text), None, text.splitlines(True), name)
+    last = None
+    if tree.body and isinstance(tree.body[-1], ast.Expr):
+        last = ast.Interactive([tree.body.pop()])
+    exec(compile(tree, name, "exec", dont_inherit=True), session)
+    if last is not None:
+        exec(compile(last, name, "single", dont_inherit=True), session)
+
+
+# The namespace of the session.
+session = None
+# Added to the code of a command that ended its session.
+SESSION_ENDED = 256
+
+
+class WitWorld(wit_world.WitWorld):
+    def main(self, arguments, environment):
+        set_up(environment)
+        code = guarded(lambda: run_program(arguments[1:]))
         code = max(code, guarded(atexit._run_exitfuncs))
-        for stream in (sys.stdout, sys.stderr):
+        return flush(code)
+
+    def session_open(self, environment):
+        global session
+        set_up(environment)
+        sys.argv = [""]
+        sys.path.insert(0, "")
+        session = main_module(None)
+
+    def session_run(self, command):
+        ended = []
+
+        def work():
             try:
-                stream.flush()
-            except BaseException:
-                code = code or 120
-        if code != 0:
-            wasi_exit.exit_with_code(code)
+                run_command(command.decode())
+            except SystemExit:
+                ended.append(True)
+                raise
+
+        code = guarded(work)
+        if ended:
+            code = max(code, guarded(atexit._run_exitfuncs))
+        return flush(code) | (SESSION_ENDED if ended else 0)
 
 
+def line_buffered(number, name, errors):
+    """A text stream that writes whole lines: what is lost at a deadline is at most one."""
+    raw = io.FileIO(number, "w", closefd=False)
+    raw.name = name
+    text = io.TextIOWrapper(io.BufferedWriter(raw), "utf-8", errors, "\n", line_buffering=True)
+    text.mode = "w"
+    return text
+
+
+# componentize-py's write every piece by itself, a line in two.
+sys.stdout = sys.__stdout__ = line_buffered(1, "<stdout>", "strict")
+sys.stderr = sys.__stderr__ = line_buffered(2, "<stderr>", "backslashreplace")
+
+# Nothing that was looked up while the guest was built is there when it runs. (The state of `random` is set
+# anew in every instance, by componentize-py.)
+sys.path_importer_cache.clear()
+importlib.invalidate_caches()
+sys.dont_write_bytecode = True
 # What is alive now lives for ever: the collector need not look at it, which would touch its pages.
 gc.collect()
 gc.freeze()

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -80,8 +81,10 @@ enum { HELD = 4096 };
 static bool in_fill(In *in) {
     if (in->at < in->len)
         return true;
-    if (in->fd < 0)
+    if (in->fd < 0) {
+        in->starved |= in->cut;
         return false;
+    }
     if (!in->own)
         in->own = need(malloc(65536));
     ssize_t n = read(in->fd, in->own, 65536);
@@ -113,12 +116,16 @@ char *in_line(In *in) {
     return copy;
 }
 
-char *in_all(In *in, size_t *len) {
+char *in_all(In *in, size_t *len) { return in_some(in, SIZE_MAX, len); }
+
+char *in_some(In *in, size_t most, size_t *len) {
     Text all = {0};
     text_add(&all, "", 0);
-    while (in_fill(in)) {
-        text_add(&all, in->data + in->at, in->len - in->at);
-        in->at = in->len;
+    while (all.len < most && in_fill(in)) {
+        size_t n = in->len - in->at;
+        n = n < most - all.len ? n : most - all.len;
+        text_add(&all, in->data + in->at, n);
+        in->at += n;
     }
     char *copy = scratch_str(all.data, all.len);
     *len = all.len;
@@ -141,7 +148,20 @@ void out_flush(Out *out) {
 
 void out_add(Out *out, const char *data, size_t len) {
     if (out->fd < 0) {
-        text_add(out->text, data, len);
+        Text *text = out->text;
+        size_t room = out->limit ? out->limit - text->len : len;
+        /* What grew by doubling would leave as much behind, and memory is never given back. */
+        if (out->limit && text->len > PIPE_BYTES / 64 && text->room <= out->limit) {
+            text->room = out->limit + 1;
+            text->data = need(realloc(text->data, text->room));
+        }
+        text_add(text, data, len < room ? len : room);
+        if (len > room) {
+            /* As a writer ends whose reader is gone. */
+            out->failed = true;
+            shell.flow = FLOW_EXIT;
+            shell.status = BROKEN_PIPE;
+        }
         return;
     }
     if (!out->held)

@@ -277,13 +277,17 @@ static int run_simple(Node *node, Io *io) {
 static int run_pipe(Node *node, Io *io) {
     Text text = {0};
     text_add(&text, "", 0);
-    Out out = {.fd = -1, .text = &text};
+    Out out = {.fd = -1, .text = &text, .limit = PIPE_BYTES};
     Io left = {io->in, &out, io->err};
     int first = in_subshell(node->a, &left);
-    In in = {.fd = -1, .data = text.data, .len = text.len};
+    In in = {.fd = -1, .data = text.data, .len = text.len, .cut = out.failed};
     Io right = {&in, io->out, io->err};
     int status = node->b->kind == N_SIMPLE ? run_node(node->b, &right) : in_subshell(node->b, &right);
     text_free(&text);
+    if (in.starved) {
+        out_fmt(io->err, "sh: a pipe takes no more than %d MiB\n", (int)(PIPE_BYTES >> 20));
+        status = shell.status = BROKEN_PIPE;
+    }
     return shell.opt_pipefail && status == 0 ? first : status;
 }
 

@@ -3,7 +3,7 @@
  *   shell -c SCRIPT [NAME ARGS]   shell FILE [ARGS]   shell COMMAND ARGS   shell < SCRIPT
  *
  * There are no processes: the parts of a pipeline run one after the other, each on what the one
- * before it wrote; a subshell is the same shell whose variables and folder are put back afterwards.
+ * before it wrote, which ends when it has written PIPE_BYTES; a subshell is the same shell whose variables and folder are put back afterwards.
  */
 #ifndef SPAR_SHELL_H
 #define SPAR_SHELL_H
@@ -33,11 +33,19 @@ typedef struct {
     const char *data;
     size_t len, at;
     char *own;       /* what was read from `fd` and not taken yet */
+    bool cut;        /* more would have followed `data` */
+    bool starved;    /* and was asked for */
 } In;
+
+/* What a pipe holds: enough for what is piped in practice, and soon full when it is written without end. */
+#define PIPE_BYTES ((size_t)16 << 20)
+/* The status of what is ended by its full pipe. */
+#define BROKEN_PIPE 141
 
 typedef struct {
     int fd;          /* -1: everything goes into `text` */
     Text *text;
+    size_t limit;    /* the most that `text` takes, 0 for any amount */
     char *held;      /* written when it is full, and at the end */
     size_t held_len;
     bool failed;
@@ -52,6 +60,8 @@ typedef struct {
 char *in_line(In *in);
 /* Everything that is left. */
 char *in_all(In *in, size_t *len);
+/* The next `most` bytes, or what is left. */
+char *in_some(In *in, size_t most, size_t *len);
 void out_add(Out *out, const char *data, size_t len);
 void out_str(Out *out, const char *data);
 void out_fmt(Out *out, const char *format, ...) __attribute__((format(printf, 2, 3)));

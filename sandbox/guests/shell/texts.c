@@ -203,8 +203,9 @@ static int ends(const char *name, In *in, void *state, Io *io) {
         return 0;
     }
     size_t len, at;
-    char *text = in_all(in, &len);
     long long count = options->count;
+    bool first = options->bytes && !options->tail;
+    char *text = first ? in_some(in, count < 0 ? 0 : count, &len) : in_all(in, &len);
     if (options->bytes) {
         count = count > (long long)len ? (long long)len : count;
         if (options->tail)
@@ -305,9 +306,22 @@ static int c_seq(int argc, char **argv, Io *io) {
         step = strtoll(argv[2], NULL, 10);
     if (step == 0)
         return 1;
-    for (long long i = from; step > 0 ? i <= to : i >= to; i += step)
+    for (long long i = from; (step > 0 ? i <= to : i >= to) && !io->out->failed; i += step)
         out_fmt(io->out, "%lld\n", i);
     return 0;
+}
+
+static int c_yes(int argc, char **argv, Io *io) {
+    Text line = {0};
+    for (int i = 1; i < argc; i++) {
+        text_str(&line, i > 1 ? " " : "");
+        text_str(&line, argv[i]);
+    }
+    text_str(&line, argc > 1 ? "\n" : "y\n");
+    while (!io->out->failed)
+        out_add(io->out, line.data, line.len);
+    text_free(&line);
+    return 1;
 }
 
 static int c_tee(int argc, char **argv, Io *io) {
@@ -357,7 +371,7 @@ static int c_sleep(int argc, char **argv, Io *io) {
 static const struct { const char *name; Command command; } commands[] = {
     {"echo", c_echo}, {"printf", c_printf}, {"cat", c_cat}, {"nl", c_cat}, {"head", c_ends}, {"tail", c_ends},
     {"wc", c_wc}, 
-    {"seq", c_seq}, {"tee", c_tee},
+    {"seq", c_seq}, {"yes", c_yes}, {"tee", c_tee},
     {"date", c_date}, {"sleep", c_sleep},
 };
 

@@ -19,7 +19,7 @@ use super::tree::{ROOT, Tree};
 use super::{NAME, capabilities, tree_tar};
 use crate::set_up::set_up;
 use crate::{
-    Capabilities, Death, Image, NetworkPolicy, Owner, ReapReport, Sandbox, SandboxBackend,
+    Capabilities, Death, Image, Limits, NetworkPolicy, Owner, ReapReport, Sandbox, SandboxBackend,
     SandboxError, SandboxRecord, SandboxSpec, Snapshot, Stream,
 };
 
@@ -189,6 +189,10 @@ fn check(spec: &SandboxSpec) -> Result<(), SandboxError> {
     }
     if spec.user.is_some() {
         return Err(unsupported("run as another user"));
+    }
+    // One core is what a command has anyway.
+    if spec.limits.cpus.is_some_and(|_| spec.limits.cpus != Limits::default().cpus) {
+        return Err(unsupported("limit the cpus"));
     }
     if spec.mounts.iter().any(|mount| !mount.read_only) {
         return Err(unsupported("mount a folder of the host to be written"));

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -49,8 +49,15 @@ pub(crate) struct Runtime {
 
 /// A program that can be started: its imports are resolved.
 pub(crate) enum Program {
-    Module(InstancePre<Host>),
+    Module(ModuleProgram),
     Component(CommandPre<Host>),
+}
+
+/// A core module.
+pub(crate) struct ModuleProgram {
+    pub(crate) module: InstancePre<Host>,
+    /// The memory that every instance begins with, kept from the first session on.
+    pub(crate) first_memory: OnceLock<Arc<[u8]>>,
 }
 
 impl Program {
@@ -59,7 +66,7 @@ impl Program {
         match self {
             Self::Module(module) => {
                 let exports = ["session_open", "session_buffer", "session_run", "session_cwd"];
-                exports.iter().all(|name| module.module().get_export(name).is_some())
+                exports.iter().all(|name| module.module.module().get_export(name).is_some())
             }
             Self::Component(_) => false,
         }
@@ -97,7 +104,10 @@ impl Runtime {
         self.engine.precompile_compatibility_hash().hash(&mut hasher);
         let key = format!("{}-{:016x}", &hash.to_hex()[..32], hasher.finish());
         let program = match cache.load_or_compile(&self.engine, &key, wasm)? {
-            Compiled::Module(module) => Program::Module(self.modules.instantiate_pre(&module)?),
+            Compiled::Module(module) => Program::Module(ModuleProgram {
+                module: self.modules.instantiate_pre(&module)?,
+                first_memory: OnceLock::new(),
+            }),
             Compiled::Component(component) => {
                 Program::Component(CommandPre::new(self.components.instantiate_pre(&component)?)?)
             }

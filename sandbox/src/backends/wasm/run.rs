@@ -76,7 +76,7 @@ pub(crate) async fn run_command(
 ) -> wasmtime::Result<i32> {
     match program {
         Program::Module(module) => {
-            let instance = module.instantiate_async(&mut *store).await?;
+            let instance = module.module.instantiate_async(&mut *store).await?;
             let start = instance.get_typed_func::<(), ()>(&mut *store, "_start")?;
             start.call_async(&mut *store, ()).await?;
             Ok(0)

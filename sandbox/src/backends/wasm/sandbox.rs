@@ -115,6 +115,10 @@ impl Inner {
         &self.spec
     }
 
+    pub(crate) fn program(&self) -> &Program {
+        &self.guest.program
+    }
+
     pub(crate) fn runtime(&self) -> &Runtime {
         &self.guest.runtime
     }
@@ -386,12 +390,10 @@ impl Sandbox for WasmSandbox {
         if options.user.is_some() {
             return Err(unsupported("open a shell as another user"));
         }
-        match &*self.0.guest.program {
-            Program::Module(module) if self.0.guest.program.has_sessions() => {
-                Ok(Box::new(Session::open(&self.0, module, options).await?))
-            }
-            _ => Err(unsupported("open a shell in a guest without sessions")),
+        if !self.0.guest.program.has_sessions() {
+            return Err(unsupported("open a shell in a guest without sessions"));
         }
+        Ok(Box::new(Session::open(&self.0, options).await?))
     }
 
     async fn read_file(&self, path: &str, limit_bytes: u64) -> Result<Vec<u8>, SandboxError> {

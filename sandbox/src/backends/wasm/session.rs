@@ -5,19 +5,23 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use tokio::sync::Mutex;
-use wasmtime::{Extern, Global, Instance, InstancePre, Memory, Store, TypedFunc, Val};
+use wasmtime::{Extern, Global, Instance, Memory, Store, TypedFunc, Val};
 
-use super::engine::Ticking;
+use super::engine::{Program, Ticking};
 use super::host::{Descriptor, Descriptors, Host};
 use super::output::Output;
 use super::run::{deadline, drive, end_of, host_error};
-use super::sandbox::Inner;
+use super::sandbox::{Inner, unsupported};
 use crate::{Death, ExecEnd, SandboxError, Shell, ShellOptions, ShellResult, Stream};
 
 /// Added by a guest to the code of a command that ended the session.
 const ENDED: i32 = 256;
 /// The longest command.
 const MAX_COMMAND: usize = 16 << 20;
+
+/// Memory is compared with what it was in pieces of this size.
+const PAGE: usize = 4096;
+const ZEROS: [u8; PAGE] = [0; PAGE];
 
 /// A session between commands; absent while one runs, and after one that ended it.
 pub(crate) type Slot = Arc<Mutex<Option<Live>>>;
@@ -26,6 +30,8 @@ pub(crate) type Slot = Arc<Mutex<Option<Live>>>;
 pub(crate) struct Live {
     store: Store<Host>,
     memory: Memory,
+    /// What the memory was before the session began.
+    first_memory: Arc<[u8]>,
     globals: Vec<(String, Global)>,
     buffer: TypedFunc<i32, i32>,
     run: TypedFunc<i32, i32>,
@@ -38,19 +44,46 @@ pub(crate) struct Live {
 /// lies in its exported memory and exported globals (`sandbox/guests/common/session.h`).
 #[derive(Clone)]
 pub(crate) struct SessionImage {
-    memory: Arc<[u8]>,
+    memory: Arc<MemoryImage>,
     globals: Vec<(String, Val)>,
     descriptors: Vec<Option<Descriptor>>,
 }
 
+/// What differs in a memory from the one that every instance begins with.
+struct MemoryImage {
+    len: usize,
+    /// Where bytes differ, and these; in order, apart from one another.
+    changes: Vec<(usize, Vec<u8>)>,
+}
+
+impl MemoryImage {
+    fn new(memory: &[u8], first: &[u8]) -> Self {
+        let mut changes: Vec<(usize, Vec<u8>)> = Vec::new();
+        for (number, page) in memory.chunks(PAGE).enumerate() {
+            let at = number * PAGE;
+            // Memories are whole pages of 64 KiB, and those that were grown begin as zeros.
+            if page == first.get(at..at + page.len()).unwrap_or(&ZEROS[..page.len()]) {
+                continue;
+            }
+            match changes.last_mut() {
+                Some((start, bytes)) if *start + bytes.len() == at => bytes.extend_from_slice(page),
+                _ => changes.push((at, page.to_vec())),
+            }
+        }
+        Self { len: memory.len(), changes }
+    }
+}
+
 impl Live {
-    fn new(mut store: Store<Host>, instance: Instance) -> wasmtime::Result<Self> {
+    fn new(
+        mut store: Store<Host>,
+        instance: Instance,
+        first_memory: Arc<[u8]>,
+    ) -> wasmtime::Result<Self> {
         let buffer = instance.get_typed_func(&mut store, "session_buffer")?;
         let run = instance.get_typed_func(&mut store, "session_run")?;
         let cwd = instance.get_typed_func(&mut store, "session_cwd")?;
-        let memory = instance
-            .get_memory(&mut store, "memory")
-            .ok_or_else(|| wasmtime::format_err!("the module exports no memory"))?;
+        let memory = memory_of(&mut store, &instance)?;
         let exports = instance.exports(&mut store);
         let globals = exports.filter_map(|export| {
             let name = export.name().to_owned();
@@ -61,17 +94,18 @@ impl Live {
             .into_iter()
             .filter(|(_, global)| global.ty(&store).mutability() == wasmtime::Mutability::Var)
             .collect();
-        Ok(Self { store, memory, globals, buffer, run, cwd })
+        Ok(Self { store, memory, first_memory, globals, buffer, run, cwd })
     }
 
     /// A copy of its state.
     pub(crate) fn image(&mut self) -> SessionImage {
-        let memory = Arc::from(self.memory.data(&self.store));
+        let memory = MemoryImage::new(self.memory.data(&self.store), &self.first_memory);
         let mut globals = Vec::new();
         for (name, global) in &self.globals {
             globals.push((name.clone(), global.get(&mut self.store)));
         }
-        SessionImage { memory, globals, descriptors: self.store.data().descriptors.slots() }
+        let descriptors = self.store.data().descriptors.slots();
+        SessionImage { memory: Arc::new(memory), globals, descriptors }
     }
 
     /// Runs one command: its code, and the working directory afterwards.
@@ -94,7 +128,6 @@ impl Live {
 /// A shell whose commands are calls into one instance.
 pub(crate) struct Session {
     inner: Arc<Inner>,
-    module: InstancePre<Host>,
     options: ShellOptions,
     slot: Slot,
     cwd: String,
@@ -105,13 +138,11 @@ impl Session {
     /// A new session, or the one that was copied with the sandbox.
     pub(crate) async fn open(
         inner: &Arc<Inner>,
-        module: &InstancePre<Host>,
         options: &ShellOptions,
     ) -> Result<Self, SandboxError> {
         let cwd = inner.existing_workdir(options.workdir.as_deref())?;
         let mut session = Self {
             inner: Arc::clone(inner),
-            module: module.clone(),
             options: options.clone(),
             slot: Slot::default(),
             cwd,
@@ -134,16 +165,20 @@ impl Session {
         let launch = self.inner.launch(&[], &self.cwd, &Default::default(), output, deadline);
         let mut store = launch.store(self.inner.runtime()).map_err(host_error)?;
         let output = Arc::clone(&store.data().output);
-        let module = self.module.clone();
+        let Program::Module(program) = self.inner.program() else {
+            return Err(unsupported("open a shell in a component"));
+        };
         let started = async {
-            let instance = module.instantiate_async(&mut store).await?;
+            let instance = program.module.instantiate_async(&mut store).await?;
+            let memory = memory_of(&mut store, &instance)?;
+            let first = program.first_memory.get_or_init(|| Arc::from(memory.data(&store)));
             match image {
                 None => {
                     let open = instance.get_typed_func::<(), ()>(&mut store, "session_open")?;
                     open.call_async(&mut store, ()).await?;
-                    Live::new(store, instance)
+                    Live::new(store, instance, Arc::clone(first))
                 }
-                Some(image) => resume(store, instance, image),
+                Some(image) => resume(store, instance, Arc::clone(first), image),
             }
         };
         let _ticking = self.inner.ticking();
@@ -158,9 +193,17 @@ impl Session {
     }
 }
 
+fn memory_of(store: &mut Store<Host>, instance: &Instance) -> wasmtime::Result<Memory> {
+    instance
+        .get_memory(store, "memory")
+        .ok_or_else(|| wasmtime::format_err!("the module exports no memory"))
+}
+
+/// Brings a new instance to where a session was.
 fn resume(
     mut store: Store<Host>,
     instance: Instance,
+    first_memory: Arc<[u8]>,
     image: SessionImage,
 ) -> wasmtime::Result<Live> {
     let tree = Arc::clone(&store.data().tree);
@@ -170,12 +213,13 @@ fn resume(
             global.set(&mut store, value)?;
         }
     }
-    let live = Live::new(store, instance)?;
-    let mut store = live.store;
-    let missing = image.memory.len().saturating_sub(live.memory.data_size(&store));
-    live.memory.grow(&mut store, (missing as u64).div_ceil(1 << 16))?;
-    live.memory.write(&mut store, 0, &image.memory)?;
-    Ok(Live { store, ..live })
+    let mut live = Live::new(store, instance, first_memory)?;
+    let missing = image.memory.len.saturating_sub(live.memory.data_size(&live.store));
+    live.memory.grow(&mut live.store, (missing as u64).div_ceil(1 << 16))?;
+    for (at, bytes) in &image.memory.changes {
+        live.memory.write(&mut live.store, *at, bytes)?;
+    }
+    Ok(live)
 }
 
 #[async_trait]
@@ -256,4 +300,28 @@ pub(crate) async fn images(sessions: Vec<Weak<Mutex<Option<Live>>>>) -> Vec<Sess
         }
     }
     images
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_image_holds_what_differs_and_no_more() {
+        let first = vec![7; 4 * PAGE];
+        let mut memory = first.clone();
+        memory.resize(8 * PAGE, 0);
+        memory[PAGE] = 1;
+        memory[2 * PAGE + 5] = 2;
+        memory[6 * PAGE] = 3;
+        let image = MemoryImage::new(&memory, &first);
+        let pieces: Vec<_> = image.changes.iter().map(|(at, bytes)| (*at, bytes.len())).collect();
+        assert_eq!(pieces, [(PAGE, 2 * PAGE), (6 * PAGE, PAGE)]);
+        let mut again = first;
+        again.resize(image.len, 0);
+        for (at, bytes) in &image.changes {
+            again[*at..at + bytes.len()].copy_from_slice(bytes);
+        }
+        assert!(again == memory);
+    }
 }

@@ -270,6 +270,23 @@ async fn mounts_are_copied_in_and_cannot_be_written() {
 }
 
 #[tokio::test]
+async fn what_cannot_be_kept_is_refused() {
+    let bench = Bench::new();
+    let refused: [fn(&mut SandboxSpec); 4] = [
+        |spec| spec.limits.cpus = Some(0.5),
+        |spec| spec.network = crate::NetworkPolicy::Bridge,
+        |spec| spec.user = Some("1000".into()),
+        |spec| spec.image = Image::RootTar("root.tar".into()),
+    ];
+    for change in refused {
+        let mut spec = bench.spec("hello", HELLO);
+        change(&mut spec);
+        let error = bench.backend.create(&spec).await.err();
+        assert!(matches!(error, Some(SandboxError::Unsupported { .. })), "{error:?}");
+    }
+}
+
+#[tokio::test]
 async fn forks_and_snapshots_keep_files_apart() {
     let bench = Bench::new();
     let mut spec = bench.spec("cat", CAT);
