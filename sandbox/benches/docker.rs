@@ -1,9 +1,11 @@
 //! What the docker backend costs beside the ways other programs take, in one run.
 //!
-//! `cargo bench -p spar-sandbox --bench docker -- [ROUNDS] [CONTAINERS]`, 40 and 64 by default; needs
+//! `cargo bench -p spar-sandbox --bench docker -- [ROUNDS] [CONTAINERS] [--json FILE]`, 40 and 64 by default; needs
 //! an engine and `spar-busybox`. Rounds take turns, so that a machine that is busy for a while is busy
 //! for all of them. The containers do ten execs each at one time, first through spar, then the same
 //! ones through the command line of docker.
+
+mod figures;
 
 use std::process::Stdio;
 use std::sync::Arc;
@@ -11,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use bollard::Docker;
 use bollard::exec::{CreateExecOptions, StartExecOptions, StartExecResults};
+use figures::{Figures, Target};
 use futures::StreamExt;
 use spar_sandbox::backends::docker::DockerBackend;
 use spar_sandbox::pool::{PoolConfig, PooledSandbox, SandboxPool};
@@ -26,14 +29,14 @@ async fn main() {
     let rounds = numbers.next().unwrap_or(40);
     let containers = numbers.next().unwrap_or(64);
     let backend = Arc::new(DockerBackend::connect().await.expect("an engine answers"));
-    println!("{}", backend.probe().await.expect("an engine answers"));
+    eprintln!("{}", backend.probe().await.expect("an engine answers"));
     let spec = SandboxSpec::new(Image::Default);
     backend.prepare(&spec).await.expect("the image is there: docker/build-images.sh");
     let docker = Docker::connect_with_defaults().expect("an engine answers");
 
     let begun = Instant::now();
     let sandbox = backend.create(&spec).await.expect("a sandbox can be made");
-    println!("first create                {:>8.1} ms", milliseconds(begun.elapsed()));
+    eprintln!("first create                {:>8.1} ms", milliseconds(begun.elapsed()));
     let [mut ours, mut raw, mut cli] = [const { Vec::new() }; 3];
     // One round of each is not counted.
     for round in 0..=rounds {
@@ -75,17 +78,18 @@ async fn main() {
         ("exec of many, spar", &mut ours_of_many),
         ("exec of many, docker CLI", &mut cli_of_many),
     ];
-    println!("{:<24} {:>10} {:>10} {:>8}", "median of a round", "ms", "95 %", "ratio");
+    let mut figures = Figures::new("docker");
     for (name, times) in lines {
         let middle = median(times);
+        let target = if name == "warm hand-out" { Target::AtMost(5.0) } else { Target::None };
+        figures.add(name, milliseconds(middle), "ms", target);
         let late = times[times.len() * 19 / 20];
+        figures.add(&format!("{name}, 95 %"), milliseconds(late), "ms", Target::None);
         let ratio = middle.as_secs_f64() / base.as_secs_f64();
-        println!(
-            "{name:<24} {:>10.1} {:>10.1} {ratio:>8.2}",
-            milliseconds(middle),
-            milliseconds(late)
-        );
+        let target = if name == "exec, spar" { Target::AtMost(1.1) } else { Target::None };
+        figures.add(&format!("{name}, to raw bollard"), ratio, "times", target);
     }
+    figures.finish();
 }
 
 /// How long a caller waits for a sandbox of which there are warm ones.
@@ -124,7 +128,7 @@ async fn many(
     let begun = Instant::now();
     let sandboxes = futures::future::join_all((0..containers).map(|_| pool.acquire(spec))).await;
     let sandboxes: Vec<_> = sandboxes.into_iter().map(|made| made.expect("it is made")).collect();
-    println!("{containers} creates at one time  {:>8.1} ms", milliseconds(begun.elapsed()));
+    eprintln!("{containers} creates at one time  {:>8.1} ms", milliseconds(begun.elapsed()));
     let mut phases = [const { Vec::new() }; 2];
     for (phase, name) in phases.iter_mut().zip(["spar", "docker CLI"]) {
         let begun = Instant::now();
@@ -139,7 +143,7 @@ async fn many(
             times
         });
         *phase = futures::future::join_all(each).await.concat();
-        println!(
+        eprintln!(
             "{containers} x {ACTIONS} execs, {name:<10} {:>8.1} ms, no error",
             milliseconds(begun.elapsed())
         );
@@ -151,7 +155,7 @@ async fn many(
     let own = spar_sandbox::Owner::this_process();
     let left = backend.list().await.expect("an engine answers");
     let left = left.iter().filter(|record| record.owner == *own).count();
-    println!("left of them: {left}");
+    eprintln!("left of them: {left}");
     assert_eq!(left, 0);
     phases
 }

@@ -1,23 +1,17 @@
 //! What the actions of the local backend cost, beside the same through command-line tools.
 //!
-//! `cargo bench -p spar-sandbox --features local --bench local` prints medians in milliseconds.
+//! `cargo bench -p spar-sandbox --bench local -- [--json FILE]`
+
+mod figures;
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use figures::{Figures, Target, median, milliseconds};
 use spar_sandbox::backends::local::LocalBackend;
-use spar_sandbox::{ExecRequest, Image, Sandbox, SandboxBackend, SandboxSpec};
+use spar_sandbox::{ExecRequest, Image, Sandbox, SandboxBackend, SandboxError, SandboxSpec};
 
 const ROUNDS: usize = 40;
-
-fn median(mut times: Vec<Duration>) -> f64 {
-    times.sort();
-    times[times.len() / 2].as_secs_f64() * 1e3
-}
-
-fn line(name: &str, times: Vec<Duration>) {
-    println!("{name:<44}{:>9.2} ms", median(times));
-}
 
 /// A program of the host from start to end; absent where it cannot run.
 fn tool(command: &[&str]) -> Option<Vec<Duration>> {
@@ -41,13 +35,14 @@ async fn timed<T>(times: &mut Vec<Duration>, work: impl Future<Output = T>) -> T
     result
 }
 
-async fn measure(backend: &LocalBackend) -> Result<(), spar_sandbox::SandboxError> {
-    println!("{}", backend.probe().await?);
+async fn measure(backend: &LocalBackend, figures: &mut Figures) -> Result<(), SandboxError> {
+    eprintln!("{}", backend.probe().await?);
+    let mut line = |what: &str, times: Vec<Duration>, target: Target| {
+        figures.add(what, milliseconds(median(times)), "ms", target);
+    };
     let spec = SandboxSpec::new(Image::Default);
     let request = ExecRequest::new(["true"]);
-    let mut first = Vec::new();
-    let mut create = Vec::new();
-    let mut close = Vec::new();
+    let [mut first, mut create, mut close] = [const { Vec::new() }; 3];
     for _ in 0..ROUNDS {
         let start = Instant::now();
         let sandbox = timed(&mut create, backend.create(&spec)).await?;
@@ -55,30 +50,31 @@ async fn measure(backend: &LocalBackend) -> Result<(), spar_sandbox::SandboxErro
         first.push(start.elapsed());
         timed(&mut close, sandbox.close()).await?;
     }
-    line("create", create);
-    line("create and first exec", first);
-    line("close", close);
+    line("create", create, Target::None);
+    line("create and first exec", first, Target::AtMost(25.0));
+    line("close", close, Target::None);
     let sandbox = backend.create(&spec).await?;
     let mut exec = Vec::new();
     for _ in 0..ROUNDS * 5 {
         timed(&mut exec, sandbox.exec(&request)).await?;
     }
-    line("exec", exec);
+    line("exec", exec, Target::AtMost(5.0));
     sandbox.write_file("/tmp/file", &vec![7; 1 << 20], 0o644).await?;
     let mut fork = Vec::new();
     for _ in 0..ROUNDS {
         let forked: Box<dyn Sandbox> = timed(&mut fork, sandbox.fork()).await?;
         forked.close().await?;
     }
-    line("fork (1 MiB written)", fork);
+    line("fork (1 MiB written)", fork, Target::AtMost(40.0));
     sandbox.close().await
 }
 
 fn main() {
     let backend = LocalBackend::new().expect("the folder for state can be made");
+    let mut figures = Figures::new("local");
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.expect("a runtime can be made");
-    if let Err(error) = runtime.block_on(measure(&backend)) {
+    if let Err(error) = runtime.block_on(measure(&backend, &mut figures)) {
         eprintln!("could not {error}");
         std::process::exit(1);
     }
@@ -90,8 +86,9 @@ fn main() {
         ("beside it: unshare of all namespaces", &unshare),
     ] {
         match tool(command) {
-            Some(times) => line(name, times),
-            None => println!("{name:<44}  cannot run"),
+            Some(times) => figures.add(name, milliseconds(median(times)), "ms", Target::None),
+            None => eprintln!("{name}: cannot run"),
         }
     }
+    figures.finish();
 }
