@@ -2,6 +2,8 @@
 //!
 //! `--json FILE` after the bench's own arguments writes one JSON object a line.
 
+#![allow(dead_code, reason = "each bench has its own copy of this module and uses its part")]
+
 use std::time::Duration;
 
 /// What a figure is held against.
