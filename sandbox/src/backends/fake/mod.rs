@@ -1,7 +1,9 @@
 //! A scripted backend for tests: no process, no isolation, files in memory.
 
 mod files;
+mod programs;
 mod sandbox;
+mod script;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -47,10 +49,12 @@ pub type FakeScript = dyn Fn(&ExecRequest, &mut FakeFiles) -> Option<FakeReply> 
 
 /// Sandboxes that exist in memory alone.
 ///
-/// Commands are answered by a script, or by those built in: `echo WORDS`, `cat [PATHS]`,
+/// Commands are answered by a script, or by programs built in: `echo WORDS`, `cat [PATHS]`,
 /// `write PATH WORDS`, `sleep SECONDS`, `pwd`, `env`, `repeat NUM` (zeros),
-/// `complain WORDS` (to standard error, exits with 1), `exit CODE`, `true`, `false`; all
-/// others exit with 127. Time is tokio's, so that it can be paused. Clones are the same backend.
+/// `complain WORDS` (to standard error, exits with 1), `exit CODE`, `true`, `false`, and the plainest
+/// forms of `ls`, `mkdir`, `rm`, `mv`, `cp`, `test`, `grep`, `sort`, `sed`, `cut`, `head`, `tail` and
+/// `wc`; all others exit with 127. `sh -c` knows lists, pipes, redirections, quotes, `$(...)` and `*`.
+/// Time is tokio's, so that it can be paused. Clones are the same backend.
 ///
 /// ```
 /// use spar_sandbox::backends::fake::{FakeBackend, FakeReply};
@@ -121,8 +125,21 @@ pub struct FakeFaults {
     pub close_takes: Duration,
     /// Each sandbox dies in its n-th command, the first being 1. Default never.
     pub dies_at_exec: Option<u64>,
+    /// How many sandboxes die so; the others live. Default all.
+    pub most_deaths: Option<u64>,
     /// How many of the next calls of close fail; the sandbox is left. Default none.
     pub failing_closes: u64,
+}
+
+impl FakeFaults {
+    /// Whether a sandbox dies in its command of this number; that is one death less to come.
+    fn dies_now(&mut self, num_execs: u64) -> bool {
+        if self.dies_at_exec != Some(num_execs) || self.most_deaths == Some(0) {
+            return false;
+        }
+        self.most_deaths = self.most_deaths.map(|deaths| deaths - 1);
+        true
+    }
 }
 
 struct Shared {

@@ -8,6 +8,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::time::{Instant, sleep, timeout};
 
+use super::programs::Surroundings;
+use super::script::run_script;
 use super::{CAPABILITIES, FakeFiles, FakeReply, NAME, Shared, State, died};
 use crate::archive::{PartFile, check_tar, normalise};
 use crate::nonce::nonce;
@@ -63,10 +65,9 @@ impl FakeSandbox {
 
     /// The command's answer; it also dies here, if it was told to.
     fn reply(&self, request: &ExecRequest) -> Result<FakeReply, SandboxError> {
-        let dies_at = self.shared.faults().dies_at_exec;
         let reply = self.with(|state| {
             state.num_execs += 1;
-            if Some(state.num_execs) == dies_at {
+            if self.shared.faults().dies_now(state.num_execs) {
                 return None;
             }
             let scripted = (self.shared.script)(request, &mut state.files);
@@ -79,57 +80,22 @@ impl FakeSandbox {
     }
 
     fn builtin(&self, request: &ExecRequest, files: &mut FakeFiles) -> FakeReply {
-        // Without a shell, a script of plain words is as good as the words.
-        let words: Vec<&str> = match request.command.as_slice() {
-            [sh, flag, script] if sh == "sh" && flag == "-c" => script.split_whitespace().collect(),
-            words => words.iter().map(String::as_str).collect(),
+        let mut env = self.spec.env.clone();
+        env.extend(request.env.clone());
+        let mut at = Surroundings {
+            files,
+            workdir: request.workdir.as_deref().unwrap_or(self.workdir()),
+            env,
+            is_writable: &|path| self.check_writable(path).is_ok(),
         };
-        let workdir = request.workdir.as_deref().unwrap_or(self.workdir());
-        let absolute = |path: &str| normalise(path, workdir).unwrap_or_default();
-        match words.as_slice() {
-            ["true"] | [] => FakeReply::exited(0, ""),
-            ["false"] => FakeReply::exited(1, ""),
-            ["echo", rest @ ..] => FakeReply::exited(0, rest.join(" ") + "\n"),
-            ["complain", rest @ ..] => FakeReply::failed(1, rest.join(" ") + "\n"),
-            ["exit", code] => FakeReply::exited(code.parse().unwrap_or(2), ""),
-            ["cat"] => FakeReply::exited(0, request.stdin.clone()),
-            ["cat", paths @ ..] => {
-                let mut bytes = Vec::new();
-                for path in paths {
-                    match files.file(&absolute(path)) {
-                        Ok(content) => bytes.extend_from_slice(content),
-                        Err(_) => {
-                            let stderr = format!("cat: {path}: No such file or directory\n");
-                            return FakeReply { stdout: bytes, ..FakeReply::failed(1, stderr) };
-                        }
-                    }
-                }
-                FakeReply::exited(0, bytes)
+        match request.command.as_slice() {
+            [sh, flag, script] if sh == "sh" && flag == "-c" => {
+                run_script(script, request.stdin.clone(), &mut at)
             }
-            ["write", path, rest @ ..] => {
-                let path = absolute(path);
-                match self.check_writable(&path) {
-                    Ok(()) if files.write(&path, rest.join(" ")) => FakeReply::exited(0, ""),
-                    _ => FakeReply::failed(1, format!("write: {path}: cannot be written\n")),
-                }
+            words => {
+                let words: Vec<&str> = words.iter().map(String::as_str).collect();
+                at.run(&words, request.stdin.clone())
             }
-            ["sleep", seconds] => match seconds.parse::<f64>().map(Duration::try_from_secs_f64) {
-                Ok(Ok(takes)) => FakeReply::exited(0, "").after(takes),
-                _ => FakeReply::failed(1, format!("sleep: {seconds}: no number\n")),
-            },
-            ["pwd"] => FakeReply::exited(0, format!("{workdir}\n")),
-            ["env"] => {
-                let mut all = self.spec.env.clone();
-                all.extend(request.env.clone());
-                let lines: Vec<_> =
-                    all.iter().map(|(name, value)| format!("{name}={value}\n")).collect();
-                FakeReply::exited(0, lines.concat())
-            }
-            ["repeat", num] => match num.parse() {
-                Ok(num) => FakeReply::exited(0, vec![0; num]),
-                Err(_) => FakeReply::failed(1, format!("repeat: {num}: no number\n")),
-            },
-            [program, ..] => FakeReply::failed(127, format!("{program}: not found\n")),
         }
     }
 }
