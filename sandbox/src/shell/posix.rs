@@ -127,15 +127,19 @@ impl<T: ShellTransport> PosixShell<T> {
     }
 
     async fn end(&mut self) -> Result<(), SandboxError> {
-        if let Some(session) = self.session.take() {
-            self.aside(&driver::kill_all(&session.ids)).await;
-        }
-        timeout(ASIDE, self.transport.end()).await.unwrap_or_else(|_| {
+        let session = self.session.take();
+        // First, while the shell lives: what has left its session is known to be of it only as long
+        // as the transport's process stands above it.
+        let ended = timeout(ASIDE, self.transport.end()).await.unwrap_or_else(|_| {
             Err(SandboxError::Backend {
                 doing: format!("end a shell in sandbox `{}`", self.transport.sandbox()),
                 source: format!("it still ran after {} s", ASIDE.as_secs()).into(),
             })
-        })
+        });
+        if let Some(session) = session {
+            self.aside(&driver::kill_all(&session.ids)).await;
+        }
+        ended
     }
 
     /// A script that could not run shows in what it should have done.

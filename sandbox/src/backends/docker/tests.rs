@@ -558,6 +558,20 @@ async fn a_shell_keeps_its_folder_and_variables() {
     sandbox.close().await.unwrap();
 }
 
+#[tokio::test]
+#[ignore = "needs Docker"]
+async fn a_closed_shell_leaves_nothing_running() {
+    let sandbox = sandbox().await;
+    let mut shell = sandbox.open_shell(&ShellOptions::default()).await.unwrap();
+    // Left its session, its parent and its pipes.
+    let daemon = "(setsid sleep 1234 </dev/null >/dev/null 2>&1 &)";
+    shell.run(daemon, Duration::from_secs(60)).await.unwrap();
+    assert_ne!(processes(&*sandbox).await, Vec::<String>::new());
+    shell.close().await.unwrap();
+    assert_eq!(processes(&*sandbox).await, Vec::<String>::new());
+    sandbox.close().await.unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Docker"]
 async fn the_backend_conforms() {
