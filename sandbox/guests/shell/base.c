@@ -194,6 +194,8 @@ void out_fmt(Out *out, const char *format, ...) {
     va_start(list, format);
     int n = vsnprintf(small, sizeof small, format, list);
     va_end(list);
+    if (n < 0)
+        return;
     if (n < (int)sizeof small) {
         out_add(out, small, n);
         return;

@@ -76,8 +76,11 @@ static int grep(const char *name, In *in, void *state, Io *io) {
     }
     if (g->names && count)
         out_fmt(io->out, "%s\n", name);
-    else if (g->count)
-        out_fmt(io->out, show_name ? "%s:%ld\n" : "%2$ld\n", name, count);
+    else if (g->count) {
+        if (show_name)
+            out_fmt(io->out, "%s:", name);
+        out_fmt(io->out, "%ld\n", count);
+    }
     return 0;
 }
 
