@@ -8,7 +8,7 @@ use spar::agent::credit::{CreditConfig, GroupView, open_estimator};
 use spar::agent::policies::ScriptedPolicy;
 use spar::agent::{Cancellation, Episode, EpisodeConfig, Player, run_episode};
 use spar::core::{Group, Seed};
-use spar::envs::open_environment;
+use spar::envs::{Resources, open_environment};
 use spar::tasks::{SuiteOptions, Task, open_suite};
 
 #[tokio::main(flavor = "current_thread")]
@@ -32,7 +32,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             cancellation: &Cancellation::new(),
         };
         let config = EpisodeConfig { max_turns: Some(12), ..EpisodeConfig::default() };
-        let mut environment = open_environment(&task)?;
+        let mut environment = open_environment(&task, &Resources::default())?;
         group.trajectories.push(run_episode(environment.as_mut(), &episode, &config).await);
     }
 
@@ -50,7 +50,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 /// What the environment's own solver does.
 async fn solution(task: &Task) -> Result<Vec<String>, Box<dyn std::error::Error>> {
-    let mut environment = open_environment(task)?;
+    let mut environment = open_environment(task, &Resources::default())?;
     environment.reset(Seed::from_u64(2)).await?;
     let mut actions = Vec::new();
     while let Some(action) = environment.oracle_action() {

@@ -169,7 +169,8 @@ pub(crate) struct PlayerArguments {
     /// Seed of all random choices; left out, the run's, or 0.
     #[arg(long)]
     pub(crate) seed: Option<u64>,
-    /// Episodes in progress at the same time; results do not depend on it.
+    /// Episodes in progress at the same time; results do not depend on it. Left out, 256, or 16
+    /// with an endpoint or in sandboxes.
     #[arg(long)]
     pub(crate) concurrency: Option<usize>,
     /// Threads; results do not depend on it.
@@ -199,11 +200,24 @@ pub(crate) enum AnswerParser {
     Tags,
 }
 
+/// Where the sandboxes of episodes come from; of commands that play tasks.
+#[derive(Debug, Args)]
+pub(crate) struct EnvironmentArguments {
+    /// For environments that need sandboxes: docker, wasm or local (`spar doctor` tells which work
+    /// here); left out, the run's, or docker.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) backend: Option<String>,
+    /// The image of tasks that name none, as `spar sandbox run` takes it; left out, the run's, or
+    /// the backend's smallest.
+    #[arg(long)]
+    pub(crate) image: Option<String>,
+}
+
 /// Which tasks; of `spar eval` and `spar rollout`.
 #[derive(Debug, Args)]
 pub(crate) struct TaskArguments {
-    /// A suite (see `spar list suites`), or a folder with a suite.toml; left out, the run's, or
-    /// `household`.
+    /// A suite (see `spar list suites`), a folder with a suite.toml, or a .jsonl file of tasks; left
+    /// out, the run's, or `household`.
     #[arg(long)]
     pub(crate) suite: Option<String>,
     /// A split of the suite; may be given several times. Left out, the suite's test splits, or
@@ -225,6 +239,8 @@ pub(crate) struct EvalArguments {
     pub(crate) player: PlayerArguments,
     #[command(flatten)]
     pub(crate) tasks: TaskArguments,
+    #[command(flatten)]
+    pub(crate) environment: EnvironmentArguments,
     /// Episodes per task.
     #[arg(long, default_value_t = 1)]
     pub(crate) attempts: usize,
@@ -252,6 +268,8 @@ pub(crate) struct RolloutArguments {
     pub(crate) player: PlayerArguments,
     #[command(flatten)]
     pub(crate) tasks: TaskArguments,
+    #[command(flatten)]
+    pub(crate) environment: EnvironmentArguments,
     /// Episodes per task.
     #[arg(long, default_value_t = 8)]
     pub(crate) group_size: usize,
@@ -263,7 +281,7 @@ pub(crate) struct RolloutArguments {
 /// Arguments of `spar play`.
 #[derive(Debug, Args)]
 pub(crate) struct PlayArguments {
-    /// An environment, a suite, or a folder with a suite.toml.
+    /// An environment, a suite, a folder with a suite.toml, or a .jsonl file of tasks.
     #[arg(default_value = "household")]
     pub(crate) name: String,
     /// The split the task is taken from; left out, the one that recipes train on.
@@ -278,6 +296,8 @@ pub(crate) struct PlayArguments {
     /// Folder of third-party data, for suites that need it.
     #[arg(long, env = "ALFWORLD_DATA")]
     pub(crate) data: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) environment: EnvironmentArguments,
 }
 
 /// Arguments of `spar replay`.
@@ -291,6 +311,8 @@ pub(crate) struct ReplayArguments {
     /// Folder of third-party data, for suites that need it; left out, the run's.
     #[arg(long, env = "ALFWORLD_DATA")]
     pub(crate) data: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) environment: EnvironmentArguments,
     /// Trajectories, from the oldest.
     #[arg(long)]
     pub(crate) limit: Option<usize>,
@@ -345,7 +367,7 @@ pub(crate) struct ShowArguments {
 /// Arguments of `spar validate`.
 #[derive(Debug, Args)]
 pub(crate) struct ValidateArguments {
-    /// A suite, or a folder with a suite.toml.
+    /// A suite, a folder with a suite.toml, or a .jsonl file of tasks.
     pub(crate) suite: String,
     /// A split; may be given several times. Left out, all of them.
     #[arg(long)]
@@ -356,6 +378,8 @@ pub(crate) struct ValidateArguments {
     /// Folder of third-party data, for suites that need it.
     #[arg(long, env = "ALFWORLD_DATA")]
     pub(crate) data: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) environment: EnvironmentArguments,
     /// Print the report as JSON.
     #[arg(long)]
     pub(crate) json: bool,

@@ -20,6 +20,7 @@
 pub mod audit;
 pub mod picture;
 pub mod recipe;
+pub mod sandboxes;
 pub mod training;
 
 pub use {spar_agent as agent, spar_core as core, spar_envs as envs};

@@ -8,6 +8,8 @@ use spar_agent::{DemonstrationConfig, EpisodeConfig};
 use spar_policy::{ModelConfig, TokenizerConfig};
 use spar_trainer::{ObjectiveConfig, TrainerConfig};
 
+use crate::sandboxes::SandboxConfig;
+
 /// What a training run does; written resolved into the run folder.
 ///
 /// A run has two stages: a warm start, which imitates demonstrations, and reinforcement learning.
@@ -31,6 +33,8 @@ pub struct Recipe {
     pub tokenizer: TokenizerConfig,
     /// How episodes are played.
     pub episode: EpisodeConfig,
+    /// Where sandboxes come from, for environments that need them.
+    pub sandbox: SandboxConfig,
     /// Imitation of demonstrations.
     pub warm_start: WarmStartConfig,
     /// Reinforcement learning.
@@ -237,6 +241,7 @@ const SHIPPED: &[(&str, &str)] = &[
     ("household", include_str!("../recipes/household.toml")),
     ("alfworld", include_str!("../recipes/alfworld.toml")),
     ("frozen-lake", include_str!("../recipes/frozen-lake.toml")),
+    ("terminal", include_str!("../recipes/terminal.toml")),
     ("quick", include_str!("../recipes/quick.toml")),
 ];
 
@@ -341,6 +346,7 @@ impl Recipe {
             within("episode", vec![problem]);
         }
         let positive = [
+            ("sandbox.concurrency", self.sandbox.concurrency),
             ("warm_start.tasks", self.warm_start.tasks),
             ("warm_start.batch_tokens", self.warm_start.batch_tokens),
             ("reinforce.tasks", self.reinforce.tasks),

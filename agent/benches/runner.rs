@@ -8,7 +8,7 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use spar_agent::policies::{RandomPolicy, ScriptedPolicy};
 use spar_agent::{Cancellation, CollectConfig, CollectRequest, Player, collect_groups};
 use spar_core::{Observation, Seed, Step};
-use spar_envs::{Environment, EnvironmentError, open_environment};
+use spar_envs::{Environment, EnvironmentError, Resources, open_environment};
 use spar_tasks::{SuiteOptions, Task, open_suite};
 
 const TURNS: u32 = 20;
@@ -92,7 +92,12 @@ fn runner(c: &mut Criterion) {
     let mut config = config;
     config.episode.max_turns = Some(TURNS);
     let player = Player::Policy(&RandomPolicy);
-    let request = CollectRequest { tasks: &tasks, player, open: &open_environment, ..request };
+    let request = CollectRequest {
+        tasks: &tasks,
+        player,
+        open: &|task| open_environment(task, &Resources::default()),
+        ..request
+    };
     benches.bench_function("turns in the household", |b| {
         b.iter(|| runtime.block_on(collect_groups(&request, &config)));
     });

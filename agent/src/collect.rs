@@ -1,17 +1,25 @@
 //! Groups of episodes, many at a time.
 
 use std::sync::Mutex;
+use std::time::Duration;
 
 use futures::stream::{self, FuturesUnordered, StreamExt};
+use rand::RngExt;
 use serde::{Deserialize, Serialize};
 use spar_core::{Boundary, EndReason, Group, Observation, Seed, Trajectory};
 use spar_envs::{Environment, EnvironmentError};
 use spar_tasks::Task;
 use tokio::sync::Semaphore;
 
+use crate::runner::stillborn;
 use crate::{
     Cancellation, ConfigError, Episode, EpisodeConfig, Player, error_chain, run_started_episode,
 };
+
+/// Waits before an episode is played anew whose sandbox failed: doubled from the first to the
+/// second.
+const SANDBOX_BACK_OFF: (Duration, Duration) =
+    (Duration::from_millis(500), Duration::from_secs(30));
 
 /// How groups are collected.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -24,13 +32,22 @@ pub struct CollectConfig {
     /// How often a failed episode is played anew: first with its own seed, then with fresh ones.
     /// Default 3.
     pub refills: u32,
+    /// Seconds that an episode waits for its sandbox in all, while the backend fails or too much is
+    /// asked of it; this counts as no refill. Default 600.
+    pub sandbox_patience_secs: u64,
     /// How episodes are played.
     pub episode: EpisodeConfig,
 }
 
 impl Default for CollectConfig {
     fn default() -> Self {
-        Self { group_size: 8, concurrency: 256, refills: 3, episode: EpisodeConfig::default() }
+        Self {
+            group_size: 8,
+            concurrency: 256,
+            refills: 3,
+            sandbox_patience_secs: 600,
+            episode: EpisodeConfig::default(),
+        }
     }
 }
 
@@ -63,8 +80,11 @@ pub struct CollectionCounts {
     pub truncated: usize,
     /// Failures at the policy, the refilled ones among them.
     pub policy_failures: usize,
-    /// Failures at the environment or its sandbox, the refilled ones among them.
+    /// Failures at the environment, the refilled ones among them.
     pub environment_failures: usize,
+    /// Sandboxes that could not be had, broke or died, the refilled ones among them.
+    #[serde(default)]
+    pub sandbox_failures: usize,
     /// Episodes that were told to stop.
     pub cancelled: usize,
 }
@@ -89,7 +109,8 @@ impl CollectionCounts {
     fn fail(&mut self, boundary: Boundary) {
         match boundary {
             Boundary::Policy => self.policy_failures += 1,
-            Boundary::Environment | Boundary::Sandbox => self.environment_failures += 1,
+            Boundary::Environment => self.environment_failures += 1,
+            Boundary::Sandbox => self.sandbox_failures += 1,
             Boundary::Cancelled => self.cancelled += 1,
         }
     }
@@ -109,7 +130,7 @@ pub struct Collection {
     pub last_failure: Option<String>,
 }
 
-/// Makes a task interactive, such as `spar_envs::open_environment`.
+/// Makes a task interactive, such as `spar_envs::open_environment` with what it needs.
 pub type OpenEnvironment<'a> =
     dyn Fn(&Task) -> Result<Box<dyn Environment>, EnvironmentError> + Sync + 'a;
 
@@ -134,8 +155,9 @@ pub struct CollectRequest<'a> {
 /// The environment of a group is opened and reset once and forked for its members, so that they
 /// share their start. Every episode's random choices derive from the request's seed by task and
 /// member: what is collected does not depend on `concurrency`, but the order in which
-/// `on_episode` hears of it does. A failed episode is played anew up to a bound; failures that
-/// remain leave their group smaller. Cancelling returns what was finished.
+/// `on_episode` hears of it does. A failed episode is played anew up to a bound, after a while where
+/// its sandbox failed, while its siblings go on; failures that remain leave their group smaller.
+/// Cancelling returns what was finished.
 pub async fn collect_groups(request: &CollectRequest<'_>, config: &CollectConfig) -> Collection {
     let wanted = request.tasks.len() * config.group_size;
     let shared = Shared {
@@ -178,10 +200,16 @@ struct Origin {
     first: Observation,
 }
 
-impl Origin {
-    async fn fork(&self) -> Result<Box<dyn Environment>, EnvironmentError> {
-        self.environment.lock().await.fork().await
-    }
+/// What came of one try at an episode.
+enum Try {
+    /// It ended by its task or by a limit.
+    Finished(Box<Trajectory>),
+    /// It broke, for reasons at this boundary.
+    Broke(Boundary),
+    /// It did not begin: there was no sandbox for it.
+    Refused(String),
+    /// It was told to stop.
+    Stopped,
 }
 
 impl Shared<'_> {
@@ -222,22 +250,22 @@ impl Shared<'_> {
             let mut environment = match (self.request.open)(task) {
                 Ok(environment) => environment,
                 Err(error) => {
-                    self.note(&task.id, Boundary::Environment, error_chain(&error));
+                    self.note(&task.id, error.boundary(), error_chain(&error));
                     continue;
                 }
             };
             let environment_seed = seed.derive("environment", 0);
             let reset = environment.reset(environment_seed);
-            let error = match tokio::time::timeout(self.config.episode.turn_timeout(), reset).await
-            {
-                Ok(Ok(first)) => {
-                    let environment = environment.into();
-                    return Some(Origin { environment, seed: environment_seed, first });
-                }
-                Ok(Err(error)) => error_chain(&error),
-                Err(_) => "the reset took too long".to_owned(),
-            };
-            self.note(&task.id, Boundary::Environment, error);
+            let (boundary, error) =
+                match tokio::time::timeout(self.config.episode.turn_timeout(), reset).await {
+                    Ok(Ok(first)) => {
+                        let environment = environment.into();
+                        return Some(Origin { environment, seed: environment_seed, first });
+                    }
+                    Ok(Err(error)) => (error.boundary(), error_chain(&error)),
+                    Err(_) => (Boundary::Environment, "the reset took too long".to_owned()),
+                };
+            self.note(&task.id, boundary, error);
             self.close(&mut environment).await;
         }
         None
@@ -252,41 +280,129 @@ impl Shared<'_> {
         member: usize,
     ) -> Option<Trajectory> {
         let seed = seed.derive("member", member);
-        for attempt in 0..=self.config.refills {
-            let _permit = self.permits.acquire().await.ok()?;
-            if self.request.cancellation.is_cancelled() {
-                return None;
-            }
-            let seed = if attempt < 2 { seed } else { seed.derive("refill", attempt) };
-            let mut environment = match origin.fork().await {
-                Ok(environment) => environment,
-                Err(error) => {
-                    self.note(&task.id, Boundary::Environment, error_chain(&error));
-                    continue;
+        let mut patience = Duration::from_secs(self.config.sandbox_patience_secs);
+        let (mut attempt, mut waits) = (0, 0);
+        while attempt <= self.config.refills {
+            let boundary = match self.attempt(task, origin, seed, attempt).await? {
+                Try::Finished(trajectory) => return Some(*trajectory),
+                Try::Stopped => return None,
+                Try::Broke(boundary) => {
+                    attempt += 1;
+                    boundary
+                }
+                Try::Refused(detail) => {
+                    if patience.is_zero() {
+                        self.note(&task.id, Boundary::Sandbox, detail);
+                        return None;
+                    }
+                    tracing::info!(task = task.id, detail, "waiting for a sandbox");
+                    Boundary::Sandbox
                 }
             };
-            let episode = Episode {
-                // Exact also in readers that know numbers only as doubles.
-                id: seed.derive("episode", attempt).as_u64() >> 11,
-                task,
-                player: self.request.player,
-                seed,
-                environment_seed: origin.seed,
-                cancellation: self.request.cancellation,
-            };
-            let first = origin.first.clone();
-            let trajectory =
-                run_started_episode(&mut *environment, first, &episode, &self.config.episode).await;
-            self.close(&mut environment).await;
-            self.tally(|counts| counts.add(&trajectory));
-            (self.request.on_episode)(&trajectory);
-            match &trajectory.end {
-                EndReason::Failed { boundary: Boundary::Cancelled, .. } => return None,
-                EndReason::Failed { detail, .. } => self.remember(&task.id, detail),
-                EndReason::Terminated | EndReason::Truncated { .. } => return Some(trajectory),
+            if boundary == Boundary::Sandbox && attempt <= self.config.refills {
+                // Not at once, and not all at the same moment.
+                let spread = seed.derive("back-off", waits).rng().random_range(0.75..1.25);
+                let wait = SANDBOX_BACK_OFF.0 * 2_u32.pow(waits.min(10));
+                let wait = wait.min(SANDBOX_BACK_OFF.1).mul_f64(spread).min(patience);
+                patience -= wait;
+                waits += 1;
+                tokio::select! {
+                    () = self.request.cancellation.cancelled() => return None,
+                    () = tokio::time::sleep(wait) => {}
+                }
             }
         }
         None
+    }
+
+    /// One try at an episode; `None` where nothing is played any more.
+    async fn attempt(&self, task: &Task, origin: &Origin, seed: Seed, attempt: u32) -> Option<Try> {
+        let _permit = self.permits.acquire().await.ok()?;
+        if self.request.cancellation.is_cancelled() {
+            return None;
+        }
+        let seed = if attempt < 2 { seed } else { seed.derive("refill", attempt) };
+        let mut environment = match self.fork(task, origin).await {
+            Ok(environment) => environment,
+            Err(error) => {
+                self.note(&task.id, error.boundary(), error_chain(&error));
+                return Some(Try::Broke(error.boundary()));
+            }
+        };
+        let episode = Episode {
+            // Exact also in readers that know numbers only as doubles.
+            id: seed.derive("episode", attempt).as_u64() >> 11,
+            task,
+            player: self.request.player,
+            seed,
+            environment_seed: origin.seed,
+            cancellation: self.request.cancellation,
+        };
+        let first = origin.first.clone();
+        let prepared = tokio::select! {
+            biased;
+            () = self.request.cancellation.cancelled() => {
+                self.tally(|counts| counts.fail(Boundary::Cancelled));
+                self.close(&mut environment).await;
+                return Some(Try::Stopped);
+            }
+            prepared = environment.prepare() => prepared,
+        };
+        let trajectory = match prepared {
+            Ok(()) => {
+                let config = &self.config.episode;
+                run_started_episode(&mut *environment, first, &episode, config).await
+            }
+            Err(error) if error.is_refusal() => {
+                self.close(&mut environment).await;
+                return Some(Try::Refused(error_chain(&error)));
+            }
+            Err(error) => stillborn(&*environment, first, &episode, &error),
+        };
+        self.close(&mut environment).await;
+        self.tally(|counts| counts.add(&trajectory));
+        (self.request.on_episode)(&trajectory);
+        Some(match &trajectory.end {
+            EndReason::Failed { boundary: Boundary::Cancelled, .. } => Try::Stopped,
+            EndReason::Failed { boundary, detail } => {
+                self.remember(&task.id, detail);
+                Try::Broke(*boundary)
+            }
+            EndReason::Terminated | EndReason::Truncated { .. } => {
+                Try::Finished(Box::new(trajectory))
+            }
+        })
+    }
+
+    /// A fork of a group's environment, which is brought up anew where it cannot be forked any more.
+    async fn fork(
+        &self,
+        task: &Task,
+        origin: &Origin,
+    ) -> Result<Box<dyn Environment>, EnvironmentError> {
+        let mut environment = origin.environment.lock().await;
+        let error = match environment.fork().await {
+            Ok(fork) => return Ok(fork),
+            Err(error) => error,
+        };
+        tracing::warn!(
+            task = task.id,
+            error = error_chain(&error),
+            "could not fork a group's start"
+        );
+        self.close(&mut environment).await;
+        let mut anew = (self.request.open)(task)?;
+        let reset =
+            tokio::time::timeout(self.config.episode.turn_timeout(), anew.reset(origin.seed));
+        match reset.await {
+            // A group is compared, so its members have to share their start.
+            Ok(Ok(first)) if first == origin.first => {
+                *environment = anew;
+                environment.fork().await
+            }
+            Ok(Err(error)) => Err(error),
+            Ok(Ok(_)) | Err(_) => Err(error),
+        }
     }
 
     async fn close(&self, environment: &mut Box<dyn Environment>) {

@@ -83,6 +83,7 @@ impl EvaluateConfig {
             concurrency: self.concurrency,
             refills: self.refills,
             episode: self.episode.clone(),
+            ..CollectConfig::default()
         }
     }
 }

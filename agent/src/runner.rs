@@ -8,7 +8,7 @@ use spar_core::{
     Observation, ParsedAction, Policy, PolicyError, PolicyVersion, PromptTokens, RewardPart, Role,
     SampledTokens, Seed, Step, StopCause, TRAJECTORY_VERSION, Trajectory, Turn,
 };
-use spar_envs::Environment;
+use spar_envs::{Environment, EnvironmentError};
 use spar_tasks::Task;
 use tokio::time::{Instant, sleep, timeout_at};
 
@@ -35,7 +35,8 @@ pub struct Episode<'a> {
 /// Plays an episode from reset to end.
 ///
 /// What goes wrong on the way is the trajectory's end reason: a deadline truncates, a policy or an
-/// environment that breaks makes the episode a failed one. The environment is not closed.
+/// environment that breaks makes the episode a failed one. The clock starts when the environment is
+/// prepared, and stops before it verifies. The environment is not closed.
 pub async fn run_episode(
     environment: &mut dyn Environment,
     episode: &Episode<'_>,
@@ -63,7 +64,42 @@ async fn play(
     config: &EpisodeConfig,
 ) -> Trajectory {
     let started = Instant::now();
-    let mut trajectory = Trajectory {
+    let mut trajectory = new_trajectory(environment, episode);
+    let _forget = Forget { policy: episode.player.encoder(), episode: episode.id };
+    let mut run = Run {
+        environment,
+        episode,
+        config,
+        trajectory: &mut trajectory,
+        deadline: started + config.episode_timeout(),
+    };
+    let end = tokio::select! {
+        biased;
+        () = episode.cancellation.cancelled() => failed(Boundary::Cancelled, "told to stop"),
+        end = run.whole(first) => match end { Ok(end) | Err(end) => end },
+    };
+    trajectory.end = end;
+    trajectory.won = trajectory.turns.last().is_some_and(|turn| turn.step.won);
+    trajectory.wall_time = started.elapsed();
+    trajectory
+}
+
+/// The record of an episode that broke before it began, so that it is counted as one.
+pub(crate) fn stillborn(
+    environment: &dyn Environment,
+    first: Observation,
+    episode: &Episode<'_>,
+    error: &EnvironmentError,
+) -> Trajectory {
+    Trajectory {
+        first_observation: first,
+        end: broken(error),
+        ..new_trajectory(environment, episode)
+    }
+}
+
+fn new_trajectory(environment: &dyn Environment, episode: &Episode<'_>) -> Trajectory {
+    Trajectory {
         version: TRAJECTORY_VERSION,
         episode: episode.id,
         task: episode.task.id.clone(),
@@ -78,24 +114,7 @@ async fn play(
         lineage: Lineage { guided: episode.player.is_guide(), ..Lineage::default() },
         seat: 0,
         wall_time: Duration::ZERO,
-    };
-    let _forget = Forget { policy: episode.player.encoder(), episode: episode.id };
-    let mut run = Run {
-        environment,
-        episode,
-        config,
-        trajectory: &mut trajectory,
-        deadline: started + config.episode_timeout(),
-    };
-    let end = tokio::select! {
-        biased;
-        () = episode.cancellation.cancelled() => failed(Boundary::Cancelled, "told to stop"),
-        end = run.turns(first) => match end { Ok(end) | Err(end) => end },
-    };
-    trajectory.end = end;
-    trajectory.won = trajectory.turns.last().is_some_and(|turn| turn.step.won);
-    trajectory.wall_time = started.elapsed();
-    trajectory
+    }
 }
 
 /// Tells the policy that the episode is over, however it ends.
@@ -121,16 +140,36 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Plays all turns; both results are ends.
-    async fn turns(&mut self, first: Option<Observation>) -> Result<EndReason, EndReason> {
-        let (episode, config) = (self.episode, self.config);
+    /// Everything from the reset to the verdict; both results are ends.
+    async fn whole(&mut self, first: Option<Observation>) -> Result<EndReason, EndReason> {
         let first = match first {
             Some(first) => first,
             None => {
-                let reset = self.environment.reset(episode.environment_seed);
-                timeout_at(self.deadline, reset).await.map_err(out_of_time)?.map_err(broken)?
+                let reset = self.environment.reset(self.episode.environment_seed);
+                let reset = timeout_at(self.deadline, reset).await.map_err(out_of_time)?;
+                reset.map_err(|error| broken(&error))?
             }
         };
+        self.environment.prepare().await.map_err(|error| broken(&error))?;
+        // How long a sandbox took to be there is not for the policy to answer for.
+        self.deadline = Instant::now() + self.config.episode_timeout();
+        let end = match self.turns(first).await {
+            Err(end @ EndReason::Failed { .. }) => return Err(end),
+            Ok(end) | Err(end) => end,
+        };
+        // Without a turn there is nothing to judge, nor a step to carry the verdict.
+        if let Some(last) = self.trajectory.turns.last_mut() {
+            let verdict = self.environment.verify().await.map_err(|error| broken(&error))?;
+            if let Some(verdict) = verdict {
+                verdict.apply(&mut last.step);
+            }
+        }
+        Ok(end)
+    }
+
+    /// Plays all turns; both results are ends.
+    async fn turns(&mut self, first: Observation) -> Result<EndReason, EndReason> {
+        let (episode, config) = (self.episode, self.config);
         let encoder = episode.player.encoder();
         let mut context = Context::new(&config.context, encoder, episode.task, &first);
         let mut state_key = first.state_key.clone();
@@ -163,7 +202,8 @@ impl Run<'_> {
             let mut step = match &parsed {
                 ParsedAction::Action { text } => {
                     let step = self.environment.step(text);
-                    timeout_at(deadline, step).await.map_err(out_of_time)?.map_err(broken)?
+                    let step = timeout_at(deadline, step).await.map_err(out_of_time)?;
+                    step.map_err(|error| broken(&error))?
                 }
                 ParsedAction::Invalid { reason } => unread(reason, &state_key, &admissible),
             };
@@ -290,8 +330,8 @@ fn out_of_time(_: tokio::time::error::Elapsed) -> EndReason {
     EndReason::Truncated { limit: Limit::Time }
 }
 
-fn broken(error: spar_envs::EnvironmentError) -> EndReason {
-    failed(Boundary::Environment, &error_chain(&error))
+fn broken(error: &EnvironmentError) -> EndReason {
+    failed(error.boundary(), &error_chain(error))
 }
 
 fn failed(boundary: Boundary, detail: &str) -> EndReason {
@@ -422,7 +462,9 @@ mod tests {
         assert!(trajectory.turns.iter().all(|turn| turn.step.executable));
         let config = EpisodeConfig { constrain_to_admissible: false, ..EpisodeConfig::default() };
         let trajectory = run(Player::Policy(&RandomPolicy), &config).await;
-        assert!(matches!(trajectory.end, EndReason::Failed { boundary: Boundary::Policy, .. }));
+        // It says words of the conversation then, which is seldom an action.
+        assert!(!trajectory.is_failed());
+        assert!(trajectory.turns.iter().any(|turn| !turn.step.executable));
     }
 
     /// Fails as told before it answers, and counts.

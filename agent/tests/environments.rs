@@ -1,5 +1,7 @@
 //! Every environment that has a name is played, kept and made into rows.
 
+use std::sync::Arc;
+
 use spar_agent::credit::{CreditConfig, GroupView, credit_registry, open_estimator};
 use spar_agent::policies::{RandomPolicy, ScriptedPolicy};
 use spar_agent::{
@@ -7,7 +9,9 @@ use spar_agent::{
     Player, StoreConfig, collect_groups, demonstration_rows, group_rows,
 };
 use spar_core::{Seed, TrajectoryStore};
-use spar_envs::{environment_registry, open_environment};
+use spar_envs::{Resources, Sandboxes, environment_registry, open_environment};
+use spar_sandbox::backends::fake::FakeBackend;
+use spar_sandbox::pool::{PoolConfig, SandboxPool};
 use spar_tasks::{SuiteOptions, Task, open_suite};
 
 fn tasks(suite: &str, count: usize) -> Vec<Task> {
@@ -15,11 +19,19 @@ fn tasks(suite: &str, count: usize) -> Vec<Task> {
     (0..count).map(|index| suite.task("train", index).unwrap()).collect()
 }
 
+/// With sandboxes in memory.
+fn resources() -> Resources {
+    let config = PoolConfig { starts_per_second: None, ..PoolConfig::default() };
+    let pool = SandboxPool::new(Arc::new(FakeBackend::new()), config).unwrap();
+    Resources::with_sandboxes(Sandboxes::new(Arc::new(pool)))
+}
+
 async fn collect(tasks: &[Task], player: Player<'_>, group_size: usize) -> Collection {
+    let resources = resources();
     let request = CollectRequest {
         tasks,
         player,
-        open: &open_environment,
+        open: &|task| open_environment(task, &resources),
         seed: Seed::from_u64(1),
         cancellation: &Cancellation::new(),
         on_episode: &|_| {},

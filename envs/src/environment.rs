@@ -1,17 +1,46 @@
 //! A task made interactive.
 
 use async_trait::async_trait;
-use spar_core::{Observation, Seed, Step};
+use spar_core::{Observation, RewardPart, Seed, Step};
 
 use crate::EnvironmentError;
 
 /// The tag of tasks whose outcome depends on luck even for a perfect player.
 pub const CHANCE_TAG: &str = "chance";
 
+/// What is judged when an episode is over.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Verdict {
+    /// The reward in named parts; empty means zero.
+    pub rewards: Vec<RewardPart>,
+    /// Whether the task is solved.
+    pub won: bool,
+    /// The verdict in words, for whoever reads the episode.
+    pub text: String,
+}
+
+impl Verdict {
+    /// Adds the verdict to the last step of its episode.
+    pub fn apply(self, step: &mut Step) {
+        step.rewards.extend(self.rewards);
+        step.won |= self.won;
+        if !self.text.is_empty() {
+            let text = &mut step.observation.text;
+            if !text.is_empty() && !text.ends_with('\n') {
+                text.push('\n');
+            }
+            text.push_str(&self.text);
+        }
+    }
+}
+
 /// A task made interactive.
 ///
 /// Equal seeds and equal actions give equal observations; a fork goes on exactly as its origin
 /// would have.
+///
+/// An episode is `reset`, then `prepare`, then steps, then `verify`. The time that `prepare` and
+/// `verify` take is nobody's turn: they keep deadlines of their own.
 #[async_trait]
 pub trait Environment: Send {
     /// The registry's name of it.
@@ -29,6 +58,16 @@ pub trait Environment: Send {
     /// [`EnvironmentError`] when the environment could not be brought up.
     async fn reset(&mut self, seed: Seed) -> Result<Observation, EnvironmentError>;
 
+    /// Brings up what the steps need, such as a sandbox. A second call does nothing, and a step does
+    /// it by itself where nobody has.
+    ///
+    /// # Errors
+    ///
+    /// [`EnvironmentError`] when that could not be had in time.
+    async fn prepare(&mut self) -> Result<(), EnvironmentError> {
+        Ok(())
+    }
+
     /// Carries out an action.
     ///
     /// An action that cannot be executed is an observation, no error.
@@ -37,6 +76,16 @@ pub trait Environment: Send {
     ///
     /// [`EnvironmentError`] when the environment broke, or was not reset.
     async fn step(&mut self, action: &str) -> Result<Step, EnvironmentError>;
+
+    /// Judges the episode, after the step that terminated it or the limit that ended it; `None`
+    /// where the steps have said it all. Called once, and no step comes after it.
+    ///
+    /// # Errors
+    ///
+    /// [`EnvironmentError`] when nothing could be judged, which says nothing about the episode.
+    async fn verify(&mut self) -> Result<Option<Verdict>, EnvironmentError> {
+        Ok(None)
+    }
 
     /// A second environment in the same state, independent of this one.
     ///

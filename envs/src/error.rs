@@ -1,5 +1,10 @@
 //! What can go wrong with environments.
 
+use std::fmt;
+
+use spar_core::Boundary;
+use spar_sandbox::SandboxError;
+
 use crate::household::HouseholdError;
 
 /// The environment could not do its part; the action is not to blame.
@@ -27,6 +32,23 @@ pub enum EnvironmentError {
     /// A household game cannot be used.
     #[error("open a household game")]
     Household(#[from] HouseholdError),
+    /// Its episodes need sandboxes, and nobody has said where to take them from.
+    #[error(
+        "open environment `{environment}`: its episodes need sandboxes, and no backend was named"
+    )]
+    NoSandboxes {
+        /// The environment.
+        environment: &'static str,
+    },
+    /// Its sandbox could not do its part.
+    #[error("{phase}")]
+    Sandbox {
+        /// When.
+        phase: SandboxPhase,
+        /// What the sandbox reported.
+        #[source]
+        source: SandboxError,
+    },
     /// Called in an order that makes no sense, such as a step before the first reset.
     #[error("call `{call}` {when}")]
     Misused {
@@ -35,4 +57,51 @@ pub enum EnvironmentError {
         /// When it came.
         when: &'static str,
     },
+}
+
+/// What a sandbox was to do for an episode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum SandboxPhase {
+    /// To be there.
+    Create,
+    /// To take in the task's files and run its set-up.
+    SetUp,
+    /// To carry out an action.
+    Step,
+    /// To run the verifier.
+    Verify,
+    /// To be forked.
+    Fork,
+    /// To be removed.
+    Close,
+}
+
+impl fmt::Display for SandboxPhase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Create => "get a sandbox for the task",
+            Self::SetUp => "set up the task in its sandbox",
+            Self::Step => "carry out a command in the sandbox",
+            Self::Verify => "verify the task in its sandbox",
+            Self::Fork => "fork the sandbox",
+            Self::Close => "close the sandbox",
+        })
+    }
+}
+
+impl EnvironmentError {
+    /// Where an episode broke that ends with it.
+    pub fn boundary(&self) -> Boundary {
+        match self {
+            Self::Sandbox { .. } => Boundary::Sandbox,
+            _ => Boundary::Environment,
+        }
+    }
+
+    /// Whether no sandbox was to be had, because the backend is failing or too much is asked of it.
+    /// No episode has begun then; later there may be one.
+    pub fn is_refusal(&self) -> bool {
+        matches!(self, Self::Sandbox { source: SandboxError::Saturated { .. }, .. })
+    }
 }

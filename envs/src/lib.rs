@@ -1,11 +1,11 @@
 //! Environments: tasks made interactive, and the registry that names them.
 //!
 //! ```text
-//!  Task ──open_environment──▶ Environment ──reset(seed)──▶ Observation
-//!                                  │  ▲
-//!                             fork │  └── step(action) ──▶ Step
-//!                                  ▼
-//!                             Environment
+//!  Task, Resources ──open_environment──▶ Environment ──reset(seed)──▶ Observation
+//!                                           │  ▲
+//!                                      fork │  └── step(action) ──▶ Step ... verify ──▶ Verdict
+//!                                           ▼
+//!                                      Environment
 //! ```
 //!
 //! [`validate_suite`] plays a suite with an oracle, an idle and a random player and reports what
@@ -13,11 +13,11 @@
 //!
 //! ```
 //! use spar_core::Seed;
-//! use spar_envs::open_environment;
+//! use spar_envs::{Resources, open_environment};
 //! use spar_tasks::{SuiteOptions, open_suite};
 //!
 //! let task = open_suite("household", &SuiteOptions::default())?.task("train", 0)?;
-//! let mut env = open_environment(&task)?;
+//! let mut env = open_environment(&task, &Resources::default())?;
 //! let mut reward = 0.0;
 //! # futures::executor::block_on(async {
 //! env.reset(Seed::from_u64(1)).await?;
@@ -36,10 +36,15 @@ mod error;
 mod frozen_lake;
 pub mod household;
 mod registry;
+mod resources;
+pub mod terminal;
 mod validate;
 
-pub use environment::{CHANCE_TAG, Environment};
-pub use error::EnvironmentError;
+pub use environment::{CHANCE_TAG, Environment, Verdict};
+pub use error::{EnvironmentError, SandboxPhase};
 pub use frozen_lake::FrozenLake;
-pub use registry::{EnvironmentEntry, environment_registry, open_environment};
+pub use registry::{
+    EnvironmentEntry, OpenTask, environment_registry, needs_sandbox, open_environment,
+};
+pub use resources::{Resources, Sandboxes};
 pub use validate::{FailureKind, ValidationFailure, ValidationReport, validate_suite};

@@ -8,7 +8,7 @@ use spar_core::{Observation, Seed, Step};
 use spar_tasks::{Suite, SuiteError, Task};
 
 use crate::environment::CHANCE_TAG;
-use crate::{Environment, EnvironmentError, open_environment};
+use crate::{Environment, EnvironmentError, Resources, open_environment};
 
 /// An action that no environment knows.
 const UNKNOWN_ACTION: &str = "do nothing at all";
@@ -88,6 +88,7 @@ impl ValidationReport {
 /// Plays every task of `splits` (at most `limit` of each) with an oracle, an idle and a random
 /// player, and checks that episodes repeat and that forks agree with their origin.
 ///
+/// Where an environment lists no admissible actions, the random player makes the oracle's moves.
 /// Tasks tagged [`CHANCE_TAG`] need not be solved by the oracle; how many are is reported apart.
 /// `progress` is called after each task with the number of tasks done and of all.
 ///
@@ -98,6 +99,7 @@ pub async fn validate_suite(
     suite: &dyn Suite,
     splits: &[&str],
     limit: Option<usize>,
+    resources: &Resources,
     mut progress: impl FnMut(usize, usize),
 ) -> Result<ValidationReport, SuiteError> {
     let mut ranges = Vec::new();
@@ -111,7 +113,7 @@ pub async fn validate_suite(
     for (split, len) in ranges {
         for index in 0..len {
             match suite.task(split, index) {
-                Ok(task) => validate_task(&task, &mut report).await,
+                Ok(task) => validate_task(&task, resources, &mut report).await,
                 Err(error) => report.failures.push(ValidationFailure {
                     task: format!("{split}/{index}"),
                     kind: FailureKind::Broken,
@@ -125,8 +127,8 @@ pub async fn validate_suite(
     Ok(report)
 }
 
-async fn validate_task(task: &Task, report: &mut ValidationReport) {
-    let mut trial = Trial { task, report };
+async fn validate_task(task: &Task, resources: &Resources, report: &mut ValidationReport) {
+    let mut trial = Trial { task, resources, report };
     if let Err(error) = trial.run().await {
         trial.fail(FailureKind::Broken, chain(&error));
     }
@@ -134,6 +136,7 @@ async fn validate_task(task: &Task, report: &mut ValidationReport) {
 
 struct Trial<'a> {
     task: &'a Task,
+    resources: &'a Resources,
     report: &'a mut ValidationReport,
 }
 
@@ -149,7 +152,7 @@ struct Shown {
 
 impl Trial<'_> {
     async fn run(&mut self) -> Result<(), EnvironmentError> {
-        let mut env = open_environment(self.task)?;
+        let mut env = open_environment(self.task, self.resources)?;
         let with_chance = env.tags().iter().any(|tag| tag == CHANCE_TAG);
         self.play_oracle(env.as_mut(), with_chance).await?;
         self.play_idle(env.as_mut()).await?;
@@ -182,6 +185,12 @@ impl Trial<'_> {
             if step.terminated {
                 break;
             }
+        }
+        if num_turns > 0
+            && let Some(verdict) = env.verify().await?
+        {
+            reward += verdict.rewards.iter().map(|part| part.value).sum::<f64>();
+            won |= verdict.won;
         }
         if with_chance {
             self.report.num_with_chance += 1;
@@ -221,6 +230,11 @@ impl Trial<'_> {
             }
             observation = step.observation;
         }
+        if let Some(verdict) = env.verify().await?
+            && (verdict.won || !verdict.rewards.is_empty())
+        {
+            self.fail(FailureKind::RewardForNothing, format!("{:?}", verdict.rewards));
+        }
         Ok(())
     }
 
@@ -238,11 +252,14 @@ impl Trial<'_> {
             if turn == num_turns / 3 {
                 fork = Some(env.fork().await?);
             }
-            let listed = observation.admissible.as_deref().unwrap_or_default();
-            if listed.is_empty() {
-                break;
-            }
-            let action = Arc::clone(&listed[rng.random_range(0..listed.len())]);
+            let action: Arc<str> = match &observation.admissible {
+                Some(listed) if listed.is_empty() => break,
+                Some(listed) => Arc::clone(&listed[rng.random_range(0..listed.len())]),
+                None => match env.oracle_action() {
+                    Some(action) => action.into(),
+                    None => break,
+                },
+            };
             let step = env.step(&action).await?;
             if let Some(fork) = &mut fork {
                 let twin = fork.step(&action).await?;
@@ -254,7 +271,9 @@ impl Trial<'_> {
                 self.fail(FailureKind::WrongAdmissible, format!("`{action}` is listed"));
             }
             episode.push((action.to_string(), shown(&step)));
-            self.report.num_solved_by_random += usize::from(step.won);
+            // What the oracle does is no chance.
+            let is_random = observation.admissible.is_some();
+            self.report.num_solved_by_random += usize::from(is_random && step.won);
             if step.terminated {
                 break;
             }
@@ -268,7 +287,7 @@ impl Trial<'_> {
 
     /// The same actions under the same seed show the same again, in an environment of its own.
     async fn repeat(&mut self, episode: &[(String, Shown)]) -> Result<(), EnvironmentError> {
-        let mut env = open_environment(self.task)?;
+        let mut env = open_environment(self.task, self.resources)?;
         env.reset(seed_of(self.task)).await?;
         for (turn, (action, first)) in episode.iter().enumerate() {
             let step = env.step(action).await?;
@@ -318,35 +337,46 @@ fn chain(error: &dyn std::error::Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use futures::executor::block_on;
+    use std::sync::Arc;
+
+    use spar_sandbox::backends::fake::FakeBackend;
+    use spar_sandbox::pool::{PoolConfig, SandboxPool};
     use spar_tasks::{SuiteOptions, open_suite};
 
     use super::*;
-    use crate::environment_registry;
+    use crate::{Sandboxes, environment_registry};
 
-    #[test]
-    fn every_environment_passes_on_its_suite() {
+    #[tokio::test]
+    async fn every_environment_passes_on_its_suite() {
+        let backend = FakeBackend::new();
+        let config = PoolConfig { starts_per_second: None, ..PoolConfig::default() };
+        let pool = Arc::new(SandboxPool::new(Arc::new(backend.clone()), config).unwrap());
+        let resources = Resources::with_sandboxes(Sandboxes::new(Arc::clone(&pool)));
         for entry in environment_registry() {
             let suite = open_suite(entry.suite, &SuiteOptions::default()).unwrap();
             let splits: Vec<&str> =
                 suite.manifest().splits.iter().map(|(name, _)| name.as_str()).collect();
-            let report = validate_suite(suite.as_ref(), &splits, Some(12), |_, _| {});
-            let report = block_on(report).unwrap();
+            let report = validate_suite(suite.as_ref(), &splits, Some(12), &resources, |_, _| {});
+            let report = report.await.unwrap();
             assert!(report.is_valid(), "{}: {:#?}", entry.name, report.failures);
             assert_eq!(report.num_tasks, 12 * splits.len());
         }
+        // Whatever was opened was closed.
+        assert!(backend.num_created() > 0);
+        assert_eq!(pool.metrics().in_use, 0);
     }
 
-    #[test]
-    fn unknown_splits_are_errors_and_broken_tasks_are_failures() {
+    #[tokio::test]
+    async fn unknown_splits_are_errors_and_broken_tasks_are_failures() {
+        let resources = Resources::default();
         let suite = open_suite("frozen-lake", &SuiteOptions::default()).unwrap();
-        let report = validate_suite(suite.as_ref(), &["nowhere"], Some(1), |_, _| {});
-        assert!(block_on(report).is_err());
+        let report = validate_suite(suite.as_ref(), &["nowhere"], Some(1), &resources, |_, _| {});
+        assert!(report.await.is_err());
 
         let mut task = suite.task("train", 0).unwrap();
         task.parameters = serde_json::json!({ "size": 99, "seed": 1 });
         let mut report = ValidationReport::default();
-        block_on(validate_task(&task, &mut report));
+        validate_task(&task, &resources, &mut report).await;
         assert_eq!(report.failures[0].kind, FailureKind::Broken);
         assert!(!report.is_valid());
     }

@@ -8,10 +8,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use anyhow::{Context, bail, ensure};
 use serde::Serialize;
 use spar::agent::{
-    Cancellation, EpisodeConfig, EvaluateConfig, EvaluateRequest, Evaluation, evaluate,
+    Cancellation, EpisodeConfig, EvaluateConfig, EvaluateRequest, Evaluation, JsonlStore, evaluate,
 };
 use spar::core::{Seed, TrajectoryStore};
+use spar::sandboxes::OpenSandboxes;
+use spar::tasks::Suite;
 
+use super::environments::{open_sandboxes, within};
 use super::player::OpenPlayer;
 use super::suites::{Purpose, default_splits, new_store, open_suite};
 use super::{cancel_on_ctrl_c, print, print_json, stopped};
@@ -48,7 +51,6 @@ pub(crate) async fn eval(arguments: &EvalArguments) -> anyhow::Result<ExitCode> 
         limit: arguments.tasks.limit,
         attempts: arguments.attempts,
         pass_at: arguments.pass_at.clone(),
-        concurrency: player.concurrency(&arguments.player),
         episode: player.episode(&arguments.player, Purpose::Evaluation),
         ..EvaluateConfig::default()
     };
@@ -63,8 +65,33 @@ pub(crate) async fn eval(arguments: &EvalArguments) -> anyhow::Result<ExitCode> 
             path.display()
         );
     }
-    let mut store = arguments.save.as_deref().map(new_store).transpose()?;
+    let store = arguments.save.as_deref().map(new_store).transpose()?;
+    let sandboxes = open_sandboxes(
+        &arguments.environment,
+        player.recipe.as_ref(),
+        arguments.player.concurrency,
+        suite.as_ref(),
+        &splits[0],
+        &config("").episode,
+    )
+    .await?;
+    within(sandboxes, async |sandboxes| {
+        let concurrency = player.concurrency(&arguments.player, sandboxes);
+        let config = |split: &str| EvaluateConfig { concurrency, ..config(split) };
+        play(arguments, &player, suite.as_ref(), &splits, store, sandboxes, &config).await
+    })
+    .await
+}
 
+async fn play(
+    arguments: &EvalArguments,
+    player: &OpenPlayer,
+    suite: &dyn Suite,
+    splits: &[String],
+    mut store: Option<JsonlStore>,
+    sandboxes: &OpenSandboxes,
+    config: &dyn Fn(&str) -> EvaluateConfig,
+) -> anyhow::Result<ExitCode> {
     let cancellation = cancel_on_ctrl_c();
     let seed = player.seed(&arguments.player);
     let mut report = Report {
@@ -82,9 +109,9 @@ pub(crate) async fn eval(arguments: &EvalArguments) -> anyhow::Result<ExitCode> 
         let tasks = suite.len(split)?.min(arguments.tasks.limit.unwrap_or(usize::MAX));
         let meter = Meter::new(split, tasks * arguments.attempts, player.is_human());
         let request = EvaluateRequest {
-            suite: suite.as_ref(),
+            suite,
             player: player.player(),
-            open: &spar::envs::open_environment,
+            open: &sandboxes.opener(),
             // The seed of a run's own evaluations, so that these come out the same.
             seed: Seed::from_u64(seed).derive("evaluation", split),
             cancellation: &cancellation,

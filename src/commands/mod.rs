@@ -6,6 +6,7 @@ mod compare;
 mod completions;
 mod conformance;
 mod doctor;
+mod environments;
 mod eval;
 mod generate;
 mod hints;

@@ -3,11 +3,14 @@
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
+use spar::agent::EpisodeConfig;
 use spar::core::{Observation, Seed};
-use spar::envs::{Environment, environment_registry, open_environment};
+use spar::envs::{Environment, environment_registry};
+use spar::sandboxes::OpenSandboxes;
 use spar::tasks::{Suite, Task};
 use tokio::sync::mpsc;
 
+use super::environments::{open_sandboxes, within};
 use super::print;
 use super::stopped;
 use super::suites::{Purpose, default_splits, open_suite};
@@ -23,8 +26,22 @@ const HELP: &str = "\
 
 /// A person plays a task in the terminal.
 pub(crate) async fn play(arguments: &PlayArguments) -> anyhow::Result<ExitCode> {
-    let (suite, task) = choose(arguments)?;
-    let mut env = open_environment(&task)?;
+    let (suite, split, task) = choose(arguments)?;
+    // A person may think for as long as it takes.
+    let episode = EpisodeConfig { episode_timeout_secs: 86_400, ..EpisodeConfig::default() };
+    let typed = &arguments.environment;
+    let sandboxes = open_sandboxes(typed, None, Some(1), suite.as_ref(), &split, &episode).await?;
+    within(sandboxes, async |sandboxes| play_task(arguments, suite.as_ref(), task, sandboxes).await)
+        .await
+}
+
+async fn play_task(
+    arguments: &PlayArguments,
+    suite: &dyn Suite,
+    task: Task,
+    sandboxes: &OpenSandboxes,
+) -> anyhow::Result<ExitCode> {
+    let mut env = sandboxes.opener()(&task)?;
     let observation = env.reset(Seed::from_u64(arguments.seed).derive("play", 0)).await?;
     let about = suite.about();
     print(&format!("{}: {about}\nType `?` for commands, `:help` for more.\n\n", task.id))?;
@@ -100,18 +117,23 @@ impl Game {
     }
 
     async fn step(&mut self, action: &str) -> anyhow::Result<()> {
-        let step = self.env.step(action).await?;
+        let mut step = self.env.step(action).await?;
         self.turns += 1;
+        let is_last = !step.terminated && self.turns >= self.task.max_turns;
+        self.is_over = step.terminated || is_last;
+        if self.is_over
+            && let Some(verdict) = self.env.verify().await?
+        {
+            verdict.apply(&mut step);
+        }
         self.reward += step.reward();
-        self.is_over = step.terminated;
+        let won = step.won;
         self.observation = step.observation;
         self.show()?;
-        let left = self.task.max_turns.saturating_sub(self.turns);
-        if !self.is_over && left == 0 {
-            self.is_over = true;
+        if is_last {
             print("That was the last turn.\n")?;
         }
-        if step.won {
+        if won {
             print("Solved!\n")?;
         }
         Ok(())
@@ -150,8 +172,8 @@ fn resolve(line: &str, observation: &Observation) -> Meaning {
     }
 }
 
-/// The suite and the task that were asked for.
-fn choose(arguments: &PlayArguments) -> anyhow::Result<(Box<dyn Suite>, Task)> {
+/// The suite, the split and the task that were asked for.
+fn choose(arguments: &PlayArguments) -> anyhow::Result<(Box<dyn Suite>, String, Task)> {
     let of_environment =
         environment_registry().iter().find(|entry| entry.name == arguments.name).map(|e| e.suite);
     let name = of_environment.unwrap_or(&arguments.name);
@@ -168,7 +190,7 @@ fn choose(arguments: &PlayArguments) -> anyhow::Result<(Box<dyn Suite>, Task)> {
     anyhow::ensure!(len > 0, "take a task of split `{split}`: it has none");
     let index = arguments.index.unwrap_or_else(drawn);
     let task = suite.task(&split, index)?;
-    Ok((suite, task))
+    Ok((suite, split, task))
 }
 
 /// Lines of standard input, read on a thread that nothing waits for.

@@ -12,6 +12,7 @@ use spar::core::{
 };
 use spar::policy::{LocalPolicy, Weights, checkpoint};
 use spar::recipe::Recipe;
+use spar::sandboxes::OpenSandboxes;
 use spar::trainer::{Checkpoints, RunFolder};
 
 use super::suites::Purpose;
@@ -135,11 +136,15 @@ impl OpenPlayer {
     }
 
     /// Episodes at the same time; a person plays one after the other.
-    pub(crate) fn concurrency(&self, arguments: &PlayerArguments) -> usize {
+    pub(crate) fn concurrency(
+        &self,
+        arguments: &PlayerArguments,
+        sandboxes: &OpenSandboxes,
+    ) -> usize {
         let default = match (&arguments.endpoint, self.is_human()) {
             (_, true) => 1,
             (Some(_), _) => 16,
-            _ => 256,
+            _ => sandboxes.concurrency().unwrap_or(256),
         };
         arguments.concurrency.unwrap_or(default)
     }

@@ -6,13 +6,15 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use serde::Serialize;
-use spar::agent::JsonlStore;
+use spar::agent::{Cancellation, EpisodeConfig, JsonlStore};
 use spar::core::{EndReason, Observation, ParsedAction, Step, Trajectory};
-use spar::envs::{EnvironmentError, open_environment};
+use spar::envs::EnvironmentError;
 use spar::recipe::Recipe;
+use spar::sandboxes::OpenSandboxes;
 use spar::tasks::Suite;
 use spar::trainer::RunFolder;
 
+use super::environments::{open_sandboxes, warn_of_leftovers};
 use super::suites::open_suite;
 use super::{cancel_on_ctrl_c, print, print_json, stopped};
 use crate::bar::Bar;
@@ -55,24 +57,9 @@ pub(crate) async fn replay(arguments: &ReplayArguments) -> anyhow::Result<ExitCo
     let total = arguments.limit.map_or(total, |limit| limit.min(total));
     let bar = Bar::new("replay", total);
     let mut report = Report::default();
-    for stored in JsonlStore::read(&folder)?.take(total) {
-        if cancellation.is_cancelled() {
-            break;
-        }
-        let trajectory = stored?.trajectory;
-        report.trajectories += 1;
-        report.turns += trajectory.turns.len();
-        let suite = suites.of(&trajectory.task)?;
-        let found = play_again(&trajectory, suite).await?;
-        if let Some((turn, what, recorded, found)) = found {
-            report.mismatches += 1;
-            if report.described.len() < MAX_DESCRIBED {
-                let (number, task) = (report.trajectories, trajectory.task.clone());
-                report.described.push(Difference { number, task, turn, what, recorded, found });
-            }
-        }
-        bar.advance();
-    }
+    let played = play_all(&mut suites, &folder, total, &cancellation, &bar, &mut report).await;
+    suites.close().await;
+    played?;
     drop(bar);
     if arguments.json {
         print_json(&report)?;
@@ -86,6 +73,35 @@ pub(crate) async fn replay(arguments: &ReplayArguments) -> anyhow::Result<ExitCo
     } else {
         ExitCode::SUCCESS
     })
+}
+
+async fn play_all(
+    suites: &mut Suites<'_>,
+    folder: &Path,
+    total: usize,
+    cancellation: &Cancellation,
+    bar: &Bar,
+    report: &mut Report,
+) -> anyhow::Result<()> {
+    for stored in JsonlStore::read(folder)?.take(total) {
+        if cancellation.is_cancelled() {
+            break;
+        }
+        let trajectory = stored?.trajectory;
+        report.trajectories += 1;
+        report.turns += trajectory.turns.len();
+        let (suite, sandboxes) = suites.of(&trajectory.task).await?;
+        let found = play_again(&trajectory, suite, sandboxes).await?;
+        if let Some((turn, what, recorded, found)) = found {
+            report.mismatches += 1;
+            if report.described.len() < MAX_DESCRIBED {
+                let (number, task) = (report.trajectories, trajectory.task.clone());
+                report.described.push(Difference { number, task, turn, what, recorded, found });
+            }
+        }
+        bar.advance();
+    }
+    Ok(())
 }
 
 /// The trajectories that a path means, and the recipe of the run they belong to.
@@ -113,15 +129,15 @@ pub(crate) fn store_of(path: &Path) -> anyhow::Result<(PathBuf, Option<Recipe>)>
     Ok((path.to_owned(), run.as_ref().and_then(recipe)))
 }
 
-/// The suites of the tasks, opened once.
+/// The suites of the tasks, opened once, and where their sandboxes come from.
 struct Suites<'a> {
     arguments: &'a ReplayArguments,
     recipe: Option<Recipe>,
-    open: HashMap<String, Box<dyn Suite>>,
+    open: HashMap<String, (Box<dyn Suite>, OpenSandboxes)>,
 }
 
 impl Suites<'_> {
-    fn of(&mut self, task: &str) -> anyhow::Result<&dyn Suite> {
+    async fn of(&mut self, task: &str) -> anyhow::Result<(&dyn Suite, &OpenSandboxes)> {
         let own = task.split('/').next().unwrap_or_default();
         let run = self.recipe.as_ref().map(|recipe| &recipe.data);
         if !self.open.contains_key(own) {
@@ -136,22 +152,52 @@ impl Suites<'_> {
                 (suite, _) => suite,
             };
             let suite = suite.with_context(|| format!("play task `{task}` again"))?;
-            self.open.insert(own.to_owned(), suite);
+            let split = self.split_of(suite.as_ref(), task);
+            let episode = EpisodeConfig::default();
+            let sandboxes = open_sandboxes(
+                &self.arguments.environment,
+                self.recipe.as_ref(),
+                Some(1),
+                suite.as_ref(),
+                &split,
+                &episode,
+            )
+            .await?;
+            self.open.insert(own.to_owned(), (suite, sandboxes));
         }
-        Ok(self.open[own].as_ref())
+        let (suite, sandboxes) = &self.open[own];
+        Ok((suite.as_ref(), sandboxes))
+    }
+
+    /// The split that a task of this suite is in.
+    fn split_of(&self, suite: &dyn Suite, task: &str) -> String {
+        let splits = &suite.manifest().splits;
+        let named = task.split('/').nth(1).unwrap_or_default();
+        let found = splits.iter().find(|(split, _)| split == named).or(splits.first());
+        found.map(|(split, _)| split.clone()).unwrap_or_default()
+    }
+
+    async fn close(self) {
+        for (_, sandboxes) in self.open.into_values() {
+            warn_of_leftovers(sandboxes.close().await);
+        }
     }
 }
 
 /// The first difference: its turn, what differs, what was recorded and what is found.
 type Found = Option<(usize, &'static str, String, String)>;
 
-async fn play_again(trajectory: &Trajectory, suite: &dyn Suite) -> anyhow::Result<Found> {
+async fn play_again(
+    trajectory: &Trajectory,
+    suite: &dyn Suite,
+    sandboxes: &OpenSandboxes,
+) -> anyhow::Result<Found> {
     let task = suite.task_by_id(&trajectory.task)?;
     let broken = |turn: usize, error: EnvironmentError| {
         let error = format!("{:#}", anyhow::Error::from(error));
         Some((turn, "the environment breaks", String::new(), error))
     };
-    let mut env = match open_environment(&task) {
+    let mut env = match sandboxes.opener()(&task) {
         Ok(env) => env,
         Err(error) => return Ok(broken(0, error)),
     };
@@ -167,11 +213,34 @@ async fn play_again(trajectory: &Trajectory, suite: &dyn Suite) -> anyhow::Resul
     }
     for (index, turn) in trajectory.turns.iter().enumerate() {
         // Where no action could be read the environment was not asked.
-        let ParsedAction::Action { text } = &turn.parsed else { continue };
-        let step = match env.step(text).await {
-            Ok(step) => step,
-            Err(error) => return Ok(broken(index + 1, error)),
+        let mut step = match &turn.parsed {
+            ParsedAction::Invalid { .. } => None,
+            ParsedAction::Action { text } => match env.step(text).await {
+                Ok(step) => Some(step),
+                Err(error) => return Ok(broken(index + 1, error)),
+            },
         };
+        // An episode that broke was not judged.
+        if index + 1 == trajectory.turns.len() && !trajectory.is_failed() {
+            let verdict = match env.verify().await {
+                Ok(verdict) => verdict,
+                Err(error) => return Ok(broken(index + 1, error)),
+            };
+            let won = verdict.as_ref().is_some_and(|verdict| verdict.won);
+            match (&mut step, verdict) {
+                (Some(step), Some(verdict)) => verdict.apply(step),
+                (None, _) if won != turn.step.won => {
+                    return Ok(Some((
+                        index + 1,
+                        "won",
+                        turn.step.won.to_string(),
+                        won.to_string(),
+                    )));
+                }
+                _ => {}
+            }
+        }
+        let Some(step) = step else { continue };
         if let Some((what, recorded, found)) = steps(&turn.step, &step) {
             return Ok(Some((index + 1, what, recorded, found)));
         }

@@ -5,9 +5,14 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use serde::Serialize;
-use spar::agent::{CollectConfig, CollectRequest, CollectionCounts, Score, collect_groups};
+use spar::agent::{
+    CollectConfig, CollectRequest, CollectionCounts, JsonlStore, Score, collect_groups,
+};
 use spar::core::{Group, Seed, TrajectoryStore};
+use spar::sandboxes::OpenSandboxes;
+use spar::tasks::Suite;
 
+use super::environments::{open_sandboxes, within};
 use super::eval::{Meter, why_none};
 use super::player::OpenPlayer;
 use super::suites::{Purpose, default_splits, first_tasks, new_store, open_suite};
@@ -48,14 +53,45 @@ pub(crate) async fn rollout(arguments: &RolloutArguments) -> anyhow::Result<Exit
     };
     let config = CollectConfig {
         group_size: arguments.group_size,
-        concurrency: player.concurrency(&arguments.player),
         episode: player.episode(&arguments.player, Purpose::Training),
         ..CollectConfig::default()
     };
     config.validate()?;
     splits.iter().try_for_each(|split| suite.len(split).map(drop))?;
-    let mut store = new_store(&arguments.out)?;
+    let store = new_store(&arguments.out)?;
+    let sandboxes = open_sandboxes(
+        &arguments.environment,
+        player.recipe.as_ref(),
+        arguments.player.concurrency,
+        suite.as_ref(),
+        &splits[0],
+        &config.episode,
+    )
+    .await?;
+    within(sandboxes, async |sandboxes| {
+        let concurrency = player.concurrency(&arguments.player, sandboxes);
+        let config = CollectConfig { concurrency, ..config };
+        let tasks = Tasks { suite: suite.as_ref(), splits: &splits };
+        play(arguments, &player, &tasks, store, sandboxes, &config).await
+    })
+    .await
+}
 
+/// What is played.
+struct Tasks<'a> {
+    suite: &'a dyn Suite,
+    splits: &'a [String],
+}
+
+async fn play(
+    arguments: &RolloutArguments,
+    player: &OpenPlayer,
+    tasks: &Tasks<'_>,
+    mut store: JsonlStore,
+    sandboxes: &OpenSandboxes,
+    config: &CollectConfig,
+) -> anyhow::Result<ExitCode> {
+    let &Tasks { suite, splits } = tasks;
     let cancellation = cancel_on_ctrl_c();
     let seed = player.seed(&arguments.player);
     let mut report = Report {
@@ -65,21 +101,21 @@ pub(crate) async fn rollout(arguments: &RolloutArguments) -> anyhow::Result<Exit
         splits: Vec::new(),
     };
     let (mut chunk_number, mut failure) = (0, None);
-    for split in &splits {
+    for split in splits {
         let limit = arguments.tasks.limit.unwrap_or(DEFAULT_LIMIT);
-        let tasks = first_tasks(suite.as_ref(), split, Some(limit))?;
+        let tasks = first_tasks(suite, split, Some(limit))?;
         let meter = Meter::new(split, tasks.len() * config.group_size, player.is_human());
         let (mut groups, mut counts) = (Vec::new(), CollectionCounts::default());
         for chunk in tasks.chunks(CHUNK) {
             let request = CollectRequest {
                 tasks: chunk,
                 player: player.player(),
-                open: &spar::envs::open_environment,
+                open: &sandboxes.opener(),
                 seed: Seed::from_u64(seed).derive("rollout", split),
                 cancellation: &cancellation,
                 on_episode: &|trajectory| meter.count(trajectory),
             };
-            let collection = collect_groups(&request, &config).await;
+            let collection = collect_groups(&request, config).await;
             chunk_number += 1;
             store.append(chunk_number, &collection.groups).context("keep trajectories")?;
             add(&mut counts, &collection.counts);
@@ -124,6 +160,7 @@ fn add(sum: &mut CollectionCounts, counts: &CollectionCounts) {
     sum.truncated += counts.truncated;
     sum.policy_failures += counts.policy_failures;
     sum.environment_failures += counts.environment_failures;
+    sum.sandbox_failures += counts.sandbox_failures;
     sum.cancelled += counts.cancelled;
 }
 

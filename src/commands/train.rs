@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
+use spar::agent::Cancellation;
 use spar::recipe::Recipe;
-
 use spar::training::{Outcome, StartOptions, Summary, Training};
 
+use super::environments::warn_of_leftovers;
 use super::{cancel_on_ctrl_c, print, print_json, stopped, threads};
 use crate::cli::{ResumeArguments, TrainArguments};
 use crate::progress::Progress;
@@ -34,10 +35,7 @@ pub(crate) async fn train(arguments: &TrainArguments) -> anyhow::Result<ExitCode
         eprintln!("stopped before the run began, nothing was left behind");
         return Ok(stopped());
     }
-    let mut training = started?;
-    let outcome = training.run(&cancellation, &progress).await?;
-    progress.finish();
-    report(&training.summary()?, outcome, arguments.json)
+    finish(started?, &cancellation, &progress, arguments.json).await
 }
 
 /// Goes on with a run.
@@ -48,11 +46,24 @@ pub(crate) async fn resume(arguments: &ResumeArguments) -> anyhow::Result<ExitCo
     };
     let cancellation = cancel_on_ctrl_c();
     let progress = Progress::new();
-    let mut training =
+    let training =
         Training::resume(&path, threads(arguments.threads), &cancellation, &progress).await?;
-    let outcome = training.run(&cancellation, &progress).await?;
+    finish(training, &cancellation, &progress, arguments.json).await
+}
+
+/// Runs what is left and reports, however it ends.
+async fn finish(
+    mut training: Training,
+    cancellation: &Cancellation,
+    progress: &Progress,
+    json: bool,
+) -> anyhow::Result<ExitCode> {
+    let outcome = training.run(cancellation, progress).await;
     progress.finish();
-    report(&training.summary()?, outcome, arguments.json)
+    let summary = training.summary();
+    warn_of_leftovers(training.close().await);
+    let outcome = outcome?;
+    report(&summary?, outcome, json)
 }
 
 /// The recipe with what was typed over it.

@@ -2,8 +2,10 @@
 
 use std::process::ExitCode;
 
+use spar::agent::EpisodeConfig;
 use spar::envs::{ValidationReport, validate_suite};
 
+use super::environments::{open_sandboxes, within};
 use super::suites::open_suite;
 use super::{print, print_json};
 use crate::bar::Bar;
@@ -25,8 +27,21 @@ pub(crate) async fn validate(arguments: &ValidateArguments) -> anyhow::Result<Ex
     let limit = arguments.limit.unwrap_or(DEFAULT_LIMIT);
     let lens = splits.iter().map(|split| Ok(suite.len(split)?.min(limit)));
     let bar = Bar::new("validate", lens.sum::<anyhow::Result<usize>>()?);
-    let report =
-        validate_suite(suite.as_ref(), &splits, Some(limit), |done, _| bar.set(done)).await?;
+    let sandboxes = open_sandboxes(
+        &arguments.environment,
+        None,
+        Some(1),
+        suite.as_ref(),
+        splits.first().copied().unwrap_or_default(),
+        &EpisodeConfig::default(),
+    )
+    .await?;
+    let report = within(sandboxes, async |sandboxes| {
+        let resources = sandboxes.resources();
+        let tell = |done, _| bar.set(done);
+        Ok(validate_suite(suite.as_ref(), &splits, Some(limit), resources, tell).await?)
+    })
+    .await?;
     drop(bar);
     if arguments.json {
         print_json(&report)?;

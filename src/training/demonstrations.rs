@@ -7,6 +7,7 @@ use spar_tasks::Task;
 
 use super::Observer;
 use crate::recipe::{DataConfig, Demonstrator, Recipe};
+use crate::sandboxes::OpenSandboxes;
 
 /// Plays every task once as the demonstrator does.
 pub(super) async fn demonstrate(
@@ -14,6 +15,7 @@ pub(super) async fn demonstrate(
     tasks: &[Task],
     encoder: Option<&dyn Policy>,
     seed: Seed,
+    sandboxes: &OpenSandboxes,
     cancellation: &spar_agent::Cancellation,
     observer: &dyn Observer,
 ) -> anyhow::Result<Collection> {
@@ -24,13 +26,18 @@ pub(super) async fn demonstrate(
     let request = CollectRequest {
         tasks,
         player,
-        open: &spar_envs::open_environment,
+        open: &sandboxes.opener(),
         seed,
         cancellation,
         on_episode: &|trajectory| observer.episode(trajectory),
     };
-    let config =
-        CollectConfig { group_size: 1, episode: recipe.episode.clone(), ..Default::default() };
+    let default = CollectConfig::default();
+    let config = CollectConfig {
+        group_size: 1,
+        concurrency: sandboxes.concurrency().unwrap_or(default.concurrency),
+        episode: recipe.episode.clone(),
+        ..default
+    };
     let collection = collect_groups(&request, &config).await;
     if !cancellation.is_cancelled() {
         let failure = || collection.last_failure.clone().unwrap_or_default();

@@ -54,6 +54,7 @@ pub(super) fn with_collection(record: MetricRecord, collection: &Collection) -> 
         ("truncated", counts.truncated as f64),
         ("policy_failures", counts.policy_failures as f64),
         ("environment_failures", counts.environment_failures as f64),
+        ("sandbox_failures", counts.sandbox_failures as f64),
         ("missing", counts.missing() as f64),
     ])
 }

@@ -7,7 +7,9 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum SuiteError {
     /// No suite has this name.
-    #[error("find suite `{name}`: known are {known}, or a folder with a suite.toml")]
+    #[error(
+        "find suite `{name}`: known are {known}, or a folder with a suite.toml, or a .jsonl file"
+    )]
     Unknown {
         /// The name asked for.
         name: String,
@@ -79,5 +81,15 @@ pub enum SuiteError {
         path: PathBuf,
         /// What was looked for.
         what: &'static str,
+    },
+    /// A task in a file is wrong.
+    #[error("understand `{}`, {place}: {detail}", path.display())]
+    Task {
+        /// The file.
+        path: PathBuf,
+        /// Where in it.
+        place: String,
+        /// What is wrong.
+        detail: String,
     },
 }

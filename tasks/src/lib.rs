@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!  suite.toml ──▶ Suite ──task(split, index)──▶ Task { environment, parameters, instruction }
-//!  game folder ─┘
+//!  game folder ─┤
+//!  task files ──┘
 //! ```
 //!
 //! A suite never holds its tasks: it makes the task of an index when it is asked, so that a
@@ -22,7 +23,10 @@ mod game_folder;
 mod registry;
 mod suite;
 mod task;
+mod task_folder;
 mod template_suite;
+mod terminal_suite;
+mod terminal_task;
 
 pub use error::SuiteError;
 pub use game_folder::GameFolderSuite;
@@ -30,3 +34,5 @@ pub use registry::{SuiteEntry, SuiteOptions, open_suite, suite_registry};
 pub use suite::{Suite, SuiteManifest};
 pub use task::Task;
 pub use template_suite::TemplateSuite;
+pub use terminal_suite::TerminalSuite;
+pub use terminal_task::{DetailedFile, TaskFile, TerminalTask, TerminalVerifier, VERIFIER_FOLDER};

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::{GameFolderSuite, Suite, SuiteError, TemplateSuite};
+use crate::{GameFolderSuite, Suite, SuiteError, TemplateSuite, TerminalSuite};
 
 /// What a suite may need from the user.
 #[derive(Debug, Clone, Default)]
@@ -39,6 +39,12 @@ pub fn suite_registry() -> &'static [SuiteEntry] {
             open: |_| shipped("frozen-lake", include_str!("../suites/frozen-lake/suite.toml")),
         },
         SuiteEntry {
+            name: "terminal",
+            about: "Small chores at a shell in a sandbox: count, replace, sort, move, find.",
+            needs_data: false,
+            open: |_| shipped("terminal", include_str!("../suites/terminal/suite.toml")),
+        },
+        SuiteEntry {
             name: "alfworld",
             about: "ALFWorld's household games, from the user's own download.",
             needs_data: true,
@@ -53,7 +59,8 @@ pub fn suite_registry() -> &'static [SuiteEntry] {
     ]
 }
 
-/// Opens a suite by its name, or by the path of a folder with a `suite.toml`.
+/// Opens a suite by its name, or by the path of a folder with a `suite.toml` or of a `.jsonl` file
+/// with a task on every line.
 ///
 /// # Errors
 ///
@@ -63,8 +70,18 @@ pub fn open_suite(name: &str, options: &SuiteOptions) -> Result<Box<dyn Suite>, 
         return (entry.open)(options);
     }
     let folder = Path::new(name);
-    if folder.join("suite.toml").is_file() {
-        return Ok(Box::new(TemplateSuite::open(folder)?));
+    if folder.extension().is_some_and(|end| end == "jsonl") && folder.is_file() {
+        return Ok(Box::new(TerminalSuite::open_file(folder)?));
+    }
+    let file = folder.join("suite.toml");
+    if file.is_file() {
+        let text = std::fs::read_to_string(&file)
+            .map_err(|source| SuiteError::Io { path: file.clone(), source })?;
+        return Ok(if TerminalSuite::is_meant(&text) {
+            Box::new(TerminalSuite::open(folder)?)
+        } else {
+            Box::new(TemplateSuite::parse(&text, &file)?)
+        });
     }
     let known: Vec<_> = suite_registry().iter().map(|entry| format!("`{}`", entry.name)).collect();
     Err(SuiteError::Unknown { name: name.to_owned(), known: known.join(", ") })

@@ -4,11 +4,14 @@ mod architecture;
 mod cli;
 mod documentation;
 mod endpoint;
+#[cfg(feature = "docker")]
+mod engine;
 mod household;
 mod learning;
 mod play;
 mod sandbox;
 mod serve;
 mod support;
+mod terminal;
 mod training;
 mod trajectories;

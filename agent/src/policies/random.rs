@@ -1,12 +1,17 @@
 //! A policy that draws its actions.
 
 use async_trait::async_trait;
+use rand::RngExt;
 use rand::seq::IndexedRandom;
 use spar_core::{
     Completion, CompletionRequest, Message, Policy, PolicyError, SampledTokens, StopCause,
 };
 
-/// Draws one of the admissible actions, each with the same probability.
+/// The most words of an answer that is free.
+const MAX_WORDS: usize = 4;
+
+/// Draws one of the admissible actions, each with the same probability. Where none are listed it
+/// says one to four words, drawn from those of the conversation.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RandomPolicy;
 
@@ -21,17 +26,63 @@ impl Policy for RandomPolicy {
     }
 
     async fn complete(&self, request: CompletionRequest) -> Result<Completion, PolicyError> {
-        let choices = request.choices.as_deref().unwrap_or_default();
-        let choice = choices.choose(&mut request.seed.rng());
-        let choice = choice.ok_or_else(|| PolicyError::Unsupported {
+        let mut rng = request.seed.rng();
+        let text = match &request.choices {
+            Some(choices) => choices.choose(&mut rng).map(ToString::to_string),
+            None => {
+                let all = request.messages.iter().flat_map(|m| m.content.split_whitespace());
+                let words: Vec<&str> = all.collect();
+                let draw = |_| words.choose(&mut rng).copied();
+                let drawn: Option<Vec<&str>> = (0..count(&request)).map(draw).collect();
+                drawn.map(|drawn| drawn.join(" "))
+            }
+        };
+        let text = text.ok_or_else(|| PolicyError::Unsupported {
             name: "random".to_owned(),
-            what: "an action where no admissible ones are listed".to_owned(),
+            what: "an action where there are none, nor words to draw from".to_owned(),
         })?;
         Ok(Completion {
-            text: choice.to_string(),
+            text,
             tokens: SampledTokens::default(),
             stop: StopCause::EndOfTurn,
             author: "random".to_owned(),
         })
+    }
+}
+
+/// How many words a free answer has.
+fn count(request: &CompletionRequest) -> usize {
+    request.seed.derive("words", 0).rng().random_range(1..=MAX_WORDS)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use spar_core::{Role, Sampling, Seed};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn without_a_list_it_says_words_of_the_conversation() {
+        let message = Arc::new(Message::new(Role::User, "copy a to b"));
+        let request = |number, choices| CompletionRequest {
+            episode: 0,
+            messages: vec![Arc::clone(&message)],
+            prompt_ids: Arc::from([]),
+            choices,
+            sampling: Sampling::default(),
+            seed: Seed::from_u64(number),
+        };
+        let mut lengths = [0; MAX_WORDS + 1];
+        for number in 0..100 {
+            let text = RandomPolicy.complete(request(number, None)).await.unwrap().text;
+            assert!(text.split(' ').all(|word| ["copy", "a", "to", "b"].contains(&word)), "{text}");
+            lengths[text.split(' ').count()] += 1;
+        }
+        assert!(lengths[1..].iter().all(|count| *count > 0));
+        let only: Arc<[Arc<str>]> = ["look".into()].into();
+        assert_eq!(RandomPolicy.complete(request(0, Some(only))).await.unwrap().text, "look");
+        assert!(RandomPolicy.complete(request(0, Some(Arc::from([])))).await.is_err());
     }
 }

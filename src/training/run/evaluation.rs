@@ -87,18 +87,20 @@ impl Training {
         let mut episode = self.recipe.episode.clone();
         episode.max_turns = self.recipe.evaluation.max_turns;
         episode.sampling.temperature = self.recipe.evaluation.temperature;
+        let default = EvaluateConfig::default();
         let config = EvaluateConfig {
             split: split.to_owned(),
             limit: tasks,
+            concurrency: self.sandboxes.concurrency().unwrap_or(default.concurrency),
             episode,
-            ..EvaluateConfig::default()
+            ..default
         };
         let len = self.suite.len(split)?;
         observer.playing(split, tasks.map_or(len, |tasks| tasks.min(len)));
         let request = EvaluateRequest {
             suite: self.suite.as_ref(),
             player: Player::Policy(&self.policy),
-            open: &spar_envs::open_environment,
+            open: &self.sandboxes.opener(),
             seed: self.seed.derive("evaluation", split),
             cancellation,
             on_episode: &|trajectory| observer.episode(trajectory),

@@ -9,6 +9,7 @@ use spar_trainer::{RunFolder, RunLock, Trainer};
 
 use super::{Parts, stage_config};
 use crate::recipe::Recipe;
+use crate::sandboxes::OpenSandboxes;
 use crate::training::demonstrations::{demonstrate, messages_of, take_tasks};
 use crate::training::state::State;
 use crate::training::{Observer, Stage};
@@ -28,6 +29,7 @@ impl Fresh {
     pub(super) async fn make(
         recipe: &Recipe,
         suite: &dyn Suite,
+        sandboxes: &OpenSandboxes,
         cancellation: &Cancellation,
         observer: &dyn Observer,
     ) -> anyhow::Result<Self> {
@@ -37,7 +39,8 @@ impl Fresh {
             return Ok(Self { config, parameters, tokenizer });
         }
         let seed = Seed::from_u64(recipe.seed);
-        let tokenizer = train_tokenizer(recipe, suite, seed, cancellation, observer).await?;
+        let tokenizer =
+            train_tokenizer(recipe, suite, seed, sandboxes, cancellation, observer).await?;
         let config = ModelConfig { vocab_size: tokenizer.vocab_size(), ..recipe.model.clone() };
         let parameters = initial_parameters(&config, seed.derive("stage", "model"));
         Ok(Self { config, parameters, tokenizer })
@@ -49,11 +52,12 @@ impl Fresh {
         folder: RunFolder,
         lock: RunLock,
         suite: Box<dyn Suite>,
+        sandboxes: OpenSandboxes,
     ) -> anyhow::Result<Parts> {
         let Self { config, parameters, tokenizer } = self;
         let state = State { iteration: 0, is_averaged: false };
         let trainer = Trainer::new(stage_config(&recipe, 0), parameters)?;
-        Ok(Parts { recipe, folder, lock, suite, config, tokenizer, trainer, state })
+        Ok(Parts { recipe, folder, lock, suite, sandboxes, config, tokenizer, trainer, state })
     }
 }
 
@@ -62,6 +66,7 @@ async fn train_tokenizer(
     recipe: &Recipe,
     suite: &dyn Suite,
     seed: Seed,
+    sandboxes: &OpenSandboxes,
     cancellation: &Cancellation,
     observer: &dyn Observer,
 ) -> anyhow::Result<Tokenizer> {
@@ -69,7 +74,7 @@ async fn train_tokenizer(
     observer.playing("tokenizer", TOKENIZER_TASKS);
     let tasks = take_tasks(suite, &recipe.data.train, 0, TOKENIZER_TASKS)?;
     let seed = seed.derive("stage", "tokenizer");
-    let played = demonstrate(recipe, &tasks, None, seed, cancellation, observer).await?;
+    let played = demonstrate(recipe, &tasks, None, seed, sandboxes, cancellation, observer).await?;
     ensure!(!cancellation.is_cancelled(), "stopped before the run began");
     let games = played.groups.iter().flat_map(|group| &group.trajectories).map(messages_of);
     Tokenizer::train(games, &recipe.tokenizer).context("train the tokenizer")

@@ -32,8 +32,16 @@ impl Training {
         let tasks = take_demonstrated(self.suite.as_ref(), data, first, config.tasks)?;
         observer.playing("demonstrations", tasks.len());
         let encoder = Some(&self.policy as &dyn spar_core::Policy);
-        let collection =
-            demonstrate(&self.recipe, &tasks, encoder, seed, cancellation, observer).await?;
+        let collection = demonstrate(
+            &self.recipe,
+            &tasks,
+            encoder,
+            seed,
+            &self.sandboxes,
+            cancellation,
+            observer,
+        )
+        .await?;
         if cancellation.is_cancelled() {
             return Ok(None);
         }
@@ -82,15 +90,20 @@ impl Training {
         let request = CollectRequest {
             tasks: &tasks,
             player: Player::Policy(&self.policy),
-            open: &spar_envs::open_environment,
+            open: &self.sandboxes.opener(),
             seed,
             cancellation,
             on_episode: &|trajectory| observer.episode(trajectory),
         };
         let mut episode = self.recipe.episode.clone();
         episode.max_turns = Some(config.max_turns);
-        let collect =
-            CollectConfig { group_size: config.group_size, episode, ..Default::default() };
+        let default = CollectConfig::default();
+        let collect = CollectConfig {
+            group_size: config.group_size,
+            concurrency: self.sandboxes.concurrency().unwrap_or(default.concurrency),
+            episode,
+            ..default
+        };
         let started = Instant::now();
         let collection = collect_groups(&request, &collect).await;
         if cancellation.is_cancelled() {

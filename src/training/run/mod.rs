@@ -25,6 +25,7 @@ use super::records::evaluation_record;
 use super::state::{self, Loaded, State};
 use super::{Observer, Stage, Summary};
 use crate::recipe::Recipe;
+use crate::sandboxes::OpenSandboxes;
 use fresh::Fresh;
 
 /// How a run is started, beside its recipe.
@@ -56,6 +57,7 @@ pub struct Training {
     /// Held as long as the run is written.
     _lock: RunLock,
     suite: Box<dyn Suite>,
+    sandboxes: OpenSandboxes,
     seed: Seed,
     config: ModelConfig,
     tokenizer: Arc<Tokenizer>,
@@ -97,7 +99,7 @@ impl Training {
             return Err(RunFolderError::Exists { name, path }.into());
         }
         // Before the folder is made, so that what cannot begin leaves nothing behind.
-        let fresh = Fresh::make(&recipe, suite.as_ref(), cancellation, observer).await?;
+        let (fresh, sandboxes) = begin(&recipe, suite.as_ref(), cancellation, observer).await?;
 
         let name = options.name.clone().unwrap_or_else(|| {
             let stem = if recipe.name.is_empty() { "run" } else { &recipe.name };
@@ -117,7 +119,7 @@ impl Training {
             notes: BTreeMap::new(),
         };
         let (folder, lock) = RunFolder::create(&options.root, &manifest, &recipe.to_toml())?;
-        let parts = fresh.into_parts(recipe, folder, lock, suite)?;
+        let parts = fresh.into_parts(recipe, folder, lock, suite, sandboxes)?;
         let mut training = Self::assemble(parts, options.threads, None)?;
         training.save()?;
         Ok(training)
@@ -150,8 +152,8 @@ impl Training {
         }
         let Some(latest) = Checkpoints::view(&folder.checkpoints_path()).latest()? else {
             observer.note("the run ended before its first checkpoint: it begins anew");
-            let fresh = Fresh::make(&recipe, suite.as_ref(), cancellation, observer).await?;
-            let parts = fresh.into_parts(recipe, folder, lock, suite)?;
+            let (fresh, sandboxes) = begin(&recipe, suite.as_ref(), cancellation, observer).await?;
+            let parts = fresh.into_parts(recipe, folder, lock, suite, sandboxes)?;
             let mut training = Self::assemble(parts, threads, Some(0))?;
             training.go_back_to(0)?;
             training.save()?;
@@ -162,12 +164,19 @@ impl Training {
         let mut trainer = Trainer::new(stage_config(&recipe, state.iteration), parameters.clone())?;
         trainer.load_state(parameters, &trainer_state)?;
         let iteration = state.iteration;
-        let parts = Parts { recipe, folder, lock, suite, config, tokenizer, trainer, state };
+        let sandboxes = open_sandboxes(&recipe, suite.as_ref()).await?;
+        let parts =
+            Parts { recipe, folder, lock, suite, sandboxes, config, tokenizer, trainer, state };
         let mut training = Self::assemble(parts, threads, Some(iteration))?;
         training.go_back_to(iteration)?;
         training.mark_best()?;
         observer.note(&format!("resumed behind iteration {iteration}"));
         Ok(training)
+    }
+
+    /// Closes what the run holds beside its files; how many sandboxes could not be removed.
+    pub async fn close(self) -> u64 {
+        self.sandboxes.close().await
     }
 
     /// Forgets what was recorded behind an iteration.
@@ -180,7 +189,8 @@ impl Training {
     }
 
     fn assemble(parts: Parts, threads: usize, resumed_at: Option<u64>) -> anyhow::Result<Self> {
-        let Parts { recipe, folder, lock, suite, config, tokenizer, trainer, state } = parts;
+        let Parts { recipe, folder, lock, suite, sandboxes, config, tokenizer, trainer, state } =
+            parts;
         let tokenizer = Arc::new(tokenizer);
         let base = Arc::new(Weights::new(&config, trainer.parameters().clone()));
         let version = trainer.version();
@@ -198,6 +208,7 @@ impl Training {
             folder,
             _lock: lock,
             suite,
+            sandboxes,
             seed,
             config,
             tokenizer,
@@ -360,10 +371,32 @@ struct Parts {
     folder: RunFolder,
     lock: RunLock,
     suite: Box<dyn Suite>,
+    sandboxes: OpenSandboxes,
     config: ModelConfig,
     tokenizer: Tokenizer,
     trainer: Trainer,
     state: State,
+}
+
+async fn open_sandboxes(recipe: &Recipe, suite: &dyn Suite) -> anyhow::Result<OpenSandboxes> {
+    OpenSandboxes::open(&recipe.sandbox, suite, &recipe.data.train, &recipe.episode).await
+}
+
+/// What a run begins with, and where its sandboxes come from.
+async fn begin(
+    recipe: &Recipe,
+    suite: &dyn Suite,
+    cancellation: &Cancellation,
+    observer: &dyn Observer,
+) -> anyhow::Result<(Fresh, OpenSandboxes)> {
+    let sandboxes = open_sandboxes(recipe, suite).await?;
+    match Fresh::make(recipe, suite, &sandboxes, cancellation, observer).await {
+        Ok(fresh) => Ok((fresh, sandboxes)),
+        Err(error) => {
+            sandboxes.close().await;
+            Err(error)
+        }
+    }
 }
 
 fn open(recipe: &Recipe) -> anyhow::Result<Box<dyn Suite>> {

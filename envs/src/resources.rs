@@ -1,0 +1,74 @@
+//! What environments may need of the machine.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use spar_sandbox::pool::SandboxPool;
+use spar_sandbox::{Image, SandboxSpec};
+
+use crate::EnvironmentError;
+
+/// What environments may need of the machine; by default nothing. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub struct Resources {
+    sandboxes: Option<Sandboxes>,
+}
+
+/// Where sandboxes are taken from. Clones share the pool.
+#[derive(Clone)]
+pub struct Sandboxes {
+    /// Makes and bounds them.
+    pub pool: Arc<SandboxPool>,
+    /// The image of tasks that name none. Default the backend's smallest.
+    pub image: Image,
+    /// How long the turns of an episode may take in all, which its sandbox has to outlive. Default
+    /// ten minutes, as episodes have it.
+    pub agent: Duration,
+    /// Sandboxes of every spec that are kept ready in advance. Default none.
+    pub warm: usize,
+    warmed: Arc<Mutex<HashSet<String>>>,
+}
+
+impl Resources {
+    /// With sandboxes.
+    pub fn with_sandboxes(sandboxes: Sandboxes) -> Self {
+        Self { sandboxes: Some(sandboxes) }
+    }
+
+    /// Where an environment takes its sandboxes from.
+    ///
+    /// # Errors
+    ///
+    /// [`EnvironmentError::NoSandboxes`] where there are none.
+    pub fn sandboxes(&self, environment: &'static str) -> Result<&Sandboxes, EnvironmentError> {
+        self.sandboxes.as_ref().ok_or(EnvironmentError::NoSandboxes { environment })
+    }
+}
+
+impl Sandboxes {
+    /// Those of a pool, with the defaults; the fields can be set.
+    pub fn new(pool: Arc<SandboxPool>) -> Self {
+        let (image, agent) = (Image::Default, Duration::from_secs(600));
+        Self { pool, image, agent, warm: 0, warmed: Arc::default() }
+    }
+
+    /// Has the pool keep some ready of a spec that is met for the first time.
+    pub(crate) fn warm_up(&self, spec: &SandboxSpec) {
+        let mut warmed = self.warmed.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.warm > 0 && warmed.insert(spec.key()) {
+            self.pool.keep_warm(spec, self.warm);
+        }
+    }
+}
+
+impl fmt::Debug for Sandboxes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sandboxes")
+            .field("backend", &self.pool.backend().name())
+            .field("image", &self.image)
+            .field("agent", &self.agent)
+            .finish_non_exhaustive()
+    }
+}

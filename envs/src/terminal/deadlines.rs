@@ -1,0 +1,97 @@
+//! How long each part of an episode in a sandbox may take.
+
+use std::time::Duration;
+
+use spar_sandbox::Lifetimes;
+use spar_tasks::TerminalTask;
+
+/// What opening shells, ending processes and moving files may add to a part.
+const SLACK: Duration = Duration::from_secs(60);
+/// What the sandbox lives beyond everything else.
+const MARGIN: Duration = Duration::from_secs(300);
+
+/// How long each part of an episode in a sandbox may take; the one place where the life of the
+/// sandbox follows from that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Deadlines {
+    /// Until the sandbox exists, waiting for a place in the pool and getting its image left out.
+    pub create: Duration,
+    /// The task's files and set-up commands.
+    pub set_up: Duration,
+    /// One command of the agent.
+    pub command: Duration,
+    /// All turns of the agent.
+    pub agent: Duration,
+    /// The verifier's command.
+    pub verify: Duration,
+}
+
+impl Deadlines {
+    /// Those of a task whose agent may take `agent` for all of its turns.
+    pub fn of(task: &TerminalTask, agent: Duration) -> Self {
+        Self {
+            create: Duration::from_secs(task.create_secs),
+            set_up: Duration::from_secs(task.setup_secs),
+            command: Duration::from_secs(task.command_secs),
+            agent,
+            verify: Duration::from_secs(task.verifier.verify_secs),
+        }
+    }
+
+    /// All that happens in set-up.
+    pub(super) fn whole_set_up(&self) -> Duration {
+        self.set_up + SLACK
+    }
+
+    /// All that happens in verifying.
+    pub(super) fn whole_verify(&self) -> Duration {
+        self.verify + SLACK
+    }
+
+    /// What the sandbox is made with: it outlives the agent and the verifier by a margin, however
+    /// long it was kept warm before.
+    ///
+    /// Set-up is counted as the agent's, since it runs after the sandbox was handed out: what the
+    /// backend allows for set-up may have passed on the shelf of the pool by then.
+    pub fn lifetimes(&self) -> Lifetimes {
+        let seconds = |time: Duration| time.as_secs() + u64::from(time.subsec_nanos() > 0);
+        Lifetimes {
+            create_secs: seconds(self.create),
+            setup_secs: seconds(self.set_up),
+            exec_secs: seconds(self.command),
+            agent_secs: seconds(self.whole_set_up().saturating_add(self.agent)),
+            verify_secs: seconds(self.whole_verify()),
+            margin_secs: seconds(MARGIN),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_sandbox_outlives_all_that_happens_in_it(
+            create in 1..5_000u64, set_up in 1..5_000u64, command in 1..5_000u64,
+            agent in 1..100_000u64, verify in 1..5_000u64,
+        ) {
+            let mut task = TerminalTask::new("a", "true");
+            (task.create_secs, task.setup_secs, task.command_secs) = (create, set_up, command);
+            task.verifier.verify_secs = verify;
+            let deadlines = Deadlines::of(&task, Duration::from_secs(agent));
+            let lifetimes = deadlines.lifetimes();
+            // A pool hands out what has been there for so long at the most.
+            let margin = lifetimes.margin_secs;
+            let shelf = lifetimes.create_secs + lifetimes.setup_secs + margin / 2;
+            let left = lifetimes.time_to_live() - Duration::from_secs(shelf);
+            let needed = deadlines.whole_set_up() + deadlines.agent + deadlines.whole_verify();
+            prop_assert!(left >= needed + Duration::from_secs(margin / 2));
+            prop_assert_eq!(lifetimes.create_secs, create);
+            prop_assert_eq!(lifetimes.exec_secs, command);
+            prop_assert!(deadlines.whole_verify() > Duration::from_secs(verify));
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! The environment of the registry.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde::Deserialize;
+use spar_core::{Observation, RewardPart, Seed, Step};
+use spar_tasks::{Task, TerminalTask};
+use tokio::sync::Mutex;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use super::Deadlines;
+use super::generator::{TaskKind, generate};
+use super::machine::{Machine, SharedMachine};
+use super::transcript::{is_executable, opening, outcome};
+use crate::{Environment, EnvironmentError, Resources, SandboxPhase, Sandboxes, Verdict};
+
+const NAME: &str = "terminal";
+
+/// The action that ends the task.
+pub const SUBMIT: &str = "submit";
+
+/// A shell in a sandbox, and a task in it.
+///
+/// Parameters: those of a [`TerminalTask`], or `seed` and optionally `kind` of a generated one. Every
+/// action is a command, `submit` ends the task. The working directory and variables last from one
+/// command to the next. Solving it gives the reward part `verified`, 1 or the fraction that the
+/// verifier wrote; it comes with [`Environment::verify`], once everything the agent started has
+/// ended, and whether the agent submitted or ran into a limit.
+///
+/// Two situations have the same state key where the same commands have shown the same.
+///
+/// A fork has the same files, working directory and exported variables. What else a shell holds,
+/// other variables and processes in the background, is only in forks of sandboxes whose snapshots
+/// hold memory.
+pub struct Terminal {
+    task: Arc<TerminalTask>,
+    kind: Option<TaskKind>,
+    sandboxes: Sandboxes,
+    deadlines: Deadlines,
+    episode: Option<Episode>,
+}
+
+struct Episode {
+    /// Absent until something has to be done in it.
+    machine: Option<SharedMachine>,
+    state_key: String,
+    num_commands: usize,
+    /// How many commands of the solution were carried out, and nothing else.
+    solved: Option<usize>,
+    is_over: bool,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Generated {
+    seed: u64,
+    #[serde(default)]
+    kind: Option<TaskKind>,
+}
+
+impl Terminal {
+    /// Makes a task interactive.
+    ///
+    /// # Errors
+    ///
+    /// [`EnvironmentError::Parameters`] when the task's parameters are not understood,
+    /// [`EnvironmentError::NoSandboxes`].
+    pub fn open(task: &Task, resources: &Resources) -> Result<Self, EnvironmentError> {
+        let refuse = |detail: String| EnvironmentError::Parameters {
+            task: task.id.clone(),
+            environment: NAME,
+            detail,
+        };
+        let parameters = &task.parameters;
+        let (kind, found) = if parameters.get("seed").is_some() {
+            let drawn = Generated::deserialize(parameters).map_err(|e| refuse(e.to_string()))?;
+            let (kind, found) = generate(drawn.seed, drawn.kind);
+            (Some(kind), found)
+        } else {
+            (None, TerminalTask::deserialize(parameters).map_err(|e| refuse(e.to_string()))?)
+        };
+        let problems = found.problems();
+        if !problems.is_empty() {
+            return Err(refuse(problems.join("; ")));
+        }
+        let sandboxes = resources.sandboxes(NAME)?.clone();
+        let deadlines = Deadlines::of(&found, sandboxes.agent);
+        Ok(Self { task: Arc::new(found), kind, sandboxes, deadlines, episode: None })
+    }
+
+    /// The id of its sandbox, where it has one.
+    pub async fn sandbox_id(&self) -> Option<String> {
+        let machine = self.episode.as_ref()?.machine.as_ref()?;
+        Some(machine.lock().await.id().to_owned())
+    }
+
+    fn begun(&mut self, call: &'static str) -> Result<&mut Episode, EnvironmentError> {
+        self.episode.as_mut().ok_or(EnvironmentError::Misused { call, when: "before reset" })
+    }
+
+    /// The machine, which is brought up where it is not there yet.
+    async fn machine(&mut self, call: &'static str) -> Result<SharedMachine, EnvironmentError> {
+        if let Some(machine) = &self.begun(call)?.machine {
+            return Ok(Arc::clone(machine));
+        }
+        let (sandboxes, task) = (self.sandboxes.clone(), Arc::clone(&self.task));
+        let deadlines = self.deadlines;
+        let machine =
+            aside(async move { Machine::begin(&sandboxes, &task, &deadlines).await }).await?;
+        let machine = Arc::new(Mutex::new(machine));
+        self.begun(call)?.machine = Some(Arc::clone(&machine));
+        Ok(machine)
+    }
+
+    /// What remains of the solution, while nothing else was done.
+    fn next_of_solution(&self) -> Option<&str> {
+        let episode = self.episode.as_ref().filter(|episode| !episode.is_over)?;
+        match (&*self.task.solution, episode.solved?) {
+            ([], _) => None,
+            (solution, done) => Some(solution.get(done).map_or(SUBMIT, |command| command.trim())),
+        }
+    }
+}
+
+#[async_trait]
+impl Environment for Terminal {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn tags(&self) -> Vec<String> {
+        self.kind.iter().map(|kind| kind.name().to_owned()).collect()
+    }
+
+    async fn reset(&mut self, _seed: Seed) -> Result<Observation, EnvironmentError> {
+        self.close().await?;
+        let text = opening(&self.task);
+        let state_key = next_key("", "", &text);
+        self.episode = Some(Episode {
+            machine: None,
+            state_key: state_key.clone(),
+            num_commands: 0,
+            solved: Some(0),
+            is_over: false,
+        });
+        let instruction = Some(self.task.instruction.as_str().into());
+        Ok(Observation { text, instruction, admissible: None, state_key })
+    }
+
+    async fn prepare(&mut self) -> Result<(), EnvironmentError> {
+        self.machine("prepare").await.map(drop)
+    }
+
+    async fn step(&mut self, action: &str) -> Result<Step, EnvironmentError> {
+        let start = Instant::now();
+        let action = action.trim();
+        if self.begun("step")?.is_over {
+            return Err(EnvironmentError::Misused { call: "step", when: "after the end" });
+        }
+        let is_expected = self.next_of_solution() == Some(action);
+        let (text, executable) = if action == SUBMIT {
+            self.begun("step")?.is_over = true;
+            ("The task was submitted.".to_owned(), true)
+        } else {
+            let machine = self.machine("step").await?;
+            let (command, limit) = (action.to_owned(), self.deadlines.command);
+            let ran = aside(async move { machine.lock().await.run(&command, limit).await });
+            let result = ran.await.map_err(|source| EnvironmentError::Sandbox {
+                phase: SandboxPhase::Step,
+                source,
+            })?;
+            (outcome(&result, limit), is_executable(&result))
+        };
+        let episode = self.begun("step")?;
+        episode.num_commands += 1;
+        // What was no command has changed nothing.
+        if is_expected || executable {
+            episode.solved = episode.solved.filter(|_| is_expected).map(|done| done + 1);
+        }
+        episode.state_key = next_key(&episode.state_key, action, &text);
+        let state_key = episode.state_key.clone();
+        Ok(Step {
+            observation: Observation { text, instruction: None, admissible: None, state_key },
+            rewards: Vec::new(),
+            terminated: episode.is_over,
+            won: false,
+            executable,
+            wall_time: start.elapsed(),
+        })
+    }
+
+    async fn verify(&mut self) -> Result<Option<Verdict>, EnvironmentError> {
+        let machine = self.machine("verify").await?;
+        self.begun("verify")?.is_over = true;
+        let (task, deadlines) = (Arc::clone(&self.task), self.deadlines);
+        let found = aside(async move { machine.lock().await.verify(&task, &deadlines).await });
+        let found = found.await?;
+        let reason = found.reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+        let part = RewardPart { name: "verified".to_owned(), value: found.reward };
+        Ok(Some(Verdict {
+            rewards: if found.reward > 0.0 { vec![part] } else { Vec::new() },
+            won: found.reward >= 1.0,
+            text: format!("[verified: {}{reason}]", found.reward),
+        }))
+    }
+
+    async fn fork(&self) -> Result<Box<dyn Environment>, EnvironmentError> {
+        let mut fork = Self {
+            task: Arc::clone(&self.task),
+            kind: self.kind,
+            sandboxes: self.sandboxes.clone(),
+            deadlines: self.deadlines,
+            episode: None,
+        };
+        if let Some(episode) = &self.episode {
+            let machine = match &episode.machine {
+                // Nothing was done and nothing was set up that a new one would not have.
+                Some(_) if episode.num_commands == 0 && self.task.setup.is_empty() => None,
+                None => None,
+                Some(machine) => {
+                    let (machine, task) = (Arc::clone(machine), Arc::clone(&self.task));
+                    let forked = aside(async move { machine.lock().await.fork(&task).await });
+                    Some(Arc::new(Mutex::new(forked.await?)))
+                }
+            };
+            let state_key = episode.state_key.clone();
+            fork.episode = Some(Episode { machine, state_key, ..*episode });
+        }
+        Ok(Box::new(fork))
+    }
+
+    fn oracle_action(&self) -> Option<String> {
+        self.next_of_solution().map(str::to_owned)
+    }
+
+    async fn close(&mut self) -> Result<(), EnvironmentError> {
+        let Some(machine) = self.episode.take().and_then(|episode| episode.machine) else {
+            return Ok(());
+        };
+        // A command that was given up lets go of it in a moment.
+        machine.lock().await.close().await
+    }
+}
+
+/// The name of the situation after `action` has shown `text` in the situation `before`.
+fn next_key(before: &str, action: &str, text: &str) -> String {
+    let mut hasher = blake3::Hasher::new();
+    for part in [before, action, text] {
+        hasher.update(&(part.len() as u64).to_le_bytes());
+        hasher.update(part.as_bytes());
+    }
+    hasher.finalize().to_hex()[..16].to_owned()
+}
+
+/// Does `work` on a task of its own, so that sandboxes which compute in this process (WebAssembly)
+/// do not hold up the episodes that are polled beside this one. Dropping the future ends it.
+async fn aside<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> T {
+    struct Ends<T>(JoinHandle<T>);
+    impl<T> Drop for Ends<T> {
+        fn drop(&mut self) {
+            self.0.abort();
+        }
+    }
+    let mut task = Ends(tokio::spawn(work));
+    match (&mut task.0).await {
+        Ok(done) => done,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // Only a runtime that shuts down ends it, and then nobody polls this.
+            Err(_) => std::future::pending().await,
+        },
+    }
+}

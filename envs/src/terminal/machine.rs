@@ -1,0 +1,324 @@
+//! The sandbox of one episode, with the shell in it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use spar_sandbox::pool::PooledSandbox;
+use spar_sandbox::{
+    ExecEnd, Image, Sandbox, SandboxError, SandboxSpec, Shell, ShellOptions, ShellResult,
+};
+use spar_tasks::{TaskFile, TerminalTask, VERIFIER_FOLDER};
+use tokio::time::{Instant, timeout};
+
+use super::Deadlines;
+use crate::SandboxPhase::{Create, Fork, SetUp, Verify};
+use crate::{EnvironmentError, SandboxPhase, Sandboxes};
+
+/// Bytes kept of each stream of commands that the agent does not see.
+const ASIDE_LIMIT_BYTES: usize = 4096;
+/// The longest a small command beside the agent's may take.
+const ASIDE: Duration = Duration::from_secs(30);
+/// The longest reward file.
+const REWARD_LIMIT_BYTES: u64 = 4096;
+
+/// The sandbox of one episode, with the shell in it.
+pub(super) struct Machine {
+    sandbox: PooledSandbox,
+    shell: Box<dyn Shell>,
+}
+
+/// What the verifier found.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Finding {
+    /// From 0 to 1.
+    pub(super) reward: f64,
+    /// Why it is not what it might have been.
+    pub(super) reason: Option<String>,
+}
+
+impl Machine {
+    /// Takes a sandbox from the pool and sets up the task in it.
+    pub(super) async fn begin(
+        sandboxes: &Sandboxes,
+        task: &TerminalTask,
+        deadlines: &Deadlines,
+    ) -> Result<Self, EnvironmentError> {
+        let spec = spec_of(sandboxes, task, deadlines);
+        sandboxes.warm_up(&spec);
+        let sandbox = sandboxes.pool.acquire(&spec).await.map_err(at(Create))?;
+        let set_up = timeout(deadlines.whole_set_up(), set_up(&sandbox, task, deadlines));
+        let shell = in_time(SetUp, deadlines.whole_set_up(), set_up.await)?;
+        Ok(Self { sandbox, shell })
+    }
+
+    /// Runs a command of the agent.
+    pub(super) async fn run(
+        &mut self,
+        command: &str,
+        limit: Duration,
+    ) -> Result<ShellResult, SandboxError> {
+        self.shell.run(command, limit).await
+    }
+
+    /// A second machine with the same files. Its shell has the same working directory and exported
+    /// variables; where snapshots hold memory, everything of it.
+    pub(super) async fn fork(&mut self, task: &TerminalTask) -> Result<Self, EnvironmentError> {
+        self.forked(task).await.map_err(at(Fork))
+    }
+
+    async fn forked(&mut self, task: &TerminalTask) -> Result<Self, SandboxError> {
+        let capabilities = self.sandbox.capabilities();
+        let mut options = options(task);
+        let mut exported = None;
+        if !capabilities.memory_in_snapshot {
+            let workdir = self.shell.run("pwd", ASIDE).await?.stdout.text();
+            options.workdir = Some(workdir.trim_end_matches('\n').to_owned());
+            if capabilities.posix {
+                // Complete, however little the agent is shown.
+                let listing = format!("export -p > {EXPORTED}");
+                expect_success(self.shell.run(&listing, ASIDE).await?, &listing)?;
+                exported = Some(EXPORTED);
+            }
+        }
+        let sandbox = self.sandbox.fork_pooled().await?;
+        let mut shell = sandbox.open_shell(&options).await?;
+        if let Some(path) = exported {
+            let script = format!(". {path}; rm -f {path}");
+            // Variables that cannot be set, such as those of the shell itself, are no failure.
+            shell.run(&script, ASIDE).await?;
+            self.shell.run(&format!("rm -f {path}"), ASIDE).await?;
+        }
+        Ok(Self { sandbox, shell })
+    }
+
+    /// Ends what the agent left running, brings in the verifier's files, and runs it.
+    pub(super) async fn verify(
+        &mut self,
+        task: &TerminalTask,
+        deadlines: &Deadlines,
+    ) -> Result<Finding, EnvironmentError> {
+        let whole = deadlines.whole_verify();
+        in_time(Verify, whole, timeout(whole, self.verified(task, deadlines.verify)).await)
+    }
+
+    async fn verified(
+        &mut self,
+        task: &TerminalTask,
+        limit: Duration,
+    ) -> Result<Finding, SandboxError> {
+        // 1. Nothing of the agent runs from here on.
+        self.shell.close().await?;
+        // 2. Nothing that it left takes the place of what comes.
+        let options = ShellOptions {
+            output_limit_bytes: ASIDE_LIMIT_BYTES,
+            workdir: Some("/".to_owned()),
+            ..ShellOptions::default()
+        };
+        let mut shell = self.sandbox.open_shell(&options).await?;
+        let reward_file = task.verifier.reward_file.as_deref().map(|file| absolute(task, file));
+        let cleared = [Some(VERIFIER_FOLDER.to_owned()), reward_file.clone()];
+        for path in cleared.into_iter().flatten() {
+            shell.run(&format!("rm -rf {}", word(&path)), ASIDE).await?;
+        }
+        // 3. The verifier comes in.
+        for (path, file) in &task.verifier.files {
+            match write(&self.sandbox, &format!("{VERIFIER_FOLDER}/{path}"), file).await {
+                // Only the agent can have made a path unfit, so it is no failure of the sandbox.
+                Err(SandboxError::PathRefused { path, .. }) => {
+                    return Ok(Finding::none(format!("`{path}` cannot be written")));
+                }
+                written => written?,
+            }
+        }
+        // 4. It judges.
+        if !shell.run(&format!("cd {}", word(&task.workdir)), ASIDE).await?.end.is_success() {
+            return Ok(Finding::none(format!("`{}` is gone", task.workdir)));
+        }
+        let result = shell.run(&task.verifier.command, limit).await?;
+        tracing::debug!(
+            end = %result.end, stdout = result.stdout.text(), stderr = result.stderr.text(),
+            "a verifier ended"
+        );
+        match (result.end, reward_file) {
+            (ExecEnd::Exited { code: 0 }, None) => Ok(Finding { reward: 1.0, reason: None }),
+            (ExecEnd::Exited { code: 0 }, Some(path)) => self.read_reward(&path).await,
+            (end, _) => Ok(Finding::none(format!("the verifier {end}"))),
+        }
+    }
+
+    async fn read_reward(&mut self, path: &str) -> Result<Finding, SandboxError> {
+        match self.sandbox.read_file(path, REWARD_LIMIT_BYTES).await {
+            Ok(bytes) => Ok(parse_reward(path, &bytes)),
+            Err(
+                SandboxError::NotFound { .. }
+                | SandboxError::PathRefused { .. }
+                | SandboxError::TooLarge { .. },
+            ) => Ok(Finding::none(format!("the verifier left no `{path}`"))),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Removes the sandbox.
+    pub(super) async fn close(&mut self) -> Result<(), EnvironmentError> {
+        self.sandbox.close().await.map_err(at(SandboxPhase::Close))
+    }
+
+    /// Its id, as the backend knows it.
+    pub(super) fn id(&self) -> &str {
+        self.sandbox.id()
+    }
+}
+
+impl Finding {
+    fn none(reason: String) -> Self {
+        Self { reward: 0.0, reason: Some(reason) }
+    }
+}
+
+/// Where exported variables wait for a fork.
+const EXPORTED: &str = "/tmp/.spar-exported";
+
+/// What the sandbox of a task is made from.
+fn spec_of(sandboxes: &Sandboxes, task: &TerminalTask, deadlines: &Deadlines) -> SandboxSpec {
+    let image = match &task.image {
+        Some(image) => {
+            let Ok(image) = image.parse::<Image>();
+            image
+        }
+        None => sandboxes.image.clone(),
+    };
+    SandboxSpec {
+        limits: task.limits.clone(),
+        network: task.network.clone(),
+        env: task.env.clone(),
+        workdir: Some(task.workdir.clone()),
+        lifetimes: deadlines.lifetimes(),
+        ..SandboxSpec::new(image)
+    }
+}
+
+fn options(task: &TerminalTask) -> ShellOptions {
+    ShellOptions {
+        output_limit_bytes: task.output_limit_bytes,
+        workdir: Some(task.workdir.clone()),
+        ..ShellOptions::default()
+    }
+}
+
+/// The files, the commands, and the agent's shell.
+async fn set_up(
+    sandbox: &PooledSandbox,
+    task: &TerminalTask,
+    deadlines: &Deadlines,
+) -> Result<Box<dyn Shell>, SandboxError> {
+    for (path, file) in &task.files {
+        write(sandbox, &absolute(task, path), file).await?;
+    }
+    if !task.setup.is_empty() {
+        // In a shell of its own, which ends with it: the agent's is new.
+        let options = ShellOptions { output_limit_bytes: ASIDE_LIMIT_BYTES, ..options(task) };
+        let mut shell = sandbox.open_shell(&options).await?;
+        let began = Instant::now();
+        for command in &task.setup {
+            let left = deadlines.set_up.saturating_sub(began.elapsed());
+            expect_success(shell.run(command, left).await?, command)?;
+        }
+        shell.close().await?;
+    }
+    sandbox.open_shell(&options(task)).await
+}
+
+fn expect_success(result: ShellResult, command: &str) -> Result<(), SandboxError> {
+    if result.end.is_success() {
+        return Ok(());
+    }
+    let output = result.stdout.text() + &result.stderr.text();
+    Err(SandboxError::Setup {
+        command: command.to_owned(),
+        end: result.end,
+        output: output.trim().to_owned(),
+    })
+}
+
+async fn write(sandbox: &dyn Sandbox, path: &str, file: &TaskFile) -> Result<(), SandboxError> {
+    let bytes = match (file.text(), file.host()) {
+        (Some(text), _) => text.as_bytes().to_vec(),
+        (None, Some(host)) => {
+            let place = host.clone();
+            tokio::task::spawn_blocking(move || std::fs::read(place))
+                .await
+                .expect("reading does not panic")
+                .map_err(|source| SandboxError::Host {
+                    doing: "read the task's file",
+                    path: host.clone(),
+                    source,
+                })?
+        }
+        (None, None) => Vec::new(),
+    };
+    sandbox.write_file(path, &bytes, file.mode()).await
+}
+
+fn absolute(task: &TerminalTask, path: &str) -> String {
+    if path.starts_with('/') { path.to_owned() } else { format!("{}/{path}", task.workdir) }
+}
+
+/// `text` as one word of a shell.
+fn word(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@%,:".contains(c);
+    if !text.is_empty() && !text.starts_with('-') && text.chars().all(is_plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
+fn parse_reward(path: &str, bytes: &[u8]) -> Finding {
+    let text = String::from_utf8_lossy(bytes);
+    match text.trim().parse::<f64>() {
+        Ok(reward) if (0.0..=1.0).contains(&reward) => Finding { reward, reason: None },
+        _ => Finding::none(format!("`{path}` holds no number from 0 to 1")),
+    }
+}
+
+fn at(phase: SandboxPhase) -> impl Fn(SandboxError) -> EnvironmentError {
+    move |source| EnvironmentError::Sandbox { phase, source }
+}
+
+/// The result of a part, if it came in time.
+fn in_time<T>(
+    phase: SandboxPhase,
+    limit: Duration,
+    result: Result<Result<T, SandboxError>, tokio::time::error::Elapsed>,
+) -> Result<T, EnvironmentError> {
+    let late = |_| {
+        let doing = format!("{phase} within {} s", limit.as_secs());
+        Err(SandboxError::Backend { doing, source: "it took longer".into() })
+    };
+    result.unwrap_or_else(late).map_err(at(phase))
+}
+
+/// A machine that steps share with what ends them.
+pub(super) type SharedMachine = Arc<tokio::sync::Mutex<Machine>>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rewards_are_numbers_from_0_to_1() {
+        let parse = |text: &str| parse_reward("/r", text.as_bytes()).reward;
+        assert_eq!(parse("0.25\n"), 0.25);
+        assert_eq!(
+            (parse("1"), parse("2"), parse("-1"), parse("NaN"), parse("")),
+            (1.0, 0.0, 0.0, 0.0, 0.0)
+        );
+    }
+
+    #[test]
+    fn words_are_quoted_where_they_need_to_be() {
+        assert_eq!(word("/task/a-b_c.txt"), "/task/a-b_c.txt");
+        assert_eq!(word("a b"), "'a b'");
+        assert_eq!(word("it's"), "'it'\\''s'");
+        assert_eq!(word("-rf"), "'-rf'");
+    }
+}

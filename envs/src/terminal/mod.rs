@@ -1,0 +1,24 @@
+//! Work at a shell in a sandbox, judged by a script when it is done.
+//!
+//! ```text
+//!   reset ─▶ instruction          nothing is started yet: a fork of this costs nothing
+//!   prepare ─▶ sandbox from the pool, files, set-up, a shell
+//!   step(command) ─▶ output, exit code          step("submit") ─▶ terminated
+//!   verify ─▶ everything the agent started is ended, the verifier's files come in, it runs
+//! ```
+//!
+//! A command that fails, runs into its time limit or runs out of memory is an observation; a sandbox
+//! that dies ends the episode as an infrastructure failure
+//! ([`EnvironmentError::Sandbox`](crate::EnvironmentError::Sandbox)).
+
+mod deadlines;
+mod environment;
+mod generator;
+mod machine;
+#[cfg(test)]
+mod tests;
+mod transcript;
+
+pub use deadlines::Deadlines;
+pub use environment::{SUBMIT, Terminal};
+pub use generator::{TaskKind, generate};

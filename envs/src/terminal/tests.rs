@@ -1,0 +1,291 @@
+//! The environment over the fake backend.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use spar_core::{Boundary, Seed};
+use spar_sandbox::backends::fake::{FakeBackend, FakeFaults, FakeReply};
+use spar_sandbox::pool::{PoolConfig, SandboxPool};
+use spar_tasks::{Task, TerminalTask};
+
+use super::{SUBMIT, Terminal};
+use crate::{Environment, EnvironmentError, Resources, SandboxPhase, Sandboxes};
+
+fn sandboxes(backend: &FakeBackend) -> Sandboxes {
+    let config = PoolConfig { starts_per_second: None, ..PoolConfig::default() };
+    Sandboxes::new(Arc::new(SandboxPool::new(Arc::new(backend.clone()), config).unwrap()))
+}
+
+fn task_of(found: &TerminalTask) -> Task {
+    Task {
+        id: "t/test/0".to_owned(),
+        environment: "terminal".to_owned(),
+        parameters: serde_json::to_value(found).unwrap(),
+        instruction: String::new(),
+        max_turns: 8,
+        tags: Vec::new(),
+    }
+}
+
+/// Copy a file; the verifier looks whether it is there.
+fn chore() -> TerminalTask {
+    let mut task = TerminalTask::new("Copy a to b.", "[ \"$(cat b)\" = \"$(cat /tests/b)\" ]");
+    task.files = [("a".to_owned(), "x\n".into())].into();
+    task.verifier.files = [("b".to_owned(), "x\n".into())].into();
+    task.solution = vec!["cp a b".to_owned()];
+    task
+}
+
+fn open(backend: &FakeBackend, task: &TerminalTask) -> Terminal {
+    let resources = Resources::with_sandboxes(sandboxes(backend));
+    Terminal::open(&task_of(task), &resources).unwrap()
+}
+
+async fn begun(backend: &FakeBackend, task: &TerminalTask) -> Terminal {
+    let mut env = open(backend, task);
+    env.reset(Seed::from_u64(0)).await.unwrap();
+    env
+}
+
+async fn text(env: &mut Terminal, action: &str) -> String {
+    env.step(action).await.unwrap().observation.text
+}
+
+#[tokio::test]
+async fn an_episode_reads_as_it_should() {
+    let backend = FakeBackend::new();
+    let mut env = open(&backend, &chore());
+    let first = env.reset(Seed::from_u64(0)).await.unwrap();
+    // Nothing is started before something has to be done.
+    assert_eq!(backend.num_created(), 0);
+    assert_eq!(first.instruction.as_deref(), Some("Copy a to b."));
+    let mut transcript = first.text;
+    for action in ["ls", "cat missing", "nowhere", "do it", "cp a b", SUBMIT] {
+        let step = env.step(action).await.unwrap();
+        transcript += &format!("\n> {action}\n{}", step.observation.text);
+        assert_eq!(step.executable, !["nowhere", "do it"].contains(&action), "{action}");
+        assert_eq!(step.terminated, action == SUBMIT);
+        assert!(step.rewards.is_empty() && !step.won);
+    }
+    let verdict = env.verify().await.unwrap().unwrap();
+    transcript += &format!("\n{}", verdict.text);
+    assert!(verdict.won);
+    insta::assert_snapshot!(transcript);
+    env.close().await.unwrap();
+    assert_eq!((backend.num_live(), backend.num_created()), (0, 1));
+}
+
+#[tokio::test]
+async fn what_the_verifier_reads_comes_after_the_agent() {
+    let backend = FakeBackend::new();
+    let mut env = begun(&backend, &chore()).await;
+    assert!(text(&mut env, "cat /tests/b").await.contains("No such file"));
+    // What the agent puts there is gone when the verifier comes.
+    text(&mut env, "mkdir /tests; echo forged > /tests/b; echo forged > b").await;
+    let verdict = env.verify().await.unwrap().unwrap();
+    assert_eq!((verdict.won, verdict.rewards.len()), (false, 0));
+    assert_eq!(verdict.text, "[verified: 0: the verifier exited with 1]");
+    assert!(env.step("ls").await.is_err(), "nothing comes after the verdict");
+    env.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn rewards_can_be_fractions_that_the_agent_cannot_write() {
+    let backend = FakeBackend::new();
+    let mut task = chore();
+    task.verifier.reward_file = Some("/tests/reward".to_owned());
+    task.verifier.command = "[ -e half ] && echo 0.5 > /tests/reward || true".to_owned();
+    for (action, reward, won) in [
+        ("echo a > half", 0.5, false),
+        ("mkdir /tests; echo 1 > /tests/reward", 0.0, false),
+        ("true", 0.0, false),
+    ] {
+        let mut env = begun(&backend, &task).await;
+        text(&mut env, action).await;
+        let verdict = env.verify().await.unwrap().unwrap();
+        let sum: f64 = verdict.rewards.iter().map(|part| part.value).sum();
+        assert_eq!((sum, verdict.won), (reward, won), "{action}: {}", verdict.text);
+        env.close().await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_command_that_fails_or_is_late_is_an_observation() {
+    let backend = FakeBackend::new();
+    let mut env = begun(&backend, &chore()).await;
+    assert!(text(&mut env, "false").await.ends_with("[exit code 1]"));
+    assert!(text(&mut env, "sleep 1000").await.ends_with("[ended at its limit of 30 s]"));
+    // The verifier's own deadline is an observation as well.
+    let mut task = chore();
+    task.verifier.command = "sleep 1000".to_owned();
+    let mut late = begun(&backend, &task).await;
+    let verdict = late.verify().await.unwrap().unwrap();
+    assert!(verdict.text.contains("deadline") && !verdict.won, "{}", verdict.text);
+    env.close().await.unwrap();
+    late.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_sandbox_that_dies_is_a_failure_wherever_it_dies() {
+    let mut task = chore();
+    task.setup = vec!["echo ready > c".to_owned()];
+    // The commands of an episode, in order: set-up, the agent's, clearing, going, the verifier's.
+    for (dies_at, phase) in [
+        (1, SandboxPhase::SetUp),
+        (2, SandboxPhase::Step),
+        (3, SandboxPhase::Verify),
+        (4, SandboxPhase::Verify),
+        (5, SandboxPhase::Verify),
+    ] {
+        let faults = FakeFaults { dies_at_exec: Some(dies_at), ..FakeFaults::default() };
+        let backend = FakeBackend::new().with_faults(faults);
+        let mut env = begun(&backend, &task).await;
+        let error = fails(&mut env).await;
+        assert_eq!(error.boundary(), Boundary::Sandbox);
+        let EnvironmentError::Sandbox { phase: found, .. } = error else { panic!("{error}") };
+        assert_eq!(found, phase, "{dies_at}");
+        env.close().await.unwrap();
+        assert_eq!(backend.num_live(), 0);
+    }
+    let faults = FakeFaults { failing_creates: 1, ..FakeFaults::default() };
+    let backend = FakeBackend::new().with_faults(faults);
+    let error = fails(&mut begun(&backend, &task).await).await;
+    assert!(matches!(error, EnvironmentError::Sandbox { phase: SandboxPhase::Create, .. }));
+    assert!(!error.is_refusal());
+}
+
+/// Plays an episode to the error that ends it.
+async fn fails(env: &mut Terminal) -> EnvironmentError {
+    if let Err(error) = env.prepare().await {
+        return error;
+    }
+    if let Err(error) = env.step("cp a b").await {
+        return error;
+    }
+    env.verify().await.unwrap_err()
+}
+
+#[tokio::test]
+async fn a_set_up_that_fails_breaks_the_task() {
+    let backend = FakeBackend::new();
+    let mut task = chore();
+    task.setup = vec!["complain no space".to_owned()];
+    let error = open_and_prepare(&backend, &task).await.unwrap_err();
+    let EnvironmentError::Sandbox { phase, source } = &error else { panic!("{error}") };
+    assert_eq!(*phase, SandboxPhase::SetUp);
+    assert!(source.to_string().contains("no space"), "{source}");
+}
+
+async fn open_and_prepare(
+    backend: &FakeBackend,
+    task: &TerminalTask,
+) -> Result<(), EnvironmentError> {
+    let mut env = begun(backend, task).await;
+    env.prepare().await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_set_up_without_end_meets_its_deadline() {
+    let backend = FakeBackend::new();
+    let mut task = chore();
+    (task.setup, task.setup_secs) = (vec!["sleep 1000000".to_owned()], 7);
+    let began = tokio::time::Instant::now();
+    let error = open_and_prepare(&backend, &task).await.unwrap_err();
+    assert!(matches!(error, EnvironmentError::Sandbox { phase: SandboxPhase::SetUp, .. }));
+    assert_eq!(began.elapsed(), Duration::from_secs(7));
+}
+
+#[tokio::test]
+async fn forks_go_their_own_ways() {
+    let backend = FakeBackend::new();
+    let mut env = begun(&backend, &chore()).await;
+    env.prepare().await.unwrap();
+    // Before anything was done a fork is a new sandbox, made when it is needed.
+    let mut early = env.fork().await.unwrap();
+    assert_eq!(backend.num_created(), 1);
+    text(&mut env, "mkdir d; echo one > d/f").await;
+    text(&mut env, "cd d").await;
+    let mut fork = env.fork().await.unwrap();
+    assert_eq!(backend.num_created(), 2);
+    let mine = env.step("echo two > f").await.unwrap();
+    let theirs = fork.step("cat f").await.unwrap().observation.text;
+    assert_eq!(theirs, "one\n[exit code 0]", "in the same folder, and not what came later");
+    assert_eq!(early.oracle_action().as_deref(), Some("cp a b"));
+    assert_eq!(env.oracle_action(), None, "something else was done");
+    let twin = fork.fork().await.unwrap().step("echo two > f").await.unwrap();
+    assert_ne!(twin.observation.state_key, mine.observation.state_key, "it has seen more");
+    assert!(early.step("ls").await.unwrap().observation.text.starts_with("a\n[exit"));
+    for env in [&mut early, &mut fork] {
+        env.close().await.unwrap();
+    }
+    env.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn equal_histories_are_equal_situations() {
+    let backend = FakeBackend::new();
+    let mut keys = Vec::new();
+    for actions in [["ls", "cat a"], ["ls", "cat a"], ["cat a", "ls"]] {
+        let mut env = begun(&backend, &chore()).await;
+        for action in actions {
+            keys.push(env.step(action).await.unwrap().observation.state_key);
+        }
+        env.close().await.unwrap();
+    }
+    assert_eq!(keys[..2], keys[2..4]);
+    assert_ne!(keys[1], keys[5]);
+}
+
+#[tokio::test]
+async fn the_oracle_solves_what_is_generated() {
+    let backend = FakeBackend::new();
+    let resources = Resources::with_sandboxes(sandboxes(&backend));
+    for seed in 0..300 {
+        let parameters = serde_json::json!({ "seed": seed });
+        let task = Task { parameters, ..task_of(&chore()) };
+        let mut env = Terminal::open(&task, &resources).unwrap();
+        env.reset(Seed::from_u64(0)).await.unwrap();
+        while let Some(action) = env.oracle_action() {
+            let step = env.step(&action).await.unwrap();
+            assert!(step.executable, "{seed}: {action}: {}", step.observation.text);
+        }
+        assert!(env.verify().await.unwrap().unwrap().won, "{seed}");
+        env.close().await.unwrap();
+        // Without the solution nothing is solved.
+        let mut idle = Terminal::open(&task, &resources).unwrap();
+        idle.reset(Seed::from_u64(0)).await.unwrap();
+        assert!(!idle.verify().await.unwrap().unwrap().won, "{seed}");
+        idle.close().await.unwrap();
+    }
+    assert_eq!(backend.num_live(), 0);
+}
+
+#[tokio::test]
+async fn parameters_are_strict_and_sandboxes_are_needed() {
+    let backend = FakeBackend::new();
+    let resources = Resources::with_sandboxes(sandboxes(&backend));
+    let open = |parameters, resources: &Resources| {
+        Terminal::open(&Task { parameters, ..task_of(&chore()) }, resources).err().unwrap()
+    };
+    let error = open(serde_json::json!({ "seed": 1, "kid": "count" }), &resources).to_string();
+    assert!(error.contains("`kid`"), "{error}");
+    let error = open(serde_json::json!({ "instruction": "a" }), &resources).to_string();
+    assert!(error.contains("verifier"), "{error}");
+    let error = open(serde_json::json!({ "seed": 1 }), &Resources::default());
+    assert!(matches!(error, EnvironmentError::NoSandboxes { .. }), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_step_that_is_given_up_lets_the_verifier_in() {
+    let backend = FakeBackend::with_script(|request, _| {
+        let is_slow = request.command.last().is_some_and(|script| script == "slow");
+        is_slow.then(|| FakeReply::exited(0, "").after(Duration::from_secs(20)))
+    });
+    let mut env = begun(&backend, &chore()).await;
+    text(&mut env, "cp a b").await;
+    let limit = Duration::from_secs(5);
+    assert!(tokio::time::timeout(limit, env.step("slow")).await.is_err());
+    assert!(env.verify().await.unwrap().unwrap().won);
+    env.close().await.unwrap();
+    assert_eq!(backend.num_live(), 0);
+}

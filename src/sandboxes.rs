@@ -1,0 +1,114 @@
+//! Where the sandboxes of episodes come from.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use serde::{Deserialize, Serialize};
+use spar_agent::{EpisodeConfig, OpenEnvironment};
+use spar_core::Seed;
+use spar_envs::{Resources, Sandboxes, needs_sandbox, open_environment};
+use spar_sandbox::pool::{PoolConfig, SandboxPool};
+use spar_sandbox::{Image, registry};
+use spar_tasks::{Suite, Task};
+
+/// Where the sandboxes of episodes come from; matters only to environments that need sandboxes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SandboxConfig {
+    /// `docker`, `wasm` or `local`. Default `docker`.
+    pub backend: String,
+    /// The image of tasks that name none, as `spar sandbox run --image` takes it. Default `default`:
+    /// the backend's smallest.
+    pub image: String,
+    /// Episodes, each in a sandbox of its own, at one time; at least 1. Default 16.
+    pub concurrency: usize,
+}
+
+impl Default for SandboxConfig {
+    fn default() -> Self {
+        Self { backend: "docker".to_owned(), image: "default".to_owned(), concurrency: 16 }
+    }
+}
+
+/// A pool of sandboxes that is ready for episodes, or nothing where they need none.
+pub struct OpenSandboxes {
+    resources: Resources,
+    concurrency: Option<usize>,
+    pool: Option<Arc<SandboxPool>>,
+}
+
+impl OpenSandboxes {
+    /// Opens the pool for the tasks of a suite, if they need one.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such backend, it does not work here, or the first task of `split` cannot be
+    /// brought up with it: nothing has to be played to find that out.
+    pub async fn open(
+        config: &SandboxConfig,
+        suite: &dyn Suite,
+        split: &str,
+        episode: &EpisodeConfig,
+    ) -> anyhow::Result<Self> {
+        let none = Self { resources: Resources::default(), concurrency: None, pool: None };
+        if suite.len(split)? == 0 {
+            return Ok(none);
+        }
+        let task = suite.task(split, 0)?;
+        if !needs_sandbox(&task.environment) {
+            return Ok(none);
+        }
+        let backend = registry::open(&config.backend)?;
+        backend.probe().await?;
+        let warm = config.concurrency.div_ceil(4);
+        let pool_config = PoolConfig {
+            // Some are made and some are removed while all episodes have theirs.
+            max_live: config.concurrency.saturating_add(2 * warm),
+            ..PoolConfig::default()
+        };
+        let pool = Arc::new(SandboxPool::new(backend, pool_config)?);
+        let Ok(image) = config.image.parse::<Image>();
+        let mut sandboxes = Sandboxes::new(Arc::clone(&pool));
+        (sandboxes.image, sandboxes.warm) = (image, warm);
+        sandboxes.agent = Duration::from_secs(episode.episode_timeout_secs);
+        let resources = Resources::with_sandboxes(sandboxes);
+        let concurrency = Some(config.concurrency);
+        let open = Self { resources, concurrency, pool: Some(pool) };
+        if let Err(error) = open.try_out(&task).await {
+            open.close().await;
+            return Err(error.context(format!("bring up task `{}`", task.id)));
+        }
+        Ok(open)
+    }
+
+    /// What environments are opened with.
+    pub fn resources(&self) -> &Resources {
+        &self.resources
+    }
+
+    /// Opens environments with these sandboxes.
+    pub fn opener(&self) -> Box<OpenEnvironment<'_>> {
+        Box::new(|task| open_environment(task, &self.resources))
+    }
+
+    /// Episodes at one time, where that is for the sandboxes to say.
+    pub fn concurrency(&self) -> Option<usize> {
+        self.concurrency
+    }
+
+    /// Closes all sandboxes and waits for it; how many could not be removed.
+    pub async fn close(self) -> u64 {
+        let Some(pool) = self.pool else { return 0 };
+        pool.shutdown().await;
+        pool.metrics().close_failures
+    }
+
+    async fn try_out(&self, task: &Task) -> anyhow::Result<()> {
+        let mut env = open_environment(task, &self.resources)?;
+        env.reset(Seed::from_u64(0)).await?;
+        let prepared = env.prepare().await;
+        env.close().await?;
+        prepared.context("prepare an episode")
+    }
+}

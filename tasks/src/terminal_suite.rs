@@ -1,0 +1,415 @@
+//! Suites of tasks at a shell, in files.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::task_folder::read_folder;
+use crate::{Suite, SuiteError, SuiteManifest, Task, TerminalTask};
+
+/// The environment of its tasks.
+pub(crate) const ENVIRONMENT: &str = "terminal";
+/// How to act, where a suite does not say.
+const INSTRUCTION: &str = "You are at a POSIX shell in a sandbox. Solve the task that the first \
+                           message names. Answer every message with one shell command; the next \
+                           message is its output. When the task is solved, answer: submit";
+const MAX_TURNS: u32 = 30;
+
+/// Tasks at a shell, from a `.jsonl` file or from a folder whose `suite.toml` names such files or
+/// folders of tasks.
+///
+/// ```toml
+/// name = "chores"
+/// version = "1"
+/// about = "Small chores at a shell."
+/// environment = "terminal"
+///
+/// [splits.train]
+/// tasks = "train.jsonl"
+///
+/// [splits.test]
+/// tasks = "test"          # a folder with a folder for each task
+/// ```
+///
+/// Every task is read and checked on opening; only where each lies is kept.
+#[derive(Debug)]
+pub struct TerminalSuite {
+    file: SuiteFile,
+    manifest: SuiteManifest,
+    splits: BTreeMap<String, Vec<Place>>,
+    by_id: HashMap<String, (String, usize)>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SuiteFile {
+    name: String,
+    version: String,
+    about: String,
+    environment: String,
+    #[serde(default = "default_instruction")]
+    instruction: String,
+    #[serde(default = "default_max_turns")]
+    max_turns: u32,
+    #[serde(default)]
+    tags: Vec<String>,
+    splits: BTreeMap<String, SplitFile>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SplitFile {
+    tasks: PathBuf,
+}
+
+fn default_instruction() -> String {
+    INSTRUCTION.to_owned()
+}
+
+fn default_max_turns() -> u32 {
+    MAX_TURNS
+}
+
+/// Where a task lies.
+#[derive(Debug)]
+enum Place {
+    /// A line of a file, by its first byte.
+    Line {
+        path: PathBuf,
+        start: u64,
+    },
+    Folder(PathBuf),
+}
+
+/// What a task says beside what its environment needs.
+#[derive(Debug, Deserialize)]
+pub(crate) struct TaskHead {
+    /// Its name within its split; that of its folder where it has one.
+    #[serde(default)]
+    pub(crate) id: Option<String>,
+    #[serde(default)]
+    pub(crate) max_turns: Option<u32>,
+    #[serde(default)]
+    pub(crate) tags: Vec<String>,
+    #[serde(flatten)]
+    pub(crate) rest: serde_json::Map<String, serde_json::Value>,
+}
+
+/// A task as it was read.
+pub(crate) struct ReadTask {
+    pub(crate) id: String,
+    pub(crate) max_turns: Option<u32>,
+    pub(crate) tags: Vec<String>,
+    pub(crate) task: TerminalTask,
+}
+
+impl TerminalSuite {
+    /// Whether the `suite.toml` with this text is of this kind: its splits name tasks.
+    pub(crate) fn is_meant(text: &str) -> bool {
+        let table: toml::Table = toml::from_str(text).unwrap_or_default();
+        let splits = table.get("splits").and_then(toml::Value::as_table);
+        splits.is_some_and(|splits| splits.values().any(|split| split.get("tasks").is_some()))
+    }
+
+    /// Opens the suite of a folder with a `suite.toml`.
+    ///
+    /// # Errors
+    ///
+    /// [`SuiteError`] when a file cannot be read or a task of it is wrong.
+    pub fn open(folder: &Path) -> Result<Self, SuiteError> {
+        let path = folder.join("suite.toml");
+        let text = std::fs::read_to_string(&path)
+            .map_err(|source| SuiteError::Io { path: path.clone(), source })?;
+        let file: SuiteFile = toml::from_str(&text).map_err(|source| SuiteError::Manifest {
+            path: path.clone(),
+            source: Box::new(source),
+        })?;
+        if file.environment != ENVIRONMENT {
+            let detail = format!(
+                "its tasks are files, which only `{ENVIRONMENT}` understands, and its environment \
+                 is `{}`",
+                file.environment
+            );
+            return Err(SuiteError::Task { path, place: "`environment`".to_owned(), detail });
+        }
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(text.as_bytes());
+        Self::read(file, folder, hasher)
+    }
+
+    /// Opens a `.jsonl` file as a suite with the one split `test`, named like the file.
+    ///
+    /// # Errors
+    ///
+    /// As [`TerminalSuite::open`].
+    pub fn open_file(path: &Path) -> Result<Self, SuiteError> {
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let file = SuiteFile {
+            about: format!("The tasks of {}.", path.display()),
+            name,
+            version: "1".to_owned(),
+            environment: ENVIRONMENT.to_owned(),
+            instruction: default_instruction(),
+            max_turns: MAX_TURNS,
+            tags: Vec::new(),
+            splits: [("test".to_owned(), SplitFile { tasks: path.to_owned() })].into(),
+        };
+        Self::read(file, Path::new(""), blake3::Hasher::new())
+    }
+
+    fn read(
+        file: SuiteFile,
+        folder: &Path,
+        mut hasher: blake3::Hasher,
+    ) -> Result<Self, SuiteError> {
+        let mut splits = BTreeMap::new();
+        let mut by_id = HashMap::new();
+        for (split, SplitFile { tasks }) in &file.splits {
+            let path = folder.join(tasks);
+            hasher.update(split.as_bytes());
+            let found = if path.is_dir() {
+                index_folder(&path, &mut hasher)?
+            } else {
+                index_lines(&path, &mut hasher)?
+            };
+            let mut places = Vec::with_capacity(found.len());
+            for (index, (id, place)) in found.into_iter().enumerate() {
+                let full = format!("{}/{split}/{id}", file.name);
+                if by_id.insert(full, (split.clone(), index)).is_some() {
+                    let detail = format!("there are two tasks `{id}`");
+                    return Err(SuiteError::Task {
+                        path,
+                        place: format!("split `{split}`"),
+                        detail,
+                    });
+                }
+                places.push(place);
+            }
+            splits.insert(split.clone(), places);
+        }
+        let manifest = SuiteManifest {
+            name: file.name.clone(),
+            version: file.version.clone(),
+            content_hash: hasher.finalize().to_hex().to_string(),
+            splits: splits.iter().map(|(name, tasks)| (name.clone(), tasks.len())).collect(),
+        };
+        Ok(Self { file, manifest, splits, by_id })
+    }
+}
+
+impl Suite for TerminalSuite {
+    fn manifest(&self) -> &SuiteManifest {
+        &self.manifest
+    }
+
+    fn about(&self) -> &str {
+        &self.file.about
+    }
+
+    fn task(&self, split: &str, index: usize) -> Result<Task, SuiteError> {
+        self.check_index(split, index)?;
+        let found = match &self.splits[split][index] {
+            Place::Line { path, start } => read_line(path, *start)?,
+            Place::Folder(path) => read_folder(path, &mut blake3::Hasher::new())?,
+        };
+        let mut tags = self.file.tags.clone();
+        tags.extend(found.tags);
+        Ok(Task {
+            id: format!("{}/{split}/{}", self.file.name, found.id),
+            environment: ENVIRONMENT.to_owned(),
+            parameters: serde_json::to_value(&found.task).expect("a task has only string keys"),
+            instruction: self.file.instruction.clone(),
+            max_turns: found.max_turns.unwrap_or(self.file.max_turns),
+            tags,
+        })
+    }
+
+    fn task_by_id(&self, id: &str) -> Result<Task, SuiteError> {
+        match self.by_id.get(id) {
+            Some((split, index)) => self.task(split, *index),
+            None => Err(SuiteError::UnknownTask {
+                suite: self.manifest.name.clone(),
+                id: id.to_owned(),
+            }),
+        }
+    }
+}
+
+/// Understands a task and checks it; `place` is named in errors.
+pub(crate) fn check_task(
+    head: TaskHead,
+    id: Option<String>,
+    path: &Path,
+    place: &str,
+) -> Result<ReadTask, SuiteError> {
+    let refuse = |detail: String| SuiteError::Task {
+        path: path.to_owned(),
+        place: place.to_owned(),
+        detail,
+    };
+    let id = head.id.or(id).ok_or_else(|| refuse("it has no `id`".to_owned()))?;
+    let task: TerminalTask =
+        serde_json::from_value(head.rest.into()).map_err(|error| refuse(error.to_string()))?;
+    let mut problems = task.problems();
+    if id.is_empty() || id.chars().any(|c| c.is_whitespace() || c.is_control()) {
+        problems.push(format!("`id` is {id:?}, must be a word"));
+    }
+    if head.max_turns == Some(0) {
+        problems.push("`max_turns` is 0, must be at least 1".to_owned());
+    }
+    if !problems.is_empty() {
+        return Err(refuse(problems.join("; ")));
+    }
+    Ok(ReadTask { id, max_turns: head.max_turns, tags: head.tags, task })
+}
+
+/// The tasks of a folder of folders, by name.
+fn index_folder(
+    folder: &Path,
+    hasher: &mut blake3::Hasher,
+) -> Result<Vec<(String, Place)>, SuiteError> {
+    let fail = |source| SuiteError::Io { path: folder.to_owned(), source };
+    let mut paths = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(fail)? {
+        let path = entry.map_err(fail)?.path();
+        if path.is_dir() {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    let mut found = Vec::with_capacity(paths.len());
+    for path in paths {
+        found.push((read_folder(&path, hasher)?.id, Place::Folder(path)));
+    }
+    Ok(found)
+}
+
+/// The tasks of a `.jsonl` file, in order.
+fn index_lines(
+    path: &Path,
+    hasher: &mut blake3::Hasher,
+) -> Result<Vec<(String, Place)>, SuiteError> {
+    let fail = |source| SuiteError::Io { path: path.to_owned(), source };
+    let mut reader = BufReader::new(File::open(path).map_err(fail)?);
+    let (mut found, mut start, mut line) = (Vec::new(), 0, Vec::new());
+    for number in 1.. {
+        line.clear();
+        let len = reader.read_until(b'\n', &mut line).map_err(fail)?;
+        if len == 0 {
+            break;
+        }
+        hasher.update(&line);
+        if !line.trim_ascii().is_empty() {
+            let task = parse_line(&line, path, &format!("line {number}"))?;
+            found.push((task.id, Place::Line { path: path.to_owned(), start }));
+        }
+        start += len as u64;
+    }
+    Ok(found)
+}
+
+fn read_line(path: &Path, start: u64) -> Result<ReadTask, SuiteError> {
+    let fail = |source| SuiteError::Io { path: path.to_owned(), source };
+    let mut file = File::open(path).map_err(fail)?;
+    file.seek(SeekFrom::Start(start)).map_err(fail)?;
+    let mut line = Vec::new();
+    let mut reader = BufReader::new(file);
+    reader.read_until(b'\n', &mut line).map_err(fail)?;
+    parse_line(&line, path, &format!("the line at byte {start}"))
+}
+
+fn parse_line(line: &[u8], path: &Path, place: &str) -> Result<ReadTask, SuiteError> {
+    let refuse = |detail: String| SuiteError::Task {
+        path: path.to_owned(),
+        place: place.to_owned(),
+        detail,
+    };
+    let head: TaskHead = serde_json::from_slice(line).map_err(|error| refuse(error.to_string()))?;
+    let found = check_task(head, None, path, place)?;
+    let task = &found.task;
+    let mut files = task.files.iter().chain(&task.verifier.files);
+    // A file of tasks from elsewhere must not read this machine's files.
+    if let Some((name, _)) = files.find(|(_, file)| file.host().is_some()) {
+        return Err(refuse(format!("file `{name}` names a place on the host; give its text")));
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINES: &str = concat!(
+        r#"{"id": "one", "instruction": "make a", "verifier": {"command": "test -e a"}}"#,
+        "\n\n",
+        r#"{"id": "two", "instruction": "make b", "max_turns": 3, "tags": ["t"], "#,
+        r#""files": {"x": "1"}, "verifier": {"command": "test -e b"}}"#,
+    );
+
+    const SUITE: &str = r#"
+        name = "s"
+        version = "1"
+        about = "a"
+        environment = "terminal"
+        tags = ["all"]
+        [splits.train]
+        tasks = "train.jsonl"
+    "#;
+
+    #[test]
+    fn lines_are_tasks_of_one_split() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("chores.jsonl");
+        std::fs::write(&path, LINES).unwrap();
+        let suite = TerminalSuite::open_file(&path).unwrap();
+        assert_eq!(suite.len("test").unwrap(), 2);
+        let task = suite.task("test", 1).unwrap();
+        assert_eq!((task.id.as_str(), task.max_turns), ("chores/test/two", 3));
+        assert_eq!(task.tags, ["t"]);
+        assert!(task.instruction.contains("submit"));
+        assert_eq!(suite.task_by_id("chores/test/two").unwrap(), task);
+        let parameters: TerminalTask = serde_json::from_value(task.parameters).unwrap();
+        assert_eq!(parameters.files["x"], "1".into());
+        assert!(suite.task_by_id("chores/test/three").is_err());
+    }
+
+    #[test]
+    fn a_suite_file_names_its_splits_and_the_hash_follows_the_tasks() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("suite.toml"), SUITE).unwrap();
+        std::fs::write(folder.path().join("train.jsonl"), LINES).unwrap();
+        let suite =
+            crate::open_suite(folder.path().to_str().unwrap(), &Default::default()).unwrap();
+        let task = suite.task("train", 0).unwrap();
+        assert_eq!((task.id.as_str(), task.max_turns), ("s/train/one", MAX_TURNS));
+        assert_eq!(task.tags, ["all"]);
+        let changed = LINES.replace("make a", "make c");
+        std::fs::write(folder.path().join("train.jsonl"), changed).unwrap();
+        let again = TerminalSuite::open(folder.path()).unwrap();
+        assert_ne!(again.manifest().content_hash, suite.manifest().content_hash);
+        std::fs::write(folder.path().join("suite.toml"), SUITE.replace("terminal\"", "x\""))
+            .unwrap();
+        assert!(TerminalSuite::open(folder.path()).is_err());
+    }
+
+    #[test]
+    fn wrong_lines_are_told_with_their_number() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.jsonl");
+        let says = |line: &str, part: &str| {
+            std::fs::write(&path, format!("{LINES}\n{line}\n")).unwrap();
+            let error = TerminalSuite::open_file(&path).unwrap_err().to_string();
+            assert!(error.contains(part), "{error}");
+        };
+        let verifier = r#""verifier": {"command": "true"}"#;
+        says("{", "line 4");
+        says(&format!(r#"{{"instruction": "a", {verifier}}}"#), "no `id`");
+        says(&format!(r#"{{"id": "one", "instruction": "a", {verifier}}}"#), "two tasks `one`");
+        says(&format!(r#"{{"id": "a", "instruktion": "a", {verifier}}}"#), "instruktion");
+        let host = r#""files": {"x": {"host": "/etc/shadow"}}"#;
+        says(&format!(r#"{{"id": "a", "instruction": "a", {host}, {verifier}}}"#), "the host");
+    }
+}

@@ -1,0 +1,277 @@
+//! What is to be done at a shell, and how it is judged.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use spar_sandbox::{Limits, NetworkPolicy};
+
+/// Where the files of a verifier lie inside the sandbox while it runs.
+pub const VERIFIER_FOLDER: &str = "/tests";
+
+/// A task at a shell: what it starts from, what is to be done, and how that is judged. These are the
+/// parameters of the environment `terminal`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TerminalTask {
+    /// What is to be done, in words.
+    pub instruction: String,
+    /// The sandbox's image, as `--image` takes it. Default absent: the run's, or else the smallest
+    /// of the backend.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<String>,
+    /// Where commands start, and what relative paths of `files` start from. Default `/task`.
+    #[serde(default = "default_workdir")]
+    pub workdir: String,
+    /// Environment variables.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    /// What can be reached. Default nothing.
+    #[serde(default)]
+    pub network: NetworkPolicy,
+    /// What may be used up.
+    #[serde(default)]
+    pub limits: Limits,
+    /// Files that are there from the beginning, by path.
+    #[serde(default)]
+    pub files: BTreeMap<String, TaskFile>,
+    /// Commands that run in turn before the agent begins, in `workdir`, with the files in place; one
+    /// that does not exit with 0 breaks the task.
+    #[serde(default)]
+    pub setup: Vec<String>,
+    /// How the result is judged.
+    pub verifier: TerminalVerifier,
+    /// Commands that solve it, for demonstrations and to check the task. Default none.
+    #[serde(default)]
+    pub solution: Vec<String>,
+    /// Seconds until the sandbox exists, getting its image left out. Default 120.
+    #[serde(default = "default_create_secs")]
+    pub create_secs: u64,
+    /// Seconds for the files and all of `setup`. Default 600.
+    #[serde(default = "default_setup_secs")]
+    pub setup_secs: u64,
+    /// Seconds that one command of the agent may take. Default 30.
+    #[serde(default = "default_command_secs")]
+    pub command_secs: u64,
+    /// Bytes of each stream that a command's observation shows, the middle left out. Default 8000.
+    #[serde(default = "default_output_limit_bytes")]
+    pub output_limit_bytes: usize,
+}
+
+/// How a task at a shell is judged, after the agent's processes have been ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TerminalVerifier {
+    /// Runs in the task's `workdir`; exit code 0 means solved. Default `sh /tests/test.sh`.
+    #[serde(default = "default_verifier_command")]
+    pub command: String,
+    /// Files that are put into [`VERIFIER_FOLDER`] only now, by path below it.
+    #[serde(default)]
+    pub files: BTreeMap<String, TaskFile>,
+    /// A file into which the command writes the reward, a number from 0 to 1; it counts where the
+    /// exit code is 0. Default absent: the reward is 1 then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reward_file: Option<String>,
+    /// Seconds that the command may take. Default 300.
+    #[serde(default = "default_verify_secs")]
+    pub verify_secs: u64,
+}
+
+/// A file of a task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum TaskFile {
+    /// Its text.
+    Text(String),
+    /// Its text, or where it lies on the host, and how it may be used.
+    Detailed(DetailedFile),
+}
+
+/// A file with more than its text.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DetailedFile {
+    /// Its text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// Where its content lies on the host; only task folders name their files so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<PathBuf>,
+    /// Whether it can be run as a program. Default false.
+    #[serde(default)]
+    pub executable: bool,
+}
+
+impl TaskFile {
+    /// Where its content lies on the host, if it lies there.
+    pub fn host(&self) -> Option<&PathBuf> {
+        match self {
+            Self::Text(_) => None,
+            Self::Detailed(file) => file.host.as_ref(),
+        }
+    }
+
+    /// Its text, if that is given.
+    pub fn text(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text),
+            Self::Detailed(file) => file.text.as_deref(),
+        }
+    }
+
+    /// Permissions: `0o755` for programs, else `0o644`.
+    pub fn mode(&self) -> u32 {
+        match self {
+            Self::Detailed(DetailedFile { executable: true, .. }) => 0o755,
+            _ => 0o644,
+        }
+    }
+}
+
+impl From<&str> for TaskFile {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl TerminalTask {
+    /// A task without files, with the defaults.
+    pub fn new(instruction: impl Into<String>, verifier_command: impl Into<String>) -> Self {
+        Self {
+            instruction: instruction.into(),
+            image: None,
+            workdir: default_workdir(),
+            env: BTreeMap::new(),
+            network: NetworkPolicy::default(),
+            limits: Limits::default(),
+            files: BTreeMap::new(),
+            setup: Vec::new(),
+            verifier: TerminalVerifier {
+                command: verifier_command.into(),
+                files: BTreeMap::new(),
+                reward_file: None,
+                verify_secs: default_verify_secs(),
+            },
+            solution: Vec::new(),
+            create_secs: default_create_secs(),
+            setup_secs: default_setup_secs(),
+            command_secs: default_command_secs(),
+            output_limit_bytes: default_output_limit_bytes(),
+        }
+    }
+
+    /// What is wrong with it; empty where nothing is.
+    pub fn problems(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        if self.instruction.trim().is_empty() {
+            problems.push("`instruction` is empty".to_owned());
+        }
+        if self.verifier.command.trim().is_empty() {
+            problems.push("`verifier.command` is empty".to_owned());
+        }
+        if !self.workdir.starts_with('/') || self.workdir.split('/').any(|part| part == "..") {
+            let workdir = &self.workdir;
+            problems.push(format!("`workdir` is `{workdir}`, must be absolute and without `..`"));
+        }
+        let seconds = [
+            ("create_secs", self.create_secs),
+            ("setup_secs", self.setup_secs),
+            ("command_secs", self.command_secs),
+            ("verifier.verify_secs", self.verifier.verify_secs),
+        ];
+        for (name, value) in seconds {
+            if value == 0 {
+                problems.push(format!("`{name}` is 0, must be at least 1"));
+            }
+        }
+        for (path, file) in &self.files {
+            check_file(path, file, &mut problems);
+        }
+        for (path, file) in &self.verifier.files {
+            if path.starts_with('/') {
+                problems.push(format!("verifier file `{path}` must be relative"));
+            }
+            check_file(path, file, &mut problems);
+        }
+        problems
+    }
+}
+
+fn check_file(path: &str, file: &TaskFile, problems: &mut Vec<String>) {
+    let is_path = !path.is_empty() && !path.ends_with('/') && !path.contains('\0');
+    if !is_path || path.split('/').any(|part| part == "..") {
+        problems.push(format!("`{path}` is no path of a file"));
+    }
+    if file.text().is_some() == file.host().is_some() {
+        problems.push(format!("file `{path}` needs either a text or a place on the host"));
+    }
+}
+
+fn default_workdir() -> String {
+    "/task".to_owned()
+}
+
+fn default_verifier_command() -> String {
+    format!("sh {VERIFIER_FOLDER}/test.sh")
+}
+
+fn default_create_secs() -> u64 {
+    120
+}
+
+fn default_setup_secs() -> u64 {
+    600
+}
+
+fn default_command_secs() -> u64 {
+    30
+}
+
+fn default_output_limit_bytes() -> usize {
+    8000
+}
+
+fn default_verify_secs() -> u64 {
+    300
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_round_trips_and_the_shortest_one_has_the_defaults() {
+        let task: TerminalTask =
+            serde_json::from_str(r#"{"instruction": "a", "verifier": {"command": "true"}}"#)
+                .unwrap();
+        assert_eq!(task, TerminalTask::new("a", "true"));
+        assert_eq!(task.problems(), Vec::<String>::new());
+        let text = serde_json::to_string(&task).unwrap();
+        assert_eq!(serde_json::from_str::<TerminalTask>(&text).unwrap(), task);
+        let typo = r#"{"instruction": "a", "verifier": {"command": "true"}, "setpu": []}"#;
+        assert!(serde_json::from_str::<TerminalTask>(typo).is_err());
+    }
+
+    #[test]
+    fn all_problems_are_told_at_once() {
+        let mut task = TerminalTask::new(" ", "");
+        task.workdir = "task".into();
+        task.command_secs = 0;
+        task.files.insert("../etc/passwd".into(), "x".into());
+        task.files.insert("empty".into(), TaskFile::Detailed(DetailedFile::default()));
+        task.verifier.files.insert("/etc/x".into(), "x".into());
+        let problems = task.problems().join("; ");
+        for part in ["instruction", "verifier.command", "workdir", "command_secs", "../etc"] {
+            assert!(problems.contains(part), "{problems}");
+        }
+        assert_eq!(task.problems().len(), 7, "{problems}");
+    }
+
+    #[test]
+    fn programs_can_be_run() {
+        let file: TaskFile =
+            serde_json::from_str(r##"{"text": "#!/bin/sh", "executable": true}"##).unwrap();
+        assert_eq!((file.mode(), file.text()), (0o755, Some("#!/bin/sh")));
+        assert_eq!(TaskFile::from("x").mode(), 0o644);
+    }
+}
