@@ -1,4 +1,4 @@
-//! Writes a small fresh model with its tokenizer, and what it computes, for
+//! Writes small fresh models of all families with their tokenizer, and what they compute, for
 //! `scripts/check_in_transformers.py`.
 //!
 //! ```text
@@ -9,15 +9,17 @@
 //! messages.
 
 use std::error::Error;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::json;
 use spar_core::{Message, Role, Seed};
-use spar_policy::checkpoint::{load_model, save_model};
+use spar_policy::checkpoint::{NumberType, SaveOptions, load_model, save_model_with};
 use spar_policy::decoder::{Segment, SequenceCache, forward};
 use spar_policy::head::scores;
-use spar_policy::{ModelConfig, Tokenizer, TokenizerConfig, Weights, initial_parameters};
+use spar_policy::{
+    Family, ModelConfig, RopeScaling, Tokenizer, TokenizerConfig, Weights, initial_parameters,
+};
 
 /// Texts that readers of `tokenizer.json` might disagree on.
 const TEXTS: [&str; 12] = [
@@ -45,19 +47,59 @@ fn main() -> Result<(), Box<dyn Error>> {
     let games = games.iter().map(|game| game.iter().map(String::as_str));
     let tokenizer = Tokenizer::train(games, &TokenizerConfig::default())?;
 
-    let config = ModelConfig {
-        vocab_size: tokenizer.vocab_size(),
-        partial_rotary_factor: 1.0,
-        smear_tokens: 0,
-        token_match_bias: false,
-        ..ModelConfig::default()
+    let llama3 = RopeScaling::Llama3 {
+        factor: 8.0,
+        low_freq_factor: 1.0,
+        high_freq_factor: 4.0,
+        original_max_position_embeddings: 64,
     };
-    let mut parameters = initial_parameters(&config, Seed::from_u64(0));
+    let (none, linear) = (RopeScaling::None, RopeScaling::Linear { factor: 2.5 });
+    let in_one = SaveOptions::default();
+    let in_several = SaveOptions { number_type: NumberType::Bf16, max_shard_bytes: 200_000 };
+    let half = SaveOptions { number_type: NumberType::F16, ..SaveOptions::default() };
+    for (name, family, rope_scaling, sliding_window, options) in [
+        ("llama", Family::Llama, llama3, None, &in_one),
+        ("llama-f16", Family::Llama, linear, None, &half),
+        ("mistral", Family::Mistral, none, Some(5), &in_one),
+        ("mistral-open", Family::Mistral, none, None, &in_several),
+        ("qwen2", Family::Qwen2, none, None, &in_one),
+        ("qwen2-window", Family::Qwen2, none, Some(7), &in_several),
+        ("qwen3", Family::Qwen3, none, None, &in_one),
+        ("qwen3-bf16", Family::Qwen3, linear, None, &in_several),
+    ] {
+        let config = ModelConfig {
+            family,
+            rope_scaling,
+            sliding_window,
+            vocab_size: tokenizer.vocab_size(),
+            tie_word_embeddings: sliding_window.is_none(),
+            partial_rotary_factor: 1.0,
+            smear_tokens: 0,
+            token_match_bias: false,
+            ..ModelConfig::default()
+        };
+        write(&folder.join(name), &config, &tokenizer, options)?;
+    }
+    println!("{} tokens, phrases:", tokenizer.vocab_size());
+    for phrase in tokenizer.phrases() {
+        println!("  {phrase:?}");
+    }
+    Ok(())
+}
+
+/// Writes a model, and `expected.json` with what it computes once it is read again.
+fn write(
+    folder: &Path,
+    config: &ModelConfig,
+    tokenizer: &Tokenizer,
+    options: &SaveOptions,
+) -> Result<(), Box<dyn Error>> {
+    let mut parameters = initial_parameters(config, Seed::from_u64(0));
     for (index, value) in parameters.data.iter_mut().enumerate() {
         *value += (index as f32 * 1.3).sin() * 0.1;
     }
-    save_model(&folder, &config, &parameters, &tokenizer)?;
-    let (config, parameters, tokenizer) = load_model(&folder)?;
+    save_model_with(folder, config, &parameters, tokenizer, options)?;
+    let (config, parameters, tokenizer) = load_model(folder)?;
 
     let conversation = [
         (Role::System, "Put objects where they belong."),
@@ -91,10 +133,6 @@ fn main() -> Result<(), Box<dyn Error>> {
         ],
     });
     std::fs::write(folder.join("expected.json"), expected.to_string())?;
-    println!("{} tokens, phrases:", tokenizer.vocab_size());
-    for phrase in tokenizer.phrases() {
-        println!("  {phrase:?}");
-    }
     Ok(())
 }
 

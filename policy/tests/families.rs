@@ -1,6 +1,6 @@
-//! The decoder against Hugging Face's Qwen3: same logits, same gradients.
+//! The decoder against Hugging Face's models: same logits, same gradients, same greedy tokens.
 //!
-//! The numbers come from `scripts/make_qwen3_fixture.py`.
+//! The numbers come from `scripts/make_model_fixtures.py`.
 
 use std::path::PathBuf;
 
@@ -21,7 +21,8 @@ fn largest(values: impl Iterator<Item = f32>) -> f32 {
 }
 
 fn compare(fixture: &str) {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(fixture);
+    let folder =
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/models").join(fixture);
     let (config, parameters) = load_weights(&folder).unwrap();
     assert!(config.is_plain());
     let weights = Weights::new(&config, parameters);
@@ -72,14 +73,55 @@ fn compare(fixture: &str) {
         println!("{fixture}: gradient of {} off by {difference:e}", spec.name);
         assert!(difference < 1e-4, "{fixture}: {} {difference}", spec.name);
     }
+
+    // What follows the first sequence, always the most probable token.
+    let greedy = expected.tensor("greedy").unwrap();
+    let greedy = greedy.data().as_chunks::<8>().0.iter();
+    let greedy: Vec<u32> = greedy.map(|bytes| i64::from_le_bytes(*bytes) as u32).collect();
+    assert_eq!(greedy.len(), 256);
+    let mut cache = SequenceCache::new(&weights);
+    let mut unread = ids[..len].to_vec();
+    for (step, wanted) in greedy.iter().enumerate() {
+        let mut segments = [Segment { cache: &mut cache, tokens: &unread }];
+        let hidden = forward(&weights, &mut segments, None);
+        scores(&weights, &hidden[hidden.len() - config.hidden_size..], &[], &mut row);
+        let best = (0..row.len()).max_by(|a, b| row[*a].total_cmp(&row[*b])).unwrap() as u32;
+        assert_eq!(best, *wanted, "{fixture}: token {step}");
+        unread = vec![best];
+    }
 }
 
 #[test]
-fn a_model_with_tied_embeddings_agrees() {
-    compare("qwen3-tied");
+fn llama_with_tied_embeddings_and_its_scaled_positions_agrees() {
+    compare("llama");
 }
 
 #[test]
-fn a_model_with_an_output_matrix_agrees() {
+fn llama_with_linearly_scaled_positions_agrees() {
+    compare("llama-linear");
+}
+
+#[test]
+fn mistral_with_a_window_shorter_than_the_text_agrees() {
+    compare("mistral");
+}
+
+#[test]
+fn qwen2_with_tied_embeddings_agrees() {
+    compare("qwen2");
+}
+
+#[test]
+fn qwen2_with_a_window_in_every_layer_agrees() {
+    compare("qwen2-window");
+}
+
+#[test]
+fn qwen3_with_tied_embeddings_agrees() {
+    compare("qwen3");
+}
+
+#[test]
+fn qwen3_with_an_output_matrix_agrees() {
     compare("qwen3-untied");
 }
