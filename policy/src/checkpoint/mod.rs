@@ -10,6 +10,7 @@
 
 mod config_file;
 mod generation;
+mod lora;
 mod number_type;
 mod tensor_file;
 mod weights_file;
@@ -19,6 +20,7 @@ use std::path::Path;
 use serde_json::Value;
 
 pub use self::generation::GenerationDefaults;
+pub use self::lora::{LoraAdapter, LowRank};
 pub use self::number_type::NumberType;
 use crate::atomic_file::write_atomically;
 use crate::{CheckpointError, ModelConfig, Parameters, Tokenizer};
