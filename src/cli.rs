@@ -129,8 +129,8 @@ pub(crate) struct ResumeArguments {
 /// Who plays, and by which rules; of `spar eval` and `spar rollout`.
 #[derive(Debug, Args)]
 pub(crate) struct PlayerArguments {
-    /// A checkpoint, a run (its best checkpoint), or a folder of a Hugging Face model; left out,
-    /// the run in `--runs` that was written last.
+    /// A checkpoint, a run (its best checkpoint), a folder of a Hugging Face model, or its name on the
+    /// hub (`organisation/name[@revision]`); left out, the run in `--runs` that was written last.
     #[arg(long, value_name = "FOLDER", group = "who")]
     pub(crate) checkpoint: Option<PathBuf>,
     /// A built-in player.

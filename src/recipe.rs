@@ -22,8 +22,8 @@ pub struct Recipe {
     pub about: String,
     /// Seed of all random choices. Default 0.
     pub seed: u64,
-    /// A checkpoint folder to start from; its model and tokenizer take the place of those below.
-    /// Default absent: from nothing.
+    /// A checkpoint folder, or a model's name on the hub, to start from; its model and tokenizer take
+    /// the place of those below. Default absent: from nothing.
     pub start_from: Option<PathBuf>,
     /// What is trained on.
     pub data: DataConfig,

@@ -65,6 +65,7 @@ mod family;
 mod generation;
 mod generator;
 pub mod head;
+pub mod hub;
 mod layout;
 mod local_policy;
 pub mod ops;

@@ -8,13 +8,14 @@ use spar::audit::{AuditConfig, audit as carry_out};
 use spar::policy::sampling::SamplingOptions;
 use spar::policy::{Weights, checkpoint};
 
+use super::hub_model::local_model;
 use super::player::locate;
 use super::{print, print_json, threads};
 use crate::cli::AuditArguments;
 
 /// Prints how far rollout and training differ.
 pub(crate) async fn audit(arguments: &AuditArguments) -> anyhow::Result<ExitCode> {
-    let (folder, _) = locate(&arguments.checkpoint)?;
+    let (folder, _) = locate(&local_model(&arguments.checkpoint).await?)?;
     let (config, parameters, tokenizer) = checkpoint::load_model(&folder)
         .with_context(|| format!("load checkpoint `{}`", folder.display()))?;
     let weights = Arc::new(Weights::new(&config, parameters));

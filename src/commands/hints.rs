@@ -77,13 +77,15 @@ fn recipe(error: &RecipeError) -> Option<String> {
 fn checkpoint(error: &CheckpointError) -> Option<String> {
     match error {
         CheckpointError::Unsupported { .. } => Some(
-            "spar computes dense Qwen3 models, and those it trained itself; other models can \
-             play behind --endpoint"
+            "spar computes dense Llama, Mistral, Qwen2 and Qwen3 models, and those it trained \
+             itself; other models can play behind --endpoint"
                 .to_owned(),
         ),
-        CheckpointError::NoWeights { .. } | CheckpointError::Io { .. } => {
-            Some("--checkpoint takes a run, a checkpoint of one, or a model's folder".to_owned())
-        }
+        CheckpointError::NoWeights { .. } | CheckpointError::Io { .. } => Some(
+            "--checkpoint takes a run, a checkpoint of one, a model's folder, or a model's \
+                 name on the hub (`organisation/name`)"
+                .to_owned(),
+        ),
         _ => None,
     }
 }

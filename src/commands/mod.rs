@@ -10,6 +10,7 @@ mod environments;
 mod eval;
 mod generate;
 mod hints;
+mod hub_model;
 mod list;
 mod play;
 mod player;

@@ -15,6 +15,7 @@ use spar::recipe::Recipe;
 use spar::sandboxes::OpenSandboxes;
 use spar::trainer::{Checkpoints, RunFolder};
 
+use super::hub_model::local_model;
 use super::suites::Purpose;
 use super::threads;
 use super::train::newest_run;
@@ -64,7 +65,7 @@ impl OpenPlayer {
             Some(path) => path.clone(),
             None => newest_run(&arguments.runs)?,
         };
-        let (folder, recipe) = locate(&path)?;
+        let (folder, recipe) = locate(&local_model(&path).await?)?;
         let (config, parameters, tokenizer) = checkpoint::load_model(&folder)
             .with_context(|| format!("load checkpoint `{}`", folder.display()))?;
         let weights = Arc::new(Weights::new(&config, parameters));

@@ -9,6 +9,7 @@ use anyhow::{Context, ensure};
 use spar::policy::{GeneratorConfig, Weights, checkpoint};
 use spar::serve::{PolicyServer, ServedModel, ServerConfig, ToolFormat};
 
+use super::hub_model::local_model;
 use super::player::locate;
 use super::{Signals, threads};
 use crate::cli::{self, ServeArguments, ServeCommand, ServePolicyArguments};
@@ -25,11 +26,13 @@ async fn policy(arguments: &ServePolicyArguments) -> anyhow::Result<ExitCode> {
     if let Some(key) = &arguments.api_key {
         ensure!(!key.trim().is_empty(), "use an empty API key");
     }
-    let (folder, _) = locate(&arguments.checkpoint)?;
+    let (folder, _) = locate(&local_model(&arguments.checkpoint).await?)?;
     let (config, parameters, tokenizer) = checkpoint::load_model(&folder)
         .with_context(|| format!("load checkpoint `{}`", folder.display()))?;
     let name = match &arguments.served_model_name {
         Some(name) => name.clone(),
+        // A name on the hub; what it means there is a folder named by a commit.
+        None if !arguments.checkpoint.exists() => arguments.checkpoint.display().to_string(),
         None => {
             let full = std::path::absolute(&folder).unwrap_or_else(|_| folder.clone());
             full.file_name().map_or("model".into(), |name| name.to_string_lossy().into_owned())

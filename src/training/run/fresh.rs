@@ -34,7 +34,10 @@ impl Fresh {
         observer: &dyn Observer,
     ) -> anyhow::Result<Self> {
         if let Some(path) = &recipe.start_from {
-            let (config, parameters, tokenizer) = spar_policy::checkpoint::load_model(path)
+            let path = spar_policy::hub::resolve(path, &mut |_| {})
+                .await
+                .with_context(|| format!("find the model `{}` to start from", path.display()))?;
+            let (config, parameters, tokenizer) = spar_policy::checkpoint::load_model(&path)
                 .with_context(|| format!("start from checkpoint `{}`", path.display()))?;
             return Ok(Self { config, parameters, tokenizer });
         }
