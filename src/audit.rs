@@ -104,7 +104,7 @@ pub async fn audit(
     let metrics = generator.metrics();
     drop(generator);
 
-    let model = DecoderGradient::new(Weights::clone(weights), config.sampling.temperature)
+    let model = DecoderGradient::new(weights.clone(), config.sampling.temperature)
         .prepare(weights.parameters());
     let mut report = AuditReport {
         tokens: 0,

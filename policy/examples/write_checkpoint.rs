@@ -115,7 +115,7 @@ fn write(
 
     let weights = Weights::new(&config, parameters);
     let mut cache = SequenceCache::new(&weights);
-    let hidden = forward(&weights, &mut [Segment { cache: &mut cache, tokens: &ids }], None);
+    let hidden = forward(&weights, &mut [Segment::new(&mut cache, &ids)], None);
     let logits = hidden.chunks(config.hidden_size).map(|state| {
         let mut row = Vec::new();
         scores(&weights, state, &[], &mut row);

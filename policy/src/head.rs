@@ -1,11 +1,19 @@
-//! Log-probabilities of tokens from hidden states, and their gradient.
+//! Log-probabilities and entropies of draws from hidden states, and their gradient.
+//!
+//! Scores over the vocabulary are never in memory as a whole: the vocabulary is worked off in tiles
+//! with fixed borders, between which a running maximum and sum are kept, so that memory does not
+//! grow with it and a draw's result does not depend on the other draws, to the bit.
 
 use crate::Weights;
-use crate::ops::elementwise::{add_scaled, dot, exp_scores};
-use crate::ops::matmul::{Output, Panels, multiply, multiply_left_transposed};
+use crate::ops::elementwise::{absorb_scores, add_scaled, dot, exp_scores_with, scale};
+use crate::ops::matmul::{Output, linear, linear_backward, linear_gradient};
 
-/// Rows whose scores over the whole vocabulary are in memory at a time.
-const CHUNK: usize = 64;
+/// Hidden states whose scores are in memory at a time.
+const ROWS: usize = 256;
+
+/// Tokens of the vocabulary whose scores are in memory at a time; fixed, because it takes part in
+/// the rounding.
+const TILE: usize = 4096;
 
 /// A token to be judged: what was drawn behind a hidden state, out of what.
 #[derive(Debug, Clone, Copy)]
@@ -20,39 +28,54 @@ pub struct Draw<'a> {
 
 /// Scores of the allowed tokens behind a hidden state, in the order of `allowed`.
 pub fn scores(weights: &Weights, hidden: &[f32], allowed: &[u32], out: &mut Vec<f32>) {
-    let d = weights.config.hidden_size;
-    out.clear();
     if allowed.is_empty() {
-        out.resize(weights.config.vocab_size, 0.0);
-        multiply(hidden, &weights.head.forward, out, 1, Output::Set);
+        batch_scores(weights, hidden, out);
     } else {
-        let head = &weights.parameters.data[weights.layout.head.clone()];
+        let d = weights.config.hidden_size;
+        let head = matrix(weights);
+        out.clear();
         out.extend(allowed.iter().map(|v| dot(hidden, &head[*v as usize * d..][..d])));
     }
 }
 
 /// Scores of the whole vocabulary behind several hidden states, row by row.
 pub fn batch_scores(weights: &Weights, hidden_rd: &[f32], out_rv: &mut Vec<f32>) {
-    let rows = hidden_rd.len() / weights.config.hidden_size;
+    let (d, v) = (weights.config.hidden_size, weights.config.vocab_size);
+    let rows = hidden_rd.len() / d;
     out_rv.clear();
-    out_rv.resize(rows * weights.config.vocab_size, 0.0);
-    if rows > 0 {
-        multiply(hidden_rd, &weights.head.forward, out_rv, rows, Output::Set);
-    }
+    out_rv.resize(rows * v, 0.0);
+    linear(hidden_rd, matrix(weights), out_rv, rows, v, Output::Set);
 }
 
 /// Turns scores into log-probabilities at `temperature`, in place.
 pub fn log_softmax(scores: &mut [f32], temperature: f32) {
-    let inverse = 1.0 / temperature;
-    for score in scores.iter_mut() {
-        *score *= inverse;
+    scale(scores, 1.0 / temperature);
+    let mut softmax = RunningSoftmax::default();
+    softmax.absorb_all(scores);
+    let log_sum = softmax.log_sum();
+    for score in scores {
+        *score -= log_sum;
     }
-    let mut probabilities = scores.to_vec();
-    let (maximum, sum) = exp_scores(&mut probabilities);
-    let shift = maximum + sum.ln();
-    for score in scores.iter_mut() {
-        *score -= shift;
-    }
+}
+
+/// What is told of a draw.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct DrawStatistics {
+    /// Log-probability of the token that was drawn.
+    pub logprob: f32,
+    /// Entropy of what it was drawn from, in nats.
+    pub entropy: f32,
+    /// Logarithm of the sum of the exponentials of all scores.
+    log_sum: f32,
+}
+
+/// The derivative of a loss by what is told of a draw.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct DrawGradient {
+    /// By the log-probability.
+    pub logprob: f32,
+    /// By the entropy.
+    pub entropy: f32,
 }
 
 /// The log-probability of every draw; `hidden_td` are the decoder's final states.
@@ -64,18 +87,59 @@ pub fn log_probabilities(
     draws: &[Draw<'_>],
     temperature: f32,
 ) -> Vec<f32> {
-    let mut out = vec![0.0; draws.len()];
-    for_each_draw(weights, hidden_td, draws, &mut |index, place, scores| {
-        log_softmax(scores, temperature);
-        out[index] = scores[place];
-    });
-    out
+    let judged = judge(weights, hidden_td, draws, temperature);
+    judged.into_iter().map(|judged| judged.logprob).collect()
 }
 
-/// Adds to `dhidden_td` and to the head's part of `gradient` the gradient of
-/// `sum(dlogprobs[i] * logprob[i])`; the scores are computed once more.
+/// Log-probability and entropy of every draw; `hidden_td` are the decoder's final states.
 ///
-/// `d logprob / d score_v = ([v = drawn] - p_v) / temperature`.
+/// A draw's result does not depend on the other draws, to the bit.
+pub fn judge(
+    weights: &Weights,
+    hidden_td: &[f32],
+    draws: &[Draw<'_>],
+    temperature: f32,
+) -> Vec<DrawStatistics> {
+    let inverse = 1.0 / temperature;
+    let nothing = DrawStatistics { logprob: 0.0, entropy: 0.0, log_sum: 0.0 };
+    let mut judged = vec![nothing; draws.len()];
+
+    // 1. Draws out of a few tokens.
+    let mut some = Vec::new();
+    for (judged, draw) in judged.iter_mut().zip(draws).filter(|(_, draw)| !draw.allowed.is_empty())
+    {
+        let place = restricted_scores(weights, hidden_td, draw, inverse, &mut some);
+        let mut softmax = RunningSoftmax::default();
+        softmax.absorb_all(&some);
+        *judged = softmax.judge(some[place]);
+    }
+
+    // 2. Draws out of the whole vocabulary, first their scores.
+    let mut softmaxes = Vec::new();
+    for_each_tile(weights, hidden_td, draws, inverse, |tile, scores, chunk| {
+        if tile.first == 0 {
+            softmaxes.clear();
+            softmaxes.resize(chunk.len(), RunningSoftmax::default());
+        }
+        let rows = scores.chunks_exact(tile.width);
+        for ((scores, of_row), softmax) in rows.zip(chunk).zip(&mut softmaxes) {
+            for index in of_row.draws {
+                if let Some(place) = tile.place(draws[*index].token) {
+                    judged[*index].logprob = scores[place];
+                }
+            }
+            softmax.absorb(scores);
+            if tile.is_last {
+                for index in of_row.draws {
+                    judged[*index] = softmax.judge(judged[*index].logprob);
+                }
+            }
+        }
+    });
+    judged
+}
+
+/// As [`judge_backward`] for log-probabilities alone, the draws being judged once more.
 pub fn log_probabilities_backward(
     weights: &Weights,
     hidden_td: &[f32],
@@ -85,93 +149,330 @@ pub fn log_probabilities_backward(
     dhidden_td: &mut [f32],
     gradient: &mut [f32],
 ) {
-    let (d, v) = (weights.config.hidden_size, weights.config.vocab_size);
-    let head = weights.layout.head.clone();
-    let matrix = &weights.parameters.data[head.clone()];
-    let gradient = &mut gradient[head];
-    // Gradients of scores over the whole vocabulary are collected for one product per chunk.
-    let (mut rows, mut dscores, mut inputs) = (Vec::new(), Vec::new(), Vec::new());
-    let mut flush = |rows: &mut Vec<usize>,
-                     dscores: &mut Vec<f32>,
-                     dhidden_td: &mut [f32],
-                     gradient: &mut [f32]| {
-        inputs.clear();
-        for row in rows.iter() {
-            inputs.extend_from_slice(&hidden_td[row * d..(row + 1) * d]);
-        }
-        let panels = Panels::from_rows(&inputs, rows.len(), d);
-        multiply_left_transposed(dscores, &panels, gradient, v, Output::Add);
-        let mut dinputs = vec![0.0; rows.len() * d];
-        multiply(dscores, &weights.head.backward, &mut dinputs, rows.len(), Output::Set);
-        for (row, dinput) in rows.iter().zip(dinputs.chunks_exact(d)) {
-            add_scaled(&mut dhidden_td[row * d..(row + 1) * d], 1.0, dinput);
-        }
-        rows.clear();
-        dscores.clear();
-    };
-    for_each_draw(weights, hidden_td, draws, &mut |index, place, scores| {
-        let dlogprob = dlogprobs[index] / temperature;
-        if dlogprob == 0.0 {
-            return;
-        }
-        let inverse = 1.0 / temperature;
-        for score in scores.iter_mut() {
-            *score *= inverse;
-        }
-        let (_, sum) = exp_scores(scores);
-        let factor = -dlogprob / sum;
-        for score in scores.iter_mut() {
-            *score *= factor;
-        }
-        scores[place] += dlogprob;
-        let Draw { row, allowed, .. } = draws[index];
-        if allowed.is_empty() {
-            rows.push(row);
-            dscores.extend_from_slice(scores);
-            if rows.len() == CHUNK {
-                flush(&mut rows, &mut dscores, dhidden_td, gradient);
-            }
-        } else {
-            let hidden = &hidden_td[row * d..(row + 1) * d];
-            let dhidden = &mut dhidden_td[row * d..(row + 1) * d];
-            for (token, dscore) in allowed.iter().zip(scores.iter()) {
-                let at = *token as usize * d;
-                add_scaled(dhidden, *dscore, &matrix[at..at + d]);
-                add_scaled(&mut gradient[at..at + d], *dscore, hidden);
-            }
-        }
-    });
-    if !rows.is_empty() {
-        flush(&mut rows, &mut dscores, dhidden_td, gradient);
-    }
+    let judged = judge(weights, hidden_td, draws, temperature);
+    let by_draw = |logprob: &f32| DrawGradient { logprob: *logprob, entropy: 0.0 };
+    let dstatistics: Vec<DrawGradient> = dlogprobs.iter().map(by_draw).collect();
+    judge_backward(
+        weights,
+        hidden_td,
+        draws,
+        temperature,
+        &judged,
+        &dstatistics,
+        dhidden_td,
+        gradient,
+    );
 }
 
-/// Calls `visit(index, place of the drawn token, scores)` for every draw.
-fn for_each_draw(
+/// Adds to `dhidden_td` and to the head's part of `gradient` the gradient of a loss with the
+/// derivatives `dstatistics` by what [`judge`] told; the scores are computed once more.
+///
+/// `d logprob / d score_v = ([v = drawn] - p_v) / temperature` and
+/// `d entropy / d score_v = -p_v (ln p_v + entropy) / temperature`.
+#[expect(clippy::too_many_arguments, reason = "a backward takes all that its forward took")]
+pub fn judge_backward(
     weights: &Weights,
     hidden_td: &[f32],
     draws: &[Draw<'_>],
-    visit: &mut dyn FnMut(usize, usize, &mut [f32]),
+    temperature: f32,
+    judged: &[DrawStatistics],
+    dstatistics: &[DrawGradient],
+    dhidden_td: &mut [f32],
+    gradient: &mut [f32],
+) {
+    let d = weights.config.hidden_size;
+    let inverse = 1.0 / temperature;
+    let matrix = matrix(weights);
+    let gradient = &mut gradient[weights.layout.head.clone()];
+
+    // 1. Draws out of a few tokens.
+    let mut some = Vec::new();
+    for (index, draw) in draws.iter().enumerate().filter(|(_, draw)| !draw.allowed.is_empty()) {
+        if dstatistics[index] == DrawGradient::default() {
+            continue;
+        }
+        let place = restricted_scores(weights, hidden_td, draw, inverse, &mut some);
+        score_gradients(&mut some, &judged[index], dstatistics[index], inverse);
+        some[place] += dstatistics[index].logprob * inverse;
+        let hidden = &hidden_td[draw.row * d..][..d];
+        let dhidden = &mut dhidden_td[draw.row * d..][..d];
+        for (token, dscore) in draw.allowed.iter().zip(&some) {
+            let at = *token as usize * d;
+            add_scaled(dhidden, *dscore, &matrix[at..at + d]);
+            add_scaled(&mut gradient[at..at + d], *dscore, hidden);
+        }
+    }
+
+    // 2. Draws out of the whole vocabulary: one product per tile for all states together.
+    let mut dinputs = Vec::new();
+    for_each_tile(weights, hidden_td, draws, inverse, |tile, scores, chunk| {
+        if tile.first == 0 {
+            dinputs.clear();
+            dinputs.resize(chunk.len() * d, 0.0);
+        }
+        let rows = scores.chunks_exact_mut(tile.width);
+        for (scores, of_row) in rows.zip(chunk) {
+            // All draws behind a state are from the same distribution.
+            let mut sum = DrawGradient::default();
+            for index in of_row.draws {
+                sum.logprob += dstatistics[*index].logprob;
+                sum.entropy += dstatistics[*index].entropy;
+            }
+            score_gradients(scores, &judged[of_row.draws[0]], sum, inverse);
+            for index in of_row.draws {
+                if let Some(place) = tile.place(draws[*index].token) {
+                    scores[place] += dstatistics[*index].logprob * inverse;
+                }
+            }
+        }
+        let part = tile.first * d..(tile.first + tile.width) * d;
+        let (rows, width) = (chunk.len(), tile.width);
+        linear_backward(scores, &matrix[part.clone()], &mut dinputs, rows, width, Output::Add);
+        linear_gradient(scores, tile.inputs, &mut gradient[part], rows, width);
+        if tile.is_last {
+            for (of_row, dinput) in chunk.iter().zip(dinputs.chunks_exact(d)) {
+                add_scaled(&mut dhidden_td[of_row.row * d..][..d], 1.0, dinput);
+            }
+        }
+    });
+}
+
+/// A softmax that takes up its scores piece by piece.
+#[derive(Debug, Clone)]
+struct RunningSoftmax {
+    maximum: f32,
+    sum: f32,
+    /// Sum of the exponentials, each times its score.
+    weighted: f32,
+    /// Memory for exponentials.
+    exponentials: Vec<f32>,
+}
+
+impl Default for RunningSoftmax {
+    fn default() -> Self {
+        Self { maximum: f32::NEG_INFINITY, sum: 0.0, weighted: 0.0, exponentials: Vec::new() }
+    }
+}
+
+impl RunningSoftmax {
+    /// Takes up a tile.
+    fn absorb(&mut self, scores: &[f32]) {
+        self.exponentials.clear();
+        self.exponentials.extend_from_slice(scores);
+        let factor = absorb_scores(&mut self.exponentials, &mut self.maximum, &mut self.sum);
+        self.weighted = self.weighted.mul_add(factor, dot(&self.exponentials, scores));
+    }
+
+    /// Takes up scores tile by tile.
+    fn absorb_all(&mut self, scores: &[f32]) {
+        scores.chunks(TILE).for_each(|tile| self.absorb(tile));
+    }
+
+    fn log_sum(&self) -> f32 {
+        self.maximum + self.sum.ln()
+    }
+
+    /// What is told of a draw that had the given score.
+    fn judge(&self, score: f32) -> DrawStatistics {
+        let log_sum = self.log_sum();
+        let entropy = log_sum - self.weighted / self.sum;
+        DrawStatistics { logprob: score - log_sum, entropy, log_sum }
+    }
+}
+
+/// Some states and a part of the vocabulary.
+struct Tile<'a> {
+    /// First token.
+    first: usize,
+    /// Tokens.
+    width: usize,
+    is_last: bool,
+    /// The states, `[row, hidden]`.
+    inputs: &'a [f32],
+}
+
+impl Tile<'_> {
+    fn place(&self, token: u32) -> Option<usize> {
+        (token as usize).checked_sub(self.first).filter(|place| *place < self.width)
+    }
+}
+
+/// The draws out of the whole vocabulary behind a state.
+struct RowDraws<'a> {
+    row: usize,
+    draws: &'a [usize],
+}
+
+/// Calls `visit` with every tile of the vocabulary and its scores `[row, width]`, divided by the
+/// temperature, for every chunk of states behind which something was drawn out of all of it.
+fn for_each_tile(
+    weights: &Weights,
+    hidden_td: &[f32],
+    draws: &[Draw<'_>],
+    inverse: f32,
+    mut visit: impl FnMut(Tile<'_>, &mut [f32], &[RowDraws<'_>]),
 ) {
     let (d, v) = (weights.config.hidden_size, weights.config.vocab_size);
-    let mut restricted = Vec::new();
-    for (index, draw) in draws.iter().enumerate().filter(|(_, draw)| !draw.allowed.is_empty()) {
-        let place = draw.allowed.binary_search(&draw.token).expect("rows are validated");
-        scores(weights, &hidden_td[draw.row * d..][..d], draw.allowed, &mut restricted);
-        visit(index, place, &mut restricted);
-    }
-    let free: Vec<usize> =
+    let mut free: Vec<usize> =
         (0..draws.len()).filter(|index| draws[*index].allowed.is_empty()).collect();
-    let mut inputs = Vec::new();
-    for chunk in free.chunks(CHUNK) {
+    free.sort_by_key(|index| draws[*index].row);
+    let rows: Vec<RowDraws<'_>> = free
+        .chunk_by(|a, b| draws[*a].row == draws[*b].row)
+        .map(|of_row| RowDraws { row: draws[of_row[0]].row, draws: of_row })
+        .collect();
+    let (mut inputs, mut scores) = (Vec::new(), Vec::new());
+    for chunk in rows.chunks(ROWS) {
         inputs.clear();
-        for index in chunk {
-            inputs.extend_from_slice(&hidden_td[draws[*index].row * d..][..d]);
+        for of_row in chunk {
+            inputs.extend_from_slice(&hidden_td[of_row.row * d..][..d]);
         }
-        let mut all = vec![0.0; chunk.len() * v];
-        multiply(&inputs, &weights.head.forward, &mut all, chunk.len(), Output::Set);
-        for (index, scores) in chunk.iter().zip(all.chunks_exact_mut(v)) {
-            visit(*index, draws[*index].token as usize, scores);
+        for first in (0..v).step_by(TILE) {
+            let width = TILE.min(v - first);
+            scores.resize(chunk.len() * width, 0.0);
+            let part = &matrix(weights)[first * d..(first + width) * d];
+            linear(&inputs, part, &mut scores, chunk.len(), width, Output::Set);
+            scale(&mut scores, inverse);
+            let is_last = first + width == v;
+            let tile = Tile { first, width, is_last, inputs: &inputs };
+            visit(tile, &mut scores, chunk);
         }
+    }
+}
+
+/// The output matrix, `[vocab, hidden]`.
+fn matrix(weights: &Weights) -> &[f32] {
+    &weights.parameters.data[weights.layout.head.clone()]
+}
+
+/// Scores of what could be drawn, divided by the temperature, and the place of what was.
+fn restricted_scores(
+    weights: &Weights,
+    hidden_td: &[f32],
+    draw: &Draw<'_>,
+    inverse: f32,
+    out: &mut Vec<f32>,
+) -> usize {
+    let d = weights.config.hidden_size;
+    scores(weights, &hidden_td[draw.row * d..][..d], draw.allowed, out);
+    scale(out, inverse);
+    draw.allowed.binary_search(&draw.token).expect("what was drawn is among what was allowed")
+}
+
+/// Turns scores into derivatives by the undivided scores, except for what the drawn token adds.
+fn score_gradients(
+    scores: &mut [f32],
+    judged: &DrawStatistics,
+    dstatistics: DrawGradient,
+    inverse: f32,
+) {
+    if dstatistics.entropy == 0.0 {
+        exp_scores_with(scores, judged.log_sum, -dstatistics.logprob * inverse);
+        return;
+    }
+    let logs: Vec<f32> = scores.iter().map(|score| score - judged.log_sum).collect();
+    exp_scores_with(scores, judged.log_sum, -inverse);
+    for (score, log) in scores.iter_mut().zip(logs) {
+        *score *= dstatistics.logprob + dstatistics.entropy * (log + judged.entropy);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use spar_core::Seed;
+
+    use super::*;
+    use crate::ops::gradient_check::{assert_gradient, numbers};
+    use crate::{ModelConfig, initial_parameters};
+
+    /// A head over more than two tiles of the vocabulary, the last one of odd width.
+    fn weights() -> Weights {
+        let config = ModelConfig {
+            vocab_size: 2 * TILE + 37,
+            hidden_size: 8,
+            intermediate_size: 8,
+            num_hidden_layers: 1,
+            head_dim: 8,
+            num_attention_heads: 1,
+            num_key_value_heads: 1,
+            tie_word_embeddings: false,
+            ..ModelConfig::default()
+        };
+        let mut parameters = initial_parameters(&config, Seed::from_u64(3));
+        parameters.data.iter_mut().for_each(|value| *value *= 60.0);
+        Weights::new(&config, parameters)
+    }
+
+    const SOME: &[u32] = &[3, 9, 5000, 8200];
+
+    fn draws() -> Vec<Draw<'static>> {
+        vec![
+            Draw { row: 2, token: 8200, allowed: &[] },
+            Draw { row: 0, token: 9, allowed: SOME },
+            Draw { row: 2, token: 4, allowed: &[] },
+            Draw { row: 1, token: 4096, allowed: &[] },
+            Draw { row: 2, token: 5000, allowed: SOME },
+        ]
+    }
+
+    #[test]
+    fn draws_are_judged_by_the_definition_and_apart_to_the_bit() {
+        let weights = weights();
+        let hidden = numbers(3 * 8, 0.3);
+        let judged = judge(&weights, &hidden, &draws(), 0.7);
+        let mut all = Vec::new();
+        for (draw, judged) in draws().iter().zip(&judged) {
+            scores(&weights, &hidden[draw.row * 8..][..8], draw.allowed, &mut all);
+            let exact: Vec<f64> = all.iter().map(|score| f64::from(*score) / 0.7).collect();
+            let sum: f64 = exact.iter().map(|score| score.exp()).sum();
+            let place = draw.allowed.binary_search(&draw.token).unwrap_or(draw.token as usize);
+            assert!((f64::from(judged.logprob) - (exact[place] - sum.ln())).abs() < 1e-5);
+            let entropy: f64 =
+                exact.iter().map(|score| score.exp() / sum * (sum.ln() - score)).sum();
+            assert!((f64::from(judged.entropy) - entropy).abs() < 1e-4);
+            // As whoever sampled it saw it.
+            log_softmax(&mut all, 0.7);
+            assert_eq!(all[place], judged.logprob);
+            assert_eq!(judge(&weights, &hidden, &[*draw], 0.7)[0], *judged);
+        }
+    }
+
+    #[test]
+    fn gradient_of_log_probabilities_and_entropies() {
+        let weights = weights();
+        let (hidden, draws) = (numbers(3 * 8, 0.3), draws());
+        let slopes: Vec<DrawGradient> = (0..draws.len())
+            .map(|i| DrawGradient {
+                logprob: (i as f32).cos(),
+                entropy: if i == 3 { 0.0 } else { (i as f32 * 0.7).sin() },
+            })
+            .collect();
+        let loss = |weights: &Weights, hidden: &[f32]| -> f64 {
+            let judged = judge(weights, hidden, &draws, 0.7);
+            let sum = judged.iter().zip(&slopes).map(|(judged, slope)| {
+                f64::from(judged.logprob) * f64::from(slope.logprob)
+                    + f64::from(judged.entropy) * f64::from(slope.entropy)
+            });
+            sum.sum()
+        };
+        let judged = judge(&weights, &hidden, &draws, 0.7);
+        let mut gradient = vec![0.0; weights.parameters.data.len()];
+        let mut dhidden = vec![0.0; hidden.len()];
+        let (h, g) = (&mut dhidden, &mut gradient);
+        judge_backward(&weights, &hidden, &draws, 0.7, &judged, &slopes, h, g);
+        assert_gradient(&hidden, &dhidden, |hidden| loss(&weights, hidden));
+        // Some rows of the matrix, drawn and not, in all tiles.
+        let head = weights.layout.head.clone();
+        let rows = [3, 4, 9, 4096, 5000, 8200, 8228].map(|token| head.start + token * 8);
+        let point: Vec<f32> =
+            rows.iter().flat_map(|row| weights.parameters.data[*row..row + 8].to_vec()).collect();
+        let found: Vec<f32> =
+            rows.iter().flat_map(|row| gradient[*row..row + 8].to_vec()).collect();
+        assert_gradient(&point, &found, |point| {
+            let mut parameters = weights.parameters.clone();
+            for (row, values) in rows.iter().zip(point.chunks_exact(8)) {
+                parameters.data[*row..row + 8].copy_from_slice(values);
+            }
+            loss(&weights.with_parameters(parameters), &hidden)
+        });
     }
 }

@@ -86,7 +86,7 @@ pub use generation::{
 };
 pub use generator::{Generation, Generator, GeneratorConfig};
 pub use local_policy::LocalPolicy;
-pub use parameters::{ParameterKind, ParameterSpec, Parameters};
+pub use parameters::{ParameterKind, ParameterSpec, Parameters, SharedBuffer};
 pub use rope_scaling::RopeScaling;
 pub use tokenizer::{MaskedTokens, TextStream, Tokenizer, TokenizerConfig};
 pub use weights::{Weights, initial_parameters};

@@ -1,6 +1,6 @@
 //! All weights of a model in one flat buffer.
 
-use std::ops::Range;
+use std::ops::{Deref, DerefMut, Range};
 use std::sync::Arc;
 
 /// How an optimiser should treat a parameter.
@@ -44,13 +44,54 @@ impl ParameterSpec {
     }
 }
 
+/// Numbers that clones share until one of them changes its own, which then copies them.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct SharedBuffer(Arc<Vec<f32>>);
+
+impl SharedBuffer {
+    /// Whether both are the same memory.
+    pub fn is_shared_with(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl From<Vec<f32>> for SharedBuffer {
+    fn from(values: Vec<f32>) -> Self {
+        Self(Arc::new(values))
+    }
+}
+
+impl<'a> IntoIterator for &'a SharedBuffer {
+    type Item = &'a f32;
+    type IntoIter = std::slice::Iter<'a, f32>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.iter()
+    }
+}
+
+impl Deref for SharedBuffer {
+    type Target = [f32];
+
+    fn deref(&self) -> &[f32] {
+        &self.0
+    }
+}
+
+impl DerefMut for SharedBuffer {
+    fn deref_mut(&mut self) -> &mut [f32] {
+        let values: &mut Vec<f32> = Arc::make_mut(&mut self.0);
+        values
+    }
+}
+
 /// All weights of a model in one flat buffer; gradients and optimiser states have the same layout.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Parameters {
     /// What lies where; shared, because every copy has the same layout.
     pub specs: Arc<[ParameterSpec]>,
-    /// The weights.
-    pub data: Vec<f32>,
+    /// The weights; a clone costs nothing until one side changes them.
+    pub data: SharedBuffer,
 }
 
 impl Parameters {
@@ -63,7 +104,7 @@ impl Parameters {
             offset += spec.len();
             specs.push(spec);
         }
-        Self { specs: specs.into(), data: vec![0.0; offset] }
+        Self { specs: specs.into(), data: vec![0.0; offset].into() }
     }
 
     /// The spec of the parameter called `name`.
@@ -79,5 +120,21 @@ impl Parameters {
     /// The elements of a parameter, to be changed.
     pub fn view_mut(&mut self, spec: &ParameterSpec) -> &mut [f32] {
         &mut self.data[spec.range()]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clones_share_memory_until_one_changes() {
+        let shapes = vec![("a".to_owned(), vec![3], ParameterKind::Vector)];
+        let mut parameters = Parameters::zeros(shapes);
+        let published = parameters.clone();
+        assert!(published.data.is_shared_with(&parameters.data));
+        parameters.data[1] = 2.0;
+        assert!(!published.data.is_shared_with(&parameters.data));
+        assert_eq!((published.data[1], parameters.data[1]), (0.0, 2.0));
     }
 }

@@ -37,7 +37,7 @@ fn compare(fixture: &str) {
     let mut segments: Vec<_> = caches
         .iter_mut()
         .zip(ids.chunks(len))
-        .map(|(cache, tokens)| Segment { cache, tokens })
+        .map(|(cache, tokens)| Segment::new(cache, tokens))
         .collect();
     let mut tape = Tape::default();
     let hidden = forward(&weights, &mut segments, Some(&mut tape));
@@ -64,7 +64,7 @@ fn compare(fixture: &str) {
     let mut gradient = vec![0.0; weights.parameters().data.len()];
     let (h, g) = (&mut dhidden, &mut gradient);
     log_probabilities_backward(&weights, &hidden, &draws, 1.0, &dlogprobs, h, g);
-    backward(&weights, &caches, &tape, &dhidden, &mut gradient);
+    backward(&weights, &tape, &dhidden, &mut gradient);
     for spec in weights.parameters().specs.iter() {
         let wanted = floats(&expected, &format!("gradient.{}", spec.name));
         let found = &gradient[spec.range()];

@@ -11,6 +11,7 @@ pub(super) fn with_updates(record: MetricRecord, updates: &[UpdateMetrics]) -> M
     let mut record = record.with([
         ("updates", updates.len() as f64),
         ("tokens", updates.iter().map(|update| update.tokens as f64).sum()),
+        ("computed_tokens", updates.iter().map(|update| update.computed_tokens as f64).sum()),
         ("loss", mean(&|update| update.loss)),
         ("gradient_norm", mean(&|update| update.gradient_norm)),
         ("learning_rate_scale", mean(&|update| f64::from(update.learning_rate_scale))),

@@ -10,6 +10,7 @@
 
 use std::error::Error;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::{Value, json};
@@ -118,7 +119,7 @@ fn train(
     parameters: Parameters,
     workload: &Workload,
 ) -> Result<Value, Failure> {
-    let model = DecoderGradient::new(Weights::new(config, parameters.clone()), 1.0);
+    let model = DecoderGradient::new(Arc::new(Weights::new(config, parameters.clone())), 1.0);
     let mut trainer = Trainer::new(trainer_config(workload), parameters)?;
     let rows = workload.rows();
     let rows: Vec<&Row> = rows.iter().collect();
@@ -141,7 +142,7 @@ fn gradient(
     parameters: Parameters,
     workload: &Workload,
 ) -> Result<Value, Failure> {
-    let model = DecoderGradient::new(Weights::new(config, parameters.clone()), 1.0);
+    let model = DecoderGradient::new(Arc::new(Weights::new(config, parameters.clone())), 1.0);
     let rows = workload.rows();
     let rows: Vec<&Row> = rows.iter().collect();
     let total: f32 = rows.iter().flat_map(|row| &row.cross_entropy_weights).sum();
@@ -203,7 +204,7 @@ fn decode(config: &ModelConfig, parameters: Parameters, workload: &Workload) -> 
         let mut segments: Vec<_> = caches
             .iter_mut()
             .zip(&unread)
-            .map(|(cache, tokens)| Segment { cache, tokens })
+            .map(|(cache, tokens)| Segment::new(cache, tokens))
             .collect();
         let hidden = forward(&weights, &mut segments, None);
         let mut end = 0;
@@ -231,7 +232,7 @@ fn shared(config: &ModelConfig, parameters: Parameters, workload: &Workload) -> 
     for _ in 0..=workload.updates {
         let started = Instant::now();
         let mut cache = SequenceCache::new(&weights);
-        let hidden = forward(&weights, &mut [Segment { cache: &mut cache, tokens: prompt }], None);
+        let hidden = forward(&weights, &mut [Segment::new(&mut cache, prompt)], None);
         draw(&weights, &hidden[hidden.len() - config.hidden_size..], &mut buffer);
         alone.push(started.elapsed().as_secs_f64());
 
@@ -239,11 +240,11 @@ fn shared(config: &ModelConfig, parameters: Parameters, workload: &Workload) -> 
         let started = Instant::now();
         let (last, before) = prompt.split_last().expect("a prompt has tokens");
         let mut cache = SequenceCache::new(&weights);
-        forward(&weights, &mut [Segment { cache: &mut cache, tokens: before }], None);
+        forward(&weights, &mut [Segment::new(&mut cache, before)], None);
         let mut caches = vec![cache; workload.rollouts];
         let tokens = [*last];
         let mut segments: Vec<_> =
-            caches.iter_mut().map(|cache| Segment { cache, tokens: &tokens }).collect();
+            caches.iter_mut().map(|cache| Segment::new(cache, &tokens)).collect();
         let hidden = forward(&weights, &mut segments, None);
         for state in hidden.chunks(config.hidden_size) {
             draw(&weights, state, &mut buffer);
@@ -267,7 +268,7 @@ fn context(
     let started = Instant::now();
     // Read in pieces, as a server does, so that only the memory of the sequence grows.
     for tokens in workload.sequences[0].chunks(2048) {
-        forward(&weights, &mut [Segment { cache: &mut cache, tokens }], None);
+        forward(&weights, &mut [Segment::new(&mut cache, tokens)], None);
     }
     Ok(json!({ "seconds": [started.elapsed().as_secs_f64()] }))
 }

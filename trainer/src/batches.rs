@@ -1,9 +1,11 @@
 //! Rows are split into minibatches, shards and micro-batches.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use rand::seq::SliceRandom;
-use spar_core::Seed;
+use spar_core::{Row, Seed};
+use spar_policy::decoder::shared_prefix;
 
 /// The numbers `0..rows` in an order that `seed` decides.
 pub fn shuffled(rows: usize, seed: Seed) -> Vec<usize> {
@@ -38,19 +40,65 @@ pub fn split_evenly(lengths: &[usize], parts: usize) -> Vec<Range<usize>> {
 /// Splits items into adjacent ranges whose total length is at most `budget`; a longer item stands
 /// alone.
 pub fn split_by_budget(lengths: &[usize], budget: usize) -> Vec<Range<usize>> {
+    split_shared_by_budget(lengths, &vec![0; lengths.len()], budget)
+}
+
+/// As [`split_by_budget`], where `shared` tells how much of each item is that of the one before and
+/// counts only where the two are in different ranges.
+pub fn split_shared_by_budget(
+    lengths: &[usize],
+    shared: &[usize],
+    budget: usize,
+) -> Vec<Range<usize>> {
     let mut ranges = Vec::new();
     let (mut start, mut held) = (0, 0);
-    for (index, length) in lengths.iter().enumerate() {
-        if index > start && held + length > budget {
+    for (index, (length, shared)) in lengths.iter().zip(shared).enumerate() {
+        if index == start {
+            held = *length;
+        } else if held + length - shared > budget {
             ranges.push(start..index);
-            (start, held) = (index, 0);
+            (start, held) = (index, *length);
+        } else {
+            held += length - shared;
         }
-        held += length;
     }
     if start < lengths.len() {
         ranges.push(start..lengths.len());
     }
     ranges
+}
+
+/// The order in which rows that begin alike stand together: that of their tokens.
+pub fn prefix_order(rows: &[&Row]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..rows.len()).collect();
+    order.sort_by(|a, b| rows[*a].tokens.cmp(&rows[*b].tokens));
+    order
+}
+
+/// Rows, by their indices, with the same prompt: the tokens before the first one that weighs.
+/// Prompts stand in the order in which they first appear.
+pub fn by_prompt(rows: &[&Row]) -> Vec<Vec<usize>> {
+    let mut places: HashMap<&[u32], usize> = HashMap::new();
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    for (index, row) in rows.iter().enumerate() {
+        let weights = row.policy_weights.iter().zip(&row.cross_entropy_weights);
+        let prompt = weights.take_while(|(a, b)| **a == 0.0 && **b == 0.0).count();
+        let place = *places.entry(&row.tokens[..prompt]).or_insert_with(|| {
+            groups.push(Vec::new());
+            groups.len() - 1
+        });
+        groups[place].push(index);
+    }
+    groups
+}
+
+/// How many tokens each row shares with the one before, from the first token on.
+pub fn shared_prefixes(rows: &[&Row]) -> Vec<usize> {
+    let shared = |index: usize| match index.checked_sub(1) {
+        Some(before) => shared_prefix(&rows[before].tokens, &rows[index].tokens),
+        None => 0,
+    };
+    (0..rows.len()).map(shared).collect()
 }
 
 #[cfg(test)]
@@ -77,6 +125,40 @@ mod tests {
             }
             prop_assert_eq!(&ranges.into_iter().flatten().collect::<Vec<_>>(), &all);
         }
+    }
+
+    #[test]
+    fn what_a_range_shares_counts_once() {
+        let row = |tokens: &[u32]| {
+            let mut row = Row::default();
+            tokens.iter().for_each(|token| row.push_observed(*token, 0.0));
+            row
+        };
+        let rows = [row(&[1, 2, 3, 4]), row(&[5, 6]), row(&[1, 2, 3]), row(&[1, 2, 9, 9])];
+        let rows: Vec<&Row> = rows.iter().collect();
+        let order = prefix_order(&rows);
+        assert_eq!(order, [2, 0, 3, 1]);
+        let rows: Vec<&Row> = order.into_iter().map(|row| rows[row]).collect();
+        let shared = shared_prefixes(&rows);
+        assert_eq!(shared, [0, 3, 2, 0]);
+        let lengths = [3, 4, 4, 2];
+        assert_eq!(split_shared_by_budget(&lengths, &shared, 6), [0..3, 3..4]);
+        // The first row of a range brings its whole prefix.
+        assert_eq!(split_shared_by_budget(&lengths, &shared, 5), [0..2, 2..3, 3..4]);
+        assert_eq!(split_by_budget(&lengths, 6), [0..1, 1..2, 2..4]);
+    }
+
+    #[test]
+    fn rows_are_grouped_by_what_stands_before_the_first_token_that_weighs() {
+        let row = |prompt: &[u32], answer: u32| {
+            let mut row = Row::default();
+            prompt.iter().for_each(|token| row.push_observed(*token, 0.0));
+            row.push_observed(answer, 1.0);
+            row
+        };
+        let rows = [row(&[1, 2], 7), row(&[3], 7), row(&[1, 2], 8), row(&[1], 2), row(&[3], 7)];
+        let rows: Vec<&Row> = rows.iter().collect();
+        assert_eq!(by_prompt(&rows), [vec![0, 2], vec![1, 4], vec![3]]);
     }
 
     #[test]

@@ -1,25 +1,30 @@
 //! The decoder as the trainer sees it.
 
+use std::collections::HashMap;
 use std::error::Error;
+use std::sync::Arc;
 
 use spar_core::Row;
-use spar_policy::decoder::{Segment, SequenceCache, Tape, backward, forward};
-use spar_policy::head::{Draw, log_probabilities, log_probabilities_backward};
+use spar_policy::decoder::{Tape, TokenTree, backward};
+use spar_policy::head::{Draw, DrawGradient, DrawStatistics, judge, judge_backward};
 use spar_policy::{Parameters, Weights};
 
 use crate::{PreparedModel, RowGradient, RowLossFn};
 
 /// The decoder as the trainer sees it: the same forward as in generation, and its backward.
+///
+/// Rows given together are merged into a tree, in which what several of them begin with is read and
+/// differentiated once; tokens drawn there are judged once as well.
 pub struct DecoderGradient {
     /// Any version of the weights; gives the shape.
-    base: Weights,
+    base: Arc<Weights>,
     temperature: f32,
 }
 
 impl DecoderGradient {
     /// The decoder that `base` belongs to; `temperature` is the one tokens are sampled with, which
     /// the log-probabilities of a row refer to, and must be positive.
-    pub fn new(base: Weights, temperature: f32) -> Self {
+    pub fn new(base: Arc<Weights>, temperature: f32) -> Self {
         Self { base, temperature }
     }
 }
@@ -49,12 +54,11 @@ enum RowRefused {
 
 /// The result of reading rows: the states and what was drawn behind them.
 struct Reading<'a> {
-    caches: Vec<SequenceCache>,
     hidden_td: Vec<f32>,
     draws: Vec<Draw<'a>>,
-    /// Per draw, its row and its place in the row.
-    places: Vec<(usize, usize)>,
-    logprobs: Vec<f32>,
+    /// What is asked for: a row, a place in it, and the draw that was made there.
+    places: Vec<(usize, usize, usize)>,
+    judged: Vec<DrawStatistics>,
 }
 
 impl PreparedDecoder {
@@ -65,38 +69,40 @@ impl PreparedDecoder {
     ) -> Result<Reading<'a>, RowRefused> {
         let config = self.weights.config();
         let (limit, vocabulary) = (config.max_position_embeddings, config.vocab_size);
-        let (mut draws, mut places) = (Vec::new(), Vec::new());
-        let mut first = 0;
-        for (index, row) in rows.iter().enumerate() {
+        for row in rows {
             if row.len() > limit {
                 return Err(RowRefused::TooLong { tokens: row.len(), limit });
             }
-            for (t, token) in row.tokens.iter().enumerate() {
-                if *token as usize >= vocabulary {
-                    return Err(RowRefused::UnknownToken { token: *token, vocabulary });
-                }
-                let weighs = row.policy_weights[t] != 0.0 || row.cross_entropy_weights[t] != 0.0;
-                if t == 0 || !weighs {
+            if let Some(token) = row.tokens.iter().find(|token| **token as usize >= vocabulary) {
+                return Err(RowRefused::UnknownToken { token: *token, vocabulary });
+            }
+        }
+        let sequences: Vec<&[u32]> = rows.iter().map(|row| &row.tokens[..]).collect();
+        let tree = TokenTree::new(&sequences);
+        let (mut draws, mut places) = (Vec::new(), Vec::new());
+        // Rows that share a prefix share what was drawn in it.
+        let mut known = HashMap::new();
+        for (index, row) in rows.iter().enumerate() {
+            let states = tree.rows(index);
+            for (t, token) in row.tokens.iter().enumerate().skip(1) {
+                if row.policy_weights[t] == 0.0 && row.cross_entropy_weights[t] == 0.0 {
                     continue;
                 }
                 let allowed = row.allowed.get(t);
                 if !allowed.is_empty() && allowed.binary_search(token).is_err() {
                     return Err(RowRefused::NotAllowed { token: *token });
                 }
-                draws.push(Draw { row: first + t - 1, token: *token, allowed });
-                places.push((index, t));
+                let state = states[t - 1];
+                let draw = *known.entry((state, *token, allowed)).or_insert_with(|| {
+                    draws.push(Draw { row: state, token: *token, allowed });
+                    draws.len() - 1
+                });
+                places.push((index, t, draw));
             }
-            first += row.len();
         }
-        let mut caches = vec![SequenceCache::new(&self.weights); rows.len()];
-        let mut segments: Vec<_> = caches
-            .iter_mut()
-            .zip(rows)
-            .map(|(cache, row)| Segment { cache, tokens: &row.tokens })
-            .collect();
-        let hidden_td = forward(&self.weights, &mut segments, tape);
-        let logprobs = log_probabilities(&self.weights, &hidden_td, &draws, self.temperature);
-        Ok(Reading { caches, hidden_td, draws, places, logprobs })
+        let hidden_td = tree.read(&self.weights, tape);
+        let judged = judge(&self.weights, &hidden_td, &draws, self.temperature);
+        Ok(Reading { hidden_td, draws, places, judged })
     }
 }
 
@@ -104,8 +110,8 @@ impl Reading<'_> {
     /// The log-probabilities by row and token.
     fn by_row(&self, rows: &[&Row]) -> Vec<Vec<f32>> {
         let mut by_row: Vec<Vec<f32>> = rows.iter().map(|row| vec![0.0; row.len()]).collect();
-        for ((row, t), logprob) in self.places.iter().zip(&self.logprobs) {
-            by_row[*row][*t] = *logprob;
+        for (row, t, draw) in &self.places {
+            by_row[*row][*t] = self.judged[*draw].logprob;
         }
         by_row
     }
@@ -130,18 +136,22 @@ impl PreparedModel for PreparedDecoder {
             .enumerate()
             .map(|(index, logprobs)| loss(index, logprobs))
             .collect();
-        let dlogprobs: Vec<f32> = reading.places.iter().map(|(row, t)| by_row[*row][*t]).collect();
+        let mut dstatistics = vec![DrawGradient::default(); reading.draws.len()];
+        for (row, t, draw) in &reading.places {
+            dstatistics[*draw].logprob += by_row[*row][*t];
+        }
         let mut dhidden = vec![0.0; reading.hidden_td.len()];
-        log_probabilities_backward(
+        judge_backward(
             &self.weights,
             &reading.hidden_td,
             &reading.draws,
             self.temperature,
-            &dlogprobs,
+            &reading.judged,
+            &dstatistics,
             &mut dhidden,
             gradient,
         );
-        backward(&self.weights, &reading.caches, &tape, &dhidden, gradient);
+        backward(&self.weights, &tape, &dhidden, gradient);
         Ok(())
     }
 }
@@ -167,7 +177,8 @@ mod tests {
             ..ModelConfig::default()
         };
         let parameters = initial_parameters(&config, Seed::from_u64(5));
-        (DecoderGradient::new(Weights::new(&config, parameters.clone()), 1.0), parameters)
+        let weights = Arc::new(Weights::new(&config, parameters.clone()));
+        (DecoderGradient::new(weights, 1.0), parameters)
     }
 
     fn rows(number: u32) -> Vec<Row> {
@@ -220,6 +231,55 @@ mod tests {
                 let below = loss(&parameters);
                 parameters.data[index] = middle;
                 assert_close(gradient[index].into(), (above - below) / 2e-2, 1e-2);
+            }
+        }
+    }
+
+    #[test]
+    fn rows_with_shared_prefixes_have_the_gradient_of_each_alone() {
+        let (model, parameters) = model();
+        // Prefixes of each other and forks of them, one of them twice.
+        let all = rows(2);
+        let cut = |row: &Row, len: usize, fork: Option<u32>| {
+            let mut cut = Row::default();
+            for t in 0..len {
+                let token =
+                    if t + 1 == len { fork.unwrap_or(row.tokens[t]) } else { row.tokens[t] };
+                let (policy, advantage) = (row.policy_weights[t], row.advantages[t]);
+                let weight = row.cross_entropy_weights[t];
+                let allowed = row.allowed.get(t);
+                cut.push(token, policy, advantage, weight, 0.0, PolicyVersion(0), allowed);
+            }
+            cut
+        };
+        let rows = [
+            cut(&all[0], 9, None),
+            cut(&all[1], 4, None),
+            cut(&all[0], 5, Some(10)),
+            cut(&all[0], 3, None),
+            cut(&all[1], 8, Some(1)),
+            cut(&all[0], 9, None),
+        ];
+        let rows: Vec<&Row> = rows.iter().collect();
+        let prepared = model.prepare(&parameters);
+        let slope = |row: usize, t: usize| ((row * 5 + t * 3) % 7) as f32 / 7.0 - 0.4;
+        let slopes = |row: usize, logprobs: &[f32]| -> Vec<f32> {
+            (0..logprobs.len()).map(|t| slope(row, t)).collect()
+        };
+        let mut together = vec![0.0; parameters.data.len()];
+        prepared.accumulate(&rows, &slopes, &mut together).unwrap();
+        let mut alone = vec![0.0; parameters.data.len()];
+        let logprobs = prepared.logprobs(&rows).unwrap();
+        for (index, row) in rows.iter().enumerate() {
+            let slopes = |_: usize, logprobs: &[f32]| slopes(index, logprobs);
+            prepared.accumulate(&[row], &slopes, &mut alone).unwrap();
+            // What is recomputed does not depend on what stands beside it, to the bit.
+            assert_eq!(prepared.logprobs(&[row]).unwrap()[0], logprobs[index]);
+        }
+        for spec in parameters.specs.iter() {
+            let scale = alone[spec.range()].iter().fold(0.0_f32, |scale, g| scale.max(g.abs()));
+            for (found, expected) in together[spec.range()].iter().zip(&alone[spec.range()]) {
+                assert!((found - expected).abs() <= 1e-5 * scale, "{}", spec.name);
             }
         }
     }

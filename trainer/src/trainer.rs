@@ -1,5 +1,6 @@
 //! Owns the weights and improves them.
 
+use std::ops::Range;
 use std::sync::OnceLock;
 use std::time::Instant;
 
@@ -7,8 +8,11 @@ use rayon::prelude::*;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use spar_core::{PolicyVersion, Row, Seed};
 use spar_policy::Parameters;
+use spar_policy::ops::parallel;
 
-use crate::batches::{shuffled, split_by_budget, split_evenly};
+use crate::batches::{
+    by_prompt, prefix_order, shared_prefixes, shuffled, split_evenly, split_shared_by_budget,
+};
 use crate::optimisers::{StateReader, counter_tensor};
 use crate::{
     BatchWeight, Drift, LossAggregation, NamedTensor, Objective, Optimizer, RowGradient, RowLossFn,
@@ -85,11 +89,12 @@ impl Trainer {
     /// The average of the weights; `None` when the config has no average, or before an update.
     pub fn averaged(&self) -> Option<Parameters> {
         let data = self.average.as_ref()?.average()?;
-        Some(Parameters { specs: self.parameters.specs.clone(), data })
+        Some(Parameters { specs: self.parameters.specs.clone(), data: data.into() })
     }
 
     /// Makes the updates of an iteration: `epochs` times over all rows, each time shuffled by
-    /// `seed` and divided into `minibatches`.
+    /// `seed`, or their prompts where `keep_prompts_together` says so, and divided into
+    /// `minibatches`.
     ///
     /// Rows to which the objective gives no weight are left out first; when none is left, no
     /// update is made. `progress` is how far the run is, 0 to 1, for the schedule.
@@ -111,11 +116,18 @@ impl Trainer {
         }
         let rows: Vec<&Row> = rows.iter().filter(|row| objective.weight(row) > 0.0).collect();
         let mut metrics = Vec::new();
+        let units = if self.config.keep_prompts_together {
+            by_prompt(&rows)
+        } else {
+            (0..rows.len()).map(|row| vec![row]).collect()
+        };
+        let length = |unit: &usize| units[*unit].iter().map(|row| rows[*row].len()).sum();
         for epoch in 0..self.config.epochs {
-            let order = shuffled(rows.len(), seed.derive("epoch", epoch));
-            let lengths: Vec<usize> = order.iter().map(|row| rows[*row].len()).collect();
+            let order = shuffled(units.len(), seed.derive("epoch", epoch));
+            let lengths: Vec<usize> = order.iter().map(length).collect();
             for range in split_evenly(&lengths, self.config.minibatches) {
-                let batch: Vec<&Row> = order[range].iter().map(|row| rows[*row]).collect();
+                let of_range = order[range].iter().flat_map(|unit| &units[*unit]);
+                let batch: Vec<&Row> = of_range.map(|row| rows[*row]).collect();
                 if !batch.is_empty() {
                     metrics.push(self.update(&batch, objective, aggregation, model, progress)?);
                 }
@@ -148,22 +160,44 @@ impl Trainer {
             return Err(TrainerError::NoWeight { rows: rows.len() });
         }
 
-        // 1. One gradient per shard, at the same time.
+        // 1. Rows that begin alike stand together, so that what they share is computed once.
+        let order = prefix_order(rows);
+        let rows: Vec<&Row> = order.iter().map(|row| rows[*row]).collect();
         let lengths: Vec<usize> = rows.iter().map(|row| row.len()).collect();
-        let shards = split_evenly(&lengths, self.config.shards);
+        let shared = shared_prefixes(&rows);
+        let own: Vec<usize> =
+            lengths.iter().zip(&shared).map(|(len, shared)| len - shared).collect();
+        let budget = self.config.micro_batch_tokens;
+        let shards: Vec<Vec<Range<usize>>> = split_evenly(&own, self.config.shards)
+            .into_iter()
+            .filter(|shard| !shard.is_empty())
+            .map(|shard| {
+                let range = shard.clone();
+                let micro = split_shared_by_budget(&lengths[range.clone()], &shared[range], budget);
+                micro
+                    .into_iter()
+                    .map(|rows| shard.start + rows.start..shard.start + rows.end)
+                    .collect()
+            })
+            .collect();
+        let computed =
+            |rows: &Range<usize>| shared[rows.start] + own[rows.clone()].iter().sum::<usize>();
+        let computed_tokens = shards.iter().flatten().map(computed).sum();
+
+        // 2. One gradient per shard, at the same time.
         let outcomes: Vec<OnceLock<RowOutcome>> = rows.iter().map(|_| OnceLock::new()).collect();
         self.shard_gradients.resize_with(shards.len(), Vec::new);
         let version = self.version();
-        let budget = self.config.micro_batch_tokens;
         let num_weights = self.parameters.data.len();
         let model = model.prepare(&self.parameters);
-        let shard_gradients = self.shard_gradients.par_iter_mut();
-        shard_gradients.zip(shards.into_par_iter()).try_for_each(|(gradient, shard)| {
+        // Threads that all have a shard are busy; fewer shards leave some for the operations.
+        let is_busy = shards.len() >= rayon::current_num_threads();
+        let accumulate = |gradient: &mut Vec<f32>, shard: Vec<Range<usize>>| {
             gradient.clear();
             gradient.resize(num_weights, 0.0);
-            for micro_batch in split_by_budget(&lengths[shard.clone()], budget) {
-                let first = shard.start + micro_batch.start;
-                let rows = &rows[first..shard.start + micro_batch.end];
+            for micro_batch in shard {
+                let first = micro_batch.start;
+                let rows = &rows[micro_batch];
                 let loss = |index: usize, logprobs: &[f32]| -> Vec<f32> {
                     let row = rows[index];
                     if logprobs.len() != row.len() {
@@ -190,14 +224,25 @@ impl Trainer {
                     .map_err(|source| TrainerError::Model { source })?;
             }
             Ok(())
+        };
+        let shard_gradients = self.shard_gradients.par_iter_mut();
+        shard_gradients.zip(shards.into_par_iter()).try_for_each(|(gradient, shard)| {
+            if is_busy {
+                parallel::serially(|| accumulate(gradient, shard))
+            } else {
+                accumulate(gradient, shard)
+            }
         })?;
+        // Its weights are those that are about to change.
+        drop(model);
 
-        // 2. Sums in row order and shard order.
+        // 3. Sums in row order and shard order.
         let mut total = RowOutcome::default();
-        for (row, outcome) in outcomes.iter().enumerate() {
+        for (index, outcome) in outcomes.iter().enumerate() {
+            let row = order[index];
             let outcome = outcome.get().ok_or(TrainerError::RowLeftOut { row })?;
             if let Some(found) = outcome.wrong_count {
-                return Err(TrainerError::LogprobCount { row, tokens: lengths[row], found });
+                return Err(TrainerError::LogprobCount { row, tokens: lengths[index], found });
             }
             total.loss += outcome.loss;
             total.tally.merge(&outcome.tally);
@@ -213,7 +258,7 @@ impl Trainer {
             gradient.iter_mut().zip(other.iter()).for_each(|(sum, value)| *sum += value);
         }
 
-        // 3. The step.
+        // 4. The step.
         let max_norm = self.config.max_gradient_norm.unwrap_or(f64::INFINITY);
         let gradient_norm = clip_global_norm(gradient, max_norm);
         if !gradient_norm.is_finite() {
@@ -233,6 +278,7 @@ impl Trainer {
             learning_rate_scale,
             rows: rows.len(),
             tokens: lengths.iter().sum(),
+            computed_tokens,
             drift: total.drift,
             objective: total.tally.values(),
             seconds: started.elapsed().as_secs_f64(),
@@ -407,7 +453,7 @@ mod tests {
                 let mode = LossAggregation::RowMean;
                 trainer.iterate(&demonstrations(), &Supervised, mode, &Bigram, seed, 0.3).unwrap();
             }
-            trainer.parameters.data
+            trainer.parameters.data.to_vec()
         })
     }
 
@@ -421,13 +467,38 @@ mod tests {
     }
 
     #[test]
+    fn prompts_that_are_kept_together_are_read_once() {
+        let rows: Vec<Row> = (0..8u32)
+            .map(|index| {
+                let mut row = Row::default();
+                (0..6).for_each(|t| row.push_observed((index % 2 + t) % 5, 0.0));
+                row.push_observed(index / 2, 1.0);
+                row
+            })
+            .collect();
+        let computed = |keep_prompts_together| {
+            let config =
+                TrainerConfig { minibatches: 2, keep_prompts_together, ..config("adamw", 0.1) };
+            let config = TrainerConfig { shards: 1, ..config };
+            let mut trainer = Trainer::new(config, Bigram::new(VOCABULARY)).unwrap();
+            let (seed, mode) = (Seed::from_u64(1), LossAggregation::TokenMean);
+            let metrics = trainer.iterate(&rows, &Supervised, mode, &Bigram, seed, 0.0).unwrap();
+            assert_eq!(metrics.iter().map(|update| update.tokens).sum::<usize>(), 8 * 7);
+            metrics.iter().map(|update| update.computed_tokens).sum::<usize>()
+        };
+        // A prompt of six tokens and four answers in each of two minibatches.
+        assert_eq!(computed(true), 2 * 10);
+        assert!(computed(false) > 2 * 10);
+    }
+
+    #[test]
     fn a_resumed_trainer_equals_an_uninterrupted_one() {
         let config = TrainerConfig {
             average: Some(AverageConfig::Last { count: 3 }),
             minibatches: 2,
             ..config("muon", 0.02)
         };
-        let run = |trainer: &mut Trainer, iterations: std::ops::Range<u64>| {
+        let run = |trainer: &mut Trainer, iterations: Range<u64>| {
             for iteration in iterations {
                 let (seed, mode) = (Seed::from_u64(iteration), LossAggregation::TokenMean);
                 trainer.iterate(&demonstrations(), &Supervised, mode, &Bigram, seed, 0.0).unwrap();

@@ -13,7 +13,12 @@ pub struct TrainerConfig {
     /// Updates that an epoch is divided into, of about equal numbers of tokens; fewer where there
     /// are fewer rows. At least 1. Default 1.
     pub minibatches: usize,
-    /// Tokens the model is given at a time; a longer row stands alone. At least 1. Default 1024.
+    /// Whether rows with the same prompt, the tokens before the first one that weighs, go to the same
+    /// minibatch, where the model reads it once. Otherwise rows are spread over minibatches one by
+    /// one. Default false.
+    pub keep_prompts_together: bool,
+    /// Tokens the model reads at a time, what rows begin with counting once; a longer row stands
+    /// alone. At least 1. Default 1024.
     pub micro_batch_tokens: usize,
     /// Parts an update is computed in, at the same time where there are threads; the result
     /// depends on this number, not on the threads. At least 1. Default 4.
@@ -35,6 +40,7 @@ impl Default for TrainerConfig {
         Self {
             epochs: 1,
             minibatches: 1,
+            keep_prompts_together: false,
             micro_batch_tokens: 1024,
             shards: 4,
             max_gradient_norm: Some(1.0),

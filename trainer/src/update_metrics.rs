@@ -21,6 +21,8 @@ pub struct UpdateMetrics {
     pub rows: usize,
     /// Tokens given.
     pub tokens: usize,
+    /// Tokens the model had to read: what rows of a micro-batch begin with counts once.
+    pub computed_tokens: usize,
     /// Sampled against recomputed log-probabilities.
     pub drift: Drift,
     /// Metrics of the objective, by name.
@@ -42,6 +44,7 @@ impl UpdateMetrics {
             ("learning_rate_scale".to_owned(), f64::from(self.learning_rate_scale)),
             ("rows".to_owned(), self.rows as f64),
             ("tokens".to_owned(), self.tokens as f64),
+            ("computed_tokens".to_owned(), self.computed_tokens as f64),
             ("seconds".to_owned(), self.seconds),
         ];
         for (name, distances) in [("current", self.drift.current), ("all", self.drift.all)] {

@@ -392,10 +392,7 @@ impl Engine {
             .iter_mut()
             .zip(lens)
             .filter(|(_, len)| **len > 0)
-            .map(|(sequence, len)| Segment {
-                cache: &mut sequence.cache,
-                tokens: &sequence.unread[..*len],
-            })
+            .map(|(sequence, len)| Segment::new(&mut sequence.cache, &sequence.unread[..*len]))
             .collect();
         if segments.is_empty() {
             return Vec::new();

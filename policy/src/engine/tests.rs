@@ -203,7 +203,7 @@ fn what_was_sampled_is_what_training_recomputes() {
         let ids: Vec<u32> =
             request.prompt_ids.iter().copied().chain(tokens.iter().map(|token| token.id)).collect();
         let mut cache = SequenceCache::new(&weights);
-        let states = forward(&weights, &mut [Segment { cache: &mut cache, tokens: &ids }], None);
+        let states = forward(&weights, &mut [Segment::new(&mut cache, &ids)], None);
         let first = request.prompt_ids.len() - 1;
         let draws: Vec<Draw<'_>> = tokens
             .iter()
@@ -249,7 +249,7 @@ fn tokens_tell_the_weights_that_drew_them() {
         request.prompt_ids.iter().copied().chain(tokens.iter().map(|token| token.id)).collect();
     for (weights, range) in [(&old, 0..5), (&new, 5..12)] {
         let mut cache = SequenceCache::new(weights);
-        let states = forward(weights, &mut [Segment { cache: &mut cache, tokens: &ids }], None);
+        let states = forward(weights, &mut [Segment::new(&mut cache, &ids)], None);
         for t in range {
             let row = request.prompt_ids.len() - 1 + t;
             let draw = Draw { row, token: tokens[t].id, allowed: &[] };

@@ -129,6 +129,56 @@ pub fn exp_scores(scores: &mut [f32]) -> (f32, f32) {
 }
 
 per_isa! {
+/// Takes a block of scores into a running softmax: replaces them by `e^(score - maximum)` for the
+/// maximum so far, which is updated with the sum, and returns the factor for what was summed up
+/// under the old maximum (Milakov and Gimelshein 2018, algorithm 3).
+///
+/// A block of minus infinity changes nothing.
+pub fn absorb_scores(scores: &mut [f32], maximum: &mut f32, sum: &mut f32) -> f32 {
+        let mut maxima = [f32::NEG_INFINITY; LANES];
+        let (blocks, rest) = scores.as_chunks::<LANES>();
+        for block in blocks {
+            for i in 0..LANES {
+                maxima[i] = if block[i] > maxima[i] { block[i] } else { maxima[i] };
+            }
+        }
+        for (i, score) in rest.iter().enumerate() {
+            maxima[i] = if *score > maxima[i] { *score } else { maxima[i] };
+        }
+        let new = maxima.into_iter().fold(*maximum, f32::max);
+        if new == f32::NEG_INFINITY {
+            scores.fill(0.0);
+            return 1.0;
+        }
+        let factor = exp(*maximum - new);
+        let mut sums = [0.0_f32; LANES];
+        let (blocks, rest) = scores.as_chunks_mut::<LANES>();
+        for block in blocks {
+            for i in 0..LANES {
+                block[i] = exp(block[i] - new);
+                sums[i] += block[i];
+            }
+        }
+        for (i, score) in rest.iter_mut().enumerate() {
+            *score = exp(*score - new);
+            sums[i] += *score;
+        }
+        *maximum = new;
+        *sum = sum.mul_add(factor, sum_lanes(sums));
+        factor
+    }
+}
+
+per_isa! {
+/// `y = factor * y + x`.
+pub fn scale_add(y: &mut [f32], factor: f32, x: &[f32]) {
+    for (y, x) in y.iter_mut().zip(x) {
+        *y = y.mul_add(factor, *x);
+    }
+}
+}
+
+per_isa! {
 /// `x *= factor`.
 pub fn scale(x: &mut [f32], factor: f32) {
     for x in x {

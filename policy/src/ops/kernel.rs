@@ -12,6 +12,8 @@ pub(crate) const PANEL: usize = 16;
 const MAX_ROWS: usize = 12;
 /// Most panels of a register tile.
 pub(crate) const MAX_PANELS: usize = 2;
+/// Columns of what [`multiply_wide`] multiplies by.
+pub(crate) const WIDE: usize = MAX_PANELS * PANEL;
 
 /// The instruction sets that there are twins for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -259,16 +261,15 @@ unsafe fn tile_portable<const ROWS: usize>(tile: Tile) {
     }
 }
 
-/// `out[row, ..width] (+)= left[row, ..depth] * panel[..depth, ..width]` for `rows` rows, on this
+/// `out[row, ..width] (+)= left[row, ..depth] * right[..depth, ..width]` for `rows` rows, on this
 /// thread.
 ///
-/// `panel` has the shape `[depth, PANEL]`; rows of `out` are `out_stride` apart.
-#[allow(dead_code, reason = "attention over pages multiplies single panels")]
+/// `right` has the shape `[depth, WIDE]`; rows of `out` are `out_stride` apart.
 #[expect(clippy::too_many_arguments, reason = "the innermost loop takes its strides as they are")]
-pub(crate) fn multiply_panel(
+pub(crate) fn multiply_wide(
     isa: Isa,
     left: Left<'_>,
-    panel: &[f32],
+    right: &[f32],
     out: &mut [f32],
     out_stride: usize,
     rows: usize,
@@ -279,7 +280,7 @@ pub(crate) fn multiply_panel(
     if rows == 0 || width == 0 {
         return;
     }
-    assert!(width <= PANEL && panel.len() >= depth * PANEL, "panel holds depth x PANEL elements");
+    assert!(width <= WIDE && right.len() >= depth * WIDE, "right holds depth x WIDE elements");
     if depth > 0 {
         let last = (rows - 1) * left.row_stride + (depth - 1) * left.column_stride;
         assert!(last < left.data.len(), "left matrix holds rows x depth elements");
@@ -288,21 +289,24 @@ pub(crate) fn multiply_panel(
     let mut row = 0;
     while row < rows {
         let count = isa.tile_rows(rows - row);
-        let tile = Tile {
-            left: left.data.as_ptr().wrapping_add(row * left.row_stride),
-            left_row: left.row_stride,
-            left_column: left.column_stride,
-            right: panel.as_ptr(),
-            right_panel: 0,
-            right_row: PANEL,
-            depth,
-            out: out.as_mut_ptr().wrapping_add(row * out_stride),
-            out_row: out_stride,
-            add,
-        };
-        // SAFETY: the assertions above bound every element that the tile's rows touch; `isa` is
-        // one this machine has.
-        unsafe { run_tile(isa, count, width, tile) };
+        let columns = isa.tile_panels(count) * PANEL;
+        for first in (0..width).step_by(columns) {
+            let tile = Tile {
+                left: left.data.as_ptr().wrapping_add(row * left.row_stride),
+                left_row: left.row_stride,
+                left_column: left.column_stride,
+                right: right.as_ptr().wrapping_add(first),
+                right_panel: PANEL,
+                right_row: WIDE,
+                depth,
+                out: out.as_mut_ptr().wrapping_add(row * out_stride + first),
+                out_row: out_stride,
+                add,
+            };
+            // SAFETY: the assertions above bound every element that the tile's rows touch; `isa` is
+            // one this machine has.
+            unsafe { run_tile(isa, count, columns.min(width - first), tile) };
+        }
         row += count;
     }
 }

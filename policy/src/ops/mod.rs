@@ -3,12 +3,13 @@
 //! All work on flat slices and give the same bits on every instruction set, for every batch size
 //! and for every number of threads.
 
-pub mod attention;
+pub(crate) mod attention;
 pub mod elementwise;
 #[cfg(test)]
 pub(crate) mod gradient_check;
 mod kernel;
 pub mod matmul;
+pub(crate) mod page;
 pub mod parallel;
 pub mod rotary;
 mod transpose;

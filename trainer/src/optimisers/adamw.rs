@@ -260,6 +260,6 @@ mod tests {
         };
         // Without a gradient only the decay is left.
         AdamW::new(options, &weights.clone()).update(&mut weights, &[0.0; 3], 0.5);
-        assert_eq!(weights.data, [0.975, 0.95, 1.0]);
+        assert_eq!(weights.data[..], [0.975, 0.95, 1.0]);
     }
 }

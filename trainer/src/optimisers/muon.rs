@@ -180,7 +180,7 @@ mod tests {
             let flat = |rows: Vec<Vec<f64>>| {
                 rows.concat().iter().map(|value| *value as f32).collect::<Vec<_>>()
             };
-            weights.data = flat(start);
+            weights.data = flat(start).into();
             let mut optimizer = Muon::new(options, &weights);
             let gradients = case["inputs"]["gradients"].as_array().unwrap();
             let outputs = case["outputs"]["weights"].as_array().unwrap();

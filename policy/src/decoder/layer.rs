@@ -1,0 +1,306 @@
+//! One layer of the decoder, forward and backward.
+
+use super::batch::Batch;
+use crate::Weights;
+use crate::ops::attention::{Attention, AttentionGradients, AttentionShape, SoftmaxStatistics};
+use crate::ops::elementwise::{add_scaled, rms_norm, rms_norm_backward, swiglu, swiglu_backward};
+use crate::ops::matmul::{Output, linear, linear_backward, linear_gradient};
+use crate::ops::page::PAGE;
+use crate::ops::rotary::Turn;
+
+/// What backward needs of a layer's forward besides its input, `t` running over all tokens of the
+/// batch.
+#[derive(Debug, Default)]
+pub(super) struct LayerTape {
+    input_inverse_t: Vec<f32>,
+    normed_td: Vec<f32>,
+    /// Before the norms of query and key heads.
+    qkv_tw: Vec<f32>,
+    /// Empty in families without these norms.
+    query_inverse_th: Vec<f32>,
+    /// Empty in families without these norms.
+    key_inverse_th: Vec<f32>,
+    queries_tq: Vec<f32>,
+    statistics_th: SoftmaxStatistics,
+    attended_tq: Vec<f32>,
+    middle_td: Vec<f32>,
+    middle_inverse_t: Vec<f32>,
+    fed_td: Vec<f32>,
+    gate_up_tf: Vec<f32>,
+    active_tf: Vec<f32>,
+}
+
+/// Memory of a layer's backward, kept for the next layer.
+#[derive(Debug, Default)]
+pub(super) struct LayerGradients {
+    active_tf: Vec<f32>,
+    gate_up_tf: Vec<f32>,
+    normed_td: Vec<f32>,
+    attended_tq: Vec<f32>,
+    queries_tq: Vec<f32>,
+    /// `[key_head, page, PAGE, head_dim]`.
+    page_keys: Vec<f32>,
+    page_values: Vec<f32>,
+    keys_tk: Vec<f32>,
+    values_tk: Vec<f32>,
+    qkv_tw: Vec<f32>,
+}
+
+/// Sends the residual states `[t, hidden]` through a layer and writes its keys and values.
+///
+/// `keeps` says whether the tape is for a backward; without one, parts of it stay unwritten.
+pub(super) fn layer_forward(
+    weights: &Weights,
+    index: usize,
+    batch: &mut Batch,
+    states: &mut [f32],
+    tape: &mut LayerTape,
+    keeps: bool,
+) {
+    let (q, k) = (weights.config.query_width(), weights.config.key_width());
+    let mut keys = Vec::new();
+    project(weights, index, batch, states, tape, &mut keys);
+    batch.write(index, |row| {
+        (&keys[row * k..][..k], &tape.qkv_tw[row * (q + 2 * k) + q + k..][..k])
+    });
+    drop(keys);
+    attend_and_feed(weights, index, batch, states, tape, keeps);
+}
+
+/// The tape of a layer whose keys and values have been written.
+pub(super) fn recompute(
+    weights: &Weights,
+    index: usize,
+    batch: &Batch,
+    input_td: &[f32],
+    tape: &mut LayerTape,
+) {
+    let mut states = input_td.to_vec();
+    project(weights, index, batch, &states, tape, &mut Vec::new());
+    attend_and_feed(weights, index, batch, &mut states, tape, true);
+}
+
+/// Queries, keys `[t, key_width]` and values from the residual states.
+fn project(
+    weights: &Weights,
+    index: usize,
+    batch: &Batch,
+    states: &[f32],
+    tape: &mut LayerTape,
+    keys_tk: &mut Vec<f32>,
+) {
+    let config = &weights.config;
+    let layout = &weights.layout.layers[index];
+    let view = |range: &std::ops::Range<usize>| &weights.parameters.data[range.clone()];
+    let (d, dim, eps) = (config.hidden_size, config.head_dim, config.rms_norm_eps);
+    let (q, k) = (config.query_width(), config.key_width());
+    let w = q + 2 * k;
+    let total = batch.tokens.len();
+
+    resize(&mut tape.normed_td, total * d);
+    resize(&mut tape.input_inverse_t, total);
+    let (normed, inverse) = (&mut tape.normed_td, &mut tape.input_inverse_t);
+    rms_norm(states, view(&layout.input_norm), eps, normed, inverse);
+    resize(&mut tape.qkv_tw, total * w);
+    linear(&tape.normed_td, view(&layout.qkv), &mut tape.qkv_tw, total, w, Output::Set);
+    if !layout.qkv_bias.is_empty() {
+        let bias = view(&layout.qkv_bias);
+        tape.qkv_tw.chunks_exact_mut(w).for_each(|row| add_scaled(row, 1.0, bias));
+    }
+
+    let (query_heads, key_heads) = (config.num_attention_heads, config.num_key_value_heads);
+    let has_norm = config.family.has_query_key_norm();
+    resize(&mut tape.queries_tq, total * q);
+    resize(keys_tk, total * k);
+    if has_norm {
+        resize(&mut tape.query_inverse_th, total * query_heads);
+        resize(&mut tape.key_inverse_th, total * key_heads);
+    }
+    for (row, qkv) in tape.qkv_tw.chunks_exact(w).enumerate() {
+        let queries = &mut tape.queries_tq[row * q..][..q];
+        let keys = &mut keys_tk[row * k..][..k];
+        if has_norm {
+            let inverse = &mut tape.query_inverse_th[row * query_heads..][..query_heads];
+            rms_norm(&qkv[..q], view(&layout.query_norm), eps, queries, inverse);
+            let inverse = &mut tape.key_inverse_th[row * key_heads..][..key_heads];
+            rms_norm(&qkv[q..q + k], view(&layout.key_norm), eps, keys, inverse);
+        } else {
+            queries.copy_from_slice(&qkv[..q]);
+            keys.copy_from_slice(&qkv[q..q + k]);
+        }
+        weights.rotary.apply(queries, dim, batch.positions[row], Turn::Forward);
+        weights.rotary.apply(keys, dim, batch.positions[row], Turn::Forward);
+    }
+}
+
+/// Attention and feed-forward part, each added to the residual states.
+fn attend_and_feed(
+    weights: &Weights,
+    index: usize,
+    batch: &Batch,
+    states: &mut [f32],
+    tape: &mut LayerTape,
+    keeps: bool,
+) {
+    let config = &weights.config;
+    let layout = &weights.layout.layers[index];
+    let view = |range: &std::ops::Range<usize>| &weights.parameters.data[range.clone()];
+    let (d, f, q) = (config.hidden_size, config.intermediate_size, config.query_width());
+    let total = batch.tokens.len();
+
+    resize(&mut tape.attended_tq, total * q);
+    let attention = attention(weights, index, batch, &tape.queries_tq);
+    attention.forward(&mut tape.attended_tq, &mut tape.statistics_th);
+    linear(&tape.attended_tq, view(&layout.output), states, total, d, Output::Add);
+
+    resize(&mut tape.fed_td, total * d);
+    resize(&mut tape.middle_inverse_t, total);
+    let (fed, inverse) = (&mut tape.fed_td, &mut tape.middle_inverse_t);
+    rms_norm(states, view(&layout.feed_norm), config.rms_norm_eps, fed, inverse);
+    resize(&mut tape.gate_up_tf, total * 2 * f);
+    linear(&tape.fed_td, view(&layout.gate_up), &mut tape.gate_up_tf, total, 2 * f, Output::Set);
+    resize(&mut tape.active_tf, total * f);
+    swiglu(&tape.gate_up_tf, f, &mut tape.active_tf);
+    if keeps {
+        tape.middle_td.clear();
+        tape.middle_td.extend_from_slice(states);
+    }
+    linear(&tape.active_tf, view(&layout.down), states, total, d, Output::Add);
+}
+
+/// Turns the gradients of a layer's output, `dstates`, into those of its input, and adds those of
+/// its parameters to `gradient`.
+#[expect(clippy::too_many_arguments, reason = "a backward takes all that its forward took")]
+pub(super) fn layer_backward(
+    weights: &Weights,
+    index: usize,
+    batch: &Batch,
+    input_td: &[f32],
+    tape: &LayerTape,
+    buffers: &mut LayerGradients,
+    dstates: &mut [f32],
+    gradient: &mut [f32],
+) {
+    let config = &weights.config;
+    let data = &weights.parameters.data;
+    let layout = &weights.layout.layers[index];
+    let view = |range: &std::ops::Range<usize>| &data[range.clone()];
+    let (d, f) = (config.hidden_size, config.intermediate_size);
+    let (q, k) = (config.query_width(), config.key_width());
+    let w = q + 2 * k;
+    let total = batch.tokens.len();
+
+    // 1. Feed-forward.
+    let dactive = &mut buffers.active_tf;
+    resize(dactive, total * f);
+    linear_backward(dstates, view(&layout.down), dactive, total, d, Output::Set);
+    linear_gradient(dstates, &tape.active_tf, &mut gradient[layout.down.clone()], total, d);
+    let dgate_up = &mut buffers.gate_up_tf;
+    resize(dgate_up, total * 2 * f);
+    swiglu_backward(dactive, &tape.gate_up_tf, f, dgate_up);
+    linear_gradient(dgate_up, &tape.fed_td, &mut gradient[layout.gate_up.clone()], total, 2 * f);
+    let dnormed = &mut buffers.normed_td;
+    resize(dnormed, total * d);
+    linear_backward(dgate_up, view(&layout.gate_up), dnormed, total, 2 * f, Output::Set);
+    let range = layout.feed_norm.clone();
+    let (gain, dgain) = (&data[range.clone()], &mut gradient[range]);
+    rms_norm_backward(dnormed, &tape.middle_td, gain, &tape.middle_inverse_t, dstates, dgain);
+
+    // 2. Attention.
+    let dattended = &mut buffers.attended_tq;
+    resize(dattended, total * q);
+    linear_backward(dstates, view(&layout.output), dattended, total, d, Output::Set);
+    linear_gradient(dstates, &tape.attended_tq, &mut gradient[layout.output.clone()], total, d);
+    zero(&mut buffers.queries_tq, total * q);
+    zero(&mut buffers.page_keys, batch.pages.len() * PAGE * k);
+    zero(&mut buffers.page_values, batch.pages.len() * PAGE * k);
+    let mut gradients = AttentionGradients {
+        queries: &mut buffers.queries_tq,
+        keys: &mut buffers.page_keys,
+        values: &mut buffers.page_values,
+        match_bias: &mut gradient[layout.match_bias.clone()],
+    };
+    attention(weights, index, batch, &tape.queries_tq).backward(
+        &tape.statistics_th,
+        &tape.attended_tq,
+        dattended,
+        &mut gradients,
+    );
+    zero(&mut buffers.keys_tk, total * k);
+    zero(&mut buffers.values_tk, total * k);
+    batch.collect(&buffers.page_keys, config.head_dim, &mut buffers.keys_tk);
+    batch.collect(&buffers.page_values, config.head_dim, &mut buffers.values_tk);
+
+    // 3. Positions and norms of queries and keys.
+    resize(&mut buffers.qkv_tw, total * w);
+    for row in 0..total {
+        let dqueries = &mut buffers.queries_tq[row * q..][..q];
+        let dkeys = &mut buffers.keys_tk[row * k..][..k];
+        let position = batch.positions[row];
+        weights.rotary.apply(dqueries, config.head_dim, position, Turn::Backward);
+        weights.rotary.apply(dkeys, config.head_dim, position, Turn::Backward);
+        let dqkv = &mut buffers.qkv_tw[row * w..][..w];
+        if config.family.has_query_key_norm() {
+            let qkv = &tape.qkv_tw[row * w..][..w];
+            dqkv[..q + k].fill(0.0);
+            let heads = config.num_attention_heads;
+            let inverse = &tape.query_inverse_th[row * heads..][..heads];
+            let range = layout.query_norm.clone();
+            let (gain, dgain) = (&data[range.clone()], &mut gradient[range]);
+            rms_norm_backward(dqueries, &qkv[..q], gain, inverse, &mut dqkv[..q], dgain);
+            let heads = config.num_key_value_heads;
+            let inverse = &tape.key_inverse_th[row * heads..][..heads];
+            let range = layout.key_norm.clone();
+            let (gain, dgain) = (&data[range.clone()], &mut gradient[range]);
+            rms_norm_backward(dkeys, &qkv[q..q + k], gain, inverse, &mut dqkv[q..q + k], dgain);
+        } else {
+            dqkv[..q].copy_from_slice(dqueries);
+            dqkv[q..q + k].copy_from_slice(dkeys);
+        }
+        dqkv[q + k..].copy_from_slice(&buffers.values_tk[row * k..][..k]);
+        // Empty in families without a bias.
+        add_scaled(&mut gradient[layout.qkv_bias.clone()], 1.0, dqkv);
+    }
+
+    // 4. Projections of queries, keys and values.
+    linear_gradient(&buffers.qkv_tw, &tape.normed_td, &mut gradient[layout.qkv.clone()], total, w);
+    linear_backward(&buffers.qkv_tw, view(&layout.qkv), dnormed, total, w, Output::Set);
+    let range = layout.input_norm.clone();
+    let (gain, dgain) = (&data[range.clone()], &mut gradient[range]);
+    rms_norm_backward(dnormed, input_td, gain, &tape.input_inverse_t, dstates, dgain);
+}
+
+fn attention<'a>(
+    weights: &'a Weights,
+    layer: usize,
+    batch: &'a Batch,
+    queries: &'a [f32],
+) -> Attention<'a> {
+    let config = &weights.config;
+    Attention {
+        shape: AttentionShape {
+            heads: config.num_attention_heads,
+            key_heads: config.num_key_value_heads,
+            head_dim: config.head_dim,
+            window: config.sliding_window.unwrap_or(usize::MAX),
+        },
+        layer,
+        blocks: &batch.blocks,
+        pages: &batch.pages,
+        positions: &batch.positions,
+        tokens: &batch.tokens,
+        queries,
+        match_bias: &weights.parameters.data[weights.layout.layers[layer].match_bias.clone()],
+    }
+}
+
+/// Sets the length; what was there before may remain, all of it will be written.
+fn resize(buffer: &mut Vec<f32>, len: usize) {
+    buffer.resize(len, 0.0);
+}
+
+/// Sets the length and all to zero.
+fn zero(buffer: &mut Vec<f32>, len: usize) {
+    buffer.clear();
+    buffer.resize(len, 0.0);
+}

@@ -1,0 +1,191 @@
+//! The decoder: one forward for rollout and training, and its backward.
+
+mod batch;
+mod layer;
+mod sequence_cache;
+#[cfg(test)]
+mod tests;
+mod token_tree;
+
+pub use sequence_cache::SequenceCache;
+pub use token_tree::{TokenTree, shared_prefix};
+
+use self::batch::Batch;
+use self::layer::{LayerGradients, LayerTape, layer_backward, layer_forward};
+use crate::Weights;
+use crate::ops::elementwise::{add_product, add_scaled, rms_norm, rms_norm_backward};
+use crate::ops::page::NO_TOKEN;
+
+/// Tokens that continue one sequence in a batch.
+pub struct Segment<'a> {
+    /// What the decoder remembers of the sequence; the tokens are added to it.
+    pub cache: &'a mut SequenceCache,
+    /// The tokens to read.
+    pub tokens: &'a [u32],
+    /// The segment of the same call, by its index, whose sequence this one continues; it stands
+    /// earlier, and the cache is empty. Absent: the sequence that the cache remembers.
+    pub parent: Option<usize>,
+}
+
+impl<'a> Segment<'a> {
+    /// Tokens that continue the sequence of `cache`.
+    pub fn new(cache: &'a mut SequenceCache, tokens: &'a [u32]) -> Self {
+        Self { cache, tokens, parent: None }
+    }
+
+    /// Tokens that continue the sequence of an earlier segment in the same call; `cache` is empty.
+    pub fn child(cache: &'a mut SequenceCache, tokens: &'a [u32], parent: usize) -> Self {
+        Self { cache, tokens, parent: Some(parent) }
+    }
+}
+
+/// What backward needs of a forward.
+#[derive(Debug, Default)]
+pub struct Tape {
+    recomputes: bool,
+    batch: Option<Batch>,
+    /// What goes into each layer, `[t, hidden]`.
+    inputs: Vec<Vec<f32>>,
+    /// Empty where layers are computed once more.
+    layers: Vec<LayerTape>,
+    last_td: Vec<f32>,
+    last_inverse_t: Vec<f32>,
+}
+
+impl Tape {
+    /// A tape that keeps the input, the keys and the values of every layer alone; the rest of a
+    /// layer is computed once more in backward, to the same bits. It takes about a third more time
+    /// and a fraction of the memory.
+    pub fn recomputing() -> Self {
+        Self { recomputes: true, ..Self::default() }
+    }
+}
+
+/// Reads the segments' tokens and returns the final hidden states, `[tokens, hidden]` in the order
+/// of the segments.
+///
+/// Segments form trees: what several sequences begin with can be a segment of its own, which is
+/// read once, and its children go on from it. With a tape, what [`backward`] needs is kept on it.
+/// A token's state depends on nothing but the tokens before it in its own sequence, to the bit.
+///
+/// # Panics
+///
+/// When a token is outside the vocabulary or a sequence outgrows `max_position_embeddings`; callers
+/// check both. When a parent does not stand earlier, or the cache of its child is not empty.
+pub fn forward(
+    weights: &Weights,
+    segments: &mut [Segment<'_>],
+    mut kept: Option<&mut Tape>,
+) -> Vec<f32> {
+    let data = &weights.parameters.data;
+    let d = weights.config.hidden_size;
+    let mut batch = Batch::new(weights, segments);
+    let mut states = embed(weights, &batch);
+
+    // Buffers serve every layer in turn unless a tape keeps them.
+    let mut buffers = LayerTape::default();
+    for index in 0..weights.config.num_hidden_layers {
+        if let Some(tape) = kept.as_deref_mut() {
+            tape.inputs.push(states.clone());
+        }
+        let keeps = kept.as_ref().is_some_and(|tape| !tape.recomputes);
+        layer_forward(weights, index, &mut batch, &mut states, &mut buffers, keeps);
+        if let Some(tape) = kept.as_deref_mut()
+            && keeps
+        {
+            tape.layers.push(std::mem::take(&mut buffers));
+        }
+    }
+    batch.close(segments);
+
+    let total = batch.tokens.len();
+    let (mut hidden, mut inverse) = (vec![0.0; total * d], vec![0.0; total]);
+    let gain = &data[weights.layout.final_norm.clone()];
+    rms_norm(&states, gain, weights.config.rms_norm_eps, &mut hidden, &mut inverse);
+    if let Some(tape) = kept {
+        tape.last_td = states;
+        tape.last_inverse_t = inverse;
+        tape.batch = Some(batch);
+    }
+    hidden
+}
+
+/// Adds to `gradient` the gradients of all parameters, given those of the final hidden states of
+/// the forward that wrote the tape.
+///
+/// A token that several sequences begin with collects from all of them. `dhidden` has the shape of
+/// the forward's result; `gradient` has the layout of the parameters.
+///
+/// # Panics
+///
+/// When nothing is on the tape, or a sequence was not empty before the forward.
+pub fn backward(weights: &Weights, tape: &Tape, dhidden_td: &[f32], gradient: &mut [f32]) {
+    let data = &weights.parameters.data;
+    let batch = tape.batch.as_ref().expect("a forward has been kept on the tape");
+    assert!(batch.is_whole(), "a sequence is differentiated from its first token on");
+
+    // 1. Final norm: gradient of the last residual state [t, d], carried through all layers.
+    let mut dstates = vec![0.0; dhidden_td.len()];
+    let range = weights.layout.final_norm.clone();
+    rms_norm_backward(
+        dhidden_td,
+        &tape.last_td,
+        &data[range.clone()],
+        &tape.last_inverse_t,
+        &mut dstates,
+        &mut gradient[range],
+    );
+
+    // 2. Layers.
+    let mut gradients = LayerGradients::default();
+    let mut recomputed = LayerTape::default();
+    for index in (0..weights.config.num_hidden_layers).rev() {
+        let input = &tape.inputs[index];
+        let layer = if tape.recomputes {
+            layer::recompute(weights, index, batch, input, &mut recomputed);
+            &recomputed
+        } else {
+            &tape.layers[index]
+        };
+        layer_backward(weights, index, batch, input, layer, &mut gradients, &mut dstates, gradient);
+    }
+
+    // 3. Embeddings.
+    embed_backward(weights, batch, &dstates, gradient);
+}
+
+/// Embeddings `[t, d]`, with those of the tokens before mixed in.
+fn embed(weights: &Weights, batch: &Batch) -> Vec<f32> {
+    let d = weights.config.hidden_size;
+    let embedding = &weights.parameters.data[weights.layout.embedding.clone()];
+    let smear = &weights.parameters.data[weights.layout.smear.clone()];
+    let mut states = vec![0.0; batch.tokens.len() * d];
+    for (row, (state, token)) in states.chunks_exact_mut(d).zip(&batch.tokens).enumerate() {
+        state.copy_from_slice(&embedding[*token as usize * d..][..d]);
+        for (weight, previous) in smear.chunks_exact(d).zip(batch.before(row)) {
+            if *previous != NO_TOKEN {
+                add_product(state, weight, &embedding[*previous as usize * d..][..d]);
+            }
+        }
+    }
+    states
+}
+
+fn embed_backward(weights: &Weights, batch: &Batch, dstates: &[f32], gradient: &mut [f32]) {
+    let d = weights.config.hidden_size;
+    let data = &weights.parameters.data;
+    let (embedding, smear) = (weights.layout.embedding.clone(), weights.layout.smear.clone());
+    let row_of = |token: u32| {
+        embedding.start + token as usize * d..embedding.start + (token as usize + 1) * d
+    };
+    for (row, (dstate, token)) in dstates.chunks_exact(d).zip(&batch.tokens).enumerate() {
+        add_scaled(&mut gradient[row_of(*token)], 1.0, dstate);
+        for (mixed, previous) in smear.clone().step_by(d).zip(batch.before(row)) {
+            if *previous != NO_TOKEN {
+                let mixed = mixed..mixed + d;
+                add_product(&mut gradient[mixed.clone()], dstate, &data[row_of(*previous)]);
+                add_product(&mut gradient[row_of(*previous)], dstate, &data[mixed]);
+            }
+        }
+    }
+}
