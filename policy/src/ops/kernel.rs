@@ -335,23 +335,23 @@ pub(crate) unsafe fn run_columns(isa: Isa, rows: usize, tile: Tile) {
         return;
     }
     let _ = isa;
-    let mut sums = [[0.0_f32; PANEL]; MAX_COLUMN_ROWS];
-    for p in 0..tile.depth {
-        for (i, sums) in sums.iter_mut().enumerate().take(rows) {
-            // SAFETY: the caller's promise.
-            let a = unsafe { *tile.left.add(i * tile.left_row + p) };
-            for (j, sum) in sums.iter_mut().enumerate() {
+    for j in 0..PANEL {
+        for i in 0..rows {
+            let mut sum = 0.0_f32;
+            for p in 0..tile.depth {
                 // SAFETY: the caller's promise.
-                *sum = a.mul_add(unsafe { *tile.right.add(j * tile.right_panel + p) }, *sum);
+                let (a, b) = unsafe {
+                    (
+                        *tile.left.add(i * tile.left_row + p),
+                        *tile.right.add(j * tile.right_panel + p),
+                    )
+                };
+                sum = a.mul_add(b, sum);
             }
-        }
-    }
-    for (i, sums) in sums.iter().enumerate().take(rows) {
-        for (j, sum) in sums.iter().enumerate() {
-            // SAFETY: the result holds `rows` rows of `PANEL` elements.
+            // SAFETY: the result holds `rows` rows of a panel.
             unsafe {
                 let target = tile.out.add(i * tile.out_row + j);
-                *target = if tile.add { *target + sum } else { *sum };
+                *target = if tile.add { *target + sum } else { sum };
             }
         }
     }
@@ -444,40 +444,64 @@ mod x86 {
     /// As [`super::run_columns`], for `ROWS` rows.
     #[target_feature(enable = "avx2,fma")]
     pub(super) unsafe fn columns_avx2<const ROWS: usize>(tile: Tile) {
-        let mut sums = [[_mm256_setzero_ps(); 2]; ROWS];
-        let whole = tile.depth / 8 * 8;
-        for first in (0..whole).step_by(8) {
-            for half in 0..2 {
-                // SAFETY: eight columns of `depth` elements each, of which eight are read.
-                let b = unsafe {
-                    let right = tile.right.add(half * 8 * tile.right_panel + first);
-                    transpose::load_transposed::<8>(right, tile.right_panel)
-                };
-                for (p, b) in b.into_iter().enumerate() {
-                    for (i, sums) in sums.iter_mut().enumerate() {
-                        // SAFETY: row `i < ROWS` and column `first + p < depth`.
-                        let a = unsafe { *tile.left.add(i * tile.left_row + first + p) };
-                        sums[half] = _mm256_fmadd_ps(_mm256_set1_ps(a), b, sums[half]);
-                    }
-                }
+        let mut sums = [[_mm256_setzero_ps(); ROWS]; 2];
+        let whole = tile.depth / 16 * 16;
+        for first in (0..whole).step_by(16) {
+            // Written out, since sums that are indexed at run time would live in memory. More than
+            // two vectors at a time do not fit into the registers.
+            // SAFETY: each vector has eight columns of `depth` elements, of which 16 are read.
+            unsafe {
+                multiply_columns(&mut sums[0], tile, first, 0);
+                multiply_columns(&mut sums[1], tile, first, 1);
             }
         }
         for p in whole..tile.depth {
-            for half in 0..2 {
+            for (vector, sums) in sums.iter_mut().enumerate() {
                 // SAFETY: eight columns of `depth` elements each.
                 let b = unsafe {
-                    let e = |j: usize| *tile.right.add((half * 8 + j) * tile.right_panel + p);
+                    let e = |j: usize| *tile.right.add((vector * 8 + j) * tile.right_panel + p);
                     _mm256_set_ps(e(7), e(6), e(5), e(4), e(3), e(2), e(1), e(0))
                 };
-                for (i, sums) in sums.iter_mut().enumerate() {
+                for (i, sum) in sums.iter_mut().enumerate() {
                     // SAFETY: row `i < ROWS` and column `p < depth`.
                     let a = unsafe { *tile.left.add(i * tile.left_row + p) };
-                    sums[half] = _mm256_fmadd_ps(_mm256_set1_ps(a), b, sums[half]);
+                    *sum = _mm256_fmadd_ps(_mm256_set1_ps(a), b, *sum);
                 }
             }
         }
+        let by_rows = std::array::from_fn(|i| [sums[0][i], sums[1][i]]);
         // SAFETY: the result holds `ROWS` rows of a panel.
-        unsafe { store_avx2(tile, sums) }
+        unsafe { store_avx2::<ROWS, 2>(tile, by_rows) }
+    }
+
+    /// Sixteen steps of depth, from `first` on, for eight columns: a whole cache line of each, since
+    /// columns a power of two apart push each other out of the nearest cache.
+    ///
+    /// # Safety
+    ///
+    /// As [`super::run_columns`]; these columns must have `first + 16` elements.
+    #[target_feature(enable = "avx2,fma")]
+    #[inline]
+    unsafe fn multiply_columns<const ROWS: usize>(
+        sums: &mut [__m256; ROWS],
+        tile: Tile,
+        first: usize,
+        vector: usize,
+    ) {
+        let start = vector * 8 * tile.right_panel + first;
+        for half in [0, 8] {
+            // SAFETY: the caller's promise.
+            let b = unsafe {
+                transpose::load_transposed::<8>(tile.right.add(start + half), tile.right_panel)
+            };
+            for (p, b) in b.into_iter().enumerate() {
+                for (i, sum) in sums.iter_mut().enumerate() {
+                    // SAFETY: row `i < ROWS` and column `first + half + p < depth`.
+                    let a = unsafe { *tile.left.add(i * tile.left_row + first + half + p) };
+                    *sum = _mm256_fmadd_ps(_mm256_set1_ps(a), b, *sum);
+                }
+            }
+        }
     }
 
     /// # Safety
@@ -511,9 +535,10 @@ mod tests {
     fn run(isa: Isa, rows: usize, depth: usize, width: usize, by_columns: bool) -> Vec<f32> {
         let left: Vec<f32> = (0..17 * depth).map(|i| (i as f32 * 0.37).sin()).collect();
         let panels: Vec<f32> = (0..2 * depth * PANEL).map(|i| (i as f32 * 0.11).cos()).collect();
-        let mut columns = vec![0.0; depth * PANEL];
-        for (i, column) in columns.iter_mut().enumerate() {
-            *column = panels[i % depth * PANEL + i / depth];
+        let mut columns = vec![0.0; 2 * depth * PANEL];
+        for (i, value) in columns.iter_mut().enumerate() {
+            let (p, column) = (i % depth, i / depth);
+            *value = panels[(column / PANEL * depth + p) * PANEL + column % PANEL];
         }
         let mut out = vec![1.0; rows * width];
         let mut row = 0;
@@ -540,8 +565,9 @@ mod tests {
                 // SAFETY: the buffers above have the sizes that the strides ask for.
                 unsafe {
                     if by_columns {
-                        let right = columns.as_ptr();
-                        run_columns(isa, count, Tile { right, right_panel: depth, ..tile });
+                        let right = columns[first * depth..].as_ptr();
+                        let tile = Tile { right, right_panel: depth, ..tile };
+                        run_columns(isa, count, tile);
                     } else {
                         run_tile(isa, count, group.min(width - first), tile);
                     }
@@ -569,12 +595,12 @@ mod tests {
 
     #[test]
     fn what_is_stored_by_columns_gives_the_same_bits() {
-        for depth in [1, 8, 45] {
-            let expected = run(Isa::Portable, 6, depth, PANEL, false);
+        for (depth, width) in [(1, PANEL), (8, 2 * PANEL), (45, PANEL), (45, 2 * PANEL)] {
+            let expected = run(Isa::Portable, 6, depth, width, false);
             for isa in Isa::available() {
                 for rows in 1..=6 {
-                    let found = run(isa, rows, depth, PANEL, true);
-                    assert_eq!(found[..], expected[..rows * PANEL], "{isa:?}, {rows} rows");
+                    let found = run(isa, rows, depth, width, true);
+                    assert_eq!(found[..], expected[..rows * width], "{isa:?}, {rows} rows");
                 }
             }
         }

@@ -404,11 +404,11 @@ impl Product<'_> {
                     && width.is_multiple_of(PANEL)
                     && self.left.column_stride == 1
                 {
-                    for column in (column..column + width).step_by(PANEL) {
-                        let right = data[column * stride + depth_start..].as_ptr();
-                        let tile = self.tile(piece.row, column, depth_start);
+                    for first in (column..column + width).step_by(PANEL) {
+                        let right = data[first * stride + depth_start..].as_ptr();
+                        let tile = self.tile(piece.row, first, depth_start);
                         let tile = Tile { right, right_panel: stride, ..tile };
-                        // SAFETY: `product` checked the operands; a whole panel is left.
+                        // SAFETY: `product` checked the operands; whole panels are left.
                         unsafe { run_columns(self.isa, piece.rows, tile) };
                     }
                     continue;
