@@ -51,6 +51,16 @@ pub(crate) fn for_each(count: usize, work: impl Fn(usize) + Sync + Send) {
     }
 }
 
+/// Calls `work` for every piece, in any order.
+pub(crate) fn run<P: IndexedParallelIterator>(pieces: P, work: impl Fn(P::Item) + Sync + Send) {
+    let count = pieces.len();
+    if count <= 1 || threads() == 1 {
+        pieces.with_min_len(count.max(1)).for_each(work);
+    } else {
+        pieces.for_each(work);
+    }
+}
+
 /// A pointer whose users take care to touch different places.
 #[derive(Clone, Copy)]
 pub(crate) struct Shared<T>(T);

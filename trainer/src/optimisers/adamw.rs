@@ -1,6 +1,7 @@
 //! AdamW.
 
 use serde::{Deserialize, Serialize};
+use spar_policy::ops::elementwise::{AdamWStep, adamw};
 use spar_policy::{ParameterKind, ParameterSpec, Parameters};
 
 use super::{NamedTensor, Optimizer, StateReader, counter_tensor};
@@ -154,17 +155,17 @@ impl Moments {
         // In f64, since 1 - beta2^k loses most of its digits in f32 when k is small.
         let correction =
             |beta: f32| 1.0 - f64::from(beta).powi(self.updates.try_into().unwrap_or(i32::MAX));
-        let step = (f64::from(rate) / correction(beta1)) as f32;
-        let root = correction(beta2).sqrt() as f32;
+        let step = AdamWStep {
+            beta1,
+            beta2,
+            epsilon,
+            keep,
+            step: (f64::from(rate) / correction(beta1)) as f32,
+            root: correction(beta2).sqrt() as f32,
+        };
         let range = spec.range();
-        let weights = parameters.data[range.clone()].iter_mut();
-        let first = self.first[range.clone()].iter_mut();
-        let second = self.second[range.clone()].iter_mut();
-        for (((w, m), v), g) in weights.zip(first).zip(second).zip(&gradient[range]) {
-            *m += (g - *m) * (1.0 - beta1);
-            *v = *v * beta2 + g * g * (1.0 - beta2);
-            *w = *w * keep - step * *m / (v.sqrt() / root + epsilon);
-        }
+        let (first, second) = (&mut self.first[range.clone()], &mut self.second[range.clone()]);
+        adamw(&mut parameters.data[range.clone()], first, second, &gradient[range], step);
     }
 
     /// The state; the second moments only of parameters for which `has_second` holds.

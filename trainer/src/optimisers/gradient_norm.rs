@@ -1,8 +1,10 @@
 //! The length of a gradient.
 
-/// The Euclidean length of a gradient, summed in `f64` from first to last.
+use spar_policy::ops::elementwise::{scale_all, sum_of_squares};
+
+/// The Euclidean length of a gradient, summed in `f64` in an order of its own.
 pub fn global_norm(gradient: &[f32]) -> f64 {
-    gradient.iter().map(|value| f64::from(*value) * f64::from(*value)).sum::<f64>().sqrt()
+    sum_of_squares(gradient).sqrt()
 }
 
 /// Shortens a gradient to the length `max_norm` where it is longer, and returns its length before.
@@ -13,7 +15,7 @@ pub fn clip_global_norm(gradient: &mut [f32], max_norm: f64) -> f64 {
     let norm = global_norm(gradient);
     if norm.is_finite() && norm > max_norm {
         let factor = (max_norm / norm) as f32;
-        gradient.iter_mut().for_each(|value| *value *= factor);
+        scale_all(gradient, factor);
     }
     norm
 }
