@@ -4,9 +4,12 @@
 //! with fixed borders, between which a running maximum and sum are kept, so that memory does not
 //! grow with it and a draw's result does not depend on the other draws, to the bit.
 
+use rayon::prelude::*;
+
 use crate::Weights;
-use crate::ops::elementwise::{absorb_scores, add_scaled, dot, exp_scores_with, scale};
+use crate::ops::elementwise::{absorb_scores, add_scaled, dot, exp_scores_with, scale, scale_all};
 use crate::ops::matmul::{Output, linear, linear_backward, linear_gradient};
+use crate::ops::parallel;
 
 /// Hidden states whose scores are in memory at a time.
 const ROWS: usize = 256;
@@ -44,7 +47,7 @@ pub fn batch_scores(weights: &Weights, hidden_rd: &[f32], out_rv: &mut Vec<f32>)
     let rows = hidden_rd.len() / d;
     out_rv.clear();
     out_rv.resize(rows * v, 0.0);
-    linear(hidden_rd, matrix(weights), out_rv, rows, v, Output::Set);
+    parallel::in_pool(|| linear(hidden_rd, matrix(weights), out_rv, rows, v, Output::Set));
 }
 
 /// Turns scores into log-probabilities at `temperature`, in place.
@@ -100,6 +103,15 @@ pub fn judge(
     draws: &[Draw<'_>],
     temperature: f32,
 ) -> Vec<DrawStatistics> {
+    parallel::in_pool(|| judge_here(weights, hidden_td, draws, temperature))
+}
+
+fn judge_here(
+    weights: &Weights,
+    hidden_td: &[f32],
+    draws: &[Draw<'_>],
+    temperature: f32,
+) -> Vec<DrawStatistics> {
     let inverse = 1.0 / temperature;
     let nothing = DrawStatistics { logprob: 0.0, entropy: 0.0, log_sum: 0.0 };
     let mut judged = vec![nothing; draws.len()];
@@ -121,14 +133,17 @@ pub fn judge(
             softmaxes.clear();
             softmaxes.resize(chunk.len(), RunningSoftmax::default());
         }
+        parallel::run(
+            scores.par_chunks_exact(tile.width).zip(softmaxes.par_iter_mut()),
+            |(scores, softmax)| softmax.absorb(scores),
+        );
         let rows = scores.chunks_exact(tile.width);
-        for ((scores, of_row), softmax) in rows.zip(chunk).zip(&mut softmaxes) {
+        for ((scores, of_row), softmax) in rows.zip(chunk).zip(&softmaxes) {
             for index in of_row.draws {
                 if let Some(place) = tile.place(draws[*index].token) {
                     judged[*index].logprob = scores[place];
                 }
             }
-            softmax.absorb(scores);
             if tile.is_last {
                 for index in of_row.draws {
                     judged[*index] = softmax.judge(judged[*index].logprob);
@@ -180,6 +195,31 @@ pub fn judge_backward(
     dhidden_td: &mut [f32],
     gradient: &mut [f32],
 ) {
+    parallel::in_pool(|| {
+        judge_backward_here(
+            weights,
+            hidden_td,
+            draws,
+            temperature,
+            judged,
+            dstatistics,
+            dhidden_td,
+            gradient,
+        );
+    });
+}
+
+#[expect(clippy::too_many_arguments, reason = "a backward takes all that its forward took")]
+fn judge_backward_here(
+    weights: &Weights,
+    hidden_td: &[f32],
+    draws: &[Draw<'_>],
+    temperature: f32,
+    judged: &[DrawStatistics],
+    dstatistics: &[DrawGradient],
+    dhidden_td: &mut [f32],
+    gradient: &mut [f32],
+) {
     let d = weights.config.hidden_size;
     let inverse = 1.0 / temperature;
     let matrix = matrix(weights);
@@ -210,8 +250,8 @@ pub fn judge_backward(
             dinputs.clear();
             dinputs.resize(chunk.len() * d, 0.0);
         }
-        let rows = scores.chunks_exact_mut(tile.width);
-        for (scores, of_row) in rows.zip(chunk) {
+        let rows = scores.par_chunks_exact_mut(tile.width).zip(chunk.par_iter());
+        parallel::run(rows, |(scores, of_row)| {
             // All draws behind a state are from the same distribution.
             let mut sum = DrawGradient::default();
             for index in of_row.draws {
@@ -224,7 +264,7 @@ pub fn judge_backward(
                     scores[place] += dstatistics[*index].logprob * inverse;
                 }
             }
-        }
+        });
         let part = tile.first * d..(tile.first + tile.width) * d;
         let (rows, width) = (chunk.len(), tile.width);
         linear_backward(scores, &matrix[part.clone()], &mut dinputs, rows, width, Output::Add);
@@ -331,7 +371,7 @@ fn for_each_tile(
             scores.resize(chunk.len() * width, 0.0);
             let part = &matrix(weights)[first * d..(first + width) * d];
             linear(&inputs, part, &mut scores, chunk.len(), width, Output::Set);
-            scale(&mut scores, inverse);
+            scale_all(&mut scores, inverse);
             let is_last = first + width == v;
             let tile = Tile { first, width, is_last, inputs: &inputs };
             visit(tile, &mut scores, chunk);

@@ -4,9 +4,9 @@ use super::batch::Batch;
 use crate::Weights;
 use crate::ops::attention::{Attention, AttentionGradients, AttentionShape, SoftmaxStatistics};
 use crate::ops::elementwise::{add_scaled, rms_norm, rms_norm_backward, swiglu, swiglu_backward};
+use crate::ops::heads::Heads;
 use crate::ops::matmul::{Output, linear, linear_backward, linear_gradient};
 use crate::ops::page::PAGE;
-use crate::ops::rotary::Turn;
 
 /// What backward needs of a layer's forward besides its input, `t` running over all tokens of the
 /// batch.
@@ -30,9 +30,29 @@ pub(super) struct LayerTape {
     active_tf: Vec<f32>,
 }
 
+impl LayerTape {
+    /// What a backward needs and cannot compute quickly; the rest stays as memory for the next
+    /// layer.
+    pub(super) fn take_kept(&mut self) -> Self {
+        let rest = Self {
+            normed_td: std::mem::take(&mut self.normed_td),
+            queries_tq: std::mem::take(&mut self.queries_tq),
+            fed_td: std::mem::take(&mut self.fed_td),
+            active_tf: std::mem::take(&mut self.active_tf),
+            ..Self::default()
+        };
+        std::mem::replace(self, rest)
+    }
+}
+
 /// Memory of a layer's backward, kept for the next layer.
 #[derive(Debug, Default)]
 pub(super) struct LayerGradients {
+    /// What went into a product, computed once more.
+    again_td: Vec<f32>,
+    again_tf: Vec<f32>,
+    again_tq: Vec<f32>,
+    again_inverse: Vec<f32>,
     active_tf: Vec<f32>,
     gate_up_tf: Vec<f32>,
     normed_td: Vec<f32>,
@@ -92,7 +112,7 @@ fn project(
     let config = &weights.config;
     let layout = &weights.layout.layers[index];
     let view = |range: &std::ops::Range<usize>| &weights.parameters.data[range.clone()];
-    let (d, dim, eps) = (config.hidden_size, config.head_dim, config.rms_norm_eps);
+    let (d, eps) = (config.hidden_size, config.rms_norm_eps);
     let (q, k) = (config.query_width(), config.key_width());
     let w = q + 2 * k;
     let total = batch.tokens.len();
@@ -116,21 +136,31 @@ fn project(
         resize(&mut tape.query_inverse_th, total * query_heads);
         resize(&mut tape.key_inverse_th, total * key_heads);
     }
-    for (row, qkv) in tape.qkv_tw.chunks_exact(w).enumerate() {
-        let queries = &mut tape.queries_tq[row * q..][..q];
-        let keys = &mut keys_tk[row * k..][..k];
-        if has_norm {
-            let inverse = &mut tape.query_inverse_th[row * query_heads..][..query_heads];
-            rms_norm(&qkv[..q], view(&layout.query_norm), eps, queries, inverse);
-            let inverse = &mut tape.key_inverse_th[row * key_heads..][..key_heads];
-            rms_norm(&qkv[q..q + k], view(&layout.key_norm), eps, keys, inverse);
-        } else {
-            queries.copy_from_slice(&qkv[..q]);
-            keys.copy_from_slice(&qkv[q..q + k]);
-        }
-        weights.rotary.apply(queries, dim, batch.positions[row], Turn::Forward);
-        weights.rotary.apply(keys, dim, batch.positions[row], Turn::Forward);
+    let (of_queries, of_keys) = heads(weights, batch);
+    if has_norm {
+        let (out, inverse) = (&mut tape.queries_tq, &mut tape.query_inverse_th);
+        of_queries.norm_and_turn(&tape.qkv_tw, view(&layout.query_norm), eps, out, inverse);
+        let inverse = &mut tape.key_inverse_th;
+        of_keys.norm_and_turn(&tape.qkv_tw, view(&layout.key_norm), eps, keys_tk, inverse);
+    } else {
+        of_queries.turn(&tape.qkv_tw, &mut tape.queries_tq);
+        of_keys.turn(&tape.qkv_tw, keys_tk);
     }
+}
+
+/// The heads of the queries and of the keys in the rows of their projection.
+fn heads<'a>(weights: &'a Weights, batch: &'a Batch) -> (Heads<'a>, Heads<'a>) {
+    let config = &weights.config;
+    let (q, k) = (config.query_width(), config.key_width());
+    let queries = Heads {
+        stride: q + 2 * k,
+        start: 0,
+        width: q,
+        head_dim: config.head_dim,
+        rotary: &weights.rotary,
+        positions: &batch.positions,
+    };
+    (queries, Heads { start: q, width: k, ..queries })
 }
 
 /// Attention and feed-forward part, each added to the residual states.
@@ -185,7 +215,7 @@ pub(super) fn layer_backward(
     let data = &weights.parameters.data;
     let layout = &weights.layout.layers[index];
     let view = |range: &std::ops::Range<usize>| &data[range.clone()];
-    let (d, f) = (config.hidden_size, config.intermediate_size);
+    let (d, f, eps) = (config.hidden_size, config.intermediate_size, config.rms_norm_eps);
     let (q, k) = (config.query_width(), config.key_width());
     let w = q + 2 * k;
     let total = batch.tokens.len();
@@ -194,11 +224,17 @@ pub(super) fn layer_backward(
     let dactive = &mut buffers.active_tf;
     resize(dactive, total * f);
     linear_backward(dstates, view(&layout.down), dactive, total, d, Output::Set);
-    linear_gradient(dstates, &tape.active_tf, &mut gradient[layout.down.clone()], total, d);
+    resize(&mut buffers.again_tf, total * f);
+    swiglu(&tape.gate_up_tf, f, &mut buffers.again_tf);
+    linear_gradient(dstates, &buffers.again_tf, &mut gradient[layout.down.clone()], total, d);
     let dgate_up = &mut buffers.gate_up_tf;
     resize(dgate_up, total * 2 * f);
     swiglu_backward(dactive, &tape.gate_up_tf, f, dgate_up);
-    linear_gradient(dgate_up, &tape.fed_td, &mut gradient[layout.gate_up.clone()], total, 2 * f);
+    let (again, inverse) = (&mut buffers.again_td, &mut buffers.again_inverse);
+    resize(again, total * d);
+    resize(inverse, total);
+    rms_norm(&tape.middle_td, view(&layout.feed_norm), eps, again, inverse);
+    linear_gradient(dgate_up, again, &mut gradient[layout.gate_up.clone()], total, 2 * f);
     let dnormed = &mut buffers.normed_td;
     resize(dnormed, total * d);
     linear_backward(dgate_up, view(&layout.gate_up), dnormed, total, 2 * f, Output::Set);
@@ -214,13 +250,23 @@ pub(super) fn layer_backward(
     zero(&mut buffers.queries_tq, total * q);
     zero(&mut buffers.page_keys, batch.pages.len() * PAGE * k);
     zero(&mut buffers.page_values, batch.pages.len() * PAGE * k);
+    let (of_queries, of_keys) = heads(weights, batch);
+    resize(&mut buffers.again_tq, total * q);
+    let has_norm = config.family.has_query_key_norm();
+    if has_norm {
+        let (out, inverse) = (&mut buffers.again_tq, &mut buffers.again_inverse);
+        resize(inverse, tape.query_inverse_th.len());
+        of_queries.norm_and_turn(&tape.qkv_tw, view(&layout.query_norm), eps, out, inverse);
+    } else {
+        of_queries.turn(&tape.qkv_tw, &mut buffers.again_tq);
+    }
     let mut gradients = AttentionGradients {
         queries: &mut buffers.queries_tq,
         keys: &mut buffers.page_keys,
         values: &mut buffers.page_values,
         match_bias: &mut gradient[layout.match_bias.clone()],
     };
-    attention(weights, index, batch, &tape.queries_tq).backward(
+    attention(weights, index, batch, &buffers.again_tq).backward(
         &tape.statistics_th,
         &tape.attended_tq,
         dattended,
@@ -233,37 +279,35 @@ pub(super) fn layer_backward(
 
     // 3. Positions and norms of queries and keys.
     resize(&mut buffers.qkv_tw, total * w);
-    for row in 0..total {
-        let dqueries = &mut buffers.queries_tq[row * q..][..q];
-        let dkeys = &mut buffers.keys_tk[row * k..][..k];
-        let position = batch.positions[row];
-        weights.rotary.apply(dqueries, config.head_dim, position, Turn::Backward);
-        weights.rotary.apply(dkeys, config.head_dim, position, Turn::Backward);
-        let dqkv = &mut buffers.qkv_tw[row * w..][..w];
-        if config.family.has_query_key_norm() {
-            let qkv = &tape.qkv_tw[row * w..][..w];
-            dqkv[..q + k].fill(0.0);
-            let heads = config.num_attention_heads;
-            let inverse = &tape.query_inverse_th[row * heads..][..heads];
-            let range = layout.query_norm.clone();
-            let (gain, dgain) = (&data[range.clone()], &mut gradient[range]);
-            rms_norm_backward(dqueries, &qkv[..q], gain, inverse, &mut dqkv[..q], dgain);
-            let heads = config.num_key_value_heads;
-            let inverse = &tape.key_inverse_th[row * heads..][..heads];
-            let range = layout.key_norm.clone();
-            let (gain, dgain) = (&data[range.clone()], &mut gradient[range]);
-            rms_norm_backward(dkeys, &qkv[q..q + k], gain, inverse, &mut dqkv[q..q + k], dgain);
-        } else {
-            dqkv[..q].copy_from_slice(dqueries);
-            dqkv[q..q + k].copy_from_slice(dkeys);
+    let dqkv = &mut buffers.qkv_tw;
+    let (dqueries, dkeys) = (&mut buffers.queries_tq, &mut buffers.keys_tk);
+    if has_norm {
+        let range = layout.query_norm.clone();
+        let (gain, dgain) = (&data[range.clone()], &mut gradient[range]);
+        let (qkv, inverse) = (&tape.qkv_tw, &tape.query_inverse_th);
+        of_queries.norm_and_turn_backward(dqueries, qkv, gain, inverse, dqkv, dgain);
+        let range = layout.key_norm.clone();
+        let (gain, dgain) = (&data[range.clone()], &mut gradient[range]);
+        let inverse = &tape.key_inverse_th;
+        of_keys.norm_and_turn_backward(dkeys, qkv, gain, inverse, dqkv, dgain);
+    } else {
+        of_queries.turn_backward(dqueries, dqkv);
+        of_keys.turn_backward(dkeys, dqkv);
+    }
+    for (dqkv, dvalue) in dqkv.chunks_exact_mut(w).zip(buffers.values_tk.chunks_exact(k)) {
+        dqkv[q + k..].copy_from_slice(dvalue);
+    }
+    if !layout.qkv_bias.is_empty() {
+        for dqkv in dqkv.chunks_exact(w) {
+            add_scaled(&mut gradient[layout.qkv_bias.clone()], 1.0, dqkv);
         }
-        dqkv[q + k..].copy_from_slice(&buffers.values_tk[row * k..][..k]);
-        // Empty in families without a bias.
-        add_scaled(&mut gradient[layout.qkv_bias.clone()], 1.0, dqkv);
     }
 
     // 4. Projections of queries, keys and values.
-    linear_gradient(&buffers.qkv_tw, &tape.normed_td, &mut gradient[layout.qkv.clone()], total, w);
+    let (again, inverse) = (&mut buffers.again_td, &mut buffers.again_inverse);
+    resize(inverse, total);
+    rms_norm(input_td, view(&layout.input_norm), eps, again, inverse);
+    linear_gradient(&buffers.qkv_tw, again, &mut gradient[layout.qkv.clone()], total, w);
     linear_backward(&buffers.qkv_tw, view(&layout.qkv), dnormed, total, w, Output::Set);
     let range = layout.input_norm.clone();
     let (gain, dgain) = (&data[range.clone()], &mut gradient[range]);

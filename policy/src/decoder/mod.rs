@@ -15,6 +15,7 @@ use self::layer::{LayerGradients, LayerTape, layer_backward, layer_forward};
 use crate::Weights;
 use crate::ops::elementwise::{add_product, add_scaled, rms_norm, rms_norm_backward};
 use crate::ops::page::NO_TOKEN;
+use crate::ops::parallel;
 
 /// Tokens that continue one sequence in a batch.
 pub struct Segment<'a> {
@@ -75,6 +76,14 @@ impl Tape {
 pub fn forward(
     weights: &Weights,
     segments: &mut [Segment<'_>],
+    kept: Option<&mut Tape>,
+) -> Vec<f32> {
+    parallel::in_pool(|| forward_here(weights, segments, kept))
+}
+
+fn forward_here(
+    weights: &Weights,
+    segments: &mut [Segment<'_>],
     mut kept: Option<&mut Tape>,
 ) -> Vec<f32> {
     let data = &weights.parameters.data;
@@ -93,7 +102,7 @@ pub fn forward(
         if let Some(tape) = kept.as_deref_mut()
             && keeps
         {
-            tape.layers.push(std::mem::take(&mut buffers));
+            tape.layers.push(buffers.take_kept());
         }
     }
     batch.close(segments);
@@ -120,6 +129,10 @@ pub fn forward(
 ///
 /// When nothing is on the tape, or a sequence was not empty before the forward.
 pub fn backward(weights: &Weights, tape: &Tape, dhidden_td: &[f32], gradient: &mut [f32]) {
+    parallel::in_pool(|| backward_here(weights, tape, dhidden_td, gradient));
+}
+
+fn backward_here(weights: &Weights, tape: &Tape, dhidden_td: &[f32], gradient: &mut [f32]) {
     let data = &weights.parameters.data;
     let batch = tape.batch.as_ref().expect("a forward has been kept on the tape");
     assert!(batch.is_whole(), "a sequence is differentiated from its first token on");

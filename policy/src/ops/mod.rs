@@ -7,6 +7,7 @@ pub(crate) mod attention;
 pub mod elementwise;
 #[cfg(test)]
 pub(crate) mod gradient_check;
+pub(crate) mod heads;
 mod kernel;
 pub mod matmul;
 pub(crate) mod page;

@@ -30,7 +30,7 @@ pub fn serially<R>(work: impl FnOnce() -> R) -> R {
 ///
 /// From any other thread each operation would have to wake the pool and wait for it.
 pub fn in_pool<R: Send>(work: impl FnOnce() -> R + Send) -> R {
-    if IS_SERIAL.get() || rayon::current_thread_index().is_some() {
+    if threads() == 1 || rayon::current_thread_index().is_some() {
         work()
     } else {
         rayon::scope(|_| work())
