@@ -82,7 +82,7 @@ fn compare(fixture: &str) {
     let mut cache = SequenceCache::new(&weights);
     let mut unread = ids[..len].to_vec();
     for (step, wanted) in greedy.iter().enumerate() {
-        let mut segments = [Segment { cache: &mut cache, tokens: &unread }];
+        let mut segments = [Segment::new(&mut cache, &unread)];
         let hidden = forward(&weights, &mut segments, None);
         scores(&weights, &hidden[hidden.len() - config.hidden_size..], &[], &mut row);
         let best = (0..row.len()).max_by(|a, b| row[*a].total_cmp(&row[*b])).unwrap() as u32;

@@ -34,7 +34,7 @@ fn a_merged_adapter_agrees() {
         let wanted = tensor("logits").as_chunks::<4>().0.iter();
         let wanted: Vec<f32> = wanted.map(|bytes| f32::from_le_bytes(*bytes)).collect();
         let mut cache = SequenceCache::new(&weights);
-        let mut segments = [Segment { cache: &mut cache, tokens: &ids }];
+        let mut segments = [Segment::new(&mut cache, &ids)];
         let hidden = forward(&weights, &mut segments, None);
         let (mut found, mut row) = (Vec::new(), Vec::new());
         for state in hidden.chunks(config.hidden_size) {
