@@ -104,7 +104,7 @@ fn request(tokenizer: &Tokenizer, number: u64) -> GenerationRequest {
     let starts = ["You see a door.", "You see a box. You see a door.", "open", "You see"];
     let mut prompt = tokenizer.encode(starts[number as usize % 4]);
     prompt.extend((0..number % 7).map(|i| (i * 31 + number) as u32 % 256));
-    if number % 5 == 0 {
+    if number.is_multiple_of(5) {
         prompt = prompt.repeat(4);
     }
     let mut request =
@@ -124,16 +124,17 @@ fn request(tokenizer: &Tokenizer, number: u64) -> GenerationRequest {
         }
         _ => {}
     }
-    if number % 3 == 0 {
+    if number.is_multiple_of(3) {
         request.stop.strings = [Arc::from("e"), Arc::from("oo")].into();
     }
     if number % 4 == 1 {
         let choices: Vec<Arc<str>> = vec!["open box".into(), "open door".into(), "wait".into()];
         request.constraint = Some(Constraint::Choices(choices.into()));
     }
-    let top_of = if number % 2 == 0 { Distribution::Raw } else { Distribution::Sampled };
+    let top_of = if number.is_multiple_of(2) { Distribution::Raw } else { Distribution::Sampled };
     let top = number as usize % 3;
-    request.report = Report { raw: number % 2 == 0, entropy: true, top, top_of, allowed: true };
+    request.report =
+        Report { raw: number.is_multiple_of(2), entropy: true, top, top_of, allowed: true };
     request
 }
 

@@ -96,7 +96,6 @@ impl Heads<'_> {
 
     /// The gradient of [`Heads::norm_and_turn`]: writes it to the heads' columns of `drows` and adds
     /// that of the gain to `dgain`; `dout` is turned back in place.
-    #[expect(clippy::too_many_arguments, reason = "a backward takes all that its forward took")]
     pub(crate) fn norm_and_turn_backward(
         &self,
         dout: &mut [f32],

@@ -121,12 +121,13 @@ mod tests {
     #[test]
     fn values_outside_their_range_are_named() {
         SamplingOptions::default().validate(10).unwrap();
-        let with = |change: fn(&mut SamplingOptions)| {
+        type Change = fn(&mut SamplingOptions);
+        let with = |change: Change| {
             let mut options = SamplingOptions::default();
             change(&mut options);
             options.validate(10).map_err(|error| error.to_string())
         };
-        let cases: [(fn(&mut SamplingOptions), &str); 10] = [
+        let cases: [(Change, &str); 10] = [
             (|o| o.temperature = f32::NAN, "temperature"),
             (|o| o.temperature = -0.1, "temperature"),
             (|o| o.top_k = Some(0), "top_k"),
