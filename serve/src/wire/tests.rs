@@ -23,7 +23,7 @@ fn what_is_wrong_is_named_by_its_path() {
             "image_url",
         ),
         (r#"{"temprature": 1}"#, Some("temprature"), "unknown field"),
-        (r#"{"logit_bias": {"a": 1}}"#, Some("logit_bias.a"), "invalid"),
+        (r#"{"logit_bias": {"a": 1}}"#, Some("logit_bias"), "invalid"),
         (r#"{"response_format": {"type": "xml"}}"#, Some("response_format"), "json_schema"),
         ("[]", None, "the request cannot be used"),
         ("{", None, "not JSON"),
