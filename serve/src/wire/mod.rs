@@ -56,8 +56,14 @@ pub fn check_request(bytes: &[u8]) -> bool {
     others.contains(&true)
 }
 
-/// Reads JSON; an error names the path of the field that is wrong.
+/// Reads a JSON object; an error names the path of the field that is wrong.
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
+    // A list would be read as the fields in their order.
+    if bytes.trim_ascii_start().first() == Some(&b'[') {
+        let is_json = serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok();
+        let what = "the request cannot be used: the body is a list, not an object";
+        return Err(ApiError::bad_request(if is_json { what } else { "the body is not JSON" }));
+    }
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         let path = error.path().to_string();

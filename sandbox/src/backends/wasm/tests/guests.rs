@@ -410,7 +410,7 @@ async fn the_shell_runs_scripts_and_its_commands() {
 #[ignore = "needs the wasm guests"]
 async fn a_pipe_that_is_written_without_end_is_cut_off_and_told_of() {
     let mut spec = spec("shell");
-    spec.limits.memory_bytes = Some(128 << 20);
+    spec.limits.memory_bytes = Some(256 << 20);
     let sandbox = backend().create(&spec).await.unwrap();
     for (script, output) in [
         ("yes | head -n 2", "y\ny\n"),
