@@ -206,8 +206,10 @@ enum Try {
     Finished(Box<Trajectory>),
     /// It broke, for reasons at this boundary.
     Broke(Boundary),
-    /// It did not begin: there was no sandbox for it.
+    /// It did not begin: no sandbox was asked for, because the backend fails or has no room.
     Refused(String),
+    /// It did not begin: the backend could not make a sandbox. It is recorded.
+    Absent,
     /// It was told to stop.
     Stopped,
 }
@@ -281,9 +283,10 @@ impl Shared<'_> {
     ) -> Option<Trajectory> {
         let seed = seed.derive("member", member);
         let mut patience = Duration::from_secs(self.config.sandbox_patience_secs);
-        let (mut attempt, mut waits) = (0, 0);
+        let (mut attempt, mut absences, mut waits) = (0, 0, 0);
         while attempt <= self.config.refills {
-            let boundary = match self.attempt(task, origin, seed, attempt).await? {
+            let number = attempt + absences;
+            let boundary = match self.attempt(task, origin, seed, attempt, number).await? {
                 Try::Finished(trajectory) => return Some(*trajectory),
                 Try::Stopped => return None,
                 Try::Broke(boundary) => {
@@ -296,6 +299,12 @@ impl Shared<'_> {
                         return None;
                     }
                     tracing::info!(task = task.id, detail, "waiting for a sandbox");
+                    Boundary::Sandbox
+                }
+                // The one that tries a failing backend for all others has no refill less for it.
+                Try::Absent if patience.is_zero() => return None,
+                Try::Absent => {
+                    absences += 1;
                     Boundary::Sandbox
                 }
             };
@@ -316,7 +325,16 @@ impl Shared<'_> {
     }
 
     /// One try at an episode; `None` where nothing is played any more.
-    async fn attempt(&self, task: &Task, origin: &Origin, seed: Seed, attempt: u32) -> Option<Try> {
+    ///
+    /// `attempt` counts those before it that took a refill, `number` all that were recorded.
+    async fn attempt(
+        &self,
+        task: &Task,
+        origin: &Origin,
+        seed: Seed,
+        attempt: u32,
+        number: u32,
+    ) -> Option<Try> {
         let _permit = self.permits.acquire().await.ok()?;
         if self.request.cancellation.is_cancelled() {
             return None;
@@ -331,7 +349,7 @@ impl Shared<'_> {
         };
         let episode = Episode {
             // Exact also in readers that know numbers only as doubles.
-            id: seed.derive("episode", attempt).as_u64() >> 11,
+            id: seed.derive("episode", number).as_u64() >> 11,
             task,
             player: self.request.player,
             seed,
@@ -348,6 +366,7 @@ impl Shared<'_> {
             }
             prepared = environment.prepare() => prepared,
         };
+        let is_absent = prepared.as_ref().is_err_and(EnvironmentError::is_backend_failure);
         let trajectory = match prepared {
             Ok(()) => {
                 let config = &self.config.episode;
@@ -366,7 +385,7 @@ impl Shared<'_> {
             EndReason::Failed { boundary: Boundary::Cancelled, .. } => Try::Stopped,
             EndReason::Failed { boundary, detail } => {
                 self.remember(&task.id, detail);
-                Try::Broke(*boundary)
+                if is_absent { Try::Absent } else { Try::Broke(*boundary) }
             }
             EndReason::Terminated | EndReason::Truncated { .. } => {
                 Try::Finished(Box::new(trajectory))

@@ -104,4 +104,13 @@ impl EnvironmentError {
     pub fn is_refusal(&self) -> bool {
         matches!(self, Self::Sandbox { source: SandboxError::Saturated { .. }, .. })
     }
+
+    /// Whether no sandbox was made because of its backend, whatever was asked for. No episode has
+    /// begun then; when the backend works again there may be one.
+    pub fn is_backend_failure(&self) -> bool {
+        matches!(
+            self,
+            Self::Sandbox { phase: SandboxPhase::Create, source } if source.is_backend_failure()
+        )
+    }
 }

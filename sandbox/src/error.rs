@@ -150,6 +150,20 @@ impl SandboxError {
         }
     }
 
+    /// Whether any spec would have met it. An image that is missing or a set-up command that fails
+    /// says nothing about the sandboxes of other specs.
+    pub fn is_backend_failure(&self) -> bool {
+        matches!(
+            self,
+            Self::Unavailable { .. }
+                | Self::CreateTimedOut { .. }
+                | Self::Died { .. }
+                | Self::DiskFull { .. }
+                | Self::Saturated { .. }
+                | Self::Backend { .. }
+        )
+    }
+
     /// Whether the same may work in another sandbox, or later: an episode that ends with it is
     /// refilled. What is wrong with the request is not.
     pub fn is_infrastructure(&self) -> bool {

@@ -41,18 +41,8 @@ pub(super) enum Verdict {
 }
 
 impl Verdict {
-    /// Failures that any spec would have met. An image that is missing or a set-up command that
-    /// fails says nothing about the sandboxes of other specs.
     pub(super) fn of(error: &SandboxError) -> Self {
-        match error {
-            SandboxError::Unavailable { .. }
-            | SandboxError::CreateTimedOut { .. }
-            | SandboxError::Died { .. }
-            | SandboxError::DiskFull { .. }
-            | SandboxError::Saturated { .. }
-            | SandboxError::Backend { .. } => Self::Fails,
-            _ => Self::Nothing,
-        }
+        if error.is_backend_failure() { Self::Fails } else { Self::Nothing }
     }
 }
 
