@@ -355,12 +355,12 @@ fn make_folders(store: &Store, record: &Record, parts: &[String]) -> Result<(), 
         // The merged folders take their permissions from the upper ones.
         fs::set_permissions(&path, Permissions::from_mode(0o755)).map_err(host_error("make", &path))
     };
-    for path in ["", "merged", "upper", "work", "disk"] {
+    for path in ["", "merged", "upper", "scratch", "disk"] {
         make(folder.join(path))?;
     }
     for part in parts {
         make(folder.join("upper").join(part))?;
-        make(folder.join("work").join(part))?;
+        make(folder.join("scratch").join(part))?;
     }
     Ok(())
 }
@@ -398,7 +398,7 @@ fn describe(store: &Store, record: &Record, base: &Base) -> Result<Payload, Sand
             let image = lowers.iter().map(|path| path.display().to_string());
             let below = frozen.chain(image).collect::<Vec<_>>().join(":");
             let options = format!(
-                "lowerdir={below},upperdir={home}/upper/{part},workdir={home}/work/{part},userxattr"
+                "lowerdir={below},upperdir={home}/upper/{part},workdir={home}/scratch/{part},userxattr"
             );
             (target.clone(), options)
         })

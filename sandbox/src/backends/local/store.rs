@@ -5,7 +5,7 @@
 //!   spar-local-UID/
 //!     lock                      shared while something is made or removed, owned while layers are
 //!                               counted and what no record names is removed
-//!     sandboxes/ID/             record.json, upper/, work/, merged/ (empty but inside), disk/
+//!     sandboxes/ID/             record.json, upper/, scratch/, merged/ (empty but inside), disk/
 //!     layers/ID/                a frozen upper layer, part by part: root/, usr/, opt/
 //!     snapshots/ID.json
 //! ```

@@ -68,7 +68,7 @@ pub fn build(payload: &mut Payload) -> Result<(OwnedFd, OwnedFd), Failure> {
         let flags = sys::MS_NOSUID | sys::MS_NODEV;
         sys::mount_at("disk", &disk, "tmpfs", flags, &disk_options).doing("mount the disk")?;
         for (target, _) in &overlays {
-            for kind in ["upper", "work"] {
+            for kind in ["upper", "scratch"] {
                 let folder = format!("{disk}/{kind}/{}", part(target));
                 fs::create_dir_all(folder).doing("make the upper layer")?;
             }
