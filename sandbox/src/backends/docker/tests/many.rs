@@ -1,5 +1,6 @@
 //! Many sandboxes at one time, and warm ones, through a pool.
 
+use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -17,6 +18,19 @@ async fn own_ids(backend: &dyn SandboxBackend) -> Vec<String> {
     let records = backend.list().await.unwrap();
     let own = records.into_iter().filter(|record| record.owner_state == OwnerState::Own);
     own.map(|record| record.id).collect()
+}
+
+/// A variable that one test's containers have: all tests of this process are one owner.
+const MARK: &str = "SPAR_TEST_WARM";
+
+/// The containers that have the variable.
+async fn marked_ids(backend: &dyn SandboxBackend) -> Vec<String> {
+    let is_marked = |id: &String| {
+        let arguments = ["inspect", "--format", "{{.Config.Env}}", id];
+        let told = Command::new("docker").args(arguments).output().unwrap();
+        String::from_utf8_lossy(&told.stdout).contains(MARK)
+    };
+    own_ids(backend).await.into_iter().filter(is_marked).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -69,11 +83,14 @@ async fn many_containers_that_do_much_meet_no_error_and_leave_nothing() {
 async fn warm_containers_are_handed_out_alive_and_once() {
     let backend = Arc::new(backend().await);
     let pool = SandboxPool::new(Arc::clone(&backend) as _, PoolConfig::default()).unwrap();
-    pool.keep_warm(&spec(), 3);
+    let mut spec = spec();
+    spec.env.insert(MARK.into(), "1".into());
+    pool.keep_warm(&spec, 3);
     eventually(async || pool.metrics().warm == 3).await;
-    let before = own_ids(&*backend).await;
+    let before = marked_ids(&*backend).await;
+    assert_eq!(before.len(), 3);
     let begun = Instant::now();
-    let one = pool.acquire(&spec()).await.unwrap();
+    let one = pool.acquire(&spec).await.unwrap();
     println!("handed out after {:.2} ms", begun.elapsed().as_secs_f64() * 1e3);
     assert!(before.iter().any(|id| id == one.id()), "it was there before");
     sh(&one, "echo used >/mark").await;
@@ -83,14 +100,14 @@ async fn warm_containers_are_handed_out_alive_and_once() {
     eventually(async || pool.metrics().warm == 3).await;
     eventually(async || !own_ids(&*backend).await.contains(&used)).await;
     // One that somebody kills on its shelf is passed over.
-    let ids: Vec<_> = own_ids(&*backend).await;
+    let ids = marked_ids(&*backend).await;
     let oldest = before.iter().filter(|id| ids.contains(id)).collect::<Vec<_>>();
     for id in &oldest {
-        let killed = std::process::Command::new("docker").args(["kill", id]).output().unwrap();
+        let killed = Command::new("docker").args(["kill", id]).output().unwrap();
         assert!(killed.status.success(), "{killed:?}");
     }
     for _ in 0..3 {
-        let next = pool.acquire(&spec()).await.unwrap();
+        let next = pool.acquire(&spec).await.unwrap();
         assert!(!oldest.iter().any(|id| *id == next.id()), "a dead one was handed out");
         assert_eq!(sh(&next, "ls /mark 2>/dev/null; echo fresh").await, "fresh\n");
         tokio::time::sleep(Duration::from_millis(10)).await;
