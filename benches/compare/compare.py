@@ -239,7 +239,7 @@ def context(bench: Bench) -> None:
     model = bench.model(131_072)
     head("One long sequence: forward and backward", "tokens", "tokens/s", "peak memory")
     for length in (4096, 8192, 16_384, 32_768):
-        fields = {"sequences": [tokens(0, length)], "updates": 0, "train": True}
+        fields = {"sequences": [tokens(0, length)], "updates": 0, "train": True, "recompute": True}
         result = bench.spar("context", model, bench.workload("context", **fields))
         bench.results[f"context-{length}"] = result
         seconds = result["all_seconds"]

@@ -49,6 +49,8 @@ struct Workload {
     gradient_file: Option<String>,
     /// Whether `context` trains; else it only reads.
     train: bool,
+    /// Whether layers are computed once more in backward, so that they need not be kept.
+    recompute: bool,
 }
 
 impl Workload {
@@ -142,7 +144,9 @@ fn gradient(
     parameters: Parameters,
     workload: &Workload,
 ) -> Result<Value, Failure> {
-    let model = DecoderGradient::new(Arc::new(Weights::new(config, parameters.clone())), 1.0);
+    let activation_bytes = if workload.recompute { 0 } else { usize::MAX };
+    let model = DecoderGradient::new(Arc::new(Weights::new(config, parameters.clone())), 1.0)
+        .with_activation_bytes(activation_bytes);
     let rows = workload.rows();
     let rows: Vec<&Row> = rows.iter().collect();
     let total: f32 = rows.iter().flat_map(|row| &row.cross_entropy_weights).sum();

@@ -19,26 +19,36 @@ pub struct DecoderGradient {
     /// Any version of the weights; gives the shape.
     base: Arc<Weights>,
     temperature: f32,
+    activation_bytes: usize,
 }
 
 impl DecoderGradient {
     /// The decoder that `base` belongs to; `temperature` is the one tokens are sampled with, which
     /// the log-probabilities of a row refer to, and must be positive.
     pub fn new(base: Arc<Weights>, temperature: f32) -> Self {
-        Self { base, temperature }
+        Self { base, temperature, activation_bytes: usize::MAX }
+    }
+
+    /// Keeps at most so many bytes of what layers compute for their backward, for rows that are
+    /// read together; layers are computed once more where that is not enough. This changes time and
+    /// memory, no result. Default: no limit.
+    pub fn with_activation_bytes(self, activation_bytes: usize) -> Self {
+        Self { activation_bytes, ..self }
     }
 }
 
 impl RowGradient for DecoderGradient {
     fn prepare(&self, parameters: &Parameters) -> Box<dyn PreparedModel> {
         let weights = self.base.with_parameters(parameters.clone());
-        Box::new(PreparedDecoder { weights, temperature: self.temperature })
+        let Self { temperature, activation_bytes, .. } = *self;
+        Box::new(PreparedDecoder { weights, temperature, activation_bytes })
     }
 }
 
 struct PreparedDecoder {
     weights: Weights,
     temperature: f32,
+    activation_bytes: usize,
 }
 
 /// A row cannot be read by the decoder.
@@ -128,7 +138,7 @@ impl PreparedModel for PreparedDecoder {
         loss: &RowLossFn<'_>,
         gradient: &mut [f32],
     ) -> Result<(), Box<dyn Error + Send + Sync>> {
-        let mut tape = Tape::default();
+        let mut tape = Tape::within(self.activation_bytes);
         let reading = self.read(rows, Some(&mut tape))?;
         let by_row: Vec<Vec<f32>> = reading
             .by_row(rows)
@@ -233,6 +243,21 @@ mod tests {
                 assert_close(gradient[index].into(), (above - below) / 2e-2, 1e-2);
             }
         }
+    }
+
+    #[test]
+    fn little_memory_for_activations_changes_no_bit() {
+        let (model, parameters) = model();
+        let rows = rows(3);
+        let rows: Vec<&Row> = rows.iter().collect();
+        let slopes = |_: usize, logprobs: &[f32]| -> Vec<f32> { logprobs.to_vec() };
+        let gradient = |model: &DecoderGradient| {
+            let mut gradient = vec![0.0; parameters.data.len()];
+            model.prepare(&parameters).accumulate(&rows, &slopes, &mut gradient).unwrap();
+            gradient
+        };
+        let expected = gradient(&model);
+        assert_eq!(gradient(&model.with_activation_bytes(1 << 10)), expected);
     }
 
     #[test]

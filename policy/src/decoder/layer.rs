@@ -1,12 +1,12 @@
 //! One layer of the decoder, forward and backward.
 
 use super::batch::Batch;
-use crate::Weights;
 use crate::ops::attention::{Attention, AttentionGradients, AttentionShape, SoftmaxStatistics};
 use crate::ops::elementwise::{add_scaled, rms_norm, rms_norm_backward, swiglu, swiglu_backward};
 use crate::ops::heads::Heads;
 use crate::ops::matmul::{Output, linear, linear_backward, linear_gradient};
 use crate::ops::page::PAGE;
+use crate::{ModelConfig, Weights};
 
 /// What backward needs of a layer's forward besides its input, `t` running over all tokens of the
 /// batch.
@@ -31,6 +31,14 @@ pub(super) struct LayerTape {
 }
 
 impl LayerTape {
+    /// Numbers that are kept of every token.
+    pub(super) fn len_per_token(config: &ModelConfig) -> usize {
+        let (d, f, q) = (config.hidden_size, config.intermediate_size, config.query_width());
+        let heads = config.num_attention_heads + config.num_key_value_heads;
+        // States, projections and attention, their statistics, and the gates.
+        d + 2 * q + 2 * config.key_width() + 2 + heads + 2 * config.num_attention_heads + 2 * f
+    }
+
     /// What a backward needs and cannot compute quickly; the rest stays as memory for the next
     /// layer.
     pub(super) fn take_kept(&mut self) -> Self {

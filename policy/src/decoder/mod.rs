@@ -41,8 +41,10 @@ impl<'a> Segment<'a> {
 }
 
 /// What backward needs of a forward.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Tape {
+    /// What the layers' tapes may take.
+    bytes: usize,
     recomputes: bool,
     batch: Option<Batch>,
     /// What goes into each layer, `[t, hidden]`.
@@ -58,7 +60,28 @@ impl Tape {
     /// layer is computed once more in backward, to the same bits. It takes about a third more time
     /// and a fraction of the memory.
     pub fn recomputing() -> Self {
-        Self { recomputes: true, ..Self::default() }
+        Self::within(0)
+    }
+
+    /// A tape that keeps everything where that takes no more than so many bytes, and is
+    /// [`recomputing`](Self::recomputing) where it takes more.
+    pub fn within(bytes: usize) -> Self {
+        Self { bytes, ..Self::default() }
+    }
+}
+
+impl Default for Tape {
+    /// One that keeps everything.
+    fn default() -> Self {
+        Self {
+            bytes: usize::MAX,
+            recomputes: false,
+            batch: None,
+            inputs: Vec::new(),
+            layers: Vec::new(),
+            last_td: Vec::new(),
+            last_inverse_t: Vec::new(),
+        }
     }
 }
 
@@ -90,6 +113,12 @@ fn forward_here(
     let d = weights.config.hidden_size;
     let mut batch = Batch::new(weights, segments);
     let mut states = embed(weights, &batch);
+
+    if let Some(tape) = kept.as_deref_mut() {
+        let of_layer = LayerTape::len_per_token(&weights.config) * size_of::<f32>();
+        let bytes = batch.tokens.len() * weights.config.num_hidden_layers * of_layer;
+        tape.recomputes = bytes > tape.bytes;
+    }
 
     // Buffers serve every layer in turn unless a tape keeps them.
     let mut buffers = LayerTape::default();

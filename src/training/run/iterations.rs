@@ -49,7 +49,8 @@ impl Training {
         for trajectory in collection.groups.iter().flat_map(|group| &group.trajectories) {
             rows.extend(demonstration_rows(trajectory, &config.weights)?);
         }
-        let model = DecoderGradient::new(self.base.clone(), 1.0);
+        let model = DecoderGradient::new(self.base.clone(), 1.0)
+            .with_activation_bytes(config.trainer.activation_bytes());
         let mut updates = Vec::new();
         let epochs = config.trainer.epochs;
         for epoch in 0..epochs {
@@ -128,7 +129,8 @@ impl Training {
         let started = Instant::now();
         let objective = config.objective.build()?;
         let temperature = self.recipe.episode.sampling.temperature;
-        let model = DecoderGradient::new(self.base.clone(), temperature);
+        let model = DecoderGradient::new(self.base.clone(), temperature)
+            .with_activation_bytes(config.trainer.activation_bytes());
         let progress = done as f32 / config.iterations as f32;
         let updates: Vec<UpdateMetrics> = self.trainer.iterate(
             &rows,
