@@ -1,10 +1,25 @@
 //! Fields that may have one of several forms.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
 
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
+
+/// An object whose keys are token ids, or null; an error names the key.
+pub(super) fn by_token<'de, D: Deserializer<'de>>(
+    reader: D,
+) -> Result<Option<BTreeMap<u32, f32>>, D::Error> {
+    let Some(named) = Option::<BTreeMap<String, f32>>::deserialize(reader)? else {
+        return Ok(None);
+    };
+    let token = |(name, value): (String, f32)| match name.parse() {
+        Ok(token) => Ok((token, value)),
+        Err(_) => Err(Error::custom(format!("the key `{name}` is no token id"))),
+    };
+    named.into_iter().map(token).collect::<Result<_, _>>().map(Some)
+}
 
 /// One, or a list.
 #[derive(Debug, Clone, PartialEq)]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::fields::OneOrMany;
+use super::fields::{self, OneOrMany};
 pub(crate) use super::fields::PromptForm;
 use super::message::{Message, Tool, ToolChoice};
 use crate::api_error::ApiError;
@@ -164,6 +164,7 @@ macro_rules! request {
             repetition_penalty: Option<f32>,
             presence_penalty: Option<f32>,
             frequency_penalty: Option<f32>,
+            #[serde(deserialize_with = "fields::by_token")]
             logit_bias: Option<BTreeMap<u32, f32>>,
             bad_words: Option<Vec<String>>,
             seed: Option<i64>,
