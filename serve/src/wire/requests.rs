@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::fields::{self, OneOrMany};
 pub(crate) use super::fields::PromptForm;
+use super::fields::{self, OneOrMany};
 use super::message::{Message, Tool, ToolChoice};
 use crate::api_error::ApiError;
 
