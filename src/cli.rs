@@ -151,6 +151,15 @@ pub(crate) struct PlayerArguments {
     /// How tokens are drawn; 0 takes the most probable ones.
     #[arg(long)]
     pub(crate) temperature: Option<f32>,
+    /// How many of the most probable tokens can be drawn.
+    #[arg(long)]
+    pub(crate) top_k: Option<usize>,
+    /// The fewest of the most probable tokens can be drawn that have this probability together.
+    #[arg(long)]
+    pub(crate) top_p: Option<f32>,
+    /// Share of the most probable token's probability below which a token cannot be drawn.
+    #[arg(long)]
+    pub(crate) min_p: Option<f32>,
     /// Tokens an answer may have.
     #[arg(long)]
     pub(crate) max_tokens: Option<usize>,

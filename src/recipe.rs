@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use spar_agent::credit::{CreditConfig, open_estimator};
 use spar_agent::{DemonstrationConfig, EpisodeConfig};
+use spar_core::Sampling;
 use spar_policy::{ModelConfig, TokenizerConfig};
 use spar_trainer::{ObjectiveConfig, TrainerConfig};
 
@@ -170,13 +171,38 @@ pub struct EvaluationConfig {
     pub test_tasks: Option<usize>,
     /// Temperature in evaluation; 0 takes the most probable tokens. Default 0.
     pub temperature: f32,
+    /// How many of the most probable tokens can be drawn. Default absent: all.
+    pub top_k: Option<usize>,
+    /// The fewest of the most probable tokens can be drawn that have this probability together.
+    /// Above 0 up to 1, default 1: all.
+    pub top_p: f32,
+    /// Share of the most probable token's probability below which a token cannot be drawn. 0 to 1,
+    /// default 0: all can.
+    pub min_p: f32,
     /// Turns an episode may have. Default absent: the task's number.
     pub max_turns: Option<u32>,
 }
 
 impl Default for EvaluationConfig {
     fn default() -> Self {
-        Self { every: 20, dev_tasks: 100, test_tasks: None, temperature: 0.0, max_turns: None }
+        Self {
+            every: 20,
+            dev_tasks: 100,
+            test_tasks: None,
+            temperature: 0.0,
+            top_k: None,
+            top_p: 1.0,
+            min_p: 0.0,
+            max_turns: None,
+        }
+    }
+}
+
+impl EvaluationConfig {
+    /// Sets how tokens are drawn in evaluation.
+    pub fn apply_to(&self, sampling: &mut Sampling) {
+        let Self { temperature, top_k, top_p, min_p, .. } = *self;
+        *sampling = Sampling { temperature, top_k, top_p, min_p, ..*sampling };
     }
 }
 
@@ -366,10 +392,10 @@ impl Recipe {
         if !(discount > 0.0 && discount <= 1.0) {
             problems.push(format!("reinforce.length_discount is {discount}, must be in (0, 1]"));
         }
-        if !(0.0..=10.0).contains(&self.evaluation.temperature) {
-            let temperature = self.evaluation.temperature;
-            problems.push(format!("evaluation.temperature is {temperature}, must be 0 to 10"));
-        }
+        let mut sampling = Sampling::default();
+        self.evaluation.apply_to(&mut sampling);
+        let of_evaluation = sampling.problems();
+        problems.extend(of_evaluation.into_iter().map(|problem| format!("evaluation.{problem}")));
         if self.warm_start.iterations + self.reinforce.iterations == 0 {
             problems.push("both stages have 0 iterations, nothing would be trained".to_owned());
         }

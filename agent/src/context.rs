@@ -168,7 +168,9 @@ impl<'a> Context<'a> {
     }
 
     fn push(&mut self, message: Message) {
-        let tokens = self.encoder.map(|encoder| encoder.encode(&message)).unwrap_or_default();
+        let before = self.messages.last().map(AsRef::as_ref);
+        let encode = |encoder: &dyn Policy| encoder.encode(before, &message);
+        let tokens = self.encoder.map(encode).unwrap_or_default();
         self.pending.extend_from_slice(&tokens);
         if self.config.window_turns.is_some() {
             self.tokens.push(tokens);
@@ -212,11 +214,11 @@ mod tests {
                 tokens.truncate(prompt.tokens.kept);
                 tokens.extend(&prompt.tokens.appended);
                 assert_eq!(tokens, *prompt.ids);
-                let encoded: Vec<u32> =
-                    prompt.messages.iter().flat_map(|message| policy.encode(message)).collect();
+                let encode = |message: &Arc<Message>| policy.encode(None, message);
+                let encoded: Vec<u32> = prompt.messages.iter().flat_map(encode).collect();
                 assert_eq!(encoded, *prompt.ids, "tokens and messages tell the same");
                 let answer = Message::new(Role::Assistant, format!("a{turn}"));
-                let sampled = policy.encode(&answer);
+                let sampled = policy.encode(None, &answer);
                 tokens.extend(&sampled);
                 context.push_answer(&answer.content, &sampled);
                 context.push_observation(&observation(&format!("o{}", turn + 1)));

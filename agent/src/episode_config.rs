@@ -84,15 +84,8 @@ impl EpisodeConfig {
         if self.penalize_not_executable && self.invalid_penalty == 0.0 {
             problems.push("penalize_not_executable has no effect: invalid_penalty is 0".to_owned());
         }
-        if !(0.0..=10.0).contains(&self.sampling.temperature) {
-            problems.push(format!(
-                "sampling.temperature is {}, must be 0 to 10",
-                self.sampling.temperature
-            ));
-        }
-        if self.sampling.max_tokens == 0 {
-            problems.push("sampling.max_tokens is 0, must be at least 1".to_owned());
-        }
+        let of_sampling = self.sampling.problems();
+        problems.extend(of_sampling.into_iter().map(|problem| format!("sampling.{problem}")));
         problems
     }
 

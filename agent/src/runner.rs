@@ -262,7 +262,8 @@ impl Run<'_> {
         let text = action
             .ok_or_else(|| failed(Boundary::Policy, &format!("the {name} has no action here")))?;
         let message = Message::new(Role::Assistant, text);
-        let ids = encoder.map(|encoder| encoder.encode(&message)).unwrap_or_default();
+        let asked = request.messages.last().map(AsRef::as_ref);
+        let ids = encoder.map(|encoder| encoder.encode(asked, &message)).unwrap_or_default();
         let tokens = SampledTokens {
             logprobs: vec![0.0; ids.len()],
             versions: vec![PolicyVersion(0); ids.len()],
@@ -402,7 +403,7 @@ mod tests {
             let turn = &trajectory.turns[0];
             assert_eq!(turn.author, player.name());
             let message = Message::new(Role::Assistant, turn.text.as_str());
-            assert_eq!(turn.sampled.ids, policy.encode(&message));
+            assert_eq!(turn.sampled.ids, policy.encode(None, &message));
         }
         let trajectory = run(Player::Oracle { encoder: None }, &EpisodeConfig::default()).await;
         assert!(trajectory.won && trajectory.turns[0].sampled.ids.is_empty());
@@ -488,7 +489,7 @@ mod tests {
             "moody"
         }
 
-        fn encode(&self, _: &Message) -> Vec<u32> {
+        fn encode(&self, _: Option<&Message>, _: &Message) -> Vec<u32> {
             Vec::new()
         }
 

@@ -20,13 +20,57 @@ pub struct PolicyVersion(pub u32);
 pub struct Sampling {
     /// Divides the logits; 0 takes the most probable token. Range 0 to 10, default 1.
     pub temperature: f32,
+    /// How many of the most probable tokens can be drawn; equal ones at the border all can. At
+    /// least 1, default absent: all.
+    pub top_k: Option<usize>,
+    /// Only the fewest of the most probable tokens can be drawn that have this probability
+    /// together. Above 0 up to 1, default 1: all.
+    pub top_p: f32,
+    /// Tokens cannot be drawn whose probability is below this share of the most probable one's.
+    /// 0 to 1, default 0: all can.
+    pub min_p: f32,
     /// Tokens a turn may have at the most. Default 64.
     pub max_tokens: usize,
 }
 
 impl Default for Sampling {
     fn default() -> Self {
-        Self { temperature: 1.0, max_tokens: 64 }
+        Self { temperature: 1.0, top_k: None, top_p: 1.0, min_p: 0.0, max_tokens: 64 }
+    }
+}
+
+impl Sampling {
+    /// Whether improbable tokens are left out.
+    pub fn truncates(&self) -> bool {
+        self.top_k.is_some() || self.top_p < 1.0 || self.min_p > 0.0
+    }
+
+    /// All that is wrong with the values; empty when nothing is.
+    pub fn problems(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        let mut refuse = |name: &str, value: String, allowed: &str| {
+            problems.push(format!("{name} is {value}, must be {allowed}"));
+        };
+        if !(0.0..=10.0).contains(&self.temperature) {
+            refuse("temperature", self.temperature.to_string(), "0 to 10");
+        }
+        if self.top_k == Some(0) {
+            refuse("top_k", "0".to_owned(), "at least 1");
+        }
+        if !(self.top_p > 0.0 && self.top_p <= 1.0) {
+            refuse("top_p", self.top_p.to_string(), "above 0 up to 1");
+        }
+        if !(0.0..=1.0).contains(&self.min_p) {
+            refuse("min_p", self.min_p.to_string(), "0 to 1");
+        }
+        if self.max_tokens == 0 {
+            refuse("max_tokens", "0".to_owned(), "at least 1");
+        }
+        if self.temperature == 0.0 && self.truncates() {
+            let problem = "top_k, top_p and min_p have no effect: temperature is 0";
+            problems.push(problem.to_owned());
+        }
+        problems
     }
 }
 
@@ -57,7 +101,7 @@ pub struct SampledTokens {
     /// Token ids.
     pub ids: Vec<u32>,
     /// Natural logarithm of the probability each was drawn with, under the distribution it was
-    /// drawn from (after temperature and restriction to `allowed`).
+    /// drawn from: after the temperature, renormalised over what `allowed` lists.
     pub logprobs: Vec<f32>,
     /// The weights that drew each.
     pub versions: Vec<PolicyVersion>,
@@ -148,11 +192,14 @@ pub trait Policy: Send + Sync {
     fn name(&self) -> &str;
 
     /// The tokens of a message, with the marks of its role around it and, behind a message that
-    /// is not the policy's own, the mark that opens the policy's turn.
+    /// is not the policy's own, the mark that opens the policy's turn. `before` is the message
+    /// before it; absent where it is the first.
     ///
-    /// The concatenation over a conversation is the prompt; text is never tokenised again.
-    /// Policies that work on text return an empty list.
-    fn encode(&self, message: &Message) -> Vec<u32>;
+    /// The concatenation over a conversation is the prompt; text is never tokenised again. What
+    /// cannot stand alone, such as instructions that are laid out as part of the first question,
+    /// is empty and comes with the message behind it. Policies that work on text return an empty
+    /// list.
+    fn encode(&self, before: Option<&Message>, message: &Message) -> Vec<u32>;
 
     /// Answers a conversation.
     ///
@@ -198,7 +245,22 @@ mod tests {
     #[test]
     fn sampling_has_defaults_and_no_other_settings() {
         let sampling: Sampling = serde_json::from_str(r#"{ "max_tokens": 3 }"#).unwrap();
-        assert_eq!(sampling, Sampling { temperature: 1.0, max_tokens: 3 });
-        assert!(serde_json::from_str::<Sampling>(r#"{ "top_p": 0.9 }"#).is_err());
+        assert_eq!(sampling, Sampling { max_tokens: 3, ..Sampling::default() });
+        assert!(serde_json::from_str::<Sampling>(r#"{ "penalty": 0.9 }"#).is_err());
+    }
+
+    #[test]
+    fn sampling_outside_its_range_or_without_effect_is_told() {
+        assert!(Sampling::default().problems().is_empty());
+        let wrong = Sampling {
+            temperature: 11.0,
+            top_k: Some(0),
+            top_p: 0.0,
+            min_p: f32::NAN,
+            max_tokens: 0,
+        };
+        assert_eq!(wrong.problems().len(), 5);
+        let greedy = Sampling { temperature: 0.0, top_p: 0.9, ..Sampling::default() };
+        assert_eq!(greedy.problems().len(), 1);
     }
 }

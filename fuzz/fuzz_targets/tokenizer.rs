@@ -27,8 +27,8 @@ fuzz_target!(|input: &[u8]| {
     let ids = TRAINED.encode(&text);
     assert_eq!(TRAINED.decode(&ids), text);
     let message = Message::new(Role::User, text.clone());
-    let marks = TRAINED.encode_message(&Message::new(Role::User, ""));
-    let framed = TRAINED.encode_message(&message);
+    let marks = TRAINED.encode_message(None, &Message::new(Role::User, ""));
+    let framed = TRAINED.encode_message(None, &message);
     assert_eq!(framed.len(), marks.len() + ids.len(), "text never becomes a mark");
     assert_eq!(TRAINED.decode(&framed), text);
     TRAINED.decode(&input.iter().map(|byte| u32::from(*byte) * 7).collect::<Vec<_>>());

@@ -50,7 +50,7 @@ async fn play(policy: &LocalPolicy, round: u64, episode: u64) -> usize {
             "You are in a room. You see a desk {}, and a bed {turn}. ",
             if turn == 0 { episode / 8 } else { episode }
         );
-        prompt.extend(policy.encode(&Message::new(Role::User, text.repeat(2))));
+        prompt.extend(policy.encode(None, &Message::new(Role::User, text.repeat(2))));
         let mut choices: Vec<Arc<str>> =
             (0..12).map(|n| format!("go to desk {}", n + turn).into()).collect();
         choices.sort();

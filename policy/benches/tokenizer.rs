@@ -30,9 +30,9 @@ fn tokenizer(criterion: &mut Criterion) {
     let unknown = Message::new(Role::User, words);
     let mut group = criterion.benchmark_group("tokenizer");
     for (name, message) in [("known words", known), ("unknown words", unknown)] {
-        let tokens = tokenizer.encode_message(&message).len();
+        let tokens = tokenizer.encode_message(None, &message).len();
         group.bench_function(format!("{name}, {tokens} tokens"), |bencher| {
-            bencher.iter(|| tokenizer.encode_message(&message));
+            bencher.iter(|| tokenizer.encode_message(None, &message));
         });
     }
     group.finish();

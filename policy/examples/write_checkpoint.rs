@@ -109,7 +109,8 @@ fn write(
     ];
     let conversation = conversation.map(|(role, text)| Arc::new(Message::new(role, text)));
     let encode = |messages: &[Arc<Message>]| -> Vec<u32> {
-        messages.iter().flat_map(|message| tokenizer.encode_message(message)).collect()
+        // Tokenizers made here lay a message out alike wherever it stands.
+        messages.iter().flat_map(|message| tokenizer.encode_message(None, message)).collect()
     };
     let ids = encode(&conversation);
 

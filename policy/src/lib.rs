@@ -38,7 +38,7 @@
 //! let message = Arc::new(Message::new(Role::User, "You see a box."));
 //! let request = CompletionRequest {
 //!     episode: 1,
-//!     prompt_ids: policy.encode(&message).into(),
+//!     prompt_ids: policy.encode(None, &message).into(),
 //!     messages: vec![message],
 //!     choices: Some([Arc::from("open box"), Arc::from("open door")].into()),
 //!     sampling: Sampling::default(),

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use spar_core::{Completion, CompletionRequest, Message, Policy, PolicyError, PolicyVersion};
+use spar_core::{
+    Completion, CompletionRequest, Message, Policy, PolicyError, PolicyVersion, Sampling,
+};
 use tokio::sync::oneshot;
 
 use crate::engine::{Reply, policy_error};
@@ -99,16 +101,18 @@ impl Policy for LocalPolicy {
         &self.name
     }
 
-    fn encode(&self, message: &Message) -> Vec<u32> {
-        self.tokenizer.encode_message(message)
+    fn encode(&self, before: Option<&Message>, message: &Message) -> Vec<u32> {
+        self.tokenizer.encode_message(before, message)
     }
 
     async fn complete(&self, request: CompletionRequest) -> Result<Completion, PolicyError> {
         let (episode, max_tokens) = (request.episode, request.sampling.max_tokens);
         let mut wanted = GenerationRequest::new(request.prompt_ids, max_tokens, request.seed);
-        wanted.sampling =
-            SamplingOptions { temperature: request.sampling.temperature, ..wanted.sampling };
-        wanted.report = Report { allowed: request.choices.is_some(), ..Report::default() };
+        let Sampling { temperature, top_k, top_p, min_p, .. } = request.sampling;
+        wanted.sampling = SamplingOptions { temperature, top_k, top_p, min_p, ..wanted.sampling };
+        // Where tokens are left out, a trainer has to renormalise over the same ones.
+        let allowed = request.choices.is_some() || wanted.sampling.truncates();
+        wanted.report = Report { allowed, ..Report::default() };
         wanted.constraint = request.choices.map(Constraint::Choices);
         self.generator.check(&wanted).map_err(|error| policy_error(error, &self.name))?;
         let engine = self.route(episode, &wanted.prompt_ids);

@@ -7,7 +7,6 @@ use std::sync::LazyLock;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use spar_core::{Message, Role};
 use spar_policy::chat_template::ChatInput;
 use spar_policy::{Tokenizer, TokenizerConfig};
 
@@ -98,26 +97,9 @@ fn the_ends_of_completions_are_known() {
         assert_eq!(tokenizer.end_of_turn(), tokenizer.token_id(end).unwrap(), "{index}");
     }
     assert_eq!(TOKENIZERS[0].end_tokens().len(), 2, "the end of a turn and that of a text");
-    // Brackets make the first question of the instructions, so there is no layout by message.
+    // Llama 2's brackets are text, which answers would be part of; the last but one has no template.
     let layouts = TOKENIZERS.iter().map(Tokenizer::has_message_layout).collect::<Vec<_>>();
-    assert_eq!(layouts, [true, true, false, false, false, true]);
-}
-
-#[test]
-fn messages_one_by_one_are_what_the_template_writes() {
-    let messages = [
-        (Role::System, "Be brief."),
-        (Role::User, "Hi"),
-        (Role::Assistant, "Ho"),
-        (Role::User, "?"),
-    ];
-    let tokenizer = &TOKENIZERS[0];
-    let one_by_one: Vec<u32> = messages
-        .iter()
-        .flat_map(|(role, text)| tokenizer.encode_message(&Message::new(*role, *text)))
-        .collect();
-    let values = messages.map(|(role, content)| json!({ "role": role, "content": content }));
-    assert_eq!(one_by_one, tokenizer.encode_chat(&ChatInput::new(values.to_vec())).unwrap());
+    assert_eq!(layouts, [true, true, false, true, false, true]);
 }
 
 #[test]

@@ -60,10 +60,13 @@ pub(crate) fn of_messages(
         let message = "this model has no chat template that lays out such a conversation";
         return Err(ApiError::invalid("messages", message));
     }
-    let ids: Vec<u32> = lay_out(messages, tools)
-        .iter()
-        .flat_map(|message| tokenizer.encode_message(message))
-        .collect();
+    let mut ids: Vec<u32> = Vec::new();
+    let mut before = None;
+    let laid_out = lay_out(messages, tools);
+    for message in &laid_out {
+        ids.extend(tokenizer.encode_message(before, message));
+        before = Some(message);
+    }
     Ok(Prompt { ids: ids.into(), is_thinking: false })
 }
 

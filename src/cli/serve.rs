@@ -106,6 +106,9 @@ pub(crate) struct AuditArguments {
     /// Probability of the tokens that can be drawn.
     #[arg(long, default_value_t = 1.0)]
     pub(crate) top_p: f32,
+    /// Share of the most probable token's probability below which a token cannot be drawn.
+    #[arg(long, default_value_t = 0.0)]
+    pub(crate) min_p: f32,
     /// Seed of all random choices.
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,

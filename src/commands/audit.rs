@@ -25,6 +25,7 @@ pub(crate) async fn audit(arguments: &AuditArguments) -> anyhow::Result<ExitCode
             temperature: arguments.temperature,
             top_k: arguments.top_k,
             top_p: arguments.top_p,
+            min_p: arguments.min_p,
             ..SamplingOptions::default()
         },
         seed: arguments.seed,

@@ -98,7 +98,7 @@ impl OpenPlayer {
             Some(recipe) => {
                 let mut episode = recipe.episode.clone();
                 if purpose == Purpose::Evaluation {
-                    episode.sampling.temperature = recipe.evaluation.temperature;
+                    recipe.evaluation.apply_to(&mut episode.sampling);
                     episode.max_turns = recipe.evaluation.max_turns;
                 } else {
                     episode.max_turns = Some(recipe.reinforce.max_turns);
@@ -115,8 +115,13 @@ impl OpenPlayer {
             (episode.policy_retries, episode.turn_timeout_secs) = (0, 300);
             (episode.sampling.max_tokens, episode.episode_timeout_secs) = (1024, 3600);
         }
-        let PlayerArguments { temperature, max_tokens, max_turns, .. } = arguments;
-        episode.sampling.temperature = temperature.unwrap_or(episode.sampling.temperature);
+        let PlayerArguments { temperature, top_k, top_p, min_p, max_tokens, max_turns, .. } =
+            *arguments;
+        let sampling = &mut episode.sampling;
+        sampling.temperature = temperature.unwrap_or(sampling.temperature);
+        sampling.top_k = top_k.or(sampling.top_k);
+        sampling.top_p = top_p.unwrap_or(sampling.top_p);
+        sampling.min_p = min_p.unwrap_or(sampling.min_p);
         episode.sampling.max_tokens = max_tokens.unwrap_or(episode.sampling.max_tokens);
         episode.max_turns = max_turns.or(episode.max_turns);
         let context = &mut episode.context;
@@ -193,7 +198,7 @@ async fn probe(config: HttpPolicyConfig) -> Result<(), PolicyError> {
         messages: vec![Arc::new(Message::new(Role::User, "Answer with one word: ready"))],
         prompt_ids: Arc::from([]),
         choices: None,
-        sampling: Sampling { temperature: 0.0, max_tokens: 16 },
+        sampling: Sampling { temperature: 0.0, max_tokens: 16, ..Sampling::default() },
         seed: Seed::from_u64(0),
     };
     HttpPolicy::open(config)?.complete(request).await.map(drop)

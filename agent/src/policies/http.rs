@@ -152,7 +152,7 @@ impl Policy for HttpPolicy {
         &self.config.model
     }
 
-    fn encode(&self, _message: &Message) -> Vec<u32> {
+    fn encode(&self, _before: Option<&Message>, _message: &Message) -> Vec<u32> {
         Vec::new()
     }
 
@@ -162,6 +162,9 @@ impl Policy for HttpPolicy {
             model: &self.config.model,
             messages: request.messages.iter().map(AsRef::as_ref).collect(),
             temperature: request.sampling.temperature,
+            top_k: request.sampling.top_k,
+            top_p: Some(request.sampling.top_p).filter(|top_p| *top_p < 1.0),
+            min_p: Some(request.sampling.min_p).filter(|min_p| *min_p > 0.0),
             max_tokens: request.sampling.max_tokens,
             // Endpoints take a signed 32-bit number at the least.
             seed: (request.seed.as_u64() >> 33) as u32,
@@ -214,6 +217,14 @@ struct Body<'a> {
     model: &'a str,
     messages: Vec<&'a Message>,
     temperature: f32,
+    /// An extension of vLLM, SGLang and this project; sent only where it is asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    top_k: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    top_p: Option<f32>,
+    /// An extension as well.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    min_p: Option<f32>,
     max_tokens: usize,
     seed: u32,
 }

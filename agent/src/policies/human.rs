@@ -40,7 +40,7 @@ impl Policy for HumanPolicy {
         "human"
     }
 
-    fn encode(&self, _message: &Message) -> Vec<u32> {
+    fn encode(&self, _before: Option<&Message>, _message: &Message) -> Vec<u32> {
         Vec::new()
     }
 

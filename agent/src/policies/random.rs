@@ -21,7 +21,7 @@ impl Policy for RandomPolicy {
         "random"
     }
 
-    fn encode(&self, _message: &Message) -> Vec<u32> {
+    fn encode(&self, _before: Option<&Message>, _message: &Message) -> Vec<u32> {
         Vec::new()
     }
 

@@ -37,7 +37,7 @@ impl Policy for ScriptedPolicy {
         "scripted"
     }
 
-    fn encode(&self, message: &Message) -> Vec<u32> {
+    fn encode(&self, _before: Option<&Message>, message: &Message) -> Vec<u32> {
         let bytes = message.content.bytes().map(u32::from);
         match message.role {
             Role::Assistant => bytes.chain([END_OF_TURN]).collect(),

@@ -202,7 +202,7 @@ impl Sequence {
                 let end = tokenizer.end_of_turn();
                 let text = self.sampled.ids.strip_suffix(&[end]).unwrap_or(&self.sampled.ids);
                 let completion = Completion {
-                    text: tokenizer.decode(text),
+                    text: tokenizer.answer_text(text),
                     tokens: self.sampled,
                     stop: match reason {
                         FinishReason::Length => StopCause::Length,

@@ -103,7 +103,7 @@ impl Tokenizer {
     ///
     /// For prompts of the model's user. Texts of others belong into the contents of messages.
     pub fn encode_prompt(&self, text: &str) -> Vec<u32> {
-        let ids = self.encode_with_control(text, true);
+        let ids = self.encode_laid_out(text, true, &[]);
         let tokens = ids.iter().map(|id| Token::new(*id, String::new(), (0, 0))).collect();
         let encoding = Encoding::from_tokens(tokens, 0);
         match self.inner.post_process(encoding, None, true) {
@@ -113,15 +113,22 @@ impl Tokenizer {
         }
     }
 
-    /// The tokens of a text with control tokens.
-    pub(super) fn encode_with_control(&self, text: &str, at_start: bool) -> Vec<u32> {
+    /// The tokens of a text with control tokens, in `contents` none; `at_start` tells whether it
+    /// is the start of a conversation or goes on with one.
+    pub(super) fn encode_laid_out(
+        &self,
+        text: &str,
+        at_start: bool,
+        contents: &[Range<usize>],
+    ) -> Vec<u32> {
         let mut ids = Vec::with_capacity(text.len() / 3);
+        let is_content = |at: usize| contents.iter().any(|content| content.contains(&at));
         if at_start {
-            self.encode_range(text, 0..text.len(), |_| false, &mut ids);
+            self.encode_range(text, 0..text.len(), is_content, &mut ids);
         } else {
             // Behind a character that is left out, nothing is at the start.
             let text = format!("\n{text}");
-            self.encode_range(&text, 1..text.len(), |_| false, &mut ids);
+            self.encode_range(&text, 1..text.len(), |at| is_content(at - 1), &mut ids);
         }
         ids
     }

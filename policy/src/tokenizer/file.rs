@@ -125,6 +125,11 @@ pub(super) fn chat_ml_config_json() -> Value {
     })
 }
 
+/// The layout of ChatML, for tokenizers that have its marks and no template.
+pub(super) fn chat_ml_template() -> Result<ChatTemplate, ChatTemplateError> {
+    ChatTemplate::new(CHAT_ML_TEMPLATE)
+}
+
 /// The layout of [`super::Tokenizer::encode_message`] in Jinja.
 const CHAT_TEMPLATE: &str = concat!(
     "{%- for message in messages -%}",
@@ -137,10 +142,7 @@ const CHAT_TEMPLATE: &str = concat!(
 
 const CHAT_ML_TEMPLATE: &str = concat!(
     "{%- for message in messages -%}",
-    "{%- if message['role'] == 'assistant' -%}{{- message['content'] + '<|im_end|>' -}}",
-    "{%- else -%}",
     "{{- '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>\\n' -}}",
-    "{%- if message['role'] == 'user' -%}{{- '<|im_start|>assistant\\n' -}}{%- endif -%}",
-    "{%- endif -%}",
     "{%- endfor -%}",
+    "{%- if add_generation_prompt -%}{{- '<|im_start|>assistant\\n' -}}{%- endif -%}",
 );

@@ -1,108 +1,317 @@
 //! What stands around the content of messages that are encoded one by one.
 
-use serde_json::{Value, json};
+use std::ops::Range;
+use std::time::{Duration, SystemTime};
 
-use super::file;
+use serde_json::{Value, json};
+use spar_core::{Message, Role};
+
+use super::{Tokenizer, file};
 use crate::chat_template::{ChatInput, ChatTemplate, ControlTokens};
 
-/// What stands around the content of messages.
+/// The day that templates are told which ask for it: 26 July 2024, which Llama's take where they
+/// are told none. A prompt must not depend on the day a run is resumed.
+const DAY: Duration = Duration::from_secs(1_721_952_000);
+
+/// How messages are encoded one by one.
+#[derive(Debug, Clone)]
+pub(super) enum Layout {
+    /// Marks of tokenizers made here, the same wherever a message stands.
+    Own(Marks),
+    /// What a chat template writes.
+    Template(Box<TemplateLayout>),
+}
+
+/// The marks of tokenizers made here.
 #[derive(Debug, Clone)]
 pub(super) struct Marks {
-    pub(super) before_system: Vec<u32>,
-    pub(super) after_system: Vec<u32>,
-    pub(super) before_user: Vec<u32>,
+    system: u32,
+    user: u32,
     /// Opens the policy's turn.
-    pub(super) after_user: Vec<u32>,
-    pub(super) end: u32,
+    assistant: u32,
+    end: u32,
+}
+
+/// What a chat template writes around the contents of a conversation in which a question and an
+/// answer take turns, instructions before them or not.
+#[derive(Debug, Clone)]
+pub(super) struct TemplateLayout {
+    /// Before the first question and behind it, where there are no instructions.
+    opening: [String; 2],
+    /// Before instructions, between them and the first question, and behind that. Absent where the
+    /// template has no place for them, or moves them as the conversation goes on.
+    instructed: Option<[String; 3]>,
+    /// Between the end of an answer and the next question, and behind that.
+    next: [String; 2],
+    /// Before an answer and behind it, up to the token that ends it.
+    answer: [String; 2],
+    /// Whether white space around contents of each role is left out.
+    trims: Trims,
+    end: u32,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Trims {
+    system: bool,
+    user: bool,
+    assistant: bool,
+}
+
+impl Layout {
+    /// The token that ends the policy's turn.
+    pub(super) fn end(&self) -> u32 {
+        match self {
+            Self::Own(marks) => marks.end,
+            Self::Template(layout) => layout.end,
+        }
+    }
+
+    /// What stands before the words of every answer.
+    pub(super) fn before_answer(&self) -> &str {
+        match self {
+            Self::Own(_) => "",
+            Self::Template(layout) => &layout.answer[0],
+        }
+    }
+
+    /// Whether instructions stand where the model's own template puts them.
+    pub(super) fn has_place_for_instructions(&self) -> bool {
+        match self {
+            Self::Own(_) => true,
+            Self::Template(layout) => layout.instructed.is_some(),
+        }
+    }
+
+    /// The tokens of a message behind the one before it.
+    pub(super) fn encode(
+        &self,
+        tokenizer: &Tokenizer,
+        before: Option<&Message>,
+        message: &Message,
+    ) -> Vec<u32> {
+        match self {
+            Self::Own(marks) => marks.encode(tokenizer, message),
+            Self::Template(layout) => layout.encode(tokenizer, before, message),
+        }
+    }
 }
 
 impl Marks {
-    /// Those of tokenizers made here.
-    pub(super) fn own(inner: &tokenizers::Tokenizer) -> Option<Self> {
+    pub(super) fn new(inner: &tokenizers::Tokenizer) -> Option<Self> {
         let special = inner.get_added_tokens_decoder();
         let mark = |mark: &str| inner.token_to_id(mark).filter(|id| special.contains_key(id));
         Some(Self {
-            before_system: vec![mark(file::SYSTEM)?],
-            after_system: Vec::new(),
-            before_user: vec![mark(file::USER)?],
-            after_user: vec![mark(file::ASSISTANT)?],
+            system: mark(file::SYSTEM)?,
+            user: mark(file::USER)?,
+            assistant: mark(file::ASSISTANT)?,
             end: mark(file::END)?,
         })
     }
 
-    /// Those of ChatML.
-    pub(super) fn chat_ml(inner: &tokenizers::Tokenizer) -> Option<Self> {
-        let special = inner.get_added_tokens_decoder();
-        let mark = |mark: &str| inner.token_to_id(mark).filter(|id| special.contains_key(id));
-        let (start, end) = (mark("<|im_start|>")?, mark("<|im_end|>")?);
-        let text = |text: &str| Some(inner.encode_fast(text, false).ok()?.get_ids().to_vec());
-        let open = |role: &str| Some([vec![start], text(&format!("{role}\n"))?].concat());
-        let after_system = [vec![end], text("\n")?].concat();
-        Some(Self {
-            before_system: open("system")?,
-            before_user: open("user")?,
-            after_user: [after_system.clone(), open("assistant")?].concat(),
-            after_system,
+    fn encode(&self, tokenizer: &Tokenizer, message: &Message) -> Vec<u32> {
+        let (before, after) = match message.role {
+            Role::System => (Some(self.system), None),
+            Role::User => (Some(self.user), Some(self.assistant)),
+            Role::Assistant => (None, Some(self.end)),
+        };
+        let mut ids: Vec<u32> = before.into_iter().collect();
+        // A space is thought before the contents, whatever stands there.
+        tokenizer.encode_into(&message.content, true, &mut ids);
+        ids.extend(after);
+        ids
+    }
+}
+
+impl TemplateLayout {
+    /// What `template` writes, as long as it lays a conversation out message by message: its text
+    /// for a conversation up to a question is the beginning of its text for a longer one, the
+    /// tokens are those that it has as a whole, and a control token ends an answer. `None` where
+    /// that is not so.
+    pub(super) fn new(tokenizer: &Tokenizer, template: &ChatTemplate) -> Option<Self> {
+        let probe = Probe { template, control: &tokenizer.control.texts };
+        // 1. What stands around contents that occur once.
+        let [before_first, after_first] = probe.around(&[Role::User])?.try_into().ok()?;
+        let long = [Role::User, Role::Assistant, Role::User];
+        let [before, between, behind, after] = probe.around(&long)?.try_into().ok()?;
+        let before_answer = between.strip_prefix(&*after_first)?.to_owned();
+        let (token, range) = probe.control.find(&behind, 0..behind.len())?;
+        let end = tokenizer.control.tokens.get(token)?.id;
+        if before != before_first {
+            return None;
+        }
+        let mut layout = Self {
+            opening: [before_first, after_first],
+            instructed: None,
+            next: [behind[range.end..].to_owned(), after],
+            answer: [before_answer, behind[..range.start].to_owned()],
+            trims: Trims::default(),
             end,
-        })
+        };
+        layout.trims.user = probe.trims(&[Role::User], 0)?;
+        layout.trims.assistant = probe.trims(&long, 1)?;
+        // 2. Whether that is all there is to it.
+        let plain = [Role::User, Role::Assistant, Role::User, Role::Assistant, Role::User];
+        for turns in [1, 3, 5] {
+            probe.check(&layout, tokenizer, &plain[..turns])?;
+        }
+
+        // 3. Instructions, where they have a place of their own.
+        let parts = probe.around(&[Role::System, Role::User]);
+        let instructed: Option<[String; 3]> = parts.and_then(|parts| parts.try_into().ok());
+        if let Some(instructed) = instructed
+            && let Some(trims) = probe.trims(&[Role::System, Role::User], 0)
+        {
+            let mut with = layout.clone();
+            with.instructed = Some(instructed);
+            with.trims.system = trims;
+            let roles = [&[Role::System], &plain[..]].concat();
+            let fits = [2, 4, 6]
+                .into_iter()
+                .all(|turns| probe.check(&with, tokenizer, &roles[..turns]).is_some());
+            if fits {
+                return Some(with);
+            }
+        }
+        Some(layout)
+    }
+
+    fn encode(
+        &self,
+        tokenizer: &Tokenizer,
+        before: Option<&Message>,
+        message: &Message,
+    ) -> Vec<u32> {
+        let trimmed = |message: &Message| {
+            let trims = match message.role {
+                Role::System => self.trims.system,
+                Role::User => self.trims.user,
+                Role::Assistant => self.trims.assistant,
+            };
+            if trims { message.content.trim().to_owned() } else { message.content.clone() }
+        };
+        let mut text = Text::default();
+        let mut is_start = false;
+        match (message.role, before) {
+            // They come with the question, which may be part of the same text.
+            (Role::System, _) => return Vec::new(),
+            (Role::User, None) => {
+                is_start = true;
+                text.push(&self.opening[0]).push_content(&trimmed(message)).push(&self.opening[1]);
+            }
+            (Role::User, Some(system)) if system.role == Role::System => {
+                is_start = true;
+                let question = trimmed(message);
+                match &self.instructed {
+                    Some([first, between, last]) => text
+                        .push(first)
+                        .push_content(&trimmed(system))
+                        .push(between)
+                        .push_content(&question)
+                        .push(last),
+                    // As is usual with models that know no instructions.
+                    None => text
+                        .push(&self.opening[0])
+                        .push_content(&format!("{}\n\n{question}", system.content))
+                        .push(&self.opening[1]),
+                };
+            }
+            (Role::User, Some(_)) => {
+                text.push(&self.next[0]).push_content(&trimmed(message)).push(&self.next[1]);
+            }
+            (Role::Assistant, _) => {
+                text.push(&self.answer[0]).push_content(&trimmed(message)).push(&self.answer[1]);
+            }
+        }
+        let mut ids = tokenizer.encode_laid_out(&text.text, is_start, &text.contents);
+        if message.role == Role::Assistant {
+            ids.push(self.end);
+        }
+        ids
     }
 }
 
-impl Marks {
-    /// Those that a chat template writes, as long as it lays a conversation out message by message;
-    /// `None` where it does not, as where instructions become part of the first question.
-    ///
-    /// `encode` gives the tokens of a text with control tokens in it.
-    pub(super) fn from_template(
-        template: &ChatTemplate,
-        control: &ControlTokens,
-        encode: impl Fn(&str) -> Vec<u32>,
-        control_id: impl Fn(usize) -> Option<u32>,
-    ) -> Option<Self> {
-        const CONTENTS: [&str; 4] = ["0first0", "1second1", "2third2", "3fourth3"];
-        let roles = ["system", "user", "assistant", "user"];
-        let render = |roles: &[&str]| {
-            let messages = roles.iter().zip(CONTENTS);
-            let messages = messages.map(|(role, text)| json!({ "role": role, "content": text }));
-            let input = ChatInput::new(messages.collect::<Vec<Value>>());
-            let text = template.render(&input, control).ok()?.into_text();
-            split_at_contents(&text, &CONTENTS[..roles.len()])
-        };
-        let [before_system, system_user, after_user, between, after_last] = &render(&roles)?[..]
-        else {
-            return None;
-        };
-        // The text behind a message must not depend on what comes next.
-        let [_, _, alone] = &render(&roles[..2])?[..] else { return None };
-        if after_last != after_user || alone != after_user {
-            return None;
-        }
-        // The control token behind the assistant's words ends its turn; the rest opens the user's.
-        let (token, range) = control.find(between, 0..between.len())?;
-        if range.start != 0 {
-            return None;
-        }
-        let before_user = &between[range.end..];
-        let after_system = system_user.strip_suffix(before_user)?;
-        Some(Self {
-            before_system: encode(before_system),
-            after_system: encode(after_system),
-            before_user: encode(before_user),
-            after_user: encode(after_user),
-            end: control_id(token)?,
-        })
+/// A text with what of it is content.
+#[derive(Debug, Default)]
+struct Text {
+    text: String,
+    contents: Vec<Range<usize>>,
+}
+
+impl Text {
+    fn push(&mut self, part: &str) -> &mut Self {
+        self.text.push_str(part);
+        self
+    }
+
+    fn push_content(&mut self, content: &str) -> &mut Self {
+        let start = self.text.len();
+        self.text.push_str(content);
+        self.contents.push(start..self.text.len());
+        self
     }
 }
 
-/// What stands before, between and behind `contents`, each of which has to occur once, in order.
-fn split_at_contents(text: &str, contents: &[&str]) -> Option<Vec<String>> {
-    let mut parts = Vec::with_capacity(contents.len() + 1);
-    let mut rest = text;
-    for content in contents {
-        let (before, after) = rest.split_once(content)?;
-        parts.push(before.to_owned());
-        rest = after;
+/// A template that is tried on made-up conversations.
+struct Probe<'a> {
+    template: &'a ChatTemplate,
+    control: &'a ControlTokens,
+}
+
+impl Probe<'_> {
+    /// A message whose content occurs nowhere else.
+    fn message(index: usize, role: Role) -> Message {
+        Message::new(role, format!("{index}message{index}"))
     }
-    parts.push(rest.to_owned());
-    Some(parts)
+
+    fn render(&self, messages: &[Message]) -> Option<String> {
+        let values = messages.iter().map(|message| json!(message)).collect::<Vec<Value>>();
+        let input = ChatInput { now: Some(SystemTime::UNIX_EPOCH + DAY), ..ChatInput::new(values) };
+        Some(self.template.render(&input, self.control).ok()?.into_text())
+    }
+
+    /// What stands before, between and behind the contents of messages of these roles, each of
+    /// which has to occur once, in order.
+    fn around(&self, roles: &[Role]) -> Option<Vec<String>> {
+        let messages: Vec<Message> =
+            roles.iter().enumerate().map(|(index, role)| Self::message(index, *role)).collect();
+        let text = self.render(&messages)?;
+        let mut parts = Vec::with_capacity(messages.len() + 1);
+        let mut rest = &*text;
+        for message in &messages {
+            let (before, after) = rest.split_once(&*message.content)?;
+            parts.push(before.to_owned());
+            rest = after;
+        }
+        parts.push(rest.to_owned());
+        Some(parts)
+    }
+
+    /// Whether white space around the content of message `place` is left out.
+    fn trims(&self, roles: &[Role], place: usize) -> Option<bool> {
+        let mut messages: Vec<Message> =
+            roles.iter().enumerate().map(|(index, role)| Self::message(index, *role)).collect();
+        let plain = self.render(&messages)?;
+        let content = std::mem::take(&mut messages[place].content);
+        let spaced = format!(" \n{content}\n ");
+        messages[place].content.clone_from(&spaced);
+        let found = self.render(&messages)?;
+        if found == plain {
+            return Some(true);
+        }
+        (found == plain.replacen(&content, &spaced, 1)).then_some(false)
+    }
+
+    /// That messages one by one have the tokens of the whole.
+    fn check(&self, layout: &TemplateLayout, tokenizer: &Tokenizer, roles: &[Role]) -> Option<()> {
+        let messages: Vec<Message> =
+            roles.iter().enumerate().map(|(index, role)| Self::message(index, *role)).collect();
+        let whole = tokenizer.encode_laid_out(&self.render(&messages)?, true, &[]);
+        let mut one_by_one = Vec::new();
+        let mut before = None;
+        for message in &messages {
+            one_by_one.extend(layout.encode(tokenizer, before, message));
+            before = Some(message);
+        }
+        (one_by_one == whole).then_some(())
+    }
 }

@@ -19,7 +19,7 @@ use spar_core::{Message, Role};
 use tokenizers::{Model, PreTokenizerWrapper};
 
 pub use self::chat::MaskedTokens;
-use self::layout::Marks;
+use self::layout::{Layout, Marks, TemplateLayout};
 use self::lexicon::Lexicon;
 use self::pieces::piece_end;
 pub use self::stream::TextStream;
@@ -71,9 +71,9 @@ impl Default for TokenizerConfig {
 /// [`encode_prompt`](Self::encode_prompt) reads them from a text.
 ///
 /// **Conversations** are laid out by the model's own [`ChatTemplate`]. Message by message, as
-/// [`encode_message`](Self::encode_message) does, that is possible for tokenizers made here, for
-/// ChatML (`<|im_start|>user\n...<|im_end|>\n`, the line break behind the policy's own
-/// `<|im_end|>` left out), and where the template itself goes message by message, as Llama 3's.
+/// [`encode_message`](Self::encode_message) does, that is possible for tokenizers made here, and
+/// where the template only ever appends, to the token: those of Qwen, Llama 3, SmolLM and Mistral
+/// do, as long as no answer has reasoning in it. On opening, that is tried on conversations.
 #[derive(Debug, Clone)]
 pub struct Tokenizer {
     /// What `tokenizer.json` holds.
@@ -87,7 +87,7 @@ pub struct Tokenizer {
     /// Text of every token.
     texts: Vec<Box<[u8]>>,
     control: Control,
-    marks: Option<Marks>,
+    layout: Option<Layout>,
     chat: Option<Arc<ChatTemplate>>,
     /// Tokens that end a completion; the first one ends a turn.
     ends: Vec<u32>,
@@ -147,6 +147,11 @@ impl Tokenizer {
         Self::from_value(file::tokenizer_json(&vocabulary), Path::new(FILE), None)
     }
 
+    /// Whether a folder has a `tokenizer.json`.
+    pub fn is_in(folder: &Path) -> bool {
+        folder.join(FILE).is_file()
+    }
+
     /// Reads `tokenizer.json` in `folder`, with the chat template and what else belongs to it.
     ///
     /// # Errors
@@ -181,7 +186,7 @@ impl Tokenizer {
         if self.companions.iter().all(|(name, _)| *name != CONFIG_FILE) {
             let end = String::from_utf8_lossy(self.token_bytes(self.end_of_turn())).into_owned();
             let config = match self.chat {
-                None if self.marks.is_some() => file::chat_ml_config_json(),
+                None if self.layout.is_some() => file::chat_ml_config_json(),
                 _ => file::plain_config_json(&end),
             };
             write(CONFIG_FILE, format!("{config:#}\n").as_bytes())?;
@@ -227,38 +232,59 @@ impl Tokenizer {
 
     /// Whether [`Tokenizer::encode_message`] knows how messages are laid out one by one.
     pub fn has_message_layout(&self) -> bool {
-        self.marks.is_some()
+        self.layout.is_some()
     }
 
-    /// The tokens of a message with the marks of its role.
+    /// Whether the model's own template has a place for instructions (system messages) in such a
+    /// layout. Where it has none, [`Tokenizer::encode_message`] puts them before the first
+    /// question, with an empty line between.
+    pub fn has_place_for_instructions(&self) -> bool {
+        self.layout.as_ref().is_some_and(Layout::has_place_for_instructions)
+    }
+
+    /// The tokens of a message with the marks of its role, behind the message `before` it; absent
+    /// where it is the first.
     ///
     /// Behind a user's message comes the mark that opens the policy's turn, behind the policy's
-    /// own the one that ends it.
+    /// own the one that ends it. One after the other, the messages of a conversation up to a
+    /// user's one have the tokens of [`Tokenizer::encode_chat`], and so of transformers'
+    /// `apply_chat_template`, on the day of 26 July 2024 where the template tells the day. A
+    /// conversation opens with instructions or a user's message, and user and policy take turns.
+    ///
+    /// A foreign tokenizer's instructions come with the message behind them and have no tokens of
+    /// their own.
     ///
     /// # Panics
     ///
     /// When [`Tokenizer::has_message_layout`] says no; callers check.
-    pub fn encode_message(&self, message: &Message) -> Vec<u32> {
-        let marks = self.marks.as_ref().expect("callers check that there is a layout of messages");
-        let end = [marks.end];
-        let (before, after): (&[u32], &[u32]) = match message.role {
-            Role::System => (&marks.before_system, &marks.after_system),
-            Role::User => (&marks.before_user, &marks.after_user),
-            Role::Assistant => (&[], &end),
-        };
-        let mut ids = before.to_vec();
-        // A space is thought before the contents of tokenizers made here, whatever stands there.
-        self.encode_into(&message.content, self.lexicon.is_some(), &mut ids);
-        ids.extend_from_slice(after);
-        ids
+    pub fn encode_message(&self, before: Option<&Message>, message: &Message) -> Vec<u32> {
+        let layout = self.layout.as_ref();
+        let layout = layout.expect("callers check that there is a layout of messages");
+        layout.encode(self, before, message)
     }
 
     /// The tokens of a turn of the policy that says `text`, with its end.
     pub fn choice_ids(&self, text: &str) -> Vec<u32> {
+        if let Some(layout) = &self.layout {
+            return layout.encode(self, None, &Message::new(Role::Assistant, text));
+        }
         let mut ids = Vec::with_capacity(text.len() / 3 + 1);
-        self.encode_into(text, self.lexicon.is_some(), &mut ids);
+        self.encode_into(text, false, &mut ids);
         ids.push(self.end_of_turn());
         ids
+    }
+
+    /// The text of a turn of the policy, without its end and without what the chat template writes
+    /// before every answer, such as the end of a thought that was left out.
+    pub fn answer_text(&self, ids: &[u32]) -> String {
+        let text = self.decode(ids);
+        let before = self.layout.as_ref().map_or("", Layout::before_answer);
+        // Decoding may have dropped a space.
+        let dropped = before.strip_prefix(' ').unwrap_or(before);
+        match text.strip_prefix(before).or_else(|| text.strip_prefix(dropped)) {
+            Some(rest) if !before.trim().is_empty() => rest.to_owned(),
+            _ => text,
+        }
     }
 
     /// The token that ends a turn of the policy.
@@ -357,22 +383,25 @@ impl Tokenizer {
             spelling,
             texts,
             control,
-            marks: None,
+            layout: None,
             chat: chat.map(Arc::new),
             ends: Vec::new(),
             lexicon,
         };
-        tokenizer.marks = if is_ours {
-            Marks::own(&tokenizer.inner)
+        tokenizer.layout = if is_ours {
+            Marks::new(&tokenizer.inner).map(Layout::Own)
         } else {
-            Marks::chat_ml(&tokenizer.inner).or_else(|| {
-                let chat = tokenizer.chat.as_deref()?;
-                let encode = |text: &str| tokenizer.encode_with_control(text, false);
-                let id = |index: usize| tokenizer.control.tokens.get(index).map(|token| token.id);
-                Marks::from_template(chat, &tokenizer.control.texts, encode, id)
-            })
+            // The marks of ChatML without a template have only one meaning.
+            let chat = tokenizer.chat.clone().or_else(|| {
+                let is_mark =
+                    |mark| tokenizer.token_id(mark).is_some_and(|id| tokenizer.is_control(id));
+                let is_chat_ml = is_mark("<|im_start|>") && is_mark("<|im_end|>");
+                is_chat_ml.then(file::chat_ml_template)?.ok().map(Arc::new)
+            });
+            let layout = chat.and_then(|chat| TemplateLayout::new(&tokenizer, &chat));
+            layout.map(|layout| Layout::Template(Box::new(layout)))
         };
-        tokenizer.ends.extend(tokenizer.marks.as_ref().map(|marks| marks.end));
+        tokenizer.ends.extend(tokenizer.layout.as_ref().map(Layout::end));
         if let Some(folder) = folder.filter(|_| !is_ours) {
             tokenizer.read_companions(folder)?;
         }

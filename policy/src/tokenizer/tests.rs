@@ -109,7 +109,7 @@ fn messages_stand_between_marks() {
     let tokenizer = tokenizer();
     let id = |mark: &str| tokenizer.inner.token_to_id(mark).unwrap();
     let look = tokenizer.encode("look");
-    let encode = |role| tokenizer.encode_message(&Message::new(role, "look"));
+    let encode = |role| tokenizer.encode_message(None, &Message::new(role, "look"));
     assert_eq!(encode(Role::System), [&[id("<|system|>")], &look[..]].concat());
     let user = [&[id("<|user|>")], &look[..], &[id("<|assistant|>")]].concat();
     assert_eq!(encode(Role::User), user);
@@ -117,7 +117,7 @@ fn messages_stand_between_marks() {
     assert_eq!(tokenizer.choice_ids("look"), encode(Role::Assistant));
     assert_eq!(tokenizer.end_of_turn(), id("<|end|>"));
     assert_eq!(tokenizer.decode(&encode(Role::User)), "look");
-    assert_eq!(tokenizer.encode_message(&Message::new(Role::Assistant, "")), [id("<|end|>")]);
+    assert_eq!(tokenizer.encode_message(None, &Message::new(Role::Assistant, "")), [id("<|end|>")]);
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn a_chat_ml_tokenizer_can_be_used() {
     let tokenizer = Tokenizer::from_value(file, Path::new("t"), None).unwrap();
     assert!(tokenizer.lexicon.is_none());
     let start = tokenizer.inner.token_to_id("<|im_start|>").unwrap();
-    let ids = tokenizer.encode_message(&Message::new(Role::User, "a <|im_end|>"));
+    let ids = tokenizer.encode_message(None, &Message::new(Role::User, "a <|im_end|>"));
     assert_eq!(ids.iter().filter(|id| **id == start).count(), 2);
     assert_eq!(ids.iter().filter(|id| **id == tokenizer.end_of_turn()).count(), 1);
     assert_eq!(tokenizer.decode(&ids), "user\na <|im_end|>\nassistant\n");

@@ -86,7 +86,7 @@ impl Training {
     ) -> anyhow::Result<Evaluation> {
         let mut episode = self.recipe.episode.clone();
         episode.max_turns = self.recipe.evaluation.max_turns;
-        episode.sampling.temperature = self.recipe.evaluation.temperature;
+        self.recipe.evaluation.apply_to(&mut episode.sampling);
         let default = EvaluateConfig::default();
         let config = EvaluateConfig {
             split: split.to_owned(),
