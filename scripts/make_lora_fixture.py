@@ -2,7 +2,8 @@
 """Write the adapters that policy/tests/lora.rs compares with: policy/tests/fixtures/lora/.
 
 Each is an adapter of the model in policy/tests/fixtures/models/qwen2 as Hugging Face's PEFT saves it, and
-expected.safetensors: token ids and the logits of the model it is merged into.
+expected.safetensors: token ids, the logits of the model it is merged into, and the gradient of the mean
+cross-entropy of all next tokens for every factor, under its name in the adapter's file behind `gradient.`.
 
     python3 -m venv venv && venv/bin/pip install torch transformers peft safetensors
     venv/bin/python scripts/make_lora_fixture.py
@@ -20,7 +21,8 @@ FIXTURES = Path(__file__).parent.parent / "policy" / "tests" / "fixtures"
 IDS = torch.tensor([[3, 14, 15, 9, 26, 5, 35, 8, 9, 63, 9, 3]])
 
 torch.set_num_threads(1)
-for name, root, modules in [("plain", False, ["q_proj", "v_proj", "down_proj"]), ("root", True, ["k_proj", "gate_proj"])]:
+for name, root, modules in [("plain", False, ["q_proj", "v_proj", "down_proj"]), ("root", True, ["k_proj", "gate_proj"]),
+                            ("all", False, "all-linear")]:
     torch.manual_seed(0)
     base = AutoModelForCausalLM.from_pretrained(FIXTURES / "models" / "qwen2", dtype=torch.float32)
     config = LoraConfig(r=4, lora_alpha=8, use_rslora=root, target_modules=modules, task_type="CAUSAL_LM")
@@ -37,7 +39,11 @@ for name, root, modules in [("plain", False, ["q_proj", "v_proj", "down_proj"]),
     # Where this machine keeps the model is nobody's business.
     text = config_file.read_text().replace(str(FIXTURES / "models" / "qwen2"), "qwen2")
     config_file.write_text(text + "\n")
+    model.eval()
+    model(IDS, labels=IDS).loss.backward()
+    gradients = {"gradient." + name.replace(".default", ""): parameter.grad.clone()
+                 for name, parameter in model.named_parameters() if parameter.requires_grad}
     with torch.no_grad():
         logits = model.merge_and_unload().eval()(IDS).logits
-    save_file({"ids": IDS, "logits": logits.contiguous()}, folder / "expected.safetensors")
+    save_file(gradients | {"ids": IDS, "logits": logits.contiguous()}, folder / "expected.safetensors")
     print(name, sum(path.stat().st_size for path in folder.iterdir()), "bytes")

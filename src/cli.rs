@@ -12,7 +12,8 @@ pub(crate) use sandbox::{
     SandboxRunArguments, SandboxShellArguments, SpecArguments,
 };
 pub(crate) use serve::{
-    AuditArguments, ServeArguments, ServeCommand, ServePolicyArguments, ToolFormat,
+    AuditArguments, MergeArguments, ServeArguments, ServeCommand, ServePolicyArguments,
+    StoredNumbers, ToolFormat,
 };
 
 /// The gym in which language-model agents train.
@@ -63,6 +64,8 @@ pub(crate) enum Command {
     Generate(GenerateArguments),
     /// Serve a policy over HTTP.
     Serve(ServeArguments),
+    /// Write the model that a checkpoint stands for, an adapter merged, as a folder of its own.
+    Merge(MergeArguments),
     /// Measure how far rollout and training of a checkpoint differ.
     Audit(AuditArguments),
     /// Run commands in a sandbox, work in one, or list them.
@@ -87,6 +90,10 @@ pub(crate) struct TrainArguments {
     /// Folder of third-party data, for suites that need it.
     #[arg(long, env = "ALFWORLD_DATA")]
     pub(crate) data: Option<PathBuf>,
+    /// A checkpoint folder, or a model's name on the hub (`organisation/name[@revision]`), to start
+    /// from; its model and tokenizer take the place of the recipe's.
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) start_from: Option<PathBuf>,
     /// Seed of all random choices.
     #[arg(long)]
     pub(crate) seed: Option<u64>,

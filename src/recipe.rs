@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use spar_agent::credit::{CreditConfig, open_estimator};
 use spar_agent::{DemonstrationConfig, EpisodeConfig};
 use spar_core::Sampling;
-use spar_policy::{ModelConfig, TokenizerConfig};
+use spar_policy::{LoraConfig, ModelConfig, TokenizerConfig};
 use spar_trainer::{ObjectiveConfig, TrainerConfig};
 
 use crate::sandboxes::SandboxConfig;
@@ -32,6 +32,9 @@ pub struct Recipe {
     pub model: ModelConfig,
     /// The tokenizer of a model from scratch.
     pub tokenizer: TokenizerConfig,
+    /// Trains a low-rank adapter on the frozen weights of `start_from` instead of all weights.
+    /// Default absent.
+    pub lora: Option<LoraConfig>,
     /// How episodes are played.
     pub episode: EpisodeConfig,
     /// Where sandboxes come from, for environments that need them.
@@ -139,8 +142,26 @@ pub struct ReinforceConfig {
     pub credit: CreditConfig,
     /// What is minimised.
     pub objective: ObjectiveConfig,
+    /// How the reference model is held, where the objective asks for one. Default absent:
+    /// `adapter_off` where an adapter is trained from the start of the run on, else `memory`.
+    pub reference: Option<ReferenceHold>,
     /// How rows become updates.
     pub trainer: TrainerConfig,
+}
+
+/// How the reference model is held: the policy as it was when reinforcement learning began, whose
+/// log-probabilities are computed once per row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReferenceHold {
+    /// Its weights stay in memory.
+    Memory,
+    /// Its weights are read from its checkpoint in every iteration and are in memory only while rows
+    /// are read.
+    Disk,
+    /// The policy without its adapter, which is the model that the run started from; takes no
+    /// memory of its own.
+    AdapterOff,
 }
 
 impl Default for ReinforceConfig {
@@ -153,6 +174,7 @@ impl Default for ReinforceConfig {
             length_discount: 0.95,
             credit: CreditConfig::default(),
             objective: ObjectiveConfig::default(),
+            reference: None,
             trainer: TrainerConfig::default(),
         }
     }
@@ -268,6 +290,7 @@ const SHIPPED: &[(&str, &str)] = &[
     ("alfworld", include_str!("../recipes/alfworld.toml")),
     ("frozen-lake", include_str!("../recipes/frozen-lake.toml")),
     ("terminal", include_str!("../recipes/terminal.toml")),
+    ("adapter", include_str!("../recipes/adapter.toml")),
     ("quick", include_str!("../recipes/quick.toml")),
 ];
 
@@ -396,6 +419,26 @@ impl Recipe {
         self.evaluation.apply_to(&mut sampling);
         let of_evaluation = sampling.problems();
         problems.extend(of_evaluation.into_iter().map(|problem| format!("evaluation.{problem}")));
+        if let Some(lora) = &self.lora {
+            let lora_problems = lora.problems();
+            problems.extend(lora_problems.into_iter().map(|problem| format!("lora: {problem}")));
+            if self.start_from.is_none() {
+                let problem = "lora: there is no model to adapt, set `start_from`";
+                problems.push(problem.to_owned());
+            }
+        }
+        match self.reinforce.reference {
+            Some(_) if !self.has_reference() => {
+                let problem = "reinforce.reference has no effect: the objective asks for none";
+                problems.push(problem.to_owned());
+            }
+            Some(ReferenceHold::AdapterOff) if self.lora.is_none() => {
+                let problem =
+                    "reinforce.reference is `adapter_off`: there is no adapter, set [lora]";
+                problems.push(problem.to_owned());
+            }
+            _ => {}
+        }
         if self.warm_start.iterations + self.reinforce.iterations == 0 {
             problems.push("both stages have 0 iterations, nothing would be trained".to_owned());
         }
@@ -405,6 +448,21 @@ impl Recipe {
     /// The recipe as TOML, every setting written out.
     pub fn to_toml(&self) -> String {
         toml::to_string(self).expect("a recipe can be written as TOML")
+    }
+
+    /// Whether reinforcement learning needs a reference model.
+    pub fn has_reference(&self) -> bool {
+        let objective = self.reinforce.objective.build();
+        objective.is_ok_and(|objective| objective.needs_reference())
+    }
+
+    /// How the reference model is held, where there is one.
+    pub fn reference_hold(&self) -> Option<ReferenceHold> {
+        let default = match self.lora {
+            Some(_) if self.warm_start.iterations == 0 => ReferenceHold::AdapterOff,
+            _ => ReferenceHold::Memory,
+        };
+        self.has_reference().then(|| self.reinforce.reference.unwrap_or(default))
     }
 
     /// Iterations of both stages.
@@ -438,7 +496,12 @@ mod tests {
     #[test]
     fn shipped_recipes_are_valid_and_round_trip() {
         for name in recipe_names() {
-            let recipe = Recipe::parse(name, &Recipe::text(name).unwrap(), &[]).unwrap();
+            // Those that adapt a model leave open which.
+            let text = Recipe::text(name).unwrap();
+            let open = text.contains("[lora]");
+            let model: Vec<String> =
+                open.then(|| "start_from=model".to_owned()).into_iter().collect();
+            let recipe = Recipe::parse(name, &text, &model).unwrap();
             recipe.validate().unwrap();
             assert_eq!(recipe.name, name);
             assert_eq!(Recipe::parse(name, &recipe.to_toml(), &[]).unwrap(), recipe);
@@ -455,6 +518,25 @@ mod tests {
         let error = Recipe::parse("r", "seed = 1\n[rienforce]\ntasks = 2", &[]).unwrap_err();
         let source = std::error::Error::source(&error).unwrap().to_string();
         assert!(source.contains("rienforce") && source.contains("reinforce"), "{source}");
+    }
+
+    #[test]
+    fn adapters_and_references_without_effect_are_refused() {
+        let told = |text: &str| match Recipe::parse("r", text, &[]).unwrap().validate() {
+            Ok(()) => String::new(),
+            Err(error) => error.to_string(),
+        };
+        assert!(told("[lora]\nrank = 4").contains("start_from"));
+        assert!(told("start_from = 'm'\n[lora]\nrank = 0").contains("rank"));
+        assert!(told("[reinforce]\nreference = 'memory'").contains("no effect"));
+        let kl = "[reinforce.objective.options]\nkl_weight = 0.1";
+        assert!(told(&format!("[reinforce]\nreference = 'adapter_off'\n{kl}")).contains("[lora]"));
+        assert_eq!(told(&format!("[reinforce]\nreference = 'disk'\n{kl}")), "");
+        let hold = |text: &str| Recipe::parse("r", text, &[]).unwrap().reference_hold();
+        assert_eq!(hold(""), None);
+        assert_eq!(hold(kl), Some(ReferenceHold::Memory));
+        let adapter = format!("start_from = 'm'\n[lora]\n[warm_start]\niterations = 0\n{kl}");
+        assert_eq!(hold(&adapter), Some(ReferenceHold::AdapterOff));
     }
 
     #[test]

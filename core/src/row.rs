@@ -59,6 +59,9 @@ pub struct Row {
     pub cross_entropy_weights: Vec<f32>,
     /// Log-probability with which the token was drawn; 0 where it was not sampled.
     pub behavior_logprobs: Vec<f32>,
+    /// Log-probability of the token under a reference model, of the same draw; only there, and then
+    /// of all tokens, where an objective asks for it.
+    pub reference_logprobs: Vec<f32>,
     /// The weights that drew the token.
     pub versions: Vec<PolicyVersion>,
     /// The tokens that could be drawn.
@@ -114,7 +117,8 @@ impl Row {
         self.allowed.push(allowed);
     }
 
-    /// Checks that every stream has one entry per token.
+    /// Checks that every stream has one entry per token, that of the reference model where it is
+    /// there.
     ///
     /// # Errors
     ///
@@ -132,6 +136,10 @@ impl Row {
             if found != self.len() {
                 return Err(RowError { tokens: self.len(), stream, found });
             }
+        }
+        let found = self.reference_logprobs.len();
+        if found != 0 && found != self.len() {
+            return Err(RowError { tokens: self.len(), stream: "reference_logprobs", found });
         }
         Ok(())
     }
@@ -173,11 +181,12 @@ mod tests {
             row
         };
         type Break = fn(&mut Row);
-        let breaks: [(&str, Break); 6] = [
+        let breaks: [(&str, Break); 7] = [
             ("policy_weights", |row| row.policy_weights.clear()),
             ("advantages", |row| row.advantages.push(0.0)),
             ("cross_entropy_weights", |row| row.cross_entropy_weights.clear()),
             ("behavior_logprobs", |row| row.behavior_logprobs.clear()),
+            ("reference_logprobs", |row| row.reference_logprobs.extend([0.0, 0.0])),
             ("versions", |row| row.versions.clear()),
             ("allowed", |row| row.allowed.push(&[])),
         ];

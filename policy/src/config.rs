@@ -81,6 +81,12 @@ impl ModelConfig {
         self.partial_rotary_factor == 1.0 && self.smear_tokens == 0 && !self.token_match_bias
     }
 
+    /// Weights that such a model has.
+    pub fn num_parameters(&self) -> usize {
+        let shapes = crate::layout::shapes(self);
+        shapes.iter().map(|(_, shape, _)| shape.iter().product::<usize>()).sum()
+    }
+
     /// Channels of a head that are rotated; even.
     pub fn rotary_dim(&self) -> usize {
         (self.head_dim as f32 * self.partial_rotary_factor) as usize / 2 * 2

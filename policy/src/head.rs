@@ -195,17 +195,26 @@ pub fn judge_backward(
     dhidden_td: &mut [f32],
     gradient: &mut [f32],
 ) {
+    let gradient = Some(&mut gradient[weights.layout.head.clone()]);
+    let t = temperature;
     parallel::in_pool(|| {
-        judge_backward_here(
-            weights,
-            hidden_td,
-            draws,
-            temperature,
-            judged,
-            dstatistics,
-            dhidden_td,
-            gradient,
-        );
+        judge_backward_here(weights, hidden_td, draws, t, judged, dstatistics, dhidden_td, gradient)
+    });
+}
+
+/// As [`judge_backward`] where the head is frozen.
+pub fn judge_backward_frozen(
+    weights: &Weights,
+    hidden_td: &[f32],
+    draws: &[Draw<'_>],
+    temperature: f32,
+    judged: &[DrawStatistics],
+    dstatistics: &[DrawGradient],
+    dhidden_td: &mut [f32],
+) {
+    let t = temperature;
+    parallel::in_pool(|| {
+        judge_backward_here(weights, hidden_td, draws, t, judged, dstatistics, dhidden_td, None)
     });
 }
 
@@ -218,12 +227,11 @@ fn judge_backward_here(
     judged: &[DrawStatistics],
     dstatistics: &[DrawGradient],
     dhidden_td: &mut [f32],
-    gradient: &mut [f32],
+    mut gradient: Option<&mut [f32]>,
 ) {
     let d = weights.config.hidden_size;
     let inverse = 1.0 / temperature;
     let matrix = matrix(weights);
-    let gradient = &mut gradient[weights.layout.head.clone()];
 
     // 1. Draws out of a few tokens.
     let mut some = Vec::new();
@@ -239,7 +247,9 @@ fn judge_backward_here(
         for (token, dscore) in draw.allowed.iter().zip(&some) {
             let at = *token as usize * d;
             add_scaled(dhidden, *dscore, &matrix[at..at + d]);
-            add_scaled(&mut gradient[at..at + d], *dscore, hidden);
+            if let Some(gradient) = &mut gradient {
+                add_scaled(&mut gradient[at..at + d], *dscore, hidden);
+            }
         }
     }
 
@@ -268,7 +278,9 @@ fn judge_backward_here(
         let part = tile.first * d..(tile.first + tile.width) * d;
         let (rows, width) = (chunk.len(), tile.width);
         linear_backward(scores, &matrix[part.clone()], &mut dinputs, rows, width, Output::Add);
-        linear_gradient(scores, tile.inputs, &mut gradient[part], rows, width);
+        if let Some(gradient) = &mut gradient {
+            linear_gradient(scores, tile.inputs, &mut gradient[part], rows, width);
+        }
         if tile.is_last {
             for (of_row, dinput) in chunk.iter().zip(dinputs.chunks_exact(d)) {
                 add_scaled(&mut dhidden_td[of_row.row * d..][..d], 1.0, dinput);

@@ -68,11 +68,13 @@ pub mod head;
 pub mod hub;
 mod layout;
 mod local_policy;
+mod lora;
 pub mod ops;
 mod parameters;
 mod rope_scaling;
 pub mod sampling;
 mod tokenizer;
+mod weight_gradient;
 mod weights;
 
 pub use config::ModelConfig;
@@ -86,7 +88,9 @@ pub use generation::{
 };
 pub use generator::{Generation, Generator, GeneratorConfig};
 pub use local_policy::LocalPolicy;
+pub use lora::{LORA_TARGETS, LoraConfig, LoraModel};
 pub use parameters::{ParameterKind, ParameterSpec, Parameters, SharedBuffer};
 pub use rope_scaling::RopeScaling;
 pub use tokenizer::{MaskedTokens, TextStream, Tokenizer, TokenizerConfig};
+pub use weight_gradient::{AdapterGradient, WeightGradient};
 pub use weights::{Weights, initial_parameters};

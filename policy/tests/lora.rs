@@ -1,14 +1,16 @@
-//! Adapters against Hugging Face's PEFT: the merged model has the same logits.
+//! Adapters against Hugging Face's PEFT: the merged model has the same logits, the factors the same
+//! gradients.
 //!
 //! The numbers come from `scripts/make_lora_fixture.py`.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use safetensors::SafeTensors;
-use spar_policy::checkpoint::{LoraAdapter, load_weights};
-use spar_policy::decoder::{Segment, SequenceCache, forward};
-use spar_policy::head::scores;
-use spar_policy::{CheckpointError, Weights};
+use spar_policy::checkpoint::{LoraAdapter, is_adapter, load_config, load_weights};
+use spar_policy::decoder::{Segment, SequenceCache, Tape, backward_into, forward};
+use spar_policy::head::{Draw, DrawGradient, judge, judge_backward_frozen, scores};
+use spar_policy::{CheckpointError, LoraConfig, LoraModel, Weights};
 
 fn fixture(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
@@ -16,7 +18,7 @@ fn fixture(name: &str) -> PathBuf {
 
 #[test]
 fn a_merged_adapter_agrees() {
-    for name in ["lora/plain", "lora/root"] {
+    for name in ["lora/plain", "lora/root", "lora/all"] {
         let folder = fixture(name);
         let (config, mut parameters) = load_weights(&fixture("models/qwen2")).unwrap();
         let adapter = LoraAdapter::load(&folder, &parameters).unwrap();
@@ -51,6 +53,88 @@ fn a_merged_adapter_agrees() {
         adapter.save(saved.path(), "base", &before).unwrap();
         assert_eq!(LoraAdapter::load(saved.path(), &before).unwrap(), adapter);
     }
+}
+
+#[test]
+fn gradients_of_the_factors_agree() {
+    for name in ["lora/plain", "lora/root", "lora/all"] {
+        let folder = fixture(name);
+        let (config, parameters) = load_weights(&fixture("models/qwen2")).unwrap();
+        let adapter = LoraAdapter::load(&folder, &parameters).unwrap();
+        let module = |name: &String| name.rsplit('.').nth(1).unwrap().to_owned();
+        let mut targets: Vec<String> = adapter.changes.keys().map(module).collect();
+        targets.sort_unstable();
+        targets.dedup();
+        let lora = LoraConfig {
+            rank: adapter.rank,
+            alpha: adapter.alpha,
+            scale_by_root: adapter.scales_by_root,
+            targets,
+        };
+        let model = LoraModel::new(Arc::new(Weights::new(&config, parameters)), &lora);
+        let factors = model.factors_of(&adapter).unwrap();
+
+        // The mean cross-entropy of all next tokens.
+        let bytes = std::fs::read(folder.join("expected.safetensors")).unwrap();
+        let expected = SafeTensors::deserialize(&bytes).unwrap();
+        let ids = expected.tensor("ids").unwrap().data().as_chunks::<8>().0.iter();
+        let ids: Vec<u32> = ids.map(|bytes| i64::from_le_bytes(*bytes) as u32).collect();
+        let weights = model.merged(&factors);
+        let mut cache = SequenceCache::new(&weights);
+        let mut tape = Tape::default();
+        let mut segments = [Segment::new(&mut cache, &ids)];
+        let hidden = forward(&weights, &mut segments, Some(&mut tape));
+        let last = ids.len() - 1;
+        let draws: Vec<Draw<'_>> =
+            (0..last).map(|row| Draw { row, token: ids[row + 1], allowed: &[] }).collect();
+        let judged = judge(&weights, &hidden, &draws, 1.0);
+        let slope = DrawGradient { logprob: -1.0 / last as f32, entropy: 0.0 };
+        let (slopes, mut dhidden) = (vec![slope; last], vec![0.0; hidden.len()]);
+        judge_backward_frozen(&weights, &hidden, &draws, 1.0, &judged, &slopes, &mut dhidden);
+        let mut gradient = vec![0.0; factors.data.len()];
+        backward_into(&weights, &tape, &dhidden, &mut model.gradient(&factors, &mut gradient));
+
+        let mut worst = 0.0_f32;
+        for spec in factors.specs.iter() {
+            let wanted = expected.tensor(&format!("gradient.{}", spec.name)).unwrap();
+            assert_eq!(wanted.shape(), spec.shape, "{}", spec.name);
+            let wanted = wanted.data().as_chunks::<4>().0.iter();
+            let wanted: Vec<f32> = wanted.map(|bytes| f32::from_le_bytes(*bytes)).collect();
+            let scale = wanted.iter().fold(0.0_f32, |scale, value| scale.max(value.abs()));
+            assert!(scale > 0.0, "{}", spec.name);
+            for (found, wanted) in gradient[spec.range()].iter().zip(&wanted) {
+                worst = worst.max((found - wanted).abs() / scale);
+            }
+        }
+        println!("{name}: gradients off by {worst:e} of their largest");
+        assert!(worst < 1e-4, "{name}: {worst}");
+    }
+}
+
+#[test]
+fn a_folder_with_an_adapter_opens_as_the_merged_model() {
+    let (config, base) = load_weights(&fixture("models/qwen2")).unwrap();
+    let adapter = LoraAdapter::load(&fixture("lora/plain"), &base).unwrap();
+    let mut merged = base.clone();
+    adapter.merge_into(&mut merged);
+    let folder = tempfile::tempdir().unwrap();
+    // Wherever the model is: at a path, or beside the adapter.
+    let beside = folder.path().join("model");
+    std::fs::create_dir(&beside).unwrap();
+    for name in ["config.json", "model.safetensors"] {
+        std::fs::copy(fixture("models/qwen2").join(name), beside.join(name)).unwrap();
+    }
+    for base_name in [&*beside.to_string_lossy(), "model"] {
+        adapter.save(folder.path(), base_name, &base).unwrap();
+        assert!(is_adapter(folder.path()) && !is_adapter(&beside));
+        assert_eq!(load_config(folder.path()).unwrap(), config);
+        let (_, found) = load_weights(folder.path()).unwrap();
+        assert_eq!(found, merged);
+    }
+    adapter.save(folder.path(), "nowhere/to-be-found", &base).unwrap();
+    let error = load_weights(folder.path()).unwrap_err();
+    let CheckpointError::Unsupported { field, .. } = &error else { panic!("{error}") };
+    assert_eq!(field, "base_model_name_or_path");
 }
 
 #[test]

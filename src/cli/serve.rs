@@ -88,6 +88,32 @@ pub(crate) enum ToolFormat {
     Llama3,
 }
 
+/// Arguments of `spar merge`.
+#[derive(Debug, Args)]
+pub(crate) struct MergeArguments {
+    /// A checkpoint, a run (its best checkpoint), a folder with a model or an adapter, or a model's name
+    /// on the hub.
+    #[arg(value_name = "CHECKPOINT")]
+    pub(crate) checkpoint: PathBuf,
+    /// The folder to write, which must not exist.
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) out: PathBuf,
+    /// Type of the stored weights.
+    #[arg(long, default_value = "f32")]
+    pub(crate) number_type: StoredNumbers,
+}
+
+/// How weights are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum StoredNumbers {
+    /// Single precision, which loses nothing.
+    F32,
+    /// bfloat16.
+    Bf16,
+    /// Half precision.
+    F16,
+}
+
 /// Arguments of `spar audit`.
 #[derive(Debug, Args)]
 pub(crate) struct AuditArguments {

@@ -12,6 +12,7 @@ mod generate;
 mod hints;
 mod hub_model;
 mod list;
+mod merge;
 mod play;
 mod player;
 mod reap;
@@ -74,6 +75,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             Command::Bench(arguments) => bench::bench(&arguments),
             Command::Generate(arguments) => generate::generate(&arguments),
             Command::Serve(arguments) => serve::serve(&arguments).await,
+            Command::Merge(arguments) => merge::merge(&arguments).await,
             Command::Audit(arguments) => audit::audit(&arguments).await,
             Command::Sandbox(arguments) => sandbox::sandbox(&arguments).await,
             Command::Reap(arguments) => reap::reap(&arguments).await,

@@ -5,8 +5,9 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use spar::agent::Cancellation;
+use spar::policy::{ModelConfig, checkpoint, hub};
 use spar::recipe::Recipe;
-use spar::training::{Outcome, StartOptions, Summary, Training};
+use spar::training::{Footprint, Outcome, StartOptions, Summary, Training};
 
 use super::environments::warn_of_leftovers;
 use super::{cancel_on_ctrl_c, print, print_json, stopped, threads};
@@ -18,6 +19,7 @@ pub(crate) async fn train(arguments: &TrainArguments) -> anyhow::Result<ExitCode
     let recipe = resolve(arguments)?;
     recipe.validate()?;
     if arguments.dry_run {
+        print(&size(&recipe)?)?;
         print(&plan(&recipe))?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -82,6 +84,9 @@ fn resolve(arguments: &TrainArguments) -> anyhow::Result<Recipe> {
     if let Some(seed) = arguments.seed {
         recipe.seed = seed;
     }
+    if let Some(model) = &arguments.start_from {
+        recipe.start_from = Some(model.clone());
+    }
     let needs_data = |name: &str| {
         spar::tasks::suite_registry().iter().any(|entry| entry.name == name && entry.needs_data)
     };
@@ -109,6 +114,31 @@ fn plan(recipe: &Recipe) -> String {
         recipe.data.dev,
         recipe.data.test.iter().map(|split| format!("`{split}`")).collect::<Vec<_>>().join(", "),
     )
+}
+
+/// What would be trained, and what all of it would take; the hub is not asked.
+fn size(recipe: &Recipe) -> anyhow::Result<String> {
+    let model = match &recipe.start_from {
+        None => ModelConfig { vocab_size: recipe.tokenizer.vocab_size, ..recipe.model.clone() },
+        Some(path) => {
+            let cached = || hub::cached(path.to_str().unwrap_or_default());
+            let folder = if path.exists() { Some(path.clone()) } else { cached() };
+            let Some(folder) = folder else {
+                return Ok(format!("# `{}` is not here yet, nor in the cache\n", path.display()));
+            };
+            checkpoint::load_config(&folder)
+                .with_context(|| format!("start from checkpoint `{}`", path.display()))?
+        }
+    };
+    let trainer = match recipe.reinforce.iterations {
+        0 => &recipe.warm_start.trainer,
+        _ => &recipe.reinforce.trainer,
+    };
+    let of = |lora| Footprint::new(&model, lora, trainer);
+    Ok(match &recipe.lora {
+        None => format!("# {}\n", of(None)),
+        Some(lora) => format!("# {}\n# without [lora]: {}\n", of(Some(lora)), of(None)),
+    })
 }
 
 fn report(summary: &Summary, outcome: Outcome, json: bool) -> anyhow::Result<ExitCode> {

@@ -9,12 +9,14 @@
 //! ```
 
 mod demonstrations;
+mod footprint;
 mod observer;
 mod records;
 mod run;
 mod state;
 mod summary;
 
+pub use footprint::Footprint;
 pub use observer::{Observer, Silent, Stage};
 pub use run::{Outcome, StartOptions, Training};
 pub use summary::{SplitResult, Summary};

@@ -44,7 +44,11 @@ pub(super) fn with_collection(record: MetricRecord, collection: &Collection) -> 
     let won = trajectories().filter(|trajectory| trajectory.won).count();
     let drawn: usize = trajectories()
         .flat_map(|trajectory| &trajectory.turns)
-        .map(|turn| turn.sampled.allowed.iter().filter(|allowed| allowed.len() != 1).count())
+        .map(|turn| match &turn.sampled.allowed[..] {
+            // Nothing was restricted.
+            [] => turn.sampled.ids.len(),
+            allowed => allowed.iter().filter(|allowed| allowed.len() != 1).count(),
+        })
         .sum();
     let counts = &collection.counts;
     record.with([

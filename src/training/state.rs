@@ -1,11 +1,16 @@
 //! Checkpoints of a run: the model as a folder that other tools open, and the state beside it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, ensure};
 use serde::{Deserialize, Serialize};
-use spar_policy::{CheckpointError, ModelConfig, Parameters, Tokenizer, checkpoint};
-use spar_trainer::{Checkpoint, Checkpoints, Trainer};
+use spar_policy::checkpoint::LoraAdapter;
+use spar_policy::{
+    CheckpointError, LoraConfig, LoraModel, ModelConfig, Parameters, SharedBuffer, Tokenizer,
+    Weights, checkpoint,
+};
+use spar_trainer::{Checkpoint, Checkpoints, Trained, Trainer};
 
 const TRAINER_FILE: &str = "trainer.safetensors";
 const STATE_FILE: &str = "state.json";
@@ -19,15 +24,97 @@ pub(super) struct State {
     pub(super) iteration: u64,
     /// Whether the policy's weights are an average, the trainer's own standing in a folder apart.
     pub(super) is_averaged: bool,
+    /// Tells the weights below an adapter apart from others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) base: Option<String>,
+}
+
+/// What a run trains, with the words and files that go with it.
+pub(super) struct Model {
+    pub(super) config: ModelConfig,
+    pub(super) tokenizer: Tokenizer,
+    pub(super) trained: Trained,
+    /// The folder of the weights below an adapter.
+    pub(super) base: Option<PathBuf>,
+}
+
+impl Model {
+    /// All weights are trained, which have the layout of `parameters`.
+    pub(super) fn whole(
+        config: ModelConfig,
+        parameters: &Parameters,
+        tokenizer: Tokenizer,
+    ) -> Self {
+        // The trainer has the numbers.
+        let shape = Parameters { specs: parameters.specs.clone(), data: SharedBuffer::default() };
+        let trained = Trained::Weights(Arc::new(Weights::new(&config, shape)));
+        Self { config, tokenizer, trained, base: None }
+    }
+
+    /// An adapter is trained on the weights in the folder `base`.
+    pub(super) fn adapted(
+        config: ModelConfig,
+        parameters: Parameters,
+        tokenizer: Tokenizer,
+        lora: &LoraConfig,
+        base: PathBuf,
+    ) -> (Self, Arc<LoraModel>) {
+        let weights = Arc::new(Weights::new(&config, parameters));
+        let adapted = Arc::new(LoraModel::new(weights, lora));
+        let trained = Trained::Adapter(adapted.clone());
+        (Self { config, tokenizer, trained, base: Some(base) }, adapted)
+    }
+
+    /// The trained parameters in a checkpoint of this model.
+    pub(super) fn read(&self, folder: &Path) -> anyhow::Result<Parameters> {
+        match &self.trained {
+            Trained::Weights(base) => {
+                let (_, parameters) = checkpoint::load_weights(folder)
+                    .with_context(|| format!("load checkpoint `{}`", folder.display()))?;
+                let is_same = parameters.specs == base.parameters().specs;
+                ensure!(is_same, "`{}` is of another model", folder.display());
+                Ok(parameters)
+            }
+            Trained::Adapter(model) => {
+                let adapter = LoraAdapter::load(folder, model.base().parameters())
+                    .with_context(|| format!("load the adapter in `{}`", folder.display()))?;
+                let factors = model.factors_of(&adapter);
+                factors.with_context(|| {
+                    format!("the adapter in `{}` is of another shape", folder.display())
+                })
+            }
+        }
+    }
+
+    fn write(&self, folder: &Path, parameters: &Parameters) -> Result<(), CheckpointError> {
+        match (&self.trained, &self.base) {
+            (Trained::Adapter(model), Some(base)) => {
+                let adapter = model.to_adapter(parameters);
+                let frozen = model.base().parameters();
+                checkpoint::save_adapter(folder, &adapter, base, frozen, &self.tokenizer)
+            }
+            _ => checkpoint::save_model(folder, &self.config, parameters, &self.tokenizer),
+        }
+    }
+
+    /// Tells the frozen weights apart from others.
+    fn fingerprint(&self) -> Option<String> {
+        let Trained::Adapter(model) = &self.trained else { return None };
+        // FNV-1a over whole numbers: no protection, but no accident goes unseen.
+        let step = |hash: u64, value: &f32| {
+            (hash ^ u64::from(value.to_bits())).wrapping_mul(0x0000_0100_0000_01b3)
+        };
+        let values = &model.base().parameters().data;
+        Some(format!("{:016x}", values.into_iter().fold(0xcbf2_9ce4_8422_2325, step)))
+    }
 }
 
 /// What a checkpoint holds.
 pub(super) struct Loaded {
     pub(super) state: State,
-    pub(super) config: ModelConfig,
-    /// The trainer's weights.
+    pub(super) model: Model,
+    /// The trainer's parameters.
     pub(super) parameters: Parameters,
-    pub(super) tokenizer: Tokenizer,
     /// The trainer's state.
     pub(super) trainer: Vec<u8>,
 }
@@ -38,20 +125,18 @@ pub(super) struct Loaded {
 pub(super) fn save(
     checkpoints: &Checkpoints,
     state: &State,
-    config: &ModelConfig,
-    tokenizer: &Tokenizer,
+    model: &Model,
     trainer: &Trainer,
 ) -> anyhow::Result<Checkpoint> {
     let averaged = trainer.averaged();
     let evaluated = averaged.as_ref().unwrap_or(trainer.parameters());
-    let state = State { is_averaged: averaged.is_some(), ..state.clone() };
+    let base = state.base.clone().or_else(|| model.fingerprint());
+    let state = State { is_averaged: averaged.is_some(), base, ..state.clone() };
     let json = serde_json::to_vec_pretty(&state).context("write the run's state as JSON")?;
     let write = |folder: &Path| {
-        checkpoint::save_model(folder, config, evaluated, tokenizer).map_err(into_io)?;
+        model.write(folder, evaluated).map_err(into_io)?;
         if state.is_averaged {
-            let raw = folder.join(RAW_FOLDER);
-            checkpoint::save_model(&raw, config, trainer.parameters(), tokenizer)
-                .map_err(into_io)?;
+            model.write(&folder.join(RAW_FOLDER), trainer.parameters()).map_err(into_io)?;
         }
         std::fs::write(folder.join(STATE_FILE), &json)?;
         std::fs::write(folder.join(TRAINER_FILE), trainer.save_state())
@@ -59,24 +144,37 @@ pub(super) fn save(
     checkpoints.save(state.iteration, &write).context("save a checkpoint")
 }
 
-/// Reads a checkpoint.
-pub(super) fn load(folder: &Path) -> anyhow::Result<Loaded> {
+/// Reads a checkpoint of a run that trains an adapter of this shape, or all weights.
+pub(super) fn load(folder: &Path, lora: Option<&LoraConfig>) -> anyhow::Result<Loaded> {
     let read = |name: &str| {
         let path = folder.join(name);
         std::fs::read(&path).with_context(|| format!("read `{}`", path.display()))
     };
     let state: State = serde_json::from_slice(&read(STATE_FILE)?)
         .with_context(|| format!("understand `{}`", folder.join(STATE_FILE).display()))?;
-    let (config, mut parameters, tokenizer) = checkpoint::load_model(folder)
-        .with_context(|| format!("load checkpoint `{}`", folder.display()))?;
-    if state.is_averaged {
-        let path = folder.join(RAW_FOLDER);
-        let (_, raw) = checkpoint::load_weights(&path)
-            .with_context(|| format!("load `{}`", path.display()))?;
-        ensure!(raw.specs == parameters.specs, "`{}` is of another model", path.display());
-        parameters = raw;
-    }
-    Ok(Loaded { state, config, parameters, tokenizer, trainer: read(TRAINER_FILE)? })
+    let loading = || format!("load checkpoint `{}`", folder.display());
+    let (model, whole) = if let Some(lora) = lora {
+        let base = checkpoint::base_of(folder).with_context(loading)?;
+        let (config, parameters) = checkpoint::load_weights(&base).with_context(loading)?;
+        let tokenizer = Tokenizer::load(folder).with_context(loading)?;
+        let (model, _) = Model::adapted(config, parameters, tokenizer, lora, base.clone());
+        ensure!(
+            state.base.is_none() || state.base == model.fingerprint(),
+            "the weights in `{}` are no longer those that the adapter is trained on",
+            base.display()
+        );
+        (model, None)
+    } else {
+        let (config, parameters, tokenizer) =
+            checkpoint::load_model(folder).with_context(loading)?;
+        (Model::whole(config, &parameters, tokenizer), Some(parameters))
+    };
+    let parameters = match whole {
+        _ if state.is_averaged => model.read(&folder.join(RAW_FOLDER))?,
+        Some(parameters) => parameters,
+        None => model.read(folder)?,
+    };
+    Ok(Loaded { state, model, parameters, trainer: read(TRAINER_FILE)? })
 }
 
 /// The same error as one of the system, its kind being kept where it is one.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::support::{generate_games, run, spar, succeed, workplace};
 
-const VERBS: [&str; 19] = [
+const VERBS: [&str; 20] = [
     "train",
     "resume",
     "eval",
@@ -23,6 +23,7 @@ const VERBS: [&str; 19] = [
     "bench",
     "generate",
     "serve",
+    "merge",
     "audit",
     "sandbox",
     "reap",

@@ -6,6 +6,7 @@ mod documentation;
 mod endpoint;
 #[cfg(feature = "docker")]
 mod engine;
+mod finetune;
 mod household;
 mod learning;
 mod play;

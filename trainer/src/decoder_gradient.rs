@@ -5,9 +5,11 @@ use std::error::Error;
 use std::sync::Arc;
 
 use spar_core::Row;
-use spar_policy::decoder::{Tape, TokenTree, backward};
-use spar_policy::head::{Draw, DrawGradient, DrawStatistics, judge, judge_backward};
-use spar_policy::{Parameters, Weights};
+use spar_policy::decoder::{Tape, TokenTree, backward, backward_into};
+use spar_policy::head::{
+    Draw, DrawGradient, DrawStatistics, judge, judge_backward, judge_backward_frozen,
+};
+use spar_policy::{LoraModel, Parameters, Weights};
 
 use crate::{PreparedModel, RowGradient, RowLossFn};
 
@@ -16,17 +18,40 @@ use crate::{PreparedModel, RowGradient, RowLossFn};
 /// Rows given together are merged into a tree, in which what several of them begin with is read and
 /// differentiated once; tokens drawn there are judged once as well.
 pub struct DecoderGradient {
-    /// Any version of the weights; gives the shape.
-    base: Arc<Weights>,
+    trained: Trained,
     temperature: f32,
     activation_bytes: usize,
 }
 
+/// What the trainer's parameters are.
+#[derive(Debug, Clone)]
+pub enum Trained {
+    /// All weights of the decoder; any version of them gives the shape.
+    Weights(Arc<Weights>),
+    /// The factors of an adapter on frozen weights.
+    Adapter(Arc<LoraModel>),
+}
+
+impl Trained {
+    /// The decoder's weights at `parameters`.
+    pub fn weights(&self, parameters: &Parameters) -> Arc<Weights> {
+        match self {
+            Self::Weights(base) => Arc::new(base.with_parameters(parameters.clone())),
+            Self::Adapter(model) => model.merged(parameters),
+        }
+    }
+}
+
 impl DecoderGradient {
-    /// The decoder that `base` belongs to; `temperature` is the one tokens are sampled with, which
-    /// the log-probabilities of a row refer to, and must be positive.
+    /// The decoder that `base` belongs to, all of it trained; `temperature` is the one tokens are
+    /// sampled with, which the log-probabilities of a row refer to, and must be positive.
     pub fn new(base: Arc<Weights>, temperature: f32) -> Self {
-        Self { base, temperature, activation_bytes: usize::MAX }
+        Self::of(Trained::Weights(base), temperature)
+    }
+
+    /// As [`DecoderGradient::new`], all of the decoder or an adapter being trained.
+    pub fn of(trained: Trained, temperature: f32) -> Self {
+        Self { trained, temperature, activation_bytes: usize::MAX }
     }
 
     /// Keeps at most so many bytes of what layers compute for their backward, for rows that are
@@ -39,14 +64,20 @@ impl DecoderGradient {
 
 impl RowGradient for DecoderGradient {
     fn prepare(&self, parameters: &Parameters) -> Box<dyn PreparedModel> {
-        let weights = self.base.with_parameters(parameters.clone());
+        let weights = self.trained.weights(parameters);
+        let adapter = match &self.trained {
+            Trained::Weights(_) => None,
+            Trained::Adapter(model) => Some((model.clone(), parameters.clone())),
+        };
         let Self { temperature, activation_bytes, .. } = *self;
-        Box::new(PreparedDecoder { weights, temperature, activation_bytes })
+        Box::new(PreparedDecoder { weights, adapter, temperature, activation_bytes })
     }
 }
 
 struct PreparedDecoder {
-    weights: Weights,
+    weights: Arc<Weights>,
+    /// What is trained where that is not the weights themselves.
+    adapter: Option<(Arc<LoraModel>, Parameters)>,
     temperature: f32,
     activation_bytes: usize,
 }
@@ -151,17 +182,17 @@ impl PreparedModel for PreparedDecoder {
             dstatistics[*draw].logprob += by_row[*row][*t];
         }
         let mut dhidden = vec![0.0; reading.hidden_td.len()];
-        judge_backward(
-            &self.weights,
-            &reading.hidden_td,
-            &reading.draws,
-            self.temperature,
-            &reading.judged,
-            &dstatistics,
-            &mut dhidden,
-            gradient,
-        );
-        backward(&self.weights, &tape, &dhidden, gradient);
+        let (weights, temperature) = (&self.weights, self.temperature);
+        let Reading { hidden_td, draws, judged, .. } = &reading;
+        let (d, dh) = (&dstatistics, &mut dhidden);
+        if let Some((model, factors)) = &self.adapter {
+            judge_backward_frozen(weights, hidden_td, draws, temperature, judged, d, dh);
+            let gradient = &mut model.gradient(factors, gradient);
+            backward_into(weights, &tape, &dhidden, gradient);
+        } else {
+            judge_backward(weights, hidden_td, draws, temperature, judged, d, dh, gradient);
+            backward(weights, &tape, &dhidden, gradient);
+        }
         Ok(())
     }
 }

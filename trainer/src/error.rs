@@ -50,6 +50,12 @@ pub enum TrainerError {
         /// Index of the row among those given.
         row: usize,
     },
+    /// The objective needs log-probabilities under a reference model, and the row has none.
+    #[error("train on row {row}: it has no log-probabilities of a reference model")]
+    NoReference {
+        /// Index of the row among those given.
+        row: usize,
+    },
     /// No token of the rows carries weight, so there is nothing to learn from.
     #[error("train on {rows} rows: no token carries weight")]
     NoWeight {

@@ -78,6 +78,7 @@ mod error;
 mod learning_curve;
 mod objectives;
 mod optimisers;
+mod reference;
 mod row_gradient;
 mod run;
 mod schedule;
@@ -88,18 +89,19 @@ mod trainer_config;
 mod update_metrics;
 
 pub use average::{AverageConfig, WeightAverage};
-pub use decoder_gradient::DecoderGradient;
+pub use decoder_gradient::{DecoderGradient, Trained};
 pub use drift::{Distances, Drift};
 pub use error::{RunFolderError, TrainerError};
 pub use learning_curve::{CurvePoint, CurveRun, CurveSeries, LearningCurve};
 pub use objectives::{
-    BatchWeight, Clip, ClipOptions, LossAggregation, Objective, ObjectiveConfig, RowLoss,
-    Supervised, Tally, objective_names,
+    BatchWeight, Clip, ClipOptions, KlEstimator, LossAggregation, Objective, ObjectiveConfig,
+    RowLoss, Supervised, Tally, objective_names,
 };
 pub use optimisers::{
     AdamW, AdamWOptions, Muon, MuonOptions, NamedTensor, Optimizer, OptimizerConfig,
     clip_global_norm, global_norm, optimizer_names, orthogonalize,
 };
+pub use reference::fill_reference;
 pub use row_gradient::{PreparedModel, RowGradient, RowLossFn};
 pub use run::{
     Checkpoint, CheckpointMark, Checkpoints, EventWriter, Manifest, MetricRecord, MetricsLog,

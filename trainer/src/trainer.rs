@@ -155,6 +155,11 @@ impl Trainer {
         for (row, streams) in rows.iter().enumerate() {
             streams.validate().map_err(|source| TrainerError::Row { row, source })?;
         }
+        if objective.needs_reference()
+            && let Some(row) = rows.iter().position(|row| row.reference_logprobs.is_empty())
+        {
+            return Err(TrainerError::NoReference { row });
+        }
         let batch = BatchWeight::of(objective, rows.iter().copied());
         if batch.rows == 0.0 {
             return Err(TrainerError::NoWeight { rows: rows.len() });

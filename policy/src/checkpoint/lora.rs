@@ -9,9 +9,10 @@ use serde_json::{Value, json};
 
 use super::tensor_file::TensorFile;
 use super::{NumberType, read_json, write_json};
+use crate::lora::add_low_rank;
 use crate::{CheckpointError, ParameterKind, Parameters};
 
-const CONFIG_FILE: &str = "adapter_config.json";
+pub(super) const CONFIG_FILE: &str = "adapter_config.json";
 const WEIGHTS_FILE: &str = "adapter_model.safetensors";
 /// What PEFT puts before the names of the model.
 const PREFIX: &str = "base_model.model.";
@@ -45,6 +46,12 @@ impl LoraAdapter {
         self.alpha / if self.scales_by_root { rank.sqrt() } else { rank }
     }
 
+    /// The name of a factor's tensor; `factor` is `A` or `B`.
+    pub(crate) fn tensor_name(parameter: &str, factor: &str) -> String {
+        let module = parameter.strip_suffix(".weight").unwrap_or(parameter);
+        format!("{PREFIX}{module}.lora_{factor}.weight")
+    }
+
     /// Adds the changes to the weights they were made for.
     ///
     /// # Panics
@@ -54,14 +61,7 @@ impl LoraAdapter {
         let scale = self.scale();
         for (name, LowRank { a, b }) in &self.changes {
             let spec = parameters.spec(name).expect("the adapter is of this model").clone();
-            let inputs = spec.shape[1];
-            let rows = parameters.view_mut(&spec).chunks_exact_mut(inputs);
-            for (row, b) in rows.zip(b.chunks_exact(self.rank)) {
-                for (b, a) in b.iter().zip(a.chunks_exact(inputs)) {
-                    let factor = scale * b;
-                    row.iter_mut().zip(a).for_each(|(weight, a)| *weight += factor * a);
-                }
-            }
+            add_low_rank(parameters.view_mut(&spec), a, b, self.rank, scale);
         }
     }
 
@@ -148,7 +148,7 @@ impl LoraAdapter {
         for (name, change) in &adapter.changes {
             for (factor, values) in [("A", &change.a), ("B", &change.b)] {
                 if values.is_empty() {
-                    let name = tensor_name(name, factor);
+                    let name = Self::tensor_name(name, factor);
                     return Err(CheckpointError::MissingTensor { folder: folder.to_owned(), name });
                 }
             }
@@ -180,7 +180,7 @@ impl LoraAdapter {
             for (factor, shape, values) in
                 [("A", [self.rank, inputs], &change.a), ("B", [outputs, self.rank], &change.b)]
             {
-                let name = tensor_name(name, factor);
+                let name = Self::tensor_name(name, factor);
                 if let Some(element) = values.iter().position(|value| !value.is_finite()) {
                     let value = values[element];
                     return Err(CheckpointError::NotFinite { path, name, element, value });
@@ -241,12 +241,6 @@ impl View for &Factor<'_> {
     fn data_len(&self) -> usize {
         4 * self.values.len()
     }
-}
-
-/// The name of a factor's tensor.
-fn tensor_name(parameter: &str, factor: &str) -> String {
-    let module = parameter.strip_suffix(".weight").unwrap_or(parameter);
-    format!("{PREFIX}{module}.lora_{factor}.weight")
 }
 
 /// The matrix that a tensor changes, and whether it is `A`.

@@ -15,7 +15,7 @@ mod number_type;
 mod tensor_file;
 mod weights_file;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
@@ -24,6 +24,8 @@ pub use self::lora::{LoraAdapter, LowRank};
 pub use self::number_type::NumberType;
 use crate::atomic_file::write_atomically;
 use crate::{CheckpointError, ModelConfig, Parameters, Tokenizer};
+
+const CONFIG_FILE: &str = "config.json";
 
 /// How a model is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,7 +72,7 @@ pub fn save_model_with(
     tokenizer: &Tokenizer,
     options: &SaveOptions,
 ) -> Result<(), CheckpointError> {
-    let (path, ends) = (folder.join("config.json"), tokenizer.end_tokens());
+    let (path, ends) = (folder.join(CONFIG_FILE), tokenizer.end_tokens());
     let file = config_file::to_json(config, ends, options.number_type, &path)?;
     let failed = |source| CheckpointError::Io { path: folder.to_owned(), source };
     std::fs::create_dir_all(folder).map_err(failed)?;
@@ -86,7 +88,12 @@ pub fn save_model_with(
 ///
 /// As [`load_weights`], and when the tokenizer cannot be used or has more tokens than the model.
 pub fn load_model(folder: &Path) -> Result<(ModelConfig, Parameters, Tokenizer), CheckpointError> {
-    let tokenizer = Tokenizer::load(folder)?;
+    // An adapter made elsewhere may come without one.
+    let tokenizer = if is_adapter(folder) && !Tokenizer::is_in(folder) {
+        Tokenizer::load(&base_of(folder)?)?
+    } else {
+        Tokenizer::load(folder)?
+    };
     let (config, parameters) = load_weights(folder)?;
     if tokenizer.vocab_size() > config.vocab_size {
         return Err(CheckpointError::Vocabulary {
@@ -100,6 +107,10 @@ pub fn load_model(folder: &Path) -> Result<(ModelConfig, Parameters, Tokenizer),
 
 /// Reads a model without its tokenizer from `folder`.
 ///
+/// A folder with an adapter (`adapter_config.json`) and no model gives the model that the adapter
+/// was made for, merged with it; that is looked for where `base_model_name_or_path` says: a folder,
+/// also one beside the adapter, or a name in the cache of the hub.
+///
 /// Weights of half precision are widened to single precision. Besides the parameters, memory for
 /// little more than a mebibyte is taken.
 ///
@@ -109,10 +120,84 @@ pub fn load_model(folder: &Path) -> Result<(ModelConfig, Parameters, Tokenizer),
 /// to the letter, or the weights do not fit it; a tensor that is missing, surplus, of the wrong
 /// shape or type, or not finite is named.
 pub fn load_weights(folder: &Path) -> Result<(ModelConfig, Parameters), CheckpointError> {
-    let path = folder.join("config.json");
+    if !is_adapter(folder) {
+        return load_plain(folder);
+    }
+    let (config, mut parameters) = load_plain(&base_of(folder)?)?;
+    LoraAdapter::load(folder, &parameters)?.merge_into(&mut parameters);
+    Ok((config, parameters))
+}
+
+/// Reads the shape of a model from `folder`; of the one below an adapter where it has one.
+///
+/// # Errors
+///
+/// When `config.json` cannot be read or describes a model that the decoder does not compute.
+pub fn load_config(folder: &Path) -> Result<ModelConfig, CheckpointError> {
+    let path = match is_adapter(folder) {
+        true => base_of(folder)?.join(CONFIG_FILE),
+        false => folder.join(CONFIG_FILE),
+    };
+    config_file::from_json(&read_json(&path)?, &path)
+}
+
+/// Whether a folder holds an adapter and no model of its own.
+pub fn is_adapter(folder: &Path) -> bool {
+    folder.join(lora::CONFIG_FILE).is_file() && !folder.join(CONFIG_FILE).is_file()
+}
+
+/// Writes an adapter in PEFT's form, and the tokenizer, into `folder`, which is made where it is
+/// absent; `base` is the folder of the model it was made for, whose weights are `parameters`.
+///
+/// # Errors
+///
+/// When a file cannot be written, or a number is not finite.
+pub fn save_adapter(
+    folder: &Path,
+    adapter: &LoraAdapter,
+    base: &Path,
+    parameters: &Parameters,
+    tokenizer: &Tokenizer,
+) -> Result<(), CheckpointError> {
+    adapter.save(folder, &base.to_string_lossy(), parameters)?;
+    tokenizer.save(folder)?;
+    generation::save(folder, tokenizer.end_tokens())
+}
+
+fn load_plain(folder: &Path) -> Result<(ModelConfig, Parameters), CheckpointError> {
+    let path = folder.join(CONFIG_FILE);
     let config = config_file::from_json(&read_json(&path)?, &path)?;
     let parameters = weights_file::load(folder, &config)?;
     Ok((config, parameters))
+}
+
+/// The folder of the model that the adapter in `folder` was made for.
+///
+/// # Errors
+///
+/// When the adapter cannot be read, or the model is not where it says.
+pub fn base_of(folder: &Path) -> Result<PathBuf, CheckpointError> {
+    let path = folder.join(lora::CONFIG_FILE);
+    let config = read_json(&path)?;
+    let name = config["base_model_name_or_path"].as_str().unwrap_or_default();
+    // A whole path stays as it is.
+    let beside = folder.join(name);
+    if !name.is_empty() {
+        for place in [PathBuf::from(name), beside] {
+            if place.join(CONFIG_FILE).is_file() {
+                return Ok(place);
+            }
+        }
+        if let Some(cached) = crate::hub::cached(name) {
+            return Ok(cached);
+        }
+    }
+    Err(CheckpointError::Unsupported {
+        path,
+        field: "base_model_name_or_path".to_owned(),
+        found: config["base_model_name_or_path"].to_string(),
+        supported: "a folder with a model, or a name in the cache of the hub".to_owned(),
+    })
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, CheckpointError> {

@@ -4,8 +4,9 @@ use super::batch::Batch;
 use crate::ops::attention::{Attention, AttentionGradients, AttentionShape, SoftmaxStatistics};
 use crate::ops::elementwise::{add_scaled, rms_norm, rms_norm_backward, swiglu, swiglu_backward};
 use crate::ops::heads::Heads;
-use crate::ops::matmul::{Output, linear, linear_backward, linear_gradient};
+use crate::ops::matmul::{Output, linear, linear_backward};
 use crate::ops::page::PAGE;
+use crate::weight_gradient::WeightGradient;
 use crate::{ModelConfig, Weights};
 
 /// What backward needs of a layer's forward besides its input, `t` running over all tokens of the
@@ -217,12 +218,11 @@ pub(super) fn layer_backward(
     tape: &LayerTape,
     buffers: &mut LayerGradients,
     dstates: &mut [f32],
-    gradient: &mut [f32],
+    gradient: &mut WeightGradient<'_>,
 ) {
     let config = &weights.config;
-    let data = &weights.parameters.data;
     let layout = &weights.layout.layers[index];
-    let view = |range: &std::ops::Range<usize>| &data[range.clone()];
+    let view = |range: &std::ops::Range<usize>| &weights.parameters.data[range.clone()];
     let (d, f, eps) = (config.hidden_size, config.intermediate_size, config.rms_norm_eps);
     let (q, k) = (config.query_width(), config.key_width());
     let w = q + 2 * k;
@@ -234,7 +234,7 @@ pub(super) fn layer_backward(
     linear_backward(dstates, view(&layout.down), dactive, total, d, Output::Set);
     resize(&mut buffers.again_tf, total * f);
     swiglu(&tape.gate_up_tf, f, &mut buffers.again_tf);
-    linear_gradient(dstates, &buffers.again_tf, &mut gradient[layout.down.clone()], total, d);
+    gradient.add_product(&layout.down, dstates, &buffers.again_tf, total, d);
     let dgate_up = &mut buffers.gate_up_tf;
     resize(dgate_up, total * 2 * f);
     swiglu_backward(dactive, &tape.gate_up_tf, f, dgate_up);
@@ -242,19 +242,18 @@ pub(super) fn layer_backward(
     resize(again, total * d);
     resize(inverse, total);
     rms_norm(&tape.middle_td, view(&layout.feed_norm), eps, again, inverse);
-    linear_gradient(dgate_up, again, &mut gradient[layout.gate_up.clone()], total, 2 * f);
+    gradient.add_product(&layout.gate_up, dgate_up, again, total, 2 * f);
     let dnormed = &mut buffers.normed_td;
     resize(dnormed, total * d);
     linear_backward(dgate_up, view(&layout.gate_up), dnormed, total, 2 * f, Output::Set);
-    let range = layout.feed_norm.clone();
-    let (gain, dgain) = (&data[range.clone()], &mut gradient[range]);
+    let (gain, dgain) = (view(&layout.feed_norm), gradient.vector(&layout.feed_norm));
     rms_norm_backward(dnormed, &tape.middle_td, gain, &tape.middle_inverse_t, dstates, dgain);
 
     // 2. Attention.
     let dattended = &mut buffers.attended_tq;
     resize(dattended, total * q);
     linear_backward(dstates, view(&layout.output), dattended, total, d, Output::Set);
-    linear_gradient(dstates, &tape.attended_tq, &mut gradient[layout.output.clone()], total, d);
+    gradient.add_product(&layout.output, dstates, &tape.attended_tq, total, d);
     zero(&mut buffers.queries_tq, total * q);
     zero(&mut buffers.page_keys, batch.pages.len() * PAGE * k);
     zero(&mut buffers.page_values, batch.pages.len() * PAGE * k);
@@ -272,7 +271,7 @@ pub(super) fn layer_backward(
         queries: &mut buffers.queries_tq,
         keys: &mut buffers.page_keys,
         values: &mut buffers.page_values,
-        match_bias: &mut gradient[layout.match_bias.clone()],
+        match_bias: gradient.vector(&layout.match_bias),
     };
     attention(weights, index, batch, &buffers.again_tq).backward(
         &tape.statistics_th,
@@ -290,12 +289,10 @@ pub(super) fn layer_backward(
     let dqkv = &mut buffers.qkv_tw;
     let (dqueries, dkeys) = (&mut buffers.queries_tq, &mut buffers.keys_tk);
     if has_norm {
-        let range = layout.query_norm.clone();
-        let (gain, dgain) = (&data[range.clone()], &mut gradient[range]);
+        let (gain, dgain) = (view(&layout.query_norm), gradient.vector(&layout.query_norm));
         let (qkv, inverse) = (&tape.qkv_tw, &tape.query_inverse_th);
         of_queries.norm_and_turn_backward(dqueries, qkv, gain, inverse, dqkv, dgain);
-        let range = layout.key_norm.clone();
-        let (gain, dgain) = (&data[range.clone()], &mut gradient[range]);
+        let (gain, dgain) = (view(&layout.key_norm), gradient.vector(&layout.key_norm));
         let inverse = &tape.key_inverse_th;
         of_keys.norm_and_turn_backward(dkeys, qkv, gain, inverse, dqkv, dgain);
     } else {
@@ -306,19 +303,17 @@ pub(super) fn layer_backward(
         dqkv[q + k..].copy_from_slice(dvalue);
     }
     if !layout.qkv_bias.is_empty() {
-        for dqkv in dqkv.chunks_exact(w) {
-            add_scaled(&mut gradient[layout.qkv_bias.clone()], 1.0, dqkv);
-        }
+        let dbias = gradient.vector(&layout.qkv_bias);
+        dqkv.chunks_exact(w).for_each(|dqkv| add_scaled(dbias, 1.0, dqkv));
     }
 
     // 4. Projections of queries, keys and values.
     let (again, inverse) = (&mut buffers.again_td, &mut buffers.again_inverse);
     resize(inverse, total);
     rms_norm(input_td, view(&layout.input_norm), eps, again, inverse);
-    linear_gradient(&buffers.qkv_tw, again, &mut gradient[layout.qkv.clone()], total, w);
+    gradient.add_product(&layout.qkv, &buffers.qkv_tw, again, total, w);
     linear_backward(&buffers.qkv_tw, view(&layout.qkv), dnormed, total, w, Output::Set);
-    let range = layout.input_norm.clone();
-    let (gain, dgain) = (&data[range.clone()], &mut gradient[range]);
+    let (gain, dgain) = (view(&layout.input_norm), gradient.vector(&layout.input_norm));
     rms_norm_backward(dnormed, input_td, gain, &tape.input_inverse_t, dstates, dgain);
 }
 

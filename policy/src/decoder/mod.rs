@@ -16,6 +16,7 @@ use crate::Weights;
 use crate::ops::elementwise::{add_product, add_scaled, rms_norm, rms_norm_backward};
 use crate::ops::page::NO_TOKEN;
 use crate::ops::parallel;
+use crate::weight_gradient::WeightGradient;
 
 /// Tokens that continue one sequence in a batch.
 pub struct Segment<'a> {
@@ -158,10 +159,29 @@ fn forward_here(
 ///
 /// When nothing is on the tape, or a sequence was not empty before the forward.
 pub fn backward(weights: &Weights, tape: &Tape, dhidden_td: &[f32], gradient: &mut [f32]) {
+    backward_into(weights, tape, dhidden_td, &mut WeightGradient::Full(gradient));
+}
+
+/// As [`backward`], with the gradients of all weights or of an adapter's alone.
+///
+/// # Panics
+///
+/// As [`backward`].
+pub fn backward_into(
+    weights: &Weights,
+    tape: &Tape,
+    dhidden_td: &[f32],
+    gradient: &mut WeightGradient<'_>,
+) {
     parallel::in_pool(|| backward_here(weights, tape, dhidden_td, gradient));
 }
 
-fn backward_here(weights: &Weights, tape: &Tape, dhidden_td: &[f32], gradient: &mut [f32]) {
+fn backward_here(
+    weights: &Weights,
+    tape: &Tape,
+    dhidden_td: &[f32],
+    gradient: &mut WeightGradient<'_>,
+) {
     let data = &weights.parameters.data;
     let batch = tape.batch.as_ref().expect("a forward has been kept on the tape");
     assert!(batch.is_whole(), "a sequence is differentiated from its first token on");
@@ -175,7 +195,7 @@ fn backward_here(weights: &Weights, tape: &Tape, dhidden_td: &[f32], gradient: &
         &data[range.clone()],
         &tape.last_inverse_t,
         &mut dstates,
-        &mut gradient[range],
+        gradient.vector(&range),
     );
 
     // 2. Layers.
@@ -193,7 +213,9 @@ fn backward_here(weights: &Weights, tape: &Tape, dhidden_td: &[f32], gradient: &
     }
 
     // 3. Embeddings.
-    embed_backward(weights, batch, &dstates, gradient);
+    if let Some(gradient) = gradient.full() {
+        embed_backward(weights, batch, &dstates, gradient);
+    }
 }
 
 /// Embeddings `[t, d]`, with those of the tokens before mixed in.

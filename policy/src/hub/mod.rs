@@ -245,6 +245,13 @@ pub async fn resolve(
     }
 }
 
+/// The folder of a model of that name in the cache that the environment names, if it is there; the
+/// hub is not asked.
+pub fn cached(name: &str) -> Option<PathBuf> {
+    let name = name.parse::<ModelName>().ok()?;
+    Cache::new(&Hub::from_environment().ok()?.cache, &name).snapshot(name.revision())
+}
+
 /// Whether a file belongs to a model besides its weights.
 fn is_companion(file: &str) -> bool {
     const FILES: [&str; 8] = [

@@ -4,9 +4,12 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use spar_agent::{Cancellation, EvaluateConfig, EvaluateRequest, Evaluation, Player, evaluate};
-use spar_trainer::MetricRecord;
+use spar_policy::Weights;
+use spar_trainer::{MetricRecord, Trained};
 
+use super::records::REFERENCE;
 use super::{Outcome, Training};
+use crate::recipe::ReferenceHold;
 use crate::training::Observer;
 use crate::training::records::evaluation_record;
 
@@ -114,25 +117,44 @@ impl Training {
 
     /// The trainer's weights go to the policy.
     pub(super) fn publish(&self) {
-        let weights = Arc::new(self.base.with_parameters(self.trainer.parameters().clone()));
+        let weights = self.model.trained.weights(self.trainer.parameters());
         self.policy.publish(&weights, self.trainer.version());
     }
 
     /// The weights that are evaluated go to the policy: the average where there is one.
     pub(super) fn publish_evaluated(&self) {
-        let parameters =
-            self.trainer.averaged().unwrap_or_else(|| self.trainer.parameters().clone());
-        let weights = Arc::new(self.base.with_parameters(parameters));
+        let averaged = self.trainer.averaged();
+        let parameters = averaged.as_ref().unwrap_or(self.trainer.parameters());
+        let weights = self.model.trained.weights(parameters);
         self.policy.publish(&weights, self.trainer.version());
     }
 
     /// The weights that were best on the dev split go to the policy.
     pub(super) fn publish_best(&self) -> anyhow::Result<()> {
         let best = self.checkpoints.best()?.context("find the best checkpoint")?;
-        let (_, parameters, _) = spar_policy::checkpoint::load_model(&best.path)
-            .with_context(|| format!("load checkpoint `{}`", best.path.display()))?;
-        let weights = Arc::new(self.base.with_parameters(parameters));
+        let weights = self.model.trained.weights(&self.model.read(&best.path)?);
         self.policy.publish(&weights, self.trainer.version());
         Ok(())
+    }
+
+    /// The weights of the reference model; `None` where the objective asks for none.
+    pub(super) fn reference(&self) -> anyhow::Result<Option<Arc<Weights>>> {
+        let Some(hold) = self.recipe.reference_hold() else { return Ok(None) };
+        if let (ReferenceHold::AdapterOff, Trained::Adapter(model)) = (hold, &self.model.trained) {
+            return Ok(Some(model.base().clone()));
+        }
+        if let Some(weights) = self.reference.get() {
+            return Ok(Some(weights.clone()));
+        }
+        let (checkpoint, _) = self
+            .checkpoints
+            .marked(REFERENCE)?
+            .context("find the checkpoint of the reference model: it was removed")?;
+        let parameters = self.model.read(&checkpoint.path)?;
+        let weights = self.model.trained.weights(&parameters);
+        Ok(Some(match hold {
+            ReferenceHold::Memory => self.reference.get_or_init(|| weights).clone(),
+            _ => weights,
+        }))
     }
 }

@@ -11,17 +11,17 @@ use super::{Parts, stage_config};
 use crate::recipe::Recipe;
 use crate::sandboxes::OpenSandboxes;
 use crate::training::demonstrations::{demonstrate, messages_of, take_tasks};
-use crate::training::state::State;
-use crate::training::{Observer, Stage};
+use crate::training::state::{Model, State};
+use crate::training::{Footprint, Observer, Stage};
 
 /// Tasks whose demonstrations the tokenizer learns from.
 const TOKENIZER_TASKS: usize = 256;
 
 /// What a run begins with.
 pub(super) struct Fresh {
-    config: ModelConfig,
+    model: Model,
+    /// What is trained.
     parameters: Parameters,
-    tokenizer: Tokenizer,
 }
 
 impl Fresh {
@@ -33,20 +33,49 @@ impl Fresh {
         cancellation: &Cancellation,
         observer: &dyn Observer,
     ) -> anyhow::Result<Self> {
+        let seed = Seed::from_u64(recipe.seed);
         if let Some(path) = &recipe.start_from {
             let path = spar_policy::hub::resolve(path, &mut |_| {})
                 .await
                 .with_context(|| format!("find the model `{}` to start from", path.display()))?;
             let (config, parameters, tokenizer) = spar_policy::checkpoint::load_model(&path)
                 .with_context(|| format!("start from checkpoint `{}`", path.display()))?;
-            return Ok(Self { config, parameters, tokenizer });
+            if recipe.episode.context.instruction && !tokenizer.has_place_for_instructions() {
+                observer.note(
+                    "the model's chat template has no place for instructions: they open the first \
+                     question",
+                );
+            }
+            let Some(lora) = &recipe.lora else {
+                let model = Model::whole(config, &parameters, tokenizer);
+                return Ok(Self { model, parameters });
+            };
+            ensure!(
+                !spar_policy::checkpoint::is_adapter(&path),
+                "start from `{}`: it is an adapter itself, merge it first (`spar merge`)",
+                path.display()
+            );
+            // Where the adapter's checkpoints find it again.
+            let base = path.canonicalize().with_context(|| format!("find `{}`", path.display()))?;
+            let (model, adapted) = Model::adapted(config, parameters, tokenizer, lora, base);
+            let parameters = adapted.initial(seed.derive("stage", "adapter"));
+            return Ok(Self { model, parameters });
         }
-        let seed = Seed::from_u64(recipe.seed);
         let tokenizer =
             train_tokenizer(recipe, suite, seed, sandboxes, cancellation, observer).await?;
         let config = ModelConfig { vocab_size: tokenizer.vocab_size(), ..recipe.model.clone() };
         let parameters = initial_parameters(&config, seed.derive("stage", "model"));
-        Ok(Self { config, parameters, tokenizer })
+        let model = Model::whole(config, &parameters, tokenizer);
+        Ok(Self { model, parameters })
+    }
+
+    /// What the run will train.
+    pub(super) fn footprint(&self, recipe: &Recipe) -> Footprint {
+        let trainer = match recipe.reinforce.iterations {
+            0 => &recipe.warm_start.trainer,
+            _ => &recipe.reinforce.trainer,
+        };
+        Footprint::new(&self.model.config, recipe.lora.as_ref(), trainer)
     }
 
     pub(super) fn into_parts(
@@ -57,10 +86,10 @@ impl Fresh {
         suite: Box<dyn Suite>,
         sandboxes: OpenSandboxes,
     ) -> anyhow::Result<Parts> {
-        let Self { config, parameters, tokenizer } = self;
-        let state = State { iteration: 0, is_averaged: false };
+        let Self { model, parameters } = self;
+        let state = State { iteration: 0, is_averaged: false, base: None };
         let trainer = Trainer::new(stage_config(&recipe, 0), parameters)?;
-        Ok(Parts { recipe, folder, lock, suite, sandboxes, config, tokenizer, trainer, state })
+        Ok(Parts { recipe, folder, lock, suite, sandboxes, model, trainer, state })
     }
 }
 

@@ -10,7 +10,8 @@ use spar_agent::{
 };
 use spar_core::{Row, Seed, TrajectoryStore};
 use spar_trainer::{
-    DecoderGradient, LossAggregation, MetricRecord, Supervised, UpdateMetrics, batches,
+    DecoderGradient, LossAggregation, MetricRecord, RowGradient, Supervised, UpdateMetrics,
+    batches, fill_reference,
 };
 
 use super::Training;
@@ -49,7 +50,7 @@ impl Training {
         for trajectory in collection.groups.iter().flat_map(|group| &group.trajectories) {
             rows.extend(demonstration_rows(trajectory, &config.weights)?);
         }
-        let model = DecoderGradient::new(self.base.clone(), 1.0)
+        let model = DecoderGradient::of(self.model.trained.clone(), 1.0)
             .with_activation_bytes(config.trainer.activation_bytes());
         let mut updates = Vec::new();
         let epochs = config.trainer.epochs;
@@ -120,16 +121,26 @@ impl Training {
             let view = GroupView::from_group(group).discounted_by_length(config.length_discount);
             rows.extend(group_rows(group, &self.credit.estimate(&view))?);
         }
-        // Rows without an advantage would only cost time.
+        let objective = config.objective.build()?;
+        // Rows without an advantage would only cost time, unless a reference model draws on them.
         rows.retain(|row| {
-            row.policy_weights.iter().zip(&row.advantages).any(|(w, a)| *w != 0.0 && *a != 0.0)
+            objective.needs_reference()
+                || row
+                    .policy_weights
+                    .iter()
+                    .zip(&row.advantages)
+                    .any(|(w, a)| *w != 0.0 && *a != 0.0)
         });
 
         // 3. Updates.
         let started = Instant::now();
-        let objective = config.objective.build()?;
         let temperature = self.recipe.episode.sampling.temperature;
-        let model = DecoderGradient::new(self.base.clone(), temperature)
+        if let Some(reference) = self.reference()? {
+            let model = DecoderGradient::new(reference.clone(), temperature);
+            let model = model.prepare(reference.parameters());
+            fill_reference(&mut rows, model.as_ref(), config.trainer.micro_batch_tokens)?;
+        }
+        let model = DecoderGradient::of(self.model.trained.clone(), temperature)
             .with_activation_bytes(config.trainer.activation_bytes());
         let progress = done as f32 / config.iterations as f32;
         let updates: Vec<UpdateMetrics> = self.trainer.iterate(

@@ -7,14 +7,14 @@ mod records;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Instant, SystemTime};
 
 use anyhow::{Context, bail};
 use spar_agent::credit::{AdvantageEstimator, open_estimator};
 use spar_agent::{Cancellation, JsonlStore, StoreConfig};
 use spar_core::Seed;
-use spar_policy::{LocalPolicy, ModelConfig, Tokenizer, Weights};
+use spar_policy::{LocalPolicy, Weights};
 use spar_tasks::{Suite, SuiteOptions, open_suite};
 use spar_trainer::{
     Checkpoints, EventWriter, Manifest, MetricRecord, MetricsLog, RunFolder, RunFolderError,
@@ -22,7 +22,7 @@ use spar_trainer::{
 };
 
 use super::records::evaluation_record;
-use super::state::{self, Loaded, State};
+use super::state::{self, Loaded, Model, State};
 use super::{Observer, Stage, Summary};
 use crate::recipe::Recipe;
 use crate::sandboxes::OpenSandboxes;
@@ -59,12 +59,11 @@ pub struct Training {
     suite: Box<dyn Suite>,
     sandboxes: OpenSandboxes,
     seed: Seed,
-    config: ModelConfig,
-    tokenizer: Arc<Tokenizer>,
+    model: Model,
     policy: LocalPolicy,
-    /// Any version of the weights; gives the shape.
-    base: Arc<Weights>,
     trainer: Trainer,
+    /// The reference model's weights, where they stay in memory and have been read.
+    reference: OnceLock<Arc<Weights>>,
     credit: Box<dyn AdvantageEstimator>,
     state: State,
     /// Whether all that belongs to the last iteration is done, so that a checkpoint may be made.
@@ -119,6 +118,7 @@ impl Training {
             notes: BTreeMap::new(),
         };
         let (folder, lock) = RunFolder::create(&options.root, &manifest, &recipe.to_toml())?;
+        observer.note(&fresh.footprint(&recipe).to_string());
         let parts = fresh.into_parts(recipe, folder, lock, suite, sandboxes)?;
         let mut training = Self::assemble(parts, options.threads, None)?;
         training.save()?;
@@ -159,17 +159,17 @@ impl Training {
             training.save()?;
             return Ok(training);
         };
-        let Loaded { state, config, parameters, tokenizer, trainer: trainer_state } =
-            state::load(&latest.path)?;
+        let Loaded { state, model, parameters, trainer: trainer_state } =
+            state::load(&latest.path, recipe.lora.as_ref())?;
         let mut trainer = Trainer::new(stage_config(&recipe, state.iteration), parameters.clone())?;
         trainer.load_state(parameters, &trainer_state)?;
         let iteration = state.iteration;
         let sandboxes = open_sandboxes(&recipe, suite.as_ref()).await?;
-        let parts =
-            Parts { recipe, folder, lock, suite, sandboxes, config, tokenizer, trainer, state };
+        let parts = Parts { recipe, folder, lock, suite, sandboxes, model, trainer, state };
         let mut training = Self::assemble(parts, threads, Some(iteration))?;
         training.go_back_to(iteration)?;
         training.mark_best()?;
+        training.mark_reference()?;
         observer.note(&format!("resumed behind iteration {iteration}"));
         Ok(training)
     }
@@ -189,12 +189,11 @@ impl Training {
     }
 
     fn assemble(parts: Parts, threads: usize, resumed_at: Option<u64>) -> anyhow::Result<Self> {
-        let Parts { recipe, folder, lock, suite, sandboxes, config, tokenizer, trainer, state } =
-            parts;
-        let tokenizer = Arc::new(tokenizer);
-        let base = Arc::new(Weights::new(&config, trainer.parameters().clone()));
+        let Parts { recipe, folder, lock, suite, sandboxes, model, trainer, state } = parts;
+        let tokenizer = Arc::new(model.tokenizer.clone());
+        let weights = model.trained.weights(trainer.parameters());
         let version = trainer.version();
-        let policy = LocalPolicy::new("local", tokenizer.clone(), base.clone(), version, threads)
+        let policy = LocalPolicy::new("local", tokenizer, weights, version, threads)
             .context("start the engine")?;
         let credit = open_estimator(&recipe.reinforce.credit)?;
         let metrics = MetricsLog::open(&folder.metrics_path())?;
@@ -210,11 +209,10 @@ impl Training {
             suite,
             sandboxes,
             seed,
-            config,
-            tokenizer,
+            model,
             policy,
-            base,
             trainer,
+            reference: OnceLock::new(),
             credit,
             state,
             is_whole: true,
@@ -372,8 +370,7 @@ struct Parts {
     lock: RunLock,
     suite: Box<dyn Suite>,
     sandboxes: OpenSandboxes,
-    config: ModelConfig,
-    tokenizer: Tokenizer,
+    model: Model,
     trainer: Trainer,
     state: State,
 }

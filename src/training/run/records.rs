@@ -5,12 +5,16 @@ use spar_trainer::{CheckpointMark, MetricRecord, write_atomically};
 use super::Training;
 use crate::training::state;
 
+/// The mark of the reference model's checkpoint.
+pub(super) const REFERENCE: &str = "reference";
+
 impl Training {
     pub(super) fn save(&mut self) -> anyhow::Result<()> {
         self.metrics.sync()?;
         let trainer = &self.trainer;
-        state::save(&self.checkpoints, &self.state, &self.config, &self.tokenizer, trainer)?;
+        state::save(&self.checkpoints, &self.state, &self.model, trainer)?;
         self.mark_best()?;
+        self.mark_reference()?;
         self.draw_curve()
     }
 
@@ -24,6 +28,15 @@ impl Training {
             .max_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
         if let Some((score, iteration)) = best {
             self.checkpoints.mark("best", &CheckpointMark { iteration, score: Some(score) })?;
+        }
+        Ok(())
+    }
+
+    /// Marks the checkpoint that reinforcement learning begins with, where it is the reference.
+    pub(super) fn mark_reference(&self) -> anyhow::Result<()> {
+        let iteration = self.state.iteration;
+        if self.recipe.has_reference() && iteration == self.recipe.warm_start.iterations {
+            self.checkpoints.mark(REFERENCE, &CheckpointMark { iteration, score: None })?;
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use spar_core::Row;
 
-use super::{Objective, RowLoss, Tally};
+use super::{KlEstimator, Objective, RowLoss, Tally};
 
 /// Log-ratios are held within this before they are exponentiated, as verl does; a token beyond it
 /// has no gradient.
@@ -20,11 +20,21 @@ pub struct ClipOptions {
     /// Bounds the loss of tokens with negative advantage `A` by `-A` times this; above 1.
     /// Absent by default.
     pub dual_clip: Option<f64>,
+    /// Weight of the divergence from a reference model; not negative. Default 0: there is none.
+    pub kl_weight: f64,
+    /// How that divergence is estimated. Default `k3`.
+    pub kl_estimator: KlEstimator,
 }
 
 impl Default for ClipOptions {
     fn default() -> Self {
-        Self { clip_low: 0.2, clip_high: 0.28, dual_clip: None }
+        Self {
+            clip_low: 0.2,
+            clip_high: 0.28,
+            dual_clip: None,
+            kl_weight: 0.0,
+            kl_estimator: KlEstimator::default(),
+        }
     }
 }
 
@@ -43,6 +53,12 @@ impl ClipOptions {
         {
             problems.push(format!("`dual_clip` {bound} must be above 1"));
         }
+        if !(self.kl_weight.is_finite() && self.kl_weight >= 0.0) {
+            problems.push(format!("`kl_weight` {} must not be negative", self.kl_weight));
+        }
+        if self.kl_weight == 0.0 && self.kl_estimator != KlEstimator::default() {
+            problems.push("`kl_estimator` has no effect: `kl_weight` is 0".to_owned());
+        }
         problems
     }
 }
@@ -54,15 +70,18 @@ impl ClipOptions {
 /// ```text
 /// l = max(-A r, -A clip(r, 1 - clip_low, 1 + clip_high))
 /// l = min(l, -A dual_clip)                                  where A < 0
+/// l = l + kl_weight k(logprob, reference_logprob)
 /// ```
 ///
 /// Sources: PPO (arXiv 1707.06347, eq. 7), dual clip (arXiv 1912.09729), apart sides (DAPO, arXiv
-/// 2503.14476). A row weighs as many tokens as have a non-zero `policy_weights` entry; the entry
-/// itself multiplies the token's loss, so that importance weights do not change the denominator.
+/// 2503.14476), divergence from a reference model as a term of the loss (GRPO, arXiv 2402.03300,
+/// eq. 3 and 4) with the estimators `k` of [`KlEstimator`]. A row weighs as many tokens as have a non-zero `policy_weights` entry; the entry
+/// itself multiplies the token's policy-gradient loss, so that importance weights change neither
+/// the denominator nor the divergence.
 ///
 /// Metrics, over tokens with weight: `clip_fraction` (the clipped side was taken),
 /// `clip_fraction_dual`, `kl_k1` (mean of `-log r`), `kl_k3` (mean of `r - 1 - log r`),
-/// `ratio_mean`, `ratio_max`.
+/// `ratio_mean`, `ratio_max`, and `kl_reference` (mean of `k`) where there is a reference.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Clip {
     options: ClipOptions,
@@ -115,6 +134,10 @@ impl Objective for Clip {
         row.policy_weights.iter().filter(|weight| **weight != 0.0).count() as f64
     }
 
+    fn needs_reference(&self) -> bool {
+        self.options.kl_weight > 0.0
+    }
+
     fn row_loss(&self, row: &Row, logprobs: &[f32], scale: f64) -> RowLoss {
         let mut tally = Tally::default();
         let mut loss = 0.0;
@@ -130,7 +153,15 @@ impl Objective for Clip {
             );
             let factor = scale * f64::from(weight);
             loss += factor * token.loss;
-            gradient[t] = (factor * token.gradient) as f32;
+            let mut slope = factor * token.gradient;
+            if self.needs_reference() {
+                let reference = row.reference_logprobs[t].into();
+                let (kl, of_kl) = self.options.kl_estimator.estimate(logprobs[t].into(), reference);
+                loss += scale * self.options.kl_weight * kl;
+                slope += scale * self.options.kl_weight * of_kl;
+                tally.add_mean("kl_reference", kl);
+            }
+            gradient[t] = slope as f32;
             tally_token(&mut tally, &token);
         }
         RowLoss { loss, gradient, tally }
@@ -167,6 +198,7 @@ mod tests {
                 clip_low: params["clip_ratio_low"].as_f64().unwrap_or(both),
                 clip_high: params["clip_ratio_high"].as_f64().unwrap_or(both),
                 dual_clip: params["clip_ratio_c"].as_f64(),
+                ..ClipOptions::default()
             });
             let input = |name: &str| matrix(&case["inputs"][name]);
             let (logprobs, old) = (input("log_prob"), input("old_log_prob"));
@@ -209,6 +241,62 @@ mod tests {
                 1e-7,
             );
             assert_close(found["kl_k1"], number(&wanted["actor/ppo_kl"]), 1e-7);
+        }
+    }
+
+    #[test]
+    fn losses_with_a_reference_equal_the_golden_numbers() {
+        let cases = golden("loss_grpo_kl");
+        assert_eq!(cases.len(), 6);
+        for case in cases {
+            let params = &case["params"];
+            let clip = Clip::new(ClipOptions {
+                kl_weight: params["kl_weight"].as_f64().unwrap(),
+                kl_estimator: match params["kl_estimator"].as_str().unwrap() {
+                    "k2" => KlEstimator::K2,
+                    _ => KlEstimator::K3,
+                },
+                ..ClipOptions::default()
+            });
+            assert!(clip.needs_reference());
+            let mode = match params["aggregation"].as_str().unwrap() {
+                "token_mean" => LossAggregation::TokenMean,
+                "row_mean" => LossAggregation::RowMean,
+                _ => LossAggregation::RowSum { constant: 7.0 },
+            };
+            let input = |name: &str| matrix(&case["inputs"][name]);
+            let (logprobs, advantages) = (input("logprob"), input("advantage"));
+            let (old, reference) = (input("behavior_logprob"), input("reference_logprob"));
+            let mask = input("mask");
+            let rows: Vec<Row> = (0..mask.len())
+                .map(|i| {
+                    let mut row = Row::default();
+                    for t in 0..mask[i].len() {
+                        let (weight, advantage) = (mask[i][t] as f32, advantages[i][t] as f32);
+                        let logprob = old[i][t] as f32;
+                        row.push(0, weight, advantage, 0.0, logprob, PolicyVersion(0), &[]);
+                    }
+                    row.reference_logprobs =
+                        reference[i].iter().map(|value| *value as f32).collect();
+                    row.validate().unwrap();
+                    row
+                })
+                .collect();
+            let batch = BatchWeight::of(&clip, &rows);
+            let gradient = matrix(&case["outputs"]["gradient"]);
+            let (mut loss, mut tally) = (0.0, Tally::default());
+            for (i, row) in rows.iter().enumerate() {
+                let logprobs: Vec<f32> = logprobs[i].iter().map(|value| *value as f32).collect();
+                let found = clip.row_loss(row, &logprobs, mode.scale(clip.weight(row), batch));
+                loss += found.loss;
+                tally.merge(&found.tally);
+                for (found, wanted) in found.gradient.iter().zip(&gradient[i]) {
+                    assert_close((*found).into(), *wanted, 1e-6);
+                }
+            }
+            assert_close(loss, number(&case["outputs"]["loss"]), 1e-6);
+            let kl = number(&case["outputs"]["kl_reference"]);
+            assert_close(tally.values()["kl_reference"], kl, 1e-6);
         }
     }
 

@@ -7,6 +7,7 @@
 
 mod aggregation;
 mod clip;
+mod kl;
 mod objective_config;
 mod supervised;
 mod tally;
@@ -15,6 +16,7 @@ use spar_core::Row;
 
 pub use aggregation::{BatchWeight, LossAggregation};
 pub use clip::{Clip, ClipOptions};
+pub use kl::KlEstimator;
 pub(crate) use objective_config::read_options;
 pub use objective_config::{ObjectiveConfig, objective_names};
 pub use supervised::Supervised;
@@ -30,6 +32,11 @@ pub trait Objective: Send + Sync + std::fmt::Debug {
 
     /// What the row adds to the denominator of the loss; 0 leaves the row out of it.
     fn weight(&self, row: &Row) -> f64;
+
+    /// Whether rows need log-probabilities under a reference model. Default no.
+    fn needs_reference(&self) -> bool {
+        false
+    }
 
     /// The row's part of the loss, given one log-probability per token.
     ///

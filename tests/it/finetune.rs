@@ -1,0 +1,275 @@
+//! Models from elsewhere: all their weights or an adapter are trained, saved and opened again.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use spar::core::Seed;
+use spar::policy::checkpoint::{is_adapter, load_model, save_model};
+use spar::policy::{Family, ModelConfig, Tokenizer, initial_parameters};
+
+use crate::support::{spar, succeed, workplace};
+
+/// A model as Hugging Face's tools leave it, with a tokenizer and chat template of its family.
+fn write_model(folder: &Path, family: Family) {
+    let name = match family {
+        Family::Llama => "llama-3",
+        Family::Mistral => "mistral",
+        Family::Qwen2 | Family::Qwen3 => "qwen",
+    };
+    let fixtures = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("policy/tests/fixtures");
+    let tokenizer = Tokenizer::load(&fixtures.join("tokenizers").join(name)).unwrap();
+    let config = ModelConfig {
+        family,
+        vocab_size: tokenizer.vocab_size() + 3,
+        hidden_size: 32,
+        intermediate_size: 48,
+        num_hidden_layers: 2,
+        num_attention_heads: 2,
+        num_key_value_heads: 1,
+        head_dim: 16,
+        max_position_embeddings: 4096,
+        tie_word_embeddings: family == Family::Qwen3,
+        partial_rotary_factor: 1.0,
+        smear_tokens: 0,
+        token_match_bias: false,
+        ..ModelConfig::default()
+    };
+    let parameters = initial_parameters(&config, Seed::from_u64(4));
+    save_model(folder, &config, &parameters, &tokenizer).unwrap();
+}
+
+/// A run of seconds on a model from elsewhere.
+const TUNE: &str = r#"
+name = "tune"
+
+[data]
+suite = "frozen-lake"
+train = "train"
+dev = "test"
+test = ["slippery"]
+
+# An answer is seldom an action, and what it costs is learnt from alone.
+[episode]
+constrain_to_admissible = false
+invalid_penalty = 0.1
+penalize_not_executable = true
+sampling = { max_tokens = 4 }
+
+[episode.context]
+list_admissible = true
+
+[warm_start]
+iterations = 1
+tasks = 4
+batch_tokens = 512
+demonstrator = "oracle"
+
+[reinforce]
+iterations = 3
+tasks = 4
+group_size = 1
+max_turns = 4
+
+[reinforce.credit]
+kind = "grpo"
+singleton = "raw"
+
+[reinforce.objective.options]
+kl_weight = 0.05
+
+[reinforce.trainer]
+minibatches = 2
+keep_prompts_together = true
+
+[evaluation]
+every = 2
+dev_tasks = 2
+test_tasks = 2
+max_turns = 3
+
+[keep]
+checkpoint_every = 1
+trajectories_every = 1
+"#;
+
+/// A folder with a model and the recipe in it.
+fn tuning_place(family: Family) -> tempfile::TempDir {
+    let folder = workplace();
+    write_model(&folder.path().join("model"), family);
+    fs::write(folder.path().join("tune.toml"), TUNE).unwrap();
+    folder
+}
+
+fn records(folder: &Path, name: &str) -> Vec<Value> {
+    let text = fs::read_to_string(folder.join("runs").join(name).join("metrics.jsonl")).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// That what was drawn was recomputed to the bit, in every update that saw it.
+fn assert_no_drift(folder: &Path, name: &str) {
+    let records = records(folder, name);
+    let drifts: Vec<&Value> = records
+        .iter()
+        .filter(|record| record["drift_current_tokens"].as_f64() > Some(0.0))
+        .collect();
+    assert!(!drifts.is_empty(), "{records:?}");
+    assert!(drifts.iter().all(|record| record["drift_current_max"] == 0.0), "{drifts:?}");
+    let with_reference = records.iter().filter(|record| !record["kl_reference"].is_null()).count();
+    assert_eq!(with_reference, 3);
+}
+
+fn last_checkpoint(folder: &Path, name: &str) -> PathBuf {
+    folder.join("runs").join(name).join("checkpoints/iteration-000004")
+}
+
+/// Kills a run once it has so many lines of metrics, and goes on.
+fn kill_and_resume(folder: &Path, name: &str, arguments: &[&str], lines: usize) {
+    let mut child =
+        spar(folder, arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let path = folder.join("runs").join(name).join("metrics.jsonl");
+    let started = Instant::now();
+    let count = || fs::read_to_string(&path).unwrap_or_default().lines().count();
+    while child.try_wait().unwrap().is_none() && count() < lines {
+        assert!(started.elapsed() < Duration::from_secs(240), "no progress");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    succeed(folder, &["resume", &format!("runs/{name}")]);
+}
+
+#[test]
+fn a_model_from_elsewhere_is_trained_and_saved_as_it_came() {
+    for family in [Family::Qwen3, Family::Llama, Family::Mistral] {
+        let folder = tuning_place(family);
+        let folder = folder.path();
+        // What is improbable is left out.
+        let sampling = ["episode.sampling.top_p=0.9", "episode.sampling.min_p=0.001"];
+        let train = |name: &str| -> Vec<String> {
+            let mut arguments: Vec<String> =
+                ["train", "tune.toml", "--start-from", "model", "--name", name]
+                    .map(str::to_owned)
+                    .into();
+            for setting in sampling {
+                arguments.extend(["--set".to_owned(), setting.to_owned()]);
+            }
+            arguments
+        };
+        let whole = train("whole");
+        let ran = succeed(folder, &whole.iter().map(String::as_str).collect::<Vec<_>>());
+        assert!(!ran.err.contains("no place for instructions"), "{}", ran.err);
+        assert!(ran.err.contains("weights trained (100.000 %)"), "{}", ran.err);
+        assert_no_drift(folder, "whole");
+        let saved = last_checkpoint(folder, "whole");
+        let (config, parameters, tokenizer) = load_model(&saved).unwrap();
+        let (before, start, _) = load_model(&folder.join("model")).unwrap();
+        assert_eq!(config, before);
+        assert!(config.is_plain() && parameters.data != start.data);
+        assert!(tokenizer.chat_template().is_some());
+        for name in ["config.json", "tokenizer_config.json", "generation_config.json"] {
+            let read = |folder: &Path| fs::read_to_string(folder.join(name)).unwrap();
+            assert_eq!(read(&saved), read(&folder.join("model")), "{name}");
+        }
+        // The reference is the policy behind the warm start.
+        let mark =
+            fs::read_to_string(folder.join("runs/whole/checkpoints/reference.json")).unwrap();
+        assert!(mark.contains("\"iteration\":1"), "{mark}");
+
+        let killed = train("killed");
+        let killed: Vec<&str> = killed.iter().map(String::as_str).collect();
+        kill_and_resume(folder, "killed", &killed, 5);
+        assert_eq!(records(folder, "killed"), records(folder, "whole"));
+        let weights =
+            |name: &str| fs::read(last_checkpoint(folder, name).join("model.safetensors"));
+        assert!(weights("killed").unwrap() == weights("whole").unwrap());
+        succeed(folder, &["replay", "runs/killed"]);
+        let ran =
+            succeed(folder, &["eval", "--checkpoint", "runs/whole", "--limit", "2", "--json"]);
+        assert!(ran.out.contains("success_rate"), "{}", ran.out);
+    }
+}
+
+#[test]
+fn an_adapter_is_trained_saved_merged_and_taken_up_again() {
+    let folder = tuning_place(Family::Qwen3);
+    let folder = folder.path();
+    let settings = [
+        "lora.rank=4",
+        "lora.targets=['q_proj','v_proj','down_proj']",
+        "episode.constrain_to_admissible=true",
+        "reinforce.group_size=2",
+        "reinforce.tasks=2",
+    ];
+    let mut train: Vec<&str> = vec!["train", "tune.toml", "--start-from", "model"];
+    for setting in settings {
+        train.extend(["--set", setting]);
+    }
+    let named = |name: &'static str| [&train[..], &["--name", name]].concat();
+    // Two layers of three matrices, by rank: outputs and inputs.
+    let trained = 2 * 4 * ((32 + 32) + (32 + 16) + (48 + 32));
+    let ran = succeed(folder, &[&named("dry")[..], &["--dry-run"]].concat());
+    assert!(ran.out.contains(&format!("# {trained} of ")), "{}", ran.out);
+    assert!(ran.out.contains("without [lora]"), "{}", ran.out);
+
+    succeed(folder, &named("whole"));
+    assert_no_drift(folder, "whole");
+    let saved = last_checkpoint(folder, "whole");
+    assert!(is_adapter(&saved));
+    kill_and_resume(folder, "killed", &named("killed"), 5);
+    assert_eq!(records(folder, "killed"), records(folder, "whole"));
+    let adapter =
+        |name: &str| fs::read(last_checkpoint(folder, name).join("adapter_model.safetensors"));
+    assert!(adapter("killed").unwrap() == adapter("whole").unwrap());
+
+    // What the adapter's folder opens as is what is merged.
+    succeed(folder, &["merge", "runs/whole", "--out", "merged"]);
+    let best: Value =
+        serde_json::from_slice(&fs::read(folder.join("runs/whole/checkpoints/best.json")).unwrap())
+            .unwrap();
+    let best =
+        format!("runs/whole/checkpoints/iteration-{:06}", best["iteration"].as_u64().unwrap());
+    let (_, opened, _) = load_model(&folder.join(&best)).unwrap();
+    let (_, merged, _) = load_model(&folder.join("merged")).unwrap();
+    assert_eq!(opened, merged);
+    assert!(!is_adapter(&folder.join("merged")));
+    let (_, base, _) = load_model(&folder.join("model")).unwrap();
+    let (_, last, _) = load_model(&saved).unwrap();
+    for spec in base.specs.iter() {
+        let is_target =
+            ["q_proj", "v_proj", "down_proj"].iter().any(|name| spec.name.contains(name));
+        assert_eq!(base.view(spec) != last.view(spec), is_target, "{}", spec.name);
+    }
+    let ran =
+        succeed(folder, &["audit", &best, "--tokens", "300", "--top-p", "0.9", "--min-p", "0.01"]);
+    assert!(ran.out.contains("tokens that differ    0"), "{}", ran.out);
+    succeed(folder, &["eval", "--checkpoint", "runs/whole", "--limit", "2"]);
+
+    // Other weights under the adapter are noticed.
+    fs::remove_dir_all(folder.join("model")).unwrap();
+    write_model(&folder.join("model"), Family::Llama);
+    let ran = crate::support::run(folder, &["resume", "runs/killed"]);
+    assert_eq!(ran.code, Some(1), "{}", ran.err);
+}
+
+#[test]
+fn references_held_in_memory_and_on_disk_give_equal_runs() {
+    let folder = tuning_place(Family::Qwen3);
+    let folder = folder.path();
+    let train = |name: &str, settings: &[&str]| {
+        let mut arguments = vec!["train", "tune.toml", "--start-from", "model", "--name", name];
+        settings.iter().for_each(|setting| arguments.extend(["--set", setting]));
+        succeed(folder, &arguments);
+        records(folder, name)
+    };
+    let memory = train("memory", &["reinforce.reference=memory"]);
+    assert_eq!(train("disk", &["reinforce.reference=disk"]), memory);
+    // Without a warm start, the adapter that is off and the weights at the start are the same.
+    let adapter = ["lora.rank=2", "warm_start.iterations=0"];
+    let off = train("off", &adapter);
+    let held = train("held", &[&adapter[..], &["reinforce.reference=memory"]].concat());
+    assert_eq!(off, held);
+    assert!(off.iter().any(|record| record["kl_reference"].as_f64() > Some(0.0)), "{off:?}");
+}

@@ -1,0 +1,108 @@
+//! Log-probabilities under a reference model.
+
+use rayon::prelude::*;
+use spar_core::Row;
+use spar_policy::ops::parallel;
+
+use crate::batches::{prefix_order, shared_prefixes, split_shared_by_budget};
+use crate::{PreparedModel, TrainerError};
+
+/// Fills the rows' `reference_logprobs`, once for all epochs and minibatches of an iteration.
+///
+/// Rows that begin alike are read together, up to `micro_batch_tokens` at a time. The result does
+/// not depend on that, nor on threads, to the bit.
+///
+/// # Errors
+///
+/// [`TrainerError::Model`] when the model cannot be run on a row, [`TrainerError::LogprobCount`]
+/// when it contradicts itself; some rows may be filled then.
+pub fn fill_reference(
+    rows: &mut [Row],
+    reference: &dyn PreparedModel,
+    micro_batch_tokens: usize,
+) -> Result<(), TrainerError> {
+    let found: Vec<(usize, Vec<f32>)> = {
+        let given: Vec<&Row> = rows.iter().collect();
+        let order = prefix_order(&given);
+        let sorted: Vec<&Row> = order.iter().map(|row| given[*row]).collect();
+        let lengths: Vec<usize> = sorted.iter().map(|row| row.len()).collect();
+        let ranges =
+            split_shared_by_budget(&lengths, &shared_prefixes(&sorted), micro_batch_tokens);
+        // Threads that all have a range are busy; fewer ranges leave some for the operations.
+        let is_busy = ranges.len() >= rayon::current_num_threads();
+        let read = |range: std::ops::Range<usize>| {
+            let model = || reference.logprobs(&sorted[range.clone()]);
+            let logprobs = if is_busy { parallel::serially(model) } else { model() };
+            let logprobs = logprobs.map_err(|source| TrainerError::Model { source })?;
+            Ok(order[range].iter().copied().zip(logprobs).collect::<Vec<_>>())
+        };
+        let parts: Result<Vec<_>, TrainerError> = ranges.into_par_iter().map(read).collect();
+        parts?.into_iter().flatten().collect()
+    };
+    for (row, logprobs) in found {
+        let (tokens, found) = (rows[row].len(), logprobs.len());
+        if found != tokens {
+            return Err(TrainerError::LogprobCount { row, tokens, found });
+        }
+        rows[row].reference_logprobs = logprobs;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use spar_core::Seed;
+
+    use super::*;
+    use crate::testing::Bigram;
+    use crate::{
+        Clip, ClipOptions, LossAggregation, RowGradient, Trainer, TrainerConfig, TrainerError,
+    };
+
+    #[test]
+    fn a_reference_holds_the_policy_back() {
+        let mut rows: Vec<Row> = (0..5)
+            .map(|start| {
+                let mut row = Row::default();
+                row.push_observed(start, 0.0);
+                (1..4).for_each(|t| {
+                    let version = spar_core::PolicyVersion(0);
+                    row.push((start + t) % 5, 1.0, 1.0, 0.0, -(5_f32.ln()), version, &[]);
+                });
+                row
+            })
+            .collect();
+        let start = Bigram::new(5);
+        let objective = |kl_weight| Clip::new(ClipOptions { kl_weight, ..ClipOptions::default() });
+        let mode = LossAggregation::TokenMean;
+        let mut trainer = Trainer::new(TrainerConfig::default(), start.clone()).unwrap();
+        let all: Vec<&Row> = rows.iter().collect();
+        let error = trainer.update(&all, &objective(0.1), mode, &Bigram, 0.0).unwrap_err();
+        assert!(matches!(error, TrainerError::NoReference { row: 0 }));
+
+        // However the rows are read.
+        let reference = Bigram.prepare(&start);
+        let mut again = rows.clone();
+        fill_reference(&mut rows, reference.as_ref(), 1).unwrap();
+        fill_reference(&mut again, reference.as_ref(), 1000).unwrap();
+        assert_eq!(rows, again);
+        let wanted = reference.logprobs(&[&rows[1]]).unwrap().remove(0);
+        assert_eq!(rows[1].reference_logprobs, wanted);
+
+        let moved = |kl_weight| {
+            let mut trainer = Trainer::new(TrainerConfig::default(), start.clone()).unwrap();
+            let mut last = None;
+            for iteration in 0..400 {
+                let seed = Seed::from_u64(iteration);
+                let objective = objective(kl_weight);
+                let metrics = trainer.iterate(&rows, &objective, mode, &Bigram, seed, 0.0);
+                last = metrics.unwrap().pop();
+            }
+            let kl = last.unwrap().objective.get("kl_reference").copied();
+            (kl, trainer.parameters().data.iter().map(|value| value.abs()).sum::<f32>())
+        };
+        let ((none, free), (held, near)) = (moved(0.0), moved(3.0));
+        assert_eq!(none, None);
+        assert!(held.unwrap() > 0.0 && near < free, "{near} {free}");
+    }
+}
