@@ -41,7 +41,10 @@ async fn containers(engine: &Engine) -> Result<Vec<Found>, SandboxError> {
         match within(REQUEST, list).await {
             Ok(containers) => break containers,
             // Podman stumbles over containers that go while it makes the list.
-            Err(error) if matches!(status(&error), Some(404 | 500)) && tries < 5 => tries += 1,
+            Err(error) if matches!(status(&error), Some(404 | 500)) && tries < 20 => {
+                tries += 1;
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
             Err(error) => return Err(engine.error("list containers", error)),
         }
     };
@@ -191,8 +194,10 @@ async fn images(engine: &Engine, report: &mut ReapReport) -> Result<(), SandboxE
 }
 
 async fn try_remove_image(engine: &Engine, id: &str) -> Result<(), bollard::errors::Error> {
-    // Parents are somebody's snapshots, or images that are wanted: they stay.
-    let options = RemoveImageOptionsBuilder::new().force(true).noprune(true).build();
+    // Parents are somebody's snapshots, or images that are wanted: they stay. By force Podman would
+    // remove the containers of an image as well.
+    let force = !engine.is_podman();
+    let options = RemoveImageOptionsBuilder::new().force(force).noprune(true).build();
     match within(SLOW_REQUEST, engine.docker.remove_image(id, Some(options), None)).await {
         Ok(_) => Ok(()),
         Err(error) if status(&error) == Some(404) => Ok(()),

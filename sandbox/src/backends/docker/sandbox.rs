@@ -122,7 +122,9 @@ impl DockerSandbox {
             ..Default::default()
         };
         match within(SLOW_REQUEST, shared.engine.docker.commit_container(options, config)).await {
-            Ok(made) => Ok(made.id),
+            // Podman leaves out what tells an identity from a name.
+            Ok(made) if made.id.starts_with("sha256:") => Ok(made.id),
+            Ok(made) => Ok(format!("sha256:{}", made.id)),
             Err(error) => Err(shared.trouble("keep the sandbox's state", error).await),
         }
     }

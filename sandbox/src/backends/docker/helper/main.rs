@@ -24,8 +24,8 @@ use sys::Arguments;
 /// Carries out the operation that the first argument names.
 fn main(arguments: &Arguments) -> i32 {
     sys::hide_memory();
-    match arguments.get(1).to_bytes() {
-        b"init" => run::init(),
+    let code = match arguments.get(1).to_bytes() {
+        b"init" => return run::init(),
         b"run" => run::run(arguments),
         b"relay" => relay::relay(arguments),
         b"read" => wire::report(files::read(arguments.get(2), arguments.number(3))),
@@ -34,6 +34,8 @@ fn main(arguments: &Arguments) -> i32 {
         b"pack" => wire::report(files::pack(arguments.get(2), arguments.number(3))),
         b"unpack" => wire::report(unpack::unpack(arguments.get(2))),
         b"cat" => wire::report(files::concatenate(arguments)),
-        _ => 125,
-    }
+        _ => return 125,
+    };
+    wire::await_hang_up();
+    code
 }

@@ -10,6 +10,7 @@ const END_MS: u64 = 10_000;
 /// may keep it open and go on writing.
 const REST_BYTES: usize = 1 << 20;
 const CHUNK: usize = 1 << 16;
+const OWNER_WRITES: u16 = 0o200;
 
 /// The first process: waits for orphans; ends them on `SIGUSR1`, and the container on `SIGTERM`.
 pub fn init() -> i32 {
@@ -17,6 +18,7 @@ pub fn init() -> i32 {
     else {
         return 125;
     };
+    make_root_writable();
     loop {
         sys::poll(&mut [Poll { fd: signals, events: POLLIN, happened: 0 }], None);
         while let Some(signal) = sys::next_signal(signals) {
@@ -30,6 +32,22 @@ pub fn init() -> i32 {
         }
         while matches!(sys::wait(), Ok((pid, _)) if pid > 0) {}
     }
+}
+
+/// Lets the owner of `/` write to it, if that is the container's user.
+///
+/// Images of Podman have a root that nobody may write to, for it relies on the capability to do so
+/// nonetheless, which sandboxes do not have.
+fn make_root_writable() {
+    let Ok(root) = sys::open(sys::AT_FDCWD, c"/", sys::O_DIRECTORY, 0) else { return };
+    if let Ok(stat) = sys::stat(root, c"", 0) {
+        let mode = stat.mode & !sys::S_IFMT;
+        if mode & OWNER_WRITES == 0 {
+            // Somebody else's root, or one that is read-only, stays as it is.
+            let _ = sys::set_mode(root, usize::from(mode | OWNER_WRITES));
+        }
+    }
+    sys::close(root);
 }
 
 /// `run MILLISECONDS FOLDER PROGRAM ARGUMENT...`

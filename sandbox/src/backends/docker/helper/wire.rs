@@ -2,7 +2,7 @@
 //!
 //! - Standard input: frames of a `u32` length and that many bytes; a length of 0 ends the input.
 //!   The pipe stays open until the backend has its answer, so that its end before means that the
-//!   backend is gone.
+//!   backend is gone, and its end after that the answer has arrived: the program waits for it.
 //! - Standard output: the bytes themselves.
 //! - Standard error: frames as above; a length of `u32::MAX` begins the status, the last thing
 //!   said: kind, value and kills for memory as `u32`, bytes of standard output as `u64`.
@@ -10,6 +10,9 @@
 use core::ffi::CStr;
 
 use crate::sys::{self, Errno};
+
+/// How long the backend may take to hang up.
+const HANG_UP_MS: u64 = 10_000;
 
 /// What came of the operation.
 #[derive(Clone, Copy)]
@@ -48,6 +51,28 @@ pub fn status(kind: Kind, value: u32, memory_kills: u32, stdout_bytes: u64) {
     frame[12..16].copy_from_slice(&memory_kills.to_le_bytes());
     frame[16..].copy_from_slice(&stdout_bytes.to_le_bytes());
     write_all(2, &frame);
+}
+
+/// Waits until the backend hangs up, as it does once it has the status, or until nobody can want it
+/// any more.
+///
+/// Podman loses what a process said last if it ends before that was handed on.
+pub fn await_hang_up() {
+    let until = sys::now() + HANG_UP_MS;
+    let mut rest = [0u8; 4096];
+    loop {
+        let now = sys::now();
+        if now >= until {
+            return;
+        }
+        let mut polls = [sys::Poll { fd: 0, events: sys::POLLIN, happened: 0 }];
+        sys::poll(&mut polls, Some(until - now));
+        if polls[0].happened != 0
+            && !matches!(sys::read(0, &mut rest), Ok(1..) | Err(sys::EAGAIN | sys::EINTR))
+        {
+            return;
+        }
+    }
 }
 
 /// Writes text to standard error.

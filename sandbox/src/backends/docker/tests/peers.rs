@@ -7,7 +7,7 @@ use crate::conformance::{Options, Programs, run};
 use crate::{SandboxBackend, SandboxError};
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs Podman, with which not all checks pass yet"]
+#[ignore = "needs Podman"]
 async fn podman_conforms() {
     let engine = PrivateEngine::podman().await;
     let backend = DockerBackend::connect_many([engine.host()]).await.unwrap();
