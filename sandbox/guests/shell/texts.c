@@ -120,15 +120,11 @@ static int c_printf(int argc, char **argv, Io *io) {
                     long long number = value ? (*value == '\'' || *value == '"') ? value[1] : strtoll(value, &end, 0) : 0;
                     strcpy(spec + n, "lld");
                     spec[n + 2] = kind;
-                    char held[512];
-                    snprintf(held, sizeof held, spec, number);
-                    out_str(&out, held);
+                    out_fmt(&out, spec, number);
                 } else if (kind && strchr("eEfFgG", kind)) {
-                    char held[512];
                     spec[n] = kind;
                     spec[n + 1] = 0;
-                    snprintf(held, sizeof held, spec, value ? strtod(value, NULL) : 0.0);
-                    out_str(&out, held);
+                    out_fmt(&out, spec, value ? strtod(value, NULL) : 0.0);
                 } else if (kind == 'b') {
                     for (const char *q = value ? value : ""; *q;)
                         if (*q == '\\')
@@ -138,11 +134,7 @@ static int c_printf(int argc, char **argv, Io *io) {
                 } else if (kind == 's' || kind == 'c') {
                     spec[n] = kind == 's' ? 's' : '.';
                     strcpy(spec + n + 1, kind == 's' ? "" : "1s");
-                    const char *plain = value ? value : "";
-                    size_t room = strlen(plain) + 600;
-                    char *held = scratch(room);
-                    snprintf(held, room, spec, plain);
-                    out_str(&out, held);
+                    out_fmt(&out, spec, value ? value : "");
                 } else {
                     out_fmt(io->err, "printf: %%%c is not known\n", kind ? kind : ' ');
                     text_free(&text);

@@ -383,11 +383,12 @@ V=/x/y.tar.gz; echo ${V##*/} ${V%.gz} ${#V} ${NONE:-def}
 seq 5 | sort -rn | head -2 | tr '\n' ' '; echo
 sed -e 's/o\(n\)e/<\1>/' -e 2d f
 grep -c o f; grep -c o f f
+printf '%01000d%600s%.700f' 1 x 2 | wc -c
 nosuch; echo $?
 "#;
 
 const SHELL_OUTPUT: &str = "2\n<1>\n<3 4>\n3\nf: hi 2\ncode 3\nstar\nhere 3 sub\n\
-y.tar.gz /x/y.tar 11 def\n/job/a/b\n/job/a\nb f\n5 4 \n<n>\n2\nf:2\nf:2\n127\n";
+y.tar.gz /x/y.tar 11 def\n/job/a/b\n/job/a\nb f\n5 4 \n<n>\n2\nf:2\nf:2\n2302\n127\n";
 
 #[tokio::test]
 #[ignore = "needs the wasm guests"]
