@@ -59,6 +59,9 @@ pub(crate) struct SpecArguments {
     /// address, and PORT a number or * (without one, 80 and 443).
     #[arg(long, default_value = "none", value_name = "POLICY")]
     pub(crate) network: NetworkPolicy,
+    /// What may pass to and from the hosts of --network allow:... together [default: 16G].
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub(crate) network_bytes: Option<u64>,
     /// Who commands run as: a name, uid or uid:gid.
     #[arg(long)]
     pub(crate) user: Option<String>,

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 use serde_json::json;
 use spar::agent::Cancellation;
 use spar::sandbox::pool::{PoolConfig, SandboxPool};
@@ -86,6 +86,14 @@ fn spec(arguments: &SpecArguments) -> anyhow::Result<SandboxSpec> {
         fuel: arguments.fuel,
     };
     spec.network = arguments.network.clone();
+    if let Some(bytes) = arguments.network_bytes {
+        match &mut spec.network {
+            NetworkPolicy::Allow { max_bytes, .. } => *max_bytes = Some(bytes),
+            NetworkPolicy::None | NetworkPolicy::Bridge => {
+                bail!("count bytes of a network without a list: give --network allow:HOST")
+            }
+        }
+    }
     spec.user = arguments.user.clone();
     spec.env = arguments.env.iter().cloned().collect();
     spec.workdir = arguments.workdir.clone();

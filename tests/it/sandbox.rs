@@ -79,6 +79,10 @@ fn wrong_sandboxes_are_refused_with_what_would_be_right() {
     assert_eq!(wrong(&["--network", "brdge"], &["none, bridge", "allow:HOST[:PORT]"]), Some(2));
     let lists = ["--network", "allow:a.org,b:0,http://c"];
     assert_eq!(wrong(&lists, &["`b:0`", "`http://c`", "HOST:PORT", "*.name"]), Some(2));
+    let bytes = |network| wrong(&["--network", network, "--network-bytes", "1M"], &["allow:HOST"]);
+    assert_eq!((bytes("none"), bytes("bridge")), (Some(1), Some(1)));
+    let no_bytes = ["--network", "allow:a.org", "--network-bytes", "0"];
+    assert_eq!(wrong(&no_bytes, &["max_bytes must be positive"]), Some(1));
     assert_eq!(wrong(&["--mount", "/a"], &["HOST:GUEST"]), Some(2));
     assert_eq!(wrong(&["--env", "A"], &["NAME=VALUE"]), Some(2));
     assert_eq!(wrong(&["--memory", "1K", "--pids", "1"], &["at least 6 MiB", "pids"]), Some(1));
@@ -165,6 +169,9 @@ fn reaches_listed_hosts_alone(backend: &str) {
     let ran = sandbox(backend, &["--network", &list], &["sh", "-c", &fetch]);
     assert_eq!((ran.code, ran.out.as_str()), (Some(0), "hello\n"), "{}", ran.err);
     assert!(!ran.err.contains("refused"), "{}", ran.err);
+    let little = ["--network", &list, "--network-bytes", "16"];
+    let ran = sandbox(backend, &little, &["sh", "-c", &fetch]);
+    assert!(!ran.out.contains("hello"), "{}", ran.out);
     let list =
         ["--network", &format!("allow:{address}"), "--env", "NO_PROXY=", "--env", "no_proxy="];
     let ran = sandbox(backend, &list, &["sh", "-c", &fetch.replace("127.0.0.1", "127.0.0.2")]);
