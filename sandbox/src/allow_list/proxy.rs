@@ -8,9 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::TcpListener;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::connect::connect;
@@ -31,8 +29,6 @@ const HEAD: Duration = Duration::from_secs(10);
 const LAST_WORDS: Duration = Duration::from_secs(2);
 /// Different targets whose refusal is worth a warning; from then on they are told apart no more.
 const MAX_WARNINGS: usize = 256;
-/// How long accepting rests after the system could not.
-const REST: Duration = Duration::from_millis(100);
 
 /// Connects clients to the hosts of a list, and refuses all others.
 #[derive(Debug)]
@@ -132,24 +128,10 @@ impl Proxy {
         Permit { _of_sandbox: of_sandbox, _of_process: of_process }
     }
 
-    /// Serves whoever connects to `listener`. Dropping it ends all connections.
-    pub(crate) async fn serve_all(self: Arc<Self>, listener: TcpListener) {
-        let mut serving = JoinSet::new();
-        loop {
-            // Before accepting: what finds no room waits where it costs this process nothing.
-            let permit = self.permit().await;
-            match listener.accept().await {
-                Ok((stream, _)) => {
-                    let proxy = Arc::clone(&self);
-                    serving.spawn(async move { proxy.serve(stream, permit).await });
-                }
-                Err(error) => {
-                    tracing::warn!(sandbox = self.sandbox, %error, "could not accept a connection");
-                    tokio::time::sleep(REST).await;
-                }
-            }
-            while serving.try_join_next().is_some() {}
-        }
+    /// The sandbox's name, for the log.
+    #[cfg(feature = "local")]
+    pub(super) fn sandbox(&self) -> &str {
+        &self.sandbox
     }
 
     /// Serves one connection to its end.
