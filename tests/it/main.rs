@@ -5,7 +5,8 @@ mod cli;
 mod documentation;
 mod endpoint;
 #[cfg(feature = "docker")]
-mod engine;
+#[path = "../../sandbox/src/backends/docker/tests/engine_process.rs"]
+mod engine_process;
 mod finetune;
 mod household;
 mod learning;

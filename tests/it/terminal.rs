@@ -271,11 +271,11 @@ async fn docker_containers_that_are_killed_are_refilled() {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Docker"]
 async fn a_docker_engine_that_is_killed_and_comes_back_is_survived() {
-    use crate::engine::PrivateEngine;
+    use crate::engine_process::EngineProcess;
     use spar::sandbox::backends::docker::DockerBackend;
 
-    let mut engine = PrivateEngine::start();
-    let backend = DockerBackend::connect_many(vec![engine.host()]).await.unwrap();
+    let mut engine = EngineProcess::docker();
+    let backend = DockerBackend::connect_many([engine.address().parse().unwrap()]).await.unwrap();
     let pool = Arc::new(SandboxPool::new(Arc::new(backend), PoolConfig::default()).unwrap());
     let resources = Resources::with_sandboxes(Sandboxes::new(Arc::clone(&pool)));
     let mut found = TerminalTask::new("Wait.", "[ -e done ]");

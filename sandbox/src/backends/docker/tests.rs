@@ -1,5 +1,6 @@
 //! Tests with a real engine; `docker/start-engine.sh` and `docker/build-images.sh` set it up.
 
+mod engine_process;
 mod many;
 mod peers;
 mod private_engine;

@@ -1,33 +1,27 @@
-//! An engine of a test's own, that it may kill.
+//! Engines of a test's own, of every kind.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
+use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use super::super::DockerHost;
+use tokio::task::block_in_place;
 
-/// A program that answers like Docker, with all that it keeps in a folder of its own. Dropping it ends
-/// what runs in it and removes everything.
+use super::super::DockerHost;
+use super::engine_process::{EngineProcess, dockerd, must, quick_folder};
+
+/// An engine with `spar-busybox`. Dropping it ends what runs in it and removes everything.
 pub(super) struct PrivateEngine {
-    folder: tempfile::TempDir,
-    command: Vec<String>,
-    bridge: Option<String>,
-    process: Option<Child>,
     host: DockerHost,
+    engine: EngineProcess,
+    /// Removed after its engine has ended.
+    _bridge: Option<Bridge>,
 }
 
 impl PrivateEngine {
-    /// A `dockerd` in a network namespace of its own, so that it touches no bridge and no rule of the
-    /// engine that others use; it has `spar-busybox`.
+    /// A `dockerd` that touches nothing of the engine that others use.
     pub(super) async fn docker() -> Self {
-        let folder = quick_folder();
-        let mut command: Vec<String> = vec!["unshare".into(), "--net".into()];
-        command.extend(dockerd(folder.path()));
-        command.push("--bridge=none".into());
-        let host = format!("unix://{}/socket", folder.path().display()).parse().unwrap();
-        Self::start(folder, command, None, host).await
+        Self::on_its_socket(block_in_place(EngineProcess::docker))
     }
 
     /// A `dockerd` on a TCP port that asks for certificates, which the host has. It also answers on
@@ -36,14 +30,11 @@ impl PrivateEngine {
         let folder = quick_folder();
         make_certificates(folder.path());
         let number = number();
-        let bridge = format!("spar{number}");
         // Without one of its own it would remove that of the other engine.
-        must("ip", &["link", "add", "name", &bridge, "type", "bridge"]);
-        let address = format!("10.213.{}.1/24", number % 256);
-        must("ip", &["address", "add", &address, "dev", &bridge]);
+        let bridge = Bridge::new(number);
         let port = free_port();
         let mut command = dockerd(folder.path());
-        command.push(format!("--bridge={bridge}"));
+        command.push(format!("--bridge={}", bridge.0));
         command.push(format!("--host=tcp://127.0.0.1:{port}"));
         command.push("--tlsverify".into());
         for (option, file) in
@@ -53,14 +44,14 @@ impl PrivateEngine {
         }
         let host: DockerHost = format!("https://127.0.0.1:{port}").parse().unwrap();
         let host = host.with_certificates(folder.path());
-        Self::start(folder, command, Some(bridge), host).await
+        let engine = block_in_place(|| EngineProcess::start(folder, command));
+        Self { host, engine, _bridge: Some(bridge) }
     }
 
     /// The service of Podman, with storage of its own.
     pub(super) async fn podman() -> Self {
         let folder = quick_folder();
         let place = |name: &str| folder.path().join(name).display().to_string();
-        let socket = format!("unix://{}", place("socket"));
         let command = [
             "podman",
             "--root",
@@ -79,55 +70,33 @@ impl PrivateEngine {
             "service",
             "--time",
             "0",
-            &socket,
+            &format!("unix://{}", place("socket")),
         ];
         let command = command.map(str::to_owned).to_vec();
-        let host = socket.parse().unwrap();
-        Self::start(folder, command, None, host).await
+        Self::on_its_socket(block_in_place(|| EngineProcess::start(folder, command)))
     }
 
-    async fn start(
-        folder: tempfile::TempDir,
-        command: Vec<String>,
-        bridge: Option<String>,
-        host: DockerHost,
-    ) -> Self {
-        let mut engine = Self { folder, command, bridge, process: None, host };
-        engine.again().await;
-        let archive = image_archive();
-        let import = ["import", "--change", "CMD [\"sh\"]", archive.to_str().unwrap()];
-        let told = engine.docker_cli(&[&import[..], &["spar-busybox:latest"]].concat());
-        assert!(told.starts_with("sha256:"), "{told}");
-        engine
+    fn on_its_socket(engine: EngineProcess) -> Self {
+        Self { host: engine.address().parse().unwrap(), engine, _bridge: None }
     }
 
     pub(super) fn host(&self) -> DockerHost {
         self.host.clone()
     }
 
-    /// Runs the Docker command line against it.
+    /// What the Docker command line says against it.
     pub(super) fn docker_cli(&self, arguments: &[&str]) -> String {
-        let output = Command::new("docker")
-            .arg("--host")
-            .arg(format!("unix://{}", self.socket().display()))
-            .args(arguments)
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{arguments:?}: {output:?}");
-        String::from_utf8(output.stdout).unwrap()
+        self.engine.docker_cli(arguments)
     }
 
     /// Ends it at once, as running out of memory would.
     pub(super) fn kill(&mut self) {
-        if let Some(mut process) = self.process.take() {
-            process.kill().unwrap();
-            process.wait().unwrap();
-        }
+        self.engine.kill();
     }
 
     /// Asks it to end, as an upgrade would, and waits for that.
     pub(super) fn stop(&mut self) {
-        if let Some(mut process) = self.process.take() {
+        if let Some(mut process) = self.engine.process.take() {
             // One that has ended by itself is as good.
             let _ = Command::new("kill").args(["-TERM", &process.id().to_string()]).output();
             let until = Instant::now() + Duration::from_secs(60);
@@ -142,126 +111,40 @@ impl PrivateEngine {
     /// Stops or continues it without ending it.
     pub(super) fn freeze(&self, frozen: bool) {
         let signal = if frozen { "-STOP" } else { "-CONT" };
-        must("kill", &[signal, &self.process.as_ref().unwrap().id().to_string()]);
+        must("kill", &[signal, &self.engine.process.as_ref().unwrap().id().to_string()]);
     }
 
     /// Starts it, also after it was ended, and waits until it answers.
     pub(super) async fn again(&mut self) {
-        self.process = Some(self.spawn());
-        let until = Instant::now() + Duration::from_secs(120);
-        while !self.answers() {
-            let ended = self.process.as_mut().unwrap().try_wait().unwrap();
-            if ended.is_some() || Instant::now() > until {
-                let log = fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
-                let last: Vec<_> = log.lines().rev().take(5).collect();
-                assert!(Instant::now() < until, "{ended:?}: {last:#?}");
-                // It gives up by itself where its own containerd does not answer for want of time.
-                self.process = Some(self.spawn());
-            }
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
-    }
-
-    fn spawn(&self) -> Child {
-        let _ = fs::remove_file(self.folder.path().join("pid"));
-        let log = fs::File::options()
-            .create(true)
-            .append(true)
-            .open(self.folder.path().join("log"))
-            .unwrap();
-        Command::new(&self.command[0])
-            .args(&self.command[1..])
-            // The directory of a test must not be kept busy, nor its input shared.
-            .current_dir("/")
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(log)
-            .spawn()
-            .unwrap()
-    }
-
-    fn answers(&self) -> bool {
-        let asked = Command::new("docker")
-            .arg("--host")
-            .arg(format!("unix://{}", self.socket().display()))
-            .args(["version", "--format", "{{.Server.Version}}"])
-            .output();
-        asked.is_ok_and(|output| output.status.success())
-    }
-
-    fn socket(&self) -> PathBuf {
-        self.folder.path().join("socket")
-    }
-
-    /// Processes that were started with the folder in their arguments, and all below them.
-    fn processes(&self) -> Vec<u32> {
-        let folder = self.folder.path().as_os_str().as_encoded_bytes();
-        let mut found = Vec::new();
-        let mut parents = Vec::new();
-        for entry in fs::read_dir("/proc").unwrap().flatten() {
-            let Ok(pid) = entry.file_name().to_string_lossy().parse::<u32>() else { continue };
-            let arguments = fs::read(entry.path().join("cmdline")).unwrap_or_default();
-            if arguments.windows(folder.len()).any(|part| part == folder) {
-                found.push(pid);
-            }
-            let status = fs::read_to_string(entry.path().join("status")).unwrap_or_default();
-            let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"));
-            parents.push((pid, parent.and_then(|text| text.trim().parse().ok()).unwrap_or(0)));
-        }
-        let mut next = 0;
-        while next < found.len() {
-            let below = parents.iter().filter(|(_, parent)| *parent == found[next]);
-            let below: Vec<u32> = below.map(|(pid, _)| *pid).collect();
-            found.extend(below.into_iter().filter(|pid| *pid != std::process::id()));
-            next += 1;
-        }
-        found
+        block_in_place(|| self.engine.again());
     }
 }
 
 impl Drop for PrivateEngine {
     fn drop(&mut self) {
-        // It ends its containers; what it does not is ended below.
+        // It ends its containers by itself where it is asked.
         self.stop();
-        for _ in 0..50 {
-            let processes = self.processes();
-            if processes.is_empty() {
-                break;
-            }
-            for pid in processes {
-                let _ = Command::new("kill").args(["-9", &pid.to_string()]).output();
-            }
-            std::thread::sleep(Duration::from_millis(100));
-        }
-        let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
-        let own = self.folder.path().to_string_lossy().into_owned();
-        let places = mounts.lines().filter_map(|line| line.split(' ').nth(1));
-        for place in places.filter(|place| place.starts_with(&own)) {
-            let _ = Command::new("umount").args(["--lazy", place]).output();
-        }
-        if let Some(bridge) = &self.bridge {
-            let _ = Command::new("ip").args(["link", "delete", bridge]).output();
-        }
     }
 }
 
-/// In memory where there is room for it: engines write a lot to the disk, and wait for that.
-fn quick_folder() -> tempfile::TempDir {
-    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
+/// A bridge for an engine that must not use that of the others.
+struct Bridge(String);
+
+impl Bridge {
+    fn new(number: u32) -> Self {
+        let name = format!("spar{number}");
+        must("ip", &["link", "add", "name", &name, "type", "bridge"]);
+        let bridge = Self(name);
+        let address = format!("10.213.{}.1/24", number % 256);
+        must("ip", &["address", "add", &address, "dev", &bridge.0]);
+        bridge
+    }
 }
 
-fn dockerd(folder: &Path) -> Vec<String> {
-    let place = |name: &str| folder.join(name).display().to_string();
-    vec![
-        "dockerd".into(),
-        format!("--data-root={}", place("data")),
-        format!("--exec-root={}", place("run")),
-        format!("--pidfile={}", place("pid")),
-        format!("--host=unix://{}", place("socket")),
-        "--iptables=false".into(),
-        "--ip-forward=false".into(),
-        "--ip-masq=false".into(),
-    ]
+impl Drop for Bridge {
+    fn drop(&mut self) {
+        let _ = Command::new("ip").args(["link", "delete", &self.0]).output();
+    }
 }
 
 /// A certificate authority, and certificates of a server at 127.0.0.1 and of a client.
@@ -285,18 +168,6 @@ extendedKeyUsage=serverAuth'
     assert!(made.status.success(), "{made:?}");
 }
 
-/// The archive that `docker/build-images.sh` keeps.
-fn image_archive() -> PathBuf {
-    let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
-    let cache = variable("SPAR_CACHE_DIR").map(PathBuf::from).unwrap_or_else(|| {
-        let home = || PathBuf::from(variable("HOME").expect("tests have a home")).join(".cache");
-        variable("XDG_CACHE_HOME").map_or_else(home, PathBuf::from).join("spar")
-    });
-    let archive = cache.join("images/busybox.tar");
-    assert!(archive.is_file(), "{} is absent: docker/build-images.sh", archive.display());
-    archive
-}
-
 fn number() -> u32 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     // Unlike those of other processes that run the same tests.
@@ -306,9 +177,4 @@ fn number() -> u32 {
 fn free_port() -> u16 {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap().port()
-}
-
-fn must(program: &str, arguments: &[&str]) {
-    let output = Command::new(program).args(arguments).output().unwrap();
-    assert!(output.status.success(), "{program} {arguments:?}: {output:?}");
 }
