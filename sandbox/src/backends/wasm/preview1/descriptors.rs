@@ -35,7 +35,9 @@ fn add_streams(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
         MODULE,
         "fd_read",
         |mut c: Context<'_>, fd: i32, list: i32, count: i32, num: i32| {
-            with_guest(&mut c, |m, host| read(m, host, fd, (list, count), None, num))
+            with_guest(&mut c, |m, host| {
+                read(m, host, Transfer { fd, list, count, offset: None, num })
+            })
         },
     )?;
     linker.func_wrap(
@@ -43,7 +45,7 @@ fn add_streams(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
         "fd_pread",
         |mut c: Context<'_>, fd: i32, list: i32, count: i32, offset: i64, num: i32| {
             let offset = Some(offset as u64);
-            with_guest(&mut c, |m, host| read(m, host, fd, (list, count), offset, num))
+            with_guest(&mut c, |m, host| read(m, host, Transfer { fd, list, count, offset, num }))
         },
     )?;
     linker.func_wrap_async(
@@ -51,8 +53,8 @@ fn add_streams(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
         "fd_write",
         |mut c: Context<'_>, (fd, list, count, num): (i32, i32, i32, i32)| {
             Box::new(async move {
-                let errno =
-                    with_guest(&mut c, |m, host| write(m, host, fd, (list, count), None, num))?;
+                let transfer = Transfer { fd, list, count, offset: None, num };
+                let errno = with_guest(&mut c, |m, host| write(m, host, transfer))?;
                 while c.data().output.is_full() {
                     tokio::task::yield_now().await;
                 }
@@ -65,21 +67,27 @@ fn add_streams(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
         "fd_pwrite",
         |mut c: Context<'_>, fd: i32, list: i32, count: i32, offset: i64, num: i32| {
             let offset = Some(offset as u64);
-            with_guest(&mut c, |m, host| write(m, host, fd, (list, count), offset, num))
+            with_guest(&mut c, |m, host| write(m, host, Transfer { fd, list, count, offset, num }))
         },
     )?;
     Ok(())
 }
 
-fn read(
-    mut m: Memory<'_>,
-    host: &mut Host,
+/// What a guest asks for when it reads or writes.
+struct Transfer {
     fd: i32,
-    (list, count): (i32, i32),
+    /// Where the list of buffers lies in its memory, and how many there are.
+    list: i32,
+    count: i32,
+    /// Where in the file; absent: where the descriptor is, which moves on.
     offset: Option<u64>,
+    /// Where to put the number of bytes.
     num: i32,
-) -> Result<(), Errno> {
-    let buffers = m.buffers(list, count)?;
+}
+
+fn read(mut m: Memory<'_>, host: &mut Host, transfer: Transfer) -> Result<(), Errno> {
+    let Transfer { fd, offset, .. } = transfer;
+    let buffers = m.buffers(transfer.list, transfer.count)?;
     let mut total = 0;
     match host.descriptors.get_mut(fd)? {
         Descriptor::Stdin => {
@@ -106,18 +114,12 @@ fn read(
         Descriptor::Folder { .. } => return Err(Errno::IsFolder),
         _ => return Err(Errno::BadDescriptor),
     }
-    m.put_u32(num, total as u32)
+    m.put_u32(transfer.num, total as u32)
 }
 
-fn write(
-    mut m: Memory<'_>,
-    host: &mut Host,
-    fd: i32,
-    (list, count): (i32, i32),
-    offset: Option<u64>,
-    num: i32,
-) -> Result<(), Errno> {
-    let buffers = m.buffers(list, count)?;
+fn write(mut m: Memory<'_>, host: &mut Host, transfer: Transfer) -> Result<(), Errno> {
+    let Transfer { fd, offset, .. } = transfer;
+    let buffers = m.buffers(transfer.list, transfer.count)?;
     let mut total = 0;
     match host.descriptors.get_mut(fd)? {
         stream @ (Descriptor::Stdout | Descriptor::Stderr) => {
@@ -153,7 +155,7 @@ fn write(
         Descriptor::Folder { .. } => return Err(Errno::IsFolder),
         _ => return Err(Errno::BadDescriptor),
     }
-    m.put_u32(num, total as u32)
+    m.put_u32(transfer.num, total as u32)
 }
 
 fn add_positions(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
