@@ -85,8 +85,7 @@ impl Suite for GameFolderSuite {
         "ALFWorld's household games, from the user's own download."
     }
 
-    fn task(&self, split: &str, index: usize) -> Result<Task, SuiteError> {
-        self.check_index(split, index)?;
+    fn make_task(&self, split: &str, index: usize) -> Result<Task, SuiteError> {
         let (base, is_shuffled) = match split.strip_suffix("_shuffled") {
             Some(base) if !self.games.contains_key(split) => (base, true),
             _ => (split, false),

@@ -25,12 +25,30 @@ pub trait Suite: Send + Sync {
     /// One line on what it is about.
     fn about(&self) -> &str;
 
+    /// Makes task `index` of `split`, which [`Suite::task`] has found to be there.
+    ///
+    /// # Errors
+    ///
+    /// [`SuiteError`] when it cannot be read.
+    ///
+    /// # Panics
+    ///
+    /// May panic where there is no such split or index.
+    fn make_task(&self, split: &str, index: usize) -> Result<Task, SuiteError>;
+
     /// Task `index` of `split`, counted from 0.
     ///
     /// # Errors
     ///
-    /// [`SuiteError`] when there is no such split or index.
-    fn task(&self, split: &str, index: usize) -> Result<Task, SuiteError>;
+    /// [`SuiteError`] when there is no such split or index, or it cannot be read.
+    fn task(&self, split: &str, index: usize) -> Result<Task, SuiteError> {
+        let len = self.len(split)?;
+        if index < len {
+            return self.make_task(split, index);
+        }
+        let (suite, split) = (self.manifest().name.clone(), split.to_owned());
+        Err(SuiteError::OutOfRange { suite, split, index, len })
+    }
 
     /// The task with this id, as a trajectory names it.
     ///
@@ -69,19 +87,5 @@ pub trait Suite: Send + Sync {
                     .join(", "),
             },
         )
-    }
-
-    /// Checks `index` against the size of `split`.
-    ///
-    /// # Errors
-    ///
-    /// [`SuiteError`] when there is no such split or index.
-    fn check_index(&self, split: &str, index: usize) -> Result<(), SuiteError> {
-        let len = self.len(split)?;
-        if index < len {
-            return Ok(());
-        }
-        let (suite, split) = (self.manifest().name.clone(), split.to_owned());
-        Err(SuiteError::OutOfRange { suite, split, index, len })
     }
 }

@@ -93,8 +93,7 @@ impl Suite for TemplateSuite {
         &self.file.about
     }
 
-    fn task(&self, split: &str, index: usize) -> Result<Task, SuiteError> {
-        self.check_index(split, index)?;
+    fn make_task(&self, split: &str, index: usize) -> Result<Task, SuiteError> {
         let template = &self.file.splits[split];
         let mut parameters = template.parameters.clone();
         parameters.insert("seed".to_owned(), (template.first_seed + index as u64).into());

@@ -209,8 +209,7 @@ impl Suite for TerminalSuite {
         &self.file.about
     }
 
-    fn task(&self, split: &str, index: usize) -> Result<Task, SuiteError> {
-        self.check_index(split, index)?;
+    fn make_task(&self, split: &str, index: usize) -> Result<Task, SuiteError> {
         let found = match &self.splits[split][index] {
             Place::Line { path, start } => read_line(path, *start)?,
             Place::Folder(path) => read_folder(path, &mut blake3::Hasher::new())?,
