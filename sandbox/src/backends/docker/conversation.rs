@@ -22,6 +22,10 @@ use super::helper;
 const CAPACITY: usize = 1 << 16;
 const CHUNK: usize = 1 << 16;
 const STATUS: u32 = u32::MAX;
+/// The most bytes that the helper puts into a frame of standard error.
+const MAX_FRAME: u32 = 1 << 16;
+/// What is kept of words that are not the helper's.
+const MAX_FOREIGN_BYTES: usize = 4096;
 const STATUS_BYTES: usize = 20;
 
 /// Who runs the operation and where.
@@ -85,6 +89,7 @@ pub(super) struct Conversation<'a> {
     stdout_bytes: u64,
     status: Option<Status>,
     engine_says: String,
+    exec: String,
 }
 
 impl<'a> Conversation<'a> {
@@ -125,12 +130,23 @@ impl<'a> Conversation<'a> {
             stdout_bytes: 0,
             status: None,
             engine_says: String::new(),
+            exec: exec.id,
         })
     }
 
     /// The next thing the helper says, while it is given its input. Cancel-safe.
     pub(super) async fn next(&mut self) -> Said {
         poll_fn(|context| self.poll(context)).await
+    }
+
+    /// Whether the engine could not even start the operation. Then what came as output are its words.
+    pub(super) async fn never_started(&mut self, engine: &Engine) -> bool {
+        // Podman forgets the processes of what has ended.
+        if engine.is_podman() {
+            return false;
+        }
+        let exec = within(REQUEST, engine.docker.inspect_exec(&self.exec)).await;
+        exec.is_ok_and(|exec| exec.pid.unwrap_or(0) == 0)
     }
 
     /// Ends the operation and waits until it has ended, with everything that came of it.
@@ -166,7 +182,8 @@ impl<'a> Conversation<'a> {
                     return Poll::Ready(Said::Broken(super::engine::message(&error)));
                 }
                 None => {
-                    let said = std::mem::take(&mut self.engine_says);
+                    let mut said = std::mem::take(&mut self.engine_says);
+                    said.push_str(&String::from_utf8_lossy(&self.stderr.foreign));
                     return Poll::Ready(match self.status {
                         Some(status) => Said::Status(status),
                         None => Said::Broken(said.trim().to_owned()),
@@ -232,6 +249,9 @@ impl Input<'_> {
 }
 
 /// Takes the frames of standard error apart.
+///
+/// Where the program that the engine runs before the helper does not get to it, for want of a thread
+/// for instance, it writes why to the same stream.
 #[derive(Default)]
 struct Unframer {
     header: Vec<u8>,
@@ -241,11 +261,18 @@ struct Unframer {
     pieces: VecDeque<Bytes>,
     status_bytes: Vec<u8>,
     status: Option<Status>,
+    /// What is not of the helper, from its first byte on.
+    foreign: Vec<u8>,
 }
 
 impl Unframer {
     fn push(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() && self.status.is_none() {
+            if !self.foreign.is_empty() {
+                let room = MAX_FOREIGN_BYTES.saturating_sub(self.foreign.len());
+                self.foreign.extend_from_slice(&bytes[..room.min(bytes.len())]);
+                return;
+            }
             if self.left == 0 {
                 let (part, rest) = bytes.split_at((4 - self.header.len()).min(bytes.len()));
                 self.header.extend_from_slice(part);
@@ -254,6 +281,10 @@ impl Unframer {
                     self.header.clear();
                     let length = u32::from_le_bytes(header);
                     self.in_status = length == STATUS;
+                    if length > MAX_FRAME && !self.in_status {
+                        self.foreign.extend_from_slice(&header);
+                        continue;
+                    }
                     self.left = if self.in_status { STATUS_BYTES } else { length as usize };
                 }
                 continue;
@@ -322,6 +353,21 @@ mod tests {
                 }
             }
             assert_eq!((text.as_slice(), unframer.status), (b"onetwo".as_slice(), Some(status)));
+        }
+    }
+
+    #[test]
+    fn what_is_not_of_the_helper_is_kept_as_words() {
+        let words = b"runtime/cgo: pthread_create failed: Resource temporarily unavailable\n";
+        for size in [1, 3, 4, 5, words.len()] {
+            let mut unframer = Unframer::default();
+            unframer.push(&[3, 0, 0, 0]);
+            unframer.push(b"one");
+            words.chunks(size).for_each(|piece| unframer.push(piece));
+            assert_eq!(unframer.pop().as_deref(), Some(&b"one"[..]));
+            assert_eq!((unframer.foreign.as_slice(), unframer.status), (&words[..], None));
+            unframer.push(&[b'x'; 10_000]);
+            assert_eq!(unframer.foreign.len(), MAX_FOREIGN_BYTES);
         }
     }
 

@@ -28,6 +28,9 @@ use crate::{
 /// How long after a deadline the helper may take to say that it kept it. Ending what resists takes
 /// it ten seconds at most, and a loaded machine its time.
 const GRACE: Duration = Duration::from_secs(30);
+/// Milliseconds that a command waits, over and over, for what is swept away to give it a process. The
+/// first process may take its time on a loaded machine.
+const ROOM_MS: [u64; 6] = [0, 250, 500, 1000, 2000, 4000];
 
 /// A sandbox of the docker backend.
 pub(super) struct DockerSandbox {
@@ -238,7 +241,7 @@ impl Shared {
         let begun = Instant::now();
         check_request(request)?;
         let timeout = request.timeout.unwrap_or_else(|| self.spec.lifetimes.exec());
-        let mut swept = false;
+        let mut waits = ROOM_MS.iter();
         loop {
             let run = self.run(request, timeout, sink);
             let patience = timeout.saturating_add(GRACE);
@@ -255,14 +258,14 @@ impl Shared {
             if let Some(Finished { end, stdout, stderr }) = finished {
                 return Ok(ExecResult { end, stdout, stderr, wall: begun.elapsed() });
             }
-            if swept {
+            let Some(&wait) = waits.next() else {
                 return Err(SandboxError::Saturated {
                     reason: format!("sandbox {} has no process left for a command", self.name),
                 });
-            }
+            };
             // What earlier commands left in the background uses up all processes.
             self.sweep().await?;
-            swept = true;
+            tokio::time::sleep(Duration::from_millis(wait)).await;
         }
     }
 
@@ -304,6 +307,10 @@ impl Shared {
                     sink.output(Stream::Stderr, &bytes);
                 }
                 Said::Status(status) => break Ok(status),
+                Said::Broken(said) if !said.is_empty() => break Err(said),
+                Said::Broken(_) if conversation.never_started(&self.engine).await => {
+                    break Err(stdout.text().trim().to_owned());
+                }
                 Said::Broken(said) => break Err(said),
             }
         };
@@ -425,9 +432,16 @@ struct Finished {
 
 /// Whether the engine says that the container's process limit is used up.
 fn wants_processes(said: &str) -> bool {
-    said.contains("resource temporarily unavailable")
-        || said.contains("procReady not received")
-        || said.contains("fork/exec")
+    let said = said.to_ascii_lowercase();
+    // Of the kernel, of runc about the process that becomes the command, and of Go's runtime.
+    let signs = [
+        "resource temporarily unavailable",
+        "procready not received",
+        "read init-p",
+        "fork/exec",
+        "newosproc",
+    ];
+    signs.iter().any(|sign| said.contains(sign))
 }
 
 #[async_trait]

@@ -172,6 +172,19 @@ async fn a_fork_bomb_is_bounded_and_swept_for_the_next_command() {
 
 #[tokio::test]
 #[ignore = "needs Docker"]
+async fn a_command_that_the_engine_cannot_start_is_told_in_its_words() {
+    let sandbox = sandbox().await;
+    let mut request = ExecRequest::sh("true");
+    request.user = Some("nosuch".into());
+    let error = sandbox.exec(&request).await.unwrap_err();
+    let SandboxError::Backend { source, .. } = &error else { panic!("{error:?}") };
+    assert!(source.to_string().contains("nosuch"), "{source}");
+    assert_eq!(sh(&*sandbox, "echo lives").await, "lives\n");
+    sandbox.close().await.unwrap();
+}
+
+#[tokio::test]
+#[ignore = "needs Docker"]
 async fn running_out_of_memory_is_told_from_being_killed() {
     let sandbox = sandbox().await;
     let hog = sandbox.exec(&ExecRequest::new(["tail", "/dev/zero"])).await.unwrap();
