@@ -160,6 +160,7 @@ fn adapters_of_other_kinds_or_models_are_refused() {
         ("use_dora", serde_json::json!(true)),
         ("modules_to_save", serde_json::json!(["lm_head"])),
         ("alpha_pattern", serde_json::json!({ "q_proj": 3 })),
+        ("alora_invocation_tokens", serde_json::json!([1, 2])),
         ("r", serde_json::json!(0)),
         ("lora_alpha", serde_json::json!("x")),
     ] {

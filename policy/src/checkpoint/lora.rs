@@ -105,6 +105,12 @@ impl LoraAdapter {
             "alpha_pattern",
             "layer_replication",
             "use_qalora",
+            "use_bdlora",
+            "alora_invocation_tokens",
+            "arrow_config",
+            "kasa_config",
+            "monteclora_config",
+            "velora_config",
             "megatron_config",
         ] {
             if !is_off(&config[field]) {
