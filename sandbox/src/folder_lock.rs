@@ -16,13 +16,14 @@ pub(crate) fn share(folder: &Path) -> io::Result<File> {
 }
 
 /// Held by whoever removes what is unfinished; waits until nobody makes anything.
+#[cfg(feature = "local")]
 pub(crate) fn own(folder: &Path) -> io::Result<File> {
     let file = open(folder)?;
     file.lock()?;
     Ok(file)
 }
 
-/// As [`own`], unless somebody makes something just now.
+/// Held by whoever removes what is unfinished, unless somebody makes something just now.
 pub(crate) fn try_own(folder: &Path) -> io::Result<Option<File>> {
     let file = open(folder)?;
     match file.try_lock() {
@@ -49,7 +50,14 @@ mod tests {
         let owned = try_own(folder.path()).unwrap();
         assert!(owned.is_some());
         assert!(try_own(folder.path()).unwrap().is_none());
-        drop(owned);
-        drop(own(folder.path()).unwrap());
+    }
+
+    #[cfg(feature = "local")]
+    #[test]
+    fn who_waits_gets_the_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        drop(share(folder.path()).unwrap());
+        let _owned = own(folder.path()).unwrap();
+        assert!(try_own(folder.path()).unwrap().is_none());
     }
 }
