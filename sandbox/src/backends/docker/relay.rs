@@ -21,7 +21,7 @@ use tokio::sync::{Mutex, Notify, Semaphore};
 use tokio::task::{JoinHandle, JoinSet};
 
 use super::conversation::{Conversation, Input, Said, Status, Surroundings};
-use super::sandbox::Shared;
+use super::sandbox::{ROOM_MS, Shared};
 use crate::allow_list::{NetworkStats, PORT, Proxy};
 use crate::{NetworkPolicy, SandboxError};
 
@@ -71,14 +71,16 @@ impl Relay {
         if running.as_ref().is_some_and(|task| !task.is_finished()) {
             return Ok(());
         }
-        let started = match self.start(sandbox).await {
-            Err(Trouble::PortTaken) => {
-                // Something that was left running inside is in its place.
-                sandbox.sweep().await?;
-                self.start(sandbox).await
+        let mut started = self.start(sandbox).await;
+        for wait in ROOM_MS {
+            if !matches!(started, Err(Trouble::PortTaken)) {
+                break;
             }
-            other => other,
-        };
+            // Something that was left running inside is in its place.
+            sandbox.sweep().await?;
+            tokio::time::sleep(Duration::from_millis(wait)).await;
+            started = self.start(sandbox).await;
+        }
         *running = Some(started.map_err(|trouble| match trouble {
             Trouble::PortTaken => failed(io::Error::from(io::ErrorKind::AddrInUse)),
             Trouble::Other(error) => error,

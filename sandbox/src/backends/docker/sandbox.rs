@@ -28,9 +28,9 @@ use crate::{
 /// How long after a deadline the helper may take to say that it kept it. Ending what resists takes
 /// it ten seconds at most, and a loaded machine its time.
 const GRACE: Duration = Duration::from_secs(30);
-/// Milliseconds that a command waits, over and over, for what is swept away to give it a process. The
-/// first process may take its time on a loaded machine.
-const ROOM_MS: [u64; 6] = [0, 250, 500, 1000, 2000, 4000];
+/// Milliseconds that are waited, over and over, for what is swept away to make room. The first process
+/// may take its time on a loaded machine.
+pub(super) const ROOM_MS: [u64; 6] = [0, 250, 500, 1000, 2000, 4000];
 
 /// A sandbox of the docker backend.
 pub(super) struct DockerSandbox {
