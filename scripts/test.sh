@@ -115,6 +115,31 @@ while IFS= read -r reason; do
             skipped+=("$reason: $why")
         fi
         ;;
+    "needs a C++ compiler")
+        # The kernels for GPUs, run by the host.
+        if has c++ || { [ "$(id -u)" = 0 ] && has apt-get && set_up apt-get install -qy g++; }; then
+            run_ignored cuda::tests::emulated cuda::tests::the_order
+        else
+            skipped+=("$reason: no c++")
+        fi
+        ;;
+    "needs NVRTC from PyPI")
+        # Compiles the kernels for GPUs where there is none.
+        venv="$PWD/target/nvrtc"
+        if set_up python3 -m venv "$venv" && set_up "$venv/bin/pip" install -q "nvidia-cuda-nvrtc>=13,<14"; then
+            nvrtc="$(dirname "$(find "$venv" -name 'libnvrtc.so.*' | head -n 1)")"
+            LD_LIBRARY_PATH="$nvrtc${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" run_ignored nvrtc_
+        else
+            skipped+=("$reason: $why")
+        fi
+        ;;
+    "needs a GPU")
+        if has nvidia-smi && set_up nvidia-smi; then
+            run_ignored cuda::tests::gpu_
+        else
+            skipped+=("$reason: no nvidia-smi that finds one")
+        fi
+        ;;
     "needs the wasm guests")
         if set_up scripts/build_guests.sh; then
             run_ignored backends::wasm wasm_backend wasm_guests

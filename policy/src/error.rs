@@ -395,6 +395,9 @@ pub enum GenerateError {
         /// What is wrong with it.
         detail: String,
     },
+    /// The decoder is on a GPU, which failed.
+    #[error("generate on the GPU")]
+    Device(#[from] crate::cuda::DeviceError),
     /// The generator was shut down.
     #[error("ask a generator that was shut down")]
     Closed,

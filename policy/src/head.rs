@@ -7,6 +7,8 @@
 use rayon::prelude::*;
 
 use crate::Weights;
+use crate::cuda::DeviceError;
+use crate::decoder::Tape;
 use crate::ops::elementwise::{absorb_scores, add_scaled, dot, exp_scores_with, scale, scale_all};
 use crate::ops::matmul::{Output, linear, linear_backward, linear_gradient};
 use crate::ops::parallel;
@@ -30,24 +32,69 @@ pub struct Draw<'a> {
 }
 
 /// Scores of the allowed tokens behind a hidden state, in the order of `allowed`.
+///
+/// # Panics
+///
+/// When the decoder is on a device, which fails; [`try_scores`] tells.
 pub fn scores(weights: &Weights, hidden: &[f32], allowed: &[u32], out: &mut Vec<f32>) {
+    try_scores(weights, hidden, allowed, out).expect("the device works");
+}
+
+/// As [`scores`].
+///
+/// # Errors
+///
+/// When the decoder is on a device, which fails.
+pub fn try_scores(
+    weights: &Weights,
+    hidden: &[f32],
+    allowed: &[u32],
+    out: &mut Vec<f32>,
+) -> Result<(), DeviceError> {
     if allowed.is_empty() {
-        batch_scores(weights, hidden, out);
+        try_batch_scores(weights, hidden, out)?;
+    } else if let Some(placement) = &weights.placement {
+        let all = placement.scores(weights, hidden)?;
+        out.clear();
+        out.extend(allowed.iter().map(|token| all[*token as usize]));
     } else {
         let d = weights.config.hidden_size;
         let head = matrix(weights);
         out.clear();
         out.extend(allowed.iter().map(|v| dot(hidden, &head[*v as usize * d..][..d])));
     }
+    Ok(())
 }
 
 /// Scores of the whole vocabulary behind several hidden states, row by row.
+///
+/// # Panics
+///
+/// When the decoder is on a device, which fails; [`try_batch_scores`] tells.
 pub fn batch_scores(weights: &Weights, hidden_rd: &[f32], out_rv: &mut Vec<f32>) {
+    try_batch_scores(weights, hidden_rd, out_rv).expect("the device works");
+}
+
+/// As [`batch_scores`].
+///
+/// # Errors
+///
+/// When the decoder is on a device, which fails.
+pub fn try_batch_scores(
+    weights: &Weights,
+    hidden_rd: &[f32],
+    out_rv: &mut Vec<f32>,
+) -> Result<(), DeviceError> {
+    if let Some(placement) = &weights.placement {
+        *out_rv = placement.scores(weights, hidden_rd)?;
+        return Ok(());
+    }
     let (d, v) = (weights.config.hidden_size, weights.config.vocab_size);
     let rows = hidden_rd.len() / d;
     out_rv.clear();
     out_rv.resize(rows * v, 0.0);
     parallel::in_pool(|| linear(hidden_rd, matrix(weights), out_rv, rows, v, Output::Set));
+    Ok(())
 }
 
 /// Turns scores into log-probabilities at `temperature`, in place.
@@ -62,14 +109,14 @@ pub fn log_softmax(scores: &mut [f32], temperature: f32) {
 }
 
 /// What is told of a draw.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct DrawStatistics {
     /// Log-probability of the token that was drawn.
     pub logprob: f32,
     /// Entropy of what it was drawn from, in nats.
     pub entropy: f32,
     /// Logarithm of the sum of the exponentials of all scores.
-    log_sum: f32,
+    pub(crate) log_sum: f32,
 }
 
 /// The derivative of a loss by what is told of a draw.
@@ -97,13 +144,77 @@ pub fn log_probabilities(
 /// Log-probability and entropy of every draw; `hidden_td` are the decoder's final states.
 ///
 /// A draw's result does not depend on the other draws, to the bit.
+///
+/// # Panics
+///
+/// When the decoder is on a device, which fails; [`try_judge`] tells.
 pub fn judge(
     weights: &Weights,
     hidden_td: &[f32],
     draws: &[Draw<'_>],
     temperature: f32,
 ) -> Vec<DrawStatistics> {
-    parallel::in_pool(|| judge_here(weights, hidden_td, draws, temperature))
+    try_judge(weights, hidden_td, draws, temperature).expect("the device works")
+}
+
+/// As [`judge`].
+///
+/// # Errors
+///
+/// When the decoder is on a device, which fails.
+pub fn try_judge(
+    weights: &Weights,
+    hidden_td: &[f32],
+    draws: &[Draw<'_>],
+    temperature: f32,
+) -> Result<Vec<DrawStatistics>, DeviceError> {
+    match &weights.placement {
+        Some(placement) => placement.judge(weights, hidden_td, draws, temperature),
+        None => Ok(parallel::in_pool(|| judge_here(weights, hidden_td, draws, temperature))),
+    }
+}
+
+/// Adds to `gradient` the gradients of all parameters, given the derivatives `dstatistics` of a loss by
+/// what [`judge`] told: [`judge_backward`] and [`crate::decoder::backward`] in one.
+///
+/// # Errors
+///
+/// When the decoder is on a device, which fails.
+#[expect(clippy::too_many_arguments, reason = "a backward takes all that its forward took")]
+pub fn learn(
+    weights: &Weights,
+    tape: &Tape,
+    hidden_td: &[f32],
+    draws: &[Draw<'_>],
+    temperature: f32,
+    judged: &[DrawStatistics],
+    dstatistics: &[DrawGradient],
+    gradient: &mut [f32],
+) -> Result<(), DeviceError> {
+    if let Some(placement) = &weights.placement {
+        return placement.learn(
+            weights,
+            tape,
+            hidden_td,
+            draws,
+            temperature,
+            judged,
+            dstatistics,
+            gradient,
+        );
+    }
+    let mut dhidden = vec![0.0; hidden_td.len()];
+    judge_backward(
+        weights,
+        hidden_td,
+        draws,
+        temperature,
+        judged,
+        dstatistics,
+        &mut dhidden,
+        gradient,
+    );
+    crate::decoder::try_backward(weights, tape, &dhidden, gradient)
 }
 
 fn judge_here(
@@ -113,8 +224,7 @@ fn judge_here(
     temperature: f32,
 ) -> Vec<DrawStatistics> {
     let inverse = 1.0 / temperature;
-    let nothing = DrawStatistics { logprob: 0.0, entropy: 0.0, log_sum: 0.0 };
-    let mut judged = vec![nothing; draws.len()];
+    let mut judged = vec![DrawStatistics::default(); draws.len()];
 
     // 1. Draws out of a few tokens.
     let mut some = Vec::new();
@@ -184,6 +294,10 @@ pub fn log_probabilities_backward(
 ///
 /// `d logprob / d score_v = ([v = drawn] - p_v) / temperature` and
 /// `d entropy / d score_v = -p_v (ln p_v + entropy) / temperature`.
+///
+/// # Panics
+///
+/// When the decoder is on a device; [`learn`] is for both.
 #[expect(clippy::too_many_arguments, reason = "a backward takes all that its forward took")]
 pub fn judge_backward(
     weights: &Weights,
@@ -195,6 +309,7 @@ pub fn judge_backward(
     dhidden_td: &mut [f32],
     gradient: &mut [f32],
 ) {
+    assert!(weights.placement.is_none(), "the decoder is on the CPU");
     let gradient = Some(&mut gradient[weights.layout.head.clone()]);
     let t = temperature;
     parallel::in_pool(|| {
@@ -212,6 +327,7 @@ pub fn judge_backward_frozen(
     dstatistics: &[DrawGradient],
     dhidden_td: &mut [f32],
 ) {
+    assert!(weights.placement.is_none(), "the decoder is on the CPU");
     let t = temperature;
     parallel::in_pool(|| {
         judge_backward_here(weights, hidden_td, draws, t, judged, dstatistics, dhidden_td, None)

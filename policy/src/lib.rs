@@ -58,6 +58,7 @@ pub mod chat_template;
 pub mod checkpoint;
 mod config;
 mod constraint;
+pub mod cuda;
 pub mod decoder;
 mod engine;
 mod error;

@@ -1,7 +1,7 @@
 //! All weights of a model in one flat buffer.
 
 use std::ops::{Deref, DerefMut, Range};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// How an optimiser should treat a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -52,6 +52,17 @@ impl SharedBuffer {
     /// Whether both are the same memory.
     pub fn is_shared_with(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Finds out later whether this is still what it was: a change of the numbers leaves the
+    /// reference behind.
+    pub(crate) fn downgrade(&self) -> Weak<Vec<f32>> {
+        Arc::downgrade(&self.0)
+    }
+
+    /// Whether the reference is to these very numbers.
+    pub(crate) fn is(&self, reference: &Weak<Vec<f32>>) -> bool {
+        reference.upgrade().is_some_and(|values| Arc::ptr_eq(&values, &self.0))
     }
 }
 

@@ -22,9 +22,16 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (".", &["core", "sandbox", "tasks", "envs", "agent", "policy", "trainer", "serve"]),
 ];
 
-/// The only places where `unsafe` may stand: kernels, the system calls of the programs that run
+/// The only places where `unsafe` may stand: kernels and their launches, the system calls of the programs that run
 /// inside sandboxes, and the loading of machine code that was compiled before.
 const UNSAFE: &[&str] = &[
+    "policy/src/cuda/cuda_driver.rs",
+    "policy/src/cuda/device.rs",
+    "policy/src/cuda/driver.rs",
+    "policy/src/cuda/emulator.rs",
+    "policy/src/cuda/library.rs",
+    "policy/src/cuda/operations.rs",
+    "policy/src/cuda/products.rs",
     "policy/src/ops/",
     "sandbox/src/backends/docker/helper/sys.rs",
     "sandbox/src/backends/local/helper/sys.rs",

@@ -5,9 +5,10 @@ use std::error::Error;
 use std::sync::Arc;
 
 use spar_core::Row;
-use spar_policy::decoder::{Tape, TokenTree, backward, backward_into};
+use spar_policy::cuda::{DeviceChoice, DeviceError};
+use spar_policy::decoder::{Tape, TokenTree, backward_into};
 use spar_policy::head::{
-    Draw, DrawGradient, DrawStatistics, judge, judge_backward, judge_backward_frozen,
+    Draw, DrawGradient, DrawStatistics, judge_backward_frozen, learn, try_judge,
 };
 use spar_policy::{LoraModel, Parameters, Weights};
 
@@ -38,6 +39,22 @@ impl Trained {
         match self {
             Self::Weights(base) => Arc::new(base.with_parameters(parameters.clone())),
             Self::Adapter(model) => model.merged(parameters),
+        }
+    }
+
+    /// The same with the decoder where it was asked for. An adapter is trained on the CPU.
+    ///
+    /// # Errors
+    ///
+    /// When `device` is `cuda` and there is no GPU, or none that can be used for this decoder or an
+    /// adapter.
+    pub fn placed(self, device: DeviceChoice) -> Result<Self, DeviceError> {
+        match self {
+            Self::Weights(base) => Ok(Self::Weights(Arc::new(device.place((*base).clone())?))),
+            Self::Adapter(_) if device == DeviceChoice::Cuda => Err(DeviceError::Unsupported {
+                detail: "an adapter is trained on the CPU alone".to_owned(),
+            }),
+            Self::Adapter(_) => Ok(self),
         }
     }
 }
@@ -91,6 +108,8 @@ enum RowRefused {
     UnknownToken { token: u32, vocabulary: usize },
     #[error("judge token {token}: it is not among those allowed in its place")]
     NotAllowed { token: u32 },
+    #[error(transparent)]
+    Device(#[from] DeviceError),
 }
 
 /// The result of reading rows: the states and what was drawn behind them.
@@ -141,8 +160,8 @@ impl PreparedDecoder {
                 places.push((index, t, draw));
             }
         }
-        let hidden_td = tree.read(&self.weights, tape);
-        let judged = judge(&self.weights, &hidden_td, &draws, self.temperature);
+        let hidden_td = tree.try_read(&self.weights, tape)?;
+        let judged = try_judge(&self.weights, &hidden_td, &draws, self.temperature)?;
         Ok(Reading { hidden_td, draws, places, judged })
     }
 }
@@ -181,17 +200,17 @@ impl PreparedModel for PreparedDecoder {
         for (row, t, draw) in &reading.places {
             dstatistics[*draw].logprob += by_row[*row][*t];
         }
-        let mut dhidden = vec![0.0; reading.hidden_td.len()];
         let (weights, temperature) = (&self.weights, self.temperature);
         let Reading { hidden_td, draws, judged, .. } = &reading;
-        let (d, dh) = (&dstatistics, &mut dhidden);
+        let d = &dstatistics;
         if let Some((model, factors)) = &self.adapter {
+            let mut dhidden = vec![0.0; hidden_td.len()];
+            let dh = &mut dhidden;
             judge_backward_frozen(weights, hidden_td, draws, temperature, judged, d, dh);
             let gradient = &mut model.gradient(factors, gradient);
             backward_into(weights, &tape, &dhidden, gradient);
         } else {
-            judge_backward(weights, hidden_td, draws, temperature, judged, d, dh, gradient);
-            backward(weights, &tape, &dhidden, gradient);
+            learn(weights, &tape, hidden_td, draws, temperature, judged, d, gradient)?;
         }
         Ok(())
     }

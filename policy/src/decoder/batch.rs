@@ -5,54 +5,61 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::Segment;
-use super::sequence_cache::page_shape;
 use crate::Weights;
+use crate::cuda::DeviceError;
 use crate::ops::attention::{BLOCK_PAGES, KEY_BLOCK, KeyBlock};
 use crate::ops::elementwise::add_scaled;
 use crate::ops::page::{NO_TOKEN, PAGE, Page};
 
 /// Stands for the token of a place that holds none, or one of an earlier call.
-const NO_ROW: u32 = u32::MAX;
+pub(crate) const NO_ROW: u32 = u32::MAX;
 
 /// The tokens of one call in a flat list, and which keys each of them sees.
 #[derive(Debug)]
-pub(super) struct Batch {
-    pub(super) tokens: Vec<u32>,
-    pub(super) positions: Vec<usize>,
+pub(crate) struct Batch {
+    pub(crate) tokens: Vec<u32>,
+    pub(crate) positions: Vec<usize>,
     /// The tokens before each, nearest first, `[t, smear_tokens]`.
-    before: Vec<u32>,
-    smear_tokens: usize,
+    pub(crate) before: Vec<u32>,
+    pub(crate) smear_tokens: usize,
     /// Every page that is read or written, once. Those that are written have no other owner until
     /// the call is over.
-    pub(super) pages: Vec<Arc<Page>>,
-    pub(super) blocks: Vec<KeyBlock>,
+    pub(crate) pages: Vec<Arc<Page>>,
+    pub(crate) blocks: Vec<KeyBlock>,
     /// Where each token's key and value go.
     page_of_token: Vec<u32>,
     /// Pages whose first places are copied from a page of the parent, in the order of copying.
-    copies: Vec<PageCopy>,
+    pub(crate) copies: Vec<PageCopy>,
     /// The tokens of this call in each page.
-    rows_of_page: Vec<[u32; PAGE]>,
-    chains: Vec<Chain>,
+    pub(crate) rows_of_page: Vec<[u32; PAGE]>,
+    pub(crate) chains: Vec<Chain>,
 }
 
 #[derive(Debug)]
-struct PageCopy {
-    from: u32,
-    to: u32,
+pub(crate) struct PageCopy {
+    pub(crate) from: u32,
+    pub(crate) to: u32,
     /// Row of the first token that is written behind what is copied.
     before_row: usize,
 }
 
 /// The pages of a segment from the first position of its sequence on.
 #[derive(Debug, Clone)]
-struct Chain {
-    pages: Vec<u32>,
-    rows: Range<usize>,
+pub(crate) struct Chain {
+    pub(crate) pages: Vec<u32>,
+    pub(crate) rows: Range<usize>,
 }
 
 impl Batch {
     /// Adds the segments' tokens to their caches and finds pages for them.
-    pub(super) fn new(weights: &Weights, segments: &mut [Segment<'_>]) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// When a device has no room for their pages.
+    pub(crate) fn new(
+        weights: &Weights,
+        segments: &mut [Segment<'_>],
+    ) -> Result<Self, DeviceError> {
         let total = segments.iter().map(|segment| segment.tokens.len()).sum();
         let mut batch = Self {
             tokens: Vec::with_capacity(total),
@@ -71,28 +78,28 @@ impl Batch {
             let (earlier, rest) = segments.split_at_mut(index);
             let segment = &mut rest[0];
             let mut chain = match segment.parent {
-                None => batch.open(segment, &mut shared),
+                None => batch.open(segment, &mut shared)?,
                 Some(parent) => {
                     assert!(segment.cache.tokens.is_empty(), "the cache of a child is empty");
                     segment.cache.tokens.clone_from(&earlier[parent].cache.tokens);
-                    batch.fork(weights, parent, segment)
+                    batch.fork(weights, parent, segment)?
                 }
             };
-            batch.append(weights, segment, &mut chain);
+            batch.append(weights, segment, &mut chain)?;
             batch.chains.push(chain);
         }
         batch.blocks = find_blocks(weights, &batch);
-        batch
+        Ok(batch)
     }
 
     /// The tokens before that of `row`, nearest first; [`NO_TOKEN`] before the first one.
-    pub(super) fn before(&self, row: usize) -> &[u32] {
+    pub(crate) fn before(&self, row: usize) -> &[u32] {
         &self.before[row * self.smear_tokens..][..self.smear_tokens]
     }
 
     /// The key and the value, `[key_width]` each, that `of_row` gives for every token go to the
     /// pages of a layer.
-    pub(super) fn write<'b>(
+    pub(crate) fn write<'b>(
         &mut self,
         layer: usize,
         of_row: impl Fn(usize) -> (&'b [f32], &'b [f32]),
@@ -110,7 +117,7 @@ impl Batch {
     }
 
     /// Hands the pages to the caches.
-    pub(super) fn close(&self, segments: &mut [Segment<'_>]) {
+    pub(crate) fn close(&self, segments: &mut [Segment<'_>]) {
         for (segment, chain) in segments.iter_mut().zip(&self.chains) {
             let pages = chain.pages.iter().map(|page| self.pages[*page as usize].clone());
             segment.cache.pages = pages.collect();
@@ -118,7 +125,7 @@ impl Batch {
     }
 
     /// Whether every page was begun in this call, as backward needs it.
-    pub(super) fn is_whole(&self) -> bool {
+    pub(crate) fn is_whole(&self) -> bool {
         let holds = |(page, rows): (&Arc<Page>, &[u32; PAGE])| {
             page.tokens.iter().zip(rows).all(|(token, row)| *token == NO_TOKEN || *row != NO_ROW)
         };
@@ -128,7 +135,7 @@ impl Batch {
     /// Adds the gradients of every page's places, `[key_head, page, PAGE, head_dim]`, to those of
     /// the tokens, `[t, key_head, head_dim]`; a place that was copied adds to the token that it was
     /// copied from.
-    pub(super) fn collect(&self, of_pages: &[f32], head_dim: usize, of_tokens: &mut [f32]) {
+    pub(crate) fn collect(&self, of_pages: &[f32], head_dim: usize, of_tokens: &mut [f32]) {
         let places = self.rows_of_page.as_flattened();
         if places.is_empty() {
             return;
@@ -145,7 +152,11 @@ impl Batch {
     }
 
     /// The pages of a sequence as an earlier call left them.
-    fn open(&mut self, segment: &mut Segment<'_>, shared: &mut HashMap<*const Page, u32>) -> Chain {
+    fn open(
+        &mut self,
+        segment: &mut Segment<'_>,
+        shared: &mut HashMap<*const Page, u32>,
+    ) -> Result<Chain, DeviceError> {
         let mut past = std::mem::take(&mut segment.cache.pages);
         let is_partial = !segment.cache.tokens.len().is_multiple_of(PAGE);
         let last = if is_partial && !segment.tokens.is_empty() { past.pop() } else { None };
@@ -162,19 +173,28 @@ impl Batch {
         if let Some(mut page) = last {
             // Copied only where someone else reads it.
             let filled = segment.cache.tokens.len() % PAGE;
-            Arc::make_mut(&mut page).tokens[filled..].fill(NO_TOKEN);
+            if Arc::get_mut(&mut page).is_none() {
+                page = Arc::new(page.copied()?);
+            }
+            let own = Arc::get_mut(&mut page).expect("the page is shared or has been copied");
+            own.tokens[filled..].fill(NO_TOKEN);
             pages.push(self.add_page(page));
         }
-        Chain { pages, rows: 0..0 }
+        Ok(Chain { pages, rows: 0..0 })
     }
 
     /// The pages of the parent; the last one is copied where it has room for the segment's tokens.
-    fn fork(&mut self, weights: &Weights, parent: usize, segment: &Segment<'_>) -> Chain {
+    fn fork(
+        &mut self,
+        weights: &Weights,
+        parent: usize,
+        segment: &Segment<'_>,
+    ) -> Result<Chain, DeviceError> {
         let mut chain = self.chains[parent].clone();
         let filled = segment.cache.tokens.len() % PAGE;
         if filled > 0 && !segment.tokens.is_empty() {
             let from = *chain.pages.last().expect("a page has room");
-            let mut page = Page::new(page_shape(weights));
+            let mut page = weights.new_page()?;
             page.tokens[..filled].copy_from_slice(&self.pages[from as usize].tokens[..filled]);
             let to = self.add_page(Arc::new(page));
             let rows = self.rows_of_page[from as usize];
@@ -182,16 +202,21 @@ impl Batch {
             self.copies.push(PageCopy { from, to, before_row: self.tokens.len() });
             *chain.pages.last_mut().expect("a page has room") = to;
         }
-        chain
+        Ok(chain)
     }
 
-    fn append(&mut self, weights: &Weights, segment: &mut Segment<'_>, chain: &mut Chain) {
+    fn append(
+        &mut self,
+        weights: &Weights,
+        segment: &mut Segment<'_>,
+        chain: &mut Chain,
+    ) -> Result<(), DeviceError> {
         let first_row = self.tokens.len();
         for token in segment.tokens {
             let row = self.tokens.len();
             let position = segment.cache.tokens.len();
             if position.is_multiple_of(PAGE) {
-                let page = self.add_page(Arc::new(Page::new(page_shape(weights))));
+                let page = self.add_page(Arc::new(weights.new_page()?));
                 chain.pages.push(page);
             }
             let page = *chain.pages.last().expect("there is a page with room");
@@ -206,6 +231,7 @@ impl Batch {
             segment.cache.tokens.push(*token);
         }
         chain.rows = first_row..self.tokens.len();
+        Ok(())
     }
 
     /// The last token of the page before, and those of the pages.

@@ -1,6 +1,6 @@
 //! The decoder: one forward for rollout and training, and its backward.
 
-mod batch;
+pub(crate) mod batch;
 mod layer;
 mod sequence_cache;
 #[cfg(test)]
@@ -8,11 +8,13 @@ mod tests;
 mod token_tree;
 
 pub use sequence_cache::SequenceCache;
+pub(crate) use sequence_cache::page_shape;
 pub use token_tree::{TokenTree, shared_prefix};
 
 use self::batch::Batch;
 use self::layer::{LayerGradients, LayerTape, layer_backward, layer_forward};
 use crate::Weights;
+use crate::cuda::{DeviceError, DeviceTape};
 use crate::ops::elementwise::{add_product, add_scaled, rms_norm, rms_norm_backward};
 use crate::ops::page::NO_TOKEN;
 use crate::ops::parallel;
@@ -46,8 +48,10 @@ impl<'a> Segment<'a> {
 pub struct Tape {
     /// What the layers' tapes may take.
     bytes: usize,
-    recomputes: bool,
-    batch: Option<Batch>,
+    pub(crate) recomputes: bool,
+    pub(crate) batch: Option<Batch>,
+    /// All but the batch, where the decoder is on a device.
+    pub(crate) device: Option<DeviceTape>,
     /// What goes into each layer, `[t, hidden]`.
     inputs: Vec<Vec<f32>>,
     /// Empty where layers are computed once more.
@@ -69,6 +73,13 @@ impl Tape {
     pub fn within(bytes: usize) -> Self {
         Self { bytes, ..Self::default() }
     }
+
+    /// Whether layers are computed once more, for so many tokens.
+    fn choose(&mut self, weights: &Weights, tokens: usize) {
+        let of_layer = LayerTape::len_per_token(&weights.config) * size_of::<f32>();
+        let bytes = tokens * weights.config.num_hidden_layers * of_layer;
+        self.recomputes = bytes > self.bytes;
+    }
 }
 
 impl Default for Tape {
@@ -78,6 +89,7 @@ impl Default for Tape {
             bytes: usize::MAX,
             recomputes: false,
             batch: None,
+            device: None,
             inputs: Vec::new(),
             layers: Vec::new(),
             last_td: Vec::new(),
@@ -96,29 +108,58 @@ impl Default for Tape {
 /// # Panics
 ///
 /// When a token is outside the vocabulary or a sequence outgrows `max_position_embeddings`; callers
-/// check both. When a parent does not stand earlier, or the cache of its child is not empty.
+/// check both. When a parent does not stand earlier, or the cache of its child is not empty. When the
+/// decoder is on a device, which fails; [`try_forward`] tells.
 pub fn forward(
     weights: &Weights,
     segments: &mut [Segment<'_>],
     kept: Option<&mut Tape>,
 ) -> Vec<f32> {
-    parallel::in_pool(|| forward_here(weights, segments, kept))
+    try_forward(weights, segments, kept).expect("the device works")
+}
+
+/// As [`forward`].
+///
+/// # Errors
+///
+/// When the decoder is on a device, which fails; the caches are not to be used any more.
+///
+/// # Panics
+///
+/// As [`forward`].
+pub fn try_forward(
+    weights: &Weights,
+    segments: &mut [Segment<'_>],
+    mut kept: Option<&mut Tape>,
+) -> Result<Vec<f32>, DeviceError> {
+    let Some(placement) = &weights.placement else {
+        return parallel::in_pool(|| forward_here(weights, segments, kept));
+    };
+    let _turn = placement.take_turn();
+    let batch = Batch::new(weights, segments)?;
+    if let Some(tape) = kept.as_deref_mut() {
+        tape.choose(weights, batch.tokens.len());
+    }
+    let hidden = placement.forward(weights, &batch, kept.as_deref_mut())?;
+    batch.close(segments);
+    if let Some(tape) = kept {
+        tape.batch = Some(batch);
+    }
+    Ok(hidden)
 }
 
 fn forward_here(
     weights: &Weights,
     segments: &mut [Segment<'_>],
     mut kept: Option<&mut Tape>,
-) -> Vec<f32> {
+) -> Result<Vec<f32>, DeviceError> {
     let data = &weights.parameters.data;
     let d = weights.config.hidden_size;
-    let mut batch = Batch::new(weights, segments);
+    let mut batch = Batch::new(weights, segments)?;
     let mut states = embed(weights, &batch);
 
     if let Some(tape) = kept.as_deref_mut() {
-        let of_layer = LayerTape::len_per_token(&weights.config) * size_of::<f32>();
-        let bytes = batch.tokens.len() * weights.config.num_hidden_layers * of_layer;
-        tape.recomputes = bytes > tape.bytes;
+        tape.choose(weights, batch.tokens.len());
     }
 
     // Buffers serve every layer in turn unless a tape keeps them.
@@ -146,7 +187,7 @@ fn forward_here(
         tape.last_inverse_t = inverse;
         tape.batch = Some(batch);
     }
-    hidden
+    Ok(hidden)
 }
 
 /// Adds to `gradient` the gradients of all parameters, given those of the final hidden states of
@@ -157,22 +198,48 @@ fn forward_here(
 ///
 /// # Panics
 ///
-/// When nothing is on the tape, or a sequence was not empty before the forward.
+/// When nothing is on the tape, or a sequence was not empty before the forward. When the decoder is on
+/// a device, which fails; [`try_backward`] tells.
 pub fn backward(weights: &Weights, tape: &Tape, dhidden_td: &[f32], gradient: &mut [f32]) {
-    backward_into(weights, tape, dhidden_td, &mut WeightGradient::Full(gradient));
+    try_backward(weights, tape, dhidden_td, gradient).expect("the device works");
 }
 
-/// As [`backward`], with the gradients of all weights or of an adapter's alone.
+/// As [`backward`].
+///
+/// # Errors
+///
+/// When the decoder is on a device, which fails.
 ///
 /// # Panics
 ///
-/// As [`backward`].
+/// When nothing is on the tape, or a sequence was not empty before the forward.
+pub fn try_backward(
+    weights: &Weights,
+    tape: &Tape,
+    dhidden_td: &[f32],
+    gradient: &mut [f32],
+) -> Result<(), DeviceError> {
+    match &weights.placement {
+        Some(placement) => placement.backward(weights, tape, dhidden_td, gradient),
+        None => {
+            backward_into(weights, tape, dhidden_td, &mut WeightGradient::Full(gradient));
+            Ok(())
+        }
+    }
+}
+
+/// As [`backward`] on the CPU, with the gradients of all weights or of an adapter's alone.
+///
+/// # Panics
+///
+/// As [`backward`], and when the decoder is on a device.
 pub fn backward_into(
     weights: &Weights,
     tape: &Tape,
     dhidden_td: &[f32],
     gradient: &mut WeightGradient<'_>,
 ) {
+    assert!(weights.placement.is_none(), "the decoder is on the CPU");
     parallel::in_pool(|| backward_here(weights, tape, dhidden_td, gradient));
 }
 

@@ -49,7 +49,7 @@ impl SequenceCache {
     }
 }
 
-pub(super) fn page_shape(weights: &Weights) -> PageShape {
+pub(crate) fn page_shape(weights: &Weights) -> PageShape {
     PageShape {
         layers: weights.config.num_hidden_layers,
         key_heads: weights.config.num_key_value_heads,

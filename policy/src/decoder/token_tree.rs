@@ -1,7 +1,10 @@
 //! Sequences merged where they begin with the same tokens.
 
-use super::{Segment, SequenceCache, Tape, forward};
+#[cfg(doc)]
+use super::forward;
+use super::{Segment, SequenceCache, Tape, try_forward};
 use crate::Weights;
+use crate::cuda::DeviceError;
 
 /// Sequences merged where they begin with the same tokens, so that every shared prefix is read
 /// once.
@@ -80,13 +83,30 @@ impl<'a> TokenTree<'a> {
     ///
     /// As [`forward`].
     pub fn read(&self, weights: &Weights, tape: Option<&mut Tape>) -> Vec<f32> {
+        self.try_read(weights, tape).expect("the device works")
+    }
+
+    /// As [`TokenTree::read`].
+    ///
+    /// # Errors
+    ///
+    /// When the decoder is on a device, which fails.
+    ///
+    /// # Panics
+    ///
+    /// As [`forward`].
+    pub fn try_read(
+        &self,
+        weights: &Weights,
+        tape: Option<&mut Tape>,
+    ) -> Result<Vec<f32>, DeviceError> {
         let mut caches = vec![SequenceCache::new(weights); self.nodes.len()];
         let mut segments: Vec<_> = caches
             .iter_mut()
             .zip(&self.nodes)
             .map(|(cache, node)| Segment { cache, tokens: node.tokens, parent: node.parent })
             .collect();
-        forward(weights, &mut segments, tape)
+        try_forward(weights, &mut segments, tape)
     }
 
     fn add(

@@ -13,9 +13,10 @@ use spar_core::{PolicyVersion, SampledTokens};
 use self::metrics::{add, shift};
 use self::sequence::{NextToken, Sequence, ShownText};
 use crate::constraint::GrammarWalk;
-use crate::decoder::{Segment, SequenceCache, forward};
+use crate::cuda::DeviceError;
+use crate::decoder::{Segment, SequenceCache, try_forward};
 use crate::generation::{Constraint, Distribution, FinishReason, GenerationRequest};
-use crate::head::{batch_scores, log_softmax, scores};
+use crate::head::{log_softmax, try_batch_scores, try_scores};
 use crate::sampling::{
     Before, ChoiceWalk, StopStrings, TokenCounts, entropy, most_probable, pick, process,
 };
@@ -215,8 +216,10 @@ impl Engine {
         self.admit();
         self.finish_done();
         let lens = self.share_out();
-        let read = self.read(&lens);
-        self.draw(&lens, &read);
+        let drawn = self.read(&lens).and_then(|read| self.draw(&lens, &read));
+        if let Err(error) = drawn {
+            self.fail_all(&error);
+        }
         self.finish_done();
         self.memory.set_used(self.index, self.used());
     }
@@ -385,8 +388,18 @@ impl Engine {
         }
     }
 
+    /// Answers all who are under way with an error, and forgets what may be half written.
+    fn fail_all(&mut self, error: &DeviceError) {
+        self.idle.clear();
+        self.idle_tokens = 0;
+        for sequence in &mut self.active {
+            sequence.failure = Some(error.clone().into());
+            sequence.cache = SequenceCache::new(&self.weights);
+        }
+    }
+
     /// Reads; the states of all tokens that were read.
-    fn read(&mut self, lens: &[usize]) -> Vec<f32> {
+    fn read(&mut self, lens: &[usize]) -> Result<Vec<f32>, DeviceError> {
         let mut segments: Vec<_> = self
             .active
             .iter_mut()
@@ -395,16 +408,16 @@ impl Engine {
             .map(|(sequence, len)| Segment::new(&mut sequence.cache, &sequence.unread[..*len]))
             .collect();
         if segments.is_empty() {
-            return Vec::new();
+            return Ok(Vec::new());
         }
         add(&self.counters.steps, 1);
         add(&self.counters.step_sequences, segments.len());
         add(&self.counters.step_tokens, lens.iter().sum());
-        forward(&self.weights, &mut segments, None)
+        try_forward(&self.weights, &mut segments, None)
     }
 
     /// Draws for those who have read all; `states` are those of `lens` tokens each.
-    fn draw(&mut self, lens: &[usize], states: &[f32]) {
+    fn draw(&mut self, lens: &[usize], states: &[f32]) -> Result<(), DeviceError> {
         let d = self.weights.config().hidden_size;
         let vocabulary = self.weights.config().vocab_size;
         // 1. Who draws, and who of them needs the scores of the whole vocabulary.
@@ -432,20 +445,27 @@ impl Engine {
             for (_, at, _) in chunk.iter().filter(|(.., needs_all)| *needs_all) {
                 buffers.states.extend_from_slice(&states[*at..at + d]);
             }
-            batch_scores(&self.weights, &buffers.states, &mut buffers.logits);
+            try_batch_scores(&self.weights, &buffers.states, &mut buffers.logits)?;
             let logits = std::mem::take(&mut buffers.logits);
             let mut rows = logits.chunks_exact(vocabulary);
             for (index, at, needs_all) in chunk {
                 let all = if *needs_all { rows.next() } else { None };
-                self.draw_one(*index, &states[*at..at + d], all, &mut buffers);
+                self.draw_one(*index, &states[*at..at + d], all, &mut buffers)?;
             }
             buffers.logits = logits;
         }
         self.buffers = buffers;
+        Ok(())
     }
 
     /// Draws the next token of a sequence behind `state`; see [`crate::sampling`] for the stages.
-    fn draw_one(&mut self, index: usize, state: &[f32], all: Option<&[f32]>, b: &mut Buffers) {
+    fn draw_one(
+        &mut self,
+        index: usize,
+        state: &[f32],
+        all: Option<&[f32]>,
+        b: &mut Buffers,
+    ) -> Result<(), DeviceError> {
         let sequence = &mut self.active[index];
         let options = &sequence.sampling;
         let report = sequence.report;
@@ -462,7 +482,7 @@ impl Engine {
                 b.scores.clear();
                 b.scores.extend(b.ids.iter().map(|id| all[*id as usize]));
             }
-            _ => scores(&self.weights, state, &b.ids, &mut b.scores),
+            _ => try_scores(&self.weights, state, &b.ids, &mut b.scores)?,
         }
 
         // 2. Bias, penalties, masks, truncation. Where the tokens that are left are told, their
@@ -476,7 +496,7 @@ impl Engine {
         let before = Before { prompt: &sequence.prompt, answer, counts: sequence.counts.as_ref() };
         process(options, &before, &ends, &mut b.ids, &mut b.scores);
         if report.allowed && !b.ids.is_empty() && all.is_some() && !options.shifts_scores() {
-            scores(&self.weights, state, &b.ids, &mut b.scores);
+            try_scores(&self.weights, state, &b.ids, &mut b.scores)?;
         }
 
         // 3. The draw.
@@ -513,6 +533,7 @@ impl Engine {
         sequence.push(token, self.version, &self.tokenizer);
         add(&self.counters.generated_tokens, 1);
         look_ahead(sequence, &self.tokenizer, self.version, &self.counters);
+        Ok(())
     }
 
     fn finish_done(&mut self) {

@@ -1,5 +1,6 @@
 //! What an answer must not depend on.
 
+use crate::decoder::forward;
 use std::sync::Arc;
 
 use proptest::prelude::*;

@@ -617,7 +617,8 @@ mod tests {
             let (key_heads, head_dim) = (self.shape.key_heads, self.shape.head_dim);
             let shape = PageShape { layers: 1, key_heads, head_dim };
             let width = key_heads * head_dim;
-            let mut pages = vec![Page::new(shape); self.tokens.len().div_ceil(PAGE)];
+            let count = self.tokens.len().div_ceil(PAGE);
+            let mut pages: Vec<Page> = (0..count).map(|_| Page::new(shape)).collect();
             let rows = self.keys.chunks_exact(width).zip(self.values.chunks_exact(width));
             for (row, (keys, values)) in rows.enumerate() {
                 pages[row / PAGE].write(0, row % PAGE, keys, values);

@@ -1,6 +1,7 @@
 //! Keys and values of adjacent tokens, in the layout of matrix products.
 
 use super::kernel::WIDE;
+use crate::cuda::{DeviceError, DevicePage};
 
 /// Tokens of a page; a page begins at a multiple of it.
 pub(crate) const PAGE: usize = WIDE;
@@ -43,19 +44,32 @@ impl PageShape {
 ///
 /// Places that hold no token yet are zero, or what a token left that was dropped; attention masks
 /// them.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct Page {
     shape: PageShape,
     /// [`NO_TOKEN`] where there is none.
     pub(crate) tokens: [u32; PAGE],
-    /// Per layer and head, a panel of keys and then panels of values.
+    /// Per layer and head, a panel of keys and then panels of values; empty for a page on a device.
     data: Box<[f32]>,
+    /// Where the keys and values are, if not in `data`.
+    pub(crate) device: Option<DevicePage>,
 }
 
 impl Page {
     pub(crate) fn new(shape: PageShape) -> Self {
         let data = vec![0.0; shape.layers * shape.layer_len()].into_boxed_slice();
-        Self { shape, tokens: [NO_TOKEN; PAGE], data }
+        Self { shape, tokens: [NO_TOKEN; PAGE], data, device: None }
+    }
+
+    /// A page whose keys and values are on a device.
+    pub(crate) fn on_device(shape: PageShape, device: DevicePage) -> Self {
+        Self { shape, tokens: [NO_TOKEN; PAGE], data: Box::default(), device: Some(device) }
+    }
+
+    /// A page of its own with the same content.
+    pub(crate) fn copied(&self) -> Result<Self, DeviceError> {
+        let device = self.device.as_ref().map(DevicePage::copied).transpose()?;
+        Ok(Self { shape: self.shape, tokens: self.tokens, data: self.data.clone(), device })
     }
 
     /// `[head_dim, PAGE]`.

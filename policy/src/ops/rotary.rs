@@ -54,6 +54,11 @@ impl Rotary {
         }
     }
 
+    /// Cosines and sines of all positions, `[position, frequency]`.
+    pub(crate) fn all_angles(&self) -> impl Iterator<Item = [f32; 2]> + '_ {
+        (0..self.blocks.len()).flat_map(|index| self.block(index).iter().copied())
+    }
+
     fn block(&self, index: usize) -> &[[f32; 2]] {
         self.blocks[index].get_or_init(|| {
             let positions = index * BLOCK..(index + 1) * BLOCK;

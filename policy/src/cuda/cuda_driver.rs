@@ -1,0 +1,273 @@
+//! A GPU by way of NVIDIA's driver.
+#![expect(unsafe_code, reason = "calls of the driver")]
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::ffi::{CString, c_void};
+use std::sync::{Mutex, PoisonError};
+
+use cudarc::driver::result::{self, DriverError};
+use cudarc::driver::sys;
+
+use super::driver::{Driver, Kernel, Launch, Product};
+use super::kernel_cache::KernelCache;
+use super::kernels::KernelFile;
+use super::library::compiler_version;
+use super::products::Products;
+use super::{DeviceError, DeviceInfo};
+
+/// Shared memory of a block that need not be asked for.
+const ORDINARY_SHARED_BYTES: u32 = 48 * 1024;
+
+/// The machine's first GPU. All work goes through one stream, in order.
+#[derive(Debug)]
+pub(super) struct CudaDriver {
+    context: sys::CUcontext,
+    stream: sys::CUstream,
+    processors: usize,
+    cache: KernelCache,
+    modules: Mutex<HashMap<(&'static str, Option<usize>), Module>>,
+    products: Mutex<Products>,
+}
+
+// SAFETY: the driver's handles may be used from every thread in which the context is current, which
+// every call makes sure of; what is not handles is behind a lock.
+unsafe impl Send for CudaDriver {}
+// SAFETY: as above.
+unsafe impl Sync for CudaDriver {}
+
+/// A file of kernels on the device.
+#[derive(Debug)]
+struct Module {
+    handle: sys::CUmodule,
+    /// With the dynamic shared memory that has been asked for.
+    functions: HashMap<String, (sys::CUfunction, u32)>,
+}
+
+/// `what` could not be done.
+fn failed(what: &'static str) -> impl Fn(DriverError) -> DeviceError {
+    move |error| DeviceError::Call { what, detail: format!("{error:?}") }
+}
+
+impl CudaDriver {
+    /// Opens the first device.
+    pub(super) fn open() -> Result<(Self, DeviceInfo), DeviceError> {
+        // SAFETY: opening the libraries is all that is done.
+        let (has_driver, has_products) =
+            unsafe { (sys::is_culib_present(), cudarc::cublaslt::sys::is_culib_present()) };
+        if !has_driver {
+            return Err(DeviceError::LibraryMissing { library: "cuda" });
+        }
+        match result::init() {
+            Err(DriverError(sys::CUresult::CUDA_ERROR_NO_DEVICE)) => {
+                return Err(DeviceError::NoDevice);
+            }
+            other => other.map_err(failed("start the driver"))?,
+        }
+        if result::device::get_count().map_err(failed("count devices"))? == 0 {
+            return Err(DeviceError::NoDevice);
+        }
+        let compiler = compiler_version()?;
+        if !has_products {
+            return Err(DeviceError::LibraryMissing { library: "cublasLt" });
+        }
+        let device = result::device::get(0).map_err(failed("open the first device"))?;
+        let name = result::device::get_name(device).map_err(failed("ask for the name"))?;
+        // SAFETY: the device was given by the driver.
+        let attribute = |attribute| unsafe { result::device::get_attribute(device, attribute) };
+        use sys::CUdevice_attribute_enum as Attribute;
+        let ask = failed("ask for attributes");
+        let major =
+            attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR).map_err(&ask)?;
+        let minor =
+            attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR).map_err(&ask)?;
+        let processors =
+            attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT).map_err(&ask)?;
+        if major < 8 {
+            return Err(DeviceError::TooOld { name, found: format!("{major}.{minor}") });
+        }
+        let start = failed("prepare the device");
+        // SAFETY: the device was given by the driver; the context is kept for the life of the process.
+        let (context, memory_bytes, stream) = unsafe {
+            let context = result::primary_ctx::retain(device).map_err(&start)?;
+            result::ctx::set_current(context).map_err(&start)?;
+            let memory_bytes = result::device::total_mem(device).map_err(&start)?;
+            // What was freed is kept for the next allocation.
+            let pool = result::device::get_default_mem_pool(device).map_err(&start)?;
+            let mut keep = u64::MAX;
+            let threshold = sys::CUmemPool_attribute_enum::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
+            let keep: *mut c_void = (&raw mut keep).cast();
+            result::mem_pool::set_attribute(pool, threshold, keep).map_err(&start)?;
+            let stream = result::stream::create(result::stream::StreamKind::NonBlocking);
+            (context, memory_bytes, stream.map_err(&start)?)
+        };
+        let architecture = format!("sm_{major}{minor}");
+        let cache = KernelCache::new(KernelCache::user_folder()?, architecture, compiler.clone());
+        let driver = Self {
+            context,
+            stream,
+            processors: processors as usize,
+            cache,
+            modules: Mutex::default(),
+            products: Mutex::new(Products::new()?),
+        };
+        let capability = format!("{major}.{minor}");
+        Ok((driver, DeviceInfo { name, capability, memory_bytes, compiler }))
+    }
+
+    /// The driver's calls are for the thread's context.
+    fn enter(&self) -> Result<(), DeviceError> {
+        // SAFETY: the context is kept for the life of the process.
+        unsafe { result::ctx::set_current(self.context) }.map_err(failed("use the device"))
+    }
+
+    /// The kernel, loaded at its first use, with so much dynamic shared memory.
+    fn function(&self, kernel: &Kernel, shared_bytes: u32) -> Result<sys::CUfunction, DeviceError> {
+        let mut modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (kernel.file, kernel.head_dim);
+        let module = match modules.entry(key) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(place) => {
+                let image = self.cache.load(KernelFile::find(kernel.file), kernel.head_dim)?;
+                // SAFETY: the compiler made the image, or a whole file holds what it made before.
+                let handle = unsafe { result::module::load_data(image.as_ptr().cast()) };
+                let handle = handle.map_err(failed("load kernels"))?;
+                place.insert(Module { handle, functions: HashMap::new() })
+            }
+        };
+        let find = failed("find a kernel");
+        let (function, asked) = match module.functions.get(&kernel.name) {
+            Some(known) => *known,
+            None => {
+                let name = CString::new(kernel.name.as_str()).expect("names have no zero");
+                // SAFETY: modules are never unloaded.
+                let found = unsafe { result::module::get_function(module.handle, name) };
+                (found.map_err(&find)?, ORDINARY_SHARED_BYTES)
+            }
+        };
+        if shared_bytes > asked {
+            use sys::CUfunction_attribute_enum as Attribute;
+            let most = Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+            // SAFETY: the function is one of a loaded module.
+            unsafe {
+                result::function::set_function_attribute(function, most, shared_bytes as i32)
+            }
+            .map_err(|_| DeviceError::Unsupported {
+                detail: format!(
+                    "`{}` needs {shared_bytes} bytes of shared memory, more than a block gets here",
+                    kernel.name
+                ),
+            })?;
+        }
+        module.functions.insert(kernel.name.clone(), (function, asked.max(shared_bytes)));
+        Ok(function)
+    }
+}
+
+impl Driver for CudaDriver {
+    fn allocate(&self, bytes: usize) -> Result<u64, DeviceError> {
+        self.enter()?;
+        // SAFETY: all work goes through this stream.
+        unsafe { result::malloc_async(self.stream, bytes) }.map_err(|error| match error {
+            DriverError(sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY) => {
+                DeviceError::OutOfMemory { bytes }
+            }
+            other => failed("allocate")(other),
+        })
+    }
+
+    fn free(&self, address: u64, _bytes: usize) {
+        // What cannot be freed is lost to others; there is nobody here who could do anything about it.
+        if self.enter().is_ok() {
+            // SAFETY: `allocate` gave the address; all work goes through this stream.
+            let _ = unsafe { result::free_async(address, self.stream) };
+        }
+    }
+
+    unsafe fn upload(&self, address: u64, bytes: &[u8]) -> Result<(), DeviceError> {
+        self.enter()?;
+        // SAFETY: the caller owns the bytes; from memory that is not locked the call returns once it has
+        // read all of it.
+        unsafe { result::memcpy_htod_async(address, bytes, self.stream) }.map_err(failed("upload"))
+    }
+
+    unsafe fn download(&self, address: u64, bytes: &mut [u8]) -> Result<(), DeviceError> {
+        self.enter()?;
+        // SAFETY: the caller owns the bytes, and they are waited for.
+        unsafe {
+            result::memcpy_dtoh_async(bytes, address, self.stream).map_err(failed("download"))?;
+            result::stream::synchronize(self.stream).map_err(failed("download"))
+        }
+    }
+
+    unsafe fn copy(&self, from: u64, to: u64, bytes: usize) -> Result<(), DeviceError> {
+        self.enter()?;
+        // SAFETY: the caller owns the bytes.
+        unsafe { result::memcpy_dtod_async(to, from, bytes, self.stream) }.map_err(failed("copy"))
+    }
+
+    unsafe fn clear(&self, address: u64, bytes: usize) -> Result<(), DeviceError> {
+        self.enter()?;
+        if bytes == 0 {
+            return Ok(());
+        }
+        // SAFETY: the caller owns the bytes.
+        unsafe { result::memset_d8_async(address, 0, bytes, self.stream) }.map_err(failed("clear"))
+    }
+
+    unsafe fn launch(
+        &self,
+        kernel: &Kernel,
+        launch: Launch,
+        arguments: &mut [*mut c_void],
+    ) -> Result<(), DeviceError> {
+        self.enter()?;
+        let function = self.function(kernel, launch.shared_bytes)?;
+        let [x, y, z] = launch.grid;
+        let (grid, block) = ((x, y, z), (launch.block, 1, 1));
+        // SAFETY: as this function's.
+        unsafe {
+            result::launch_kernel(
+                function,
+                grid,
+                block,
+                launch.shared_bytes,
+                self.stream,
+                arguments,
+            )
+        }
+        .map_err(|error| DeviceError::Call {
+            what: "run a kernel",
+            detail: format!("{}: {error:?}", kernel.name),
+        })
+    }
+
+    unsafe fn multiply(&self, product: &Product) -> Result<(), DeviceError> {
+        self.enter()?;
+        let mut products = self.products.lock().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: the caller owns the operands; the stream lives as long as the driver.
+        unsafe { products.multiply(product, self.stream) }
+    }
+
+    fn wait(&self) -> Result<(), DeviceError> {
+        self.enter()?;
+        // SAFETY: the stream lives as long as the driver.
+        unsafe { result::stream::synchronize(self.stream) }.map_err(failed("finish the work"))
+    }
+
+    fn processors(&self) -> usize {
+        self.processors
+    }
+}
+
+impl Drop for CudaDriver {
+    fn drop(&mut self) {
+        if self.enter().is_ok() {
+            // SAFETY: nobody uses the stream any more.
+            unsafe {
+                let _ = result::stream::synchronize(self.stream);
+                let _ = result::stream::destroy(self.stream);
+            }
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! A device and the memory on it.
+#![expect(unsafe_code, reason = "buffers hand their own bytes to the driver")]
+
+use std::sync::Arc;
+
+use super::DeviceError;
+use super::driver::{Driver, Number};
+
+/// A GPU, ready for work; clones are the same device.
+#[derive(Debug, Clone)]
+pub struct Device {
+    pub(super) driver: Arc<dyn Driver>,
+    info: Arc<DeviceInfo>,
+}
+
+/// What is told of a device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeviceInfo {
+    /// As its maker calls it.
+    pub name: String,
+    /// Compute capability, as in `9.0`.
+    pub capability: String,
+    /// All of its memory.
+    pub memory_bytes: usize,
+    /// Version of the compiler of kernels, as in `13.0`.
+    pub compiler: String,
+}
+
+impl Device {
+    /// Opens the first GPU of the machine.
+    ///
+    /// # Errors
+    ///
+    /// [`DeviceError`] tells which part is missing: the driver, a device, NVRTC, or cuBLASLt.
+    pub fn open() -> Result<Self, DeviceError> {
+        #[cfg(feature = "cuda")]
+        {
+            let (driver, info) = super::cuda_driver::CudaDriver::open()?;
+            Ok(Self { driver: Arc::new(driver), info: Arc::new(info) })
+        }
+        #[cfg(not(feature = "cuda"))]
+        Err(DeviceError::NotBuiltIn)
+    }
+
+    /// What is told of it.
+    pub fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    /// Waits until all that was asked for is done.
+    ///
+    /// # Errors
+    ///
+    /// When some of it failed.
+    pub fn wait(&self) -> Result<(), DeviceError> {
+        self.driver.wait()
+    }
+
+    #[cfg(test)]
+    pub(super) fn with_driver(driver: Arc<dyn Driver>) -> Self {
+        let info = DeviceInfo {
+            name: "emulated".to_owned(),
+            capability: String::new(),
+            memory_bytes: 0,
+            compiler: String::new(),
+        };
+        Self { driver, info: Arc::new(info) }
+    }
+
+    /// Memory that holds anything.
+    pub(super) fn allocate(&self, kind: Kind, len: usize) -> Result<Buffer, DeviceError> {
+        let bytes = len * kind.bytes();
+        // No address would be one of its own.
+        let address = self.driver.allocate(bytes.max(16))?;
+        let memory = Memory { driver: self.driver.clone(), address, bytes: bytes.max(16) };
+        Ok(Buffer { memory: Arc::new(memory), kind, start: 0, len })
+    }
+
+    pub(super) fn zeros(&self, kind: Kind, len: usize) -> Result<Buffer, DeviceError> {
+        let buffer = self.allocate(kind, len)?;
+        buffer.clear()?;
+        Ok(buffer)
+    }
+
+    pub(super) fn upload_u32(&self, values: &[u32]) -> Result<Buffer, DeviceError> {
+        let buffer = self.allocate(Kind::U32, values.len())?;
+        let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_ne_bytes()).collect();
+        buffer.upload(&bytes)?;
+        Ok(buffer)
+    }
+
+    pub(super) fn upload_f32(&self, values: &[f32]) -> Result<Buffer, DeviceError> {
+        self.upload_numbers(Number::F32, values)
+    }
+
+    /// The values, rounded where the numbers are narrower.
+    pub(super) fn upload_numbers(
+        &self,
+        number: Number,
+        values: &[f32],
+    ) -> Result<Buffer, DeviceError> {
+        let buffer = self.allocate(Kind::Number(number), values.len())?;
+        buffer.write(values)?;
+        Ok(buffer)
+    }
+}
+
+/// What lies in a buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Number(Number),
+    U32,
+}
+
+impl Kind {
+    pub(super) const F32: Self = Self::Number(Number::F32);
+
+    fn bytes(self) -> usize {
+        match self {
+            Self::Number(number) => number.bytes(),
+            Self::U32 => 4,
+        }
+    }
+}
+
+/// Memory of a device; freed with the last clone.
+#[derive(Debug)]
+struct Memory {
+    driver: Arc<dyn Driver>,
+    address: u64,
+    bytes: usize,
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        self.driver.free(self.address, self.bytes);
+    }
+}
+
+/// A part of a device's memory; clones are the same part.
+#[derive(Debug, Clone)]
+pub(super) struct Buffer {
+    memory: Arc<Memory>,
+    kind: Kind,
+    /// In elements.
+    start: usize,
+    len: usize,
+}
+
+impl Buffer {
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(super) fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    pub(super) fn address(&self) -> u64 {
+        self.memory.address + (self.start * self.kind.bytes()) as u64
+    }
+
+    fn bytes(&self) -> usize {
+        self.len * self.kind.bytes()
+    }
+
+    /// # Panics
+    ///
+    /// When the range is outside.
+    pub(super) fn slice(&self, range: std::ops::Range<usize>) -> Self {
+        assert!(range.start <= range.end && range.end <= self.len, "a slice is inside its buffer");
+        Self { start: self.start + range.start, len: range.len(), ..self.clone() }
+    }
+
+    pub(super) fn clear(&self) -> Result<(), DeviceError> {
+        // SAFETY: these are the bytes of this buffer.
+        unsafe { self.memory.driver.clear(self.address(), self.bytes()) }
+    }
+
+    /// Takes over what `from` holds.
+    pub(super) fn copy_from(&self, from: &Self) -> Result<(), DeviceError> {
+        assert_eq!((self.kind, self.len), (from.kind, from.len), "buffers are alike");
+        // SAFETY: these are the bytes of the two buffers.
+        unsafe { self.memory.driver.copy(from.address(), self.address(), self.bytes()) }
+    }
+
+    pub(super) fn upload(&self, bytes: &[u8]) -> Result<(), DeviceError> {
+        assert_eq!(bytes.len(), self.bytes(), "as many bytes as the buffer has");
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        // SAFETY: these are the bytes of this buffer.
+        unsafe { self.memory.driver.upload(self.address(), bytes) }
+    }
+
+    /// Writes the values, rounded where the numbers are narrower.
+    pub(super) fn write(&self, values: &[f32]) -> Result<(), DeviceError> {
+        assert_eq!(values.len(), self.len, "as many values as the buffer has");
+        let width = self.kind.bytes();
+        // Large buffers pass through the host's memory in parts.
+        for (index, part) in values.chunks(1 << 24).enumerate() {
+            let bytes: Vec<u8> = match self.kind {
+                Kind::Number(Number::Bf16) => {
+                    part.iter().flat_map(|value| to_bf16(*value).to_ne_bytes()).collect()
+                }
+                _ => part.iter().flat_map(|value| value.to_ne_bytes()).collect(),
+            };
+            debug_assert_eq!(bytes.len(), part.len() * width);
+            let start = index << 24;
+            self.slice(start..start + part.len()).upload(&bytes)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn read(&self) -> Result<Vec<f32>, DeviceError> {
+        let mut bytes = vec![0; self.bytes()];
+        if !bytes.is_empty() {
+            // SAFETY: these are the bytes of this buffer.
+            unsafe { self.memory.driver.download(self.address(), &mut bytes)? };
+        }
+        Ok(match self.kind {
+            Kind::Number(Number::Bf16) => {
+                let (pairs, _) = bytes.as_chunks::<2>();
+                let widen = |pair: &[u8; 2]| u32::from(u16::from_ne_bytes(*pair)) << 16;
+                pairs.iter().map(|pair| f32::from_bits(widen(pair))).collect()
+            }
+            _ => bytes.as_chunks::<4>().0.iter().map(|four| f32::from_ne_bytes(*four)).collect(),
+        })
+    }
+}
+
+/// Rounded to the nearest, ties to even.
+fn to_bf16(value: f32) -> u16 {
+    if value.is_nan() {
+        return 0x7fff;
+    }
+    let bits = value.to_bits();
+    ((bits + 0x7fff + ((bits >> 16) & 1)) >> 16) as u16
+}

@@ -1,0 +1,122 @@
+//! What a device has to be able to do.
+#![expect(unsafe_code, reason = "devices run what they are given")]
+
+use std::ffi::c_void;
+use std::fmt::Debug;
+
+use super::DeviceError;
+
+/// How numbers lie in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Number {
+    /// 32 bits.
+    F32,
+    /// The upper half of them.
+    Bf16,
+}
+
+impl Number {
+    pub(crate) fn bytes(self) -> usize {
+        match self {
+            Self::F32 => 4,
+            Self::Bf16 => 2,
+        }
+    }
+
+    /// The end of the names of kernels for these numbers.
+    pub(super) fn suffix(self) -> &'static str {
+        match self {
+            Self::F32 => "f32",
+            Self::Bf16 => "bf16",
+        }
+    }
+}
+
+/// A kernel of one of the files in `kernels/`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Kernel {
+    /// Name of the file without its ending.
+    pub(super) file: &'static str,
+    /// Width of a head, for files that are compiled for one.
+    pub(super) head_dim: Option<usize>,
+    pub(super) name: String,
+}
+
+/// How many blocks and threads.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Launch {
+    pub(super) grid: [u32; 3],
+    pub(super) block: u32,
+    /// Dynamic shared memory of a block.
+    pub(super) shared_bytes: u32,
+}
+
+/// `out[rows, columns] = left[rows, depth] * right[depth, columns]`, added to what is there with `adds`.
+///
+/// All lie row by row without gaps; an operand that is transposed lies `[depth, rows]` or
+/// `[columns, depth]`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Product {
+    pub(super) left: u64,
+    pub(super) left_transposed: bool,
+    pub(super) right: u64,
+    pub(super) right_transposed: bool,
+    pub(super) inputs: Number,
+    pub(super) out: u64,
+    pub(super) output: Number,
+    pub(super) rows: usize,
+    pub(super) columns: usize,
+    pub(super) depth: usize,
+    pub(super) adds: bool,
+}
+
+/// What a device has to be able to do. Work is done in the order in which it was asked for; only
+/// `download` and `wait` wait for it.
+///
+/// Addresses are those of the device.
+pub(super) trait Driver: Debug + Send + Sync {
+    fn allocate(&self, bytes: usize) -> Result<u64, DeviceError>;
+
+    /// Memory that was allocated, once the work that was asked for before is done.
+    fn free(&self, address: u64, bytes: usize);
+
+    /// # Safety
+    ///
+    /// The bytes at the address belong to the caller.
+    unsafe fn upload(&self, address: u64, bytes: &[u8]) -> Result<(), DeviceError>;
+
+    /// # Safety
+    ///
+    /// The bytes at the address belong to the caller.
+    unsafe fn download(&self, address: u64, bytes: &mut [u8]) -> Result<(), DeviceError>;
+
+    /// # Safety
+    ///
+    /// The bytes at both addresses belong to the caller and do not overlap.
+    unsafe fn copy(&self, from: u64, to: u64, bytes: usize) -> Result<(), DeviceError>;
+
+    /// # Safety
+    ///
+    /// The bytes at the address belong to the caller.
+    unsafe fn clear(&self, address: u64, bytes: usize) -> Result<(), DeviceError>;
+
+    /// # Safety
+    ///
+    /// The arguments are those that the kernel has, and what it reads and writes belongs to the caller.
+    unsafe fn launch(
+        &self,
+        kernel: &Kernel,
+        launch: Launch,
+        arguments: &mut [*mut c_void],
+    ) -> Result<(), DeviceError>;
+
+    /// # Safety
+    ///
+    /// The operands belong to the caller.
+    unsafe fn multiply(&self, product: &Product) -> Result<(), DeviceError>;
+
+    fn wait(&self) -> Result<(), DeviceError>;
+
+    /// Streaming multiprocessors.
+    fn processors(&self) -> usize;
+}

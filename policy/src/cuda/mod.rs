@@ -1,0 +1,59 @@
+//! The decoder on a GPU, which is found at run time.
+//!
+//! ```text
+//!  decoder, head ─▶ DeviceModel ─▶ Operations ─▶ dyn Driver ─┬─▶ CudaDriver: libcuda, cuBLASLt, NVRTC
+//!                    weights, pages    buffers, kernels       └─▶ Emulator (tests): the host's compiler
+//! ```
+//!
+//! Nothing is linked and nothing is needed to build: the libraries are opened when a device is asked
+//! for, and what is missing is a [`DeviceError`]. The kernels are CUDA C++ under `kernels/`; NVRTC
+//! compiles them for the machine's device at their first use, and the result is kept on disk. The
+//! tests run the same sources on the host, where threads, barriers, shared memory and the instructions
+//! of the tensor cores have twins, and compare them with [`crate::ops`].
+
+mod backward;
+mod batch;
+mod ceilings;
+mod choice;
+#[cfg(feature = "cuda")]
+mod cuda_driver;
+mod device;
+mod driver;
+#[cfg(test)]
+mod emulator;
+mod error;
+mod forward;
+mod head;
+#[cfg(feature = "cuda")]
+mod kernel_cache;
+mod kernels;
+#[cfg(feature = "cuda")]
+mod library;
+#[cfg(all(test, feature = "cuda"))]
+mod library_tests;
+mod operations;
+mod pages;
+mod placement;
+#[cfg(feature = "cuda")]
+mod products;
+mod seam;
+#[cfg(test)]
+mod tests;
+mod trainer;
+
+pub use self::choice::DeviceChoice;
+pub use self::device::{Device, DeviceInfo};
+pub use self::driver::Number;
+pub use self::error::DeviceError;
+pub(crate) use self::forward::DeviceTape;
+pub(crate) use self::pages::DevicePage;
+pub(crate) use self::placement::Placement;
+pub use self::trainer::{DeviceTrainer, DeviceUpdate};
+
+/// What a page has to hold.
+#[derive(Debug, Clone, Copy)]
+struct ModelShape {
+    layers: usize,
+    key_heads: usize,
+    head_dim: usize,
+}

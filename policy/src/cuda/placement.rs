@@ -1,0 +1,105 @@
+//! A decoder's place on a device.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use super::device::{Buffer, Device};
+use super::driver::Number;
+use super::operations::TILE;
+use super::pages::{DevicePage, PagePool};
+use super::{DeviceError, ModelShape};
+use crate::ops::rotary::Rotary;
+use crate::{ModelConfig, SharedBuffer};
+
+/// Widest head that the attention kernels have room for, by numbers of 2 and of 4 bytes.
+const WIDEST_HEAD: [usize; 2] = [256, 128];
+
+/// A decoder's place on a device, shared by all versions of its weights.
+#[derive(Debug)]
+pub(crate) struct Placement {
+    device: Device,
+    number: Number,
+    pool: Arc<PagePool>,
+    angles: Buffer,
+    /// The weights that went to the device last.
+    last: Mutex<Option<(Weak<Vec<f32>>, Buffer)>>,
+    /// Whoever works with pages holds it.
+    turn: Mutex<()>,
+}
+
+impl Placement {
+    pub(crate) fn new(
+        device: &Device,
+        number: Number,
+        config: &ModelConfig,
+        rotary: &Rotary,
+    ) -> Result<Self, DeviceError> {
+        let widest = WIDEST_HEAD[usize::from(number == Number::F32)];
+        if config.head_dim > widest {
+            let detail = format!(
+                "its heads have {} channels, at most {widest} are covered",
+                config.head_dim
+            );
+            return Err(DeviceError::Unsupported { detail });
+        }
+        let group = config.num_attention_heads / config.num_key_value_heads;
+        if group > TILE {
+            let detail =
+                format!("{group} query heads share a key head, at most {TILE} are covered");
+            return Err(DeviceError::Unsupported { detail });
+        }
+        let angles: Vec<f32> = rotary.all_angles().flatten().collect();
+        let shape = ModelShape {
+            layers: config.num_hidden_layers,
+            key_heads: config.num_key_value_heads,
+            head_dim: config.head_dim,
+        };
+        Ok(Self {
+            device: device.clone(),
+            number,
+            pool: Arc::new(PagePool::new(device, number, shape)?),
+            angles: device.upload_f32(&angles)?,
+            last: Mutex::new(None),
+            turn: Mutex::new(()),
+        })
+    }
+
+    pub(crate) fn device(&self) -> &Device {
+        &self.device
+    }
+
+    pub(super) fn number(&self) -> Number {
+        self.number
+    }
+
+    pub(super) fn pool(&self) -> &Arc<PagePool> {
+        &self.pool
+    }
+
+    pub(super) fn angles(&self) -> &Buffer {
+        &self.angles
+    }
+
+    /// Nobody else works with pages meanwhile.
+    pub(crate) fn take_turn(&self) -> MutexGuard<'_, ()> {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn new_page(&self) -> Result<DevicePage, DeviceError> {
+        self.pool.take()
+    }
+
+    /// The weights on the device; they go there where they are not those of the last call.
+    pub(super) fn weights(&self, values: &SharedBuffer) -> Result<Buffer, DeviceError> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((reference, buffer)) = &*last
+            && values.is(reference)
+        {
+            return Ok(buffer.clone());
+        }
+        // Frees the memory of what was there, unless somebody still works with it.
+        *last = None;
+        let buffer = self.device.upload_numbers(self.number, values)?;
+        *last = Some((values.downgrade(), buffer.clone()));
+        Ok(buffer)
+    }
+}

@@ -1,0 +1,123 @@
+//! The decoder on a device for callers whose numbers are the host's.
+
+use super::device::Kind;
+use super::placement::Placement;
+use super::{DeviceError, backward, forward, head};
+use crate::Weights;
+use crate::decoder::Tape;
+use crate::head::{Draw, DrawGradient, DrawStatistics};
+
+impl Placement {
+    /// States that the host has, as the device's numbers.
+    fn states(&self, hidden_td: &[f32]) -> Result<super::device::Buffer, DeviceError> {
+        self.device().upload_numbers(self.number(), hidden_td)
+    }
+
+    /// As [`crate::head::judge`].
+    pub(crate) fn judge(
+        &self,
+        weights: &Weights,
+        hidden_td: &[f32],
+        draws: &[Draw<'_>],
+        temperature: f32,
+    ) -> Result<Vec<DrawStatistics>, DeviceError> {
+        head::judge(weights, self, &self.states(hidden_td)?, draws, temperature)
+    }
+
+    /// As [`crate::head::batch_scores`].
+    pub(crate) fn scores(
+        &self,
+        weights: &Weights,
+        hidden_rd: &[f32],
+    ) -> Result<Vec<f32>, DeviceError> {
+        if hidden_rd.is_empty() {
+            return Ok(Vec::new());
+        }
+        head::scores(weights, self, &self.states(hidden_rd)?)?.read()
+    }
+
+    /// The gradients of all parameters from the derivatives by what was told of draws, added to
+    /// `gradient`; all of it is computed on the device and comes back once.
+    #[expect(clippy::too_many_arguments, reason = "a backward takes all that its forward took")]
+    pub(crate) fn learn(
+        &self,
+        weights: &Weights,
+        tape: &Tape,
+        hidden_td: &[f32],
+        draws: &[Draw<'_>],
+        temperature: f32,
+        judged: &[DrawStatistics],
+        dstatistics: &[DrawGradient],
+        gradient: &mut [f32],
+    ) -> Result<(), DeviceError> {
+        let device = self.device();
+        let hidden = self.states(hidden_td)?;
+        let sums = device.zeros(Kind::F32, gradient.len())?;
+        let dhidden = device.zeros(Kind::F32, hidden_td.len())?;
+        head::judge_backward(
+            weights,
+            self,
+            &hidden,
+            draws,
+            temperature,
+            judged,
+            dstatistics,
+            &dhidden,
+            &sums,
+        )?;
+        self.differentiate(weights, tape, &dhidden, &sums)?;
+        for (sum, part) in gradient.iter_mut().zip(sums.read()?) {
+            *sum += part;
+        }
+        Ok(())
+    }
+
+    /// As [`crate::decoder::backward`].
+    pub(crate) fn backward(
+        &self,
+        weights: &Weights,
+        tape: &Tape,
+        dhidden_td: &[f32],
+        gradient: &mut [f32],
+    ) -> Result<(), DeviceError> {
+        let device = self.device();
+        let sums = device.zeros(Kind::F32, gradient.len())?;
+        let dhidden = device.upload_f32(dhidden_td)?;
+        self.differentiate(weights, tape, &dhidden, &sums)?;
+        for (sum, part) in gradient.iter_mut().zip(sums.read()?) {
+            *sum += part;
+        }
+        Ok(())
+    }
+
+    fn differentiate(
+        &self,
+        weights: &Weights,
+        tape: &Tape,
+        dhidden: &super::device::Buffer,
+        gradient: &super::device::Buffer,
+    ) -> Result<(), DeviceError> {
+        let batch = tape.batch.as_ref().expect("a forward has been kept on the tape");
+        assert!(batch.is_whole(), "a sequence is differentiated from its first token on");
+        let device_tape = tape.device.as_ref().expect("the forward was on the device");
+        let of_products = self.device().allocate(Kind::Number(self.number()), dhidden.len())?;
+        self.device().convert(dhidden, &of_products)?;
+        let _turn = self.take_turn();
+        backward::backward(weights, self, batch, device_tape, &of_products, gradient)
+    }
+
+    /// As [`crate::decoder::forward`]; the batch is closed by the caller, who has the turn.
+    pub(crate) fn forward(
+        &self,
+        weights: &Weights,
+        batch: &crate::decoder::batch::Batch,
+        kept: Option<&mut Tape>,
+    ) -> Result<Vec<f32>, DeviceError> {
+        let recomputes = kept.as_ref().is_some_and(|tape| tape.recomputes);
+        let (hidden, tape) = forward::forward(weights, self, batch, kept.is_some(), recomputes)?;
+        if let Some(kept) = kept {
+            kept.device = tape;
+        }
+        hidden.read()
+    }
+}

@@ -1,0 +1,386 @@
+//! The decoder on a device gives what it gives on the CPU.
+//!
+//! Every comparison is a function of the device: the host's imitation, for which the kernels are
+//! compiled by its C++ compiler, and the machine's GPU.
+
+use std::sync::Arc;
+
+use spar_core::Seed;
+
+use super::device::{Device, Kind};
+use super::driver::Number;
+use super::emulator::Emulator;
+use crate::decoder::{Segment, SequenceCache, Tape, TokenTree, forward, try_forward};
+use crate::head::{Draw, DrawGradient, learn, try_batch_scores, try_judge};
+use crate::ops::elementwise::{AdamWStep, adamw};
+use crate::ops::gradient_check::numbers;
+use crate::{Family, ModelConfig, Weights, initial_parameters};
+
+fn emulated(descends: bool) -> Device {
+    Device::with_driver(Arc::new(Emulator { descends }))
+}
+
+/// All of this family's parts and every extension, small.
+fn config(family: Family, head_dim: usize) -> ModelConfig {
+    ModelConfig {
+        family,
+        vocab_size: 37,
+        hidden_size: 24,
+        intermediate_size: 20,
+        num_hidden_layers: 2,
+        num_attention_heads: 4,
+        num_key_value_heads: 2,
+        head_dim,
+        max_position_embeddings: 2048,
+        ..ModelConfig::default()
+    }
+}
+
+/// Weights in which no gain is 1 and no bias 0.
+fn weights(config: &ModelConfig) -> Weights {
+    let mut parameters = initial_parameters(config, Seed::from_u64(7));
+    let noise = numbers(parameters.data.len(), 0.37);
+    for (value, noise) in parameters.data.iter_mut().zip(noise) {
+        // Representable in the narrower numbers, so that all compute with the same weights.
+        *value = f32::from_bits((*value * 2.0 + 0.05 * noise).to_bits() & 0xffff_0000);
+    }
+    Weights::new(config, parameters)
+}
+
+fn tokens(count: usize, salt: usize) -> Vec<u32> {
+    (0..count).map(|i| ((i * i + 3 * i * salt + salt) % 37) as u32).collect()
+}
+
+fn largest(values: &[f32]) -> f32 {
+    values.iter().fold(1e-6, |largest, value| largest.max(value.abs()))
+}
+
+fn assert_close(found: &[f32], expected: &[f32], tolerance: f32, what: &str) {
+    assert_eq!(found.len(), expected.len(), "{what}");
+    let scale = largest(expected);
+    for (index, (found, expected)) in found.iter().zip(expected).enumerate() {
+        let error = (found - expected).abs() / scale;
+        assert!(error <= tolerance, "{what} {index}: {found} for {expected}");
+    }
+}
+
+/// Sequences with forks in the middle of pages, behind whole ones, and of single tokens.
+fn sequences() -> Vec<Vec<u32>> {
+    let trunk = tokens(70, 1);
+    let branch = |at: usize, len: usize, salt: usize| {
+        let mut branch = trunk[..at].to_vec();
+        branch.extend(tokens(len, salt));
+        branch
+    };
+    vec![
+        trunk.clone(),
+        branch(64, 9, 2),
+        branch(40, 31, 3),
+        branch(40, 1, 5),
+        tokens(5, 11),
+        branch(3, 35, 7),
+    ]
+}
+
+/// Hidden states, what is told of draws, and the gradient.
+struct Outcome {
+    hidden: Vec<f32>,
+    judged: Vec<[f32; 2]>,
+    gradient: Vec<f32>,
+}
+
+fn train(weights: &Weights, recomputes: bool) -> Outcome {
+    let sequences = sequences();
+    let sequences: Vec<&[u32]> = sequences.iter().map(Vec::as_slice).collect();
+    let tree = TokenTree::new(&sequences);
+    let mut tape = if recomputes { Tape::recomputing() } else { Tape::default() };
+    let hidden = tree.try_read(weights, Some(&mut tape)).unwrap();
+    let some = [1, 4, 5, 9, 30, 36];
+    let mut draws = Vec::new();
+    for (index, sequence) in sequences.iter().enumerate() {
+        for t in (1..sequence.len()).step_by(3) {
+            let token = sequence[t];
+            let allowed: &[u32] = if some.contains(&token) { &some } else { &[] };
+            draws.push(Draw { row: tree.rows(index)[t - 1], token, allowed });
+        }
+    }
+    let judged = try_judge(weights, &hidden, &draws, 0.7).unwrap();
+    let by: Vec<DrawGradient> = numbers(draws.len(), 0.21)
+        .into_iter()
+        .map(|value| DrawGradient { logprob: value, entropy: 0.3 * value * value })
+        .collect();
+    let mut gradient = vec![0.0; weights.parameters.data.len()];
+    learn(weights, &tape, &hidden, &draws, 0.7, &judged, &by, &mut gradient).unwrap();
+    let judged = judged.iter().map(|told| [told.logprob, told.entropy]).collect();
+    Outcome { hidden, judged, gradient }
+}
+
+/// Every family, each with one of the widths.
+fn compare_training(device: &Device, number: Number, tolerance: f32, head_dims: [usize; 3]) {
+    let families = [(Family::Qwen3, None), (Family::Qwen2, Some(20)), (Family::Llama, None)];
+    for ((family, window), head_dim) in families.into_iter().zip(head_dims) {
+        let is_plain = family == Family::Llama;
+        let config = ModelConfig {
+            sliding_window: window,
+            token_match_bias: !is_plain,
+            smear_tokens: if is_plain { 0 } else { 2 },
+            partial_rotary_factor: if is_plain { 1.0 } else { 0.5 },
+            tie_word_embeddings: is_plain,
+            ..config(family, head_dim)
+        };
+        let weights = weights(&config);
+        let on_device = weights.on_device(device, number).unwrap();
+        let expected = train(&weights, false);
+        let found = train(&on_device, false);
+        let what = format!("{family:?} {head_dim}");
+        assert_close(&found.hidden, &expected.hidden, tolerance, &format!("{what} states"));
+        let (told, wanted) = (found.judged.as_flattened(), expected.judged.as_flattened());
+        assert_close(told, wanted, tolerance, &format!("{what} draws"));
+        for spec in weights.parameters.specs.iter() {
+            let (found, wanted) = (&found.gradient[spec.range()], &expected.gradient[spec.range()]);
+            assert_close(found, wanted, 4.0 * tolerance, &format!("{what} {}", spec.name));
+        }
+        if family != Family::Qwen3 {
+            continue;
+        }
+        // What is computed once more is the same, to the bit.
+        let again = train(&on_device, true);
+        assert_eq!(again.gradient, found.gradient, "{what}");
+    }
+}
+
+/// Prompts that fork from what is remembered, read in parts.
+fn generate(weights: &Weights) -> Vec<Vec<f32>> {
+    let mut states = Vec::new();
+    let prompt = tokens(75, 2);
+    let mut first = SequenceCache::new(weights);
+    states
+        .push(try_forward(weights, &mut [Segment::new(&mut first, &prompt[..50])], None).unwrap());
+    let mut second = first.clone();
+    second.truncate(41);
+    let mut segments =
+        [Segment::new(&mut first, &prompt[50..]), Segment::new(&mut second, &prompt[3..9])];
+    states.push(try_forward(weights, &mut segments, None).unwrap());
+    let mut third = second.clone();
+    let mut child = SequenceCache::new(weights);
+    for step in 0..3 {
+        let token = [[step], [step + 4], [step + 9]];
+        let mut segments = vec![
+            Segment::new(&mut first, &token[0]),
+            Segment::new(&mut second, &token[1]),
+            Segment::new(&mut third, &token[2]),
+        ];
+        if step == 0 {
+            segments.push(Segment::child(&mut child, &token[1], 1));
+        } else {
+            segments.push(Segment::new(&mut child, &token[0]));
+        }
+        states.push(try_forward(weights, &mut segments, None).unwrap());
+    }
+    let mut scores = Vec::new();
+    let d = weights.config().hidden_size;
+    let last: Vec<f32> = states.last().unwrap()[..2 * d].to_vec();
+    try_batch_scores(weights, &last, &mut scores).unwrap();
+    states.push(scores);
+    states
+}
+
+fn compare_generation(device: &Device, number: Number, tolerance: f32) {
+    let weights = weights(&config(Family::Qwen3, 16));
+    let expected = generate(&weights);
+    let found = generate(&weights.on_device(device, number).unwrap());
+    for (index, (found, expected)) in found.iter().zip(&expected).enumerate() {
+        assert_close(found, expected, tolerance, &format!("call {index}"));
+    }
+}
+
+/// The last states of a long sequence, all of it read at once and token by token.
+fn long_states(device: &Device, number: Number, window: Option<usize>) -> [Vec<f32>; 2] {
+    let config = ModelConfig {
+        num_hidden_layers: 1,
+        num_attention_heads: 2,
+        num_key_value_heads: 1,
+        sliding_window: window,
+        ..config(Family::Qwen3, 16)
+    };
+    let weights = weights(&config).on_device(device, number).unwrap();
+    let prompt = tokens(1100, 3);
+    let mut whole = SequenceCache::new(&weights);
+    let states = forward(&weights, &mut [Segment::new(&mut whole, &prompt)], None);
+    let mut parts = SequenceCache::new(&weights);
+    forward(&weights, &mut [Segment::new(&mut parts, &prompt[..1097])], None);
+    let mut last = Vec::new();
+    for token in &prompt[1097..] {
+        last.extend(forward(&weights, &mut [Segment::new(&mut parts, &[*token])], None));
+    }
+    [states[1097 * 24..].to_vec(), last]
+}
+
+fn compare_optimizer(device: &Device, number: Number) {
+    let len = 1000;
+    let step =
+        AdamWStep { beta1: 0.9, beta2: 0.95, epsilon: 1e-8, keep: 0.99, step: 0.01, root: 0.3 };
+    let (mut weights, gradient) = (numbers(len, 0.3), numbers(len, 0.7));
+    let (mut first, mut second) = (numbers(len, 0.1), vec![0.2; len]);
+    let buffers = [&weights, &first, &second, &gradient].map(|v| device.upload_f32(v).unwrap());
+    let [w, m, v, g] = &buffers;
+    let copy = device.allocate(Kind::Number(number), len).unwrap();
+    device.adamw((w, &copy), (m, v), g, &step, 0.5).unwrap();
+    let half: Vec<f32> = gradient.iter().map(|g| g * 0.5).collect();
+    adamw(&mut weights, &mut first, &mut second, &half, step);
+    for (found, expected) in [(w, &weights), (m, &first), (v, &second)] {
+        assert_close(&found.read().unwrap(), expected, 1e-6, "AdamW");
+    }
+    let tolerance = if number == Number::F32 { 1e-6 } else { 4e-3 };
+    assert_close(&copy.read().unwrap(), &weights, tolerance, "the copy");
+
+    let squares: f32 = device.square_sums(g).unwrap().read().unwrap().iter().sum();
+    let expected: f32 = gradient.iter().map(|g| g * g).sum();
+    assert!((squares / expected - 1.0).abs() < 1e-5);
+}
+
+fn compare_learning(device: &Device, number: Number) {
+    let config = config(Family::Qwen3, 16);
+    let weights = weights(&config);
+    let mut trainer = super::DeviceTrainer::new(device, &weights, number).unwrap();
+    let sequences = [tokens(9, 1), tokens(6, 2)];
+    let sequences: Vec<&[u32]> = sequences.iter().map(Vec::as_slice).collect();
+    let mut losses = Vec::new();
+    for _ in 0..8 {
+        losses.push(trainer.update(&sequences, 1e-2, false).unwrap().loss);
+    }
+    assert!(losses[7] < 0.6 * losses[0], "{losses:?}");
+    // What was learned is in the weights that come back.
+    let learned = weights.with_parameters(trainer.parameters().unwrap());
+    let tree = TokenTree::new(&sequences);
+    let hidden = tree.read(&learned, None);
+    let mut draws = Vec::new();
+    for (index, sequence) in sequences.iter().enumerate() {
+        draws.extend((1..sequence.len()).map(|t| Draw {
+            row: tree.rows(index)[t - 1],
+            token: sequence[t],
+            allowed: &[],
+        }));
+    }
+    let told = try_judge(&learned, &hidden, &draws, 1.0).unwrap();
+    let loss = -told.iter().map(|told| f64::from(told.logprob)).sum::<f64>() / draws.len() as f64;
+    assert!(loss < losses[7], "{loss} after {losses:?}");
+}
+
+const F32: f32 = 2e-4;
+const BF16: f32 = 6e-2;
+
+#[test]
+#[ignore = "needs a C++ compiler"]
+fn emulated_kernels_train_as_the_cpu_does() {
+    compare_training(&emulated(false), Number::F32, F32, [16, 34, 16]);
+}
+
+#[test]
+#[ignore = "needs a C++ compiler"]
+fn emulated_kernels_train_as_the_cpu_does_in_bf16() {
+    compare_training(&emulated(false), Number::Bf16, BF16, [16, 16, 34]);
+}
+
+#[test]
+#[ignore = "needs a C++ compiler"]
+fn emulated_kernels_generate_as_the_cpu_does() {
+    compare_generation(&emulated(false), Number::F32, F32);
+    compare_generation(&emulated(false), Number::Bf16, BF16);
+}
+
+#[test]
+#[ignore = "needs a C++ compiler"]
+fn emulated_rows_do_not_depend_on_what_else_is_read_to_the_bit() {
+    for number in [Number::F32, Number::Bf16] {
+        for window in [None, Some(600)] {
+            let [whole, parts] = long_states(&emulated(false), number, window);
+            assert_eq!(whole, parts);
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs a C++ compiler"]
+fn the_order_of_emulated_threads_does_not_matter() {
+    let weights = weights(&config(Family::Qwen3, 16));
+    let run =
+        |descends| train(&weights.on_device(&emulated(descends), Number::F32).unwrap(), false);
+    let (ascending, descending) = (run(false), run(true));
+    assert_eq!(ascending.hidden, descending.hidden);
+    assert_eq!(ascending.gradient, descending.gradient);
+}
+
+#[test]
+#[ignore = "needs a C++ compiler"]
+fn emulated_optimizer_steps_as_the_cpu_does() {
+    compare_optimizer(&emulated(false), Number::F32);
+    compare_optimizer(&emulated(false), Number::Bf16);
+}
+
+#[test]
+#[ignore = "needs a C++ compiler"]
+fn emulated_training_learns() {
+    compare_learning(&emulated(false), Number::F32);
+}
+
+#[test]
+#[ignore = "needs a GPU"]
+fn gpu_training_learns() {
+    let device = Device::open().unwrap();
+    compare_learning(&device, Number::F32);
+    compare_learning(&device, Number::Bf16);
+}
+
+#[test]
+#[ignore = "needs a GPU"]
+fn gpu_trains_as_the_cpu_does() {
+    let device = Device::open().unwrap();
+    for head_dims in [[16, 34, 64], [128, 64, 128]] {
+        compare_training(&device, Number::F32, F32, head_dims);
+    }
+    for head_dims in [[16, 34, 64], [128, 256, 80]] {
+        compare_training(&device, Number::Bf16, BF16, head_dims);
+    }
+}
+
+#[test]
+#[ignore = "needs a GPU"]
+fn gpu_generates_as_the_cpu_does() {
+    let device = Device::open().unwrap();
+    compare_generation(&device, Number::F32, F32);
+    compare_generation(&device, Number::Bf16, BF16);
+}
+
+#[test]
+#[ignore = "needs a GPU"]
+fn gpu_rows_hardly_depend_on_what_else_is_read() {
+    // The library chooses other products for other numbers of rows.
+    let device = Device::open().unwrap();
+    for (number, tolerance) in [(Number::F32, F32), (Number::Bf16, BF16)] {
+        let [whole, parts] = long_states(&device, number, None);
+        assert_close(&parts, &whole, tolerance, "state");
+    }
+}
+
+#[test]
+#[ignore = "needs a GPU"]
+fn gpu_optimizer_steps_as_the_cpu_does() {
+    let device = Device::open().unwrap();
+    compare_optimizer(&device, Number::F32);
+    compare_optimizer(&device, Number::Bf16);
+}
+
+#[test]
+fn wide_heads_are_refused() {
+    let weights = weights(&config(Family::Llama, 264));
+    let error = weights.on_device(&emulated(false), Number::Bf16).unwrap_err();
+    assert!(matches!(error, super::DeviceError::Unsupported { .. }), "{error}");
+    let weights = weights_of_width(136);
+    assert!(weights.on_device(&emulated(false), Number::F32).is_err());
+    assert!(weights.on_device(&emulated(false), Number::Bf16).is_ok());
+}
+
+fn weights_of_width(head_dim: usize) -> Weights {
+    weights(&config(Family::Llama, head_dim))
+}
