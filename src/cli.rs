@@ -6,6 +6,7 @@ mod serve;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use spar::policy::cuda::DeviceChoice;
 
 pub(crate) use sandbox::{
     DoctorArguments, ReapArguments, SandboxArguments, SandboxCommand, SandboxListArguments,
@@ -189,6 +190,9 @@ pub(crate) struct PlayerArguments {
     /// with an endpoint or in sandboxes.
     #[arg(long)]
     pub(crate) concurrency: Option<usize>,
+    /// Where the decoder computes: auto, cpu, cuda.
+    #[arg(long, env = "SPAR_DEVICE", default_value_t)]
+    pub(crate) device: DeviceChoice,
     /// Threads; results do not depend on it.
     #[arg(long, env = "SPAR_THREADS")]
     pub(crate) threads: Option<usize>,

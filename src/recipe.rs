@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use spar_agent::credit::{CreditConfig, open_estimator};
 use spar_agent::{DemonstrationConfig, EpisodeConfig};
 use spar_core::Sampling;
+use spar_policy::cuda::DeviceChoice;
 use spar_policy::{LoraConfig, ModelConfig, TokenizerConfig};
 use spar_trainer::{ObjectiveConfig, TrainerConfig};
 
@@ -26,6 +27,9 @@ pub struct Recipe {
     /// A checkpoint folder, or a model's name on the hub, to start from; its model and tokenizer take
     /// the place of those below. Default absent: from nothing.
     pub start_from: Option<PathBuf>,
+    /// Where the decoder computes: `auto` (a GPU where there is one that works), `cpu` or `cuda`.
+    /// Default `auto`.
+    pub device: DeviceChoice,
     /// What is trained on.
     pub data: DataConfig,
     /// The shape of a model from scratch.

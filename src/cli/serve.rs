@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use spar::policy::cuda::DeviceChoice;
 
 /// Arguments of `spar serve`.
 #[derive(Debug, Args)]
@@ -74,6 +75,9 @@ pub(crate) struct ServePolicyArguments {
     /// How tool calls are written; left out, as the model's chat template has them.
     #[arg(long, value_name = "FORMAT")]
     pub(crate) tool_format: Option<ToolFormat>,
+    /// Where the decoder computes: auto, cpu, cuda.
+    #[arg(long, env = "SPAR_DEVICE", default_value_t)]
+    pub(crate) device: DeviceChoice,
     /// Threads; answers do not depend on it.
     #[arg(long, env = "SPAR_THREADS")]
     pub(crate) threads: Option<usize>,
@@ -141,6 +145,9 @@ pub(crate) struct AuditArguments {
     /// Print the report as JSON.
     #[arg(long)]
     pub(crate) json: bool,
+    /// Where the decoder computes: auto, cpu, cuda.
+    #[arg(long, env = "SPAR_DEVICE", default_value_t)]
+    pub(crate) device: DeviceChoice,
     /// Threads; results do not depend on it.
     #[arg(long, env = "SPAR_THREADS")]
     pub(crate) threads: Option<usize>,

@@ -10,7 +10,7 @@ use spar::policy::{Weights, checkpoint};
 
 use super::hub_model::local_model;
 use super::player::locate;
-use super::{print, print_json, threads};
+use super::{place, print, print_json, threads};
 use crate::cli::AuditArguments;
 
 /// Prints how far rollout and training differ.
@@ -18,7 +18,7 @@ pub(crate) async fn audit(arguments: &AuditArguments) -> anyhow::Result<ExitCode
     let (folder, _) = locate(&local_model(&arguments.checkpoint).await?)?;
     let (config, parameters, tokenizer) = checkpoint::load_model(&folder)
         .with_context(|| format!("load checkpoint `{}`", folder.display()))?;
-    let weights = Arc::new(Weights::new(&config, parameters));
+    let weights = place(arguments.device, Weights::new(&config, parameters))?;
     let config = AuditConfig {
         tokens: arguments.tokens,
         sampling: SamplingOptions {

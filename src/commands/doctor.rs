@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use serde::Serialize;
+use spar::policy::cuda::{Device, DeviceInfo};
 use spar::sandbox::registry::{self, BackendEntry};
 use spar::sandbox::{
     Capabilities, ExecRequest, Image, Latencies, SandboxBackend, SandboxSpec, measure,
@@ -37,6 +38,66 @@ struct Finding {
     hint: Option<String>,
 }
 
+/// What there is to say about the machine's GPU.
+#[derive(Serialize)]
+struct Gpu {
+    /// Its name, or absent where none can be used.
+    gpu: Option<String>,
+    works: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    capability: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    memory_bytes: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problem: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+}
+
+impl Gpu {
+    fn find() -> Self {
+        match Device::open() {
+            Ok(device) => {
+                let DeviceInfo { name, capability, memory_bytes, .. } = device.info().clone();
+                let (capability, memory_bytes) = (Some(capability), Some(memory_bytes));
+                Self {
+                    gpu: Some(name),
+                    works: true,
+                    capability,
+                    memory_bytes,
+                    problem: None,
+                    hint: None,
+                }
+            }
+            Err(error) => Self {
+                gpu: None,
+                works: false,
+                capability: None,
+                memory_bytes: None,
+                problem: Some(format!("could not {error}")),
+                hint: error.hint().map(str::to_owned),
+            },
+        }
+    }
+
+    fn text(&self) -> String {
+        let found = match (&self.gpu, &self.capability, self.memory_bytes) {
+            (Some(name), Some(capability), Some(bytes)) => {
+                format!("{name}, compute capability {capability}, {} GiB", bytes >> 30)
+            }
+            _ => "none".to_owned(),
+        };
+        let mut text = format!("\ngpu: {found}\n");
+        if let Some(problem) = &self.problem {
+            text += &format!("gpu: {problem}\n");
+        }
+        if let Some(hint) = &self.hint {
+            text += &format!("  hint: {hint}\n");
+        }
+        text
+    }
+}
+
 /// Microseconds.
 #[derive(Serialize)]
 struct Medians {
@@ -53,10 +114,16 @@ pub(crate) async fn doctor(arguments: &DoctorArguments) -> anyhow::Result<ExitCo
     for entry in chosen(&arguments.backend)? {
         findings.push(examine(entry, arguments.rounds).await);
     }
+    // Asked for one backend, there is nothing to say about the rest.
+    let gpu = arguments.backend.is_empty().then(Gpu::find);
     if arguments.json {
-        print_json(&findings)?;
+        let findings = findings.iter().map(serde_json::to_value);
+        let mut all: Vec<serde_json::Value> = findings.collect::<Result<_, _>>()?;
+        all.extend(gpu.as_ref().map(serde_json::to_value).transpose()?);
+        print_json(&all)?;
     } else {
-        print(&text(&findings))?;
+        let of_gpu = gpu.as_ref().map(Gpu::text).unwrap_or_default();
+        print(&(text(&findings) + &of_gpu))?;
     }
     Ok(ExitCode::SUCCESS)
 }

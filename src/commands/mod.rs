@@ -29,10 +29,13 @@ mod validate;
 
 use std::io::Write;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use anyhow::Context;
 use spar::agent::Cancellation;
+use spar::policy::Weights;
+use spar::policy::cuda::DeviceChoice;
 
 use crate::cli::{Cli, Command};
 
@@ -110,6 +113,11 @@ pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
         let error = cause.downcast_ref::<std::io::Error>();
         error.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
     })
+}
+
+/// The decoder where it was asked for.
+pub(crate) fn place(choice: DeviceChoice, weights: Weights) -> anyhow::Result<Arc<Weights>> {
+    Ok(Arc::new(choice.place(weights).context("place the decoder")?))
 }
 
 /// Number of threads: as asked for, or as the machine has.

@@ -17,8 +17,8 @@ use spar::trainer::{Checkpoints, RunFolder};
 
 use super::hub_model::local_model;
 use super::suites::Purpose;
-use super::threads;
 use super::train::newest_run;
+use super::{place, threads};
 use crate::cli::{AnswerParser, BuiltIn, PlayerArguments};
 
 /// A player that is ready to play.
@@ -68,7 +68,7 @@ impl OpenPlayer {
         let (folder, recipe) = locate(&local_model(&path).await?)?;
         let (config, parameters, tokenizer) = checkpoint::load_model(&folder)
             .with_context(|| format!("load checkpoint `{}`", folder.display()))?;
-        let weights = Arc::new(Weights::new(&config, parameters));
+        let weights = place(arguments.device, Weights::new(&config, parameters))?;
         let threads = threads(arguments.threads);
         let tokenizer = Arc::new(tokenizer);
         let policy = LocalPolicy::new("local", tokenizer, weights, PolicyVersion(0), threads)

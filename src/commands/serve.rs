@@ -11,7 +11,7 @@ use spar::serve::{PolicyServer, ServedModel, ServerConfig, ToolFormat};
 
 use super::hub_model::local_model;
 use super::player::locate;
-use super::{Signals, threads};
+use super::{Signals, place, threads};
 use crate::cli::{self, ServeArguments, ServeCommand, ServePolicyArguments};
 
 /// Serves what was asked for.
@@ -38,7 +38,7 @@ async fn policy(arguments: &ServePolicyArguments) -> anyhow::Result<ExitCode> {
             full.file_name().map_or("model".into(), |name| name.to_string_lossy().into_owned())
         }
     };
-    let weights = Arc::new(Weights::new(&config, parameters));
+    let weights = place(arguments.device, Weights::new(&config, parameters))?;
     let generator = GeneratorConfig {
         threads: threads(arguments.threads),
         max_model_len: arguments.max_model_len,

@@ -189,7 +189,8 @@ impl Training {
     }
 
     fn assemble(parts: Parts, threads: usize, resumed_at: Option<u64>) -> anyhow::Result<Self> {
-        let Parts { recipe, folder, lock, suite, sandboxes, model, trainer, state } = parts;
+        let Parts { recipe, folder, lock, suite, sandboxes, mut model, trainer, state } = parts;
+        model.trained = model.trained.placed(recipe.device).context("place the decoder")?;
         let tokenizer = Arc::new(model.tokenizer.clone());
         let weights = model.trained.weights(trainer.parameters());
         let version = trainer.version();
