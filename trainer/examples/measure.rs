@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use spar_core::Row;
 use spar_policy::checkpoint::load_weights;
 use spar_policy::decoder::{Segment, SequenceCache, forward};
-use spar_policy::head::{log_softmax, scores};
+use spar_policy::head::{batch_scores, log_softmax};
 use spar_policy::{ModelConfig, Parameters, Weights};
 use spar_trainer::{
     AdamWOptions, DecoderGradient, LossAggregation, OptimizerConfig, RowGradient, Supervised,
@@ -186,12 +186,15 @@ fn gradient(
     Ok(json!({ "seconds": seconds, "all_seconds": all, "losses": [loss] }))
 }
 
-/// The most probable token; its log-probability is computed as in generation.
-fn draw(weights: &Weights, state: &[f32], buffer: &mut Vec<f32>) -> u32 {
-    scores(weights, state, &[], buffer);
-    log_softmax(buffer, 1.0);
-    let best = |best: usize, place: usize| if buffer[place] > buffer[best] { place } else { best };
-    (0..buffer.len()).fold(0, best) as u32
+/// The most probable token behind each state; log-probabilities are computed as in generation.
+fn draw(weights: &Weights, states: &[f32], buffer: &mut Vec<f32>) -> Vec<u32> {
+    batch_scores(weights, states, buffer);
+    let of_state = |scores: &mut [f32]| {
+        log_softmax(scores, 1.0);
+        let best = |best: usize, at: usize| if scores[at] > scores[best] { at } else { best };
+        (0..scores.len()).fold(0, best) as u32
+    };
+    buffer.chunks_exact_mut(weights.config().vocab_size).map(of_state).collect()
 }
 
 /// Greedy generation for all prompts in one batch.
@@ -212,9 +215,13 @@ fn decode(config: &ModelConfig, parameters: Parameters, workload: &Workload) -> 
             .collect();
         let hidden = forward(&weights, &mut segments, None);
         let mut end = 0;
-        for (unread, sampled) in unread.iter_mut().zip(&mut sampled) {
+        let mut last = Vec::new();
+        for unread in &unread {
             end += unread.len();
-            let token = draw(&weights, &hidden[(end - 1) * d..end * d], &mut buffer);
+            last.extend_from_slice(&hidden[(end - 1) * d..end * d]);
+        }
+        let tokens = draw(&weights, &last, &mut buffer);
+        for ((unread, sampled), token) in unread.iter_mut().zip(&mut sampled).zip(tokens) {
             sampled.push(token);
             unread.clear();
             unread.push(token);
@@ -250,9 +257,7 @@ fn shared(config: &ModelConfig, parameters: Parameters, workload: &Workload) -> 
         let mut segments: Vec<_> =
             caches.iter_mut().map(|cache| Segment::new(cache, &tokens)).collect();
         let hidden = forward(&weights, &mut segments, None);
-        for state in hidden.chunks(config.hidden_size) {
-            draw(&weights, state, &mut buffer);
-        }
+        draw(&weights, &hidden, &mut buffer);
         together.push(started.elapsed().as_secs_f64());
     }
     json!({ "alone_seconds": alone[1..], "together_seconds": together[1..] })
