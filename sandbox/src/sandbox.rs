@@ -32,6 +32,10 @@ pub struct Capabilities {
     pub memory_limit: bool,
     /// [`Limits::pids`](crate::Limits::pids) is kept.
     pub pids_limit: bool,
+    /// Processes beyond [`Limits::pids`](crate::Limits::pids) that its sandboxes may hold, kept for starting
+    /// commands where the limit is used up. Commands may take them.
+    #[serde(default)]
+    pub pids_reserve: u32,
     /// [`Limits::disk_bytes`](crate::Limits::disk_bytes) is kept whatever else the spec says.
     pub disk_limit: bool,
     /// [`Limits::fuel`](crate::Limits::fuel) is kept.

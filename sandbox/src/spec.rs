@@ -172,8 +172,8 @@ pub struct Limits {
     pub cpus: Option<f64>,
     /// Memory in bytes, swap included, at least 6 MiB. Default 2 GiB.
     pub memory_bytes: Option<u64>,
-    /// Processes and threads at one time, at least 2. A backend that needs some to start a command
-    /// allows up to 16 more. Default 256.
+    /// Processes and threads at one time, at least 2; some backends hold
+    /// [`Capabilities::pids_reserve`](crate::Capabilities::pids_reserve) more. Default 256.
     pub pids: Option<u32>,
     /// Bytes that may be written to the sandbox's own file system. Default absent.
     pub disk_bytes: Option<u64>,

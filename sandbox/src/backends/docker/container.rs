@@ -21,7 +21,7 @@ use crate::{NetworkPolicy, Owner, SandboxError, SandboxSpec};
 
 /// Processes beyond [`Limits::pids`](crate::Limits::pids): the first one, the relay of an allow-list,
 /// and what the engine and the helper need to start a command even when the limit is used up.
-const OWN_PIDS: i64 = 13;
+pub(super) const OWN_PIDS: u32 = 13;
 /// More than an engine has itself cannot be given, and some have little.
 const OPEN_FILES: i64 = 4096;
 /// Processes of one user on the engine's machine. Podman asks for more than some machines allow unless
@@ -221,7 +221,7 @@ fn host_config(spec: &SandboxSpec, is_podman: bool) -> Result<HostConfig, Sandbo
         memory,
         // Equal to the memory: none of it is swap.
         memory_swap: memory,
-        pids_limit: limits.pids.map(|pids| i64::from(pids) + OWN_PIDS),
+        pids_limit: limits.pids.map(|pids| i64::from(pids) + i64::from(OWN_PIDS)),
         storage_opt: limits
             .disk_bytes
             .filter(|_| !spec.read_only_root)
@@ -333,7 +333,7 @@ mod tests {
         let config = host_config(&spec, false).unwrap();
         assert_eq!(config.nano_cpus, Some(500_000_000));
         assert_eq!((config.memory, config.memory_swap), (Some(64 << 20), Some(64 << 20)));
-        assert_eq!(config.pids_limit, Some(100 + OWN_PIDS));
+        assert_eq!(config.pids_limit, Some(100 + i64::from(OWN_PIDS)));
         assert!(config.storage_opt.is_none());
         assert_eq!(config.network_mode.as_deref(), Some("none"));
         assert_eq!(config.cap_drop, Some(vec!["ALL".to_owned()]));

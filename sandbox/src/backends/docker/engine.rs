@@ -11,6 +11,7 @@ use bollard::Docker;
 use bollard::errors::Error;
 use tokio::sync::OnceCell;
 
+use super::container::OWN_PIDS;
 use super::host::DockerHost;
 use super::{NAME, helper};
 use crate::{Capabilities, SandboxError};
@@ -133,6 +134,7 @@ impl Engine {
             cpu_limit,
             memory_limit,
             pids_limit,
+            pids_reserve: OWN_PIDS,
             disk_limit: facts.is_some_and(|facts| facts.disk_limit),
             fuel_limit: false,
             network: true,

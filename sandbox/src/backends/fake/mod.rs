@@ -35,6 +35,7 @@ pub const CAPABILITIES: Capabilities = Capabilities {
     cpu_limit: false,
     memory_limit: false,
     pids_limit: false,
+    pids_reserve: 0,
     disk_limit: false,
     fuel_limit: false,
     network: false,

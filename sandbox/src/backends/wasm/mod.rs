@@ -62,6 +62,7 @@ fn capabilities() -> Capabilities {
         memory_limit: true,
         // Guests start no processes; commands that run at one time are counted instead.
         pids_limit: true,
+        pids_reserve: 0,
         disk_limit: true,
         fuel_limit: true,
         network: false,
