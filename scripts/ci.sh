@@ -24,19 +24,22 @@ fi
 
 if cargo clippy --version >/dev/null 2>&1; then
     run cargo clippy --workspace --all-targets --locked -- -D warnings
+
+    # Each crate without features, and with each of them alone; those of the root package only pass on what
+    # its crates have.
+    for manifest in */Cargo.toml; do
+        [ "$manifest" = fuzz/Cargo.toml ] && continue
+        features="$(awk '/^\[/ { inside = $0 == "[features]" }
+            inside && /^[A-Za-z0-9_-]+ *=/ { sub(/ *=.*/, ""); if ($0 != "default") print }' "$manifest")"
+        [ -n "$features" ] || continue
+        for feature in "" $features; do
+            run cargo clippy --locked --manifest-path "$manifest" --no-default-features \
+                --features "$feature" -- -D warnings
+        done
+    done
 else
     skipped+=("cargo clippy: not installed; \`rustup component add clippy\`")
 fi
-
-# Each feature of each crate alone; those of the root package only pass on what its crates have.
-for manifest in */Cargo.toml; do
-    [ "$manifest" = fuzz/Cargo.toml ] && continue
-    while read -r feature; do
-        run cargo check --locked --manifest-path "$manifest" --no-default-features \
-            --features "$feature"
-    done < <(awk '/^\[/ { inside = $0 == "[features]" }
-        inside && /^[A-Za-z0-9_-]+ *=/ { sub(/ *=.*/, ""); if ($0 != "default") print }' "$manifest")
-done
 
 RUSTDOCFLAGS="-D warnings" run cargo doc --workspace --no-deps --locked
 

@@ -6,7 +6,8 @@ export CARGO_TERM_COLOR="${CARGO_TERM_COLOR:-auto}"
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-say() { printf '\n== %s\n' "$*"; }
+# A heading, with the seconds since the script began.
+say() { printf '\n== %4d s  %s\n' "$SECONDS" "$*"; }
 
 die() {
     printf 'error: %s\n' "$*" >&2
