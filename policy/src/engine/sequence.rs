@@ -11,7 +11,8 @@ use crate::decoder::SequenceCache;
 use crate::generation::{
     FinishReason, Finished, GeneratedToken, GenerationEvent, Report, StopConditions,
 };
-use crate::sampling::{SamplingOptions, StopStrings, TextStream, TokenCounts};
+use crate::sampling::{SamplingOptions, StopStrings, TokenCounts};
+use crate::tokenizer::PartialText;
 use crate::{GenerateError, Tokenizer};
 
 /// Who waits for an answer.
@@ -70,7 +71,7 @@ pub(super) struct Sequence {
 /// Text as it is shown.
 #[derive(Debug, Default)]
 pub(super) struct ShownText {
-    pub(super) stream: TextStream,
+    pub(super) partial: PartialText,
     pub(super) stops: StopStrings,
 }
 
@@ -151,7 +152,7 @@ impl Sequence {
             && !is_end
             && !is_stop
         {
-            let piece = text.stream.push(tokenizer, id);
+            let piece = text.partial.push(tokenizer, id);
             if self.sampled.ids.len() <= self.sampling.min_tokens {
                 shown = piece;
             } else {
@@ -218,7 +219,7 @@ impl Sequence {
                 if let Some(shown) = &mut self.text
                     && !matches!(reason, FinishReason::StopString(_))
                 {
-                    let piece = shown.stream.finish(tokenizer);
+                    let piece = shown.partial.finish();
                     match shown.stops.push(&piece, &mut text) {
                         Some(string) => reason = FinishReason::StopString(string),
                         None => shown.stops.finish(&mut text),

@@ -37,7 +37,6 @@ mod options;
 mod penalties;
 mod process;
 mod stop_strings;
-mod text_stream;
 mod truncation;
 
 pub use bad_words::BadWords;
@@ -49,4 +48,3 @@ pub use truncation::truncate;
 
 pub(crate) use choices::ChoiceWalk;
 pub(crate) use draw::{entropy, most_probable, pick};
-pub(crate) use text_stream::TextStream;

@@ -22,6 +22,7 @@ pub use self::chat::MaskedTokens;
 use self::layout::{Layout, Marks, TemplateLayout};
 use self::lexicon::Lexicon;
 use self::pieces::piece_end;
+pub(crate) use self::stream::PartialText;
 pub use self::stream::TextStream;
 use self::texts::Spelling;
 use crate::TokenizerError;

@@ -23,15 +23,12 @@ use super::Tokenizer;
 pub struct TextStream<'a> {
     tokenizer: &'a Tokenizer,
     shows_control: bool,
-    /// Whether no byte has come yet.
-    is_start: bool,
-    /// The beginning of a character.
-    pending: Vec<u8>,
+    text: PartialText,
 }
 
 impl<'a> TextStream<'a> {
     pub(super) fn new(tokenizer: &'a Tokenizer, shows_control: bool) -> Self {
-        Self { tokenizer, shows_control, is_start: true, pending: Vec::new() }
+        Self { tokenizer, shows_control, text: PartialText::default() }
     }
 
     /// Takes the next token and returns what text is certain now, which may be none.
@@ -39,17 +36,42 @@ impl<'a> TextStream<'a> {
         if !self.shows_control && self.tokenizer.is_control(id) {
             return String::new();
         }
-        let bytes = self.tokenizer.token_bytes(id);
-        let Some(first) = bytes.first() else { return String::new() };
-        let drops_space = self.is_start && self.tokenizer.strips_space() && *first == b' ';
-        self.is_start = false;
-        self.pending.extend_from_slice(&bytes[usize::from(drops_space)..]);
-        self.take()
+        self.text.push_bytes(self.tokenizer, id)
     }
 
     /// Ends the text: returns U+FFFD where it ends within a character.
-    pub fn finish(self) -> String {
-        String::from_utf8_lossy(&self.pending).into_owned()
+    pub fn finish(mut self) -> String {
+        self.text.finish()
+    }
+}
+
+/// The state of a [`TextStream`] apart from its tokenizer.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct PartialText {
+    /// Whether a byte has come.
+    is_begun: bool,
+    /// The beginning of a character.
+    pending: Vec<u8>,
+}
+
+impl PartialText {
+    /// The text that is certain with `id`; none for a control token.
+    pub(crate) fn push(&mut self, tokenizer: &Tokenizer, id: u32) -> String {
+        if tokenizer.is_control(id) { String::new() } else { self.push_bytes(tokenizer, id) }
+    }
+
+    /// What is pending; U+FFFD where it ends within a character.
+    pub(crate) fn finish(&mut self) -> String {
+        String::from_utf8_lossy(&std::mem::take(&mut self.pending)).into_owned()
+    }
+
+    fn push_bytes(&mut self, tokenizer: &Tokenizer, id: u32) -> String {
+        let bytes = tokenizer.token_bytes(id);
+        let Some(first) = bytes.first() else { return String::new() };
+        let drops_space = !self.is_begun && tokenizer.strips_space() && *first == b' ';
+        self.is_begun = true;
+        self.pending.extend_from_slice(&bytes[usize::from(drops_space)..]);
+        self.take()
     }
 
     /// What is pending up to the last character, as `String::from_utf8_lossy` reads it.
@@ -74,6 +96,34 @@ impl<'a> TextStream<'a> {
                     start = valid + invalid;
                 }
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::TokenizerConfig;
+
+    proptest! {
+        #[test]
+        fn pieces_make_the_whole(
+            ids in prop::collection::vec(0_u32..300, 0..40),
+            text in "\\PC{0,12}",
+        ) {
+            let games = [["You see a door.", "open door"], ["You see a box.", "open box"]];
+            let tokenizer = Tokenizer::train(games, &TokenizerConfig::default()).unwrap();
+            let mut tokens = tokenizer.encode(&text);
+            tokens.extend(ids);
+            let mut stream = PartialText::default();
+            let mut pieces = String::new();
+            for token in &tokens {
+                pieces += &stream.push(&tokenizer, *token);
+            }
+            pieces += &stream.finish();
+            prop_assert_eq!(pieces, tokenizer.decode(&tokens));
         }
     }
 }
