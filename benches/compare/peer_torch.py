@@ -37,8 +37,31 @@ def make(folder: str, max_positions: str) -> None:
     print(json.dumps({"parameters": sum(p.numel() for p in model.parameters())}))
 
 
-def load(folder: str):
-    return AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="sdpa")
+def load(folder: str, dtype: str = "float32"):
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=getattr(torch, dtype), attn_implementation="sdpa")
+    if dtype == "float64":
+        compute_in_double(model)
+    return model
+
+
+def compute_in_double(model) -> None:
+    """Norms and rotary angles too, which transformers computes in single precision whatever the weights are in."""
+
+    def norm(self, x):
+        return self.weight * x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.variance_epsilon)
+
+    def rotary(self, x, position_ids):
+        dim = 2 * len(self.inv_freq)
+        theta = model.config.rope_parameters["rope_theta"]
+        inverse = 1.0 / theta ** (torch.arange(0, dim, 2, dtype=torch.float64) / dim)
+        angles = position_ids[..., None].double() * inverse
+        angles = torch.cat((angles, angles), dim=-1)
+        return angles.cos(), angles.sin()
+
+    for module in model.modules():
+        for name, forward in (("Qwen3RMSNorm", norm), ("Qwen3RotaryEmbedding", rotary)):
+            if type(module).__name__ == name:
+                module.forward = forward.__get__(module)
 
 
 def accumulate(model, work) -> float:
@@ -77,7 +100,7 @@ def train(folder: str, work) -> dict:
 def gradient(folder: str, work) -> dict:
     from safetensors.torch import save_file
 
-    model = load(folder).train()
+    model = load(folder, work.get("dtype", "float32")).train()
     if work.get("checkpointing"):
         model.gradient_checkpointing_enable()
     seconds, loss = [], 0.0
