@@ -11,7 +11,7 @@ use spar_policy::{
     GenerateError, GenerationEvent, GenerationRequest, Generator, GeneratorConfig, Report,
     StopConditions, Tokenizer, Weights,
 };
-use spar_trainer::{DecoderGradient, RowGradient};
+use spar_trainer::DecoderGradient;
 
 /// What an audit does.
 #[derive(Debug, Clone, PartialEq)]
@@ -104,8 +104,7 @@ pub async fn audit(
     let metrics = generator.metrics();
     drop(generator);
 
-    let model = DecoderGradient::new(weights.clone(), config.sampling.temperature)
-        .prepare(weights.parameters());
+    let model = DecoderGradient::new(weights.clone(), config.sampling.temperature).at_base();
     let mut report = AuditReport {
         tokens: 0,
         answers: rows.len(),
@@ -234,7 +233,7 @@ impl fmt::Display for AuditReport {
 
 #[cfg(test)]
 mod tests {
-    use spar_policy::{ModelConfig, TokenizerConfig, initial_parameters};
+    use spar_policy::{HalfParameters, HalfType, ModelConfig, TokenizerConfig, initial_parameters};
 
     use super::*;
 
@@ -252,15 +251,19 @@ mod tests {
         };
         let parameters = initial_parameters(&config, Seed::from_u64(1));
         let weights = Arc::new(Weights::new(&config, parameters));
+        let halves = HalfParameters::rounded(weights.parameters(), HalfType::Bf16);
+        let halves = Arc::new(weights.with_halves(halves));
         for sampling in [
             SamplingOptions::default(),
             SamplingOptions { temperature: 0.7, top_p: 0.8, ..SamplingOptions::default() },
             SamplingOptions { top_k: Some(7), min_p: 0.01, ..SamplingOptions::default() },
         ] {
             let config = AuditConfig { tokens: 500, sampling, seed: 1, threads: 2 };
-            let report = audit(&tokenizer, &weights, &config).await.unwrap();
-            assert_eq!((report.tokens, report.different), (500, 0), "{report}");
-            assert_eq!((report.max_abs_difference, report.kl_k3), (0.0, 0.0));
+            for weights in [&weights, &halves] {
+                let report = audit(&tokenizer, weights, &config).await.unwrap();
+                assert_eq!((report.tokens, report.different), (500, 0), "{report}");
+                assert_eq!((report.max_abs_difference, report.kl_k3), (0.0, 0.0));
+            }
         }
         let sampling = SamplingOptions { temperature: 0.0, ..SamplingOptions::default() };
         let config = AuditConfig { tokens: 5, sampling, seed: 1, threads: 1 };

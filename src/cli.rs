@@ -6,6 +6,7 @@ mod serve;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use spar::policy::checkpoint::KeepAs;
 use spar::policy::cuda::DeviceChoice;
 
 pub(crate) use sandbox::{
@@ -193,6 +194,10 @@ pub(crate) struct PlayerArguments {
     /// Where the decoder computes: auto, cpu, cuda.
     #[arg(long, env = "SPAR_DEVICE", default_value_t)]
     pub(crate) device: DeviceChoice,
+    /// In which form weights are kept on the CPU: stored (as the checkpoint has them), f32, bf16,
+    /// f16; bf16 and f16 halve the memory, and round what is stored in f32.
+    #[arg(long, value_name = "FORM", default_value_t)]
+    pub(crate) weights: KeepAs,
     /// Threads; results do not depend on it.
     #[arg(long, env = "SPAR_THREADS")]
     pub(crate) threads: Option<usize>,

@@ -8,7 +8,7 @@ use spar_agent::{DemonstrationConfig, EpisodeConfig};
 use spar_core::Sampling;
 use spar_policy::cuda::DeviceChoice;
 use spar_policy::{LoraConfig, ModelConfig, TokenizerConfig};
-use spar_trainer::{ObjectiveConfig, TrainerConfig};
+use spar_trainer::{ObjectiveConfig, TrainerConfig, WeightPrecision};
 
 use crate::sandboxes::SandboxConfig;
 
@@ -430,6 +430,11 @@ impl Recipe {
                 let problem = "lora: there is no model to adapt, set `start_from`";
                 problems.push(problem.to_owned());
             }
+            let stages =
+                [("warm_start", &self.warm_start.trainer), ("reinforce", &self.reinforce.trainer)];
+            for (stage, _) in stages.iter().filter(|(_, t)| t.weights != WeightPrecision::F32) {
+                problems.push(format!("{stage}.trainer.weights: an adapter is trained in f32"));
+            }
         }
         match self.reinforce.reference {
             Some(_) if !self.has_reference() => {
@@ -532,6 +537,8 @@ mod tests {
         };
         assert!(told("[lora]\nrank = 4").contains("start_from"));
         assert!(told("start_from = 'm'\n[lora]\nrank = 0").contains("rank"));
+        let bf16 = "start_from = 'm'\n[lora]\n[reinforce.trainer]\nweights = 'bf16'";
+        assert!(told(bf16).contains("reinforce.trainer.weights: an adapter"));
         assert!(told("[reinforce]\nreference = 'memory'").contains("no effect"));
         let kl = "[reinforce.objective.options]\nkl_weight = 0.1";
         assert!(told(&format!("[reinforce]\nreference = 'adapter_off'\n{kl}")).contains("[lora]"));

@@ -160,7 +160,8 @@ def largest_difference(bench: Bench, ours: Path, theirs: Path) -> float:
     script = (
         "import sys; from safetensors.torch import load_file; a, b = map(load_file, sys.argv[1:]);"
         "assert set(a) >= set(b) - {'lm_head.weight'}, set(a) ^ set(b);"
-        "print(max(((a[n] - b[n]).abs().max() / b[n].abs().max()).item() for n in b if n in a))"
+        "d = lambda n: (a[n].double() - b[n].double()).abs().max() / b[n].double().abs().max();"
+        "print(max(d(n).item() for n in b if n in a))"
     )
     return float(bench.run(bench.python, "-c", script, ours, theirs))
 
@@ -179,33 +180,48 @@ def groups(bench: Bench) -> None:
     bench.results["groups"] = found
     count = sum(map(len, sequences))
     rates = {name: median_rate(count, results) for name, results in found.items()}
-    difference = largest_difference(bench, files["spar"], files["PyTorch"])
-    bench.results["groups"]["gradient_difference"] = difference
+    # In double precision, which tells whose rounding it is.
+    exact = bench.work / "gradient-exact.safetensors"
+    in_double = {**common, "updates": 0, "rows_at_a_time": 1, "dtype": "float64"}
+    bench.torch("gradient", model, bench.workload("groups-exact", **in_double, gradient_file=str(exact)))
+    differences = {
+        "spar to PyTorch": largest_difference(bench, files["spar"], files["PyTorch"]),
+        "spar to PyTorch in f64": largest_difference(bench, files["spar"], exact),
+        "PyTorch to PyTorch in f64": largest_difference(bench, files["PyTorch"], exact),
+    }
+    bench.results["groups"]["gradient_differences"] = differences
     head(f"A group of 8 trajectories, {count} tokens: forward, loss, backward", "", "tokens/s", "peak memory", "loss")
     for name in rates:
         loss = found[name][0]["losses"][0]
         line(name, f"{statistics.median(rates[name]):.0f}", f"{megabytes(found[name]):.0f} MB", f"{loss:.6f}")
     memory = megabytes(found["spar"]) / megabytes(found["PyTorch, dense"])
     line("ratio", spread(rates["spar"], rates["PyTorch, dense"]), f"{memory:.2f}", "")
-    print(f"\nlargest difference of the gradients, relative to each parameter's largest element: {difference:.1e}")
+    print("\nlargest difference of the gradients, relative to each parameter's largest element:")
+    for name, difference in differences.items():
+        print(f"{name}: {difference:.1e}")
 
 
 def decode(bench: Bench) -> None:
     model = bench.model(8192)
     sides = {
-        "spar": lambda w: bench.spar("decode", model, w),
-        "transformers": lambda w: bench.torch("decode", model, w),
+        "spar": lambda w: bench.spar("decode", model, w["f32"]),
+        "spar bf16": lambda w: bench.spar("decode", model, w["bf16"]),
+        "transformers": lambda w: bench.torch("decode", model, w["f32"]),
     }
     for precision in ("f32", "bf16"):
         path = bench.gguf(precision)
         if path:
             sides[f"llama.cpp {precision}"] = lambda w, path=path: bench.run(
-                bench.python, HERE / "peer_llama.py", "decode", path, w
+                bench.python, HERE / "peer_llama.py", "decode", path, w["f32"]
             )
     for batch in (1, 16):
         new = 128 if batch == 1 else 64
         sequences = [tokens(seed, 128) for seed in range(batch)]
-        workload = bench.workload(f"decode-{batch}", sequences=sequences, new_tokens=new)
+        work = {"sequences": sequences, "new_tokens": new}
+        workload = {
+            "f32": bench.workload(f"decode-{batch}", **work),
+            "bf16": bench.workload(f"decode-{batch}-bf16", **work, keep="bf16"),
+        }
         found = bench.rounds_of({name: lambda side=side: side(workload) for name, side in sides.items()})
         bench.results[f"decode-{batch}"] = found
         rates = {
@@ -215,10 +231,12 @@ def decode(bench: Bench) -> None:
         prefill = {name: [batch * 128 / r["prefill_seconds"] for r in results] for name, results in found.items()}
         head(f"Decoding, batch {batch}, {new} tokens behind prompts of 128", "", "tokens/s", "spar is so many times it",
              "reading the prompts, tokens/s", "equal tokens")
-        ours = sum(found["spar"][0]["tokens"], [])
         for name, results in found.items():
+            # What is kept in bf16 is compared with what keeps it so too.
+            side = "spar bf16" if "bf16" in name else "spar"
+            ours = sum(found[side][0]["tokens"], [])
             equal = sum(a == b for a, b in zip(ours, sum(results[0]["tokens"], [])))
-            line(name, f"{statistics.median(rates[name]):.0f}", spread(rates["spar"], rates[name]),
+            line(name, f"{statistics.median(rates[name]):.0f}", spread(rates[side], rates[name]),
                  f"{statistics.median(prefill[name]):.0f}", f"{equal} of {len(ours)}")
 
 

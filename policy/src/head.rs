@@ -9,6 +9,7 @@ use rayon::prelude::*;
 use crate::Weights;
 use crate::cuda::DeviceError;
 use crate::decoder::Tape;
+use crate::ops::Matrix;
 use crate::ops::elementwise::{absorb_scores, add_scaled, dot, exp_scores_with, scale, scale_all};
 use crate::ops::matmul::{Output, linear, linear_backward, linear_gradient};
 use crate::ops::parallel;
@@ -61,7 +62,9 @@ pub fn try_scores(
         let d = weights.config.hidden_size;
         let head = matrix(weights);
         out.clear();
-        out.extend(allowed.iter().map(|v| dot(hidden, &head[*v as usize * d..][..d])));
+        let mut buffer = Vec::new();
+        let row = |token: u32| head.part(token as usize * d..(token as usize + 1) * d);
+        out.extend(allowed.iter().map(|v| dot(hidden, row(*v).widened(&mut buffer))));
     }
     Ok(())
 }
@@ -350,7 +353,7 @@ fn judge_backward_here(
     let matrix = matrix(weights);
 
     // 1. Draws out of a few tokens.
-    let mut some = Vec::new();
+    let (mut some, mut buffer) = (Vec::new(), Vec::new());
     for (index, draw) in draws.iter().enumerate().filter(|(_, draw)| !draw.allowed.is_empty()) {
         if dstatistics[index] == DrawGradient::default() {
             continue;
@@ -362,7 +365,7 @@ fn judge_backward_here(
         let dhidden = &mut dhidden_td[draw.row * d..][..d];
         for (token, dscore) in draw.allowed.iter().zip(&some) {
             let at = *token as usize * d;
-            add_scaled(dhidden, *dscore, &matrix[at..at + d]);
+            add_scaled(dhidden, *dscore, matrix.part(at..at + d).widened(&mut buffer));
             if let Some(gradient) = &mut gradient {
                 add_scaled(&mut gradient[at..at + d], *dscore, hidden);
             }
@@ -393,7 +396,7 @@ fn judge_backward_here(
         });
         let part = tile.first * d..(tile.first + tile.width) * d;
         let (rows, width) = (chunk.len(), tile.width);
-        linear_backward(scores, &matrix[part.clone()], &mut dinputs, rows, width, Output::Add);
+        linear_backward(scores, matrix.part(part.clone()), &mut dinputs, rows, width, Output::Add);
         if let Some(gradient) = &mut gradient {
             linear_gradient(scores, tile.inputs, &mut gradient[part], rows, width);
         }
@@ -497,7 +500,7 @@ fn for_each_tile(
         for first in (0..v).step_by(TILE) {
             let width = TILE.min(v - first);
             scores.resize(chunk.len() * width, 0.0);
-            let part = &matrix(weights)[first * d..(first + width) * d];
+            let part = matrix(weights).part(first * d..(first + width) * d);
             linear(&inputs, part, &mut scores, chunk.len(), width, Output::Set);
             scale_all(&mut scores, inverse);
             let is_last = first + width == v;
@@ -508,8 +511,8 @@ fn for_each_tile(
 }
 
 /// The output matrix, `[vocab, hidden]`.
-fn matrix(weights: &Weights) -> &[f32] {
-    &weights.parameters.data[weights.layout.head.clone()]
+fn matrix(weights: &Weights) -> Matrix<'_> {
+    weights.matrix(&weights.layout.head)
 }
 
 /// Scores of what could be drawn, divided by the temperature, and the place of what was.

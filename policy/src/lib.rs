@@ -65,6 +65,7 @@ mod error;
 mod family;
 mod generation;
 mod generator;
+mod half_parameters;
 pub mod head;
 pub mod hub;
 mod layout;
@@ -73,6 +74,7 @@ mod lora;
 pub mod ops;
 mod parameters;
 mod rope_scaling;
+mod rounded_model;
 pub mod sampling;
 mod tokenizer;
 mod weight_gradient;
@@ -88,10 +90,12 @@ pub use generation::{
     GenerationRequest, Report, StopConditions,
 };
 pub use generator::{Generation, Generator, GeneratorConfig};
+pub use half_parameters::{HalfParameters, HalfType};
 pub use local_policy::LocalPolicy;
 pub use lora::{LORA_TARGETS, LoraConfig, LoraModel};
 pub use parameters::{ParameterKind, ParameterSpec, Parameters, SharedBuffer};
 pub use rope_scaling::RopeScaling;
+pub use rounded_model::RoundedModel;
 pub use tokenizer::{MaskedTokens, TextStream, Tokenizer, TokenizerConfig};
 pub use weight_gradient::{AdapterGradient, WeightGradient};
 pub use weights::{Weights, initial_parameters};

@@ -174,7 +174,7 @@ impl LoraModel {
         }
         // Free before the next one is made.
         *last = None;
-        let mut merged = self.base.parameters.clone();
+        let mut merged = self.base.to_parameters();
         for matrix in &self.matrices {
             let (a, b) = (&factors.data[matrix.a.clone()], &factors.data[matrix.b.clone()]);
             let weight = &mut merged.data[matrix.weight.clone()];

@@ -108,6 +108,13 @@ pub struct Parameters {
 impl Parameters {
     /// Zeros in the layout of `shapes`, given as name, shape and kind in order.
     pub fn zeros(shapes: Vec<(String, Vec<usize>, ParameterKind)>) -> Self {
+        let empty = Self::layout(shapes);
+        let len = empty.specs.last().map_or(0, |spec| spec.range().end);
+        Self { data: vec![0.0; len].into(), ..empty }
+    }
+
+    /// As [`Parameters::zeros`], the layout alone without a number.
+    pub(crate) fn layout(shapes: Vec<(String, Vec<usize>, ParameterKind)>) -> Self {
         let mut offset = 0;
         let mut specs = Vec::with_capacity(shapes.len());
         for (name, shape, kind) in shapes {
@@ -115,7 +122,7 @@ impl Parameters {
             offset += spec.len();
             specs.push(spec);
         }
-        Self { specs: specs.into(), data: vec![0.0; offset].into() }
+        Self { specs: specs.into(), data: SharedBuffer::default() }
     }
 
     /// The spec of the parameter called `name`.

@@ -1,13 +1,15 @@
 //! Weights of a decoder with what is derived from them.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::cuda::{Device, DeviceError, Number, Placement};
 use crate::decoder::page_shape;
 use crate::layout::Layout;
+use crate::ops::Matrix;
 use crate::ops::page::Page;
 use crate::ops::rotary::Rotary;
-use crate::{ModelConfig, Parameters};
+use crate::{HalfParameters, HalfType, ModelConfig, Parameters, SharedBuffer};
 
 /// One version of a decoder's weights, ready for forward and backward; shared by reference.
 #[derive(Debug, Clone)]
@@ -15,7 +17,10 @@ pub struct Weights {
     pub(crate) config: ModelConfig,
     pub(crate) layout: Arc<Layout>,
     pub(crate) rotary: Arc<Rotary>,
+    /// Their layout alone where the weights are `halves`.
     pub(crate) parameters: Parameters,
+    /// The weights, where they are kept in half precision; never on a device.
+    halves: Option<Arc<HalfParameters>>,
     /// Where the decoder is, if not on the CPU.
     pub(crate) placement: Option<Arc<Placement>>,
 }
@@ -31,13 +36,58 @@ impl Weights {
             config.rope_scaling,
         );
         let (layout, rotary) = (Arc::new(layout), Arc::new(rotary));
-        Self { config: config.clone(), layout, rotary, parameters, placement: None }
+        Self { config: config.clone(), layout, rotary, parameters, halves: None, placement: None }
+    }
+
+    /// Makes weights in half precision ready.
+    pub fn of_halves(config: &ModelConfig, halves: HalfParameters) -> Self {
+        let data = SharedBuffer::default();
+        let layout = Parameters { specs: halves.specs().clone(), data };
+        Self::new(config, layout).with_halves(halves)
     }
 
     /// Another version of the same decoder's weights.
     #[must_use]
     pub fn with_parameters(&self, parameters: Parameters) -> Self {
-        Self { parameters, ..self.clone() }
+        Self { parameters, halves: None, ..self.clone() }
+    }
+
+    /// Another version of the same decoder's weights, in half precision; on a device, which keeps
+    /// weights in its own way, they are widened before they go there.
+    ///
+    /// On the CPU, what is computed equals what the same numbers in single precision give, to the bit.
+    #[must_use]
+    pub fn with_halves(&self, halves: HalfParameters) -> Self {
+        if self.placement.is_some() {
+            return self.with_parameters(halves.widened());
+        }
+        let data = SharedBuffer::default();
+        let parameters = Parameters { specs: halves.specs().clone(), data };
+        Self { parameters, halves: Some(Arc::new(halves)), ..self.clone() }
+    }
+
+    /// Another version of the same decoder's weights, kept as the other ones are; on a device as that
+    /// keeps them.
+    #[must_use]
+    pub fn with_weights_of(&self, other: &Self) -> Self {
+        let (parameters, halves) = match &self.placement {
+            None => (other.parameters.clone(), other.halves.clone()),
+            Some(_) => (other.to_parameters(), None),
+        };
+        Self { parameters, halves, ..self.clone() }
+    }
+
+    /// The type of half precision that the weights are kept in, if they are.
+    pub fn half_type(&self) -> Option<HalfType> {
+        self.halves.as_ref().map(|halves| halves.half_type())
+    }
+
+    /// Bytes that the weights take in the machine's memory.
+    pub fn bytes(&self) -> usize {
+        match &self.halves {
+            None => size_of_val(&self.parameters.data[..]),
+            Some(halves) => halves.bytes(),
+        }
     }
 
     /// The same decoder on a device, with its weights and what it computes as `number`; they go there
@@ -48,7 +98,8 @@ impl Weights {
     /// [`DeviceError::Unsupported`] when the kernels do not cover the decoder's shape.
     pub fn on_device(&self, device: &Device, number: Number) -> Result<Self, DeviceError> {
         let placement = Placement::new(device, number, &self.config, &self.rotary)?;
-        Ok(Self { placement: Some(Arc::new(placement)), ..self.clone() })
+        let parameters = self.to_parameters();
+        Ok(Self { parameters, halves: None, placement: Some(Arc::new(placement)), ..self.clone() })
     }
 
     /// The device that the decoder is on; absent for the CPU.
@@ -70,9 +121,33 @@ impl Weights {
         &self.config
     }
 
-    /// The weights in their flat buffer.
+    /// The weights in their flat buffer, which is empty where they are kept in half precision.
     pub fn parameters(&self) -> &Parameters {
         &self.parameters
+    }
+
+    /// The weights in single precision; costs nothing where they are kept so.
+    pub fn to_parameters(&self) -> Parameters {
+        match &self.halves {
+            None => self.parameters.clone(),
+            Some(halves) => halves.widened(),
+        }
+    }
+
+    /// The matrices in a range of the layout.
+    pub(crate) fn matrix(&self, range: &Range<usize>) -> Matrix<'_> {
+        match &self.halves {
+            None => Matrix::F32(&self.parameters.data[range.clone()]),
+            Some(halves) => halves.matrix(range),
+        }
+    }
+
+    /// The vectors in a range of the layout that lie side by side.
+    pub(crate) fn vector(&self, range: &Range<usize>) -> &[f32] {
+        match &self.halves {
+            None => &self.parameters.data[range.clone()],
+            Some(halves) => halves.vector(range),
+        }
     }
 }
 

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use spar_policy::checkpoint::KeepAs;
+
 use crate::ToolFormat;
 
 /// How a server behaves; how much generation may take is set in the model's generator.
@@ -28,6 +30,8 @@ pub struct ServerConfig {
     pub shutdown_grace: Duration,
     /// The folder that `/weights` may load checkpoints below. Default absent: none.
     pub weights_root: Option<PathBuf>,
+    /// In which form weights that `/weights` loads are kept. Default as they are stored.
+    pub keep_weights_as: KeepAs,
     /// How tool calls are written. Default absent: as the model's chat template has them.
     pub tool_format: Option<ToolFormat>,
 }
@@ -45,6 +49,7 @@ impl Default for ServerConfig {
             answer_timeout: Duration::from_secs(600),
             shutdown_grace: Duration::from_secs(30),
             weights_root: None,
+            keep_weights_as: KeepAs::Stored,
             tool_format: None,
         }
     }

@@ -141,7 +141,8 @@ impl Service {
                 let folder = weights::locate(self.config.weights_root.as_deref(), &wanted.path)?;
                 let _one_at_a_time = self.loading.lock().await;
                 let service = self.clone();
-                let load = move || weights::load(&service.model, &folder, wanted.version);
+                let keep = self.config.keep_weights_as;
+                let load = move || weights::load(&service.model, &folder, wanted.version, keep);
                 let loaded = tokio::task::spawn_blocking(load).await;
                 Ok(body::json(&loaded.map_err(|_| ApiError::closed())??))
             }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use spar_core::PolicyVersion;
-use spar_policy::checkpoint::load_weights;
+use spar_policy::checkpoint::{KeepAs, open_weights};
 
 use crate::ServedModel;
 use crate::api_error::ApiError;
@@ -31,6 +31,7 @@ pub(crate) fn load(
     model: &ServedModel,
     folder: &Path,
     version: Option<u32>,
+    keep: KeepAs,
 ) -> Result<Value, ApiError> {
     let refuse = |error: &dyn std::error::Error| {
         let mut message = format!("could not load the checkpoint: {error}");
@@ -41,14 +42,14 @@ pub(crate) fn load(
         }
         ApiError::invalid("path", message)
     };
-    let (config, parameters) = load_weights(folder).map_err(|error| refuse(&error))?;
+    let loaded = open_weights(folder, keep).map_err(|error| refuse(&error))?;
     let (published, last) = model.generator.published();
-    if config != *published.config() {
+    if loaded.config() != published.config() {
         let message = "the checkpoint has another shape than the model that is served";
         return Err(ApiError::invalid("path", message));
     }
     let version = PolicyVersion(version.unwrap_or_else(|| last.0.wrapping_add(1)));
-    model.generator.publish(&Arc::new(published.with_parameters(parameters)), version);
+    model.generator.publish(&Arc::new(published.with_weights_of(&loaded)), version);
     Ok(json!({ "object": "weights", "version": version.0 }))
 }
 

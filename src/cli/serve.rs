@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use spar::policy::checkpoint::KeepAs;
 use spar::policy::cuda::DeviceChoice;
 
 /// Arguments of `spar serve`.
@@ -78,6 +79,10 @@ pub(crate) struct ServePolicyArguments {
     /// Where the decoder computes: auto, cpu, cuda.
     #[arg(long, env = "SPAR_DEVICE", default_value_t)]
     pub(crate) device: DeviceChoice,
+    /// In which form weights are kept on the CPU: stored (as the checkpoint has them), f32, bf16,
+    /// f16; bf16 and f16 halve the memory, and round what is stored in f32.
+    #[arg(long, value_name = "FORM", default_value_t)]
+    pub(crate) weights: KeepAs,
     /// Threads; answers do not depend on it.
     #[arg(long, env = "SPAR_THREADS")]
     pub(crate) threads: Option<usize>,
@@ -148,6 +153,10 @@ pub(crate) struct AuditArguments {
     /// Where the decoder computes: auto, cpu, cuda.
     #[arg(long, env = "SPAR_DEVICE", default_value_t)]
     pub(crate) device: DeviceChoice,
+    /// In which form weights are kept on the CPU: stored (as the checkpoint has them), f32, bf16,
+    /// f16; bf16 and f16 halve the memory, and round what is stored in f32.
+    #[arg(long, value_name = "FORM", default_value_t)]
+    pub(crate) weights: KeepAs,
     /// Threads; results do not depend on it.
     #[arg(long, env = "SPAR_THREADS")]
     pub(crate) threads: Option<usize>,

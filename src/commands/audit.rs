@@ -3,22 +3,18 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use anyhow::Context;
 use spar::audit::{AuditConfig, audit as carry_out};
 use spar::policy::sampling::SamplingOptions;
-use spar::policy::{Weights, checkpoint};
 
 use super::hub_model::local_model;
 use super::player::locate;
-use super::{place, print, print_json, threads};
+use super::{open_model, print, print_json, threads};
 use crate::cli::AuditArguments;
 
 /// Prints how far rollout and training differ.
 pub(crate) async fn audit(arguments: &AuditArguments) -> anyhow::Result<ExitCode> {
     let (folder, _) = locate(&local_model(&arguments.checkpoint).await?)?;
-    let (config, parameters, tokenizer) = checkpoint::load_model(&folder)
-        .with_context(|| format!("load checkpoint `{}`", folder.display()))?;
-    let weights = place(arguments.device, Weights::new(&config, parameters))?;
+    let (weights, tokenizer) = open_model(&folder, arguments.device, arguments.weights)?;
     let config = AuditConfig {
         tokens: arguments.tokens,
         sampling: SamplingOptions {

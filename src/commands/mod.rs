@@ -28,14 +28,16 @@ mod train;
 mod validate;
 
 use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use spar::agent::Cancellation;
-use spar::policy::Weights;
+use spar::policy::checkpoint::KeepAs;
 use spar::policy::cuda::DeviceChoice;
+use spar::policy::{Tokenizer, Weights, checkpoint};
 
 use crate::cli::{Cli, Command};
 
@@ -115,9 +117,21 @@ pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
     })
 }
 
-/// The decoder where it was asked for.
-pub(crate) fn place(choice: DeviceChoice, weights: Weights) -> anyhow::Result<Arc<Weights>> {
-    Ok(Arc::new(choice.place(weights).context("place the decoder")?))
+/// The model in `folder`, its decoder where it was asked for, its weights in the form they were asked
+/// for.
+pub(crate) fn open_model(
+    folder: &Path,
+    device: DeviceChoice,
+    keep: KeepAs,
+) -> anyhow::Result<(Arc<Weights>, Tokenizer)> {
+    let (weights, tokenizer) = checkpoint::open_model(folder, keep)
+        .with_context(|| format!("load checkpoint `{}`", folder.display()))?;
+    let weights = device.place(weights).context("place the decoder")?;
+    ensure!(
+        weights.device().is_none() || keep == KeepAs::Stored,
+        "use `--weights {keep}` on a GPU: it keeps weights in bf16; `--device cpu` goes with it"
+    );
+    Ok((Arc::new(weights), tokenizer))
 }
 
 /// Number of threads: as asked for, or as the machine has.

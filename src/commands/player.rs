@@ -10,7 +10,7 @@ use spar::agent::{ActionParser, EpisodeConfig, Player};
 use spar::core::{
     CompletionRequest, Message, Policy, PolicyError, PolicyVersion, Role, Sampling, Seed,
 };
-use spar::policy::{LocalPolicy, Weights, checkpoint};
+use spar::policy::{LocalPolicy, checkpoint};
 use spar::recipe::Recipe;
 use spar::sandboxes::OpenSandboxes;
 use spar::trainer::{Checkpoints, RunFolder};
@@ -18,7 +18,7 @@ use spar::trainer::{Checkpoints, RunFolder};
 use super::hub_model::local_model;
 use super::suites::Purpose;
 use super::train::newest_run;
-use super::{place, threads};
+use super::{open_model, threads};
 use crate::cli::{AnswerParser, BuiltIn, PlayerArguments};
 
 /// A player that is ready to play.
@@ -66,9 +66,7 @@ impl OpenPlayer {
             None => newest_run(&arguments.runs)?,
         };
         let (folder, recipe) = locate(&local_model(&path).await?)?;
-        let (config, parameters, tokenizer) = checkpoint::load_model(&folder)
-            .with_context(|| format!("load checkpoint `{}`", folder.display()))?;
-        let weights = place(arguments.device, Weights::new(&config, parameters))?;
+        let (weights, tokenizer) = open_model(&folder, arguments.device, arguments.weights)?;
         let threads = threads(arguments.threads);
         let tokenizer = Arc::new(tokenizer);
         let policy = LocalPolicy::new("local", tokenizer, weights, PolicyVersion(0), threads)

@@ -5,13 +5,13 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, ensure};
-use spar::policy::{GeneratorConfig, Weights, checkpoint};
+use anyhow::ensure;
+use spar::policy::GeneratorConfig;
 use spar::serve::{PolicyServer, ServedModel, ServerConfig, ToolFormat};
 
 use super::hub_model::local_model;
 use super::player::locate;
-use super::{Signals, place, threads};
+use super::{Signals, open_model, threads};
 use crate::cli::{self, ServeArguments, ServeCommand, ServePolicyArguments};
 
 /// Serves what was asked for.
@@ -27,8 +27,7 @@ async fn policy(arguments: &ServePolicyArguments) -> anyhow::Result<ExitCode> {
         ensure!(!key.trim().is_empty(), "use an empty API key");
     }
     let (folder, _) = locate(&local_model(&arguments.checkpoint).await?)?;
-    let (config, parameters, tokenizer) = checkpoint::load_model(&folder)
-        .with_context(|| format!("load checkpoint `{}`", folder.display()))?;
+    let (weights, tokenizer) = open_model(&folder, arguments.device, arguments.weights)?;
     let name = match &arguments.served_model_name {
         Some(name) => name.clone(),
         // A name on the hub; what it means there is a folder named by a commit.
@@ -38,7 +37,6 @@ async fn policy(arguments: &ServePolicyArguments) -> anyhow::Result<ExitCode> {
             full.file_name().map_or("model".into(), |name| name.to_string_lossy().into_owned())
         }
     };
-    let weights = place(arguments.device, Weights::new(&config, parameters))?;
     let generator = GeneratorConfig {
         threads: threads(arguments.threads),
         max_model_len: arguments.max_model_len,
@@ -57,6 +55,7 @@ async fn policy(arguments: &ServePolicyArguments) -> anyhow::Result<ExitCode> {
         answer_timeout: Duration::from_secs(arguments.answer_timeout),
         shutdown_grace: Duration::from_secs(arguments.grace),
         weights_root: arguments.weights_root.clone(),
+        keep_weights_as: arguments.weights,
         tool_format: arguments.tool_format.map(|format| match format {
             cli::ToolFormat::Hermes => ToolFormat::Hermes,
             cli::ToolFormat::Llama3 => ToolFormat::Llama3,

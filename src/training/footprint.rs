@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 use spar_policy::{LoraConfig, ModelConfig};
-use spar_trainer::{AverageConfig, TrainerConfig};
+use spar_trainer::{AverageConfig, TrainerConfig, WeightPrecision};
 
 /// How many weights a run trains, and the memory that it takes besides activations, keys and
 /// values.
@@ -28,21 +28,23 @@ impl Footprint {
     pub fn new(model: &ModelConfig, lora: Option<&LoraConfig>, trainer: &TrainerConfig) -> Self {
         let weights = model.num_parameters();
         let trained = lora.map_or(weights, |lora| lora.num_parameters(model));
-        let copies = match lora {
+        let bytes = size_of::<f32>();
+        let weight_bytes = match (lora, trainer.weights) {
             // Frozen ones, and merged ones before and after an update.
-            Some(_) => 3 * weights + trained,
-            None => 2 * weights,
+            (Some(_), _) => (3 * weights + trained) * bytes,
+            (None, WeightPrecision::F32) => 2 * weights * bytes,
+            // Master weights, and rounded ones before and after an update.
+            (None, WeightPrecision::Bf16) => weights * bytes + 2 * weights * size_of::<u16>(),
         };
         let averages = match trainer.average {
             Some(AverageConfig::Last { count }) => count,
             Some(AverageConfig::Exponential { .. }) => 1,
             None => 0,
         };
-        let bytes = size_of::<f32>();
         Self {
             weights,
             trained,
-            weight_bytes: copies * bytes,
+            weight_bytes,
             gradient_bytes: trainer.shards * trained * bytes,
             optimizer_bytes: (2 + averages) * trained * bytes,
         }

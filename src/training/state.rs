@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use anyhow::{Context, ensure};
 use serde::{Deserialize, Serialize};
-use spar_policy::checkpoint::LoraAdapter;
+use spar_policy::checkpoint::{LoraAdapter, NumberType, SaveOptions};
 use spar_policy::{
     CheckpointError, LoraConfig, LoraModel, ModelConfig, Parameters, SharedBuffer, Tokenizer,
     Weights, checkpoint,
 };
-use spar_trainer::{Checkpoint, Checkpoints, Trained, Trainer};
+use spar_trainer::{Checkpoint, Checkpoints, Trained, Trainer, WeightPrecision};
 
 const TRAINER_FILE: &str = "trainer.safetensors";
 const STATE_FILE: &str = "state.json";
-/// The trainer's own weights, where the model beside it is an average.
+/// The trainer's own weights, where the model beside it is an average or rounded.
 const RAW_FOLDER: &str = "raw";
 
 /// Where a run stands.
@@ -24,6 +24,9 @@ pub(super) struct State {
     pub(super) iteration: u64,
     /// Whether the policy's weights are an average, the trainer's own standing in a folder apart.
     pub(super) is_averaged: bool,
+    /// Whether the policy's weights are rounded, the master weights standing in a folder apart.
+    #[serde(default)]
+    pub(super) is_rounded: bool,
     /// Tells the weights below an adapter apart from others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) base: Option<String>,
@@ -68,10 +71,10 @@ impl Model {
     /// The trained parameters in a checkpoint of this model.
     pub(super) fn read(&self, folder: &Path) -> anyhow::Result<Parameters> {
         match &self.trained {
-            Trained::Weights(base) => {
+            Trained::Weights(_) | Trained::Rounded(_) => {
                 let (_, parameters) = checkpoint::load_weights(folder)
                     .with_context(|| format!("load checkpoint `{}`", folder.display()))?;
-                let is_same = parameters.specs == base.parameters().specs;
+                let is_same = parameters.specs == self.shape().specs;
                 ensure!(is_same, "`{}` is of another model", folder.display());
                 Ok(parameters)
             }
@@ -86,14 +89,32 @@ impl Model {
         }
     }
 
-    fn write(&self, folder: &Path, parameters: &Parameters) -> Result<(), CheckpointError> {
+    /// The layout of what is trained, where that is all weights.
+    fn shape(&self) -> &Parameters {
+        match &self.trained {
+            Trained::Weights(base) => base.parameters(),
+            Trained::Rounded(model) => model.base().parameters(),
+            Trained::Adapter(model) => model.base().parameters(),
+        }
+    }
+
+    fn write(
+        &self,
+        folder: &Path,
+        parameters: &Parameters,
+        number_type: NumberType,
+    ) -> Result<(), CheckpointError> {
         match (&self.trained, &self.base) {
             (Trained::Adapter(model), Some(base)) => {
                 let adapter = model.to_adapter(parameters);
                 let frozen = model.base().parameters();
                 checkpoint::save_adapter(folder, &adapter, base, frozen, &self.tokenizer)
             }
-            _ => checkpoint::save_model(folder, &self.config, parameters, &self.tokenizer),
+            _ => {
+                let options = SaveOptions { number_type, ..SaveOptions::default() };
+                let (config, tokenizer) = (&self.config, &self.tokenizer);
+                checkpoint::save_model_with(folder, config, parameters, tokenizer, &options)
+            }
         }
     }
 
@@ -121,7 +142,8 @@ pub(super) struct Loaded {
 
 /// Writes the checkpoint of an iteration.
 ///
-/// The model files hold the weights that were evaluated, which are the average where there is one.
+/// The model files hold the weights that were evaluated, which are the average where there is one, in
+/// the precision that they compute in.
 pub(super) fn save(
     checkpoints: &Checkpoints,
     state: &State,
@@ -131,17 +153,28 @@ pub(super) fn save(
     let averaged = trainer.averaged();
     let evaluated = averaged.as_ref().unwrap_or(trainer.parameters());
     let base = state.base.clone().or_else(|| model.fingerprint());
-    let state = State { is_averaged: averaged.is_some(), base, ..state.clone() };
+    let (is_averaged, number_type) = (averaged.is_some(), number_type(trainer));
+    let is_rounded = number_type != NumberType::F32;
+    let state = State { is_averaged, is_rounded, base, ..state.clone() };
     let json = serde_json::to_vec_pretty(&state).context("write the run's state as JSON")?;
     let write = |folder: &Path| {
-        model.write(folder, evaluated).map_err(into_io)?;
-        if state.is_averaged {
-            model.write(&folder.join(RAW_FOLDER), trainer.parameters()).map_err(into_io)?;
+        model.write(folder, evaluated, number_type).map_err(into_io)?;
+        if is_averaged || is_rounded {
+            let (folder, masters) = (folder.join(RAW_FOLDER), trainer.parameters());
+            model.write(&folder, masters, NumberType::F32).map_err(into_io)?;
         }
         std::fs::write(folder.join(STATE_FILE), &json)?;
         std::fs::write(folder.join(TRAINER_FILE), trainer.save_state())
     };
     checkpoints.save(state.iteration, &write).context("save a checkpoint")
+}
+
+/// What the weights that compute are stored as.
+fn number_type(trainer: &Trainer) -> NumberType {
+    match trainer.config().weights {
+        WeightPrecision::F32 => NumberType::F32,
+        WeightPrecision::Bf16 => NumberType::Bf16,
+    }
 }
 
 /// Reads a checkpoint of a run that trains an adapter of this shape, or all weights.
@@ -170,7 +203,7 @@ pub(super) fn load(folder: &Path, lora: Option<&LoraConfig>) -> anyhow::Result<L
         (Model::whole(config, &parameters, tokenizer), Some(parameters))
     };
     let parameters = match whole {
-        _ if state.is_averaged => model.read(&folder.join(RAW_FOLDER))?,
+        _ if state.is_averaged || state.is_rounded => model.read(&folder.join(RAW_FOLDER))?,
         Some(parameters) => parameters,
         None => model.read(folder)?,
     };

@@ -6,6 +6,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use spar::policy::HalfType;
+use spar::policy::checkpoint::{KeepAs, open_weights};
 
 use crate::support::{Ran, finish, run, spar, succeed, workplace};
 
@@ -47,6 +49,16 @@ fn assert_same(one: (&Path, &str), other: (&Path, &str)) {
     assert!(weights(one.0, one.1) == weights(other.0, other.1), "weights differ");
 }
 
+/// How far what was sampled and what was recomputed differ, in every update that could tell.
+fn drifts(metrics: &str) -> Vec<f64> {
+    let records = metrics.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let updates: Vec<Value> = records.filter(|record| record["kind"] == "reinforce").collect();
+    assert_eq!(updates.len(), 9);
+    let measured =
+        updates.iter().filter(|record| record["drift_current_tokens"].as_f64() > Some(0.0));
+    measured.map(|record| record["drift_current_max"].as_f64().unwrap()).collect()
+}
+
 fn start(folder: &Path, arguments: &[&str]) -> Child {
     spar(folder, arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
@@ -76,14 +88,7 @@ fn equal_seeds_give_equal_runs_on_any_number_of_threads() {
 #[test]
 fn what_is_sampled_is_what_is_trained_on() {
     let folder = reference();
-    let text = metrics(folder.path(), "whole");
-    let records = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    let updates: Vec<Value> = records.filter(|record| record["kind"] == "reinforce").collect();
-    assert_eq!(updates.len(), 9);
-    let measured =
-        updates.iter().filter(|record| record["drift_current_tokens"].as_f64() > Some(0.0));
-    let drifts: Vec<f64> =
-        measured.map(|record| record["drift_current_max"].as_f64().unwrap()).collect();
+    let drifts = drifts(&metrics(folder.path(), "whole"));
     assert!(!drifts.is_empty());
     assert!(drifts.iter().all(|drift| *drift == 0.0), "{drifts:?}");
 }
@@ -121,6 +126,43 @@ fn a_run_that_is_killed_again_and_again_ends_as_if_nothing_had_happened() {
         succeed(folder, &["resume", &path]);
         assert_same((folder, "whole"), (folder, &name));
         succeed(folder, &["replay", &path]);
+    }
+}
+
+#[test]
+fn a_run_in_bf16_goes_on_from_its_master_weights_after_being_killed() {
+    let folder = reference();
+    let folder = folder.path();
+    let in_bf16 = [
+        "--set",
+        "warm_start.trainer.weights=\"bf16\"",
+        "--set",
+        "reinforce.trainer.weights=\"bf16\"",
+    ];
+    train(folder, "halves", &in_bf16);
+    assert_ne!(metrics(folder, "halves"), metrics(folder, "whole"));
+    for drift in drifts(&metrics(folder, "halves")) {
+        assert_eq!(drift, 0.0, "what is sampled is what is trained on");
+    }
+    let arguments = [&["train", "tiny.toml", "--name", "killed"][..], &in_bf16].concat();
+    let mut child = start(folder, &arguments);
+    for lines in [2, 9, 14] {
+        wait_for(&mut child, folder, "killed", lines);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        child = start(folder, &["resume", "runs/killed"]);
+    }
+    assert!(child.wait().unwrap().success());
+    assert_same((folder, "halves"), (folder, "killed"));
+
+    // The checkpoint is in bf16, and opens as any other.
+    let last = folder.join("runs/halves/checkpoints/iteration-000012");
+    let stored = |folder: &Path| open_weights(folder, KeepAs::Stored).unwrap().half_type();
+    assert_eq!((stored(&last), stored(&last.join("raw"))), (Some(HalfType::Bf16), None));
+    for form in ["stored", "f32"] {
+        let audit = ["audit", last.to_str().unwrap(), "--tokens", "200", "--weights", form];
+        let report = succeed(folder, &[&audit[..], &["--device", "cpu"]].concat()).out;
+        assert!(report.contains("tokens that differ    0"), "{report}");
     }
 }
 

@@ -15,7 +15,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 use spar_core::Row;
-use spar_policy::checkpoint::load_weights;
+use spar_policy::checkpoint::{KeepAs, load_weights, open_weights};
 use spar_policy::decoder::{Segment, SequenceCache, forward};
 use spar_policy::head::{batch_scores, log_softmax};
 use spar_policy::{ModelConfig, Parameters, Weights};
@@ -49,6 +49,8 @@ struct Workload {
     gradient_file: Option<String>,
     /// Whether `context` trains; else it only reads.
     train: bool,
+    /// In which form `decode` keeps weights.
+    keep: KeepAs,
     /// Whether layers are computed once more in backward, so that they need not be kept.
     recompute: bool,
 }
@@ -74,13 +76,14 @@ fn main() -> Result<(), Failure> {
     };
     let workload: Workload = serde_json::from_slice(&std::fs::read(workload)?)?;
     let at_start = peak_bytes()?;
-    let (config, parameters) = load_weights(Path::new(folder))?;
+    let folder = Path::new(folder);
+    let load = || load_weights(folder);
     let mut result = match &**work {
-        "train" => train(&config, parameters, &workload)?,
-        "gradient" => gradient(&config, parameters, &workload)?,
-        "decode" => decode(&config, parameters, &workload),
-        "shared" => shared(&config, parameters, &workload),
-        "context" => context(&config, parameters, &workload)?,
+        "train" => train(load()?, &workload)?,
+        "gradient" => gradient(load()?, &workload)?,
+        "decode" => decode(&open_weights(folder, workload.keep)?, &workload),
+        "shared" => shared(load()?, &workload),
+        "context" => context(load()?, &workload)?,
         other => return Err(format!("unknown work `{other}`").into()),
     };
     result["peak_bytes"] = peak_bytes()?.into();
@@ -117,11 +120,10 @@ fn trainer_config(workload: &Workload) -> TrainerConfig {
 
 /// Updates: forward, loss, backward, AdamW.
 fn train(
-    config: &ModelConfig,
-    parameters: Parameters,
+    (config, parameters): (ModelConfig, Parameters),
     workload: &Workload,
 ) -> Result<Value, Failure> {
-    let model = DecoderGradient::new(Arc::new(Weights::new(config, parameters.clone())), 1.0);
+    let model = DecoderGradient::new(Arc::new(Weights::new(&config, parameters.clone())), 1.0);
     let mut trainer = Trainer::new(trainer_config(workload), parameters)?;
     let rows = workload.rows();
     let rows: Vec<&Row> = rows.iter().collect();
@@ -140,12 +142,11 @@ fn train(
 
 /// One gradient of the mean cross-entropy, timed, and its file.
 fn gradient(
-    config: &ModelConfig,
-    parameters: Parameters,
+    (config, parameters): (ModelConfig, Parameters),
     workload: &Workload,
 ) -> Result<Value, Failure> {
     let activation_bytes = if workload.recompute { 0 } else { usize::MAX };
-    let model = DecoderGradient::new(Arc::new(Weights::new(config, parameters.clone())), 1.0)
+    let model = DecoderGradient::new(Arc::new(Weights::new(&config, parameters.clone())), 1.0)
         .with_activation_bytes(activation_bytes);
     let rows = workload.rows();
     let rows: Vec<&Row> = rows.iter().collect();
@@ -198,10 +199,9 @@ fn draw(weights: &Weights, states: &[f32], buffer: &mut Vec<f32>) -> Vec<u32> {
 }
 
 /// Greedy generation for all prompts in one batch.
-fn decode(config: &ModelConfig, parameters: Parameters, workload: &Workload) -> Value {
-    let weights = Weights::new(config, parameters);
-    let d = config.hidden_size;
-    let mut caches = vec![SequenceCache::new(&weights); workload.sequences.len()];
+fn decode(weights: &Weights, workload: &Workload) -> Value {
+    let d = weights.config().hidden_size;
+    let mut caches = vec![SequenceCache::new(weights); workload.sequences.len()];
     let mut unread = workload.sequences.clone();
     let mut sampled: Vec<Vec<u32>> = vec![Vec::new(); unread.len()];
     let mut buffer = Vec::new();
@@ -213,14 +213,14 @@ fn decode(config: &ModelConfig, parameters: Parameters, workload: &Workload) -> 
             .zip(&unread)
             .map(|(cache, tokens)| Segment::new(cache, tokens))
             .collect();
-        let hidden = forward(&weights, &mut segments, None);
+        let hidden = forward(weights, &mut segments, None);
         let mut end = 0;
         let mut last = Vec::new();
         for unread in &unread {
             end += unread.len();
             last.extend_from_slice(&hidden[(end - 1) * d..end * d]);
         }
-        let tokens = draw(&weights, &last, &mut buffer);
+        let tokens = draw(weights, &last, &mut buffer);
         for ((unread, sampled), token) in unread.iter_mut().zip(&mut sampled).zip(tokens) {
             sampled.push(token);
             unread.clear();
@@ -235,8 +235,8 @@ fn decode(config: &ModelConfig, parameters: Parameters, workload: &Workload) -> 
 }
 
 /// The first token of one rollout, and of several that share a prompt.
-fn shared(config: &ModelConfig, parameters: Parameters, workload: &Workload) -> Value {
-    let weights = Weights::new(config, parameters);
+fn shared((config, parameters): (ModelConfig, Parameters), workload: &Workload) -> Value {
+    let weights = Weights::new(&config, parameters);
     let prompt = &workload.sequences[0];
     let (mut alone, mut together) = (Vec::new(), Vec::new());
     let mut buffer = Vec::new();
@@ -265,14 +265,13 @@ fn shared(config: &ModelConfig, parameters: Parameters, workload: &Workload) -> 
 
 /// One long sequence, trained on or only read.
 fn context(
-    config: &ModelConfig,
-    parameters: Parameters,
+    (config, parameters): (ModelConfig, Parameters),
     workload: &Workload,
 ) -> Result<Value, Failure> {
     if workload.train {
-        return gradient(config, parameters, workload);
+        return gradient((config, parameters), workload);
     }
-    let weights = Weights::new(config, parameters);
+    let weights = Weights::new(&config, parameters);
     let mut cache = SequenceCache::new(&weights);
     let started = Instant::now();
     // Read in pieces, as a server does, so that only the memory of the sequence grows.

@@ -10,9 +10,9 @@ use spar_policy::decoder::{Tape, TokenTree, backward_into};
 use spar_policy::head::{
     Draw, DrawGradient, DrawStatistics, judge_backward_frozen, learn, try_judge,
 };
-use spar_policy::{LoraModel, Parameters, Weights};
+use spar_policy::{HalfType, LoraModel, Parameters, RoundedModel, Weights};
 
-use crate::{PreparedModel, RowGradient, RowLossFn};
+use crate::{PreparedModel, RowGradient, RowLossFn, TrainerError, WeightPrecision};
 
 /// The decoder as the trainer sees it: the same forward as in generation, and its backward.
 ///
@@ -29,6 +29,8 @@ pub struct DecoderGradient {
 pub enum Trained {
     /// All weights of the decoder; any version of them gives the shape.
     Weights(Arc<Weights>),
+    /// Master weights, all of the decoder computing with their roundings.
+    Rounded(Arc<RoundedModel>),
     /// The factors of an adapter on frozen weights.
     Adapter(Arc<LoraModel>),
 }
@@ -38,7 +40,28 @@ impl Trained {
     pub fn weights(&self, parameters: &Parameters) -> Arc<Weights> {
         match self {
             Self::Weights(base) => Arc::new(base.with_parameters(parameters.clone())),
+            Self::Rounded(model) => model.rounded(parameters),
             Self::Adapter(model) => model.merged(parameters),
+        }
+    }
+
+    /// The same, computing with the weights in another precision; on a GPU, which computes in bf16 by
+    /// itself, nothing changes.
+    ///
+    /// # Errors
+    ///
+    /// [`TrainerError::Config`] for an adapter, which is trained in f32.
+    pub fn computing_in(self, precision: WeightPrecision) -> Result<Self, TrainerError> {
+        match (self, precision) {
+            (Self::Rounded(model), WeightPrecision::F32) => Ok(Self::Weights(model.base().clone())),
+            (Self::Weights(base), WeightPrecision::Bf16) if base.device().is_none() => {
+                Ok(Self::Rounded(Arc::new(RoundedModel::new(base, HalfType::Bf16))))
+            }
+            (Self::Adapter(_), WeightPrecision::Bf16) => {
+                let problem = "`weights` is bf16: an adapter is trained in f32".to_owned();
+                Err(TrainerError::Config { problems: vec![problem] })
+            }
+            (same, _) => Ok(same),
         }
     }
 
@@ -51,6 +74,7 @@ impl Trained {
     pub fn placed(self, device: DeviceChoice) -> Result<Self, DeviceError> {
         match self {
             Self::Weights(base) => Ok(Self::Weights(Arc::new(device.place((*base).clone())?))),
+            Self::Rounded(model) => Self::Weights(model.base().clone()).placed(device),
             Self::Adapter(_) if device == DeviceChoice::Cuda => Err(DeviceError::Unsupported {
                 detail: "an adapter is trained on the CPU alone".to_owned(),
             }),
@@ -77,13 +101,24 @@ impl DecoderGradient {
     pub fn with_activation_bytes(self, activation_bytes: usize) -> Self {
         Self { activation_bytes, ..self }
     }
+
+    /// The decoder as it was given, or below its adapter.
+    pub fn at_base(&self) -> Box<dyn PreparedModel> {
+        let weights = match &self.trained {
+            Trained::Weights(base) => base.clone(),
+            Trained::Rounded(model) => model.base().clone(),
+            Trained::Adapter(model) => model.base().clone(),
+        };
+        let Self { temperature, activation_bytes, .. } = *self;
+        Box::new(PreparedDecoder { weights, adapter: None, temperature, activation_bytes })
+    }
 }
 
 impl RowGradient for DecoderGradient {
     fn prepare(&self, parameters: &Parameters) -> Box<dyn PreparedModel> {
         let weights = self.trained.weights(parameters);
         let adapter = match &self.trained {
-            Trained::Weights(_) => None,
+            Trained::Weights(_) | Trained::Rounded(_) => None,
             Trained::Adapter(model) => Some((model.clone(), parameters.clone())),
         };
         let Self { temperature, activation_bytes, .. } = *self;
@@ -308,6 +343,51 @@ mod tests {
         };
         let expected = gradient(&model);
         assert_eq!(gradient(&model.with_activation_bytes(1 << 10)), expected);
+    }
+
+    #[test]
+    fn rounded_weights_give_the_gradient_that_their_numbers_do() {
+        let (model, masters) = model();
+        let rows = rows(3);
+        let rows: Vec<&Row> = rows.iter().collect();
+        let slopes = |_: usize, logprobs: &[f32]| -> Vec<f32> { logprobs.to_vec() };
+        let run = |model: &DecoderGradient, parameters: &Parameters| {
+            let mut gradient = vec![0.0; parameters.data.len()];
+            let prepared = model.prepare(parameters);
+            let logprobs = prepared.logprobs(&rows).unwrap();
+            prepared.accumulate(&rows, &slopes, &mut gradient).unwrap();
+            (logprobs, gradient)
+        };
+        let rounded = model.trained.clone().computing_in(WeightPrecision::Bf16).unwrap();
+        let numbers = rounded.weights(&masters).to_parameters();
+        assert_ne!(numbers, masters);
+        let expected = run(&model, &numbers);
+        assert_eq!(run(&DecoderGradient::of(rounded.clone(), 1.0), &masters), expected);
+        let back = rounded.computing_in(WeightPrecision::F32).unwrap();
+        assert_eq!(back.weights(&masters).to_parameters(), masters);
+    }
+
+    #[test]
+    fn masters_learn_from_steps_that_roundings_would_lose() {
+        let (model, start) = model();
+        let rounded = model.trained.computing_in(WeightPrecision::Bf16).unwrap();
+        let model = DecoderGradient::of(rounded, 1.0);
+        let mut options = toml::Table::new();
+        // A bf16 number of the size of these weights is 2^-8 of itself away from the next.
+        options.insert("learning_rate".to_owned(), 1e-6.into());
+        let optimizer = OptimizerConfig { options, ..OptimizerConfig::default() };
+        let config =
+            TrainerConfig { optimizer, weights: WeightPrecision::Bf16, ..TrainerConfig::default() };
+        let mut trainer = Trainer::new(config, start).unwrap();
+        let rows = rows(2);
+        let rows: Vec<&Row> = rows.iter().collect();
+        let mut losses = Vec::new();
+        for _ in 0..60 {
+            let mode = LossAggregation::TokenMean;
+            let metrics = trainer.update(&rows, &Supervised, mode, &model, 0.0).unwrap();
+            losses.push(metrics.loss);
+        }
+        assert!(losses[59] < losses[0], "{losses:?}");
     }
 
     #[test]

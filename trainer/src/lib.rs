@@ -109,5 +109,5 @@ pub use run::{
 };
 pub use schedule::{ScheduleConfig, ScheduleShape};
 pub use trainer::Trainer;
-pub use trainer_config::TrainerConfig;
+pub use trainer_config::{TrainerConfig, WeightPrecision};
 pub use update_metrics::UpdateMetrics;

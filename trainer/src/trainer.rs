@@ -76,7 +76,12 @@ impl Trainer {
         self
     }
 
-    /// The weights.
+    /// How it works.
+    pub fn config(&self) -> &TrainerConfig {
+        &self.config
+    }
+
+    /// The weights; master weights where others compute with their roundings.
     pub fn parameters(&self) -> &Parameters {
         &self.parameters
     }

@@ -24,6 +24,10 @@ pub struct TrainerConfig {
     /// at a time take more, layers are computed once more, which takes about a third more time and
     /// changes no result. 0: always. Default 2048.
     pub activation_mebibytes: usize,
+    /// What forward, backward and generation compute with on the CPU: `f32`, the weights themselves, or
+    /// `bf16`, their roundings, while the optimiser goes on with the master weights in f32. Default
+    /// `f32`.
+    pub weights: WeightPrecision,
     /// Parts an update is computed in, at the same time where there are threads; the result
     /// depends on this number, not on the threads. At least 1. Default 4.
     pub shards: usize,
@@ -39,6 +43,17 @@ pub struct TrainerConfig {
     pub optimizer: OptimizerConfig,
 }
 
+/// What forward, backward and generation compute with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WeightPrecision {
+    /// The weights that are trained.
+    #[default]
+    F32,
+    /// Their roundings to bf16.
+    Bf16,
+}
+
 impl Default for TrainerConfig {
     fn default() -> Self {
         Self {
@@ -47,6 +62,7 @@ impl Default for TrainerConfig {
             keep_prompts_together: false,
             micro_batch_tokens: 1024,
             activation_mebibytes: 2048,
+            weights: WeightPrecision::F32,
             shards: 4,
             max_gradient_norm: Some(1.0),
             average: None,

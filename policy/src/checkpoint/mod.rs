@@ -10,6 +10,7 @@
 
 mod config_file;
 mod generation;
+mod keep_as;
 mod lora;
 mod number_type;
 mod tensor_file;
@@ -20,10 +21,15 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 pub use self::generation::GenerationDefaults;
+pub use self::keep_as::KeepAs;
 pub use self::lora::{LoraAdapter, LowRank};
 pub use self::number_type::NumberType;
+pub(crate) use self::number_type::{to_bf16, to_half};
+use self::weights_file::Loaded;
 use crate::atomic_file::write_atomically;
-use crate::{CheckpointError, ModelConfig, Parameters, Tokenizer};
+use crate::{
+    CheckpointError, HalfParameters, ModelConfig, ParameterKind, Parameters, Tokenizer, Weights,
+};
 
 const CONFIG_FILE: &str = "config.json";
 
@@ -88,13 +94,39 @@ pub fn save_model_with(
 ///
 /// As [`load_weights`], and when the tokenizer cannot be used or has more tokens than the model.
 pub fn load_model(folder: &Path) -> Result<(ModelConfig, Parameters, Tokenizer), CheckpointError> {
-    // An adapter made elsewhere may come without one.
-    let tokenizer = if is_adapter(folder) && !Tokenizer::is_in(folder) {
-        Tokenizer::load(&base_of(folder)?)?
-    } else {
-        Tokenizer::load(folder)?
-    };
+    let tokenizer = load_tokenizer(folder)?;
     let (config, parameters) = load_weights(folder)?;
+    check_vocabulary(folder, &config, &tokenizer)?;
+    Ok((config, parameters, tokenizer))
+}
+
+/// Opens a model and its tokenizer to compute with it on the CPU, the weights being kept in the form
+/// that `keep` says.
+///
+/// # Errors
+///
+/// As [`load_model`], and when a weight is too large for the type it is to be kept as.
+pub fn open_model(folder: &Path, keep: KeepAs) -> Result<(Weights, Tokenizer), CheckpointError> {
+    let tokenizer = load_tokenizer(folder)?;
+    let weights = open_weights(folder, keep)?;
+    check_vocabulary(folder, weights.config(), &tokenizer)?;
+    Ok((weights, tokenizer))
+}
+
+fn load_tokenizer(folder: &Path) -> Result<Tokenizer, CheckpointError> {
+    // An adapter made elsewhere may come without one.
+    if is_adapter(folder) && !Tokenizer::is_in(folder) {
+        Ok(Tokenizer::load(&base_of(folder)?)?)
+    } else {
+        Ok(Tokenizer::load(folder)?)
+    }
+}
+
+fn check_vocabulary(
+    folder: &Path,
+    config: &ModelConfig,
+    tokenizer: &Tokenizer,
+) -> Result<(), CheckpointError> {
     if tokenizer.vocab_size() > config.vocab_size {
         return Err(CheckpointError::Vocabulary {
             folder: folder.to_owned(),
@@ -102,7 +134,7 @@ pub fn load_model(folder: &Path) -> Result<(ModelConfig, Parameters, Tokenizer),
             model: config.vocab_size,
         });
     }
-    Ok((config, parameters, tokenizer))
+    Ok(())
 }
 
 /// Reads a model without its tokenizer from `folder`.
@@ -126,6 +158,41 @@ pub fn load_weights(folder: &Path) -> Result<(ModelConfig, Parameters), Checkpoi
     let (config, mut parameters) = load_plain(&base_of(folder)?)?;
     LoraAdapter::load(folder, &parameters)?.merge_into(&mut parameters);
     Ok((config, parameters))
+}
+
+/// Opens a model without its tokenizer, as [`open_model`].
+///
+/// What an adapter is merged into is in single precision; it stays so where `keep` is
+/// [`KeepAs::Stored`], since the sum is not what is stored.
+///
+/// # Errors
+///
+/// As [`load_weights`], and when a weight is too large for the type it is to be kept as.
+pub fn open_weights(folder: &Path, keep: KeepAs) -> Result<Weights, CheckpointError> {
+    if is_adapter(folder) {
+        let (config, merged) = load_weights(folder)?;
+        let Some(half) = keep.half_of([]) else { return Ok(Weights::new(&config, merged)) };
+        for spec in merged.specs.iter().filter(|spec| spec.kind != ParameterKind::Vector) {
+            let values = merged.view(spec);
+            if let Some(element) = values.iter().position(|value| half.overflows(*value)) {
+                return Err(CheckpointError::TooLarge {
+                    path: folder.to_owned(),
+                    name: spec.name.clone(),
+                    element,
+                    value: values[element],
+                    number_type: NumberType::from(half).name(),
+                });
+            }
+        }
+        let halves = HalfParameters::rounded(&merged, half);
+        return Ok(Weights::of_halves(&config, halves));
+    }
+    let path = folder.join(CONFIG_FILE);
+    let config = config_file::from_json(&read_json(&path)?, &path)?;
+    Ok(match weights_file::load(folder, &config, keep)? {
+        Loaded::Single(parameters) => Weights::new(&config, parameters),
+        Loaded::Half(halves) => Weights::of_halves(&config, halves),
+    })
 }
 
 /// Reads the shape of a model from `folder`; of the one below an adapter where it has one.
@@ -167,8 +234,10 @@ pub fn save_adapter(
 fn load_plain(folder: &Path) -> Result<(ModelConfig, Parameters), CheckpointError> {
     let path = folder.join(CONFIG_FILE);
     let config = config_file::from_json(&read_json(&path)?, &path)?;
-    let parameters = weights_file::load(folder, &config)?;
-    Ok((config, parameters))
+    match weights_file::load(folder, &config, KeepAs::F32)? {
+        Loaded::Single(parameters) => Ok((config, parameters)),
+        Loaded::Half(halves) => Ok((config, halves.widened())),
+    }
 }
 
 /// The folder of the model that the adapter in `folder` was made for.

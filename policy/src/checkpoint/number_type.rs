@@ -3,6 +3,8 @@
 use safetensors::Dtype;
 use serde::{Deserialize, Serialize};
 
+use crate::HalfType;
+
 /// How weights are stored. They are computed with in single precision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -14,6 +16,15 @@ pub enum NumberType {
     Bf16,
     /// Half precision: 11 bits, up to 65,504.
     F16,
+}
+
+impl From<HalfType> for NumberType {
+    fn from(half: HalfType) -> Self {
+        match half {
+            HalfType::Bf16 => Self::Bf16,
+            HalfType::F16 => Self::F16,
+        }
+    }
 }
 
 impl NumberType {
@@ -35,6 +46,15 @@ impl NumberType {
         }
     }
 
+    /// The same among the types of two bytes.
+    pub fn half(self) -> Option<HalfType> {
+        match self {
+            Self::F32 => None,
+            Self::Bf16 => Some(HalfType::Bf16),
+            Self::F16 => Some(HalfType::F16),
+        }
+    }
+
     /// Bytes of a number.
     pub(super) fn size(self) -> usize {
         match self {
@@ -53,7 +73,7 @@ impl NumberType {
     }
 
     /// Reads as many numbers as `values` has from as many bytes.
-    pub(super) fn decode(self, bytes: &[u8], values: &mut [f32]) {
+    pub(crate) fn decode(self, bytes: &[u8], values: &mut [f32]) {
         let halves = || bytes.as_chunks::<2>().0.iter().map(|bytes| u16::from_le_bytes(*bytes));
         match self {
             Self::F32 => {
@@ -110,12 +130,18 @@ fn from_half(half: u16) -> f32 {
     }
 }
 
-fn to_bf16(value: f32) -> u16 {
-    let bits = value.to_bits();
+/// The nearest bf16 number, the even one of two.
+pub(crate) fn to_bf16(value: f32) -> u16 {
+    // What is no number stays so: the sum would carry it into the sign.
+    let bits = if value.is_nan() { 0x7fc0_0000 } else { value.to_bits() };
     ((bits + 0x7fff + (bits >> 16 & 1)) >> 16) as u16
 }
 
-fn to_half(value: f32) -> u16 {
+/// The nearest IEEE half-precision number, the even one of two.
+pub(crate) fn to_half(value: f32) -> u16 {
+    if value.is_nan() {
+        return 0x7e00;
+    }
     let bits = value.to_bits();
     let (sign, bits) = ((bits >> 16) as u16 & 0x8000, bits & 0x7fff_ffff);
     let half = if bits < 0x3880_0000 {

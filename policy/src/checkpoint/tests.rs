@@ -2,7 +2,7 @@ use serde_json::json;
 use spar_core::Seed;
 
 use super::*;
-use crate::{Family, RopeScaling, TokenizerConfig, initial_parameters};
+use crate::{Family, HalfType, RopeScaling, TokenizerConfig, initial_parameters};
 
 fn extended() -> ModelConfig {
     ModelConfig { vocab_size: 261, hidden_size: 32, head_dim: 8, ..ModelConfig::default() }
@@ -424,4 +424,84 @@ fn a_tokenizer_larger_than_its_model_is_refused() {
     let (folder, _) = saved(&config);
     let error = load_model(folder.path()).unwrap_err();
     assert!(matches!(error, CheckpointError::Vocabulary { tokenizer: 261, model: 260, .. }));
+}
+
+/// A folder with a model saved in a type of number, and what it was.
+fn saved_as(number_type: NumberType, config: &ModelConfig) -> (tempfile::TempDir, Parameters) {
+    let folder = tempfile::tempdir().unwrap();
+    let parameters = initial_parameters(config, Seed::from_u64(3));
+    let options = SaveOptions { number_type, ..SaveOptions::default() };
+    save_model_with(folder.path(), config, &parameters, &tokenizer(), &options).unwrap();
+    (folder, parameters)
+}
+
+#[test]
+fn weights_are_kept_as_they_are_stored_or_asked_for() {
+    let untied = ModelConfig { tie_word_embeddings: false, ..plain() };
+    for config in [plain(), extended(), untied] {
+        for stored in [NumberType::F32, NumberType::Bf16, NumberType::F16] {
+            let (folder, original) = saved_as(stored, &config);
+            let (_, loaded, _) = load_model(folder.path()).unwrap();
+            for keep in KeepAs::ALL {
+                let (weights, _) = open_model(folder.path(), keep).unwrap();
+                let expected = match keep {
+                    KeepAs::Stored => stored.half(),
+                    KeepAs::F32 => None,
+                    KeepAs::Bf16 => Some(HalfType::Bf16),
+                    KeepAs::F16 => Some(HalfType::F16),
+                };
+                assert_eq!(weights.half_type(), expected, "{stored:?} {keep}");
+                assert_eq!(weights.config(), &config);
+                let is_lossless = expected.is_none() || expected == stored.half();
+                let kept = weights.to_parameters();
+                assert_eq!(kept == loaded, is_lossless, "{stored:?} {keep}");
+                if stored == NumberType::F32 && keep == KeepAs::Bf16 {
+                    let norm = |parameters: &Parameters| {
+                        let spec = parameters.spec("model.norm.weight").unwrap();
+                        parameters.view(spec).to_vec()
+                    };
+                    assert_eq!(norm(&kept), norm(&original), "vectors are not rounded");
+                }
+            }
+        }
+    }
+    assert_eq!("bf16".parse(), Ok(KeepAs::Bf16));
+    assert!("half".parse::<KeepAs>().unwrap_err().contains("stored, f32, bf16, f16"));
+}
+
+#[test]
+fn matrices_of_several_types_are_kept_in_single_precision() {
+    let matrix = ParameterKind::Matrix;
+    let bf16 = [(NumberType::Bf16, matrix), (NumberType::F32, ParameterKind::Vector)];
+    assert_eq!(KeepAs::Stored.half_of(bf16), Some(HalfType::Bf16));
+    let mixed = [(NumberType::Bf16, matrix), (NumberType::F16, ParameterKind::Embedding)];
+    assert_eq!(KeepAs::Stored.half_of(mixed), None);
+}
+
+#[test]
+fn a_weight_that_is_too_large_for_what_it_is_kept_as_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = plain();
+    let mut parameters = initial_parameters(&config, Seed::from_u64(3));
+    let spec = parameters.spec("model.layers.1.mlp.up_proj.weight").unwrap().clone();
+    parameters.view_mut(&spec)[7] = -1e6;
+    save_model(folder.path(), &config, &parameters, &tokenizer()).unwrap();
+    let error = open_weights(folder.path(), KeepAs::F16).unwrap_err();
+    let CheckpointError::TooLarge { name, element, value, .. } = &error else {
+        panic!("{error}");
+    };
+    assert_eq!((name, *element, *value), (&spec.name, 7, -1e6));
+    open_weights(folder.path(), KeepAs::Bf16).unwrap();
+}
+
+#[test]
+fn a_stored_output_matrix_has_to_be_the_embedding_in_halves_too() {
+    let (folder, _) =
+        saved_as(NumberType::Bf16, &ModelConfig { tie_word_embeddings: false, ..plain() });
+    let path = folder.path().join("config.json");
+    let mut file = read_json(&path).unwrap();
+    file["tie_word_embeddings"] = json!(true);
+    write_json(&path, &file).unwrap();
+    let error = open_weights(folder.path(), KeepAs::Stored).unwrap_err();
+    assert!(matches!(error, CheckpointError::UntiedHead { .. }), "{error}");
 }

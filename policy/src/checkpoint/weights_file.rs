@@ -3,14 +3,18 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use safetensors::{Dtype, View};
 use serde_json::json;
 
 use super::tensor_file::TensorFile;
-use super::{NumberType, SaveOptions, read_json, write_json};
+use super::{KeepAs, NumberType, SaveOptions, read_json, write_json};
 use crate::layout::shapes;
-use crate::{CheckpointError, ModelConfig, ParameterSpec, Parameters};
+use crate::{
+    CheckpointError, HalfParameters, HalfType, ModelConfig, ParameterKind, ParameterSpec,
+    Parameters,
+};
 
 const FILE: &str = "model.safetensors";
 const INDEX: &str = "model.safetensors.index.json";
@@ -148,11 +152,67 @@ fn remove_shards(folder: &Path, kept: &BTreeSet<String>) -> Result<(), Checkpoin
     Ok(())
 }
 
-/// Reads the parameters of a model.
+/// Weights in the form they are kept in.
+pub(super) enum Loaded {
+    Single(Parameters),
+    Half(HalfParameters),
+}
+
+impl Loaded {
+    fn zeros(shapes: Vec<(String, Vec<usize>, ParameterKind)>, half: Option<HalfType>) -> Self {
+        match half {
+            None => Self::Single(Parameters::zeros(shapes)),
+            Some(half) => Self::Half(HalfParameters::zeros(Parameters::layout(shapes).specs, half)),
+        }
+    }
+
+    fn specs(&self) -> Arc<[ParameterSpec]> {
+        match self {
+            Self::Single(parameters) => parameters.specs.clone(),
+            Self::Half(halves) => halves.specs().clone(),
+        }
+    }
+
+    /// Sets numbers of a parameter from element `first` on; `Err` has the index of one that is too
+    /// large for what it is kept as.
+    fn write(&mut self, spec: &ParameterSpec, first: usize, values: &[f32]) -> Result<(), usize> {
+        match self {
+            Self::Single(parameters) => {
+                parameters.view_mut(spec)[first..first + values.len()].copy_from_slice(values);
+            }
+            Self::Half(halves) => {
+                let half = halves.half_type();
+                let is_rounded = spec.kind != ParameterKind::Vector;
+                let too_large = values.iter().position(|value| half.overflows(*value));
+                if let Some(at) = too_large.filter(|_| is_rounded) {
+                    return Err(at);
+                }
+                halves.write(spec, first, values);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a parameter has these numbers from element `first` on.
+    fn holds(&self, spec: &ParameterSpec, first: usize, values: &[f32]) -> bool {
+        match self {
+            Self::Single(parameters) => {
+                parameters.view(spec)[first..first + values.len()] == *values
+            }
+            Self::Half(halves) => halves.holds(spec, first, values),
+        }
+    }
+}
+
+/// Reads the weights of a model in the form they are to be kept in.
 ///
 /// All headers are checked before memory is taken for what `config` promises; then the numbers
 /// are read piece by piece into their places.
-pub(super) fn load(folder: &Path, config: &ModelConfig) -> Result<Parameters, CheckpointError> {
+pub(super) fn load(
+    folder: &Path,
+    config: &ModelConfig,
+    keep: KeepAs,
+) -> Result<Loaded, CheckpointError> {
     let shapes = shapes(config);
     let mut expected: HashMap<&str, &[usize]> =
         shapes.iter().map(|(name, shape, _)| (&**name, &**shape)).collect();
@@ -191,27 +251,39 @@ pub(super) fn load(folder: &Path, config: &ModelConfig) -> Result<Parameters, Ch
     }
 
     // 2. The numbers, in the order of the buffer.
-    let mut parameters = Parameters::zeros(shapes);
-    for spec in parameters.specs.clone().iter() {
-        let target = parameters.view_mut(spec);
-        files[places[&spec.name]].read(&spec.name, |first, values| {
-            target[first..first + values.len()].copy_from_slice(values);
-            Ok(())
+    let stored = shapes
+        .iter()
+        .map(|(name, _, kind)| Ok((files[places[name]].number_type(name)?, *kind)))
+        .collect::<Result<Vec<_>, CheckpointError>>()?;
+    let half = keep.half_of(stored);
+    let mut loaded = Loaded::zeros(shapes, half);
+    for spec in loaded.specs().iter() {
+        let file = &mut files[places[&spec.name]];
+        let path = file.path.clone();
+        file.read(&spec.name, |first, values| {
+            loaded.write(spec, first, values).map_err(|at| CheckpointError::TooLarge {
+                path: path.clone(),
+                name: spec.name.clone(),
+                element: first + at,
+                value: values[at],
+                number_type: half.map_or(NumberType::F32, NumberType::from).name(),
+            })
         })?;
     }
 
     // 3. An output matrix that should be the embedding has to be.
     let head = places.get(HEAD).filter(|_| config.tie_word_embeddings);
-    if let (Some(head), Some(embedding)) = (head, parameters.spec(EMBEDDING)) {
-        let embedding = parameters.view(embedding);
+    let specs = loaded.specs();
+    let embedding = specs.iter().find(|spec| spec.name == EMBEDDING);
+    if let (Some(head), Some(embedding)) = (head, embedding) {
         files[*head].read(HEAD, |first, values| {
-            if embedding[first..first + values.len()] == *values {
+            if loaded.holds(embedding, first, values) {
                 return Ok(());
             }
             Err(CheckpointError::UntiedHead { path: folder.to_owned() })
         })?;
     }
-    Ok(parameters)
+    Ok(loaded)
 }
 
 /// Opens the files that hold the weights.

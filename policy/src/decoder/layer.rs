@@ -120,7 +120,6 @@ fn project(
 ) {
     let config = &weights.config;
     let layout = &weights.layout.layers[index];
-    let view = |range: &std::ops::Range<usize>| &weights.parameters.data[range.clone()];
     let (d, eps) = (config.hidden_size, config.rms_norm_eps);
     let (q, k) = (config.query_width(), config.key_width());
     let w = q + 2 * k;
@@ -129,11 +128,11 @@ fn project(
     resize(&mut tape.normed_td, total * d);
     resize(&mut tape.input_inverse_t, total);
     let (normed, inverse) = (&mut tape.normed_td, &mut tape.input_inverse_t);
-    rms_norm(states, view(&layout.input_norm), eps, normed, inverse);
+    rms_norm(states, weights.vector(&layout.input_norm), eps, normed, inverse);
     resize(&mut tape.qkv_tw, total * w);
-    linear(&tape.normed_td, view(&layout.qkv), &mut tape.qkv_tw, total, w, Output::Set);
+    linear(&tape.normed_td, weights.matrix(&layout.qkv), &mut tape.qkv_tw, total, w, Output::Set);
     if !layout.qkv_bias.is_empty() {
-        let bias = view(&layout.qkv_bias);
+        let bias = weights.vector(&layout.qkv_bias);
         tape.qkv_tw.chunks_exact_mut(w).for_each(|row| add_scaled(row, 1.0, bias));
     }
 
@@ -148,9 +147,21 @@ fn project(
     let (of_queries, of_keys) = heads(weights, batch);
     if has_norm {
         let (out, inverse) = (&mut tape.queries_tq, &mut tape.query_inverse_th);
-        of_queries.norm_and_turn(&tape.qkv_tw, view(&layout.query_norm), eps, out, inverse);
+        of_queries.norm_and_turn(
+            &tape.qkv_tw,
+            weights.vector(&layout.query_norm),
+            eps,
+            out,
+            inverse,
+        );
         let inverse = &mut tape.key_inverse_th;
-        of_keys.norm_and_turn(&tape.qkv_tw, view(&layout.key_norm), eps, keys_tk, inverse);
+        of_keys.norm_and_turn(
+            &tape.qkv_tw,
+            weights.vector(&layout.key_norm),
+            eps,
+            keys_tk,
+            inverse,
+        );
     } else {
         of_queries.turn(&tape.qkv_tw, &mut tape.queries_tq);
         of_keys.turn(&tape.qkv_tw, keys_tk);
@@ -183,28 +194,34 @@ fn attend_and_feed(
 ) {
     let config = &weights.config;
     let layout = &weights.layout.layers[index];
-    let view = |range: &std::ops::Range<usize>| &weights.parameters.data[range.clone()];
     let (d, f, q) = (config.hidden_size, config.intermediate_size, config.query_width());
     let total = batch.tokens.len();
 
     resize(&mut tape.attended_tq, total * q);
     let attention = attention(weights, index, batch, &tape.queries_tq);
     attention.forward(&mut tape.attended_tq, &mut tape.statistics_th);
-    linear(&tape.attended_tq, view(&layout.output), states, total, d, Output::Add);
+    linear(&tape.attended_tq, weights.matrix(&layout.output), states, total, d, Output::Add);
 
     resize(&mut tape.fed_td, total * d);
     resize(&mut tape.middle_inverse_t, total);
     let (fed, inverse) = (&mut tape.fed_td, &mut tape.middle_inverse_t);
-    rms_norm(states, view(&layout.feed_norm), config.rms_norm_eps, fed, inverse);
+    rms_norm(states, weights.vector(&layout.feed_norm), config.rms_norm_eps, fed, inverse);
     resize(&mut tape.gate_up_tf, total * 2 * f);
-    linear(&tape.fed_td, view(&layout.gate_up), &mut tape.gate_up_tf, total, 2 * f, Output::Set);
+    linear(
+        &tape.fed_td,
+        weights.matrix(&layout.gate_up),
+        &mut tape.gate_up_tf,
+        total,
+        2 * f,
+        Output::Set,
+    );
     resize(&mut tape.active_tf, total * f);
     swiglu(&tape.gate_up_tf, f, &mut tape.active_tf);
     if keeps {
         tape.middle_td.clear();
         tape.middle_td.extend_from_slice(states);
     }
-    linear(&tape.active_tf, view(&layout.down), states, total, d, Output::Add);
+    linear(&tape.active_tf, weights.matrix(&layout.down), states, total, d, Output::Add);
 }
 
 /// Turns the gradients of a layer's output, `dstates`, into those of its input, and adds those of
@@ -222,7 +239,6 @@ pub(super) fn layer_backward(
 ) {
     let config = &weights.config;
     let layout = &weights.layout.layers[index];
-    let view = |range: &std::ops::Range<usize>| &weights.parameters.data[range.clone()];
     let (d, f, eps) = (config.hidden_size, config.intermediate_size, config.rms_norm_eps);
     let (q, k) = (config.query_width(), config.key_width());
     let w = q + 2 * k;
@@ -231,7 +247,7 @@ pub(super) fn layer_backward(
     // 1. Feed-forward.
     let dactive = &mut buffers.active_tf;
     resize(dactive, total * f);
-    linear_backward(dstates, view(&layout.down), dactive, total, d, Output::Set);
+    linear_backward(dstates, weights.matrix(&layout.down), dactive, total, d, Output::Set);
     resize(&mut buffers.again_tf, total * f);
     swiglu(&tape.gate_up_tf, f, &mut buffers.again_tf);
     gradient.add_product(&layout.down, dstates, &buffers.again_tf, total, d);
@@ -241,18 +257,18 @@ pub(super) fn layer_backward(
     let (again, inverse) = (&mut buffers.again_td, &mut buffers.again_inverse);
     resize(again, total * d);
     resize(inverse, total);
-    rms_norm(&tape.middle_td, view(&layout.feed_norm), eps, again, inverse);
+    rms_norm(&tape.middle_td, weights.vector(&layout.feed_norm), eps, again, inverse);
     gradient.add_product(&layout.gate_up, dgate_up, again, total, 2 * f);
     let dnormed = &mut buffers.normed_td;
     resize(dnormed, total * d);
-    linear_backward(dgate_up, view(&layout.gate_up), dnormed, total, 2 * f, Output::Set);
-    let (gain, dgain) = (view(&layout.feed_norm), gradient.vector(&layout.feed_norm));
+    linear_backward(dgate_up, weights.matrix(&layout.gate_up), dnormed, total, 2 * f, Output::Set);
+    let (gain, dgain) = (weights.vector(&layout.feed_norm), gradient.vector(&layout.feed_norm));
     rms_norm_backward(dnormed, &tape.middle_td, gain, &tape.middle_inverse_t, dstates, dgain);
 
     // 2. Attention.
     let dattended = &mut buffers.attended_tq;
     resize(dattended, total * q);
-    linear_backward(dstates, view(&layout.output), dattended, total, d, Output::Set);
+    linear_backward(dstates, weights.matrix(&layout.output), dattended, total, d, Output::Set);
     gradient.add_product(&layout.output, dstates, &tape.attended_tq, total, d);
     zero(&mut buffers.queries_tq, total * q);
     zero(&mut buffers.page_keys, batch.pages.len() * PAGE * k);
@@ -263,7 +279,13 @@ pub(super) fn layer_backward(
     if has_norm {
         let (out, inverse) = (&mut buffers.again_tq, &mut buffers.again_inverse);
         resize(inverse, tape.query_inverse_th.len());
-        of_queries.norm_and_turn(&tape.qkv_tw, view(&layout.query_norm), eps, out, inverse);
+        of_queries.norm_and_turn(
+            &tape.qkv_tw,
+            weights.vector(&layout.query_norm),
+            eps,
+            out,
+            inverse,
+        );
     } else {
         of_queries.turn(&tape.qkv_tw, &mut buffers.again_tq);
     }
@@ -289,10 +311,11 @@ pub(super) fn layer_backward(
     let dqkv = &mut buffers.qkv_tw;
     let (dqueries, dkeys) = (&mut buffers.queries_tq, &mut buffers.keys_tk);
     if has_norm {
-        let (gain, dgain) = (view(&layout.query_norm), gradient.vector(&layout.query_norm));
+        let (gain, dgain) =
+            (weights.vector(&layout.query_norm), gradient.vector(&layout.query_norm));
         let (qkv, inverse) = (&tape.qkv_tw, &tape.query_inverse_th);
         of_queries.norm_and_turn_backward(dqueries, qkv, gain, inverse, dqkv, dgain);
-        let (gain, dgain) = (view(&layout.key_norm), gradient.vector(&layout.key_norm));
+        let (gain, dgain) = (weights.vector(&layout.key_norm), gradient.vector(&layout.key_norm));
         let inverse = &tape.key_inverse_th;
         of_keys.norm_and_turn_backward(dkeys, qkv, gain, inverse, dqkv, dgain);
     } else {
@@ -310,10 +333,10 @@ pub(super) fn layer_backward(
     // 4. Projections of queries, keys and values.
     let (again, inverse) = (&mut buffers.again_td, &mut buffers.again_inverse);
     resize(inverse, total);
-    rms_norm(input_td, view(&layout.input_norm), eps, again, inverse);
+    rms_norm(input_td, weights.vector(&layout.input_norm), eps, again, inverse);
     gradient.add_product(&layout.qkv, &buffers.qkv_tw, again, total, w);
-    linear_backward(&buffers.qkv_tw, view(&layout.qkv), dnormed, total, w, Output::Set);
-    let (gain, dgain) = (view(&layout.input_norm), gradient.vector(&layout.input_norm));
+    linear_backward(&buffers.qkv_tw, weights.matrix(&layout.qkv), dnormed, total, w, Output::Set);
+    let (gain, dgain) = (weights.vector(&layout.input_norm), gradient.vector(&layout.input_norm));
     rms_norm_backward(dnormed, input_td, gain, &tape.input_inverse_t, dstates, dgain);
 }
 
@@ -337,7 +360,7 @@ fn attention<'a>(
         positions: &batch.positions,
         tokens: &batch.tokens,
         queries,
-        match_bias: &weights.parameters.data[weights.layout.layers[layer].match_bias.clone()],
+        match_bias: weights.vector(&weights.layout.layers[layer].match_bias),
     }
 }
 

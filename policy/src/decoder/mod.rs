@@ -153,7 +153,6 @@ fn forward_here(
     segments: &mut [Segment<'_>],
     mut kept: Option<&mut Tape>,
 ) -> Result<Vec<f32>, DeviceError> {
-    let data = &weights.parameters.data;
     let d = weights.config.hidden_size;
     let mut batch = Batch::new(weights, segments)?;
     let mut states = embed(weights, &batch);
@@ -180,7 +179,7 @@ fn forward_here(
 
     let total = batch.tokens.len();
     let (mut hidden, mut inverse) = (vec![0.0; total * d], vec![0.0; total]);
-    let gain = &data[weights.layout.final_norm.clone()];
+    let gain = weights.vector(&weights.layout.final_norm);
     rms_norm(&states, gain, weights.config.rms_norm_eps, &mut hidden, &mut inverse);
     if let Some(tape) = kept {
         tape.last_td = states;
@@ -249,7 +248,6 @@ fn backward_here(
     dhidden_td: &[f32],
     gradient: &mut WeightGradient<'_>,
 ) {
-    let data = &weights.parameters.data;
     let batch = tape.batch.as_ref().expect("a forward has been kept on the tape");
     assert!(batch.is_whole(), "a sequence is differentiated from its first token on");
 
@@ -259,7 +257,7 @@ fn backward_here(
     rms_norm_backward(
         dhidden_td,
         &tape.last_td,
-        &data[range.clone()],
+        weights.vector(&range),
         &tape.last_inverse_t,
         &mut dstates,
         gradient.vector(&range),
@@ -288,14 +286,16 @@ fn backward_here(
 /// Embeddings `[t, d]`, with those of the tokens before mixed in.
 fn embed(weights: &Weights, batch: &Batch) -> Vec<f32> {
     let d = weights.config.hidden_size;
-    let embedding = &weights.parameters.data[weights.layout.embedding.clone()];
-    let smear = &weights.parameters.data[weights.layout.smear.clone()];
+    let embedding = weights.matrix(&weights.layout.embedding);
+    let smear = weights.vector(&weights.layout.smear);
+    let of_token = |token: u32| embedding.part(token as usize * d..(token as usize + 1) * d);
+    let mut buffer = Vec::new();
     let mut states = vec![0.0; batch.tokens.len() * d];
     for (row, (state, token)) in states.chunks_exact_mut(d).zip(&batch.tokens).enumerate() {
-        state.copy_from_slice(&embedding[*token as usize * d..][..d]);
+        state.copy_from_slice(of_token(*token).widened(&mut buffer));
         for (weight, previous) in smear.chunks_exact(d).zip(batch.before(row)) {
             if *previous != NO_TOKEN {
-                add_product(state, weight, &embedding[*previous as usize * d..][..d]);
+                add_product(state, weight, of_token(*previous).widened(&mut buffer));
             }
         }
     }
@@ -304,18 +304,20 @@ fn embed(weights: &Weights, batch: &Batch) -> Vec<f32> {
 
 fn embed_backward(weights: &Weights, batch: &Batch, dstates: &[f32], gradient: &mut [f32]) {
     let d = weights.config.hidden_size;
-    let data = &weights.parameters.data;
+    let mut buffer = Vec::new();
     let (embedding, smear) = (weights.layout.embedding.clone(), weights.layout.smear.clone());
     let row_of = |token: u32| {
         embedding.start + token as usize * d..embedding.start + (token as usize + 1) * d
     };
     for (row, (dstate, token)) in dstates.chunks_exact(d).zip(&batch.tokens).enumerate() {
         add_scaled(&mut gradient[row_of(*token)], 1.0, dstate);
-        for (mixed, previous) in smear.clone().step_by(d).zip(batch.before(row)) {
+        for (place, previous) in (0..smear.len()).step_by(d).zip(batch.before(row)) {
             if *previous != NO_TOKEN {
-                let mixed = mixed..mixed + d;
-                add_product(&mut gradient[mixed.clone()], dstate, &data[row_of(*previous)]);
-                add_product(&mut gradient[row_of(*previous)], dstate, &data[mixed]);
+                let mixed = smear.start + place..smear.start + place + d;
+                let of_previous = weights.matrix(&row_of(*previous)).widened(&mut buffer);
+                add_product(&mut gradient[mixed.clone()], dstate, of_previous);
+                let weight = &weights.vector(&weights.layout.smear)[place..place + d];
+                add_product(&mut gradient[row_of(*previous)], dstate, weight);
             }
         }
     }

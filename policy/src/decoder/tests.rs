@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::head::{Draw, log_probabilities, log_probabilities_backward};
-use crate::{Family, ModelConfig, RopeScaling, initial_parameters};
+use crate::{Family, HalfParameters, HalfType, ModelConfig, RopeScaling, initial_parameters};
 
 fn config() -> ModelConfig {
     ModelConfig {
@@ -332,4 +332,39 @@ fn no_tokens_give_no_states() {
     assert!(forward(&weights, &mut [], None).is_empty());
     let mut cache = SequenceCache::new(&weights);
     assert!(forward(&weights, &mut [Segment::new(&mut cache, &[])], None).is_empty());
+}
+
+#[test]
+fn halves_compute_what_their_numbers_in_single_precision_do() {
+    for config in variants() {
+        let original = weights(&config);
+        for half in [HalfType::Bf16, HalfType::F16] {
+            let halves = HalfParameters::rounded(original.parameters(), half);
+            let singles = original.with_parameters(halves.widened());
+            let halves = original.with_halves(halves);
+            assert_eq!((halves.half_type(), singles.half_type()), (Some(half), None));
+            assert!(halves.bytes() < singles.bytes() * 2 / 3);
+
+            let compute = |weights: &Weights| {
+                let mut tape = Tape::default();
+                let hidden = run(weights, Some(&mut tape));
+                let logprobs = log_probabilities(weights, &hidden, &draws(), 0.8);
+                let mut all = Vec::new();
+                crate::head::batch_scores(weights, &hidden, &mut all);
+                let mut some = Vec::new();
+                let d = weights.config.hidden_size;
+                crate::head::scores(weights, &hidden[..d], ALLOWED, &mut some);
+                let slopes: Vec<f32> = (0..logprobs.len()).map(|i| (i as f32).cos()).collect();
+                let mut gradient = vec![0.0; original.parameters.data.len()];
+                let mut dhidden = vec![0.0; hidden.len()];
+                let (h, g) = (&mut dhidden, &mut gradient);
+                log_probabilities_backward(weights, &hidden, &draws(), 0.8, &slopes, h, g);
+                backward(weights, &tape, &dhidden, &mut gradient);
+                (hidden, logprobs, all, some, gradient)
+            };
+            let (found, expected) = (compute(&halves), compute(&singles));
+            assert!(found == expected, "{half:?} {config:?}");
+            assert!(found.0 != run(&original, None), "the numbers were rounded");
+        }
+    }
 }

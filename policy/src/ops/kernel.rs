@@ -6,6 +6,8 @@
 
 use std::sync::OnceLock;
 
+use super::matrix::Element;
+
 /// Columns of a panel: the least width of a register tile.
 pub(crate) const PANEL: usize = 16;
 /// Most rows of a register tile.
@@ -21,7 +23,7 @@ pub(crate) enum Isa {
     /// 512-bit vectors.
     #[cfg(target_arch = "x86_64")]
     Avx512,
-    /// 256-bit vectors with fused multiply-add.
+    /// 256-bit vectors with fused multiply-add and half precision.
     #[cfg(target_arch = "x86_64")]
     Avx2,
     /// What the compiler makes of plain Rust.
@@ -40,7 +42,9 @@ impl Isa {
         let mut available = Vec::new();
         #[cfg(target_arch = "x86_64")]
         {
-            let fma = is_x86_feature_detected!("fma") && is_x86_feature_detected!("avx2");
+            let fma = is_x86_feature_detected!("fma")
+                && is_x86_feature_detected!("avx2")
+                && is_x86_feature_detected!("f16c");
             if fma
                 && is_x86_feature_detected!("avx512f")
                 && is_x86_feature_detected!("avx512vl")
@@ -109,11 +113,11 @@ pub(crate) struct Left<'a> {
 /// Element `(i, p)` of the left matrix lies at `i * left_row + p * left_column`, row `p` of panel
 /// `n` at `n * right_panel + p * right_row`, and row `i` of the result at `i * out_row`.
 #[derive(Clone, Copy)]
-pub(crate) struct Tile {
+pub(crate) struct Tile<E = f32> {
     pub(crate) left: *const f32,
     pub(crate) left_row: usize,
     pub(crate) left_column: usize,
-    pub(crate) right: *const f32,
+    pub(crate) right: *const E,
     pub(crate) right_panel: usize,
     pub(crate) right_row: usize,
     pub(crate) depth: usize,
@@ -121,6 +125,26 @@ pub(crate) struct Tile {
     pub(crate) out_row: usize,
     /// Whether the sum is added to what is there.
     pub(crate) add: bool,
+}
+
+impl Tile {
+    /// The tile with a right-hand side that is stored by columns, which are `stride` apart.
+    pub(crate) fn with_columns<E>(self, columns: *const E, stride: usize) -> Tile<E> {
+        let Self { left, left_row, left_column, depth, out, out_row, add, .. } = self;
+        let (right, right_panel, right_row) = (columns, stride, 1);
+        Tile {
+            left,
+            left_row,
+            left_column,
+            right,
+            right_panel,
+            right_row,
+            depth,
+            out,
+            out_row,
+            add,
+        }
+    }
 }
 
 impl Isa {
@@ -321,15 +345,15 @@ pub(crate) const MAX_COLUMN_ROWS: usize = 3;
 ///
 /// As [`run_tile`], for at most [`MAX_COLUMN_ROWS`] rows; the right-hand side must be valid for
 /// [`PANEL`] columns of `depth` elements, and `left_column` must be 1.
-pub(crate) unsafe fn run_columns(isa: Isa, rows: usize, tile: Tile) {
+pub(crate) unsafe fn run_columns<E: Element>(isa: Isa, rows: usize, tile: Tile<E>) {
     #[cfg(target_arch = "x86_64")]
     if isa != Isa::Portable {
         // SAFETY: a machine with 512-bit vectors has 256-bit ones; the rest is the caller's promise.
         unsafe {
             match rows {
-                3 => x86::columns_avx2::<3>(tile),
-                2 => x86::columns_avx2::<2>(tile),
-                _ => x86::columns_avx2::<1>(tile),
+                3 => x86::columns_avx2::<E, 3>(tile),
+                2 => x86::columns_avx2::<E, 2>(tile),
+                _ => x86::columns_avx2::<E, 1>(tile),
             }
         }
         return;
@@ -343,7 +367,7 @@ pub(crate) unsafe fn run_columns(isa: Isa, rows: usize, tile: Tile) {
                 let (a, b) = unsafe {
                     (
                         *tile.left.add(i * tile.left_row + p),
-                        *tile.right.add(j * tile.right_panel + p),
+                        (*tile.right.add(j * tile.right_panel + p)).widen(),
                     )
                 };
                 sum = a.mul_add(b, sum);
@@ -365,7 +389,10 @@ mod x86 {
         _mm512_set1_ps, _mm512_setzero_ps, _mm512_storeu_ps,
     };
 
+    use std::ops::Range;
+
     use super::{PANEL, Tile};
+    use crate::ops::matrix::Element;
     use crate::ops::transpose;
 
     /// # Safety
@@ -442,24 +469,34 @@ mod x86 {
     /// # Safety
     ///
     /// As [`super::run_columns`], for `ROWS` rows.
-    #[target_feature(enable = "avx2,fma")]
-    pub(super) unsafe fn columns_avx2<const ROWS: usize>(tile: Tile) {
+    #[target_feature(enable = "avx2,fma,f16c")]
+    pub(super) unsafe fn columns_avx2<E: Element, const ROWS: usize>(tile: Tile<E>) {
         let mut sums = [[_mm256_setzero_ps(); ROWS]; 2];
-        let whole = tile.depth / 16 * 16;
-        for first in (0..whole).step_by(16) {
+        // A whole cache line of each column at a time, since columns a power of two apart push each
+        // other out of the nearest cache.
+        let line = 64 / size_of::<E>();
+        let (lines, eights) = (tile.depth / line * line, tile.depth / 8 * 8);
+        for first in (0..lines).step_by(line) {
             // Written out, since sums that are indexed at run time would live in memory. More than
             // two vectors at a time do not fit into the registers.
-            // SAFETY: each vector has eight columns of `depth` elements, of which 16 are read.
+            // SAFETY: each vector has eight columns of `depth` elements, of which a line is read.
             unsafe {
-                multiply_columns(&mut sums[0], tile, first, 0);
-                multiply_columns(&mut sums[1], tile, first, 1);
+                multiply_columns(&mut sums[0], tile, first..first + line, 0);
+                multiply_columns(&mut sums[1], tile, first..first + line, 1);
             }
         }
-        for p in whole..tile.depth {
+        // SAFETY: as above, up to `depth`.
+        unsafe {
+            multiply_columns(&mut sums[0], tile, lines..eights, 0);
+            multiply_columns(&mut sums[1], tile, lines..eights, 1);
+        }
+        for p in eights..tile.depth {
             for (vector, sums) in sums.iter_mut().enumerate() {
                 // SAFETY: eight columns of `depth` elements each.
                 let b = unsafe {
-                    let e = |j: usize| *tile.right.add((vector * 8 + j) * tile.right_panel + p);
+                    let e = |j: usize| {
+                        (*tile.right.add((vector * 8 + j) * tile.right_panel + p)).widen()
+                    };
                     _mm256_set_ps(e(7), e(6), e(5), e(4), e(3), e(2), e(1), e(0))
                 };
                 for (i, sum) in sums.iter_mut().enumerate() {
@@ -471,33 +508,31 @@ mod x86 {
         }
         let by_rows = std::array::from_fn(|i| [sums[0][i], sums[1][i]]);
         // SAFETY: the result holds `ROWS` rows of a panel.
-        unsafe { store_avx2::<ROWS, 2>(tile, by_rows) }
+        unsafe { store_avx2::<E, ROWS, 2>(tile, by_rows) }
     }
 
-    /// Sixteen steps of depth, from `first` on, for eight columns: a whole cache line of each, since
-    /// columns a power of two apart push each other out of the nearest cache.
+    /// Steps of depth, a multiple of eight, for eight columns.
     ///
     /// # Safety
     ///
-    /// As [`super::run_columns`]; these columns must have `first + 16` elements.
-    #[target_feature(enable = "avx2,fma")]
+    /// As [`super::run_columns`]; these columns must have that many elements.
+    #[target_feature(enable = "avx2,fma,f16c")]
     #[inline]
-    unsafe fn multiply_columns<const ROWS: usize>(
+    unsafe fn multiply_columns<E: Element, const ROWS: usize>(
         sums: &mut [__m256; ROWS],
-        tile: Tile,
-        first: usize,
+        tile: Tile<E>,
+        steps: Range<usize>,
         vector: usize,
     ) {
-        let start = vector * 8 * tile.right_panel + first;
-        for half in [0, 8] {
+        let columns = tile.right.wrapping_add(vector * 8 * tile.right_panel);
+        for first in steps.step_by(8) {
             // SAFETY: the caller's promise.
-            let b = unsafe {
-                transpose::load_transposed::<8>(tile.right.add(start + half), tile.right_panel)
-            };
+            let b =
+                unsafe { transpose::load_transposed::<E, 8>(columns.add(first), tile.right_panel) };
             for (p, b) in b.into_iter().enumerate() {
                 for (i, sum) in sums.iter_mut().enumerate() {
-                    // SAFETY: row `i < ROWS` and column `first + half + p < depth`.
-                    let a = unsafe { *tile.left.add(i * tile.left_row + first + half + p) };
+                    // SAFETY: row `i < ROWS` and column `first + p < depth`.
+                    let a = unsafe { *tile.left.add(i * tile.left_row + first + p) };
                     *sum = _mm256_fmadd_ps(_mm256_set1_ps(a), b, *sum);
                 }
             }
@@ -509,8 +544,8 @@ mod x86 {
     /// The result of `tile` must hold `ROWS` rows of `VECTORS` vectors.
     #[target_feature(enable = "avx2,fma")]
     #[inline]
-    unsafe fn store_avx2<const ROWS: usize, const VECTORS: usize>(
-        tile: Tile,
+    unsafe fn store_avx2<E: Element, const ROWS: usize, const VECTORS: usize>(
+        tile: Tile<E>,
         sums: [[__m256; VECTORS]; ROWS],
     ) {
         for (i, sums) in sums.iter().enumerate() {
@@ -530,6 +565,7 @@ mod x86 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ops::matrix::{Bf16, F16};
 
     /// `out += left * right` for `rows` rows and one or two panels, cut to `width` columns.
     fn run(isa: Isa, rows: usize, depth: usize, width: usize, by_columns: bool) -> Vec<f32> {
@@ -602,6 +638,45 @@ mod tests {
                     let found = run(isa, rows, depth, width, true);
                     assert_eq!(found[..], expected[..rows * width], "{isa:?}, {rows} rows");
                 }
+            }
+        }
+    }
+    #[test]
+    fn halves_by_columns_are_widened_exactly() {
+        fn run<E: Element>(isa: Isa, rows: usize, depth: usize, columns: &[E]) -> Vec<f32> {
+            let left: Vec<f32> = (0..3 * depth).map(|i| (i as f32 * 0.37).sin()).collect();
+            let mut out = vec![1.0; rows * PANEL];
+            let tile = Tile {
+                left: left.as_ptr(),
+                left_row: depth,
+                left_column: 1,
+                right: std::ptr::null(),
+                right_panel: 0,
+                right_row: 0,
+                depth,
+                out: out.as_mut_ptr(),
+                out_row: PANEL,
+                add: true,
+            };
+            // SAFETY: the buffers have the sizes that the strides ask for.
+            unsafe { run_columns(isa, rows, tile.with_columns(columns.as_ptr(), depth)) };
+            out
+        }
+        fn check<E: Element>(rows: usize, depth: usize, columns: &[E]) {
+            let singles: Vec<f32> = columns.iter().map(|number| number.widen()).collect();
+            let expected = run(Isa::Portable, rows, depth, &singles);
+            for isa in Isa::available() {
+                let found = run(isa, rows, depth, columns);
+                assert_eq!(found, expected, "{isa:?}, {rows} rows, depth {depth}");
+            }
+        }
+        for depth in [1, 8, 31, 32, 45, 64, 105] {
+            let bits = |i: usize| 0x3c00 + (i as u16).wrapping_mul(977) % 0x300;
+            let bf16: Vec<Bf16> = (0..depth * PANEL).map(|i| Bf16(bits(i) + 0x200)).collect();
+            let f16: Vec<F16> = (0..depth * PANEL).map(|i| F16(bits(i) | 0x8000)).collect();
+            for rows in 1..=MAX_COLUMN_ROWS {
+                check(rows, depth, &bf16);
+                check(rows, depth, &f16);
             }
         }
     }

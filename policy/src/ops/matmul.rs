@@ -8,8 +8,29 @@
 use std::cell::RefCell;
 
 use super::kernel::{Isa, Left, MAX_COLUMN_ROWS, MAX_PANELS, PANEL, Tile, run_columns, run_tile};
+use super::matrix::{Bf16, F16, Matrix};
 use super::parallel::{self, Shared};
-use super::transpose::interleave_rows;
+use super::transpose::{copy_rows, interleave_rows};
+
+/// Works with a pointer to a matrix's numbers from a place on, which has the type they are kept in.
+macro_rules! with_numbers {
+    ($matrix:expr, $start:expr, $pointer:ident => $work:expr) => {
+        match $matrix {
+            Matrix::F32(numbers) => {
+                let $pointer = numbers[$start..].as_ptr();
+                $work
+            }
+            Matrix::Bf16(numbers) => {
+                let $pointer = numbers[$start..].as_ptr().cast::<Bf16>();
+                $work
+            }
+            Matrix::F16(numbers) => {
+                let $pointer = numbers[$start..].as_ptr().cast::<F16>();
+                $work
+            }
+        }
+    };
+}
 
 /// Depth after which a sum is written out and taken up again; fixed, because it takes part in the
 /// rounding.
@@ -114,9 +135,9 @@ pub(crate) enum Right<'a> {
     /// In panels.
     Panels(PanelsRef<'a>),
     /// By rows, which are `stride` apart.
-    Rows { data: &'a [f32], stride: usize, depth: usize, width: usize },
+    Rows { data: Matrix<'a>, stride: usize, depth: usize, width: usize },
     /// By columns, which are `stride` apart.
-    Columns { data: &'a [f32], stride: usize, depth: usize, width: usize },
+    Columns { data: Matrix<'a>, stride: usize, depth: usize, width: usize },
 }
 
 impl Right<'_> {
@@ -186,14 +207,15 @@ pub fn multiply_left_transposed(
 /// # Panics
 ///
 /// When a slice is shorter than its shape.
-pub fn linear(
+pub fn linear<'a>(
     inputs: &[f32],
-    weight: &[f32],
+    weight: impl Into<Matrix<'a>>,
     out: &mut [f32],
     rows: usize,
     outputs: usize,
     output: Output,
 ) {
+    let weight = weight.into();
     let depth = weight.len() / outputs.max(1);
     let left = Left { data: inputs, row_stride: depth, column_stride: 1 };
     let right = Right::Columns { data: weight, stride: depth, depth, width: outputs };
@@ -206,14 +228,15 @@ pub fn linear(
 /// # Panics
 ///
 /// When a slice is shorter than its shape.
-pub fn linear_backward(
+pub fn linear_backward<'a>(
     doutputs: &[f32],
-    weight: &[f32],
+    weight: impl Into<Matrix<'a>>,
     out: &mut [f32],
     rows: usize,
     outputs: usize,
     output: Output,
 ) {
+    let weight = weight.into();
     let width = weight.len() / outputs.max(1);
     let left = Left { data: doutputs, row_stride: outputs, column_stride: 1 };
     let right = Right::Rows { data: weight, stride: width, depth: outputs, width };
@@ -235,7 +258,7 @@ pub fn linear_gradient(
 ) {
     let width = gradient.len() / outputs.max(1);
     let left = Left { data: doutputs, row_stride: 1, column_stride: outputs };
-    let right = Right::Rows { data: inputs, stride: width, depth: rows, width };
+    let right = Right::Rows { data: inputs.into(), stride: width, depth: rows, width };
     product(left, right, gradient, width, outputs, Output::Add);
 }
 
@@ -405,20 +428,25 @@ impl Product<'_> {
                     && self.left.column_stride == 1
                 {
                     for first in (column..column + width).step_by(PANEL) {
-                        let right = data[first * stride + depth_start..].as_ptr();
                         let tile = self.tile(piece.row, first, depth_start);
-                        let tile = Tile { right, right_panel: stride, ..tile };
-                        // SAFETY: `product` checked the operands; whole panels are left.
-                        unsafe { run_columns(self.isa, piece.rows, tile) };
+                        with_numbers!(data, first * stride + depth_start, columns => {
+                            let tile = tile.with_columns(columns, stride);
+                            // SAFETY: `product` checked the operands; whole panels are left.
+                            unsafe { run_columns(self.isa, piece.rows, tile) };
+                        });
                     }
                     continue;
                 }
                 let right = match self.right {
-                    Right::Rows { data, stride, .. } if width.is_multiple_of(PANEL) => Block {
-                        data: data[depth_start * stride + column..].as_ptr(),
-                        panel: PANEL,
-                        row: stride,
-                    },
+                    Right::Rows { data: Matrix::F32(data), stride, .. }
+                        if width.is_multiple_of(PANEL) =>
+                    {
+                        Block {
+                            data: data[depth_start * stride + column..].as_ptr(),
+                            panel: PANEL,
+                            row: stride,
+                        }
+                    }
                     _ => self.block(column, width, depth_start, &mut scratch.right),
                 };
                 let mut row = piece.row;
@@ -516,13 +544,14 @@ impl Product<'_> {
                 let (target, block) = packed(buffer);
                 for first in (0..width).step_by(PANEL) {
                     let columns = PANEL.min(width - first);
-                    let source = data[depth_start * stride + column + first..].as_ptr();
-                    // SAFETY: `product` checked the right matrix; the buffer has room for a block
-                    // of the most panels.
-                    unsafe {
-                        let target = target.add(first * DEPTH_BLOCK);
-                        copy_rows(source, stride, columns, depth, target);
-                    }
+                    with_numbers!(data, depth_start * stride + column + first, source => {
+                        // SAFETY: `product` checked the right matrix; the buffer has room for a
+                        // block of the most panels.
+                        unsafe {
+                            let target = target.add(first * DEPTH_BLOCK);
+                            copy_rows(self.isa, source, stride, columns, depth, target);
+                        }
+                    });
                 }
                 block
             }
@@ -530,12 +559,14 @@ impl Product<'_> {
                 let (target, block) = packed(buffer);
                 for first in (0..width).step_by(PANEL) {
                     let columns = PANEL.min(width - first);
-                    let source = data[(column + first) * stride + depth_start..].as_ptr();
-                    // SAFETY: as above.
-                    unsafe {
-                        let target = target.add(first * DEPTH_BLOCK);
-                        interleave_rows(self.isa, source, stride, columns, depth, target, PANEL);
-                    }
+                    let isa = self.isa;
+                    with_numbers!(data, (column + first) * stride + depth_start, source => {
+                        // SAFETY: as above.
+                        unsafe {
+                            let target = target.add(first * DEPTH_BLOCK);
+                            interleave_rows(isa, source, stride, columns, depth, target, PANEL);
+                        }
+                    });
                 }
                 block
             }
@@ -557,31 +588,6 @@ impl Block {
     /// The tile with this block as its right-hand side.
     fn of(self, tile: Tile) -> Tile {
         Tile { right: self.data, right_panel: self.panel, right_row: self.row, ..tile }
-    }
-}
-
-/// Packs `columns` adjacent columns of `depth` rows into a panel.
-///
-/// # Safety
-///
-/// `source` must be valid for these rows, `target` for `depth` rows of a panel.
-unsafe fn copy_rows(
-    source: *const f32,
-    stride: usize,
-    columns: usize,
-    depth: usize,
-    target: *mut f32,
-) {
-    for p in 0..depth {
-        // SAFETY: the caller's promise.
-        unsafe {
-            let (source, target) = (source.add(p * stride), target.add(p * PANEL));
-            if columns == PANEL {
-                target.copy_from_nonoverlapping(source, PANEL);
-            } else {
-                target.copy_from_nonoverlapping(source, columns);
-            }
-        }
     }
 }
 
@@ -705,8 +711,8 @@ mod tests {
             ];
             let rights = [
                 Right::Panels(panels.as_ref()),
-                Right::Rows { data: &b, stride: width, depth, width },
-                Right::Columns { data: &bt, stride: depth, depth, width },
+                Right::Rows { data: Matrix::F32(&b), stride: width, depth, width },
+                Right::Columns { data: Matrix::F32(&bt), stride: depth, depth, width },
             ];
             for (left, right) in lefts.iter().flat_map(|l| rights.iter().map(move |r| (l, r))) {
                 let run = || {
@@ -743,6 +749,44 @@ mod tests {
         let mut dw = vec![0.0; outputs * inputs];
         linear_gradient(&dy, &x, &mut dw, rows, outputs);
         assert_eq!(dw, multiplied(&transpose(&dy, rows, outputs), &x, rows, inputs));
+    }
+
+    #[test]
+    fn halves_give_the_bits_of_the_same_numbers_in_single_precision() {
+        let bf16 = |bits: &[u16]| Matrix::Bf16(bits).widened(&mut Vec::new()).to_vec();
+        let f16 = |bits: &[u16]| Matrix::F16(bits).widened(&mut Vec::new()).to_vec();
+        for rows in [1, 2, 3, 4, 6, 7, 13, 40] {
+            for (inputs, outputs) in [(600, 90), (40, 31), (304, 64), (257, 17), (33, 130)] {
+                let (x, dy) = (numbers(rows * inputs, 0.7), numbers(rows * outputs, 0.2));
+                // Exponents around that of 1, and some of subnormal numbers of half precision.
+                let bits = |spread: u16, least: u16| -> Vec<u16> {
+                    let bit = |i: usize| {
+                        let i = (i as u32).wrapping_mul(2_654_435_761) >> 16;
+                        (i as u16 & 0x8000) | (least + i as u16 % spread)
+                    };
+                    (0..outputs * inputs).map(bit).collect()
+                };
+                let (as_bf16, as_f16) = (bits(0x180, 0x3e80), bits(0x3c00, 0));
+                for (halves, singles) in
+                    [(Matrix::Bf16(&as_bf16), bf16(&as_bf16)), (Matrix::F16(&as_f16), f16(&as_f16))]
+                {
+                    let run = |matrix: Matrix<'_>, output| {
+                        let mut y = numbers(rows * outputs, 0.9);
+                        linear(&x, matrix, &mut y, rows, outputs, output);
+                        let mut dx = numbers(rows * inputs, 0.4);
+                        linear_backward(&dy, matrix, &mut dx, rows, outputs, output);
+                        (y, dx)
+                    };
+                    for output in [Output::Set, Output::Add] {
+                        let expected = run(Matrix::F32(&singles), output);
+                        assert!(expected.0.iter().all(|value| value.is_finite()));
+                        assert!(run(halves, output) == expected, "{rows} x {inputs} x {outputs}");
+                        let serial = parallel::serially(|| run(halves, output));
+                        assert!(serial == expected, "{rows} x {inputs} x {outputs}");
+                    }
+                }
+            }
+        }
     }
 
     #[test]

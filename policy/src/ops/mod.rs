@@ -10,7 +10,10 @@ pub(crate) mod gradient_check;
 pub(crate) mod heads;
 mod kernel;
 pub mod matmul;
+mod matrix;
 pub(crate) mod page;
 pub mod parallel;
 pub mod rotary;
 mod transpose;
+
+pub use matrix::Matrix;

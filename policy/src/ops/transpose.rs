@@ -1,7 +1,8 @@
 //! Small transposes: how matrices are brought into the order that tiles read.
 #![expect(unsafe_code, reason = "vector instructions and unchecked loads in an inner loop")]
 
-use super::kernel::Isa;
+use super::kernel::{Isa, PANEL};
+use super::matrix::Element;
 
 /// `target[p * target_stride + i] = source[i * row_stride + p]` for `i < rows` and `p < depth`.
 ///
@@ -9,9 +10,9 @@ use super::kernel::Isa;
 ///
 /// `source` must be valid for `rows` rows of `depth` elements, `target` for `depth` rows of `rows`
 /// elements, and the machine must have `isa`.
-pub(crate) unsafe fn interleave_rows(
+pub(crate) unsafe fn interleave_rows<E: Element>(
     isa: Isa,
-    source: *const f32,
+    source: *const E,
     row_stride: usize,
     rows: usize,
     depth: usize,
@@ -27,10 +28,10 @@ pub(crate) unsafe fn interleave_rows(
                 let (source, target) = (source.add(done * row_stride), target.add(done));
                 let take = |rows| (source, row_stride, depth, target, target_stride, rows);
                 done += match rows - done {
-                    8.. => x86::interleave::<8>(take(8)),
-                    6..=7 => x86::interleave::<6>(take(6)),
-                    4..=5 => x86::interleave::<4>(take(4)),
-                    2..=3 => x86::interleave::<2>(take(2)),
+                    8.. => x86::interleave::<E, 8>(take(8)),
+                    6..=7 => x86::interleave::<E, 6>(take(6)),
+                    4..=5 => x86::interleave::<E, 4>(take(4)),
+                    2..=3 => x86::interleave::<E, 2>(take(2)),
                     _ => break,
                 };
             }
@@ -40,7 +41,38 @@ pub(crate) unsafe fn interleave_rows(
     for i in done..rows {
         for p in 0..depth {
             // SAFETY: the caller's promise.
-            unsafe { *target.add(p * target_stride + i) = *source.add(i * row_stride + p) };
+            unsafe {
+                *target.add(p * target_stride + i) = (*source.add(i * row_stride + p)).widen();
+            }
+        }
+    }
+}
+
+/// `target[p * PANEL + i] = source[p * stride + i]` for `i < columns` and `p < depth`: packs adjacent
+/// columns into a panel.
+///
+/// # Safety
+///
+/// `source` must be valid for `depth` rows of `columns <= PANEL` elements, `target` for `depth` rows
+/// of a panel, and the machine must have `isa`.
+pub(crate) unsafe fn copy_rows<E: Element>(
+    isa: Isa,
+    source: *const E,
+    stride: usize,
+    columns: usize,
+    depth: usize,
+    target: *mut f32,
+) {
+    #[cfg(target_arch = "x86_64")]
+    if isa != Isa::Portable && columns == PANEL {
+        // SAFETY: the caller's promise; the machine has 256-bit vectors.
+        return unsafe { x86::copy_whole_rows(source, stride, depth, target) };
+    }
+    let _ = isa;
+    for p in 0..depth {
+        for i in 0..columns {
+            // SAFETY: the caller's promise.
+            unsafe { *target.add(p * PANEL + i) = (*source.add(p * stride + i)).widen() };
         }
     }
 }
@@ -52,10 +84,13 @@ pub(super) use x86::load_transposed;
 mod x86 {
     use std::arch::x86_64::{
         __m256, _mm_store_sd, _mm_storeu_ps, _mm256_castpd_ps, _mm256_castpd256_pd128,
-        _mm256_castps_pd, _mm256_castps256_ps128, _mm256_extractf128_ps, _mm256_loadu_ps,
-        _mm256_permute2f128_ps, _mm256_setzero_ps, _mm256_storeu_ps, _mm256_unpackhi_pd,
-        _mm256_unpackhi_ps, _mm256_unpacklo_pd, _mm256_unpacklo_ps,
+        _mm256_castps_pd, _mm256_castps256_ps128, _mm256_extractf128_ps, _mm256_permute2f128_ps,
+        _mm256_setzero_ps, _mm256_storeu_ps, _mm256_unpackhi_pd, _mm256_unpackhi_ps,
+        _mm256_unpacklo_pd, _mm256_unpacklo_ps,
     };
+
+    use crate::ops::kernel::PANEL;
+    use crate::ops::matrix::Element;
 
     /// Eight elements of each of `ROWS <= 8` rows, `stride` apart; entry `p` of the result holds
     /// element `p` of every row, and 0 beyond the last row.
@@ -63,16 +98,16 @@ mod x86 {
     /// # Safety
     ///
     /// `source` must be valid for these rows.
-    #[target_feature(enable = "avx2")]
+    #[target_feature(enable = "avx2,fma,f16c")]
     #[inline]
-    pub(crate) unsafe fn load_transposed<const ROWS: usize>(
-        source: *const f32,
+    pub(crate) unsafe fn load_transposed<E: Element, const ROWS: usize>(
+        source: *const E,
         stride: usize,
     ) -> [__m256; 8] {
         let row = |i: usize| {
             if i < ROWS {
                 // SAFETY: the caller's promise.
-                unsafe { _mm256_loadu_ps(source.add(i * stride)) }
+                unsafe { E::load8(source.add(i * stride)) }
             } else {
                 _mm256_setzero_ps()
             }
@@ -104,20 +139,41 @@ mod x86 {
         ]
     }
 
-    type Block = (*const f32, usize, usize, *mut f32, usize, usize);
+    /// # Safety
+    ///
+    /// As [`super::copy_rows`], for whole panels.
+    #[target_feature(enable = "avx2,fma,f16c")]
+    pub(super) unsafe fn copy_whole_rows<E: Element>(
+        source: *const E,
+        stride: usize,
+        depth: usize,
+        target: *mut f32,
+    ) {
+        for p in 0..depth {
+            for first in (0..PANEL).step_by(8) {
+                // SAFETY: the caller's promise.
+                unsafe {
+                    let eight = E::load8(source.add(p * stride + first));
+                    _mm256_storeu_ps(target.add(p * PANEL + first), eight);
+                }
+            }
+        }
+    }
+
+    type Block<E> = (*const E, usize, usize, *mut f32, usize, usize);
 
     /// Takes `ROWS` rows of `interleave_rows` and returns their number.
     ///
     /// # Safety
     ///
     /// As there.
-    #[target_feature(enable = "avx2")]
-    pub(super) unsafe fn interleave<const ROWS: usize>(block: Block) -> usize {
+    #[target_feature(enable = "avx2,fma,f16c")]
+    pub(super) unsafe fn interleave<E: Element, const ROWS: usize>(block: Block<E>) -> usize {
         let (source, row_stride, depth, target, target_stride, rows) = block;
         let whole = depth / 8 * 8;
         for first in (0..whole).step_by(8) {
             // SAFETY: the rows have at least `first + 8` elements.
-            let columns = unsafe { load_transposed::<ROWS>(source.add(first), row_stride) };
+            let columns = unsafe { load_transposed::<E, ROWS>(source.add(first), row_stride) };
             for (p, column) in columns.into_iter().enumerate() {
                 // SAFETY: `ROWS` elements from there on belong to the target.
                 unsafe {
@@ -142,7 +198,9 @@ mod x86 {
         for p in whole..depth {
             for i in 0..rows {
                 // SAFETY: the caller's promise.
-                unsafe { *target.add(p * target_stride + i) = *source.add(i * row_stride + p) };
+                unsafe {
+                    *target.add(p * target_stride + i) = (*source.add(i * row_stride + p)).widen();
+                }
             }
         }
         rows

@@ -87,7 +87,7 @@ impl Fresh {
         sandboxes: OpenSandboxes,
     ) -> anyhow::Result<Parts> {
         let Self { model, parameters } = self;
-        let state = State { iteration: 0, is_averaged: false, base: None };
+        let state = State { iteration: 0, is_averaged: false, is_rounded: false, base: None };
         let trainer = Trainer::new(stage_config(&recipe, 0), parameters)?;
         Ok(Parts { recipe, folder, lock, suite, sandboxes, model, trainer, state })
     }

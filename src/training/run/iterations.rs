@@ -10,8 +10,8 @@ use spar_agent::{
 };
 use spar_core::{Row, Seed, TrajectoryStore};
 use spar_trainer::{
-    DecoderGradient, LossAggregation, MetricRecord, RowGradient, Supervised, UpdateMetrics,
-    batches, fill_reference,
+    DecoderGradient, LossAggregation, MetricRecord, Supervised, UpdateMetrics, batches,
+    fill_reference,
 };
 
 use super::Training;
@@ -136,8 +136,7 @@ impl Training {
         let started = Instant::now();
         let temperature = self.recipe.episode.sampling.temperature;
         if let Some(reference) = self.reference()? {
-            let model = DecoderGradient::new(reference.clone(), temperature);
-            let model = model.prepare(reference.parameters());
+            let model = DecoderGradient::new(reference, temperature).at_base();
             fill_reference(&mut rows, model.as_ref(), config.trainer.micro_batch_tokens)?;
         }
         let model = DecoderGradient::of(self.model.trained.clone(), temperature)

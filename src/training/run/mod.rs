@@ -190,7 +190,8 @@ impl Training {
 
     fn assemble(parts: Parts, threads: usize, resumed_at: Option<u64>) -> anyhow::Result<Self> {
         let Parts { recipe, folder, lock, suite, sandboxes, mut model, trainer, state } = parts;
-        model.trained = model.trained.placed(recipe.device).context("place the decoder")?;
+        let placed = model.trained.placed(recipe.device).context("place the decoder")?;
+        model.trained = placed.computing_in(trainer.config().weights)?;
         let tokenizer = Arc::new(model.tokenizer.clone());
         let weights = model.trained.weights(trainer.parameters());
         let version = trainer.version();
@@ -342,6 +343,7 @@ impl Training {
             self.trainer.averaged().unwrap_or_else(|| self.trainer.parameters().clone());
         let version = self.trainer.version();
         let config = stage_config(&self.recipe, self.state.iteration);
+        self.model.trained = self.model.trained.clone().computing_in(config.weights)?;
         self.trainer = Trainer::new(config, parameters)?.starting_at(version);
         Ok(())
     }
