@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use spar_core::Seed;
 use spar_policy::decoder::{Segment, SequenceCache, Tape, TokenTree, backward, forward};
-use spar_policy::head::{Draw, DrawGradient, judge, judge_backward};
-use spar_policy::{ModelConfig, Weights, initial_parameters};
+use spar_policy::head::{Draw, DrawGradient, DrawLoss, judge, judge_backward};
+use spar_policy::{ModelConfig, WeightGradient, Weights, initial_parameters};
 
 /// Adds the gradient of all next tokens' log-probabilities, those of shared prefixes once.
 fn train(weights: &Weights, sequences: &[&[u32]], mut tape: Tape, gradient: &mut [f32]) {
@@ -20,7 +20,8 @@ fn train(weights: &Weights, sequences: &[&[u32]], mut tape: Tape, gradient: &mut
     let judged = judge(weights, &hidden, &draws, 1.0);
     let slopes = vec![DrawGradient { logprob: 1.0, entropy: 0.0 }; draws.len()];
     let mut dhidden = vec![0.0; hidden.len()];
-    judge_backward(weights, &hidden, &draws, 1.0, &judged, &slopes, &mut dhidden, gradient);
+    let loss = DrawLoss { draws: &draws, temperature: 1.0, told: &judged, derivatives: &slopes };
+    judge_backward(weights, &hidden, &loss, &mut dhidden, &mut WeightGradient::Full(gradient));
     backward(weights, &tape, &dhidden, gradient);
 }
 

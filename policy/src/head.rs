@@ -8,11 +8,12 @@ use rayon::prelude::*;
 
 use crate::Weights;
 use crate::cuda::DeviceError;
-use crate::decoder::Tape;
+use crate::decoder::{Tape, backward_into};
 use crate::ops::Matrix;
 use crate::ops::elementwise::{absorb_scores, add_scaled, dot, exp_scores_with, scale, scale_all};
 use crate::ops::matmul::{Output, linear, linear_backward, linear_gradient};
 use crate::ops::parallel;
+use crate::weight_gradient::WeightGradient;
 
 /// Hidden states whose scores are in memory at a time.
 const ROWS: usize = 256;
@@ -131,6 +132,19 @@ pub struct DrawGradient {
     pub entropy: f32,
 }
 
+/// Draws that were judged, and how a loss changes with what was told of them.
+#[derive(Debug, Clone, Copy)]
+pub struct DrawLoss<'a> {
+    /// The draws.
+    pub draws: &'a [Draw<'a>],
+    /// The temperature at which they were judged.
+    pub temperature: f32,
+    /// What [`judge`] told of each.
+    pub told: &'a [DrawStatistics],
+    /// The derivative of the loss by it.
+    pub derivatives: &'a [DrawGradient],
+}
+
 /// The log-probability of every draw; `hidden_td` are the decoder's final states.
 ///
 /// A draw's result does not depend on the other draws, to the bit.
@@ -177,47 +191,26 @@ pub fn try_judge(
     }
 }
 
-/// Adds to `gradient` the gradients of all parameters, given the derivatives `dstatistics` of a loss by
-/// what [`judge`] told: [`judge_backward`] and [`crate::decoder::backward`] in one.
+/// Adds to `gradient` what the parameters have to do with a loss: [`judge_backward`] and
+/// [`crate::decoder::backward`] in one.
 ///
 /// # Errors
 ///
-/// When the decoder is on a device, which fails.
-#[expect(clippy::too_many_arguments, reason = "a backward takes all that its forward took")]
+/// When the decoder is on a device, which fails or does not train adapters.
 pub fn learn(
     weights: &Weights,
     tape: &Tape,
     hidden_td: &[f32],
-    draws: &[Draw<'_>],
-    temperature: f32,
-    judged: &[DrawStatistics],
-    dstatistics: &[DrawGradient],
-    gradient: &mut [f32],
+    loss: &DrawLoss<'_>,
+    gradient: &mut WeightGradient<'_>,
 ) -> Result<(), DeviceError> {
     if let Some(placement) = &weights.placement {
-        return placement.learn(
-            weights,
-            tape,
-            hidden_td,
-            draws,
-            temperature,
-            judged,
-            dstatistics,
-            gradient,
-        );
+        return placement.learn(weights, tape, hidden_td, loss, gradient);
     }
     let mut dhidden = vec![0.0; hidden_td.len()];
-    judge_backward(
-        weights,
-        hidden_td,
-        draws,
-        temperature,
-        judged,
-        dstatistics,
-        &mut dhidden,
-        gradient,
-    );
-    crate::decoder::try_backward(weights, tape, &dhidden, gradient)
+    judge_backward(weights, hidden_td, loss, &mut dhidden, gradient);
+    backward_into(weights, tape, &dhidden, gradient);
+    Ok(())
 }
 
 fn judge_here(
@@ -277,23 +270,15 @@ pub fn log_probabilities_backward(
     dhidden_td: &mut [f32],
     gradient: &mut [f32],
 ) {
-    let judged = judge(weights, hidden_td, draws, temperature);
+    let told = judge(weights, hidden_td, draws, temperature);
     let by_draw = |logprob: &f32| DrawGradient { logprob: *logprob, entropy: 0.0 };
-    let dstatistics: Vec<DrawGradient> = dlogprobs.iter().map(by_draw).collect();
-    judge_backward(
-        weights,
-        hidden_td,
-        draws,
-        temperature,
-        &judged,
-        &dstatistics,
-        dhidden_td,
-        gradient,
-    );
+    let derivatives: Vec<DrawGradient> = dlogprobs.iter().map(by_draw).collect();
+    let loss = DrawLoss { draws, temperature, told: &told, derivatives: &derivatives };
+    judge_backward(weights, hidden_td, &loss, dhidden_td, &mut WeightGradient::Full(gradient));
 }
 
-/// Adds to `dhidden_td` and to the head's part of `gradient` the gradient of a loss with the
-/// derivatives `dstatistics` by what [`judge`] told; the scores are computed once more.
+/// Adds to `dhidden_td` and to the head's part of `gradient`, unless the head is frozen, the gradient
+/// of a loss; the scores are computed once more.
 ///
 /// `d logprob / d score_v = ([v = drawn] - p_v) / temperature` and
 /// `d entropy / d score_v = -p_v (ln p_v + entropy) / temperature`.
@@ -301,53 +286,27 @@ pub fn log_probabilities_backward(
 /// # Panics
 ///
 /// When the decoder is on a device; [`learn`] is for both.
-#[expect(clippy::too_many_arguments, reason = "a backward takes all that its forward took")]
 pub fn judge_backward(
     weights: &Weights,
     hidden_td: &[f32],
-    draws: &[Draw<'_>],
-    temperature: f32,
-    judged: &[DrawStatistics],
-    dstatistics: &[DrawGradient],
+    loss: &DrawLoss<'_>,
     dhidden_td: &mut [f32],
-    gradient: &mut [f32],
+    gradient: &mut WeightGradient<'_>,
 ) {
     assert!(weights.placement.is_none(), "the decoder is on the CPU");
-    let gradient = Some(&mut gradient[weights.layout.head.clone()]);
-    let t = temperature;
-    parallel::in_pool(|| {
-        judge_backward_here(weights, hidden_td, draws, t, judged, dstatistics, dhidden_td, gradient)
-    });
+    let head = weights.layout.head.clone();
+    let gradient = gradient.full().map(|gradient| &mut gradient[head]);
+    parallel::in_pool(|| judge_backward_here(weights, hidden_td, loss, dhidden_td, gradient));
 }
 
-/// As [`judge_backward`] where the head is frozen.
-pub fn judge_backward_frozen(
-    weights: &Weights,
-    hidden_td: &[f32],
-    draws: &[Draw<'_>],
-    temperature: f32,
-    judged: &[DrawStatistics],
-    dstatistics: &[DrawGradient],
-    dhidden_td: &mut [f32],
-) {
-    assert!(weights.placement.is_none(), "the decoder is on the CPU");
-    let t = temperature;
-    parallel::in_pool(|| {
-        judge_backward_here(weights, hidden_td, draws, t, judged, dstatistics, dhidden_td, None)
-    });
-}
-
-#[expect(clippy::too_many_arguments, reason = "a backward takes all that its forward took")]
 fn judge_backward_here(
     weights: &Weights,
     hidden_td: &[f32],
-    draws: &[Draw<'_>],
-    temperature: f32,
-    judged: &[DrawStatistics],
-    dstatistics: &[DrawGradient],
+    loss: &DrawLoss<'_>,
     dhidden_td: &mut [f32],
     mut gradient: Option<&mut [f32]>,
 ) {
+    let DrawLoss { draws, temperature, told, derivatives } = *loss;
     let d = weights.config.hidden_size;
     let inverse = 1.0 / temperature;
     let matrix = matrix(weights);
@@ -355,12 +314,12 @@ fn judge_backward_here(
     // 1. Draws out of a few tokens.
     let (mut some, mut buffer) = (Vec::new(), Vec::new());
     for (index, draw) in draws.iter().enumerate().filter(|(_, draw)| !draw.allowed.is_empty()) {
-        if dstatistics[index] == DrawGradient::default() {
+        if derivatives[index] == DrawGradient::default() {
             continue;
         }
         let place = restricted_scores(weights, hidden_td, draw, inverse, &mut some);
-        score_gradients(&mut some, &judged[index], dstatistics[index], inverse);
-        some[place] += dstatistics[index].logprob * inverse;
+        score_gradients(&mut some, &told[index], derivatives[index], inverse);
+        some[place] += derivatives[index].logprob * inverse;
         let hidden = &hidden_td[draw.row * d..][..d];
         let dhidden = &mut dhidden_td[draw.row * d..][..d];
         for (token, dscore) in draw.allowed.iter().zip(&some) {
@@ -384,13 +343,13 @@ fn judge_backward_here(
             // All draws behind a state are from the same distribution.
             let mut sum = DrawGradient::default();
             for index in of_row.draws {
-                sum.logprob += dstatistics[*index].logprob;
-                sum.entropy += dstatistics[*index].entropy;
+                sum.logprob += derivatives[*index].logprob;
+                sum.entropy += derivatives[*index].entropy;
             }
-            score_gradients(scores, &judged[of_row.draws[0]], sum, inverse);
+            score_gradients(scores, &told[of_row.draws[0]], sum, inverse);
             for index in of_row.draws {
                 if let Some(place) = tile.place(draws[*index].token) {
-                    scores[place] += dstatistics[*index].logprob * inverse;
+                    scores[place] += derivatives[*index].logprob * inverse;
                 }
             }
         });
@@ -628,8 +587,10 @@ mod tests {
         let judged = judge(&weights, &hidden, &draws, 0.7);
         let mut gradient = vec![0.0; weights.parameters.data.len()];
         let mut dhidden = vec![0.0; hidden.len()];
-        let (h, g) = (&mut dhidden, &mut gradient);
-        judge_backward(&weights, &hidden, &draws, 0.7, &judged, &slopes, h, g);
+        let loss_of =
+            DrawLoss { draws: &draws, temperature: 0.7, told: &judged, derivatives: &slopes };
+        let into = &mut WeightGradient::Full(&mut gradient);
+        judge_backward(&weights, &hidden, &loss_of, &mut dhidden, into);
         assert_gradient(&hidden, &dhidden, |hidden| loss(&weights, hidden));
         // Some rows of the matrix, drawn and not, in all tiles.
         let head = weights.layout.head.clone();

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use safetensors::SafeTensors;
 use spar_policy::checkpoint::{LoraAdapter, is_adapter, load_config, load_weights};
-use spar_policy::decoder::{Segment, SequenceCache, Tape, backward_into, forward};
-use spar_policy::head::{Draw, DrawGradient, judge, judge_backward_frozen, scores};
+use spar_policy::decoder::{Segment, SequenceCache, Tape, forward};
+use spar_policy::head::{Draw, DrawGradient, DrawLoss, judge, learn, scores};
 use spar_policy::{CheckpointError, LoraConfig, LoraModel, Weights};
 
 fn fixture(name: &str) -> PathBuf {
@@ -89,10 +89,12 @@ fn gradients_of_the_factors_agree() {
             (0..last).map(|row| Draw { row, token: ids[row + 1], allowed: &[] }).collect();
         let judged = judge(&weights, &hidden, &draws, 1.0);
         let slope = DrawGradient { logprob: -1.0 / last as f32, entropy: 0.0 };
-        let (slopes, mut dhidden) = (vec![slope; last], vec![0.0; hidden.len()]);
-        judge_backward_frozen(&weights, &hidden, &draws, 1.0, &judged, &slopes, &mut dhidden);
+        let slopes = vec![slope; last];
         let mut gradient = vec![0.0; factors.data.len()];
-        backward_into(&weights, &tape, &dhidden, &mut model.gradient(&factors, &mut gradient));
+        let loss =
+            DrawLoss { draws: &draws, temperature: 1.0, told: &judged, derivatives: &slopes };
+        let into = &mut model.gradient(&factors, &mut gradient);
+        learn(&weights, &tape, &hidden, &loss, into).unwrap();
 
         let mut worst = 0.0_f32;
         for spec in factors.specs.iter() {

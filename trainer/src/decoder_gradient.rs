@@ -6,11 +6,9 @@ use std::sync::Arc;
 
 use spar_core::Row;
 use spar_policy::cuda::{DeviceChoice, DeviceError};
-use spar_policy::decoder::{Tape, TokenTree, backward_into};
-use spar_policy::head::{
-    Draw, DrawGradient, DrawStatistics, judge_backward_frozen, learn, try_judge,
-};
-use spar_policy::{HalfType, LoraModel, Parameters, RoundedModel, Weights};
+use spar_policy::decoder::{Tape, TokenTree};
+use spar_policy::head::{Draw, DrawGradient, DrawLoss, DrawStatistics, learn, try_judge};
+use spar_policy::{HalfType, LoraModel, Parameters, RoundedModel, WeightGradient, Weights};
 
 use crate::{PreparedModel, RowGradient, RowLossFn, TrainerError, WeightPrecision};
 
@@ -231,22 +229,22 @@ impl PreparedModel for PreparedDecoder {
             .enumerate()
             .map(|(index, logprobs)| loss(index, logprobs))
             .collect();
-        let mut dstatistics = vec![DrawGradient::default(); reading.draws.len()];
+        let mut derivatives = vec![DrawGradient::default(); reading.draws.len()];
         for (row, t, draw) in &reading.places {
-            dstatistics[*draw].logprob += by_row[*row][*t];
+            derivatives[*draw].logprob += by_row[*row][*t];
         }
-        let (weights, temperature) = (&self.weights, self.temperature);
         let Reading { hidden_td, draws, judged, .. } = &reading;
-        let d = &dstatistics;
-        if let Some((model, factors)) = &self.adapter {
-            let mut dhidden = vec![0.0; hidden_td.len()];
-            let dh = &mut dhidden;
-            judge_backward_frozen(weights, hidden_td, draws, temperature, judged, d, dh);
-            let gradient = &mut model.gradient(factors, gradient);
-            backward_into(weights, &tape, &dhidden, gradient);
-        } else {
-            learn(weights, &tape, hidden_td, draws, temperature, judged, d, gradient)?;
-        }
+        let loss = DrawLoss {
+            draws,
+            temperature: self.temperature,
+            told: judged,
+            derivatives: &derivatives,
+        };
+        let gradient = &mut match &self.adapter {
+            Some((model, factors)) => model.gradient(factors, gradient),
+            None => WeightGradient::Full(gradient),
+        };
+        learn(&self.weights, &tape, hidden_td, &loss, gradient)?;
         Ok(())
     }
 }

@@ -9,7 +9,8 @@ use std::sync::{Mutex, PoisonError};
 use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys;
 
-use super::driver::{Driver, Kernel, Launch, Product};
+use super::arguments::Arguments;
+use super::driver::{Driver, HeadKind, Kernel, Launch, Product};
 use super::kernel_cache::KernelCache;
 use super::kernels::KernelFile;
 use super::library::compiler_version;
@@ -26,7 +27,7 @@ pub(super) struct CudaDriver {
     stream: sys::CUstream,
     processors: usize,
     cache: KernelCache,
-    modules: Mutex<HashMap<(&'static str, Option<usize>), Module>>,
+    modules: Mutex<HashMap<(&'static str, Option<HeadKind>), Module>>,
     products: Mutex<Products>,
 }
 
@@ -124,11 +125,11 @@ impl CudaDriver {
     /// The kernel, loaded at its first use, with so much dynamic shared memory.
     fn function(&self, kernel: &Kernel, shared_bytes: u32) -> Result<sys::CUfunction, DeviceError> {
         let mut modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = (kernel.file, kernel.head_dim);
+        let key = (kernel.file, kernel.heads);
         let module = match modules.entry(key) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(place) => {
-                let image = self.cache.load(KernelFile::find(kernel.file), kernel.head_dim)?;
+                let image = self.cache.load(KernelFile::find(kernel.file), kernel.heads)?;
                 // SAFETY: the compiler made the image, or a whole file holds what it made before.
                 let handle = unsafe { result::module::load_data(image.as_ptr().cast()) };
                 let handle = handle.map_err(failed("load kernels"))?;
@@ -219,7 +220,7 @@ impl Driver for CudaDriver {
         &self,
         kernel: &Kernel,
         launch: Launch,
-        arguments: &mut [*mut c_void],
+        arguments: &Arguments,
     ) -> Result<(), DeviceError> {
         self.enter()?;
         let function = self.function(kernel, launch.shared_bytes)?;
@@ -233,7 +234,7 @@ impl Driver for CudaDriver {
                 block,
                 launch.shared_bytes,
                 self.stream,
-                arguments,
+                &mut arguments.pointers(),
             )
         }
         .map_err(|error| DeviceError::Call {

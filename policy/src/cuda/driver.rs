@@ -1,10 +1,10 @@
 //! What a device has to be able to do.
 #![expect(unsafe_code, reason = "devices run what they are given")]
 
-use std::ffi::c_void;
 use std::fmt::Debug;
 
 use super::DeviceError;
+use super::arguments::Arguments;
 
 /// How numbers lie in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -32,18 +32,26 @@ impl Number {
     }
 }
 
+/// What heads a file of kernels is compiled for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct HeadKind {
+    /// Channels.
+    pub(super) width: usize,
+    pub(super) number: Number,
+}
+
 /// A kernel of one of the files in `kernels/`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Kernel {
     /// Name of the file without its ending.
     pub(super) file: &'static str,
-    /// Width of a head, for files that are compiled for one.
-    pub(super) head_dim: Option<usize>,
+    /// For files that are compiled for one shape of heads.
+    pub(super) heads: Option<HeadKind>,
     pub(super) name: String,
 }
 
 /// How many blocks and threads.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Launch {
     pub(super) grid: [u32; 3],
     pub(super) block: u32,
@@ -55,7 +63,7 @@ pub(super) struct Launch {
 ///
 /// All lie row by row without gaps; an operand that is transposed lies `[depth, rows]` or
 /// `[columns, depth]`.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Product {
     pub(super) left: u64,
     pub(super) left_transposed: bool,
@@ -107,7 +115,7 @@ pub(super) trait Driver: Debug + Send + Sync {
         &self,
         kernel: &Kernel,
         launch: Launch,
-        arguments: &mut [*mut c_void],
+        arguments: &Arguments,
     ) -> Result<(), DeviceError>;
 
     /// # Safety

@@ -11,6 +11,7 @@ use libloading::Library;
 use sha2::{Digest, Sha256};
 
 use super::DeviceError;
+use super::arguments::Arguments;
 use super::driver::{Driver, Kernel, Launch, Number, Product};
 use super::kernels::KernelFile;
 
@@ -47,7 +48,7 @@ impl Emulator {
 
     fn library(kernel: &Kernel) -> &'static Library {
         let mut libraries = LIBRARIES.lock().unwrap_or_else(PoisonError::into_inner);
-        let head_dim = kernel.head_dim.unwrap_or(0);
+        let head_dim = kernel.heads.map_or(0, |heads| heads.width);
         libraries.entry((kernel.file, head_dim)).or_insert_with(|| {
             let path = compile(KernelFile::find(kernel.file), head_dim);
             // SAFETY: the library has no code that runs when it is opened or closed.
@@ -139,7 +140,7 @@ impl Driver for Emulator {
         &self,
         kernel: &Kernel,
         launch: Launch,
-        arguments: &mut [*mut c_void],
+        arguments: &Arguments,
     ) -> Result<(), DeviceError> {
         let launch = EmulatedLaunch {
             grid: launch.grid,
@@ -152,7 +153,10 @@ impl Driver for Emulator {
         unsafe {
             type Run = unsafe extern "C" fn(*const EmulatedLaunch, *mut *mut c_void);
             let run = Self::library(kernel).get::<Run>(name.as_bytes());
-            run.expect("the kernel is exported")(&raw const launch, arguments.as_mut_ptr());
+            run.expect("the kernel is exported")(
+                &raw const launch,
+                arguments.pointers().as_mut_ptr(),
+            );
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use super::device::{Buffer, Device, Kind};
 use super::operations::HeadTile;
 use super::placement::Placement;
 use crate::Weights;
-use crate::head::{Draw, DrawGradient, DrawStatistics};
+use crate::head::{Draw, DrawLoss, DrawStatistics};
 
 /// Rows whose scores are in memory at a time.
 const ROWS: usize = 2048;
@@ -163,19 +163,16 @@ pub(super) fn judge(
 }
 
 /// Adds to `dhidden[t, hidden]` (f32) and to the head's part of `gradient`, both on the device, the
-/// gradient of a loss with the derivatives `dstatistics` by what [`judge`] told.
-#[expect(clippy::too_many_arguments, reason = "a backward takes all that its forward took")]
+/// gradient of a loss.
 pub(super) fn judge_backward(
     weights: &Weights,
     placement: &Placement,
     hidden: &Buffer,
-    draws: &[Draw<'_>],
-    temperature: f32,
-    judged: &[DrawStatistics],
-    dstatistics: &[DrawGradient],
+    loss: &DrawLoss<'_>,
     dhidden: &Buffer,
     gradient: &Buffer,
 ) -> Result<(), DeviceError> {
+    let DrawLoss { draws, temperature, told, derivatives } = *loss;
     let device = placement.device();
     let data = placement.weights(&weights.parameters.data)?;
     let (d, vocabulary) = (weights.config.hidden_size, weights.config.vocab_size);
@@ -185,13 +182,13 @@ pub(super) fn judge_backward(
         // All that the kernel needs of a row's softmax follows from what was told of its draws.
         let of_rows = chunk.draw_starts[..rows].iter();
         let running: Vec<f32> = of_rows
-            .map(|place| &judged[chunk.draws[*place as usize]])
+            .map(|place| &told[chunk.draws[*place as usize]])
             .flat_map(|told| [told.log_sum, 1.0, told.log_sum - told.entropy, told.log_sum])
             .collect();
         let running = device.upload_f32(&running)?;
-        let by = chunk.draws.iter().map(|draw| &dstatistics[*draw]);
+        let by = chunk.draws.iter().map(|draw| &derivatives[*draw]);
         let by: Vec<f32> = by.flat_map(|by| [by.logprob, by.entropy]).collect();
-        let derivatives = device.upload_f32(&by)?;
+        let by = device.upload_f32(&by)?;
         let dscores = device.allocate(hidden.kind(), on_device.scores.len())?;
         let dinputs = device.zeros(Kind::F32, rows * d)?;
         for (first, width) in tiles(vocabulary) {
@@ -200,7 +197,7 @@ pub(super) fn judge_backward(
             let inverse = 1.0 / temperature;
             let tile = on_device.tile(device, &matrix, &scores, (first, width), inverse)?;
             let dscores = dscores.slice(0..rows * width);
-            device.head_gradient(&tile, &running, &derivatives, &dscores)?;
+            device.head_gradient(&tile, &running, &by, &dscores)?;
             device.linear_backward(&dscores, &matrix, &dinputs, (rows, width), true)?;
             let dmatrix = part(weights, gradient, (first, width));
             device.linear_gradient(&dscores, &on_device.inputs, &dmatrix, (rows, width))?;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use sha2::{Digest, Sha256};
 
 use super::DeviceError;
+use super::driver::HeadKind;
 use super::kernels::KernelFile;
 use super::library::{compile, options};
 use crate::atomic_file::write_atomically;
@@ -39,9 +40,9 @@ impl KernelCache {
     pub(super) fn load(
         &self,
         file: &KernelFile,
-        head_dim: Option<usize>,
+        heads: Option<HeadKind>,
     ) -> Result<Vec<u8>, DeviceError> {
-        let options = options(file, head_dim, &self.architecture);
+        let options = options(file, heads, &self.architecture);
         let mut hash = Sha256::new();
         for part in [&file.source(), &options.join(" "), &self.compiler] {
             hash.update((part.len() as u64).to_le_bytes());

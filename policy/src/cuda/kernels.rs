@@ -3,8 +3,8 @@
 /// A file of kernels with what it includes.
 pub(super) struct KernelFile {
     pub(super) name: &'static str,
-    /// Whether it is compiled for one width of a head, as `HEAD_DIM`.
-    pub(super) is_by_head_dim: bool,
+    /// Whether it is compiled for one width of a head, as `HEAD_DIM`, and one type of numbers.
+    pub(super) is_by_heads: bool,
     parts: &'static [&'static str],
 }
 
@@ -16,14 +16,14 @@ macro_rules! file {
     ($name:literal) => {
         KernelFile {
             name: $name,
-            is_by_head_dim: false,
+            is_by_heads: false,
             parts: &[PRELUDE, include_str!(concat!("kernels/", $name, ".cu"))],
         }
     };
-    ($name:literal, by head_dim) => {
+    ($name:literal, by heads) => {
         KernelFile {
             name: $name,
-            is_by_head_dim: true,
+            is_by_heads: true,
             parts: &[PRELUDE, MATRIX, ATTENTION, include_str!(concat!("kernels/", $name, ".cu"))],
         }
     };
@@ -32,8 +32,8 @@ macro_rules! file {
 /// All files of kernels.
 pub(super) const FILES: &[KernelFile] = &[
     file!("adamw"),
-    file!("attention_backward", by head_dim),
-    file!("attention_forward", by head_dim),
+    file!("attention_backward", by heads),
+    file!("attention_forward", by heads),
     file!("elementwise"),
     file!("embedding"),
     file!("head"),

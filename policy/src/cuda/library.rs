@@ -7,6 +7,7 @@ use cudarc::nvrtc::result as nvrtc;
 use cudarc::nvrtc::sys;
 
 use super::DeviceError;
+use super::driver::HeadKind;
 use super::kernels::KernelFile;
 
 /// Options of every compilation.
@@ -40,13 +41,16 @@ pub(super) fn compiler_version() -> Result<String, DeviceError> {
 /// The options with which a file is compiled for `architecture`.
 pub(super) fn options(
     file: &KernelFile,
-    head_dim: Option<usize>,
+    heads: Option<HeadKind>,
     architecture: &str,
 ) -> Vec<String> {
-    assert_eq!(file.is_by_head_dim, head_dim.is_some(), "some files are for one width of a head");
+    assert_eq!(file.is_by_heads, heads.is_some(), "some files are for one kind of heads");
     let mut options: Vec<String> = OPTIONS.iter().map(|option| (*option).to_owned()).collect();
     options.push(format!("--gpu-architecture={architecture}"));
-    options.extend(head_dim.map(|head_dim| format!("-DHEAD_DIM={head_dim}")));
+    if let Some(HeadKind { width, number }) = heads {
+        options.push(format!("-DHEAD_DIM={width}"));
+        options.push(format!("-DNUMBER_{}", number.suffix().to_uppercase()));
+    }
     options
 }
 

@@ -1,8 +1,8 @@
 //! The decoder on a GPU, which is found at run time.
 //!
 //! ```text
-//!  decoder, head ─▶ DeviceModel ─▶ Operations ─▶ dyn Driver ─┬─▶ CudaDriver: libcuda, cuBLASLt, NVRTC
-//!                    weights, pages    buffers, kernels       └─▶ Emulator (tests): the host's compiler
+//!  decoder, head ─▶ Placement ─▶ Device: operations ─▶ dyn Driver ─┬─▶ CudaDriver: libcuda, cuBLASLt, NVRTC
+//!                   weights, pages  buffers, kernels                 └─▶ Emulator: the host's C++ compiler
 //! ```
 //!
 //! Nothing is linked and nothing is needed to build: the libraries are opened when a device is asked
@@ -11,6 +11,7 @@
 //! tests run the same sources on the host, where threads, barriers, shared memory and the instructions
 //! of the tensor cores have twins, and compare them with [`crate::ops`].
 
+mod arguments;
 mod backward;
 mod batch;
 mod ceilings;
@@ -26,6 +27,7 @@ mod forward;
 mod head;
 #[cfg(feature = "cuda")]
 mod kernel_cache;
+#[cfg(any(test, feature = "cuda"))]
 mod kernels;
 #[cfg(feature = "cuda")]
 mod library;

@@ -5,7 +5,8 @@ use super::placement::Placement;
 use super::{DeviceError, backward, forward, head};
 use crate::Weights;
 use crate::decoder::Tape;
-use crate::head::{Draw, DrawGradient, DrawStatistics};
+use crate::head::{Draw, DrawLoss, DrawStatistics};
+use crate::weight_gradient::WeightGradient;
 
 impl Placement {
     /// States that the host has, as the device's numbers.
@@ -36,35 +37,24 @@ impl Placement {
         head::scores(weights, self, &self.states(hidden_rd)?)?.read()
     }
 
-    /// The gradients of all parameters from the derivatives by what was told of draws, added to
-    /// `gradient`; all of it is computed on the device and comes back once.
-    #[expect(clippy::too_many_arguments, reason = "a backward takes all that its forward took")]
+    /// As [`crate::head::learn`]; all of it is computed on the device and comes back once.
     pub(crate) fn learn(
         &self,
         weights: &Weights,
         tape: &Tape,
         hidden_td: &[f32],
-        draws: &[Draw<'_>],
-        temperature: f32,
-        judged: &[DrawStatistics],
-        dstatistics: &[DrawGradient],
-        gradient: &mut [f32],
+        loss: &DrawLoss<'_>,
+        gradient: &mut WeightGradient<'_>,
     ) -> Result<(), DeviceError> {
+        let Some(gradient) = gradient.full() else {
+            let detail = "an adapter is trained on the CPU alone".to_owned();
+            return Err(DeviceError::Unsupported { detail });
+        };
         let device = self.device();
         let hidden = self.states(hidden_td)?;
         let sums = device.zeros(Kind::F32, gradient.len())?;
         let dhidden = device.zeros(Kind::F32, hidden_td.len())?;
-        head::judge_backward(
-            weights,
-            self,
-            &hidden,
-            draws,
-            temperature,
-            judged,
-            dstatistics,
-            &dhidden,
-            &sums,
-        )?;
+        head::judge_backward(weights, self, &hidden, loss, &dhidden, &sums)?;
         self.differentiate(weights, tape, &dhidden, &sums)?;
         for (sum, part) in gradient.iter_mut().zip(sums.read()?) {
             *sum += part;

@@ -11,10 +11,10 @@ use super::device::{Device, Kind};
 use super::driver::Number;
 use super::emulator::Emulator;
 use crate::decoder::{Segment, SequenceCache, Tape, TokenTree, forward, try_forward};
-use crate::head::{Draw, DrawGradient, learn, try_batch_scores, try_judge};
+use crate::head::{Draw, DrawGradient, DrawLoss, learn, try_batch_scores, try_judge};
 use crate::ops::elementwise::{AdamWStep, adamw};
 use crate::ops::gradient_check::numbers;
-use crate::{Family, ModelConfig, Weights, initial_parameters};
+use crate::{Family, ModelConfig, WeightGradient, Weights, initial_parameters};
 
 fn emulated(descends: bool) -> Device {
     Device::with_driver(Arc::new(Emulator { descends }))
@@ -110,7 +110,8 @@ fn train(weights: &Weights, recomputes: bool) -> Outcome {
         .map(|value| DrawGradient { logprob: value, entropy: 0.3 * value * value })
         .collect();
     let mut gradient = vec![0.0; weights.parameters.data.len()];
-    learn(weights, &tape, &hidden, &draws, 0.7, &judged, &by, &mut gradient).unwrap();
+    let loss = DrawLoss { draws: &draws, temperature: 0.7, told: &judged, derivatives: &by };
+    learn(weights, &tape, &hidden, &loss, &mut WeightGradient::Full(&mut gradient)).unwrap();
     let judged = judged.iter().map(|told| [told.logprob, told.entropy]).collect();
     Outcome { hidden, judged, gradient }
 }

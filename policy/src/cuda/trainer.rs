@@ -2,12 +2,12 @@
 
 use super::device::{Buffer, Kind};
 use super::driver::Number;
-use super::operations::AdamWStep;
 use super::placement::Placement;
 use super::{Device, DeviceError, backward, forward, head};
 use crate::decoder::batch::Batch;
 use crate::decoder::{Segment, SequenceCache};
-use crate::head::{Draw, DrawGradient};
+use crate::head::{Draw, DrawGradient, DrawLoss};
+use crate::ops::elementwise::AdamWStep;
 use crate::{Parameters, Weights};
 
 /// A decoder with its f32 weights, their gradient and the means of AdamW on a device, of which nothing
@@ -99,17 +99,8 @@ impl DeviceTrainer {
         let tape = tape.expect("the tape is kept");
         let judged = head::judge(&self.weights, placement, &hidden, &draws, 1.0)?;
         let dhidden = device.zeros(Kind::F32, hidden.len())?;
-        head::judge_backward(
-            &self.weights,
-            placement,
-            &hidden,
-            &draws,
-            1.0,
-            &judged,
-            &by,
-            &dhidden,
-            &self.gradient,
-        )?;
+        let loss = DrawLoss { draws: &draws, temperature: 1.0, told: &judged, derivatives: &by };
+        head::judge_backward(&self.weights, placement, &hidden, &loss, &dhidden, &self.gradient)?;
         let of_products = device.allocate(hidden.kind(), hidden.len())?;
         device.convert(&dhidden, &of_products)?;
         backward::backward(&self.weights, placement, &batch, &tape, &of_products, &self.gradient)?;

@@ -34,4 +34,4 @@ DEVICE void adamw(float* weights, T* copy, float* first, float* second, const fl
         adamw(weights, copy, first, second, gradient, count, by);                                        \
     }                                                                                                    \
     EXPORT(adamw_##suffix)
-FOR_BOTH_TYPES(DEFINE)
+FOR_TYPES(DEFINE)

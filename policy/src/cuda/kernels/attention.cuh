@@ -48,33 +48,60 @@ template <typename T> struct Match {
     const u32* page_tokens;
 };
 
+// The first key of the first tile of keys that a tile of queries meets.
+DEVICE u32 first_key(const QueryTile& tile, const Shape& shape) {
+    u32 begin = tile.position + 1 > shape.window ? tile.position + 1 - shape.window : 0;
+    return begin / TILE * TILE;
+}
+
+// The two queries of a tile whose results a lane holds; behind the last one, that one again.
+struct LaneQueries {
+    u32 row[2], position[2], head[2];
+};
+DEVICE LaneQueries lane_queries(const QueryTile& tile, const Shape& shape, u32 key_head) {
+    u32 group = shape.heads / shape.key_heads, num_queries = tile.rows * group;
+    LaneQueries found;
+    UNROLL for (u32 i = 0; i < 2; i++) {
+        u32 q = threadIdx.x / WARP * 16 + lane() / 4 + i * 8;
+        if (q >= num_queries) q = num_queries - 1;
+        found.row[i] = tile.first_row + q / group;
+        found.position[i] = tile.position + q / group;
+        found.head[i] = key_head * group + q % group;
+    }
+    return found;
+}
+
+// Rows of a head to shared memory, [count][STRIDE]: row i begins at the place in `memory` that `find(i,
+// place)` sets, or is zero where that is false.
+template <typename T, typename F> DEVICE void load_heads(T* shared, const T* memory, u32 count, F find) {
+    constexpr u32 VECTOR = 16 / sizeof(T);
+    constexpr bool IS_WHOLE = DIM % VECTOR == 0;
+    constexpr u32 STEP = IS_WHOLE ? VECTOR : 1, STEPS = DEPTH / STEP;
+    for (u32 i = threadIdx.x; i < count * STEPS; i += blockDim.x) {
+        u32 row = i / STEPS, c = i % STEPS * STEP;
+        u64 place = 0;
+        bool exists = c < DIM && find(row, place);
+        T* target = shared + row * STRIDE<T> + c;
+        if constexpr (IS_WHOLE) {
+            copy_later(target, memory + (exists ? place + c : 0), exists);
+        } else {
+            store(*target, 0.0f);
+            if (exists) *target = memory[place + c];
+        }
+    }
+}
+
 // Keys (or values) of the tile that begins at `start`, [64][STRIDE], zero from `end` on.
 template <typename T>
 DEVICE void load_tile(T* shared, const T* pages, Keys keys, u32 key_head, u32 key_heads, bool values,
                       const u32* table, u32 start, u32 end, u32 count) {
     u64 head = keys.layer_start + (u64)(key_head + (values ? key_heads : 0)) * PAGE * DIM;
-    constexpr u32 VECTOR = 16 / sizeof(T);
-    if constexpr (DIM % VECTOR == 0) {
-        constexpr u32 VECTORS = DEPTH / VECTOR;
-        for (u32 i = threadIdx.x; i < count * VECTORS; i += blockDim.x) {
-            u32 place = i / VECTORS, c = i % VECTORS * VECTOR, position = start + place;
-            bool exists = position < end && c < DIM;
-            u64 page = exists ? table[position / PAGE] : 0;
-            u64 from = exists ? page * keys.page_stride + head + position % PAGE * DIM + c : 0;
-            copy_later(shared + place * STRIDE<T> + c, pages + from, exists);
-        }
-    } else {
-        for (u32 i = threadIdx.x; i < count * DEPTH; i += blockDim.x) {
-            u32 place = i / DEPTH, c = i % DEPTH, position = start + place;
-            T value;
-            store(value, 0.0f);
-            if (position < end && c < DIM) {
-                u64 page = table[position / PAGE];
-                value = pages[page * keys.page_stride + head + position % PAGE * DIM + c];
-            }
-            shared[place * STRIDE<T> + c] = value;
-        }
-    }
+    load_heads(shared, pages, count, [&](u32 row, u64& place) {
+        u32 position = start + row;
+        if (position >= end) return false;
+        place = table[position / PAGE] * keys.page_stride + head + position % PAGE * DIM;
+        return true;
+    });
 }
 
 // Row q of the tile, [count][STRIDE], has head q % group of row `first_row` + q / group; `first` is the
@@ -83,27 +110,12 @@ template <typename T>
 DEVICE void load_queries(T* shared, const T* queries, Shape shape, u32 key_head, u32 first_row, u32 first,
                          u32 total, u32 count) {
     u32 group = shape.heads / shape.key_heads;
-    constexpr u32 VECTOR = 16 / sizeof(T);
-    if constexpr (DIM % VECTOR == 0) {
-        constexpr u32 VECTORS = DEPTH / VECTOR;
-        for (u32 i = threadIdx.x; i < count * VECTORS; i += blockDim.x) {
-            u32 place = i / VECTORS, c = i % VECTORS * VECTOR, q = first + place;
-            bool exists = q < total && c < DIM;
-            u64 head = (u64)(first_row + q / group) * shape.heads + key_head * group + q % group;
-            copy_later(shared + place * STRIDE<T> + c, queries + (exists ? head * DIM + c : 0), exists);
-        }
-    } else {
-        for (u32 i = threadIdx.x; i < count * DEPTH; i += blockDim.x) {
-            u32 place = i / DEPTH, c = i % DEPTH, q = first + place;
-            T value;
-            store(value, 0.0f);
-            if (q < total && c < DIM) {
-                u64 head = (u64)(first_row + q / group) * shape.heads + key_head * group + q % group;
-                value = queries[head * DIM + c];
-            }
-            shared[place * STRIDE<T> + c] = value;
-        }
-    }
+    load_heads(shared, queries, count, [&](u32 row, u64& place) {
+        u32 q = first + row;
+        if (q >= total) return false;
+        place = ((u64)(first_row + q / group) * shape.heads + key_head * group + q % group) * DIM;
+        return true;
+    });
 }
 
 // What is added to the score of a key, and what of it is there.

@@ -15,6 +15,27 @@ template <typename T> DEVICE void attention_deltas(float* deltas, const T* out, 
     if (exists && lane() == 0) deltas[index] = sum;
 }
 
+// Scores of 16 rows with 8 N others, and the products of their gradients' rows; all lie in shared memory.
+template <typename T, u32 N>
+DEVICE void multiply_heads(Out (&scores)[N], Out (&dscores)[N], const T* rows, const T* others,
+                           const T* drows, const T* dothers) {
+    UNROLL for (u32 n = 0; n < N; n++) {
+        UNROLL for (u32 i = 0; i < 4; i++) scores[n].value[i] = dscores[n].value[i] = 0.0f;
+    }
+    UNROLL for (u32 k = 0; k < DEPTH / 16; k++) {
+        Left<T> left, dleft;
+        load(left, rows + k * 16, STRIDE<T>);
+        load(dleft, drows + k * 16, STRIDE<T>);
+        UNROLL for (u32 n = 0; n < N; n++) {
+            Right<T> right;
+            load_columns(right, others + n * 8 * STRIDE<T> + k * 16, STRIDE<T>);
+            multiply_add(scores[n], left, right);
+            load_columns(right, dothers + n * 8 * STRIDE<T> + k * 16, STRIDE<T>);
+            multiply_add(dscores[n], dleft, right);
+        }
+    }
+}
+
 // Block (x, y) does tile x and key head y. `dbias` is [row, head, 2].
 template <typename T>
 DEVICE void attention_backward_queries(float* dqueries, float* dbias, const T* queries, const T* dout,
@@ -33,20 +54,12 @@ DEVICE void attention_backward_queries(float* dqueries, float* dbias, const T* q
     u32 key_head = blockIdx.y, group = shape.heads / shape.key_heads;
     const u32* table = tables + tile.table;
     u32 end = tile.position + tile.rows;
-    u32 begin = tile.position + 1 > shape.window ? tile.position + 1 - shape.window : 0;
-    begin = begin / TILE * TILE;
-
     u32 warp = threadIdx.x / WARP, g = lane() / 4, t = lane() % 4;
     u32 num_queries = tile.rows * group;
     bool is_busy = warp * 16 < num_queries;
-    u32 row[2], position[2], head[2];
+    auto [row, position, head] = lane_queries(tile, shape, key_head);
     float log_sum[2], delta[2], same[2] = {0.0f, 0.0f}, next[2] = {0.0f, 0.0f};
     UNROLL for (u32 i = 0; i < 2; i++) {
-        u32 q = warp * 16 + g + i * 8;
-        if (q >= num_queries) q = num_queries - 1;
-        row[i] = tile.first_row + q / group;
-        position[i] = tile.position + q / group;
-        head[i] = key_head * group + q % group;
         log_sum[i] = log_sums[(u64)row[i] * shape.heads + head[i]];
         delta[i] = deltas[(u64)row[i] * shape.heads + head[i]];
     }
@@ -57,7 +70,7 @@ DEVICE void attention_backward_queries(float* dqueries, float* dbias, const T* q
     UNROLL for (u32 n = 0; n < DEPTH / 8; n++) {
         UNROLL for (u32 i = 0; i < 4; i++) dquery[n].value[i] = 0.0f;
     }
-    for (u32 start = begin; start < end; start += TILE) {
+    for (u32 start = first_key(tile, shape); start < end; start += TILE) {
         load_tile(key, pages, keys, key_head, shape.key_heads, false, table, start, end, TILE);
         load_tile(value, pages, keys, key_head, shape.key_heads, true, table, start, end, TILE);
         end_of_copies();
@@ -71,21 +84,8 @@ DEVICE void attention_backward_queries(float* dqueries, float* dbias, const T* q
         block_barrier();
         if (is_busy) {
             Out scores[TILE / 8], dscores[TILE / 8];
-            UNROLL for (u32 n = 0; n < TILE / 8; n++) {
-                UNROLL for (u32 i = 0; i < 4; i++) scores[n].value[i] = dscores[n].value[i] = 0.0f;
-            }
-            UNROLL for (u32 k = 0; k < DEPTH / 16; k++) {
-                Left<T> left, dleft;
-                load(left, query + warp * 16 * STRIDE<T> + k * 16, STRIDE<T>);
-                load(dleft, dquery_out + warp * 16 * STRIDE<T> + k * 16, STRIDE<T>);
-                UNROLL for (u32 n = 0; n < TILE / 8; n++) {
-                    Right<T> right;
-                    load_columns(right, key + n * 8 * STRIDE<T> + k * 16, STRIDE<T>);
-                    multiply_add(scores[n], left, right);
-                    load_columns(right, value + n * 8 * STRIDE<T> + k * 16, STRIDE<T>);
-                    multiply_add(dscores[n], dleft, right);
-                }
-            }
+            u32 first = warp * 16 * STRIDE<T>;
+            multiply_heads(scores, dscores, query + first, key, dquery_out + first, value);
             UNROLL for (u32 n = 0; n < TILE / 8; n++) {
                 UNROLL for (u32 i = 0; i < 4; i++) {
                     u32 j = i / 2, place = n * 8 + 2 * t + i % 2, at = start + place;
@@ -209,21 +209,8 @@ DEVICE void attention_backward_keys(float* dkeys, float* dvalues, const T* queri
             block_barrier();
             // 1. Scores and their gradients, [key, query].
             Out scores[QUERIES / 8], dscores[QUERIES / 8];
-            UNROLL for (u32 n = 0; n < QUERIES / 8; n++) {
-                UNROLL for (u32 i = 0; i < 4; i++) scores[n].value[i] = dscores[n].value[i] = 0.0f;
-            }
-            UNROLL for (u32 k = 0; k < DEPTH / 16; k++) {
-                Left<T> left, dleft;
-                load(left, key + warp * 16 * STRIDE<T> + k * 16, STRIDE<T>);
-                load(dleft, value + warp * 16 * STRIDE<T> + k * 16, STRIDE<T>);
-                UNROLL for (u32 n = 0; n < QUERIES / 8; n++) {
-                    Right<T> right;
-                    load_columns(right, query + n * 8 * STRIDE<T> + k * 16, STRIDE<T>);
-                    multiply_add(scores[n], left, right);
-                    load_columns(right, dquery_out + n * 8 * STRIDE<T> + k * 16, STRIDE<T>);
-                    multiply_add(dscores[n], dleft, right);
-                }
-            }
+            u32 own = warp * 16 * STRIDE<T>;
+            multiply_heads(scores, dscores, key + own, query, value + own, dquery_out);
             UNROLL for (u32 n = 0; n < QUERIES / 8; n++) {
                 UNROLL for (u32 i = 0; i < 4; i++) {
                     u32 place = warp * 16 + g + i / 2 * 8, at = page.position + place;
@@ -293,4 +280,4 @@ DEVICE void attention_backward_keys(float* dkeys, float* dvalues, const T* queri
                                 page_queries, ranges, keys, shape, match);                              \
     }                                                                                                   \
     EXPORT(attention_backward_keys_##suffix)
-FOR_BOTH_TYPES(DEFINE)
+FOR_TYPES(DEFINE)

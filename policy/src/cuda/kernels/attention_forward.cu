@@ -39,9 +39,7 @@ DEVICE void attention_forward(T* out, float* log_sums, float* parts, const T* qu
     u32 key_head = blockIdx.y, group = shape.heads / shape.key_heads;
     const u32* table = tables + tile.table;
     u32 end = tile.position + tile.rows;
-    u32 begin = tile.position + 1 > shape.window ? tile.position + 1 - shape.window : 0;
-    begin = begin / TILE * TILE;
-    u32 chunk = begin / CHUNK, last_chunk = (end - 1) / CHUNK;
+    u32 begin = first_key(tile, shape), chunk = begin / CHUNK, last_chunk = (end - 1) / CHUNK;
     if (parts) {
         if (blockIdx.z < chunk || blockIdx.z > last_chunk) return;
         chunk = last_chunk = blockIdx.z;
@@ -53,14 +51,7 @@ DEVICE void attention_forward(T* out, float* log_sums, float* parts, const T* qu
     u32 warp = threadIdx.x / WARP, g = lane() / 4, t = lane() % 4;
     u32 num_queries = tile.rows * group;
     bool is_busy = warp * 16 < num_queries;
-    u32 row[2], position[2], head[2];
-    UNROLL for (u32 i = 0; i < 2; i++) {
-        u32 q = warp * 16 + g + i * 8;
-        if (q >= num_queries) q = num_queries - 1;
-        row[i] = tile.first_row + q / group;
-        position[i] = tile.position + q / group;
-        head[i] = key_head * group + q % group;
-    }
+    auto [row, position, head] = lane_queries(tile, shape, key_head);
 
     load_queries(stages, queries, shape, key_head, tile.first_row, 0, num_queries, TILE);
     end_of_copies();
@@ -221,8 +212,7 @@ DEVICE void attention_merge(T* out, float* log_sums, const float* parts, const Q
                             u32 chunks) {
     QueryTile tile = tiles[blockIdx.x];
     u32 group = shape.heads / shape.key_heads, key_head = blockIdx.y;
-    u32 begin = tile.position + 1 > shape.window ? tile.position + 1 - shape.window : 0;
-    u32 chunk = begin / TILE * TILE / CHUNK, last_chunk = (tile.position + tile.rows - 1) / CHUNK;
+    u32 chunk = first_key(tile, shape) / CHUNK, last_chunk = (tile.position + tile.rows - 1) / CHUNK;
     const float* of_block = parts + ((u64)blockIdx.x * gridDim.y + blockIdx.y) * chunks * TILE * (DIM + 2);
     for (u32 i = threadIdx.x; i < tile.rows * group * DIM; i += blockDim.x) {
         u32 q = i / DIM, c = i % DIM;
@@ -259,4 +249,4 @@ DEVICE void attention_merge(T* out, float* log_sums, const float* parts, const Q
         attention_merge(out, log_sums, parts, tiles, shape, chunks);                                      \
     }                                                                                                     \
     EXPORT(attention_merge_##suffix)
-FOR_BOTH_TYPES(DEFINE)
+FOR_TYPES(DEFINE)

@@ -89,7 +89,7 @@ DEVICE void column_sums(float* pieces, const T* rows, u32 num_rows, u32 width, u
         column_sums(pieces, rows, num_rows, width, piece_rows);                                         \
     }                                                                                                   \
     EXPORT(column_sums_##suffix)
-FOR_BOTH_TYPES(DEFINE)
+FOR_TYPES(DEFINE)
 
 // Adds the pieces, [piece, width], in order.
 KERNEL(256) add_pieces(float* out, const float* pieces, u32 num_pieces, u32 width) {

@@ -71,4 +71,4 @@ DEVICE void smear_gradient(float* pieces, const float* dstates, const T* embeddi
         smear_gradient(pieces, dstates, embedding, before, rows, smeared, width, piece_rows);            \
     }                                                                                                    \
     EXPORT(smear_gradient_##suffix)
-FOR_BOTH_TYPES(DEFINE)
+FOR_TYPES(DEFINE)

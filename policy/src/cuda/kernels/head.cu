@@ -110,4 +110,4 @@ DEVICE void head_gradient(T* dscores, const Running* running, const float* score
                       allowed, draw_starts, draws, derivatives);                                        \
     }                                                                                                   \
     EXPORT(head_gradient_##suffix)
-FOR_BOTH_TYPES(DEFINE)
+FOR_TYPES(DEFINE)

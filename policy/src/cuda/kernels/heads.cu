@@ -114,7 +114,7 @@ DEVICE void write_pages(T* pages, const u32* entries, const T* keys, const T* ro
                     value_start);                                                                        \
     }                                                                                                    \
     EXPORT(write_pages_##suffix)
-FOR_BOTH_TYPES(DEFINE)
+FOR_TYPES(DEFINE)
 
 // The tokens of a call in the pages that they went to; entry i is (place, row).
 KERNEL(128) write_tokens(u32* page_tokens, const u32* entries, const u32* tokens, u32 count) {

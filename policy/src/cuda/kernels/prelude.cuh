@@ -67,37 +67,39 @@ DEVICE bf16 to_bf16(float value) {
 DEVICE void store(float& target, float value) { target = value; }
 DEVICE void store(bf16& target, float value) { target = to_bf16(value); }
 
-DEVICE float warp_sum(float value) {
-    for (u32 by = WARP / 2; by > 0; by /= 2) value += exchange_xor(value, by);
-    return value;
-}
-DEVICE float warp_max(float value) {
-    for (u32 by = WARP / 2; by > 0; by /= 2) value = fmaxf(value, exchange_xor(value, by));
+// Pairs are combined in an order of their own, whatever the operation; every lane gets the result.
+template <typename F> DEVICE float warp_combine(float value, F combine) {
+    for (u32 by = WARP / 2; by > 0; by /= 2) value = combine(value, exchange_xor(value, by));
     return value;
 }
 // Over all threads of a block, whose number is a multiple of 32; every thread gets the result.
-DEVICE float block_sum(float value) {
+template <typename F> DEVICE float block_combine(float value, F combine) {
     __shared__ float parts[WARP];
-    value = warp_sum(value);
+    value = warp_combine(value, combine);
     block_barrier();
     if (threadIdx.x % WARP == 0) parts[threadIdx.x / WARP] = value;
     block_barrier();
-    float sum = 0.0f;
-    for (u32 i = 0; i < blockDim.x / WARP; i++) sum += parts[i];
-    return sum;
+    float result = parts[0];
+    for (u32 i = 1; i < blockDim.x / WARP; i++) result = combine(result, parts[i]);
+    return result;
+}
+DEVICE float warp_sum(float value) {
+    return warp_combine(value, [](float a, float b) { return a + b; });
+}
+DEVICE float block_sum(float value) {
+    return block_combine(value, [](float a, float b) { return a + b; });
 }
 DEVICE float block_max(float value) {
-    __shared__ float parts[WARP];
-    value = warp_max(value);
-    block_barrier();
-    if (threadIdx.x % WARP == 0) parts[threadIdx.x / WARP] = value;
-    block_barrier();
-    float maximum = parts[0];
-    for (u32 i = 1; i < blockDim.x / WARP; i++) maximum = fmaxf(maximum, parts[i]);
-    return maximum;
+    return block_combine(value, [](float a, float b) { return fmaxf(a, b); });
 }
 
-// A kernel for both number types, `define(suffix, T)` being a macro.
-#define FOR_BOTH_TYPES(define) \
+// A kernel for the number types that the file is compiled for, `define(suffix, T)` being a macro.
+#ifdef NUMBER_F32
+#define FOR_TYPES(define) define(f32, float)
+#elif defined(NUMBER_BF16)
+#define FOR_TYPES(define) define(bf16, bf16)
+#else
+#define FOR_TYPES(define) \
     define(f32, float)         \
     define(bf16, bf16)
+#endif

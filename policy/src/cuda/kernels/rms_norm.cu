@@ -67,4 +67,4 @@ DEVICE void gain_gradient(float* pieces, const Y* dy, const X* x, const float* i
         gain_gradient(pieces, dy, x, inverse, rows, width, stride, start, heads, piece_rows);           \
     }                                                                                                   \
     EXPORT(head_gain_gradient_##suffix)
-FOR_BOTH_TYPES(DEFINE)
+FOR_TYPES(DEFINE)
