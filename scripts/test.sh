@@ -118,7 +118,7 @@ while IFS= read -r reason; do
     "needs a C++ compiler")
         # The kernels for GPUs, run by the host.
         if has c++ || { [ "$(id -u)" = 0 ] && has apt-get && set_up apt-get install -qy g++; }; then
-            run_ignored cuda::tests::emulated cuda::tests::the_order
+            run_ignored emulated
         else
             skipped+=("$reason: no c++")
         fi

@@ -8,7 +8,7 @@ use spar_agent::{DemonstrationConfig, EpisodeConfig};
 use spar_core::Sampling;
 use spar_policy::cuda::DeviceChoice;
 use spar_policy::{LoraConfig, ModelConfig, TokenizerConfig};
-use spar_trainer::{ObjectiveConfig, TrainerConfig, WeightPrecision};
+use spar_trainer::{ObjectiveConfig, OptimizerPlace, TrainerConfig, WeightPrecision};
 
 use crate::sandboxes::SandboxConfig;
 
@@ -371,6 +371,15 @@ impl Recipe {
         if self.model.vocab_size != 0 {
             let problem = "`vocab_size` has no effect: it is that of the tokenizer".to_owned();
             within("model", vec![problem]);
+        }
+        let stages =
+            [("warm_start", &self.warm_start.trainer), ("reinforce", &self.reinforce.trainer)];
+        for (stage, trainer) in stages {
+            let is_on_device = trainer.optimizer_on == Some(OptimizerPlace::Device);
+            if is_on_device && self.device == DeviceChoice::Cpu {
+                let problem = "`optimizer_on` is `device`, and the recipe's device is the CPU";
+                within(&format!("{stage}.trainer"), vec![problem.to_owned()]);
+            }
         }
         let lines = |error: &dyn std::error::Error| vec![error.to_string()];
         if let Err(error) = self.episode.validate() {

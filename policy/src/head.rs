@@ -196,7 +196,7 @@ pub fn try_judge(
 ///
 /// # Errors
 ///
-/// When the decoder is on a device, which fails or does not train adapters.
+/// When the decoder is on a device, which fails.
 pub fn learn(
     weights: &Weights,
     tape: &Tape,

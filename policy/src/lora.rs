@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use spar_core::Seed;
 
 use crate::checkpoint::{LoraAdapter, LowRank};
+use crate::cuda::DeviceError;
 use crate::layout;
 use crate::ops::elementwise::add_scaled;
 use crate::ops::parallel;
@@ -105,13 +106,13 @@ pub(crate) struct AdaptedMatrix {
 /// A model whose weights are frozen, below an adapter that is trained.
 ///
 /// What is trained are [`Parameters`] of their own: the factors of every adapted matrix, under the
-/// names of PEFT's tensors. Rollout and training both run on the [merged](Self::merged) weights, so
-/// that they agree to the bit; backward collects the factors' gradient alone.
+/// names of PEFT's tensors. Rollout and training both run on the same [weights](Self::weights), so
+/// that they agree; backward collects the factors' gradient alone.
 #[derive(Debug)]
 pub struct LoraModel {
     base: Arc<Weights>,
     config: LoraConfig,
-    matrices: Vec<AdaptedMatrix>,
+    matrices: Arc<[AdaptedMatrix]>,
     /// Zeros in the adapter's layout.
     empty: Parameters,
     /// The factors that were merged last, and the result.
@@ -142,7 +143,7 @@ impl LoraModel {
             matrices.push(AdaptedMatrix { name, weight, outputs, inputs, a, b });
         }
         let (config, empty) = (config.clone(), Parameters::zeros(shapes));
-        Self { base, config, matrices, empty, last: Mutex::new(None) }
+        Self { base, config, matrices: matrices.into(), empty, last: Mutex::new(None) }
     }
 
     /// The frozen weights.
@@ -154,7 +155,7 @@ impl LoraModel {
     /// for a slope of `sqrt(5)`), `B` zero, so that nothing is changed yet.
     pub fn initial(&self, seed: Seed) -> Parameters {
         let mut parameters = self.empty.clone();
-        for matrix in &self.matrices {
+        for matrix in self.matrices.iter() {
             let bound = 1.0 / (matrix.inputs as f32).sqrt();
             let mut rng = seed.derive("parameter", &matrix.name).rng();
             for value in &mut parameters.data[matrix.a.clone()] {
@@ -162,6 +163,37 @@ impl LoraModel {
             }
         }
         parameters
+    }
+
+    /// The model with its frozen weights where `place` puts them.
+    ///
+    /// # Errors
+    ///
+    /// Those of `place`.
+    pub fn placed<E>(&self, place: impl FnOnce(Weights) -> Result<Weights, E>) -> Result<Self, E> {
+        let base = Arc::new(place((*self.base).clone())?);
+        let Self { config, matrices, empty, .. } = self;
+        let (config, matrices, empty) = (config.clone(), matrices.clone(), empty.clone());
+        Ok(Self { base, config, matrices, empty, last: Mutex::new(None) })
+    }
+
+    /// The decoder with the adapter: its weights [merged](Self::merged) on the CPU; on a device, where
+    /// narrow numbers would swallow small changes of weights, the factors beside the frozen weights.
+    ///
+    /// # Errors
+    ///
+    /// When the device has no room.
+    pub fn weights(&self, factors: &Parameters) -> Result<Arc<Weights>, DeviceError> {
+        match &self.base.placement {
+            None => Ok(self.merged(factors)),
+            Some(_) => Ok(Arc::new(self.with_factors(factors)?)),
+        }
+    }
+
+    /// The decoder on its device with the factors beside the frozen weights.
+    pub(crate) fn with_factors(&self, factors: &Parameters) -> Result<Weights, DeviceError> {
+        let product = (self.config.rank, self.config.scale());
+        self.base.with_adapter(&self.matrices, product, &factors.data)
     }
 
     /// The weights with the adapter's changes; made once for equal factors that share their memory.
@@ -175,7 +207,7 @@ impl LoraModel {
         // Free before the next one is made.
         *last = None;
         let mut merged = self.base.to_parameters();
-        for matrix in &self.matrices {
+        for matrix in self.matrices.iter() {
             let (a, b) = (&factors.data[matrix.a.clone()], &factors.data[matrix.b.clone()]);
             let weight = &mut merged.data[matrix.weight.clone()];
             add_low_rank(weight, a, b, self.config.rank, self.config.scale());
@@ -185,7 +217,7 @@ impl LoraModel {
         weights
     }
 
-    /// Where the backward on [`LoraModel::merged`] weights puts the gradient of the factors, which
+    /// Where the backward on [`LoraModel::weights`] puts the gradient of the factors, which
     /// is added to `gradient`.
     pub fn gradient<'a>(
         &'a self,

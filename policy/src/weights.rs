@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::cuda::{Device, DeviceError, Number, Placement};
+use crate::cuda::{Device, DeviceError, LiveWeights, Number, Placement};
 use crate::decoder::page_shape;
 use crate::layout::Layout;
 use crate::ops::Matrix;
@@ -23,6 +23,8 @@ pub struct Weights {
     halves: Option<Arc<HalfParameters>>,
     /// Where the decoder is, if not on the CPU.
     pub(crate) placement: Option<Arc<Placement>>,
+    /// The weights themselves where they are on a device alone; `parameters` then has no numbers.
+    pub(crate) live: Option<LiveWeights>,
 }
 
 impl Weights {
@@ -36,7 +38,8 @@ impl Weights {
             config.rope_scaling,
         );
         let (layout, rotary) = (Arc::new(layout), Arc::new(rotary));
-        Self { config: config.clone(), layout, rotary, parameters, halves: None, placement: None }
+        let config = config.clone();
+        Self { config, layout, rotary, parameters, halves: None, placement: None, live: None }
     }
 
     /// Makes weights in half precision ready.
@@ -49,7 +52,7 @@ impl Weights {
     /// Another version of the same decoder's weights.
     #[must_use]
     pub fn with_parameters(&self, parameters: Parameters) -> Self {
-        Self { parameters, halves: None, ..self.clone() }
+        Self { parameters, halves: None, live: None, ..self.clone() }
     }
 
     /// Another version of the same decoder's weights, in half precision; on a device, which keeps
@@ -63,7 +66,7 @@ impl Weights {
         }
         let data = SharedBuffer::default();
         let parameters = Parameters { specs: halves.specs().clone(), data };
-        Self { parameters, halves: Some(Arc::new(halves)), ..self.clone() }
+        Self { parameters, halves: Some(Arc::new(halves)), live: None, ..self.clone() }
     }
 
     /// Another version of the same decoder's weights, kept as the other ones are; on a device as that
@@ -74,7 +77,13 @@ impl Weights {
             None => (other.parameters.clone(), other.halves.clone()),
             Some(_) => (other.to_parameters(), None),
         };
-        Self { parameters, halves, ..self.clone() }
+        Self { parameters, halves, live: None, ..self.clone() }
+    }
+
+    /// The decoder on its device with weights that are there alone, beside `parameters` or in place of
+    /// their numbers.
+    pub(crate) fn with_live(&self, parameters: Parameters, live: LiveWeights) -> Self {
+        Self { live: Some(live), ..self.with_parameters(parameters) }
     }
 
     /// The type of half precision that the weights are kept in, if they are.
@@ -121,7 +130,8 @@ impl Weights {
         &self.config
     }
 
-    /// The weights in their flat buffer, which is empty where they are kept in half precision.
+    /// The weights in their flat buffer, which is empty where they are kept in half precision or
+    /// trained on a device ([`crate::cuda::DeviceLearner::weights`]).
     pub fn parameters(&self) -> &Parameters {
         &self.parameters
     }

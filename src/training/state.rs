@@ -6,6 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context, ensure};
 use serde::{Deserialize, Serialize};
 use spar_policy::checkpoint::{LoraAdapter, NumberType, SaveOptions};
+use spar_policy::cuda::DeviceChoice;
 use spar_policy::{
     CheckpointError, LoraConfig, LoraModel, ModelConfig, Parameters, SharedBuffer, Tokenizer,
     Weights, checkpoint,
@@ -66,6 +67,12 @@ impl Model {
         let adapted = Arc::new(LoraModel::new(weights, lora));
         let trained = Trained::Adapter(adapted.clone());
         (Self { config, tokenizer, trained, base: Some(base) }, adapted)
+    }
+
+    /// Puts the decoder where it computes.
+    pub(super) fn place(&mut self, device: DeviceChoice) -> anyhow::Result<()> {
+        self.trained = self.trained.clone().placed(device).context("place the decoder")?;
+        Ok(())
     }
 
     /// The trained parameters in a checkpoint of this model.
@@ -150,8 +157,9 @@ pub(super) fn save(
     model: &Model,
     trainer: &Trainer,
 ) -> anyhow::Result<Checkpoint> {
-    let averaged = trainer.averaged();
-    let evaluated = averaged.as_ref().unwrap_or(trainer.parameters());
+    let (averaged, own) = (trainer.averaged()?, trainer.parameters()?);
+    let evaluated = averaged.as_ref().unwrap_or(&own);
+    let of_trainer = trainer.save_state()?;
     let base = state.base.clone().or_else(|| model.fingerprint());
     let (is_averaged, number_type) = (averaged.is_some(), number_type(trainer));
     let is_rounded = number_type != NumberType::F32;
@@ -160,11 +168,11 @@ pub(super) fn save(
     let write = |folder: &Path| {
         model.write(folder, evaluated, number_type).map_err(into_io)?;
         if is_averaged || is_rounded {
-            let (folder, masters) = (folder.join(RAW_FOLDER), trainer.parameters());
-            model.write(&folder, masters, NumberType::F32).map_err(into_io)?;
+            let folder = folder.join(RAW_FOLDER);
+            model.write(&folder, &own, NumberType::F32).map_err(into_io)?;
         }
         std::fs::write(folder.join(STATE_FILE), &json)?;
-        std::fs::write(folder.join(TRAINER_FILE), trainer.save_state())
+        std::fs::write(folder.join(TRAINER_FILE), &of_trainer)
     };
     checkpoints.save(state.iteration, &write).context("save a checkpoint")
 }

@@ -5,12 +5,12 @@ use std::error::Error;
 use std::sync::Arc;
 
 use spar_core::Row;
-use spar_policy::cuda::{DeviceChoice, DeviceError};
+use spar_policy::cuda::{DeviceChoice, DeviceError, DeviceLearner};
 use spar_policy::decoder::{Tape, TokenTree};
 use spar_policy::head::{Draw, DrawGradient, DrawLoss, DrawStatistics, learn, try_judge};
 use spar_policy::{HalfType, LoraModel, Parameters, RoundedModel, WeightGradient, Weights};
 
-use crate::{PreparedModel, RowGradient, RowLossFn, TrainerError, WeightPrecision};
+use crate::{DeviceModel, PreparedModel, RowGradient, RowLossFn, TrainerError, WeightPrecision};
 
 /// The decoder as the trainer sees it: the same forward as in generation, and its backward.
 ///
@@ -35,11 +35,15 @@ pub enum Trained {
 
 impl Trained {
     /// The decoder's weights at `parameters`.
-    pub fn weights(&self, parameters: &Parameters) -> Arc<Weights> {
+    ///
+    /// # Errors
+    ///
+    /// When the decoder is on a device that has no room.
+    pub fn weights(&self, parameters: &Parameters) -> Result<Arc<Weights>, DeviceError> {
         match self {
-            Self::Weights(base) => Arc::new(base.with_parameters(parameters.clone())),
-            Self::Rounded(model) => model.rounded(parameters),
-            Self::Adapter(model) => model.merged(parameters),
+            Self::Weights(base) => Ok(Arc::new(base.with_parameters(parameters.clone()))),
+            Self::Rounded(model) => Ok(model.rounded(parameters)),
+            Self::Adapter(model) => model.weights(parameters),
         }
     }
 
@@ -63,21 +67,48 @@ impl Trained {
         }
     }
 
-    /// The same with the decoder where it was asked for. An adapter is trained on the CPU.
+    /// The same with the decoder where it was asked for.
     ///
     /// # Errors
     ///
-    /// When `device` is `cuda` and there is no GPU, or none that can be used for this decoder or an
-    /// adapter.
+    /// When `device` is `cuda` and there is no GPU, or none that can be used for this decoder.
     pub fn placed(self, device: DeviceChoice) -> Result<Self, DeviceError> {
+        self.placed_by(|weights| device.place(weights))
+    }
+
+    /// The same with the decoder where `place` puts it.
+    pub(crate) fn placed_by(
+        self,
+        place: impl FnOnce(Weights) -> Result<Weights, DeviceError>,
+    ) -> Result<Self, DeviceError> {
+        Ok(match self {
+            Self::Weights(base) => Self::Weights(Arc::new(place((*base).clone())?)),
+            Self::Rounded(model) => Self::Weights(Arc::new(place((**model.base()).clone())?)),
+            Self::Adapter(model) => Self::Adapter(Arc::new(model.placed(place)?)),
+        })
+    }
+
+    /// The decoder, or that below the adapter.
+    pub fn decoder(&self) -> &Arc<Weights> {
         match self {
-            Self::Weights(base) => Ok(Self::Weights(Arc::new(device.place((*base).clone())?))),
-            Self::Rounded(model) => Self::Weights(model.base().clone()).placed(device),
-            Self::Adapter(_) if device == DeviceChoice::Cuda => Err(DeviceError::Unsupported {
-                detail: "an adapter is trained on the CPU alone".to_owned(),
-            }),
-            Self::Adapter(_) => Ok(self),
+            Self::Weights(base) => base,
+            Self::Rounded(model) => model.base(),
+            Self::Adapter(model) => model.base(),
         }
+    }
+
+    /// A learner on the decoder's device that starts at `parameters`; `None` for the CPU.
+    pub(crate) fn learner(
+        &self,
+        parameters: &Parameters,
+    ) -> Result<Option<DeviceLearner>, DeviceError> {
+        if self.decoder().device().is_none() {
+            return Ok(None);
+        }
+        Ok(Some(match self {
+            Self::Adapter(model) => DeviceLearner::of_adapter(model, parameters)?,
+            _ => DeviceLearner::new(self.decoder(), parameters)?,
+        }))
     }
 }
 
@@ -102,11 +133,7 @@ impl DecoderGradient {
 
     /// The decoder as it was given, or below its adapter.
     pub fn at_base(&self) -> Box<dyn PreparedModel> {
-        let weights = match &self.trained {
-            Trained::Weights(base) => base.clone(),
-            Trained::Rounded(model) => model.base().clone(),
-            Trained::Adapter(model) => model.base().clone(),
-        };
+        let weights = Ok(self.trained.decoder().clone());
         let Self { temperature, activation_bytes, .. } = *self;
         Box::new(PreparedDecoder { weights, adapter: None, temperature, activation_bytes })
     }
@@ -122,10 +149,38 @@ impl RowGradient for DecoderGradient {
         let Self { temperature, activation_bytes, .. } = *self;
         Box::new(PreparedDecoder { weights, adapter, temperature, activation_bytes })
     }
+
+    fn prepare_on_device(&self, learner: &Arc<DeviceLearner>) -> Option<Box<dyn DeviceModel>> {
+        let Self { temperature, activation_bytes, .. } = *self;
+        let weights = Ok(learner.weights().clone());
+        let decoder = PreparedDecoder { weights, adapter: None, temperature, activation_bytes };
+        Some(Box::new(LearningDecoder { decoder, learner: learner.clone() }))
+    }
+}
+
+/// The decoder at weights that are trained on its device.
+struct LearningDecoder {
+    decoder: PreparedDecoder,
+    learner: Arc<DeviceLearner>,
+}
+
+impl DeviceModel for LearningDecoder {
+    fn accumulate(
+        &self,
+        rows: &[&Row],
+        loss: &RowLossFn<'_>,
+    ) -> Result<(), Box<dyn Error + Send + Sync>> {
+        let mut tape = Tape::within(self.decoder.activation_bytes);
+        let reading = self.decoder.read(rows, Some(&mut tape))?;
+        let derivatives = reading.derivatives(rows, loss);
+        let loss = reading.loss(self.decoder.temperature, &derivatives);
+        Ok(self.learner.learn(&tape, &reading.hidden_td, &loss)?)
+    }
 }
 
 struct PreparedDecoder {
-    weights: Arc<Weights>,
+    /// Absent where a device has no room for them.
+    weights: Result<Arc<Weights>, DeviceError>,
     /// What is trained where that is not the weights themselves.
     adapter: Option<(Arc<LoraModel>, Parameters)>,
     temperature: f32,
@@ -160,7 +215,8 @@ impl PreparedDecoder {
         rows: &[&'a Row],
         tape: Option<&mut Tape>,
     ) -> Result<Reading<'a>, RowRefused> {
-        let config = self.weights.config();
+        let weights = self.weights.as_ref().map_err(DeviceError::clone)?;
+        let config = weights.config();
         let (limit, vocabulary) = (config.max_position_embeddings, config.vocab_size);
         for row in rows {
             if row.len() > limit {
@@ -193,8 +249,8 @@ impl PreparedDecoder {
                 places.push((index, t, draw));
             }
         }
-        let hidden_td = tree.try_read(&self.weights, tape)?;
-        let judged = try_judge(&self.weights, &hidden_td, &draws, self.temperature)?;
+        let hidden_td = tree.try_read(weights, tape)?;
+        let judged = try_judge(weights, &hidden_td, &draws, self.temperature)?;
         Ok(Reading { hidden_td, draws, places, judged })
     }
 }
@@ -207,6 +263,22 @@ impl Reading<'_> {
             by_row[*row][*t] = self.judged[*draw].logprob;
         }
         by_row
+    }
+
+    /// How the loss changes with what was told of the draws.
+    fn derivatives(&self, rows: &[&Row], loss: &RowLossFn<'_>) -> Vec<DrawGradient> {
+        let by_row = self.by_row(rows);
+        let slopes: Vec<Vec<f32>> =
+            by_row.iter().enumerate().map(|(index, logprobs)| loss(index, logprobs)).collect();
+        let mut derivatives = vec![DrawGradient::default(); self.draws.len()];
+        for (row, t, draw) in &self.places {
+            derivatives[*draw].logprob += slopes[*row][*t];
+        }
+        derivatives
+    }
+
+    fn loss<'a>(&'a self, temperature: f32, derivatives: &'a [DrawGradient]) -> DrawLoss<'a> {
+        DrawLoss { draws: &self.draws, temperature, told: &self.judged, derivatives }
     }
 }
 
@@ -223,28 +295,14 @@ impl PreparedModel for PreparedDecoder {
     ) -> Result<(), Box<dyn Error + Send + Sync>> {
         let mut tape = Tape::within(self.activation_bytes);
         let reading = self.read(rows, Some(&mut tape))?;
-        let by_row: Vec<Vec<f32>> = reading
-            .by_row(rows)
-            .iter()
-            .enumerate()
-            .map(|(index, logprobs)| loss(index, logprobs))
-            .collect();
-        let mut derivatives = vec![DrawGradient::default(); reading.draws.len()];
-        for (row, t, draw) in &reading.places {
-            derivatives[*draw].logprob += by_row[*row][*t];
-        }
-        let Reading { hidden_td, draws, judged, .. } = &reading;
-        let loss = DrawLoss {
-            draws,
-            temperature: self.temperature,
-            told: judged,
-            derivatives: &derivatives,
-        };
+        let derivatives = reading.derivatives(rows, loss);
+        let loss = reading.loss(self.temperature, &derivatives);
         let gradient = &mut match &self.adapter {
             Some((model, factors)) => model.gradient(factors, gradient),
             None => WeightGradient::Full(gradient),
         };
-        learn(&self.weights, &tape, hidden_td, &loss, gradient)?;
+        let weights = self.weights.as_ref().map_err(DeviceError::clone)?;
+        learn(weights, &tape, &reading.hidden_td, &loss, gradient)?;
         Ok(())
     }
 }
@@ -357,12 +415,12 @@ mod tests {
             (logprobs, gradient)
         };
         let rounded = model.trained.clone().computing_in(WeightPrecision::Bf16).unwrap();
-        let numbers = rounded.weights(&masters).to_parameters();
+        let numbers = rounded.weights(&masters).unwrap().to_parameters();
         assert_ne!(numbers, masters);
         let expected = run(&model, &numbers);
         assert_eq!(run(&DecoderGradient::of(rounded.clone(), 1.0), &masters), expected);
         let back = rounded.computing_in(WeightPrecision::F32).unwrap();
-        assert_eq!(back.weights(&masters).to_parameters(), masters);
+        assert_eq!(back.weights(&masters).unwrap().to_parameters(), masters);
     }
 
     #[test]
@@ -453,7 +511,7 @@ mod tests {
         }
         assert!(losses[0] > 2.0 && losses[59] < 0.1, "{} -> {}", losses[0], losses[59]);
         // One row at a time, as in no update.
-        let prepared = model.prepare(trainer.parameters());
+        let prepared = model.prepare(&trainer.parameters().unwrap());
         for row in &mut rows {
             row.behavior_logprobs = prepared.logprobs(&[&*row]).unwrap().remove(0);
             row.versions.fill(trainer.version());

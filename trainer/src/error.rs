@@ -77,6 +77,9 @@ pub enum TrainerError {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// The trainer's weights are on a device, and the model does not compute there.
+    #[error("run the model on the device that has the trainer's weights")]
+    NotOnDevice,
     /// A saved state does not fit this trainer.
     #[error("load the trainer state: {detail}")]
     State {

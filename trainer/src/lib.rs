@@ -66,7 +66,7 @@
 //! let mode = LossAggregation::TokenMean;
 //! let metrics = trainer.update(&[&row], &Supervised, mode, &Coin, 0.0)?;
 //! assert!((metrics.loss - 2f64.ln()).abs() < 1e-6);
-//! assert!(trainer.parameters().data[0] > 0.0);
+//! assert!(trainer.parameters()?.data[0] > 0.0);
 //! # Ok::<(), spar_trainer::TrainerError>(())
 //! ```
 
@@ -75,6 +75,7 @@ pub mod batches;
 mod decoder_gradient;
 mod drift;
 mod error;
+mod home;
 mod learning_curve;
 mod objectives;
 mod optimisers;
@@ -102,12 +103,12 @@ pub use optimisers::{
     clip_global_norm, global_norm, optimizer_names, orthogonalize,
 };
 pub use reference::fill_reference;
-pub use row_gradient::{PreparedModel, RowGradient, RowLossFn};
+pub use row_gradient::{DeviceModel, PreparedModel, RowGradient, RowLossFn};
 pub use run::{
     Checkpoint, CheckpointMark, Checkpoints, EventWriter, Manifest, MetricRecord, MetricsLog,
     RunFolder, RunLock, git_revision, read_metrics, rfc3339, write_atomically,
 };
 pub use schedule::{ScheduleConfig, ScheduleShape};
 pub use trainer::Trainer;
-pub use trainer_config::{TrainerConfig, WeightPrecision};
+pub use trainer_config::{OptimizerPlace, TrainerConfig, WeightPrecision};
 pub use update_metrics::UpdateMetrics;

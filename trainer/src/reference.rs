@@ -99,7 +99,7 @@ mod tests {
                 last = metrics.unwrap().pop();
             }
             let kl = last.unwrap().objective.get("kl_reference").copied();
-            (kl, trainer.parameters().data.iter().map(|value| value.abs()).sum::<f32>())
+            (kl, trainer.parameters().unwrap().data.iter().map(|value| value.abs()).sum::<f32>())
         };
         let ((none, free), (held, near)) = (moved(0.0), moved(3.0));
         assert_eq!(none, None);

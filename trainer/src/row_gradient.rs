@@ -1,9 +1,11 @@
 //! The seam between the trainer and the model.
 
 use std::error::Error;
+use std::sync::Arc;
 
 use spar_core::Row;
 use spar_policy::Parameters;
+use spar_policy::cuda::DeviceLearner;
 
 /// Gives the derivative of the loss by each log-probability of a row.
 ///
@@ -16,6 +18,26 @@ pub type RowLossFn<'a> = dyn Fn(usize, &[f32]) -> Vec<f32> + Sync + 'a;
 pub trait RowGradient: Send + Sync {
     /// The model at `parameters`, ready to be run; made once per update, whatever the shards.
     fn prepare(&self, parameters: &Parameters) -> Box<dyn PreparedModel>;
+
+    /// The model at the weights of a learner, on its device; `None` where the model cannot be there.
+    fn prepare_on_device(&self, learner: &Arc<DeviceLearner>) -> Option<Box<dyn DeviceModel>> {
+        let _ = learner;
+        None
+    }
+}
+
+/// A model at weights that are trained on a device.
+pub trait DeviceModel: Send + Sync {
+    /// As [`PreparedModel::accumulate`], into the gradient of the learner.
+    ///
+    /// # Errors
+    ///
+    /// What the model or the device says; the gradient is then thrown away.
+    fn accumulate(
+        &self,
+        rows: &[&Row],
+        loss: &RowLossFn<'_>,
+    ) -> Result<(), Box<dyn Error + Send + Sync>>;
 }
 
 /// A model at fixed weights.

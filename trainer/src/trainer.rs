@@ -1,22 +1,21 @@
 //! Owns the weights and improves them.
 
 use std::ops::Range;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use rayon::prelude::*;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use spar_core::{PolicyVersion, Row, Seed};
-use spar_policy::Parameters;
-use spar_policy::ops::parallel;
+use spar_policy::{Parameters, Weights};
 
 use crate::batches::{
     by_prompt, prefix_order, shared_prefixes, shuffled, split_evenly, split_shared_by_budget,
 };
-use crate::optimisers::{StateReader, counter_tensor};
+use crate::home::{DeviceHome, Home, HostHome, Work};
+use crate::optimisers::{StateReader, clip_factor, counter_tensor};
 use crate::{
-    BatchWeight, Drift, LossAggregation, NamedTensor, Objective, Optimizer, RowGradient, RowLossFn,
-    Tally, TrainerConfig, TrainerError, UpdateMetrics, WeightAverage, clip_global_norm,
+    BatchWeight, Drift, LossAggregation, NamedTensor, Objective, OptimizerPlace, RowGradient,
+    Tally, Trained, TrainerConfig, TrainerError, UpdateMetrics, WeightAverage,
 };
 
 /// Owns the weights and improves them, one update at a time.
@@ -35,12 +34,31 @@ use crate::{
 /// threads. An update that fails leaves weights and state as they were.
 pub struct Trainer {
     config: TrainerConfig,
-    parameters: Parameters,
-    optimizer: Box<dyn Optimizer>,
+    place: Place,
     average: Option<WeightAverage>,
     updates: u64,
-    /// One gradient per shard; kept for their memory.
-    shard_gradients: Vec<Vec<f32>>,
+}
+
+/// Where the weights are.
+enum Place {
+    Host(HostHome),
+    Device(DeviceHome),
+}
+
+impl Place {
+    fn home(&self) -> &dyn Home {
+        match self {
+            Self::Host(home) => home,
+            Self::Device(home) => home,
+        }
+    }
+
+    fn home_mut(&mut self) -> &mut dyn Home {
+        match self {
+            Self::Host(home) => home,
+            Self::Device(home) => home,
+        }
+    }
 }
 
 /// What came of a row.
@@ -54,19 +72,53 @@ struct RowOutcome {
 }
 
 impl Trainer {
-    /// A trainer that starts at `parameters`.
+    /// A trainer that starts at `parameters`, which are in the host's memory, as the optimiser is.
     ///
     /// # Errors
     ///
     /// [`TrainerError::Config`] tells all that is wrong with the config.
     pub fn new(config: TrainerConfig, parameters: Parameters) -> Result<Self, TrainerError> {
-        let problems = config.problems();
+        let mut problems = config.problems();
+        if config.optimizer_on == Some(OptimizerPlace::Device) {
+            let problem = "`optimizer_on` is `device`, and what is trained is on the CPU";
+            problems.push(problem.to_owned());
+        }
         if !problems.is_empty() {
             return Err(TrainerError::Config { problems });
         }
         let optimizer = config.optimizer.build(&parameters)?;
+        Ok(Self::at(config, Place::Host(HostHome::new(parameters, optimizer))))
+    }
+
+    /// A trainer of what `trained` is, starting at `parameters`: on its device, where it has one and
+    /// the config does not keep the optimiser on the host.
+    ///
+    /// # Errors
+    ///
+    /// [`TrainerError::Config`] tells all that is wrong with the config, [`TrainerError::Model`] what
+    /// the device says.
+    pub fn beside(
+        config: TrainerConfig,
+        parameters: Parameters,
+        trained: &Trained,
+    ) -> Result<Self, TrainerError> {
+        if !config.is_for_device() {
+            return Self::new(config, parameters);
+        }
+        let problems = config.problems();
+        if !problems.is_empty() {
+            return Err(TrainerError::Config { problems });
+        }
+        let learner = trained.learner(&parameters);
+        let learner = learner.map_err(|source| TrainerError::Model { source: Box::new(source) })?;
+        let Some(learner) = learner else { return Self::new(config, parameters) };
+        let home = DeviceHome::new(learner, config.optimizer.adamw()?);
+        Ok(Self::at(config, Place::Device(home)))
+    }
+
+    fn at(config: TrainerConfig, place: Place) -> Self {
         let average = config.average.map(WeightAverage::new);
-        Ok(Self { config, parameters, optimizer, average, updates: 0, shard_gradients: Vec::new() })
+        Self { config, place, average, updates: 0 }
     }
 
     /// Counts on from the updates of an earlier stage.
@@ -81,9 +133,29 @@ impl Trainer {
         &self.config
     }
 
-    /// The weights; master weights where others compute with their roundings.
-    pub fn parameters(&self) -> &Parameters {
-        &self.parameters
+    /// The weights; master weights where others compute with their roundings. From a device they are
+    /// read back.
+    ///
+    /// # Errors
+    ///
+    /// [`TrainerError::Model`] when the device fails.
+    pub fn parameters(&self) -> Result<Parameters, TrainerError> {
+        self.place.home().parameters()
+    }
+
+    /// The decoder at the weights; where they are trained on its device, they are shared, not copied,
+    /// and the next update changes them.
+    ///
+    /// # Errors
+    ///
+    /// [`TrainerError::Model`] when a device fails.
+    pub fn weights(&self, trained: &Trained) -> Result<Arc<Weights>, TrainerError> {
+        match &self.place {
+            Place::Host(home) => trained
+                .weights(&home.parameters()?)
+                .map_err(|source| TrainerError::Model { source: Box::new(source) }),
+            Place::Device(home) => Ok(home.weights().clone()),
+        }
     }
 
     /// Which weights they are: the number of updates made.
@@ -92,9 +164,15 @@ impl Trainer {
     }
 
     /// The average of the weights; `None` when the config has no average, or before an update.
-    pub fn averaged(&self) -> Option<Parameters> {
-        let data = self.average.as_ref()?.average()?;
-        Some(Parameters { specs: self.parameters.specs.clone(), data: data.into() })
+    ///
+    /// # Errors
+    ///
+    /// [`TrainerError::Model`] when a device fails.
+    pub fn averaged(&self) -> Result<Option<Parameters>, TrainerError> {
+        let Some(data) = self.average.as_ref().and_then(WeightAverage::average) else {
+            return Ok(None);
+        };
+        Ok(Some(Parameters { data: data.into(), ..self.parameters()? }))
     }
 
     /// Makes the updates of an iteration: `epochs` times over all rows, each time shuffled by
@@ -194,59 +272,34 @@ impl Trainer {
             |rows: &Range<usize>| shared[rows.start] + own[rows.clone()].iter().sum::<usize>();
         let computed_tokens = shards.iter().flatten().map(computed).sum();
 
-        // 2. One gradient per shard, at the same time.
+        // 2. The gradient.
         let outcomes: Vec<OnceLock<RowOutcome>> = rows.iter().map(|_| OnceLock::new()).collect();
-        self.shard_gradients.resize_with(shards.len(), Vec::new);
         let version = self.version();
-        let num_weights = self.parameters.data.len();
-        let model = model.prepare(&self.parameters);
-        // Threads that all have a shard are busy; fewer shards leave some for the operations.
-        let is_busy = shards.len() >= rayon::current_num_threads();
-        let accumulate = |gradient: &mut Vec<f32>, shard: Vec<Range<usize>>| {
-            gradient.clear();
-            gradient.resize(num_weights, 0.0);
-            for micro_batch in shard {
-                let first = micro_batch.start;
-                let rows = &rows[micro_batch];
-                let loss = |index: usize, logprobs: &[f32]| -> Vec<f32> {
-                    let row = rows[index];
-                    if logprobs.len() != row.len() {
-                        let wrong_count = Some(logprobs.len());
-                        let outcome = RowOutcome { wrong_count, ..RowOutcome::default() };
-                        let _ = outcomes[first + index].set(outcome);
-                        return vec![0.0; logprobs.len()];
-                    }
-                    let scale = aggregation.scale(objective.weight(row), batch);
-                    let found = objective.row_loss(row, logprobs, scale);
-                    let drift = Drift::of(row, logprobs, version);
-                    // A second answer for the same row would be equal: the first one stays.
-                    let _ = outcomes[first + index].set(RowOutcome {
-                        loss: found.loss,
-                        tally: found.tally,
-                        drift,
-                        wrong_count: None,
-                    });
-                    found.gradient
-                };
-                let loss: &RowLossFn<'_> = &loss;
-                model
-                    .accumulate(rows, loss, gradient)
-                    .map_err(|source| TrainerError::Model { source })?;
+        let loss = |index: usize, logprobs: &[f32]| -> Vec<f32> {
+            let row = rows[index];
+            if logprobs.len() != row.len() {
+                let wrong_count = Some(logprobs.len());
+                let outcome = RowOutcome { wrong_count, ..RowOutcome::default() };
+                let _ = outcomes[index].set(outcome);
+                return vec![0.0; logprobs.len()];
             }
-            Ok(())
+            let scale = aggregation.scale(objective.weight(row), batch);
+            let found = objective.row_loss(row, logprobs, scale);
+            let drift = Drift::of(row, logprobs, version);
+            // A second answer for the same row would be equal: the first one stays.
+            let _ = outcomes[index].set(RowOutcome {
+                loss: found.loss,
+                tally: found.tally,
+                drift,
+                wrong_count: None,
+            });
+            found.gradient
         };
-        let shard_gradients = self.shard_gradients.par_iter_mut();
-        shard_gradients.zip(shards.into_par_iter()).try_for_each(|(gradient, shard)| {
-            if is_busy {
-                parallel::serially(|| accumulate(gradient, shard))
-            } else {
-                accumulate(gradient, shard)
-            }
-        })?;
-        // Its weights are those that are about to change.
-        drop(model);
+        let work = Work { rows: &rows, shards: &shards, loss: &loss };
+        let home = self.place.home_mut();
+        home.accumulate(model, &work)?;
 
-        // 3. Sums in row order and shard order.
+        // 3. What came of the rows, in their order.
         let mut total = RowOutcome::default();
         for (index, outcome) in outcomes.iter().enumerate() {
             let row = order[index];
@@ -262,23 +315,18 @@ impl Trainer {
         if !total.loss.is_finite() {
             return Err(TrainerError::NonFinite { what: "loss", update });
         }
-        let (gradient, others) =
-            self.shard_gradients.split_first_mut().expect("a checked config has a shard");
-        for other in others {
-            gradient.iter_mut().zip(other.iter()).for_each(|(sum, value)| *sum += value);
-        }
 
         // 4. The step.
         let max_norm = self.config.max_gradient_norm.unwrap_or(f64::INFINITY);
-        let gradient_norm = clip_global_norm(gradient, max_norm);
+        let gradient_norm = home.gradient_norm()?;
         if !gradient_norm.is_finite() {
             return Err(TrainerError::NonFinite { what: "gradient", update });
         }
         let learning_rate_scale = self.config.schedule.scale(progress);
-        self.optimizer.update(&mut self.parameters, gradient, learning_rate_scale);
+        home.step(clip_factor(gradient_norm, max_norm), learning_rate_scale)?;
         self.updates = update;
         if let Some(average) = &mut self.average {
-            average.add(&self.parameters.data);
+            average.add(&home.parameters()?.data);
         }
         Ok(UpdateMetrics {
             update,
@@ -299,7 +347,11 @@ impl Trainer {
     ///
     /// With the weights of the same moment it is all that [`Trainer::load_state`] needs to go on
     /// to the bit.
-    pub fn save_state(&self) -> Vec<u8> {
+    ///
+    /// # Errors
+    ///
+    /// [`TrainerError::Model`] when a device fails.
+    pub fn save_state(&self) -> Result<Vec<u8>, TrainerError> {
         let prefixed = |prefix: &str, tensors: Vec<NamedTensor>| {
             let rename = |tensor: NamedTensor| NamedTensor {
                 name: format!("{prefix}.{}", tensor.name),
@@ -308,11 +360,12 @@ impl Trainer {
             tensors.into_iter().map(rename).collect::<Vec<_>>()
         };
         let mut tensors = vec![counter_tensor("updates", self.updates)];
-        tensors.extend(prefixed(self.optimizer.name(), self.optimizer.state()));
+        let home = self.place.home();
+        tensors.extend(prefixed(home.optimizer(), home.state()?));
         if let Some(average) = &self.average {
             tensors.extend(prefixed("average", average.state()));
         }
-        write_tensors(&tensors)
+        Ok(write_tensors(&tensors))
     }
 
     /// Takes over weights and the state saved with them; on an error it keeps what it had.
@@ -322,9 +375,7 @@ impl Trainer {
     /// [`TrainerError::State`] when the weights have another layout, or the state is of another
     /// optimiser, lacks something, or is no safetensors file.
     pub fn load_state(&mut self, parameters: Parameters, state: &[u8]) -> Result<(), TrainerError> {
-        if parameters.specs != self.parameters.specs
-            || parameters.data.len() != self.parameters.data.len()
-        {
+        if parameters.specs != *self.place.home().specs() {
             let detail = "the weights have another layout".to_owned();
             return Err(TrainerError::State { detail });
         }
@@ -341,10 +392,11 @@ impl Trainer {
         if let Some(average) = &mut average {
             average.load_state(&under("average"), parameters.data.len())?;
         }
-        self.optimizer.load_state(&under(self.optimizer.name()))?;
+        let home = self.place.home_mut();
+        let state = under(home.optimizer());
+        home.load(parameters, &state)?;
         self.average = average;
         self.updates = updates;
-        self.parameters = parameters;
         Ok(())
     }
 }
@@ -429,7 +481,7 @@ mod tests {
             row.push(*token, 1.0, *advantage, 0.0, 0.0, trainer.version(), &[]);
         }
         row.behavior_logprobs =
-            Bigram.prepare(trainer.parameters()).logprobs(&[&row]).unwrap().remove(0);
+            Bigram.prepare(&trainer.parameters().unwrap()).logprobs(&[&row]).unwrap().remove(0);
         row
     }
 
@@ -442,7 +494,8 @@ mod tests {
             .unwrap();
         assert_eq!(metrics.drift.current.tokens, 3);
         assert_eq!(metrics.drift.current.max, 0.0);
-        let after = Bigram.prepare(trainer.parameters()).logprobs(&[&row]).unwrap().remove(0);
+        let after =
+            Bigram.prepare(&trainer.parameters().unwrap()).logprobs(&[&row]).unwrap().remove(0);
         assert!(after[1] > row.behavior_logprobs[1]);
         assert!(after[2] < row.behavior_logprobs[2]);
         assert_eq!(after[3], row.behavior_logprobs[3]);
@@ -463,7 +516,7 @@ mod tests {
                 let mode = LossAggregation::RowMean;
                 trainer.iterate(&demonstrations(), &Supervised, mode, &Bigram, seed, 0.3).unwrap();
             }
-            trainer.parameters.data.to_vec()
+            trainer.parameters().unwrap().data.to_vec()
         })
     }
 
@@ -516,15 +569,15 @@ mod tests {
         };
         let mut whole = Trainer::new(config.clone(), Bigram::new(VOCABULARY)).unwrap();
         run(&mut whole, 0..3);
-        let (weights, state) = (whole.parameters().clone(), whole.save_state());
+        let (weights, state) = (whole.parameters().unwrap(), whole.save_state().unwrap());
         run(&mut whole, 3..5);
         let mut resumed = Trainer::new(config.clone(), Bigram::new(VOCABULARY)).unwrap();
         resumed.load_state(weights.clone(), &state).unwrap();
         assert_eq!(resumed.version(), PolicyVersion(6));
         run(&mut resumed, 3..5);
-        assert_eq!(resumed.parameters(), whole.parameters());
-        assert_eq!(resumed.averaged(), whole.averaged());
-        assert_eq!(resumed.save_state(), whole.save_state());
+        assert_eq!(resumed.parameters().unwrap(), whole.parameters().unwrap());
+        assert_eq!(resumed.averaged().unwrap(), whole.averaged().unwrap());
+        assert_eq!(resumed.save_state().unwrap(), whole.save_state().unwrap());
 
         let other = TrainerConfig { optimizer: OptimizerConfig::default(), ..config };
         let mut other = Trainer::new(other, Bigram::new(VOCABULARY)).unwrap();
@@ -536,7 +589,7 @@ mod tests {
     #[test]
     fn what_is_not_finite_leaves_the_weights_alone() {
         let mut trainer = Trainer::new(config("adamw", 0.1), Bigram::new(VOCABULARY)).unwrap();
-        let (before, state) = (trainer.parameters().clone(), trainer.save_state());
+        let (before, state) = (trainer.parameters().unwrap(), trainer.save_state().unwrap());
         let mode = LossAggregation::TokenMean;
         let mut row = sampled(&trainer, &[(1, f32::INFINITY)]);
         let error = trainer.update(&[&row], &Clip::default(), mode, &Bigram, 0.0).unwrap_err();
@@ -547,6 +600,6 @@ mod tests {
         row.versions.pop();
         let error = trainer.update(&[&row], &Clip::default(), mode, &Bigram, 0.0).unwrap_err();
         assert!(matches!(error, TrainerError::Row { row: 0, .. }));
-        assert_eq!((trainer.parameters(), trainer.save_state()), (&before, state));
+        assert_eq!((trainer.parameters().unwrap(), trainer.save_state().unwrap()), (before, state));
     }
 }

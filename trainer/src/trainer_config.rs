@@ -41,6 +41,21 @@ pub struct TrainerConfig {
     pub schedule: ScheduleConfig,
     /// Which optimiser is used.
     pub optimizer: OptimizerConfig,
+    /// Where the trained weights, their gradient and the optimiser's state are kept: `device`, where
+    /// the decoder is on a GPU, `adamw` is used and no average is kept; or `host`, which takes 14 bytes
+    /// per weight off the GPU (optimizer-state off-load), and sends gradients and weights across in
+    /// every update. Default absent: `device` where that can be.
+    pub optimizer_on: Option<OptimizerPlace>,
+}
+
+/// Where the trained weights, their gradient and the optimiser's state are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OptimizerPlace {
+    /// In the memory of the decoder's GPU.
+    Device,
+    /// In the host's memory.
+    Host,
 }
 
 /// What forward, backward and generation compute with.
@@ -68,6 +83,7 @@ impl Default for TrainerConfig {
             average: None,
             schedule: ScheduleConfig::default(),
             optimizer: OptimizerConfig::default(),
+            optimizer_on: None,
         }
     }
 }
@@ -76,6 +92,14 @@ impl TrainerConfig {
     /// [`activation_mebibytes`](Self::activation_mebibytes) in bytes.
     pub fn activation_bytes(&self) -> usize {
         self.activation_mebibytes.saturating_mul(1 << 20)
+    }
+
+    /// Whether weights and optimiser are kept on the decoder's device, if it has one.
+    pub fn is_for_device(&self) -> bool {
+        match self.optimizer_on {
+            Some(place) => place == OptimizerPlace::Device,
+            None => self.optimizer.name == "adamw" && self.average.is_none(),
+        }
     }
 
     /// All that is wrong with the values; empty when nothing is.
@@ -96,6 +120,15 @@ impl TrainerConfig {
             && !(norm.is_finite() && norm > 0.0)
         {
             problems.push(format!("`max_gradient_norm` {norm} must be positive"));
+        }
+        if self.optimizer_on == Some(OptimizerPlace::Device) {
+            if self.optimizer.name != "adamw" {
+                let name = &self.optimizer.name;
+                problems.push(format!("`optimizer_on` is `device`, where `{name}` cannot be"));
+            }
+            if self.average.is_some() {
+                problems.push("`optimizer_on` is `device`, where no `average` is kept".to_owned());
+            }
         }
         problems.extend(self.average.iter().flat_map(AverageConfig::problems));
         let within = |part: &str, found: Vec<String>| {

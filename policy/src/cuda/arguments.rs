@@ -1,6 +1,6 @@
 //! What kernels are given.
 
-#[cfg(any(test, feature = "cuda"))]
+#[cfg(any(test, feature = "cuda", feature = "emulator"))]
 use std::ffi::c_void;
 
 use super::device::Buffer;
@@ -63,7 +63,7 @@ impl Arguments {
     }
 
     /// Where each of them is, as drivers take them; good as long as these arguments are.
-    #[cfg(any(test, feature = "cuda"))]
+    #[cfg(any(test, feature = "cuda", feature = "emulator"))]
     pub(super) fn pointers(&self) -> Vec<*mut c_void> {
         let at = |start: &usize| std::ptr::from_ref(&self.words[*start]).cast_mut().cast();
         self.starts.iter().map(at).collect()

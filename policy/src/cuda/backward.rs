@@ -1,14 +1,17 @@
 //! The decoder's backward on a device; `decoder` has the same for the CPU.
 
+use std::ops::Range;
+
 use super::DeviceError;
 use super::batch::BackwardBatch;
-use super::device::Buffer;
+use super::device::{Buffer, Device, Kind};
 use super::forward::{DeviceTape, LayerTape, Scratch, Work};
-use super::operations::SeenPages;
+use super::learner::{Live, LiveWeights};
+use super::operations::{Columns, LowRank, SeenPages};
 use super::placement::Placement;
-use crate::Weights;
 use crate::decoder::batch::Batch;
 use crate::ops::page::PAGE;
+use crate::{ParameterKind, ParameterSpec, Weights};
 
 /// Memory of a layer's backward, kept for the next layer.
 struct Gradients {
@@ -27,8 +30,53 @@ struct Gradients {
     qkv_tw: Buffer,
 }
 
-/// Adds to `gradient`, in the layout of the parameters, the gradients of all parameters, given those of
-/// the final hidden states `[t, hidden]`.
+/// Where the gradients go, in f32.
+pub(super) enum Target<'a> {
+    /// Of all weights, in their layout.
+    Whole(&'a Buffer),
+    /// Of an adapter's factors, in theirs.
+    Adapter {
+        gradient: &'a Buffer,
+        /// Takes the gradients of vectors that are frozen.
+        frozen: Buffer,
+    },
+}
+
+impl<'a> Target<'a> {
+    /// That for the decoder `weights`, `gradient` being in the layout of what of it is trained.
+    pub(super) fn new(
+        device: &Device,
+        weights: &Weights,
+        gradient: &'a Buffer,
+    ) -> Result<Self, DeviceError> {
+        let Some(LiveWeights(Live::Adapter(_))) = &weights.live else {
+            return Ok(Self::Whole(gradient));
+        };
+        let specs = weights.parameters.specs.iter();
+        let vectors = specs.filter(|spec| spec.kind == ParameterKind::Vector);
+        // Biases of queries, keys and values are one vector.
+        let longest = vectors.map(ParameterSpec::len).max().unwrap_or(0) * 3;
+        Ok(Self::Adapter { gradient, frozen: device.zeros(Kind::F32, longest)? })
+    }
+
+    /// All of it, where all weights are trained.
+    pub(super) fn whole(&self) -> Option<&'a Buffer> {
+        match self {
+            Self::Whole(gradient) => Some(gradient),
+            Self::Adapter { .. } => None,
+        }
+    }
+
+    fn vector(&self, range: &Range<usize>) -> Buffer {
+        match self {
+            Self::Whole(gradient) => gradient.slice(range.clone()),
+            Self::Adapter { frozen, .. } => frozen.slice(0..range.len()),
+        }
+    }
+}
+
+/// Adds to `gradient` the gradients of what is trained, given those of the final hidden states
+/// `[t, hidden]`.
 ///
 /// The caller has the placement's turn.
 pub(super) fn backward(
@@ -37,20 +85,19 @@ pub(super) fn backward(
     batch: &Batch,
     tape: &DeviceTape,
     dhidden: &Buffer,
-    gradient: &Buffer,
+    gradient: &Target<'_>,
 ) -> Result<(), DeviceError> {
     let device = placement.device();
     let work = Work::new(weights, placement, &tape.weights, &tape.batch);
     let lists = BackwardBatch::new(device, weights, batch)?;
     let config = &weights.config;
     let (total, d) = (tape.batch.rows, config.hidden_size);
-    let of = |range: &std::ops::Range<usize>| gradient.slice(range.clone());
     let layout = &weights.layout;
 
     // 1. Final norm: gradient of the last residual state [t, d], carried through all layers.
-    let dstates = device.zeros(super::device::Kind::F32, total * d)?;
+    let dstates = device.zeros(Kind::F32, total * d)?;
     let gain = work.weight(&layout.final_norm);
-    let dgain = of(&layout.final_norm);
+    let dgain = gradient.vector(&layout.final_norm);
     device.rms_norm_backward(dhidden, &tape.last, &gain, &tape.last_inverse, &dstates, &dgain)?;
 
     // 2. Layers.
@@ -75,6 +122,8 @@ pub(super) fn backward(
     }
 
     // 3. Embeddings.
+    let Some(gradient) = gradient.whole() else { return Ok(()) };
+    let of = |range: &Range<usize>| gradient.slice(range.clone());
     let smear = work.weight(&layout.smear);
     device.embed_backward(&dstates, &smear, lists.embedded.parts(), d, &of(&layout.embedding))?;
     if !layout.smear.is_empty() {
@@ -117,11 +166,11 @@ impl Work<'_> {
         again: &Scratch,
         buffers: &Gradients,
         dstates: &Buffer,
-        gradient: &Buffer,
+        gradient: &Target<'_>,
     ) -> Result<(), DeviceError> {
         let (config, device, total) = (&self.weights.config, self.device, self.batch.rows);
         let layout = &self.weights.layout.layers[index];
-        let of = |range: &std::ops::Range<usize>| gradient.slice(range.clone());
+        let of = |range: &Range<usize>| gradient.vector(range);
         let (d, f, eps) = (config.hidden_size, config.intermediate_size, config.rms_norm_eps);
         let (q, k, w) = (config.query_width(), config.key_width(), self.qkv_width());
         let inverse = self.floats(total)?;
@@ -131,14 +180,15 @@ impl Work<'_> {
         let (dout, dactive) = (&buffers.states_td, &buffers.active_tf);
         device.linear_backward(dout, &self.weight(&layout.down), dactive, (total, d), false)?;
         device.swiglu(&tape.gate_up_tf, f, &again.active_tf)?;
-        device.linear_gradient(dout, &again.active_tf, &of(&layout.down), (total, d))?;
+        self.matrix_gradient(&layout.down, dout, &again.active_tf, gradient, (d, dactive))?;
         device.swiglu_backward(dactive, &tape.gate_up_tf, f, &buffers.gate_up_tf)?;
         let gain = self.weight(&layout.feed_norm);
         device.rms_norm(&tape.middle_td, &gain, eps, &again.normed_td, &inverse)?;
         let (dgate_up, dnormed) = (&buffers.gate_up_tf, &buffers.normed_td);
-        device.linear_gradient(dgate_up, &again.normed_td, &of(&layout.gate_up), (total, 2 * f))?;
         let weight = self.weight(&layout.gate_up);
         device.linear_backward(dgate_up, &weight, dnormed, (total, 2 * f), false)?;
+        let (x, out) = (&again.normed_td, (2 * f, dnormed));
+        self.matrix_gradient(&layout.gate_up, dgate_up, x, gradient, out)?;
         let (middle, dgain) = (&tape.middle_td, of(&layout.feed_norm));
         device.rms_norm_backward(
             dnormed,
@@ -154,7 +204,8 @@ impl Work<'_> {
         let dattended = &buffers.attended_tq;
         let weight = self.weight(&layout.output);
         device.linear_backward(dout, &weight, dattended, (total, d), false)?;
-        device.linear_gradient(dout, &tape.attended_tq, &of(&layout.output), (total, d))?;
+        let x = &tape.attended_tq;
+        self.matrix_gradient(&layout.output, dout, x, gradient, (d, dattended))?;
         self.queries(index, tape, &again.queries_tq)?;
         let bias = self.match_bias(index);
         let dbias = bias.as_ref().map(|_| of(&layout.match_bias));
@@ -194,9 +245,37 @@ impl Work<'_> {
         // 4. Projections of queries, keys and values.
         let gain = self.weight(&layout.input_norm);
         device.rms_norm(input, &gain, eps, &again.normed_td, &inverse)?;
-        device.linear_gradient(dqkv, &again.normed_td, &of(&layout.qkv), (total, w))?;
         device.linear_backward(dqkv, &self.weight(&layout.qkv), dnormed, (total, w), false)?;
+        self.matrix_gradient(&layout.qkv, dqkv, &again.normed_td, gradient, (w, dnormed))?;
         let dgain = of(&layout.input_norm);
         device.rms_norm_backward(dnormed, input, &gain, &tape.input_inverse_t, dstates, &dgain)
+    }
+
+    /// Adds the gradient of the matrices that lie in `range`, whose outputs are `width` together, or
+    /// of the factors that change them; what these add to the gradient of `x` is added to `dx`.
+    fn matrix_gradient(
+        &self,
+        range: &Range<usize>,
+        dout: &Buffer,
+        x: &Buffer,
+        gradient: &Target<'_>,
+        (width, dx): (usize, &Buffer),
+    ) -> Result<(), DeviceError> {
+        let gradient = match gradient {
+            Target::Whole(gradient) => {
+                let dweight = gradient.slice(range.clone());
+                return self.device.linear_gradient(dout, x, &dweight, (self.batch.rows, width));
+            }
+            Target::Adapter { gradient, .. } => gradient,
+        };
+        let adapter = self.adapter().expect("the gradient is an adapter's");
+        for (matrix, start) in adapter.inside(range) {
+            let (a, b) = adapter.factors_of(matrix);
+            let factors = LowRank { a: &a, b: &b, rank: adapter.rank, scale: adapter.scale };
+            let dout = Columns { matrix: dout, stride: width, start, width: matrix.outputs };
+            let into = [&matrix.a, &matrix.b].map(|range| gradient.slice(range.clone()));
+            self.device.low_rank_backward(dout, x, factors, (&into[0], &into[1]), dx)?;
+        }
+        Ok(())
     }
 }

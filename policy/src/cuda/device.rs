@@ -56,7 +56,14 @@ impl Device {
         self.driver.wait()
     }
 
-    #[cfg(test)]
+    /// A device that the host imitates: the kernels are compiled by its C++ compiler and run one
+    /// thread after the other. For tests.
+    #[cfg(any(test, feature = "emulator"))]
+    pub fn emulated() -> Self {
+        Self::with_driver(Arc::new(super::emulator::Emulator::default()))
+    }
+
+    #[cfg(any(test, feature = "emulator"))]
     pub(super) fn with_driver(driver: Arc<dyn Driver>) -> Self {
         let info = DeviceInfo {
             name: "emulated".to_owned(),

@@ -59,22 +59,25 @@ pub(super) struct Launch {
     pub(super) shared_bytes: u32,
 }
 
-/// `out[rows, columns] = left[rows, depth] * right[depth, columns]`, added to what is there with `adds`.
+/// `out[rows, columns] = scale * left * right`, added to what is there with `adds`.
 ///
-/// All lie row by row without gaps; an operand that is transposed lies `[depth, rows]` or
-/// `[columns, depth]`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// All lie row by row, those of `left` and `out` as far apart as their strides say, in elements; an
+/// operand that is transposed lies `[depth, rows]` or `[columns, depth]`.
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Product {
     pub(super) left: u64,
     pub(super) left_transposed: bool,
+    pub(super) left_stride: usize,
     pub(super) right: u64,
     pub(super) right_transposed: bool,
     pub(super) inputs: Number,
     pub(super) out: u64,
+    pub(super) out_stride: usize,
     pub(super) output: Number,
     pub(super) rows: usize,
     pub(super) columns: usize,
     pub(super) depth: usize,
+    pub(super) scale: f32,
     pub(super) adds: bool,
 }
 

@@ -174,18 +174,20 @@ impl Driver for Emulator {
                 }
             }
         };
-        let numbers = |address, rows: usize, columns: usize, transposed| -> Vec<f32> {
-            let at = |i, j| if transposed { j * rows + i } else { i * columns + j };
+        // An operand that is not transposed by its rows, one that is by its columns.
+        let numbers = |address, rows: usize, columns: usize, stride, transposed| -> Vec<f32> {
+            let at = |i, j| if transposed { j * stride + i } else { i * stride + j };
             (0..rows * columns).map(|i| read(address, at(i / columns, i % columns))).collect()
         };
-        let left = numbers(product.left, rows, depth, product.left_transposed);
+        let left = numbers(product.left, rows, depth, product.left_stride, product.left_transposed);
         // By columns.
-        let right = numbers(product.right, columns, depth, !product.right_transposed);
+        let stride = if product.right_transposed { depth } else { columns };
+        let right = numbers(product.right, columns, depth, stride, !product.right_transposed);
         for i in 0..rows {
             for j in 0..columns {
                 let pairs = left[i * depth..][..depth].iter().zip(&right[j * depth..][..depth]);
-                let sum: f32 = pairs.map(|(a, b)| a * b).sum();
-                let index = i * columns + j;
+                let sum: f32 = product.scale * pairs.map(|(a, b)| a * b).sum::<f32>();
+                let index = i * product.out_stride + j;
                 // SAFETY: the caller owns the result, and the index is inside it.
                 unsafe {
                     match product.output {
@@ -194,10 +196,11 @@ impl Driver for Emulator {
                             *out = if product.adds { *out + sum } else { sum };
                         }
                         Number::Bf16 => {
-                            assert!(!product.adds, "sums are kept in f32");
-                            let bits = sum.to_bits();
+                            let out = (product.out as *mut u16).add(index);
+                            let old = f32::from_bits(u32::from(*out) << 16);
+                            let bits = if product.adds { old + sum } else { sum }.to_bits();
                             let rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
-                            *(product.out as *mut u16).add(index) = rounded as u16;
+                            *out = rounded as u16;
                         }
                     }
                 }

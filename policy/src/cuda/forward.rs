@@ -6,7 +6,8 @@ use super::DeviceError;
 use super::batch::DeviceBatch;
 use super::device::{Buffer, Device, Kind};
 use super::driver::Number;
-use super::operations::{DeviceAttention, HeadsShape, LayerPages, TokenMatch};
+use super::learner::{DeviceAdapter, Live, LiveWeights};
+use super::operations::{Columns, DeviceAttention, HeadsShape, LayerPages, LowRank, TokenMatch};
 use super::placement::Placement;
 use crate::Weights;
 use crate::decoder::batch::Batch;
@@ -76,7 +77,7 @@ pub(super) fn forward(
     recomputes: bool,
 ) -> Result<(Buffer, Option<DeviceTape>), DeviceError> {
     let device = placement.device();
-    let data = placement.weights(&weights.parameters.data)?;
+    let data = placement.weights(weights)?;
     let device_batch = DeviceBatch::new(device, weights, batch)?;
     for copy in &batch.copies {
         let page = |page: u32| batch.pages[page as usize].device.as_ref();
@@ -199,6 +200,7 @@ impl<'a> Work<'a> {
         let (gain, normed) = (self.weight(&layout.input_norm), &scratch.normed_td);
         device.rms_norm(states, &gain, eps, normed, &tape.input_inverse_t)?;
         device.linear(normed, &self.weight(&layout.qkv), &tape.qkv_tw, (total, w), false)?;
+        self.adapt(&layout.qkv, normed, &tape.qkv_tw, w)?;
         if !layout.qkv_bias.is_empty() {
             device.add_bias(&tape.qkv_tw, &self.weight(&layout.qkv_bias))?;
         }
@@ -222,6 +224,7 @@ impl<'a> Work<'a> {
         let attention = self.attention(index, bias.as_ref());
         device.attention(&attention, &scratch.queries_tq, &tape.attended_tq, &tape.log_sums_th)?;
         device.linear(&tape.attended_tq, &self.weight(&layout.output), states, (total, d), true)?;
+        self.adapt(&layout.output, &tape.attended_tq, states, d)?;
 
         // 3. Feed-forward.
         let gain = self.weight(&layout.feed_norm);
@@ -234,8 +237,36 @@ impl<'a> Work<'a> {
             (total, 2 * f),
             false,
         )?;
+        self.adapt(&layout.gate_up, normed, &tape.gate_up_tf, 2 * f)?;
         device.swiglu(&tape.gate_up_tf, f, &scratch.active_tf)?;
-        device.linear(&scratch.active_tf, &self.weight(&layout.down), states, (total, d), true)
+        device.linear(&scratch.active_tf, &self.weight(&layout.down), states, (total, d), true)?;
+        self.adapt(&layout.down, &scratch.active_tf, states, d)
+    }
+
+    /// Adds to `out`, which has rows of `width`, what the adapter changes in the products of `x` with
+    /// the matrices that lie in `range`.
+    fn adapt(
+        &self,
+        range: &Range<usize>,
+        x: &Buffer,
+        out: &Buffer,
+        width: usize,
+    ) -> Result<(), DeviceError> {
+        let Some(adapter) = self.adapter() else { return Ok(()) };
+        for (matrix, start) in adapter.inside(range) {
+            let (a, b) = adapter.factors_of(matrix);
+            let factors = LowRank { a: &a, b: &b, rank: adapter.rank, scale: adapter.scale };
+            let out = Columns { matrix: out, stride: width, start, width: matrix.outputs };
+            self.device.low_rank(x, factors, out)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn adapter(&self) -> Option<&DeviceAdapter> {
+        match &self.weights.live {
+            Some(LiveWeights(Live::Adapter(adapter))) => Some(adapter),
+            _ => None,
+        }
     }
 
     /// The queries of a layer from their projection.

@@ -132,7 +132,7 @@ pub(super) fn judge(
     temperature: f32,
 ) -> Result<Vec<DrawStatistics>, DeviceError> {
     let device = placement.device();
-    let data = placement.weights(&weights.parameters.data)?;
+    let data = placement.weights(weights)?;
     let vocabulary = weights.config.vocab_size;
     let mut judged = vec![DrawStatistics::default(); draws.len()];
     for chunk in chunks(draws) {
@@ -163,18 +163,18 @@ pub(super) fn judge(
 }
 
 /// Adds to `dhidden[t, hidden]` (f32) and to the head's part of `gradient`, both on the device, the
-/// gradient of a loss.
+/// gradient of a loss; without a gradient the head is frozen.
 pub(super) fn judge_backward(
     weights: &Weights,
     placement: &Placement,
     hidden: &Buffer,
     loss: &DrawLoss<'_>,
     dhidden: &Buffer,
-    gradient: &Buffer,
+    gradient: Option<&Buffer>,
 ) -> Result<(), DeviceError> {
     let DrawLoss { draws, temperature, told, derivatives } = *loss;
     let device = placement.device();
-    let data = placement.weights(&weights.parameters.data)?;
+    let data = placement.weights(weights)?;
     let (d, vocabulary) = (weights.config.hidden_size, weights.config.vocab_size);
     for chunk in chunks(draws) {
         let rows = chunk.states.len();
@@ -199,8 +199,10 @@ pub(super) fn judge_backward(
             let dscores = dscores.slice(0..rows * width);
             device.head_gradient(&tile, &running, &by, &dscores)?;
             device.linear_backward(&dscores, &matrix, &dinputs, (rows, width), true)?;
-            let dmatrix = part(weights, gradient, (first, width));
-            device.linear_gradient(&dscores, &on_device.inputs, &dmatrix, (rows, width))?;
+            if let Some(gradient) = gradient {
+                let dmatrix = part(weights, gradient, (first, width));
+                device.linear_gradient(&dscores, &on_device.inputs, &dmatrix, (rows, width))?;
+            }
         }
         let mut of_states: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
         for (row, state) in chunk.states.iter().enumerate() {
@@ -219,7 +221,7 @@ pub(super) fn scores(
     hidden: &Buffer,
 ) -> Result<Buffer, DeviceError> {
     let device = placement.device();
-    let data = placement.weights(&weights.parameters.data)?;
+    let data = placement.weights(weights)?;
     let (d, vocabulary) = (weights.config.hidden_size, weights.config.vocab_size);
     let rows = hidden.len() / d;
     let scores = device.allocate(Kind::F32, rows * vocabulary)?;

@@ -48,12 +48,13 @@ impl KernelFile {
     }
 
     /// The source for a device.
+    #[cfg(feature = "cuda")]
     pub(super) fn source(&self) -> String {
         self.parts.concat()
     }
 
     /// The source for the host.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "emulator"))]
     pub(super) fn emulated_source(&self) -> String {
         let mut parts = vec![include_str!("kernels/emulation.hpp")];
         for part in self.parts {

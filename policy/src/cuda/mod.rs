@@ -20,15 +20,16 @@ mod choice;
 mod cuda_driver;
 mod device;
 mod driver;
-#[cfg(test)]
+#[cfg(any(test, feature = "emulator"))]
 mod emulator;
 mod error;
 mod forward;
 mod head;
 #[cfg(feature = "cuda")]
 mod kernel_cache;
-#[cfg(any(test, feature = "cuda"))]
+#[cfg(any(test, feature = "cuda", feature = "emulator"))]
 mod kernels;
+mod learner;
 #[cfg(feature = "cuda")]
 mod library;
 #[cfg(all(test, feature = "cuda"))]
@@ -48,6 +49,8 @@ pub use self::device::{Device, DeviceInfo};
 pub use self::driver::Number;
 pub use self::error::DeviceError;
 pub(crate) use self::forward::DeviceTape;
+pub use self::learner::DeviceLearner;
+pub(crate) use self::learner::LiveWeights;
 pub(crate) use self::pages::DevicePage;
 pub(crate) use self::placement::Placement;
 pub use self::trainer::{DeviceTrainer, DeviceUpdate};

@@ -4,11 +4,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::device::{Buffer, Device};
 use super::driver::Number;
+use super::learner::{Live, LiveWeights};
 use super::operations::TILE;
 use super::pages::{DevicePage, PagePool};
 use super::{DeviceError, ModelShape};
 use crate::ops::rotary::Rotary;
-use crate::{ModelConfig, SharedBuffer};
+use crate::{ModelConfig, Weights};
 
 /// Widest head that the attention kernels have room for, by numbers of 2 and of 4 bytes.
 const WIDEST_HEAD: [usize; 2] = [256, 128];
@@ -88,8 +89,13 @@ impl Placement {
         self.pool.take()
     }
 
-    /// The weights on the device; they go there where they are not those of the last call.
-    pub(super) fn weights(&self, values: &SharedBuffer) -> Result<Buffer, DeviceError> {
+    /// The weights on the device; they go there where they are neither there alone nor those of the
+    /// last call.
+    pub(super) fn weights(&self, weights: &Weights) -> Result<Buffer, DeviceError> {
+        if let Some(LiveWeights(Live::Whole(live))) = &weights.live {
+            return Ok(live.clone());
+        }
+        let values = &weights.parameters.data;
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((reference, buffer)) = &*last
             && values.is(reference)

@@ -31,6 +31,8 @@ struct Shape {
     depth: usize,
     left_transposed: bool,
     right_transposed: bool,
+    left_stride: usize,
+    out_stride: usize,
     inputs: Number,
     output: Number,
     /// Of left, right and out.
@@ -84,6 +86,8 @@ impl Products {
             depth: product.depth,
             left_transposed: product.left_transposed,
             right_transposed: product.right_transposed,
+            left_stride: product.left_stride,
+            out_stride: product.out_stride,
             inputs: product.inputs,
             output: product.output,
             alignments: [product.left, product.right, product.out].map(alignment),
@@ -104,14 +108,14 @@ impl Products {
                 plan
             }
         };
-        let (one, beta) = (1.0_f32, if product.adds { 1.0_f32 } else { 0.0 });
+        let (alpha, beta) = (product.scale, if product.adds { 1.0_f32 } else { 0.0 });
         let pointer = |address: u64| address as *mut c_void;
         // SAFETY: the plan's parts are never destroyed; the caller owns the operands.
         unsafe {
             blas::matmul(
                 self.handle,
                 plan.product,
-                (&raw const one).cast(),
+                (&raw const alpha).cast(),
                 (&raw const beta).cast(),
                 pointer(product.right),
                 plan.first,
@@ -133,23 +137,23 @@ impl Products {
     fn plan(&self, shape: &Shape) -> Result<Plan, DeviceError> {
         let plan = failed("plan a product");
         // A matrix of `rows` lies row by row, which is its transpose column by column.
-        let layout = |number, rows: usize, columns: usize| {
+        let layout = |number, rows: usize, columns: usize, stride: usize| {
             let (rows, columns) = (columns as u64, rows as u64);
-            blas::create_matrix_layout(data_type(number), rows, columns, rows as i64)
+            blas::create_matrix_layout(data_type(number), rows, columns, stride as i64)
         };
         let Shape { rows, columns, depth, inputs, output, .. } = *shape;
         let first = if shape.right_transposed {
-            layout(inputs, columns, depth)
+            layout(inputs, columns, depth, depth)
         } else {
-            layout(inputs, depth, columns)
+            layout(inputs, depth, columns, columns)
         };
         let second = if shape.left_transposed {
-            layout(inputs, depth, rows)
+            layout(inputs, depth, rows, shape.left_stride)
         } else {
-            layout(inputs, rows, depth)
+            layout(inputs, rows, depth, shape.left_stride)
         };
         let (first, second) = (first.map_err(&plan)?, second.map_err(&plan)?);
-        let out = layout(output, rows, columns).map_err(&plan)?;
+        let out = layout(output, rows, columns, shape.out_stride).map_err(&plan)?;
         let product = blas::create_matmul_desc(
             sys::cublasComputeType_t::CUBLAS_COMPUTE_32F,
             sys::cudaDataType_t::CUDA_R_32F,

@@ -1,6 +1,7 @@
 //! The decoder on a device for callers whose numbers are the host's.
 
-use super::device::Kind;
+use super::backward::Target;
+use super::device::{Buffer, Kind};
 use super::placement::Placement;
 use super::{DeviceError, backward, forward, head};
 use crate::Weights;
@@ -10,7 +11,7 @@ use crate::weight_gradient::WeightGradient;
 
 impl Placement {
     /// States that the host has, as the device's numbers.
-    fn states(&self, hidden_td: &[f32]) -> Result<super::device::Buffer, DeviceError> {
+    fn states(&self, hidden_td: &[f32]) -> Result<Buffer, DeviceError> {
         self.device().upload_numbers(self.number(), hidden_td)
     }
 
@@ -46,20 +47,32 @@ impl Placement {
         loss: &DrawLoss<'_>,
         gradient: &mut WeightGradient<'_>,
     ) -> Result<(), DeviceError> {
-        let Some(gradient) = gradient.full() else {
-            let detail = "an adapter is trained on the CPU alone".to_owned();
-            return Err(DeviceError::Unsupported { detail });
+        let gradient = match gradient {
+            WeightGradient::Full(gradient) => &mut **gradient,
+            WeightGradient::Adapter(adapter) => &mut *adapter.gradient,
         };
-        let device = self.device();
-        let hidden = self.states(hidden_td)?;
-        let sums = device.zeros(Kind::F32, gradient.len())?;
-        let dhidden = device.zeros(Kind::F32, hidden_td.len())?;
-        head::judge_backward(weights, self, &hidden, loss, &dhidden, &sums)?;
-        self.differentiate(weights, tape, &dhidden, &sums)?;
+        let sums = self.device().zeros(Kind::F32, gradient.len())?;
+        self.learn_into(weights, tape, hidden_td, loss, &sums)?;
         for (sum, part) in gradient.iter_mut().zip(sums.read()?) {
             *sum += part;
         }
         Ok(())
+    }
+
+    /// The same for a gradient on the device.
+    pub(super) fn learn_into(
+        &self,
+        weights: &Weights,
+        tape: &Tape,
+        hidden_td: &[f32],
+        loss: &DrawLoss<'_>,
+        gradient: &Buffer,
+    ) -> Result<(), DeviceError> {
+        let hidden = self.states(hidden_td)?;
+        let dhidden = self.device().zeros(Kind::F32, hidden_td.len())?;
+        let target = Target::new(self.device(), weights, gradient)?;
+        head::judge_backward(weights, self, &hidden, loss, &dhidden, target.whole())?;
+        self.differentiate(weights, tape, &dhidden, &target)
     }
 
     /// As [`crate::decoder::backward`].
@@ -73,7 +86,8 @@ impl Placement {
         let device = self.device();
         let sums = device.zeros(Kind::F32, gradient.len())?;
         let dhidden = device.upload_f32(dhidden_td)?;
-        self.differentiate(weights, tape, &dhidden, &sums)?;
+        let target = Target::new(device, weights, &sums)?;
+        self.differentiate(weights, tape, &dhidden, &target)?;
         for (sum, part) in gradient.iter_mut().zip(sums.read()?) {
             *sum += part;
         }
@@ -84,8 +98,8 @@ impl Placement {
         &self,
         weights: &Weights,
         tape: &Tape,
-        dhidden: &super::device::Buffer,
-        gradient: &super::device::Buffer,
+        dhidden: &Buffer,
+        gradient: &Target<'_>,
     ) -> Result<(), DeviceError> {
         let batch = tape.batch.as_ref().expect("a forward has been kept on the tape");
         assert!(batch.is_whole(), "a sequence is differentiated from its first token on");

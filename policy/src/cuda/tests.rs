@@ -14,7 +14,10 @@ use crate::decoder::{Segment, SequenceCache, Tape, TokenTree, forward, try_forwa
 use crate::head::{Draw, DrawGradient, DrawLoss, learn, try_batch_scores, try_judge};
 use crate::ops::elementwise::{AdamWStep, adamw};
 use crate::ops::gradient_check::numbers;
-use crate::{Family, ModelConfig, WeightGradient, Weights, initial_parameters};
+use crate::{
+    Family, LORA_TARGETS, LoraConfig, LoraModel, ModelConfig, Parameters, WeightGradient, Weights,
+    initial_parameters,
+};
 
 fn emulated(descends: bool) -> Device {
     Device::with_driver(Arc::new(Emulator { descends }))
@@ -150,6 +153,64 @@ fn compare_training(device: &Device, number: Number, tolerance: f32, head_dims: 
     }
 }
 
+/// States, what is told of draws and the gradient of an adapter's factors.
+fn train_adapter(model: &LoraModel, factors: &Parameters) -> Outcome {
+    let weights = model.weights(factors).unwrap();
+    let sequences = sequences();
+    let sequences: Vec<&[u32]> = sequences.iter().map(Vec::as_slice).collect();
+    let tree = TokenTree::new(&sequences);
+    let mut tape = Tape::default();
+    let hidden = tree.try_read(&weights, Some(&mut tape)).unwrap();
+    let mut draws = Vec::new();
+    for (index, sequence) in sequences.iter().enumerate() {
+        let rows = tree.rows(index);
+        draws.extend((1..sequence.len()).step_by(4).map(|t| Draw {
+            row: rows[t - 1],
+            token: sequence[t],
+            allowed: &[],
+        }));
+    }
+    let judged = try_judge(&weights, &hidden, &draws, 0.9).unwrap();
+    let slopes = numbers(draws.len(), 0.21).into_iter();
+    let by: Vec<DrawGradient> =
+        slopes.map(|logprob| DrawGradient { logprob, entropy: 0.1 }).collect();
+    let mut gradient = vec![0.0; factors.data.len()];
+    let loss = DrawLoss { draws: &draws, temperature: 0.9, told: &judged, derivatives: &by };
+    learn(&weights, &tape, &hidden, &loss, &mut model.gradient(factors, &mut gradient)).unwrap();
+    let judged = judged.iter().map(|told| [told.logprob, told.entropy]).collect();
+    Outcome { hidden, judged, gradient }
+}
+
+fn compare_adapters(device: &Device, number: Number, tolerance: f32) {
+    for (family, targets) in
+        [(Family::Qwen3, &LORA_TARGETS[..]), (Family::Qwen2, &["k_proj", "up_proj", "o_proj"])]
+    {
+        let targets = targets.iter().map(|target| (*target).to_owned()).collect();
+        let lora = LoraConfig { rank: 3, alpha: 2.0, targets, ..LoraConfig::default() };
+        let model = LoraModel::new(Arc::new(weights(&config(family, 16))), &lora);
+        let mut factors = model.initial(Seed::from_u64(2));
+        let noise = numbers(factors.data.len(), 0.3);
+        factors.data.iter_mut().zip(noise).for_each(|(factor, noise)| {
+            *factor = f32::from_bits((0.3 * noise).to_bits() & 0xffff_0000);
+        });
+        let on_device = model.placed(|weights| weights.on_device(device, number)).unwrap();
+        let expected = train_adapter(&model, &factors);
+        let found = train_adapter(&on_device, &factors);
+        assert_close(&found.hidden, &expected.hidden, tolerance, "states with an adapter");
+        let (told, wanted) = (found.judged.as_flattened(), expected.judged.as_flattened());
+        assert_close(told, wanted, tolerance, "draws with an adapter");
+        for spec in factors.specs.iter() {
+            let (found, wanted) = (&found.gradient[spec.range()], &expected.gradient[spec.range()]);
+            assert!(largest(wanted) > 1e-5, "{}", spec.name);
+            assert_close(found, wanted, 4.0 * tolerance, &spec.name);
+        }
+        // Fresh factors change nothing.
+        let read = |weights: &Weights| TokenTree::new(&[&[1, 2, 3]]).try_read(weights, None);
+        let fresh = on_device.weights(&model.initial(Seed::from_u64(4))).unwrap();
+        assert_eq!(read(&fresh).unwrap(), read(on_device.base()).unwrap());
+    }
+}
+
 /// Prompts that fork from what is remembered, read in parts.
 fn generate(weights: &Weights) -> Vec<Vec<f32>> {
     let mut states = Vec::new();
@@ -281,6 +342,21 @@ fn emulated_kernels_train_as_the_cpu_does() {
 #[ignore = "needs a C++ compiler"]
 fn emulated_kernels_train_as_the_cpu_does_in_bf16() {
     compare_training(&emulated(false), Number::Bf16, BF16, [16, 16, 34]);
+}
+
+#[test]
+#[ignore = "needs a C++ compiler"]
+fn emulated_adapters_train_as_the_cpu_does() {
+    compare_adapters(&emulated(false), Number::F32, F32);
+    compare_adapters(&emulated(false), Number::Bf16, BF16);
+}
+
+#[test]
+#[ignore = "needs a GPU"]
+fn gpu_adapters_train_as_the_cpu_does() {
+    let device = Device::open().unwrap();
+    compare_adapters(&device, Number::F32, F32);
+    compare_adapters(&device, Number::Bf16, BF16);
 }
 
 #[test]

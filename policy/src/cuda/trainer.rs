@@ -1,25 +1,20 @@
 //! Training that stays on a device.
 
-use super::device::{Buffer, Kind};
+use super::backward::Target;
+use super::device::Kind;
 use super::driver::Number;
-use super::placement::Placement;
-use super::{Device, DeviceError, backward, forward, head};
+use super::{Device, DeviceError, DeviceLearner, backward, forward, head};
 use crate::decoder::batch::Batch;
 use crate::decoder::{Segment, SequenceCache};
 use crate::head::{Draw, DrawGradient, DrawLoss};
 use crate::ops::elementwise::AdamWStep;
 use crate::{Parameters, Weights};
 
-/// A decoder with its f32 weights, their gradient and the means of AdamW on a device, of which nothing
-/// crosses to the host in an update but what is told of the tokens.
+/// A [`DeviceLearner`] that learns sequences by heart: what training costs a device by itself, without
+/// the objectives and batches of a run.
 #[derive(Debug)]
 pub struct DeviceTrainer {
-    weights: Weights,
-    /// In f32; the decoder computes with a copy in its own numbers.
-    master: Buffer,
-    first: Buffer,
-    second: Buffer,
-    gradient: Buffer,
+    learner: DeviceLearner,
     updates: i32,
 }
 
@@ -39,20 +34,9 @@ impl DeviceTrainer {
     ///
     /// When the device has no room, or the kernels do not cover the decoder.
     pub fn new(device: &Device, weights: &Weights, number: Number) -> Result<Self, DeviceError> {
-        let weights = weights.on_device(device, number)?;
-        let len = weights.parameters.data.len();
-        Ok(Self {
-            master: device.upload_f32(&weights.parameters.data)?,
-            first: device.zeros(Kind::F32, len)?,
-            second: device.zeros(Kind::F32, len)?,
-            gradient: device.zeros(Kind::F32, len)?,
-            updates: 0,
-            weights,
-        })
-    }
-
-    fn placement(&self) -> &Placement {
-        self.weights.placement.as_ref().expect("a trainer's decoder is on a device")
+        let learner =
+            DeviceLearner::new(&weights.on_device(device, number)?, weights.parameters())?;
+        Ok(Self { learner, updates: 0 })
     }
 
     /// One update of AdamW (betas 0.9 and 0.95, no decay) on the mean cross-entropy of all tokens but
@@ -71,8 +55,9 @@ impl DeviceTrainer {
         learning_rate: f32,
         recomputes: bool,
     ) -> Result<DeviceUpdate, DeviceError> {
-        let device = self.placement().device().clone();
-        let mut caches = vec![SequenceCache::new(&self.weights); sequences.len()];
+        let (weights, placement) = (self.learner.weights(), self.learner.placement());
+        let device = placement.device();
+        let mut caches = vec![SequenceCache::new(weights); sequences.len()];
         let pairs = caches.iter_mut().zip(sequences);
         let mut segments: Vec<_> =
             pairs.map(|(cache, tokens)| Segment::new(cache, tokens)).collect();
@@ -88,27 +73,27 @@ impl DeviceTrainer {
         }
         let mean = 1.0 / draws.len().max(1) as f32;
         let by = vec![DrawGradient { logprob: -mean, entropy: 0.0 }; draws.len()];
-        self.gradient.clear()?;
+        self.learner.clear_gradient()?;
         self.updates += 1;
 
         // 1. Forward, judgement, backward.
-        let placement = self.placement();
         let turn = placement.take_turn();
-        let batch = Batch::new(&self.weights, &mut segments)?;
-        let (hidden, tape) = forward::forward(&self.weights, placement, &batch, true, recomputes)?;
+        let batch = Batch::new(weights, &mut segments)?;
+        let (hidden, tape) = forward::forward(weights, placement, &batch, true, recomputes)?;
         let tape = tape.expect("the tape is kept");
-        let judged = head::judge(&self.weights, placement, &hidden, &draws, 1.0)?;
+        let judged = head::judge(weights, placement, &hidden, &draws, 1.0)?;
         let dhidden = device.zeros(Kind::F32, hidden.len())?;
         let loss = DrawLoss { draws: &draws, temperature: 1.0, told: &judged, derivatives: &by };
-        head::judge_backward(&self.weights, placement, &hidden, &loss, &dhidden, &self.gradient)?;
+        let gradient = self.learner.gradient();
+        head::judge_backward(weights, placement, &hidden, &loss, &dhidden, Some(gradient))?;
         let of_products = device.allocate(hidden.kind(), hidden.len())?;
         device.convert(&dhidden, &of_products)?;
-        backward::backward(&self.weights, placement, &batch, &tape, &of_products, &self.gradient)?;
+        let target = Target::Whole(gradient);
+        backward::backward(weights, placement, &batch, &tape, &of_products, &target)?;
         drop(turn);
 
         // 2. AdamW.
-        let squares = device.square_sums(&self.gradient)?.read()?;
-        let gradient_norm = squares.iter().map(|sum| f64::from(*sum)).sum::<f64>().sqrt();
+        let gradient_norm = self.learner.gradient_norm()?;
         let (beta1, beta2) = (0.9_f32, 0.95_f32);
         let step = AdamWStep {
             beta1,
@@ -118,9 +103,8 @@ impl DeviceTrainer {
             step: learning_rate / (1.0 - beta1.powi(self.updates)),
             root: (1.0 - beta2.powi(self.updates)).sqrt(),
         };
-        let copy = placement.weights(&self.weights.parameters.data)?;
-        let (master, means) = (&self.master, (&self.first, &self.second));
-        device.adamw((master, &copy), means, &self.gradient, &step, 1.0)?;
+        let all = 0..self.learner.gradient().len();
+        self.learner.step(&[(all, step)], 1.0)?;
         let logprobs = judged.iter().map(|told| f64::from(told.logprob));
         Ok(DeviceUpdate { loss: -logprobs.sum::<f64>() * f64::from(mean), gradient_norm })
     }
@@ -131,8 +115,6 @@ impl DeviceTrainer {
     ///
     /// When the device fails.
     pub fn parameters(&self) -> Result<Parameters, DeviceError> {
-        let mut parameters = self.weights.parameters.clone();
-        parameters.data = self.master.read()?.into();
-        Ok(parameters)
+        self.learner.parameters()
     }
 }

@@ -359,7 +359,7 @@ fn swiglu_backward_rows(dout: &[f32], gate_up: &[f32], width: usize, dgate_up: &
 }
 
 /// What an update of [`adamw`] is made with; the names are those of its formula.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AdamWStep {
     /// Decay of the mean of gradients.
     pub beta1: f32,

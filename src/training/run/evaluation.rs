@@ -55,7 +55,7 @@ impl Training {
                 continue;
             }
             if kind == "test_before" {
-                self.publish_evaluated();
+                self.publish_evaluated()?;
             }
             let tasks = self.recipe.evaluation.test_tasks;
             let evaluation = self.play(&split, tasks, cancellation, observer).await?;
@@ -75,7 +75,7 @@ impl Training {
         cancellation: &Cancellation,
         observer: &dyn Observer,
     ) -> anyhow::Result<Evaluation> {
-        self.publish_evaluated();
+        self.publish_evaluated()?;
         self.play(split, tasks, cancellation, observer).await
     }
 
@@ -116,23 +116,24 @@ impl Training {
     }
 
     /// The trainer's weights go to the policy.
-    pub(super) fn publish(&self) {
-        let weights = self.model.trained.weights(self.trainer.parameters());
+    pub(super) fn publish(&self) -> anyhow::Result<()> {
+        let weights = self.trainer.weights(&self.model.trained)?;
         self.policy.publish(&weights, self.trainer.version());
+        Ok(())
     }
 
     /// The weights that are evaluated go to the policy: the average where there is one.
-    pub(super) fn publish_evaluated(&self) {
-        let averaged = self.trainer.averaged();
-        let parameters = averaged.as_ref().unwrap_or(self.trainer.parameters());
-        let weights = self.model.trained.weights(parameters);
+    pub(super) fn publish_evaluated(&self) -> anyhow::Result<()> {
+        let Some(averaged) = self.trainer.averaged()? else { return self.publish() };
+        let weights = self.model.trained.weights(&averaged)?;
         self.policy.publish(&weights, self.trainer.version());
+        Ok(())
     }
 
     /// The weights that were best on the dev split go to the policy.
     pub(super) fn publish_best(&self) -> anyhow::Result<()> {
         let best = self.checkpoints.best()?.context("find the best checkpoint")?;
-        let weights = self.model.trained.weights(&self.model.read(&best.path)?);
+        let weights = self.model.trained.weights(&self.model.read(&best.path)?)?;
         self.policy.publish(&weights, self.trainer.version());
         Ok(())
     }
@@ -151,7 +152,7 @@ impl Training {
             .marked(REFERENCE)?
             .context("find the checkpoint of the reference model: it was removed")?;
         let parameters = self.model.read(&checkpoint.path)?;
-        let weights = self.model.trained.weights(&parameters);
+        let weights = self.model.trained.weights(&parameters)?;
         Ok(Some(match hold {
             ReferenceHold::Memory => self.reference.get_or_init(|| weights).clone(),
             _ => weights,

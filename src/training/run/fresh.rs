@@ -3,6 +3,7 @@
 use anyhow::{Context, ensure};
 use spar_agent::Cancellation;
 use spar_core::Seed;
+use spar_policy::cuda::DeviceChoice;
 use spar_policy::{ModelConfig, Parameters, Tokenizer, initial_parameters};
 use spar_tasks::Suite;
 use spar_trainer::{RunFolder, RunLock, Trainer};
@@ -69,6 +70,11 @@ impl Fresh {
         Ok(Self { model, parameters })
     }
 
+    /// Puts the model where it computes.
+    pub(super) fn place(&mut self, device: DeviceChoice) -> anyhow::Result<()> {
+        self.model.place(device)
+    }
+
     /// What the run will train.
     pub(super) fn footprint(&self, recipe: &Recipe) -> Footprint {
         let trainer = match recipe.reinforce.iterations {
@@ -86,9 +92,11 @@ impl Fresh {
         suite: Box<dyn Suite>,
         sandboxes: OpenSandboxes,
     ) -> anyhow::Result<Parts> {
-        let Self { model, parameters } = self;
+        let Self { mut model, parameters } = self;
         let state = State { iteration: 0, is_averaged: false, is_rounded: false, base: None };
-        let trainer = Trainer::new(stage_config(&recipe, 0), parameters)?;
+        let config = stage_config(&recipe, 0);
+        model.trained = model.trained.computing_in(config.weights)?;
+        let trainer = Trainer::beside(config, parameters, &model.trained)?;
         Ok(Parts { recipe, folder, lock, suite, sandboxes, model, trainer, state })
     }
 }

@@ -87,7 +87,7 @@ impl Training {
         let tasks = take_tasks(self.suite.as_ref(), train, first, config.tasks)?;
 
         // 1. Groups of episodes under the present weights.
-        self.publish();
+        self.publish()?;
         observer.playing("rollouts", tasks.len() * config.group_size);
         let request = CollectRequest {
             tasks: &tasks,

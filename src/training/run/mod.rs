@@ -161,7 +161,11 @@ impl Training {
         };
         let Loaded { state, model, parameters, trainer: trainer_state } =
             state::load(&latest.path, recipe.lora.as_ref())?;
-        let mut trainer = Trainer::new(stage_config(&recipe, state.iteration), parameters.clone())?;
+        let mut model = model;
+        model.place(recipe.device)?;
+        let config = stage_config(&recipe, state.iteration);
+        model.trained = model.trained.computing_in(config.weights)?;
+        let mut trainer = Trainer::beside(config, parameters.clone(), &model.trained)?;
         trainer.load_state(parameters, &trainer_state)?;
         let iteration = state.iteration;
         let sandboxes = open_sandboxes(&recipe, suite.as_ref()).await?;
@@ -189,11 +193,9 @@ impl Training {
     }
 
     fn assemble(parts: Parts, threads: usize, resumed_at: Option<u64>) -> anyhow::Result<Self> {
-        let Parts { recipe, folder, lock, suite, sandboxes, mut model, trainer, state } = parts;
-        let placed = model.trained.placed(recipe.device).context("place the decoder")?;
-        model.trained = placed.computing_in(trainer.config().weights)?;
+        let Parts { recipe, folder, lock, suite, sandboxes, model, trainer, state } = parts;
         let tokenizer = Arc::new(model.tokenizer.clone());
-        let weights = model.trained.weights(trainer.parameters());
+        let weights = trainer.weights(&model.trained)?;
         let version = trainer.version();
         let policy = LocalPolicy::new("local", tokenizer, weights, version, threads)
             .context("start the engine")?;
@@ -339,12 +341,18 @@ impl Training {
 
     /// The optimiser of reinforcement learning takes over where imitation ends.
     fn enter_stage(&mut self) -> anyhow::Result<()> {
-        let parameters =
-            self.trainer.averaged().unwrap_or_else(|| self.trainer.parameters().clone());
+        let parameters = match self.trainer.averaged()? {
+            Some(averaged) => averaged,
+            None => self.trainer.parameters()?,
+        };
         let version = self.trainer.version();
         let config = stage_config(&self.recipe, self.state.iteration);
         self.model.trained = self.model.trained.clone().computing_in(config.weights)?;
-        self.trainer = Trainer::new(config, parameters)?.starting_at(version);
+        let on_host = TrainerConfig { optimizer_on: None, ..config.clone() };
+        // What the old one has on a device is free before the new one takes as much.
+        self.trainer = Trainer::new(on_host, parameters.clone())?;
+        self.trainer =
+            Trainer::beside(config, parameters, &self.model.trained)?.starting_at(version);
         Ok(())
     }
 
@@ -390,7 +398,12 @@ async fn begin(
     observer: &dyn Observer,
 ) -> anyhow::Result<(Fresh, OpenSandboxes)> {
     let sandboxes = open_sandboxes(recipe, suite).await?;
-    match Fresh::make(recipe, suite, &sandboxes, cancellation, observer).await {
+    let fresh = Fresh::make(recipe, suite, &sandboxes, cancellation, observer).await;
+    let placed = fresh.and_then(|mut fresh| {
+        fresh.place(recipe.device)?;
+        Ok(fresh)
+    });
+    match placed {
         Ok(fresh) => Ok((fresh, sandboxes)),
         Err(error) => {
             sandboxes.close().await;

@@ -53,6 +53,23 @@ impl AdamWOptions {
         .unwrap_or(self.learning_rate)
     }
 
+    /// What update number `updates`, counted from 1, does to parameters of a kind.
+    pub(crate) fn step(&self, kind: ParameterKind, rate: f32, updates: u64) -> AdamWStep {
+        let Self { beta1, beta2, epsilon, .. } = *self;
+        let decays = kind != ParameterKind::Vector;
+        // In f64, since 1 - beta2^k loses most of its digits in f32 when k is small.
+        let correction =
+            |beta: f32| 1.0 - f64::from(beta).powi(updates.try_into().unwrap_or(i32::MAX));
+        AdamWStep {
+            beta1,
+            beta2,
+            epsilon,
+            keep: if decays { 1.0 - rate * self.weight_decay } else { 1.0 },
+            step: (f64::from(rate) / correction(beta1)) as f32,
+            root: correction(beta2).sqrt() as f32,
+        }
+    }
+
     /// All that is wrong with the values; empty when nothing is.
     pub fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
@@ -130,7 +147,7 @@ pub(crate) struct Moments {
     pub(crate) specs: std::sync::Arc<[ParameterSpec]>,
     /// Running mean of gradients, or Muon's momentum.
     pub(crate) first: Vec<f32>,
-    second: Vec<f32>,
+    pub(crate) second: Vec<f32>,
     pub(crate) updates: u64,
 }
 
@@ -149,20 +166,7 @@ impl Moments {
         options: &AdamWOptions,
         rate: f32,
     ) {
-        let AdamWOptions { beta1, beta2, epsilon, .. } = *options;
-        let decays = spec.kind != ParameterKind::Vector;
-        let keep = if decays { 1.0 - rate * options.weight_decay } else { 1.0 };
-        // In f64, since 1 - beta2^k loses most of its digits in f32 when k is small.
-        let correction =
-            |beta: f32| 1.0 - f64::from(beta).powi(self.updates.try_into().unwrap_or(i32::MAX));
-        let step = AdamWStep {
-            beta1,
-            beta2,
-            epsilon,
-            keep,
-            step: (f64::from(rate) / correction(beta1)) as f32,
-            root: correction(beta2).sqrt() as f32,
-        };
+        let step = options.step(spec.kind, rate, self.updates);
         let range = spec.range();
         let (first, second) = (&mut self.first[range.clone()], &mut self.second[range.clone()]);
         adamw(&mut parameters.data[range.clone()], first, second, &gradient[range], step);

@@ -13,11 +13,15 @@ pub fn global_norm(gradient: &[f32]) -> f64 {
 /// finite stays as it is.
 pub fn clip_global_norm(gradient: &mut [f32], max_norm: f64) -> f64 {
     let norm = global_norm(gradient);
-    if norm.is_finite() && norm > max_norm {
-        let factor = (max_norm / norm) as f32;
+    if let Some(factor) = clip_factor(norm, max_norm) {
         scale_all(gradient, factor);
     }
     norm
+}
+
+/// By what a gradient of this length is multiplied to be no longer than `max_norm`.
+pub(crate) fn clip_factor(norm: f64, max_norm: f64) -> Option<f32> {
+    (norm.is_finite() && norm > max_norm).then(|| (max_norm / norm) as f32)
 }
 
 #[cfg(test)]

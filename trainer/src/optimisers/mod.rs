@@ -9,7 +9,9 @@ mod state;
 
 use spar_policy::Parameters;
 
+pub(crate) use adamw::Moments;
 pub use adamw::{AdamW, AdamWOptions};
+pub(crate) use gradient_norm::clip_factor;
 pub use gradient_norm::{clip_global_norm, global_norm};
 pub use muon::{Muon, MuonOptions};
 pub use newton_schulz::orthogonalize;

@@ -52,6 +52,11 @@ impl OptimizerConfig {
         constructor(&self.options, parameters).map_err(|problems| TrainerError::Config { problems })
     }
 
+    /// The options of AdamW, which the config has to name.
+    pub(crate) fn adamw(&self) -> Result<AdamWOptions, TrainerError> {
+        adamw_options(&self.options).map_err(|problems| TrainerError::Config { problems })
+    }
+
     /// All that is wrong with the values; empty when nothing is.
     pub fn problems(&self) -> Vec<String> {
         match self.build(&Parameters::zeros(Vec::new())) {
@@ -66,11 +71,13 @@ fn adamw(
     options: &toml::Table,
     parameters: &Parameters,
 ) -> Result<Box<dyn Optimizer>, Vec<String>> {
+    Ok(Box::new(AdamW::new(adamw_options(options)?, parameters)))
+}
+
+fn adamw_options(options: &toml::Table) -> Result<AdamWOptions, Vec<String>> {
     let options: AdamWOptions = read_options(options)?;
-    match options.problems() {
-        problems if problems.is_empty() => Ok(Box::new(AdamW::new(options, parameters))),
-        problems => Err(problems),
-    }
+    let problems = options.problems();
+    if problems.is_empty() { Ok(options) } else { Err(problems) }
 }
 
 fn muon(options: &toml::Table, parameters: &Parameters) -> Result<Box<dyn Optimizer>, Vec<String>> {

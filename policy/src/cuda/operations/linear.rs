@@ -6,35 +6,88 @@ use crate::cuda::DeviceError;
 use crate::cuda::device::{Buffer, Device};
 use crate::cuda::driver::Product;
 
+/// Some columns of a matrix that lies row by row.
+#[derive(Clone, Copy)]
+pub(in crate::cuda) struct Columns<'a> {
+    pub(in crate::cuda) matrix: &'a Buffer,
+    /// Columns that the matrix has.
+    pub(in crate::cuda) stride: usize,
+    pub(in crate::cuda) start: usize,
+    pub(in crate::cuda) width: usize,
+}
+
+impl<'a> Columns<'a> {
+    /// All columns of a matrix that has so many.
+    pub(in crate::cuda) fn whole(matrix: &'a Buffer, width: usize) -> Self {
+        Self { matrix, stride: width, start: 0, width }
+    }
+
+    pub(in crate::cuda) fn rows(&self) -> usize {
+        self.matrix.len() / self.stride
+    }
+
+    fn address(&self) -> u64 {
+        assert!(self.start + self.width <= self.stride, "columns are inside their matrix");
+        assert_eq!(self.matrix.len(), self.rows() * self.stride, "rows are whole");
+        match self.matrix.len() {
+            0 => self.matrix.address(),
+            len => self.matrix.slice(self.start..len).address(),
+        }
+    }
+}
+
 impl Device {
     /// `out[rows, columns] = left * right`, added to what is there with `adds`.
     #[expect(clippy::too_many_arguments, reason = "a product has two operands and three lengths")]
     pub(in crate::cuda) fn multiply(
         &self,
         (left, left_transposed): (&Buffer, bool),
-        (right, right_transposed): (&Buffer, bool),
+        right: (&Buffer, bool),
         out: &Buffer,
         rows: usize,
         columns: usize,
         depth: usize,
         adds: bool,
     ) -> Result<(), DeviceError> {
+        assert_eq!(out.len(), rows * columns);
+        expect(left, left.kind(), rows * depth);
         if rows * columns * depth == 0 {
             return if adds { Ok(()) } else { out.clear() };
         }
-        expect(left, right.kind(), rows * depth);
-        assert_eq!((right.len(), out.len()), (depth * columns, rows * columns));
+        let left = Columns::whole(left, if left_transposed { rows } else { depth });
+        let out = Columns::whole(out, columns);
+        self.multiply_columns((left, left_transposed), right, out, (depth, 1.0, adds))
+    }
+
+    /// As [`Device::multiply`] with columns of matrices, the product being multiplied by `scale`.
+    pub(in crate::cuda) fn multiply_columns(
+        &self,
+        (left, left_transposed): (Columns<'_>, bool),
+        (right, right_transposed): (&Buffer, bool),
+        out: Columns<'_>,
+        (depth, scale, adds): (usize, f32, bool),
+    ) -> Result<(), DeviceError> {
+        let (rows, columns) = (out.rows(), out.width);
+        if rows * columns * depth == 0 {
+            return Ok(());
+        }
+        expect(right, left.matrix.kind(), depth * columns);
+        let of_left = if left_transposed { (depth, rows) } else { (rows, depth) };
+        assert_eq!((left.rows(), left.width), of_left, "the operands fit");
         let product = Product {
             left: left.address(),
             left_transposed,
+            left_stride: left.stride,
             right: right.address(),
             right_transposed,
-            inputs: number(left),
+            inputs: number(left.matrix),
             out: out.address(),
-            output: number(out),
+            out_stride: out.stride,
+            output: number(out.matrix),
             rows,
             columns,
             depth,
+            scale,
             adds,
         };
         // SAFETY: the buffers have the operands' lengths.

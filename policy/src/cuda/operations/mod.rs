@@ -11,12 +11,15 @@ mod embedding;
 mod head_tile;
 mod heads;
 mod linear;
+mod low_rank;
 mod norms;
 mod sums;
 
 pub(super) use self::attention::{DeviceAttention, SeenPages, TokenMatch};
 pub(super) use self::head_tile::HeadTile;
 pub(super) use self::heads::{HeadsShape, LayerPages};
+pub(super) use self::linear::Columns;
+pub(super) use self::low_rank::LowRank;
 use super::DeviceError;
 use super::arguments::Arguments;
 use super::device::{Buffer, Device, Kind};

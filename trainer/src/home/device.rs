@@ -1,0 +1,288 @@
+//! Weights on a device.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use spar_policy::cuda::{DeviceError, DeviceLearner};
+use spar_policy::ops::elementwise::AdamWStep;
+use spar_policy::{ParameterSpec, Parameters, Weights};
+
+use super::{Home, Work};
+use crate::optimisers::Moments;
+use crate::{AdamWOptions, NamedTensor, RowGradient, TrainerError};
+
+/// Weights on a device, with AdamW computing there.
+pub(crate) struct DeviceHome {
+    learner: Arc<DeviceLearner>,
+    options: AdamWOptions,
+    updates: u64,
+}
+
+fn failed(source: DeviceError) -> TrainerError {
+    TrainerError::Model { source: Box::new(source) }
+}
+
+impl DeviceHome {
+    pub(crate) fn new(learner: DeviceLearner, options: AdamWOptions) -> Self {
+        Self { learner: Arc::new(learner), options, updates: 0 }
+    }
+
+    /// The decoder at the weights as they are and will be.
+    pub(crate) fn weights(&self) -> &Arc<Weights> {
+        self.learner.weights()
+    }
+}
+
+impl Home for DeviceHome {
+    fn specs(&self) -> &Arc<[ParameterSpec]> {
+        self.learner.specs()
+    }
+
+    fn parameters(&self) -> Result<Parameters, TrainerError> {
+        self.learner.parameters().map_err(failed)
+    }
+
+    /// One shard after the other: all of them are for the same device.
+    fn accumulate(&mut self, model: &dyn RowGradient, work: &Work<'_>) -> Result<(), TrainerError> {
+        let model = model.prepare_on_device(&self.learner).ok_or(TrainerError::NotOnDevice)?;
+        self.learner.clear_gradient().map_err(failed)?;
+        for rows in work.shards.iter().flatten() {
+            let loss = |index: usize, logprobs: &[f32]| (work.loss)(rows.start + index, logprobs);
+            model
+                .accumulate(&work.rows[rows.clone()], &loss)
+                .map_err(|source| TrainerError::Model { source })?;
+        }
+        Ok(())
+    }
+
+    fn gradient_norm(&self) -> Result<f64, TrainerError> {
+        self.learner.gradient_norm().map_err(failed)
+    }
+
+    fn step(&mut self, factor: Option<f32>, learning_rate_scale: f32) -> Result<(), TrainerError> {
+        self.updates += 1;
+        let mut parts: Vec<(Range<usize>, AdamWStep)> = Vec::new();
+        for spec in self.learner.specs().iter() {
+            let rate = self.options.learning_rate_of(spec.kind) * learning_rate_scale;
+            let step = self.options.step(spec.kind, rate, self.updates);
+            match parts.last_mut() {
+                // Neighbours are updated by one call.
+                Some((range, last)) if *last == step && range.end == spec.offset => {
+                    range.end = spec.range().end;
+                }
+                _ => parts.push((spec.range(), step)),
+            }
+        }
+        self.learner.step(&parts, factor.unwrap_or(1.0)).map_err(failed)
+    }
+
+    fn optimizer(&self) -> &'static str {
+        "adamw"
+    }
+
+    fn state(&self) -> Result<Vec<NamedTensor>, TrainerError> {
+        let [first, second] = self.learner.means().map_err(failed)?;
+        let specs = self.learner.specs().clone();
+        Ok(Moments { specs, first, second, updates: self.updates }.state(|_| true))
+    }
+
+    fn load(&mut self, parameters: Parameters, state: &[NamedTensor]) -> Result<(), TrainerError> {
+        let mut moments = Moments::new(&parameters);
+        moments.load_state(state, |_| true)?;
+        let means = [&moments.first[..], &moments.second[..]];
+        self.learner.load(&parameters.data, means).map_err(failed)?;
+        self.updates = moments.updates;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use spar_core::{PolicyVersion, Row, Seed};
+    use spar_policy::cuda::{Device, Number};
+    use spar_policy::{LoraConfig, LoraModel, ModelConfig, initial_parameters};
+
+    use crate::{
+        DecoderGradient, LossAggregation, OptimizerConfig, OptimizerPlace, Supervised, Trained,
+        Trainer, TrainerConfig,
+    };
+
+    use super::*;
+
+    fn config() -> ModelConfig {
+        ModelConfig {
+            vocab_size: 11,
+            hidden_size: 16,
+            intermediate_size: 24,
+            num_hidden_layers: 1,
+            head_dim: 16,
+            num_attention_heads: 2,
+            num_key_value_heads: 1,
+            max_position_embeddings: 64,
+            ..ModelConfig::default()
+        }
+    }
+
+    fn parameters() -> Parameters {
+        initial_parameters(&config(), Seed::from_u64(5))
+    }
+
+    fn trained(number: Option<Number>) -> Trained {
+        let weights = Weights::new(&config(), parameters());
+        Trained::Weights(Arc::new(match number {
+            Some(number) => weights.on_device(&Device::emulated(), number).unwrap(),
+            None => weights,
+        }))
+    }
+
+    fn trainer_config(place: Option<OptimizerPlace>) -> TrainerConfig {
+        let options = "learning_rate = 0.01\nembedding_learning_rate = 0.02\nweight_decay = 0.1";
+        let options = toml::from_str(options).unwrap();
+        let optimizer = OptimizerConfig { name: "adamw".to_owned(), options };
+        TrainerConfig { optimizer, optimizer_on: place, shards: 2, ..TrainerConfig::default() }
+    }
+
+    fn rows() -> Vec<Row> {
+        let row = |start: u32| {
+            let mut row = Row::default();
+            row.push_observed(start % 11, 0.0);
+            for t in 1..7 + start % 3 {
+                let token = (start + 3 * t) % 11;
+                row.push(token, 1.0, 1.0, 1.0, 0.0, PolicyVersion(0), &[]);
+            }
+            row
+        };
+        (0..5).map(row).collect()
+    }
+
+    /// The losses of some updates from the `first` on.
+    fn train(trainer: &mut Trainer, model: &DecoderGradient, updates: Range<u64>) -> Vec<f64> {
+        let mut losses = Vec::new();
+        for update in updates {
+            let (mode, seed) = (LossAggregation::TokenMean, Seed::from_u64(update));
+            let told = trainer.iterate(&rows(), &Supervised, mode, model, seed, 0.2).unwrap();
+            losses.push(told[0].loss);
+        }
+        losses
+    }
+
+    fn largest_difference(a: &Parameters, b: &Parameters) -> f32 {
+        let pairs = a.data.iter().zip(&b.data);
+        pairs.fold(0.0, |largest, (a, b)| largest.max((a - b).abs()))
+    }
+
+    #[test]
+    #[ignore = "needs a C++ compiler"]
+    fn emulated_optimizer_on_the_device_learns_what_the_one_on_the_host_does() {
+        // AdamW's first steps have the size of the rate, whatever the gradient's: where that is small
+        // against its rounding, the weights of one number after another are apart by some of it.
+        for (number, tolerance) in [(Number::F32, 1e-4), (Number::Bf16, 2e-2)] {
+            let trained = trained(Some(number));
+            let model = DecoderGradient::of(trained.clone(), 1.0);
+            let mut ends = Vec::new();
+            for place in [OptimizerPlace::Host, OptimizerPlace::Device] {
+                let config = trainer_config(Some(place));
+                let mut trainer = Trainer::beside(config, parameters(), &trained).unwrap();
+                let losses = train(&mut trainer, &model, 0..5);
+                assert!(losses[4] < losses[0], "{losses:?}");
+                ends.push((trainer.parameters().unwrap(), losses));
+            }
+            let [(host, of_host), (device, of_device)] = &ends[..] else { unreachable!() };
+            let apart = largest_difference(host, device);
+            assert!(apart <= tolerance, "{number:?}: {apart}");
+            assert!((of_host[4] - of_device[4]).abs() < f64::from(tolerance));
+        }
+    }
+
+    #[test]
+    #[ignore = "needs a C++ compiler"]
+    fn emulated_optimizer_on_the_device_goes_on_to_the_bit_from_its_state() {
+        let trained = trained(Some(Number::Bf16));
+        let model = DecoderGradient::of(trained.clone(), 1.0);
+        // Where the decoder is on a device, AdamW is as well.
+        let fresh = || Trainer::beside(trainer_config(None), parameters(), &trained).unwrap();
+        let mut whole = fresh();
+        train(&mut whole, &model, 0..2);
+        let (weights, state) = (whole.parameters().unwrap(), whole.save_state().unwrap());
+        train(&mut whole, &model, 2..4);
+        let mut resumed = fresh();
+        resumed.load_state(weights.clone(), &state).unwrap();
+        assert_eq!(resumed.version(), PolicyVersion(2));
+        train(&mut resumed, &model, 2..4);
+        assert_eq!(resumed.parameters().unwrap(), whole.parameters().unwrap());
+        assert_eq!(resumed.save_state().unwrap(), whole.save_state().unwrap());
+        // What was saved goes on on the host as well.
+        let host = trainer_config(Some(OptimizerPlace::Host));
+        let mut host = Trainer::beside(host, parameters(), &trained).unwrap();
+        host.load_state(weights, &state).unwrap();
+        assert_eq!(host.version(), PolicyVersion(2));
+        assert_eq!(host.save_state().unwrap(), state);
+        assert!(fresh().load_state(parameters(), b"junk").is_err());
+    }
+
+    #[test]
+    #[ignore = "needs a C++ compiler"]
+    fn emulated_weights_are_published_without_a_copy() {
+        let trained = trained(Some(Number::F32));
+        let model = DecoderGradient::of(trained.clone(), 1.0);
+        let config = trainer_config(Some(OptimizerPlace::Device));
+        let mut trainer = Trainer::beside(config, parameters(), &trained).unwrap();
+        let published = trainer.weights(&trained).unwrap();
+        let logprobs = |weights: &Arc<Weights>| {
+            let row = rows().remove(0);
+            DecoderGradient::new(weights.clone(), 1.0)
+                .at_base()
+                .logprobs(&[&row])
+                .unwrap()
+                .remove(0)
+        };
+        let before = logprobs(&published);
+        train(&mut trainer, &model, 0..2);
+        // The same weights, which have learnt.
+        assert!(Arc::ptr_eq(&published, &trainer.weights(&trained).unwrap()));
+        let after = logprobs(&published);
+        assert!(after.iter().sum::<f32>() > before.iter().sum());
+        let host = Arc::new(published.with_parameters(trainer.parameters().unwrap()));
+        assert_eq!(logprobs(&host), after);
+    }
+
+    #[test]
+    #[ignore = "needs a C++ compiler"]
+    fn emulated_adapters_learn_what_those_on_the_cpu_do() {
+        let base = Arc::new(Weights::new(&config(), parameters()));
+        let lora = LoraConfig { rank: 3, alpha: 5.0, ..LoraConfig::default() };
+        let model = Arc::new(LoraModel::new(base, &lora));
+        let factors = model.initial(Seed::from_u64(3));
+        let on_cpu = Trained::Adapter(model);
+        let on_device = |number| {
+            let place = |weights: Weights| weights.on_device(&Device::emulated(), number);
+            on_cpu.clone().placed_by(place).unwrap()
+        };
+        let run = |trained: &Trained, place: OptimizerPlace| {
+            let config = trainer_config(Some(place));
+            let mut trainer = Trainer::beside(config, factors.clone(), trained).unwrap();
+            let model = DecoderGradient::of(trained.clone(), 1.0);
+            let losses = train(&mut trainer, &model, 0..4);
+            (trainer.parameters().unwrap(), losses)
+        };
+        let (expected, losses) = run(&on_cpu, OptimizerPlace::Host);
+        assert!(losses[3] < losses[0], "{losses:?}");
+        for place in [OptimizerPlace::Host, OptimizerPlace::Device] {
+            let (found, of_device) = run(&on_device(Number::F32), place);
+            let apart = largest_difference(&expected, &found);
+            assert!(apart < 1e-3, "{place:?}: {apart}");
+            assert!((losses[3] - of_device[3]).abs() < 1e-3, "{of_device:?} for {losses:?}");
+        }
+        let (_, of_device) = run(&on_device(Number::Bf16), OptimizerPlace::Device);
+        assert!((losses[3] - of_device[3]).abs() < 3e-2, "{of_device:?} for {losses:?}");
+    }
+
+    #[test]
+    fn a_place_that_cannot_be_is_refused() {
+        let place = trainer_config(Some(OptimizerPlace::Device));
+        let on_cpu = Trainer::beside(place.clone(), parameters(), &trained(None));
+        assert!(matches!(on_cpu, Err(TrainerError::Config { .. })));
+        let optimizer = OptimizerConfig { name: "muon".to_owned(), ..OptimizerConfig::default() };
+        assert_eq!(TrainerConfig { optimizer, ..place }.problems().len(), 1);
+    }
+}

@@ -1,0 +1,104 @@
+//! Weights in the host's memory.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use rayon::prelude::*;
+use spar_policy::ops::elementwise::scale_all;
+use spar_policy::ops::parallel;
+use spar_policy::{ParameterSpec, Parameters};
+
+use super::{Home, Work};
+use crate::{NamedTensor, Optimizer, RowGradient, TrainerError, global_norm};
+
+/// Weights in the host's memory, with an optimiser that computes there.
+pub(crate) struct HostHome {
+    parameters: Parameters,
+    optimizer: Box<dyn Optimizer>,
+    /// One gradient per shard, kept for their memory; the first one takes the sum.
+    shard_gradients: Vec<Vec<f32>>,
+}
+
+impl HostHome {
+    pub(crate) fn new(parameters: Parameters, optimizer: Box<dyn Optimizer>) -> Self {
+        Self { parameters, optimizer, shard_gradients: Vec::new() }
+    }
+
+    fn gradient(&self) -> &[f32] {
+        self.shard_gradients.first().map_or(&[], Vec::as_slice)
+    }
+}
+
+impl Home for HostHome {
+    fn specs(&self) -> &Arc<[ParameterSpec]> {
+        &self.parameters.specs
+    }
+
+    fn parameters(&self) -> Result<Parameters, TrainerError> {
+        Ok(self.parameters.clone())
+    }
+
+    fn accumulate(&mut self, model: &dyn RowGradient, work: &Work<'_>) -> Result<(), TrainerError> {
+        // 1. One gradient per shard, at the same time.
+        self.shard_gradients.resize_with(work.shards.len(), Vec::new);
+        let num_weights = self.parameters.data.len();
+        // Its weights are those that are about to change: it is gone by then.
+        let model = model.prepare(&self.parameters);
+        // Threads that all have a shard are busy; fewer shards leave some for the operations.
+        let is_busy = work.shards.len() >= rayon::current_num_threads();
+        let accumulate = |gradient: &mut Vec<f32>, shard: &[Range<usize>]| {
+            gradient.clear();
+            gradient.resize(num_weights, 0.0);
+            for rows in shard {
+                let loss =
+                    |index: usize, logprobs: &[f32]| (work.loss)(rows.start + index, logprobs);
+                model
+                    .accumulate(&work.rows[rows.clone()], &loss, gradient)
+                    .map_err(|source| TrainerError::Model { source })?;
+            }
+            Ok(())
+        };
+        let shard_gradients = self.shard_gradients.par_iter_mut();
+        shard_gradients.zip(work.shards.par_iter()).try_for_each(|(gradient, shard)| {
+            if is_busy {
+                parallel::serially(|| accumulate(gradient, shard))
+            } else {
+                accumulate(gradient, shard)
+            }
+        })?;
+
+        // 2. Their sum in shard order.
+        let Some((sum, others)) = self.shard_gradients.split_first_mut() else { return Ok(()) };
+        for other in others {
+            sum.iter_mut().zip(other.iter()).for_each(|(sum, value)| *sum += value);
+        }
+        Ok(())
+    }
+
+    fn gradient_norm(&self) -> Result<f64, TrainerError> {
+        Ok(global_norm(self.gradient()))
+    }
+
+    fn step(&mut self, factor: Option<f32>, learning_rate_scale: f32) -> Result<(), TrainerError> {
+        let Some(gradient) = self.shard_gradients.first_mut() else { return Ok(()) };
+        if let Some(factor) = factor {
+            scale_all(gradient, factor);
+        }
+        self.optimizer.update(&mut self.parameters, gradient, learning_rate_scale);
+        Ok(())
+    }
+
+    fn optimizer(&self) -> &'static str {
+        self.optimizer.name()
+    }
+
+    fn state(&self) -> Result<Vec<NamedTensor>, TrainerError> {
+        Ok(self.optimizer.state())
+    }
+
+    fn load(&mut self, parameters: Parameters, state: &[NamedTensor]) -> Result<(), TrainerError> {
+        self.optimizer.load_state(state)?;
+        self.parameters = parameters;
+        Ok(())
+    }
+}

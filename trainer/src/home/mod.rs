@@ -1,0 +1,51 @@
+//! Where weights are while they are trained.
+
+mod device;
+mod host;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use spar_core::Row;
+use spar_policy::{ParameterSpec, Parameters};
+
+pub(crate) use self::device::DeviceHome;
+pub(crate) use self::host::HostHome;
+use crate::{NamedTensor, RowGradient, TrainerError};
+
+/// Where weights are while they are trained, with their gradient and their optimiser.
+pub(crate) trait Home: Send + Sync {
+    /// What lies where.
+    fn specs(&self) -> &Arc<[ParameterSpec]>;
+
+    /// The weights as they are now.
+    fn parameters(&self) -> Result<Parameters, TrainerError>;
+
+    /// Makes the gradient that of the work.
+    fn accumulate(&mut self, model: &dyn RowGradient, work: &Work<'_>) -> Result<(), TrainerError>;
+
+    /// The Euclidean length of the gradient.
+    fn gradient_norm(&self) -> Result<f64, TrainerError>;
+
+    /// Makes an update by the gradient, multiplied by `factor` where there is one.
+    fn step(&mut self, factor: Option<f32>, learning_rate_scale: f32) -> Result<(), TrainerError>;
+
+    /// The name of the optimiser in configs.
+    fn optimizer(&self) -> &'static str;
+
+    /// The optimiser's state, from which [`Home::load`] goes on.
+    fn state(&self) -> Result<Vec<NamedTensor>, TrainerError>;
+
+    /// Takes over weights of the same layout and a state; keeps what it has where the state does not
+    /// fit.
+    fn load(&mut self, parameters: Parameters, state: &[NamedTensor]) -> Result<(), TrainerError>;
+}
+
+/// What an update learns from.
+pub(crate) struct Work<'a> {
+    pub(crate) rows: &'a [&'a Row],
+    /// The rows of each shard in micro-batches.
+    pub(crate) shards: &'a [Vec<Range<usize>>],
+    /// The derivative of the loss by the log-probabilities of a row, by its index.
+    pub(crate) loss: &'a (dyn Fn(usize, &[f32]) -> Vec<f32> + Sync),
+}
