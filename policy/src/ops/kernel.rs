@@ -120,6 +120,9 @@ pub(crate) struct Tile<E = f32> {
     pub(crate) right: *const E,
     pub(crate) right_panel: usize,
     pub(crate) right_row: usize,
+    /// What is read a while later, as much of it as of the right-hand side; [`run_columns`] has it
+    /// fetched in the order of memory. Need not be valid.
+    pub(crate) ahead: *const E,
     pub(crate) depth: usize,
     pub(crate) out: *mut f32,
     pub(crate) out_row: usize,
@@ -129,7 +132,12 @@ pub(crate) struct Tile<E = f32> {
 
 impl Tile {
     /// The tile with a right-hand side that is stored by columns, which are `stride` apart.
-    pub(crate) fn with_columns<E>(self, columns: *const E, stride: usize) -> Tile<E> {
+    pub(crate) fn with_columns<E>(
+        self,
+        columns: *const E,
+        stride: usize,
+        ahead: *const E,
+    ) -> Tile<E> {
         let Self { left, left_row, left_column, depth, out, out_row, add, .. } = self;
         let (right, right_panel, right_row) = (columns, stride, 1);
         Tile {
@@ -139,6 +147,7 @@ impl Tile {
             right,
             right_panel,
             right_row,
+            ahead,
             depth,
             out,
             out_row,
@@ -322,6 +331,7 @@ pub(crate) fn multiply_wide(
                 right: right.as_ptr().wrapping_add(first),
                 right_panel: PANEL,
                 right_row: WIDE,
+                ahead: std::ptr::null(),
                 depth,
                 out: out.as_mut_ptr().wrapping_add(row * out_stride + first),
                 out_row: out_stride,
@@ -384,9 +394,9 @@ pub(crate) unsafe fn run_columns<E: Element>(isa: Isa, rows: usize, tile: Tile<E
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use std::arch::x86_64::{
-        __m256, _mm256_add_ps, _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_set_ps, _mm256_set1_ps,
-        _mm256_setzero_ps, _mm256_storeu_ps, _mm512_add_ps, _mm512_fmadd_ps, _mm512_loadu_ps,
-        _mm512_set1_ps, _mm512_setzero_ps, _mm512_storeu_ps,
+        __m256, _MM_HINT_T1, _mm_prefetch, _mm256_add_ps, _mm256_fmadd_ps, _mm256_loadu_ps,
+        _mm256_set_ps, _mm256_set1_ps, _mm256_setzero_ps, _mm256_storeu_ps, _mm512_add_ps,
+        _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_set1_ps, _mm512_setzero_ps, _mm512_storeu_ps,
     };
 
     use std::ops::Range;
@@ -477,6 +487,12 @@ mod x86 {
         let line = 64 / size_of::<E>();
         let (lines, eights) = (tile.depth / line * line, tile.depth / 8 * 8);
         for first in (0..lines).step_by(line) {
+            // Columns side by side are as many streams of memory, more than the processor follows:
+            // what comes next is fetched as one stream.
+            for column in 0..PANEL {
+                let ahead = tile.ahead.wrapping_add(first * PANEL + column * line);
+                _mm_prefetch::<_MM_HINT_T1>(ahead.cast());
+            }
             // Written out, since sums that are indexed at run time would live in memory. More than
             // two vectors at a time do not fit into the registers.
             // SAFETY: each vector has eight columns of `depth` elements, of which a line is read.
@@ -593,6 +609,7 @@ mod tests {
                     right: panels[first * depth..].as_ptr(),
                     right_panel: depth * PANEL,
                     right_row: PANEL,
+                    ahead: std::ptr::null(),
                     depth,
                     out: out[row * width + first..].as_mut_ptr(),
                     out_row: width,
@@ -653,13 +670,16 @@ mod tests {
                 right: std::ptr::null(),
                 right_panel: 0,
                 right_row: 0,
+                ahead: std::ptr::null(),
                 depth,
                 out: out.as_mut_ptr(),
                 out_row: PANEL,
                 add: true,
             };
             // SAFETY: the buffers have the sizes that the strides ask for.
-            unsafe { run_columns(isa, rows, tile.with_columns(columns.as_ptr(), depth)) };
+            unsafe {
+                run_columns(isa, rows, tile.with_columns(columns.as_ptr(), depth, columns.as_ptr()))
+            };
             out
         }
         fn check<E: Element>(rows: usize, depth: usize, columns: &[E]) {

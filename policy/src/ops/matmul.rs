@@ -403,6 +403,7 @@ impl Product<'_> {
             right: std::ptr::null(),
             right_panel: 0,
             right_row: 0,
+            ahead: std::ptr::null(),
             depth: self.block_depth(depth_start),
             // SAFETY: `product` checked that the output holds every row and column.
             out: unsafe { self.out.get().add(row * self.out_stride + column) },
@@ -430,7 +431,10 @@ impl Product<'_> {
                     for first in (column..column + width).step_by(PANEL) {
                         let tile = self.tile(piece.row, first, depth_start);
                         with_numbers!(data, first * stride + depth_start, columns => {
-                            let tile = tile.with_columns(columns, stride);
+                            // The panel behind the next one, whose columns lie side by side.
+                            let start = 2 * PANEL * stride + depth_start * PANEL;
+                            let ahead = columns.wrapping_add(start).wrapping_sub(depth_start);
+                            let tile = tile.with_columns(columns, stride, ahead);
                             // SAFETY: `product` checked the operands; whole panels are left.
                             unsafe { run_columns(self.isa, piece.rows, tile) };
                         });
