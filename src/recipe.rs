@@ -30,6 +30,9 @@ pub struct Recipe {
     /// Where the decoder computes: `auto` (a GPU where there is one that works), `cpu` or `cuda`.
     /// Default `auto`.
     pub device: DeviceChoice,
+    /// GPUs of the machine that share out the shards of every update; the first one also plays. Default
+    /// absent: one.
+    pub devices: Option<usize>,
     /// What is trained on.
     pub data: DataConfig,
     /// The shape of a model from scratch.
@@ -372,9 +375,27 @@ impl Recipe {
             let problem = "`vocab_size` has no effect: it is that of the tokenizer".to_owned();
             within("model", vec![problem]);
         }
+        if self.devices == Some(0) {
+            within("devices", vec!["0 is none".to_owned()]);
+        }
+        if self.devices.is_some_and(|devices| devices > 1) && self.device == DeviceChoice::Cpu {
+            within(
+                "devices",
+                vec!["several are GPUs, and the recipe's device is the CPU".to_owned()],
+            );
+        }
         let stages =
             [("warm_start", &self.warm_start.trainer), ("reinforce", &self.reinforce.trainer)];
         for (stage, trainer) in stages {
+            let devices = self.devices.unwrap_or(1);
+            if devices > 1 && !trainer.is_for_device() {
+                let problem = "several devices need `adamw` on them, and no `average`".to_owned();
+                within(&format!("{stage}.trainer"), vec![problem]);
+            }
+            if trainer.shards < devices {
+                let problem = format!("`shards` is {}, fewer than `devices`", trainer.shards);
+                within(&format!("{stage}.trainer"), vec![problem]);
+            }
             let is_on_device = trainer.optimizer_on == Some(OptimizerPlace::Device);
             if is_on_device && self.device == DeviceChoice::Cpu {
                 let problem = "`optimizer_on` is `device`, and the recipe's device is the CPU";

@@ -116,6 +116,11 @@ impl Weights {
         self.placement.as_ref().map(|placement| placement.device())
     }
 
+    /// The numbers that it computes with there.
+    pub fn device_number(&self) -> Option<Number> {
+        self.placement.as_ref().map(|placement| placement.number())
+    }
+
     /// A page for keys and values, where the decoder is.
     pub(crate) fn new_page(&self) -> Result<Page, DeviceError> {
         let shape = page_shape(self);

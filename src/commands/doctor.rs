@@ -48,6 +48,8 @@ struct Gpu {
     capability: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     memory_bytes: Option<usize>,
+    /// Version of NCCL, by which several GPUs train together; absent where it is missing.
+    nccl: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     problem: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -56,6 +58,7 @@ struct Gpu {
 
 impl Gpu {
     fn find() -> Self {
+        let nccl = Device::nccl_version().ok();
         match Device::open() {
             Ok(device) => {
                 let DeviceInfo { name, capability, memory_bytes, .. } = device.info().clone();
@@ -65,6 +68,7 @@ impl Gpu {
                     works: true,
                     capability,
                     memory_bytes,
+                    nccl,
                     problem: None,
                     hint: None,
                 }
@@ -74,6 +78,7 @@ impl Gpu {
                 works: false,
                 capability: None,
                 memory_bytes: None,
+                nccl,
                 problem: Some(format!("could not {error}")),
                 hint: error.hint().map(str::to_owned),
             },
@@ -88,6 +93,8 @@ impl Gpu {
             _ => "none".to_owned(),
         };
         let mut text = format!("\ngpu: {found}\n");
+        let nccl = self.nccl.as_deref().unwrap_or("none, which several GPUs need");
+        text += &format!("nccl: {nccl}\n");
         if let Some(problem) = &self.problem {
             text += &format!("gpu: {problem}\n");
         }

@@ -6,12 +6,14 @@ use std::sync::Arc;
 use anyhow::{Context, ensure};
 use serde::{Deserialize, Serialize};
 use spar_policy::checkpoint::{LoraAdapter, NumberType, SaveOptions};
-use spar_policy::cuda::DeviceChoice;
+use spar_policy::cuda::DeviceGroup;
 use spar_policy::{
     CheckpointError, LoraConfig, LoraModel, ModelConfig, Parameters, SharedBuffer, Tokenizer,
     Weights, checkpoint,
 };
 use spar_trainer::{Checkpoint, Checkpoints, Trained, Trainer, WeightPrecision};
+
+use crate::recipe::Recipe;
 
 const TRAINER_FILE: &str = "trainer.safetensors";
 const STATE_FILE: &str = "state.json";
@@ -38,6 +40,8 @@ pub(super) struct Model {
     pub(super) config: ModelConfig,
     pub(super) tokenizer: Tokenizer,
     pub(super) trained: Trained,
+    /// The devices that train it, where there are several.
+    pub(super) group: Option<Arc<DeviceGroup>>,
     /// The folder of the weights below an adapter.
     pub(super) base: Option<PathBuf>,
 }
@@ -52,7 +56,7 @@ impl Model {
         // The trainer has the numbers.
         let shape = Parameters { specs: parameters.specs.clone(), data: SharedBuffer::default() };
         let trained = Trained::Weights(Arc::new(Weights::new(&config, shape)));
-        Self { config, tokenizer, trained, base: None }
+        Self { config, tokenizer, trained, group: None, base: None }
     }
 
     /// An adapter is trained on the weights in the folder `base`.
@@ -66,12 +70,19 @@ impl Model {
         let weights = Arc::new(Weights::new(&config, parameters));
         let adapted = Arc::new(LoraModel::new(weights, lora));
         let trained = Trained::Adapter(adapted.clone());
-        (Self { config, tokenizer, trained, base: Some(base) }, adapted)
+        (Self { config, tokenizer, trained, group: None, base: Some(base) }, adapted)
     }
 
-    /// Puts the decoder where it computes.
-    pub(super) fn place(&mut self, device: DeviceChoice) -> anyhow::Result<()> {
-        self.trained = self.trained.clone().placed(device).context("place the decoder")?;
+    /// Puts the decoder where it computes; on several devices it is trained side by side.
+    pub(super) fn place(&mut self, recipe: &Recipe) -> anyhow::Result<()> {
+        self.trained = self.trained.clone().placed(recipe.device).context("place the decoder")?;
+        let devices = recipe.devices.unwrap_or(1);
+        if devices > 1 {
+            let first = self.trained.decoder().device();
+            let first = first.with_context(|| format!("train on {devices} GPUs: there is none"))?;
+            let group = DeviceGroup::around(first, devices).context("put the GPUs together")?;
+            self.group = Some(Arc::new(group));
+        }
         Ok(())
     }
 

@@ -5,7 +5,7 @@ use std::error::Error;
 use std::sync::Arc;
 
 use spar_core::Row;
-use spar_policy::cuda::{DeviceChoice, DeviceError, DeviceLearner};
+use spar_policy::cuda::{DeviceChoice, DeviceError, DeviceGroup, DeviceLearner};
 use spar_policy::decoder::{Tape, TokenTree};
 use spar_policy::head::{Draw, DrawGradient, DrawLoss, DrawStatistics, learn, try_judge};
 use spar_policy::{HalfType, LoraModel, Parameters, RoundedModel, WeightGradient, Weights};
@@ -97,18 +97,27 @@ impl Trained {
         }
     }
 
-    /// A learner on the decoder's device that starts at `parameters`; `None` for the CPU.
-    pub(crate) fn learner(
+    /// A learner on the decoder's device, and one on every other device of the group, that start at
+    /// `parameters`; none for the CPU.
+    pub(crate) fn learners(
         &self,
         parameters: &Parameters,
-    ) -> Result<Option<DeviceLearner>, DeviceError> {
-        if self.decoder().device().is_none() {
-            return Ok(None);
+        group: Option<&DeviceGroup>,
+    ) -> Result<Vec<DeviceLearner>, DeviceError> {
+        let Some(number) = self.decoder().device_number() else { return Ok(Vec::new()) };
+        let mut learners = vec![self.learner(parameters)?];
+        for device in group.iter().flat_map(|group| &group.devices()[1..]) {
+            let there = self.clone().placed_by(|weights| weights.on_device(device, number))?;
+            learners.push(there.learner(parameters)?);
         }
-        Ok(Some(match self {
-            Self::Adapter(model) => DeviceLearner::of_adapter(model, parameters)?,
-            _ => DeviceLearner::new(self.decoder(), parameters)?,
-        }))
+        Ok(learners)
+    }
+
+    fn learner(&self, parameters: &Parameters) -> Result<DeviceLearner, DeviceError> {
+        match self {
+            Self::Adapter(model) => DeviceLearner::of_adapter(model, parameters),
+            _ => DeviceLearner::new(self.decoder(), parameters),
+        }
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use spar_core::{PolicyVersion, Row, Seed};
+use spar_policy::cuda::DeviceGroup;
 use spar_policy::{Parameters, Weights};
 
 use crate::batches::{
@@ -91,7 +92,8 @@ impl Trainer {
     }
 
     /// A trainer of what `trained` is, starting at `parameters`: on its device, where it has one and
-    /// the config does not keep the optimiser on the host.
+    /// the config does not keep the optimiser on the host. The devices of a group, of which that one is
+    /// the first, share out the shards of an update.
     ///
     /// # Errors
     ///
@@ -101,18 +103,29 @@ impl Trainer {
         config: TrainerConfig,
         parameters: Parameters,
         trained: &Trained,
+        group: Option<&Arc<DeviceGroup>>,
     ) -> Result<Self, TrainerError> {
-        if !config.is_for_device() {
-            return Self::new(config, parameters);
+        let mut problems = config.problems();
+        if let Some(group) = group {
+            let devices = group.devices().len();
+            if !config.is_for_device() {
+                problems.push("on several devices, `adamw` is used without an average".to_owned());
+            }
+            if config.shards < devices {
+                let shards = config.shards;
+                problems.push(format!("`shards` is {shards}: {devices} devices have one at least"));
+            }
         }
-        let problems = config.problems();
         if !problems.is_empty() {
             return Err(TrainerError::Config { problems });
         }
-        let learner = trained.learner(&parameters);
-        let learner = learner.map_err(|source| TrainerError::Model { source: Box::new(source) })?;
-        let Some(learner) = learner else { return Self::new(config, parameters) };
-        let home = DeviceHome::new(learner, config.optimizer.adamw()?);
+        if !config.is_for_device() || trained.decoder().device().is_none() {
+            return Self::new(config, parameters);
+        }
+        let learners = trained.learners(&parameters, group.map(Arc::as_ref));
+        let learners =
+            learners.map_err(|source| TrainerError::Model { source: Box::new(source) })?;
+        let home = DeviceHome::new(learners, group.cloned(), config.optimizer.adamw()?);
         Ok(Self::at(config, Place::Device(home)))
     }
 

@@ -20,7 +20,7 @@ use super::{DeviceError, DeviceInfo};
 /// Shared memory of a block that need not be asked for.
 const ORDINARY_SHARED_BYTES: u32 = 48 * 1024;
 
-/// The machine's first GPU. All work goes through one stream, in order.
+/// A GPU of the machine. All work goes through one stream, in order.
 #[derive(Debug)]
 pub(super) struct CudaDriver {
     context: sys::CUcontext,
@@ -51,8 +51,8 @@ fn failed(what: &'static str) -> impl Fn(DriverError) -> DeviceError {
 }
 
 impl CudaDriver {
-    /// Opens the first device.
-    pub(super) fn open() -> Result<(Self, DeviceInfo), DeviceError> {
+    /// Opens a device by its place.
+    pub(super) fn open(ordinal: usize) -> Result<(Self, DeviceInfo), DeviceError> {
         // SAFETY: opening the libraries is all that is done.
         let (has_driver, has_products) =
             unsafe { (sys::is_culib_present(), cudarc::cublaslt::sys::is_culib_present()) };
@@ -65,14 +65,18 @@ impl CudaDriver {
             }
             other => other.map_err(failed("start the driver"))?,
         }
-        if result::device::get_count().map_err(failed("count devices"))? == 0 {
+        let found = result::device::get_count().map_err(failed("count devices"))? as usize;
+        if found == 0 {
             return Err(DeviceError::NoDevice);
+        }
+        if ordinal >= found {
+            return Err(DeviceError::TooFewDevices { found, wanted: ordinal + 1 });
         }
         let compiler = compiler_version()?;
         if !has_products {
             return Err(DeviceError::LibraryMissing { library: "cublasLt" });
         }
-        let device = result::device::get(0).map_err(failed("open the first device"))?;
+        let device = result::device::get(ordinal as i32).map_err(failed("open the device"))?;
         let name = result::device::get_name(device).map_err(failed("ask for the name"))?;
         // SAFETY: the device was given by the driver.
         let attribute = |attribute| unsafe { result::device::get_attribute(device, attribute) };
@@ -258,6 +262,21 @@ impl Driver for CudaDriver {
 
     fn processors(&self) -> usize {
         self.processors
+    }
+
+    fn is_idle(&self) -> Result<bool, DeviceError> {
+        self.enter()?;
+        // SAFETY: the stream lives as long as the driver.
+        match unsafe { sys::cuStreamQuery(self.stream) }.result() {
+            Ok(()) => Ok(true),
+            Err(DriverError(sys::CUresult::CUDA_ERROR_NOT_READY)) => Ok(false),
+            Err(other) => Err(failed("ask for the work")(other)),
+        }
+    }
+
+    fn stream(&self) -> Result<*mut c_void, DeviceError> {
+        self.enter()?;
+        Ok(self.stream.cast())
     }
 }
 

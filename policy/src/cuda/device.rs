@@ -33,10 +33,36 @@ impl Device {
     ///
     /// [`DeviceError`] tells which part is missing: the driver, a device, NVRTC, or cuBLASLt.
     pub fn open() -> Result<Self, DeviceError> {
+        Self::open_at(0)
+    }
+
+    /// Opens a GPU of the machine by its place, from 0 on.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::open`], and when there are fewer.
+    pub fn open_at(ordinal: usize) -> Result<Self, DeviceError> {
         #[cfg(feature = "cuda")]
         {
-            let (driver, info) = super::cuda_driver::CudaDriver::open()?;
+            let (driver, info) = super::cuda_driver::CudaDriver::open(ordinal)?;
             Ok(Self { driver: Arc::new(driver), info: Arc::new(info) })
+        }
+        #[cfg(not(feature = "cuda"))]
+        {
+            let _ = ordinal;
+            Err(DeviceError::NotBuiltIn)
+        }
+    }
+
+    /// Version of NCCL, by which several GPUs of a machine train together.
+    ///
+    /// # Errors
+    ///
+    /// When it is missing.
+    pub fn nccl_version() -> Result<String, DeviceError> {
+        #[cfg(feature = "cuda")]
+        {
+            super::nccl::version()
         }
         #[cfg(not(feature = "cuda"))]
         Err(DeviceError::NotBuiltIn)
@@ -61,6 +87,11 @@ impl Device {
     #[cfg(any(test, feature = "emulator"))]
     pub fn emulated() -> Self {
         Self::with_driver(Arc::new(super::emulator::Emulator::default()))
+    }
+
+    #[cfg(any(test, feature = "emulator"))]
+    pub(super) fn is_emulated(&self) -> bool {
+        self.driver.is_emulated()
     }
 
     #[cfg(any(test, feature = "emulator"))]

@@ -130,4 +130,17 @@ pub(super) trait Driver: Debug + Send + Sync {
 
     /// Streaming multiprocessors.
     fn processors(&self) -> usize;
+
+    /// Whether all that was asked for is done.
+    #[cfg(feature = "cuda")]
+    fn is_idle(&self) -> Result<bool, DeviceError>;
+
+    /// What other libraries add work to, in the thread that calls.
+    #[cfg(feature = "cuda")]
+    fn stream(&self) -> Result<*mut std::ffi::c_void, DeviceError>;
+
+    #[cfg(any(test, feature = "emulator"))]
+    fn is_emulated(&self) -> bool {
+        false
+    }
 }

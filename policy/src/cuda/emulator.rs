@@ -216,4 +216,19 @@ impl Driver for Emulator {
     fn processors(&self) -> usize {
         4
     }
+
+    #[cfg(feature = "cuda")]
+    fn is_idle(&self) -> Result<bool, DeviceError> {
+        Ok(true)
+    }
+
+    #[cfg(feature = "cuda")]
+    fn stream(&self) -> Result<*mut c_void, DeviceError> {
+        let detail = "an emulated device has no stream".to_owned();
+        Err(DeviceError::Unsupported { detail })
+    }
+
+    fn is_emulated(&self) -> bool {
+        true
+    }
 }

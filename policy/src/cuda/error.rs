@@ -24,6 +24,22 @@ pub enum DeviceError {
         /// Its compute capability.
         found: String,
     },
+    /// The machine has fewer devices than are wanted.
+    #[error("use {wanted} GPUs: the machine has {found}")]
+    TooFewDevices {
+        /// How many there are.
+        found: usize,
+        /// How many are wanted.
+        wanted: usize,
+    },
+    /// Another device of the same group failed.
+    #[error("go on: the GPU {rank} of the group failed: {detail}")]
+    MemberFailed {
+        /// Its place in the group, from 0 on.
+        rank: usize,
+        /// How it failed.
+        detail: String,
+    },
     /// There is no room left.
     #[error("get {bytes} bytes of the GPU's memory")]
     OutOfMemory {
@@ -72,6 +88,11 @@ impl DeviceError {
             Self::LibraryMissing { library: "cuda" } => {
                 Some("install the NVIDIA driver; without a GPU, nothing: the CPU is used")
             }
+            Self::LibraryMissing { library: "nccl" } => Some(
+                "install NCCL 2 (`pip install nvidia-nccl-cu13` will do), name its library `libnccl.so` \
+                 and put its folder into LD_LIBRARY_PATH; one GPU needs none",
+            ),
+            Self::TooFewDevices { .. } => Some("see `nvidia-smi`, and CUDA_VISIBLE_DEVICES"),
             Self::LibraryMissing { .. } => Some(
                 "install CUDA 13's NVRTC and cuBLAS (`pip install nvidia-cuda-nvrtc nvidia-cublas` will \
                  do) and put their folder into LD_LIBRARY_PATH",

@@ -24,6 +24,7 @@ mod driver;
 mod emulator;
 mod error;
 mod forward;
+mod group;
 mod head;
 #[cfg(feature = "cuda")]
 mod kernel_cache;
@@ -34,6 +35,8 @@ mod learner;
 mod library;
 #[cfg(all(test, feature = "cuda"))]
 mod library_tests;
+#[cfg(feature = "cuda")]
+mod nccl;
 mod operations;
 mod pages;
 mod placement;
@@ -49,6 +52,7 @@ pub use self::device::{Device, DeviceInfo};
 pub use self::driver::Number;
 pub use self::error::DeviceError;
 pub(crate) use self::forward::DeviceTape;
+pub use self::group::{DeviceGroup, Member};
 pub use self::learner::DeviceLearner;
 pub(crate) use self::learner::LiveWeights;
 pub(crate) use self::pages::DevicePage;

@@ -68,7 +68,7 @@ impl Placement {
         &self.device
     }
 
-    pub(super) fn number(&self) -> Number {
+    pub(crate) fn number(&self) -> Number {
         self.number
     }
 

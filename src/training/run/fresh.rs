@@ -3,7 +3,6 @@
 use anyhow::{Context, ensure};
 use spar_agent::Cancellation;
 use spar_core::Seed;
-use spar_policy::cuda::DeviceChoice;
 use spar_policy::{ModelConfig, Parameters, Tokenizer, initial_parameters};
 use spar_tasks::Suite;
 use spar_trainer::{RunFolder, RunLock, Trainer};
@@ -71,8 +70,8 @@ impl Fresh {
     }
 
     /// Puts the model where it computes.
-    pub(super) fn place(&mut self, device: DeviceChoice) -> anyhow::Result<()> {
-        self.model.place(device)
+    pub(super) fn place(&mut self, recipe: &Recipe) -> anyhow::Result<()> {
+        self.model.place(recipe)
     }
 
     /// What the run will train.
@@ -96,7 +95,7 @@ impl Fresh {
         let state = State { iteration: 0, is_averaged: false, is_rounded: false, base: None };
         let config = stage_config(&recipe, 0);
         model.trained = model.trained.computing_in(config.weights)?;
-        let trainer = Trainer::beside(config, parameters, &model.trained)?;
+        let trainer = Trainer::beside(config, parameters, &model.trained, model.group.as_ref())?;
         Ok(Parts { recipe, folder, lock, suite, sandboxes, model, trainer, state })
     }
 }

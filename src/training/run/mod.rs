@@ -162,10 +162,11 @@ impl Training {
         let Loaded { state, model, parameters, trainer: trainer_state } =
             state::load(&latest.path, recipe.lora.as_ref())?;
         let mut model = model;
-        model.place(recipe.device)?;
+        model.place(&recipe)?;
         let config = stage_config(&recipe, state.iteration);
         model.trained = model.trained.computing_in(config.weights)?;
-        let mut trainer = Trainer::beside(config, parameters.clone(), &model.trained)?;
+        let mut trainer =
+            Trainer::beside(config, parameters.clone(), &model.trained, model.group.as_ref())?;
         trainer.load_state(parameters, &trainer_state)?;
         let iteration = state.iteration;
         let sandboxes = open_sandboxes(&recipe, suite.as_ref()).await?;
@@ -352,7 +353,8 @@ impl Training {
         // What the old one has on a device is free before the new one takes as much.
         self.trainer = Trainer::new(on_host, parameters.clone())?;
         self.trainer =
-            Trainer::beside(config, parameters, &self.model.trained)?.starting_at(version);
+            Trainer::beside(config, parameters, &self.model.trained, self.model.group.as_ref())?
+                .starting_at(version);
         Ok(())
     }
 
@@ -400,7 +402,7 @@ async fn begin(
     let sandboxes = open_sandboxes(recipe, suite).await?;
     let fresh = Fresh::make(recipe, suite, &sandboxes, cancellation, observer).await;
     let placed = fresh.and_then(|mut fresh| {
-        fresh.place(recipe.device)?;
+        fresh.place(recipe)?;
         Ok(fresh)
     });
     match placed {

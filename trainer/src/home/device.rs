@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use spar_policy::cuda::{DeviceError, DeviceLearner};
+use spar_policy::cuda::{DeviceError, DeviceGroup, DeviceLearner};
 use spar_policy::ops::elementwise::AdamWStep;
 use spar_policy::{ParameterSpec, Parameters, Weights};
 
@@ -11,9 +11,13 @@ use super::{Home, Work};
 use crate::optimisers::Moments;
 use crate::{AdamWOptions, NamedTensor, RowGradient, TrainerError};
 
-/// Weights on a device, with AdamW computing there.
+/// Weights on a device, with AdamW computing there; or the same weights on every device of a group,
+/// which share out the shards of an update and make equal steps.
 pub(crate) struct DeviceHome {
-    learner: Arc<DeviceLearner>,
+    /// By rank; the first one's weights are played by.
+    learners: Vec<Arc<DeviceLearner>>,
+    /// Where there are several.
+    group: Option<Arc<DeviceGroup>>,
     options: AdamWOptions,
     updates: u64,
 }
@@ -23,46 +27,87 @@ fn failed(source: DeviceError) -> TrainerError {
 }
 
 impl DeviceHome {
-    pub(crate) fn new(learner: DeviceLearner, options: AdamWOptions) -> Self {
-        Self { learner: Arc::new(learner), options, updates: 0 }
+    /// One learner, or one for every device of the group.
+    pub(crate) fn new(
+        learners: Vec<DeviceLearner>,
+        group: Option<Arc<DeviceGroup>>,
+        options: AdamWOptions,
+    ) -> Self {
+        let learners = learners.into_iter().map(Arc::new).collect();
+        Self { learners, group, options, updates: 0 }
+    }
+
+    fn learner(&self) -> &DeviceLearner {
+        &self.learners[0]
     }
 
     /// The decoder at the weights as they are and will be.
     pub(crate) fn weights(&self) -> &Arc<Weights> {
-        self.learner.weights()
+        self.learner().weights()
+    }
+}
+
+/// What ended a member of a group.
+#[derive(Debug)]
+struct Failed(TrainerError);
+
+impl From<TrainerError> for Failed {
+    fn from(error: TrainerError) -> Self {
+        Self(error)
+    }
+}
+
+impl From<DeviceError> for Failed {
+    fn from(error: DeviceError) -> Self {
+        Self(failed(error))
     }
 }
 
 impl Home for DeviceHome {
     fn specs(&self) -> &Arc<[ParameterSpec]> {
-        self.learner.specs()
+        self.learner().specs()
     }
 
     fn parameters(&self) -> Result<Parameters, TrainerError> {
-        self.learner.parameters().map_err(failed)
+        self.learner().parameters().map_err(failed)
     }
 
-    /// One shard after the other: all of them are for the same device.
+    /// A device does one shard after the other, and every so manieth.
     fn accumulate(&mut self, model: &dyn RowGradient, work: &Work<'_>) -> Result<(), TrainerError> {
-        let model = model.prepare_on_device(&self.learner).ok_or(TrainerError::NotOnDevice)?;
-        self.learner.clear_gradient().map_err(failed)?;
-        for rows in work.shards.iter().flatten() {
-            let loss = |index: usize, logprobs: &[f32]| (work.loss)(rows.start + index, logprobs);
-            model
-                .accumulate(&work.rows[rows.clone()], &loss)
-                .map_err(|source| TrainerError::Model { source })?;
+        let learners = &self.learners;
+        let accumulate = |rank: usize| -> Result<(), TrainerError> {
+            let model =
+                model.prepare_on_device(&learners[rank]).ok_or(TrainerError::NotOnDevice)?;
+            learners[rank].clear_gradient().map_err(failed)?;
+            let shards = work.shards.iter().skip(rank).step_by(learners.len());
+            for rows in shards.flatten() {
+                let loss =
+                    |index: usize, logprobs: &[f32]| (work.loss)(rows.start + index, logprobs);
+                model
+                    .accumulate(&work.rows[rows.clone()], &loss)
+                    .map_err(|source| TrainerError::Model { source })?;
+            }
+            Ok(())
+        };
+        match &self.group {
+            None => accumulate(0),
+            Some(group) => group
+                .run(|member| {
+                    accumulate(member.rank())?;
+                    member.add_up_gradients(&learners[member.rank()]).map_err(Failed::from)
+                })
+                .map_err(|Failed(error)| error),
         }
-        Ok(())
     }
 
     fn gradient_norm(&self) -> Result<f64, TrainerError> {
-        self.learner.gradient_norm().map_err(failed)
+        self.learner().gradient_norm().map_err(failed)
     }
 
     fn step(&mut self, factor: Option<f32>, learning_rate_scale: f32) -> Result<(), TrainerError> {
         self.updates += 1;
         let mut parts: Vec<(Range<usize>, AdamWStep)> = Vec::new();
-        for spec in self.learner.specs().iter() {
+        for spec in self.learner().specs().iter() {
             let rate = self.options.learning_rate_of(spec.kind) * learning_rate_scale;
             let step = self.options.step(spec.kind, rate, self.updates);
             match parts.last_mut() {
@@ -73,7 +118,8 @@ impl Home for DeviceHome {
                 _ => parts.push((spec.range(), step)),
             }
         }
-        self.learner.step(&parts, factor.unwrap_or(1.0)).map_err(failed)
+        let factor = factor.unwrap_or(1.0);
+        self.learners.iter().try_for_each(|learner| learner.step(&parts, factor)).map_err(failed)
     }
 
     fn optimizer(&self) -> &'static str {
@@ -81,8 +127,8 @@ impl Home for DeviceHome {
     }
 
     fn state(&self) -> Result<Vec<NamedTensor>, TrainerError> {
-        let [first, second] = self.learner.means().map_err(failed)?;
-        let specs = self.learner.specs().clone();
+        let [first, second] = self.learner().means().map_err(failed)?;
+        let specs = self.learner().specs().clone();
         Ok(Moments { specs, first, second, updates: self.updates }.state(|_| true))
     }
 
@@ -90,7 +136,8 @@ impl Home for DeviceHome {
         let mut moments = Moments::new(&parameters);
         moments.load_state(state, |_| true)?;
         let means = [&moments.first[..], &moments.second[..]];
-        self.learner.load(&parameters.data, means).map_err(failed)?;
+        let load = |learner: &Arc<DeviceLearner>| learner.load(&parameters.data, means);
+        self.learners.iter().try_for_each(load).map_err(failed)?;
         self.updates = moments.updates;
         Ok(())
     }
@@ -182,7 +229,7 @@ mod tests {
             let mut ends = Vec::new();
             for place in [OptimizerPlace::Host, OptimizerPlace::Device] {
                 let config = trainer_config(Some(place));
-                let mut trainer = Trainer::beside(config, parameters(), &trained).unwrap();
+                let mut trainer = Trainer::beside(config, parameters(), &trained, None).unwrap();
                 let losses = train(&mut trainer, &model, 0..5);
                 assert!(losses[4] < losses[0], "{losses:?}");
                 ends.push((trainer.parameters().unwrap(), losses));
@@ -200,7 +247,7 @@ mod tests {
         let trained = trained(Some(Number::Bf16));
         let model = DecoderGradient::of(trained.clone(), 1.0);
         // Where the decoder is on a device, AdamW is as well.
-        let fresh = || Trainer::beside(trainer_config(None), parameters(), &trained).unwrap();
+        let fresh = || Trainer::beside(trainer_config(None), parameters(), &trained, None).unwrap();
         let mut whole = fresh();
         train(&mut whole, &model, 0..2);
         let (weights, state) = (whole.parameters().unwrap(), whole.save_state().unwrap());
@@ -213,7 +260,7 @@ mod tests {
         assert_eq!(resumed.save_state().unwrap(), whole.save_state().unwrap());
         // What was saved goes on on the host as well.
         let host = trainer_config(Some(OptimizerPlace::Host));
-        let mut host = Trainer::beside(host, parameters(), &trained).unwrap();
+        let mut host = Trainer::beside(host, parameters(), &trained, None).unwrap();
         host.load_state(weights, &state).unwrap();
         assert_eq!(host.version(), PolicyVersion(2));
         assert_eq!(host.save_state().unwrap(), state);
@@ -226,7 +273,7 @@ mod tests {
         let trained = trained(Some(Number::F32));
         let model = DecoderGradient::of(trained.clone(), 1.0);
         let config = trainer_config(Some(OptimizerPlace::Device));
-        let mut trainer = Trainer::beside(config, parameters(), &trained).unwrap();
+        let mut trainer = Trainer::beside(config, parameters(), &trained, None).unwrap();
         let published = trainer.weights(&trained).unwrap();
         let logprobs = |weights: &Arc<Weights>| {
             let row = rows().remove(0);
@@ -260,7 +307,7 @@ mod tests {
         };
         let run = |trained: &Trained, place: OptimizerPlace| {
             let config = trainer_config(Some(place));
-            let mut trainer = Trainer::beside(config, factors.clone(), trained).unwrap();
+            let mut trainer = Trainer::beside(config, factors.clone(), trained, None).unwrap();
             let model = DecoderGradient::of(trained.clone(), 1.0);
             let losses = train(&mut trainer, &model, 0..4);
             (trainer.parameters().unwrap(), losses)
@@ -278,9 +325,89 @@ mod tests {
     }
 
     #[test]
+    #[ignore = "needs a C++ compiler"]
+    fn emulated_devices_of_a_group_learn_what_one_does() {
+        for number in [Number::F32, Number::Bf16] {
+            let trained = trained(Some(number));
+            let model = DecoderGradient::of(trained.clone(), 1.0);
+            let run = |devices: usize| {
+                let first = trained.decoder().device().unwrap();
+                let group =
+                    (devices > 1).then(|| Arc::new(DeviceGroup::around(first, devices).unwrap()));
+                let config = TrainerConfig { shards: 3, ..trainer_config(None) };
+                let mut trainer =
+                    Trainer::beside(config, parameters(), &trained, group.as_ref()).unwrap();
+                let losses = train(&mut trainer, &model, 0..4);
+                (trainer.parameters().unwrap(), losses)
+            };
+            let ((one, losses), (two, of_two)) = (run(1), run(2));
+            assert!(losses[3] < losses[0]);
+            // What is added up in another order.
+            let tolerance = if number == Number::F32 { 1e-4 } else { 2e-2 };
+            let apart = largest_difference(&one, &two);
+            assert!(apart <= tolerance, "{number:?}: {apart}");
+            assert!((losses[3] - of_two[3]).abs() < f64::from(tolerance));
+            // The same devices do the same again, to the bit.
+            assert_eq!(run(2).0, two);
+        }
+    }
+
+    /// A model that fails on rows of a length.
+    struct Failing(DecoderGradient);
+
+    impl RowGradient for Failing {
+        fn prepare(&self, parameters: &Parameters) -> Box<dyn crate::PreparedModel> {
+            self.0.prepare(parameters)
+        }
+
+        fn prepare_on_device(
+            &self,
+            learner: &Arc<DeviceLearner>,
+        ) -> Option<Box<dyn crate::DeviceModel>> {
+            Some(Box::new(FailingThere(self.0.prepare_on_device(learner)?)))
+        }
+    }
+
+    struct FailingThere(Box<dyn crate::DeviceModel>);
+
+    impl crate::DeviceModel for FailingThere {
+        fn accumulate(
+            &self,
+            rows: &[&Row],
+            loss: &crate::RowLossFn<'_>,
+        ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+            if rows.iter().any(|row| row.tokens[0] == 3) {
+                return Err("row 3 cannot be read".into());
+            }
+            self.0.accumulate(rows, loss)
+        }
+    }
+
+    #[test]
+    #[ignore = "needs a C++ compiler"]
+    fn emulated_device_that_fails_ends_the_update_and_the_weights_stay() {
+        let trained = trained(Some(Number::F32));
+        let first = trained.decoder().device().unwrap();
+        let group = Arc::new(DeviceGroup::around(first, 2).unwrap());
+        let config = TrainerConfig { micro_batch_tokens: 1, ..trainer_config(None) };
+        let mut trainer = Trainer::beside(config, parameters(), &trained, Some(&group)).unwrap();
+        let model = DecoderGradient::of(trained.clone(), 1.0);
+        let (all, mode) = (rows(), LossAggregation::TokenMean);
+        let all: Vec<&Row> = all.iter().collect();
+        let failing = Failing(DecoderGradient::of(trained.clone(), 1.0));
+        let error = trainer.update(&all, &Supervised, mode, &failing, 0.0).unwrap_err();
+        let TrainerError::Model { source } = error else { panic!("{error}") };
+        assert_eq!(source.to_string(), "row 3 cannot be read");
+        assert_eq!(trainer.parameters().unwrap(), parameters());
+        // The group goes on.
+        trainer.update(&all, &Supervised, mode, &model, 0.0).unwrap();
+        assert_ne!(trainer.parameters().unwrap(), parameters());
+    }
+
+    #[test]
     fn a_place_that_cannot_be_is_refused() {
         let place = trainer_config(Some(OptimizerPlace::Device));
-        let on_cpu = Trainer::beside(place.clone(), parameters(), &trained(None));
+        let on_cpu = Trainer::beside(place.clone(), parameters(), &trained(None), None);
         assert!(matches!(on_cpu, Err(TrainerError::Config { .. })));
         let optimizer = OptimizerConfig { name: "muon".to_owned(), ..OptimizerConfig::default() };
         assert_eq!(TrainerConfig { optimizer, ..place }.problems().len(), 1);
