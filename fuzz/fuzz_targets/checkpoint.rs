@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
 use libfuzzer_sys::fuzz_target;
-use spar_core::{Message, Role, Seed};
+use spar_core::Seed;
 use spar_policy::checkpoint::{LoraAdapter, load_weights, save_adapter, save_model};
 use spar_policy::{
     LoraConfig, LoraModel, ModelConfig, Tokenizer, TokenizerConfig, Weights, initial_parameters,
