@@ -581,6 +581,24 @@ mod tests {
     }
 
     #[test]
+    fn places_of_training_that_cannot_be_are_refused() {
+        let told = |text: &str| match Recipe::parse("r", text, &[]).unwrap().validate() {
+            Ok(()) => Vec::new(),
+            Err(RecipeError::Problems { problems }) => problems,
+            Err(other) => panic!("{other}"),
+        };
+        assert!(told("device = 'cuda'\ndevices = 2").is_empty());
+        assert_eq!(told("device = 'cpu'\ndevices = 2").len(), 1);
+        assert_eq!(told("devices = 0").len(), 1);
+        // Fewer shards than devices, in both stages.
+        assert_eq!(told("devices = 5").len(), 2);
+        let on_device = "reinforce.trainer.optimizer_on = 'device'";
+        assert!(told(on_device).is_empty());
+        assert_eq!(told(&format!("device = 'cpu'\n{on_device}")).len(), 1);
+        assert_eq!(told("devices = 2\nreinforce.trainer.optimizer_on = 'host'").len(), 1);
+    }
+
+    #[test]
     fn all_problems_are_told_at_once() {
         let mut recipe = Recipe::default();
         recipe.reinforce.tasks = 0;

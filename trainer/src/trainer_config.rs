@@ -42,7 +42,7 @@ pub struct TrainerConfig {
     /// Which optimiser is used.
     pub optimizer: OptimizerConfig,
     /// Where the trained weights, their gradient and the optimiser's state are kept: `device`, where
-    /// the decoder is on a GPU, `adamw` is used and no average is kept; or `host`, which takes 14 bytes
+    /// the decoder is on a GPU, `adamw` is used and no average is kept; or `host`, which takes 12 bytes
     /// per weight off the GPU (optimizer-state off-load), and sends gradients and weights across in
     /// every update. Default absent: `device` where that can be.
     pub optimizer_on: Option<OptimizerPlace>,

@@ -50,7 +50,9 @@ impl Emulator {
         let mut libraries = LIBRARIES.lock().unwrap_or_else(PoisonError::into_inner);
         let head_dim = kernel.heads.map_or(0, |heads| heads.width);
         libraries.entry((kernel.file, head_dim)).or_insert_with(|| {
-            let path = compile(KernelFile::find(kernel.file), head_dim);
+            let file = KernelFile::find(kernel.file);
+            assert_eq!(file.is_by_heads, kernel.heads.is_some(), "some are for one kind of heads");
+            let path = compile(file, head_dim);
             // SAFETY: the library has no code that runs when it is opened or closed.
             let library = unsafe { Library::new(&path) }.expect("the compiler wrote a library");
             Box::leak(Box::new(library))
