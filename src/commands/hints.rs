@@ -8,7 +8,7 @@ use spar::policy::CheckpointError;
 use spar::recipe::RecipeError;
 use spar::sandbox::SandboxError;
 use spar::tasks::SuiteError;
-use spar::trainer::RunFolderError;
+use spar::trainer::{RunFolderError, TrainerError};
 
 use super::train::NoRun;
 
@@ -19,6 +19,7 @@ const GET_ALFWORLD: &str = "get ALFWorld's games with `pip install alfworld && a
 pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
     error.chain().find_map(|cause| {
         None.or_else(|| cause.downcast_ref::<RunFolderError>()?.hint())
+            .or_else(|| cause.downcast_ref::<TrainerError>()?.hint())
             .or_else(|| sandbox(cause.downcast_ref()?))
             .or_else(|| suite(cause.downcast_ref()?))
             .or_else(|| recipe(cause.downcast_ref()?))

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 use spar_policy::{LoraConfig, ModelConfig};
-use spar_trainer::{AverageConfig, TrainerConfig, WeightPrecision};
+use spar_trainer::{AverageConfig, StatePlace, TrainerConfig, WeightPrecision};
 
 /// How many weights a run trains, and the memory that it takes besides activations, keys and
 /// values.
@@ -19,7 +19,7 @@ pub struct Footprint {
     pub weight_bytes: usize,
     /// Bytes of gradients, one per shard.
     pub gradient_bytes: usize,
-    /// Bytes of the optimiser's two moments, and of averages.
+    /// Bytes of the optimiser's two moments, where they are in memory, and of averages.
     pub optimizer_bytes: usize,
 }
 
@@ -36,6 +36,10 @@ impl Footprint {
             // Master weights, and rounded ones before and after an update.
             (None, WeightPrecision::Bf16) => weights * bytes + 2 * weights * size_of::<u16>(),
         };
+        let moments = match trainer.optimizer_state {
+            StatePlace::Memory => 2,
+            StatePlace::File => 0,
+        };
         let averages = match trainer.average {
             Some(AverageConfig::Last { count }) => count,
             Some(AverageConfig::Exponential { .. }) => 1,
@@ -46,7 +50,7 @@ impl Footprint {
             trained,
             weight_bytes,
             gradient_bytes: trainer.shards * trained * bytes,
-            optimizer_bytes: (2 + averages) * trained * bytes,
+            optimizer_bytes: (moments + averages) * trained * bytes,
         }
     }
 

@@ -11,7 +11,7 @@ use spar_policy::{
     CheckpointError, LoraConfig, LoraModel, ModelConfig, Parameters, SharedBuffer, Tokenizer,
     Weights, checkpoint,
 };
-use spar_trainer::{Checkpoint, Checkpoints, Trained, Trainer, WeightPrecision};
+use spar_trainer::{Checkpoint, Checkpoints, Trained, Trainer, TrainerError, WeightPrecision};
 
 use crate::recipe::Recipe;
 
@@ -154,8 +154,8 @@ pub(super) struct Loaded {
     pub(super) model: Model,
     /// The trainer's parameters.
     pub(super) parameters: Parameters,
-    /// The trainer's state.
-    pub(super) trainer: Vec<u8>,
+    /// The file of the trainer's state.
+    pub(super) trainer: PathBuf,
 }
 
 /// Writes the checkpoint of an iteration.
@@ -170,7 +170,6 @@ pub(super) fn save(
 ) -> anyhow::Result<Checkpoint> {
     let (averaged, own) = (trainer.averaged()?, trainer.parameters()?);
     let evaluated = averaged.as_ref().unwrap_or(&own);
-    let of_trainer = trainer.save_state()?;
     let base = state.base.clone().or_else(|| model.fingerprint());
     let (is_averaged, number_type) = (averaged.is_some(), number_type(trainer));
     let is_rounded = number_type != NumberType::F32;
@@ -183,7 +182,7 @@ pub(super) fn save(
             model.write(&folder, &own, NumberType::F32).map_err(into_io)?;
         }
         std::fs::write(folder.join(STATE_FILE), &json)?;
-        std::fs::write(folder.join(TRAINER_FILE), &of_trainer)
+        trainer.save_state(&folder.join(TRAINER_FILE)).map_err(trainer_into_io)
     };
     checkpoints.save(state.iteration, &write).context("save a checkpoint")
 }
@@ -226,7 +225,15 @@ pub(super) fn load(folder: &Path, lora: Option<&LoraConfig>) -> anyhow::Result<L
         Some(parameters) => parameters,
         None => model.read(folder)?,
     };
-    Ok(Loaded { state, model, parameters, trainer: read(TRAINER_FILE)? })
+    Ok(Loaded { state, model, parameters, trainer: folder.join(TRAINER_FILE) })
+}
+
+fn trainer_into_io(error: TrainerError) -> std::io::Error {
+    let kind = match &error {
+        TrainerError::StateFile { source, .. } => source.kind(),
+        _ => std::io::ErrorKind::Other,
+    };
+    std::io::Error::new(kind, error)
 }
 
 /// The same error as one of the system, its kind being kept where it is one.

@@ -167,6 +167,41 @@ fn a_run_in_bf16_goes_on_from_its_master_weights_after_being_killed() {
 }
 
 #[test]
+fn an_optimizer_state_in_a_file_changes_nothing_and_survives_being_killed() {
+    let folder = reference();
+    let folder = folder.path();
+    let in_file = [
+        "--set",
+        "warm_start.trainer.optimizer_state=\"file\"",
+        "--set",
+        "reinforce.trainer.optimizer_state=\"file\"",
+    ];
+    train(folder, "file", &in_file);
+    assert_same((folder, "whole"), (folder, "file"));
+    let arguments = [&["train", "tiny.toml", "--name", "killed"][..], &in_file].concat();
+    let mut child = start(folder, &arguments);
+    for lines in [1, 6, 12] {
+        wait_for(&mut child, folder, "killed", lines);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        child = start(folder, &["resume", "runs/killed"]);
+    }
+    assert!(child.wait().unwrap().success());
+    assert_same((folder, "whole"), (folder, "killed"));
+    let left = fs::read_dir(folder.join("runs/killed")).unwrap();
+    let names = left.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
+    assert!(names.into_iter().all(|name| !name.contains("optimizer")));
+
+    // A state that is cut off is told of, not taken for a shorter one.
+    let last = folder.join("runs/killed/checkpoints/iteration-000012/trainer.safetensors");
+    let bytes = fs::read(&last).unwrap();
+    fs::write(&last, &bytes[..bytes.len() - 4]).unwrap();
+    let ran = run(folder, &["resume", "runs/killed"]);
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.err.contains("trainer.safetensors` as safetensors"), "{}", ran.err);
+}
+
+#[test]
 fn a_run_without_a_checkpoint_begins_anew() {
     let folder = reference();
     let folder = folder.path();

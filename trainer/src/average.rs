@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 
 use crate::TrainerError;
-use crate::optimisers::{NamedTensor, StateReader, counter_tensor};
+use crate::optimisers::{StateReader, StateTensor};
 
 /// Which weights are averaged.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -85,11 +85,10 @@ impl WeightAverage {
     }
 
     /// The state as named tensors.
-    pub(crate) fn state(&self) -> Vec<NamedTensor> {
-        let mut tensors = vec![counter_tensor("kept", self.kept.len() as u64)];
+    pub(crate) fn state(&self) -> Vec<StateTensor<'_>> {
+        let mut tensors = vec![StateTensor::counter("kept", self.kept.len() as u64)];
         for (index, weights) in self.kept.iter().enumerate() {
-            let name = format!("kept.{index}");
-            tensors.push(NamedTensor { name, shape: vec![weights.len()], data: weights.clone() });
+            tensors.push(StateTensor::new(format!("kept.{index}"), &[weights.len()], weights));
         }
         tensors
     }
@@ -97,12 +96,11 @@ impl WeightAverage {
     /// Takes over a state of weights with `len` elements.
     pub(crate) fn load_state(
         &mut self,
-        tensors: &[NamedTensor],
+        mut state: StateReader<'_>,
         len: usize,
     ) -> Result<(), TrainerError> {
-        let reader = StateReader(tensors);
-        let kept = (0..reader.counter("kept")?)
-            .map(|index| Ok(reader.tensor(&format!("kept.{index}"), &[len])?.to_vec()));
+        let kept =
+            (0..state.counter("kept")?).map(|index| state.tensor(&format!("kept.{index}"), &[len]));
         self.kept = kept.collect::<Result<_, TrainerError>>()?;
         Ok(())
     }
@@ -110,7 +108,10 @@ impl WeightAverage {
 
 #[cfg(test)]
 mod tests {
+    use spar_policy::checkpoint::TensorFile;
+
     use super::*;
+    use crate::optimisers::write_state;
 
     #[test]
     fn the_last_ones_count_the_same() {
@@ -136,8 +137,12 @@ mod tests {
         average.add(&[1.0]);
         average.add(&[2.0]);
         let mut other = WeightAverage::new(AverageConfig::Last { count: 3 });
-        other.load_state(&average.state(), 1).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state");
+        write_state(&path, &average.state()).unwrap();
+        let mut file = TensorFile::open(path).unwrap();
+        other.load_state(StateReader::new(&mut file), 1).unwrap();
         assert_eq!(average, other);
-        assert!(other.load_state(&average.state(), 2).is_err());
+        assert!(other.load_state(StateReader::new(&mut file), 2).is_err());
     }
 }

@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use spar_core::RowError;
+use spar_policy::CheckpointError;
 
 /// An update could not be made; the weights are as they were before it.
 #[derive(Debug, thiserror::Error)]
@@ -80,12 +81,42 @@ pub enum TrainerError {
     /// The trainer's weights are on a device, and the model does not compute there.
     #[error("run the model on the device that has the trainer's weights")]
     NotOnDevice,
+    /// The file that holds the optimiser's state could not be made, read or written; an update that was
+    /// under way is made in part, and the trainer goes on from a saved state alone.
+    #[error("use the optimiser's state in {}", path.display())]
+    StateFile {
+        /// Where the file was made.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// A saved state cannot be read.
+    #[error("load the trainer state")]
+    StateUnreadable {
+        /// What is wrong with it.
+        #[source]
+        source: CheckpointError,
+    },
     /// A saved state does not fit this trainer.
     #[error("load the trainer state: {detail}")]
     State {
         /// What does not fit.
         detail: String,
     },
+}
+
+impl TrainerError {
+    /// What the user can do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::StateFile { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
+                Some("free disk space, then resume".to_owned())
+            }
+            Self::StateFile { .. } => Some("resume from the last checkpoint".to_owned()),
+            _ => None,
+        }
+    }
 }
 
 /// A run folder could not be made, read or written.

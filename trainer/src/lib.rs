@@ -99,8 +99,8 @@ pub use objectives::{
     RowLoss, Supervised, Tally, objective_names,
 };
 pub use optimisers::{
-    AdamW, AdamWOptions, Muon, MuonOptions, NamedTensor, Optimizer, OptimizerConfig,
-    clip_global_norm, global_norm, optimizer_names, orthogonalize,
+    AdamW, AdamWOptions, Muon, MuonOptions, Optimizer, OptimizerConfig, StatePlace, StateReader,
+    StateTensor, clip_global_norm, global_norm, optimizer_names, orthogonalize,
 };
 pub use reference::fill_reference;
 pub use row_gradient::{DeviceModel, PreparedModel, RowGradient, RowLossFn};

@@ -7,7 +7,27 @@ use serde_json::Value;
 use spar_core::Row;
 use spar_policy::{ParameterKind, Parameters};
 
-use crate::{PreparedModel, RowGradient, RowLossFn};
+use crate::{PreparedModel, RowGradient, RowLossFn, Trainer, TrainerError};
+
+/// The state of a trainer as it is written.
+pub(crate) fn saved(trainer: &Trainer) -> Vec<u8> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("state");
+    trainer.save_state(&path).unwrap();
+    std::fs::read(path).unwrap()
+}
+
+/// Loads what [`saved`] gave.
+pub(crate) fn load(
+    trainer: &mut Trainer,
+    parameters: Parameters,
+    state: &[u8],
+) -> Result<(), TrainerError> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("state");
+    std::fs::write(&path, state).unwrap();
+    trainer.load_state(parameters, &path)
+}
 
 /// The cases of a golden file, from the folder in `SPAR_VECTORS` where it has the file,
 /// else from the fixtures.

@@ -1,11 +1,12 @@
 //! Owns the weights and improves them.
 
 use std::ops::Range;
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use spar_core::{PolicyVersion, Row, Seed};
+use spar_policy::checkpoint::TensorFile;
 use spar_policy::cuda::DeviceGroup;
 use spar_policy::{Parameters, Weights};
 
@@ -13,10 +14,11 @@ use crate::batches::{
     by_prompt, prefix_order, shared_prefixes, shuffled, split_evenly, split_shared_by_budget,
 };
 use crate::home::{DeviceHome, Home, HostHome, Work};
-use crate::optimisers::{StateReader, clip_factor, counter_tensor};
+use crate::optimisers::{clip_factor, write_state};
 use crate::{
-    BatchWeight, Drift, LossAggregation, NamedTensor, Objective, OptimizerPlace, RowGradient,
-    Tally, Trained, TrainerConfig, TrainerError, UpdateMetrics, WeightAverage,
+    BatchWeight, Drift, LossAggregation, Objective, OptimizerPlace, RowGradient, StatePlace,
+    StateReader, StateTensor, Tally, Trained, TrainerConfig, TrainerError, UpdateMetrics,
+    WeightAverage,
 };
 
 /// Owns the weights and improves them, one update at a time.
@@ -32,7 +34,8 @@ use crate::{
 /// ```
 ///
 /// The weights after an update depend on the rows, their order, the config and the state, not on
-/// threads. An update that fails leaves weights and state as they were.
+/// threads. An update that fails leaves weights and state as they were, but for one whose state file
+/// fails.
 pub struct Trainer {
     config: TrainerConfig,
     place: Place,
@@ -77,8 +80,21 @@ impl Trainer {
     ///
     /// # Errors
     ///
-    /// [`TrainerError::Config`] tells all that is wrong with the config.
+    /// [`TrainerError::Config`] tells all that is wrong with the config, which has to keep the
+    /// optimiser's state in memory.
     pub fn new(config: TrainerConfig, parameters: Parameters) -> Result<Self, TrainerError> {
+        if config.optimizer_state == StatePlace::File {
+            let problem = "`optimizer_state` is `file`, and there is no folder for it".to_owned();
+            return Err(TrainerError::Config { problems: vec![problem] });
+        }
+        Self::on_host(config, parameters, None)
+    }
+
+    fn on_host(
+        config: TrainerConfig,
+        parameters: Parameters,
+        folder: Option<&Path>,
+    ) -> Result<Self, TrainerError> {
         let mut problems = config.problems();
         if config.optimizer_on == Some(OptimizerPlace::Device) {
             let problem = "`optimizer_on` is `device`, and what is trained is on the CPU";
@@ -87,7 +103,7 @@ impl Trainer {
         if !problems.is_empty() {
             return Err(TrainerError::Config { problems });
         }
-        let optimizer = config.optimizer.build(&parameters)?;
+        let optimizer = config.optimizer.build(&parameters, folder)?;
         Ok(Self::at(config, Place::Host(HostHome::new(parameters, optimizer))))
     }
 
@@ -127,6 +143,29 @@ impl Trainer {
             learners.map_err(|source| TrainerError::Model { source: Box::new(source) })?;
         let home = DeviceHome::new(learners, group.cloned(), config.optimizer.adamw()?);
         Ok(Self::at(config, Place::Device(home)))
+    }
+
+    /// As [`Trainer::beside`], the optimiser's state being in a file within `folder` where the config
+    /// says so.
+    ///
+    /// # Errors
+    ///
+    /// As [`Trainer::beside`], and [`TrainerError::StateFile`] when the file cannot be made.
+    pub fn in_folder(
+        config: TrainerConfig,
+        parameters: Parameters,
+        trained: &Trained,
+        group: Option<&Arc<DeviceGroup>>,
+        folder: &Path,
+    ) -> Result<Self, TrainerError> {
+        match (config.optimizer_state, group) {
+            (StatePlace::Memory, group) => Self::beside(config, parameters, trained, group),
+            (StatePlace::File, None) => Self::on_host(config, parameters, Some(folder)),
+            (StatePlace::File, Some(_)) => {
+                let problem = "`optimizer_state` is `file`: several devices keep their own";
+                Err(TrainerError::Config { problems: vec![problem.to_owned()] })
+            }
+        }
     }
 
     fn at(config: TrainerConfig, place: Place) -> Self {
@@ -238,7 +277,8 @@ impl Trainer {
     ///
     /// [`TrainerError::NoWeight`] when there is nothing to learn from, [`TrainerError::NonFinite`]
     /// when loss or gradient are not finite, [`TrainerError::Model`] when the model fails, and
-    /// others when rows or model contradict themselves. Weights and state stay as they were.
+    /// others when rows or model contradict themselves. Weights and state stay as they were, except
+    /// behind a [`TrainerError::StateFile`], when they have to be loaded anew.
     pub fn update(
         &mut self,
         rows: &[&Row],
@@ -356,29 +396,24 @@ impl Trainer {
         })
     }
 
-    /// Everything but the weights, as a safetensors file: optimiser, update counter, averages.
+    /// Writes everything but the weights to a safetensors file: optimiser, update counter, averages.
     ///
     /// With the weights of the same moment it is all that [`Trainer::load_state`] needs to go on
     /// to the bit.
     ///
     /// # Errors
     ///
+    /// [`TrainerError::StateFile`] when it cannot be written, or the state cannot be read;
     /// [`TrainerError::Model`] when a device fails.
-    pub fn save_state(&self) -> Result<Vec<u8>, TrainerError> {
-        let prefixed = |prefix: &str, tensors: Vec<NamedTensor>| {
-            let rename = |tensor: NamedTensor| NamedTensor {
-                name: format!("{prefix}.{}", tensor.name),
-                ..tensor
-            };
-            tensors.into_iter().map(rename).collect::<Vec<_>>()
-        };
-        let mut tensors = vec![counter_tensor("updates", self.updates)];
+    pub fn save_state(&self, path: &Path) -> Result<(), TrainerError> {
+        let mut tensors = vec![StateTensor::counter("updates", self.updates)];
         let home = self.place.home();
-        tensors.extend(prefixed(home.optimizer(), home.state()?));
+        let name = home.optimizer();
+        tensors.extend(home.state()?.into_iter().map(|tensor| tensor.under(name)));
         if let Some(average) = &self.average {
-            tensors.extend(prefixed("average", average.state()));
+            tensors.extend(average.state().into_iter().map(|tensor| tensor.under("average")));
         }
-        Ok(write_tensors(&tensors))
+        write_state(path, &tensors)
     }
 
     /// Takes over weights and the state saved with them; on an error it keeps what it had.
@@ -386,65 +421,34 @@ impl Trainer {
     /// # Errors
     ///
     /// [`TrainerError::State`] when the weights have another layout, or the state is of another
-    /// optimiser, lacks something, or is no safetensors file.
-    pub fn load_state(&mut self, parameters: Parameters, state: &[u8]) -> Result<(), TrainerError> {
+    /// optimiser or lacks something; [`TrainerError::StateUnreadable`] when it is no safetensors file,
+    /// or not all of one.
+    pub fn load_state(&mut self, parameters: Parameters, path: &Path) -> Result<(), TrainerError> {
         if parameters.specs != *self.place.home().specs() {
             let detail = "the weights have another layout".to_owned();
             return Err(TrainerError::State { detail });
         }
-        let tensors = read_tensors(state)?;
-        let updates = StateReader(&tensors).counter("updates")?;
-        let under = |prefix: &str| -> Vec<NamedTensor> {
-            let strip = |tensor: &NamedTensor| {
-                let name = tensor.name.strip_prefix(prefix)?.strip_prefix('.')?.to_owned();
-                Some(NamedTensor { name, ..tensor.clone() })
-            };
-            tensors.iter().filter_map(strip).collect()
-        };
+        let unreadable = |source| TrainerError::StateUnreadable { source };
+        let mut file = TensorFile::open(path.to_owned()).map_err(unreadable)?;
+        let mut state = StateReader::new(&mut file);
+        let updates = state.counter("updates")?;
         let mut average = self.config.average.map(WeightAverage::new);
         if let Some(average) = &mut average {
-            average.load_state(&under("average"), parameters.data.len())?;
+            average.load_state(state.under("average"), parameters.data.len())?;
         }
         let home = self.place.home_mut();
-        let state = under(home.optimizer());
-        home.load(parameters, &state)?;
+        let name = home.optimizer();
+        home.load(parameters, state.under(name))?;
         self.average = average;
         self.updates = updates;
         Ok(())
     }
 }
 
-fn write_tensors(tensors: &[NamedTensor]) -> Vec<u8> {
-    let bytes: Vec<Vec<u8>> = tensors
-        .iter()
-        .map(|tensor| tensor.data.iter().flat_map(|value| value.to_le_bytes()).collect())
-        .collect();
-    let views = tensors.iter().zip(&bytes).map(|(tensor, bytes)| {
-        let view = TensorView::new(Dtype::F32, tensor.shape.clone(), bytes)
-            .expect("a tensor has as many elements as its shape says");
-        (tensor.name.as_str(), view)
-    });
-    safetensors::serialize(views, None).expect("views of the right size can be written")
-}
-
-fn read_tensors(bytes: &[u8]) -> Result<Vec<NamedTensor>, TrainerError> {
-    let refuse = |detail: String| TrainerError::State { detail };
-    let file = SafeTensors::deserialize(bytes).map_err(|error| refuse(error.to_string()))?;
-    let read = |(name, view): (String, TensorView<'_>)| {
-        if view.dtype() != Dtype::F32 {
-            return Err(refuse(format!("tensor `{name}` is {:?}, not F32", view.dtype())));
-        }
-        let value = |bytes: &[u8]| f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
-        let data = view.data().chunks_exact(4).map(value).collect();
-        Ok(NamedTensor { name, shape: view.shape().to_vec(), data })
-    };
-    file.tensors().into_iter().map(read).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Bigram;
+    use crate::testing::{Bigram, load, saved};
     use crate::{AverageConfig, Clip, OptimizerConfig, Supervised};
 
     const VOCABULARY: usize = 5;
@@ -568,6 +572,16 @@ mod tests {
     }
 
     #[test]
+    fn a_state_in_a_file_needs_a_folder() {
+        let config = TrainerConfig { optimizer_state: StatePlace::File, ..config("adamw", 0.1) };
+        let error = Trainer::new(config.clone(), Bigram::new(VOCABULARY)).err().unwrap();
+        assert!(error.to_string().contains("there is no folder"), "{error}");
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let made = Trainer::on_host(config, Bigram::new(VOCABULARY), Some(file.path()));
+        assert!(matches!(made, Err(TrainerError::StateFile { .. })));
+    }
+
+    #[test]
     fn a_resumed_trainer_equals_an_uninterrupted_one() {
         let config = TrainerConfig {
             average: Some(AverageConfig::Last { count: 3 }),
@@ -580,29 +594,39 @@ mod tests {
                 trainer.iterate(&demonstrations(), &Supervised, mode, &Bigram, seed, 0.0).unwrap();
             }
         };
-        let mut whole = Trainer::new(config.clone(), Bigram::new(VOCABULARY)).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let start = |config: &TrainerConfig| {
+            let place = (config.optimizer_state == StatePlace::File).then_some(folder.path());
+            Trainer::on_host(config.clone(), Bigram::new(VOCABULARY), place).unwrap()
+        };
+        let mut whole = start(&config);
         run(&mut whole, 0..3);
-        let (weights, state) = (whole.parameters().unwrap(), whole.save_state().unwrap());
+        let (weights, state) = (whole.parameters().unwrap(), saved(&whole));
         run(&mut whole, 3..5);
-        let mut resumed = Trainer::new(config.clone(), Bigram::new(VOCABULARY)).unwrap();
-        resumed.load_state(weights.clone(), &state).unwrap();
-        assert_eq!(resumed.version(), PolicyVersion(6));
-        run(&mut resumed, 3..5);
-        assert_eq!(resumed.parameters().unwrap(), whole.parameters().unwrap());
-        assert_eq!(resumed.averaged().unwrap(), whole.averaged().unwrap());
-        assert_eq!(resumed.save_state().unwrap(), whole.save_state().unwrap());
+        for optimizer_state in [StatePlace::Memory, StatePlace::File] {
+            let config = TrainerConfig { optimizer_state, ..config.clone() };
+            let mut resumed = start(&config);
+            load(&mut resumed, weights.clone(), &state).unwrap();
+            assert_eq!(resumed.version(), PolicyVersion(6));
+            run(&mut resumed, 3..5);
+            assert_eq!(resumed.parameters().unwrap(), whole.parameters().unwrap());
+            assert_eq!(resumed.averaged().unwrap(), whole.averaged().unwrap());
+            assert_eq!(saved(&resumed), saved(&whole));
+        }
 
         let other = TrainerConfig { optimizer: OptimizerConfig::default(), ..config };
         let mut other = Trainer::new(other, Bigram::new(VOCABULARY)).unwrap();
-        assert!(matches!(other.load_state(weights, &state), Err(TrainerError::State { .. })));
-        assert!(other.load_state(Bigram::new(VOCABULARY), b"junk").is_err());
+        let error = load(&mut other, weights, &state).unwrap_err();
+        assert!(matches!(error, TrainerError::State { .. }), "{error}");
+        let error = load(&mut other, Bigram::new(VOCABULARY), b"junk").unwrap_err();
+        assert!(matches!(error, TrainerError::StateUnreadable { .. }), "{error}");
         assert_eq!(other.version(), PolicyVersion(0));
     }
 
     #[test]
     fn what_is_not_finite_leaves_the_weights_alone() {
         let mut trainer = Trainer::new(config("adamw", 0.1), Bigram::new(VOCABULARY)).unwrap();
-        let (before, state) = (trainer.parameters().unwrap(), trainer.save_state().unwrap());
+        let (before, state) = (trainer.parameters().unwrap(), saved(&trainer));
         let mode = LossAggregation::TokenMean;
         let mut row = sampled(&trainer, &[(1, f32::INFINITY)]);
         let error = trainer.update(&[&row], &Clip::default(), mode, &Bigram, 0.0).unwrap_err();
@@ -613,6 +637,6 @@ mod tests {
         row.versions.pop();
         let error = trainer.update(&[&row], &Clip::default(), mode, &Bigram, 0.0).unwrap_err();
         assert!(matches!(error, TrainerError::Row { row: 0, .. }));
-        assert_eq!((trainer.parameters().unwrap(), trainer.save_state().unwrap()), (before, state));
+        assert_eq!((trainer.parameters().unwrap(), saved(&trainer)), (before, state));
     }
 }

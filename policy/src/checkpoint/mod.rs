@@ -25,6 +25,7 @@ pub use self::keep_as::KeepAs;
 pub use self::lora::{LoraAdapter, LowRank};
 pub use self::number_type::NumberType;
 pub(crate) use self::number_type::{to_bf16, to_half};
+pub use self::tensor_file::TensorFile;
 use self::weights_file::Loaded;
 use crate::atomic_file::write_atomically;
 use crate::{

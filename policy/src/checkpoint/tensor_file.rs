@@ -18,7 +18,7 @@ const LARGEST_HEADER: u64 = 100_000_000;
 const CHUNK: usize = 1 << 18;
 
 /// An open safetensors file.
-pub(super) struct TensorFile {
+pub struct TensorFile {
     pub(super) path: PathBuf,
     file: File,
     metadata: Metadata,
@@ -29,7 +29,7 @@ pub(super) struct TensorFile {
 
 impl TensorFile {
     /// Opens a file and reads its header.
-    pub(super) fn open(path: PathBuf) -> Result<Self, CheckpointError> {
+    pub fn open(path: PathBuf) -> Result<Self, CheckpointError> {
         let io = |source| CheckpointError::Io { path: path.clone(), source };
         let damaged = |source| CheckpointError::Damaged { path: path.clone(), source };
         let mut file = File::open(&path).map_err(io)?;
@@ -63,7 +63,7 @@ impl TensorFile {
     }
 
     /// What a tensor is; it has to be in the file.
-    pub(super) fn info(&self, name: &str) -> Result<&TensorInfo, CheckpointError> {
+    pub fn info(&self, name: &str) -> Result<&TensorInfo, CheckpointError> {
         self.metadata.info(name).ok_or_else(|| CheckpointError::MissingTensor {
             folder: self.path.parent().unwrap_or(Path::new(".")).to_owned(),
             name: name.to_owned(),
@@ -71,7 +71,7 @@ impl TensorFile {
     }
 
     /// Whether a tensor is in the file.
-    pub(super) fn has(&self, name: &str) -> bool {
+    pub fn has(&self, name: &str) -> bool {
         self.metadata.info(name).is_some()
     }
 
@@ -88,7 +88,7 @@ impl TensorFile {
     /// Hands a tensor's numbers to `take` piece by piece, each with the index of its first one.
     ///
     /// All are finite.
-    pub(super) fn read(
+    pub fn read(
         &mut self,
         name: &str,
         mut take: impl FnMut(usize, &[f32]) -> Result<(), CheckpointError>,

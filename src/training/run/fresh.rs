@@ -95,7 +95,8 @@ impl Fresh {
         let state = State { iteration: 0, is_averaged: false, is_rounded: false, base: None };
         let config = stage_config(&recipe, 0);
         model.trained = model.trained.computing_in(config.weights)?;
-        let trainer = Trainer::beside(config, parameters, &model.trained, model.group.as_ref())?;
+        let (trained, group) = (&model.trained, model.group.as_ref());
+        let trainer = Trainer::in_folder(config, parameters, trained, group, folder.path())?;
         Ok(Parts { recipe, folder, lock, suite, sandboxes, model, trainer, state })
     }
 }

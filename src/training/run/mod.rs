@@ -18,7 +18,7 @@ use spar_policy::{LocalPolicy, Weights};
 use spar_tasks::{Suite, SuiteOptions, open_suite};
 use spar_trainer::{
     Checkpoints, EventWriter, Manifest, MetricRecord, MetricsLog, RunFolder, RunFolderError,
-    RunLock, Trainer, TrainerConfig, git_revision, rfc3339,
+    RunLock, StatePlace, Trainer, TrainerConfig, git_revision, rfc3339,
 };
 
 use super::records::evaluation_record;
@@ -165,8 +165,8 @@ impl Training {
         model.place(&recipe)?;
         let config = stage_config(&recipe, state.iteration);
         model.trained = model.trained.computing_in(config.weights)?;
-        let mut trainer =
-            Trainer::beside(config, parameters.clone(), &model.trained, model.group.as_ref())?;
+        let (start, run, group) = (parameters.clone(), folder.path(), model.group.as_ref());
+        let mut trainer = Trainer::in_folder(config, start, &model.trained, group, run)?;
         trainer.load_state(parameters, &trainer_state)?;
         let iteration = state.iteration;
         let sandboxes = open_sandboxes(&recipe, suite.as_ref()).await?;
@@ -349,12 +349,17 @@ impl Training {
         let version = self.trainer.version();
         let config = stage_config(&self.recipe, self.state.iteration);
         self.model.trained = self.model.trained.clone().computing_in(config.weights)?;
-        let on_host = TrainerConfig { optimizer_on: None, ..config.clone() };
+        let on_host = TrainerConfig {
+            optimizer_on: None,
+            optimizer_state: StatePlace::Memory,
+            ..config.clone()
+        };
         // What the old one has on a device is free before the new one takes as much.
         self.trainer = Trainer::new(on_host, parameters.clone())?;
-        self.trainer =
-            Trainer::beside(config, parameters, &self.model.trained, self.model.group.as_ref())?
-                .starting_at(version);
+        let (trained, group) = (&self.model.trained, self.model.group.as_ref());
+        let folder = self.folder.path();
+        let trainer = Trainer::in_folder(config, parameters, trained, group, folder)?;
+        self.trainer = trainer.starting_at(version);
         Ok(())
     }
 

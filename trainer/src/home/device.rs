@@ -9,7 +9,7 @@ use spar_policy::{ParameterSpec, Parameters, Weights};
 
 use super::{Home, Work};
 use crate::optimisers::Moments;
-use crate::{AdamWOptions, NamedTensor, RowGradient, TrainerError};
+use crate::{AdamWOptions, RowGradient, StateReader, StateTensor, TrainerError};
 
 /// Weights on a device, with AdamW computing there; or the same weights on every device of a group,
 /// which share out the shards of an update and make equal steps.
@@ -126,16 +126,15 @@ impl Home for DeviceHome {
         "adamw"
     }
 
-    fn state(&self) -> Result<Vec<NamedTensor>, TrainerError> {
-        let [first, second] = self.learner().means().map_err(failed)?;
-        let specs = self.learner().specs().clone();
-        Ok(Moments { specs, first, second, updates: self.updates }.state(|_| true))
+    fn state(&self) -> Result<Vec<StateTensor<'_>>, TrainerError> {
+        let means = self.learner().means().map_err(failed)?;
+        Ok(Moments::read_back(self.learner().specs(), means, self.updates))
     }
 
-    fn load(&mut self, parameters: Parameters, state: &[NamedTensor]) -> Result<(), TrainerError> {
-        let mut moments = Moments::new(&parameters);
+    fn load(&mut self, parameters: Parameters, state: StateReader<'_>) -> Result<(), TrainerError> {
+        let mut moments = Moments::new(&parameters, None)?;
         moments.load_state(state, |_| true)?;
-        let means = [&moments.first[..], &moments.second[..]];
+        let means = [moments.first.in_memory(), moments.second.in_memory()];
         let load = |learner: &Arc<DeviceLearner>| learner.load(&parameters.data, means);
         self.learners.iter().try_for_each(load).map_err(failed)?;
         self.updates = moments.updates;
@@ -149,6 +148,7 @@ mod tests {
     use spar_policy::cuda::{Device, Number};
     use spar_policy::{LoraConfig, LoraModel, ModelConfig, initial_parameters};
 
+    use crate::testing::{load, saved};
     use crate::{
         DecoderGradient, LossAggregation, OptimizerConfig, OptimizerPlace, Supervised, Trained,
         Trainer, TrainerConfig,
@@ -250,21 +250,21 @@ mod tests {
         let fresh = || Trainer::beside(trainer_config(None), parameters(), &trained, None).unwrap();
         let mut whole = fresh();
         train(&mut whole, &model, 0..2);
-        let (weights, state) = (whole.parameters().unwrap(), whole.save_state().unwrap());
+        let (weights, state) = (whole.parameters().unwrap(), saved(&whole));
         train(&mut whole, &model, 2..4);
         let mut resumed = fresh();
-        resumed.load_state(weights.clone(), &state).unwrap();
+        load(&mut resumed, weights.clone(), &state).unwrap();
         assert_eq!(resumed.version(), PolicyVersion(2));
         train(&mut resumed, &model, 2..4);
         assert_eq!(resumed.parameters().unwrap(), whole.parameters().unwrap());
-        assert_eq!(resumed.save_state().unwrap(), whole.save_state().unwrap());
+        assert_eq!(saved(&resumed), saved(&whole));
         // What was saved goes on on the host as well.
         let host = trainer_config(Some(OptimizerPlace::Host));
         let mut host = Trainer::beside(host, parameters(), &trained, None).unwrap();
-        host.load_state(weights, &state).unwrap();
+        load(&mut host, weights, &state).unwrap();
         assert_eq!(host.version(), PolicyVersion(2));
-        assert_eq!(host.save_state().unwrap(), state);
-        assert!(fresh().load_state(parameters(), b"junk").is_err());
+        assert_eq!(saved(&host), state);
+        assert!(load(&mut fresh(), parameters(), b"junk").is_err());
     }
 
     #[test]

@@ -9,7 +9,7 @@ use spar_policy::ops::parallel;
 use spar_policy::{ParameterSpec, Parameters};
 
 use super::{Home, Work};
-use crate::{NamedTensor, Optimizer, RowGradient, TrainerError, global_norm};
+use crate::{Optimizer, RowGradient, StateReader, StateTensor, TrainerError, global_norm};
 
 /// Weights in the host's memory, with an optimiser that computes there.
 pub(crate) struct HostHome {
@@ -84,19 +84,18 @@ impl Home for HostHome {
         if let Some(factor) = factor {
             scale_all(gradient, factor);
         }
-        self.optimizer.update(&mut self.parameters, gradient, learning_rate_scale);
-        Ok(())
+        self.optimizer.update(&mut self.parameters, gradient, learning_rate_scale)
     }
 
     fn optimizer(&self) -> &'static str {
         self.optimizer.name()
     }
 
-    fn state(&self) -> Result<Vec<NamedTensor>, TrainerError> {
+    fn state(&self) -> Result<Vec<StateTensor<'_>>, TrainerError> {
         Ok(self.optimizer.state())
     }
 
-    fn load(&mut self, parameters: Parameters, state: &[NamedTensor]) -> Result<(), TrainerError> {
+    fn load(&mut self, parameters: Parameters, state: StateReader<'_>) -> Result<(), TrainerError> {
         self.optimizer.load_state(state)?;
         self.parameters = parameters;
         Ok(())

@@ -11,7 +11,7 @@ use spar_policy::{ParameterSpec, Parameters};
 
 pub(crate) use self::device::DeviceHome;
 pub(crate) use self::host::HostHome;
-use crate::{NamedTensor, RowGradient, TrainerError};
+use crate::{RowGradient, StateReader, StateTensor, TrainerError};
 
 /// Where weights are while they are trained, with their gradient and their optimiser.
 pub(crate) trait Home: Send + Sync {
@@ -34,11 +34,11 @@ pub(crate) trait Home: Send + Sync {
     fn optimizer(&self) -> &'static str;
 
     /// The optimiser's state, from which [`Home::load`] goes on.
-    fn state(&self) -> Result<Vec<NamedTensor>, TrainerError>;
+    fn state(&self) -> Result<Vec<StateTensor<'_>>, TrainerError>;
 
     /// Takes over weights of the same layout and a state; keeps what it has where the state does not
     /// fit.
-    fn load(&mut self, parameters: Parameters, state: &[NamedTensor]) -> Result<(), TrainerError>;
+    fn load(&mut self, parameters: Parameters, state: StateReader<'_>) -> Result<(), TrainerError>;
 }
 
 /// What an update learns from.

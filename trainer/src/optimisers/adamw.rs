@@ -1,10 +1,14 @@
 //! AdamW.
 
+use std::path::{Path, PathBuf};
+
 use serde::{Deserialize, Serialize};
 use spar_policy::ops::elementwise::{AdamWStep, adamw};
 use spar_policy::{ParameterKind, ParameterSpec, Parameters};
 
-use super::{NamedTensor, Optimizer, StateReader, counter_tensor};
+use super::state_file::StateData;
+use super::state_numbers::StateNumbers;
+use super::{Optimizer, StateReader, StateTensor};
 use crate::TrainerError;
 
 /// Options of [`AdamW`].
@@ -106,16 +110,25 @@ impl AdamWOptions {
 /// m <- beta1 m + (1 - beta1) g          v <- beta2 v + (1 - beta2) g^2
 /// w <- w - rate (m / (1 - beta1^k)) / (sqrt(v / (1 - beta2^k)) + epsilon)      in update k
 /// ```
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug)]
 pub struct AdamW {
     options: AdamWOptions,
     moments: Moments,
 }
 
 impl AdamW {
-    /// The optimiser for weights in the layout of `parameters`.
-    pub fn new(options: AdamWOptions, parameters: &Parameters) -> Self {
-        Self { options, moments: Moments::new(parameters) }
+    /// The optimiser for weights in the layout of `parameters`; its state is in a file within `folder`
+    /// where there is one.
+    ///
+    /// # Errors
+    ///
+    /// [`TrainerError::StateFile`] when the file cannot be made.
+    pub fn new(
+        options: AdamWOptions,
+        parameters: &Parameters,
+        folder: Option<&Path>,
+    ) -> Result<Self, TrainerError> {
+        Ok(Self { options, moments: Moments::new(parameters, folder)? })
     }
 }
 
@@ -124,37 +137,57 @@ impl Optimizer for AdamW {
         "adamw"
     }
 
-    fn update(&mut self, parameters: &mut Parameters, gradient: &[f32], learning_rate_scale: f32) {
+    fn update(
+        &mut self,
+        parameters: &mut Parameters,
+        gradient: &[f32],
+        learning_rate_scale: f32,
+    ) -> Result<(), TrainerError> {
         self.moments.updates += 1;
         for spec in parameters.specs.clone().iter() {
             let rate = self.options.learning_rate_of(spec.kind) * learning_rate_scale;
-            self.moments.update(spec, parameters, gradient, &self.options, rate);
+            self.moments.update(spec, parameters, gradient, &self.options, rate)?;
         }
+        Ok(())
     }
 
-    fn state(&self) -> Vec<NamedTensor> {
+    fn state(&self) -> Vec<StateTensor<'_>> {
         self.moments.state(|_| true)
     }
 
-    fn load_state(&mut self, tensors: &[NamedTensor]) -> Result<(), TrainerError> {
-        self.moments.load_state(tensors, |_| true)
+    fn load_state(&mut self, state: StateReader<'_>) -> Result<(), TrainerError> {
+        self.moments.load_state(state, |_| true)
     }
 }
 
 /// Running means of gradients and of their squares, in the layout of the weights.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug)]
 pub(crate) struct Moments {
     pub(crate) specs: std::sync::Arc<[ParameterSpec]>,
     /// Running mean of gradients, or Muon's momentum.
-    pub(crate) first: Vec<f32>,
-    pub(crate) second: Vec<f32>,
+    pub(crate) first: StateNumbers,
+    pub(crate) second: StateNumbers,
     pub(crate) updates: u64,
+    /// Where the file of a further state is made.
+    folder: Option<PathBuf>,
 }
 
 impl Moments {
-    pub(crate) fn new(parameters: &Parameters) -> Self {
-        let zeros = vec![0.0; parameters.data.len()];
-        Self { specs: parameters.specs.clone(), first: zeros.clone(), second: zeros, updates: 0 }
+    pub(crate) fn new(
+        parameters: &Parameters,
+        folder: Option<&Path>,
+    ) -> Result<Self, TrainerError> {
+        Self::zeros(parameters.specs.clone(), folder.map(Path::to_owned))
+    }
+
+    fn zeros(
+        specs: std::sync::Arc<[ParameterSpec]>,
+        folder: Option<PathBuf>,
+    ) -> Result<Self, TrainerError> {
+        let len = specs.last().map_or(0, |spec| spec.range().end);
+        let first = StateNumbers::zeros(len, folder.as_deref())?;
+        let second = StateNumbers::zeros(len, folder.as_deref())?;
+        Ok(Self { specs, first, second, updates: 0, folder })
     }
 
     /// Updates one parameter by Adam; `updates` counts this update already.
@@ -165,25 +198,47 @@ impl Moments {
         gradient: &[f32],
         options: &AdamWOptions,
         rate: f32,
-    ) {
+    ) -> Result<(), TrainerError> {
         let step = options.step(spec.kind, rate, self.updates);
-        let range = spec.range();
-        let (first, second) = (&mut self.first[range.clone()], &mut self.second[range.clone()]);
-        adamw(&mut parameters.data[range.clone()], first, second, &gradient[range], step);
+        let data = &mut parameters.data[..];
+        let (first, second) = (&mut self.first, &mut self.second);
+        StateNumbers::change_both(first, second, spec.range(), |range, first, second| {
+            adamw(&mut data[range.clone()], first, second, &gradient[range], step);
+        })
+    }
+
+    /// The state of a device's moments, which were read back.
+    pub(crate) fn read_back(
+        specs: &[ParameterSpec],
+        [first, second]: [Vec<f32>; 2],
+        updates: u64,
+    ) -> Vec<StateTensor<'static>> {
+        let mut tensors = vec![StateTensor::counter("updates", updates)];
+        for spec in specs {
+            for (moment, numbers) in [("first", &first), ("second", &second)] {
+                let name = format!("{moment}.{}", spec.name);
+                let data = StateData::Owned(numbers[spec.range()].to_vec());
+                tensors.push(StateTensor { name, shape: spec.shape.clone(), data });
+            }
+        }
+        tensors
     }
 
     /// The state; the second moments only of parameters for which `has_second` holds.
-    pub(crate) fn state(&self, has_second: impl Fn(&ParameterSpec) -> bool) -> Vec<NamedTensor> {
-        let mut tensors = vec![counter_tensor("updates", self.updates)];
+    pub(crate) fn state(
+        &self,
+        has_second: impl Fn(&ParameterSpec) -> bool,
+    ) -> Vec<StateTensor<'_>> {
+        let mut tensors = vec![StateTensor::counter("updates", self.updates)];
         for spec in self.specs.iter() {
-            let tensor = |moment: &str, data: &[f32]| NamedTensor {
-                name: format!("{moment}.{}", spec.name),
-                shape: spec.shape.clone(),
-                data: data[spec.range()].to_vec(),
+            let mut push = |moment: &str, numbers| {
+                let name = format!("{moment}.{}", spec.name);
+                let data = StateData::Numbers(numbers, spec.range());
+                tensors.push(StateTensor { name, shape: spec.shape.clone(), data });
             };
-            tensors.push(tensor("first", &self.first));
+            push("first", &self.first);
             if has_second(spec) {
-                tensors.push(tensor("second", &self.second));
+                push("second", &self.second);
             }
         }
         tensors
@@ -191,18 +246,21 @@ impl Moments {
 
     pub(crate) fn load_state(
         &mut self,
-        tensors: &[NamedTensor],
+        mut state: StateReader<'_>,
         has_second: impl Fn(&ParameterSpec) -> bool,
     ) -> Result<(), TrainerError> {
-        let reader = StateReader(tensors);
-        let mut loaded = self.clone();
-        loaded.updates = reader.counter("updates")?;
+        let mut loaded = Self::zeros(self.specs.clone(), self.folder.clone())?;
+        loaded.updates = state.counter("updates")?;
         for spec in self.specs.iter() {
-            let read =
-                |moment: &str| reader.tensor(&format!("{moment}.{}", spec.name), &spec.shape);
-            loaded.first[spec.range()].copy_from_slice(read("first")?);
+            let mut read = |moment: &str, numbers: &mut StateNumbers| {
+                let name = format!("{moment}.{}", spec.name);
+                let take =
+                    |first: usize, values: &[f32]| numbers.write(spec.offset + first, values);
+                state.read(&name, &spec.shape, take)
+            };
+            read("first", &mut loaded.first)?;
             if has_second(spec) {
-                loaded.second[spec.range()].copy_from_slice(read("second")?);
+                read("second", &mut loaded.second)?;
             }
         }
         *self = loaded;
@@ -236,11 +294,11 @@ mod tests {
             };
             let floats = |values: Vec<f64>| values.iter().map(|v| *v as f32).collect::<Vec<_>>();
             let mut weights = parameters(&floats(vector(&case["inputs"]["weights"])));
-            let mut optimizer = AdamW::new(options, &weights);
+            let mut optimizer = AdamW::new(options, &weights, None).unwrap();
             let gradients = case["inputs"]["gradients"].as_array().unwrap();
             let outputs = case["outputs"]["weights"].as_array().unwrap();
             for (gradient, wanted) in gradients.iter().zip(outputs) {
-                optimizer.update(&mut weights, &floats(vector(gradient)), 1.0);
+                optimizer.update(&mut weights, &floats(vector(gradient)), 1.0).unwrap();
                 for (found, wanted) in weights.data.iter().zip(vector(wanted)) {
                     assert_close((*found).into(), wanted, 1e-6);
                 }
@@ -264,7 +322,8 @@ mod tests {
             ..AdamWOptions::default()
         };
         // Without a gradient only the decay is left.
-        AdamW::new(options, &weights.clone()).update(&mut weights, &[0.0; 3], 0.5);
+        let mut optimizer = AdamW::new(options, &weights, None).unwrap();
+        optimizer.update(&mut weights, &[0.0; 3], 0.5).unwrap();
         assert_eq!(weights.data[..], [0.975, 0.95, 1.0]);
     }
 }

@@ -1,11 +1,13 @@
 //! Muon.
 
+use std::path::Path;
+
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use spar_policy::{ParameterKind, ParameterSpec, Parameters};
 
 use super::adamw::Moments;
-use super::{AdamWOptions, NamedTensor, Optimizer, orthogonalize};
+use super::{AdamWOptions, Optimizer, StateReader, StateTensor, orthogonalize};
 use crate::TrainerError;
 
 /// Options of [`Muon`].
@@ -74,16 +76,25 @@ impl MuonOptions {
 ///
 /// All else is updated by [`AdamW`](super::AdamW). Source: Jordan et al., "Muon: an optimizer for
 /// hidden layers" (2024); the arrangement of PyTorch's `Muon` with `adjust_lr_fn = "original"`.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug)]
 pub struct Muon {
     options: MuonOptions,
     moments: Moments,
 }
 
 impl Muon {
-    /// The optimiser for weights in the layout of `parameters`.
-    pub fn new(options: MuonOptions, parameters: &Parameters) -> Self {
-        Self { options, moments: Moments::new(parameters) }
+    /// The optimiser for weights in the layout of `parameters`; its state is in a file within `folder`
+    /// where there is one.
+    ///
+    /// # Errors
+    ///
+    /// [`TrainerError::StateFile`] when the file cannot be made.
+    pub fn new(
+        options: MuonOptions,
+        parameters: &Parameters,
+        folder: Option<&Path>,
+    ) -> Result<Self, TrainerError> {
+        Ok(Self { options, moments: Moments::new(parameters, folder)? })
     }
 
     /// Advances the momentum of a matrix and returns the direction to go, orthogonal.
@@ -108,42 +119,56 @@ impl Optimizer for Muon {
         "muon"
     }
 
-    fn update(&mut self, parameters: &mut Parameters, gradient: &[f32], learning_rate_scale: f32) {
+    fn update(
+        &mut self,
+        parameters: &mut Parameters,
+        gradient: &[f32],
+        learning_rate_scale: f32,
+    ) -> Result<(), TrainerError> {
         self.moments.updates += 1;
         let specs = parameters.specs.clone();
         // Matrices do not depend on each other, so any number of threads gives the same result.
         let matrices: Vec<&ParameterSpec> = specs.iter().filter(|spec| is_matrix(spec)).collect();
-        let changes: Vec<(Vec<f32>, Vec<f32>)> = matrices
-            .par_iter()
-            .map(|spec| {
-                let mut momentum = self.moments.first[spec.range()].to_vec();
-                let direction = self.direction(spec, &gradient[spec.range()], &mut momentum);
-                (momentum, direction)
-            })
-            .collect();
+        // Those whose momentum comes from a file, only as many at a time as there are threads.
+        let at_once = match self.moments.first.is_in_memory() {
+            true => matrices.len(),
+            false => rayon::current_num_threads(),
+        };
         let rate = self.options.learning_rate * learning_rate_scale;
         let keep = 1.0 - rate * self.options.weight_decay;
-        for (spec, (momentum, direction)) in matrices.into_iter().zip(changes) {
-            self.moments.first[spec.range()].copy_from_slice(&momentum);
-            let (rows, columns) = sides(spec);
-            let step = rate * (rows as f32 / columns as f32).max(1.0).sqrt();
-            for (w, d) in parameters.view_mut(spec).iter_mut().zip(direction) {
-                *w = *w * keep - step * d;
+        for matrices in matrices.chunks(at_once.max(1)) {
+            let changes: Vec<(Vec<f32>, Vec<f32>)> = matrices
+                .par_iter()
+                .map(|spec| {
+                    let mut momentum = Vec::new();
+                    self.moments.first.read(spec.range(), &mut momentum)?;
+                    let direction = self.direction(spec, &gradient[spec.range()], &mut momentum);
+                    Ok((momentum, direction))
+                })
+                .collect::<Result<_, TrainerError>>()?;
+            for (spec, (momentum, direction)) in matrices.iter().zip(changes) {
+                self.moments.first.write(spec.offset, &momentum)?;
+                let (rows, columns) = sides(spec);
+                let step = rate * (rows as f32 / columns as f32).max(1.0).sqrt();
+                for (w, d) in parameters.view_mut(spec).iter_mut().zip(direction) {
+                    *w = *w * keep - step * d;
+                }
             }
         }
         let adamw = &self.options.adamw;
         for spec in specs.iter().filter(|spec| !is_matrix(spec)) {
             let rate = adamw.learning_rate_of(spec.kind) * learning_rate_scale;
-            self.moments.update(spec, parameters, gradient, adamw, rate);
+            self.moments.update(spec, parameters, gradient, adamw, rate)?;
         }
+        Ok(())
     }
 
-    fn state(&self) -> Vec<NamedTensor> {
+    fn state(&self) -> Vec<StateTensor<'_>> {
         self.moments.state(|spec| !is_matrix(spec))
     }
 
-    fn load_state(&mut self, tensors: &[NamedTensor]) -> Result<(), TrainerError> {
-        self.moments.load_state(tensors, |spec| !is_matrix(spec))
+    fn load_state(&mut self, state: StateReader<'_>) -> Result<(), TrainerError> {
+        self.moments.load_state(state, |spec| !is_matrix(spec))
     }
 }
 
@@ -181,11 +206,11 @@ mod tests {
                 rows.concat().iter().map(|value| *value as f32).collect::<Vec<_>>()
             };
             weights.data = flat(start).into();
-            let mut optimizer = Muon::new(options, &weights);
+            let mut optimizer = Muon::new(options, &weights, None).unwrap();
             let gradients = case["inputs"]["gradients"].as_array().unwrap();
             let outputs = case["outputs"]["weights"].as_array().unwrap();
             for (gradient, wanted) in gradients.iter().zip(outputs) {
-                optimizer.update(&mut weights, &flat(matrix(gradient)), 1.0);
+                optimizer.update(&mut weights, &flat(matrix(gradient)), 1.0).unwrap();
                 for (found, wanted) in weights.data.iter().zip(matrix(wanted).concat()) {
                     assert_close((*found).into(), wanted, 2e-5);
                 }
@@ -202,12 +227,12 @@ mod tests {
         let mut by_muon = Parameters::zeros(shapes);
         let mut by_adamw = by_muon.clone();
         let options = MuonOptions::default();
-        let mut adamw = super::super::AdamW::new(options.adamw.clone(), &by_muon);
-        let mut muon = Muon::new(options, &by_muon);
+        let mut adamw = super::super::AdamW::new(options.adamw.clone(), &by_muon, None).unwrap();
+        let mut muon = Muon::new(options, &by_muon, None).unwrap();
         for _ in 0..3 {
             let gradient = [1.0, -2.0, 0.5, 0.0, 3.0, -1.0, 0.1];
-            muon.update(&mut by_muon, &gradient, 0.7);
-            adamw.update(&mut by_adamw, &gradient, 0.7);
+            muon.update(&mut by_muon, &gradient, 0.7).unwrap();
+            adamw.update(&mut by_adamw, &gradient, 0.7).unwrap();
         }
         assert_eq!(by_muon, by_adamw);
     }

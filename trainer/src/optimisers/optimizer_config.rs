@@ -1,5 +1,7 @@
 //! Which optimiser is used.
 
+use std::path::Path;
+
 use serde::{Deserialize, Serialize};
 use spar_policy::Parameters;
 
@@ -24,7 +26,8 @@ impl Default for OptimizerConfig {
     }
 }
 
-type Constructor = fn(&toml::Table, &Parameters) -> Result<Box<dyn Optimizer>, Vec<String>>;
+type Constructor =
+    fn(&toml::Table, &Parameters, Option<&Path>) -> Result<Box<dyn Optimizer>, TrainerError>;
 
 /// Every optimiser; a new one is a file in this folder and a line here.
 const OPTIMIZERS: &[(&str, Constructor)] = &[("adamw", adamw), ("muon", muon)];
@@ -35,13 +38,18 @@ pub fn optimizer_names() -> impl Iterator<Item = &'static str> {
 }
 
 impl OptimizerConfig {
-    /// Makes the optimiser for weights in the layout of `parameters`.
+    /// Makes the optimiser for weights in the layout of `parameters`; its state is in a file within
+    /// `folder` where there is one.
     ///
     /// # Errors
     ///
     /// [`TrainerError::UnknownName`] lists the known names; [`TrainerError::Config`] tells all
-    /// that is wrong with the options.
-    pub fn build(&self, parameters: &Parameters) -> Result<Box<dyn Optimizer>, TrainerError> {
+    /// that is wrong with the options; [`TrainerError::StateFile`] that the file cannot be made.
+    pub fn build(
+        &self,
+        parameters: &Parameters,
+        folder: Option<&Path>,
+    ) -> Result<Box<dyn Optimizer>, TrainerError> {
         let Some((_, constructor)) = OPTIMIZERS.iter().find(|(name, _)| *name == self.name) else {
             return Err(TrainerError::UnknownName {
                 what: "optimizer",
@@ -49,7 +57,7 @@ impl OptimizerConfig {
                 known: optimizer_names().collect::<Vec<_>>().join(", "),
             });
         };
-        constructor(&self.options, parameters).map_err(|problems| TrainerError::Config { problems })
+        constructor(&self.options, parameters, folder)
     }
 
     /// The options of AdamW, which the config has to name.
@@ -59,7 +67,7 @@ impl OptimizerConfig {
 
     /// All that is wrong with the values; empty when nothing is.
     pub fn problems(&self) -> Vec<String> {
-        match self.build(&Parameters::zeros(Vec::new())) {
+        match self.build(&Parameters::zeros(Vec::new()), None) {
             Ok(_) => Vec::new(),
             Err(TrainerError::Config { problems }) => problems,
             Err(other) => vec![other.to_string()],
@@ -70,8 +78,10 @@ impl OptimizerConfig {
 fn adamw(
     options: &toml::Table,
     parameters: &Parameters,
-) -> Result<Box<dyn Optimizer>, Vec<String>> {
-    Ok(Box::new(AdamW::new(adamw_options(options)?, parameters)))
+    folder: Option<&Path>,
+) -> Result<Box<dyn Optimizer>, TrainerError> {
+    let options = adamw_options(options).map_err(wrong)?;
+    Ok(Box::new(AdamW::new(options, parameters, folder)?))
 }
 
 fn adamw_options(options: &toml::Table) -> Result<AdamWOptions, Vec<String>> {
@@ -80,24 +90,34 @@ fn adamw_options(options: &toml::Table) -> Result<AdamWOptions, Vec<String>> {
     if problems.is_empty() { Ok(options) } else { Err(problems) }
 }
 
-fn muon(options: &toml::Table, parameters: &Parameters) -> Result<Box<dyn Optimizer>, Vec<String>> {
+fn wrong(problems: Vec<String>) -> TrainerError {
+    TrainerError::Config { problems }
+}
+
+fn muon(
+    options: &toml::Table,
+    parameters: &Parameters,
+    folder: Option<&Path>,
+) -> Result<Box<dyn Optimizer>, TrainerError> {
     let mut options = options.clone();
     // A table of Adam's options keeps Muon's default rate unless it names one.
     if let Some(toml::Value::Table(adamw)) = options.get_mut("adamw") {
         let rate = MuonOptions::default().adamw.learning_rate;
         adamw.entry("learning_rate").or_insert(toml::Value::Float(rate.into()));
     }
-    let options: MuonOptions = read_options(&options)?;
+    let options: MuonOptions = read_options(&options).map_err(wrong)?;
     match options.problems() {
-        problems if problems.is_empty() => Ok(Box::new(Muon::new(options, parameters))),
-        problems => Err(problems),
+        problems if problems.is_empty() => Ok(Box::new(Muon::new(options, parameters, folder)?)),
+        problems => Err(wrong(problems)),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use spar_policy::ParameterKind;
+    use spar_policy::checkpoint::TensorFile;
 
+    use super::super::{StateReader, write_state};
     use super::*;
 
     fn parameters() -> Parameters {
@@ -113,23 +133,36 @@ mod tests {
         let gradient = |k: usize| -> Vec<f32> {
             (0..12).map(|i| ((i * 7 + k * 5) % 11) as f32 - 5.0).collect()
         };
-        for name in optimizer_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state");
+        let save = |optimizer: &dyn Optimizer| {
+            write_state(&path, &optimizer.state()).unwrap();
+            std::fs::read(&path).unwrap()
+        };
+        for (name, place) in optimizer_names()
+            .flat_map(|name| [None, Some(folder.path())].map(|place| (name, place)))
+        {
             let config = OptimizerConfig { name: name.to_owned(), ..OptimizerConfig::default() };
             let mut weights = parameters();
-            let mut optimizer = config.build(&weights).unwrap();
+            let mut optimizer = config.build(&weights, None).unwrap();
             assert_eq!(optimizer.name(), name);
-            (0..3).for_each(|k| optimizer.update(&mut weights, &gradient(k), 1.0));
+            (0..3).for_each(|k| optimizer.update(&mut weights, &gradient(k), 1.0).unwrap());
             let mut resumed_weights = weights.clone();
-            let mut resumed = config.build(&weights).unwrap();
-            resumed.load_state(&optimizer.state()).unwrap();
+            let mut resumed = config.build(&weights, place).unwrap();
+            save(optimizer.as_ref());
+            let mut file = TensorFile::open(path.clone()).unwrap();
+            resumed.load_state(StateReader::new(&mut file)).unwrap();
             for k in 3..6 {
-                optimizer.update(&mut weights, &gradient(k), 0.5);
-                resumed.update(&mut resumed_weights, &gradient(k), 0.5);
+                optimizer.update(&mut weights, &gradient(k), 0.5).unwrap();
+                resumed.update(&mut resumed_weights, &gradient(k), 0.5).unwrap();
             }
             assert_eq!(weights, resumed_weights);
-            assert_eq!(optimizer.state(), resumed.state());
-            assert!(resumed.load_state(&optimizer.state()[..2]).is_err());
-            assert_eq!(optimizer.state(), resumed.state());
+            let state = save(resumed.as_ref());
+            assert_eq!(save(optimizer.as_ref()), state);
+            write_state(&path, &optimizer.state()[..2]).unwrap();
+            let mut file = TensorFile::open(path.clone()).unwrap();
+            assert!(resumed.load_state(StateReader::new(&mut file)).is_err());
+            assert_eq!(save(resumed.as_ref()), state);
         }
     }
 
