@@ -85,7 +85,7 @@ pub enum TrainerError {
     /// under way is made in part, and the trainer goes on from a saved state alone.
     #[error("use the optimiser's state in {}", path.display())]
     StateFile {
-        /// Where the file was made.
+        /// The folder of the file, which has no name.
         path: PathBuf,
         /// What the system said.
         #[source]

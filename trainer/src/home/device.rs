@@ -72,7 +72,7 @@ impl Home for DeviceHome {
         self.learner().parameters().map_err(failed)
     }
 
-    /// A device does one shard after the other, and every so manieth.
+    /// Shards go to the devices in turn; a device computes its own one after the other.
     fn accumulate(&mut self, model: &dyn RowGradient, work: &Work<'_>) -> Result<(), TrainerError> {
         let learners = &self.learners;
         let accumulate = |rank: usize| -> Result<(), TrainerError> {

@@ -112,7 +112,7 @@ impl StateNumbers {
 /// ends, however that is.
 #[derive(Debug)]
 pub(crate) struct NumberFile {
-    /// Where it was made, for errors.
+    /// The folder it was made in, for errors.
     path: PathBuf,
     /// One at a time moves it to a place.
     file: Mutex<File>,
@@ -122,16 +122,16 @@ impl NumberFile {
     /// A file of zeros in `folder`, which is made where it is absent. All of it is written, so that a
     /// disk that is too small is found here.
     fn zeros(folder: &Path, len: usize) -> Result<Self, TrainerError> {
-        let path = folder.join(format!("optimizer-state-{}", std::process::id()));
         let made = || {
             std::fs::create_dir_all(folder)?;
-            let file = File::options().read(true).write(true).create_new(true).open(&path)?;
-            std::fs::remove_file(&path)?;
-            Ok(file)
+            tempfile::tempfile_in(folder)
         };
-        let failed = |source| TrainerError::StateFile { path: path.clone(), source };
-        let file = Mutex::new(made().map_err(failed)?);
-        let numbers = Self { path: path.clone(), file };
+        let path = folder.to_owned();
+        let file = match made() {
+            Ok(file) => Mutex::new(file),
+            Err(source) => return Err(TrainerError::StateFile { path, source }),
+        };
+        let numbers = Self { path, file };
         let zeros = vec![0.0; PIECE.min(len)];
         for start in (0..len).step_by(PIECE) {
             numbers.write(start, &zeros[..PIECE.min(len - start)])?;
@@ -200,12 +200,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_is_an_error_that_names_the_file() {
+    fn what_is_cut_off_is_an_error_that_names_the_folder() {
         let folder = tempfile::tempdir().unwrap();
         let file = NumberFile::zeros(folder.path(), 100).unwrap();
         file.lock().set_len(399).unwrap();
         let error = file.read(98..100, &mut Vec::new()).unwrap_err();
-        assert!(error.to_string().contains("optimizer-state-"), "{error}");
+        assert!(error.to_string().contains(&*folder.path().to_string_lossy()), "{error}");
         file.read(0..99, &mut Vec::new()).unwrap();
     }
 }
