@@ -3,7 +3,7 @@
 
 use super::{expect, number};
 use crate::cuda::DeviceError;
-use crate::cuda::device::{Buffer, Device};
+use crate::cuda::device::{Buffer, Device, Kind};
 use crate::cuda::driver::Product;
 
 /// Some columns of a matrix that lies row by row.
@@ -37,7 +37,7 @@ impl<'a> Columns<'a> {
 }
 
 impl Device {
-    /// `out[rows, columns] = left * right`, added to what is there with `adds`.
+    /// `out[rows, columns] = left * right`, added to what is there with `adds`, which is then in f32.
     #[expect(clippy::too_many_arguments, reason = "a product has two operands and three lengths")]
     pub(in crate::cuda) fn multiply(
         &self,
@@ -50,6 +50,7 @@ impl Device {
         adds: bool,
     ) -> Result<(), DeviceError> {
         assert_eq!(out.len(), rows * columns);
+        assert!(!adds || out.kind() == Kind::F32, "sums are kept in f32");
         expect(left, left.kind(), rows * depth);
         if rows * columns * depth == 0 {
             return if adds { Ok(()) } else { out.clear() };
@@ -59,7 +60,8 @@ impl Device {
         self.multiply_columns((left, left_transposed), right, out, (depth, 1.0, adds))
     }
 
-    /// As [`Device::multiply`] with columns of matrices, the product being multiplied by `scale`.
+    /// As [`Device::multiply`] with columns of matrices, the product being multiplied by `scale`; what it is
+    /// added to may be in the decoder's numbers.
     pub(in crate::cuda) fn multiply_columns(
         &self,
         (left, left_transposed): (Columns<'_>, bool),

@@ -1,6 +1,5 @@
 //! What an adapter changes in a product.
 
-use super::number;
 use crate::cuda::DeviceError;
 use crate::cuda::device::{Buffer, Device, Kind};
 use crate::cuda::operations::linear::Columns;
@@ -46,14 +45,15 @@ impl Device {
         let (rows, inputs) = (dout.rows(), a.len() / rank);
         let by_rank = self.allocate(x.kind(), rows * rank)?;
         self.linear(x, a, &by_rank, (rows, rank), false)?;
+        assert_eq!(db.kind(), Kind::F32, "gradients are summed up in f32");
         let db = Columns::whole(db, rank);
         self.multiply_columns((dout, true), (&by_rank, false), db, (rows, scale, true))?;
         // The same memory: work is done in order.
         let of_rank = Columns::whole(&by_rank, rank);
         self.multiply_columns((dout, false), (b, false), of_rank, (dout.width, scale, false))?;
-        debug_assert_eq!(da.kind(), Kind::F32, "gradients are summed up in f32");
         self.multiply((&by_rank, true), (x, false), da, rank, inputs, rows, true)?;
-        debug_assert_eq!(number(dx), number(x), "gradients of states are in the decoder's numbers");
-        self.multiply((&by_rank, false), (a, false), dx, rows, inputs, rank, true)
+        // The adapter's part is small beside what it is added to, as in the forward pass.
+        let dx = Columns::whole(dx, inputs);
+        self.multiply_columns((of_rank, false), (a, false), dx, (rank, 1.0, true))
     }
 }
