@@ -6,7 +6,7 @@ use super::DeviceError;
 use super::device::{Buffer, Device};
 use super::operations::TILE;
 use crate::Weights;
-use crate::decoder::batch::{Batch, NO_ROW};
+use crate::decoder::batch::{Batch, NO_ROW, find_blocks};
 use crate::ops::page::{NO_TOKEN, PAGE};
 
 /// What forward reads of a batch.
@@ -77,12 +77,18 @@ fn slot(batch: &Batch, page: u32) -> u32 {
     device.expect("the pages of a decoder on a device are there").slot()
 }
 
-impl DeviceBatch {
-    pub(super) fn new(
-        device: &Device,
-        weights: &Weights,
-        batch: &Batch,
-    ) -> Result<Self, DeviceError> {
+/// What is in a [`DeviceBatch`], on the host.
+#[derive(Debug, Default)]
+pub(super) struct BatchWords {
+    pub(super) positions: Vec<u32>,
+    pub(super) entries: Vec<u32>,
+    pub(super) tables: Vec<u32>,
+    pub(super) tiles: Vec<u32>,
+    pub(super) longest: usize,
+}
+
+impl BatchWords {
+    pub(super) fn new(weights: &Weights, batch: &Batch) -> Self {
         let config = &weights.config;
         let group = config.num_attention_heads / config.num_key_value_heads;
         let (mut tables, mut tiles, mut longest) = (Vec::new(), Vec::new(), 0);
@@ -106,16 +112,27 @@ impl DeviceBatch {
                 entries.extend([slot * PAGE as u32 + place as u32, *row]);
             }
         }
-        let positions: Vec<u32> = batch.positions.iter().map(|p| *p as u32).collect();
+        let positions = batch.positions.iter().map(|p| *p as u32).collect();
+        Self { positions, entries, tables, tiles, longest }
+    }
+}
+
+impl DeviceBatch {
+    pub(super) fn new(
+        device: &Device,
+        weights: &Weights,
+        batch: &Batch,
+    ) -> Result<Self, DeviceError> {
+        let words = BatchWords::new(weights, batch);
         Ok(Self {
             rows: batch.tokens.len(),
             tokens: device.upload_u32(&batch.tokens)?,
             before: device.upload_u32(&batch.before)?,
-            positions: device.upload_u32(&positions)?,
-            entries: device.upload_u32(&entries)?,
-            tables: device.upload_u32(&tables)?,
-            tiles: device.upload_u32(&tiles)?,
-            longest,
+            positions: device.upload_u32(&words.positions)?,
+            entries: device.upload_u32(&words.entries)?,
+            tables: device.upload_u32(&words.tables)?,
+            tiles: device.upload_u32(&words.tiles)?,
+            longest: words.longest,
         })
     }
 }
@@ -138,7 +155,7 @@ impl BackwardBatch {
                 (of_page.0, of_page.1) = (index * PAGE, before.map_or(NO_TOKEN, token));
             }
         }
-        for block in &batch.blocks {
+        for block in &find_blocks(weights, batch) {
             for (index, page) in block.pages.iter().enumerate() {
                 let start = block.start + index * PAGE;
                 for rows in block.rows.iter().filter(|rows| !rows.is_empty()) {

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::ffi::{CString, c_void};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError, RwLockReadGuard};
 
 use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys;
@@ -15,6 +15,7 @@ use super::kernel_cache::KernelCache;
 use super::kernels::KernelFile;
 use super::library::compiler_version;
 use super::products::Products;
+use super::recording::{GivenBack, Recorder};
 use super::{DeviceError, DeviceInfo};
 
 /// Shared memory of a block that need not be asked for.
@@ -29,7 +30,12 @@ pub(super) struct CudaDriver {
     cache: KernelCache,
     modules: Mutex<HashMap<(&'static str, Option<HeadKind>), Module>>,
     products: Mutex<Products>,
+    recorder: Recorder<Graph>,
 }
+
+/// Recorded work, ready to be launched.
+#[derive(Debug)]
+struct Graph(sys::CUgraphExec);
 
 // SAFETY: the driver's handles may be used from every thread in which the context is current, which
 // every call makes sure of; what is not handles is behind a lock.
@@ -115,15 +121,46 @@ impl CudaDriver {
             cache,
             modules: Mutex::default(),
             products: Mutex::new(Products::new()?),
+            recorder: Recorder::default(),
         };
         let capability = format!("{major}.{minor}");
         Ok((driver, DeviceInfo { name, capability, memory_bytes, compiler }))
     }
 
-    /// The driver's calls are for the thread's context.
-    fn enter(&self) -> Result<(), DeviceError> {
+    /// The driver's calls are for the thread's context; while what is returned lives, nobody else
+    /// records.
+    fn enter(&self) -> Result<Option<RwLockReadGuard<'_, ()>>, DeviceError> {
+        let entered = self.recorder.enter();
         // SAFETY: the context is kept for the life of the process.
-        unsafe { result::ctx::set_current(self.context) }.map_err(failed("use the device"))
+        unsafe { result::ctx::set_current(self.context) }.map_err(failed("use the device"))?;
+        Ok(entered)
+    }
+
+    /// As [`CudaDriver::enter`], for what cannot be part of recorded work.
+    fn enter_unrecorded(
+        &self,
+        what: &'static str,
+    ) -> Result<Option<RwLockReadGuard<'_, ()>>, DeviceError> {
+        self.recorder.refuse(what)?;
+        self.enter()
+    }
+
+    fn allocated<T>(bytes: usize, allocated: Result<T, DriverError>) -> Result<T, DeviceError> {
+        allocated.map_err(|error| match error {
+            DriverError(sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY) => {
+                DeviceError::OutOfMemory { bytes }
+            }
+            other => failed("allocate")(other),
+        })
+    }
+
+    /// Memory that was given back, once the work that was asked for before is done.
+    fn free_later(&self, address: u64) {
+        // What cannot be freed is lost to others; there is nobody here who could do anything about it.
+        if let Ok(_entered) = self.enter() {
+            // SAFETY: the address was given by an allocation; all work goes through this stream.
+            let _ = unsafe { result::free_async(address, self.stream) };
+        }
     }
 
     /// The kernel, loaded at its first use, with so much dynamic shared memory.
@@ -171,33 +208,33 @@ impl CudaDriver {
 
 impl Driver for CudaDriver {
     fn allocate(&self, bytes: usize) -> Result<u64, DeviceError> {
-        self.enter()?;
+        let _entered = self.enter()?;
+        if self.recorder.is_recording() {
+            // Not from the stream: there, it would become a part of the recorded work. The relaxed way of
+            // recording allows other allocations.
+            // SAFETY: nothing but memory is asked for.
+            let new = |bytes| Self::allocated(bytes, unsafe { result::malloc_sync(bytes) });
+            return self.recorder.allocate(bytes, new);
+        }
         // SAFETY: all work goes through this stream.
-        unsafe { result::malloc_async(self.stream, bytes) }.map_err(|error| match error {
-            DriverError(sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY) => {
-                DeviceError::OutOfMemory { bytes }
-            }
-            other => failed("allocate")(other),
-        })
+        Self::allocated(bytes, unsafe { result::malloc_async(self.stream, bytes) })
     }
 
-    fn free(&self, address: u64, _bytes: usize) {
-        // What cannot be freed is lost to others; there is nobody here who could do anything about it.
-        if self.enter().is_ok() {
-            // SAFETY: `allocate` gave the address; all work goes through this stream.
-            let _ = unsafe { result::free_async(address, self.stream) };
+    fn free(&self, address: u64, bytes: usize) {
+        if self.recorder.give_back(address, bytes) == GivenBack::Free {
+            self.free_later(address);
         }
     }
 
     unsafe fn upload(&self, address: u64, bytes: &[u8]) -> Result<(), DeviceError> {
-        self.enter()?;
+        let _entered = self.enter_unrecorded("upload")?;
         // SAFETY: the caller owns the bytes; from memory that is not locked the call returns once it has
         // read all of it.
         unsafe { result::memcpy_htod_async(address, bytes, self.stream) }.map_err(failed("upload"))
     }
 
     unsafe fn download(&self, address: u64, bytes: &mut [u8]) -> Result<(), DeviceError> {
-        self.enter()?;
+        let _entered = self.enter_unrecorded("download")?;
         // SAFETY: the caller owns the bytes, and they are waited for.
         unsafe {
             result::memcpy_dtoh_async(bytes, address, self.stream).map_err(failed("download"))?;
@@ -206,13 +243,13 @@ impl Driver for CudaDriver {
     }
 
     unsafe fn copy(&self, from: u64, to: u64, bytes: usize) -> Result<(), DeviceError> {
-        self.enter()?;
+        let _entered = self.enter()?;
         // SAFETY: the caller owns the bytes.
         unsafe { result::memcpy_dtod_async(to, from, bytes, self.stream) }.map_err(failed("copy"))
     }
 
     unsafe fn clear(&self, address: u64, bytes: usize) -> Result<(), DeviceError> {
-        self.enter()?;
+        let _entered = self.enter()?;
         if bytes == 0 {
             return Ok(());
         }
@@ -226,7 +263,7 @@ impl Driver for CudaDriver {
         launch: Launch,
         arguments: &Arguments,
     ) -> Result<(), DeviceError> {
-        self.enter()?;
+        let _entered = self.enter()?;
         let function = self.function(kernel, launch.shared_bytes)?;
         let [x, y, z] = launch.grid;
         let (grid, block) = ((x, y, z), (launch.block, 1, 1));
@@ -248,16 +285,68 @@ impl Driver for CudaDriver {
     }
 
     unsafe fn multiply(&self, product: &Product) -> Result<(), DeviceError> {
-        self.enter()?;
+        let _entered = self.enter()?;
         let mut products = self.products.lock().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: the caller owns the operands; the stream lives as long as the driver.
         unsafe { products.multiply(product, self.stream) }
     }
 
     fn wait(&self) -> Result<(), DeviceError> {
-        self.enter()?;
+        let _entered = self.enter_unrecorded("finish the work")?;
         // SAFETY: the stream lives as long as the driver.
         unsafe { result::stream::synchronize(self.stream) }.map_err(failed("finish the work"))
+    }
+
+    fn record(
+        &self,
+        work: &mut dyn FnMut() -> Result<(), DeviceError>,
+    ) -> Result<u64, DeviceError> {
+        let failed = failed("record work");
+        // SAFETY: the context is kept for the life of the process.
+        unsafe { result::ctx::set_current(self.context) }.map_err(&failed)?;
+        let begin = || {
+            let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
+            // SAFETY: the stream lives as long as the driver; no other thread uses it meanwhile.
+            unsafe { result::stream::begin_capture(self.stream, mode) }.map_err(&failed)
+        };
+        let end = || {
+            // SAFETY: the recording was begun on this stream; the graph is not used any more once it has
+            // been made ready.
+            unsafe {
+                let graph = result::stream::end_capture(self.stream).map_err(&failed)?;
+                let ready = result::graph::instantiate(graph, sys::CUgraphInstantiate_flags(0));
+                let _ = result::graph::destroy(graph);
+                ready.map(Graph).map_err(&failed)
+            }
+        };
+        let recorded = self.recorder.record(begin, work, end);
+        for (address, _) in self.recorder.take_late() {
+            self.free_later(address);
+        }
+        recorded
+    }
+
+    unsafe fn replay(&self, recording: u64) -> Result<(), DeviceError> {
+        let _entered = self.enter_unrecorded("do recorded work")?;
+        self.recorder.with(recording, |Graph(graph)| {
+            // SAFETY: the graph is alive; the caller owns what it is about.
+            unsafe { result::graph::launch(*graph, self.stream) }
+                .map_err(failed("do recorded work"))
+        })
+    }
+
+    fn forget(&self, recording: u64) {
+        let (graph, memory) = self.recorder.forget(recording);
+        let Ok(_entered) = self.enter() else { return };
+        if let Some(Graph(graph)) = graph {
+            // SAFETY: nobody launches it any more; what is under way is finished first.
+            let _ = unsafe { result::graph::exec_destroy(graph) };
+        }
+        for (address, _) in memory {
+            // SAFETY: only recorded work used it, of which none is left; the call waits for what is
+            // under way.
+            let _ = unsafe { result::free_sync(address) };
+        }
     }
 
     fn processors(&self) -> usize {
@@ -265,7 +354,7 @@ impl Driver for CudaDriver {
     }
 
     fn is_idle(&self) -> Result<bool, DeviceError> {
-        self.enter()?;
+        let _entered = self.enter_unrecorded("ask for the work")?;
         // SAFETY: the stream lives as long as the driver.
         match unsafe { sys::cuStreamQuery(self.stream) }.result() {
             Ok(()) => Ok(true),
@@ -274,9 +363,12 @@ impl Driver for CudaDriver {
         }
     }
 
-    fn stream(&self) -> Result<*mut c_void, DeviceError> {
-        self.enter()?;
-        Ok(self.stream.cast())
+    fn on_stream(
+        &self,
+        add: &mut dyn FnMut(*mut c_void) -> Result<(), DeviceError>,
+    ) -> Result<(), DeviceError> {
+        let _entered = self.enter()?;
+        add(self.stream.cast())
     }
 }
 

@@ -11,6 +11,8 @@ use super::driver::{Driver, Number};
 pub struct Device {
     pub(super) driver: Arc<dyn Driver>,
     info: Arc<DeviceInfo>,
+    /// Whether work that comes over and over is recorded.
+    pub(super) has_graphs: bool,
 }
 
 /// What is told of a device.
@@ -45,7 +47,7 @@ impl Device {
         #[cfg(feature = "cuda")]
         {
             let (driver, info) = super::cuda_driver::CudaDriver::open(ordinal)?;
-            Ok(Self { driver: Arc::new(driver), info: Arc::new(info) })
+            Ok(Self { driver: Arc::new(driver), info: Arc::new(info), has_graphs: true })
         }
         #[cfg(not(feature = "cuda"))]
         {
@@ -66,6 +68,13 @@ impl Device {
         }
         #[cfg(not(feature = "cuda"))]
         Err(DeviceError::NotBuiltIn)
+    }
+
+    /// The same device, which is told every kernel of every step of generation one by one; otherwise
+    /// steps are recorded as graphs, of which each is launched as one.
+    #[must_use]
+    pub fn without_graphs(&self) -> Self {
+        Self { has_graphs: false, ..self.clone() }
     }
 
     /// What is told of it.
@@ -102,7 +111,7 @@ impl Device {
             memory_bytes: 0,
             compiler: String::new(),
         };
-        Self { driver, info: Arc::new(info) }
+        Self { driver, info: Arc::new(info), has_graphs: true }
     }
 
     /// Memory that holds anything.
@@ -122,8 +131,7 @@ impl Device {
 
     pub(super) fn upload_u32(&self, values: &[u32]) -> Result<Buffer, DeviceError> {
         let buffer = self.allocate(Kind::U32, values.len())?;
-        let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_ne_bytes()).collect();
-        buffer.upload(&bytes)?;
+        buffer.write_u32(values)?;
         Ok(buffer)
     }
 
@@ -210,6 +218,12 @@ impl Buffer {
         Self { start: self.start + range.start, len: range.len(), ..self.clone() }
     }
 
+    /// The first of `all` rows of equal length.
+    pub(super) fn first_rows(&self, rows: usize, all: usize) -> Self {
+        assert!(self.len.is_multiple_of(all), "rows are whole");
+        self.slice(0..self.len / all * rows)
+    }
+
     pub(super) fn clear(&self) -> Result<(), DeviceError> {
         // SAFETY: these are the bytes of this buffer.
         unsafe { self.memory.driver.clear(self.address(), self.bytes()) }
@@ -250,12 +264,17 @@ impl Buffer {
         Ok(())
     }
 
-    pub(super) fn read(&self) -> Result<Vec<f32>, DeviceError> {
+    fn read_bytes(&self) -> Result<Vec<u8>, DeviceError> {
         let mut bytes = vec![0; self.bytes()];
         if !bytes.is_empty() {
             // SAFETY: these are the bytes of this buffer.
             unsafe { self.memory.driver.download(self.address(), &mut bytes)? };
         }
+        Ok(bytes)
+    }
+
+    pub(super) fn read(&self) -> Result<Vec<f32>, DeviceError> {
+        let bytes = self.read_bytes()?;
         Ok(match self.kind {
             Kind::Number(Number::Bf16) => {
                 let (pairs, _) = bytes.as_chunks::<2>();
@@ -264,6 +283,19 @@ impl Buffer {
             }
             _ => bytes.as_chunks::<4>().0.iter().map(|four| f32::from_ne_bytes(*four)).collect(),
         })
+    }
+
+    /// What a buffer holds that is no numbers but words.
+    pub(super) fn read_u32(&self) -> Result<Vec<u32>, DeviceError> {
+        assert_eq!(self.kind, Kind::U32, "the buffer holds words");
+        let bytes = self.read_bytes()?;
+        Ok(bytes.as_chunks::<4>().0.iter().map(|four| u32::from_ne_bytes(*four)).collect())
+    }
+
+    pub(super) fn write_u32(&self, values: &[u32]) -> Result<(), DeviceError> {
+        assert_eq!(self.kind, Kind::U32, "the buffer holds words");
+        let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_ne_bytes()).collect();
+        self.upload(&bytes)
     }
 }
 

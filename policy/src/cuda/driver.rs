@@ -128,6 +128,21 @@ pub(super) trait Driver: Debug + Send + Sync {
 
     fn wait(&self) -> Result<(), DeviceError>;
 
+    /// Notes down what `work` asks for in this thread, without doing it; other threads wait. It can
+    /// neither bring numbers nor wait for any, and has to give back what it allocates.
+    fn record(&self, work: &mut dyn FnMut() -> Result<(), DeviceError>)
+    -> Result<u64, DeviceError>;
+
+    /// Does what was recorded.
+    ///
+    /// # Safety
+    ///
+    /// What lies at the addresses of the recorded work belongs to the caller.
+    unsafe fn replay(&self, recording: u64) -> Result<(), DeviceError>;
+
+    /// Nobody needs the recording any more.
+    fn forget(&self, recording: u64);
+
     /// Streaming multiprocessors.
     fn processors(&self) -> usize;
 
@@ -135,9 +150,12 @@ pub(super) trait Driver: Debug + Send + Sync {
     #[cfg(feature = "cuda")]
     fn is_idle(&self) -> Result<bool, DeviceError>;
 
-    /// What other libraries add work to, in the thread that calls.
+    /// Has another library add work to the stream that it is given.
     #[cfg(feature = "cuda")]
-    fn stream(&self) -> Result<*mut std::ffi::c_void, DeviceError>;
+    fn on_stream(
+        &self,
+        add: &mut dyn FnMut(*mut std::ffi::c_void) -> Result<(), DeviceError>,
+    ) -> Result<(), DeviceError>;
 
     #[cfg(any(test, feature = "emulator"))]
     fn is_emulated(&self) -> bool {

@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use std::ffi::c_void;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 use libloading::Library;
 use sha2::{Digest, Sha256};
@@ -14,6 +15,7 @@ use super::DeviceError;
 use super::arguments::Arguments;
 use super::driver::{Driver, Kernel, Launch, Number, Product};
 use super::kernels::KernelFile;
+use super::recording::{GivenBack, Recorder};
 
 /// Bytes behind every allocation that nobody may write to.
 const GUARD: usize = 64;
@@ -27,7 +29,28 @@ const UNWRITTEN: u8 = 0xff;
 #[derive(Debug, Default)]
 pub(super) struct Emulator {
     /// Threads of a block take turns in descending order.
-    pub(super) descends: bool,
+    descends: bool,
+    recorder: Recorder<Vec<Noted>>,
+    /// What is being recorded.
+    noted: Mutex<Vec<Noted>>,
+    /// How often each kind of work was asked for.
+    pub(super) counts: Counts,
+}
+
+/// How often each kind of work was done at once, and how often recorded work was.
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    pub(super) launches: AtomicUsize,
+    pub(super) replays: AtomicUsize,
+}
+
+/// Work that was noted down.
+#[derive(Debug, Clone)]
+enum Noted {
+    Copy { from: u64, to: u64, bytes: usize },
+    Clear { address: u64, bytes: usize },
+    Launch { kernel: Kernel, launch: Launch, arguments: Arguments },
+    Multiply(Product),
 }
 
 static LIBRARIES: LazyLock<Mutex<HashMap<(&'static str, usize), &'static Library>>> =
@@ -42,8 +65,102 @@ struct EmulatedLaunch {
 }
 
 impl Emulator {
+    /// A device of which the threads of a block take turns in descending order.
+    #[cfg(test)]
+    pub(super) fn descending() -> Self {
+        Self { descends: true, ..Self::default() }
+    }
+
     fn layout(bytes: usize) -> std::alloc::Layout {
         std::alloc::Layout::from_size_align(bytes + GUARD, 256).expect("sizes of tests are small")
+    }
+
+    fn noted(&self) -> MutexGuard<'_, Vec<Noted>> {
+        self.noted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes the work down where this thread records, and else does it.
+    ///
+    /// # Safety
+    ///
+    /// As that of the driver's functions.
+    unsafe fn ask(&self, work: Noted) {
+        let _entered = self.recorder.enter();
+        if self.recorder.is_recording() {
+            self.noted().push(work);
+        } else {
+            if matches!(work, Noted::Launch { .. }) {
+                self.counts.launches.fetch_add(1, Ordering::Relaxed);
+            }
+            // SAFETY: as this function's.
+            unsafe { self.perform(&work) };
+        }
+    }
+
+    /// # Safety
+    ///
+    /// As [`Emulator::ask`].
+    unsafe fn perform(&self, work: &Noted) {
+        // SAFETY: the caller owns the bytes at the addresses.
+        unsafe {
+            match work {
+                Noted::Copy { from, to, bytes } => {
+                    std::ptr::copy_nonoverlapping(*from as *const u8, *to as *mut u8, *bytes);
+                }
+                Noted::Clear { address, bytes } => {
+                    std::ptr::write_bytes(*address as *mut u8, 0, *bytes);
+                }
+                Noted::Launch { kernel, launch, arguments } => {
+                    self.run(kernel, *launch, arguments);
+                }
+                Noted::Multiply(product) => multiply(product),
+            }
+        }
+    }
+
+    /// # Safety
+    ///
+    /// As [`Driver::launch`].
+    unsafe fn run(&self, kernel: &Kernel, launch: Launch, arguments: &Arguments) {
+        let launch = EmulatedLaunch {
+            grid: launch.grid,
+            block: launch.block,
+            shared_bytes: launch.shared_bytes,
+            descending: u32::from(self.descends),
+        };
+        let name = format!("launch_{}", kernel.name);
+        // SAFETY: `EXPORT` makes functions of this type; the caller has the arguments right.
+        unsafe {
+            type Run = unsafe extern "C" fn(*const EmulatedLaunch, *mut *mut c_void);
+            let run = Self::library(kernel).get::<Run>(name.as_bytes());
+            run.expect("the kernel is exported")(
+                &raw const launch,
+                arguments.pointers().as_mut_ptr(),
+            );
+        }
+    }
+
+    fn new_memory(bytes: usize) -> u64 {
+        // SAFETY: the layout has a size; what is written is inside it.
+        unsafe {
+            let start = std::alloc::alloc(Self::layout(bytes));
+            assert!(!start.is_null());
+            std::ptr::write_bytes(start, UNWRITTEN, bytes);
+            std::ptr::write_bytes(start.add(bytes), GUARD_BYTE, GUARD);
+            start as u64
+        }
+    }
+
+    /// Memory of so many bytes that [`Emulator::new_memory`] made.
+    fn drop_memory(address: u64, bytes: usize) {
+        let start = address as *mut u8;
+        // SAFETY: `new_memory` gave this address for so many bytes.
+        unsafe {
+            let guard = std::slice::from_raw_parts(start.add(bytes), GUARD);
+            let is_whole = guard.iter().all(|byte| *byte == GUARD_BYTE);
+            std::alloc::dealloc(start, Self::layout(bytes));
+            assert!(is_whole || std::thread::panicking(), "a kernel wrote behind {bytes} bytes");
+        }
     }
 
     fn library(kernel: &Kernel) -> &'static Library {
@@ -92,34 +209,29 @@ fn compile(file: &KernelFile, head_dim: usize) -> PathBuf {
 
 impl Driver for Emulator {
     fn allocate(&self, bytes: usize) -> Result<u64, DeviceError> {
-        // SAFETY: the layout has a size; what is written is inside it.
-        unsafe {
-            let start = std::alloc::alloc(Self::layout(bytes));
-            assert!(!start.is_null());
-            std::ptr::write_bytes(start, UNWRITTEN, bytes);
-            std::ptr::write_bytes(start.add(bytes), GUARD_BYTE, GUARD);
-            Ok(start as u64)
+        if self.recorder.is_recording() {
+            return self.recorder.allocate(bytes, |bytes| Ok(Self::new_memory(bytes)));
         }
+        Ok(Self::new_memory(bytes))
     }
 
     fn free(&self, address: u64, bytes: usize) {
-        let start = address as *mut u8;
-        // SAFETY: `allocate` gave this address for so many bytes.
-        unsafe {
-            let guard = std::slice::from_raw_parts(start.add(bytes), GUARD);
-            let is_whole = guard.iter().all(|byte| *byte == GUARD_BYTE);
-            std::alloc::dealloc(start, Self::layout(bytes));
-            assert!(is_whole || std::thread::panicking(), "a kernel wrote behind {bytes} bytes");
+        if self.recorder.give_back(address, bytes) == GivenBack::Free {
+            Self::drop_memory(address, bytes);
         }
     }
 
     unsafe fn upload(&self, address: u64, bytes: &[u8]) -> Result<(), DeviceError> {
+        self.recorder.refuse("upload")?;
+        let _entered = self.recorder.enter();
         // SAFETY: the caller owns the bytes.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), address as *mut u8, bytes.len()) };
         Ok(())
     }
 
     unsafe fn download(&self, address: u64, bytes: &mut [u8]) -> Result<(), DeviceError> {
+        self.recorder.refuse("download")?;
+        let _entered = self.recorder.enter();
         let (from, len) = (address as *const u8, bytes.len());
         // SAFETY: the caller owns the bytes.
         unsafe { std::ptr::copy_nonoverlapping(from, bytes.as_mut_ptr(), len) };
@@ -127,14 +239,14 @@ impl Driver for Emulator {
     }
 
     unsafe fn copy(&self, from: u64, to: u64, bytes: usize) -> Result<(), DeviceError> {
-        // SAFETY: the caller owns the bytes.
-        unsafe { std::ptr::copy_nonoverlapping(from as *const u8, to as *mut u8, bytes) };
+        // SAFETY: as this function's.
+        unsafe { self.ask(Noted::Copy { from, to, bytes }) };
         Ok(())
     }
 
     unsafe fn clear(&self, address: u64, bytes: usize) -> Result<(), DeviceError> {
-        // SAFETY: the caller owns the bytes.
-        unsafe { std::ptr::write_bytes(address as *mut u8, 0, bytes) };
+        // SAFETY: as this function's.
+        unsafe { self.ask(Noted::Clear { address, bytes }) };
         Ok(())
     }
 
@@ -144,75 +256,47 @@ impl Driver for Emulator {
         launch: Launch,
         arguments: &Arguments,
     ) -> Result<(), DeviceError> {
-        let launch = EmulatedLaunch {
-            grid: launch.grid,
-            block: launch.block,
-            shared_bytes: launch.shared_bytes,
-            descending: u32::from(self.descends),
-        };
-        let name = format!("launch_{}", kernel.name);
-        // SAFETY: `EXPORT` makes functions of this type; the caller has the arguments right.
-        unsafe {
-            type Run = unsafe extern "C" fn(*const EmulatedLaunch, *mut *mut c_void);
-            let run = Self::library(kernel).get::<Run>(name.as_bytes());
-            run.expect("the kernel is exported")(
-                &raw const launch,
-                arguments.pointers().as_mut_ptr(),
-            );
-        }
+        let (kernel, arguments) = (kernel.clone(), arguments.clone());
+        // SAFETY: as this function's.
+        unsafe { self.ask(Noted::Launch { kernel, launch, arguments }) };
         Ok(())
     }
 
     unsafe fn multiply(&self, product: &Product) -> Result<(), DeviceError> {
-        let Product { rows, columns, depth, .. } = *product;
-        let read = |address: u64, index: usize| -> f32 {
-            // SAFETY: the caller owns the operands, and the index is inside them.
-            unsafe {
-                match product.inputs {
-                    Number::F32 => *(address as *const f32).add(index),
-                    Number::Bf16 => {
-                        f32::from_bits(u32::from(*(address as *const u16).add(index)) << 16)
-                    }
-                }
-            }
-        };
-        // An operand that is not transposed by its rows, one that is by its columns.
-        let numbers = |address, rows: usize, columns: usize, stride, transposed| -> Vec<f32> {
-            let at = |i, j| if transposed { j * stride + i } else { i * stride + j };
-            (0..rows * columns).map(|i| read(address, at(i / columns, i % columns))).collect()
-        };
-        let left = numbers(product.left, rows, depth, product.left_stride, product.left_transposed);
-        // By columns.
-        let stride = if product.right_transposed { depth } else { columns };
-        let right = numbers(product.right, columns, depth, stride, !product.right_transposed);
-        for i in 0..rows {
-            for j in 0..columns {
-                let pairs = left[i * depth..][..depth].iter().zip(&right[j * depth..][..depth]);
-                let sum: f32 = product.scale * pairs.map(|(a, b)| a * b).sum::<f32>();
-                let index = i * product.out_stride + j;
-                // SAFETY: the caller owns the result, and the index is inside it.
-                unsafe {
-                    match product.output {
-                        Number::F32 => {
-                            let out = (product.out as *mut f32).add(index);
-                            *out = if product.adds { *out + sum } else { sum };
-                        }
-                        Number::Bf16 => {
-                            let out = (product.out as *mut u16).add(index);
-                            let old = f32::from_bits(u32::from(*out) << 16);
-                            let bits = if product.adds { old + sum } else { sum }.to_bits();
-                            let rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
-                            *out = rounded as u16;
-                        }
-                    }
-                }
-            }
-        }
+        // SAFETY: as this function's.
+        unsafe { self.ask(Noted::Multiply(*product)) };
         Ok(())
     }
 
-    fn wait(&self) -> Result<(), DeviceError> {
+    fn record(
+        &self,
+        work: &mut dyn FnMut() -> Result<(), DeviceError>,
+    ) -> Result<u64, DeviceError> {
+        let end = || Ok(std::mem::take(&mut *self.noted()));
+        let recorded = self.recorder.record(|| Ok(()), work, end);
+        for (address, bytes) in self.recorder.take_late() {
+            Self::drop_memory(address, bytes);
+        }
+        recorded
+    }
+
+    unsafe fn replay(&self, recording: u64) -> Result<(), DeviceError> {
+        self.recorder.refuse("do recorded work")?;
+        let _entered = self.recorder.enter();
+        self.counts.replays.fetch_add(1, Ordering::Relaxed);
+        let noted = self.recorder.with(recording, Vec::clone);
+        // SAFETY: as this function's.
+        noted.iter().for_each(|work| unsafe { self.perform(work) });
         Ok(())
+    }
+
+    fn forget(&self, recording: u64) {
+        let (_, memory) = self.recorder.forget(recording);
+        memory.into_iter().for_each(|(address, bytes)| Self::drop_memory(address, bytes));
+    }
+
+    fn wait(&self) -> Result<(), DeviceError> {
+        self.recorder.refuse("finish the work")
     }
 
     fn processors(&self) -> usize {
@@ -225,12 +309,65 @@ impl Driver for Emulator {
     }
 
     #[cfg(feature = "cuda")]
-    fn stream(&self) -> Result<*mut c_void, DeviceError> {
+    fn on_stream(
+        &self,
+        _add: &mut dyn FnMut(*mut c_void) -> Result<(), DeviceError>,
+    ) -> Result<(), DeviceError> {
         let detail = "an emulated device has no stream".to_owned();
         Err(DeviceError::Unsupported { detail })
     }
 
     fn is_emulated(&self) -> bool {
         true
+    }
+}
+
+/// # Safety
+///
+/// As [`Driver::multiply`].
+unsafe fn multiply(product: &Product) {
+    let Product { rows, columns, depth, .. } = *product;
+    let read = |address: u64, index: usize| -> f32 {
+        // SAFETY: the caller owns the operands, and the index is inside them.
+        unsafe {
+            match product.inputs {
+                Number::F32 => *(address as *const f32).add(index),
+                Number::Bf16 => {
+                    f32::from_bits(u32::from(*(address as *const u16).add(index)) << 16)
+                }
+            }
+        }
+    };
+    // An operand that is not transposed by its rows, one that is by its columns.
+    let numbers = |address, rows: usize, columns: usize, stride, transposed| -> Vec<f32> {
+        let at = |i, j| if transposed { j * stride + i } else { i * stride + j };
+        (0..rows * columns).map(|i| read(address, at(i / columns, i % columns))).collect()
+    };
+    let left = numbers(product.left, rows, depth, product.left_stride, product.left_transposed);
+    // By columns.
+    let stride = if product.right_transposed { depth } else { columns };
+    let right = numbers(product.right, columns, depth, stride, !product.right_transposed);
+    for i in 0..rows {
+        for j in 0..columns {
+            let pairs = left[i * depth..][..depth].iter().zip(&right[j * depth..][..depth]);
+            let sum: f32 = product.scale * pairs.map(|(a, b)| a * b).sum::<f32>();
+            let index = i * product.out_stride + j;
+            // SAFETY: the caller owns the result, and the index is inside it.
+            unsafe {
+                match product.output {
+                    Number::F32 => {
+                        let out = (product.out as *mut f32).add(index);
+                        *out = if product.adds { *out + sum } else { sum };
+                    }
+                    Number::Bf16 => {
+                        let out = (product.out as *mut u16).add(index);
+                        let old = f32::from_bits(u32::from(*out) << 16);
+                        let bits = if product.adds { old + sum } else { sum }.to_bits();
+                        let rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
+                        *out = rounded as u16;
+                    }
+                }
+            }
+        }
     }
 }

@@ -51,6 +51,36 @@ pub(super) struct Scratch {
     pub(super) active_tf: Buffer,
 }
 
+impl LayerTape {
+    /// The first rows of a tape for `all` of them.
+    pub(super) fn first(&self, rows: usize, all: usize) -> Self {
+        let first = |buffer: &Buffer| buffer.first_rows(rows, all);
+        Self {
+            input_inverse_t: first(&self.input_inverse_t),
+            qkv_tw: first(&self.qkv_tw),
+            query_inverse_th: self.query_inverse_th.as_ref().map(first),
+            key_inverse_th: self.key_inverse_th.as_ref().map(first),
+            log_sums_th: first(&self.log_sums_th),
+            attended_tq: first(&self.attended_tq),
+            middle_td: first(&self.middle_td),
+            middle_inverse_t: first(&self.middle_inverse_t),
+            gate_up_tf: first(&self.gate_up_tf),
+        }
+    }
+}
+
+impl Scratch {
+    /// The first rows of buffers for `all` of them.
+    pub(super) fn first(&self, rows: usize, all: usize) -> Self {
+        Self {
+            normed_td: self.normed_td.first_rows(rows, all),
+            queries_tq: self.queries_tq.first_rows(rows, all),
+            keys_tk: self.keys_tk.first_rows(rows, all),
+            active_tf: self.active_tf.first_rows(rows, all),
+        }
+    }
+}
+
 /// One call's work on a device.
 pub(super) struct Work<'a> {
     pub(super) weights: &'a Weights,
@@ -87,14 +117,8 @@ pub(super) fn forward(
     let work = Work::new(weights, placement, &data, &device_batch);
     let config = &weights.config;
     let (total, d) = (device_batch.rows, config.hidden_size);
-    if config.token_match_bias {
-        device.write_tokens(&device_batch.entries, &device_batch.tokens, &work.page_tokens)?;
-    }
-
-    let states = device.allocate(Kind::F32, total * d)?;
-    let layout = &weights.layout;
-    let (embedding, smear) = (work.weight(&layout.embedding), work.weight(&layout.smear));
-    device.embed(&embedding, &smear, &device_batch.tokens, &device_batch.before, &states)?;
+    let states = work.floats(total * d)?;
+    work.embed(&states)?;
 
     let scratch = work.scratch()?;
     let (mut inputs, mut layers) = (Vec::new(), Vec::new());
@@ -111,8 +135,7 @@ pub(super) fn forward(
         }
     }
     let (hidden, inverse) = (work.numbers(total * d)?, work.floats(total)?);
-    let gain = work.weight(&layout.final_norm);
-    device.rms_norm(&states, &gain, config.rms_norm_eps, &hidden, &inverse)?;
+    work.final_norm(&states, &hidden, &inverse)?;
     let tape = keeps.then_some(DeviceTape {
         weights: data,
         batch: device_batch,
@@ -151,6 +174,27 @@ impl<'a> Work<'a> {
     /// Width of the projection of queries, keys and values.
     pub(super) fn qkv_width(&self) -> usize {
         self.weights.config.query_width() + 2 * self.weights.config.key_width()
+    }
+
+    /// Writes what goes into the first layer; tokens go to their pages where they are matched.
+    pub(super) fn embed(&self, states: &Buffer) -> Result<(), DeviceError> {
+        let (batch, layout) = (self.batch, &self.weights.layout);
+        if self.weights.config.token_match_bias {
+            self.device.write_tokens(&batch.entries, &batch.tokens, &self.page_tokens)?;
+        }
+        let (embedding, smear) = (self.weight(&layout.embedding), self.weight(&layout.smear));
+        self.device.embed(&embedding, &smear, &batch.tokens, &batch.before, states)
+    }
+
+    /// The final hidden states from what came out of the last layer.
+    pub(super) fn final_norm(
+        &self,
+        states: &Buffer,
+        hidden: &Buffer,
+        inverse: &Buffer,
+    ) -> Result<(), DeviceError> {
+        let gain = self.weight(&self.weights.layout.final_norm);
+        self.device.rms_norm(states, &gain, self.weights.config.rms_norm_eps, hidden, inverse)
     }
 
     pub(super) fn scratch(&self) -> Result<Scratch, DeviceError> {

@@ -14,7 +14,7 @@ use crate::head::{Draw, DrawLoss, DrawStatistics};
 const ROWS: usize = 2048;
 /// Tokens of the vocabulary whose scores are in memory at a time; fixed, because it takes part in the
 /// rounding.
-const TILE: usize = 8192;
+pub(super) const TILE: usize = 8192;
 
 /// Rows that are judged together.
 struct Chunk {

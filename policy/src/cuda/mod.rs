@@ -42,7 +42,11 @@ mod pages;
 mod placement;
 #[cfg(feature = "cuda")]
 mod products;
+mod recording;
 mod seam;
+mod step;
+#[cfg(test)]
+mod step_tests;
 #[cfg(test)]
 mod tests;
 mod trainer;
@@ -55,8 +59,10 @@ pub(crate) use self::forward::DeviceTape;
 pub use self::group::{DeviceGroup, Member};
 pub use self::learner::DeviceLearner;
 pub(crate) use self::learner::LiveWeights;
+pub(crate) use self::operations::Drawing;
 pub(crate) use self::pages::DevicePage;
 pub(crate) use self::placement::Placement;
+pub(crate) use self::step::{Found, Wanted};
 pub use self::trainer::{DeviceTrainer, DeviceUpdate};
 
 /// What a page has to hold.

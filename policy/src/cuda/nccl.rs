@@ -87,21 +87,22 @@ impl Reduction for Nccl {
             let detail = "the group failed before".to_owned();
             return Err(DeviceError::Call { what: "add up over devices", detail });
         }
-        let stream = self.devices[rank].driver.stream()?;
         let (at, count) = (own.address() as *mut std::ffi::c_void, own.len());
-        // SAFETY: the numbers are the caller's until the sum is there, which is waited for below.
-        let code = unsafe {
-            sys::ncclAllReduce(
-                at.cast_const(),
-                at,
-                count,
-                sys::ncclDataType_t::ncclFloat32,
-                sys::ncclRedOp_t::ncclSum,
-                self.members[rank].0,
-                stream.cast(),
-            )
-        };
-        check("add up over devices", code)?;
+        self.devices[rank].driver.on_stream(&mut |stream| {
+            // SAFETY: the numbers are the caller's until the sum is there, which is waited for below.
+            let code = unsafe {
+                sys::ncclAllReduce(
+                    at.cast_const(),
+                    at,
+                    count,
+                    sys::ncclDataType_t::ncclFloat32,
+                    sys::ncclRedOp_t::ncclSum,
+                    self.members[rank].0,
+                    stream.cast(),
+                )
+            };
+            check("add up over devices", code)
+        })?;
         let deadline = Instant::now() + PATIENCE;
         loop {
             let error = match self.is_done(rank, meeting) {

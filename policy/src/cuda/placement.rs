@@ -7,6 +7,7 @@ use super::driver::Number;
 use super::learner::{Live, LiveWeights};
 use super::operations::TILE;
 use super::pages::{DevicePage, PagePool};
+use super::step::Steps;
 use super::{DeviceError, ModelShape};
 use crate::ops::rotary::Rotary;
 use crate::{ModelConfig, Weights};
@@ -25,6 +26,7 @@ pub(crate) struct Placement {
     last: Mutex<Option<(Weak<Vec<f32>>, Buffer)>>,
     /// Whoever works with pages holds it.
     turn: Mutex<()>,
+    steps: Mutex<Steps>,
 }
 
 impl Placement {
@@ -61,6 +63,7 @@ impl Placement {
             angles: device.upload_f32(&angles)?,
             last: Mutex::new(None),
             turn: Mutex::new(()),
+            steps: Mutex::default(),
         })
     }
 
@@ -83,6 +86,11 @@ impl Placement {
     /// Nobody else works with pages meanwhile.
     pub(crate) fn take_turn(&self) -> MutexGuard<'_, ()> {
         self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What steps of generation are done with; whoever has the turn works with it.
+    pub(super) fn steps(&self) -> MutexGuard<'_, Steps> {
+        self.steps.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn new_page(&self) -> Result<DevicePage, DeviceError> {

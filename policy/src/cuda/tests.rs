@@ -19,12 +19,13 @@ use crate::{
     initial_parameters,
 };
 
-fn emulated(descends: bool) -> Device {
-    Device::with_driver(Arc::new(Emulator { descends }))
+pub(super) fn emulated(descends: bool) -> Device {
+    let emulator = if descends { Emulator::descending() } else { Emulator::default() };
+    Device::with_driver(Arc::new(emulator))
 }
 
 /// All of this family's parts and every extension, small.
-fn config(family: Family, head_dim: usize) -> ModelConfig {
+pub(super) fn config(family: Family, head_dim: usize) -> ModelConfig {
     ModelConfig {
         family,
         vocab_size: 37,
@@ -40,7 +41,7 @@ fn config(family: Family, head_dim: usize) -> ModelConfig {
 }
 
 /// Weights in which no gain is 1 and no bias 0.
-fn weights(config: &ModelConfig) -> Weights {
+pub(super) fn weights(config: &ModelConfig) -> Weights {
     let mut parameters = initial_parameters(config, Seed::from_u64(7));
     let noise = numbers(parameters.data.len(), 0.37);
     for (value, noise) in parameters.data.iter_mut().zip(noise) {
@@ -50,7 +51,7 @@ fn weights(config: &ModelConfig) -> Weights {
     Weights::new(config, parameters)
 }
 
-fn tokens(count: usize, salt: usize) -> Vec<u32> {
+pub(super) fn tokens(count: usize, salt: usize) -> Vec<u32> {
     (0..count).map(|i| ((i * i + 3 * i * salt + salt) % 37) as u32).collect()
 }
 
@@ -58,7 +59,7 @@ fn largest(values: &[f32]) -> f32 {
     values.iter().fold(1e-6, |largest, value| largest.max(value.abs()))
 }
 
-fn assert_close(found: &[f32], expected: &[f32], tolerance: f32, what: &str) {
+pub(super) fn assert_close(found: &[f32], expected: &[f32], tolerance: f32, what: &str) {
     assert_eq!(found.len(), expected.len(), "{what}");
     let scale = largest(expected);
     for (index, (found, expected)) in found.iter().zip(expected).enumerate() {

@@ -25,6 +25,7 @@ pub(crate) struct Batch {
     /// Every page that is read or written, once. Those that are written have no other owner until
     /// the call is over.
     pub(crate) pages: Vec<Arc<Page>>,
+    /// Empty where the decoder is on a device.
     pub(crate) blocks: Vec<KeyBlock>,
     /// Where each token's key and value go.
     page_of_token: Vec<u32>,
@@ -88,7 +89,9 @@ impl Batch {
             batch.append(weights, segment, &mut chain)?;
             batch.chains.push(chain);
         }
-        batch.blocks = find_blocks(weights, &batch);
+        if weights.placement.is_none() {
+            batch.blocks = find_blocks(weights, &batch);
+        }
         Ok(batch)
     }
 
@@ -253,7 +256,7 @@ impl Batch {
 ///
 /// Blocks are ordered by position, so that every token meets its keys in ascending order, and else
 /// by the order of segments.
-fn find_blocks(weights: &Weights, batch: &Batch) -> Vec<KeyBlock> {
+pub(crate) fn find_blocks(weights: &Weights, batch: &Batch) -> Vec<KeyBlock> {
     let window = weights.config.sliding_window.unwrap_or(usize::MAX);
     let mut found: HashMap<&[u32], usize> = HashMap::new();
     let mut blocks: Vec<KeyBlock> = Vec::new();

@@ -1,5 +1,6 @@
 //! Batched generation for many conversations on one thread.
 
+mod device_step;
 mod memory;
 mod metrics;
 mod prefix_tree;
@@ -83,6 +84,15 @@ struct Buffers {
     raw: Vec<f32>,
     ids: Vec<u32>,
     scores: Vec<f32>,
+}
+
+/// A sequence that has read all.
+struct Ready {
+    index: usize,
+    /// Its place among those that read something.
+    place: usize,
+    /// The row of its last token among those that were read.
+    row: usize,
 }
 
 /// Where a constrained answer stands.
@@ -216,7 +226,11 @@ impl Engine {
         self.admit();
         self.finish_done();
         let lens = self.share_out();
-        let drawn = self.read(&lens).and_then(|read| self.draw(&lens, &read));
+        let drawn = if self.weights.placement.is_some() {
+            self.step_on_device(&lens)
+        } else {
+            self.read(&lens).and_then(|read| self.draw(&lens, &read))
+        };
         if let Err(error) = drawn {
             self.fail_all(&error);
         }
@@ -398,32 +412,39 @@ impl Engine {
         }
     }
 
-    /// Reads; the states of all tokens that were read.
-    fn read(&mut self, lens: &[usize]) -> Result<Vec<f32>, DeviceError> {
-        let mut segments: Vec<_> = self
+    /// What each sequence reads that reads something.
+    fn segments<'a>(&'a mut self, lens: &'a [usize]) -> Vec<Segment<'a>> {
+        let segments: Vec<_> = self
             .active
             .iter_mut()
             .zip(lens)
             .filter(|(_, len)| **len > 0)
             .map(|(sequence, len)| Segment::new(&mut sequence.cache, &sequence.unread[..*len]))
             .collect();
+        if !segments.is_empty() {
+            add(&self.counters.steps, 1);
+            add(&self.counters.step_sequences, segments.len());
+            add(&self.counters.step_tokens, lens.iter().sum());
+        }
+        segments
+    }
+
+    /// Reads; the states of all tokens that were read.
+    fn read(&mut self, lens: &[usize]) -> Result<Vec<f32>, DeviceError> {
+        let weights = self.weights.clone();
+        let mut segments = self.segments(lens);
         if segments.is_empty() {
             return Ok(Vec::new());
         }
-        add(&self.counters.steps, 1);
-        add(&self.counters.step_sequences, segments.len());
-        add(&self.counters.step_tokens, lens.iter().sum());
-        try_forward(&self.weights, &mut segments, None)
+        try_forward(&weights, &mut segments, None)
     }
 
-    /// Draws for those who have read all; `states` are those of `lens` tokens each.
-    fn draw(&mut self, lens: &[usize], states: &[f32]) -> Result<(), DeviceError> {
-        let d = self.weights.config().hidden_size;
-        let vocabulary = self.weights.config().vocab_size;
-        // 1. Who draws, and who of them needs the scores of the whole vocabulary.
-        let (mut ready, mut row) = (Vec::new(), 0);
-        for (index, len) in lens.iter().enumerate().filter(|(_, len)| **len > 0) {
-            row += len;
+    /// Takes what was read from what there is to read; those who have read all.
+    fn settle(&mut self, lens: &[usize]) -> Vec<Ready> {
+        let (mut ready, mut rows) = (Vec::new(), 0);
+        let reading = lens.iter().enumerate().filter(|(_, len)| **len > 0);
+        for (place, (index, len)) in reading.enumerate() {
+            rows += len;
             let sequence = &mut self.active[index];
             sequence.unread.drain(..len);
             if !sequence.unread.is_empty() {
@@ -435,8 +456,20 @@ impl Engine {
                     self.memory.keep(self.epoch, sequence.cache.clone());
                 }
             }
-            ready.push((index, (row - 1) * d, needs_all(sequence, vocabulary)));
+            ready.push(Ready { index, place, row: rows - 1 });
         }
+        ready
+    }
+
+    /// Draws for those who have read all; `states` are those of `lens` tokens each.
+    fn draw(&mut self, lens: &[usize], states: &[f32]) -> Result<(), DeviceError> {
+        let d = self.weights.config().hidden_size;
+        let vocabulary = self.weights.config().vocab_size;
+        // 1. Who draws, and who of them needs the scores of the whole vocabulary.
+        let ready = self.settle(lens).into_iter().map(|Ready { index, row, .. }| {
+            (index, row * d, needs_all(&self.active[index], vocabulary))
+        });
+        let ready: Vec<_> = ready.collect();
 
         // 2. Their draws, a few rows of scores at a time.
         let mut buffers = std::mem::take(&mut self.buffers);
@@ -469,6 +502,8 @@ impl Engine {
         let sequence = &mut self.active[index];
         let options = &sequence.sampling;
         let report = sequence.report;
+        // All scores are there, and they are the device's in either way.
+        let is_on_device = self.weights.placement.is_some();
 
         // 1. Scores of the tokens that the constraint allows.
         b.ids.clear();
@@ -478,7 +513,7 @@ impl Engine {
                 b.scores.clear();
                 b.scores.extend_from_slice(all);
             }
-            Some(all) if !scores_apart(sequence, all.len()) => {
+            Some(all) if is_on_device || !scores_apart(sequence, all.len()) => {
                 b.scores.clear();
                 b.scores.extend(b.ids.iter().map(|id| all[*id as usize]));
             }
@@ -488,14 +523,11 @@ impl Engine {
         // 2. Bias, penalties, masks, truncation. Where the tokens that are left are told, their
         // scores are those that whoever recomputes them finds.
         let answer = &sequence.sampled.ids;
-        let mut ends = Vec::new();
-        if answer.len() < options.min_tokens {
-            ends.extend_from_slice(self.tokenizer.end_tokens());
-            ends.extend_from_slice(&sequence.stop.token_ids);
-        }
+        let ends = sequence.barred(&self.tokenizer);
         let before = Before { prompt: &sequence.prompt, answer, counts: sequence.counts.as_ref() };
         process(options, &before, &ends, &mut b.ids, &mut b.scores);
-        if report.allowed && !b.ids.is_empty() && all.is_some() && !options.shifts_scores() {
+        let is_told = report.allowed && !b.ids.is_empty() && !options.shifts_scores();
+        if is_told && all.is_some() && !is_on_device {
             try_scores(&self.weights, state, &b.ids, &mut b.scores)?;
         }
 

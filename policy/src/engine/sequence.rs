@@ -123,6 +123,14 @@ impl Sequence {
         self.cache = cache;
     }
 
+    /// Tokens that must not come next, for the answer is too short to end.
+    pub(super) fn barred(&self, tokenizer: &Tokenizer) -> Vec<u32> {
+        if self.sampled.ids.len() >= self.sampling.min_tokens {
+            return Vec::new();
+        }
+        [tokenizer.end_tokens(), &self.stop.token_ids].concat()
+    }
+
     /// Appends a token to the answer.
     pub(super) fn push(
         &mut self,

@@ -24,6 +24,23 @@ DEVICE u32 lower_bound(const u32* allowed, u32 start, u32 end, u32 token) {
     return low - start;
 }
 
+// Takes up the scores `score(i)` for i from `low` to `high`; every thread gets the result.
+template <typename F> DEVICE Running absorb(Running old, u32 low, u32 high, F score) {
+    float maximum = minus_infinity();
+    for (u32 i = low + threadIdx.x; i < high; i += blockDim.x) maximum = fmaxf(maximum, score(i));
+    float together = fmaxf(block_max(maximum), old.maximum);
+    float sum = 0.0f, weighted = 0.0f;
+    for (u32 i = low + threadIdx.x; i < high; i += blockDim.x) {
+        float e = expf(score(i) - together);
+        sum += e;
+        weighted = fmaf(e, score(i), weighted);
+    }
+    sum = block_sum(sum);
+    weighted = block_sum(weighted);
+    float factor = old.sum == 0.0f ? 0.0f : expf(old.maximum - together);
+    return {together, fmaf(old.sum, factor, sum), fmaf(old.weighted, factor, weighted), 0.0f};
+}
+
 // Takes a tile up. One block per head row.
 KERNEL(256) head_absorb(Running* running, float* drawn, const float* scores, u32 first, u32 width,
                         float inverse_temperature, const u32* allowed_starts, const u32* allowed,
@@ -34,25 +51,11 @@ KERNEL(256) head_absorb(Running* running, float* drawn, const float* scores, u32
     bool all = start == end;
     u32 low = all ? 0 : start + lower_bound(allowed, start, end, first);
     u32 high = all ? width : start + lower_bound(allowed, start, end, first + width);
-    float maximum = minus_infinity();
-    for (u32 i = low + threadIdx.x; i < high; i += blockDim.x) {
-        maximum = fmaxf(maximum, row[all ? i : allowed[i] - first] * inverse_temperature);
-    }
-    maximum = block_max(maximum);
     Running old = first == 0 ? Running{minus_infinity(), 0.0f, 0.0f, 0.0f} : running[r];
-    float together = fmaxf(maximum, old.maximum);
-    float sum = 0.0f, weighted = 0.0f;
-    for (u32 i = low + threadIdx.x; i < high; i += blockDim.x) {
-        float score = row[all ? i : allowed[i] - first] * inverse_temperature;
-        float e = expf(score - together);
-        sum += e;
-        weighted = fmaf(e, score, weighted);
-    }
-    sum = block_sum(sum);
-    weighted = block_sum(weighted);
+    Running now = absorb(old, low, high, [&](u32 i) {
+        return row[all ? i : allowed[i] - first] * inverse_temperature;
+    });
     if (threadIdx.x == 0) {
-        float factor = old.sum == 0.0f ? 0.0f : expf(old.maximum - together);
-        Running now = {together, fmaf(old.sum, factor, sum), fmaf(old.weighted, factor, weighted), 0.0f};
         if (is_last) now.log_sum = now.maximum + logf(now.sum);
         running[r] = now;
     }
@@ -63,6 +66,126 @@ KERNEL(256) head_absorb(Running* running, float* drawn, const float* scores, u32
     }
 }
 EXPORT(head_absorb)
+
+// How a token is drawn.
+struct Drawing {
+    float inverse_temperature;
+    // Between 0 and 1.
+    float uniform;
+    // Of BEST and RAW.
+    u32 flags;
+};
+constexpr u32 BEST = 1;  // the first of the most probable tokens is taken
+constexpr u32 RAW = 2;   // the log-probability at temperature 1 is wanted, too
+
+struct Drawn {
+    u32 token;
+    float logprob, entropy, raw_logprob;
+};
+
+// The smallest of the threads' numbers; every thread gets it.
+DEVICE u32 block_min(u32 value) {
+    __shared__ u32 parts[256];
+    block_barrier();
+    parts[threadIdx.x] = value;
+    block_barrier();
+    u32 least = parts[0];
+    for (u32 i = 1; i < blockDim.x; i++) least = parts[i] < least ? parts[i] : least;
+    return least;
+}
+
+// Where numbers that are added up in their order first exceed `left`: the thread whose share it is in, by
+// what each of the shares is, and what is left there; NONE where they never do. Every thread gets both.
+DEVICE u32 find_share(float share, float& left) {
+    __shared__ float parts[256];
+    block_barrier();
+    parts[threadIdx.x] = share;
+    block_barrier();
+    for (u32 i = 0; i < blockDim.x; i++) {
+        if (left < parts[i]) return i;
+        left -= parts[i];
+    }
+    return NONE;
+}
+
+// Draws a token for every row of scores over the whole vocabulary, which is gone through in the tiles of
+// `head_absorb`. One block per row.
+KERNEL(256) head_draw(Drawn* out, const float* scores, const Drawing* drawings, u32 width, u32 tile) {
+    __shared__ u32 found;
+    Drawing how = drawings[blockIdx.x];
+    const float* row = scores + (u64)blockIdx.x * width;
+    auto score = [&](u32 i) { return row[i] * how.inverse_temperature; };
+    auto tile_end = [&](u32 first) { return width - first < tile ? width : first + tile; };
+    auto absorb_all = [&](auto of) {
+        Running running = {minus_infinity(), 0.0f, 0.0f, 0.0f};
+        for (u32 first = 0; first < width; first += tile) {
+            running = absorb(running, first, tile_end(first), of);
+        }
+        running.log_sum = running.maximum + logf(running.sum);
+        return running;
+    };
+    Running now = absorb_all(score);
+    u32 token = NONE;
+    if (how.flags & BEST) {
+        for (u32 i = threadIdx.x; i < width && token == NONE; i += blockDim.x) {
+            if (score(i) == now.maximum) token = i;
+        }
+        token = block_min(token);
+    } else {
+        // 1. The tile that the draw falls into.
+        float left = how.uniform * now.sum;
+        u32 first = 0, end = 0;
+        bool is_inside = false;
+        for (; first < width; first = end) {
+            end = tile_end(first);
+            float sum = 0.0f;
+            for (u32 i = first + threadIdx.x; i < end; i += blockDim.x) sum += expf(score(i) - now.maximum);
+            sum = block_sum(sum);
+            is_inside = left < sum;
+            if (is_inside) break;
+            left -= sum;
+        }
+        if (is_inside) {
+            // 2. In it, each thread has neighbours to itself.
+            u32 count = (end - first + blockDim.x - 1) / blockDim.x;
+            u32 begin = first + threadIdx.x * count, stop = begin + count < end ? begin + count : end;
+            float share = 0.0f;
+            for (u32 i = begin; i < stop; i++) share += expf(score(i) - now.maximum);
+            u32 owner = find_share(share, left);
+            if (threadIdx.x == 0) found = NONE;
+            block_barrier();
+            if (threadIdx.x == owner) {
+                for (u32 i = begin; i < stop; i++) {
+                    float e = expf(score(i) - now.maximum);
+                    // Where rounding leaves something over, the last one has it.
+                    if (e > 0.0f) found = i;
+                    if (left < e) break;
+                    left -= e;
+                }
+            }
+            block_barrier();
+            token = found;
+        }
+        if (token == NONE) {
+            // Rounding has left something over: the last one that can be drawn has it.
+            u32 last = 0;
+            for (u32 i = threadIdx.x; i < width; i += blockDim.x) {
+                if (score(i) > minus_infinity()) last = i;
+            }
+            token = width - 1 - block_min(width - 1 - last);
+        }
+    }
+    if (token == NONE) token = width - 1;
+    float raw = 0.0f;
+    if (how.flags & RAW) {
+        raw = row[token] - absorb_all([&](u32 i) { return row[i]; }).log_sum;
+    }
+    if (threadIdx.x == 0) {
+        float entropy = now.log_sum - now.weighted / now.sum;
+        out[blockIdx.x] = Drawn{token, score(token) - now.log_sum, entropy, raw};
+    }
+}
+EXPORT(head_draw)
 
 // The derivatives by the scores of a tile, from those by log-probability and entropy of each draw: pairs.
 template <typename T>

@@ -6,6 +6,7 @@
 
 mod adamw;
 mod attention;
+mod draw;
 mod elementwise;
 mod embedding;
 mod head_tile;
@@ -16,6 +17,7 @@ mod norms;
 mod sums;
 
 pub(super) use self::attention::{DeviceAttention, SeenPages, TokenMatch};
+pub(crate) use self::draw::{Drawing, Drawn};
 pub(super) use self::head_tile::HeadTile;
 pub(super) use self::heads::{HeadsShape, LayerPages};
 pub(super) use self::linear::Columns;

@@ -1,0 +1,259 @@
+//! Steps of generation give what single calls give, recorded or not.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::device::Device;
+use super::driver::Number;
+use super::emulator::Emulator;
+use super::operations::{Drawing, Drawn};
+use super::step::{Found, Wanted};
+use super::tests::{assert_close, config, emulated, tokens, weights};
+use super::{DeviceError, DeviceLearner};
+use crate::decoder::{Segment, SequenceCache, TokenTree, try_forward};
+use crate::head::{Draw, log_softmax, try_batch_scores, try_judge};
+use crate::ops::elementwise::AdamWStep;
+use crate::sampling::{entropy, most_probable};
+use crate::{Family, LoraConfig, LoraModel, ModelConfig, Weights};
+
+/// Sequences that are read to their end.
+fn read(weights: &Weights, prompts: &[Vec<u32>]) -> Vec<SequenceCache> {
+    let mut caches = vec![SequenceCache::new(weights); prompts.len()];
+    let pairs = caches.iter_mut().zip(prompts);
+    let mut segments: Vec<_> = pairs.map(|(cache, prompt)| Segment::new(cache, prompt)).collect();
+    try_forward(weights, &mut segments, None).unwrap();
+    caches
+}
+
+fn step(
+    weights: &Weights,
+    caches: &mut [SequenceCache],
+    next: &[u32],
+    wanted: &[Wanted],
+) -> Result<Vec<Found>, DeviceError> {
+    let tokens: Vec<[u32; 1]> = next.iter().map(|token| [*token]).collect();
+    let pairs = caches.iter_mut().zip(&tokens);
+    let mut segments: Vec<_> = pairs.map(|(cache, token)| Segment::new(cache, token)).collect();
+    weights.placement.as_ref().unwrap().step(weights, &mut segments, wanted)
+}
+
+/// The scores behind so many tokens of each sequence, one token at a time.
+fn scores(weights: &Weights, prompts: &[Vec<u32>], steps: u32) -> Vec<Vec<Found>> {
+    let mut caches = read(weights, prompts);
+    let wanted = vec![Wanted::Scores; prompts.len()];
+    let next = |step: u32| (0..prompts.len() as u32).map(|i| (7 * step + 3 * i) % 37).collect();
+    (0..steps)
+        .map(|index| {
+            let next: Vec<u32> = next(index);
+            step(weights, &mut caches, &next, &wanted).unwrap()
+        })
+        .collect()
+}
+
+fn launches(emulator: &Emulator) -> (usize, usize) {
+    let of = |count: &std::sync::atomic::AtomicUsize| count.swap(0, Ordering::Relaxed);
+    (of(&emulator.counts.launches), of(&emulator.counts.replays))
+}
+
+#[test]
+#[ignore = "needs a C++ compiler"]
+fn emulated_steps_give_the_same_recorded_or_not_to_the_bit() {
+    // Over the ends of pages and, in the last sequence, of a chunk of keys.
+    let prompts = [tokens(1, 1), tokens(30, 2), tokens(64, 3), tokens(5, 4), tokens(509, 5)];
+    let extended = ModelConfig {
+        smear_tokens: 2,
+        token_match_bias: true,
+        num_hidden_layers: 1,
+        ..config(Family::Llama, 16)
+    };
+    for (config, number) in [
+        (ModelConfig { num_hidden_layers: 1, ..config(Family::Qwen3, 16) }, Number::Bf16),
+        (extended, Number::F32),
+    ] {
+        let weights = weights(&config);
+        let emulator = Arc::new(Emulator::default());
+        let device = Device::with_driver(emulator.clone());
+        let plain = weights.on_device(&device.without_graphs(), number).unwrap();
+        let plain = scores(&plain, &prompts, 6);
+        assert_eq!(launches(&emulator).1, 0);
+        let recorded = weights.on_device(&device, number).unwrap();
+        assert_eq!(scores(&recorded, &prompts, 6), plain);
+        // Two shapes, of which each is done kernel by kernel once.
+        assert_eq!(launches(&emulator).1, 4);
+        // All of it again, now without a launch but those of the prompts.
+        assert_eq!(scores(&recorded, &prompts, 6), plain);
+        let (of_prompts, replays) = launches(&emulator);
+        assert_eq!(replays, 6);
+        read(&recorded, &prompts);
+        assert_eq!(launches(&emulator), (of_prompts, 0));
+    }
+}
+
+#[test]
+#[ignore = "needs a C++ compiler"]
+fn emulated_steps_are_recorded_anew_where_memory_has_moved() {
+    let weights = weights(&ModelConfig { num_hidden_layers: 1, ..config(Family::Qwen3, 16) });
+    let emulator = Arc::new(Emulator::default());
+    let device = Device::with_driver(emulator.clone());
+    let plain = weights.on_device(&device.without_graphs(), Number::F32).unwrap();
+    let recorded = weights.on_device(&device, Number::F32).unwrap();
+    // 1. More and fewer rows; with so many sequences the pool of pages grows, too.
+    let prompts: Vec<Vec<u32>> = (0..70).map(|i| tokens(1 + i % 3, i)).collect();
+    for count in [2, 70, 9, 2] {
+        let prompts = &prompts[..count];
+        assert_eq!(scores(&recorded, prompts, 3), scores(&plain, prompts, 3), "{count} rows");
+    }
+    assert!(launches(&emulator).1 > 0);
+    // 2. Other weights on the same device.
+    let mut other = weights.parameters().clone();
+    other.data.iter_mut().for_each(|value| *value *= 1.25);
+    let [plain, recorded] = [plain, recorded].map(|old| old.with_parameters(other.clone()));
+    assert_eq!(scores(&recorded, &prompts[..2], 4), scores(&plain, &prompts[..2], 4));
+    assert_eq!(launches(&emulator).1, 3);
+}
+
+#[test]
+#[ignore = "needs a C++ compiler"]
+fn emulated_steps_see_what_was_learned_without_being_recorded_anew() {
+    let weights = weights(&ModelConfig { num_hidden_layers: 1, ..config(Family::Qwen3, 16) });
+    let emulator = Arc::new(Emulator::default());
+    let weights = weights.on_device(&Device::with_driver(emulator.clone()), Number::F32).unwrap();
+    let prompts = [tokens(4, 1), tokens(3, 2)];
+    let adamw =
+        AdamWStep { beta1: 0.9, beta2: 0.95, epsilon: 1e-8, keep: 0.9, step: 0.0, root: 1.0 };
+
+    // 1. All weights.
+    let learner = DeviceLearner::new(&weights, weights.parameters()).unwrap();
+    let before = scores(learner.weights(), &prompts, 4);
+    launches(&emulator);
+    let len = weights.parameters().data.len();
+    learner.step(&[(0..len, adamw)], 1.0).unwrap();
+    let after = scores(learner.weights(), &prompts, 4);
+    assert_ne!(after, before);
+    assert_eq!(launches(&emulator).1, 4);
+    let plain = weights.with_parameters(learner.parameters().unwrap());
+    assert_eq!(scores(&plain, &prompts, 1), after[..1]);
+
+    // 2. An adapter.
+    let config = LoraConfig { rank: 2, ..LoraConfig::default() };
+    let model = LoraModel::new(Arc::new(weights.clone()), &config);
+    let mut factors = model.initial(spar_core::Seed::from_u64(3));
+    factors.data.iter_mut().enumerate().for_each(|(i, factor)| *factor += 0.01 * (i % 7) as f32);
+    let learner = DeviceLearner::of_adapter(&model, &factors).unwrap();
+    let before = scores(learner.weights(), &prompts, 4);
+    assert_ne!(before, scores(&weights, &prompts, 4));
+    scores(learner.weights(), &prompts, 4);
+    launches(&emulator);
+    learner.step(&[(0..factors.data.len(), adamw)], 1.0).unwrap();
+    assert_ne!(scores(learner.weights(), &prompts, 4), before);
+    assert_eq!(launches(&emulator).1, 4);
+}
+
+/// Draws of all kinds behind sequences, by a step and from the scores that a call of its own gives.
+fn compare_draws(device: &Device, number: Number, tolerance: f32) {
+    // More tokens than one tile of the vocabulary has.
+    let config =
+        ModelConfig { vocab_size: 9001, num_hidden_layers: 1, ..config(Family::Qwen3, 16) };
+    let weights = weights(&config).on_device(device, number).unwrap();
+    let prompts: Vec<Vec<u32>> = (0..3).map(|i| tokens(5 + 2 * i, i)).collect();
+    let drawings: Vec<Drawing> = (0..30)
+        .map(|i| Drawing {
+            temperature: [1.0, 0.0, 0.6][i % 3],
+            uniform: (i as f32 * 0.618).fract(),
+            raw: i % 2 == 0,
+        })
+        .chain([0.0, 1.0].map(|uniform| Drawing { temperature: 2.0, uniform, raw: false }))
+        .collect();
+    let mut same = 0;
+    for drawings in drawings.chunks(2) {
+        let mut caches = read(&weights, &prompts);
+        let mut wanted: Vec<Wanted> = drawings.iter().copied().map(Wanted::Draw).collect();
+        wanted.insert(1, Wanted::Scores);
+        let found = step(&weights, &mut caches, &[1, 2, 3], &wanted).unwrap();
+        // All read at once, as training does.
+        let whole: Vec<Vec<u32>> =
+            prompts.iter().zip([1, 2, 3]).map(|(p, next)| [&p[..], &[next]].concat()).collect();
+        let whole: Vec<&[u32]> = whole.iter().map(Vec::as_slice).collect();
+        let tree = TokenTree::new(&whole);
+        let hidden = tree.try_read(&weights, None).unwrap();
+        let row = |index: usize| *tree.rows(index).last().unwrap();
+        let d = config.hidden_size;
+        for (index, (wanted, found)) in wanted.iter().zip(&found).enumerate() {
+            let state = &hidden[row(index) * d..(row(index) + 1) * d];
+            let mut logprobs = Vec::new();
+            try_batch_scores(&weights, state, &mut logprobs).unwrap();
+            let (drawing, drawn) = match (wanted, found) {
+                (Wanted::Scores, Found::Scores(scores)) => {
+                    assert_close(scores, &logprobs, tolerance, "scores");
+                    continue;
+                }
+                (Wanted::Draw(drawing), Found::Drawn(drawn)) => (*drawing, *drawn),
+                other => panic!("{other:?}"),
+            };
+            let temperature = if drawing.temperature == 0.0 { 1.0 } else { drawing.temperature };
+            let mut raw = logprobs.clone();
+            log_softmax(&mut raw, 1.0);
+            log_softmax(&mut logprobs, temperature);
+            same += usize::from(drawn.token == expected(&logprobs, &drawing));
+            let Drawn { token, logprob, raw_logprob, .. } = drawn;
+            let close = |a: f32, b: f32| (a - b).abs() <= tolerance * b.abs().max(1.0);
+            assert!(close(drawn.entropy, entropy(&logprobs)), "{drawn:?}");
+            assert!(close(logprob, logprobs[token as usize]), "{drawn:?}");
+            let told = if drawing.raw { raw[token as usize] } else { 0.0 };
+            assert!(close(raw_logprob, told), "{drawn:?} for {told}");
+            // What training finds for it.
+            let draw = Draw { row: row(index), token, allowed: &[] };
+            let judged = try_judge(&weights, &hidden, &[draw], temperature).unwrap()[0];
+            if device.is_emulated() {
+                assert_eq!((logprob, drawn.entropy), (judged.logprob, judged.entropy));
+            } else {
+                assert!(close(logprob, judged.logprob), "{drawn:?} for {judged:?}");
+            }
+        }
+    }
+    // A number may fall on the other side of a border by rounding.
+    assert!(same >= drawings.len() - 1, "{same} of {}", drawings.len());
+}
+
+/// The token that is drawn on the CPU.
+fn expected(logprobs: &[f32], drawing: &Drawing) -> u32 {
+    if drawing.temperature == 0.0 {
+        return most_probable(logprobs) as u32;
+    }
+    let mut left = drawing.uniform;
+    let passes = |logprob: &f32| {
+        left -= logprob.exp();
+        left < 0.0
+    };
+    logprobs.iter().position(passes).unwrap_or(logprobs.len() - 1) as u32
+}
+
+#[test]
+#[ignore = "needs a C++ compiler"]
+fn emulated_draws_are_those_of_the_cpu() {
+    compare_draws(&emulated(false), Number::F32, 1e-4);
+    compare_draws(&emulated(true), Number::Bf16, 1e-4);
+}
+
+#[test]
+#[ignore = "needs a GPU"]
+fn gpu_draws_are_those_of_the_cpu() {
+    let device = Device::open().unwrap();
+    compare_draws(&device, Number::F32, 1e-3);
+    compare_draws(&device, Number::Bf16, 3e-2);
+}
+
+#[test]
+#[ignore = "needs a GPU"]
+fn gpu_steps_give_the_same_recorded_or_not_to_the_bit() {
+    let device = Device::open().unwrap();
+    let prompts = [tokens(1, 1), tokens(30, 2), tokens(64, 3), tokens(5, 4), tokens(509, 5)];
+    for number in [Number::F32, Number::Bf16] {
+        let weights = weights(&config(Family::Qwen3, 64));
+        let plain = weights.on_device(&device.without_graphs(), number).unwrap();
+        let recorded = weights.on_device(&device, number).unwrap();
+        let expected = scores(&plain, &prompts, 8);
+        assert_eq!(scores(&recorded, &prompts, 8), expected);
+        assert_eq!(scores(&recorded, &prompts, 8), expected);
+    }
+}
