@@ -7,12 +7,13 @@
 use rayon::prelude::*;
 
 use crate::Weights;
-use crate::cuda::DeviceError;
-use crate::decoder::{Tape, backward_into};
+use crate::cuda::{DeviceError, Drawing, Found, Wanted};
+use crate::decoder::{Segment, Tape, backward_into, try_forward};
 use crate::ops::Matrix;
 use crate::ops::elementwise::{absorb_scores, add_scaled, dot, exp_scores_with, scale, scale_all};
 use crate::ops::matmul::{Output, linear, linear_backward, linear_gradient};
 use crate::ops::parallel;
+use crate::sampling::most_probable;
 use crate::weight_gradient::WeightGradient;
 
 /// Hidden states whose scores are in memory at a time.
@@ -99,6 +100,44 @@ pub fn try_batch_scores(
     out_rv.resize(rows * v, 0.0);
     parallel::in_pool(|| linear(hidden_rd, matrix(weights), out_rv, rows, v, Output::Set));
     Ok(())
+}
+
+/// Reads the segments' tokens and returns the most probable token behind each, with its
+/// log-probability. On a device this is one step of its graphs.
+///
+/// # Errors
+///
+/// When the decoder is on a device, which fails; the caches are not to be used any more.
+///
+/// # Panics
+///
+/// As [`crate::decoder::forward`], and when a segment has no tokens.
+pub fn try_best(
+    weights: &Weights,
+    segments: &mut [Segment<'_>],
+) -> Result<Vec<(u32, f32)>, DeviceError> {
+    if let Some(placement) = &weights.placement {
+        let wanted = vec![Wanted::Draw(Drawing::BEST); segments.len()];
+        let found = placement.step(weights, segments, &wanted)?;
+        let drawn = found.iter().filter_map(|found| match found {
+            Found::Drawn(drawn) => Some((drawn.token, drawn.logprob)),
+            _ => None,
+        });
+        return Ok(drawn.collect());
+    }
+    let d = weights.config.hidden_size;
+    let lens: Vec<usize> = segments.iter().map(|segment| segment.tokens.len()).collect();
+    let states = try_forward(weights, segments, None)?;
+    let (mut end, mut scores, mut best) = (0, Vec::new(), Vec::new());
+    for len in lens {
+        assert!(len > 0, "every segment has tokens");
+        end += len;
+        try_batch_scores(weights, &states[(end - 1) * d..end * d], &mut scores)?;
+        log_softmax(&mut scores, 1.0);
+        let place = most_probable(&scores);
+        best.push((place as u32, scores[place]));
+    }
+    Ok(best)
 }
 
 /// Turns scores into log-probabilities at `temperature`, in place.

@@ -215,7 +215,7 @@ fn find<'a>(
 fn drawings(wanted: &[Wanted], rows: usize) -> Vec<u32> {
     let of_row = |row: usize| match wanted.get(row) {
         Some(Wanted::Draw(drawing)) => drawing.words(),
-        _ => Drawing::NONE.words(),
+        _ => Drawing::BEST.words(),
     };
     (0..rows).flat_map(of_row).collect()
 }

@@ -11,7 +11,7 @@ use super::step::{Found, Wanted};
 use super::tests::{assert_close, config, emulated, tokens, weights};
 use super::{DeviceError, DeviceLearner};
 use crate::decoder::{Segment, SequenceCache, TokenTree, try_forward};
-use crate::head::{Draw, log_softmax, try_batch_scores, try_judge};
+use crate::head::{Draw, log_softmax, try_batch_scores, try_best, try_judge};
 use crate::ops::elementwise::AdamWStep;
 use crate::sampling::{entropy, most_probable};
 use crate::{Family, LoraConfig, LoraModel, ModelConfig, Weights};
@@ -213,6 +213,42 @@ fn compare_draws(device: &Device, number: Number, tolerance: f32) {
     }
     // A number may fall on the other side of a border by rounding.
     assert!(same >= drawings.len() - 1, "{same} of {}", drawings.len());
+}
+
+fn compare_best(device: &Device, number: Number, tolerance: f32) {
+    let here = weights(&config(Family::Qwen3, 16));
+    let there = here.on_device(device, number).unwrap();
+    let run = |weights: &Weights| {
+        let mut caches = vec![SequenceCache::new(weights); 3];
+        let mut next = [tokens(40, 1), tokens(3, 2), tokens(1, 3)].to_vec();
+        (0..5)
+            .map(|_| {
+                let pairs = caches.iter_mut().zip(&next);
+                let mut segments: Vec<_> =
+                    pairs.map(|(cache, tokens)| Segment::new(cache, tokens)).collect();
+                let best = try_best(weights, &mut segments).unwrap();
+                next = best.iter().map(|(token, _)| vec![*token]).collect();
+                best
+            })
+            .collect::<Vec<_>>()
+    };
+    let (found, expected) = (run(&there), run(&here));
+    for (found, expected) in found.iter().flatten().zip(expected.iter().flatten()) {
+        assert_eq!(found.0, expected.0);
+        assert!((found.1 - expected.1).abs() < tolerance, "{found:?} for {expected:?}");
+    }
+}
+
+#[test]
+#[ignore = "needs a C++ compiler"]
+fn emulated_steps_find_the_best_tokens() {
+    compare_best(&emulated(false), Number::F32, 1e-4);
+}
+
+#[test]
+#[ignore = "needs a GPU"]
+fn gpu_steps_find_the_best_tokens() {
+    compare_best(&Device::open().unwrap(), Number::F32, 1e-3);
 }
 
 /// The token that is drawn on the CPU.

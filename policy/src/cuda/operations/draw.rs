@@ -19,8 +19,8 @@ pub(crate) struct Drawing {
 }
 
 impl Drawing {
-    /// What is told of rows from which nothing is drawn.
-    pub(in crate::cuda) const NONE: Self = Self { temperature: 0.0, uniform: 0.0, raw: false };
+    /// The most probable token.
+    pub(crate) const BEST: Self = Self { temperature: 0.0, uniform: 0.0, raw: false };
     /// Numbers of a drawing on a device.
     pub(in crate::cuda) const WORDS: usize = 3;
 
