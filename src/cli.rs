@@ -191,6 +191,13 @@ pub(crate) struct PlayerArguments {
     /// with an endpoint or in sandboxes.
     #[arg(long)]
     pub(crate) concurrency: Option<usize>,
+    #[command(flatten)]
+    pub(crate) decoder: DecoderArguments,
+}
+
+/// Where and in what form a decoder computes.
+#[derive(Debug, Args)]
+pub(crate) struct DecoderArguments {
     /// Where the decoder computes: auto, cpu, cuda.
     #[arg(long, env = "SPAR_DEVICE", default_value_t)]
     pub(crate) device: DeviceChoice,

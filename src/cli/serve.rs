@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use spar::policy::checkpoint::KeepAs;
-use spar::policy::cuda::DeviceChoice;
+
+use super::DecoderArguments;
 
 /// Arguments of `spar serve`.
 #[derive(Debug, Args)]
@@ -76,16 +76,8 @@ pub(crate) struct ServePolicyArguments {
     /// How tool calls are written; left out, as the model's chat template has them.
     #[arg(long, value_name = "FORMAT")]
     pub(crate) tool_format: Option<ToolFormat>,
-    /// Where the decoder computes: auto, cpu, cuda.
-    #[arg(long, env = "SPAR_DEVICE", default_value_t)]
-    pub(crate) device: DeviceChoice,
-    /// In which form weights are kept on the CPU: stored (as the checkpoint has them), f32, bf16,
-    /// f16; bf16 and f16 halve the memory, and round what is stored in f32.
-    #[arg(long, value_name = "FORM", default_value_t)]
-    pub(crate) weights: KeepAs,
-    /// Threads; answers do not depend on it.
-    #[arg(long, env = "SPAR_THREADS")]
-    pub(crate) threads: Option<usize>,
+    #[command(flatten)]
+    pub(crate) decoder: DecoderArguments,
 }
 
 /// How a model writes tool calls.
@@ -150,16 +142,8 @@ pub(crate) struct AuditArguments {
     /// Print the report as JSON.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Where the decoder computes: auto, cpu, cuda.
-    #[arg(long, env = "SPAR_DEVICE", default_value_t)]
-    pub(crate) device: DeviceChoice,
-    /// In which form weights are kept on the CPU: stored (as the checkpoint has them), f32, bf16,
-    /// f16; bf16 and f16 halve the memory, and round what is stored in f32.
-    #[arg(long, value_name = "FORM", default_value_t)]
-    pub(crate) weights: KeepAs,
-    /// Threads; results do not depend on it.
-    #[arg(long, env = "SPAR_THREADS")]
-    pub(crate) threads: Option<usize>,
+    #[command(flatten)]
+    pub(crate) decoder: DecoderArguments,
 }
 
 /// A number of bytes, with a unit or without.

@@ -14,7 +14,7 @@ use crate::cli::AuditArguments;
 /// Prints how far rollout and training differ.
 pub(crate) async fn audit(arguments: &AuditArguments) -> anyhow::Result<ExitCode> {
     let (folder, _) = locate(&local_model(&arguments.checkpoint).await?)?;
-    let (weights, tokenizer) = open_model(&folder, arguments.device, arguments.weights)?;
+    let (weights, tokenizer) = open_model(&folder, &arguments.decoder)?;
     let config = AuditConfig {
         tokens: arguments.tokens,
         sampling: SamplingOptions {
@@ -25,7 +25,7 @@ pub(crate) async fn audit(arguments: &AuditArguments) -> anyhow::Result<ExitCode
             ..SamplingOptions::default()
         },
         seed: arguments.seed,
-        threads: threads(arguments.threads),
+        threads: threads(arguments.decoder.threads),
     };
     let report = carry_out(&Arc::new(tokenizer), &weights, &config).await?;
     if arguments.json {

@@ -16,7 +16,7 @@ use spar::tasks::Suite;
 
 use super::environments::{open_sandboxes, within};
 use super::player::OpenPlayer;
-use super::suites::{Purpose, default_splits, new_store, open_suite};
+use super::suites::{Purpose, new_store, open_tasks};
 use super::{cancel_on_ctrl_c, print, print_json, stopped};
 use crate::bar::Bar;
 use crate::cli::EvalArguments;
@@ -38,14 +38,8 @@ struct Report<'a> {
 /// Evaluates a player on the splits of a suite.
 pub(crate) async fn eval(arguments: &EvalArguments) -> anyhow::Result<ExitCode> {
     let player = OpenPlayer::open(&arguments.player).await?;
-    let data = player.recipe.as_ref().map(|recipe| &recipe.data);
-    let name = arguments.tasks.suite.as_deref().or(data.map(|data| data.suite.as_str()));
-    let folder = arguments.tasks.data.as_deref().or(data.and_then(|data| data.folder.as_deref()));
-    let suite = open_suite(name.unwrap_or("household"), folder)?;
-    let splits = match &*arguments.tasks.split {
-        [] => default_splits(suite.as_ref(), player.recipe.as_ref(), Purpose::Evaluation)?,
-        named => named.to_vec(),
-    };
+    let (suite, splits) =
+        open_tasks(&arguments.tasks, player.recipe.as_ref(), Purpose::Evaluation)?;
     let config = |split: &str| EvaluateConfig {
         split: split.to_owned(),
         limit: arguments.tasks.limit,

@@ -36,10 +36,9 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use anyhow::{Context, ensure};
 use spar::agent::Cancellation;
 use spar::policy::checkpoint::KeepAs;
-use spar::policy::cuda::DeviceChoice;
 use spar::policy::{Tokenizer, Weights, checkpoint};
 
-use crate::cli::{Cli, Command};
+use crate::cli::{Cli, Command, DecoderArguments};
 
 pub(crate) use generate::{parse_family, parse_scenes, parse_size};
 pub(crate) use hints::hint;
@@ -121,12 +120,12 @@ pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
 /// for.
 pub(crate) fn open_model(
     folder: &Path,
-    device: DeviceChoice,
-    keep: KeepAs,
+    arguments: &DecoderArguments,
 ) -> anyhow::Result<(Arc<Weights>, Tokenizer)> {
+    let keep = arguments.weights;
     let (weights, tokenizer) = checkpoint::open_model(folder, keep)
         .with_context(|| format!("load checkpoint `{}`", folder.display()))?;
-    let weights = device.place(weights).context("place the decoder")?;
+    let weights = arguments.device.place(weights).context("place the decoder")?;
     ensure!(
         weights.device().is_none() || keep == KeepAs::Stored,
         "use `--weights {keep}` on a GPU: it keeps weights in bf16; `--device cpu` goes with it"

@@ -66,8 +66,8 @@ impl OpenPlayer {
             None => newest_run(&arguments.runs)?,
         };
         let (folder, recipe) = locate(&local_model(&path).await?)?;
-        let (weights, tokenizer) = open_model(&folder, arguments.device, arguments.weights)?;
-        let threads = threads(arguments.threads);
+        let (weights, tokenizer) = open_model(&folder, &arguments.decoder)?;
+        let threads = threads(arguments.decoder.threads);
         let tokenizer = Arc::new(tokenizer);
         let policy = LocalPolicy::new("local", tokenizer, weights, PolicyVersion(0), threads)
             .context("start the engine")?;

@@ -15,7 +15,7 @@ use spar::tasks::Suite;
 use super::environments::{open_sandboxes, within};
 use super::eval::{Meter, why_none};
 use super::player::OpenPlayer;
-use super::suites::{Purpose, default_splits, first_tasks, new_store, open_suite};
+use super::suites::{Purpose, first_tasks, new_store, open_tasks};
 use super::{cancel_on_ctrl_c, print, print_json, stopped};
 use crate::cli::RolloutArguments;
 
@@ -43,14 +43,7 @@ struct SplitReport {
 /// Lets a player play tasks and keeps its trajectories.
 pub(crate) async fn rollout(arguments: &RolloutArguments) -> anyhow::Result<ExitCode> {
     let player = OpenPlayer::open(&arguments.player).await?;
-    let data = player.recipe.as_ref().map(|recipe| &recipe.data);
-    let name = arguments.tasks.suite.as_deref().or(data.map(|data| data.suite.as_str()));
-    let folder = arguments.tasks.data.as_deref().or(data.and_then(|data| data.folder.as_deref()));
-    let suite = open_suite(name.unwrap_or("household"), folder)?;
-    let splits = match &*arguments.tasks.split {
-        [] => default_splits(suite.as_ref(), player.recipe.as_ref(), Purpose::Training)?,
-        named => named.to_vec(),
-    };
+    let (suite, splits) = open_tasks(&arguments.tasks, player.recipe.as_ref(), Purpose::Training)?;
     let config = CollectConfig {
         group_size: arguments.group_size,
         episode: player.episode(&arguments.player, Purpose::Training),

@@ -27,7 +27,7 @@ async fn policy(arguments: &ServePolicyArguments) -> anyhow::Result<ExitCode> {
         ensure!(!key.trim().is_empty(), "use an empty API key");
     }
     let (folder, _) = locate(&local_model(&arguments.checkpoint).await?)?;
-    let (weights, tokenizer) = open_model(&folder, arguments.device, arguments.weights)?;
+    let (weights, tokenizer) = open_model(&folder, &arguments.decoder)?;
     let name = match &arguments.served_model_name {
         Some(name) => name.clone(),
         // A name on the hub; what it means there is a folder named by a commit.
@@ -38,7 +38,7 @@ async fn policy(arguments: &ServePolicyArguments) -> anyhow::Result<ExitCode> {
         }
     };
     let generator = GeneratorConfig {
-        threads: threads(arguments.threads),
+        threads: threads(arguments.decoder.threads),
         max_model_len: arguments.max_model_len,
         prefill_tokens: arguments.prefill_tokens,
         max_active: arguments.max_active,
@@ -55,7 +55,7 @@ async fn policy(arguments: &ServePolicyArguments) -> anyhow::Result<ExitCode> {
         answer_timeout: Duration::from_secs(arguments.answer_timeout),
         shutdown_grace: Duration::from_secs(arguments.grace),
         weights_root: arguments.weights_root.clone(),
-        keep_weights_as: arguments.weights,
+        keep_weights_as: arguments.decoder.weights,
         tool_format: arguments.tool_format.map(|format| match format {
             cli::ToolFormat::Hermes => ToolFormat::Hermes,
             cli::ToolFormat::Llama3 => ToolFormat::Llama3,

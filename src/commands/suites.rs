@@ -6,6 +6,8 @@ use anyhow::Context;
 use spar::recipe::{Recipe, recipe_names};
 use spar::tasks::{Suite, SuiteOptions, Task};
 
+use crate::cli::TaskArguments;
+
 /// What tasks are wanted for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
@@ -19,6 +21,23 @@ pub(crate) enum Purpose {
 pub(crate) fn open_suite(name: &str, data: Option<&Path>) -> anyhow::Result<Box<dyn Suite>> {
     let data = data.map(Path::to_owned);
     Ok(spar::tasks::open_suite(name, &SuiteOptions { data })?)
+}
+
+/// The suite that a player is to play, and the splits of it.
+pub(crate) fn open_tasks(
+    arguments: &TaskArguments,
+    recipe: Option<&Recipe>,
+    purpose: Purpose,
+) -> anyhow::Result<(Box<dyn Suite>, Vec<String>)> {
+    let data = recipe.map(|recipe| &recipe.data);
+    let name = arguments.suite.as_deref().or(data.map(|data| data.suite.as_str()));
+    let folder = arguments.data.as_deref().or(data.and_then(|data| data.folder.as_deref()));
+    let suite = open_suite(name.unwrap_or("household"), folder)?;
+    let splits = match &*arguments.split {
+        [] => default_splits(suite.as_ref(), recipe, purpose)?,
+        named => named.to_vec(),
+    };
+    Ok((suite, splits))
 }
 
 /// The splits that are meant when none is named: those of `recipe`, where it is about this suite,
