@@ -166,19 +166,20 @@ fn a_run_in_bf16_goes_on_from_its_master_weights_after_being_killed() {
     }
 }
 
+const STATE_IN_FILE: [&str; 4] = [
+    "--set",
+    "warm_start.trainer.optimizer_state=\"file\"",
+    "--set",
+    "reinforce.trainer.optimizer_state=\"file\"",
+];
+
 #[test]
 fn an_optimizer_state_in_a_file_changes_nothing_and_survives_being_killed() {
     let folder = reference();
     let folder = folder.path();
-    let in_file = [
-        "--set",
-        "warm_start.trainer.optimizer_state=\"file\"",
-        "--set",
-        "reinforce.trainer.optimizer_state=\"file\"",
-    ];
-    train(folder, "file", &in_file);
+    train(folder, "file", &STATE_IN_FILE);
     assert_same((folder, "whole"), (folder, "file"));
-    let arguments = [&["train", "tiny.toml", "--name", "killed"][..], &in_file].concat();
+    let arguments = [&["train", "tiny.toml", "--name", "killed"][..], &STATE_IN_FILE].concat();
     let mut child = start(folder, &arguments);
     for lines in [1, 6, 12] {
         wait_for(&mut child, folder, "killed", lines);
@@ -296,16 +297,22 @@ impl Drop for SmallDisk {
 #[test]
 fn a_full_disk_is_one_clear_error_and_the_run_goes_on_once_there_is_space() {
     let whole = reference();
-    let mut is_tested = false;
-    for share in [50, 65, 80] {
-        let bytes = size_of(&whole.path().join("runs/whole")) * share / 100;
+    let run = whole.path().join("runs/whole");
+    // AdamW's two means; they are beside what a run leaves behind.
+    let weights = fs::metadata(run.join("checkpoints/iteration-000012/model.safetensors")).unwrap();
+    let of_state = 2 * weights.len();
+    let mut is_tested = [false; 2];
+    let cases = [50, 65, 80].map(|share| (share, false)).into_iter();
+    for (share, in_file) in cases.chain([(65, true), (80, true)]) {
+        let bytes = size_of(&run) * share / 100 + of_state * u64::from(in_file);
         let Some(disk) = SmallDisk::mount(bytes) else {
             println!("skipped: this process may not mount a small file system");
             return;
         };
         let folder = disk.0.path();
         let recipe = whole.path().join("tiny.toml");
-        let train = ["train", recipe.to_str().unwrap(), "--name", "full"];
+        let mut train = vec!["train", recipe.to_str().unwrap(), "--name", "full"];
+        train.extend(STATE_IN_FILE.iter().filter(|_| in_file));
         let ran = finish(spar(folder, &train).env("TMPDIR", "/tmp"));
         assert_eq!(ran.code, Some(1), "{} bytes\n{}", bytes, ran.err);
         assert!(ran.err.contains("No space left on device"), "{}", ran.err);
@@ -321,9 +328,18 @@ fn a_full_disk_is_one_clear_error_and_the_run_goes_on_once_there_is_space() {
         disk.grow(64 << 20);
         succeed(folder, &["resume", "runs/full"]);
         assert_same((whole.path(), "whole"), (folder, "full"));
-        is_tested = true;
+        is_tested[usize::from(in_file)] = true;
     }
-    assert!(is_tested, "the disk was too small for a first checkpoint each time");
+    assert_eq!(is_tested, [true; 2], "the disk was too small for a first checkpoint each time");
+
+    // No room for the state from the beginning on.
+    let disk = SmallDisk::mount(of_state / 2).unwrap();
+    let recipe = whole.path().join("tiny.toml");
+    let train = ["train", recipe.to_str().unwrap(), "--name", "full"];
+    let train = [&train[..], &STATE_IN_FILE].concat();
+    let ran = finish(spar(disk.0.path(), &train).env("TMPDIR", "/tmp"));
+    assert_eq!(ran.code, Some(1), "{}", ran.err);
+    assert!(ran.err.contains("No space left on device"), "{}", ran.err);
 }
 
 fn has_checkpoint(checkpoints: &Path) -> bool {

@@ -59,7 +59,7 @@ pub(crate) use self::forward::DeviceTape;
 pub use self::group::{DeviceGroup, Member};
 pub use self::learner::DeviceLearner;
 pub(crate) use self::learner::LiveWeights;
-pub(crate) use self::operations::Drawing;
+pub(crate) use self::operations::{Candidates, Drawing, Truncation};
 pub(crate) use self::pages::DevicePage;
 pub(crate) use self::placement::Placement;
 pub(crate) use self::step::{Found, Wanted};

@@ -12,7 +12,7 @@ use super::device::{Buffer, Device, Kind};
 use super::forward::{LayerTape, Scratch, Work, forward};
 use super::head::TILE;
 use super::learner::{Live, LiveWeights};
-use super::operations::{CHUNK, Drawing, Drawn};
+use super::operations::{CHUNK, Candidates, Drawing, Drawn, ROOM, Truncation};
 use super::pages::DevicePage;
 use super::placement::Placement;
 use super::recording::Recording;
@@ -38,6 +38,8 @@ pub(crate) enum Wanted {
     Scores,
     /// A token.
     Draw(Drawing),
+    /// The tokens that may be drawn; where they are many, the scores of all.
+    Candidates(Truncation),
 }
 
 /// What was wanted.
@@ -46,6 +48,7 @@ pub(crate) enum Found {
     Nothing,
     Scores(Vec<f32>),
     Drawn(Drawn),
+    Candidates(Candidates),
 }
 
 /// What steps are done with.
@@ -96,10 +99,17 @@ struct StepBuffers {
     scratch: Scratch,
     hidden: Buffer,
     inverse: Buffer,
-    scores: Buffer,
-    drawn: Buffer,
+    results: Results,
     /// Where rows of which nobody asks anything write their keys.
     spare: DevicePage,
+}
+
+/// What comes of a step, row by row.
+#[derive(Debug)]
+struct Results {
+    scores: Buffer,
+    drawn: Buffer,
+    lists: Buffer,
 }
 
 /// Where the parts of the numbers that a step brings begin, for so many rows.
@@ -200,11 +210,10 @@ fn find<'a>(
         let inputs = device.allocate(hidden.kind(), rows.len() * config.hidden_size)?;
         device.gather_rows(hidden, &device.upload_u32(&rows)?, config.hidden_size, &inputs)?;
         let wanted: Vec<Wanted> = asked.iter().map(|(.., wanted)| *wanted).collect();
-        let scores = device.allocate(Kind::F32, rows.len() * config.vocab_size)?;
-        let drawn = device.allocate(Kind::U32, rows.len() * Drawn::WORDS)?;
-        let drawings = device.upload_u32(&drawings(&wanted, rows.len()))?;
-        draw(weights, (device, &data), &inputs, &scores, &drawings, &drawn)?;
-        for ((index, ..), of_row) in asked.iter().zip(collect(&scores, &drawn, &wanted)?) {
+        let results = Results::new(device, rows.len(), config.vocab_size)?;
+        let drawings = drawings(&wanted, rows.len(), config.vocab_size);
+        results.draw(weights, (device, &data), &inputs, &device.upload_u32(&drawings)?)?;
+        for ((index, ..), of_row) in asked.iter().zip(results.collect(&wanted)?) {
             found[*index] = of_row;
         }
     }
@@ -212,46 +221,80 @@ fn find<'a>(
 }
 
 /// The drawings of so many rows as a device reads them.
-fn drawings(wanted: &[Wanted], rows: usize) -> Vec<u32> {
+fn drawings(wanted: &[Wanted], rows: usize, vocabulary: usize) -> Vec<u32> {
     let of_row = |row: usize| match wanted.get(row) {
         Some(Wanted::Draw(drawing)) => drawing.words(),
+        Some(Wanted::Candidates(truncation)) => truncation.words(vocabulary),
         _ => Drawing::BEST.words(),
     };
     (0..rows).flat_map(of_row).collect()
 }
 
-/// Scores behind all of the states, and a draw from each.
-fn draw(
-    weights: &Weights,
-    (device, data): (&Device, &Buffer),
-    hidden: &Buffer,
-    scores: &Buffer,
-    drawings: &Buffer,
-    drawn: &Buffer,
-) -> Result<(), DeviceError> {
-    let vocabulary = weights.config.vocab_size;
-    let matrix = data.slice(weights.layout.head.clone());
-    let rows = scores.len() / vocabulary;
-    device.linear(hidden, &matrix, scores, (rows, vocabulary), false)?;
-    device.draw(scores, (vocabulary, TILE), drawings, drawn)
-}
-
-/// Brings what was wanted of the first rows to the host.
-fn collect(scores: &Buffer, drawn: &Buffer, wanted: &[Wanted]) -> Result<Vec<Found>, DeviceError> {
-    let rows = drawn.len() / Drawn::WORDS;
-    let vocabulary = scores.len() / rows;
-    let draws = wanted.iter().any(|wanted| matches!(wanted, Wanted::Draw(_)));
-    let words = if draws { drawn.read_u32()? } else { Vec::new() };
-    let of_row = |(row, wanted): (usize, &Wanted)| {
-        Ok(match wanted {
-            Wanted::Nothing => Found::Nothing,
-            Wanted::Scores => {
-                Found::Scores(scores.slice(row * vocabulary..(row + 1) * vocabulary).read()?)
-            }
-            Wanted::Draw(_) => Found::Drawn(Drawn::of_words(words.as_chunks().0[row])),
+impl Results {
+    fn new(device: &Device, rows: usize, vocabulary: usize) -> Result<Self, DeviceError> {
+        Ok(Self {
+            scores: device.allocate(Kind::F32, rows * vocabulary)?,
+            drawn: device.allocate(Kind::U32, rows * Drawn::WORDS)?,
+            lists: device.allocate(Kind::U32, rows * 2 * ROOM)?,
         })
-    };
-    wanted.iter().enumerate().map(of_row).collect()
+    }
+
+    /// The first of `all` rows.
+    fn first(&self, rows: usize, all: usize) -> Self {
+        Self {
+            scores: self.scores.first_rows(rows, all),
+            drawn: self.drawn.first_rows(rows, all),
+            lists: self.lists.first_rows(rows, all),
+        }
+    }
+
+    /// Scores behind all of the states, and a draw from each.
+    fn draw(
+        &self,
+        weights: &Weights,
+        (device, data): (&Device, &Buffer),
+        hidden: &Buffer,
+        drawings: &Buffer,
+    ) -> Result<(), DeviceError> {
+        let vocabulary = weights.config.vocab_size;
+        let matrix = data.slice(weights.layout.head.clone());
+        let rows = self.scores.len() / vocabulary;
+        device.linear(hidden, &matrix, &self.scores, (rows, vocabulary), false)?;
+        device.draw(&self.scores, (vocabulary, TILE), drawings, (&self.drawn, &self.lists))
+    }
+
+    /// Brings what was wanted of the first rows to the host.
+    fn collect(&self, wanted: &[Wanted]) -> Result<Vec<Found>, DeviceError> {
+        let rows = self.drawn.len() / Drawn::WORDS;
+        let vocabulary = self.scores.len() / rows;
+        let lists = wanted.iter().any(|wanted| matches!(wanted, Wanted::Candidates(_)));
+        let draws = lists || wanted.iter().any(|wanted| matches!(wanted, Wanted::Draw(_)));
+        let read = |is_wanted: bool, buffer: &Buffer| {
+            if is_wanted {
+                buffer.first_rows(wanted.len(), rows).read_u32()
+            } else {
+                Ok(Vec::new())
+            }
+        };
+        let (drawn, lists) = (read(draws, &self.drawn)?, read(lists, &self.lists)?);
+        let of_row = |(row, wanted): (usize, &Wanted)| {
+            let drawn = || drawn.as_chunks().0[row];
+            let scores = || self.scores.slice(row * vocabulary..(row + 1) * vocabulary).read();
+            Ok(match wanted {
+                Wanted::Nothing => Found::Nothing,
+                Wanted::Scores => Found::Scores(scores()?),
+                Wanted::Draw(_) => Found::Drawn(Drawn::of_words(drawn())),
+                Wanted::Candidates(truncation) => {
+                    let list = &lists[row * 2 * ROOM..(row + 1) * 2 * ROOM];
+                    match truncation.found(drawn(), list) {
+                        Some(candidates) => Found::Candidates(candidates),
+                        None => Found::Scores(scores()?),
+                    }
+                }
+            })
+        };
+        wanted.iter().enumerate().map(of_row).collect()
+    }
 }
 
 impl Steps {
@@ -281,7 +324,7 @@ impl Steps {
         let buffers = self.buffers.as_ref().expect("there are buffers");
 
         // 2. The numbers of this step.
-        let words = buffers.words(sections, batch, &read, wanted);
+        let words = buffers.words(sections, batch, &read, (wanted, weights.config.vocab_size));
         buffers.words.slice(0..words.len()).write_u32(&words)?;
 
         // 3. The work.
@@ -363,8 +406,7 @@ impl StepBuffers {
             scratch: work.scratch()?,
             hidden: work.numbers(rows * config.hidden_size)?,
             inverse: work.floats(rows)?,
-            scores: work.floats(rows * config.vocab_size)?,
-            drawn: device.allocate(Kind::U32, rows * Drawn::WORDS)?,
+            results: Results::new(device, rows, config.vocab_size)?,
             spare: placement.new_page()?,
             words,
         })
@@ -376,7 +418,7 @@ impl StepBuffers {
         sections: Sections,
         batch: &Batch,
         read: &BatchWords,
-        wanted: &[Wanted],
+        (wanted, vocabulary): (&[Wanted], usize),
     ) -> Vec<u32> {
         let Sections { rows, smeared } = sections;
         // Rows behind those of the batch are the first tokens of a sequence of their own, whose page
@@ -394,7 +436,7 @@ impl StepBuffers {
         section(&read.positions, &|_| vec![0]);
         section(&read.entries, &|row| vec![spare * PAGE as u32, row]);
         section(&read.tiles, &|row| vec![row, 1, 0, table]);
-        words.extend(drawings(wanted, rows));
+        words.extend(drawings(wanted, rows, vocabulary));
         words.extend_from_slice(&read.tables);
         words.push(spare);
         words
@@ -420,12 +462,11 @@ impl StepBuffers {
             work.layer(index, &states, &tape, &scratch, true)?;
         }
         work.final_norm(&states, &hidden, &first(&self.inverse))?;
-        let (scores, drawn) = (first(&self.scores), first(&self.drawn));
-        draw(weights, (placement.device(), data), &hidden, &scores, &drawings, &drawn)
+        let results = self.results.first(shape.rows, self.rows);
+        results.draw(weights, (placement.device(), data), &hidden, &drawings)
     }
 
     fn collect(&self, rows: usize, wanted: &[Wanted]) -> Result<Vec<Found>, DeviceError> {
-        let first = |buffer: &Buffer| buffer.first_rows(rows, self.rows);
-        collect(&first(&self.scores), &first(&self.drawn), wanted)
+        self.results.first(rows, self.rows).collect(wanted)
     }
 }

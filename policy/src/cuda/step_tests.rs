@@ -6,14 +6,14 @@ use std::sync::atomic::Ordering;
 use super::device::Device;
 use super::driver::Number;
 use super::emulator::Emulator;
-use super::operations::{Drawing, Drawn};
+use super::operations::{Drawing, Drawn, Truncation};
 use super::step::{Found, Wanted};
 use super::tests::{assert_close, config, emulated, tokens, weights};
 use super::{DeviceError, DeviceLearner};
 use crate::decoder::{Segment, SequenceCache, TokenTree, try_forward};
 use crate::head::{Draw, log_softmax, try_batch_scores, try_best, try_judge};
 use crate::ops::elementwise::AdamWStep;
-use crate::sampling::{entropy, most_probable};
+use crate::sampling::{SamplingOptions, entropy, most_probable, truncate, truncate_part};
 use crate::{Family, LoraConfig, LoraModel, ModelConfig, Weights};
 
 /// Sequences that are read to their end.
@@ -213,6 +213,65 @@ fn compare_draws(device: &Device, number: Number, tolerance: f32) {
     }
     // A number may fall on the other side of a border by rounding.
     assert!(same >= drawings.len() - 1, "{same} of {}", drawings.len());
+}
+
+/// What is left by all kinds of truncation, from candidates and from all scores.
+fn compare_candidates(device: &Device, number: Number) {
+    let config =
+        ModelConfig { vocab_size: 2000, num_hidden_layers: 1, ..config(Family::Qwen3, 16) };
+    let weights = weights(&config).on_device(device, number).unwrap();
+    let read = read(&weights, &[tokens(5, 1), tokens(9, 2)]);
+    let of_step = |wanted| step(&weights, &mut read.clone(), &[1, 2], &[wanted; 2]).unwrap();
+    let all = of_step(Wanted::Scores);
+    let mut listed = 0;
+    for (case, top_k) in [None, Some(1), Some(7), Some(500)].into_iter().enumerate() {
+        for (top_p, min_p) in [(1.0, 0.0), (0.3, 0.0), (0.9, 0.0), (1.0, 0.2), (0.95, 0.05)] {
+            let temperature = [0.2, 1.0][case % 2];
+            let sampling = SamplingOptions::default();
+            let options = SamplingOptions { temperature, top_k, top_p, min_p, ..sampling };
+            let truncation = Truncation { temperature, top_k, top_p, min_p, raw: true };
+            assert!(truncation.is_listed());
+            for (found, all) in of_step(Wanted::Candidates(truncation)).iter().zip(&all) {
+                let Found::Scores(all) = all else { panic!("{all:?}") };
+                let candidates = match found {
+                    // Too many to be listed.
+                    Found::Scores(scores) => {
+                        assert_eq!(scores, all);
+                        continue;
+                    }
+                    Found::Candidates(candidates) => candidates,
+                    other => panic!("{other:?}"),
+                };
+                listed += 1;
+                let mut expected = (Vec::new(), all.clone());
+                truncate(&options, &mut expected.0, &mut expected.1);
+                let mut left = (candidates.ids.clone(), candidates.scores.clone());
+                truncate_part(&options, &mut left.0, &mut left.1, candidates.log_sum);
+                if expected.0.is_empty() {
+                    expected.0 = (0..2000).collect();
+                }
+                assert_eq!(left, expected, "{options:?}");
+                let mut raw = all.clone();
+                log_softmax(&mut raw, 1.0);
+                let first = candidates.scores[0] - candidates.raw_log_sum;
+                assert!((first - raw[candidates.ids[0] as usize]).abs() < 1e-3);
+            }
+        }
+    }
+    assert!(listed > 30, "{listed}");
+}
+
+#[test]
+#[ignore = "needs a C++ compiler"]
+fn emulated_candidates_are_all_that_may_be_drawn() {
+    compare_candidates(&emulated(false), Number::F32);
+    compare_candidates(&emulated(true), Number::Bf16);
+}
+
+#[test]
+#[ignore = "needs a GPU"]
+fn gpu_candidates_are_all_that_may_be_drawn() {
+    compare_candidates(&Device::open().unwrap(), Number::Bf16);
 }
 
 fn compare_best(device: &Device, number: Number, tolerance: f32) {

@@ -2,21 +2,27 @@
 
 use rand::RngExt;
 
-use super::metrics::add;
 use super::sequence::{NextToken, Sequence};
-use super::{Engine, Ready, look_ahead};
+use super::{Buffers, Engine, Ready, most};
 use crate::Tokenizer;
-use crate::cuda::{DeviceError, Drawing, Found, Wanted};
+use crate::cuda::{Candidates, DeviceError, Drawing, Found, Truncation, Wanted};
+use crate::generation::Distribution;
+use crate::sampling::{entropy, truncate_part};
 
 impl Engine {
     /// Reads, and draws for those who have read all.
     pub(super) fn step_on_device(&mut self, lens: &[usize]) -> Result<(), DeviceError> {
         // 1. What is wanted of each sequence that reads something.
+        let vocabulary = self.weights.config().vocab_size;
         let reading = self.active.iter_mut().zip(lens).filter(|(_, len)| **len > 0);
         let wanted: Vec<Wanted> = reading
             .map(|(sequence, len)| {
                 let has_read_all = *len == sequence.unread.len();
-                if has_read_all { wanted(sequence, &self.tokenizer) } else { Wanted::Nothing }
+                if has_read_all {
+                    wanted(sequence, &self.tokenizer, vocabulary)
+                } else {
+                    Wanted::Nothing
+                }
             })
             .collect();
         if wanted.is_empty() {
@@ -34,9 +40,9 @@ impl Engine {
             match &found[place] {
                 Found::Nothing => unreachable!("those who have read all want something"),
                 Found::Scores(all) => self.draw_one(index, &[], Some(all), &mut buffers)?,
+                Found::Candidates(candidates) => self.draw_of(index, candidates, &mut buffers),
                 Found::Drawn(drawn) => {
-                    let sequence = &mut self.active[index];
-                    let report = sequence.report;
+                    let report = self.active[index].report;
                     let token = NextToken {
                         id: drawn.token,
                         logprob: drawn.logprob,
@@ -46,31 +52,59 @@ impl Engine {
                         allowed: &[],
                         is_forced: false,
                     };
-                    sequence.push(token, self.version, &self.tokenizer);
-                    add(&self.counters.generated_tokens, 1);
-                    look_ahead(sequence, &self.tokenizer, self.version, &self.counters);
+                    self.go_on(index, token);
                 }
             }
         }
         self.buffers = buffers;
         Ok(())
     }
+
+    /// Draws one of the candidates.
+    fn draw_of(&mut self, index: usize, candidates: &Candidates, b: &mut Buffers) {
+        let sequence = &mut self.active[index];
+        b.ids.clone_from(&candidates.ids);
+        b.scores.clone_from(&candidates.scores);
+        truncate_part(&sequence.sampling, &mut b.ids, &mut b.scores, candidates.log_sum);
+        b.raw.clone_from(&b.scores);
+        let place = sequence.choose(&mut b.scores);
+        let report = sequence.report;
+        let token = NextToken {
+            id: b.ids[place],
+            logprob: b.scores[place],
+            raw_logprob: report.raw.then(|| b.raw[place] - candidates.raw_log_sum),
+            entropy: report.entropy.then(|| entropy(&b.scores)),
+            top: most(&b.ids, &b.scores, report.top),
+            allowed: &b.ids,
+            is_forced: false,
+        };
+        self.go_on(index, token);
+    }
 }
 
 /// What the next token of a sequence follows from: a draw takes one number from the generator, whoever
 /// makes it.
-fn wanted(sequence: &mut Sequence, tokenizer: &Tokenizer) -> Wanted {
-    let options = &sequence.sampling;
+fn wanted(sequence: &mut Sequence, tokenizer: &Tokenizer, vocabulary: usize) -> Wanted {
+    let (options, report) = (&sequence.sampling, sequence.report);
     let is_plain = sequence.allowed.is_empty()
         && !options.shifts_scores()
-        && !options.truncates()
         && options.bad_words.is_empty()
-        && sequence.report.top == 0
         && sequence.barred(tokenizer).is_empty();
-    if !is_plain {
+    let truncation = Truncation {
+        temperature: options.temperature,
+        top_k: options.top_k.filter(|k| *k < vocabulary),
+        top_p: options.top_p,
+        min_p: options.min_p,
+        raw: report.raw,
+    };
+    let lists_raw = report.top > 0 && report.top_of == Distribution::Raw;
+    if is_plain && options.truncates() && truncation.is_listed() && !lists_raw {
+        return Wanted::Candidates(truncation);
+    }
+    if !is_plain || options.truncates() || report.top > 0 {
         return Wanted::Scores;
     }
     let temperature = options.temperature;
     let uniform = if temperature == 0.0 { 0.0 } else { sequence.rng.random() };
-    Wanted::Draw(Drawing { temperature, uniform, raw: sequence.report.raw })
+    Wanted::Draw(Drawing { temperature, uniform, raw: report.raw })
 }

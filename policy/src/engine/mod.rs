@@ -18,9 +18,7 @@ use crate::cuda::DeviceError;
 use crate::decoder::{Segment, SequenceCache, try_forward};
 use crate::generation::{Constraint, Distribution, FinishReason, GenerationRequest};
 use crate::head::{log_softmax, try_batch_scores, try_scores};
-use crate::sampling::{
-    Before, ChoiceWalk, StopStrings, TokenCounts, entropy, most_probable, pick, process,
-};
+use crate::sampling::{Before, ChoiceWalk, StopStrings, TokenCounts, entropy, process};
 use crate::{GenerateError, Tokenizer, Weights};
 
 pub(crate) use self::memory::{KvMemory, bytes_per_token};
@@ -532,13 +530,7 @@ impl Engine {
         }
 
         // 3. The draw.
-        let place = if options.temperature == 0.0 {
-            log_softmax(&mut b.scores, 1.0);
-            most_probable(&b.scores)
-        } else {
-            log_softmax(&mut b.scores, options.temperature);
-            pick(&b.scores, &mut sequence.rng)
-        };
+        let place = sequence.choose(&mut b.scores);
         let id = b.ids.get(place).copied().unwrap_or(place as u32);
 
         // 4. What is told of it.
@@ -562,10 +554,16 @@ impl Engine {
             allowed: &b.ids,
             is_forced: false,
         };
+        self.go_on(index, token);
+        Ok(())
+    }
+
+    /// Appends a token that was drawn, and those that follow of themselves.
+    fn go_on(&mut self, index: usize, token: NextToken<'_>) {
+        let sequence = &mut self.active[index];
         sequence.push(token, self.version, &self.tokenizer);
         add(&self.counters.generated_tokens, 1);
         look_ahead(sequence, &self.tokenizer, self.version, &self.counters);
-        Ok(())
     }
 
     fn finish_done(&mut self) {

@@ -11,7 +11,8 @@ use crate::decoder::SequenceCache;
 use crate::generation::{
     FinishReason, Finished, GeneratedToken, GenerationEvent, Report, StopConditions,
 };
-use crate::sampling::{SamplingOptions, StopStrings, TokenCounts};
+use crate::head::log_softmax;
+use crate::sampling::{SamplingOptions, StopStrings, TokenCounts, most_probable, pick};
 use crate::tokenizer::PartialText;
 use crate::{GenerateError, Tokenizer};
 
@@ -121,6 +122,19 @@ impl Sequence {
         cache.truncate(shared.min(tokens.len() - 1));
         self.unread = tokens[cache.tokens().len()..].to_vec();
         self.cache = cache;
+    }
+
+    /// Turns the scores of the tokens that can come into log-probabilities, and draws: the place of the
+    /// next token.
+    pub(super) fn choose(&mut self, scores: &mut [f32]) -> usize {
+        let temperature = self.sampling.temperature;
+        if temperature == 0.0 {
+            log_softmax(scores, 1.0);
+            most_probable(scores)
+        } else {
+            log_softmax(scores, temperature);
+            pick(scores, &mut self.rng)
+        }
     }
 
     /// Tokens that must not come next, for the answer is too short to end.

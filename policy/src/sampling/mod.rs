@@ -45,6 +45,7 @@ pub use penalties::{TokenCounts, apply_bias, apply_penalties};
 pub use process::{Before, process};
 pub use stop_strings::StopStrings;
 pub use truncation::truncate;
+pub(crate) use truncation::truncate_part;
 
 pub(crate) use choices::ChoiceWalk;
 pub(crate) use draw::{entropy, most_probable, pick};

@@ -9,6 +9,17 @@ use crate::ops::elementwise::exp_scores;
 /// division by the temperature, which must be positive. Afterwards `ids` lists the tokens that are
 /// left, ascending, with their unchanged scores; at least the best one is.
 pub fn truncate(options: &SamplingOptions, ids: &mut Vec<u32>, scores: &mut Vec<f32>) {
+    truncate_part(options, ids, scores, None);
+}
+
+/// As [`truncate`], where other tokens have been left out before that would not stay: `log_sum` is then
+/// the logarithm of the sum of the exponentials of all scores, divided by the temperature.
+pub(crate) fn truncate_part(
+    options: &SamplingOptions,
+    ids: &mut Vec<u32>,
+    scores: &mut Vec<f32>,
+    log_sum: Option<f32>,
+) {
     let inverse = 1.0 / options.temperature;
     let mut order: Vec<u32> = (0..scores.len() as u32).collect();
     let is_before = |a: &u32, b: &u32| {
@@ -28,7 +39,8 @@ pub fn truncate(options: &SamplingOptions, ids: &mut Vec<u32>, scores: &mut Vec<
         order.sort_unstable();
         let mut probabilities: Vec<f32> =
             order.iter().map(|place| scores[*place as usize] * inverse).collect();
-        let (_, sum) = exp_scores(&mut probabilities);
+        let (maximum, of_part) = exp_scores(&mut probabilities);
+        let sum = log_sum.map_or(of_part, |log_sum| (log_sum - maximum).exp());
         probabilities.iter_mut().for_each(|probability| *probability /= sum);
         let mut ranked: Vec<(u32, f32)> = order.into_iter().zip(probabilities).collect();
         let by_rank = |a: &(u32, f32), b: &(u32, f32)| {

@@ -196,6 +196,7 @@ DEVICE float exchange_xor(float value, unsigned by) {
     unsigned lane = threadIdx.x % emulation::LANES;
     return emulation::gather(value)[lane ^ by];
 }
+DEVICE void count_one(unsigned* shared) { ++*shared; }
 DEVICE void block_barrier() { emulation::arrive(emulation::state.barrier, blockDim.x); }
 DEVICE void warp_barrier() {
     emulation::arrive(emulation::state.warps[emulation::state.current / emulation::LANES].barrier,

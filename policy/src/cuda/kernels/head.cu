@@ -67,20 +67,30 @@ KERNEL(256) head_absorb(Running* running, float* drawn, const float* scores, u32
 }
 EXPORT(head_absorb)
 
-// How a token is drawn.
+// How a token is drawn, here or by the host.
 struct Drawing {
     float inverse_temperature;
     // Between 0 and 1.
     float uniform;
-    // Of BEST and RAW.
+    // Of those below.
     u32 flags;
+    // Of candidates: at most so many and those as good as the last of them; 0 is all.
+    u32 top_k;
+    // Of candidates: those whose log-probability is at least this, and this below that of the best one.
+    float least, below_best;
 };
-constexpr u32 BEST = 1;  // the first of the most probable tokens is taken
-constexpr u32 RAW = 2;   // the log-probability at temperature 1 is wanted, too
+constexpr u32 BEST = 1;        // the first of the most probable tokens is taken
+constexpr u32 RAW = 2;         // the log-probability at temperature 1 is wanted, too
+constexpr u32 CANDIDATES = 4;  // nothing is drawn: the tokens that may be are listed
 
 struct Drawn {
+    // Or the number of candidates.
     u32 token;
-    float logprob, entropy, raw_logprob;
+    // Or the logarithm of the sum of the exponentials of all scores.
+    float logprob;
+    float entropy;
+    // Or, of candidates, the same logarithm at temperature 1.
+    float raw_logprob;
 };
 
 // The smallest of the threads' numbers; every thread gets it.
@@ -108,9 +118,80 @@ DEVICE u32 find_share(float share, float& left) {
     return NONE;
 }
 
+// The number of scores before those of each thread, which has `own`, and of all in `all`.
+DEVICE u32 count_before(u32 own, u32& all) {
+    __shared__ u32 parts[256];
+    block_barrier();
+    parts[threadIdx.x] = own;
+    block_barrier();
+    u32 before = 0;
+    all = 0;
+    for (u32 i = 0; i < blockDim.x; i++) {
+        if (i == threadIdx.x) before = all;
+        all += parts[i];
+    }
+    return before;
+}
+
+// Numbers whose order is that of the scores, none below all others.
+DEVICE u32 rank_of(float score) {
+    u32 bits = float_to_bits(score);
+    if (score != score) return 0;
+    return bits & 0x80000000 ? ~bits : bits | 0x80000000;
+}
+
+// The rank of the k-th best score of a row, byte by byte.
+DEVICE u32 kth_best(const float* row, u32 width, u32 k) {
+    __shared__ u32 counts[256];
+    u32 prefix = 0;
+    for (u32 shift = 32; shift > 0;) {
+        shift -= 8;
+        block_barrier();
+        for (u32 i = threadIdx.x; i < 256; i += blockDim.x) counts[i] = 0;
+        block_barrier();
+        for (u32 i = threadIdx.x; i < width; i += blockDim.x) {
+            u32 rank = rank_of(row[i]);
+            // Of those that agree in the bytes before.
+            if (shift == 24 || rank >> (shift + 8) == prefix >> (shift + 8)) {
+                count_one(&counts[rank >> shift & 0xff]);
+            }
+        }
+        block_barrier();
+        u32 byte = 255;
+        while (byte > 0 && counts[byte] < k) k -= counts[byte--];
+        prefix |= byte << shift;
+    }
+    return prefix;
+}
+
+// Lists in `list`, ascending, the first `room` tokens of a row that may be drawn, with their scores, and
+// returns how many there are.
+DEVICE u32 list_candidates(u32* list, u32 room, const float* row, u32 width, Drawing how, Running now) {
+    bool by_rank = how.top_k > 0 && how.top_k < width;
+    u32 rank = by_rank ? kth_best(row, width, how.top_k) : 0;
+    float least = fmaxf(now.log_sum + how.least, now.maximum + how.below_best);
+    auto may_come = [&](u32 i) {
+        return by_rank ? rank_of(row[i]) >= rank : row[i] * how.inverse_temperature >= least;
+    };
+    // Each thread has neighbours to itself.
+    u32 count = (width + blockDim.x - 1) / blockDim.x;
+    u32 begin = threadIdx.x * count, end = begin + count < width ? begin + count : width;
+    u32 own = 0, all;
+    for (u32 i = begin; i < end; i++) own += may_come(i);
+    u32 place = count_before(own, all);
+    for (u32 i = begin; i < end && place < room; i++) {
+        if (!may_come(i)) continue;
+        list[2 * place] = i;
+        list[2 * place + 1] = float_to_bits(row[i]);
+        place++;
+    }
+    return all;
+}
+
 // Draws a token for every row of scores over the whole vocabulary, which is gone through in the tiles of
 // `head_absorb`. One block per row.
-KERNEL(256) head_draw(Drawn* out, const float* scores, const Drawing* drawings, u32 width, u32 tile) {
+KERNEL(256) head_draw(Drawn* out, u32* lists, const float* scores, const Drawing* drawings, u32 width,
+                      u32 tile, u32 room) {
     __shared__ u32 found;
     Drawing how = drawings[blockIdx.x];
     const float* row = scores + (u64)blockIdx.x * width;
@@ -125,6 +206,12 @@ KERNEL(256) head_draw(Drawn* out, const float* scores, const Drawing* drawings, 
         return running;
     };
     Running now = absorb_all(score);
+    if (how.flags & CANDIDATES) {
+        u32 count = list_candidates(lists + (u64)blockIdx.x * 2 * room, room, row, width, how, now);
+        float raw = how.flags & RAW ? absorb_all([&](u32 i) { return row[i]; }).log_sum : 0.0f;
+        if (threadIdx.x == 0) out[blockIdx.x] = Drawn{count, now.log_sum, 0.0f, raw};
+        return;
+    }
     u32 token = NONE;
     if (how.flags & BEST) {
         for (u32 i = threadIdx.x; i < width && token == NONE; i += blockDim.x) {

@@ -29,6 +29,8 @@ DEVICE float exp2_fast(float x) {
     return y;
 }
 DEVICE float exchange_xor(float value, u32 by) { return __shfl_xor_sync(0xffffffff, value, by); }
+// Counts, whose order does not matter.
+DEVICE void count_one(u32* shared) { atomicAdd(shared, 1u); }
 DEVICE void block_barrier() { __syncthreads(); }
 DEVICE void warp_barrier() { __syncwarp(); }
 // Sixteen bytes to shared memory, zeros where `exists` is false; there after `wait_for_copies` and a

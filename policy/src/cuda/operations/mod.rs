@@ -17,7 +17,8 @@ mod norms;
 mod sums;
 
 pub(super) use self::attention::{DeviceAttention, SeenPages, TokenMatch};
-pub(crate) use self::draw::{Drawing, Drawn};
+pub(super) use self::draw::ROOM;
+pub(crate) use self::draw::{Candidates, Drawing, Drawn, Truncation};
 pub(super) use self::head_tile::HeadTile;
 pub(super) use self::heads::{HeadsShape, LayerPages};
 pub(super) use self::linear::Columns;
