@@ -15,7 +15,7 @@ use super::kernel_cache::KernelCache;
 use super::kernels::KernelFile;
 use super::library::compiler_version;
 use super::products::Products;
-use super::recording::{GivenBack, Recorder};
+use super::recorder::{GivenBack, Recorder};
 use super::{DeviceError, DeviceInfo};
 
 /// Shared memory of a block that need not be asked for.

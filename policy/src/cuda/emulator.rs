@@ -15,7 +15,7 @@ use super::DeviceError;
 use super::arguments::Arguments;
 use super::driver::{Driver, Kernel, Launch, Number, Product};
 use super::kernels::KernelFile;
-use super::recording::{GivenBack, Recorder};
+use super::recorder::{GivenBack, Recorder};
 
 /// Bytes behind every allocation that nobody may write to.
 const GUARD: usize = 64;

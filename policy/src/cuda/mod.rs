@@ -42,6 +42,8 @@ mod pages;
 mod placement;
 #[cfg(feature = "cuda")]
 mod products;
+#[cfg(any(test, feature = "cuda", feature = "emulator"))]
+mod recorder;
 mod recording;
 mod seam;
 mod step;
