@@ -133,6 +133,14 @@ while IFS= read -r reason; do
             skipped+=("$reason: $why")
         fi
         ;;
+    "needs NCCL")
+        # Not set up here: the package holds code for every GPU, a third of a gigabyte.
+        if ldconfig -p 2>/dev/null | grep -q 'libnccl\.so'; then
+            run_ignored nccl_tells
+        else
+            skipped+=("$reason: it is not installed")
+        fi
+        ;;
     "needs a GPU")
         if has nvidia-smi && set_up nvidia-smi; then
             run_ignored cuda::tests::gpu_

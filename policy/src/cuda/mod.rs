@@ -37,6 +37,8 @@ mod library;
 mod library_tests;
 #[cfg(feature = "cuda")]
 mod nccl;
+#[cfg(feature = "cuda")]
+mod nccl_library;
 mod operations;
 mod pages;
 mod placement;

@@ -9,6 +9,7 @@ use cudarc::nccl::sys;
 use super::DeviceError;
 use super::device::{Buffer, Device, Kind};
 use super::group::{Meeting, Reduction};
+use super::nccl_library::NcclLibrary;
 
 /// What a sum may take; links between devices carry gigabytes a second.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -16,6 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(600);
 /// Communicators of the devices of a group, by rank.
 #[derive(Debug)]
 pub(super) struct Nccl {
+    library: &'static NcclLibrary,
     members: Vec<Communicator>,
     devices: Vec<Device>,
     /// Whether a communicator was ended, after which none may be used.
@@ -43,29 +45,27 @@ fn check(what: &'static str, code: sys::ncclResult_t) -> Result<(), DeviceError>
 
 /// Version of NCCL, as in `2.30.1`, once it is known to be there.
 pub(super) fn version() -> Result<String, DeviceError> {
-    // SAFETY: opening the library is all that is done.
-    if !unsafe { sys::is_culib_present() } {
-        return Err(DeviceError::LibraryMissing { library: "nccl" });
-    }
+    let library = NcclLibrary::get()?;
     let mut code = 0;
     // SAFETY: the number is written.
-    check("ask for NCCL's version", unsafe { sys::ncclGetVersion(&raw mut code) })?;
+    check("ask for NCCL's version", unsafe { (library.get_version)(&raw mut code) })?;
     Ok(format!("{}.{}.{}", code / 10_000, code / 100 % 100, code % 100))
 }
 
 impl Nccl {
     /// Connects the devices, which are the machine's first ones in order.
     pub(super) fn new(devices: &[Device]) -> Result<Self, DeviceError> {
-        version()?;
+        let library = NcclLibrary::get()?;
         let ordinals: Vec<i32> = (0..devices.len() as i32).collect();
         let mut handles = vec![std::ptr::null_mut(); devices.len()];
         // SAFETY: as many handles are written as there are ordinals.
         let code = unsafe {
-            sys::ncclCommInitAll(handles.as_mut_ptr(), ordinals.len() as i32, ordinals.as_ptr())
+            (library.init_all)(handles.as_mut_ptr(), ordinals.len() as i32, ordinals.as_ptr())
         };
         check("connect the devices", code)?;
         let members = handles.into_iter().map(Communicator).collect();
-        Ok(Self { members, devices: devices.to_vec(), is_broken: AtomicBool::new(false) })
+        let is_broken = AtomicBool::new(false);
+        Ok(Self { library, members, devices: devices.to_vec(), is_broken })
     }
 
     /// Whether the sum on this rank is done; an error where it never will be.
@@ -73,7 +73,7 @@ impl Nccl {
         meeting.check()?;
         let mut code = sys::ncclResult_t::ncclSuccess;
         // SAFETY: the communicator is alive; the code is written.
-        let asked = unsafe { sys::ncclCommGetAsyncError(self.members[rank].0, &raw mut code) };
+        let asked = unsafe { (self.library.async_error)(self.members[rank].0, &raw mut code) };
         check("ask for NCCL's errors", asked)?;
         check("add up over devices", code)?;
         self.devices[rank].driver.is_idle()
@@ -91,7 +91,7 @@ impl Reduction for Nccl {
         self.devices[rank].driver.on_stream(&mut |stream| {
             // SAFETY: the numbers are the caller's until the sum is there, which is waited for below.
             let code = unsafe {
-                sys::ncclAllReduce(
+                (self.library.all_reduce)(
                     at.cast_const(),
                     at,
                     count,
@@ -120,7 +120,7 @@ impl Reduction for Nccl {
             self.is_broken.store(true, Ordering::Release);
             // Ends the kernel that waits on this device for the others.
             // SAFETY: the communicator is not used any more: the group has failed.
-            let _ = unsafe { sys::ncclCommAbort(self.members[rank].0) };
+            let _ = unsafe { (self.library.abort)(self.members[rank].0) };
             return Err(error);
         }
     }
@@ -133,7 +133,7 @@ impl Drop for Nccl {
         }
         for member in &self.members {
             // SAFETY: nobody uses the communicator any more.
-            let _ = unsafe { sys::ncclCommDestroy(member.0) };
+            let _ = unsafe { (self.library.destroy)(member.0) };
         }
     }
 }
