@@ -405,6 +405,9 @@ mod x86 {
     use crate::ops::matrix::Element;
     use crate::ops::transpose;
 
+    /// Bytes at whose multiples addresses share a place in the nearest cache.
+    const PAGE: usize = 4096;
+
     /// # Safety
     ///
     /// As [`super::run_tile`], for `ROWS` rows and `PANELS` whole panels.
@@ -481,33 +484,59 @@ mod x86 {
     /// As [`super::run_columns`], for `ROWS` rows.
     #[target_feature(enable = "avx2,fma,f16c")]
     pub(super) unsafe fn columns_avx2<E: Element, const ROWS: usize>(tile: Tile<E>) {
-        let mut sums = [[_mm256_setzero_ps(); ROWS]; 2];
-        // A whole cache line of each column at a time, since columns a power of two apart push each
-        // other out of the nearest cache.
+        // Eight columns at a time are as many streams as the nearest cache and what follows memory
+        // can do with. Only a single row of halves waits for its sums rather than for memory, if its
+        // columns do not push each other out.
+        let apart = tile.right_panel * size_of::<E>();
+        let both = ROWS == 1 && size_of::<E>() < size_of::<f32>() && !apart.is_multiple_of(PAGE);
+        // SAFETY: the caller's promise; the result holds `ROWS` rows of a panel.
+        unsafe {
+            let sums = if both {
+                sum_columns::<E, ROWS, 2>(tile, 0)
+            } else {
+                let [first] = sum_columns::<E, ROWS, 1>(tile, 0);
+                let [second] = sum_columns::<E, ROWS, 1>(tile, 1);
+                [first, second]
+            };
+            let by_rows = std::array::from_fn(|i| [sums[0][i], sums[1][i]]);
+            store_avx2::<E, ROWS, 2>(tile, by_rows);
+        }
+    }
+
+    /// The sums of `VECTORS` times eight columns, from a vector of the panel on.
+    ///
+    /// # Safety
+    ///
+    /// As [`super::run_columns`], for `ROWS` rows.
+    #[target_feature(enable = "avx2,fma,f16c")]
+    #[inline]
+    unsafe fn sum_columns<E: Element, const ROWS: usize, const VECTORS: usize>(
+        tile: Tile<E>,
+        first_vector: usize,
+    ) -> [[__m256; ROWS]; VECTORS] {
+        let mut sums = [[_mm256_setzero_ps(); ROWS]; VECTORS];
+        // A whole cache line of each column at a time: more of them than the nearest cache has ways
+        // push each other out where they are a power of two apart.
         let line = 64 / size_of::<E>();
         let (lines, eights) = (tile.depth / line * line, tile.depth / 8 * 8);
+        let ahead = tile.ahead.wrapping_add(first_vector * 8 * tile.depth);
         for first in (0..lines).step_by(line) {
             // Columns side by side are as many streams of memory, more than the processor follows:
             // what comes next is fetched as one stream.
-            for column in 0..PANEL {
-                let ahead = tile.ahead.wrapping_add(first * PANEL + column * line);
+            for column in 0..8 * VECTORS {
+                let ahead = ahead.wrapping_add(first * 8 * VECTORS + column * line);
                 _mm_prefetch::<_MM_HINT_T1>(ahead.cast());
             }
-            // Written out, since sums that are indexed at run time would live in memory. More than
-            // two vectors at a time do not fit into the registers.
-            // SAFETY: each vector has eight columns of `depth` elements, of which a line is read.
-            unsafe {
-                multiply_columns(&mut sums[0], tile, first..first + line, 0);
-                multiply_columns(&mut sums[1], tile, first..first + line, 1);
+            for (vector, sums) in sums.iter_mut().enumerate() {
+                // SAFETY: each vector has eight columns of `depth` elements, of which a line is read.
+                unsafe { multiply_columns(sums, tile, first..first + line, first_vector + vector) };
             }
         }
-        // SAFETY: as above, up to `depth`.
-        unsafe {
-            multiply_columns(&mut sums[0], tile, lines..eights, 0);
-            multiply_columns(&mut sums[1], tile, lines..eights, 1);
-        }
-        for p in eights..tile.depth {
-            for (vector, sums) in sums.iter_mut().enumerate() {
+        for (vector, sums) in sums.iter_mut().enumerate() {
+            let vector = first_vector + vector;
+            // SAFETY: as above, up to `depth`.
+            unsafe { multiply_columns(sums, tile, lines..eights, vector) };
+            for p in eights..tile.depth {
                 // SAFETY: eight columns of `depth` elements each.
                 let b = unsafe {
                     let e = |j: usize| {
@@ -522,9 +551,7 @@ mod x86 {
                 }
             }
         }
-        let by_rows = std::array::from_fn(|i| [sums[0][i], sums[1][i]]);
-        // SAFETY: the result holds `ROWS` rows of a panel.
-        unsafe { store_avx2::<E, ROWS, 2>(tile, by_rows) }
+        sums
     }
 
     /// Steps of depth, a multiple of eight, for eight columns.
@@ -690,7 +717,7 @@ mod tests {
                 assert_eq!(found, expected, "{isa:?}, {rows} rows, depth {depth}");
             }
         }
-        for depth in [1, 8, 31, 32, 45, 64, 105] {
+        for depth in [1, 8, 31, 32, 45, 64, 105, 2048] {
             let bits = |i: usize| 0x3c00 + (i as u16).wrapping_mul(977) % 0x300;
             let bf16: Vec<Bf16> = (0..depth * PANEL).map(|i| Bf16(bits(i) + 0x200)).collect();
             let f16: Vec<F16> = (0..depth * PANEL).map(|i| F16(bits(i) | 0x8000)).collect();
