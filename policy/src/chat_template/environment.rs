@@ -5,12 +5,13 @@ use std::fmt;
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Kwargs, Rest, Value, ValueKind, from_args};
-use minijinja::{Environment, Error, ErrorKind, State, escape_formatter};
+use minijinja::{Environment, Error, ErrorKind, State, escape_formatter, filters};
 use minijinja_contrib::{globals, pycompat};
 
 use super::marks::GENERATION_FILTER;
 use super::python::{self, JsonStyle};
 use super::strftime::strftime;
+use super::text::{self, Side};
 
 /// Variable that holds the marks of a rendering.
 pub(super) const MARKS: &str = "__marks";
@@ -76,8 +77,16 @@ pub(super) fn environment() -> Environment<'static> {
             }),
         });
     }
+    environment.add_filter("items", |value: &Value| match value.kind() {
+        ValueKind::Undefined => Ok(Value::from(Vec::<Value>::new())),
+        _ => filters::items(value),
+    });
     environment.add_filter("indent", indent);
     environment.add_filter("tojson", to_json);
+    environment.add_filter("trim", |state: &State<'_, '_>, value: &Value, chars: Option<&str>| {
+        let text = python::string(value, &marks(state))?;
+        Ok::<_, Error>(text::strip(&text, chars, Side::Both).to_owned())
+    });
     environment.add_filter("string", |state: &State<'_, '_>, value: &Value| {
         python::string(value, &marks(state))
     });
@@ -199,6 +208,28 @@ fn method(
     };
     let from = |parts: &[&str]| parts.iter().map(|part| Value::from(*part)).collect::<Value>();
     match method {
+        "strip" | "lstrip" | "rstrip" => {
+            let (chars,): (Option<&str>,) = from_args(args)?;
+            let side = match method {
+                "lstrip" => Side::Start,
+                "rstrip" => Side::End,
+                _ => Side::Both,
+            };
+            Ok(text::strip(text, chars, side).into())
+        }
+        "split" if args.first().is_none_or(Value::is_none) => {
+            let (_, most): (Option<&Value>, Option<i64>) = from_args(args)?;
+            let most = most.and_then(|most| usize::try_from(most).ok());
+            Ok(from(&text::split_spaces(text, most)))
+        }
+        "splitlines" => {
+            let (keeps_ends,): (Option<bool>,) = from_args(args)?;
+            Ok(from(&text::lines(text, keeps_ends.unwrap_or(false))))
+        }
+        "isspace" => {
+            let () = from_args(args)?;
+            Ok(text::is_blank(text).into())
+        }
         "removeprefix" => {
             let (prefix,): (&str,) = from_args(args)?;
             Ok(text.strip_prefix(prefix).unwrap_or(text).into())

@@ -22,6 +22,7 @@ mod files;
 mod marks;
 mod python;
 mod strftime;
+mod text;
 
 use std::collections::BTreeMap;
 use std::path::Path;

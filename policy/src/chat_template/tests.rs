@@ -89,6 +89,30 @@ fn what_looks_like_a_control_token_in_a_message_is_told_apart() {
 }
 
 #[test]
+fn values_that_are_no_text_are_stripped_as_python_writes_them() {
+    let fields = json!({ "far": 1e16, "near": 1e-5, "text": "\u{a0}", "flag": true, "none": null });
+    let input = ChatInput::new(vec![
+        json!({ "role": "tool", "content": fields }),
+        user("\u{1c} a\u{1f}b \u{1d}"),
+    ]);
+    // What transformers renders.
+    for (source, expected) in [
+        (
+            "{{ messages[0].content | trim }}",
+            "{'far': 1e+16, 'near': 1e-05, 'text': '\\xa0', 'flag': True, 'none': None}",
+        ),
+        ("{{ messages[1].content | trim }}", "a\u{1f}b"),
+        ("{{ messages[1].content.strip() }}", "a\u{1f}b"),
+        ("{{ messages[1].content.split() | join('+') }}", "a+b"),
+        ("{{ messages[1].content.rstrip().lstrip('\u{1c}') }}", " a\u{1f}b"),
+        ("{{ 'xaxx' | trim('x') }}{{ nothing | trim }}{{ none | trim }}", "aNone"),
+        ("{% for key, value in messages[1].parts | items %}{{ key }}{% endfor %}", ""),
+    ] {
+        assert_eq!(render(source, &input).unwrap().text(), expected, "{source}");
+    }
+}
+
+#[test]
 fn unknown_names_are_told_with_their_line() {
     let input = ChatInput::new(vec![user("x")]);
     for (source, name, line) in [
