@@ -160,6 +160,7 @@ fn adapters_of_other_kinds_or_models_are_refused() {
         ("peft_type", serde_json::json!("IA3")),
         ("bias", serde_json::json!("all")),
         ("use_dora", serde_json::json!(true)),
+        ("init_lora_weights", serde_json::json!("pissa_niter_4")),
         ("modules_to_save", serde_json::json!(["lm_head"])),
         ("alpha_pattern", serde_json::json!({ "q_proj": 3 })),
         ("alora_invocation_tokens", serde_json::json!([1, 2])),

@@ -169,6 +169,8 @@ pub(super) fn from_json(file: &Value, path: &Path) -> Result<ModelConfig, Checkp
     reader.require("hidden_act", |value| value == "silu", "\"silu\"")?;
     reader.require("attention_bias", is_false, "false")?;
     reader.require("mlp_bias", is_false, "false")?;
+    // transformers 5 lets tokens see what follows them where it is false.
+    reader.require("is_causal", |value| value == true, "true")?;
     for field in ["quantization_config", "num_experts", "num_local_experts"] {
         reader.require(field, |_| false, "none")?;
     }

@@ -117,6 +117,17 @@ impl LoraAdapter {
                 return Err(unsupported(field, "none"));
             }
         }
+        // The others (PiSSA, OLoRA, CorDA, LoftQ, LoRA-GA) take what the factors began as out of the
+        // model's weights, and PEFT does so again whenever it opens the adapter.
+        let leaves_weights = match &config["init_lora_weights"] {
+            Value::Null | Value::Bool(_) => true,
+            Value::String(start) => ["gaussian", "eva", "orthogonal", "mica"].contains(&&**start),
+            _ => false,
+        };
+        if !leaves_weights {
+            let supported = "true, false, gaussian, eva, orthogonal or mica";
+            return Err(unsupported("init_lora_weights", supported));
+        }
         let rank = config["r"].as_u64().and_then(|rank| usize::try_from(rank).ok());
         let rank = rank.filter(|rank| (1..=1 << 16).contains(rank));
         let rank = rank.ok_or_else(|| unsupported("r", "1 to 65536"))?;

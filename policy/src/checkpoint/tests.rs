@@ -290,6 +290,7 @@ fn what_the_decoder_does_not_compute_is_refused() {
         ("rope_theta", json!("big")),
         ("attention_bias", json!(true)),
         ("mlp_bias", json!(true)),
+        ("is_causal", json!(false)),
         ("hidden_act", json!("gelu")),
         ("layer_types", json!(["sliding_attention", "full_attention"])),
         ("use_sliding_window", json!("yes")),
