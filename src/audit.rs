@@ -165,6 +165,13 @@ async fn sample(
 ) -> Result<Vec<Row>, AuditError> {
     let vocabulary = weights.config().vocab_size as u64;
     let room = generator.max_model_len();
+    if room < 2 {
+        return Err(AuditError::Option {
+            option: "max_position_embeddings",
+            found: room.to_string(),
+            detail: "a prompt and an answer have two tokens at least",
+        });
+    }
     let seed = Seed::from_u64(config.seed);
     let mut left = config.tokens;
     let mut number = 0_u64;
@@ -177,7 +184,7 @@ async fn sample(
             (seed.derive("answer", number).derive(name, 0).as_u64() % bound.max(1) as u64) as usize
         };
         let longest = (room - 1).min(LONGEST);
-        let len = 1 + draw("prompt", longest.min(room / 2).max(1));
+        let len = 1 + draw("prompt", longest.min(room / 2));
         let family = seed.derive("family", number % 5);
         let prompt: Arc<[u32]> =
             (0..len).map(|t| (family.derive("token", t).as_u64() % vocabulary) as u32).collect();
@@ -268,5 +275,32 @@ mod tests {
         let sampling = SamplingOptions { temperature: 0.0, ..SamplingOptions::default() };
         let config = AuditConfig { tokens: 5, sampling, seed: 1, threads: 1 };
         assert!(audit(&tokenizer, &weights, &config).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn short_contexts_are_audited_or_refused() {
+        let games = [["You see a door.", "open door"]];
+        let tokenizer = Arc::new(Tokenizer::train(games, &TokenizerConfig::default()).unwrap());
+        for room in [1, 2, 3] {
+            let config = ModelConfig {
+                vocab_size: tokenizer.vocab_size(),
+                hidden_size: 16,
+                intermediate_size: 16,
+                num_hidden_layers: 1,
+                max_position_embeddings: room,
+                ..ModelConfig::default()
+            };
+            let parameters = initial_parameters(&config, Seed::from_u64(1));
+            let weights = Arc::new(Weights::new(&config, parameters));
+            let sampling = SamplingOptions::default();
+            let config = AuditConfig { tokens: 9, sampling, seed: 1, threads: 1 };
+            let report = audit(&tokenizer, &weights, &config).await;
+            if room == 1 {
+                let error = report.unwrap_err().to_string();
+                assert!(error.contains("`max_position_embeddings` 1"), "{error}");
+            } else {
+                assert_eq!(report.unwrap().tokens, 9);
+            }
+        }
     }
 }
