@@ -338,7 +338,7 @@ pub enum GenerateError {
     /// The prompt has no token.
     #[error("continue an empty prompt")]
     EmptyPrompt,
-    /// A token is outside the vocabulary.
+    /// A token of the prompt is outside the vocabulary.
     #[error("use token {token}: the vocabulary has {vocabulary}")]
     UnknownToken {
         /// The token.

@@ -157,9 +157,16 @@ impl GenerationRequest {
         if self.prompt_ids.is_empty() {
             return Err(GenerateError::EmptyPrompt);
         }
-        let mut ids = self.prompt_ids.iter().chain(self.stop.token_ids.iter());
-        if let Some(token) = ids.find(|token| **token as usize >= vocabulary) {
+        let is_unknown = |token: &&u32| **token as usize >= vocabulary;
+        if let Some(token) = self.prompt_ids.iter().find(is_unknown) {
             return Err(GenerateError::UnknownToken { token: *token, vocabulary });
+        }
+        if let Some(token) = self.stop.token_ids.iter().find(is_unknown) {
+            return Err(GenerateError::Option {
+                option: "stop_token_ids",
+                found: format!("token {token}"),
+                allowed: format!("tokens below {vocabulary}"),
+            });
         }
         if let Some(Constraint::Choices(choices)) = &self.constraint
             && choices.is_empty()

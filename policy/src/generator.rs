@@ -228,6 +228,11 @@ impl Generator {
         self.limit
     }
 
+    /// Tokens that the model tells apart.
+    pub fn vocab_size(&self) -> usize {
+        self.vocabulary
+    }
+
     /// What generation has done so far, and does now.
     pub fn metrics(&self) -> GeneratorMetrics {
         let mut metrics = self.counters.read();

@@ -8,6 +8,7 @@ use hyper::body::{Bytes, Incoming};
 use hyper::{Method, Request, Response, StatusCode, header};
 use serde_json::{Value, json};
 use spar_core::Seed;
+use spar_policy::GenerateError;
 use tokio::sync::Mutex;
 
 use crate::answer::ToolFormat;
@@ -122,6 +123,12 @@ impl Service {
             ("POST", "/detokenize") => {
                 let wanted = wire::detokenize(&self.read(request).await?)?;
                 self.check_model(wanted.model.as_deref())?;
+                let vocabulary = self.model.generator.vocab_size();
+                let is_unknown = |token: &&u32| **token as usize >= vocabulary;
+                if let Some(token) = wanted.tokens.iter().find(is_unknown) {
+                    let error = GenerateError::UnknownToken { token: *token, vocabulary };
+                    return Err(ApiError::invalid("tokens", format!("could not {error}")));
+                }
                 let text = self.model.tokenizer.decode(&wanted.tokens);
                 Ok(body::json(&json!({ "prompt": text })))
             }

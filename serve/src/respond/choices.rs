@@ -180,12 +180,12 @@ pub(super) struct TextLogprobs {
 impl TextLogprobs {
     /// Appends a token whose text begins behind `offset` characters.
     pub(super) fn push(&mut self, model: &ServedModel, token: &GeneratedToken, offset: usize) {
-        self.texts.push(token_text(model, token.id).into());
+        self.texts.push(token_name(model, token.id).into());
         self.logprobs.push(finite(told_logprob(token)));
         let top: Map<String, Value> = token
             .top
             .iter()
-            .map(|(id, logprob)| (token_text(model, *id), finite(*logprob)))
+            .map(|(id, logprob)| (token_name(model, *id), finite(*logprob)))
             .collect();
         self.tops.push(top.into());
         self.offsets.push(offset);
@@ -199,6 +199,17 @@ impl TextLogprobs {
             "text_offset": self.offsets,
         })
     }
+}
+
+/// A token as completions write it: their probabilities go by texts, and tokens that are parts of
+/// characters would share one, so these are written by their bytes, as OpenAI's interface does.
+fn token_name(model: &ServedModel, id: u32) -> String {
+    let bytes = model.tokenizer.token_bytes(id);
+    if std::str::from_utf8(bytes).is_ok() {
+        return token_text(model, id);
+    }
+    let escaped: String = bytes.iter().map(|byte| format!("\\x{byte:02x}")).collect();
+    format!("bytes:{escaped}")
 }
 
 /// What a trainer needs of tokens.

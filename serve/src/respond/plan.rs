@@ -165,7 +165,10 @@ fn call_grammar(format: ToolFormat, tools: &[&Tool]) -> Wanted {
             let function = &tool.function;
             let parameters = function.parameters.clone();
             let mut properties = json!({ "name": { "const": function.name } });
-            properties[key] = parameters.unwrap_or_else(|| json!({ "type": "object" }));
+            // In OpenAI's interface, a function without them takes none.
+            let none =
+                || json!({ "type": "object", "properties": {}, "additionalProperties": false });
+            properties[key] = parameters.unwrap_or_else(none);
             json!({
                 "type": "object",
                 "properties": properties,

@@ -12,7 +12,7 @@ use super::client::{get, open, post, read, read_chunk, read_head, send};
 use super::support::{eventually, metric, start, start_with};
 
 fn endless(stream: bool) -> serde_json::Value {
-    json!({ "prompt": "You see", "max_tokens": 500, "ignore_eos": true, "stream": stream, "n": 8 })
+    json!({ "prompt": "You see", "max_tokens": 2000, "ignore_eos": true, "stream": stream, "n": 8 })
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

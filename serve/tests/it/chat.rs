@@ -27,9 +27,8 @@ fn tools() -> Value {
                 "additionalProperties": false,
             },
         } },
-        { "type": "function", "function": { "name": "wait", "parameters": {
-            "type": "object", "properties": {}, "additionalProperties": false,
-        } } },
+        // It takes nothing.
+        { "type": "function", "function": { "name": "wait" } },
     ])
 }
 
@@ -197,6 +196,7 @@ async fn what_is_wrong_is_told() {
         (json!({ "n": 0 }), "n", "1 to"),
         (json!({ "top_logprobs": 3 }), "top_logprobs", "no effect"),
         (json!({ "logit_bias": { "99999": 1 } }), "logit_bias", "99999"),
+        (json!({ "stop_token_ids": [1, 99_999] }), "stop_token_ids", "99999"),
         (json!({ "stop": ["a", ""] }), "stop[1]", "empty"),
         (json!({ "frobnicate": 1 }), "frobnicate", "unknown field"),
         (json!({ "tool_choice": "required" }), "tool_choice", "needs `tools`"),

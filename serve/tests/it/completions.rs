@@ -113,11 +113,34 @@ async fn tokens_come_with_all_that_a_trainer_needs() {
     let body = json!({ "tokens": tokenized["tokens"] });
     let text = post(server.address, "/detokenize", &body).await.ok();
     assert_eq!(text, json!({ "prompt": "You see a box." }));
+    let body = json!({ "tokens": [1, 99_999] });
+    let (status, message, param) = post(server.address, "/detokenize", &body).await.error();
+    assert_eq!((status, param), (400, json!("tokens")), "{message}");
+    assert!(message.contains("99999"), "{message}");
     // Tokens are a prompt like its text.
     let body =
         json!({ "prompt": tokenized["tokens"], "max_tokens": 9, "seed": 1, "ignore_eos": true });
     let of_tokens = post(server.address, "/v1/completions", &body).await.ok();
     assert_eq!(of_tokens["choices"][0]["text"], choice["text"]);
+}
+
+#[tokio::test]
+async fn tokens_that_are_parts_of_characters_are_told_apart() {
+    let server = start().await;
+    let body = json!({ "prompt": "You", "max_tokens": 60, "logprobs": 20, "ignore_eos": true });
+    let whole = post(server.address, "/v1/completions", &body).await.ok();
+    let logprobs = &whole["choices"][0]["logprobs"];
+    let mut parts = 0;
+    for (t, top) in logprobs["top_logprobs"].as_array().unwrap().iter().enumerate() {
+        let top = top.as_object().unwrap();
+        assert_eq!(top.len(), 20, "{top:?}");
+        parts += top.keys().filter(|name| name.starts_with("bytes:\\x")).count();
+        let token = logprobs["tokens"][t].as_str().unwrap();
+        if let Some(logprob) = top.get(token) {
+            assert_eq!(*logprob, logprobs["token_logprobs"][t], "{token}");
+        }
+    }
+    assert!(parts > 0);
 }
 
 #[tokio::test]
