@@ -137,7 +137,8 @@ fn indent(
         },
     };
     let mut indented = String::with_capacity(text.len());
-    for (index, line) in text.split('\n').enumerate() {
+    // What ends a line in Python is more than a line feed, and becomes one.
+    for (index, line) in text::lines(&format!("{text}\n"), false).into_iter().enumerate() {
         if index > 0 {
             indented.push('\n');
         }

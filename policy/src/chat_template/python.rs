@@ -139,13 +139,8 @@ fn json_string(out: &mut String, text: &str, style: &JsonStyle) {
             '\u{c}' => out.push_str("\\f"),
             '\0'..='\u{1f}' => out.push_str(&format!("\\u{:04x}", u32::from(character))),
             '\u{7f}'.. if style.ensure_ascii && !style.kept.contains(character) => {
-                // Python leaves U+007F as it is.
-                if character == '\u{7f}' {
-                    out.push(character);
-                } else {
-                    for unit in character.encode_utf16(&mut [0; 2]) {
-                        out.push_str(&format!("\\u{unit:04x}"));
-                    }
+                for unit in character.encode_utf16(&mut [0; 2]) {
+                    out.push_str(&format!("\\u{unit:04x}"));
                 }
             }
             _ => out.push(character),

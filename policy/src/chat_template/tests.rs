@@ -113,6 +113,24 @@ fn values_that_are_no_text_are_stripped_as_python_writes_them() {
 }
 
 #[test]
+fn odd_characters_are_escaped_and_indented_as_in_python() {
+    let input = ChatInput::new(vec![user("\u{7f}\u{80}é🙂"), user("a\u{2028}b\r\nc\n\n d\n")]);
+    // What transformers renders.
+    for (source, expected) in [
+        (
+            "{{ messages[0].content | tojson(ensure_ascii=true) }}",
+            "\"\\u007f\\u0080\\u00e9\\ud83d\\ude42\"",
+        ),
+        ("{{ messages[0].content | tojson }}", "\"\u{7f}\u{80}é🙂\""),
+        ("{{ messages[1].content | indent(2) }}|", "a\n  b\n  c\n\n   d\n|"),
+        ("{{ messages[1].content | indent(2, true, true) }}|", "  a\n  b\n  c\n  \n   d\n  |"),
+        ("{{ '' | indent(2, true) }}|", "  |"),
+    ] {
+        assert_eq!(render(source, &input).unwrap().text(), expected, "{source}");
+    }
+}
+
+#[test]
 fn unknown_names_are_told_with_their_line() {
     let input = ChatInput::new(vec![user("x")]);
     for (source, name, line) in [
