@@ -88,17 +88,18 @@ impl ApiError {
         Self { retry_after: Some(RETRY_AFTER_SECS), ..error }
     }
 
-    /// A request that cannot be answered; `schema` is the field that a grammar came from.
-    pub(crate) fn from_generate(error: GenerateError, schema: &str) -> Self {
+    /// A request that cannot be answered; `prompt` and `schema` are the fields that the prompt and
+    /// a grammar came from.
+    pub(crate) fn from_generate(error: GenerateError, prompt: &str, schema: &str) -> Self {
         let text = format!("could not {error}");
         match error {
-            GenerateError::ContextFull { prompt, max_tokens, limit } => {
-                let total = prompt.saturating_add(max_tokens);
+            GenerateError::ContextFull { prompt: tokens, max_tokens, limit } => {
+                let total = tokens.saturating_add(max_tokens);
                 let message = format!(
                     "this model's maximum context length is {limit} tokens, but {total} were \
-                     requested: {prompt} in the prompt, {max_tokens} for the answer",
+                     requested: {tokens} in the prompt, {max_tokens} for the answer",
                 );
-                let param = if prompt >= limit { "messages" } else { "max_tokens" };
+                let param = if tokens >= limit { prompt } else { "max_tokens" };
                 Self { code: Some("context_length_exceeded"), ..Self::invalid(param, message) }
             }
             GenerateError::QueueFull { .. } => {
@@ -109,7 +110,7 @@ impl ApiError {
             GenerateError::Option { option, .. } => Self::invalid(option, text),
             GenerateError::Grammar { .. } => Self::invalid(schema, text),
             GenerateError::EmptyPrompt | GenerateError::UnknownToken { .. } => {
-                Self::invalid("prompt", text)
+                Self::invalid(prompt, text)
             }
             GenerateError::MemoryTooSmall { .. } => Self::invalid("max_tokens", text),
             GenerateError::NoChoices => Self::invalid("guided_choice", text),

@@ -165,7 +165,8 @@ async fn answer(
     parser: &(dyn Fn() -> Option<AnswerParser> + Send + Sync),
 ) -> Result<Response<AnswerBody>, ApiError> {
     let schema = plan::constraint_field(common);
-    let refuse = |error: GenerateError| ApiError::from_generate(error, schema);
+    let prompt = if form.is_chat { "messages" } else { "prompt" };
+    let refuse = |error: GenerateError| ApiError::from_generate(error, prompt, schema);
     let mut choices = Vec::new();
     for (index, request) in requests.into_iter().enumerate() {
         let prompt = request.prompt_ids.clone();

@@ -128,7 +128,7 @@ pub(super) async fn constraint(
     let service = service.clone();
     let compiled = tokio::task::spawn_blocking(move || wanted.compile(&service)).await;
     let compiled = compiled.unwrap_or(Err(GenerateError::Closed));
-    let grammar = compiled.map_err(|error| ApiError::from_generate(error, field))?;
+    let grammar = compiled.map_err(|error| ApiError::from_generate(error, "prompt", field))?;
     Ok(Some(Constraint::Grammar(grammar)))
 }
 

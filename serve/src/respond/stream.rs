@@ -56,7 +56,7 @@ impl Sender {
                     self.finish(place, &finished);
                 }
                 Ok(Some((_, GenerationEvent::Failed(error)))) => {
-                    self.break_off(&ApiError::from_generate(error, "tools"));
+                    self.break_off(&ApiError::from_generate(error, "prompt", "tools"));
                 }
                 Ok(None) => {
                     if self.form.include_usage {

@@ -144,6 +144,21 @@ async fn tokens_that_are_parts_of_characters_are_told_apart() {
 }
 
 #[tokio::test]
+async fn prompts_that_cannot_be_read_are_told() {
+    let server = start().await;
+    for (prompt, words) in [
+        (json!("door ".repeat(3000)), "2048 tokens"),
+        (json!([1, 99_999]), "99999"),
+        (json!(""), "empty prompt"),
+    ] {
+        let body = json!({ "prompt": prompt });
+        let (status, message, param) = post(server.address, "/v1/completions", &body).await.error();
+        assert_eq!((status, param), (400, json!("prompt")), "{message}");
+        assert!(message.contains(words), "{message}");
+    }
+}
+
+#[tokio::test]
 async fn the_model_is_listed() {
     let server = start().await;
     let list = get(server.address, "/v1/models").await.ok();
