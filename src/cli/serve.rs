@@ -1,5 +1,6 @@
 //! `spar serve` and `spar audit`.
 
+use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -41,13 +42,13 @@ pub(crate) struct ServePolicyArguments {
     pub(crate) api_key: Option<String>,
     /// Tokens that prompt and answer may have together; left out, what the model can read.
     #[arg(long, value_name = "TOKENS")]
-    pub(crate) max_model_len: Option<usize>,
+    pub(crate) max_model_len: Option<NonZeroUsize>,
     /// Requests that may wait; further ones are told to come back.
-    #[arg(long, default_value_t = 1024, value_name = "REQUESTS")]
-    pub(crate) max_queue: usize,
+    #[arg(long, default_value = "1024", value_name = "REQUESTS")]
+    pub(crate) max_queue: NonZeroUsize,
     /// Answers under way per thread.
-    #[arg(long, default_value_t = 256, value_name = "ANSWERS")]
-    pub(crate) max_active: usize,
+    #[arg(long, default_value = "256", value_name = "ANSWERS")]
+    pub(crate) max_active: NonZeroUsize,
     /// Memory for keys and values, prefixes included, such as 512MiB or 8GiB; left out, without
     /// bound.
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
@@ -56,17 +57,17 @@ pub(crate) struct ServePolicyArguments {
     #[arg(long, default_value = "256MiB", value_name = "BYTES", value_parser = bytes)]
     pub(crate) prefix_memory: usize,
     /// Tokens of prompts that a step reads, so that long prompts do not hold up other answers.
-    #[arg(long, default_value_t = 512, value_name = "TOKENS")]
-    pub(crate) prefill_tokens: usize,
+    #[arg(long, default_value = "512", value_name = "TOKENS")]
+    pub(crate) prefill_tokens: NonZeroUsize,
     /// Bytes that a request may have.
     #[arg(long, default_value = "16MiB", value_name = "BYTES", value_parser = bytes)]
     pub(crate) max_body: usize,
     /// Connections at the same time.
-    #[arg(long, default_value_t = 1024, value_name = "CONNECTIONS")]
-    pub(crate) max_connections: usize,
+    #[arg(long, default_value = "1024", value_name = "CONNECTIONS")]
+    pub(crate) max_connections: NonZeroUsize,
     /// Seconds that an answer may take.
-    #[arg(long, default_value_t = 600, value_name = "SECONDS")]
-    pub(crate) answer_timeout: u64,
+    #[arg(long, default_value = "600", value_name = "SECONDS")]
+    pub(crate) answer_timeout: NonZeroU64,
     /// Seconds that answers under way may take when the server is told to stop.
     #[arg(long, default_value_t = 30, value_name = "SECONDS")]
     pub(crate) grace: u64,

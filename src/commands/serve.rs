@@ -1,6 +1,7 @@
 //! `spar serve`.
 
 use std::io::Write;
+use std::num::NonZeroUsize;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,10 +40,10 @@ async fn policy(arguments: &ServePolicyArguments) -> anyhow::Result<ExitCode> {
     };
     let generator = GeneratorConfig {
         threads: threads(arguments.decoder.threads),
-        max_model_len: arguments.max_model_len,
-        prefill_tokens: arguments.prefill_tokens,
-        max_active: arguments.max_active,
-        max_queue: arguments.max_queue,
+        max_model_len: arguments.max_model_len.map(NonZeroUsize::get),
+        prefill_tokens: arguments.prefill_tokens.get(),
+        max_active: arguments.max_active.get(),
+        max_queue: arguments.max_queue.get(),
         kv_memory_bytes: arguments.kv_memory,
         prefix_memory_bytes: arguments.prefix_memory,
     };
@@ -51,8 +52,8 @@ async fn policy(arguments: &ServePolicyArguments) -> anyhow::Result<ExitCode> {
     let config = ServerConfig {
         api_key: arguments.api_key.clone(),
         max_body_bytes: arguments.max_body,
-        max_connections: arguments.max_connections,
-        answer_timeout: Duration::from_secs(arguments.answer_timeout),
+        max_connections: arguments.max_connections.get(),
+        answer_timeout: Duration::from_secs(arguments.answer_timeout.get()),
         shutdown_grace: Duration::from_secs(arguments.grace),
         weights_root: arguments.weights_root.clone(),
         keep_weights_as: arguments.decoder.weights,

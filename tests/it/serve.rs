@@ -88,6 +88,11 @@ fn what_cannot_be_served_is_told() {
     let ran = run(folder.path(), &["serve", "policy", "small", "--host", "256.0.0.1"]);
     assert_eq!(ran.code, Some(1));
     assert!(ran.err.starts_with("error: could not listen at 256.0.0.1:8000"), "{}", ran.err);
+    for option in ["--max-model-len", "--max-queue", "--max-active", "--answer-timeout"] {
+        let ran = run(folder.path(), &["serve", "policy", "small", option, "0"]);
+        assert_eq!(ran.code, Some(2), "{}", ran.err);
+        assert!(ran.err.contains(option) && ran.err.contains("zero"), "{}", ran.err);
+    }
     let ran = run(folder.path(), &["serve", "policy", "small", "--kv-memory", "much"]);
     assert_eq!(ran.code, Some(2));
 }
