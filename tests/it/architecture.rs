@@ -31,6 +31,7 @@ const UNSAFE: &[&str] = &[
     "policy/src/cuda/emulator.rs",
     "policy/src/cuda/library.rs",
     "policy/src/cuda/nccl.rs",
+    "policy/src/cuda/nccl_library.rs",
     "policy/src/cuda/operations/",
     "policy/src/cuda/products.rs",
     "policy/src/ops/",
