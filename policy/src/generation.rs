@@ -174,6 +174,13 @@ impl GenerationRequest {
             return Err(GenerateError::NoChoices);
         }
         self.sampling.validate(vocabulary)?;
+        if self.sampling.min_tokens > self.max_tokens {
+            return Err(GenerateError::Option {
+                option: "min_tokens",
+                found: self.sampling.min_tokens.to_string(),
+                allowed: format!("0 to {}, the most tokens of the answer", self.max_tokens),
+            });
+        }
         let prompt = self.prompt_ids.len();
         let tokens = prompt.saturating_add(self.max_tokens);
         if tokens > limit {

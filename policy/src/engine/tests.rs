@@ -108,8 +108,8 @@ fn request(tokenizer: &Tokenizer, number: u64) -> GenerationRequest {
     if number.is_multiple_of(5) {
         prompt = prompt.repeat(4);
     }
-    let mut request =
-        GenerationRequest::new(prompt.into(), 1 + number as usize % 17, Seed::from_u64(number));
+    let max_tokens = 1 + number as usize % 17;
+    let mut request = GenerationRequest::new(prompt.into(), max_tokens, Seed::from_u64(number));
     let options = &mut request.sampling;
     match number % 6 {
         0 => options.temperature = 0.0,
@@ -120,7 +120,7 @@ fn request(tokenizer: &Tokenizer, number: u64) -> GenerationRequest {
             options.logit_bias = [(65, 3.0), (66, -3.0)].into();
         }
         4 => {
-            options.min_tokens = 3;
+            options.min_tokens = max_tokens.min(3);
             options.bad_words = BadWords::new(vec![vec![65], vec![66, 67]]);
         }
         _ => {}

@@ -193,6 +193,7 @@ async fn what_is_wrong_is_told() {
         (json!({ "temperature": 11 }), "temperature", "0 to 10"),
         (json!({ "temperature": "hot" }), "temperature", "f32"),
         (json!({ "top_p": 0 }), "top_p", "above 0"),
+        (json!({ "min_tokens": 9, "max_tokens": 8 }), "min_tokens", "0 to 8"),
         (json!({ "n": 0 }), "n", "1 to"),
         (json!({ "top_logprobs": 3 }), "top_logprobs", "no effect"),
         (json!({ "logit_bias": { "99999": 1 } }), "logit_bias", "99999"),
