@@ -135,7 +135,8 @@ while IFS= read -r reason; do
         ;;
     "needs NCCL")
         # Not set up here: the package holds code for every GPU, a third of a gigabyte.
-        if ldconfig -p 2>/dev/null | grep -q 'libnccl\.so'; then
+        # Read to its end: with `grep -q`, ldconfig would fail at a closed pipe.
+        if ldconfig -p 2>/dev/null | grep 'libnccl\.so' >/dev/null; then
             run_ignored nccl_tells
         else
             skipped+=("$reason: it is not installed")

@@ -119,9 +119,9 @@ pub fn try_best(
     if let Some(placement) = &weights.placement {
         let wanted = vec![Wanted::Draw(Drawing::BEST); segments.len()];
         let found = placement.step(weights, segments, &wanted)?;
-        let drawn = found.iter().filter_map(|found| match found {
-            Found::Drawn(drawn) => Some((drawn.token, drawn.logprob)),
-            _ => None,
+        let drawn = found.iter().map(|found| match found {
+            Found::Drawn(drawn) => (drawn.token, drawn.logprob),
+            other => unreachable!("a draw was wanted: {other:?}"),
         });
         return Ok(drawn.collect());
     }
