@@ -433,6 +433,8 @@ pub(crate) enum Listing {
     Environments,
     /// What `spar train` can do.
     Recipes,
+    /// What changes rewards before credit sees them.
+    Shapers,
     /// How advantages are assigned to steps.
     Credit,
     /// What training minimises.

@@ -8,6 +8,7 @@ use spar_agent::{DemonstrationConfig, EpisodeConfig};
 use spar_core::Sampling;
 use spar_policy::cuda::DeviceChoice;
 use spar_policy::{LoraConfig, ModelConfig, TokenizerConfig};
+use spar_tasks::{ShaperConfig, open_shaper};
 use spar_trainer::{ObjectiveConfig, OptimizerPlace, TrainerConfig, WeightPrecision};
 
 use crate::sandboxes::SandboxConfig;
@@ -142,9 +143,8 @@ pub struct ReinforceConfig {
     pub group_size: usize,
     /// Turns an episode may have in training. Default 20.
     pub max_turns: u32,
-    /// Rewards are multiplied by this to the power of the episode's turns, so that of two
-    /// solutions the shorter one is worth more; above 0, at most 1. Default 0.95.
-    pub length_discount: f64,
+    /// What changes the rewards before credit sees them, in this order. Default empty: nothing.
+    pub shapers: Vec<ShaperConfig>,
     /// How advantages are assigned to steps. Default `grpo`.
     pub credit: CreditConfig,
     /// What is minimised.
@@ -178,7 +178,7 @@ impl Default for ReinforceConfig {
             tasks: 16,
             group_size: 8,
             max_turns: 20,
-            length_discount: 0.95,
+            shapers: Vec::new(),
             credit: CreditConfig::default(),
             objective: ObjectiveConfig::default(),
             reference: None,
@@ -350,6 +350,14 @@ impl Recipe {
                 problems: vec![format!("`{setting}`: {problem}")],
             })?;
         }
+        if let Some(factor) = length_discount(&table) {
+            let problem = format!(
+                "`reinforce.length_discount` is a reward shaper now, and off unless it is named: \
+                 write shapers = [{{ name = \"length_discount\", options = {{ factor = {factor} }} \
+                 }}] under [reinforce]"
+            );
+            return Err(RecipeError::Problems { problems: vec![problem] });
+        }
         // By way of text, so that errors show the line.
         let text = if overrides.is_empty() {
             text.to_owned()
@@ -357,6 +365,34 @@ impl Recipe {
             toml::to_string(&table).expect("a table of values can be written")
         };
         toml::from_str(&text).map_err(malformed)
+    }
+
+    /// Reads the resolved recipe of a run, which an older version may have written.
+    ///
+    /// Its `reinforce.length_discount` is the reward shaper of that name here.
+    ///
+    /// # Errors
+    ///
+    /// As [`Recipe::parse`].
+    pub fn of_run(name: &str, text: &str) -> Result<Self, RecipeError> {
+        let malformed =
+            |source| RecipeError::Malformed { name: name.to_owned(), source: Box::new(source) };
+        let mut table: toml::Table = toml::from_str(text).map_err(malformed)?;
+        let Some(factor) = length_discount(&table).cloned() else {
+            return Self::parse(name, text, &[]);
+        };
+        let reinforce = table.get_mut("reinforce").and_then(toml::Value::as_table_mut);
+        let reinforce = reinforce.expect("the setting was found in this table");
+        reinforce.remove("length_discount");
+        // 1 meant that nothing is discounted.
+        if factor.as_float() != Some(1.0) && factor.as_integer() != Some(1) {
+            let mut shaper = ShaperConfig::new("length_discount");
+            shaper.options.insert("factor".to_owned(), factor);
+            let shapers = toml::Value::try_from([shaper]).expect("a table can be a value");
+            reinforce.insert("shapers".to_owned(), shapers);
+        }
+        let text = toml::to_string(&table).expect("a table of values can be written");
+        Self::parse(name, &text, &[])
     }
 
     /// Checks every setting that can be checked before anything is started.
@@ -412,6 +448,11 @@ impl Recipe {
         within("warm_start.trainer", self.warm_start.trainer.problems());
         within("reinforce.trainer", self.reinforce.trainer.problems());
         within("reinforce.objective", self.reinforce.objective.problems());
+        for shaper in &self.reinforce.shapers {
+            if let Err(error) = open_shaper(shaper) {
+                within("reinforce.shapers", vec![format!("{:#}", anyhow::Error::from(error))]);
+            }
+        }
         if let Err(error) = open_estimator(&self.reinforce.credit) {
             within("reinforce.credit", vec![format!("{:#}", anyhow::Error::from(error))]);
         }
@@ -444,10 +485,6 @@ impl Recipe {
             if value == 0 {
                 problems.push(format!("{name} is 0, must be at least 1"));
             }
-        }
-        let discount = self.reinforce.length_discount;
-        if !(discount > 0.0 && discount <= 1.0) {
-            problems.push(format!("reinforce.length_discount is {discount}, must be in (0, 1]"));
         }
         let mut sampling = Sampling::default();
         self.evaluation.apply_to(&mut sampling);
@@ -510,6 +547,11 @@ impl Recipe {
     }
 }
 
+/// A setting that older versions had.
+fn length_discount(table: &toml::Table) -> Option<&toml::Value> {
+    table.get("reinforce")?.get("length_discount")
+}
+
 /// Sets `path` in nested tables.
 fn insert(table: &mut toml::Table, path: &str, value: toml::Value) -> Result<(), String> {
     match path.split_once('.') {
@@ -557,6 +599,48 @@ mod tests {
         let error = Recipe::parse("r", "seed = 1\n[rienforce]\ntasks = 2", &[]).unwrap_err();
         let source = std::error::Error::source(&error).unwrap().to_string();
         assert!(source.contains("rienforce") && source.contains("reinforce"), "{source}");
+    }
+
+    #[test]
+    fn rewards_are_shaped_only_where_a_recipe_says_so() {
+        assert!(Recipe::default().reinforce.shapers.is_empty());
+        for name in recipe_names() {
+            let recipe = Recipe::parse(name, &Recipe::text(name).unwrap(), &[]).unwrap();
+            let names: Vec<&str> =
+                recipe.reinforce.shapers.iter().map(|shaper| shaper.name.as_str()).collect();
+            let wanted: &[&str] = match name {
+                "household" | "alfworld" | "quick" => &["length_discount"],
+                _ => &[],
+            };
+            assert_eq!(names, wanted, "{name}");
+        }
+        let bad = "[[reinforce.shapers]]\nname = 'length_discount'\noptions = { factor = 1.5 }\n\
+                   [[reinforce.shapers]]\nname = 'potential'";
+        let told = Recipe::parse("r", bad, &[]).unwrap().validate().unwrap_err().to_string();
+        for part in ["factor is 1.5, must be", "reward shaper `potential`: known are"] {
+            assert!(told.contains(part), "{told}");
+        }
+    }
+
+    #[test]
+    fn the_length_discount_of_older_versions_is_refused_in_recipes_and_read_in_runs() {
+        let old = "seed = 3\n[reinforce]\nlength_discount = 0.9\ntasks = 4";
+        let overrides = ["reinforce.length_discount=0.9".to_owned()];
+        for (text, overrides) in [(old, &[][..]), ("", &overrides)] {
+            let told = Recipe::parse("r", text, overrides).unwrap_err().to_string();
+            let (_, written) = told.split_once("write ").unwrap();
+            let (written, _) = written.split_once(" under [reinforce]").unwrap();
+            let new = Recipe::parse("r", &format!("[reinforce]\n{written}"), &[]).unwrap();
+            new.validate().unwrap();
+            assert_eq!(new.reinforce.shapers[0].options["factor"].as_float(), Some(0.9));
+        }
+        let run = Recipe::of_run("r", old).unwrap();
+        assert_eq!((run.seed, run.reinforce.tasks), (3, 4));
+        let [shaper] = &run.reinforce.shapers[..] else { panic!("one shaper") };
+        assert_eq!(shaper.options["factor"].as_float(), Some(0.9));
+        let off = Recipe::of_run("r", "[reinforce]\nlength_discount = 1.0").unwrap();
+        assert!(off.reinforce.shapers.is_empty());
+        assert_eq!(Recipe::of_run("r", &run.to_toml()).unwrap(), run);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use spar_core::{Seed, TrajectoryStore};
 use spar_envs::{Resources, Sandboxes, environment_registry, open_environment};
 use spar_sandbox::backends::fake::FakeBackend;
 use spar_sandbox::pool::{PoolConfig, SandboxPool};
-use spar_tasks::{SuiteOptions, Task, open_suite};
+use spar_tasks::{RewardShapers, ShaperConfig, SuiteOptions, Task, open_suite};
 
 fn tasks(suite: &str, count: usize) -> Vec<Task> {
     let suite = open_suite(suite, &SuiteOptions::default()).unwrap();
@@ -56,6 +56,24 @@ async fn guides_leave_demonstrations_that_become_rows() {
             let actions = rows[0].cross_entropy_weights.iter().filter(|w| **w == 1.0).count();
             let sampled: usize = trajectory.turns.iter().map(|turn| turn.sampled.ids.len()).sum();
             assert_eq!(actions, sampled);
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_any_environment_pays_for_success_can_be_discounted() {
+    let discount = RewardShapers::open(&[ShaperConfig::new("length_discount")]).unwrap();
+    for entry in environment_registry() {
+        let player = Player::Oracle { encoder: None };
+        let collection = collect(&tasks(entry.suite, 2), player, 1).await;
+        for group in &collection.groups {
+            let plain = GroupView::from_group(group);
+            assert_eq!(GroupView::shaped(group, &RewardShapers::default()), plain);
+            let shaped = GroupView::shaped(group, &discount).returns();
+            let turns = group.trajectories[0].turns.len();
+            let wanted = plain.returns()[0] * 0.95_f64.powf(turns as f64);
+            assert_eq!(shaped, [wanted], "{}: {turns} turns", entry.name);
+            assert!(entry.needs_sandbox || wanted > 0.0, "{}", entry.name);
         }
     }
 }

@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use spar::agent::credit::credit_registry;
 use spar::envs::environment_registry;
 use spar::recipe::{Recipe, recipe_names};
-use spar::tasks::suite_registry;
+use spar::tasks::{shaper_registry, suite_registry};
 use spar::trainer::{objective_names, optimizer_names};
 
 use super::print;
@@ -57,6 +57,9 @@ fn entries(what: Listing) -> anyhow::Result<Vec<(String, String)>> {
         Listing::Recipes => recipe_names()
             .map(|name| Ok(named(name, &Recipe::parse(name, &Recipe::text(name)?, &[])?.about)))
             .collect::<anyhow::Result<_>>()?,
+        Listing::Shapers => {
+            shaper_registry().iter().map(|entry| named(entry.name, entry.about)).collect()
+        }
         Listing::Credit => {
             credit_registry().iter().map(|entry| named(entry.name, entry.about)).collect()
         }

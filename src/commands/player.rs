@@ -167,7 +167,7 @@ fn stranger(purpose: Purpose) -> EpisodeConfig {
 /// The folder of the model that a path means, and the recipe of its run.
 pub(crate) fn locate(path: &Path) -> anyhow::Result<(PathBuf, Option<Recipe>)> {
     let read = |run: &RunFolder| -> anyhow::Result<Recipe> {
-        Ok(Recipe::parse(&run.path().display().to_string(), &run.config()?, &[])?)
+        Ok(Recipe::of_run(&run.path().display().to_string(), &run.config()?)?)
     };
     if let Ok(run) = RunFolder::open(path) {
         let checkpoints = Checkpoints::view(&run.checkpoints_path());

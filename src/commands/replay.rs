@@ -107,7 +107,7 @@ async fn play_all(
 /// The trajectories that a path means, and the recipe of the run they belong to.
 pub(crate) fn store_of(path: &Path) -> anyhow::Result<(PathBuf, Option<Recipe>)> {
     let recipe = |run: &RunFolder| {
-        Recipe::parse(&run.path().display().to_string(), &run.config().ok()?, &[]).ok()
+        Recipe::of_run(&run.path().display().to_string(), &run.config().ok()?).ok()
     };
     if let Ok(run) = RunFolder::open(path) {
         let folder = run.trajectories_path();

@@ -18,7 +18,7 @@ const MAX_VALUES: usize = 18;
 /// Shows where a run stands and what it reached; reads only.
 pub(super) fn show_run(run: &RunFolder, is_json: bool) -> anyhow::Result<ExitCode> {
     let manifest = run.manifest()?;
-    let recipe = Recipe::parse(&run.path().display().to_string(), &run.config()?, &[])?;
+    let recipe = Recipe::of_run(&run.path().display().to_string(), &run.config()?)?;
     let metrics = run.metrics()?;
     let summary = Summary::open(run)?;
     let status = match (summary.is_finished, is_written(run)) {

@@ -1,4 +1,4 @@
-//! What can go wrong with suites.
+//! What can go wrong with suites and reward shapers.
 
 use std::path::PathBuf;
 
@@ -91,5 +91,36 @@ pub enum SuiteError {
         place: String,
         /// What is wrong.
         detail: String,
+    },
+}
+
+/// A reward shaper cannot be had.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ShaperError {
+    /// No shaper has this name.
+    #[error("find reward shaper `{name}`: known are {known}")]
+    Unknown {
+        /// The name asked for.
+        name: String,
+        /// The names there are.
+        known: String,
+    },
+    /// The shaper does not have this option, or not with this value.
+    #[error("understand the options of reward shaper `{name}`")]
+    Options {
+        /// The shaper.
+        name: &'static str,
+        /// What is wrong with them.
+        #[source]
+        source: Box<toml::de::Error>,
+    },
+    /// An option is outside its range.
+    #[error("use reward shaper `{name}`: {problems}")]
+    Range {
+        /// The shaper.
+        name: &'static str,
+        /// All problems, one after the other.
+        problems: String,
     },
 }

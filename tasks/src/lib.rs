@@ -6,6 +6,8 @@
 //!  task files ──┘
 //! ```
 //!
+//! What an episode earns can be shaped before credit sees it, by [`RewardShapers`] that a recipe names.
+//!
 //! A suite never holds its tasks: it makes the task of an index when it is asked, so that a
 //! generated suite of a million tasks costs nothing.
 //!
@@ -21,6 +23,7 @@
 mod error;
 mod game_folder;
 mod registry;
+mod shapers;
 mod suite;
 mod task;
 mod task_folder;
@@ -28,9 +31,13 @@ mod template_suite;
 mod terminal_suite;
 mod terminal_task;
 
-pub use error::SuiteError;
+pub use error::{ShaperError, SuiteError};
 pub use game_folder::GameFolderSuite;
 pub use registry::{SuiteEntry, SuiteOptions, open_suite, suite_registry};
+pub use shapers::{
+    LengthDiscount, LengthDiscountOptions, RewardShaper, RewardShapers, ShaperConfig, ShaperEntry,
+    open_shaper, shaper_registry,
+};
 pub use suite::{Suite, SuiteManifest};
 pub use task::Task;
 pub use template_suite::TemplateSuite;

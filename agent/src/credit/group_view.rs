@@ -1,6 +1,7 @@
 //! A group as credit sees it.
 
 use spar_core::{Group, ParsedAction, Trajectory, Turn};
+use spar_tasks::RewardShapers;
 
 /// A step as credit sees it.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -26,10 +27,21 @@ pub struct GroupView<'a> {
 }
 
 impl<'a> GroupView<'a> {
-    /// The view of a recorded group.
+    /// The view of a recorded group, with the rewards it was recorded with.
     pub fn from_group(group: &'a Group) -> Self {
         let mut view = Self::default();
         group.trajectories.iter().for_each(|trajectory| view.push_recorded(trajectory));
+        view
+    }
+
+    /// The view of a recorded group whose rewards were shaped.
+    pub fn shaped(group: &'a Group, shapers: &RewardShapers) -> Self {
+        let mut view = Self::default();
+        for trajectory in &group.trajectories {
+            let rewards = shapers.rewards(trajectory);
+            let steps = trajectory.turns.iter().zip(rewards);
+            view.push(steps.map(|(turn, reward)| StepView { reward, ..StepView::from_turn(turn) }));
+        }
         view
     }
 
@@ -42,21 +54,6 @@ impl<'a> GroupView<'a> {
     /// Appends a recorded trajectory.
     pub fn push_recorded(&mut self, trajectory: &'a Trajectory) {
         self.push(trajectory.turns.iter().map(StepView::from_turn));
-    }
-
-    /// Multiplies the rewards of every trajectory by `discount` to the power of its steps.
-    ///
-    /// Of two solutions the shorter one is then worth more also to estimators that compare whole
-    /// episodes.
-    #[must_use]
-    pub fn discounted_by_length(mut self, discount: f64) -> Self {
-        let mut start = 0;
-        for &end in &self.ends {
-            let factor = discount.powf((end - start) as f64);
-            self.steps[start..end].iter_mut().for_each(|step| step.reward *= factor);
-            start = end;
-        }
-        self
     }
 
     /// The trajectories.

@@ -115,10 +115,10 @@ impl Training {
         ensure!(collection.counts.finished > 0, "no episode came about: {}", failure());
         let rollout_seconds = started.elapsed().as_secs_f64();
 
-        // 2. Credit: an advantage for every step.
+        // 2. Credit: an advantage for every step, by its shaped reward.
         let mut rows = Vec::new();
         for group in &collection.groups {
-            let view = GroupView::from_group(group).discounted_by_length(config.length_discount);
+            let view = GroupView::shaped(group, &self.shapers);
             rows.extend(group_rows(group, &self.credit.estimate(&view))?);
         }
         let objective = config.objective.build()?;

@@ -15,7 +15,7 @@ use spar_agent::credit::{AdvantageEstimator, open_estimator};
 use spar_agent::{Cancellation, JsonlStore, StoreConfig};
 use spar_core::Seed;
 use spar_policy::{LocalPolicy, Weights};
-use spar_tasks::{Suite, SuiteOptions, open_suite};
+use spar_tasks::{RewardShapers, Suite, SuiteOptions, open_suite};
 use spar_trainer::{
     Checkpoints, EventWriter, Manifest, MetricRecord, MetricsLog, RunFolder, RunFolderError,
     RunLock, StatePlace, Trainer, TrainerConfig, git_revision, rfc3339,
@@ -64,6 +64,7 @@ pub struct Training {
     trainer: Trainer,
     /// The reference model's weights, where they stay in memory and have been read.
     reference: OnceLock<Arc<Weights>>,
+    shapers: RewardShapers,
     credit: Box<dyn AdvantageEstimator>,
     state: State,
     /// Whether all that belongs to the last iteration is done, so that a checkpoint may be made.
@@ -138,7 +139,7 @@ impl Training {
     ) -> anyhow::Result<Self> {
         let folder = RunFolder::open(path)?;
         let lock = folder.lock()?;
-        let recipe = Recipe::parse(&path.display().to_string(), &folder.config()?, &[])?;
+        let recipe = Recipe::of_run(&path.display().to_string(), &folder.config()?)?;
         recipe.validate()?;
         let suite = open(&recipe)?;
         let manifest = folder.manifest()?;
@@ -200,6 +201,7 @@ impl Training {
         let version = trainer.version();
         let policy = LocalPolicy::new("local", tokenizer, weights, version, threads)
             .context("start the engine")?;
+        let shapers = RewardShapers::open(&recipe.reinforce.shapers)?;
         let credit = open_estimator(&recipe.reinforce.credit)?;
         let metrics = MetricsLog::open(&folder.metrics_path())?;
         let timings = MetricsLog::open(&folder.path().join("timings.jsonl"))?;
@@ -218,6 +220,7 @@ impl Training {
             policy,
             trainer,
             reference: OnceLock::new(),
+            shapers,
             credit,
             state,
             is_whole: true,

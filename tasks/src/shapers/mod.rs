@@ -1,0 +1,150 @@
+//! Reward shapers: what an episode's rewards are changed to before credit sees them.
+//!
+//! ```text
+//!  Trajectory ──named parts per turn──▶ RewardShaper ──▶ RewardShaper ──▶ ... ──▶ credit
+//! ```
+//!
+//! A recipe names them in the order in which they work; none is there unless it is named. What is
+//! recorded and what evaluations report stays unshaped. A new one is one file and one row of
+//! [`shaper_registry`].
+
+mod length_discount;
+mod registry;
+
+use std::fmt;
+
+use spar_core::{RewardPart, Trajectory};
+
+pub use length_discount::{LengthDiscount, LengthDiscountOptions};
+pub use registry::{ShaperConfig, ShaperEntry, open_shaper, shaper_registry};
+
+use crate::ShaperError;
+
+/// Changes the rewards of finished episodes: named parts in, named parts out.
+pub trait RewardShaper: Send + Sync + fmt::Debug {
+    /// The name in recipes.
+    fn name(&self) -> &'static str;
+
+    /// Changes the parts of an episode in place.
+    ///
+    /// `rewards[t]` holds those of turn `t` of `trajectory`, as the shapers before this one left
+    /// them; parts may be changed, added and taken away.
+    fn shape(&self, trajectory: &Trajectory, rewards: &mut [Vec<RewardPart>]);
+}
+
+/// The shapers of a recipe, in their order; by default there are none.
+#[derive(Debug, Default)]
+pub struct RewardShapers(Vec<Box<dyn RewardShaper>>);
+
+impl RewardShapers {
+    /// These shapers, in this order.
+    pub fn new(shapers: Vec<Box<dyn RewardShaper>>) -> Self {
+        Self(shapers)
+    }
+
+    /// The shapers that a recipe names, in its order.
+    ///
+    /// # Errors
+    ///
+    /// [`ShaperError`] of the first that is not known or whose options are wrong.
+    pub fn open(configs: &[ShaperConfig]) -> Result<Self, ShaperError> {
+        configs.iter().map(open_shaper).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// The rewards of an episode in named parts, one list per turn.
+    pub fn shape(&self, trajectory: &Trajectory) -> Vec<Vec<RewardPart>> {
+        let mut rewards: Vec<Vec<RewardPart>> =
+            trajectory.turns.iter().map(|turn| turn.step.rewards.clone()).collect();
+        self.0.iter().for_each(|shaper| shaper.shape(trajectory, &mut rewards));
+        rewards
+    }
+
+    /// The reward of every turn of an episode.
+    pub fn rewards(&self, trajectory: &Trajectory) -> Vec<f64> {
+        if self.0.is_empty() {
+            return trajectory.turns.iter().map(|turn| turn.step.reward()).collect();
+        }
+        let sum = |parts: &Vec<RewardPart>| parts.iter().fold(0.0, |sum, part| sum + part.value);
+        self.shape(trajectory).iter().map(sum).collect()
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::time::Duration;
+
+    use spar_core::{
+        EndReason, Lineage, Observation, ParsedAction, PromptTokens, SampledTokens, Seed, Step,
+        TRAJECTORY_VERSION, Turn,
+    };
+
+    use super::*;
+
+    /// An episode whose turns earn these named parts.
+    pub(crate) fn episode(rewards: &[&[(&str, f64)]]) -> Trajectory {
+        let part = |(name, value): &(&str, f64)| RewardPart { name: (*name).into(), value: *value };
+        let turn = |parts: &&[(&str, f64)]| Turn {
+            prompt: PromptTokens { kept: 0, appended: Vec::new() },
+            author: String::new(),
+            text: String::new(),
+            sampled: SampledTokens::default(),
+            parsed: ParsedAction::Action { text: String::new() },
+            state_key: String::new(),
+            step: Step {
+                observation: Observation::default(),
+                rewards: parts.iter().map(part).collect(),
+                terminated: false,
+                won: false,
+                executable: true,
+                wall_time: Duration::ZERO,
+            },
+            policy_time: Duration::ZERO,
+        };
+        Trajectory {
+            version: TRAJECTORY_VERSION,
+            episode: 0,
+            task: String::new(),
+            environment: String::new(),
+            seed: Seed::from_u64(0),
+            environment_seed: None,
+            policy: String::new(),
+            first_observation: Observation::default(),
+            turns: rewards.iter().map(turn).collect(),
+            end: EndReason::Terminated,
+            won: true,
+            lineage: Lineage::default(),
+            seat: 0,
+            wall_time: Duration::ZERO,
+        }
+    }
+
+    #[derive(Debug)]
+    struct Add(f64);
+
+    impl RewardShaper for Add {
+        fn name(&self) -> &'static str {
+            "add"
+        }
+
+        fn shape(&self, _: &Trajectory, rewards: &mut [Vec<RewardPart>]) {
+            let part = RewardPart { name: "added".to_owned(), value: self.0 };
+            rewards.iter_mut().for_each(|parts| parts.push(part.clone()));
+        }
+    }
+
+    #[test]
+    fn shapers_work_in_their_order_and_none_changes_nothing() {
+        let episode = episode(&[&[], &[("won", 1.0), ("invalid_action", -0.5)]]);
+        assert_eq!(RewardShapers::default().rewards(&episode), [0.0, 0.5]);
+        let halve =
+            || Box::new(LengthDiscount::new(&LengthDiscountOptions { factor: 0.5 }).unwrap());
+        let add = || Box::new(Add(1.0));
+        let first_add = RewardShapers::new(vec![add(), halve()]);
+        assert_eq!(first_add.rewards(&episode), [0.25, 0.0]);
+        let first_halve = RewardShapers::new(vec![halve(), add()]);
+        assert_eq!(first_halve.rewards(&episode), [1.0, 0.75]);
+        let names: Vec<String> =
+            first_halve.shape(&episode)[1].iter().map(|part| part.name.clone()).collect();
+        assert_eq!(names, ["won", "invalid_action", "added"]);
+    }
+}
