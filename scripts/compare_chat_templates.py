@@ -172,7 +172,7 @@ def main():
             requests.append((name, request))
             wanted.append(expected(template, request))
     lines = "".join(json.dumps(request, ensure_ascii=False) + "\n" for _, request in requests)
-    run = ["cargo", "run", "-q", "-p", "spar-policy", "--example", "render_chats"]
+    run = ["cargo", "run", "-q", "-p", "spar-text", "--example", "render_chats"]
     output = subprocess.run(run, input=lines, capture_output=True, text=True, check=True).stdout
     # str.splitlines would split at more than line feeds.
     answers = [json.loads(line) for line in output.split("\n") if line]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write policy/tests/fixtures/chat_templates.json: templates, conversations, and what Hugging Face's
+"""Write text/tests/fixtures/chat_templates.json: templates, conversations, and what Hugging Face's
 transformers renders.
 
     python3 -m venv venv && venv/bin/pip install transformers jinja2
@@ -17,7 +17,7 @@ from pathlib import Path
 from transformers.utils import chat_template_utils
 
 NOW = 1_722_000_000
-FIXTURE = Path(__file__).parent.parent / "policy" / "tests" / "fixtures" / "chat_templates.json"
+FIXTURE = Path(__file__).parent.parent / "text" / "tests" / "fixtures" / "chat_templates.json"
 
 
 class Clock(datetime.datetime):

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Write policy/tests/fixtures/layouts.json: conversations cut at every turn, as the tokens of Hugging Face's
+"""Write text/tests/fixtures/layouts.json: conversations cut at every turn, as the tokens of Hugging Face's
 `apply_chat_template`, for templates that are laid out like those of public models.
 
     python3 -m venv venv && venv/bin/pip install tokenizers transformers jinja2
     venv/bin/python scripts/make_layout_fixture.py [FOLDER]
 
 With FOLDER, the *.jinja files in it are used instead, and the fixture goes to the file `layouts.json`
-there; policy/tests/layouts.rs reads it from SPAR_LAYOUTS. Tokenizers are those of
-policy/tests/fixtures/tokenizers, their control tokens renamed. The day is 26 July 2024.
+there; text/tests/it/layouts.rs reads it from SPAR_LAYOUTS. Tokenizers are those of
+text/tests/fixtures/tokenizers, their control tokens renamed. The day is 26 July 2024.
 """
 
 import datetime
@@ -32,7 +32,7 @@ class Clock(datetime.datetime):
 
 
 chat_template_utils.datetime = Clock
-FIXTURES = Path(__file__).parent.parent / "policy" / "tests" / "fixtures"
+FIXTURES = Path(__file__).parent.parent / "text" / "tests" / "fixtures"
 HEADERS = {"<|begin|>": "<|begin_of_text|>", "<|eos|>": "<|end_of_text|>", "<|start|>": "<|start_header_id|>",
            "<|stop|>": "<|end_header_id|>", "<|eot|>": "<|eot_id|>"}
 BASES = {

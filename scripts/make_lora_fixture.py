@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write the adapters that policy/tests/lora.rs compares with: policy/tests/fixtures/lora/.
+"""Write the adapters that policy/tests/it/lora.rs compares with: policy/tests/fixtures/lora/.
 
 Each is an adapter of the model in policy/tests/fixtures/models/qwen2 as Hugging Face's PEFT saves it, and
 expected.safetensors: token ids, the logits of the model it is merged into, and the gradient of the mean

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write the checkpoints that policy/tests/families.rs compares with.
+"""Write the checkpoints that policy/tests/it/families.rs compares with.
 
 Each folder in policy/tests/fixtures/models/ holds a small random model as Hugging Face's transformers
 saves it, and expected.safetensors: token sequences, their logits, the gradient of the mean

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write the numbers that policy/tests/sampling.rs compares with.
+"""Write the numbers that policy/tests/it/sampling.rs compares with.
 
 policy/tests/fixtures/sampling.json holds rows of scores, and what the logits processors of Hugging
 Face's transformers make of them, in the order in which `generate` applies them: bias,

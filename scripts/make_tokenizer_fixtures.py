@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write policy/tests/fixtures/tokenizers/: small tokenizers of the known kinds, and how Hugging Face's
+"""Write text/tests/fixtures/tokenizers/: small tokenizers of the known kinds, and how Hugging Face's
 tokenizers and transformers encode and decode with them.
 
     python3 -m venv venv && venv/bin/pip install tokenizers transformers jinja2
@@ -25,7 +25,7 @@ from transformers import AutoTokenizer
 logging.disable(logging.WARNING)
 warnings.simplefilter("ignore")
 ROOT = Path(__file__).parent.parent
-FIXTURES = ROOT / "policy" / "tests" / "fixtures" / "tokenizers"
+FIXTURES = ROOT / "text" / "tests" / "fixtures" / "tokenizers"
 CORPUS = [line for name in ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"] for line in
           (ROOT / name).read_text().splitlines() if line] + [
     "naïve café, Straße, Ångström; 日本語のテキスト; русский текст; 🙂🚀 don't we'll I'm 1234 56"] * 5

@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use spar_core::{Choices, PolicyVersion, Seed};
 
-use crate::GenerateError;
-use crate::constraint::Grammar;
 use crate::sampling::SamplingOptions;
+use crate::{GenerateError, Grammar};
 
 /// What a generator is asked to continue.
 #[derive(Debug, Clone)]

@@ -13,8 +13,8 @@ use crate::engine::{
     Counters, Engine, EngineConfig, GeneratorMetrics, KvMemory, Reply, bytes_per_token,
 };
 use crate::generation::{GenerationEvent, GenerationRequest};
-use crate::ops::parallel::serially;
 use crate::{GenerateError, Tokenizer, Weights};
+use spar_ops::parallel::serially;
 
 /// How much generation may take.
 #[derive(Debug, Clone, PartialEq, Eq)]

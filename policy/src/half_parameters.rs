@@ -7,8 +7,8 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::checkpoint::{to_bf16, to_half};
-use crate::ops::Matrix;
 use crate::{ParameterKind, ParameterSpec, Parameters};
+use spar_ops::Matrix;
 
 /// A number of two bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]

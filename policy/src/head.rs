@@ -9,12 +9,12 @@ use rayon::prelude::*;
 use crate::Weights;
 use crate::cuda::{DeviceError, Drawing, Found, Wanted};
 use crate::decoder::{Segment, Tape, backward_into, try_forward};
-use crate::ops::Matrix;
-use crate::ops::elementwise::{absorb_scores, add_scaled, dot, exp_scores_with, scale, scale_all};
-use crate::ops::matmul::{Output, linear, linear_backward, linear_gradient};
-use crate::ops::parallel;
 use crate::sampling::most_probable;
 use crate::weight_gradient::WeightGradient;
+use spar_ops::Matrix;
+use spar_ops::elementwise::{absorb_scores, add_scaled, dot, exp_scores_with, scale, scale_all};
+use spar_ops::matmul::{Output, linear, linear_backward, linear_gradient};
+use spar_ops::parallel;
 
 /// Hidden states whose scores are in memory at a time.
 const ROWS: usize = 256;
@@ -550,8 +550,8 @@ mod tests {
     use spar_core::Seed;
 
     use super::*;
-    use crate::ops::gradient_check::{assert_gradient, numbers};
     use crate::{ModelConfig, initial_parameters};
+    use spar_ops::gradient_check::{assert_gradient, numbers};
 
     /// A head over more than two tiles of the vocabulary, the last one of odd width.
     fn weights() -> Weights {

@@ -53,11 +53,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod atomic_file;
-pub mod chat_template;
 pub mod checkpoint;
 mod config;
-mod constraint;
 pub mod cuda;
 pub mod decoder;
 mod engine;
@@ -67,23 +64,18 @@ mod generation;
 mod generator;
 mod half_parameters;
 pub mod head;
-pub mod hub;
 mod layout;
 mod local_policy;
 mod lora;
-pub mod ops;
 mod parameters;
-mod rope_scaling;
 mod rounded_model;
 pub mod sampling;
-mod tokenizer;
 mod weight_gradient;
 mod weights;
 
 pub use config::ModelConfig;
-pub use constraint::{Grammar, GrammarCompiler};
 pub use engine::GeneratorMetrics;
-pub use error::{ChatTemplateError, CheckpointError, GenerateError, TokenizerError};
+pub use error::{CheckpointError, GenerateError};
 pub use family::Family;
 pub use generation::{
     Constraint, Distribution, FinishReason, Finished, GeneratedToken, GenerationEvent,
@@ -94,8 +86,12 @@ pub use half_parameters::{HalfParameters, HalfType};
 pub use local_policy::LocalPolicy;
 pub use lora::{LORA_TARGETS, LoraConfig, LoraModel};
 pub use parameters::{ParameterKind, ParameterSpec, Parameters, SharedBuffer};
-pub use rope_scaling::RopeScaling;
 pub use rounded_model::RoundedModel;
-pub use tokenizer::{MaskedTokens, TextStream, Tokenizer, TokenizerConfig};
+pub use spar_ops as ops;
+pub use spar_ops::RopeScaling;
+pub use spar_text::{
+    ChatTemplateError, Grammar, GrammarCompiler, GrammarError, MaskedTokens, TextStream, Tokenizer,
+    TokenizerConfig, TokenizerError, chat_template, hub,
+};
 pub use weight_gradient::{AdapterGradient, WeightGradient};
 pub use weights::{Weights, initial_parameters};

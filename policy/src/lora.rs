@@ -12,10 +12,10 @@ use spar_core::Seed;
 use crate::checkpoint::{LoraAdapter, LowRank};
 use crate::cuda::DeviceError;
 use crate::layout;
-use crate::ops::elementwise::add_scaled;
-use crate::ops::parallel;
 use crate::weight_gradient::{AdapterGradient, Memory, WeightGradient};
 use crate::{ModelConfig, ParameterKind, Parameters, SharedBuffer, Weights};
+use spar_ops::elementwise::add_scaled;
+use spar_ops::parallel;
 
 /// The matrices of a layer that can be adapted, by the last part of their name.
 pub const LORA_TARGETS: [&str; 7] =
@@ -285,7 +285,7 @@ mod tests {
     use super::*;
     use crate::decoder::{Segment, SequenceCache, Tape, backward_into, forward};
     use crate::initial_parameters;
-    use crate::ops::gradient_check::{assert_gradient, numbers};
+    use spar_ops::gradient_check::{assert_gradient, numbers};
 
     fn model(targets: &[&str]) -> LoraModel {
         let config = ModelConfig {

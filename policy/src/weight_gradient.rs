@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use crate::lora::AdaptedMatrix;
-use crate::ops::elementwise::scale_all;
-use crate::ops::matmul::{Output, linear, linear_backward, linear_gradient};
+use spar_ops::elementwise::scale_all;
+use spar_ops::matmul::{Output, linear, linear_backward, linear_gradient};
 
 /// Where a backward puts the gradients of weights.
 pub enum WeightGradient<'a> {

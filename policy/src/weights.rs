@@ -4,12 +4,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::cuda::{Device, DeviceError, LiveWeights, Number, Placement};
-use crate::decoder::page_shape;
+use crate::decoder::{CachePage, page_shape};
 use crate::layout::Layout;
-use crate::ops::Matrix;
-use crate::ops::page::Page;
-use crate::ops::rotary::Rotary;
 use crate::{HalfParameters, HalfType, ModelConfig, Parameters, SharedBuffer};
+use spar_ops::Matrix;
+use spar_ops::rotary::Rotary;
 
 /// One version of a decoder's weights, ready for forward and backward; shared by reference.
 #[derive(Debug, Clone)]
@@ -122,11 +121,11 @@ impl Weights {
     }
 
     /// A page for keys and values, where the decoder is.
-    pub(crate) fn new_page(&self) -> Result<Page, DeviceError> {
+    pub(crate) fn new_page(&self) -> Result<CachePage, DeviceError> {
         let shape = page_shape(self);
         match &self.placement {
-            None => Ok(Page::new(shape)),
-            Some(placement) => Ok(Page::on_device(shape, placement.new_page()?)),
+            None => Ok(CachePage::new(shape)),
+            Some(placement) => Ok(CachePage::on_device(shape, placement.new_page()?)),
         }
     }
 

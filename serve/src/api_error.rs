@@ -108,7 +108,7 @@ impl ApiError {
                 Self { code: Some("queue_full"), retry_after: Some(RETRY_AFTER_SECS), ..error }
             }
             GenerateError::Option { option, .. } => Self::invalid(option, text),
-            GenerateError::Grammar { .. } => Self::invalid(schema, text),
+            GenerateError::Grammar(_) => Self::invalid(schema, text),
             GenerateError::EmptyPrompt | GenerateError::UnknownToken { .. } => {
                 Self::invalid(prompt, text)
             }

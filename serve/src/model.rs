@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use spar_core::PolicyVersion;
-use spar_policy::{GenerateError, Generator, GeneratorConfig, GrammarCompiler, Tokenizer, Weights};
+use spar_policy::{Generator, GeneratorConfig, GrammarCompiler, GrammarError, Tokenizer, Weights};
 
 use crate::ServeError;
 
@@ -13,7 +13,7 @@ pub struct ServedModel {
     pub(crate) tokenizer: Arc<Tokenizer>,
     pub(crate) generator: Generator,
     /// Made when the first grammar comes; a large vocabulary takes seconds.
-    grammars: OnceLock<Result<GrammarCompiler, GenerateError>>,
+    grammars: OnceLock<Result<GrammarCompiler, GrammarError>>,
     vocabulary: usize,
 }
 
@@ -42,7 +42,7 @@ impl ServedModel {
     }
 
     /// What compiles grammars for the model's tokens.
-    pub(crate) fn grammars(&self) -> Result<&GrammarCompiler, GenerateError> {
+    pub(crate) fn grammars(&self) -> Result<&GrammarCompiler, GrammarError> {
         let made =
             self.grammars.get_or_init(|| GrammarCompiler::new(&self.tokenizer, self.vocabulary));
         made.as_ref().map_err(Clone::clone)

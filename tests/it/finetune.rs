@@ -19,7 +19,7 @@ fn write_model(folder: &Path, family: Family) {
         Family::Mistral => "mistral",
         Family::Qwen2 | Family::Qwen3 => "qwen",
     };
-    let fixtures = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("policy/tests/fixtures");
+    let fixtures = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("text/tests/fixtures");
     let tokenizer = Tokenizer::load(&fixtures.join("tokenizers").join(name)).unwrap();
     let config = ModelConfig {
         family,

@@ -27,10 +27,10 @@ pub use self::number_type::NumberType;
 pub(crate) use self::number_type::{to_bf16, to_half};
 pub use self::tensor_file::TensorFile;
 use self::weights_file::Loaded;
-use crate::atomic_file::write_atomically;
 use crate::{
     CheckpointError, HalfParameters, ModelConfig, ParameterKind, Parameters, Tokenizer, Weights,
 };
+use spar_text::write_atomically;
 
 const CONFIG_FILE: &str = "config.json";
 

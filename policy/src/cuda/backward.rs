@@ -10,8 +10,8 @@ use super::learner::{Live, LiveWeights};
 use super::operations::{Columns, LowRank, SeenPages};
 use super::placement::Placement;
 use crate::decoder::batch::Batch;
-use crate::ops::page::PAGE;
 use crate::{ParameterKind, ParameterSpec, Weights};
+use spar_ops::page::PAGE;
 
 /// Memory of a layer's backward, kept for the next layer.
 struct Gradients {

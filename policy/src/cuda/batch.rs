@@ -7,7 +7,7 @@ use super::device::{Buffer, Device};
 use super::operations::TILE;
 use crate::Weights;
 use crate::decoder::batch::{Batch, NO_ROW, find_blocks};
-use crate::ops::page::{NO_TOKEN, PAGE};
+use spar_ops::page::{NO_TOKEN, PAGE};
 
 /// What forward reads of a batch.
 #[derive(Debug)]

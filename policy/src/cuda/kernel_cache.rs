@@ -8,7 +8,7 @@ use super::DeviceError;
 use super::driver::HeadKind;
 use super::kernels::KernelFile;
 use super::library::{compile, options};
-use crate::atomic_file::write_atomically;
+use spar_text::write_atomically;
 
 /// Compiled kernels in a folder, by the hash of all that they depend on.
 #[derive(Debug, Clone)]

@@ -9,8 +9,8 @@ use super::placement::Placement;
 use crate::decoder::Tape;
 use crate::head::DrawLoss;
 use crate::lora::AdaptedMatrix;
-use crate::ops::elementwise::AdamWStep;
 use crate::{LoraModel, ParameterSpec, Parameters, SharedBuffer, Weights};
+use spar_ops::elementwise::AdamWStep;
 
 /// What is trained of a decoder on its device, its weights or the factors of an adapter: in f32, with their gradient and AdamW's
 /// two means, and in the numbers that the decoder computes with.

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::device::{Buffer, Device, Kind};
 use super::driver::Number;
 use super::{DeviceError, ModelShape};
-use crate::ops::page::PAGE;
+use spar_ops::page::PAGE;
 
 /// Pages that the first call makes room for.
 const FIRST_PAGES: usize = 64;

@@ -9,8 +9,8 @@ use super::operations::TILE;
 use super::pages::{DevicePage, PagePool};
 use super::step::Steps;
 use super::{DeviceError, ModelShape};
-use crate::ops::rotary::Rotary;
 use crate::{ModelConfig, Weights};
+use spar_ops::rotary::Rotary;
 
 /// Widest head that the attention kernels have room for, by numbers of 2 and of 4 bytes.
 const WIDEST_HEAD: [usize; 2] = [256, 128];

@@ -19,7 +19,7 @@ use super::recording::Recording;
 use crate::Weights;
 use crate::decoder::Segment;
 use crate::decoder::batch::Batch;
-use crate::ops::page::{NO_TOKEN, PAGE};
+use spar_ops::page::{NO_TOKEN, PAGE};
 
 /// The most rows for which steps are recorded.
 const MOST_ROWS: usize = 256;

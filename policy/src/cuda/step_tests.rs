@@ -12,9 +12,9 @@ use super::tests::{assert_close, config, emulated, tokens, weights};
 use super::{DeviceError, DeviceLearner};
 use crate::decoder::{Segment, SequenceCache, TokenTree, try_forward};
 use crate::head::{Draw, log_softmax, try_batch_scores, try_best, try_judge};
-use crate::ops::elementwise::AdamWStep;
 use crate::sampling::{SamplingOptions, entropy, most_probable, truncate, truncate_part};
 use crate::{Family, LoraConfig, LoraModel, ModelConfig, Weights};
+use spar_ops::elementwise::AdamWStep;
 
 /// Sequences that are read to their end.
 fn read(weights: &Weights, prompts: &[Vec<u32>]) -> Vec<SequenceCache> {

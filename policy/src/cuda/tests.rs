@@ -12,12 +12,12 @@ use super::driver::Number;
 use super::emulator::Emulator;
 use crate::decoder::{Segment, SequenceCache, Tape, TokenTree, forward, try_forward};
 use crate::head::{Draw, DrawGradient, DrawLoss, learn, try_batch_scores, try_judge};
-use crate::ops::elementwise::{AdamWStep, adamw};
-use crate::ops::gradient_check::numbers;
 use crate::{
     Family, LORA_TARGETS, LoraConfig, LoraModel, ModelConfig, Parameters, WeightGradient, Weights,
     initial_parameters,
 };
+use spar_ops::elementwise::{AdamWStep, adamw};
+use spar_ops::gradient_check::numbers;
 
 pub(super) fn emulated(descends: bool) -> Device {
     let emulator = if descends { Emulator::descending() } else { Emulator::default() };

@@ -7,8 +7,8 @@ use super::{Device, DeviceError, DeviceLearner, backward, forward, head};
 use crate::decoder::batch::Batch;
 use crate::decoder::{Segment, SequenceCache};
 use crate::head::{Draw, DrawGradient, DrawLoss};
-use crate::ops::elementwise::AdamWStep;
 use crate::{Parameters, Weights};
+use spar_ops::elementwise::AdamWStep;
 
 /// A [`DeviceLearner`] that learns sequences by heart: what training costs a device by itself, without
 /// the objectives and batches of a run.

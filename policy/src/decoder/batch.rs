@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::Segment;
+use super::{CachePage, Segment};
 use crate::Weights;
 use crate::cuda::DeviceError;
-use crate::ops::attention::{BLOCK_PAGES, KEY_BLOCK, KeyBlock};
-use crate::ops::elementwise::add_scaled;
-use crate::ops::page::{NO_TOKEN, PAGE, Page};
+use spar_ops::attention::{BLOCK_PAGES, KEY_BLOCK, KeyBlock};
+use spar_ops::elementwise::add_scaled;
+use spar_ops::page::{NO_TOKEN, PAGE};
 
 /// Stands for the token of a place that holds none, or one of an earlier call.
 pub(crate) const NO_ROW: u32 = u32::MAX;
@@ -24,7 +24,7 @@ pub(crate) struct Batch {
     pub(crate) smear_tokens: usize,
     /// Every page that is read or written, once. Those that are written have no other owner until
     /// the call is over.
-    pub(crate) pages: Vec<Arc<Page>>,
+    pub(crate) pages: Vec<Arc<CachePage>>,
     /// Empty where the decoder is on a device.
     pub(crate) blocks: Vec<KeyBlock>,
     /// Where each token's key and value go.
@@ -129,7 +129,7 @@ impl Batch {
 
     /// Whether every page was begun in this call, as backward needs it.
     pub(crate) fn is_whole(&self) -> bool {
-        let holds = |(page, rows): (&Arc<Page>, &[u32; PAGE])| {
+        let holds = |(page, rows): (&Arc<CachePage>, &[u32; PAGE])| {
             page.tokens.iter().zip(rows).all(|(token, row)| *token == NO_TOKEN || *row != NO_ROW)
         };
         self.pages.iter().zip(&self.rows_of_page).all(holds)
@@ -158,7 +158,7 @@ impl Batch {
     fn open(
         &mut self,
         segment: &mut Segment<'_>,
-        shared: &mut HashMap<*const Page, u32>,
+        shared: &mut HashMap<*const CachePage, u32>,
     ) -> Result<Chain, DeviceError> {
         let mut past = std::mem::take(&mut segment.cache.pages);
         let is_partial = !segment.cache.tokens.len().is_multiple_of(PAGE);
@@ -245,7 +245,7 @@ impl Batch {
         all
     }
 
-    fn add_page(&mut self, page: Arc<Page>) -> u32 {
+    fn add_page(&mut self, page: Arc<CachePage>) -> u32 {
         self.pages.push(page);
         self.rows_of_page.push([NO_ROW; PAGE]);
         self.pages.len() as u32 - 1
@@ -291,6 +291,6 @@ pub(crate) fn find_blocks(weights: &Weights, batch: &Batch) -> Vec<KeyBlock> {
 }
 
 /// A page that this call writes.
-fn own(pages: &mut [Arc<Page>], page: u32) -> &mut Page {
+fn own(pages: &mut [Arc<CachePage>], page: u32) -> &mut CachePage {
     Arc::get_mut(&mut pages[page as usize]).expect("a page that is written has no other owner")
 }

@@ -1,13 +1,13 @@
 //! One layer of the decoder, forward and backward.
 
 use super::batch::Batch;
-use crate::ops::attention::{Attention, AttentionGradients, AttentionShape, SoftmaxStatistics};
-use crate::ops::elementwise::{add_scaled, rms_norm, rms_norm_backward, swiglu, swiglu_backward};
-use crate::ops::heads::Heads;
-use crate::ops::matmul::{Output, linear, linear_backward};
-use crate::ops::page::PAGE;
 use crate::weight_gradient::WeightGradient;
 use crate::{ModelConfig, Weights};
+use spar_ops::attention::{Attention, AttentionGradients, AttentionShape, SoftmaxStatistics};
+use spar_ops::elementwise::{add_scaled, rms_norm, rms_norm_backward, swiglu, swiglu_backward};
+use spar_ops::heads::Heads;
+use spar_ops::matmul::{Output, linear, linear_backward};
+use spar_ops::page::PAGE;
 
 /// What backward needs of a layer's forward besides its input, `t` running over all tokens of the
 /// batch.
@@ -356,7 +356,7 @@ fn attention<'a>(
         },
         layer,
         blocks: &batch.blocks,
-        pages: &batch.pages,
+        pages: batch.pages.iter().map(|page| page.host()).collect(),
         positions: &batch.positions,
         tokens: &batch.tokens,
         queries,

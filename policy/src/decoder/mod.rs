@@ -1,12 +1,14 @@
 //! The decoder: one forward for rollout and training, and its backward.
 
 pub(crate) mod batch;
+mod cache_page;
 mod layer;
 mod sequence_cache;
 #[cfg(test)]
 mod tests;
 mod token_tree;
 
+pub(crate) use cache_page::CachePage;
 pub use sequence_cache::SequenceCache;
 pub(crate) use sequence_cache::page_shape;
 pub use token_tree::{TokenTree, shared_prefix};
@@ -15,10 +17,10 @@ use self::batch::Batch;
 use self::layer::{LayerGradients, LayerTape, layer_backward, layer_forward};
 use crate::Weights;
 use crate::cuda::{DeviceError, DeviceTape};
-use crate::ops::elementwise::{add_product, add_scaled, rms_norm, rms_norm_backward};
-use crate::ops::page::NO_TOKEN;
-use crate::ops::parallel;
 use crate::weight_gradient::WeightGradient;
+use spar_ops::elementwise::{add_product, add_scaled, rms_norm, rms_norm_backward};
+use spar_ops::page::NO_TOKEN;
+use spar_ops::parallel;
 
 /// Tokens that continue one sequence in a batch.
 pub struct Segment<'a> {

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use spar_ops::page::{PAGE, PageShape};
+
+use super::CachePage;
 use crate::Weights;
-use crate::ops::page::{PAGE, Page, PageShape};
 
 /// What a decoder remembers of a sequence: its tokens, and the keys and values of every layer.
 ///
@@ -12,7 +14,7 @@ use crate::ops::page::{PAGE, Page, PageShape};
 #[derive(Debug, Clone)]
 pub struct SequenceCache {
     pub(super) tokens: Vec<u32>,
-    pub(super) pages: Vec<Arc<Page>>,
+    pub(super) pages: Vec<Arc<CachePage>>,
     shape: PageShape,
 }
 

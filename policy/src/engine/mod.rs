@@ -13,13 +13,13 @@ use spar_core::{PolicyVersion, SampledTokens};
 
 use self::metrics::{add, shift};
 use self::sequence::{NextToken, Sequence, ShownText};
-use crate::constraint::GrammarWalk;
 use crate::cuda::DeviceError;
 use crate::decoder::{Segment, SequenceCache, try_forward};
 use crate::generation::{Constraint, Distribution, FinishReason, GenerationRequest};
 use crate::head::{log_softmax, try_batch_scores, try_scores};
 use crate::sampling::{Before, ChoiceWalk, StopStrings, TokenCounts, entropy, process};
-use crate::{GenerateError, Tokenizer, Weights};
+use crate::{GrammarError, Tokenizer, Weights};
+use spar_text::GrammarWalk;
 
 pub(crate) use self::memory::{KvMemory, bytes_per_token};
 pub(crate) use self::metrics::Counters;
@@ -659,7 +659,7 @@ fn look_ahead(
             Walk::Grammar(walk) => {
                 forced.clear();
                 if let Err(detail) = walk.next(&mut forced, &mut sequence.allowed) {
-                    sequence.failure = Some(GenerateError::Grammar { kind: "grammar", detail });
+                    sequence.failure = Some(GrammarError { kind: "grammar", detail }.into());
                     return;
                 }
             }

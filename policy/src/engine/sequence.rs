@@ -13,8 +13,8 @@ use crate::generation::{
 };
 use crate::head::log_softmax;
 use crate::sampling::{SamplingOptions, StopStrings, TokenCounts, most_probable, pick};
-use crate::tokenizer::PartialText;
 use crate::{GenerateError, Tokenizer};
+use spar_text::PartialText;
 
 /// Who waits for an answer.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! Leaving out the improbable.
 
 use super::SamplingOptions;
-use crate::ops::elementwise::exp_scores;
+use spar_ops::elementwise::exp_scores;
 
 /// Leaves out tokens by top-k, top-p and min-p, in this order.
 ///

@@ -144,12 +144,13 @@ enum Wanted {
 impl Wanted {
     fn compile(&self, service: &Service) -> Result<Grammar, GenerateError> {
         let compiler = service.model.grammars()?;
-        match self {
+        let compiled = match self {
             Self::Schema(schema) => compiler.json_schema(schema),
             Self::Call(schema) => compiler.json_between("<tool_call>\n", schema, "\n</tool_call>"),
             Self::Regex(expression) => compiler.regex(expression),
             Self::Lark(grammar) => compiler.lark(grammar),
-        }
+        };
+        compiled.map_err(GenerateError::from)
     }
 }
 

@@ -6,10 +6,10 @@ use crate::cuda::DeviceError;
 use crate::cuda::arguments::Arguments;
 use crate::cuda::device::{Buffer, Device, Kind};
 use crate::cuda::driver::Launch;
-use crate::ops::elementwise::AdamWStep;
+use spar_ops::elementwise::AdamWStep;
 
 impl Device {
-    /// One update of AdamW, as [`crate::ops::elementwise::adamw`]; the gradient is scaled first, and
+    /// One update of AdamW, as [`spar_ops::elementwise::adamw`]; the gradient is scaled first, and
     /// `copy` gets the weights in its own numbers.
     pub(in crate::cuda) fn adamw(
         &self,

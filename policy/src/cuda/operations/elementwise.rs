@@ -22,7 +22,7 @@ impl Device {
         unsafe { self.launch(&kernel_of("elementwise", name, of), launch, arguments) }
     }
 
-    /// As [`crate::ops::elementwise::swiglu`].
+    /// As [`spar_ops::elementwise::swiglu`].
     pub(in crate::cuda) fn swiglu(
         &self,
         gate_up: &Buffer,
@@ -34,7 +34,7 @@ impl Device {
         self.each("swiglu", number(out), out.len(), arguments)
     }
 
-    /// As [`crate::ops::elementwise::swiglu_backward`].
+    /// As [`spar_ops::elementwise::swiglu_backward`].
     pub(in crate::cuda) fn swiglu_backward(
         &self,
         dout: &Buffer,

@@ -37,7 +37,7 @@ const KEY_TILE: usize = 64;
 /// Keys after which a softmax is begun anew.
 pub(super) const CHUNK: usize = 512;
 /// Tokens of a page.
-const PAGE: usize = crate::ops::page::PAGE;
+const PAGE: usize = spar_ops::page::PAGE;
 
 fn kernel(file: &'static str, name: &str) -> Kernel {
     Kernel { file, heads: None, name: name.to_owned() }

@@ -8,7 +8,7 @@ use crate::cuda::device::{Buffer, Device, Kind};
 use crate::cuda::driver::Launch;
 
 impl Device {
-    /// As [`crate::ops::elementwise::rms_norm`].
+    /// As [`spar_ops::elementwise::rms_norm`].
     pub(in crate::cuda) fn rms_norm(
         &self,
         x: &Buffer,
@@ -34,7 +34,7 @@ impl Device {
         }
     }
 
-    /// As [`crate::ops::elementwise::rms_norm_backward`].
+    /// As [`spar_ops::elementwise::rms_norm_backward`].
     pub(in crate::cuda) fn rms_norm_backward(
         &self,
         dy: &Buffer,

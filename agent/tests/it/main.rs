@@ -1,0 +1,4 @@
+//! Episodes in every environment, and in sandboxes, in one binary.
+
+mod environments;
+mod terminal;

@@ -1,0 +1,108 @@
+//! Work that is spread over threads, without a say in the result.
+//!
+//! Pieces write to places of their own and each is computed by one thread from first to last, so
+//! results are the same whatever the number of threads and pieces.
+
+use std::cell::Cell;
+
+use rayon::prelude::*;
+
+thread_local! {
+    static IS_SERIAL: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs `work` with all operations inside it on this thread.
+///
+/// For callers that work on several batches at the same time: their threads are busy already, and a
+/// thread that waits for a piece would take up another batch meanwhile, with all its memory.
+pub fn serially<R>(work: impl FnOnce() -> R) -> R {
+    struct Restore(bool);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            IS_SERIAL.set(self.0);
+        }
+    }
+    let _restore = Restore(IS_SERIAL.replace(true));
+    work()
+}
+
+/// Runs `work` on a thread of rayon's pool, where operations start at once.
+///
+/// From any other thread each operation would have to wake the pool and wait for it.
+pub fn in_pool<R: Send>(work: impl FnOnce() -> R + Send) -> R {
+    if threads() == 1 || rayon::current_thread_index().is_some() {
+        work()
+    } else {
+        rayon::scope(|_| work())
+    }
+}
+
+/// Threads that a piece of work may be spread over.
+pub fn threads() -> usize {
+    if IS_SERIAL.get() { 1 } else { rayon::current_num_threads() }
+}
+
+/// Calls `work` for every number below `count`, on any thread and in any order.
+pub fn for_each(count: usize, work: impl Fn(usize) + Sync + Send) {
+    if count <= 1 || threads() == 1 {
+        (0..count).for_each(work);
+    } else {
+        (0..count).into_par_iter().with_max_len(1).for_each(work);
+    }
+}
+
+/// Calls `work` for every piece, in any order.
+pub fn run<P: IndexedParallelIterator>(pieces: P, work: impl Fn(P::Item) + Sync + Send) {
+    let count = pieces.len();
+    if count <= 1 || threads() == 1 {
+        pieces.with_min_len(count.max(1)).for_each(work);
+    } else {
+        pieces.for_each(work);
+    }
+}
+
+/// A pointer whose users take care to touch different places.
+#[derive(Clone, Copy)]
+pub(crate) struct Shared<T>(T);
+
+#[expect(unsafe_code, reason = "a promise that users of `Shared` make where they read it")]
+// SAFETY: to use the pointer needs an unsafe block, whose reason says why places differ.
+unsafe impl<T> Sync for Shared<T> {}
+#[expect(unsafe_code, reason = "a promise that users of `Shared` make where they read it")]
+// SAFETY: as above.
+unsafe impl<T> Send for Shared<T> {}
+
+impl<T: Copy> Shared<T> {
+    /// Whoever reads it promises to touch only what nobody else does meanwhile.
+    pub(crate) fn new(pointer: T) -> Self {
+        Self(pointer)
+    }
+
+    /// The pointer.
+    pub(crate) fn get(&self) -> T {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn every_number_is_visited_once() {
+        let visits: Vec<AtomicUsize> = (0..100).map(|_| AtomicUsize::new(0)).collect();
+        let visit = |i: usize| {
+            visits[i].fetch_add(1, Ordering::Relaxed);
+        };
+        for_each(100, visit);
+        serially(|| {
+            assert_eq!(threads(), 1);
+            for_each(100, visit);
+        });
+        in_pool(|| for_each(100, visit));
+        assert!(visits.iter().all(|count| count.load(Ordering::Relaxed) == 3));
+        assert!(!IS_SERIAL.get());
+    }
+}

@@ -1,0 +1,5 @@
+//! The decoder, adapters and sampling against other implementations, in one binary.
+
+mod families;
+mod lora;
+mod sampling;

@@ -1,0 +1,4 @@
+//! Tokenizers and layouts of conversations against Hugging Face's, in one binary.
+
+mod layouts;
+mod tokenizers;
