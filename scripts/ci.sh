@@ -3,7 +3,10 @@
 #
 #   scripts/ci.sh
 #
-# The cheap checks come first, the tests last, so that the output ends with their numbers.
+# The cheap checks come first, the tests last, so that the output ends with their numbers. Everything is
+# compiled in one target folder in the user's cache folder, so that the next run finds the dependencies
+# there: by lock file, profiles, flags and compiler; folders of others that nobody used for two weeks are
+# removed. With CARGO_TARGET_DIR set, that folder is taken as it is.
 set -euo pipefail
 exec </dev/null
 # shellcheck source=scripts/common.sh
@@ -15,6 +18,30 @@ run() {
     say "$*"
     "$@"
 }
+
+if [ -z "${CARGO_TARGET_DIR:-}" ]; then
+    caches="${XDG_CACHE_HOME:-$HOME/.cache}/spar/ci"
+    key="$({
+        cat Cargo.lock
+        sed -n '/^\[profile/,/^$/p' Cargo.toml
+        rustc -vV
+        cc --version 2>/dev/null || true
+        env | grep -E '^(RUSTFLAGS|CARGO_BUILD|CARGO_PROFILE|CFLAGS)' | sort || true
+    } | sha256sum | cut -c 1-16)"
+    mkdir -p "$caches/$key"
+    touch "$caches/$key"
+    find "$caches" -mindepth 1 -maxdepth 1 -mtime +14 -exec rm -rf {} +
+    # Another run in the same folder would wait for it at every step: one of them takes a folder of its own.
+    exec 8>"$caches/$key/.in-use"
+    if has flock && ! flock -n 8; then
+        say "another run uses $caches/$key: compiling in target/"
+    else
+        export CARGO_TARGET_DIR="$caches/$key"
+        # Of the dependencies alone: a checkout whose files are older than what another one left there
+        # would be taken for unchanged.
+        run cargo clean --quiet --workspace --locked
+    fi
+fi
 
 if cargo fmt --version >/dev/null 2>&1; then
     run cargo fmt --all --check
@@ -63,4 +90,8 @@ if [ "${#skipped[@]}" -gt 0 ]; then
     printf '  - %s\n' "${skipped[@]}"
 fi
 
-run scripts/test.sh
+# Without the lock, which what it starts for good (an engine) would keep.
+say "scripts/test.sh"
+scripts/test.sh 8>&- || status=$?
+print_seconds
+exit "${status:-0}"

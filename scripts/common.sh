@@ -6,8 +6,26 @@ export CARGO_TERM_COLOR="${CARGO_TERM_COLOR:-auto}"
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-# A heading, with the seconds since the script began.
-say() { printf '\n== %4d s  %s\n' "$SECONDS" "$*"; }
+# A heading, with the seconds since the script began; the step that it ends is kept for `print_seconds`.
+steps=()
+step="starting"
+step_began=0
+end_step() {
+    steps+=("$(printf '%5d s  %s' "$((SECONDS - step_began))" "$step")")
+    step_began=$SECONDS
+}
+say() {
+    end_step
+    step="$*"
+    printf '\n== %4d s  %s\n' "$SECONDS" "$*"
+}
+
+# Where the seconds went, step by step, so that growth is seen.
+print_seconds() {
+    end_step
+    printf '\nseconds of the steps, %d in all:\n' "$SECONDS"
+    printf '%s\n' "${steps[@]}" | cut -c 1-150
+}
 
 die() {
     printf 'error: %s\n' "$*" >&2

@@ -1,178 +1,185 @@
 #!/usr/bin/env bash
 # Sets up what the tests need and runs all of them that can run here.
 #
-#   scripts/test.sh
+#   scripts/test.sh          what a change has to pass
+#   scripts/test.sh --all    the long forms as well, as a release has to: more seeds, larger games
 #
 # Needs the Rust toolchain and a C compiler (installed with apt-get where that is allowed). As root on
 # Debian it also installs Podman, installs and starts a Docker engine where none answers
 # (docker/start-engine.sh), and builds the tests' images from the machine's own files; with Python and pip
-# it builds the WebAssembly guests into the user's cache folder (scripts/build_guests.sh). Running it again
-# does no harm. At the end it says how many tests passed, and which could not run and why.
+# it builds the WebAssembly guests into the user's cache folder (scripts/build_guests.sh). All of that goes
+# on while the tests are compiled. Running it again does no harm. At the end it says how many tests passed,
+# which could not run and why, and where the seconds went.
 # ALFWORLD_DATA, a folder with ALFWorld's games, adds the tests on the real games.
 set -euo pipefail
 exec </dev/null
 # shellcheck source=scripts/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-log="$(mktemp)"
-trap 'rm -f "$log" "$log.setup"' EXIT
+case "${1:-}" in
+"") ;;
+--all) export SPAR_TEST_ALL=1 PROPTEST_CASES="${PROPTEST_CASES:-2000}" ;;
+-h | --help)
+    sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "$0"
+    exit 0
+    ;;
+*) die "there is no option \`$1\`: use --all, or nothing" ;;
+esac
+
+work="$(mktemp -d)"
+trap 'jobs -p | xargs -r kill 2>/dev/null || true; rm -rf "$work"' EXIT
+log="$work/log"
+cache="${XDG_CACHE_HOME:-$HOME/.cache}/spar"
+status=0
 skipped=()
 
 # 1. The C compiler, for the parts of dependencies that are written in C.
+may_install() { [ "$(id -u)" = 0 ] && has apt-get; }
+install_packages() {
+    apt-get -o DPkg::Lock::Timeout=120 update -q &&
+        DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=120 install -qy --no-install-recommends "$@"
+}
 if ! has cc; then
-    if [ "$(id -u)" = 0 ] && has apt-get; then
+    if may_install; then
         say "installing a C compiler"
-        apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy gcc libc6-dev
+        install_packages gcc libc6-dev
     else
         die "no C compiler (cc): install gcc or clang"
     fi
 fi
 
-status=0
+# 2. What tests need beside that, set up while they are compiled. Each is a function; its last line, if it
+# fails, is the reason why tests do not run.
+set_up_docker() { docker/start-engine.sh && docker/build-images.sh; }
+set_up_podman() {
+    # The test starts a service of its own, with storage apart from what else there is.
+    set_up_docker
+    if ! has podman; then
+        may_install || { echo "it is not installed" && return 1; }
+        install_packages podman runc
+    fi
+    [ "$(id -u)" = 0 ] || { echo "only root can give its containers limits" && return 1; }
+}
+set_up_namespaces() { unshare --user --map-root-user --mount --pid --fork true; }
+set_up_guests() { scripts/build_guests.sh; }
+set_up_cxx() {
+    has c++ && return
+    may_install || { echo "no c++" && return 1; }
+    install_packages g++
+}
+# A virtual environment NAME with a PACKAGE.
+virtual_environment() {
+    [ -x "$cache/venvs/$1/bin/pip" ] || python3 -m venv "$cache/venvs/$1"
+    "$cache/venvs/$1/bin/pip" install --quiet --disable-pip-version-check "$2"
+}
+set_up_openai() { virtual_environment openai openai; }
+set_up_nvrtc() { virtual_environment nvrtc "nvidia-cuda-nvrtc>=13,<14"; }
+# Not installed here: the package holds code for every GPU, a third of a gigabyte. Read to its end: with
+# `grep -q`, ldconfig would fail at a closed pipe.
+set_up_nccl() { ldconfig -p 2>/dev/null | grep 'libnccl\.so' >/dev/null || { echo "it is not installed" && return 1; }; }
+set_up_gpu() { nvidia-smi || { echo "no nvidia-smi that finds one" && return 1; }; }
+set_up_alfworld() {
+    [ -n "${ALFWORLD_DATA:-}" ] || { echo "it is not set" && return 1; }
+    [ -d "$ALFWORLD_DATA" ] || { echo "\`$ALFWORLD_DATA\` is no folder" && return 1; }
+}
+
+# Reason in the tests' sources, set-up, words in the names of the tests.
+needs() {
+    cat <<'TABLE'
+needs Docker|docker|docker
+needs Podman|podman|podman
+needs namespaces|namespaces|backends::local local_backend namespaces
+needs the wasm guests|guests|backends::wasm wasm_backend wasm_guests
+needs Python and PyPI|openai|openai_client
+needs a C++ compiler|cxx|emulated
+needs NVRTC from PyPI|nvrtc|nvrtc_
+needs NCCL|nccl|nccl_tells
+needs a GPU|gpu|cuda::tests::gpu_
+needs ALFWorld's games in ALFWORLD_DATA|alfworld|alfworld_games
+TABLE
+}
+mkdir -p "$cache"
+# apt-get, Docker and Podman one after the other, the rest beside them.
+in_background() {
+    for name in "$@"; do
+        # In the background, since `set -e` would not hold in a condition.
+        (set -e && "set_up_$name") >"$work/$name.out" 2>&1 &
+        ! wait "$!" || : >"$work/$name.ready"
+    done
+}
+in_background docker podman cxx gpu nccl alfworld namespaces &
+in_background guests openai nvrtc &
+
+# 3. Unit tests, integration tests, examples and doc tests. What tests print is kept; a binary that is
+# killed leaves no result, which is found in the end.
 run() {
     say "$*"
     "$@" 2>&1 | tee -a "$log" || status=1
 }
-
-# 2. Unit tests, integration tests, examples and doc tests.
+say "compiling"
+cargo test --workspace --locked --no-run || status=1
 run cargo test --workspace --locked --no-fail-fast
 
-# 3. Tests that are ignored because they need something, which is set up here where that is possible.
-# Those whose names hold one of the words. The whole workspace is named, for otherwise cargo would build
-# the dependencies anew with other features.
-run_ignored() {
-    run cargo test --workspace --locked --no-fail-fast --lib --test it -- --ignored "$@"
-}
-
-# The last line of what a command wrote, if it failed.
-why=""
-set_up() {
-    say "$*"
-    if "$@" >"$log.setup" 2>&1; then
-        return 0
+# 4. Tests that are ignored because they need something. The whole workspace is named, for otherwise cargo
+# would build dependencies anew with other features.
+say "waiting for what tests need"
+wait
+words=()
+without=()
+while IFS='|' read -r reason name filters; do
+    read -ra filters <<<"$filters"
+    if [ -e "$work/$name.ready" ]; then
+        words+=("${filters[@]}")
+    else
+        for filter in "${filters[@]}"; do without+=(--skip "$filter"); done
+        skipped+=("$reason: $(grep -v '^$' "$work/$name.out" | tail -n 1)")
     fi
-    tail -n 20 "$log.setup"
-    why="\`$*\` failed: $(tail -n 1 "$log.setup")"
-    return 1
-}
-
-# The test starts a service of its own, with storage apart from what else there is.
-need_podman() {
-    if ! has podman; then
-        if [ "$(id -u)" != 0 ] || ! has apt-get; then
-            echo "it is not installed"
-            return 1
-        fi
-        apt-get -o DPkg::Lock::Timeout=120 update -q &&
-            DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=120 install -qy \
-                --no-install-recommends podman runc || return 1
-    fi
-    if [ "$(id -u)" != 0 ]; then
-        echo "only root can give its containers limits"
-        return 1
-    fi
-}
-
-needs_data="needs ALFWorld's games in ALFWORLD_DATA"
+done < <(needs)
 while IFS= read -r reason; do
-    case "$reason" in
-    "$needs_data")
-        if [ -d "${ALFWORLD_DATA:-}" ]; then
-            run cargo test --locked -p spar-envs --test alfworld_games -- --ignored
-        elif [ -n "${ALFWORLD_DATA:-}" ]; then
-            skipped+=("$reason: \`$ALFWORLD_DATA\` is no folder")
-        else
-            skipped+=("$reason: it is not set")
-        fi
-        ;;
-    "needs Docker")
-        if set_up docker/start-engine.sh && set_up docker/build-images.sh; then
-            run_ignored docker --skip podman
-        else
-            skipped+=("$reason: $why")
-        fi
-        ;;
-    "needs Podman")
-        if set_up docker/start-engine.sh && set_up docker/build-images.sh && set_up need_podman; then
-            run_ignored podman
-        else
-            skipped+=("$reason: $why")
-        fi
-        ;;
-    "needs namespaces")
-        if set_up unshare --user --map-root-user --mount --pid --fork true; then
-            run_ignored backends::local local_backend namespaces
-        else
-            skipped+=("$reason: $why")
-        fi
-        ;;
-    "needs Python and PyPI")
-        venv="$PWD/target/openai-client"
-        if set_up python3 -m venv "$venv" && set_up "$venv/bin/pip" install -q openai; then
-            export SPAR_OPENAI_PYTHON="$venv/bin/python"
-            run_ignored openai_client
-        else
-            skipped+=("$reason: $why")
-        fi
-        ;;
-    "needs a C++ compiler")
-        # The kernels for GPUs, run by the host.
-        if has c++ || { [ "$(id -u)" = 0 ] && has apt-get && set_up apt-get install -qy g++; }; then
-            run_ignored emulated
-        else
-            skipped+=("$reason: no c++")
-        fi
-        ;;
-    "needs NVRTC from PyPI")
-        # Compiles the kernels for GPUs where there is none.
-        venv="$PWD/target/nvrtc"
-        if set_up python3 -m venv "$venv" && set_up "$venv/bin/pip" install -q "nvidia-cuda-nvrtc>=13,<14"; then
-            nvrtc="$(dirname "$(find "$venv" -name 'libnvrtc.so.*' | head -n 1)")"
-            LD_LIBRARY_PATH="$nvrtc${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" run_ignored nvrtc_
-        else
-            skipped+=("$reason: $why")
-        fi
-        ;;
-    "needs NCCL")
-        # Not set up here: the package holds code for every GPU, a third of a gigabyte.
-        # Read to its end: with `grep -q`, ldconfig would fail at a closed pipe.
-        if ldconfig -p 2>/dev/null | grep 'libnccl\.so' >/dev/null; then
-            run_ignored nccl_tells
-        else
-            skipped+=("$reason: it is not installed")
-        fi
-        ;;
-    "needs a GPU")
-        if has nvidia-smi && set_up nvidia-smi; then
-            run_ignored cuda::tests::gpu_
-        else
-            skipped+=("$reason: no nvidia-smi that finds one")
-        fi
-        ;;
-    "needs the wasm guests")
-        if set_up scripts/build_guests.sh; then
-            run_ignored backends::wasm wasm_backend wasm_guests
-        else
-            skipped+=("$reason: $why")
-        fi
-        ;;
-    *) skipped+=("$reason: this script does not know how to set that up") ;;
-    esac
+    needs | cut -d'|' -f1 | grep -qxF "$reason" || die "tests are ignored with \`$reason\`, which this script does not know"
 done < <(grep -rhoE --include='*.rs' '#\[ignore = "[^"]*"\]' \
-    src core sandbox tasks envs agent policy serve trainer tests examples 2>/dev/null |
+    src core sandbox tasks envs agent ops text policy serve trainer tests examples |
     sed -E 's/^#\[ignore = "(.*)"\]$/\1/' | sort -u)
+[ ! -e "$work/openai.ready" ] || export SPAR_OPENAI_PYTHON="$cache/venvs/openai/bin/python"
+if [ -e "$work/nvrtc.ready" ]; then
+    nvrtc="$(dirname "$(find "$cache/venvs/nvrtc" -name 'libnvrtc.so.*' | head -n 1)")"
+    export LD_LIBRARY_PATH="$nvrtc${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+fi
+if [ "${#words[@]}" -gt 0 ]; then
+    # Tests of sandboxes wait more than they work.
+    run cargo test --workspace --locked --no-fail-fast --lib --tests -- --ignored --test-threads 4 \
+        "${words[@]}" "${without[@]}"
+fi
 
-# 4. The sum of all `test result` lines.
+# 5. The sum of all `test result` lines; a binary that was started and has none has failed.
 say "result"
 awk '
-    /^test result:/ { passed += $4; failed += $6; ignored += $8; binaries += 1 }
+    /^ *(Running|Doc-tests) / {
+        if (open) lost[++num_lost] = open
+        open = $0
+        sub(/^ *(Running )?/, "", open)
+    }
+    /^test result:/ {
+        passed += $4; failed += $6; ignored += $8; binaries += 1
+        seconds = $0; sub(/.*finished in /, "", seconds); sub(/s.*/, "", seconds)
+        name = open; sub(/ \(.*\/deps\//, " (", name)
+        if (seconds >= 2) slow = slow sprintf("%8.1f s  %s\n", seconds, name)
+        open = ""
+    }
     END {
-        printf "test result: %s. %d passed; %d failed; %d ignored; in %d test binaries and doc tests\n",
-            failed ? "FAILED" : "ok", passed, failed, ignored, binaries
-        exit failed > 0 || passed == 0
+        if (open) lost[++num_lost] = open
+        printf "seconds of the test binaries, those below 2 apart:\n%s", slow
+        for (i = 1; i <= num_lost; i++) printf "no result, so it was killed or could not start: %s\n", lost[i]
+        bad = failed > 0 || num_lost > 0 || passed == 0
+        printf "test result: %s. %d passed; %d failed; %d ignored; in %d test binaries and doc tests%s\n",
+            bad ? "FAILED" : "ok", passed, failed, ignored, binaries,
+            num_lost ? sprintf("; %d without a result", num_lost) : ""
+        exit bad
     }' "$log" || status=1
 if [ "${#skipped[@]}" -gt 0 ]; then
     echo "could not run the tests marked as ignored because:"
     printf '  - %s\n' "${skipped[@]}"
 fi
+[ "$status" = 0 ] || echo "something above has failed"
+print_seconds
 exit "$status"
