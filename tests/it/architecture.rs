@@ -3,10 +3,12 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// Every crate with the crates of this workspace it may depend on. A new edge is a design
 /// decision and changes this list.
 const ALLOWED: &[(&str, &[&str])] = &[
+    ("features", &[]),
     ("core", &[]),
     // Acting: no tensors.
     ("sandbox", &["core"]),
@@ -71,7 +73,35 @@ fn edges(krate: &str) -> BTreeSet<String> {
     }
     let mut found = BTreeSet::new();
     collect(&manifest(krate), &mut found);
+    // No code: only what dependencies are compiled with.
+    found.remove("features");
     found
+}
+
+/// What cargo would compile for some crates and their tests: packages with their features.
+fn compiled(selection: &[&str]) -> BTreeSet<String> {
+    let output = Command::new(env!("CARGO"))
+        .args(["tree", "--locked", "--offline", "--prefix", "none", "--format", "{p}|{f}"])
+        .args(["--edges", "normal,build,dev"])
+        .args(selection)
+        .current_dir(root())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let lines = text.lines().map(|line| line.trim_end_matches(" (*)").to_owned());
+    lines.filter(|line| !line.starts_with("spar")).collect()
+}
+
+#[test]
+fn a_crate_alone_compiles_its_dependencies_as_the_workspace_does() {
+    let all = compiled(&["--workspace"]);
+    for (krate, _) in ALLOWED.iter().filter(|(krate, _)| !["features", "."].contains(krate)) {
+        let package = format!("spar-{krate}");
+        let alone = compiled(&["--package", &package]);
+        let anew: Vec<_> = alone.difference(&all).collect();
+        assert!(anew.is_empty(), "`{package}` alone: add to features/Cargo.toml {anew:#?}");
+    }
 }
 
 #[test]
