@@ -1,7 +1,6 @@
 //! Which archives are taken.
 
 use std::cell::Cell;
-use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
@@ -9,6 +8,7 @@ use std::path::Path;
 use tar::EntryType;
 
 use super::MAX_PATH_BYTES;
+use super::tree::{Kind, Tree};
 use crate::SandboxError;
 
 /// Entries that an archive may have.
@@ -56,14 +56,6 @@ impl From<io::Error> for Problem {
     }
 }
 
-/// What an archive puts at a path.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Folder,
-    File,
-    Link,
-}
-
 /// Names that come in headers of their own before the entry they belong to.
 #[derive(Default)]
 struct Extensions {
@@ -74,7 +66,7 @@ struct Extensions {
 }
 
 pub(super) fn check_entries(mut reader: impl Read) -> Result<(), Problem> {
-    let mut seen: HashMap<Vec<u8>, Kind> = HashMap::from([(Vec::new(), Kind::Folder)]);
+    let mut seen = Tree::new();
     let mut extensions = Extensions::default();
     let mut count = 0;
     let mut end_bytes = 0;
@@ -218,7 +210,7 @@ fn check_entry(
     entry: &tar::Entry<'_, impl Read>,
     kind: EntryType,
     extensions: &Extensions,
-    seen: &mut HashMap<Vec<u8>, Kind>,
+    seen: &mut Tree,
 ) -> Result<(), Problem> {
     let header = entry.header();
     let path = match &extensions.path {
@@ -256,7 +248,7 @@ fn check_entry(
     if kind != EntryType::Regular && entry.size() != 0 {
         return refuse("it has content and is no file");
     }
-    if let Err(reason) = claim(&parts, what, seen) {
+    if let Err(reason) = seen.claim(&parts, what) {
         return refuse(reason);
     }
     if !matches!(kind, EntryType::Link | EntryType::Symlink) {
@@ -299,28 +291,6 @@ fn inside_parts(path: &[u8]) -> Result<Vec<&[u8]>, &'static str> {
     Ok(parts)
 }
 
-/// Notes that `what` is at the path; nothing may be beneath, or come in place of, a link.
-fn claim(
-    parts: &[&[u8]],
-    what: Kind,
-    seen: &mut HashMap<Vec<u8>, Kind>,
-) -> Result<(), &'static str> {
-    for above in 1..parts.len() {
-        match seen.entry(parts[..above].join(&b'/')).or_insert(Kind::Folder) {
-            Kind::Folder => {}
-            Kind::File => return Err("it lies beneath a file"),
-            Kind::Link => return Err("it lies beneath a symbolic link"),
-        }
-    }
-    match (seen.insert(parts.join(&b'/'), what), what) {
-        (None, _) | (Some(Kind::File), Kind::File) | (Some(Kind::Folder), Kind::Folder) => Ok(()),
-        (Some(Kind::Link), _) => Err("it comes in place of a symbolic link"),
-        (Some(_), Kind::Link) => Err("it turns what is there into a symbolic link"),
-        (Some(Kind::Folder), Kind::File) => Err("it turns a folder into a file"),
-        (Some(Kind::File), Kind::Folder) => Err("it turns a file into a folder"),
-    }
-}
-
 /// A target may go up at its beginning, where all folders are real ones, and not later, where a
 /// part may itself be a link and `..` leads elsewhere than it seems.
 fn check_symlink(target: &[u8], depth: usize) -> Result<(), &'static str> {
@@ -347,16 +317,12 @@ fn check_symlink(target: &[u8], depth: usize) -> Result<(), &'static str> {
 
 /// A hard link to a symbolic link would move that to another depth, so the target has to be a file
 /// of the archive.
-fn check_hard_link(
-    target: &[u8],
-    own: &[&[u8]],
-    seen: &HashMap<Vec<u8>, Kind>,
-) -> Result<(), &'static str> {
+fn check_hard_link(target: &[u8], own: &[&[u8]], seen: &Tree) -> Result<(), &'static str> {
     let parts = inside_parts(target).map_err(|_| "it is a hard link that leads outside")?;
     if parts == own {
         return Err("it is a hard link to itself");
     }
-    match seen.get(&parts.join(&b'/')) {
+    match seen.at(&parts) {
         Some(Kind::File) => Ok(()),
         _ => Err("it is a hard link to something that is no earlier file of the archive"),
     }

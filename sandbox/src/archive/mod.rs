@@ -4,6 +4,7 @@ mod check;
 mod part_file;
 #[cfg(test)]
 mod tests;
+mod tree;
 
 use crate::SandboxError;
 

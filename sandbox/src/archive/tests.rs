@@ -250,6 +250,31 @@ fn walk(
     Some(place)
 }
 
+#[test]
+fn deep_paths_take_time_by_their_length_and_not_by_its_square() {
+    let archive = |depth: usize| {
+        let entries = (0..200).map(|number| {
+            let path = format!("{}{number}", "d/".repeat(depth));
+            [pax(EntryType::XHeader, &[("path", &path)]), file("short")].concat()
+        });
+        let mut bytes: Vec<u8> = entries.flatten().collect();
+        bytes.resize(bytes.len() + 1024, 0);
+        bytes
+    };
+    // The best of some, since other programs run beside this one.
+    let time = |bytes: &[u8]| {
+        let times = (0..5).map(|_| {
+            let begun = std::time::Instant::now();
+            check_entries(bytes).unwrap();
+            begun.elapsed()
+        });
+        times.min().unwrap()
+    };
+    let (short, deep) = (time(&archive(200)), time(&archive(2000)));
+    // Ten times as long; squared, it would be a hundred times.
+    assert!(deep < short * 30, "{short:?} and {deep:?}");
+}
+
 proptest! {
     #[test]
     fn no_path_through_links_that_were_taken_leads_outside(
