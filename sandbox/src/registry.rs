@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::backends::fake::FakeBackend;
+use crate::conformance::Pins;
 use crate::{SandboxBackend, SandboxError};
 
 /// A backend that can be asked for.
@@ -14,6 +15,8 @@ pub struct BackendEntry {
     pub about: &'static str,
     /// Whether it is for tests alone, so that nothing offers it by itself.
     pub is_for_tests: bool,
+    /// Which checks of [`conformance`](crate::conformance) it has to pass: all but these.
+    pub pins: Pins,
     open: fn() -> Result<Arc<dyn SandboxBackend>, SandboxError>,
 }
 
@@ -25,29 +28,156 @@ pub fn backend_registry() -> &'static [BackendEntry] {
                 name: "docker",
                 about: "Containers through the API of Docker or Podman.",
                 is_for_tests: false,
+                pins: Pins { never: DOCKER_NEVER, depends: DOCKER_DEPENDS },
                 open: docker,
             },
             BackendEntry {
                 name: "wasm",
                 about: "WebAssembly guests in this process.",
                 is_for_tests: false,
+                pins: Pins { never: WASM_NEVER, depends: &[] },
                 open: wasm,
             },
             BackendEntry {
                 name: "local",
                 about: "Linux namespaces without a daemon, for trusted use.",
                 is_for_tests: false,
+                pins: Pins { never: LOCAL_NEVER, depends: LOCAL_DEPENDS },
                 open: local,
             },
             BackendEntry {
                 name: "fake",
                 about: "Scripted, no isolation at all.",
                 is_for_tests: true,
+                pins: Pins { never: FAKE_NEVER, depends: &[] },
                 open: || Ok(Arc::new(FakeBackend::new())),
             },
         ]
     }
 }
+
+// Backends that build or unpack images are not asked to refuse that; their own tests do it.
+
+const DOCKER_NEVER: &[&str] = &[
+    "a limit of the fuel that is not kept is refused",
+    "determinism that is not kept is refused",
+    "images that cannot be built are refused",
+    "archives that cannot be images are refused",
+];
+
+/// Storage without quotas, and a host that has no name.
+const DOCKER_DEPENDS: &[&str] = &[
+    "a limit of the disk that is not kept is refused",
+    "a full disk is told to the command inside",
+    "the host's name is not told",
+];
+
+const LOCAL_NEVER: &[&str] = &[
+    "a limit of the fuel that is not kept is refused",
+    "determinism that is not kept is refused",
+    "images that cannot be built are refused",
+    "archives that cannot be images are refused",
+];
+
+/// Control groups, Linux before 6.6, being root, and a host that has no name.
+const LOCAL_DEPENDS: &[&str] = &[
+    "a limit of the disk that is not kept is refused",
+    "a full disk is told to the command inside",
+    "a memory bomb is ended and told as such",
+    "a fork bomb stays in its sandbox",
+    "hostile clients do an allow-list's proxy no harm",
+    "a network that cannot be had is refused",
+    "the host's name is not told",
+];
+
+/// It has neither processes nor a network, and its guests are no programs of POSIX.
+const WASM_NEVER: &[&str] = &[
+    "output is handed over whole, in order, while the command runs",
+    "links made inside do not lead files out",
+    "links made inside do not lead archives out",
+    "a shell keeps variables and survives what its commands do",
+    "a command that ends the shell is an observation",
+    "a command in a shell meets its deadline, and the next runs",
+    "background output is not mixed up with later commands",
+    "set-up commands run in turn before the sandbox is handed out",
+    "a network that cannot be had is refused",
+    "an allow-list that is not kept is refused",
+    "images that cannot be built are refused",
+    "archives that cannot be images are refused",
+    "a fork bomb stays in its sandbox",
+    "a full disk is told to the command inside",
+    "a process that ignores signals ends at the deadline",
+    "nothing a command started outlives its deadline",
+    "a process that double-forks and keeps the pipe open holds nothing up",
+    "a flood of output that nobody waits for ends at the deadline",
+    "files of the host cannot be reached",
+    "processes of the host cannot be seen",
+    "devices cannot be used or made",
+    "nothing can be mounted",
+    "settings of the kernel cannot be changed",
+    "no other process of the machine can be traced",
+    "nothing can be reached over the network",
+    "the clock cannot be set",
+    "the host's name is not told",
+    "an allow-list lets its hosts through, and programs are told how",
+    "what passes an allow-list arrives unchanged, however much of it",
+    "an allow-list lets nobody else through",
+    "an allow-list opens no way beside its proxy",
+    "a name on an allow-list does not lead to this machine",
+    "each sandbox has an allow-list of its own",
+    "hostile clients do an allow-list's proxy no harm",
+    "a client of an allow-list that does not read holds up no other",
+    "forks and snapshots have their allow-list",
+    "closing ends what passes an allow-list",
+];
+
+/// It runs no programs at all.
+const FAKE_NEVER: &[&str] = &[
+    "an image that is absent is told",
+    "bytes that are no text come as they are",
+    "a command that ends by a signal or a trap says so",
+    "a memory bomb is ended and told as such",
+    "a limit of the disk that is not kept is refused",
+    "a limit of the fuel that is not kept is refused",
+    "determinism that is not kept is refused",
+    "output is handed over whole, in order, while the command runs",
+    "links made inside do not lead files out",
+    "links made inside do not lead archives out",
+    "a shell keeps variables and survives what its commands do",
+    "a command that ends the shell is an observation",
+    "a command in a shell meets its deadline, and the next runs",
+    "background output is not mixed up with later commands",
+    "set-up commands run in turn before the sandbox is handed out",
+    "a network that cannot be had is refused",
+    "an allow-list that is not kept is refused",
+    "images that cannot be built are refused",
+    "archives that cannot be images are refused",
+    "a fork bomb stays in its sandbox",
+    "a full disk is told to the command inside",
+    "a process that ignores signals ends at the deadline",
+    "nothing a command started outlives its deadline",
+    "a process that double-forks and keeps the pipe open holds nothing up",
+    "a flood of output that nobody waits for ends at the deadline",
+    "files of the host cannot be reached",
+    "processes of the host cannot be seen",
+    "devices cannot be used or made",
+    "nothing can be mounted",
+    "settings of the kernel cannot be changed",
+    "no other process of the machine can be traced",
+    "nothing can be reached over the network",
+    "the clock cannot be set",
+    "the host's name is not told",
+    "an allow-list lets its hosts through, and programs are told how",
+    "what passes an allow-list arrives unchanged, however much of it",
+    "an allow-list lets nobody else through",
+    "an allow-list opens no way beside its proxy",
+    "a name on an allow-list does not lead to this machine",
+    "each sandbox has an allow-list of its own",
+    "hostile clients do an allow-list's proxy no harm",
+    "a client of an allow-list that does not read holds up no other",
+    "forks and snapshots have their allow-list",
+    "closing ends what passes an allow-list",
+];
 
 /// The backend of a name. Whether it works here, [`SandboxBackend::probe`] tells.
 ///
