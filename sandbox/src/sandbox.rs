@@ -108,7 +108,8 @@ pub trait SandboxBackend: Send + Sync {
 
     /// Removes everything that owners left who are [`OwnerState::Dead`], or whose time to live
     /// is over: sandboxes, volumes, networks, snapshots, mounts, control groups, folders. Nothing
-    /// of a living owner and nothing that is not spar's.
+    /// of a living owner, of one who cannot be seen, or with a record that cannot be read, and
+    /// nothing that is not spar's.
     ///
     /// # Errors
     ///
@@ -124,6 +125,12 @@ pub trait SandboxBackend: Send + Sync {
 pub trait Sandbox: Send + Sync {
     /// Unique among the backend's sandboxes.
     fn id(&self) -> &str;
+
+    /// What of the backend keeps it: sandboxes of one engine live and end together, those of
+    /// another do not. Default: the empty name, for backends that are one.
+    fn engine(&self) -> &str {
+        ""
+    }
 
     /// What it was made from.
     fn spec(&self) -> &SandboxSpec;
@@ -231,7 +238,8 @@ pub trait Sandbox: Send + Sync {
     /// [`SandboxError::Died`] and those of the backend.
     async fn check(&self) -> Result<(), SandboxError>;
 
-    /// Removes it with everything that was made for it. Closing twice is no error.
+    /// Removes it with everything that was made for it. Closing twice is no error; what the first
+    /// time could not remove, the second tries again.
     ///
     /// # Errors
     ///
@@ -325,6 +333,21 @@ pub struct ReapReport {
     pub removed: Vec<String>,
     /// What is still there and why.
     pub failed: Vec<String>,
-    /// Things of living owners that were left alone.
+    /// Things of owners that live, or of whom that cannot be told, that were left alone.
     pub kept: usize,
+    /// What is spar's but has a record that cannot be read here, so that nobody knows whether it is
+    /// wanted; it was left alone. Each with the reason.
+    #[serde(default)]
+    pub unread: Vec<String>,
+}
+
+impl ReapReport {
+    /// Takes in what another look found.
+    pub(crate) fn add(&mut self, other: Self) {
+        let Self { removed, failed, kept, unread } = other;
+        self.removed.extend(removed);
+        self.failed.extend(failed);
+        self.kept += kept;
+        self.unread.extend(unread);
+    }
 }

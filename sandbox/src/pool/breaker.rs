@@ -1,4 +1,4 @@
-//! Giving up starts for a while when the backend fails.
+//! Giving up starts for a while when they fail.
 
 use std::time::Duration;
 
@@ -8,7 +8,6 @@ use tokio::time::Instant;
 
 use super::config::BreakerConfig;
 use super::metrics::BreakerState;
-use crate::SandboxError;
 
 /// Opens after failures in a row, lets one probe through after a while, and closes when it works.
 ///
@@ -29,27 +28,41 @@ enum State {
     HalfOpen { rounds: u32 },
 }
 
-/// What a start says about the backend.
+/// What a start says about what a breaker guards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// It works.
     Works,
     /// It does not.
     Fails,
-    /// Nothing: the spec was at fault, or the start was given up.
+    /// It may be at fault, or something else: counts as a failure, and a probe that ends so waits no
+    /// longer for the next one.
+    Doubtful,
+    /// Nothing: something else was at fault, or the start was given up.
     Nothing,
-}
-
-impl Verdict {
-    pub(super) fn of(error: &SandboxError) -> Self {
-        if error.is_backend_failure() { Self::Fails } else { Self::Nothing }
-    }
 }
 
 /// Leave to start; whether the verdict is that of a probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Admission {
     is_probe: bool,
+}
+
+impl Admission {
+    /// Not a probe's.
+    pub(super) const PLAIN: Self = Self { is_probe: false };
+}
+
+/// Why nothing is started now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// A probe is on its way: what comes of it is worth waiting for.
+    Probing,
+    /// It failed too often, and it is not time to try again.
+    Open {
+        /// For people.
+        reason: String,
+    },
 }
 
 impl Breaker {
@@ -70,31 +83,35 @@ impl Breaker {
         }
     }
 
-    /// Why nothing would be started now.
-    pub(super) fn refusal(&self, now: Instant) -> Option<String> {
-        let when = match self.state {
-            State::Open { until, .. } if now < until => {
-                format!("in {:.1} s", (until - now).as_secs_f64())
-            }
-            State::HalfOpen { .. } => "right now".to_owned(),
-            State::Closed { .. } | State::Open { .. } => return None,
-        };
-        Some(format!(
-            "the backend keeps failing, most recently it could not {}; it is tried again {when}",
-            self.last_failure
-        ))
+    /// Why nothing would be started now. `what` is the one that failed, for people.
+    pub(super) fn refusal(&self, now: Instant, what: &str) -> Option<Refusal> {
+        match self.state {
+            State::Open { until, .. } if now < until => Some(Refusal::Open {
+                reason: format!(
+                    "{what} keeps failing, most recently it could not {}; it is tried again in \
+                     {:.1} s",
+                    self.last_failure,
+                    (until - now).as_secs_f64()
+                ),
+            }),
+            State::HalfOpen { .. } => Some(Refusal::Probing),
+            State::Closed { .. } | State::Open { .. } => None,
+        }
     }
 
-    /// Asks for leave to start. Whoever gets it owes a [`Breaker::record`].
-    pub(super) fn admit(&mut self, now: Instant) -> Result<Admission, String> {
-        if let Some(reason) = self.refusal(now) {
-            return Err(reason);
+    /// Takes leave to start where nothing refuses it. Whoever gets it owes a [`Breaker::record`].
+    pub(super) fn admit(&mut self) -> Admission {
+        let State::Open { rounds, .. } = self.state else { return Admission::PLAIN };
+        self.state = State::HalfOpen { rounds };
+        Admission { is_probe: true }
+    }
+
+    /// When it may be tried again, while it is open.
+    pub(super) fn open_until(&self) -> Option<Instant> {
+        match self.state {
+            State::Open { until, .. } => Some(until),
+            State::Closed { .. } | State::HalfOpen { .. } => None,
         }
-        if let State::Open { rounds, .. } = self.state {
-            self.state = State::HalfOpen { rounds };
-            return Ok(Admission { is_probe: true });
-        }
-        Ok(Admission { is_probe: false })
     }
 
     /// Takes in how a start went. True when this opened the breaker.
@@ -105,12 +122,12 @@ impl Breaker {
         verdict: Verdict,
         why: &str,
     ) -> bool {
-        if verdict == Verdict::Fails {
+        if matches!(verdict, Verdict::Fails | Verdict::Doubtful) {
             why.clone_into(&mut self.last_failure);
         }
         match (&mut self.state, verdict) {
             (State::Closed { failures }, Verdict::Works) => *failures = 0,
-            (State::Closed { failures }, Verdict::Fails) => {
+            (State::Closed { failures }, Verdict::Fails | Verdict::Doubtful) => {
                 *failures += 1;
                 if *failures >= self.config.failures {
                     self.open(now, 0);
@@ -120,8 +137,10 @@ impl Breaker {
             (State::HalfOpen { .. }, Verdict::Works) if admission.is_probe => {
                 self.state = State::Closed { failures: 0 };
             }
-            (State::HalfOpen { rounds }, Verdict::Fails) if admission.is_probe => {
-                let rounds = rounds.saturating_add(1);
+            (State::HalfOpen { rounds }, Verdict::Fails | Verdict::Doubtful)
+                if admission.is_probe =>
+            {
+                let rounds = rounds.saturating_add(u32::from(verdict == Verdict::Fails));
                 self.open(now, rounds);
                 return true;
             }
@@ -133,11 +152,6 @@ impl Breaker {
             _ => {}
         }
         false
-    }
-
-    /// A failure outside of a start: a sandbox in use lost its daemon.
-    pub(super) fn record_failure(&mut self, now: Instant, why: &str) -> bool {
-        self.record(now, Admission { is_probe: false }, Verdict::Fails, why)
     }
 
     fn open(&mut self, now: Instant, rounds: u32) {
@@ -160,8 +174,15 @@ mod tests {
         Breaker::new(config, 1)
     }
 
+    fn admit(breaker: &mut Breaker, now: Instant) -> Result<Admission, Refusal> {
+        match breaker.refusal(now, "the backend") {
+            Some(refusal) => Err(refusal),
+            None => Ok(breaker.admit()),
+        }
+    }
+
     fn fail(breaker: &mut Breaker, now: Instant) {
-        let admission = breaker.admit(now).unwrap();
+        let admission = admit(breaker, now).unwrap();
         breaker.record(now, admission, Verdict::Fails, "reach it");
     }
 
@@ -170,16 +191,16 @@ mod tests {
         let (mut breaker, now) = (breaker(), Instant::now());
         fail(&mut breaker, now);
         fail(&mut breaker, now);
-        let admission = breaker.admit(now).unwrap();
+        let admission = admit(&mut breaker, now).unwrap();
         breaker.record(now, admission, Verdict::Works, "");
         fail(&mut breaker, now);
-        let admission = breaker.admit(now).unwrap();
+        let admission = admit(&mut breaker, now).unwrap();
         breaker.record(now, admission, Verdict::Nothing, "");
         fail(&mut breaker, now);
         assert_eq!(breaker.state(), BreakerState::Closed);
         fail(&mut breaker, now);
         assert_eq!(breaker.state(), BreakerState::Open);
-        let reason = breaker.admit(now).unwrap_err();
+        let Err(Refusal::Open { reason }) = admit(&mut breaker, now) else { panic!() };
         assert!(reason.contains("could not reach it"), "{reason}");
     }
 
@@ -187,14 +208,14 @@ mod tests {
     fn one_probe_is_let_through_after_a_while_and_closes_it() {
         let (mut breaker, now) = (breaker(), Instant::now());
         (0..3).for_each(|_| fail(&mut breaker, now));
-        assert!(breaker.admit(now + 749 * MS).is_err());
+        assert!(admit(&mut breaker, now + 749 * MS).is_err());
         let later = now + 1251 * MS;
-        let probe = breaker.admit(later).unwrap();
+        let probe = admit(&mut breaker, later).unwrap();
         assert_eq!(breaker.state(), BreakerState::HalfOpen);
-        assert!(breaker.admit(later).is_err(), "a second probe beside the first");
+        assert_eq!(admit(&mut breaker, later), Err(Refusal::Probing), "a second beside the first");
         breaker.record(later, probe, Verdict::Works, "");
         assert_eq!(breaker.state(), BreakerState::Closed);
-        assert!(breaker.admit(later).is_ok() && breaker.admit(later).is_ok());
+        assert!(admit(&mut breaker, later).is_ok() && admit(&mut breaker, later).is_ok());
     }
 
     #[test]
@@ -202,9 +223,21 @@ mod tests {
         let (mut breaker, mut now) = (breaker(), Instant::now());
         (0..3).for_each(|_| fail(&mut breaker, now));
         for longest in [1000u32, 2000, 3000, 3000] {
-            assert!(breaker.admit(now + longest * 74 / 100 * MS).is_err(), "{longest}");
+            assert!(admit(&mut breaker, now + longest * 74 / 100 * MS).is_err(), "{longest}");
             now += longest * 126 / 100 * MS;
             fail(&mut breaker, now);
+        }
+    }
+
+    #[test]
+    fn a_probe_that_may_have_failed_by_itself_waits_no_longer_for_the_next() {
+        let (mut breaker, mut now) = (breaker(), Instant::now());
+        (0..3).for_each(|_| fail(&mut breaker, now));
+        for _ in 0..3 {
+            now += 1251 * MS;
+            let probe = admit(&mut breaker, now).unwrap();
+            assert!(breaker.record(now, probe, Verdict::Doubtful, "get ready"));
+            assert_eq!(breaker.state(), BreakerState::Open);
         }
     }
 
@@ -213,9 +246,9 @@ mod tests {
         let (mut breaker, now) = (breaker(), Instant::now());
         (0..3).for_each(|_| fail(&mut breaker, now));
         let later = now + 1251 * MS;
-        let probe = breaker.admit(later).unwrap();
+        let probe = admit(&mut breaker, later).unwrap();
         breaker.record(later, probe, Verdict::Nothing, "");
-        let probe = breaker.admit(later).unwrap();
+        let probe = admit(&mut breaker, later).unwrap();
         breaker.record(later, probe, Verdict::Works, "");
         assert_eq!(breaker.state(), BreakerState::Closed);
     }
@@ -223,7 +256,7 @@ mod tests {
     #[test]
     fn starts_from_before_it_opened_do_not_close_it() {
         let (mut breaker, now) = (breaker(), Instant::now());
-        let early = breaker.admit(now).unwrap();
+        let early = admit(&mut breaker, now).unwrap();
         (0..3).for_each(|_| fail(&mut breaker, now));
         breaker.record(now, early, Verdict::Works, "");
         assert_eq!(breaker.state(), BreakerState::Open);

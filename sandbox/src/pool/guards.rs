@@ -3,11 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
-use super::breaker::{Admission, Verdict};
-use super::inner::{Counts, Inner};
+use super::breaker::Refusal;
+use super::breakers::{Change, Leave, Outcome};
+use super::inner::{Counts, Inner, shut_down};
 use super::metrics::BreakerState;
+use crate::SandboxError;
 
 /// One more of something, as long as it lives.
 pub(super) struct Gauge {
@@ -28,36 +30,64 @@ impl Drop for Gauge {
     }
 }
 
-/// Leave to start; says nothing about the backend unless it is settled.
+/// Leave to start; says nothing about backend and spec unless it is settled.
 pub(super) struct Ticket {
     inner: Arc<Inner>,
-    admission: Option<Admission>,
+    leave: Option<Leave>,
 }
 
 impl Ticket {
-    /// Asks the breaker; it gives the reason why not.
-    pub(super) fn new(inner: &Arc<Inner>) -> Result<Self, String> {
-        let admission = inner.state().breaker.admit(Instant::now())?;
-        Ok(Self { inner: Arc::clone(inner), admission: Some(admission) })
+    /// Asks the breakers for leave to start a sandbox of the spec `key`; where that is being tried,
+    /// waits for what comes of it, until `deadline`.
+    ///
+    /// # Errors
+    ///
+    /// [`SandboxError::Saturated`] with the reason why not.
+    pub(super) async fn get(
+        inner: &Arc<Inner>,
+        key: &str,
+        deadline: Instant,
+    ) -> Result<Self, SandboxError> {
+        loop {
+            let changed = inner.changed.notified();
+            tokio::pin!(changed);
+            // From here on nothing is missed.
+            changed.as_mut().enable();
+            if inner.is_shut() {
+                return Err(shut_down());
+            }
+            // The guard must not live as long as the match.
+            let asked = inner.state().breakers.admit(key, Instant::now());
+            match asked {
+                Ok(leave) => return Ok(Self { inner: Arc::clone(inner), leave: Some(leave) }),
+                Err(Refusal::Open { reason }) => return Err(SandboxError::Saturated { reason }),
+                Err(Refusal::Probing) => {}
+            }
+            if timeout_at(deadline, changed).await.is_err() {
+                return Err(inner.still_probing());
+            }
+        }
     }
 
-    /// Tells the breaker how the start went.
-    pub(super) fn settle(&mut self, verdict: Verdict, why: &str) {
-        let Some(admission) = self.admission.take() else { return };
+    /// Tells the breakers how the start went.
+    pub(super) fn settle(&mut self, outcome: Outcome, why: &str) {
+        let Some(leave) = self.leave.take() else { return };
         let now = Instant::now();
-        let (opened, closed) = {
+        let (change, has_opened) = {
             let mut state = self.inner.state();
-            let was = state.breaker.state();
-            let opened = state.breaker.record(now, admission, verdict, why);
-            let is = state.breaker.state();
-            (opened, was != BreakerState::Closed && is == BreakerState::Closed)
+            let was = state.breakers.state();
+            let change = state.breakers.record(now, &leave, outcome, why);
+            (change, was != BreakerState::Open && state.breakers.state() == BreakerState::Open)
         };
-        if closed {
+        if has_opened && outcome != Outcome::Nothing {
+            tracing::warn!(why, "the backend keeps failing: no sandbox is started for a while");
+        }
+        if change == Change::Recovered {
             // What could not be removed meanwhile can be removed now.
             self.inner.littered.notify_one();
+            self.inner.recovered.notify_waiters();
         }
-        if opened {
-            tracing::warn!(why, "the backend keeps failing: no sandbox is started for a while");
+        if change != Change::Nothing {
             self.inner.changed.notify_waiters();
         }
     }
@@ -65,7 +95,7 @@ impl Ticket {
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        self.settle(Verdict::Nothing, "");
+        self.settle(Outcome::Nothing, "");
     }
 }
 

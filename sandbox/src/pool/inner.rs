@@ -11,7 +11,8 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::PoolConfig;
-use super::breaker::{Breaker, Verdict};
+use super::breaker::Refusal;
+use super::breakers::{Breakers, Outcome};
 use super::guards::{Gauge, Refill, Ticket};
 use super::live::{Core, Live};
 use super::metrics::PoolMetrics;
@@ -45,8 +46,10 @@ pub(super) struct Inner {
     joining: tokio::sync::Mutex<()>,
     /// Whether it was shut down.
     shut: watch::Sender<bool>,
-    /// For callers that wait: a warm one came, the breaker opened, the pool was shut down.
+    /// For callers that wait: a warm one came, a breaker changed, the pool was shut down.
     pub(super) changed: Notify,
+    /// For those who could not remove something: the backend works again.
+    pub(super) recovered: Notify,
     /// For the keeper: something may have to be refilled.
     pub(super) wanted: Notify,
     /// For whoever reaps: something could not be removed, or can be removed again.
@@ -56,7 +59,7 @@ pub(super) struct Inner {
 }
 
 pub(super) struct State {
-    pub(super) breaker: Breaker,
+    pub(super) breakers: Breakers,
     pub(super) shelves: Shelves,
 }
 
@@ -69,14 +72,15 @@ pub(super) struct Counts {
     pub(super) waiting: AtomicUsize,
     pub(super) starting: AtomicUsize,
     pub(super) closing: AtomicUsize,
+    pub(super) stuck: AtomicUsize,
     next: AtomicU64,
     starts: AtomicU64,
     start_failures: AtomicU64,
     pub(super) warm_hits: AtomicU64,
     pub(super) cold_starts: AtomicU64,
     pub(super) refusals: AtomicU64,
-    closes: AtomicU64,
-    close_failures: AtomicU64,
+    pub(super) closes: AtomicU64,
+    pub(super) close_failures: AtomicU64,
     pub(super) discarded: AtomicU64,
 }
 
@@ -104,7 +108,7 @@ impl Inner {
             slots: Arc::new(Semaphore::new(config.max_starts)),
             rate: StartRate::new(config.start_interval()),
             state: Mutex::new(State {
-                breaker: Breaker::new(config.breaker.clone(), seed),
+                breakers: Breakers::new(config.breaker.clone(), seed),
                 shelves: Shelves::default(),
             }),
             open: Mutex::default(),
@@ -112,6 +116,7 @@ impl Inner {
             joining: tokio::sync::Mutex::default(),
             shut: watch::Sender::new(false),
             changed: Notify::new(),
+            recovered: Notify::new(),
             wanted: Notify::new(),
             littered: Notify::new(),
             had_last_look: AtomicBool::new(false),
@@ -158,22 +163,23 @@ impl Inner {
 
     /// Whether a warm one can still be used.
     pub(super) async fn is_sound(&self, live: &Live) -> bool {
-        match timeout(SOUND, live.core.sandbox.check()).await {
-            Ok(Ok(())) => true,
-            Ok(Err(error)) => {
-                self.suspect(&error);
-                false
-            }
-            Err(_) => false,
+        let sandbox = &live.core.sandbox;
+        match timeout(SOUND, sandbox.check()).await {
+            Ok(Ok(())) => return true,
+            Ok(Err(error)) => self.suspect(sandbox.engine(), &error),
+            // Whoever waits for this one need not wait for the others of a silent engine as well.
+            Err(_) => self.give_up_warm(sandbox.engine()),
         }
+        false
     }
 
-    /// Waits for room, or for a warm one of the spec `key`, until `deadline`.
+    /// Waits for room for a sandbox of this origin, or for a warm one, until `deadline`.
     pub(super) async fn turn(
         self: &Arc<Self>,
-        key: Option<&str>,
+        origin: &Origin,
         deadline: Instant,
     ) -> Result<Turn, SandboxError> {
+        let (warm, key) = (origin.warm_key(), origin.key());
         let _waiting = Gauge::up(self, |counts| &counts.waiting);
         let room = Arc::clone(&self.room).acquire_owned();
         tokio::pin!(room);
@@ -185,22 +191,29 @@ impl Inner {
             if self.is_shut() {
                 return Err(shut_down());
             }
-            if let Some(live) = key.and_then(|key| self.take_warm(key)) {
+            if let Some(live) = warm.as_deref().and_then(|key| self.take_warm(key)) {
                 return Ok(Turn::Warm(live));
             }
-            if let Some(reason) = self.state().breaker.refusal(Instant::now()) {
-                return Err(SandboxError::Saturated { reason });
-            }
+            // The guard must not live as long as the match.
+            let refusal = self.state().breakers.refusal(&key, Instant::now());
+            let is_probing = match refusal {
+                Some(Refusal::Open { reason }) => return Err(SandboxError::Saturated { reason }),
+                Some(Refusal::Probing) => true,
+                None => false,
+            };
             if self.room.available_permits() == 0 {
-                self.make_way(key);
+                self.make_way(warm.as_deref());
             }
             tokio::select! {
                 biased;
-                permit = &mut room => {
+                permit = &mut room, if !is_probing => {
                     return Ok(Turn::Room(permit.expect("the semaphore is never closed")));
                 }
                 () = &mut changed => {}
-                () = tokio::time::sleep_until(deadline) => return Err(self.no_room()),
+                () = tokio::time::sleep_until(deadline) => return Err(match is_probing {
+                    true => self.still_probing(),
+                    false => self.no_room(),
+                }),
             }
         }
     }
@@ -217,12 +230,25 @@ impl Inner {
     fn no_room(&self) -> SandboxError {
         let PoolConfig { max_live, acquire_secs, .. } = self.config;
         let waiting = self.counts.waiting.load(Ordering::Relaxed).saturating_sub(1);
+        let stuck = match self.counts.stuck.load(Ordering::Relaxed) {
+            0 => String::new(),
+            stuck => format!(" ({stuck} of them cannot be removed)"),
+        };
         SandboxError::Saturated {
             reason: format!(
-                "all {max_live} of the pool are in use, none came free within {acquire_secs} s, \
-                 and {waiting} others wait"
+                "all {max_live} of the pool are in use{stuck}, none came free within \
+                 {acquire_secs} s, and {waiting} others wait"
             ),
         }
+    }
+
+    /// What a caller is told whose time is over while it is tried whether starts work again.
+    pub(super) fn still_probing(&self) -> SandboxError {
+        let reason = format!(
+            "starts kept failing, and what came of trying again was not known within {} s",
+            self.config.acquire_secs
+        );
+        SandboxError::Saturated { reason }
     }
 
     /// Starts a sandbox in a task of its own, so that a caller who leaves interrupts nothing.
@@ -245,7 +271,7 @@ impl Inner {
                 slot = inner.start_turn(slot, deadline) => slot,
             };
             let made = match slot {
-                Ok(slot) => inner.make(&origin, room, slot).await,
+                Ok(slot) => inner.make(&origin, room, slot, deadline).await,
                 Err(error) => Err(error),
             };
             if let Err(Ok(live)) = sender.send(made)
@@ -288,15 +314,16 @@ impl Inner {
         }
     }
 
-    /// Asks the backend for a sandbox, if the breaker allows it, and tells the breaker about it.
+    /// Asks the backend for a sandbox, if the breakers allow it, and tells them about it.
     async fn make(
         self: &Arc<Self>,
         origin: &Origin,
         room: OwnedSemaphorePermit,
         _slot: OwnedSemaphorePermit,
+        deadline: Instant,
     ) -> Result<Live, SandboxError> {
+        let mut ticket = Ticket::get(self, &origin.key(), deadline).await?;
         let began = Instant::now();
-        let mut ticket = Ticket::new(self).map_err(|reason| SandboxError::Saturated { reason })?;
         self.counts.starts.fetch_add(1, Ordering::Relaxed);
         let given_up = async {
             self.until_shut().await;
@@ -310,12 +337,12 @@ impl Inner {
         };
         match made {
             Ok(sandbox) => {
-                ticket.settle(Verdict::Works, "");
+                ticket.settle(Outcome::Worked, "");
                 Ok(self.admit(sandbox, began, room))
             }
             Err(error) => {
                 self.counts.start_failures.fetch_add(1, Ordering::Relaxed);
-                ticket.settle(Verdict::of(&error), &chain(&error));
+                ticket.settle(Outcome::of(&error), &chain(&error));
                 Err(error)
             }
         }
@@ -336,7 +363,8 @@ impl Inner {
             .saturating_add(lifetimes.margin_secs / 2)
             .min(LONGEST_SECS);
         let number = self.counts.next.fetch_add(1, Ordering::Relaxed);
-        let core = Core::new(number, sandbox, began + Duration::from_secs(slack), room);
+        let expires = began + lifetimes.time_to_live().min(Duration::from_secs(LONGEST_SECS));
+        let core = Core::new(number, sandbox, began + Duration::from_secs(slack), expires, room);
         let core = Arc::new(core);
         self.open().insert(number, Arc::downgrade(&core));
         let live = Live { inner: Arc::clone(self), core };
@@ -370,10 +398,9 @@ impl Inner {
             let now = Instant::now();
             let spec = {
                 let mut state = self.state();
-                if state.breaker.refusal(now).is_some() {
-                    return;
-                }
-                state.shelves.refill(now, self.config.idle())
+                let State { breakers, shelves } = &mut *state;
+                let may_start = |key: &str| breakers.refusal(key, now).is_none();
+                shelves.refill(now, self.config.idle(), may_start)
             };
             let Some(spec) = spec else { return };
             let inner = Arc::clone(self);
@@ -402,48 +429,25 @@ impl Inner {
         let room = core.take_room()?;
         self.open().remove(&core.number);
         let (sender, receiver) = oneshot::channel();
-        let (inner, core) = (Arc::clone(self), Arc::clone(core));
-        let closing = Gauge::up(self, |counts| &counts.closing);
-        self.spawn(async move {
-            let closed = timeout(inner.config.close(), core.sandbox.close()).await;
-            let closed = closed.unwrap_or_else(|_| {
-                let doing = format!("close it within {} s", inner.config.close_secs);
-                Err(SandboxError::Backend { doing, source: "it does not answer".into() })
-            });
-            let count =
-                if closed.is_ok() { &inner.counts.closes } else { &inner.counts.close_failures };
-            count.fetch_add(1, Ordering::Relaxed);
-            if let Err(error) = &closed {
-                let sandbox = core.sandbox.id();
-                tracing::warn!(sandbox, error = chain(error), "could not close a sandbox");
-                inner.littered.notify_one();
-            }
-            drop(closing);
-            drop(room);
-            let _ = sender.send(closed);
-            inner.wanted.notify_one();
-        });
+        self.spawn(super::closing::close(Arc::clone(self), Arc::clone(core), room, sender));
         Some(receiver)
     }
 
-    /// A sandbox in use failed; where its daemon is to blame, so do those that are warm.
-    pub(super) fn suspect(&self, error: &SandboxError) {
+    /// A sandbox in use on `engine` failed; where the engine is to blame, those fail that are warm
+    /// there. Whether it can start others, its next start tells.
+    pub(super) fn suspect(&self, engine: &str, error: &SandboxError) {
         let is_daemon = matches!(
             error,
             SandboxError::Died { death: Death::DaemonGone, .. } | SandboxError::Unavailable { .. }
         );
-        if !is_daemon {
-            return;
+        if is_daemon {
+            self.give_up_warm(engine);
         }
-        let (warm, opened) = {
-            let mut state = self.state();
-            let opened = state.breaker.record_failure(Instant::now(), &chain(error));
-            (state.shelves.empty(), opened)
-        };
+    }
+
+    fn give_up_warm(&self, engine: &str) {
+        let warm = self.state().shelves.empty(engine);
         self.discard(warm);
-        if opened {
-            self.changed.notify_waiters();
-        }
         self.wanted.notify_one();
     }
 
@@ -478,9 +482,9 @@ impl Inner {
     }
 
     pub(super) fn metrics(&self) -> PoolMetrics {
-        let (warm, breaker) = {
-            let state = self.state();
-            (state.shelves.num_warm(), state.breaker.state())
+        let (warm, breaker, refused_specs) = {
+            let State { breakers, shelves } = &*self.state();
+            (shelves.num_warm(), breakers.state(), breakers.num_refused_specs())
         };
         let many = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let counts = &self.counts;
@@ -490,6 +494,7 @@ impl Inner {
             starting: counts.starting.load(Ordering::Relaxed),
             in_use: self.open().len().saturating_sub(warm),
             closing: counts.closing.load(Ordering::Relaxed),
+            stuck: counts.stuck.load(Ordering::Relaxed),
             waiting: counts.waiting.load(Ordering::Relaxed),
             starts: many(&counts.starts),
             start_failures: many(&counts.start_failures),
@@ -500,11 +505,30 @@ impl Inner {
             close_failures: many(&counts.close_failures),
             discarded: many(&counts.discarded),
             breaker,
+            refused_specs,
         }
     }
 }
 
 impl Origin {
+    /// The shelf from which one may come.
+    fn warm_key(&self) -> Option<String> {
+        match self {
+            Self::Spec(spec) => Some(spec.key()),
+            Self::Snapshot(_) | Self::Fork(_) => None,
+        }
+    }
+
+    /// What a failure is told apart by: that a state of a sandbox cannot be gone on from says
+    /// nothing about new ones.
+    pub(super) fn key(&self) -> String {
+        match self {
+            Self::Spec(spec) => spec.key(),
+            Self::Snapshot(snapshot) => format!("restore {}", snapshot.spec.key()),
+            Self::Fork(core) => format!("fork {}", core.sandbox.spec().key()),
+        }
+    }
+
     async fn make(&self, backend: &dyn SandboxBackend) -> Result<Box<dyn Sandbox>, SandboxError> {
         match self {
             Self::Spec(spec) => backend.create(spec).await,
@@ -519,7 +543,7 @@ pub(super) fn shut_down() -> SandboxError {
 }
 
 /// An error with its causes, in one line.
-fn chain(error: &SandboxError) -> String {
+pub(super) fn chain(error: &SandboxError) -> String {
     let mut text = error.to_string();
     let mut cause = std::error::Error::source(error);
     while let Some(error) = cause {

@@ -15,6 +15,8 @@ pub(super) struct Core {
     pub(super) sandbox: Box<dyn Sandbox>,
     /// Until when agent and verifier still fit into its time to live.
     pub(super) fresh_until: Instant,
+    /// When its time to live is over.
+    pub(super) expires: Instant,
     /// Absent from the moment somebody closes it: whoever takes it out does.
     room: Mutex<Option<OwnedSemaphorePermit>>,
 }
@@ -24,9 +26,10 @@ impl Core {
         number: u64,
         sandbox: Box<dyn Sandbox>,
         fresh_until: Instant,
+        expires: Instant,
         room: OwnedSemaphorePermit,
     ) -> Self {
-        Self { number, sandbox, fresh_until, room: Mutex::new(Some(room)) }
+        Self { number, sandbox, fresh_until, expires, room: Mutex::new(Some(room)) }
     }
 
     /// The room, for the first who asks.

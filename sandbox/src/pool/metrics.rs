@@ -16,6 +16,8 @@ pub struct PoolMetrics {
     pub in_use: usize,
     /// Of these: being removed.
     pub closing: usize,
+    /// Of these: could not be removed so far; it is tried again.
+    pub stuck: usize,
     /// Callers that wait for room.
     pub waiting: usize,
     /// Starts so far.
@@ -26,16 +28,18 @@ pub struct PoolMetrics {
     pub warm_hits: u64,
     /// Hand-outs of a sandbox that was started for the caller.
     pub cold_starts: u64,
-    /// Callers that were sent away: no room in time, or the breaker was open.
+    /// Callers that were sent away: no room in time, or a breaker was open.
     pub refusals: u64,
     /// Sandboxes that were removed.
     pub closes: u64,
-    /// Sandboxes whose removal failed or took too long; reaping finds them.
+    /// Removals that failed or took too long, those that were tried again included.
     pub close_failures: u64,
     /// Warm sandboxes that were removed unused: too old, idle, or in the way of another spec.
     pub discarded: u64,
     /// Whether sandboxes are started.
     pub breaker: BreakerState,
+    /// Specs of which no sandbox is started for now, since theirs keep failing.
+    pub refused_specs: usize,
 }
 
 /// Whether sandboxes are started.
@@ -47,6 +51,6 @@ pub enum BreakerState {
     Closed,
     /// No: too many failed in a row.
     Open,
-    /// One is tried; the others are refused until it is there.
+    /// One is tried; the others wait for what comes of it.
     HalfOpen,
 }

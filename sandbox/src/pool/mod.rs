@@ -4,13 +4,17 @@
 //!   acquire ──▶ a warm one of this spec? ───────────────────────────▶ PooledSandbox
 //!      │ no                                                                │ dropped, closed
 //!      ▼                                                                   ▼
-//!   room (max_live) ─▶ slot (max_starts) ─▶ rate ─▶ breaker ─▶ start     removed, room is free
+//!   room (max_live) ─▶ slot (max_starts) ─▶ rate ─▶ breakers ─▶ start    removed, room is free
 //! ```
 //!
 //! Rooms and slots are given out in the order in which they were asked for. A sandbox that was
-//! handed out is never handed out again. The breaker refuses at once while the backend fails.
+//! handed out is never handed out again. Breakers refuse at once while the backend, or this spec,
+//! keeps failing, and let those who come while it is tried again wait for what comes of it. A room
+//! is free when its sandbox is gone: one that cannot be removed keeps it.
 
 mod breaker;
+mod breakers;
+mod closing;
 mod config;
 mod guards;
 mod inner;

@@ -33,7 +33,7 @@ impl PooledSandbox {
     /// Tells the pool about failures that its other sandboxes may share.
     fn watch<T>(&self, result: Result<T, SandboxError>) -> Result<T, SandboxError> {
         if let Err(error) = &result {
-            self.live.inner.suspect(error);
+            self.live.inner.suspect(self.sandbox().engine(), error);
         }
         result
     }
@@ -52,6 +52,10 @@ impl PooledSandbox {
 impl Sandbox for PooledSandbox {
     fn id(&self) -> &str {
         self.sandbox().id()
+    }
+
+    fn engine(&self) -> &str {
+        self.sandbox().engine()
     }
 
     fn spec(&self) -> &SandboxSpec {

@@ -79,7 +79,7 @@ impl SandboxPool {
     /// # Errors
     ///
     /// [`SandboxError::Saturated`] after [`PoolConfig::acquire_secs`], or at once while the
-    /// backend keeps failing or after [`SandboxPool::shutdown`]; otherwise as
+    /// backend, or sandboxes of this spec, keep failing or after [`SandboxPool::shutdown`]; otherwise as
     /// [`SandboxBackend::create`].
     pub async fn acquire(&self, spec: &SandboxSpec) -> Result<PooledSandbox, SandboxError> {
         spec.validate()?;
@@ -150,12 +150,8 @@ pub(super) async fn acquire(
     origin: Origin,
 ) -> Result<PooledSandbox, SandboxError> {
     let deadline = Instant::now() + inner.config.acquire();
-    let key = match &origin {
-        Origin::Spec(spec) => Some(spec.key()),
-        Origin::Snapshot(_) | Origin::Fork(_) => None,
-    };
     let turn = loop {
-        match inner.turn(key.as_deref(), deadline).await {
+        match inner.turn(&origin, deadline).await {
             // It may have died on its shelf, with its daemon or by somebody's hand.
             Ok(Turn::Warm(live)) if !inner.is_sound(&live).await => inner.discard([live]),
             turn => break turn,

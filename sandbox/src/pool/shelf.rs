@@ -95,13 +95,19 @@ impl Shelves {
             .and_then(|(_, shelf)| shelf.warm.pop_front())
     }
 
-    /// The spec that lacks most, counted as on its way from now on.
-    pub(super) fn refill(&mut self, now: Instant, idle: Duration) -> Option<SandboxSpec> {
-        let shelf = self
+    /// The spec that lacks most of those that may be started, counted as on its way from now on.
+    pub(super) fn refill(
+        &mut self,
+        now: Instant,
+        idle: Duration,
+        may_start: impl Fn(&str) -> bool,
+    ) -> Option<SandboxSpec> {
+        let (_, shelf) = self
             .by_key
-            .values_mut()
-            .filter(|shelf| shelf.lacks() > 0 && shelf.retry_at <= now && !shelf.is_idle(now, idle))
-            .max_by_key(|shelf| shelf.lacks())?;
+            .iter_mut()
+            .filter(|(_, shelf)| shelf.lacks() > 0 && shelf.retry_at <= now)
+            .filter(|(key, shelf)| !shelf.is_idle(now, idle) && may_start(key))
+            .max_by_key(|(_, shelf)| shelf.lacks())?;
         shelf.starting += 1;
         Some(shelf.spec.clone())
     }
@@ -129,9 +135,17 @@ impl Shelves {
         self.by_key.drain().flat_map(|(_, shelf)| shelf.warm).collect()
     }
 
-    /// All of them; the shelves stay.
-    pub(super) fn empty(&mut self) -> Vec<Live> {
-        self.by_key.values_mut().flat_map(|shelf| shelf.warm.drain(..)).collect()
+    /// All those that one engine keeps; the shelves stay.
+    pub(super) fn empty(&mut self, engine: &str) -> Vec<Live> {
+        let mut taken = Vec::new();
+        for shelf in self.by_key.values_mut() {
+            let (own, others): (VecDeque<_>, _) = std::mem::take(&mut shelf.warm)
+                .into_iter()
+                .partition(|live| live.core.sandbox.engine() == engine);
+            shelf.warm = others;
+            taken.extend(own);
+        }
+        taken
     }
 
     pub(super) fn num_warm(&self) -> usize {

@@ -9,9 +9,9 @@ use async_trait::async_trait;
 use tokio::time::{Instant, sleep};
 
 use crate::{
-    Capabilities, Death, ExecRequest, ExecResult, FileEntry, OutputSink, ReapReport, Sandbox,
-    SandboxBackend, SandboxError, SandboxRecord, SandboxSpec, SandboxStats, Shell, ShellOptions,
-    Snapshot,
+    Capabilities, Death, ExecRequest, ExecResult, FileEntry, Image, OutputSink, ReapReport,
+    Sandbox, SandboxBackend, SandboxError, SandboxRecord, SandboxSpec, SandboxStats, Shell,
+    ShellOptions, Snapshot,
 };
 
 /// A backend that counts.
@@ -25,6 +25,10 @@ pub(super) struct TestBackend {
     pub(super) failing: AtomicBool,
     pub(super) failure: Mutex<Option<fn() -> SandboxError>>,
     pub(super) panics: AtomicBool,
+    /// An image of which no sandbox gets ready in time.
+    pub(super) bad_image: Mutex<Option<&'static str>>,
+    /// Names of engines, which get sandboxes in turn; where there are none, the backend is one.
+    pub(super) engines: &'static [&'static str],
 }
 
 /// What was counted.
@@ -40,11 +44,17 @@ pub(super) struct TestCounts {
     pub(super) execs_fail: AtomicBool,
     pub(super) warm_died: AtomicBool,
     pub(super) reaps: AtomicUsize,
+    /// An engine that is gone: what it keeps can neither be used nor removed, and nothing is
+    /// started there.
+    pub(super) dead_engine: Mutex<Option<&'static str>>,
+    /// Checks of what the dead engine keeps get no answer.
+    pub(super) is_silent: AtomicBool,
 }
 
 pub(super) struct TestSandbox {
     id: String,
     spec: SandboxSpec,
+    engine: &'static str,
     counts: Arc<TestCounts>,
     close: Duration,
     is_closed: AtomicBool,
@@ -62,6 +72,10 @@ impl TestCounts {
     pub(super) fn num_starts(&self) -> usize {
         self.starts.lock().unwrap().len()
     }
+
+    fn is_dead(&self, engine: &str) -> bool {
+        self.dead_engine.lock().unwrap().is_some_and(|dead| dead == engine)
+    }
 }
 
 /// Counts one up, and down again whatever happens.
@@ -77,6 +91,7 @@ impl TestBackend {
     async fn make(
         counts: &Arc<TestCounts>,
         spec: &SandboxSpec,
+        engine: &'static str,
         times: (Duration, Duration),
     ) -> Box<dyn Sandbox> {
         counts.starts.lock().unwrap().push(Instant::now());
@@ -89,6 +104,7 @@ impl TestBackend {
         let sandbox = TestSandbox {
             id: counts.next.fetch_add(1, Ordering::SeqCst).to_string(),
             spec: spec.clone(),
+            engine,
             counts: Arc::clone(counts),
             close: times.1,
             is_closed: AtomicBool::new(false),
@@ -125,7 +141,17 @@ impl SandboxBackend for TestBackend {
             let failure = *self.failure.lock().unwrap();
             return Err(failure.unwrap_or(unreachable_daemon)());
         }
-        Ok(Self::make(&self.counts, spec, (self.start, self.close)).await)
+        let bad = *self.bad_image.lock().unwrap();
+        if bad.is_some_and(|bad| spec.image == Image::Reference(bad.to_owned())) {
+            self.counts.starts.lock().unwrap().push(Instant::now());
+            sleep(self.start).await;
+            return Err(SandboxError::CreateTimedOut { seconds: 0 });
+        }
+        let alive: Vec<_> =
+            self.engines.iter().copied().filter(|engine| !self.counts.is_dead(engine)).collect();
+        let turn = self.counts.next.load(Ordering::SeqCst) as usize;
+        let engine = if alive.is_empty() { "" } else { alive[turn % alive.len()] };
+        Ok(Self::make(&self.counts, spec, engine, (self.start, self.close)).await)
     }
 
     async fn restore(&self, snapshot: &Snapshot) -> Result<Box<dyn Sandbox>, SandboxError> {
@@ -170,6 +196,10 @@ impl Sandbox for TestSandbox {
         &self.id
     }
 
+    fn engine(&self) -> &str {
+        self.engine
+    }
+
     fn spec(&self) -> &SandboxSpec {
         &self.spec
     }
@@ -185,7 +215,8 @@ impl Sandbox for TestSandbox {
     ) -> Result<ExecResult, SandboxError> {
         let death = if self.is_closed.load(Ordering::SeqCst) {
             Death::Closed
-        } else if self.counts.execs_fail.load(Ordering::SeqCst) {
+        } else if self.counts.execs_fail.load(Ordering::SeqCst) || self.counts.is_dead(self.engine)
+        {
             Death::DaemonGone
         } else {
             return unsupported("run a command");
@@ -222,7 +253,8 @@ impl Sandbox for TestSandbox {
     }
 
     async fn fork(&self) -> Result<Box<dyn Sandbox>, SandboxError> {
-        Ok(TestBackend::make(&self.counts, &self.spec, (Duration::ZERO, self.close)).await)
+        let times = (Duration::ZERO, self.close);
+        Ok(TestBackend::make(&self.counts, &self.spec, self.engine, times).await)
     }
 
     async fn stats(&self) -> Result<SandboxStats, SandboxError> {
@@ -230,6 +262,13 @@ impl Sandbox for TestSandbox {
     }
 
     async fn check(&self) -> Result<(), SandboxError> {
+        if self.counts.is_dead(self.engine) {
+            if self.counts.is_silent.load(Ordering::SeqCst) {
+                std::future::pending::<()>().await;
+            }
+            let death = Death::DaemonGone;
+            return Err(SandboxError::Died { sandbox: self.id.clone(), death });
+        }
         if self.counts.warm_died.load(Ordering::SeqCst) {
             return Err(SandboxError::Died { sandbox: self.id.clone(), death: Death::Killed });
         }
@@ -238,7 +277,7 @@ impl Sandbox for TestSandbox {
 
     async fn close(&self) -> Result<(), SandboxError> {
         sleep(self.close).await;
-        if self.counts.closing_fails.load(Ordering::SeqCst) {
+        if self.counts.closing_fails.load(Ordering::SeqCst) || self.counts.is_dead(self.engine) {
             return Err(unreachable_daemon());
         }
         self.gone();

@@ -219,10 +219,11 @@ async fn starts_keep_to_their_rate_and_their_number_at_one_time() {
 async fn the_breaker_opens_refuses_at_once_probes_and_closes() {
     let breaker = BreakerConfig { failures: 3, ..BreakerConfig::default() };
     let (pool, backend, counts) = pool(slow(), PoolConfig { breaker, ..config(8) });
+    *backend.failure.lock().unwrap() = Some(gone);
     backend.failing.store(true, Ordering::SeqCst);
     for _ in 0..3 {
         let error = pool.acquire(&spec("a")).await.err().unwrap();
-        assert!(matches!(error, SandboxError::Backend { .. }), "{error}");
+        assert!(matches!(error, SandboxError::Unavailable { .. }), "{error}");
     }
     assert_eq!(pool.metrics().breaker, BreakerState::Open);
     let begin = Instant::now();
@@ -234,19 +235,70 @@ async fn the_breaker_opens_refuses_at_once_probes_and_closes() {
     sleep(2 * SECOND).await;
     assert!(pool.acquire(&spec("a")).await.is_err());
     assert_eq!((pool.metrics().breaker, counts.num_starts()), (BreakerState::Open, 4));
-    // One that works; the others do not wait for it.
+    // One that works; the others wait for what comes of it.
     backend.failing.store(false, Ordering::SeqCst);
     sleep(3 * SECOND).await;
     let (a, b) = (spec("a"), spec("b"));
+    let begin = Instant::now();
     let (probe, other) = tokio::join!(pool.acquire(&a), async {
         sleep(SECOND / 10).await;
         assert_eq!(pool.metrics().breaker, BreakerState::HalfOpen);
         pool.acquire(&b).await
     });
-    probe.unwrap();
-    reason(other);
+    assert_eq!((probe.is_ok(), other.is_ok()), (true, true));
+    assert!(begin.elapsed() < 2 * SECOND, "{:?}", begin.elapsed());
     assert_eq!(pool.metrics().breaker, BreakerState::Closed);
-    pool.acquire(&spec("b")).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waits_for_a_probe_that_fails_is_told_why() {
+    let breaker = BreakerConfig { failures: 1, ..BreakerConfig::default() };
+    let (pool, backend, counts) = pool(slow(), PoolConfig { breaker, ..config(8) });
+    *backend.failure.lock().unwrap() = Some(gone);
+    backend.failing.store(true, Ordering::SeqCst);
+    pool.acquire(&spec("a")).await.err().unwrap();
+    sleep(2 * SECOND).await;
+    let begin = Instant::now();
+    let other = spec("b");
+    let ends = futures::future::join_all((0..4).map(|_| pool.acquire(&other))).await;
+    // One of them was the probe.
+    let told = ends.into_iter().filter_map(Result::err).map(|error| error.to_string());
+    let told = told.filter(|error| error.contains("the backend keeps failing")).count();
+    assert_eq!((told, counts.num_starts()), (3, 2));
+    assert_eq!(begin.elapsed(), SECOND / 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waits_for_a_probe_that_does_not_end_is_sent_away_in_time() {
+    let breaker = BreakerConfig { failures: 1, ..BreakerConfig::default() };
+    let config = PoolConfig { breaker, acquire_secs: 10, ..config(8) };
+    let (pool, backend, _) = pool(TestBackend { start: 100 * SECOND, ..slow() }, config);
+    *backend.failure.lock().unwrap() = Some(gone);
+    backend.failing.store(true, Ordering::SeqCst);
+    pool.acquire(&spec("a")).await.err().unwrap();
+    backend.failing.store(false, Ordering::SeqCst);
+    sleep(2 * SECOND).await;
+    let (a, b) = (spec("a"), spec("b"));
+    let begin = Instant::now();
+    let waited = async {
+        sleep(SECOND).await;
+        let why = reason(pool.acquire(&b).await);
+        (why, begin.elapsed())
+    };
+    let (probe, (why, time)) = tokio::join!(pool.acquire(&a), waited);
+    probe.unwrap();
+    assert!(why.contains("not known within 10 s"), "{why}");
+    assert_eq!(time, 11 * SECOND);
+    pool.acquire(&b).await.unwrap();
+}
+
+/// An error that only the backend can be blamed for.
+fn gone() -> SandboxError {
+    SandboxError::Unavailable {
+        backend: "test",
+        reason: "reach the daemon: refused".into(),
+        hint: "start it".into(),
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -254,6 +306,7 @@ async fn callers_who_wait_for_room_are_told_when_the_breaker_opens() {
     let breaker = BreakerConfig { failures: 1, ..BreakerConfig::default() };
     let (pool, backend, _) = pool(slow(), PoolConfig { breaker, ..config(2) });
     let held = pool.acquire(&spec("a")).await.unwrap();
+    *backend.failure.lock().unwrap() = Some(gone);
     backend.failing.store(true, Ordering::SeqCst);
     let begin = Instant::now();
     let (a, b) = (spec("a"), spec("b"));
@@ -287,6 +340,48 @@ async fn a_spec_that_cannot_be_started_does_not_stop_the_others() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_spec_that_never_gets_ready_is_given_up_by_itself() {
+    let breaker = BreakerConfig { failures: 3, ..BreakerConfig::default() };
+    let (pool, backend, counts) = pool(slow(), PoolConfig { breaker, ..config(8) });
+    *backend.bad_image.lock().unwrap() = Some("bad");
+    pool.keep_warm(&spec("good"), 1);
+    for _ in 0..3 {
+        let error = pool.acquire(&spec("bad")).await.err().unwrap();
+        assert!(matches!(error, SandboxError::CreateTimedOut { .. }), "{error}");
+    }
+    let starts = counts.num_starts();
+    let why = reason(pool.acquire(&spec("bad")).await);
+    assert!(why.contains("the spec keeps failing"), "{why}");
+    assert_eq!(counts.num_starts(), starts);
+    let metrics = pool.metrics();
+    assert_eq!((metrics.breaker, metrics.refused_specs), (BreakerState::Closed, 1));
+    // All others are started and kept warm.
+    pool.acquire(&spec("good")).await.unwrap();
+    pool.acquire(&spec("other")).await.unwrap();
+    sleep(2 * SECOND).await;
+    assert_eq!(pool.metrics().warm, 1);
+    // It is tried again after a while.
+    *backend.bad_image.lock().unwrap() = None;
+    pool.acquire(&spec("bad")).await.unwrap();
+    assert_eq!(pool.metrics().refused_specs, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_specs_that_fail_are_the_fault_of_the_backend() {
+    let breaker = BreakerConfig { failures: 3, ..BreakerConfig::default() };
+    let (pool, backend, counts) = pool(slow(), PoolConfig { breaker, ..config(8) });
+    backend.failing.store(true, Ordering::SeqCst);
+    for name in ["a", "b", "c", "d"] {
+        let error = pool.acquire(&spec(name)).await.err().unwrap();
+        assert!(matches!(error, SandboxError::Backend { .. }), "{error}");
+    }
+    assert_eq!(pool.metrics().breaker, BreakerState::Open);
+    let why = reason(pool.acquire(&spec("e")).await);
+    assert!(why.contains("the backend keeps failing"), "{why}");
+    assert_eq!(counts.num_starts(), 4);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_daemon_that_is_gone_takes_the_warm_ones_with_it() {
     let (pool, _, counts) = pool(slow(), config(8));
     pool.keep_warm(&spec("a"), 3);
@@ -297,6 +392,52 @@ async fn a_daemon_that_is_gone_takes_the_warm_ones_with_it() {
     assert_eq!(pool.metrics().warm, 0);
     sleep(2 * SECOND).await;
     assert_eq!(pool.metrics().warm, 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_engine_that_is_gone_takes_nothing_of_the_others_with_it() {
+    let breaker = BreakerConfig { failures: 2, ..BreakerConfig::default() };
+    let backend = TestBackend { engines: &["one", "two"], ..slow() };
+    let (pool, _, counts) = pool(backend, PoolConfig { breaker, ..config(12) });
+    let mut held = Vec::new();
+    for _ in 0..4 {
+        held.push(pool.acquire(&spec("a")).await.unwrap());
+    }
+    pool.keep_warm(&spec("a"), 4);
+    sleep(3 * SECOND).await;
+    assert_eq!(pool.metrics().warm, 4);
+    let starts = counts.num_starts();
+    *counts.dead_engine.lock().unwrap() = Some("one");
+    for sandbox in held.iter().filter(|sandbox| sandbox.engine() == "one") {
+        sandbox.exec(&ExecRequest::new(["true"])).await.unwrap_err();
+    }
+    // The two that the other engine keeps stay, and it is not held against it.
+    let metrics = pool.metrics();
+    assert_eq!((metrics.warm, metrics.discarded), (2, 2));
+    assert_eq!(metrics.breaker, BreakerState::Closed);
+    sleep(2 * SECOND).await;
+    assert_eq!((pool.metrics().warm, counts.num_starts()), (4, starts + 2));
+    for _ in 0..4 {
+        let sandbox = pool.acquire(&spec("a")).await.unwrap();
+        assert_eq!(sandbox.engine(), "two");
+        sandbox.close().await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_engine_that_says_nothing_is_waited_for_once() {
+    let backend = TestBackend { engines: &["one", "two"], ..slow() };
+    let (pool, _, counts) = pool(backend, config(20));
+    pool.keep_warm(&spec("a"), 10);
+    sleep(10 * SECOND).await;
+    assert_eq!(pool.metrics().warm, 10);
+    *counts.dead_engine.lock().unwrap() = Some("one");
+    counts.is_silent.store(true, Ordering::SeqCst);
+    let begin = Instant::now();
+    for _ in 0..5 {
+        assert_eq!(pool.acquire(&spec("a")).await.unwrap().engine(), "two");
+    }
+    assert!(begin.elapsed() < 8 * SECOND, "{:?}", begin.elapsed());
 }
 
 #[tokio::test(start_paused = true)]
@@ -311,16 +452,48 @@ async fn forks_take_up_room_as_well() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn closing_that_fails_is_counted_and_makes_room_all_the_same() {
-    let (pool, _, counts) = pool(slow(), config(1));
+async fn what_cannot_be_closed_keeps_its_room_until_it_is_gone() {
+    let (pool, _, counts) = pool(slow(), PoolConfig { acquire_secs: 20, ..config(2) });
     counts.closing_fails.store(true, Ordering::SeqCst);
     let sandbox = pool.acquire(&spec("a")).await.unwrap();
     assert!(sandbox.close().await.is_err());
     sandbox.close().await.unwrap();
-    pool.acquire(&spec("a")).await.unwrap();
+    let metrics = pool.metrics();
+    assert_eq!((metrics.live, metrics.stuck, metrics.close_failures), (1, 1, 1));
     drop(pool.acquire(&spec("a")).await.unwrap());
+    sleep(SECOND).await;
+    // There are two, and a third would be more than there may be.
+    let why = reason(pool.acquire(&spec("a")).await);
+    assert!(why.contains("all 2 of the pool") && why.contains("2 of them cannot"), "{why}");
+    assert_eq!((counts.live(), counts.most_live.load(Ordering::SeqCst)), (2, 2));
+    counts.closing_fails.store(false, Ordering::SeqCst);
+    sleep(60 * SECOND).await;
+    assert_eq!((counts.live(), pool.metrics().live, pool.metrics().stuck), (0, 0, 0));
+    pool.acquire(&spec("a")).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_closed_makes_room_when_its_time_is_over_or_the_pool_is_shut_down() {
+    let (pool, _, counts) = pool(slow(), PoolConfig { acquire_secs: 2000, ..config(1) });
+    counts.closing_fails.store(true, Ordering::SeqCst);
+    let lifetimes = Lifetimes {
+        create_secs: 10,
+        setup_secs: 10,
+        agent_secs: 100,
+        verify_secs: 10,
+        margin_secs: 10,
+        ..Lifetimes::default()
+    };
+    let begin = Instant::now();
+    drop(pool.acquire(&SandboxSpec { lifetimes, ..spec("a") }).await.unwrap());
+    let other = pool.acquire(&spec("b")).await.unwrap();
+    assert!((140..150).contains(&begin.elapsed().as_secs()), "{:?}", begin.elapsed());
+    drop(other);
+    sleep(SECOND).await;
+    let begin = Instant::now();
     pool.shutdown().await;
-    assert_eq!((pool.metrics().close_failures, pool.metrics().live), (3, 0));
+    assert!(begin.elapsed() < 10 * SECOND, "{:?}", begin.elapsed());
+    assert_eq!(pool.metrics().live, 0);
 }
 
 #[tokio::test(start_paused = true)]

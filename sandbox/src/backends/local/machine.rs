@@ -57,6 +57,8 @@ pub(crate) struct Machine {
     /// The way out of a network of a few hosts.
     server: Option<Server>,
     closed: Mutex<bool>,
+    /// Whether nothing is left of it; held by whoever removes it.
+    removed: Mutex<bool>,
 }
 
 impl Machine {
@@ -108,6 +110,7 @@ impl Machine {
             gate: tokio::sync::RwLock::new(()),
             server: None,
             closed: Mutex::new(false),
+            removed: Mutex::new(false),
             store: store.clone(),
             record,
             groups,
@@ -305,21 +308,23 @@ impl Machine {
         Ok(SandboxStats { disk_bytes: Some(disk), network, ..self.groups.stats() })
     }
 
-    /// Ends and removes everything. Twice is no error.
+    /// Ends and removes everything. Twice is no error: what the first time left, the second tries
+    /// again.
     pub(crate) fn close(&self) -> Result<(), SandboxError> {
-        let mut closed = self.closed.lock().expect("nobody panics while holding it");
-        if *closed {
+        *self.closed.lock().expect("nobody panics while holding it") = true;
+        let mut removed = self.removed.lock().expect("nobody panics while holding it");
+        if *removed {
             return Ok(());
         }
-        *closed = true;
-        drop(closed);
         self.init.end();
         if let Some(server) = &self.server {
             server.end();
         }
         remove_groups(&self.record.groups, PATIENCE)
             .map_err(backend_error("remove control groups"))?;
-        self.store.remove_sandbox(&self.record.id, &self.record.layers)
+        self.store.remove_sandbox(&self.record.id, &self.record.layers)?;
+        *removed = true;
+        Ok(())
     }
 
     pub(crate) fn is_closed(&self) -> bool {
