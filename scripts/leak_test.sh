@@ -153,7 +153,7 @@ volumes() {
 # is half written in the caches.
 files() {
     find "$TMPDIR" -mindepth 1 2>/dev/null |
-        grep -vE "^$TMPDIR/spar-local-[0-9]+(/(lock|sandboxes|layers|snapshots))?\$" || true
+        grep -vE "^$TMPDIR/spar-local-v[0-9]+-[0-9]+(/(lock|sandboxes|layers|snapshots))?\$" || true
     find "$XDG_CACHE_HOME" \( -name '*.part' -o -name '*.tmp' \) 2>/dev/null || true
 }
 
@@ -244,7 +244,7 @@ round() {
     : >"$base/owners"
     : >"$base/processes"
     for number in 1 2; do
-        "$spar" sandbox shell --backend "$backend" "${options[@]}" \
+        "$spar" sandbox shell --backend "$backend" "${shell_options[@]}" \
             <"$base/script$number" >"$base/log$number" 2>&1 &
         pids+=("$!")
         # So that the shell does not report its end.
@@ -307,15 +307,19 @@ for backend in $backends; do
         docker commit --change 'VOLUME ["/volume"]' "$container" "$image" >/dev/null
         docker rm -f "$container" >/dev/null
         options=(--image "$image" --mount "$base/share:/share:rw" --network bridge)
+        # A sandbox with a volume of its own cannot be forked.
+        shell_options=(--mount "$base/share:/share:rw" --network bridge)
         longest=12000
         ;;
     local)
         tar -C "$base/root" -cf "$base/root.tar" .
         options=(--mount "$base/share:/share:rw")
+        shell_options=("${options[@]}")
         longest=3000
         ;;
     wasm)
         options=(--image shell)
+        shell_options=("${options[@]}")
         folder=/tmp
         busy='for i in 1 2 3; do echo $i; done'
         long=(-c 'while true; do echo x > /dev/null; done')

@@ -1,9 +1,15 @@
 //! Who a sandbox belongs to, and whether that process still lives.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::sync::OnceLock;
 
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
 use serde::{Deserialize, Serialize};
+
+/// The process-number namespace that a machine boots with, as the kernel fixes it.
+const FIRST_NAMESPACE: &str = "pid:[4026531836]";
 
 /// The process that made a sandbox, told apart from a later one that has the same number.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -13,10 +19,11 @@ pub struct Owner {
     pub run: String,
     /// Number of the process.
     pub pid: u32,
-    /// When it was started, in clock ticks since the machine was (field 22 of `/proc/PID/stat`).
+    /// When it was started, in clock ticks since the machine was (field 22 of `/proc/PID/stat`); 0
+    /// where it could not see that.
     pub started: u64,
     /// The machine: a hash of its id (`/etc/machine-id`) and its name, since copies of a machine may
-    /// share the id. Empty where there is no id, as in most containers.
+    /// share the id. Empty where there is no id, and in containers, whose id may be their image's.
     #[serde(default)]
     pub machine: String,
     /// The boot of the machine (`/proc/sys/kernel/random/boot_id`).
@@ -35,7 +42,8 @@ pub enum OwnerState {
     Alive,
     /// It does not run any more; so does nothing of an earlier boot of this machine.
     Dead,
-    /// On another machine, or in another process namespace: only the time to live tells.
+    /// It cannot be seen from here: it is on another machine or in another process namespace, or
+    /// `/proc` does not show it. Only the time to live tells.
     Unknown,
 }
 
@@ -58,18 +66,21 @@ impl Owner {
         if self == own {
             return OwnerState::Own;
         }
-        if self.boot != own.boot {
-            let is_known = !self.machine.is_empty() && !self.boot.is_empty();
-            // Nothing outlives a restart of its machine.
-            let is_here = is_known && self.machine == own.machine && !own.boot.is_empty();
-            return if is_here { OwnerState::Dead } else { OwnerState::Unknown };
-        }
-        if self.namespace != own.namespace {
+        if self.boot.is_empty() || own.boot.is_empty() {
             return OwnerState::Unknown;
         }
-        match process_start(self.pid) {
-            Some(started) if started == self.started => OwnerState::Alive,
-            _ => OwnerState::Dead,
+        if self.boot != own.boot {
+            // Nothing outlives a restart of its machine.
+            let is_here = !self.machine.is_empty() && self.machine == own.machine;
+            return if is_here { OwnerState::Dead } else { OwnerState::Unknown };
+        }
+        if self.namespace != own.namespace || own.namespace.is_empty() || self.started == 0 {
+            return OwnerState::Unknown;
+        }
+        match process(self.pid) {
+            Process::Runs { started } if started == self.started => OwnerState::Alive,
+            Process::Runs { .. } | Process::Gone => OwnerState::Dead,
+            Process::Unseen => OwnerState::Unknown,
         }
     }
 }
@@ -79,6 +90,9 @@ fn boot() -> String {
 }
 
 fn machine() -> String {
+    if namespace() != FIRST_NAMESPACE {
+        return String::new();
+    }
     let read = |path| fs::read_to_string(path).unwrap_or_default().trim().to_owned();
     let id = ["/etc/machine-id", "/var/lib/dbus/machine-id"]
         .map(read)
@@ -96,15 +110,66 @@ fn namespace() -> String {
         .unwrap_or_default()
 }
 
-/// Field 22 of `/proc/PID/stat`; absent for a process that does not exist or is a zombie.
-pub(crate) fn process_start(pid: u32) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The second field is the program's name in parentheses, which may hold anything.
-    let mut fields = stat[stat.rfind(')')? + 1..].split_ascii_whitespace();
-    if matches!(fields.next()?, "Z" | "X") {
-        return None;
+/// A process as it can be seen from here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Process {
+    /// It runs since then (field 22 of `/proc/PID/stat`).
+    Runs {
+        /// In clock ticks since the machine was started.
+        started: u64,
+    },
+    /// There is none of this number, or one that ended and that nobody has waited for.
+    Gone,
+    /// It may run: `/proc` is not ours, hides it, or cannot be understood.
+    Unseen,
+}
+
+/// The process of a number in this process's namespace.
+pub(crate) fn process(pid: u32) -> Process {
+    if !sees_processes() {
+        return Process::Unseen;
     }
-    fields.nth(18)?.parse().ok()
+    match fs::read_to_string(format!("/proc/{pid}/stat")) {
+        Ok(stat) => read_stat(&stat),
+        // So it is, too, where `/proc` shows the processes of its user alone (`hidepid`).
+        Err(error) if error.kind() == ErrorKind::NotFound && !is_there(pid) => Process::Gone,
+        // It ended while it was looked at.
+        Err(error) if error.raw_os_error() == Some(Errno::SRCH.raw_os_error()) => Process::Gone,
+        Err(_) => Process::Unseen,
+    }
+}
+
+/// When a process was started; absent for one that is gone or cannot be seen.
+pub(crate) fn process_start(pid: u32) -> Option<u64> {
+    match process(pid) {
+        Process::Runs { started } => Some(started),
+        Process::Gone | Process::Unseen => None,
+    }
+}
+
+/// Whether `/proc` counts processes as this one does: it may be absent, or that of a namespace
+/// around this one.
+fn sees_processes() -> bool {
+    let own = std::process::id().to_string();
+    fs::read_link("/proc/self").is_ok_and(|link| link.as_os_str() == own.as_str())
+}
+
+/// Whether there is a process of this number, whoever may see it.
+fn is_there(pid: u32) -> bool {
+    let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return false };
+    test_kill_process(pid) != Err(Errno::SRCH)
+}
+
+fn read_stat(stat: &str) -> Process {
+    let read = || {
+        // The second field is the program's name in parentheses, which may hold anything.
+        let mut fields = stat[stat.rfind(')')? + 1..].split_ascii_whitespace();
+        if matches!(fields.next()?, "Z" | "X") {
+            return Some(Process::Gone);
+        }
+        Some(Process::Runs { started: fields.nth(18)?.parse().ok()? })
+    };
+    read().unwrap_or(Process::Unseen)
 }
 
 #[cfg(test)]
@@ -164,8 +229,23 @@ mod tests {
             Owner { boot: "another".into(), machine: "another".into(), ..own.clone() },
             Owner { boot: "another".into(), machine: String::new(), ..own.clone() },
             Owner { namespace: "another".into(), run: "x".into(), ..own.clone() },
+            // Of a process that could not see itself, and of a system without these files.
+            Owner { started: 0, pid: u32::MAX, ..own.clone() },
+            Owner { boot: String::new(), pid: u32::MAX, ..own.clone() },
         ] {
-            assert_eq!(other.state(), OwnerState::Unknown);
+            assert_eq!(other.state(), OwnerState::Unknown, "{other:?}");
         }
+    }
+
+    #[test]
+    fn a_process_that_is_hidden_or_not_understood_is_not_taken_for_dead() {
+        assert!(is_there(std::process::id()) && is_there(1));
+        assert!(!is_there(u32::MAX) && !is_there(0));
+        assert_eq!(process(u32::MAX), Process::Gone);
+        assert_eq!(read_stat("7 (a) b) S 1"), Process::Unseen);
+        assert_eq!(read_stat(""), Process::Unseen);
+        let fields = ["0"; 18].join(" ");
+        assert_eq!(read_stat(&format!("7 (a) b) S {fields} 42 0")), Process::Runs { started: 42 });
+        assert_eq!(read_stat(&format!("7 (a) b) Z {fields} 42 0")), Process::Gone);
     }
 }

@@ -28,6 +28,7 @@ pub(crate) async fn reap(arguments: &ReapArguments) -> anyhow::Result<ExitCode> 
         text += &report.removed.iter().map(|it| format!("  removed {it}\n")).collect::<String>();
         text +=
             &report.failed.iter().map(|it| format!("  still there: {it}\n")).collect::<String>();
+        text += &report.unread.iter().map(|it| format!("  left alone: {it}\n")).collect::<String>();
         is_clean &= report.failed.is_empty();
         reports.insert(name.to_owned(), serde_json::to_value(&report)?);
     }

@@ -1,9 +1,13 @@
 //! The backend: one engine, or several as one pool.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures::future::join_all;
+use futures::stream::{FuturesUnordered, StreamExt};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use super::container::{self, Started};
 use super::engine::{Engine, REQUEST, status, within};
@@ -11,19 +15,23 @@ use super::host::DockerHost;
 use super::sandbox::{DockerSandbox, snapshot_missing};
 use super::{NAME, image, reap};
 use crate::{
-    Capabilities, ReapReport, Sandbox, SandboxBackend, SandboxError, SandboxRecord, SandboxSpec,
-    Snapshot,
+    Capabilities, NetworkPolicy, ReapReport, Sandbox, SandboxBackend, SandboxError, SandboxRecord,
+    SandboxSpec, Snapshot,
 };
 
-/// How long an engine of a pool may take to say that it lives, before a sandbox goes to another.
-const ALIVE: Duration = Duration::from_secs(5);
+/// How long the engine with the fewest sandboxes may take to say that it lives before the next one
+/// is asked as well.
+const HEAD_START: Duration = Duration::from_millis(500);
 
 /// Sandboxes in containers of Docker or Podman.
 ///
-/// Of several engines each new sandbox gets the one with the fewest of this process's sandboxes;
-/// engines that do not answer are passed over until they do.
+/// Of several engines each new sandbox gets the one with the fewest of this process's sandboxes.
+/// Engines that do not answer, or start nothing, are passed over and asked again in the background,
+/// so that nobody waits for them as long as there are others.
 pub struct DockerBackend {
     engines: Vec<Arc<Engine>>,
+    /// Asks engines that were given up whether they are back; ended with the backend.
+    asking: Mutex<JoinSet<()>>,
 }
 
 impl DockerBackend {
@@ -55,16 +63,22 @@ impl DockerBackend {
         hosts: impl IntoIterator<Item = DockerHost>,
     ) -> Result<Self, SandboxError> {
         let backend = Self::open(hosts)?;
+        let mut asked: FuturesUnordered<_> =
+            backend.engines.iter().map(|engine| engine.facts()).collect();
         let mut trouble = None;
-        for engine in &backend.engines {
-            if let Err(error) = engine.facts().await {
-                tracing::warn!(%error, "passed over an engine");
-                trouble = Some(error);
-            } else {
-                trouble = None;
-                break;
+        while let Some(answer) = asked.next().await {
+            match answer {
+                Ok(_) => {
+                    trouble = None;
+                    break;
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "passed over an engine");
+                    trouble = Some(error);
+                }
             }
         }
+        drop(asked);
         trouble.map_or(Ok(backend), Err)
     }
 
@@ -80,7 +94,7 @@ impl DockerBackend {
             }
         }
         if !engines.is_empty() {
-            return Ok(Self { engines });
+            return Ok(Self { engines, asking: Mutex::default() });
         }
         Err(trouble.unwrap_or_else(|| SandboxError::Unavailable {
             backend: NAME,
@@ -89,49 +103,128 @@ impl DockerBackend {
         }))
     }
 
+    #[cfg(test)]
+    pub(super) fn engine(&self, index: usize) -> &Engine {
+        &self.engines[index]
+    }
+
     /// Addresses of the engines, each with the number of this process's sandboxes on it.
     pub fn live(&self) -> Vec<(String, usize)> {
         let live = |engine: &Arc<Engine>| (engine.host.address().to_owned(), engine.count_live());
         self.engines.iter().map(live).collect()
     }
 
-    /// The engine for the next sandbox. It is counted there from now on, so that many that are
-    /// made at one time spread.
-    async fn place(&self) -> Result<Placed, SandboxError> {
-        let mut engines: Vec<_> = self.engines.iter().collect();
-        engines.sort_by_key(|engine| engine.count_live());
-        if let [only] = engines.as_slice() {
+    /// The engine for the next sandbox, which is none of `tried`. It is counted there from now on,
+    /// so that many that are made at one time spread.
+    async fn place(&self, tried: &[Arc<Engine>]) -> Result<Placed, SandboxError> {
+        if let [only] = self.engines.as_slice() {
             return Ok(Placed::new(only));
         }
-        let mut trouble = None;
-        for engine in engines {
-            match within(ALIVE, engine.docker.ping()).await {
-                Ok(_) => match engine.facts().await {
-                    Ok(_) => return Ok(Placed::new(engine)),
-                    Err(error) => trouble = Some(error),
-                },
-                Err(error) => trouble = Some(engine.host.unavailable(error.to_string())),
+        self.ask_again();
+        let mut engines: Vec<_> = self
+            .engines
+            .iter()
+            .filter(|engine| !tried.iter().any(|tried| Arc::ptr_eq(tried, engine)))
+            .collect();
+        engines.sort_by_key(|engine| engine.count_live());
+        let (trusted, others): (Vec<_>, Vec<_>) =
+            engines.into_iter().partition(|engine| engine.health.is_trusted());
+        match first_answer(trusted).await {
+            Ok(placed) => Ok(placed),
+            // Those that were given up are better than none.
+            Err(trouble) => match first_answer(others).await {
+                Ok(placed) => Ok(placed),
+                Err(more) => Err(trouble.or(more).expect("there is an engine that was not tried")),
+            },
+        }
+    }
+
+    /// Asks engines that were given up a while ago whether they are back.
+    fn ask_again(&self) {
+        let mut asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
+        while asking.try_join_next().is_some() {}
+        for engine in &self.engines {
+            if engine.health.begin_asking(Instant::now()) {
+                let engine = Arc::clone(engine);
+                asking.spawn(async move { drop(engine.answers().await) });
             }
         }
-        Err(trouble.expect("there is at least one engine"))
     }
 
     /// The engine that has the snapshot.
     async fn find(&self, snapshot: &Snapshot) -> Result<&Arc<Engine>, SandboxError> {
-        let mut trouble = None;
-        for engine in &self.engines {
-            match within(REQUEST, engine.docker.inspect_image(&snapshot.id)).await {
+        let looks = self.engines.iter().map(|engine| async move {
+            (engine, within(REQUEST, engine.docker.inspect_image(&snapshot.id)).await)
+        });
+        let mut looks: FuturesUnordered<_> = looks.collect();
+        let (mut missing, mut trouble) = (None, None);
+        while let Some((engine, found)) = looks.next().await {
+            match found {
                 Ok(_) => return Ok(engine),
                 Err(error) if status(&error) == Some(404) => {
-                    trouble = Some(snapshot_missing(&snapshot.id, &error));
+                    missing = Some(snapshot_missing(&snapshot.id, &error));
                 }
                 Err(error) => {
-                    let error = engine.error(format!("look for snapshot {}", snapshot.id), error);
-                    trouble = trouble.or(Some(error));
+                    let doing = format!("look for snapshot {}", snapshot.id);
+                    trouble = Some(engine.error(doing, error));
                 }
             }
         }
-        Err(trouble.expect("there is at least one engine"))
+        // One that cannot be asked may have it.
+        Err(trouble.or(missing).expect("there is at least one engine"))
+    }
+}
+
+/// The first of these engines that answers. They are asked in their order, each when those before it
+/// have failed or had a head start.
+async fn first_answer(engines: Vec<&Arc<Engine>>) -> Result<Placed, Option<SandboxError>> {
+    let mut asked = FuturesUnordered::new();
+    let mut engines = engines.into_iter();
+    let mut trouble = None;
+    loop {
+        if let Some(engine) = engines.next() {
+            let placed = Asked { placed: Some(Placed::new(engine)), since: Instant::now() };
+            asked.push(async move { (placed.engine().answers().await, placed) });
+        }
+        tokio::select! {
+            biased;
+            answer = asked.next() => match answer {
+                Some((Ok(()), placed)) => return Ok(placed.take()),
+                Some((Err(error), placed)) => {
+                    drop(placed.take());
+                    trouble = Some(error);
+                }
+                None => return Err(trouble),
+            },
+            () = tokio::time::sleep(HEAD_START), if engines.len() > 0 => {}
+        }
+    }
+}
+
+/// An engine that is being asked. Where another answers before it, it was too slow.
+struct Asked {
+    placed: Option<Placed>,
+    since: Instant,
+}
+
+impl Asked {
+    fn engine(&self) -> &Arc<Engine> {
+        &self.placed.as_ref().expect("it is only taken by value").0
+    }
+
+    /// It has said what it had to say.
+    fn take(mut self) -> Placed {
+        self.placed.take().expect("it is only taken once")
+    }
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        if let Some(Placed(engine)) = &self.placed
+            && self.since.elapsed() >= HEAD_START
+        {
+            engine.health.failed(Instant::now());
+        }
     }
 }
 
@@ -158,6 +251,10 @@ fn check(spec: &SandboxSpec, capabilities: Capabilities) -> Result<(), SandboxEr
     let asked = [
         (spec.determinism.is_some(), "fix chance and time"),
         (limits.fuel.is_some(), "limit the fuel"),
+        (
+            spec.network == NetworkPolicy::Bridge && !capabilities.network,
+            "keep sandboxes on a bridge of Podman apart",
+        ),
         (limits.cpus.is_some() && !capabilities.cpu_limit, "limit the cpus"),
         (limits.memory_bytes.is_some() && !capabilities.memory_limit, "limit the memory"),
         (limits.pids.is_some() && !capabilities.pids_limit, "limit the processes"),
@@ -170,6 +267,18 @@ fn check(spec: &SandboxSpec, capabilities: Capabilities) -> Result<(), SandboxEr
         Some((_, what)) => Err(container::unsupported(what)),
         None => Ok(()),
     }
+}
+
+async fn create_on(
+    engine: &Arc<Engine>,
+    spec: &SandboxSpec,
+) -> Result<DockerSandbox, SandboxError> {
+    engine.facts().await?;
+    check(spec, engine.capabilities())?;
+    let started = start(engine, spec).await?;
+    let sandbox = DockerSandbox::new(Arc::clone(engine), started, spec.clone(), None);
+    sandbox.or_closed(sandbox.set_up().await).await?;
+    Ok(sandbox)
 }
 
 async fn start(engine: &Arc<Engine>, spec: &SandboxSpec) -> Result<Started, SandboxError> {
@@ -200,6 +309,7 @@ impl SandboxBackend for DockerBackend {
             memory_limit: all.memory_limit && next.memory_limit,
             pids_limit: all.pids_limit && next.pids_limit,
             disk_limit: all.disk_limit && next.disk_limit,
+            network: all.network && next.network,
             ..all
         })
     }
@@ -207,8 +317,8 @@ impl SandboxBackend for DockerBackend {
     async fn probe(&self) -> Result<String, SandboxError> {
         let mut lines = Vec::new();
         let mut trouble = None;
-        for engine in &self.engines {
-            match engine.describe().await {
+        for described in join_all(self.engines.iter().map(|engine| engine.describe())).await {
+            match described {
                 Ok(line) => lines.push(line),
                 Err(error) => trouble = Some(error),
             }
@@ -223,8 +333,9 @@ impl SandboxBackend for DockerBackend {
     async fn prepare(&self, spec: &SandboxSpec) -> Result<(), SandboxError> {
         let mut trouble = None;
         let mut done = false;
-        for engine in &self.engines {
-            match image::prepare(engine, spec, true).await {
+        let all = self.engines.iter().map(|engine| image::prepare(engine, spec, true));
+        for prepared in join_all(all).await {
+            match prepared {
                 Ok(_) => done = true,
                 Err(error @ SandboxError::Unavailable { .. }) => trouble = Some(error),
                 Err(error) => return Err(error),
@@ -237,13 +348,35 @@ impl SandboxBackend for DockerBackend {
     }
 
     async fn create(&self, spec: &SandboxSpec) -> Result<Box<dyn Sandbox>, SandboxError> {
-        let placed = self.place().await?;
-        placed.0.facts().await?;
-        check(spec, placed.0.capabilities())?;
-        let started = start(&placed.0, spec).await?;
-        let sandbox = DockerSandbox::new(Arc::clone(&placed.0), started, spec.clone(), None);
-        sandbox.or_closed(sandbox.set_up().await).await?;
-        Ok(Box::new(sandbox))
+        let mut tried = Vec::new();
+        loop {
+            let placed = self.place(&tried).await?;
+            let engine = Arc::clone(&placed.0);
+            let made = create_on(&placed.0, spec).await;
+            drop(placed);
+            let is_last = tried.len() + 1 == self.engines.len();
+            match made {
+                Ok(sandbox) => {
+                    engine.health.worked();
+                    return Ok(Box::new(sandbox));
+                }
+                // Another engine may do better.
+                Err(error @ (SandboxError::Unavailable { .. } | SandboxError::DiskFull { .. })) => {
+                    engine.health.failed(Instant::now());
+                    if is_last {
+                        return Err(error);
+                    }
+                    tracing::warn!(%error, "passed over an engine");
+                    tried.push(engine);
+                }
+                Err(error) => {
+                    if error.is_backend_failure() {
+                        engine.health.doubted(Instant::now());
+                    }
+                    return Err(error);
+                }
+            }
+        }
     }
 
     async fn restore(&self, snapshot: &Snapshot) -> Result<Box<dyn Sandbox>, SandboxError> {
@@ -267,8 +400,8 @@ impl SandboxBackend for DockerBackend {
 
     async fn list(&self) -> Result<Vec<SandboxRecord>, SandboxError> {
         let mut records = Vec::new();
-        for engine in &self.engines {
-            records.extend(reap::list(engine).await?);
+        for listed in join_all(self.engines.iter().map(|engine| reap::list(engine))).await {
+            records.extend(listed?);
         }
         Ok(records)
     }
@@ -277,8 +410,14 @@ impl SandboxBackend for DockerBackend {
         let mut report = ReapReport::default();
         let mut trouble = None;
         let mut asked = false;
-        for engine in &self.engines {
-            match reap::reap(engine, &mut report).await {
+        let reaps = self.engines.iter().map(|engine| async move {
+            let mut report = ReapReport::default();
+            let looked = reap::reap(engine, &mut report).await;
+            (engine, report, looked)
+        });
+        for (engine, own, looked) in join_all(reaps).await {
+            report.add(own);
+            match looked {
                 Ok(()) => asked = true,
                 Err(error) => {
                     report.failed.push(format!("engine {}: {error}", engine.host.address()));
@@ -304,6 +443,7 @@ mod tests {
             cpu_limit: true,
             memory_limit: true,
             pids_limit: true,
+            network: true,
             ..Capabilities::default()
         };
         let plain = SandboxSpec::new(Image::Default);

@@ -6,7 +6,8 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
 use bollard::models::{
-    ContainerCreateBody, HostConfig, HostConfigLogConfig, Mount, MountType, ResourcesUlimits,
+    ContainerCreateBody, ContainerInspectResponse, HostConfig, HostConfigLogConfig, Mount,
+    MountBindOptions, MountBindOptionsPropagationEnum, MountType, ResourcesUlimits,
 };
 use bollard::query_parameters::{
     CreateContainerOptionsBuilder, InspectContainerOptions, RemoveContainerOptionsBuilder,
@@ -14,8 +15,8 @@ use bollard::query_parameters::{
 };
 
 use super::engine::{Engine, REQUEST, SLOW_REQUEST, message, status, within};
-use super::labels::Tag;
-use super::{NAME, helper};
+use super::labels::{SANDBOX, Tag};
+use super::{NAME, helper, network};
 use crate::allow_list;
 use crate::{NetworkPolicy, Owner, SandboxError, SandboxSpec};
 
@@ -59,6 +60,9 @@ pub(super) struct Started {
     pub(super) hold: Hold,
     /// Where commands start that name no folder.
     pub(super) workdir: String,
+    /// Folders that it can write to and that are of no image that is made of it: volumes, and what
+    /// lies in memory.
+    pub(super) beside: Vec<String>,
 }
 
 /// Makes a container of `image` and starts it within the spec's time.
@@ -82,7 +86,13 @@ pub(super) async fn start(
                 helper::install(engine, image).await?;
                 run(engine, &name).await?;
             }
-            Err(error) => return Err(error),
+            Err(error) => {
+                if ["network", "not found"].iter().all(|word| message_of(&error).contains(word)) {
+                    // Somebody removed it; the next sandbox makes it anew.
+                    network::forget(engine);
+                }
+                return Err(error);
+            }
         }
         let container = within(
             REQUEST,
@@ -90,14 +100,26 @@ pub(super) async fn start(
         )
         .await
         .map_err(|error| engine.error("look at the new container", error))?;
+        let beside = beside(spec, &container);
         let workdir = container.config.and_then(|config| config.working_dir);
-        Ok(workdir.filter(|folder| !folder.is_empty()).unwrap_or_else(|| "/".into()))
+        Ok((workdir.filter(|folder| !folder.is_empty()).unwrap_or_else(|| "/".into()), beside))
     };
-    let workdir = tokio::time::timeout(Duration::from_secs(seconds), made)
+    let (workdir, beside) = tokio::time::timeout(Duration::from_secs(seconds), made)
         .await
         .unwrap_or(Err(SandboxError::CreateTimedOut { seconds }))?;
     guard.name = None;
-    Ok(Started { name, hold, workdir })
+    Ok(Started { name, hold, workdir, beside })
+}
+
+/// The folders of [`Started::beside`].
+fn beside(spec: &SandboxSpec, container: &ContainerInspectResponse) -> Vec<String> {
+    let volumes = container.mounts.iter().flatten().filter(|mount| {
+        mount.typ.as_deref() == Some("volume")
+            && mount.destination.as_deref() != Some(helper::FOLDER)
+    });
+    let volumes = volumes.filter_map(|mount| mount.destination.clone());
+    let memory = spec.read_only_root.then(|| "/tmp".to_owned());
+    memory.into_iter().chain(volumes).collect()
 }
 
 async fn create(
@@ -109,9 +131,16 @@ async fn create(
     if spec.read_only_root || spec.limits.disk_bytes.is_some() {
         check_volumes(engine, image).await?;
     }
+    let ways = Ways {
+        is_podman: engine.is_podman(),
+        mounts_read_only_wholly: engine.mounts_read_only_wholly(),
+        bridge: match spec.network {
+            NetworkPolicy::Bridge => Some(network::bridge(engine).await?),
+            NetworkPolicy::None | NetworkPolicy::Allow { .. } => None,
+        },
+    };
     let options = CreateContainerOptionsBuilder::new().name(name).build();
-    let made =
-        engine.docker.create_container(Some(options), body(spec, image, engine.is_podman())?).await;
+    let made = engine.docker.create_container(Some(options), body(spec, image, &ways)?).await;
     match made {
         Ok(_) => Ok(()),
         Err(error) if status(&error) == Some(404) && message(&error).contains("image") => {
@@ -173,11 +202,17 @@ pub(super) fn unsupported(what: &str) -> SandboxError {
     SandboxError::Unsupported { backend: NAME, what: what.into() }
 }
 
-fn body(
-    spec: &SandboxSpec,
-    image: &str,
+/// What engines do differently.
+#[derive(Debug, Default)]
+struct Ways {
     is_podman: bool,
-) -> Result<ContainerCreateBody, SandboxError> {
+    /// Whether what is mounted within a read-only mount is read-only as well.
+    mounts_read_only_wholly: bool,
+    /// The network of sandboxes that may reach others.
+    bridge: Option<String>,
+}
+
+fn body(spec: &SandboxSpec, image: &str, ways: &Ways) -> Result<ContainerCreateBody, SandboxError> {
     let mut env = BTreeMap::new();
     if let NetworkPolicy::Allow { hosts, .. } = &spec.network {
         env.extend(allow_list::variables(hosts));
@@ -197,14 +232,14 @@ fn body(
             test: Some(vec!["NONE".into()]),
             ..Default::default()
         }),
-        labels: Some(Tag::new(spec).labels("sandbox")),
+        labels: Some(Tag::new(spec).labels(SANDBOX)),
         stop_signal: Some("SIGTERM".into()),
-        host_config: Some(host_config(spec, is_podman)?),
+        host_config: Some(host_config(spec, ways)?),
         ..Default::default()
     })
 }
 
-fn host_config(spec: &SandboxSpec, is_podman: bool) -> Result<HostConfig, SandboxError> {
+fn host_config(spec: &SandboxSpec, ways: &Ways) -> Result<HostConfig, SandboxError> {
     let limits = &spec.limits;
     let memory = limits.memory_bytes.map(|bytes| i64::try_from(bytes).unwrap_or(i64::MAX));
     let ulimit = |name: &str, value: i64| ResourcesUlimits {
@@ -213,7 +248,7 @@ fn host_config(spec: &SandboxSpec, is_podman: bool) -> Result<HostConfig, Sandbo
         hard: Some(value),
     };
     let mut ulimits = vec![ulimit("nofile", OPEN_FILES), ulimit("core", 0)];
-    if is_podman {
+    if ways.is_podman {
         ulimits.push(ulimit("nproc", PODMAN_PROCESSES));
     }
     Ok(HostConfig {
@@ -230,9 +265,11 @@ fn host_config(spec: &SandboxSpec, is_podman: bool) -> Result<HostConfig, Sandbo
         network_mode: Some(match &spec.network {
             // The way to single hosts leads through the engine, not through a network.
             NetworkPolicy::None | NetworkPolicy::Allow { .. } => "none".into(),
-            NetworkPolicy::Bridge => "bridge".into(),
+            NetworkPolicy::Bridge => {
+                ways.bridge.clone().ok_or_else(|| unsupported("make a network of sandboxes"))?
+            }
         }),
-        mounts: Some(mounts(spec)?),
+        mounts: Some(mounts(spec, ways)?),
         readonly_rootfs: Some(spec.read_only_root),
         // All of the file system of its own that can be written, so that its size is the limit of
         // the disk whatever the engine's storage can do.
@@ -250,7 +287,7 @@ fn host_config(spec: &SandboxSpec, is_podman: bool) -> Result<HostConfig, Sandbo
     })
 }
 
-fn mounts(spec: &SandboxSpec) -> Result<Vec<Mount>, SandboxError> {
+fn mounts(spec: &SandboxSpec, ways: &Ways) -> Result<Vec<Mount>, SandboxError> {
     let mut mounts = vec![helper::mount(true)];
     for mount in &spec.mounts {
         let host = mount.host.to_str().filter(|host| host.starts_with('/')).ok_or_else(|| {
@@ -262,6 +299,14 @@ fn mounts(spec: &SandboxSpec) -> Result<Vec<Mount>, SandboxError> {
             source: Some(host.into()),
             typ: Some(MountType::BIND),
             read_only: Some(mount.read_only),
+            // What is mounted within it stays writable where the engine knows no better: there it
+            // does not appear at all.
+            bind_options: mount.read_only.then(|| MountBindOptions {
+                non_recursive: Some(!ways.mounts_read_only_wholly),
+                read_only_force_recursive: ways.mounts_read_only_wholly.then_some(true),
+                propagation: Some(MountBindOptionsPropagationEnum::RPRIVATE),
+                ..Default::default()
+            }),
             ..Default::default()
         });
     }
@@ -330,7 +375,7 @@ mod tests {
             fuel: None,
         };
         spec.read_only_root = true;
-        let config = host_config(&spec, false).unwrap();
+        let config = host_config(&spec, &Ways::default()).unwrap();
         assert_eq!(config.nano_cpus, Some(500_000_000));
         assert_eq!((config.memory, config.memory_swap), (Some(64 << 20), Some(64 << 20)));
         assert_eq!(config.pids_limit, Some(100 + i64::from(OWN_PIDS)));
@@ -343,9 +388,35 @@ mod tests {
         assert!(config.privileged.is_none());
         assert_eq!(config.mounts.unwrap()[0].read_only, Some(true));
         spec.read_only_root = false;
-        let config = host_config(&spec, false).unwrap();
+        let config = host_config(&spec, &Ways::default()).unwrap();
         assert_eq!(config.storage_opt.unwrap()["size"], "1073741824");
         assert!(config.tmpfs.is_none());
+    }
+
+    #[test]
+    fn what_is_mounted_within_a_read_only_mount_is_read_only_or_not_there() {
+        let mut spec = SandboxSpec::new(Image::Default);
+        for read_only in [true, false] {
+            spec.mounts.push(SpecMount { host: "/a".into(), guest: "/a".into(), read_only });
+        }
+        let options = |mounts_read_only_wholly| {
+            let ways = Ways { mounts_read_only_wholly, ..Ways::default() };
+            let [_, read, write] = <[Mount; 3]>::try_from(mounts(&spec, &ways).unwrap()).unwrap();
+            assert!(write.bind_options.is_none());
+            let read = read.bind_options.unwrap();
+            (read.non_recursive, read.read_only_force_recursive)
+        };
+        assert_eq!(options(false), (Some(true), None));
+        assert_eq!(options(true), (Some(false), Some(true)));
+    }
+
+    #[test]
+    fn a_sandbox_gets_no_network_of_the_engines_own() {
+        let mut spec = SandboxSpec::new(Image::Default);
+        spec.network = NetworkPolicy::Bridge;
+        assert!(host_config(&spec, &Ways::default()).is_err());
+        let ways = Ways { bridge: Some("0123".into()), ..Ways::default() };
+        assert_eq!(host_config(&spec, &ways).unwrap().network_mode.as_deref(), Some("0123"));
     }
 
     #[test]
@@ -353,7 +424,7 @@ mod tests {
         let mut spec = SandboxSpec::new(Image::Default);
         spec.network = NetworkPolicy::allow(["example.org:443".parse().unwrap()]);
         spec.env.insert("no_proxy".into(), "own".into());
-        let body = body(&spec, "image", false).unwrap();
+        let body = body(&spec, "image", &Ways::default()).unwrap();
         assert_eq!(body.host_config.unwrap().network_mode.as_deref(), Some("none"));
         let env = body.env.unwrap();
         assert!(env.contains(&"https_proxy=http://127.0.0.1:3128".to_owned()), "{env:?}");
@@ -365,7 +436,10 @@ mod tests {
         let mut spec = SandboxSpec::new(Image::Default);
         let mount = SpecMount { host: "data".into(), guest: "/data".into(), read_only: true };
         spec.mounts.push(mount);
-        assert!(matches!(host_config(&spec, false), Err(SandboxError::InvalidSpec { .. })));
+        assert!(matches!(
+            host_config(&spec, &Ways::default()),
+            Err(SandboxError::InvalidSpec { .. })
+        ));
     }
 
     #[test]

@@ -5,7 +5,9 @@
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::pin::Pin;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bollard::container::LogOutput;
 use bollard::errors::Error;
@@ -14,6 +16,7 @@ use bytes::{Buf, Bytes, BytesMut};
 use futures::{Stream, StreamExt};
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc::Receiver;
+use tokio::time::{Instant, timeout_at};
 
 use super::engine::{Engine, REQUEST, within};
 use super::helper;
@@ -27,6 +30,10 @@ const MAX_FRAME: u32 = 1 << 16;
 /// What is kept of words that are not the helper's.
 const MAX_FOREIGN_BYTES: usize = 4096;
 const STATUS_BYTES: usize = 20;
+
+/// How long the helper may say nothing at all, where it is to give signs of life every so often:
+/// four of them.
+const SILENCE_BEATS: u64 = 4;
 
 /// Who runs the operation and where.
 #[derive(Default)]
@@ -90,6 +97,9 @@ pub(super) struct Conversation<'a> {
     status: Option<Status>,
     engine_says: String,
     exec: String,
+    /// When something last came, signs of life included.
+    heard: Instant,
+    silence: Duration,
 }
 
 impl<'a> Conversation<'a> {
@@ -131,12 +141,31 @@ impl<'a> Conversation<'a> {
             status: None,
             engine_says: String::new(),
             exec: exec.id,
+            heard: Instant::now(),
+            silence: Duration::from_millis(
+                SILENCE_BEATS * engine.heartbeat_ms.load(Ordering::Relaxed),
+            ),
         })
     }
 
     /// The next thing the helper says, while it is given its input. Cancel-safe.
     pub(super) async fn next(&mut self) -> Said {
         poll_fn(|context| self.poll(context)).await
+    }
+
+    /// As [`Conversation::next`]; absent where not a sign of life has come for too long, for an
+    /// operation that gives them.
+    pub(super) async fn listen(&mut self) -> Option<Said> {
+        loop {
+            let until = self.heard + self.silence;
+            if let Ok(said) = timeout_at(until, self.next()).await {
+                return Some(said);
+            }
+            if self.heard + self.silence <= Instant::now() {
+                self.heard = Instant::now();
+                return None;
+            }
+        }
     }
 
     /// Whether the engine could not even start the operation. Then what came as output are its words.
@@ -169,7 +198,9 @@ impl<'a> Conversation<'a> {
                 // Both streams come by ways of their own, the status sometimes first.
                 return Poll::Ready(Said::Status(status));
             }
-            match futures::ready!(self.output.as_mut().poll_next(context)) {
+            let came = futures::ready!(self.output.as_mut().poll_next(context));
+            self.heard = Instant::now();
+            match came {
                 Some(Ok(LogOutput::StdOut { message })) => {
                     self.stdout_bytes += message.len() as u64;
                     return Poll::Ready(Said::Stdout(message));
@@ -369,6 +400,24 @@ mod tests {
             unframer.push(&[b'x'; 10_000]);
             assert_eq!(unframer.foreign.len(), MAX_FOREIGN_BYTES);
         }
+    }
+
+    #[test]
+    fn signs_of_life_say_nothing_wherever_they_come() {
+        let (bytes, status) = frames();
+        let beat = [0; 4];
+        let mut unframer = Unframer::default();
+        let mut text = Vec::new();
+        // Behind each frame: they are 7, 7 and 24 bytes long.
+        for piece in [&beat[..], &bytes[..7], &beat, &beat, &bytes[7..14], &beat, &bytes[14..]] {
+            unframer.push(piece);
+            while let Some(piece) = unframer.pop() {
+                assert!(!piece.is_empty());
+                text.extend_from_slice(&piece);
+            }
+        }
+        assert_eq!((text.as_slice(), unframer.status), (b"onetwo".as_slice(), Some(status)));
+        assert!(unframer.foreign.is_empty());
     }
 
     #[test]

@@ -4,14 +4,16 @@ use std::error::Error as _;
 use std::future::Future;
 use std::io;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bollard::Docker;
 use bollard::errors::Error;
 use tokio::sync::OnceCell;
+use tokio::time::Instant;
 
 use super::container::OWN_PIDS;
+use super::health::Health;
 use super::host::DockerHost;
 use super::{NAME, helper};
 use crate::{Capabilities, SandboxError};
@@ -20,19 +22,31 @@ use crate::{Capabilities, SandboxError};
 pub(super) const REQUEST: Duration = Duration::from_secs(60);
 /// How long it may take to look at a container or to signal it, when that decides whether it lives.
 pub(super) const SIGN_OF_LIFE: Duration = Duration::from_secs(20);
+/// How long an engine of a pool may take to say that it lives, before it is given up for a while.
+const ALIVE: Duration = Duration::from_secs(5);
 /// How long the engine may take to remove something or to write a layer.
 pub(super) const SLOW_REQUEST: Duration = Duration::from_secs(600);
+
+/// Milliseconds between two signs of life of what runs long: on their way over TCP there may be
+/// something that drops connections which are idle for a minute.
+const HEARTBEAT_MS: u64 = 15_000;
 
 /// A connection to one engine.
 pub(super) struct Engine {
     pub(super) host: DockerHost,
     pub(super) docker: Docker,
     facts: OnceCell<Facts>,
+    /// Whether it is asked for sandboxes where there are others.
+    pub(super) health: Health,
+    /// Milliseconds between two signs of life of what runs long.
+    pub(super) heartbeat_ms: AtomicU64,
     /// Sandboxes of this process on it.
     pub(super) live: AtomicUsize,
     /// Images of forks that could not be removed when their sandbox was, because others build on
     /// them.
     pub(super) left_images: Mutex<Vec<String>>,
+    /// The network of sandboxes that may reach others, once it is known.
+    pub(super) bridge: Mutex<Option<String>>,
     /// Images that this process knows to be there.
     pub(super) prepared: Mutex<Vec<(crate::Image, String)>>,
 }
@@ -56,8 +70,11 @@ impl Engine {
             host,
             docker,
             facts: OnceCell::new(),
+            health: Health::default(),
+            heartbeat_ms: AtomicU64::new(HEARTBEAT_MS),
             live: AtomicUsize::new(0),
             left_images: Mutex::default(),
+            bridge: Mutex::default(),
             prepared: Mutex::default(),
         })
     }
@@ -121,6 +138,11 @@ impl Engine {
         self.facts.get().is_some_and(|facts| facts.is_podman)
     }
 
+    /// Whether what is mounted within a read-only mount is read-only as well (API 1.44, Engine 25).
+    pub(super) fn mounts_read_only_wholly(&self) -> bool {
+        self.facts.get().is_some_and(|facts| !facts.is_podman && version(&facts.api) >= (1, 44))
+    }
+
     /// What its sandboxes can do; before it was asked, what engines can as a rule.
     pub(super) fn capabilities(&self) -> Capabilities {
         let facts = self.facts.get();
@@ -137,12 +159,28 @@ impl Engine {
             pids_reserve: OWN_PIDS,
             disk_limit: facts.is_some_and(|facts| facts.disk_limit),
             fuel_limit: false,
-            network: true,
+            network: !self.is_podman(),
             network_allow_list: true,
             determinism: false,
             image_build: true,
             image_root_tar: true,
         }
+    }
+
+    /// Whether it answers, and can be used: quickly, where it was asked before.
+    pub(super) async fn answers(&self) -> Result<(), SandboxError> {
+        let asked = async {
+            within(ALIVE, self.docker.ping())
+                .await
+                .map_err(|error| self.host.unavailable(message(&error)))?;
+            self.facts().await.map(drop)
+        };
+        let answered = asked.await;
+        match &answered {
+            Ok(()) => self.health.answered(),
+            Err(_) => self.health.failed(Instant::now()),
+        }
+        answered
     }
 
     /// A line about it for people.
@@ -173,9 +211,20 @@ impl Engine {
         SandboxError::Backend { doing, source: Box::new(Refused { message, source: error }) }
     }
 
+    /// As the helper is told it.
+    pub(super) fn heartbeat(&self) -> String {
+        self.heartbeat_ms.load(Ordering::Relaxed).to_string()
+    }
+
     pub(super) fn count_live(&self) -> usize {
         self.live.load(Ordering::Relaxed)
     }
+}
+
+/// The numbers of a version of the API.
+fn version(text: &str) -> (u32, u32) {
+    let mut numbers = text.split('.').map(|part| part.parse().unwrap_or(0));
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
 }
 
 /// The name by which engines call the architecture that this program was built for.
@@ -258,5 +307,16 @@ pub(super) fn is_unreachable(error: &Error) -> bool {
         | Error::SocketNotFoundError(_) => true,
         Error::IOError { err } => broken(err.kind()),
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_compared_as_numbers() {
+        assert!(version("1.44") >= (1, 44) && version("1.100") > (1, 44));
+        assert!(version("1.9") < (1, 44) && version("") < (1, 44));
     }
 }

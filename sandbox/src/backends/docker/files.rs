@@ -20,6 +20,12 @@ use crate::{FileEntry, FileKind, SandboxError, SandboxStats};
 
 /// How long one file operation may take.
 const PATIENCE: Duration = Duration::from_secs(1800);
+/// What the names of a folder may take up, with eleven bytes for each.
+const MAX_LIST_BYTES: u64 = 16 << 20;
+/// What the helper may say beside its answer: the part of an archive that something is about.
+const MAX_WORDS_BYTES: usize = 1 << 16;
+/// What the files of the control group may take up.
+const MAX_USAGE_BYTES: u64 = 1 << 20;
 const ENTRY_BYTES: usize = 25;
 const BLOCK: u64 = 512;
 
@@ -60,8 +66,9 @@ impl Shared {
     }
 
     pub(super) async fn list_files(&self, path: &str) -> Result<Vec<FileEntry>, SandboxError> {
-        let operation = vec!["list".into(), normalise(path, &self.workdir)?];
-        let bytes = self.gather(operation, Input::Bytes(&[]), (path, 0)).await?;
+        let inside = normalise(path, &self.workdir)?;
+        let operation = vec!["list".into(), inside, MAX_LIST_BYTES.to_string()];
+        let bytes = self.gather(operation, Input::Bytes(&[]), (path, MAX_LIST_BYTES)).await?;
         let mut entries = parse_list(&bytes);
         entries.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(entries)
@@ -115,7 +122,7 @@ impl Shared {
                             })?;
                             file.write(&bytes).await?;
                         }
-                        Said::Stderr(bytes) => words.extend_from_slice(&bytes),
+                        Said::Stderr(bytes) => take_words(&mut words, &bytes),
                         Said::Status(status) => return judge(status, &words, (path, limit_bytes)),
                         Said::Broken(said) => return Err(self.broken("pack files", said).await),
                     }
@@ -130,12 +137,13 @@ impl Shared {
     pub(super) async fn usage(&self) -> Result<SandboxStats, SandboxError> {
         let mut operation = vec!["cat".to_owned()];
         operation.extend(CGROUP_FILES.map(str::to_owned));
-        let bytes = self.gather(operation, Input::Bytes(&[]), ("/sys/fs/cgroup", 0)).await?;
+        let bytes =
+            self.gather(operation, Input::Bytes(&[]), ("/sys/fs/cgroup", MAX_USAGE_BYTES)).await?;
         Ok(parse_usage(bytes.into()))
     }
 
     /// Runs an operation to its end and gives what it wrote; `told` is the path as the caller
-    /// wrote it, and a limit.
+    /// wrote it, and the most bytes that are taken, whatever the helper is made to say.
     async fn gather(
         &self,
         operation: Vec<String>,
@@ -147,8 +155,14 @@ impl Shared {
             let (mut bytes, mut words) = (Vec::new(), Vec::new());
             loop {
                 match conversation.next().await {
-                    Said::Stdout(more) => bytes.extend_from_slice(&more),
-                    Said::Stderr(more) => words.extend_from_slice(&more),
+                    Said::Stdout(more) => {
+                        let (path, limit_bytes) = (told.0.to_owned(), told.1);
+                        if (bytes.len() + more.len()) as u64 > limit_bytes {
+                            return Err(SandboxError::TooLarge { path, limit_bytes });
+                        }
+                        bytes.extend_from_slice(&more);
+                    }
+                    Said::Stderr(more) => take_words(&mut words, &more),
                     Said::Status(status) => return judge(status, &words, told).map(|()| bytes),
                     Said::Broken(said) => return Err(self.broken("reach files", said).await),
                 }
@@ -156,6 +170,12 @@ impl Shared {
         };
         tokio::time::timeout(PATIENCE, whole).await.unwrap_or_else(|_| Err(too_long(told.0)))
     }
+}
+
+/// Keeps the beginning of what is said.
+fn take_words(words: &mut Vec<u8>, more: &[u8]) {
+    let room = MAX_WORDS_BYTES.saturating_sub(words.len());
+    words.extend_from_slice(&more[..room.min(more.len())]);
 }
 
 fn too_long(path: &str) -> SandboxError {

@@ -26,13 +26,24 @@ pub(super) static PROGRAM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/spa
 /// Its path in every container. `/dev` is a file system of its own there, so that the image and
 /// its snapshots show nothing of it.
 pub(super) const PATH: &str = "/dev/spar/exec";
-const FOLDER: &str = "/dev/spar";
+pub(super) const FOLDER: &str = "/dev/spar";
 const FILE: &str = "exec";
+/// Nobody inside may read it: the kernel lets no process look into one that runs a program which it
+/// may not read, from its first instruction on. Otherwise others of the same user could open its
+/// standard streams before it hides them, and speak in its place.
+const MODE: u32 = 0o111;
 
-/// The volume's name: another version of the program has another.
+/// What the names of such volumes begin with.
+pub(super) const VOLUME: &str = "spar-helper-";
+
+/// The volume's name: another version of the program, or of its permissions, has another.
 fn volume() -> &'static str {
     static NAME: OnceLock<String> = OnceLock::new();
-    NAME.get_or_init(|| format!("spar-helper-{}", &blake3::hash(PROGRAM).to_hex()[..12]))
+    NAME.get_or_init(|| {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(PROGRAM).update(&MODE.to_le_bytes());
+        format!("{VOLUME}{}", &hasher.finalize().to_hex()[..12])
+    })
 }
 
 /// The mount that brings it into a container.
@@ -102,7 +113,7 @@ async fn fill(engine: &Engine, container: &str) -> Result<(), SandboxError> {
     let mut archive = tar::Builder::new(Vec::new());
     let mut header = tar::Header::new_gnu();
     header.set_size(PROGRAM.len() as u64);
-    header.set_mode(0o555);
+    header.set_mode(MODE);
     archive.append_data(&mut header, FILE, PROGRAM).expect("a vector takes everything");
     let archive = archive.into_inner().expect("a vector takes everything");
     let options = UploadToContainerOptionsBuilder::new().path(FOLDER).build();

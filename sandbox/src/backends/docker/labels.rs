@@ -11,7 +11,15 @@ pub(super) const KIND: &str = "spar.kind";
 const IMAGE: &str = "spar.image";
 const CREATED: &str = "spar.created";
 const EXPIRES: &str = "spar.expires";
-/// [`KIND`] of the volume that holds the helper; it belongs to no process.
+/// [`KIND`] of a sandbox's container.
+pub(super) const SANDBOX: &str = "sandbox";
+/// [`KIND`] of a snapshot's image.
+pub(super) const SNAPSHOT: &str = "snapshot";
+/// [`KIND`]s of what sandboxes may have beside their container.
+pub(super) const VOLUME: &str = "volume";
+pub(super) const NETWORK: &str = "network";
+/// [`KIND`] of the volume that holds the helper, which belongs to no process, and of the container
+/// through which it is filled.
 pub(super) const HELPER: &str = "helper";
 
 /// What a thing was made for.
@@ -50,17 +58,44 @@ impl Tag {
         ])
     }
 
-    /// Absent where the labels are not spar's or cannot be understood.
-    pub(super) fn from_labels(labels: &HashMap<String, String>) -> Option<Self> {
+    /// What the labels of a thing say that is of one of these kinds. Absent where it is of another or
+    /// not spar's: what people make of an image has all its labels.
+    ///
+    /// # Errors
+    ///
+    /// Why they cannot be understood: another version may have written them.
+    pub(super) fn read(
+        labels: &HashMap<String, String>,
+        kinds: &[&str],
+    ) -> Result<Option<Self>, String> {
+        let Some(owner) = labels.get(OWNER) else { return Ok(None) };
+        if !labels.get(KIND).is_some_and(|kind| kinds.contains(&kind.as_str())) {
+            return Ok(None);
+        }
         let time = |name: &str| {
-            let seconds = labels.get(name)?.parse().ok()?;
-            UNIX_EPOCH.checked_add(Duration::from_secs(seconds))
+            let seconds = labels.get(name).and_then(|seconds| seconds.parse().ok());
+            seconds
+                .and_then(|seconds| UNIX_EPOCH.checked_add(Duration::from_secs(seconds)))
+                .ok_or_else(|| format!("its label `{name}` cannot be read"))
         };
-        Some(Self {
-            owner: serde_json::from_str(labels.get(OWNER)?).ok()?,
+        Ok(Some(Self {
+            owner: serde_json::from_str(owner)
+                .map_err(|error| format!("its label `{OWNER}` cannot be read: {error}"))?,
             image: labels.get(IMAGE).cloned().unwrap_or_default(),
             created: time(CREATED)?,
             expires: time(EXPIRES)?,
+        }))
+    }
+
+    /// Whether its owner gave a thing this name. Labels are handed on, to the images that are made
+    /// of a container and to the containers and images that people make of those; names are not.
+    pub(super) fn has_named(&self, name: &str) -> bool {
+        let count = name
+            .strip_prefix("spar-")
+            .and_then(|rest| rest.strip_prefix(self.owner.run.as_str()))
+            .and_then(|rest| rest.strip_prefix('-'));
+        count.is_some_and(|count| {
+            !count.is_empty() && count.bytes().all(|byte| byte.is_ascii_digit())
         })
     }
 
@@ -97,16 +132,31 @@ mod tests {
     use crate::Image;
 
     #[test]
-    fn labels_round_trip_and_foreign_ones_are_not_understood() {
+    fn labels_round_trip_and_those_of_other_kinds_are_not_ours() {
         let tag = Tag::new(&SandboxSpec::new(Image::Reference("debian".into())));
-        let labels = tag.labels("sandbox");
-        let back = Tag::from_labels(&labels).unwrap();
+        let labels = tag.labels(SANDBOX);
+        let back = Tag::read(&labels, &[HELPER, SANDBOX]).unwrap().unwrap();
         assert_eq!((&back.owner, &back.image), (&tag.owner, &tag.image));
         assert!(!back.is_over());
-        assert_eq!(Tag::from_labels(&HashMap::new()), None);
-        let mut foreign = labels;
-        foreign.insert(OWNER.into(), "somebody else's".into());
-        assert_eq!(Tag::from_labels(&foreign), None);
+        assert_eq!(Tag::read(&HashMap::new(), &[SANDBOX]), Ok(None));
+        assert_eq!(Tag::read(&tag.labels(SNAPSHOT), &[SANDBOX, HELPER]), Ok(None));
+        for (label, value) in [(OWNER, "somebody else's"), (EXPIRES, "tomorrow")] {
+            let mut other = labels.clone();
+            other.insert(label.into(), value.into());
+            let reason = Tag::read(&other, &[SANDBOX]).unwrap_err();
+            assert!(reason.contains(label), "{reason}");
+        }
+    }
+
+    #[test]
+    fn only_names_that_the_owner_gave_count_as_its_own() {
+        let tag = Tag::new(&SandboxSpec::new(Image::Default));
+        assert!(tag.has_named(&super::super::container::new_name()));
+        let run = &tag.owner.run;
+        for name in ["mine", "spar-7", &format!("spar-{run}"), &format!("spar-{run}-"), run] {
+            assert!(!tag.has_named(name), "{name}");
+        }
+        assert!(!tag.has_named(&format!("spar-{run}-copy")));
     }
 
     #[test]

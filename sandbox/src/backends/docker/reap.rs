@@ -9,15 +9,18 @@ use bollard::query_parameters::{
     ListVolumesOptionsBuilder, RemoveImageOptionsBuilder, RemoveVolumeOptionsBuilder,
 };
 
-use super::container;
 use super::engine::{Engine, REQUEST, SLOW_REQUEST, message, status, within};
-use super::labels::{KIND, Tag, filter};
+use super::labels::{HELPER, KIND, NETWORK, SANDBOX, SNAPSHOT, Tag, VOLUME, filter};
+use super::{container, helper};
 use crate::OwnerState;
 use crate::{ReapReport, SandboxError, SandboxRecord};
 
 /// Looks at the most, and the time between two.
 const PASSES: u32 = 5;
 const BETWEEN: Duration = Duration::from_millis(500);
+
+/// The repository of the images of snapshots; their tags are names like those of containers.
+pub(super) const SNAPSHOTS: &str = "spar-snapshot";
 
 /// One of spar's containers.
 struct Found {
@@ -28,12 +31,13 @@ struct Found {
 
 /// All sandboxes on the engine.
 pub(super) async fn list(engine: &Engine) -> Result<Vec<SandboxRecord>, SandboxError> {
-    let found = containers(engine).await?;
+    let found = containers(engine, &mut Vec::new()).await?;
     let sandboxes = found.into_iter().filter(|found| found.is_sandbox);
     Ok(sandboxes.map(|found| found.tag.into_record(found.name)).collect())
 }
 
-async fn containers(engine: &Engine) -> Result<Vec<Found>, SandboxError> {
+/// Spar's own containers; those with labels that cannot be read are told.
+async fn containers(engine: &Engine, unread: &mut Vec<String>) -> Result<Vec<Found>, SandboxError> {
     let options = ListContainersOptionsBuilder::new().all(true).filters(&filter()).build();
     let mut tries = 0;
     let containers = loop {
@@ -48,17 +52,26 @@ async fn containers(engine: &Engine) -> Result<Vec<Found>, SandboxError> {
             Err(error) => return Err(engine.error("list containers", error)),
         }
     };
-    let found = containers.into_iter().filter_map(|container| {
+    let mut all = Vec::new();
+    for container in containers {
         let labels = container.labels.unwrap_or_default();
         let names = container.names.unwrap_or_default();
         let name = names.first().map(|name| name.trim_start_matches('/').to_owned());
-        Some(Found {
-            name: name.or(container.id)?,
-            tag: Tag::from_labels(&labels)?,
-            is_sandbox: labels.get(KIND).is_some_and(|kind| kind == "sandbox"),
-        })
-    });
-    Ok(found.collect())
+        let Some(name) = name.or(container.id) else { continue };
+        let is_sandbox = labels.get(KIND).is_some_and(|kind| kind == SANDBOX);
+        match Tag::read(&labels, &[SANDBOX, HELPER]) {
+            Ok(Some(tag)) if !is_sandbox && name.starts_with(helper::VOLUME) => {
+                all.push(Found { name, tag, is_sandbox });
+            }
+            Ok(Some(tag)) if is_sandbox && tag.has_named(&name) => {
+                all.push(Found { name, tag, is_sandbox });
+            }
+            // Somebody's own, of an image that was made of a sandbox.
+            Ok(_) => {}
+            Err(reason) => unread.push(format!("container {name}: {reason}")),
+        }
+    }
+    Ok(all)
 }
 
 impl Found {
@@ -77,22 +90,21 @@ pub(super) async fn reap(engine: &Engine, report: &mut ReapReport) -> Result<(),
         if pass > 0 {
             tokio::time::sleep(BETWEEN).await;
         }
-        let before = report.removed.len();
         let mut found = ReapReport::default();
         let looked = look(engine, &mut found).await;
-        report.removed.append(&mut found.removed);
-        if looked.is_err() || pass + 1 == PASSES || report.removed.len() == before {
-            report.failed.append(&mut found.failed);
-            report.kept += found.kept;
+        if looked.is_err() || pass + 1 == PASSES || found.removed.is_empty() {
+            report.add(found);
             return looked;
         }
+        // What stays is told by the last look.
+        report.removed.append(&mut found.removed);
     }
     Ok(())
 }
 
 /// Containers first, since they hold the rest.
 async fn look(engine: &Engine, report: &mut ReapReport) -> Result<(), SandboxError> {
-    for found in containers(engine).await? {
+    for found in containers(engine, &mut report.unread).await? {
         if !found.is_over() {
             report.kept += 1;
             continue;
@@ -114,13 +126,19 @@ fn note(report: &mut ReapReport, what: String, removed: Result<(), String>) {
     }
 }
 
-/// Whether something with these labels is to be removed; counts what is kept.
-fn is_over(labels: &HashMap<String, String>, report: &mut ReapReport) -> bool {
-    let Some(tag) = Tag::from_labels(labels) else { return false };
-    if tag.is_over() {
-        return true;
+/// Whether a thing of this kind with these labels is to be removed; tells what is kept.
+fn is_over(
+    kind: &str,
+    name: &str,
+    labels: &HashMap<String, String>,
+    report: &mut ReapReport,
+) -> bool {
+    match Tag::read(labels, &[kind]) {
+        Ok(Some(tag)) if tag.is_over() => return true,
+        Ok(Some(_)) => report.kept += 1,
+        Ok(None) => {}
+        Err(reason) => report.unread.push(format!("{kind} {name}: {reason}")),
     }
-    report.kept += 1;
     false
 }
 
@@ -130,7 +148,7 @@ async fn volumes(engine: &Engine, report: &mut ReapReport) -> Result<(), Sandbox
         .await
         .map_err(|error| engine.error("list volumes", error))?;
     for volume in volumes.volumes.unwrap_or_default() {
-        if !is_over(&volume.labels, report) {
+        if !is_over(VOLUME, &volume.name, &volume.labels, report) {
             continue;
         }
         let options = RemoveVolumeOptionsBuilder::new().force(true).build();
@@ -148,7 +166,7 @@ async fn networks(engine: &Engine, report: &mut ReapReport) -> Result<(), Sandbo
         .map_err(|error| engine.error("list networks", error))?;
     for Network { name, labels, .. } in networks {
         let name = name.unwrap_or_default();
-        if !is_over(&labels.unwrap_or_default(), report) {
+        if !is_over(NETWORK, &name, &labels.unwrap_or_default(), report) {
             continue;
         }
         let removal = engine.docker.remove_network(&name);
@@ -163,12 +181,20 @@ async fn images(engine: &Engine, report: &mut ReapReport) -> Result<(), SandboxE
     let images = within(REQUEST, engine.docker.list_images(Some(options)))
         .await
         .map_err(|error| engine.error("list images", error))?;
-    let mut over: Vec<_> =
-        images.into_iter().filter(|image| is_over(&image.labels, report)).collect();
+    let mut over = Vec::new();
+    for image in images {
+        match Tag::read(&image.labels, &[SNAPSHOT]) {
+            Ok(Some(tag)) if own_tag(&image.repo_tags, &tag).is_none() => {}
+            Ok(Some(tag)) if tag.is_over() => over.push(image),
+            Ok(Some(_)) => report.kept += 1,
+            Ok(None) => {}
+            Err(reason) => report.unread.push(format!("image {}: {reason}", image.id)),
+        }
+    }
     // One that others build on can only go after them.
     over.sort_by_key(|image| std::cmp::Reverse(image.created));
     let mut ids: Vec<_> = over.into_iter().map(|image| image.id).collect();
-    let mut reasons = HashMap::new();
+    let mut errors = HashMap::new();
     loop {
         let before = ids.len();
         let mut left = Vec::new();
@@ -176,7 +202,7 @@ async fn images(engine: &Engine, report: &mut ReapReport) -> Result<(), SandboxE
             match try_remove_image(engine, &id).await {
                 Ok(()) => report.removed.push(format!("image {id}")),
                 Err(error) => {
-                    reasons.insert(id.clone(), message(&error));
+                    errors.insert(id.clone(), error);
                     left.push(id);
                 }
             }
@@ -187,18 +213,60 @@ async fn images(engine: &Engine, report: &mut ReapReport) -> Result<(), SandboxE
         }
     }
     for id in ids {
-        let reason = reasons.remove(&id).unwrap_or_default();
-        report.failed.push(format!("image {id}: {reason}"));
+        match errors.remove(&id) {
+            // A container or an image stands on it, and that was not to be removed.
+            Some(error) if status(&error) == Some(409) => report.kept += 1,
+            Some(error) => report.failed.push(format!("image {id}: {}", message(&error))),
+            None => {}
+        }
     }
     Ok(())
 }
 
+/// The name under which the owner keeps a snapshot. What people build of one has no such name, though
+/// it has the labels.
+fn own_tag<'a>(names: &'a [String], tag: &Tag) -> Option<&'a str> {
+    names
+        .iter()
+        .map(String::as_str)
+        .find(|name| snapshot_name(name).is_some_and(|name| tag.has_named(name)))
+}
+
+/// The last part of a name in the repository of snapshots, which Podman puts behind a host.
+fn snapshot_name(name: &str) -> Option<&str> {
+    let last = name.rsplit('/').next()?;
+    last.strip_prefix(SNAPSHOTS)?.strip_prefix(':')
+}
+
 async fn try_remove_image(engine: &Engine, id: &str) -> Result<(), bollard::errors::Error> {
-    // Parents are somebody's snapshots, or images that are wanted: they stay. By force Podman would
-    // remove the containers of an image as well.
-    let force = !engine.is_podman();
-    let options = RemoveImageOptionsBuilder::new().force(force).noprune(true).build();
-    match within(SLOW_REQUEST, engine.docker.remove_image(id, Some(options), None)).await {
+    let error = match remove_one_image(engine, id).await {
+        Ok(()) => return Ok(()),
+        Err(error) => error,
+    };
+    if status(&error) != Some(409) {
+        return Err(error);
+    }
+    // Somebody gave it a name as well: from now on it is theirs, and only our name goes.
+    let Ok(image) = within(REQUEST, engine.docker.inspect_image(id)).await else {
+        return Err(error);
+    };
+    let names = image.repo_tags.unwrap_or_default();
+    let (own, others): (Vec<_>, Vec<_>) =
+        names.iter().partition(|name| snapshot_name(name).is_some());
+    if others.is_empty() {
+        return Err(error);
+    }
+    for name in own {
+        remove_one_image(engine, name).await?;
+    }
+    Ok(())
+}
+
+async fn remove_one_image(engine: &Engine, name: &str) -> Result<(), bollard::errors::Error> {
+    // Parents are somebody's snapshots, or images that are wanted: they stay. By force, what others
+    // named and made of it would go as well.
+    let options = RemoveImageOptionsBuilder::new().force(false).noprune(true).build();
+    match within(SLOW_REQUEST, engine.docker.remove_image(name, Some(options), None)).await {
         Ok(_) => Ok(()),
         Err(error) if status(&error) == Some(404) => Ok(()),
         Err(error) => Err(error),

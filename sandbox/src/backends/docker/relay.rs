@@ -92,7 +92,7 @@ impl Relay {
         // As root, whom commands of other users cannot end.
         let surroundings = Surroundings { user: Some("0".into()), ..Default::default() };
         let (out, queue) = mpsc::channel(QUEUE);
-        let operation = vec!["relay".to_owned(), PORT.to_string()];
+        let operation = vec!["relay".to_owned(), PORT.to_string(), sandbox.engine.heartbeat()];
         let starting = async {
             let mut conversation =
                 sandbox.converse(operation, surroundings, Input::Channel(queue)).await?;

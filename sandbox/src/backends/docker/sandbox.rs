@@ -1,5 +1,6 @@
 //! A container as a sandbox.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,7 +17,7 @@ use tokio::runtime::Handle;
 use super::container::{self, Hold, Started};
 use super::conversation::{Conversation, Input, Said, Status, Surroundings};
 use super::engine::{Engine, SIGN_OF_LIFE, SLOW_REQUEST, is_unreachable, message, status, within};
-use super::labels::Tag;
+use super::labels::{SNAPSHOT, Tag};
 use super::relay::Relay;
 use super::{NAME, image, reap, shell};
 use crate::set_up::set_up;
@@ -44,6 +45,10 @@ pub(super) struct Shared {
     pub(super) workdir: String,
     pub(super) spec: SandboxSpec,
     expires: SystemTime,
+    /// Folders that it can write to and that are of no image that is made of it.
+    beside: Vec<String>,
+    /// Users that commands named, whose processes the first process may not be able to end.
+    users: Mutex<BTreeSet<String>>,
     closed: AtomicBool,
     /// Whether the engine's mark for a kill for memory is from an earlier command.
     memory_kill_known: AtomicBool,
@@ -66,7 +71,7 @@ impl DockerSandbox {
     ) -> Self {
         engine.live.fetch_add(1, Ordering::Relaxed);
         let expires = Tag::new(&spec).expires;
-        let Started { name, hold, workdir } = started;
+        let Started { name, hold, workdir, beside } = started;
         let relay = Relay::new(&name, &spec.network);
         Self {
             shared: Arc::new(Shared {
@@ -76,6 +81,8 @@ impl DockerSandbox {
                 workdir,
                 spec,
                 expires,
+                beside,
+                users: Mutex::default(),
                 closed: AtomicBool::new(false),
                 memory_kill_known: AtomicBool::new(false),
                 own_image,
@@ -113,15 +120,20 @@ impl DockerSandbox {
     async fn commit(&self) -> Result<String, SandboxError> {
         let shared = &self.shared;
         shared.check_open()?;
+        if !shared.beside.is_empty() {
+            let folders = shared.beside.join(", ");
+            let what = format!("keep what lies in {folders}, which is of no image,");
+            return Err(container::unsupported(&what));
+        }
         let name = container::new_name();
         let options = CommitContainerOptionsBuilder::new()
             .container(&shared.name)
-            .repo("spar-snapshot")
+            .repo(reap::SNAPSHOTS)
             .tag(&name)
             .pause(true)
             .build();
         let config = ContainerConfig {
-            labels: Some(Tag::new(&shared.spec).labels("snapshot")),
+            labels: Some(Tag::new(&shared.spec).labels(SNAPSHOT)),
             ..Default::default()
         };
         match within(SLOW_REQUEST, shared.engine.docker.commit_container(options, config)).await {
@@ -169,6 +181,8 @@ impl Shared {
     /// What an error of the engine means for this sandbox.
     pub(super) async fn trouble(&self, doing: &str, error: Error) -> SandboxError {
         if is_unreachable(&error) {
+            // The next sandbox is not to find it out by itself.
+            self.engine.health.failed(tokio::time::Instant::now());
             return self.died(Death::DaemonGone);
         }
         match self.death().await {
@@ -212,7 +226,7 @@ impl Shared {
         }
     }
 
-    /// Ends everything in the container that no living helper stands above.
+    /// Ends everything in the container that no living helper stands above, of all users.
     pub(super) async fn sweep(&self) -> Result<(), SandboxError> {
         let options = KillContainerOptionsBuilder::new().signal("SIGUSR1").build();
         let swept =
@@ -222,9 +236,45 @@ impl Shared {
             Ok(()) => {
                 // The first process does it at once, but says nothing.
                 tokio::time::sleep(Duration::from_millis(200)).await;
-                Ok(())
+                self.sweep_users().await
             }
             Err(error) => Err(self.trouble("end what is left in the sandbox", error).await),
+        }
+    }
+
+    /// The first process has no power over processes of other users than its own: helpers of those
+    /// users do the same for theirs.
+    async fn sweep_users(&self) -> Result<(), SandboxError> {
+        let users = self.users.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for user in users {
+            let surroundings = Surroundings { user: Some(user), ..Default::default() };
+            let swept = async {
+                let operation = vec!["sweep".to_owned()];
+                let mut conversation =
+                    self.converse(operation, surroundings, Input::Bytes(&[])).await?;
+                loop {
+                    match conversation.next().await {
+                        Said::Stdout(_) | Said::Stderr(_) => {}
+                        Said::Status(_) | Said::Broken(_) => return Ok::<_, SandboxError>(()),
+                    }
+                }
+            };
+            match tokio::time::timeout(GRACE, swept).await {
+                // Where there is no process left for it, the caller waits and tries again.
+                Ok(Err(error)) if !wants_processes(&error.to_string_with_source()) => {
+                    return Err(error);
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Remembers a user who may leave processes behind.
+    pub(super) fn remember_user(&self, user: Option<&str>) {
+        if let Some(user) = user.filter(|user| self.spec.user.as_deref() != Some(user)) {
+            let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
+            users.insert(user.to_owned());
         }
     }
 
@@ -278,7 +328,8 @@ impl Shared {
     ) -> Result<Option<Finished>, SandboxError> {
         let workdir = request.workdir.as_deref().unwrap_or(&self.workdir);
         let milliseconds = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
-        let mut operation = vec!["run".into(), milliseconds.to_string(), workdir.into()];
+        let heartbeat = self.engine.heartbeat();
+        let mut operation = vec!["run".into(), milliseconds.to_string(), heartbeat, workdir.into()];
         operation.extend(request.command.iter().cloned());
         let surroundings = Surroundings {
             user: request.user.clone(),
@@ -286,6 +337,7 @@ impl Shared {
             workdir: None,
         };
         let input = Input::Bytes(&request.stdin);
+        self.remember_user(request.user.as_deref());
         match self.open_network().await {
             Err(error) if wants_processes(&error.to_string_with_source()) => return Ok(None),
             other => other?,
@@ -296,8 +348,20 @@ impl Shared {
         };
         let mut stdout = Captured::new(request.output_limit_bytes);
         let mut stderr = Captured::new(request.output_limit_bytes);
+        let mut is_gone = false;
         let status = loop {
-            match conversation.next().await {
+            let Some(said) = conversation.listen().await else {
+                // Not a sign of life for a long time: a frozen or a starved sandbox may be the
+                // reason, but so may an engine that is gone.
+                match self.death().await {
+                    // One that only did not answer in time is asked twice.
+                    Some(Death::DaemonGone) if !is_gone => is_gone = true,
+                    Some(death) => return Err(self.died(death)),
+                    None => is_gone = false,
+                }
+                continue;
+            };
+            match said {
                 Said::Stdout(bytes) => {
                     stdout.push(&bytes);
                     sink.output(Stream::Stdout, &bytes);
@@ -450,12 +514,18 @@ impl Sandbox for DockerSandbox {
         &self.shared.name
     }
 
+    fn engine(&self) -> &str {
+        self.shared.engine.host.address()
+    }
+
     fn spec(&self) -> &SandboxSpec {
         &self.shared.spec
     }
 
     fn capabilities(&self) -> Capabilities {
-        self.shared.engine.capabilities()
+        let all = self.shared.engine.capabilities();
+        let is_whole = self.shared.beside.is_empty();
+        Capabilities { snapshot: all.snapshot && is_whole, fork: all.fork && is_whole, ..all }
     }
 
     async fn exec_streaming(

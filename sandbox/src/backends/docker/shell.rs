@@ -58,9 +58,11 @@ impl ShellTransport for DockerTransport {
         self.end().await?;
         self.user.clone_from(&options.user);
         let workdir = options.workdir.as_deref().unwrap_or(&self.sandbox.workdir);
-        let mut operation = vec!["run".into(), u64::MAX.to_string(), workdir.to_owned()];
+        let heartbeat = self.sandbox.engine.heartbeat();
+        let mut operation = vec!["run".into(), u64::MAX.to_string(), heartbeat, workdir.to_owned()];
         operation.extend(command.iter().cloned());
         let surroundings = Surroundings { user: self.user.clone(), ..Default::default() };
+        self.sandbox.remember_user(self.user.as_deref());
         self.sandbox.open_network().await?;
         let (input, receiver) = mpsc::channel(8);
         let conversation =

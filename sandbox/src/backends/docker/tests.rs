@@ -1,10 +1,12 @@
 //! Tests with a real engine; `docker/start-engine.sh` and `docker/build-images.sh` set it up.
 
+mod distant;
 mod engine_process;
 mod many;
 mod peers;
 mod private_engine;
 mod restarts;
+mod walls;
 
 use std::time::{Duration, Instant};
 
@@ -461,11 +463,8 @@ async fn an_owner_that_dies() {
     std::process::abort();
 }
 
-#[tokio::test]
-#[ignore = "needs Docker"]
-async fn what_a_dead_owner_left_is_reaped_and_nothing_else() {
-    let backend = backend().await;
-    let own = backend.create(&spec()).await.unwrap();
+/// The container and the image of the snapshot that a process left that was killed.
+fn left_by_the_dead() -> (String, String) {
     let owner = std::process::Command::new(std::env::current_exe().unwrap())
         .args([
             "--exact",
@@ -479,6 +478,22 @@ async fn what_a_dead_owner_left_is_reaped_and_nothing_else() {
     let text = String::from_utf8_lossy(&owner.stdout).into_owned();
     let made = text.lines().find_map(|line| line.split_once("made ").map(|(_, made)| made));
     let (container, image) = made.unwrap_or_else(|| panic!("{text}")).split_once(' ').unwrap();
+    (container.to_owned(), image.to_owned())
+}
+
+/// What the command line of Docker says, which has to succeed.
+fn docker(arguments: &[&str]) -> String {
+    let told = std::process::Command::new("docker").args(arguments).output().unwrap();
+    assert!(told.status.success(), "{arguments:?}: {told:?}");
+    String::from_utf8(told.stdout).unwrap().trim().to_owned()
+}
+
+#[tokio::test]
+#[ignore = "needs Docker"]
+async fn what_a_dead_owner_left_is_reaped_and_nothing_else() {
+    let backend = backend().await;
+    let own = backend.create(&spec()).await.unwrap();
+    let (container, image) = left_by_the_dead();
     let records = backend.list().await.unwrap();
     let record = records.iter().find(|record| record.id == container).unwrap();
     assert_eq!((record.owner_state, record.image.as_str()), (OwnerState::Dead, IMAGE));
@@ -486,9 +501,47 @@ async fn what_a_dead_owner_left_is_reaped_and_nothing_else() {
     assert!(report.removed.contains(&format!("container {container}")), "{report:?}");
     assert!(report.removed.contains(&format!("image {image}")), "{report:?}");
     assert!(report.kept >= 1);
-    assert!(!is_listed(&backend, container).await);
+    assert!(!is_listed(&backend, &container).await);
     assert_eq!(sh(&*own, "echo lives").await, "lives\n");
     own.close().await.unwrap();
+}
+
+#[tokio::test]
+#[ignore = "needs Docker"]
+async fn what_people_make_of_a_snapshot_is_theirs_and_outlives_its_owner() {
+    let backend = backend().await;
+    let (container, image) = left_by_the_dead();
+    // A container of the snapshot and one of the sandbox's own state, an image of each, and a name
+    // for the snapshot itself: all of them inherit spar's labels.
+    let name = |what: &str| format!("spar-test-{what}-{}", &container[5..]);
+    let (one, two) = (name("one"), name("two"));
+    let (of_one, of_two, kept) = (name("of-one"), name("of-two"), name("kept"));
+    docker(&["commit", &container, &of_two]);
+    docker(&["run", "--detach", "--name", &one, "--entrypoint", "sleep", &image, "1234"]);
+    docker(&["run", "--detach", "--name", &two, "--entrypoint", "sleep", &of_two, "1234"]);
+    docker(&["commit", &one, &of_one]);
+    docker(&["tag", &image, &kept]);
+    let report = backend.reap().await.unwrap();
+    let again = backend.reap().await.unwrap();
+    let is_listed = is_listed(&backend, &one).await || is_listed(&backend, &two).await;
+    let running =
+        docker(&["ps", "--filter", &format!("name={}", &container[5..]), "--format", "{{.Names}}"]);
+    let left: Vec<_> = [&of_one, &of_two, &kept]
+        .into_iter()
+        .filter(|name| {
+            let mut look = std::process::Command::new("docker");
+            look.args(["image", "inspect", name]).output().unwrap().status.success()
+        })
+        .collect();
+    let _ = std::process::Command::new("docker").args(["rm", "-f", &one, &two]).output();
+    for name in [&of_one, &of_two, &kept, &image] {
+        let _ = std::process::Command::new("docker").args(["rmi", name]).output();
+    }
+    assert!(report.removed.contains(&format!("container {container}")), "{report:?}");
+    assert!(report.failed.is_empty() && again.failed.is_empty(), "{report:?} {again:?}");
+    assert!(!is_listed, "they are no sandboxes");
+    assert!(running.contains(&one) && running.contains(&two), "{running}");
+    assert_eq!(left.len(), 3, "{left:?}");
 }
 
 #[tokio::test]

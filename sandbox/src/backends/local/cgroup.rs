@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 use rustix::fs::{Access, access};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::owner::process_start;
-use crate::{Limits, ReapReport, SandboxStats};
+use crate::owner::{Process, process};
+use crate::{Limits, Owner, ReapReport, SandboxStats};
 
 /// Beside the limit: the two processes of the sandbox itself, and the supervisor of an exec.
 const OWN_PROCESSES: u32 = 3;
 
-/// Name of a group that is made to see whether processes can be moved, before the process's number.
+/// Name of a group that is made to see whether processes can be moved, before what tells the process.
 const TRIAL: &str = "spar-local-trial-";
 
 /// Microseconds over which processor time is shared out.
@@ -86,8 +86,8 @@ impl Hierarchy {
         let Some((folder, _)) = &self.unified else { return };
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
-            let pid = name.strip_prefix(TRIAL).and_then(|pid| pid.parse().ok());
-            if pid.is_some_and(|pid| process_start(pid).is_none()) {
+            let pid = name.strip_prefix(&trial_of_namespace()).and_then(|pid| pid.parse().ok());
+            if pid.is_some_and(|pid| process(pid) == Process::Gone) {
                 match remove_groups(&[entry.path()], Duration::from_secs(1)) {
                     Ok(()) => report.removed.push(format!("group {name}")),
                     Err(error) => report.failed.push(format!("group {name}: {error}")),
@@ -139,9 +139,17 @@ fn can_make_group(folder: &Path) -> bool {
     access(folder, Access::WRITE_OK).is_ok()
 }
 
+/// Before the number of a process of this namespace: another one, whose groups lie beside ours, has
+/// other processes of the same numbers.
+fn trial_of_namespace() -> String {
+    let namespace = &Owner::this_process().namespace;
+    let number: String = namespace.chars().filter(char::is_ascii_digit).collect();
+    format!("{TRIAL}{number}-")
+}
+
 /// Version 2 asks for the right to write in the group that both have above them.
 fn can_move_into_group(folder: &Path) -> bool {
-    let trial = folder.join(format!("{TRIAL}{}", std::process::id()));
+    let trial = folder.join(format!("{}{}", trial_of_namespace(), std::process::id()));
     let Ok(mut child) = std::process::Command::new("sleep").arg("5").spawn() else { return false };
     let moved = fs::create_dir(&trial).is_ok()
         && fs::write(trial.join("cgroup.procs"), child.id().to_string()).is_ok();

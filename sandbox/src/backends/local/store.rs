@@ -2,13 +2,17 @@
 //! processes find and reap them.
 //!
 //! ```text
-//!   spar-local-UID/
+//!   spar-local-vFORMAT-UID/
 //!     lock                      shared while something is made or removed, owned while layers are
 //!                               counted and what no record names is removed
 //!     sandboxes/ID/             record.json, upper/, scratch/, merged/ (empty but inside), disk/
 //!     layers/ID/                a frozen upper layer, part by part: root/, usr/, opt/
 //!     snapshots/ID.json
 //! ```
+//!
+//! Versions of spar that write other records, or put things elsewhere, have a folder of their own and
+//! never look into each other's. A record that cannot be read all the same is somebody's: what it
+//! speaks of, and every layer that it may stand on, is left alone.
 
 use std::collections::HashSet;
 use std::fs::{self, DirBuilder, File};
@@ -18,13 +22,15 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use rustix::process::{Pid, Signal, kill_process};
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::{BACKEND, cgroup, host_error, tree};
 use crate::folder_lock;
 use crate::owner::process_start;
 use crate::{Owner, OwnerState, ReapReport, SandboxError, SandboxRecord, SandboxSpec, Snapshot};
+
+/// Part of the folder's name. Raised with every change of [`Record`], or of what lies where.
+const FORMAT: u32 = 2;
 
 /// How long processes of a dead sandbox may take to go.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -66,13 +72,41 @@ impl Record {
     }
 
     fn is_over(&self) -> bool {
-        let is_dead = match self.owner.state() {
-            OwnerState::Own | OwnerState::Alive => false,
-            OwnerState::Dead => true,
-            // The folder is of this machine alone: another boot of it is over.
-            OwnerState::Unknown => self.owner.boot != Owner::this_process().boot,
-        };
-        is_dead || SystemTime::now() > self.expires
+        // Several machines may have the folder in common: one who cannot be seen may live.
+        self.owner.state() == OwnerState::Dead || SystemTime::now() > self.expires
+    }
+}
+
+/// A record as it was found.
+#[derive(Debug)]
+enum Found {
+    Record(Box<Record>),
+    /// It cannot be read. The layers that it names, if that much of it can be understood.
+    Unread {
+        reason: String,
+        layers: Option<Vec<String>>,
+    },
+}
+
+/// The part of a record that tells what must stay, whatever else is in it.
+#[derive(Deserialize)]
+struct Needs {
+    layers: Vec<String>,
+}
+
+/// The layers that somebody needs.
+enum Needed {
+    These(HashSet<String>),
+    /// Somebody's needs cannot be told.
+    All,
+}
+
+impl Needed {
+    fn has(&self, layer: &str) -> bool {
+        match self {
+            Self::These(layers) => layers.contains(layer),
+            Self::All => true,
+        }
     }
 }
 
@@ -90,7 +124,7 @@ impl Store {
     /// [`SandboxError::Unavailable`] if somebody else has put something in its place.
     pub(crate) fn open(folder: &Path) -> Result<Self, SandboxError> {
         let user = rustix::process::geteuid().as_raw();
-        let root = folder.join(format!("spar-local-{user}"));
+        let root = folder.join(format!("spar-local-v{FORMAT}-{user}"));
         let unavailable = |reason: String| SandboxError::Unavailable {
             backend: BACKEND,
             reason,
@@ -152,10 +186,15 @@ impl Store {
 
     pub(crate) fn read_snapshot(&self, snapshot: &Snapshot) -> Result<Record, SandboxError> {
         let is_id = snapshot.id.bytes().all(|byte| byte.is_ascii_hexdigit());
-        let record = if is_id { read_json(&self.snapshot(&snapshot.id)) } else { None };
-        record.ok_or_else(|| SandboxError::ImageMissing {
+        let found = if is_id { find_record(&self.snapshot(&snapshot.id)) } else { None };
+        let reason = match found {
+            Some(Found::Record(record)) => return Ok(*record),
+            Some(Found::Unread { reason, .. }) => format!("its record cannot be read: {reason}"),
+            None => "there is no such snapshot".to_owned(),
+        };
+        Err(SandboxError::ImageMissing {
             image: snapshot.id.clone(),
-            reason: "there is no such snapshot".to_owned(),
+            reason,
             hint: "take it anew: it was removed, or its owner ended".to_owned(),
         })
     }
@@ -187,13 +226,23 @@ impl Store {
             return Ok(());
         }
         let _lock = self.own()?;
-        let records = self.records("sandboxes").into_iter().chain(self.records("snapshots"));
-        let used: HashSet<String> = records.flat_map(|(_, record)| record.layers).collect();
-        for id in layers.iter().filter(|id| !used.contains(*id)) {
+        let needed = self.needed();
+        for id in layers.iter().filter(|id| !needed.has(id)) {
             let folder = self.layer(id);
             tree::remove_tree(&folder).map_err(host_error("remove", &folder))?;
         }
         Ok(())
+    }
+
+    /// The layers that sandboxes and snapshots stand on.
+    fn needed(&self) -> Needed {
+        let found = self.find("sandboxes").into_iter().chain(self.find("snapshots"));
+        let layers = found.map(|(_, found)| match found {
+            Found::Record(record) => Some(record.layers),
+            Found::Unread { layers, .. } => layers,
+        });
+        let layers: Option<Vec<Vec<String>>> = layers.collect();
+        layers.map_or(Needed::All, |all| Needed::These(all.into_iter().flatten().collect()))
     }
 
     /// Held by whoever makes something whose record is not written yet, or removes something whose
@@ -207,14 +256,30 @@ impl Store {
         folder_lock::own(&self.root).map_err(host_error("lock", &self.root))
     }
 
-    /// All records of a kind that can be read, with their places.
-    fn records(&self, kind: &str) -> Vec<(PathBuf, Record)> {
-        let mut records = Vec::new();
+    /// All records of a kind with their places; a sandbox without one is still being made, or its
+    /// maker ended.
+    fn find(&self, kind: &str) -> Vec<(PathBuf, Found)> {
+        let mut all = Vec::new();
         for entry in fs::read_dir(self.root.join(kind)).into_iter().flatten().flatten() {
             let path = entry.path();
+            let is_part = path.extension().is_some_and(|extension| extension == "part");
             let file = if kind == "sandboxes" { path.join("record.json") } else { path.clone() };
-            if let Some(record) = read_json(&file) {
-                records.push((path, record));
+            if let Some(found) = find_record(&file).filter(|_| !is_part) {
+                all.push((path, found));
+            }
+        }
+        all
+    }
+
+    /// As [`Store::find`], without those that cannot be read; `unread` is told about them.
+    fn records(&self, kind: &str, unread: &mut Vec<String>) -> Vec<(PathBuf, Record)> {
+        let mut records = Vec::new();
+        for (path, found) in self.find(kind) {
+            match found {
+                Found::Record(record) => records.push((path, *record)),
+                Found::Unread { reason, .. } => {
+                    unread.push(format!("{}: its record cannot be read: {reason}", path.display()));
+                }
             }
         }
         records
@@ -223,7 +288,7 @@ impl Store {
     /// All sandboxes, oldest first.
     pub(crate) fn list(&self) -> Vec<SandboxRecord> {
         let mut list: Vec<SandboxRecord> = self
-            .records("sandboxes")
+            .records("sandboxes", &mut Vec::new())
             .into_iter()
             .map(|(_, record)| SandboxRecord {
                 id: record.id,
@@ -242,7 +307,8 @@ impl Store {
     /// Removes what is over.
     pub(crate) fn reap(&self) -> Result<ReapReport, SandboxError> {
         let mut report = ReapReport::default();
-        for (_, record) in self.records("sandboxes") {
+        let mut unread = Vec::new();
+        for (_, record) in self.records("sandboxes", &mut unread) {
             if !record.is_over() {
                 report.kept += 1;
                 continue;
@@ -255,7 +321,7 @@ impl Store {
                 });
             note(&mut report, format!("sandbox {}", record.id), removed);
         }
-        for (path, record) in self.records("snapshots") {
+        for (path, record) in self.records("snapshots", &mut unread) {
             if !record.is_over() {
                 report.kept += 1;
                 continue;
@@ -267,6 +333,7 @@ impl Store {
             note(&mut report, format!("snapshot {}", record.id), removed);
         }
         self.reap_unrecorded(&mut report)?;
+        report.unread = unread;
         Ok(report)
     }
 
@@ -280,15 +347,17 @@ impl Store {
                 note(report, format!("file {}", entry.file_name().display()), removed);
             }
         }
-        let sandboxes = self.records("sandboxes");
-        let snapshots = self.records("snapshots");
-        let known: HashSet<String> = sandboxes.iter().map(|(_, r)| r.id.clone()).collect();
-        let used: HashSet<String> =
-            sandboxes.into_iter().chain(snapshots).flat_map(|(_, record)| record.layers).collect();
-        for (kind, named, keep) in [("sandboxes", "folder", known), ("layers", "layer", used)] {
+        let known: HashSet<PathBuf> =
+            self.find("sandboxes").into_iter().map(|(path, _)| path).collect();
+        let needed = self.needed();
+        let is_wanted = |kind, path: &Path, name: &str| match kind {
+            "sandboxes" => known.contains(path),
+            _ => needed.has(name),
+        };
+        for (kind, named) in [("sandboxes", "folder"), ("layers", "layer")] {
             for entry in fs::read_dir(self.root.join(kind)).into_iter().flatten().flatten() {
                 let name = entry.file_name().to_string_lossy().into_owned();
-                if keep.contains(&name) {
+                if is_wanted(kind, &entry.path(), &name) {
                     continue;
                 }
                 let removed = tree::remove_tree(&entry.path()).map_err(|error| error.to_string());
@@ -333,8 +402,23 @@ fn write_json(path: &Path, value: &impl Serialize) -> Result<(), SandboxError> {
         .map_err(host_error("write", path))
 }
 
-fn read_json<T: DeserializeOwned>(path: &Path) -> Option<T> {
-    serde_json::from_slice(&fs::read(path).ok()?).ok()
+/// The record in a file; absent only if there is no such file.
+fn find_record(path: &Path) -> Option<Found> {
+    let unread = |reason: String, layers| Some(Found::Unread { reason, layers });
+    let bytes = match fs::read(path) {
+        Ok(bytes) => bytes,
+        // So it is while somebody removes the folder around it.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => return None,
+        Err(error) => return unread(error.to_string(), None),
+    };
+    match serde_json::from_slice(&bytes) {
+        Ok(record) => Some(Found::Record(Box::new(record))),
+        Err(error) => {
+            let needs = serde_json::from_slice(&bytes);
+            unread(error.to_string(), needs.ok().map(|needs: Needs| needs.layers))
+        }
+    }
 }
 
 #[cfg(test)]
@@ -354,7 +438,7 @@ mod tests {
         }
         let live = Record::new(&spec, vec![shared.clone()]);
         let mut dead = Record::new(&spec, vec![shared.clone(), lone.clone()]);
-        dead.owner.boot = "an earlier one".to_owned();
+        (dead.owner.run, dead.owner.pid) = ("another".to_owned(), u32::MAX);
         let mut expired = Record::new(&spec, Vec::new());
         expired.expires = expired.created - Duration::from_secs(1);
         for record in [&live, &dead, &expired] {
@@ -367,6 +451,82 @@ mod tests {
         assert!(report.failed.is_empty());
         assert!(store.sandbox(&live.id).exists() && store.layer(&shared).exists());
         assert!(!store.sandbox(&dead.id).exists() && !store.layer(&lone).exists());
+    }
+
+    #[test]
+    fn what_another_version_wrote_is_left_alone_with_every_layer_it_stands_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path()).unwrap();
+        let make = |id: &str, record: &str| {
+            fs::create_dir(store.sandbox(id)).unwrap();
+            fs::write(store.sandbox(id).join("record.json"), record).unwrap();
+        };
+        // Two that name their layers, one of them long over by its own words, and a snapshot.
+        make("a1", r#"{"layers": ["aa"], "pace": 7}"#);
+        make("a2", r#"{"layers": [], "owner": 3, "expires": 0}"#);
+        fs::write(store.snapshot("a3"), r#"{"layers": ["bb"]}"#).unwrap();
+        // One whose maker ended before it wrote anything.
+        fs::create_dir(store.sandbox("a4")).unwrap();
+        for id in ["aa", "bb", "cc"] {
+            fs::create_dir(store.layer(id)).unwrap();
+        }
+        let report = store.reap().unwrap();
+        assert_eq!(report.removed, ["folder a4", "layer cc"], "{report:?}");
+        assert_eq!(report.unread.len(), 3, "{report:?}");
+        assert!(report.unread[0].contains("cannot be read"), "{report:?}");
+        for place in [store.sandbox("a1"), store.sandbox("a2"), store.snapshot("a3")] {
+            assert!(place.exists(), "{place:?}");
+        }
+        // One that says nothing at all: nobody knows what it stands on.
+        make("a5", "");
+        fs::create_dir(store.layer("cc")).unwrap();
+        store.remove_unused_layers(&["cc".to_owned()]).unwrap();
+        let report = store.reap().unwrap();
+        assert_eq!((report.removed.len(), report.unread.len()), (0, 4), "{report:?}");
+        assert!(["aa", "bb", "cc"].iter().all(|id| store.layer(id).exists()));
+        let snapshot = Snapshot {
+            backend: BACKEND.to_owned(),
+            id: "a3".to_owned(),
+            spec: SandboxSpec::new(Image::Default),
+        };
+        let error = store.read_snapshot(&snapshot).unwrap_err();
+        assert!(error.to_string().contains("cannot be read"), "{error}");
+    }
+
+    #[test]
+    fn an_owner_who_cannot_be_seen_keeps_what_is_its_until_its_time_is_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path()).unwrap();
+        let spec = SandboxSpec::new(Image::Default);
+        let mut elsewhere = Record::new(&spec, Vec::new());
+        elsewhere.owner.boot = "of another machine".to_owned();
+        elsewhere.owner.machine = "another".to_owned();
+        let mut hidden = Record::new(&spec, Vec::new());
+        hidden.owner.namespace = "another".to_owned();
+        let mut late = elsewhere.clone();
+        late.id = "1a7e".to_owned();
+        late.expires = late.created - Duration::from_secs(1);
+        for record in [&elsewhere, &hidden, &late] {
+            fs::create_dir(store.sandbox(&record.id)).unwrap();
+            store.write_sandbox(record).unwrap();
+        }
+        let report = store.reap().unwrap();
+        assert_eq!(report.removed, ["sandbox 1a7e"], "{report:?}");
+        assert_eq!(report.kept, 2);
+    }
+
+    #[test]
+    fn versions_that_write_other_records_do_not_look_into_each_others_folders() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path()).unwrap();
+        let name = store.root().file_name().unwrap().to_string_lossy().into_owned();
+        assert!(name.starts_with(&format!("spar-local-v{FORMAT}-")), "{name}");
+        // That of versions before folders had one.
+        let user = rustix::process::geteuid().as_raw();
+        let earlier = folder.path().join(format!("spar-local-{user}/sandboxes/0123"));
+        fs::create_dir_all(&earlier).unwrap();
+        assert_eq!(store.reap().unwrap(), ReapReport::default());
+        assert!(earlier.exists());
     }
 
     #[test]

@@ -24,11 +24,10 @@ impl Place {
     }
 
     fn num_left(&self) -> usize {
-        let user = rustix::process::geteuid().as_raw();
-        let root = self.folder.path().join(format!("spar-local-{user}"));
+        let store = Store::open(self.folder.path()).unwrap();
         ["sandboxes", "layers", "snapshots"]
             .iter()
-            .map(|name| fs::read_dir(root.join(name)).unwrap().count())
+            .map(|name| fs::read_dir(store.root().join(name)).unwrap().count())
             .sum()
     }
 }

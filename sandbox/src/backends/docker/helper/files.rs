@@ -96,7 +96,7 @@ pub fn make_parents(path: &[u8]) -> Result<(), Errno> {
 }
 
 /// What lies in a folder: kind `u8`, size `u64`, length of the name `u16`, name.
-pub fn list(path: &CStr) -> Outcome {
+pub fn list(path: &CStr, limit: u64) -> Outcome {
     let flags = sys::O_DIRECTORY | sys::O_NONBLOCK;
     let fd = sys::open(AT_FDCWD, path, flags, 0).map_err(refused)?;
     let mut total = 0;
@@ -106,8 +106,13 @@ pub fn list(path: &CStr) -> Outcome {
         if count == 0 {
             return Ok(total);
         }
+        let mut is_too_large = false;
         for_each_name(&buffer[..count], |name, name_c| {
             let Ok(stat) = sys::stat(fd, name_c, sys::AT_SYMLINK_NOFOLLOW) else { return };
+            is_too_large |= total + 11 + name.len() as u64 > limit;
+            if is_too_large {
+                return;
+            }
             let mut header = [0u8; 11];
             header[0] = letter(&stat);
             let size = if stat.kind() == sys::S_IFREG { stat.size } else { 0 };
@@ -117,6 +122,9 @@ pub fn list(path: &CStr) -> Outcome {
             write_all(1, name);
             total += (header.len() + name.len()) as u64;
         });
+        if is_too_large {
+            return Err((total, Failure::TooLarge));
+        }
     }
 }
 

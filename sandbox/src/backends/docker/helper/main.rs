@@ -27,10 +27,11 @@ fn main(arguments: &Arguments) -> i32 {
     let code = match arguments.get(1).to_bytes() {
         b"init" => return run::init(),
         b"run" => run::run(arguments),
+        b"sweep" => wire::report(run::sweep()),
         b"relay" => relay::relay(arguments),
         b"read" => wire::report(files::read(arguments.get(2), arguments.number(3))),
         b"write" => wire::report(files::write(arguments.get(2), arguments.number(3))),
-        b"list" => wire::report(files::list(arguments.get(2))),
+        b"list" => wire::report(files::list(arguments.get(2), arguments.number(3))),
         b"pack" => wire::report(files::pack(arguments.get(2), arguments.number(3))),
         b"unpack" => wire::report(unpack::unpack(arguments.get(2))),
         b"cat" => wire::report(files::concatenate(arguments)),

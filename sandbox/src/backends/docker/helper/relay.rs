@@ -21,7 +21,7 @@
 //! closed the stream.
 
 use crate::sys::{self, Arguments, Errno, Fd, POLLIN, POLLOUT, Poll};
-use crate::wire::{self, Kind};
+use crate::wire::{self, Heart, Kind};
 
 const READY: u8 = 0;
 const OPEN: u8 = 1;
@@ -40,10 +40,10 @@ const CHUNK: usize = 32 << 10;
 /// What waits for the backend to take it.
 const OUT: usize = 64 << 10;
 
-/// `relay PORT`
+/// `relay PORT BEAT`, with the milliseconds between two signs of life
 pub fn relay(arguments: &Arguments) -> i32 {
     match Relay::open(arguments.number(2) as u16) {
-        Ok(mut relay) => relay.work(),
+        Ok(mut relay) => relay.work(arguments.number(3)),
         Err(errno) => {
             wire::status(Kind::Failed, errno as u32, u32::MAX, 0);
             1
@@ -164,6 +164,7 @@ impl Relay {
         sys::signals(&[sys::SIGPIPE])?;
         sys::set_nonblocking(0);
         sys::set_nonblocking(1);
+        sys::set_nonblocking(2);
         let mut relay = Self {
             listener,
             streams: [FREE; STREAMS],
@@ -182,8 +183,9 @@ impl Relay {
     }
 
     /// Works until the backend is gone.
-    fn work(&mut self) -> i32 {
+    fn work(&mut self, beat: u64) -> i32 {
         const OWN: usize = 3;
+        let mut heart = Heart::new(beat);
         loop {
             self.pay();
             let mut polls = [Poll { fd: -1, events: 0, happened: 0 }; STREAMS + OWN];
@@ -203,7 +205,9 @@ impl Relay {
                 // Without anything to wait for, its end would be told again and again.
                 poll.fd = stream.fd.filter(|_| poll.events != 0).unwrap_or(-1);
             }
-            sys::poll(&mut polls, None);
+            let now = sys::now();
+            heart.beat(now);
+            sys::poll(&mut polls, Some(heart.rest(now)));
             if polls[0].happened != 0 && !self.listen_to_host() {
                 return 0;
             }

@@ -2,7 +2,7 @@
 
 use crate::sys::{self, Arguments, Errno, Fd, POLLIN, POLLOUT, Poll};
 use crate::tree::end_descendants;
-use crate::wire::{self, Kind, Path, small_file};
+use crate::wire::{self, Failure, Heart, Kind, Path, small_file};
 
 /// How long the end of what a command started may take.
 const END_MS: u64 = 10_000;
@@ -34,6 +34,15 @@ pub fn init() -> i32 {
     }
 }
 
+/// `sweep`: ends what has fallen to the first process, as far as its user may.
+pub fn sweep() -> Result<u64, (u64, Failure)> {
+    const INIT: i32 = 1;
+    if end_descendants(INIT, END_MS) {
+        return Ok(0);
+    }
+    Err((0, Failure::Errno(sys::EAGAIN)))
+}
+
 /// Lets the owner of `/` write to it, if that is the container's user.
 ///
 /// Images of Podman have a root that nobody may write to, for it relies on the capability to do so
@@ -50,12 +59,13 @@ fn make_root_writable() {
     sys::close(root);
 }
 
-/// `run MILLISECONDS FOLDER PROGRAM ARGUMENT...`
+/// `run MILLISECONDS BEAT FOLDER PROGRAM ARGUMENT...`, with the milliseconds that the command may take,
+/// and those between two signs of life.
 pub fn run(arguments: &Arguments) -> i32 {
     sys::become_subreaper();
     match Command::start(arguments) {
         Ok(mut command) => {
-            let (kind, value) = command.watch(arguments.number(2));
+            let (kind, value) = command.watch(arguments.number(2), arguments.number(3));
             command.finish(kind, value);
         }
         Err((kind, errno)) => wire::status(kind, errno as u32, 0, 0),
@@ -114,8 +124,9 @@ impl Command {
     }
 
     /// Moves bytes until the command ends or has to.
-    fn watch(&mut self, milliseconds: u64) -> (Kind, u32) {
+    fn watch(&mut self, milliseconds: u64, beat: u64) -> (Kind, u32) {
         let until = sys::now().saturating_add(milliseconds);
+        let mut heart = Heart::new(beat);
         loop {
             let now = sys::now();
             if now >= until {
@@ -129,7 +140,13 @@ impl Command {
                 self.stdout.poll(),
                 self.stderr.poll(),
             ];
-            sys::poll(&mut polls, Some(until - now));
+            let mut rest = until - now;
+            // While a frame is on its way, that is a sign of life.
+            if self.stderr.is_between_frames() {
+                heart.beat(now);
+                rest = rest.min(heart.rest(now));
+            }
+            sys::poll(&mut polls, Some(rest));
             if polls[1].happened != 0 && !self.input.from_host(polls[1].happened) {
                 // The backend is gone or does not want to know any more.
                 end_descendants(sys::own_pid(), END_MS);
@@ -188,13 +205,13 @@ fn become_command(arguments: &Arguments, streams: [Fd; 3]) -> (Kind, Errno) {
             return (Kind::NoProgram, errno);
         }
     }
-    let folder = arguments.get(3);
+    let folder = arguments.get(4);
     if !folder.is_empty()
         && let Err(errno) = sys::change_folder(folder)
     {
         return (Kind::NoFolder, errno);
     }
-    const PROGRAM: usize = 4;
+    const PROGRAM: usize = 5;
     let program = arguments.get(PROGRAM);
     if arguments.len() <= PROGRAM || program.is_empty() {
         return (Kind::NoProgram, sys::ENOENT);
@@ -333,6 +350,11 @@ struct Relay {
 impl Relay {
     fn new(from: Fd, to: Fd, framed: bool) -> Self {
         Self { from, to, framed, open: true, total: 0, buffer: [0; CHUNK + 4], start: 0, end: 0 }
+    }
+
+    /// Whether all that was begun is handed on.
+    fn is_between_frames(&self) -> bool {
+        self.start == self.end
     }
 
     /// Either there is something to hand on, or something to wait for.

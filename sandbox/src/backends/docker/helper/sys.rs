@@ -10,6 +10,7 @@ pub type Fd = i32;
 /// What the kernel said, as a positive number.
 pub type Errno = i32;
 
+pub const EPERM: Errno = 1;
 pub const ENOENT: Errno = 2;
 pub const EINTR: Errno = 4;
 pub const EAGAIN: Errno = 11;
@@ -461,8 +462,9 @@ pub fn wait() -> Result<(i32, i32), Errno> {
     Ok((pid as i32, status))
 }
 
-pub fn kill(pid: i32, signal: usize) {
-    let _ = plain(number::KILL, pid as isize as usize, signal, 0);
+/// Sends a signal; false where the caller may not. To a process that is gone it may.
+pub fn kill(pid: i32, signal: usize) -> bool {
+    plain(number::KILL, pid as isize as usize, signal, 0) != Err(EPERM)
 }
 
 pub fn own_pid() -> i32 {
@@ -479,7 +481,8 @@ pub fn become_subreaper() {
     let _ = plain(number::PRCTL, PR_SET_CHILD_SUBREAPER, 1, 0);
 }
 
-/// Keeps processes of the same user from looking into this one and writing to its pipes.
+/// Keeps processes of the same user from looking into this one and writing to its pipes, also where
+/// the program can be read.
 pub fn hide_memory() {
     const PR_SET_DUMPABLE: usize = 4;
     let _ = plain(number::PRCTL, PR_SET_DUMPABLE, 0, 0);

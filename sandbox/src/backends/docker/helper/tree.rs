@@ -14,12 +14,12 @@ struct Process {
     state: u8,
 }
 
-/// Ends everything that descends from the calling process, which must be the one that orphans
-/// fall to. Returns whether all of it is gone.
+/// Ends everything that descends from the process `own`, which must be one that orphans fall to, as
+/// far as the caller may. Returns whether all of that is gone.
 ///
 /// First everything is stopped, pass by pass until none is left that could fork, then killed.
 /// What a descendant does meanwhile cannot lead out of the tree: a process whose parent ends
-/// falls to the caller.
+/// falls to that one.
 pub fn end_descendants(own: i32, milliseconds: u64) -> bool {
     let until = sys::now() + milliseconds;
     let mut signal = sys::SIGSTOP;
@@ -31,9 +31,11 @@ pub fn end_descendants(own: i32, milliseconds: u64) -> bool {
             if matches!(process.state, b'Z' | b'X') {
                 return;
             }
-            alive += 1;
-            stopped &= matches!(process.state, b'T' | b't');
-            sys::kill(process.pid as i32, signal);
+            // That of another user is not for this one to end.
+            if sys::kill(process.pid as i32, signal) {
+                alive += 1;
+                stopped &= matches!(process.state, b'T' | b't');
+            }
         });
         while matches!(sys::wait(), Ok((pid, _)) if pid > 0) {}
         if alive == 0 {

@@ -4,7 +4,8 @@
 //!   The pipe stays open until the backend has its answer, so that its end before means that the
 //!   backend is gone, and its end after that the answer has arrived: the program waits for it.
 //! - Standard output: the bytes themselves.
-//! - Standard error: frames as above; a length of `u32::MAX` begins the status, the last thing
+//! - Standard error: frames as above; one of length 0 only says that the program works, so that no
+//!   way between the two is idle for long; a length of `u32::MAX` begins the status, the last thing
 //!   said: kind, value and kills for memory as `u32`, bytes of standard output as `u64`.
 
 use core::ffi::CStr;
@@ -51,6 +52,38 @@ pub fn status(kind: Kind, value: u32, memory_kills: u32, stdout_bytes: u64) {
     frame[12..16].copy_from_slice(&memory_kills.to_le_bytes());
     frame[16..].copy_from_slice(&stdout_bytes.to_le_bytes());
     write_all(2, &frame);
+}
+
+/// Says now and then that the program works.
+pub struct Heart {
+    every: u64,
+    next: u64,
+}
+
+impl Heart {
+    /// One that beats every so many milliseconds.
+    pub fn new(every: u64) -> Self {
+        let every = every.max(1);
+        Self { every, next: sys::now().saturating_add(every) }
+    }
+
+    /// Milliseconds until it beats.
+    pub fn rest(&self, now: u64) -> u64 {
+        self.next.saturating_sub(now)
+    }
+
+    /// Beats where it is time to; no frame may be half written. What is not taken at once is left
+    /// out: then there is more on the way already.
+    pub fn beat(&mut self, now: u64) {
+        if now < self.next {
+            return;
+        }
+        self.next = now.saturating_add(self.every);
+        let frame = 0u32.to_le_bytes();
+        if let Ok(count @ 1..) = sys::write(2, &frame) {
+            write_all(2, &frame[count..]);
+        }
+    }
 }
 
 /// Waits until the backend hangs up, as it does once it has the status, or until nobody can want it
