@@ -6,9 +6,13 @@ use std::sync::Arc;
 use super::errno::Errno;
 use super::file_data::FileData;
 use crate::FileKind;
-use walk::{MAX_PATH, parts};
+use walk::parts;
 
+#[cfg(all(test, target_os = "linux"))]
+mod costs;
 mod walk;
+
+pub(crate) use walk::MAX_PATH;
 
 /// Number of a node; never used twice in one tree.
 pub(crate) type Node = u64;
@@ -16,12 +20,22 @@ pub(crate) type Node = u64;
 /// The root folder.
 pub(crate) const ROOT: Node = 1;
 
-/// What a node costs beside its contents, so that empty files are not free.
+/// What a node takes of the host's memory beside its contents: itself, and its place in a table that
+/// may be half empty.
 const NODE_COST: u64 = 256;
+/// What a folder takes beyond that as soon as anything is in it: a node of a tree has room for eleven
+/// names.
+const FOLDER_COST: u64 = 384;
+/// What a name takes beside its bytes: its place among the others in a tree that is half full, and
+/// the allocator's share.
+const ENTRY_COST: u64 = 128;
 /// The largest file, holes included.
 const MAX_FILE: u64 = 1 << 40;
 
 /// Files, folders and links in memory, within a limit of bytes.
+///
+/// What is counted against the limit is what the host's memory takes at the most, whoever shares it:
+/// names, nodes and the pieces of sparse files are charged at what they cost, not at what they hold.
 ///
 /// A copy shares all contents until either side writes. Nothing in it names anything of the host, and
 /// no path leads out of it: `..` of the root is the root, as on any system.
@@ -82,12 +96,13 @@ impl Tree {
             nodes: HashMap::from([(ROOT, Arc::new(root))]),
             next: ROOT + 1,
             used: 0,
-            limit,
+            limit: u64::MAX,
             writable: None,
             protected: Vec::new(),
             open: HashMap::new(),
         };
         tree.make_folder(ROOT, "tmp", 0).expect("an empty tree takes a folder");
+        tree.limit = limit;
         tree
     }
 
@@ -117,7 +132,7 @@ impl Tree {
         copy
     }
 
-    /// Bytes in use.
+    /// Bytes of the host's memory in use, at the most.
     pub(crate) fn used(&self) -> u64 {
         self.used
     }
@@ -253,7 +268,7 @@ impl Tree {
         }
         let place = self.walk(base, path, false)?;
         let name = place.vacant()?.to_owned();
-        self.charge(name.len() as u64)?;
+        self.charge(entry_cost(&name))?;
         self.inode_mut(node)?.links += 1;
         self.entries_mut(place.folder, now)?.insert(name, node);
         Ok(())
@@ -304,6 +319,12 @@ impl Tree {
         if is_folder && self.is_within(new.folder, node)? {
             return Err(Errno::Invalid);
         }
+        // Before anything changes: a target that is replaced stays where there is no room.
+        let (old_cost, new_cost) = (entry_cost(&old_name), entry_cost(&new_name));
+        let replaced = if new.node.is_some() { new_cost } else { 0 };
+        if self.used - old_cost - replaced + new_cost > self.limit.max(self.used) {
+            return Err(Errno::NoSpace);
+        }
         if let Some(target) = new.node {
             match self.entries(target) {
                 Ok(_) if !is_folder => return Err(Errno::IsFolder),
@@ -312,9 +333,8 @@ impl Tree {
                 _ => self.detach(new.folder, &new_name, target, now)?,
             }
         }
-        self.charge(new_name.len() as u64)?;
         self.entries_mut(old.folder, now)?.remove(&old_name);
-        self.refund(old_name.len() as u64);
+        self.used = self.used - old_cost + new_cost;
         self.entries_mut(new.folder, now)?.insert(new_name, node);
         if let Content::Folder { parent, .. } = &mut self.inode_mut(node)?.content {
             *parent = new.folder;
@@ -337,8 +357,9 @@ impl Tree {
         let inode = self.inode_mut(file)?;
         let Content::File(data) = &mut inode.content else { return Err(Errno::Invalid) };
         inode.modified = now;
-        let (written, grown) = data.write_at(offset, bytes, room);
-        self.used += grown;
+        let before = data.cost();
+        let written = data.write_at(offset, bytes, room);
+        self.used += data.cost() - before;
         if written == 0 && !bytes.is_empty() { Err(Errno::NoSpace) } else { Ok(written) }
     }
 
@@ -349,8 +370,10 @@ impl Tree {
         let inode = self.inode_mut(file)?;
         let Content::File(data) = &mut inode.content else { return Err(Errno::Invalid) };
         inode.modified = now;
-        let freed = data.set_len(len);
-        self.refund(freed);
+        let before = data.cost();
+        data.set_len(len);
+        let freed = before - data.cost();
+        self.used -= freed;
         Ok(())
     }
 
@@ -408,8 +431,7 @@ impl Tree {
         now: u64,
     ) -> Result<Node, Errno> {
         self.check_writable(folder)?;
-        let target = if let Content::Link(target) = &content { target.len() } else { 0 };
-        self.charge(NODE_COST + (name.len() + target) as u64)?;
+        self.charge(entry_cost(&name) + node_cost(&content))?;
         let node = self.next;
         self.next += 1;
         self.entries_mut(folder, now)?.insert(name, node);
@@ -424,7 +446,7 @@ impl Tree {
             return Err(Errno::Busy);
         }
         self.entries_mut(folder, now)?.remove(name);
-        self.refund(name.len() as u64);
+        self.used -= entry_cost(name);
         self.inode_mut(node)?.links -= 1;
         self.remove_if_unused(node);
         Ok(())
@@ -435,13 +457,12 @@ impl Tree {
             return;
         }
         let Some(inode) = self.nodes.get(&node).filter(|inode| inode.links == 0) else { return };
-        let contents = match &inode.content {
-            Content::File(data) => data.stored(),
-            Content::Link(target) => target.len() as u64,
-            Content::Folder { .. } => 0,
-        };
+        self.used -= node_cost(&inode.content);
         self.nodes.remove(&node);
-        self.refund(NODE_COST + contents);
+        if self.nodes.len() < self.nodes.capacity() / 4 {
+            // Its places were paid for by nodes that are gone.
+            self.nodes.shrink_to(self.nodes.len() * 2);
+        }
     }
 
     fn entries_mut(
@@ -494,10 +515,21 @@ impl Tree {
         self.used += bytes;
         Ok(())
     }
+}
 
-    fn refund(&mut self, bytes: u64) {
-        self.used = self.used.saturating_sub(bytes);
-    }
+/// What a name in a folder takes.
+fn entry_cost(name: &str) -> u64 {
+    ENTRY_COST + name.len() as u64
+}
+
+/// What a node takes, its names left out.
+fn node_cost(content: &Content) -> u64 {
+    NODE_COST
+        + match content {
+            Content::File(data) => data.cost(),
+            Content::Folder { .. } => FOLDER_COST,
+            Content::Link(target) => target.len() as u64,
+        }
 }
 
 #[cfg(test)]
@@ -565,6 +597,21 @@ mod tests {
             made += 1;
         }
         assert!(made < 40, "{made} folders");
+    }
+
+    #[test]
+    fn a_rename_without_room_changes_nothing() {
+        let mut tree = Tree::new(2_000);
+        write(&mut tree, "old", "old");
+        tree.make_link("old", ROOT, "new", 1).unwrap();
+        tree.limit = tree.used();
+        let before = tree.used();
+        let long = "x".repeat(200);
+        assert_eq!(tree.rename((ROOT, "old"), (ROOT, &long), 1), Err(Errno::NoSpace));
+        assert_eq!(read(&tree, "old").as_deref(), Ok("old"));
+        tree.rename((ROOT, "old"), (ROOT, "new"), 1).unwrap();
+        assert_eq!(read(&tree, "new").as_deref(), Ok("old"));
+        assert!(tree.used() < before);
     }
 
     #[test]

@@ -133,7 +133,7 @@ pub(crate) fn pack(
         File::options().write(true).create_new(true).mode(0o600).open(part).and_then(|file| {
             let limited = Limited { file: BufWriter::new(file), left: limit_bytes };
             let mut builder = tar::Builder::new(limited);
-            pack_node(tree, node, name, &mut builder)?;
+            pack_nodes(tree, node, name, &mut builder)?;
             builder.into_inner()?.file.into_inner()?.sync_all()?;
             fs::rename(part, archive)
         });
@@ -169,38 +169,41 @@ impl Write for Limited {
     }
 }
 
-fn pack_node(
+/// Packs `node` and all below it. Not by calling itself: a guest makes folders as deep as it likes.
+fn pack_nodes(
     tree: &Tree,
     node: Node,
     name: &str,
     builder: &mut tar::Builder<Limited>,
 ) -> io::Result<()> {
-    let stat = tree.stat(node).map_err(io::Error::other)?;
-    let mut header = tar::Header::new_gnu();
-    header.set_mode(stat.mode);
-    header.set_mtime(stat.modified / 1_000_000_000);
-    header.set_size(0);
-    match stat.kind {
-        FileKind::Folder => {
-            header.set_entry_type(tar::EntryType::Directory);
-            builder.append_data(&mut header, format!("{name}/"), io::empty())?;
-            let entries = tree.entries(node).map_err(io::Error::other)?;
-            for (entry, node) in entries {
-                pack_node(tree, *node, &format!("{name}/{entry}"), builder)?;
+    // What is left to be packed, the next one last.
+    let mut pending = vec![(node, name.to_owned())];
+    while let Some((node, name)) = pending.pop() {
+        let stat = tree.stat(node).map_err(io::Error::other)?;
+        let mut header = tar::Header::new_gnu();
+        header.set_mode(stat.mode);
+        header.set_mtime(stat.modified / 1_000_000_000);
+        header.set_size(0);
+        match stat.kind {
+            FileKind::Folder => {
+                header.set_entry_type(tar::EntryType::Directory);
+                builder.append_data(&mut header, format!("{name}/"), io::empty())?;
+                let entries = tree.entries(node).map_err(io::Error::other)?.iter().rev();
+                pending.extend(entries.map(|(entry, node)| (*node, format!("{name}/{entry}"))));
             }
-            Ok(())
-        }
-        FileKind::Link => {
-            header.set_entry_type(tar::EntryType::Symlink);
-            let target = tree.link_target(node).map_err(io::Error::other)?;
-            builder.append_link(&mut header, name, target)
-        }
-        FileKind::File | FileKind::Other => {
-            header.set_entry_type(tar::EntryType::Regular);
-            header.set_size(stat.size);
-            builder.append_data(&mut header, name, FileReader { tree, node, position: 0 })
+            FileKind::Link => {
+                header.set_entry_type(tar::EntryType::Symlink);
+                let target = tree.link_target(node).map_err(io::Error::other)?;
+                builder.append_link(&mut header, name, target)?;
+            }
+            FileKind::File | FileKind::Other => {
+                header.set_entry_type(tar::EntryType::Regular);
+                header.set_size(stat.size);
+                builder.append_data(&mut header, name, FileReader { tree, node, position: 0 })?;
+            }
         }
     }
+    Ok(())
 }
 
 struct FileReader<'a> {
@@ -264,4 +267,32 @@ fn host_error(doing: &'static str, path: &Path, source: io::Error) -> SandboxErr
         return SandboxError::DiskFull { doing: doing.to_owned() };
     }
     SandboxError::Host { doing, path: path.to_owned(), source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_of_any_depth_are_packed() {
+        let mut tree = Tree::new(1 << 30);
+        let mut folder = tree.make_folder(ROOT, "deep", 0).unwrap();
+        // Each name is written out with all above it: the archive grows with the depth's square.
+        const DEPTH: usize = 3_000;
+        for _ in 0..DEPTH {
+            folder = tree.make_folder(folder, "d", 0).unwrap();
+        }
+        tree.make_file(folder, "file", 0o644, 0).unwrap();
+        let place = tempfile::tempdir().unwrap();
+        let archive = place.path().join("deep.tar");
+        let packing = move || pack(&tree, "/deep", &archive, 1 << 30).map(|()| archive);
+        // As small as a stack is that somebody might give to a thread.
+        let thread = std::thread::Builder::new().stack_size(256 << 10).spawn(packing).unwrap();
+        let archive = thread.join().unwrap().unwrap();
+        let mut archive = tar::Archive::new(File::open(archive).unwrap());
+        let mut entries = archive.entries().unwrap();
+        let last = entries.by_ref().last().unwrap().unwrap().path().unwrap().into_owned();
+        assert_eq!(last.components().count(), DEPTH + 2);
+        assert!(last.ends_with("d/file"));
+    }
 }

@@ -3,6 +3,7 @@
 use super::Context;
 use crate::backends::wasm::errno::Errno;
 use crate::backends::wasm::host::Host;
+use crate::backends::wasm::tree::MAX_PATH;
 
 /// At most this much is moved by one call; guests go on with the rest.
 const MAX_TRANSFER: usize = 16 << 20;
@@ -33,7 +34,11 @@ impl Memory<'_> {
         self.0.get_mut(at..at + len).ok_or(Errno::Fault)
     }
 
+    /// A path or the target of a link. A longer one is refused before it is looked at or copied.
     pub(super) fn text(&mut self, at: i32, len: i32) -> Result<String, Errno> {
+        if len as u32 as usize > MAX_PATH {
+            return Err(Errno::NameTooLong);
+        }
         std::str::from_utf8(self.bytes(at, len)?).map(str::to_owned).map_err(|_| Errno::NotUtf8)
     }
 
@@ -87,5 +92,24 @@ impl Memory<'_> {
             buffers.push((pointer as i32, len as i32));
         }
         Ok(buffers)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_that_is_too_long_is_refused_before_it_is_looked_at() {
+        // No part of it is UTF-8, which whoever looked at it would have to say.
+        let mut bytes = vec![0xff; 1 << 20];
+        let mut memory = Memory(&mut bytes);
+        for len in [MAX_PATH as i32 + 1, 1 << 20, -1] {
+            assert_eq!(memory.text(0, len), Err(Errno::NameTooLong), "{len}");
+        }
+        assert_eq!(memory.text(0, MAX_PATH as i32), Err(Errno::NotUtf8));
+        assert_eq!(memory.text(1 << 20, 1), Err(Errno::Fault));
+        memory.0[..4].copy_from_slice(b"path");
+        assert_eq!(memory.text(0, 4).as_deref(), Ok("path"));
     }
 }

@@ -1,5 +1,6 @@
 //! `wasi:filesystem` on the in-memory file system.
 
+use std::ops::Bound;
 use std::sync::{Arc, MutexGuard};
 
 use wasmtime::component::Resource;
@@ -74,9 +75,31 @@ impl Drop for Handle {
     }
 }
 
-/// What is left to be told of a folder.
+/// How much of a folder was told. It holds one name: a copy of the folder in each of thousands of
+/// handles would be memory that nobody is charged for.
 #[expect(unreachable_pub, reason = "the generated bindings hand it on")]
-pub struct Entries(std::vec::IntoIter<DirectoryEntry>);
+pub struct Entries {
+    folder: Handle,
+    /// The name that was told last; absent before the first.
+    last: Option<String>,
+}
+
+impl Entries {
+    /// The first entry behind what was told, as the folder is now.
+    fn next(&mut self) -> Result<Option<DirectoryEntry>, Errno> {
+        let tree = self.folder.tree();
+        let start = self.last.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        let entries = tree.entries(self.folder.node)?;
+        let Some((name, node)) = entries.range::<str, _>((start, Bound::Unbounded)).next() else {
+            return Ok(None);
+        };
+        let type_ = descriptor_type(tree.stat(*node)?.kind);
+        let name = name.clone();
+        drop(tree);
+        self.last = Some(name.clone());
+        Ok(Some(DirectoryEntry { type_, name }))
+    }
+}
 
 type Own<T> = Resource<T>;
 
@@ -140,8 +163,7 @@ impl types::HostDirectoryEntryStream for Host {
         &mut self,
         entries: Own<Entries>,
     ) -> Result<Option<DirectoryEntry>, Errno> {
-        let entries = self.resources().get_mut(&entries).map_err(|_| Errno::BadDescriptor)?;
-        Ok(entries.0.next())
+        self.resources().get_mut(&entries).map_err(|_| Errno::BadDescriptor)?.next()
     }
 
     fn drop(&mut self, entries: Own<Entries>) -> wasmtime::Result<()> {
@@ -237,15 +259,9 @@ impl types::HostDescriptor for Host {
     }
 
     fn read_directory(&mut self, handle: Own<Handle>) -> Result<Own<Entries>, Errno> {
-        let folder = self.folder(&handle)?;
-        let tree = lock(&self.tree);
-        let entries = tree.entries(folder)?.iter().map(|(name, node)| {
-            let kind = tree.stat(*node)?.kind;
-            Ok(DirectoryEntry { type_: descriptor_type(kind), name: name.clone() })
-        });
-        let entries: Vec<_> = entries.collect::<Result<_, Errno>>()?;
-        drop(tree);
-        self.keep(Entries(entries.into_iter()))
+        self.folder(&handle)?;
+        let folder = self.handle(&handle)?.again();
+        self.keep(Entries { folder, last: None })
     }
 
     fn create_directory_at(&mut self, handle: Own<Handle>, path: String) -> Result<(), Errno> {

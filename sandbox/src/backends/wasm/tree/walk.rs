@@ -3,7 +3,8 @@
 use super::{Content, Node, ROOT, Tree};
 use crate::backends::wasm::errno::Errno;
 
-pub(super) const MAX_PATH: usize = 4096;
+/// Bytes of the longest path, and of the longest target of a link.
+pub(crate) const MAX_PATH: usize = 4096;
 const MAX_NAME: usize = 255;
 const MAX_LINKS: usize = 40;
 
