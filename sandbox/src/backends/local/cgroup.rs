@@ -13,6 +13,10 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::owner::{Process, process};
 use crate::{Limits, Owner, ReapReport, SandboxStats};
 
+/// Files of a group by which its processes are stopped, and what lets them go on: of version 1 and
+/// of version 2.
+const FREEZERS: [(&str, &str); 2] = [("freezer.state", "THAWED"), ("cgroup.freeze", "0")];
+
 /// Beside the limit: the two processes of the sandbox itself, and the supervisor of an exec.
 const OWN_PROCESSES: u32 = 3;
 
@@ -48,7 +52,7 @@ impl Hierarchy {
             let [_, place, kind, options, ..] = fields[..] else { continue };
             match kind {
                 "cgroup" => {
-                    for controller in ["memory", "pids", "cpu", "cpuacct"] {
+                    for controller in ["memory", "pids", "cpu", "cpuacct", "freezer"] {
                         let folder = own_folder(Path::new(place), &own, controller);
                         if options.split(',').any(|option| option == controller)
                             && separate.iter().all(|(name, _)| name != controller)
@@ -77,7 +81,9 @@ impl Hierarchy {
         let separate = self.separate.iter().find(|(name, _)| name == controller);
         separate.map(|(_, folder)| folder.as_path()).or_else(|| {
             let (folder, controllers) = self.unified.as_ref()?;
-            controllers.iter().any(|name| name == controller).then_some(folder.as_path())
+            // Groups of version 2 can be frozen without a controller.
+            let is_there = controller == "freezer" || controllers.iter().any(|c| c == controller);
+            is_there.then_some(folder.as_path())
         })
     }
 
@@ -166,6 +172,7 @@ pub(crate) struct Groups {
     pids: Option<PathBuf>,
     cpu: Option<PathBuf>,
     accounting: Option<PathBuf>,
+    freezer: Option<PathBuf>,
 }
 
 impl Groups {
@@ -177,16 +184,14 @@ impl Groups {
             pids: place("pids"),
             cpu: place("cpu"),
             accounting: place("cpuacct"),
+            freezer: place("freezer"),
         }
     }
 
     /// Each once.
     pub(crate) fn folders(&self) -> Vec<PathBuf> {
-        let mut folders: Vec<PathBuf> = [&self.memory, &self.pids, &self.cpu, &self.accounting]
-            .into_iter()
-            .flatten()
-            .cloned()
-            .collect();
+        let all = [&self.memory, &self.pids, &self.cpu, &self.accounting, &self.freezer];
+        let mut folders: Vec<PathBuf> = all.into_iter().flatten().cloned().collect();
         folders.sort();
         folders.dedup();
         folders
@@ -230,6 +235,42 @@ impl Groups {
         Ok(())
     }
 
+    /// Stops all processes until what is returned is dropped; they can do nothing about it. `None`
+    /// where there is no group that can.
+    ///
+    /// # Errors
+    ///
+    /// [`io::ErrorKind::TimedOut`] if not all stand still after `patience`; they go on then.
+    pub(crate) fn freeze(&self, patience: Duration) -> io::Result<Option<Frozen>> {
+        let Some(folder) = self.freezer.as_ref() else { return Ok(None) };
+        let is_there = |(name, _): &&(&str, &str)| folder.join(name).exists();
+        // Groups of version 2 have it from Linux 5.2 on.
+        let Some((name, thawed)) = FREEZERS.iter().find(is_there) else { return Ok(None) };
+        let (file, is_unified) = (folder.join(name), *thawed == "0");
+        let frozen = Frozen { folder: folder.clone() };
+        fs::write(&file, if is_unified { "1" } else { "FROZEN" })?;
+        let start = Instant::now();
+        loop {
+            let state = fs::read_to_string(&file)?;
+            let is_done = if is_unified {
+                keyed(&folder.join("cgroup.events"), "frozen") == Some(1)
+            } else {
+                state.trim() == "FROZEN"
+            };
+            if is_done {
+                return Ok(Some(frozen));
+            }
+            if state.trim() == *thawed {
+                // Whoever closes the sandbox does not wait for this.
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+            if start.elapsed() > patience {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            thread::sleep(Duration::from_micros(200));
+        }
+    }
+
     /// Kills for memory so far.
     pub(crate) fn out_of_memory_kills(&self) -> Option<u64> {
         let folder = self.memory.as_ref()?;
@@ -264,12 +305,36 @@ impl Groups {
     }
 }
 
+/// While it exists, the processes of a group stand still.
+#[derive(Debug)]
+pub(crate) struct Frozen {
+    folder: PathBuf,
+}
+
+impl Drop for Frozen {
+    fn drop(&mut self) {
+        thaw_groups(std::slice::from_ref(&self.folder));
+    }
+}
+
+/// Lets the processes of these groups go on, as far as they were stopped.
+pub(crate) fn thaw_groups(folders: &[PathBuf]) {
+    for folder in folders {
+        for (name, value) in FREEZERS {
+            // Fails where there is no such file, or no such group any more.
+            let _ = write_if_present(&folder.join(name), value);
+        }
+    }
+}
+
 /// Ends every process in the groups `folders` and removes them.
 ///
 /// # Errors
 ///
 /// If one is still there after `patience`.
 pub(crate) fn remove_groups(folders: &[PathBuf], patience: Duration) -> io::Result<()> {
+    // What is frozen does not even end.
+    thaw_groups(folders);
     for folder in folders {
         let processes = fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
         for pid in processes.lines().filter_map(|line| line.parse().ok()).filter_map(Pid::from_raw)

@@ -193,7 +193,10 @@ pub(crate) async fn run(
     };
     let end = match report {
         None => {
+            // Nothing ends while its files are copied, however long that takes.
+            let gate = machine.gate.read().await;
             let ended = status.end().await;
+            drop(gate);
             output.drain(GRACE).await;
             ended.map_err(backend_error("end a command"))?;
             ExecEnd::TimedOut

@@ -5,6 +5,7 @@
 //! does meanwhile. What is reached through `/proc` inside cannot lead out either: magic links are
 //! not followed.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -17,6 +18,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use super::packing::{Ownership, pack, unpack};
+use super::walk::{Moved, reopen};
 use crate::{FileEntry, FileKind, SandboxError};
 
 /// Times that a lookup which raced with a rename is tried anew.
@@ -46,19 +48,17 @@ impl RootFiles {
     pub(crate) fn read(&self, path: &str, limit_bytes: u64) -> Result<Vec<u8>, SandboxError> {
         let refuse = |reason: &str| refused(path, reason);
         let too_large = || SandboxError::TooLarge { path: path.to_owned(), limit_bytes };
-        // Looked at before it is opened: opening a device or a pipe may do things.
+        // Looked at before it is opened, and not looked up again: opening a device or a pipe may do
+        // things.
         let named = self.open(path, OFlags::PATH).map_err(|error| told(path, "read", error))?;
-        match FileType::from_raw_mode(fstat(&named).map_err(|e| told(path, "read", e))?.st_mode) {
+        let stat = fstat(&named).map_err(|error| told(path, "read", error))?;
+        match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => {}
             FileType::Directory => return Err(refuse("it is a folder")),
             _ => return Err(refuse("it is no regular file")),
         }
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
-        let file = self.open(path, flags).map_err(|error| told(path, "read", error))?;
-        let stat = fstat(&file).map_err(|error| told(path, "read", error))?;
-        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-            return Err(refuse("it is no regular file"));
-        }
+        let file = reopen(named.as_fd(), flags).map_err(|error| told(path, "read", error))?;
         if stat.st_size as u64 > limit_bytes {
             return Err(too_large());
         }
@@ -80,27 +80,9 @@ impl RootFiles {
     ) -> Result<(), SandboxError> {
         let (folder, _) = path.rsplit_once('/').ok_or_else(|| refused(path, "it is no file"))?;
         self.make_folders(folder, owner)?;
-        // A link in the last place is followed, as a program inside would.
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NONBLOCK | OFlags::NOCTTY;
-        match self.open(path, OFlags::PATH) {
-            Ok(named) => {
-                let stat = fstat(&named).map_err(|error| told(path, "write", error))?;
-                match FileType::from_raw_mode(stat.st_mode) {
-                    FileType::RegularFile => {}
-                    FileType::Directory => return Err(refused(path, "it is a folder")),
-                    _ => return Err(refused(path, "it is no regular file")),
-                }
-            }
-            Err(Errno::NOENT) => {}
-            Err(error) => return Err(told(path, "write", error)),
-        }
         let mode = Mode::from_raw_mode(mode & 0o7777);
-        let file = open_inside(&self.root, Path::new(path), flags, mode)
-            .map_err(|error| told(path, "write", error))?;
+        let file = self.open_to_write(path, mode)?;
         let write = || -> io::Result<()> {
-            if FileType::from_raw_mode(fstat(&file)?.st_mode) != FileType::RegularFile {
-                return Err(io::ErrorKind::InvalidInput.into());
-            }
             rustix::fs::ftruncate(&file, 0)?;
             let mut file = File::from(file);
             file.write_all(bytes)?;
@@ -108,6 +90,33 @@ impl RootFiles {
             Ok(fchmod(&file, mode)?)
         };
         write().map_err(|error| failed(path, "write", error))
+    }
+
+    /// The regular file `path`, made where it is absent. A link in the last place is followed, as a
+    /// program inside would.
+    fn open_to_write(&self, path: &str, mode: Mode) -> Result<OwnedFd, SandboxError> {
+        let told = |error| told(path, "write", error);
+        let check =
+            |file: &OwnedFd| match FileType::from_raw_mode(fstat(file).map_err(told)?.st_mode) {
+                FileType::RegularFile => Ok(()),
+                FileType::Directory => Err(refused(path, "it is a folder")),
+                _ => Err(refused(path, "it is no regular file")),
+            };
+        let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+        match self.open(path, OFlags::PATH) {
+            Ok(named) => {
+                check(&named)?;
+                reopen(named.as_fd(), flags).map_err(told)
+            }
+            Err(Errno::NOENT) => {
+                let flags = flags | OFlags::CREATE;
+                let file = open_inside(&self.root, Path::new(path), flags, mode).map_err(told)?;
+                // Something else may have come there in between.
+                check(&file)?;
+                Ok(file)
+            }
+            Err(error) => Err(told(error)),
+        }
     }
 
     /// Makes the folder `path` and those above it, where they are absent.
@@ -176,8 +185,11 @@ impl RootFiles {
             .open(if folder.is_empty() { "/" } else { folder }, OFlags::PATH | OFlags::DIRECTORY)
             .map_err(|error| told(path, "pack", error))?;
         let mut builder = tar::Builder::new(archive);
-        pack(&mut builder, &parent, Path::new(name)).map_err(|error| match error.kind() {
+        pack(&mut builder, &parent, OsStr::new(name)).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => SandboxError::NotFound { path: path.to_owned() },
+            _ if error.get_ref().is_some_and(|inner| inner.is::<Moved>()) => {
+                refused(path, "a folder was moved while it was packed")
+            }
             _ => failed(path, "pack", error),
         })?;
         builder.finish().map_err(|error| failed(path, "pack", error))

@@ -159,16 +159,17 @@ impl Init {
         send(&self.control, order, &[payload.as_fd(), stdin, stdout, stderr, status])
     }
 
-    /// Stops all commands. One caller at a time.
-    pub(crate) fn freeze(&self) -> io::Result<()> {
+    /// Stops all commands by signals: whether they stand still. They may find a way to go on; what
+    /// [`Init::go_on`] says tells. One caller at a time.
+    pub(crate) fn stop(&self) -> io::Result<bool> {
         send(&self.control, b'F', &[])?;
-        expect(&self.control, b'f').map(drop)
+        Ok(receive(&self.control)?.0 == b'f')
     }
 
-    /// Lets them go on.
-    pub(crate) fn thaw(&self) -> io::Result<()> {
+    /// Lets them go on: whether all stood still the whole time.
+    pub(crate) fn go_on(&self) -> io::Result<bool> {
         send(&self.control, b'T', &[])?;
-        expect(&self.control, b't').map(drop)
+        Ok(receive(&self.control)?.0 == b't')
     }
 
     /// Whether it has ended.
@@ -293,6 +294,12 @@ fn send(socket: &UnixStream, byte: u8, fds: &[BorrowedFd<'_>]) -> io::Result<()>
 
 /// Receives the byte `wanted` and returns what came with it.
 fn expect(socket: &UnixStream, wanted: u8) -> io::Result<Vec<OwnedFd>> {
+    let (byte, fds) = receive(socket)?;
+    if byte == wanted { Ok(fds) } else { Err(io::ErrorKind::InvalidData.into()) }
+}
+
+/// Receives a byte and what comes with it.
+fn receive(socket: &UnixStream) -> io::Result<(u8, Vec<OwnedFd>)> {
     let mut space = [MaybeUninit::<u8>::uninit(); rustix::cmsg_space!(ScmRights(8))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let mut byte = [0];
@@ -303,7 +310,7 @@ fn expect(socket: &UnixStream, wanted: u8) -> io::Result<Vec<OwnedFd>> {
             result => break result?,
         }
     };
-    if message.bytes == 0 || byte[0] != wanted {
+    if message.bytes == 0 {
         return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the first process has ended"));
     }
     let mut fds = Vec::new();
@@ -312,5 +319,5 @@ fn expect(socket: &UnixStream, wanted: u8) -> io::Result<Vec<OwnedFd>> {
             fds.extend(rights);
         }
     }
-    Ok(fds)
+    Ok((byte[0], fds))
 }

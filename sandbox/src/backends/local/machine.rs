@@ -1,18 +1,18 @@
 //! A running sandbox without its interface: processes, mounts, groups and folders.
 
-use std::fs::{self, DirBuilder, Permissions};
+use std::ffi::OsStr;
+use std::fs::{self, DirBuilder, File, Permissions};
 use std::io;
-use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use rustix::fs::{fstatvfs, statfs};
 use tokio::runtime::Handle;
 
-use super::cgroup::{Groups, Hierarchy, remove_groups};
+use super::cgroup::{Groups, Hierarchy, remove_groups, thaw_groups};
 use super::files::{FileOwner, RootFiles};
 use super::image::{self, Base};
 use super::init::{Init, Payload};
@@ -28,6 +28,12 @@ const MAX_LAYERS: usize = 100;
 
 /// How long the kernel may take to let a control group go.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long the processes of a sandbox may take to stand still.
+const FREEZING: Duration = Duration::from_secs(10);
+
+/// Times that a sandbox without a control group is copied anew because something ran meanwhile.
+const STOP_TRIES: usize = 5;
 
 /// File systems that an overlay cannot write to: overlays, and those of other machines.
 const NOT_WRITABLE_BELOW: [i64; 3] = [0x794c_7630, 0x6969, 0x6573_5546];
@@ -59,6 +65,8 @@ pub(crate) struct Machine {
     closed: Mutex<bool>,
     /// Whether nothing is left of it; held by whoever removes it.
     removed: Mutex<bool>,
+    /// Held while its layer is copied.
+    copying: Mutex<()>,
 }
 
 impl Machine {
@@ -111,6 +119,7 @@ impl Machine {
             server: None,
             closed: Mutex::new(false),
             removed: Mutex::new(false),
+            copying: Mutex::new(()),
             store: store.clone(),
             record,
             groups,
@@ -269,30 +278,46 @@ impl Machine {
         let record = Record::new(&self.record.spec, layers);
         // Written first, so that the layer is known to be needed.
         self.store.write_snapshot(&record)?;
-        let copied = self.init.freeze().and_then(|()| {
-            let copied = self.copy_layer(&self.store.layer(&layer));
-            self.init.thaw().and(copied)
-        });
-        if let Err(error) = copied {
+        let copied = self.copy_still(&self.store.layer(&layer));
+        let copied = copied.map_err(backend_error("copy the files of the sandbox"));
+        // One that was closed meanwhile went on while it was copied.
+        if let Err(error) = copied.and_then(|()| self.check_alive()) {
             let _ = self.store.remove_snapshot(&record.as_snapshot());
-            if self.init.is_gone() {
-                return Err(self.died());
-            }
-            return Err(backend_error("copy the files of the sandbox")(error));
+            return Err(self.check_alive().err().unwrap_or(error));
         }
         Ok(record)
+    }
+
+    /// Copies its own layer into the folder `target`, which it makes, while nothing runs in it.
+    fn copy_still(&self, target: &Path) -> io::Result<()> {
+        // Another caller would let all go on in the middle of this one.
+        let _copying = self.copying.lock().unwrap_or_else(PoisonError::into_inner);
+        match self.groups.freeze(FREEZING)? {
+            Some(_frozen) => self.copy_layer(target),
+            None => self.copy_stopped(target),
+        }
+    }
+
+    /// The same without a control group: by signals, which processes can undo, so that a copy counts
+    /// only if nothing ran while it was made.
+    pub(super) fn copy_stopped(&self, target: &Path) -> io::Result<()> {
+        for _ in 0..STOP_TRIES {
+            let stopped = self.init.stop()?;
+            let copied = if stopped { self.copy_layer(target) } else { Ok(()) };
+            let stood_still = self.init.go_on()?;
+            if stopped && stood_still {
+                return copied;
+            }
+            tree::remove_tree(target)?;
+        }
+        Err(io::Error::new(io::ErrorKind::TimedOut, "its processes do not stand still"))
     }
 
     fn copy_layer(&self, target: &Path) -> io::Result<()> {
         DirBuilder::new().mode(0o700).create(target)?;
         self.parts.iter().try_for_each(|part| {
-            tree::copy_layer(&self.upper().join(part), &target.join(part)).map(drop)
+            tree::copy_layer(&self.init.upper, OsStr::new(part), &target.join(part)).map(drop)
         })
-    }
-
-    /// Its own layer, wherever that is mounted.
-    fn upper(&self) -> PathBuf {
-        PathBuf::from(format!("/proc/self/fd/{}", self.init.upper.as_raw_fd()))
     }
 
     pub(crate) fn stats(&self) -> Result<SandboxStats, SandboxError> {
@@ -302,7 +327,7 @@ impl Machine {
                 .map_err(|error| backend_error("look at the disk")(error.into()))?;
             (stat.f_blocks - stat.f_bfree) * stat.f_frsize
         } else {
-            tree::disk_usage(&self.upper().join("."))
+            tree::disk_usage(&self.init.upper).map_err(backend_error("look at the disk"))?
         };
         let network = self.server.as_ref().map(Server::stats);
         Ok(SandboxStats { disk_bytes: Some(disk), network, ..self.groups.stats() })
@@ -316,6 +341,7 @@ impl Machine {
         if *removed {
             return Ok(());
         }
+        thaw_groups(&self.record.groups);
         self.init.end();
         if let Some(server) = &self.server {
             server.end();
@@ -387,8 +413,11 @@ fn describe(store: &Store, record: &Record, base: &Base) -> Result<Payload, Sand
         disk_options = "mode=755".to_owned();
         if let Some(bytes) = spec.limits.disk_bytes {
             // What frozen layers hold was written by the same sandbox before it was forked.
-            let frozen: u64 =
-                record.layers.iter().map(|id| tree::disk_usage(&store.layer(id))).sum();
+            let mut frozen = 0;
+            for path in record.layers.iter().map(|id| store.layer(id)) {
+                let usage = File::open(&path).and_then(|layer| tree::disk_usage(&layer.into()));
+                frozen += usage.map_err(host_error("look at", &path))?;
+            }
             let left = bytes.saturating_sub(frozen).max(1 << 16);
             let inodes = (left / 1024).max(1024);
             disk_options += &format!(",size={left},nr_inodes={inodes}");

@@ -33,6 +33,7 @@ mod tests;
 mod transport;
 mod tree;
 mod users;
+mod walk;
 
 use std::env;
 use std::fs;
@@ -49,8 +50,8 @@ use self::sandbox::LocalSandbox;
 use self::store::Store;
 use crate::set_up::set_up;
 use crate::{
-    Capabilities, ExecRequest, Limits, ReapReport, Sandbox, SandboxBackend, SandboxError,
-    SandboxRecord, SandboxSpec, Snapshot,
+    Capabilities, ExecRequest, Limits, NetworkPolicy, ReapReport, Sandbox, SandboxBackend,
+    SandboxError, SandboxRecord, SandboxSpec, Snapshot,
 };
 
 /// Its name in the registry.
@@ -112,6 +113,7 @@ impl LocalBackend {
     /// Whether what `spec` asks for can be done here.
     fn check(&self, spec: &SandboxSpec) -> Result<(), SandboxError> {
         spec.validate()?;
+        walk::check()?;
         let can = self.capabilities();
         let unsupported =
             |what: &str| Err(SandboxError::Unsupported { backend: BACKEND, what: what.to_owned() });
@@ -132,6 +134,12 @@ impl LocalBackend {
         }
         if limits.fuel.is_some() {
             return unsupported("limit the fuel");
+        }
+        if spec.network == NetworkPolicy::Bridge && !can.network {
+            return unsupported(
+                "give root the host's network, and with it sockets that trust root (name the hosts \
+                 that are needed: `allow:HOST`)",
+            );
         }
         if spec.determinism.is_some() {
             return unsupported("make a deterministic sandbox");
@@ -159,7 +167,9 @@ impl SandboxBackend for LocalBackend {
             pids_limit: groups.has("pids") || !rustix::process::geteuid().is_root(),
             // Only then can an overlay write to a file system in memory.
             disk_limit: kernel_release() >= (6, 6),
-            network: true,
+            // Sockets of the host that have no path (the abstract ones, of container engines among
+            // them) belong to its network namespace and look at nothing but the user.
+            network: !rustix::process::geteuid().is_root(),
             network_allow_list: true,
             image_root_tar: true,
             ..Capabilities::default()

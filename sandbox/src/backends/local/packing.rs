@@ -3,18 +3,19 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{
-    AtFlags, Dir, FileType, Gid, Mode, OFlags, ResolveFlags, Stat, Timespec, Timestamps, Uid,
-    chownat, fchmod, fstat, futimens, linkat, openat, readlinkat, statat, symlinkat, unlinkat,
+    AtFlags, FileType, Gid, Mode, OFlags, PROC_SUPER_MAGIC, Stat, Timespec, Timestamps, Uid,
+    chownat, fchmod, fstat, fstatfs, futimens, linkat, openat, readlinkat, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
 
-use super::files::{FileOwner, make_folders_in, own, resolve};
+use super::files::{FileOwner, make_folders_in, own};
 use super::unpack_error;
+use super::walk::{Folder, Visitor, open_entry, reopen, walk};
 use crate::SandboxError;
 
 /// Whose the unpacked files are.
@@ -138,62 +139,98 @@ fn timestamps(seconds: u64) -> Timestamps {
     Timestamps { last_access: time, last_modification: time }
 }
 
-/// Adds `name` in `parent` and all below it; nothing on the way is a link that is followed.
+/// Adds `name` in `parent` and all below it, in order; nothing on the way is a link that is
+/// followed. What goes away meanwhile is left out, and so is what lies in `/proc`.
+///
+/// # Errors
+///
+/// [`io::ErrorKind::NotFound`] if `name` is not there; [`Moved`](super::walk::Moved) inside of an
+/// error if a folder is moved while it is packed.
 pub(crate) fn pack(
     builder: &mut tar::Builder<&mut dyn Write>,
     parent: &OwnedFd,
-    name: &Path,
+    name: &OsStr,
 ) -> io::Result<()> {
-    let mut pending = vec![name.to_owned()];
-    while let Some(path) = pending.pop() {
-        let how = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-        let above = path.parent().filter(|above| *above != Path::new(""));
-        let flags = OFlags::PATH | OFlags::DIRECTORY;
-        let folder = resolve(parent, above.unwrap_or(Path::new(".")), flags, Mode::empty(), how)?;
-        let last = path.file_name().unwrap_or(OsStr::new("."));
-        let stat = statat(&folder, last, AtFlags::SYMLINK_NOFOLLOW)?;
+    let mut packer = Packer { builder, path: PathBuf::from(name) };
+    let stat = fstat(open_entry(parent, name, true)?)?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
+        packer.path.clear();
+        return packer.file(parent, name);
+    }
+    let folder = Folder::open(parent, name, true, false)?;
+    packer.folder(&folder.stat)?;
+    walk(&folder.handle, &mut packer)
+}
+
+struct Packer<'a, 'b> {
+    builder: &'a mut tar::Builder<&'b mut dyn Write>,
+    /// Of the folder whose contents are packed.
+    path: PathBuf,
+}
+
+impl Packer<'_, '_> {
+    fn folder(&mut self, stat: &Stat) -> io::Result<()> {
+        let mut header = header_of(stat);
+        header.set_entry_type(tar::EntryType::Directory);
+        self.builder.append_data(&mut header, &self.path, io::empty())
+    }
+}
+
+impl Visitor for Packer<'_, '_> {
+    const SORTED: bool = true;
+    const CROSSES_MOUNTS: bool = true;
+
+    fn file(&mut self, above: &OwnedFd, name: &OsStr) -> io::Result<()> {
+        let named = match open_entry(above, name, true) {
+            // Not the top, which was there a moment ago: then as if it had never been there.
+            Err(Errno::NOENT) => return Ok(()),
+            named => named?,
+        };
+        let stat = fstat(&named)?;
+        let path = self.path.join(name);
         let mut header = header_of(&stat);
         match FileType::from_raw_mode(stat.st_mode) {
-            FileType::Directory => {
-                header.set_entry_type(tar::EntryType::Directory);
-                builder.append_data(&mut header, &path, io::empty())?;
-                let opened = openat(
-                    &folder,
-                    last,
-                    OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC,
-                    Mode::empty(),
-                )?;
-                let mut names = Vec::new();
-                for entry in Dir::read_from(&opened)? {
-                    let entry = entry?;
-                    let name = entry.file_name().to_bytes();
-                    if name != b"." && name != b".." {
-                        names.push(path.join(OsStr::from_bytes(name)));
-                    }
-                }
-                names.sort_by(|a, b| b.cmp(a));
-                pending.extend(names);
-            }
             FileType::Symlink => {
-                let target = readlinkat(&folder, last, Vec::new())?;
+                let target = readlinkat(&named, "", Vec::new())?;
                 header.set_entry_type(tar::EntryType::Symlink);
-                builder.append_link(&mut header, &path, OsStr::from_bytes(target.to_bytes()))?;
+                self.builder.append_link(&mut header, &path, OsStr::from_bytes(target.to_bytes()))
             }
             FileType::RegularFile => {
-                let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-                let file = openat(&folder, last, flags, Mode::empty())?;
-                let size = fstat(&file)?.st_size as u64;
+                let file = File::from(reopen(named.as_fd(), OFlags::RDONLY | OFlags::NONBLOCK)?);
+                let size = file.metadata()?.len();
                 header.set_entry_type(tar::EntryType::Regular);
                 header.set_size(size);
                 // A file that shrinks meanwhile is filled up, one that grows is cut.
-                let content = File::from(file).chain(io::repeat(0)).take(size);
-                builder.append_data(&mut header, &path, content)?;
+                let content = file.chain(io::repeat(0)).take(size);
+                self.builder.append_data(&mut header, &path, content)
             }
             // Pipes, sockets and devices mean nothing outside.
-            _ => {}
+            _ => Ok(()),
         }
     }
-    Ok(())
+
+    fn enter(&mut self, folder: &Folder, name: &OsStr) -> io::Result<bool> {
+        self.path.push(name);
+        self.folder(&folder.stat)?;
+        // What the kernel makes up there is no file of the sandbox, and changes all the time.
+        let goes_on = fstatfs(&folder.handle)?.f_type != PROC_SUPER_MAGIC;
+        if !goes_on {
+            self.path.pop();
+        }
+        Ok(goes_on)
+    }
+
+    fn leave(&mut self, _: &OwnedFd, _: &OsStr, _: &Stat) -> io::Result<()> {
+        self.path.pop();
+        Ok(())
+    }
+
+    fn not_opened(&mut self, error: io::Error) -> io::Result<()> {
+        match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Ok(()),
+            _ => Err(error),
+        }
+    }
 }
 
 fn header_of(stat: &Stat) -> tar::Header {

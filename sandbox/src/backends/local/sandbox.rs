@@ -23,7 +23,7 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct LocalSandbox {
     backend: LocalBackend,
-    machine: Arc<Machine>,
+    pub(super) machine: Arc<Machine>,
 }
 
 impl LocalSandbox {

@@ -313,6 +313,8 @@ impl Store {
                 report.kept += 1;
                 continue;
             }
+            // Its owner may have ended while they stood still.
+            cgroup::thaw_groups(&record.groups);
             end_processes(&record);
             let removed = cgroup::remove_groups(&record.groups, PATIENCE)
                 .map_err(|error| error.to_string())

@@ -341,6 +341,160 @@ async fn a_shell_keeps_its_variables_and_survives_a_deadline() {
     shell.close().await.unwrap();
 }
 
+/// What Docker hides and protects (`oci/defaults.go` of moby 28), without the parts of `/sys`, of
+/// which nothing is there.
+const DOCKER_HIDES: [&str; 10] = [
+    "acpi",
+    "asound",
+    "interrupts",
+    "kcore",
+    "keys",
+    "latency_stats",
+    "timer_list",
+    "timer_stats",
+    "sched_debug",
+    "scsi",
+];
+const DOCKER_PROTECTS: [&str; 5] = ["bus", "fs", "irq", "sys", "sysrq-trigger"];
+
+#[test]
+fn all_that_docker_hides_is_on_the_lists() {
+    // The helper is a program of its own, and not every machine has all of these.
+    let source = include_str!("helper/build_root.rs");
+    let (_, lists) = source.split_once("const PROC_READ_ONLY").unwrap();
+    let (protected, hidden) = lists.split_once("const PROC_HIDDEN").unwrap();
+    let (hidden, _) = hidden.split_once("];").unwrap();
+    for name in DOCKER_PROTECTS {
+        assert!(protected.contains(&format!("\"{name}\"")), "{name}");
+    }
+    for name in DOCKER_HIDES {
+        assert!(hidden.contains(&format!("\"{name}\"")), "{name}");
+    }
+}
+
+#[tokio::test]
+#[ignore = "needs namespaces"]
+async fn what_docker_hides_of_the_kernel_is_hidden() {
+    let place = place();
+    let sandbox = place.sandbox().await;
+    for name in DOCKER_HIDES {
+        let look = format!(
+            "test ! -e /proc/{name} || {{ grep -q ' /proc/{name} ' /proc/self/mountinfo && \
+             if test -d /proc/{name}; then test -z \"$(ls -A /proc/{name})\" && ! mkdir /proc/{name}/x; \
+             else test -z \"$(head -c 1 /proc/{name})\"; fi; }}"
+        );
+        output(&*sandbox, &look).await;
+    }
+    for name in DOCKER_PROTECTS {
+        let look =
+            format!("test ! -e /proc/{name} || grep -q ' /proc/{name} ro,' /proc/self/mountinfo");
+        output(&*sandbox, &look).await;
+    }
+    // From outside, the same: a link may lead there.
+    output(&*sandbox, "ln -s /proc/interrupts /tmp/link").await;
+    assert_eq!(sandbox.read_file("/tmp/link", 1 << 20).await.ok().unwrap_or_default(), b"");
+    sandbox.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn root_is_not_given_the_network_of_the_host() {
+    let place = place();
+    let mut spec = SandboxSpec::new(Image::Default);
+    spec.network = NetworkPolicy::Bridge;
+    let is_root = rustix::process::geteuid().is_root();
+    assert_eq!(place.backend.capabilities().network, !is_root);
+    let refused = place.backend.check(&spec).err();
+    assert_eq!(matches!(refused, Some(SandboxError::Unsupported { .. })), is_root, "{refused:?}");
+}
+
+/// Starts what undoes stops, and what writes a line after the other into three files that lie behind
+/// many others: at no moment do their lengths differ by more than one.
+async fn make_restless(sandbox: &dyn Sandbox) {
+    let script = "kill -s CONT -- -1 || exit 1; for d in 1 2 3; do mkdir /tmp/$d; i=0; \
+        while [ $i -lt 700 ]; do : >/tmp/$d/$i; i=$((i + 1)); done; : >/tmp/$d/log; done; \
+        for n in 1 2 3; do setsid sh -c 'while :; do kill -s CONT -- -1; done' & done; \
+        setsid sh -c 'while :; do for d in 1 2 3; do echo >>/tmp/$d/log; done; done' & \
+        while ! test -s /tmp/3/log; do :; done";
+    output(sandbox, &format!("({script}) >/dev/null 2>&1 </dev/null")).await;
+}
+
+/// Whether the three files of a copied layer are of one moment.
+fn is_of_one_moment(layer: &Path) -> bool {
+    let length = |number: u32| {
+        let path = layer.join(format!("root/tmp/{number}/log"));
+        fs::metadata(path).unwrap().len()
+    };
+    let lengths = [length(1), length(2), length(3)];
+    println!("{lengths:?}");
+    lengths.iter().max().unwrap() - lengths.iter().min().unwrap() <= 1
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs namespaces"]
+async fn a_fork_is_of_one_moment_whatever_runs() {
+    let place = place();
+    let sandbox = place.backend.make(&SandboxSpec::new(Image::Default), Vec::new()).await.unwrap();
+    make_restless(&sandbox).await;
+    let layers = place.backend.store.root().join("layers");
+    for _ in 0..3 {
+        let kept = match sandbox.snapshot().await {
+            Ok(kept) => kept,
+            // By signals it may be impossible, which is told.
+            Err(error) if sandbox.machine.groups.freeze(PATIENCE).unwrap().is_none() => {
+                println!("{}", with_sources(&error));
+                continue;
+            }
+            Err(error) => panic!("{}", with_sources(&error)),
+        };
+        let layer = fs::read_dir(&layers).unwrap().next().unwrap().unwrap().path();
+        assert!(is_of_one_moment(&layer));
+        place.backend.remove_snapshot(&kept).await.unwrap();
+    }
+    // What was running runs on.
+    let grows = "a=$(wc -c </tmp/1/log); sleep 1; test $a -lt $(wc -c </tmp/1/log)";
+    output(&sandbox, grows).await;
+    sandbox.close().await.unwrap();
+    assert_eq!(place.num_left(), 0);
+}
+
+const PATIENCE: Duration = Duration::from_secs(10);
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs namespaces"]
+async fn a_copy_without_control_groups_is_of_one_moment_or_refused() {
+    let place = place();
+    let spec = SandboxSpec::new(Image::Default);
+    let sandbox = place.backend.make(&spec, Vec::new()).await.unwrap();
+    output(&sandbox, "(setsid sleep 1000 &); (setsid sh -c 'while :; do :; done' &)").await;
+    let target = place.folder.path().join("quiet");
+    sandbox.machine.copy_stopped(&target).unwrap();
+    assert!(target.join("root").is_dir());
+    make_restless(&sandbox).await;
+    for number in 0..2 {
+        let target = place.folder.path().join(format!("restless-{number}"));
+        match sandbox.machine.copy_stopped(&target) {
+            Ok(()) => assert!(is_of_one_moment(&target)),
+            Err(error) => assert_eq!(error.kind(), io::ErrorKind::TimedOut, "{error}"),
+        }
+    }
+    output(&sandbox, "true").await;
+    sandbox.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs namespaces"]
+async fn a_sandbox_that_stands_still_can_be_closed() {
+    let place = place();
+    let sandbox = place.backend.make(&SandboxSpec::new(Image::Default), Vec::new()).await.unwrap();
+    output(&sandbox, "(setsid sleep 1000 &)").await;
+    // As if its owner had ended while it copied.
+    std::mem::forget(sandbox.machine.groups.freeze(PATIENCE).unwrap());
+    let start = std::time::Instant::now();
+    sandbox.close().await.unwrap();
+    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+    assert_eq!(place.num_left(), 0);
+}
+
 /// Not a test of its own: the process that the next one kills.
 #[tokio::test]
 #[ignore = "needs namespaces"]

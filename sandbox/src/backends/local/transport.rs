@@ -75,7 +75,11 @@ impl ShellTransport for LocalTransport {
 
     async fn end(&mut self) -> Result<(), SandboxError> {
         match self.running.take() {
-            Some(running) => running.end().await.map_err(backend_error("end a shell")),
+            Some(running) => {
+                // Nothing ends while its files are copied.
+                let _gate = self.machine.gate.read().await;
+                running.end().await.map_err(backend_error("end a shell"))
+            }
             None => Ok(()),
         }
     }

@@ -11,20 +11,33 @@ use crate::{Doing, Failure, sys};
 
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 
-/// Parts of `/proc` that can only be read: the first user of the host may write them by being
-/// that user, without any capability.
-const PROC_READ_ONLY: [&str; 6] = ["sys", "sysrq-trigger", "irq", "bus", "fs", "acpi"];
+/// Parts of `/proc` that can only be read, Docker's list: the first user of the host may write them
+/// by being that user, without any capability.
+const PROC_READ_ONLY: [&str; 6] = ["bus", "fs", "irq", "sys", "sysrq-trigger", "mtrr"];
 
-/// Parts of `/proc` that tell about the host's kernel and processes.
-const PROC_HIDDEN: [&str; 8] = [
+/// Files and folders in `/proc` that tell about the host's kernel, devices and processes, or set
+/// them: Docker's list, and what only the first user of the host may read.
+const PROC_HIDDEN: [&str; 19] = [
+    "acpi",
+    "asound",
+    "interrupts",
     "kcore",
     "keys",
-    "key-users",
-    "kmsg",
     "latency_stats",
     "sched_debug",
+    "scsi",
     "timer_list",
+    "timer_stats",
+    // Not Docker's.
     "kallsyms",
+    "key-users",
+    "kmsg",
+    "kpagecgroup",
+    "kpagecount",
+    "kpageflags",
+    "pagetypeinfo",
+    "slabinfo",
+    "vmallocinfo",
 ];
 
 /// Mounts everything and makes it the root; returns the root and the folder that holds what the
@@ -96,10 +109,10 @@ pub fn build(payload: &mut Payload) -> Result<(OwnedFd, OwnedFd), Failure> {
     sys::mount_at("proc", "/proc", "proc", proc_flags(), b"").doing("mount /proc")?;
     sys::detach(".").doing("leave the old root")?;
     std::env::set_current_dir("/").doing("enter the new root")?;
-    guard_proc().doing("guard /proc")?;
 
     // Stage 4: what every system has.
     make_devices(&devices).doing("make /dev")?;
+    guard_proc().doing("guard /proc")?;
     make_folder("/tmp", 0o1777).doing("make /tmp")?;
     if read_only {
         let flags = sys::MS_NOSUID | sys::MS_NODEV;
@@ -140,10 +153,12 @@ fn guard_proc() -> io::Result<()> {
     }
     for name in PROC_HIDDEN {
         let path = format!("/proc/{name}");
-        if Path::new(&path).exists()
-            && let Ok(null) = sys::copy_mount(b"/dev/null")
-        {
-            sys::attach_mount(&null, &path)?;
+        let Ok(meta) = fs::symlink_metadata(&path) else { continue };
+        if meta.is_dir() {
+            let flags = sys::MS_RDONLY | proc_flags();
+            sys::mount_at("none", &path, "tmpfs", flags, b"size=4096,nr_inodes=2,mode=555")?;
+        } else {
+            sys::mount_at("/dev/null", &path, "", sys::MS_BIND, b"")?;
         }
     }
     Ok(())

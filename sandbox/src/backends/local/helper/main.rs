@@ -19,6 +19,7 @@
 mod build_root;
 mod command;
 mod payload;
+mod standstill;
 mod sys;
 
 use std::io::{Read, Write};
@@ -29,6 +30,7 @@ use std::os::unix::net::UnixStream;
 use std::{env, fs, io};
 
 use payload::Payload;
+use standstill::Standstill;
 use sys::{Children, PollFd};
 
 /// The control socket is standard input.
@@ -167,6 +169,7 @@ struct Running {
 
 fn serve(children: &OwnedFd, filter: &[u8]) {
     let mut running: Vec<Running> = Vec::new();
+    let mut standstill = None;
     loop {
         let mut fds = vec![PollFd::new(CONTROL), PollFd::new(children.as_raw_fd())];
         let listened = running.iter().filter(|exec| !exec.released);
@@ -196,12 +199,14 @@ fn serve(children: &OwnedFd, filter: &[u8]) {
                 Ok(Some((b'E', fds))) => start(fds, filter, &mut running),
                 Ok(Some((b'J', fds))) => join(&fds, &running),
                 Ok(Some((b'F', _))) => {
-                    sys::send_signal(-1, sys::SIGSTOP);
-                    let _ = sys::send(CONTROL, b'f', &[]);
+                    standstill = Standstill::begin();
+                    let answer = if standstill.is_some() { b'f' } else { b'x' };
+                    let _ = sys::send(CONTROL, answer, &[]);
                 }
                 Ok(Some((b'T', _))) => {
-                    sys::send_signal(-1, sys::SIGCONT);
-                    let _ = sys::send(CONTROL, b't', &[]);
+                    let lasted = standstill.take().is_some_and(|standstill| standstill.lasts());
+                    Standstill::end();
+                    let _ = sys::send(CONTROL, if lasted { b't' } else { b'x' }, &[]);
                 }
                 // Ending the first process ends all others in the sandbox.
                 _ => return,
