@@ -90,6 +90,13 @@ pub enum SandboxError {
         /// What was being done.
         doing: String,
     },
+    /// The sandbox's own disk is full: what runs in it has used up
+    /// [`Limits::disk_bytes`](crate::Limits::disk_bytes).
+    #[error("write `{path}`: the disk of the sandbox is full")]
+    NoSpace {
+        /// What was to be written.
+        path: String,
+    },
     /// Too much is asked of the backend, and waiting did not help.
     #[error("get a sandbox: {reason}")]
     Saturated {
@@ -164,6 +171,24 @@ impl SandboxError {
         )
     }
 
+    /// The same, told as [`SandboxError::NoSpace`] where the disk is full and has a limit that commands
+    /// inside can reach.
+    #[cfg(any(feature = "docker", feature = "local"))]
+    pub(crate) fn or_no_space(self, path: &str, limits: &crate::Limits) -> Self {
+        let kind = match &self {
+            Self::Backend { source, .. } => source.downcast_ref::<io::Error>().map(io::Error::kind),
+            _ => None,
+        };
+        match kind {
+            Some(io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+                if limits.disk_bytes.is_some() =>
+            {
+                Self::NoSpace { path: path.to_owned() }
+            }
+            _ => self,
+        }
+    }
+
     /// Whether the same may work in another sandbox, or later: an episode that ends with it is
     /// refilled. What is wrong with the request is not.
     pub fn is_infrastructure(&self) -> bool {
@@ -174,6 +199,7 @@ impl SandboxError {
                 | Self::NotFound { .. }
                 | Self::PathRefused { .. }
                 | Self::TooLarge { .. }
+                | Self::NoSpace { .. }
         )
     }
 }

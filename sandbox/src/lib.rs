@@ -47,6 +47,7 @@ mod set_up;
 mod shell;
 mod spec;
 
+pub use archive::Carried;
 pub use captured::Captured;
 pub use error::{Death, SandboxError};
 pub use exec::{ExecEnd, ExecRequest, ExecResult, OutputSink, Stream};

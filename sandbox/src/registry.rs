@@ -81,6 +81,7 @@ const LOCAL_NEVER: &[&str] = &[
 
 /// Control groups, Linux before 6.6, being root, and a host that has no name.
 const LOCAL_DEPENDS: &[&str] = &[
+    "ending all makes room where all processes are used up",
     "a limit of the disk that is not kept is refused",
     "a full disk is told to the command inside",
     "a memory bomb is ended and told as such",
@@ -92,6 +93,9 @@ const LOCAL_DEPENDS: &[&str] = &[
 
 /// It has neither processes nor a network, and its guests are no programs of POSIX.
 const WASM_NEVER: &[&str] = &[
+    "ending all leaves nothing of shells and commands, whatever was killed",
+    "ending all ends what kills everything that is started",
+    "ending all makes room where all processes are used up",
     "output is handed over whole, in order, while the command runs",
     "links made inside do not lead files out",
     "links made inside do not lead archives out",
@@ -133,6 +137,9 @@ const WASM_NEVER: &[&str] = &[
 
 /// It runs no programs at all.
 const FAKE_NEVER: &[&str] = &[
+    "ending all leaves nothing of shells and commands, whatever was killed",
+    "ending all ends what kills everything that is started",
+    "ending all makes room where all processes are used up",
     "an image that is absent is told",
     "bytes that are no text come as they are",
     "a command that ends by a signal or a trap says so",

@@ -210,6 +210,19 @@ pub trait Sandbox: Send + Sync {
         limit_bytes: u64,
     ) -> Result<(), SandboxError>;
 
+    /// Ends everything that runs in it: commands under way, shells, and whatever any of them left
+    /// behind, however that hides. When it returns there is no process of the sandbox but those that
+    /// the backend itself keeps there, none of which runs what the sandbox brought. Its files stay;
+    /// those in memory alone (`/dev/shm`, shared segments) may go.
+    ///
+    /// Commands under way end as if they were killed; shells are started anew by their next command,
+    /// or not at all. Bounded by a minute.
+    ///
+    /// # Errors
+    ///
+    /// [`SandboxError::Died`] and those of the backend: then something may still run.
+    async fn end_all(&self) -> Result<(), SandboxError>;
+
     /// Keeps the present state; the sandbox goes on.
     ///
     /// # Errors

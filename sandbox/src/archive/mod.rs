@@ -1,5 +1,6 @@
 //! Paths and tar archives that cross the wall of a sandbox.
 
+mod carried;
 mod check;
 mod part_file;
 #[cfg(test)]
@@ -8,6 +9,7 @@ mod tree;
 
 use crate::SandboxError;
 
+pub use carried::Carried;
 pub(crate) use check::check_tar;
 pub(crate) use part_file::PartFile;
 

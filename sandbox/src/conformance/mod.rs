@@ -29,6 +29,7 @@ mod files;
 mod hostile;
 mod lifecycle;
 mod pins;
+mod processes;
 mod programs;
 mod shells;
 
@@ -188,6 +189,7 @@ fn all() -> impl Iterator<Item = &'static Trial> {
         hostile::TRIALS,
         shells::TRIALS,
         lifecycle::TRIALS,
+        processes::TRIALS,
         abuse::TRIALS,
         allow_list::TRIALS,
         lifecycle::LAST,

@@ -107,6 +107,10 @@ impl Sandbox for PooledSandbox {
         self.watch(self.sandbox().download_tar(path, archive, limit_bytes).await)
     }
 
+    async fn end_all(&self) -> Result<(), SandboxError> {
+        self.watch(self.sandbox().end_all().await)
+    }
+
     async fn snapshot(&self) -> Result<Snapshot, SandboxError> {
         self.watch(self.sandbox().snapshot().await)
     }

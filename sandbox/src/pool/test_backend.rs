@@ -248,6 +248,10 @@ impl Sandbox for TestSandbox {
         unsupported("download files")
     }
 
+    async fn end_all(&self) -> Result<(), SandboxError> {
+        unsupported("end what runs in a sandbox")
+    }
+
     async fn snapshot(&self) -> Result<Snapshot, SandboxError> {
         unsupported("keep a snapshot")
     }

@@ -21,6 +21,7 @@ mod container;
 mod conversation;
 mod credentials;
 mod dockerignore;
+mod end_all;
 mod engine;
 mod files;
 mod health;

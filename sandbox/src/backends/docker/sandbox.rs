@@ -52,10 +52,12 @@ pub(super) struct Shared {
     closed: AtomicBool,
     /// Whether the engine's mark for a kill for memory is from an earlier command.
     memory_kill_known: AtomicBool,
+    /// How often the first process has ended everything else; held while it does.
+    pub(super) num_ended: tokio::sync::Mutex<u32>,
     /// The image of the fork that this is, removed with it.
     own_image: Option<String>,
     /// The way out, where single hosts are allowed.
-    relay: Option<Relay>,
+    pub(super) relay: Option<Relay>,
     /// Until somebody has tried to remove it.
     hold: Mutex<Option<Hold>>,
     runtime: Handle,
@@ -85,6 +87,7 @@ impl DockerSandbox {
                 users: Mutex::default(),
                 closed: AtomicBool::new(false),
                 memory_kill_known: AtomicBool::new(false),
+                num_ended: tokio::sync::Mutex::default(),
                 own_image,
                 hold: Mutex::new(Some(hold)),
                 runtime: Handle::current(),
@@ -150,7 +153,7 @@ impl Shared {
         if self.closed.load(Ordering::Acquire) { Err(self.died(Death::Closed)) } else { Ok(()) }
     }
 
-    fn died(&self, death: Death) -> SandboxError {
+    pub(super) fn died(&self, death: Death) -> SandboxError {
         SandboxError::Died { sandbox: self.name.clone(), death }
     }
 
@@ -209,7 +212,7 @@ impl Shared {
     }
 
     /// Why it does not run, unless it does.
-    async fn death(&self) -> Option<Death> {
+    pub(super) async fn death(&self) -> Option<Death> {
         if self.closed.load(Ordering::Acquire) {
             return Some(Death::Closed);
         }
@@ -458,6 +461,11 @@ impl Shared {
         Ok(ExecEnd::Signalled { signal: 9 })
     }
 
+    /// The engine's mark is gone when a container starts anew.
+    pub(super) fn forget_memory_kill(&self) {
+        self.memory_kill_known.store(false, Ordering::Relaxed);
+    }
+
     async fn was_killed_for_memory(&self) -> bool {
         let container = self.inspect(false).await;
         container.ok().and_then(|container| container.state?.oom_killed).unwrap_or(false)
@@ -545,7 +553,8 @@ impl Sandbox for DockerSandbox {
     }
 
     async fn write_file(&self, path: &str, bytes: &[u8], mode: u32) -> Result<(), SandboxError> {
-        self.shared.write_file(path, bytes, mode).await
+        let written = self.shared.write_file(path, bytes, mode).await;
+        written.map_err(|error| error.or_no_space(path, &self.shared.spec.limits))
     }
 
     async fn list_files(&self, path: &str) -> Result<Vec<FileEntry>, SandboxError> {
@@ -553,7 +562,8 @@ impl Sandbox for DockerSandbox {
     }
 
     async fn upload_tar(&self, path: &str, archive: &Path) -> Result<(), SandboxError> {
-        self.shared.upload_tar(path, archive).await
+        let unpacked = self.shared.upload_tar(path, archive).await;
+        unpacked.map_err(|error| error.or_no_space(path, &self.shared.spec.limits))
     }
 
     async fn download_tar(
@@ -563,6 +573,10 @@ impl Sandbox for DockerSandbox {
         limit_bytes: u64,
     ) -> Result<(), SandboxError> {
         self.shared.download_tar(path, archive, limit_bytes).await
+    }
+
+    async fn end_all(&self) -> Result<(), SandboxError> {
+        self.shared.end_all().await
     }
 
     async fn snapshot(&self) -> Result<Snapshot, SandboxError> {

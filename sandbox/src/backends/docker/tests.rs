@@ -158,6 +158,33 @@ async fn killing_the_helper_frees_nobody() {
 
 #[tokio::test]
 #[ignore = "needs Docker"]
+async fn a_container_is_started_anew_where_its_first_process_cannot_end_everything() {
+    let sandbox = sandbox().await;
+    sandbox.write_file("/kept", b"kept", 0o644).await.unwrap();
+    // Root without powers can end nobody else's processes.
+    let mut request = ExecRequest::sh("(setsid sleep 1234 </dev/null >/dev/null 2>&1 &)");
+    request.user = Some("1000".into());
+    sandbox.exec(&request).await.unwrap();
+    assert_eq!(processes(&*sandbox).await, ["sleep 1234"]);
+    for _ in 0..2 {
+        sandbox.end_all().await.unwrap();
+        assert_eq!(processes(&*sandbox).await, Vec::<String>::new());
+        assert_eq!(sandbox.read_file("/kept", 10).await.unwrap(), b"kept");
+    }
+    // Where that would lose files it is an error.
+    let mut spec = spec();
+    spec.read_only_root = true;
+    let other = backend().await.create(&spec).await.unwrap();
+    other.exec(&request).await.unwrap();
+    let error = other.end_all().await.unwrap_err();
+    let SandboxError::Backend { source, .. } = &error else { panic!("{error:?}") };
+    assert!(source.to_string().contains("would lose /tmp"), "{source}");
+    sandbox.close().await.unwrap();
+    other.close().await.unwrap();
+}
+
+#[tokio::test]
+#[ignore = "needs Docker"]
 async fn a_fork_bomb_is_bounded_and_swept_for_the_next_command() {
     let sandbox = sandbox().await;
     let bomb = ExecRequest::sh("sleep 1234 & b() { b | b & }; b; wait")
@@ -331,7 +358,7 @@ async fn the_disk_of_a_read_only_sandbox_is_limited_whatever_the_storage() {
     assert!(result.stderr.text().contains("No space left on device"), "{}", result.stderr.text());
     assert_eq!(result.stdout.text(), format!("{}\n", 8 << 20));
     let error = sandbox.write_file("/tmp/more", &[1; 4096], 0o644).await.unwrap_err();
-    assert!(matches!(error, SandboxError::Backend { .. }), "{error:?}");
+    assert!(matches!(error, SandboxError::NoSpace { .. }), "{error:?}");
     // Making room helps, and nothing that is not in memory can be written.
     sh(&*sandbox, "rm /tmp/full; echo room >/tmp/file").await;
     let elsewhere = ExecRequest::sh("for i in / /home/user /var/tmp /etc; do echo x >$i/x; done");

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
+use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 use crate::{
@@ -164,6 +165,8 @@ struct State {
     spec: SandboxSpec,
     created: SystemTime,
     num_execs: u64,
+    /// How often everything that ran was ended.
+    ends: watch::Sender<u64>,
 }
 
 impl Default for FakeBackend {
@@ -267,7 +270,8 @@ impl Shared {
         }
         let id = format!("fake-{}", self.next.fetch_add(1, Ordering::SeqCst));
         let created = SystemTime::now();
-        let state = State { files, spec: spec.clone(), created, num_execs: 0 };
+        let state =
+            State { files, spec: spec.clone(), created, num_execs: 0, ends: watch::Sender::new(0) };
         let mut world = self.world();
         world.sandboxes.insert(id.clone(), state);
         world.most_live = world.most_live.max(world.sandboxes.len());

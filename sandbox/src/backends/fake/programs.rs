@@ -188,6 +188,8 @@ impl Surroundings<'_> {
             [a, "=", b] => a == b,
             [a, "!=", b] => a != b,
             ["-d", path] => self.is_folder(path),
+            // There are no links here.
+            ["-L", _] => false,
             ["-f", path] => self.read(path).is_some(),
             ["-e", path] => self.read(path).is_some() || self.is_folder(path),
             _ => return FakeReply::failed(2, "test: not understood\n"),

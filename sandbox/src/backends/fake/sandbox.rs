@@ -123,19 +123,28 @@ impl Sandbox for FakeSandbox {
         if request.user.is_some() {
             return Err(super::refuse("run as another user"));
         }
+        let mut ends = self.with(|state| state.ends.subscribe())?;
         let reply = self.reply(request)?;
         let takes = reply.takes + self.shared.faults().exec_takes;
         let limit = request.timeout.unwrap_or(self.spec.lifetimes.exec());
-        let is_in_time = timeout(limit, sleep(takes)).await.is_ok();
+        let is_in_time = tokio::select! {
+            in_time = timeout(limit, sleep(takes)) => Some(in_time.is_ok()),
+            // Fails where the sandbox is gone, which is told below.
+            _ = ends.changed() => None,
+        };
         // It may have been closed or killed meanwhile.
         self.with(|_| ())?;
         let mut result = ExecResult {
-            end: if is_in_time { reply.end } else { ExecEnd::TimedOut },
+            end: match is_in_time {
+                Some(true) => reply.end,
+                Some(false) => ExecEnd::TimedOut,
+                None => ExecEnd::Signalled { signal: 9 },
+            },
             stdout: Captured::new(request.output_limit_bytes),
             stderr: Captured::new(request.output_limit_bytes),
             wall: began.elapsed(),
         };
-        if is_in_time {
+        if is_in_time == Some(true) {
             for (stream, bytes, captured) in [
                 (Stream::Stdout, &reply.stdout, &mut result.stdout),
                 (Stream::Stderr, &reply.stderr, &mut result.stderr),
@@ -213,6 +222,10 @@ impl Sandbox for FakeSandbox {
         let mut part = PartFile::create(path, archive, limit_bytes).await?;
         part.write(&bytes).await?;
         part.finish().await
+    }
+
+    async fn end_all(&self) -> Result<(), SandboxError> {
+        self.with(|state| state.ends.send_modify(|number| *number += 1))
     }
 
     async fn snapshot(&self) -> Result<Snapshot, SandboxError> {

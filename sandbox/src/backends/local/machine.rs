@@ -269,6 +269,18 @@ impl Machine {
         Ok(())
     }
 
+    /// Ends everything that runs in it. Nobody may start anything meanwhile.
+    pub(crate) fn end_all(&self) -> Result<(), SandboxError> {
+        self.check_alive()?;
+        self.init.end_others().map_err(|error| {
+            if self.init.is_gone() {
+                self.died()
+            } else {
+                backend_error("end all processes of the sandbox")(error)
+            }
+        })
+    }
+
     /// Copies its own layer into a new snapshot. Nobody may start anything meanwhile.
     pub(crate) fn keep(&self) -> Result<Record, SandboxError> {
         self.check_alive()?;

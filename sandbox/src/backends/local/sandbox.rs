@@ -42,7 +42,9 @@ impl LocalSandbox {
         let machine = self.machine.clone();
         blocking(move || {
             machine.check_alive()?;
-            work(&machine, &machine.files, &path)
+            let limits = &machine.record.spec.limits;
+            let worked = work(&machine, &machine.files, &path);
+            worked.map_err(|error| error.or_no_space(&path, limits))
         })
         .await
     }
@@ -118,6 +120,12 @@ impl Sandbox for LocalSandbox {
             part.finish()
         })
         .await
+    }
+
+    async fn end_all(&self) -> Result<(), SandboxError> {
+        let _gate = self.machine.gate.write().await;
+        let machine = self.machine.clone();
+        blocking(move || machine.end_all()).await
     }
 
     async fn snapshot(&self) -> Result<Snapshot, SandboxError> {

@@ -27,6 +27,12 @@ use crate::{
     ShellOptions, Snapshot, Stream,
 };
 
+/// How long instances may take to end.
+const ENDING: Duration = Duration::from_secs(30);
+
+/// How a command ends that is ended with everything else.
+pub(crate) const KILLED: ExecEnd = ExecEnd::Signalled { signal: 9 };
+
 /// A program with the engine that it is loaded into.
 #[derive(Clone)]
 pub(crate) struct Guest {
@@ -61,6 +67,8 @@ pub(crate) struct Inner {
     suspended: Mutex<Vec<SessionImage>>,
     death: OnceLock<Death>,
     closed: watch::Sender<bool>,
+    /// How often everything that ran was ended.
+    ends: watch::Sender<u64>,
     created: SystemTime,
 }
 
@@ -86,6 +94,7 @@ impl Inner {
             suspended: Mutex::new(frozen.sessions.clone()),
             death: OnceLock::new(),
             closed: watch::Sender::new(false),
+            ends: watch::Sender::new(0),
             created: SystemTime::now(),
         });
         shared.register(&inner);
@@ -171,9 +180,12 @@ impl Inner {
         }
     }
 
-    /// `work`, or the sandbox's death if that comes first.
-    pub(crate) async fn until_closed<F: Future>(&self, work: F) -> Result<F::Output, SandboxError> {
-        let mut closed = self.closed.subscribe();
+    /// `work`, or the sandbox's death if that comes first; absent where everything was ended.
+    pub(crate) async fn until_ended<F: Future>(
+        &self,
+        work: F,
+    ) -> Result<Option<F::Output>, SandboxError> {
+        let (mut closed, mut ends) = (self.closed.subscribe(), self.ends.subscribe());
         let closing = async move { drop(closed.wait_for(|closed| *closed).await) };
         tokio::select! {
             biased;
@@ -181,8 +193,30 @@ impl Inner {
                 self.check_alive()?;
                 Err(SandboxError::Died { sandbox: self.id.clone(), death: Death::Closed })
             }
-            output = work => Ok(output),
+            _ = ends.changed() => Ok(None),
+            output = work => Ok(Some(output)),
         }
+    }
+
+    /// Ends all instances: those that run a command, and the sessions that wait for one.
+    async fn end_all(&self) -> Result<(), SandboxError> {
+        self.check_alive()?;
+        let ending = async {
+            self.ends.send_modify(|number| *number += 1);
+            // A session that nobody has opened yet is one of the origin of a fork.
+            guard(&self.suspended).clear();
+            let sessions = guard(&self.sessions).clone();
+            for slot in sessions.iter().filter_map(Weak::upgrade) {
+                slot.lock().await.take();
+            }
+            while self.usage.running.load(Ordering::Relaxed) > 0 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        tokio::time::timeout(ENDING, ending).await.map_err(|_| SandboxError::Backend {
+            doing: format!("end all commands of sandbox {}", self.id),
+            source: format!("some still ran after {} s", ENDING.as_secs()).into(),
+        })
     }
 
     /// A place among the instances that run.
@@ -299,7 +333,7 @@ impl Inner {
         let mut store = launch.store(&guest.runtime).map_err(host_error)?;
         let ended = {
             let _ticking = self.ticking();
-            let work = self.until_closed(run_command(&guest.program, &mut store));
+            let work = self.until_ended(run_command(&guest.program, &mut store));
             drive(work, deadline, &output, &self.usage, sink).await
         };
         let refused = store.data().limiter.refused;
@@ -307,7 +341,8 @@ impl Inner {
         let end = match ended {
             None => ExecEnd::TimedOut,
             Some(Err(death)) => return Err(death),
-            Some(Ok(result)) => match end_of(&result, refused) {
+            Some(Ok(None)) => KILLED,
+            Some(Ok(Some(result))) => match end_of(&result, refused) {
                 Some(end) => self.note(end, &result, &output),
                 None => return Err(host_error(result.expect_err("an exit code has an end"))),
             },
@@ -454,6 +489,10 @@ impl Sandbox for WasmSandbox {
         blocking(move || tree_tar::pack(&tree, &path, &archive, limit_bytes)).await
     }
 
+    async fn end_all(&self) -> Result<(), SandboxError> {
+        self.0.end_all().await
+    }
+
     async fn snapshot(&self) -> Result<Snapshot, SandboxError> {
         let frozen = self.0.freeze().await?;
         Ok(self.0.shared.keep(frozen))
@@ -493,10 +532,7 @@ impl Sandbox for WasmSandbox {
 pub(crate) fn path_error(path: &str, errno: Errno) -> SandboxError {
     match errno {
         Errno::NotFound => SandboxError::NotFound { path: path.to_owned() },
-        Errno::NoSpace => SandboxError::Backend {
-            doing: format!("write `{path}` in the sandbox"),
-            source: Box::new(errno),
-        },
+        Errno::NoSpace => SandboxError::NoSpace { path: path.to_owned() },
         other => SandboxError::PathRefused { path: path.to_owned(), reason: other.to_string() },
     }
 }

@@ -11,7 +11,7 @@ use super::engine::{Program, Ticking};
 use super::host::{Descriptor, Descriptors, Host};
 use super::output::Output;
 use super::run::{deadline, drive, end_of, host_error};
-use super::sandbox::{Inner, unsupported};
+use super::sandbox::{Inner, KILLED, unsupported};
 use crate::{Death, ExecEnd, SandboxError, Shell, ShellOptions, ShellResult, Stream};
 
 /// Added by a guest to the code of a command that ended the session.
@@ -256,14 +256,15 @@ impl Shell for Session {
         let nobody = &mut |_: Stream, _: &[u8]| {};
         let ended = {
             let _ticking: Ticking = self.inner.ticking();
-            let work = self.inner.until_closed(live.command(command));
+            let work = self.inner.until_ended(live.command(command));
             drive(work, deadline, &output, self.inner.usage(), nobody).await
         };
         let refused = live.store.data().limiter.refused;
         let end = match ended {
             None => ExecEnd::TimedOut,
             Some(Err(death)) => return Err(death),
-            Some(Ok(answer)) => {
+            Some(Ok(None)) => KILLED,
+            Some(Ok(Some(answer))) => {
                 let result = answer.map(|(code, cwd)| {
                     self.cwd = cwd.unwrap_or_else(|| self.cwd.clone());
                     if code & ENDED == 0 {

@@ -6,7 +6,7 @@
 //!
 //! What runs in the container may kill it (it has the same user), but can neither leave its tree
 //! (`tree.rs`) nor kill `init`, which the kernel protects: after a signal of the backend `init`
-//! ends everything that no living helper stands above.
+//! ends everything that no living helper stands above, or everything; `alone` tells when that is done.
 
 #![no_std]
 #![no_main]
@@ -34,6 +34,7 @@ fn main(arguments: &Arguments) -> i32 {
         b"list" => wire::report(files::list(arguments.get(2), arguments.number(3))),
         b"pack" => wire::report(files::pack(arguments.get(2), arguments.number(3))),
         b"unpack" => wire::report(unpack::unpack(arguments.get(2))),
+        b"alone" => wire::report(run::alone(arguments)),
         b"cat" => wire::report(files::concatenate(arguments)),
         _ => return 125,
     };

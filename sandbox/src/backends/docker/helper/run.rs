@@ -1,31 +1,41 @@
 //! One command, and the container's first process.
 
 use crate::sys::{self, Arguments, Errno, Fd, POLLIN, POLLOUT, Poll};
-use crate::tree::end_descendants;
+use crate::tree::{end_all_others, end_descendants, is_alone};
 use crate::wire::{self, Failure, Heart, Kind, Path, small_file};
 
 /// How long the end of what a command started may take.
 const END_MS: u64 = 10_000;
+/// How long the first process tries to end everything; what resists belongs to another user.
+const END_ALL_MS: u64 = 3_000;
 /// What is still taken from a pipe after the command has ended: as much as a pipe can hold. Others
 /// may keep it open and go on writing.
 const REST_BYTES: usize = 1 << 20;
 const CHUNK: usize = 1 << 16;
 const OWNER_WRITES: u16 = 0o200;
 
-/// The first process: waits for orphans; ends them on `SIGUSR1`, and the container on `SIGTERM`.
+/// The first process: waits for orphans, and does what signals of the engine ask for. `SIGUSR1` ends
+/// orphans, `SIGUSR2` everything, and `SIGTERM` the container.
+///
+/// A process of the container may send these, too. It can end others of its kind that way, as it could
+/// by itself, but not the container: that would be a way to undo an episode.
 pub fn init() -> i32 {
-    let Ok(signals) = sys::signals(&[sys::SIGCHLD, sys::SIGUSR1, sys::SIGTERM, sys::SIGPIPE])
-    else {
-        return 125;
-    };
+    let list = [sys::SIGCHLD, sys::SIGUSR1, sys::SIGUSR2, sys::SIGTERM, sys::SIGPIPE];
+    let Ok(signals) = sys::signals(&list) else { return 125 };
     make_root_writable();
+    let mut num_ended = 0;
+    tell_num_ended(num_ended);
     loop {
         sys::poll(&mut [Poll { fd: signals, events: POLLIN, happened: 0 }], None);
         while let Some(signal) = sys::next_signal(signals) {
-            match signal {
-                sys::SIGTERM => return 143,
+            match signal.number {
+                sys::SIGTERM if signal.is_from_outside => return 143,
                 sys::SIGUSR1 => {
                     end_descendants(sys::own_pid(), END_MS);
+                }
+                sys::SIGUSR2 if end_all_others(END_ALL_MS) => {
+                    num_ended += 1;
+                    tell_num_ended(num_ended);
                 }
                 _ => {}
             }
@@ -41,6 +51,58 @@ pub fn sweep() -> Result<u64, (u64, Failure)> {
         return Ok(0);
     }
     Err((0, Failure::Errno(sys::EAGAIN)))
+}
+
+/// What the first process is called: who sees it knows how often everything else has been ended.
+/// Nobody but a process itself can change its name.
+const NAME: &[u8] = b"spar-";
+
+fn tell_num_ended(number: u32) {
+    let mut digits = [0u8; 10];
+    let mut start = digits.len();
+    let mut left = number;
+    loop {
+        start -= 1;
+        digits[start] = b'0' + (left % 10) as u8;
+        left /= 10;
+        if left == 0 {
+            break;
+        }
+    }
+    if let Ok(mut name) = Path::new(NAME)
+        && name.push(&digits[start..]).is_ok()
+    {
+        sys::set_name(name.as_c());
+    }
+}
+
+/// How often the first process has ended everything else.
+fn num_ended() -> Option<u32> {
+    let mut buffer = [0u8; 32];
+    let name = small_file(c"/proc/1/comm", &mut buffer).ok()?.strip_suffix(b"\n")?;
+    core::str::from_utf8(name.strip_prefix(NAME)?).ok()?.parse().ok()
+}
+
+/// `alone MILLISECONDS COUNT`: waits until the first process has ended everything else `COUNT` times
+/// and there is nothing but that process and this one. Writes how often it has as a `u32`.
+///
+/// What had been running when it was asked cannot lie about this: it is gone by then.
+pub fn alone(arguments: &Arguments) -> Result<u64, (u64, Failure)> {
+    let until = sys::now() + arguments.number(2);
+    let count = arguments.number(3);
+    loop {
+        if let Some(number) = num_ended()
+            && u64::from(number) >= count
+            && is_alone()
+        {
+            wire::write_all(1, &number.to_le_bytes());
+            return Ok(4);
+        }
+        if sys::now() >= until {
+            return Err((0, Failure::Errno(sys::ETIMEDOUT)));
+        }
+        sys::poll(&mut [], Some(1));
+    }
 }
 
 /// Lets the owner of `/` write to it, if that is the container's user.

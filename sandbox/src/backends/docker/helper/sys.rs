@@ -12,6 +12,7 @@ pub type Errno = i32;
 
 pub const EPERM: Errno = 1;
 pub const ENOENT: Errno = 2;
+pub const ESRCH: Errno = 3;
 pub const EINTR: Errno = 4;
 pub const EAGAIN: Errno = 11;
 pub const EACCES: Errno = 13;
@@ -20,6 +21,7 @@ pub const ENOTDIR: Errno = 20;
 pub const EINVAL: Errno = 22;
 pub const ENAMETOOLONG: Errno = 36;
 pub const ELOOP: Errno = 40;
+pub const ETIMEDOUT: Errno = 110;
 pub const EPROTO: Errno = 71;
 
 pub const AT_FDCWD: Fd = -100;
@@ -42,6 +44,7 @@ pub const AT_EMPTY_PATH: usize = 0x1000;
 
 pub const SIGKILL: usize = 9;
 pub const SIGUSR1: usize = 10;
+pub const SIGUSR2: usize = 12;
 pub const SIGPIPE: usize = 13;
 pub const SIGTERM: usize = 15;
 pub const SIGCHLD: usize = 17;
@@ -467,6 +470,22 @@ pub fn kill(pid: i32, signal: usize) -> bool {
     plain(number::KILL, pid as isize as usize, signal, 0) != Err(EPERM)
 }
 
+/// Sends a signal to every process that the caller may signal, but for itself and the first one.
+/// Returns whether there was any, be it one that may not be signalled.
+///
+/// To the kernel this is one step: a process that is being forked meanwhile gets the signal, too.
+pub fn kill_all_others(signal: usize) -> bool {
+    plain(number::KILL, usize::MAX, signal, 0) != Err(ESRCH)
+}
+
+/// Gives the calling process a name, of which 15 bytes count.
+pub fn set_name(name: &CStr) {
+    const PR_SET_NAME: usize = 15;
+    let name = name.as_ptr() as usize;
+    // SAFETY: the name ends with a NUL.
+    let _ = unsafe { syscall(number::PRCTL, [PR_SET_NAME, name, 0, 0, 0, 0]) };
+}
+
 pub fn own_pid() -> i32 {
     plain(number::GETPID, 0, 0, 0).unwrap_or(0) as i32
 }
@@ -505,11 +524,23 @@ pub fn signals(list: &[usize]) -> Result<Fd, Errno> {
     Ok(fd as Fd)
 }
 
+/// A signal as such a descriptor tells it.
+pub struct Signal {
+    pub number: usize,
+    /// Whether the sender is no process of this namespace; a container's engine is none.
+    pub is_from_outside: bool,
+}
+
 /// The next signal of such a descriptor.
-pub fn next_signal(fd: Fd) -> Option<usize> {
+///
+/// The kernel gives a sender whom this namespace cannot see the number 0. Who sends it with a number of
+/// its choice (`rt_sigqueueinfo`) has to mark it with a negative code.
+pub fn next_signal(fd: Fd) -> Option<Signal> {
     let mut info = [0u8; 128];
     let got = read(fd, &mut info).ok()?;
-    (got == info.len()).then(|| info[0] as usize)
+    // `ssi_code` and `ssi_pid` of `struct signalfd_siginfo`; `SI_USER` is 0.
+    let is_from_outside = info[8..16].iter().all(|byte| *byte == 0);
+    (got == info.len()).then_some(Signal { number: info[0] as usize, is_from_outside })
 }
 
 /// Lets all signals through again.

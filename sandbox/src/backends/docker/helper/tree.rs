@@ -54,6 +54,40 @@ pub fn end_descendants(own: i32, milliseconds: u64) -> bool {
     }
 }
 
+/// Ends every process but the calling one, which must be the first of its namespace: what descends
+/// from it, what the engine has started beside it, and what those have started. Returns whether all of
+/// it is gone; what belongs to another user may resist.
+pub fn end_all_others(milliseconds: u64) -> bool {
+    let until = sys::now() + milliseconds;
+    while sys::kill_all_others(sys::SIGKILL) {
+        while matches!(sys::wait(), Ok((pid, _)) if pid > 0) {}
+        if sys::now() >= until {
+            return false;
+        }
+        sys::poll(&mut [], Some(1));
+    }
+    true
+}
+
+/// Whether there is no process but the first and the calling one.
+pub fn is_alone() -> bool {
+    let Ok(folder) = sys::open(sys::AT_FDCWD, c"/proc", sys::O_DIRECTORY, 0) else { return false };
+    let own = sys::own_pid() as u32;
+    let (mut is_alone, mut is_whole) = (true, false);
+    let mut buffer = [0u8; 8192];
+    while let Ok(length) = sys::entries(folder, &mut buffer) {
+        if length == 0 {
+            is_whole = true;
+            break;
+        }
+        crate::files::for_each_name(&buffer[..length], |name, _| {
+            is_alone &= parse(name).is_none_or(|pid| pid == 1 || pid == own);
+        });
+    }
+    sys::close(folder);
+    is_alone && is_whole
+}
+
 fn for_each_descendant(own: i32, mut visit: impl FnMut(&Process)) {
     let Ok(folder) = sys::open(sys::AT_FDCWD, c"/proc", sys::O_DIRECTORY, 0) else { return };
     let mut seen = [const { Process { pid: 0, parent: 0, state: 0 } }; MAX_SEEN];

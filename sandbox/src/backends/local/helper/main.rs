@@ -27,7 +27,8 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
-use std::{env, fs, io};
+use std::time::{Duration, Instant};
+use std::{env, fs, io, thread};
 
 use payload::Payload;
 use standstill::Standstill;
@@ -35,6 +36,9 @@ use sys::{Children, PollFd};
 
 /// The control socket is standard input.
 const CONTROL: RawFd = 0;
+
+/// How long the kernel may take to end everything.
+const END: Duration = Duration::from_secs(10);
 
 fn main() {
     let result = match env::args().nth(1).as_deref() {
@@ -208,11 +212,30 @@ fn serve(children: &OwnedFd, filter: &[u8]) {
                     Standstill::end();
                     let _ = sys::send(CONTROL, if lasted { b't' } else { b'x' }, &[]);
                 }
+                Ok(Some((b'K', _))) => {
+                    let is_done = end_all(&mut running);
+                    let _ = sys::send(CONTROL, if is_done { b'k' } else { b'n' }, &[]);
+                }
                 // Ending the first process ends all others in the sandbox.
                 _ => return,
             }
         }
     }
+}
+
+/// Ends every process of the sandbox but this one; whether nothing is left.
+fn end_all(running: &mut Vec<Running>) -> bool {
+    let start = Instant::now();
+    while sys::kill_all_others() {
+        while let Children::Ended(pid, _) = sys::wait_child(false) {
+            running.retain(|exec| exec.supervisor != pid);
+        }
+        if start.elapsed() >= END {
+            return false;
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+    true
 }
 
 fn read_from_signals(children: &OwnedFd) -> io::Result<usize> {

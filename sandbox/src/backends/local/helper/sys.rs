@@ -206,6 +206,15 @@ pub fn wait_child(block: bool) -> Children {
     }
 }
 
+/// Kills every process of the namespace, in which the calling one is the first; whether there was any.
+/// To the kernel this is one step: a process that is being forked meanwhile is killed, too.
+pub fn kill_all_others() -> bool {
+    // SAFETY: takes no pointers.
+    let result = unsafe { kill(-1, SIGKILL) };
+    // ESRCH
+    result == 0 || io::Error::last_os_error().raw_os_error() != Some(3)
+}
+
 pub fn send_signal(pid: c_int, number: c_int) {
     // SAFETY: takes no pointers.
     unsafe { kill(pid, number) };
