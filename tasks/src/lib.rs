@@ -42,4 +42,6 @@ pub use suite::{Suite, SuiteManifest};
 pub use task::Task;
 pub use template_suite::TemplateSuite;
 pub use terminal_suite::TerminalSuite;
-pub use terminal_task::{DetailedFile, TaskFile, TerminalTask, TerminalVerifier, VERIFIER_FOLDER};
+pub use terminal_task::{
+    DetailedFile, TaskFile, TerminalTask, TerminalVerifier, VERIFIER_FOLDER, VerifierSandbox,
+};

@@ -75,6 +75,34 @@ pub struct TerminalVerifier {
     /// Seconds that the command may take. Default 300.
     #[serde(default = "default_verify_secs")]
     pub verify_secs: u64,
+    /// Where the command runs. Default in the agent's sandbox.
+    #[serde(default)]
+    pub sandbox: VerifierSandbox,
+    /// Files and folders that a fresh sandbox gets as the agent left them, by path; relative ones
+    /// start from `workdir`. What is absent is absent there, too. Default none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub carry: Vec<String>,
+    /// Bytes that `carry` may take in all, as archives; a result that is larger is not solved.
+    /// Default 64 MiB.
+    #[serde(default = "default_carry_limit_bytes")]
+    pub carry_limit_bytes: u64,
+    /// Whether a process that the agent leaves running, such as a server, is what is judged. No such
+    /// task can be judged yet: everything that the agent started is ended first. Default false.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub processes: bool,
+}
+
+/// Where a verifier runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum VerifierSandbox {
+    /// In the agent's sandbox, once everything in it was ended. What the agent did to its programs
+    /// and their configuration is there.
+    #[default]
+    Same,
+    /// In a new one, as the agent found its own, with [`TerminalVerifier::carry`] brought over and
+    /// nothing else.
+    Fresh,
 }
 
 /// A file of a task.
@@ -151,6 +179,10 @@ impl TerminalTask {
                 files: BTreeMap::new(),
                 reward_file: None,
                 verify_secs: default_verify_secs(),
+                sandbox: VerifierSandbox::default(),
+                carry: Vec::new(),
+                carry_limit_bytes: default_carry_limit_bytes(),
+                processes: false,
             },
             solution: Vec::new(),
             create_secs: default_create_secs(),
@@ -192,6 +224,68 @@ impl TerminalTask {
                 problems.push(format!("verifier file `{path}` must be relative"));
             }
             check_file(path, file, &mut problems);
+        }
+        problems.extend(self.verifier.sandbox_problems());
+        self.check_carried(&mut problems);
+        problems
+    }
+
+    /// A path inside, where relative ones start from `workdir`.
+    pub fn absolute(&self, path: &str) -> String {
+        if path.starts_with('/') { path.to_owned() } else { format!("{}/{path}", self.workdir) }
+    }
+
+    /// What is carried must be somebody's result: apart from what else is carried, from what the
+    /// verifier brings, and from what every system has.
+    fn check_carried(&self, problems: &mut Vec<String>) {
+        let mut seen: Vec<Vec<String>> = Vec::new();
+        for path in &self.verifier.carry {
+            let absolute = self.absolute(path);
+            let parts = absolute.split('/').filter(|part| !matches!(*part, "" | "."));
+            let parts: Vec<String> = parts.map(str::to_owned).collect();
+            let is_path = !parts.is_empty() && parts.iter().all(|part| part != "..");
+            if !is_path || path.contains('\0') {
+                problems
+                    .push(format!("`verifier.carry` names `{path}`, which is no path below `/`"));
+                continue;
+            }
+            if ["proc", "sys", "dev"].contains(&parts[0].as_str())
+                || parts[0] == VERIFIER_FOLDER.trim_start_matches('/')
+            {
+                problems.push(format!("`verifier.carry` names `{path}`, which is not the agent's"));
+            }
+            if seen.iter().any(|other| parts.starts_with(other) || other.starts_with(&parts)) {
+                let text = format!("`verifier.carry` names `{path}` and what it lies in, or twice");
+                problems.push(text);
+            }
+            seen.push(parts);
+        }
+    }
+}
+
+impl TerminalVerifier {
+    /// Settings that do not go together.
+    fn sandbox_problems(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        if self.processes {
+            problems.push(
+                "`verifier.processes` is true, and no result can be judged yet that is a running \
+                 process: everything that the agent started is ended before the verifier runs"
+                    .to_owned(),
+            );
+        }
+        match self.sandbox {
+            VerifierSandbox::Fresh if self.carry.is_empty() => problems.push(
+                "`verifier.sandbox` is `fresh` and `verifier.carry` names nothing to judge"
+                    .to_owned(),
+            ),
+            VerifierSandbox::Same if !self.carry.is_empty() => problems.push(
+                "`verifier.carry` has no effect unless `verifier.sandbox` is `fresh`".to_owned(),
+            ),
+            _ => {}
+        }
+        if self.carry_limit_bytes == 0 {
+            problems.push("`verifier.carry_limit_bytes` is 0, must be at least 1".to_owned());
         }
         problems
     }
@@ -235,6 +329,10 @@ fn default_verify_secs() -> u64 {
     300
 }
 
+fn default_carry_limit_bytes() -> u64 {
+    64 << 20
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -265,6 +363,29 @@ mod tests {
             assert!(problems.contains(part), "{problems}");
         }
         assert_eq!(task.problems().len(), 7, "{problems}");
+    }
+
+    #[test]
+    fn what_is_carried_is_checked() {
+        let mut task = TerminalTask::new("a", "true");
+        task.verifier.carry = vec!["out.txt".into()];
+        assert!(task.problems()[0].contains("no effect"), "{:?}", task.problems());
+        task.verifier.sandbox = VerifierSandbox::Fresh;
+        assert_eq!(task.problems(), Vec::<String>::new());
+        let bad = ["/", "..", "/tests/x", "/proc/1", "out.txt/sub", "/task/./out.txt", "a\0b"];
+        for path in bad {
+            task.verifier.carry = vec!["out.txt".into(), path.into()];
+            assert_eq!(task.problems().len(), 1, "{path}: {:?}", task.problems());
+        }
+        task.verifier.carry.clear();
+        task.verifier.carry_limit_bytes = 0;
+        task.verifier.processes = true;
+        let problems = task.problems().join("; ");
+        for part in ["names nothing to judge", "carry_limit_bytes", "is a running process"] {
+            assert!(problems.contains(part), "{problems}");
+        }
+        let text = r#"{"instruction": "a", "verifier": {"sandbox": "frsh"}}"#;
+        assert!(serde_json::from_str::<TerminalTask>(text).is_err());
     }
 
     #[test]

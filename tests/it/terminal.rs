@@ -95,7 +95,10 @@ fn tasks_come_from_folders_and_lines() {
     write("mine/test/copy/tests/test.sh", "[ -e b ]");
     write("mine/test/copy/task.toml", "[verifier]\ncommand = \"[ -e b ] && cat /tests/test.sh\"\n");
     write("mine/test/copy/solution.sh", "cp a b\n");
-    for suite in ["chores.jsonl", "mine"] {
+    let fresh =
+        line.replace("\"[ -e b ]\"", "\"[ -e b ]\", \"sandbox\": \"fresh\", \"carry\": [\"b\"]");
+    write("fresh.jsonl", &fresh.replace('\n', ""));
+    for suite in ["chores.jsonl", "fresh.jsonl", "mine"] {
         let arguments = ["eval", "--suite", suite, "--policy", "oracle", "--backend", "fake"];
         let ran = succeed(folder, &arguments);
         assert!(ran.out.contains(" 100.0 "), "{suite}: {}", ran.out);
@@ -106,6 +109,16 @@ fn tasks_come_from_folders_and_lines() {
     let ran = run(folder, &["validate", "wrong.jsonl", "--backend", "fake"]);
     assert_eq!(ran.code, Some(1));
     assert!(ran.err.contains("wrong.jsonl`, line 1"), "{}", ran.err);
+    for (verifier, problem) in [
+        (r#""sandbox": "fresh""#, "names nothing to judge"),
+        (r#""carry": ["b"]"#, "has no effect"),
+        (r#""processes": true"#, "is a running process"),
+    ] {
+        let line = format!(r#"{{"id": "a", "instruction": "a", "verifier": {{{verifier}}}}}"#);
+        write("wrong.jsonl", &line);
+        let ran = run(folder, &["validate", "wrong.jsonl", "--backend", "fake"]);
+        assert!(ran.code == Some(1) && ran.err.contains(problem), "{verifier}: {}", ran.err);
+    }
 }
 
 #[test]

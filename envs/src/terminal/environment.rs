@@ -194,8 +194,10 @@ impl Environment for Terminal {
     async fn verify(&mut self) -> Result<Option<Verdict>, EnvironmentError> {
         let machine = self.machine("verify").await?;
         self.begun("verify")?.is_over = true;
-        let (task, deadlines) = (Arc::clone(&self.task), self.deadlines);
-        let found = aside(async move { machine.lock().await.verify(&task, &deadlines).await });
+        let (sandboxes, task) = (self.sandboxes.clone(), Arc::clone(&self.task));
+        let deadlines = self.deadlines;
+        let found =
+            aside(async move { machine.lock().await.verify(&sandboxes, &task, &deadlines).await });
         let found = found.await?;
         let reason = found.reason.map(|reason| format!(": {reason}")).unwrap_or_default();
         let part = RewardPart { name: "verified".to_owned(), value: found.reward };

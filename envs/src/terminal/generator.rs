@@ -237,7 +237,10 @@ fn judged_by_result(
     expected: &str,
     solution: impl IntoIterator<Item = String>,
 ) -> TerminalTask {
-    let verifier = format!("[ \"$(cat {result})\" = \"$(cat {VERIFIER_FOLDER}/expected)\" ]");
+    // A link could lead to what is expected.
+    let verifier = format!(
+        "[ ! -L {result} ] && [ \"$(cat {result})\" = \"$(cat {VERIFIER_FOLDER}/expected)\" ]"
+    );
     let mut task = TerminalTask::new(instruction, verifier);
     task.files = files.into_iter().map(|(path, text)| (path, TaskFile::Text(text))).collect();
     task.verifier.files = [("expected".to_owned(), expected.into())].into();

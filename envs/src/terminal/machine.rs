@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use spar_sandbox::pool::PooledSandbox;
 use spar_sandbox::{
-    ExecEnd, Image, Sandbox, SandboxError, SandboxSpec, Shell, ShellOptions, ShellResult,
+    Carried, ExecEnd, Image, Sandbox, SandboxError, SandboxSpec, Shell, ShellOptions, ShellResult,
 };
-use spar_tasks::{TaskFile, TerminalTask, VERIFIER_FOLDER};
+use spar_tasks::{TaskFile, TerminalTask, VERIFIER_FOLDER, VerifierSandbox};
 use tokio::time::{Instant, timeout};
 
 use super::Deadlines;
@@ -91,31 +91,77 @@ impl Machine {
         Ok(Self { sandbox, shell })
     }
 
-    /// Ends what the agent left running, brings in the verifier's files, and runs it.
+    /// Ends everything that the agent left running, brings in the verifier's files, and runs it: here,
+    /// or in a new sandbox with what the task carries over.
     pub(super) async fn verify(
         &mut self,
+        sandboxes: &Sandboxes,
         task: &TerminalTask,
         deadlines: &Deadlines,
     ) -> Result<Finding, EnvironmentError> {
         let whole = deadlines.whole_verify();
-        in_time(Verify, whole, timeout(whole, self.verified(task, deadlines.verify)).await)
+        // 1. Nothing of the agent runs from here on, its shell included, or nothing is judged.
+        in_time(Verify, whole, timeout(whole, self.sandbox.end_all()).await)?;
+        if task.verifier.sandbox == VerifierSandbox::Fresh {
+            let carried = timeout(whole, self.take_out(task));
+            let carried = match in_time(Verify, whole, carried.await)? {
+                Ok(carried) => carried,
+                Err(finding) => return Ok(finding),
+            };
+            // Given back first: episodes that each hold a sandbox must not wait for each other.
+            self.sandbox.close().await.map_err(at(Verify))?;
+            *self = Self::begin(sandboxes, task, deadlines).await.map_err(in_verifying)?;
+            in_time(Verify, whole, timeout(whole, self.bring_in(task, &carried)).await)?;
+        }
+        in_time(Verify, whole, timeout(whole, self.judged(task, deadlines.verify)).await)
     }
 
-    async fn verified(
+    /// What the task carries over; a finding where it is unfit.
+    async fn take_out(
+        &mut self,
+        task: &TerminalTask,
+    ) -> Result<Result<Carried, Finding>, SandboxError> {
+        let paths: Vec<_> = task.verifier.carry.iter().map(|path| task.absolute(path)).collect();
+        let taken = Carried::take(&self.sandbox, &paths, task.verifier.carry_limit_bytes).await;
+        match taken {
+            Ok(carried) => Ok(Ok(carried)),
+            // Only the agent can have made it so.
+            Err(error @ (SandboxError::PathRefused { .. } | SandboxError::TooLarge { .. })) => {
+                Ok(Err(Finding::none(format!("could not {error}"))))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Puts what was carried over in the place of what a new sandbox has there.
+    async fn bring_in(
+        &mut self,
+        task: &TerminalTask,
+        carried: &Carried,
+    ) -> Result<(), SandboxError> {
+        for path in &task.verifier.carry {
+            let clear = format!("rm -rf {}", word(&task.absolute(path)));
+            expect_success(self.shell.run(&clear, ASIDE).await?, &clear)?;
+        }
+        carried.bring(&self.sandbox).await
+    }
+
+    async fn judged(
         &mut self,
         task: &TerminalTask,
         limit: Duration,
     ) -> Result<Finding, SandboxError> {
-        // 1. Nothing of the agent runs from here on.
-        self.shell.close().await?;
-        // 2. Nothing that it left takes the place of what comes.
+        // 2. Nothing that the agent left takes the place of what comes.
         let options = ShellOptions {
             output_limit_bytes: ASIDE_LIMIT_BYTES,
             workdir: Some("/".to_owned()),
             ..ShellOptions::default()
         };
-        let mut shell = self.sandbox.open_shell(&options).await?;
-        let reward_file = task.verifier.reward_file.as_deref().map(|file| absolute(task, file));
+        let mut shell = match self.sandbox.open_shell(&options).await {
+            Ok(shell) => shell,
+            Err(error) => return self.shell_is_broken(error).await,
+        };
+        let reward_file = task.verifier.reward_file.as_deref().map(|file| task.absolute(file));
         let cleared = [Some(VERIFIER_FOLDER.to_owned()), reward_file.clone()];
         for path in cleared.into_iter().flatten() {
             shell.run(&format!("rm -rf {}", word(&path)), ASIDE).await?;
@@ -126,6 +172,10 @@ impl Machine {
                 // Only the agent can have made a path unfit, so it is no failure of the sandbox.
                 Err(SandboxError::PathRefused { path, .. }) => {
                     return Ok(Finding::none(format!("`{path}` cannot be written")));
+                }
+                // Nor is a disk that it has filled.
+                Err(SandboxError::NoSpace { path }) => {
+                    return Ok(Finding::none(format!("there is no room left for `{path}`")));
                 }
                 written => written?,
             }
@@ -144,6 +194,22 @@ impl Machine {
             (ExecEnd::Exited { code: 0 }, Some(path)) => self.read_reward(&path).await,
             (end, _) => Ok(Finding::none(format!("the verifier {end}"))),
         }
+    }
+
+    /// No shell can be had. One was when the episode began, so that where the sandbox itself still
+    /// does its part, the agent has broken what a shell needs, and that is its result.
+    async fn shell_is_broken(&mut self, error: SandboxError) -> Result<Finding, SandboxError> {
+        let is_of_shell =
+            matches!(error, SandboxError::Unsupported { .. } | SandboxError::Backend { .. });
+        let folder = format!("{VERIFIER_FOLDER}/.spar");
+        // A file goes in without a program of the image.
+        if is_of_shell && self.sandbox.check().await.is_ok() {
+            let written = self.sandbox.write_file(&folder, b"", 0o600).await;
+            if !matches!(&written, Err(error) if error.is_infrastructure()) {
+                return Ok(Finding::none("no shell can be opened any more".to_owned()));
+            }
+        }
+        Err(error)
     }
 
     async fn read_reward(&mut self, path: &str) -> Result<Finding, SandboxError> {
@@ -212,7 +278,7 @@ async fn set_up(
     deadlines: &Deadlines,
 ) -> Result<Box<dyn Shell>, SandboxError> {
     for (path, file) in &task.files {
-        write(sandbox, &absolute(task, path), file).await?;
+        write(sandbox, &task.absolute(path), file).await?;
     }
     if !task.setup.is_empty() {
         // In a shell of its own, which ends with it: the agent's is new.
@@ -259,10 +325,6 @@ async fn write(sandbox: &dyn Sandbox, path: &str, file: &TaskFile) -> Result<(),
     sandbox.write_file(path, &bytes, file.mode()).await
 }
 
-fn absolute(task: &TerminalTask, path: &str) -> String {
-    if path.starts_with('/') { path.to_owned() } else { format!("{}/{path}", task.workdir) }
-}
-
 /// `text` as one word of a shell.
 fn word(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@%,:".contains(c);
@@ -277,6 +339,16 @@ fn parse_reward(path: &str, bytes: &[u8]) -> Finding {
     match text.trim().parse::<f64>() {
         Ok(reward) if (0.0..=1.0).contains(&reward) => Finding { reward, reason: None },
         _ => Finding::none(format!("`{path}` holds no number from 0 to 1")),
+    }
+}
+
+/// Bringing up the sandbox of a verifier is part of verifying.
+fn in_verifying(error: EnvironmentError) -> EnvironmentError {
+    match error {
+        EnvironmentError::Sandbox { source, .. } => {
+            EnvironmentError::Sandbox { phase: Verify, source }
+        }
+        other => other,
     }
 }
 

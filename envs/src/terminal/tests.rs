@@ -6,7 +6,7 @@ use std::time::Duration;
 use spar_core::{Boundary, Seed};
 use spar_sandbox::backends::fake::{FakeBackend, FakeFaults, FakeReply};
 use spar_sandbox::pool::{PoolConfig, SandboxPool};
-use spar_tasks::{Task, TerminalTask};
+use spar_tasks::{Task, TerminalTask, VerifierSandbox};
 
 use super::{SUBMIT, Terminal};
 use crate::{Environment, EnvironmentError, Resources, SandboxPhase, Sandboxes};
@@ -288,4 +288,87 @@ async fn a_step_that_is_given_up_lets_the_verifier_in() {
     assert!(env.verify().await.unwrap().unwrap().won);
     env.close().await.unwrap();
     assert_eq!(backend.num_live(), 0);
+}
+
+/// Judged in a sandbox of the verifier's own, with the answer carried over.
+fn fresh_chore() -> TerminalTask {
+    let mut task = chore();
+    task.setup = vec!["echo ready > c".to_owned()];
+    task.verifier.command =
+        "[ -e c ] && [ ! -e left ] && [ ! -e /else ] && [ \"$(cat b)\" = \"$(cat /tests/b)\" ]"
+            .to_owned();
+    task.verifier.sandbox = VerifierSandbox::Fresh;
+    task.verifier.carry = vec!["b".to_owned()];
+    task
+}
+
+#[tokio::test]
+async fn a_fresh_sandbox_has_what_is_carried_and_nothing_else() {
+    let backend = FakeBackend::new();
+    // One at a time: the agent's sandbox is given back before the verifier's is asked for.
+    let config = PoolConfig { max_live: 1, starts_per_second: None, ..PoolConfig::default() };
+    let pool = SandboxPool::new(Arc::new(backend.clone()), config).unwrap();
+    let resources = Resources::with_sandboxes(Sandboxes::new(Arc::new(pool)));
+    for (actions, won) in [
+        (&["cp a b", "echo x > left", "mkdir /else", "rm c"][..], true),
+        (&["echo x > left"], false),
+        (&["echo wrong > b"], false),
+        (&["mkdir b; cp a b/b"], false),
+    ] {
+        let mut env = Terminal::open(&task_of(&fresh_chore()), &resources).unwrap();
+        env.reset(Seed::from_u64(0)).await.unwrap();
+        for action in actions {
+            text(&mut env, action).await;
+        }
+        let verdict = env.verify().await.unwrap().unwrap();
+        assert_eq!(verdict.won, won, "{actions:?}: {}", verdict.text);
+        env.close().await.unwrap();
+    }
+    assert_eq!((backend.most_live(), backend.num_created(), backend.num_live()), (1, 8, 0));
+}
+
+#[tokio::test]
+async fn what_is_carried_replaces_what_the_task_began_with() {
+    let backend = FakeBackend::new();
+    let mut task = fresh_chore();
+    task.files.insert("b".to_owned(), "x\n".into());
+    let mut env = begun(&backend, &task).await;
+    text(&mut env, "rm b").await;
+    assert!(!env.verify().await.unwrap().unwrap().won, "what the agent removed is not there");
+    env.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_result_that_is_too_large_is_not_solved() {
+    let backend = FakeBackend::new();
+    let mut task = fresh_chore();
+    task.verifier.carry_limit_bytes = 4000;
+    let mut env = begun(&backend, &task).await;
+    text(&mut env, "repeat 5000 > b").await;
+    let verdict = env.verify().await.unwrap().unwrap();
+    assert!(verdict.text.contains("larger than 4000 bytes") && !verdict.won, "{}", verdict.text);
+    env.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_fresh_sandbox_that_cannot_be_had_is_a_failure_of_verifying() {
+    let backend = FakeBackend::new();
+    let mut env = begun(&backend, &fresh_chore()).await;
+    text(&mut env, "cp a b").await;
+    backend.set_faults(FakeFaults { failing_creates: 1, ..FakeFaults::default() });
+    let error = env.verify().await.unwrap_err();
+    assert_eq!(error.boundary(), Boundary::Sandbox);
+    let EnvironmentError::Sandbox { phase, .. } = &error else { panic!("{error}") };
+    assert_eq!(*phase, SandboxPhase::Verify);
+    env.close().await.unwrap();
+    assert_eq!(backend.num_live(), 0);
+}
+
+#[tokio::test]
+async fn a_result_that_is_a_running_process_is_refused() {
+    let resources = Resources::with_sandboxes(sandboxes(&FakeBackend::new()));
+    let mut task = chore();
+    task.verifier.processes = true;
+    let error = Terminal::open(&task_of(&task), &resources).err().unwrap().to_string();
+    assert!(error.contains("is a running process"), "{error}");
 }
