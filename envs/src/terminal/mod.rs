@@ -4,13 +4,14 @@
 //!   reset ─▶ instruction          nothing is started yet: a fork of this costs nothing
 //!   prepare ─▶ sandbox from the pool, files, set-up, a shell
 //!   step(command) ─▶ output, exit code          step("submit") ─▶ terminated
-//!   verify ─▶ everything the agent started is ended, the verifier's files come in, it runs
+//!   verify ─▶ everything is ended, the verifier's files come in, it runs: here or in a fresh sandbox
 //! ```
 //!
 //! A command that fails, runs into its time limit or runs out of memory is an observation; a sandbox
 //! that dies ends the episode as an infrastructure failure
 //! ([`EnvironmentError::Sandbox`](crate::EnvironmentError::Sandbox)).
 
+pub mod cheats;
 mod deadlines;
 mod environment;
 mod generator;
