@@ -50,6 +50,8 @@ pub(crate) struct PosixShell<T: ShellTransport> {
     /// Of the last command that came back.
     workdir: Option<Vec<u8>>,
     is_closed: bool,
+    /// [`BEGIN`], but in tests that wait for it to pass.
+    pub(super) patience: Duration,
     /// A call is under way, or was dropped.
     is_busy: bool,
 }
@@ -78,6 +80,7 @@ impl<T: ShellTransport> PosixShell<T> {
             session: None,
             workdir: None,
             is_closed: false,
+            patience: BEGIN,
             is_busy: false,
         };
         shell.start().await?;
@@ -163,13 +166,14 @@ impl<T: ShellTransport> PosixShell<T> {
         let session = self.session.as_mut().expect("it was started");
         let status = std::mem::take(&mut session.status);
         let text = driver::run(&session.ids.folder, &exchange.nonce, status, command.as_bytes());
-        let mut outcome = session.drive(exchange, &text, deadline, BEGIN, Exchange::is_over).await;
+        let mut outcome =
+            session.drive(exchange, &text, deadline, self.patience, Exchange::is_over).await;
         if outcome == Outcome::TimedOut {
             self.kill(exchange).await;
         }
         if exchange.is_gone() {
             let session = self.session.as_mut().expect("nobody took it");
-            if !session.revive(exchange, self.workdir.as_deref(), BEGIN).await {
+            if !session.revive(exchange, self.workdir.as_deref(), self.patience).await {
                 let _ = self.session.take();
                 if !exchange.has_begun() {
                     outcome = Outcome::Lost;
@@ -190,7 +194,7 @@ impl<T: ShellTransport> PosixShell<T> {
             self.aside(&script).await;
             let Some(session) = &mut self.session else { return };
             let until = Instant::now() + grace;
-            let ended = session.drive(exchange, b"", until, BEGIN, Exchange::is_over).await;
+            let ended = session.drive(exchange, b"", until, self.patience, Exchange::is_over).await;
             if ended == Outcome::Reached {
                 return;
             }
@@ -205,7 +209,7 @@ impl<T: ShellTransport> PosixShell<T> {
             let Some((code, workdir)) = exchange.take_end() else { return Ok(true) };
             session.status = code;
             self.workdir = Some(workdir);
-            if session.settle(exchange, 's', BEGIN).await {
+            if session.settle(exchange, 's', self.patience).await {
                 return Ok(false);
             }
         }
