@@ -24,6 +24,14 @@ pub struct Cheat {
 }
 
 impl Cheat {
+    /// Where it is judged, all guards being there.
+    pub(super) fn sandbox(&self) -> VerifierSandbox {
+        match self.guards.contains(&Guard::Fresh) {
+            true => VerifierSandbox::Fresh,
+            false => VerifierSandbox::Same,
+        }
+    }
+
     /// The task, with the limits that the cheat is after.
     pub(super) fn task(&self, sandbox: VerifierSandbox) -> TerminalTask {
         let mut task = self.problem.task(sandbox);

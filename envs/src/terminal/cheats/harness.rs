@@ -53,9 +53,7 @@ impl Harness {
 
     /// The environment as it is, judging in a fresh sandbox where the cheat needs that.
     pub(super) async fn guarded(&self, cheat: &Cheat) -> Outcome {
-        let is_fresh = cheat.guards.contains(&Guard::Fresh);
-        let sandbox = if is_fresh { VerifierSandbox::Fresh } else { VerifierSandbox::Same };
-        self.played(cheat, sandbox).await
+        self.played(cheat, cheat.sandbox()).await
     }
 
     /// Without what holds the cheat off.
@@ -75,17 +73,11 @@ impl Harness {
     }
 
     /// The solution of a problem, with all guards.
-    pub(super) async fn honest(&self, problem: Problem) -> Outcome {
-        for sandbox in [VerifierSandbox::Same, VerifierSandbox::Fresh] {
-            let task = problem.task(sandbox);
-            let commands: Vec<&str> = task.solution.iter().map(String::as_str).collect();
-            match self.episode(&task, &commands, Play::Own).await {
-                Ok(outcome) if outcome == Outcome::Judged(1.0) => {}
-                Ok(other) => return other,
-                Err(error) => return Outcome::Again(chain(&error)),
-            }
-        }
-        Outcome::Judged(1.0)
+    pub(super) async fn honest(&self, problem: Problem, sandbox: VerifierSandbox) -> Outcome {
+        let task = problem.task(sandbox);
+        let commands: Vec<&str> = task.solution.iter().map(String::as_str).collect();
+        let outcome = self.episode(&task, &commands, Play::Own).await;
+        outcome.unwrap_or_else(|error| Outcome::Again(chain(&error)))
     }
 
     async fn played(&self, cheat: &Cheat, sandbox: VerifierSandbox) -> Outcome {

@@ -28,6 +28,7 @@ use std::time::{Duration, Instant};
 
 use spar_sandbox::pool::{PoolConfig, SandboxPool};
 use spar_sandbox::{Capabilities, ExecRequest, Image, SandboxBackend, SandboxSpec};
+use spar_tasks::VerifierSandbox;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
@@ -142,7 +143,7 @@ pub async fn run(backend: &Arc<dyn SandboxBackend>, options: &Options) -> Report
     let lacking = lacking(backend.as_ref(), options, &cheats).await;
     let turns = Arc::new(Semaphore::new(options.parallel.max(1)));
     let mut tasks = JoinSet::new();
-    let mut problems: Vec<Problem> = Vec::new();
+    let mut problems: Vec<(Problem, VerifierSandbox)> = Vec::new();
     let mut checks = Vec::new();
     for (number, cheat) in cheats.into_iter().enumerate() {
         if let Some(lacks) = lacking(cheat) {
@@ -150,8 +151,9 @@ pub async fn run(backend: &Arc<dyn SandboxBackend>, options: &Options) -> Report
             checks.push((number, Check { name: cheat.name, verdict, wall: Duration::ZERO }));
             continue;
         }
-        if !problems.contains(&cheat.problem) {
-            problems.push(cheat.problem);
+        let honest = (cheat.problem, cheat.sandbox());
+        if !problems.contains(&honest) {
+            problems.push(honest);
         }
         let (harness, turns) = (Arc::clone(&harness), Arc::clone(&turns));
         tasks.spawn(async move {
@@ -161,12 +163,12 @@ pub async fn run(backend: &Arc<dyn SandboxBackend>, options: &Options) -> Report
             (number, Check { name: cheat.name, verdict, wall: began.elapsed() })
         });
     }
-    for (number, problem) in problems.into_iter().enumerate() {
+    for (number, (problem, sandbox)) in problems.into_iter().enumerate() {
         let (harness, turns) = (Arc::clone(&harness), Arc::clone(&turns));
         tasks.spawn(async move {
             let _turn = turns.acquire_owned().await.expect("it is never closed");
             let began = Instant::now();
-            let verdict = match harness.honest(problem).await {
+            let verdict = match harness.honest(problem, sandbox).await {
                 Outcome::Judged(reward) if reward >= 1.0 => Verdict::Honest,
                 other => Verdict::Failed { reason: format!("an honest agent: {other}") },
             };
