@@ -55,16 +55,17 @@ async fn under_way(context: &Context<'_>) -> Result<(), Finding> {
     Ok(sandbox.close().await?)
 }
 
-/// Nothing writes into [`WRITER`]'s file any more, and nothing is counted.
+/// Nothing is counted right after everything was ended, and nothing writes into [`WRITER`]'s file.
 async fn is_quiet(sandbox: &dyn Sandbox) -> Result<(), Finding> {
+    // First, since what runs a command may need a moment to be gone after it.
+    let pids = sandbox.stats().await?.pids;
+    ensure!(pids.is_none_or(|pids| pids == 0), "{pids:?} processes are counted");
     let size = "wc -c </tmp/alive";
     let before = sh(sandbox, size).await?;
     ensure!(before.trim() != "0", "nothing was ever written");
     tokio::time::sleep(Duration::from_millis(300)).await;
     let after = sh(sandbox, size).await?;
     ensure!(before == after, "it grew from {} to {} bytes", before.trim(), after.trim());
-    let pids = sandbox.stats().await?.pids;
-    ensure!(pids.is_none_or(|pids| pids == 0), "{pids:?} processes are counted");
     Ok(())
 }
 
