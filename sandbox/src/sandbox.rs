@@ -354,6 +354,7 @@ pub struct ReapReport {
     pub unread: Vec<String>,
 }
 
+#[cfg(feature = "docker")]
 impl ReapReport {
     /// Takes in what another look found.
     pub(crate) fn add(&mut self, other: Self) {

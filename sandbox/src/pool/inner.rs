@@ -210,10 +210,9 @@ impl Inner {
                     return Ok(Turn::Room(permit.expect("the semaphore is never closed")));
                 }
                 () = &mut changed => {}
-                () = tokio::time::sleep_until(deadline) => return Err(match is_probing {
-                    true => self.still_probing(),
-                    false => self.no_room(),
-                }),
+                () = tokio::time::sleep_until(deadline) => {
+                    return Err(if is_probing { self.still_probing() } else { self.no_room() });
+                }
             }
         }
     }

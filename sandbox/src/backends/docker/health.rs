@@ -61,12 +61,13 @@ impl Health {
 
     /// A start failed for a reason that may be the engine's.
     pub(super) fn doubted(&self, now: Instant) {
-        let doubts = {
+        let is_enough = {
             let mut state = self.state();
             state.doubts += 1;
-            state.doubts
+            // One that was given up before has to show that it works.
+            state.doubts >= DOUBTS || state.failures > 0
         };
-        if doubts >= DOUBTS {
+        if is_enough {
             self.failed(now);
         }
     }
@@ -118,6 +119,11 @@ mod tests {
             assert!(health.is_trusted());
             health.doubted(now);
         }
+        assert!(!health.is_trusted());
+        // It answers again, and the next start tells.
+        health.answered();
+        assert!(health.is_trusted());
+        health.doubted(now + RETRY.0);
         assert!(!health.is_trusted());
     }
 }

@@ -21,8 +21,8 @@ const APART: (&str, &str) = ("com.docker.network.bridge.enable_icc", "false");
 
 /// Its id; it is made where the engine has none.
 pub(super) async fn bridge(engine: &Engine) -> Result<String, SandboxError> {
-    let known = || engine.bridge.lock().expect("no holder panics").clone();
-    if let Some(id) = known() {
+    let known = engine.bridge.lock().expect("no holder panics").clone();
+    if let Some(id) = known {
         return Ok(id);
     }
     if engine.is_podman() {
