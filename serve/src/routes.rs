@@ -9,7 +9,7 @@ use hyper::{Method, Request, Response, StatusCode, header};
 use serde_json::{Value, json};
 use spar_core::Seed;
 use spar_policy::GenerateError;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Semaphore};
 
 use crate::answer::ToolFormat;
 use crate::api_error::ApiError;
@@ -33,7 +33,12 @@ pub(crate) struct Service {
     entropy: Seed,
     /// Checkpoints are loaded one at a time.
     loading: Mutex<()>,
+    /// Room for work on threads apart.
+    apart: Arc<Semaphore>,
 }
+
+/// Bytes of a body that is worked on where it was read: parsing and tokenising it takes about a millisecond.
+const SMALL_BODY: usize = 16 << 10;
 
 /// Paths, with their methods.
 const PATHS: [(&str, &str); 9] = [
@@ -69,7 +74,36 @@ impl Service {
             requests: AtomicU64::new(0),
             entropy: Seed::from_u64(random),
             loading: Mutex::new(()),
+            apart: Arc::new(Semaphore::new(
+                std::thread::available_parallelism().map_or(1, usize::from),
+            )),
         })
+    }
+
+    /// Does work that takes the longer the more `bytes` a body has. That of a large one is done apart, so
+    /// that the threads that answer everybody else stay free.
+    pub(crate) async fn work_on<T: Send + 'static>(
+        self: &Arc<Self>,
+        bytes: usize,
+        work: impl FnOnce(&Self) -> Result<T, ApiError> + Send + 'static,
+    ) -> Result<T, ApiError> {
+        if bytes <= SMALL_BODY { work(self) } else { self.work_apart(work).await }
+    }
+
+    /// Does work on a thread apart, at most as much at a time as there are processors.
+    pub(crate) async fn work_apart<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Self) -> Result<T, ApiError> + Send + 'static,
+    ) -> Result<T, ApiError> {
+        let permit = self.apart.clone().acquire_owned().await;
+        let permit = permit.map_err(|_| ApiError::closed())?;
+        let service = self.clone();
+        let done = tokio::task::spawn_blocking(move || {
+            // A client that hangs up does not end the work: it counts until it is done.
+            let _permit = permit;
+            work(&service)
+        });
+        done.await.map_err(|_| ApiError::closed())?
     }
 
     /// A name for a request that no other has, and a seed for it.
@@ -109,28 +143,26 @@ impl Service {
         self.authorize(&request)?;
         match (method.as_str(), path) {
             ("POST", "/v1/chat/completions") => {
-                let bytes = self.read(request).await?;
-                respond::chat(self, wire::chat(&bytes)?).await
+                respond::chat(self, self.read(request).await?).await
             }
             ("POST", "/v1/completions") => {
-                let bytes = self.read(request).await?;
-                respond::completion(self, wire::completion(&bytes)?).await
+                respond::completion(self, self.read(request).await?).await
             }
             ("POST", "/tokenize") => {
                 let bytes = self.read(request).await?;
-                Ok(body::json(&self.tokenize(wire::tokenize(&bytes)?)?))
+                let len = bytes.len();
+                let tokenize = move |service: &Self| {
+                    Ok(body::json(&service.tokenize(wire::tokenize(&bytes)?)?))
+                };
+                self.work_on(len, tokenize).await
             }
             ("POST", "/detokenize") => {
-                let wanted = wire::detokenize(&self.read(request).await?)?;
-                self.check_model(wanted.model.as_deref())?;
-                let vocabulary = self.model.generator.vocab_size();
-                let is_unknown = |token: &&u32| **token as usize >= vocabulary;
-                if let Some(token) = wanted.tokens.iter().find(is_unknown) {
-                    let error = GenerateError::UnknownToken { token: *token, vocabulary };
-                    return Err(ApiError::invalid("tokens", format!("could not {error}")));
-                }
-                let text = self.model.tokenizer.decode(&wanted.tokens);
-                Ok(body::json(&json!({ "prompt": text })))
+                let bytes = self.read(request).await?;
+                let len = bytes.len();
+                let detokenize = move |service: &Self| {
+                    Ok(body::json(&service.detokenize(&wire::detokenize(&bytes)?)?))
+                };
+                self.work_on(len, detokenize).await
             }
             ("GET", "/v1/models") => {
                 Ok(body::json(&json!({ "object": "list", "data": [self.card()] })))
@@ -208,6 +240,17 @@ impl Service {
         })
     }
 
+    fn detokenize(&self, wanted: &wire::Detokenize) -> Result<Value, ApiError> {
+        self.check_model(wanted.model.as_deref())?;
+        let vocabulary = self.model.generator.vocab_size();
+        let is_unknown = |token: &&u32| **token as usize >= vocabulary;
+        if let Some(token) = wanted.tokens.iter().find(is_unknown) {
+            let error = GenerateError::UnknownToken { token: *token, vocabulary };
+            return Err(ApiError::invalid("tokens", format!("could not {error}")));
+        }
+        Ok(json!({ "prompt": self.model.tokenizer.decode(&wanted.tokens) }))
+    }
+
     fn tokenize(&self, wanted: wire::Tokenize) -> Result<Value, ApiError> {
         self.check_model(wanted.model.as_deref())?;
         let tokens = match (&wanted.prompt, &wanted.messages) {
@@ -218,13 +261,14 @@ impl Service {
             }
             _ => return Err(ApiError::bad_request("give either `prompt` or `messages`")),
         };
-        let texts: Vec<String> =
-            tokens.iter().map(|token| respond::token_text(&self.model, *token)).collect();
+        let texts = || -> Vec<String> {
+            tokens.iter().map(|token| respond::token_text(&self.model, *token)).collect()
+        };
         Ok(json!({
             "count": tokens.len(),
             "max_model_len": self.model.generator.max_model_len(),
             "tokens": tokens,
-            "token_strs": wanted.return_token_strs.unwrap_or(false).then_some(texts),
+            "token_strs": wanted.return_token_strs.unwrap_or(false).then(texts),
         }))
     }
 }

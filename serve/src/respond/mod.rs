@@ -7,6 +7,7 @@ mod whole;
 
 use std::sync::Arc;
 
+use hyper::body::Bytes;
 use hyper::{Response, StatusCode};
 use serde_json::json;
 use spar_policy::{GenerateError, GenerationRequest};
@@ -18,7 +19,7 @@ use crate::api_error::ApiError;
 use crate::body::{self, AnswerBody};
 use crate::prompt;
 use crate::routes::Service;
-use crate::wire::{ChatRequest, Common, CompletionRequest, PromptForm, Tool};
+use crate::wire::{self, ChatRequest, Common, CompletionRequest, PromptForm, Tool};
 
 /// What of an answer is told, and how it is written.
 #[derive(Debug, Clone)]
@@ -37,11 +38,19 @@ pub(crate) struct Form {
 /// Most probable tokens that may be told.
 const MAX_TOP_LOGPROBS: u32 = 20;
 
-/// Answers `/v1/chat/completions`.
-pub(crate) async fn chat(
-    service: &Arc<Service>,
+/// What a chat asks for, and the prompt it comes to.
+struct ReadChat {
     request: ChatRequest,
-) -> Result<Response<AnswerBody>, ApiError> {
+    calls: plan::ToolUse,
+    prompt: prompt::Prompt,
+    constraint: Option<plan::Wanted>,
+    n: usize,
+    /// Most probable tokens that are told, where log-probabilities are.
+    top: Option<usize>,
+}
+
+fn read_chat(service: &Service, bytes: &[u8]) -> Result<ReadChat, ApiError> {
+    let request = wire::chat(bytes)?;
     let ChatRequest { common, messages, tools, .. } = &request;
     service.check_model(common.model.as_deref())?;
     let n = common.check(service.config.max_choices)?;
@@ -60,33 +69,57 @@ pub(crate) async fn chat(
     let shown: &[Tool] = if calls.is_off() { &[] } else { tools };
     let kwargs = request.chat_template_kwargs.clone().unwrap_or_default();
     let prompt = prompt::of_messages(service, messages, shown, &kwargs)?;
-    let constraint = plan::constraint(service, common, &calls, tools).await?;
-    let room = service.model.generator.max_model_len().saturating_sub(prompt.ids.len());
-    // Where the prompt leaves no room, the error tells so.
-    let max_tokens = common.max_tokens.map_or(room.max(1), |tokens| tokens as usize);
+    let constraint = plan::constraint(service, common, &calls, tools)?;
     let top = wants_logprobs.then_some(top as usize);
-    let form = form(service, common, true, top);
-    let seed = plan::seed(service, common);
-    let mut requests = Vec::new();
-    for index in 0..n {
-        let mut wanted = GenerationRequest::new(prompt.ids.clone(), max_tokens, seed);
-        plan::fill(service, common, &form, &mut wanted, index)?;
-        wanted.constraint.clone_from(&constraint);
-        if calls == plan::ToolUse::Auto && request.parallel_tool_calls == Some(false) {
-            plan::stop_after_a_call(service, &mut wanted)?;
-        }
-        requests.push(wanted);
-    }
-    let format = (!shown.is_empty()).then_some(service.tool_format);
-    let parser = || Some(AnswerParser::new(format, prompt.is_thinking));
-    answer(service, common, form, requests, n, &parser).await
+    Ok(ReadChat { calls, prompt, constraint, n, top, request })
 }
 
-/// Answers `/v1/completions`.
-pub(crate) async fn completion(
+/// Answers `/v1/chat/completions`.
+pub(crate) async fn chat(
     service: &Arc<Service>,
-    request: CompletionRequest,
+    bytes: Bytes,
 ) -> Result<Response<AnswerBody>, ApiError> {
+    let len = bytes.len();
+    let read = service.work_on(len, move |service| read_chat(service, &bytes)).await?;
+    let ReadChat { request, calls, prompt, constraint, n, top } = read;
+    let field = plan::constraint_field(&request.common);
+    let constraint = plan::compile(service, constraint, field).await?;
+    let planned = service.work_on(len, move |service| {
+        let common = &request.common;
+        let room = service.model.generator.max_model_len().saturating_sub(prompt.ids.len());
+        // Where the prompt leaves no room, the error tells so.
+        let max_tokens = common.max_tokens.map_or(room.max(1), |tokens| tokens as usize);
+        let form = form(service, common, true, top);
+        let seed = plan::seed(service, common);
+        let mut requests = Vec::new();
+        for index in 0..n {
+            let mut wanted = GenerationRequest::new(prompt.ids.clone(), max_tokens, seed);
+            plan::fill(service, common, &form, &mut wanted, index)?;
+            wanted.constraint.clone_from(&constraint);
+            if calls == plan::ToolUse::Auto && request.parallel_tool_calls == Some(false) {
+                plan::stop_after_a_call(service, &mut wanted)?;
+            }
+            requests.push(wanted);
+        }
+        let shows_tools = !calls.is_off() && request.tools.as_ref().is_some_and(|t| !t.is_empty());
+        let format = shows_tools.then_some(service.tool_format);
+        let planned = Planned { form, requests, n, is_stream: common.stream, schema: field };
+        Ok((planned, format, prompt.is_thinking))
+    });
+    let (planned, format, is_thinking) = planned.await?;
+    answer(service, planned, &|| Some(AnswerParser::new(format, is_thinking))).await
+}
+
+/// What a completion asks for, and its prompts.
+struct ReadCompletion {
+    request: CompletionRequest,
+    prompts: Vec<Arc<[u32]>>,
+    constraint: Option<plan::Wanted>,
+    n: usize,
+}
+
+fn read_completion(service: &Service, bytes: &[u8]) -> Result<ReadCompletion, ApiError> {
+    let request = wire::completion(bytes)?;
     let common = &request.common;
     service.check_model(common.model.as_deref())?;
     let n = common.check(service.config.max_choices)?;
@@ -116,21 +149,38 @@ pub(crate) async fn completion(
             format!("{choices} answers are wanted (prompts times `n`), at the most {most}");
         return Err(ApiError::invalid("prompt", message));
     }
-    let constraint = plan::constraint(service, common, &plan::ToolUse::Off, &[]).await?;
-    // The default of OpenAI's interface.
-    let max_tokens = common.max_tokens.unwrap_or(16) as usize;
-    let form = form(service, common, false, request.logprobs.map(|top| top as usize));
-    let seed = plan::seed(service, common);
-    let mut requests = Vec::new();
-    for (place, prompt) in prompts.iter().enumerate() {
-        for index in 0..n {
-            let mut wanted = GenerationRequest::new(prompt.clone(), max_tokens, seed);
-            plan::fill(service, common, &form, &mut wanted, place * n + index)?;
-            wanted.constraint.clone_from(&constraint);
-            requests.push(wanted);
+    let constraint = plan::constraint(service, common, &plan::ToolUse::Off, &[])?;
+    Ok(ReadCompletion { prompts, constraint, n, request })
+}
+
+/// Answers `/v1/completions`.
+pub(crate) async fn completion(
+    service: &Arc<Service>,
+    bytes: Bytes,
+) -> Result<Response<AnswerBody>, ApiError> {
+    let len = bytes.len();
+    let read = service.work_on(len, move |service| read_completion(service, &bytes)).await?;
+    let ReadCompletion { request, prompts, constraint, n } = read;
+    let field = plan::constraint_field(&request.common);
+    let constraint = plan::compile(service, constraint, field).await?;
+    let planned = service.work_on(len, move |service| {
+        let common = &request.common;
+        // The default of OpenAI's interface.
+        let max_tokens = common.max_tokens.unwrap_or(16) as usize;
+        let form = form(service, common, false, request.logprobs.map(|top| top as usize));
+        let seed = plan::seed(service, common);
+        let mut requests = Vec::new();
+        for (place, prompt) in prompts.iter().enumerate() {
+            for index in 0..n {
+                let mut wanted = GenerationRequest::new(prompt.clone(), max_tokens, seed);
+                plan::fill(service, common, &form, &mut wanted, place * n + index)?;
+                wanted.constraint.clone_from(&constraint);
+                requests.push(wanted);
+            }
         }
-    }
-    answer(service, common, form, requests, n, &|| None).await
+        Ok(Planned { form, requests, n, is_stream: common.stream, schema: field })
+    });
+    answer(service, planned.await?, &|| None).await
 }
 
 fn check_top(name: &str, top: u32) -> Result<(), ApiError> {
@@ -155,16 +205,24 @@ fn form(service: &Service, common: &Common, is_chat: bool, logprobs: Option<usiz
     }
 }
 
+/// Answers as they are to be generated.
+struct Planned {
+    form: Form,
+    requests: Vec<GenerationRequest>,
+    /// Answers per prompt.
+    n: usize,
+    is_stream: bool,
+    /// The field that a constraint came from.
+    schema: &'static str,
+}
+
 /// Generates, and answers as a whole or piece by piece.
 async fn answer(
     service: &Arc<Service>,
-    common: &Common,
-    form: Form,
-    requests: Vec<GenerationRequest>,
-    n: usize,
+    planned: Planned,
     parser: &(dyn Fn() -> Option<AnswerParser> + Send + Sync),
 ) -> Result<Response<AnswerBody>, ApiError> {
-    let schema = plan::constraint_field(common);
+    let Planned { form, requests, n, is_stream, schema } = planned;
     let prompt = if form.is_chat { "messages" } else { "prompt" };
     let refuse = |error: GenerateError| ApiError::from_generate(error, prompt, schema);
     let mut choices = Vec::new();
@@ -175,7 +233,7 @@ async fn answer(
         choices.push(Choice::new(index, index / n, prompt, generation, parser()));
     }
     let choices = Choices::new(choices, service.clone());
-    if common.stream {
+    if is_stream {
         return Ok(body::events(stream::frames(form, choices)));
     }
     let limit = service.config.answer_timeout;

@@ -79,13 +79,13 @@ pub(super) fn constraint_field(common: &Common) -> &'static str {
     }
 }
 
-/// What the answer is held to. Grammars are compiled apart, since that can take a while.
-pub(super) async fn constraint(
-    service: &Arc<Service>,
+/// What the answer is to be held to.
+pub(super) fn constraint(
+    service: &Service,
     common: &Common,
     tool_use: &ToolUse,
     tools: &[Tool],
-) -> Result<Option<Constraint>, ApiError> {
+) -> Result<Option<Wanted>, ApiError> {
     let field = constraint_field(common);
     let required = match tool_use {
         ToolUse::Required(places) => Some(places),
@@ -99,41 +99,65 @@ pub(super) async fn constraint(
         let mut choices: Vec<Arc<str>> = choices.iter().map(|text| (&**text).into()).collect();
         choices.sort();
         choices.dedup();
-        return Ok(Some(Constraint::Choices(choices.into())));
+        return Ok(Some(Wanted::Choices(choices)));
     }
     let wanted = if let Some(schema) = &common.guided_json {
         // Either the schema itself, or its text.
         match schema {
-            Value::String(text) => Wanted::Schema(serde_json::from_str(text).map_err(|error| {
-                ApiError::invalid("guided_json", format!("`guided_json` is not JSON: {error}"))
-            })?),
-            schema => Wanted::Schema(schema.clone()),
+            Value::String(text) => {
+                WantedGrammar::Schema(serde_json::from_str(text).map_err(|error| {
+                    ApiError::invalid("guided_json", format!("`guided_json` is not JSON: {error}"))
+                })?)
+            }
+            schema => WantedGrammar::Schema(schema.clone()),
         }
     } else if let Some(expression) = &common.guided_regex {
-        Wanted::Regex(expression.clone())
+        WantedGrammar::Regex(expression.clone())
     } else if let Some(grammar) = &common.guided_grammar {
-        Wanted::Lark(grammar.clone())
+        WantedGrammar::Lark(grammar.clone())
     } else if let Some(places) = required {
         let wanted: Vec<&Tool> = places.iter().map(|place| &tools[*place]).collect();
         call_grammar(service.tool_format, &wanted)
     } else {
         match &common.response_format {
             None | Some(ResponseFormat::Text) => return Ok(None),
-            Some(ResponseFormat::JsonObject) => Wanted::Schema(json!({ "type": "object" })),
+            Some(ResponseFormat::JsonObject) => WantedGrammar::Schema(json!({ "type": "object" })),
             Some(ResponseFormat::JsonSchema { json_schema }) => {
-                Wanted::Schema(json_schema.schema.clone())
+                WantedGrammar::Schema(json_schema.schema.clone())
             }
         }
     };
-    let service = service.clone();
-    let compiled = tokio::task::spawn_blocking(move || wanted.compile(&service)).await;
-    let compiled = compiled.unwrap_or(Err(GenerateError::Closed));
-    let grammar = compiled.map_err(|error| ApiError::from_generate(error, "prompt", field))?;
-    Ok(Some(Constraint::Grammar(grammar)))
+    Ok(Some(Wanted::Grammar(wanted)))
+}
+
+/// The constraint that is wanted. Grammars are compiled apart, since that can take a while.
+pub(super) async fn compile(
+    service: &Arc<Service>,
+    wanted: Option<Wanted>,
+    field: &'static str,
+) -> Result<Option<Constraint>, ApiError> {
+    match wanted {
+        None => Ok(None),
+        Some(Wanted::Choices(choices)) => Ok(Some(Constraint::Choices(choices.into()))),
+        Some(Wanted::Grammar(grammar)) => {
+            let compile = move |service: &Service| {
+                let compiled = grammar.compile(service);
+                compiled.map_err(|error| ApiError::from_generate(error, "prompt", field))
+            };
+            Ok(Some(Constraint::Grammar(service.work_apart(compile).await?)))
+        }
+    }
+}
+
+/// What an answer is to be held to.
+pub(super) enum Wanted {
+    /// One of these, in their order.
+    Choices(Vec<Arc<str>>),
+    Grammar(WantedGrammar),
 }
 
 /// A grammar to be compiled.
-enum Wanted {
+pub(super) enum WantedGrammar {
     Schema(Value),
     /// JSON of a schema between the marks of a call.
     Call(Value),
@@ -141,7 +165,7 @@ enum Wanted {
     Lark(String),
 }
 
-impl Wanted {
+impl WantedGrammar {
     fn compile(&self, service: &Service) -> Result<Grammar, GenerateError> {
         let compiler = service.model.grammars()?;
         let compiled = match self {
@@ -155,7 +179,7 @@ impl Wanted {
 }
 
 /// An answer that calls one of the tools.
-fn call_grammar(format: ToolFormat, tools: &[&Tool]) -> Wanted {
+fn call_grammar(format: ToolFormat, tools: &[&Tool]) -> WantedGrammar {
     let key = match format {
         ToolFormat::Hermes => "arguments",
         ToolFormat::Llama3 => "parameters",
@@ -180,8 +204,8 @@ fn call_grammar(format: ToolFormat, tools: &[&Tool]) -> Wanted {
         .collect();
     let schema = json!({ "anyOf": calls });
     match format {
-        ToolFormat::Hermes => Wanted::Call(schema),
-        ToolFormat::Llama3 => Wanted::Schema(schema),
+        ToolFormat::Hermes => WantedGrammar::Call(schema),
+        ToolFormat::Llama3 => WantedGrammar::Schema(schema),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Clients that hang up, stall, flood and talk nonsense.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 use spar_policy::GeneratorConfig;
@@ -173,4 +173,43 @@ async fn an_answer_that_takes_too_long_breaks_off() {
     assert_eq!(answer.error().0, 504);
     let events = post(server.address, "/v1/completions", &endless(true)).await.events();
     assert_eq!(events.last().unwrap()["error"]["type"], "timeout_error");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn large_bodies_do_not_keep_others_waiting() {
+    let server = start().await;
+    let address = server.address;
+    // More of them than there are processors, each of which is worked on for a while.
+    let text = "You see a door. ".repeat(400_000);
+    let bodies = [
+        ("/tokenize", json!({ "prompt": text })),
+        ("/v1/completions", json!({ "prompt": text })),
+        ("/v1/chat/completions", json!({ "messages": [{ "role": "user", "content": text }] })),
+    ];
+    let started = Instant::now();
+    let mut clients = tokio::task::JoinSet::new();
+    for (path, body) in bodies {
+        let body = body.to_string();
+        clients.spawn_blocking(move || {
+            // The server's thread is not to be lent to its clients.
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.unwrap().block_on(send(address, "POST", path, "", body.as_bytes())).status
+        });
+    }
+    let (mut longest, mut count) = (Duration::ZERO, 0);
+    let mut statuses = Vec::new();
+    while statuses.len() < 3 {
+        let asked = Instant::now();
+        assert_eq!(get(address, "/health").await.status, 200);
+        longest = longest.max(asked.elapsed());
+        count += 1;
+        while let Some(status) = clients.try_join_next() {
+            statuses.push(status.unwrap());
+        }
+    }
+    let all = started.elapsed();
+    statuses.sort_unstable();
+    // The model reads less than that.
+    assert_eq!(statuses, [200, 400, 400]);
+    assert!(count > 10 && longest * 4 < all, "{count} answers, {longest:?} of {all:?}");
 }
