@@ -6,8 +6,11 @@
 
 use std::time::{Duration, Instant};
 
+use spar_ops::Matrix;
 use spar_ops::elementwise::{rms_norm, swiglu, swiglu_backward};
-use spar_ops::matmul::{Output, linear, linear_backward, linear_gradient};
+use spar_ops::matmul::{
+    Order, Output, Weight, linear, linear_backward, linear_by, linear_gradient, reorder,
+};
 use spar_ops::parallel;
 
 /// The shortest of many runs: on a busy machine the one that was disturbed least.
@@ -66,6 +69,56 @@ fn main() {
             flops / backward,
             flops / gradient
         );
+    }
+    // Products of few rows with a weight by rows and by panels, in turn.
+    for (rows, inputs, outputs) in [
+        (1, 384, 2048),
+        (1, 1024, 384),
+        (1, 384, 40_960),
+        (1, 1024, 15_360),
+        (1, 2048, 12_288),
+        (1, 4096, 8192),
+        (3, 384, 40_960),
+        (3, 2048, 12_288),
+        (16, 384, 8192),
+        (64, 384, 8192),
+    ] {
+        let name = format!("orders {rows} x {inputs} x {outputs}");
+        if !wanted(&name) {
+            continue;
+        }
+        let (x, singles) = (numbers(rows * inputs), numbers(inputs * outputs));
+        let halves: Vec<u16> = singles.iter().map(|w| (w.to_bits() >> 16) as u16).collect();
+        let (mut panels, mut half_panels) = (singles.clone(), halves.clone());
+        reorder(&mut panels, outputs, Order::Rows, Order::Panels);
+        reorder(&mut half_panels, outputs, Order::Rows, Order::Panels);
+        let mut y = vec![0.0; rows * outputs];
+        let flops = 2e-9 * (rows * inputs * outputs) as f64;
+        for (kind, by_rows, by_panels) in [
+            ("f32", Matrix::F32(&singles), Matrix::F32(&panels)),
+            ("bf16", Matrix::Bf16(&halves), Matrix::Bf16(&half_panels)),
+        ] {
+            let mut run = |numbers, order| {
+                let weight = Weight { numbers, order };
+                shortest(|| linear_by(&x, weight, &mut y, rows, outputs, Output::Set))
+            };
+            let mut ratios = Vec::new();
+            let mut best = [f64::INFINITY; 2];
+            for _ in 0..5 {
+                let times = [run(by_rows, Order::Rows), run(by_panels, Order::Panels)];
+                best = [best[0].min(times[0]), best[1].min(times[1])];
+                ratios.push(times[0] / times[1]);
+            }
+            ratios.sort_by(f64::total_cmp);
+            println!(
+                "{name:28} {kind:4} by rows {:6.1} GFLOP/s, by panels {:6.1}: {:.2} times ({:.2} to {:.2})",
+                flops / best[0],
+                flops / best[1],
+                ratios[2],
+                ratios[0],
+                ratios[4]
+            );
+        }
     }
     let (rows, d, f) = (1024, 384, 1024);
     if wanted("elementwise") {

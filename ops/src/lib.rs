@@ -8,8 +8,8 @@
 //!                 └─ kernel: one twin per instruction set · parallel: pieces for threads
 //! ```
 //!
-//! All work on flat slices, and give the same bits on every instruction set, for every batch size
-//! and for every number of threads. They are a crate of their own so that they alone are compiled
+//! All work on flat slices and give, on one machine, the same bits for every batch size and for every
+//! number of threads; on machines of other instruction sets the same but for rounding. They are a crate of their own so that they alone are compiled
 //! with full optimisation where everything else is built for its tests.
 //!
 //! ```

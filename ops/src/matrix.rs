@@ -42,6 +42,19 @@ impl<'a> Matrix<'a> {
         }
     }
 
+    /// One of its elements in single precision.
+    ///
+    /// # Panics
+    ///
+    /// When there are fewer.
+    pub fn number(self, index: usize) -> f32 {
+        match self {
+            Self::F32(values) => values[index],
+            Self::Bf16(bits) => Bf16(bits[index]).widen(),
+            Self::F16(bits) => F16(bits[index]).widen(),
+        }
+    }
+
     /// Whether it has no element.
     pub fn is_empty(self) -> bool {
         self.len() == 0

@@ -4,7 +4,7 @@
 use super::pack::{Scratch, with_numbers};
 use super::product::{Block, DEPTH_BLOCK, Piece, Product};
 use super::right::Right;
-use crate::kernel::{MAX_COLUMN_ROWS, PANEL, run_columns, run_tile};
+use crate::kernel::{MAX_COLUMN_ROWS, PANEL, run_columns, run_panels, run_tile};
 use crate::matrix::{Bf16, F16, Matrix};
 
 impl Product<'_> {
@@ -31,6 +31,19 @@ impl Product<'_> {
                             unsafe { run_columns(self.isa, piece.rows, tile) };
                         });
                     }
+                    continue;
+                }
+                if let Right::Weight { data, depth, .. } = self.right
+                    && piece.rows <= MAX_COLUMN_ROWS
+                    && !matches!(data, Matrix::F32(_))
+                {
+                    let tile = self.tile(piece.row, column, depth_start);
+                    let start = column * depth + depth_start * PANEL;
+                    with_numbers!(data, start, panels => {
+                        let tile = tile.with_panels(panels, depth * PANEL);
+                        // SAFETY: `product` checked the operands, whose panels are whole.
+                        unsafe { run_panels(self.isa, piece.rows, width / PANEL, tile) };
+                    });
                     continue;
                 }
                 let right = match self.right {

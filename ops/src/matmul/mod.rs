@@ -1,8 +1,8 @@
 //! Matrix products whose rows do not depend on each other.
 //!
-//! Every element of a product is the same chain of fused multiply-adds over the depth, cut into
-//! blocks of fixed size, whatever the number of rows, the storage of the right-hand side, the
-//! instruction set and the number of threads.
+//! Every element of a product is the same chain of multiply-adds over the depth, cut into blocks of
+//! fixed size, whatever the number of rows, the storage of the right-hand side and the number of threads.
+//! They are fused where the machine has an instruction for it.
 mod few_rows;
 mod many_rows;
 mod pack;
@@ -10,10 +10,12 @@ mod product;
 mod right;
 #[cfg(test)]
 mod tests;
+mod weight;
 
 use self::product::product;
 pub use self::right::Panels;
 use self::right::Right;
+pub use self::weight::{Order, Weight, linear_by, reorder};
 use super::kernel::Left;
 use super::matrix::Matrix;
 

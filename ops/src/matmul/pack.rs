@@ -107,6 +107,26 @@ impl Product<'_> {
                 panel: panels.depth * PANEL,
                 row: PANEL,
             },
+            Right::Weight { data: Matrix::F32(data), depth, .. } => Block {
+                data: data[column * depth + depth_start * PANEL..].as_ptr(),
+                panel: depth * PANEL,
+                row: PANEL,
+            },
+            Right::Weight { data, depth: of_all, .. } => {
+                let (target, block) = packed(buffer);
+                for first in (0..width).step_by(PANEL) {
+                    let start = (column + first) * of_all + depth_start * PANEL;
+                    with_numbers!(data, start, source => {
+                        // SAFETY: `product` checked the right matrix, whose panels are whole; the buffer
+                        // has room for a block of the most panels.
+                        unsafe {
+                            let target = target.add(first * DEPTH_BLOCK);
+                            copy_rows(self.isa, source, PANEL, PANEL, depth, target);
+                        }
+                    });
+                }
+                block
+            }
             Right::Rows { data, stride, .. } => {
                 let (target, block) = packed(buffer);
                 for first in (0..width).step_by(PANEL) {

@@ -59,6 +59,8 @@ pub(super) enum Right<'a> {
     Rows { data: Matrix<'a>, stride: usize, depth: usize, width: usize },
     /// By columns, which are `stride` apart.
     Columns { data: Matrix<'a>, stride: usize, depth: usize, width: usize },
+    /// In whole panels, one behind the other.
+    Weight { data: Matrix<'a>, depth: usize, width: usize },
 }
 
 impl Right<'_> {
@@ -66,7 +68,9 @@ impl Right<'_> {
     pub(super) fn shape(&self) -> (usize, usize) {
         match *self {
             Self::Panels(panels) => (panels.depth, panels.width),
-            Self::Rows { depth, width, .. } | Self::Columns { depth, width, .. } => (depth, width),
+            Self::Rows { depth, width, .. }
+            | Self::Columns { depth, width, .. }
+            | Self::Weight { depth, width, .. } => (depth, width),
         }
     }
 
@@ -77,6 +81,9 @@ impl Right<'_> {
             Self::Rows { data, stride, depth, width } => (depth - 1) * stride + width <= data.len(),
             Self::Columns { data, stride, depth, width } => {
                 (width - 1) * stride + depth <= data.len()
+            }
+            Self::Weight { data, depth, width } => {
+                width.is_multiple_of(PANEL) && width * depth <= data.len()
             }
         }
     }
