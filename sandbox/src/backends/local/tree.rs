@@ -19,7 +19,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::walk::{Folder, Visitor, change_mode, open_entry, reopen, walk};
+use super::walk::{Folder, Moved, Visitor, change_mode, open_entry, reopen, walk};
 
 /// Times that removing is tried while a folder turns out not to be empty.
 const REMOVE_TRIES: usize = 4;
@@ -233,8 +233,8 @@ fn mode_of(stat: &Stat) -> Mode {
 fn times_of(stat: &Stat) -> Timestamps {
     let time = |secs: i64, nanos: u64| Timespec { tv_sec: secs, tv_nsec: nanos as i64 };
     Timestamps {
-        last_access: time(stat.st_atime, stat.st_atime_nsec as u64),
-        last_modification: time(stat.st_mtime, stat.st_mtime_nsec as u64),
+        last_access: time(stat.st_atime, stat.st_atime_nsec),
+        last_modification: time(stat.st_mtime, stat.st_mtime_nsec),
     }
 }
 
@@ -318,8 +318,11 @@ fn make_removable(folder: &Folder) -> io::Result<()> {
 /// Bytes that the files below `folder` take up on the disk. What cannot be looked at is left out.
 pub(crate) fn disk_usage(folder: &OwnedFd) -> io::Result<u64> {
     let mut usage = Usage(0);
-    walk(folder, &mut usage)?;
-    Ok(usage.0)
+    match walk(folder, &mut usage) {
+        // Somebody moves folders about: what was seen up to then.
+        Err(error) if error.get_ref().is_some_and(|inner| inner.is::<Moved>()) => Ok(usage.0),
+        walked => walked.map(|()| usage.0),
+    }
 }
 
 struct Usage(u64);
@@ -457,7 +460,7 @@ mod tests {
         }
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::CLOEXEC;
         let file = openat(&here, "file", flags, Mode::RUSR | Mode::WUSR).unwrap();
-        linkat(&here, "file", &File::open(&source).unwrap(), "again", AtFlags::empty()).unwrap();
+        linkat(&here, "file", File::open(&source).unwrap(), "again", AtFlags::empty()).unwrap();
         rustix::io::write(&file, b"text").unwrap();
         // Held open, it would keep all folders above in the kernel's memory while they are removed.
         drop((here, file));
