@@ -92,8 +92,9 @@ impl Observer for Progress {
         let number = |name: &str| record.number(name).unwrap_or(f64::NAN);
         let text = match stage {
             Stage::Reinforce => format!(
-                "success {:.0} % · turns {:.1} · loss {:+.4} · drift {:.1e}",
+                "success {:.0} %{} · turns {:.1} · loss {:+.4} · drift {:.1e}",
                 100.0 * number("success_rate"),
+                refilled(number("refills")),
                 number("turns"),
                 number("loss"),
                 number("drift_current_max"),
@@ -114,11 +115,12 @@ impl Observer for Progress {
     fn evaluation(&self, iteration: u64, evaluation: &Evaluation) {
         let score = &evaluation.overall;
         self.line(&format!(
-            "  iteration {iteration:>4} · {:<14} success {:5.1} % ({:.1} to {:.1}) · {:.1} turns",
+            "  iteration {iteration:>4} · {:<14} success {:5.1} % ({:.1} to {:.1}){} · {:.1} turns",
             evaluation.split,
             100.0 * score.success_rate,
             100.0 * score.interval.low,
             100.0 * score.interval.high,
+            refilled(evaluation.counts.refills as f64),
             score.mean_turns,
         ));
     }
@@ -126,4 +128,9 @@ impl Observer for Progress {
     fn note(&self, text: &str) {
         self.line(text);
     }
+}
+
+/// What is said beside a score of the tries that were played anew; nothing where there were none.
+fn refilled(count: f64) -> String {
+    if count > 0.0 { format!(" · {count} refills") } else { String::new() }
 }

@@ -112,6 +112,8 @@ pub struct WarmStartConfig {
     pub batch_tokens: usize,
     /// Who demonstrates. Default `expert`.
     pub demonstrator: Demonstrator,
+    /// Whether demonstrations that did not solve their task are imitated as well. Default false.
+    pub imitate_unsolved: bool,
     /// What tokens weigh.
     pub weights: DemonstrationConfig,
     /// How rows become updates; `minibatches` follows from `batch_tokens` and stays at 1.
@@ -125,6 +127,7 @@ impl Default for WarmStartConfig {
             tasks: 128,
             batch_tokens: 2048,
             demonstrator: Demonstrator::default(),
+            imitate_unsolved: false,
             weights: DemonstrationConfig::default(),
             trainer: TrainerConfig::default(),
         }
@@ -143,6 +146,9 @@ pub struct ReinforceConfig {
     pub group_size: usize,
     /// Turns an episode may have in training. Default 20.
     pub max_turns: u32,
+    /// Whether turns whose answer was cut off (at `sampling.max_tokens`) carry no weight, so that
+    /// nothing is learned from what was not finished. Default false.
+    pub mask_cut_off_turns: bool,
     /// What changes the rewards before credit sees them, in this order. Default empty: nothing.
     pub shapers: Vec<ShaperConfig>,
     /// How advantages are assigned to steps. Default `grpo`.
@@ -178,6 +184,7 @@ impl Default for ReinforceConfig {
             tasks: 16,
             group_size: 8,
             max_turns: 20,
+            mask_cut_off_turns: false,
             shapers: Vec::new(),
             credit: CreditConfig::default(),
             objective: ObjectiveConfig::default(),

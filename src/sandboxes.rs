@@ -71,7 +71,9 @@ impl OpenSandboxes {
         let Ok(image) = config.image.parse::<Image>();
         let mut sandboxes = Sandboxes::new(Arc::clone(&pool));
         (sandboxes.image, sandboxes.warm) = (image, warm);
-        sandboxes.agent = Duration::from_secs(episode.episode_timeout_secs);
+        sandboxes.commands = Duration::from_secs(episode.command_time_secs);
+        sandboxes.answer = Duration::from_secs(episode.turn_timeout_secs);
+        sandboxes.max_turns = episode.max_turns;
         let resources = Resources::with_sandboxes(sandboxes);
         let concurrency = Some(config.concurrency);
         let open = Self { resources, concurrency, pool: Some(pool) };

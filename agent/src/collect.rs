@@ -1,6 +1,7 @@
 //! Groups of episodes, many at a time.
 
-use std::sync::Mutex;
+use std::ops::AddAssign;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::stream::{self, FuturesUnordered, StreamExt};
@@ -13,7 +14,8 @@ use tokio::sync::Semaphore;
 
 use crate::runner::stillborn;
 use crate::{
-    Cancellation, ConfigError, Episode, EpisodeConfig, Player, error_chain, run_started_episode,
+    Cancellation, ConfigError, Episode, EpisodeConfig, LimitCounts, Player, error_chain,
+    run_started_episode,
 };
 
 /// Waits before an episode is played anew whose sandbox failed: doubled from the first to the
@@ -78,6 +80,12 @@ pub struct CollectionCounts {
     pub finished: usize,
     /// Of these, the ones that a limit ended.
     pub truncated: usize,
+    /// The same by limit.
+    #[serde(default)]
+    pub limits: LimitCounts,
+    /// Tries that broke and were played anew: further tries that a player was given.
+    #[serde(default)]
+    pub refills: usize,
     /// Failures at the policy, the refilled ones among them.
     pub policy_failures: usize,
     /// Failures at the environment, the refilled ones among them.
@@ -96,6 +104,7 @@ impl CollectionCounts {
     }
 
     fn add(&mut self, trajectory: &Trajectory) {
+        self.limits.count(&trajectory.end);
         match &trajectory.end {
             EndReason::Terminated => self.finished += 1,
             EndReason::Truncated { .. } => {
@@ -113,6 +122,20 @@ impl CollectionCounts {
             Boundary::Sandbox => self.sandbox_failures += 1,
             Boundary::Cancelled => self.cancelled += 1,
         }
+    }
+}
+
+impl AddAssign for CollectionCounts {
+    fn add_assign(&mut self, other: Self) {
+        self.wanted += other.wanted;
+        self.finished += other.finished;
+        self.truncated += other.truncated;
+        self.limits += other.limits;
+        self.refills += other.refills;
+        self.policy_failures += other.policy_failures;
+        self.environment_failures += other.environment_failures;
+        self.sandbox_failures += other.sandbox_failures;
+        self.cancelled += other.cancelled;
     }
 }
 
@@ -150,6 +173,39 @@ pub struct CollectRequest<'a> {
     pub on_episode: &'a (dyn Fn(&Trajectory) + Sync),
 }
 
+/// A group that is done.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FinishedGroup {
+    /// The number of its task among those of the request.
+    pub index: usize,
+    /// The episodes in the order of the members, without those that failed for good.
+    pub group: Group,
+    /// The tags of its task, those that only its environment knows included.
+    pub tags: Vec<String>,
+}
+
+/// Takes what a collection yields as soon as it is there, so that nothing has to be held.
+pub trait CollectionSink: Sync {
+    /// An episode of the task of this number ended by its task or by a limit. The others of its group
+    /// may still be under way.
+    fn trajectory(&self, index: usize, trajectory: &Trajectory);
+
+    /// The last episode of a group ended; all of them were handed over before.
+    fn group(&self, group: FinishedGroup);
+}
+
+/// Holds all groups.
+#[derive(Default)]
+struct Held(Mutex<Vec<FinishedGroup>>);
+
+impl CollectionSink for Held {
+    fn trajectory(&self, _index: usize, _trajectory: &Trajectory) {}
+
+    fn group(&self, group: FinishedGroup) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(group);
+    }
+}
+
 /// Plays a group of episodes for every task, many at a time.
 ///
 /// The environment of a group is opened and reset once and forked for its members, so that they
@@ -159,34 +215,48 @@ pub struct CollectRequest<'a> {
 /// its sandbox failed, while its siblings go on; failures that remain leave their group smaller.
 /// Cancelling returns what was finished.
 pub async fn collect_groups(request: &CollectRequest<'_>, config: &CollectConfig) -> Collection {
+    let held = Held::default();
+    let (counts, last_failure) = stream_groups(request, config, &held).await;
+    let mut groups = held.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+    groups.sort_by_key(|group| group.index);
+    let mut collection = Collection { counts, last_failure, ..Collection::default() };
+    for FinishedGroup { group, tags, .. } in groups {
+        collection.groups.push(group);
+        collection.tags.push(tags);
+    }
+    collection
+}
+
+/// As [`collect_groups`], and hands over trajectories and groups in the order in which they end. What is
+/// held meanwhile are the groups in progress, at most as many as episodes at a time. Returns what came
+/// of it, and details of the last failure.
+pub async fn stream_groups(
+    request: &CollectRequest<'_>,
+    config: &CollectConfig,
+    sink: &dyn CollectionSink,
+) -> (CollectionCounts, Option<String>) {
     let wanted = request.tasks.len() * config.group_size;
     let shared = Shared {
         request,
         config,
+        sink,
         permits: Semaphore::new(config.concurrency.clamp(1, Semaphore::MAX_PERMITS)),
         tallies: Mutex::new((CollectionCounts { wanted, ..Default::default() }, None)),
     };
-    let groups = (0..request.tasks.len()).map(|index| {
-        let shared = &shared;
-        async move { (index, shared.group(&shared.request.tasks[index]).await) }
-    });
+    let groups = (0..request.tasks.len()).map(|index| shared.group(index));
     // A group in progress holds its environment, so no more of them than could be played.
-    let mut groups: Vec<_> =
-        stream::iter(groups).buffer_unordered(config.concurrency.max(1)).collect().await;
-    groups.sort_by_key(|(index, _)| *index);
-    let mut collection = Collection::default();
-    for (_, (group, tags)) in groups {
-        collection.groups.push(group);
-        collection.tags.push(tags);
+    let mut groups = stream::iter(groups).buffer_unordered(config.concurrency.max(1));
+    while let Some(group) = groups.next().await {
+        sink.group(group);
     }
-    let tallies = shared.tallies.into_inner().unwrap_or_else(|poison| poison.into_inner());
-    (collection.counts, collection.last_failure) = tallies;
-    collection
+    drop(groups);
+    shared.tallies.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
 struct Shared<'a> {
     request: &'a CollectRequest<'a>,
     config: &'a CollectConfig,
+    sink: &'a dyn CollectionSink,
     permits: Semaphore,
     tallies: Mutex<(CollectionCounts, Option<String>)>,
 }
@@ -215,11 +285,14 @@ enum Try {
 }
 
 impl Shared<'_> {
-    async fn group(&self, task: &Task) -> (Group, Vec<String>) {
+    async fn group(&self, index: usize) -> FinishedGroup {
+        let task = &self.request.tasks[index];
         let seed = self.request.seed.derive("task", &task.id);
         let mut tags = task.tags.clone();
         let mut group = Group { task: task.id.clone(), trajectories: Vec::new() };
-        let Some(mut origin) = self.origin(task, seed).await else { return (group, tags) };
+        let Some(mut origin) = self.origin(task, seed).await else {
+            return FinishedGroup { index, group, tags };
+        };
         for tag in origin.environment.get_mut().tags() {
             if !tags.contains(&tag) {
                 tags.push(tag);
@@ -228,7 +301,7 @@ impl Shared<'_> {
         let mut members: FuturesUnordered<_> = (0..self.config.group_size)
             .map(|member| {
                 let origin = &origin;
-                async move { (member, self.member(task, origin, seed, member).await) }
+                async move { (member, self.member(index, origin, seed, member).await) }
             })
             .collect();
         let mut trajectories = Vec::with_capacity(self.config.group_size);
@@ -239,7 +312,7 @@ impl Shared<'_> {
         self.close(origin.environment.get_mut()).await;
         trajectories.sort_by_key(|(member, _)| *member);
         group.trajectories = trajectories.into_iter().map(|(_, trajectory)| trajectory).collect();
-        (group, tags)
+        FinishedGroup { index, group, tags }
     }
 
     /// Opens and resets the environment of a group.
@@ -276,21 +349,28 @@ impl Shared<'_> {
     /// Plays one member, anew when it failed; `None` when it failed for good.
     async fn member(
         &self,
-        task: &Task,
+        index: usize,
         origin: &Origin,
         seed: Seed,
         member: usize,
     ) -> Option<Trajectory> {
+        let task = &self.request.tasks[index];
         let seed = seed.derive("member", member);
         let mut patience = Duration::from_secs(self.config.sandbox_patience_secs);
         let (mut attempt, mut absences, mut waits) = (0, 0, 0);
         while attempt <= self.config.refills {
             let number = attempt + absences;
             let boundary = match self.attempt(task, origin, seed, attempt, number).await? {
-                Try::Finished(trajectory) => return Some(*trajectory),
+                Try::Finished(trajectory) => {
+                    self.sink.trajectory(index, &trajectory);
+                    return Some(*trajectory);
+                }
                 Try::Stopped => return None,
                 Try::Broke(boundary) => {
                     attempt += 1;
+                    if attempt <= self.config.refills {
+                        self.tally(|counts| counts.refills += 1);
+                    }
                     boundary
                 }
                 Try::Refused(detail) => {
@@ -367,7 +447,7 @@ impl Shared<'_> {
             prepared = environment.prepare() => prepared,
         };
         let is_absent = prepared.as_ref().is_err_and(EnvironmentError::is_backend_failure);
-        let trajectory = match prepared {
+        let mut trajectory = match prepared {
             Ok(()) => {
                 let config = &self.config.episode;
                 run_started_episode(&mut *environment, first, &episode, config).await
@@ -378,6 +458,7 @@ impl Shared<'_> {
             }
             Err(error) => stillborn(&*environment, first, &episode, &error),
         };
+        trajectory.refills = attempt;
         self.close(&mut environment).await;
         self.tally(|counts| counts.add(&trajectory));
         (self.request.on_episode)(&trajectory);
@@ -441,12 +522,12 @@ impl Shared<'_> {
 
     fn remember(&self, task: &str, detail: &str) {
         tracing::warn!(task, detail, "an episode failed");
-        let mut tallies = self.tallies.lock().unwrap_or_else(|poison| poison.into_inner());
+        let mut tallies = self.tallies.lock().unwrap_or_else(PoisonError::into_inner);
         tallies.1 = Some(format!("task `{task}`: {detail}"));
     }
 
     fn tally(&self, change: impl FnOnce(&mut CollectionCounts)) {
-        let mut tallies = self.tallies.lock().unwrap_or_else(|poison| poison.into_inner());
+        let mut tallies = self.tallies.lock().unwrap_or_else(PoisonError::into_inner);
         change(&mut tallies.0);
     }
 }
@@ -456,6 +537,8 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Duration;
+
+    use spar_core::Limit;
 
     use super::*;
     use crate::fake_environment::{FakeEnvironment, fake_task};
@@ -542,6 +625,34 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn further_tries_are_told_beside_what_came_of_them() {
+        let origin = FakeEnvironment::new();
+        let policy = ScriptedPolicy::new(["right"]);
+        let tasks = [fake_task(0)];
+        // The second member breaks twice, once the first is done.
+        let once = AtomicUsize::new(2);
+        let request = CollectRequest {
+            tasks: &tasks,
+            player: Player::Policy(&policy),
+            open: &|_| Ok(Box::new(origin.clone())),
+            seed: Seed::from_u64(3),
+            cancellation: &Cancellation::new(),
+            on_episode: &|_| {
+                let breaks = once.swap(0, Ordering::SeqCst);
+                origin.mishaps.fetch_add(breaks, Ordering::SeqCst);
+            },
+        };
+        let config = CollectConfig { group_size: 3, concurrency: 1, ..CollectConfig::default() };
+        let collection = collect_groups(&request, &config).await;
+        let refills: Vec<_> =
+            collection.groups[0].trajectories.iter().map(|trajectory| trajectory.refills).collect();
+        assert_eq!(refills.iter().sum::<u32>(), 2);
+        assert_eq!((collection.counts.refills, collection.counts.finished), (2, 3));
+        let score = crate::Score::of(&[&collection.groups[0]], None, Seed::from_u64(0));
+        assert_eq!((score.refills, score.episodes), (2, 3));
+    }
+
+    #[tokio::test]
     async fn what_fails_for_good_is_missing_and_not_scored() {
         let mut origin = FakeEnvironment::new();
         origin.breaks_after = Some(1);
@@ -550,6 +661,7 @@ mod tests {
         let collection = collect(Player::Policy(&policy), &origin, 2, &config).await;
         assert!(collection.groups.iter().all(|group| group.trajectories.is_empty()));
         assert_eq!((collection.counts.missing(), collection.counts.environment_failures), (8, 24));
+        assert_eq!(collection.counts.refills, 16);
         // An environment that cannot even be opened.
         let tasks = [fake_task(0)];
         let request = CollectRequest {
@@ -563,6 +675,55 @@ mod tests {
         let collection = collect_groups(&request, &config).await;
         assert_eq!((collection.groups.len(), collection.counts.missing()), (1, 4));
         assert_eq!(collection.counts.environment_failures, 3);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_finished_is_handed_over_at_once() {
+        /// What came, in order.
+        #[derive(Default)]
+        struct Heard(Mutex<Vec<String>>);
+        impl Heard {
+            fn note(&self, what: String) {
+                self.0.lock().unwrap().push(what);
+            }
+        }
+        impl CollectionSink for Heard {
+            fn trajectory(&self, index: usize, trajectory: &Trajectory) {
+                assert!(!trajectory.is_failed());
+                self.note(format!("trajectory of {index}"));
+            }
+
+            fn group(&self, group: FinishedGroup) {
+                assert_eq!(group.group.trajectories.len(), 2);
+                assert_eq!(group.tags, ["fake", "short"]);
+                self.note(format!("group {}", group.index));
+            }
+        }
+        let mut origin = FakeEnvironment::new();
+        origin.step_time = Duration::from_secs(1);
+        let policy = ScriptedPolicy::new(["right"]);
+        let tasks: Vec<_> = (0..2).map(fake_task).collect();
+        let request = CollectRequest {
+            tasks: &tasks,
+            player: Player::Policy(&policy),
+            open: &|_| Ok(Box::new(origin.clone())),
+            seed: Seed::from_u64(3),
+            cancellation: &Cancellation::new(),
+            on_episode: &quiet,
+        };
+        let config = CollectConfig { group_size: 2, concurrency: 1, ..CollectConfig::default() };
+        let heard = Heard::default();
+        let (counts, failure) = stream_groups(&request, &config, &heard).await;
+        assert_eq!((counts.finished, counts.missing(), failure), (4, 0, None));
+        let heard = heard.0.into_inner().unwrap();
+        let of = |index: usize| {
+            [
+                format!("trajectory of {index}"),
+                format!("trajectory of {index}"),
+                format!("group {index}"),
+            ]
+        };
+        assert_eq!(heard, [of(0), of(1)].concat());
     }
 
     #[tokio::test(start_paused = true)]
@@ -591,6 +752,31 @@ mod tests {
         });
         assert_eq!((collection.counts.finished, collection.counts.cancelled), (8, 8));
         assert_eq!((heard.load(Ordering::SeqCst), collection.counts.missing()), (16, 24));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_limit_is_counted_by_itself() {
+        let policy = ScriptedPolicy::new(["left"]);
+        let mut origin = FakeEnvironment::new();
+        origin.step_time = Duration::from_secs(4);
+        for limit in [Limit::Turns, Limit::Tokens, Limit::CommandTime] {
+            let mut config = CollectConfig { group_size: 2, ..CollectConfig::default() };
+            if limit == Limit::Tokens {
+                config.episode.max_sampled_tokens = Some(5);
+            }
+            if limit == Limit::CommandTime {
+                origin.time_rules.command = Some(Duration::from_secs(30));
+                config.episode.command_time_secs = 10;
+            }
+            let counts = collect(Player::Policy(&policy), &origin, 2, &config).await.counts;
+            assert_eq!(
+                (counts.truncated, counts.limits.total(), counts.limits.of(limit)),
+                (4, 4, 4)
+            );
+            let mut twice = counts;
+            twice += counts;
+            assert_eq!((twice.wanted, twice.limits.of(limit), twice.refills), (8, 8, 0));
+        }
     }
 
     #[test]

@@ -13,10 +13,19 @@ use crate::{ActionParser, ConfigError, ContextConfig};
 pub struct EpisodeConfig {
     /// Turns, after which an episode is truncated; at least 1. Default absent: the task's number.
     pub max_turns: Option<u32>,
-    /// Seconds that the policy and the environment may take for one turn. Default 120.
+    /// Tokens that the policy may sample in an episode, after which it is truncated; at least 1. The
+    /// policy has to show its tokens or tell their number. Default absent: what turns and
+    /// `sampling.max_tokens` allow.
+    pub max_sampled_tokens: Option<usize>,
+    /// Seconds that the policy may take for one answer, and an environment for one step. Whoever
+    /// misses them has failed: such an episode is played anew and never scored. Where the agent's own
+    /// commands make steps long, the environment bounds these instead. Default 120.
     pub turn_timeout_secs: u64,
-    /// Seconds that an episode may take. Default 600.
-    pub episode_timeout_secs: u64,
+    /// Seconds that the agent's own commands may take in all, in environments where it runs any and
+    /// the task's rules give no time; after them the episode is truncated. (`episode_timeout_secs` in
+    /// older recipes.) Default 600.
+    #[serde(alias = "episode_timeout_secs")]
+    pub command_time_secs: u64,
     /// What the policy sees.
     pub context: ContextConfig,
     /// How actions are read. Default `plain`.
@@ -40,8 +49,9 @@ impl Default for EpisodeConfig {
     fn default() -> Self {
         Self {
             max_turns: None,
+            max_sampled_tokens: None,
             turn_timeout_secs: 120,
-            episode_timeout_secs: 600,
+            command_time_secs: 600,
             context: ContextConfig::default(),
             parser: ActionParser::default(),
             constrain_to_admissible: true,
@@ -69,9 +79,12 @@ impl EpisodeConfig {
         if self.max_turns == Some(0) {
             problems.push("max_turns is 0, must be at least 1 or absent".to_owned());
         }
+        if self.max_sampled_tokens == Some(0) {
+            problems.push("max_sampled_tokens is 0, must be at least 1 or absent".to_owned());
+        }
         for (name, value) in [
             ("turn_timeout_secs", self.turn_timeout_secs),
-            ("episode_timeout_secs", self.episode_timeout_secs),
+            ("command_time_secs", self.command_time_secs),
         ] {
             if value == 0 {
                 problems.push(format!("{name} is 0, must be at least 1"));
@@ -93,8 +106,8 @@ impl EpisodeConfig {
         Duration::from_secs(self.turn_timeout_secs)
     }
 
-    pub(crate) fn episode_timeout(&self) -> Duration {
-        Duration::from_secs(self.episode_timeout_secs)
+    pub(crate) fn command_time(&self) -> Duration {
+        Duration::from_secs(self.command_time_secs)
     }
 }
 
@@ -114,5 +127,10 @@ mod tests {
             assert!(problems.contains(name), "{problems}");
         }
         assert!(serde_json::from_str::<EpisodeConfig>(r#"{ "max_turn": 1 }"#).is_err());
+        let older: EpisodeConfig =
+            serde_json::from_str(r#"{ "episode_timeout_secs": 5, "max_sampled_tokens": 0 }"#)
+                .unwrap();
+        assert_eq!(older.command_time_secs, 5);
+        assert!(older.validate().unwrap_err().problems.contains("max_sampled_tokens is 0"));
     }
 }

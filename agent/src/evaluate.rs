@@ -7,9 +7,11 @@ use serde::{Deserialize, Serialize};
 use spar_core::{Group, ParsedAction, Seed, Trajectory};
 use spar_tasks::{Suite, SuiteError, Task};
 
-use crate::collect::{CollectConfig, CollectRequest, Collection, OpenEnvironment, collect_groups};
+use crate::collect::{
+    CollectConfig, CollectRequest, Collection, CollectionCounts, OpenEnvironment, collect_groups,
+};
 use crate::statistics::{Interval, Tally, cluster_bootstrap, pass_at_k, wilson_interval};
-use crate::{Cancellation, ConfigError, EpisodeConfig, Player};
+use crate::{Cancellation, ConfigError, EpisodeConfig, LimitCounts, Player};
 
 /// How a player is evaluated.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -107,6 +109,13 @@ pub struct Score {
     pub tasks: usize,
     /// Episodes.
     pub episodes: usize,
+    /// Tries at these episodes that broke for reasons that are not the player's, so that it got
+    /// another one.
+    #[serde(default)]
+    pub refills: usize,
+    /// Episodes that a limit ended, by limit.
+    #[serde(default)]
+    pub limits: LimitCounts,
     /// Episodes that solved their task.
     pub successes: usize,
     /// Successes per episode, 0 to 1.
@@ -160,6 +169,9 @@ pub struct Evaluation {
     pub player: String,
     /// All episodes.
     pub overall: Score,
+    /// What came of all that was played, failures by their place included.
+    #[serde(default)]
+    pub counts: CollectionCounts,
     /// Episodes that were wanted and did not come about, for reasons that are not the player's.
     pub missing: usize,
     /// pass@k for the numbers that were asked for.
@@ -227,6 +239,7 @@ pub async fn evaluate(
         split: split.to_owned(),
         player: request.player.name().to_owned(),
         overall: score("", &all),
+        counts: collection.counts,
         missing: collection.counts.missing(),
         pass_at_k: config.pass_at.iter().map(|k| PassAtK::of(&results, *k)).collect(),
         by_tag: by_tag.iter().map(|(tag, groups)| ((*tag).clone(), score(tag, groups))).collect(),
@@ -239,31 +252,61 @@ impl Score {
     /// The results of these groups; the interval comes from a bootstrap with as many draws as
     /// `bootstrap` says, or is Wilson's.
     pub fn of(groups: &[&Group], bootstrap: Option<usize>, seed: Seed) -> Self {
-        let tallies: Vec<_> = groups.iter().map(|group| tally(group)).collect();
+        let mut builder = ScoreBuilder::default();
+        groups.iter().for_each(|group| builder.add(group));
+        builder.finish(bootstrap, seed)
+    }
+}
+
+/// A [`Score`] in the making: of every group only its tally is held, so that the groups need not be.
+#[derive(Debug, Clone, Default)]
+pub struct ScoreBuilder {
+    tallies: Vec<Tally>,
+    limits: LimitCounts,
+    refills: usize,
+    turns: usize,
+    invalid: usize,
+    not_executable: usize,
+    reward: f64,
+}
+
+impl ScoreBuilder {
+    /// Counts a group.
+    pub fn add(&mut self, group: &Group) {
+        self.tallies.push(tally(group));
+        for trajectory in &group.trajectories {
+            self.limits.count(&trajectory.end);
+            self.refills += trajectory.refills as usize;
+            self.turns += trajectory.turns.len();
+            self.reward += trajectory.total_reward();
+            for turn in &trajectory.turns {
+                self.invalid += usize::from(matches!(turn.parsed, ParsedAction::Invalid { .. }));
+                self.not_executable += usize::from(!turn.step.executable);
+            }
+        }
+    }
+
+    /// The results of the groups that were counted; as for [`Score::of`].
+    pub fn finish(&self, bootstrap: Option<usize>, seed: Seed) -> Score {
         let sum = Tally {
-            successes: tallies.iter().map(|tally| tally.successes).sum(),
-            attempts: tallies.iter().map(|tally| tally.attempts).sum(),
+            successes: self.tallies.iter().map(|tally| tally.successes).sum(),
+            attempts: self.tallies.iter().map(|tally| tally.attempts).sum(),
         };
-        let trajectories = || groups.iter().flat_map(|group| &group.trajectories);
-        let turns = || trajectories().flat_map(|trajectory| &trajectory.turns);
-        let num_turns = turns().count();
-        let is_invalid = |parsed: &ParsedAction| matches!(parsed, ParsedAction::Invalid { .. });
-        let invalid = turns().filter(|turn| is_invalid(&turn.parsed)).count();
-        let not_executable = turns().filter(|turn| !turn.step.executable).count();
-        let reward: f64 = trajectories().map(Trajectory::total_reward).sum();
-        Self {
-            tasks: tallies.iter().filter(|tally| tally.attempts > 0).count(),
+        Score {
+            tasks: self.tallies.iter().filter(|tally| tally.attempts > 0).count(),
             episodes: sum.attempts,
+            refills: self.refills,
+            limits: self.limits,
             successes: sum.successes,
             success_rate: ratio(sum.successes as f64, sum.attempts),
             interval: match bootstrap {
-                Some(draws) => cluster_bootstrap(&tallies, draws, seed),
+                Some(draws) => cluster_bootstrap(&self.tallies, draws, seed),
                 None => wilson_interval(sum),
             },
-            mean_turns: ratio(num_turns as f64, sum.attempts),
-            mean_reward: ratio(reward, sum.attempts),
-            invalid_rate: ratio(invalid as f64, num_turns),
-            not_executable_rate: ratio(not_executable as f64, num_turns),
+            mean_turns: ratio(self.turns as f64, sum.attempts),
+            mean_reward: ratio(self.reward, sum.attempts),
+            invalid_rate: ratio(self.invalid as f64, self.turns),
+            not_executable_rate: ratio(self.not_executable as f64, self.turns),
         }
     }
 }
@@ -298,17 +341,18 @@ impl fmt::Display for Evaluation {
         let width = lines.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
         writeln!(
             f,
-            "{:width$}  {:>6}  {:>8}  {:>9}  {:>15}  {:>6}  {:>9}",
-            "", "tasks", "episodes", "success %", "95 % interval", "turns", "invalid %"
+            "{:width$}  {:>6}  {:>8}  {:>7}  {:>9}  {:>15}  {:>6}  {:>9}",
+            "", "tasks", "episodes", "refills", "success %", "95 % interval", "turns", "invalid %"
         )?;
         for (name, score) in lines {
             let interval =
                 format!("{:.1} - {:.1}", 100.0 * score.interval.low, 100.0 * score.interval.high);
             writeln!(
                 f,
-                "{name:width$}  {:>6}  {:>8}  {:>9.1}  {interval:>15}  {:>6.1}  {:>9.1}",
+                "{name:width$}  {:>6}  {:>8}  {:>7}  {:>9.1}  {interval:>15}  {:>6.1}  {:>9.1}",
                 score.tasks,
                 score.episodes,
+                score.refills,
                 100.0 * score.success_rate,
                 score.mean_turns,
                 100.0 * score.invalid_rate,
@@ -316,6 +360,9 @@ impl fmt::Display for Evaluation {
         }
         for PassAtK { k, value } in &self.pass_at_k {
             writeln!(f, "pass@{k}: {:.1} %", 100.0 * value)?;
+        }
+        if self.overall.limits.total() > 0 {
+            writeln!(f, "ended by a limit: {}", self.overall.limits)?;
         }
         if self.missing > 0 {
             writeln!(f, "{} episodes could not be played and are not counted", self.missing)?;
@@ -384,10 +431,10 @@ mod tests {
         assert_eq!(evaluation.by_tag.keys().collect::<Vec<_>>(), ["fake", "short"]);
         let expected = "\
 oracle on corridor/test
-        tasks  episodes  success %    95 % interval   turns  invalid %
-all        10        10      100.0     72.2 - 100.0     3.0        0.0
-fake       10        10      100.0     72.2 - 100.0     3.0        0.0
-short      10        10      100.0     72.2 - 100.0     3.0        0.0
+        tasks  episodes  refills  success %    95 % interval   turns  invalid %
+all        10        10        0      100.0     72.2 - 100.0     3.0        0.0
+fake       10        10        0      100.0     72.2 - 100.0     3.0        0.0
+short      10        10        0      100.0     72.2 - 100.0     3.0        0.0
 ";
         assert_eq!(evaluation.to_string(), expected);
         let json = serde_json::to_string(&evaluation).unwrap();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use spar_core::{Observation, RewardPart, Seed, Step};
-use spar_envs::{Environment, EnvironmentError};
+use spar_envs::{Environment, EnvironmentError, TimeRules};
 use spar_tasks::Task;
 
 /// A corridor of four places; the task is to get from its left to its right end.
@@ -17,6 +17,8 @@ pub(crate) struct FakeEnvironment {
     detour: usize,
     /// How long a step takes.
     pub(crate) step_time: Duration,
+    /// What it says about time.
+    pub(crate) time_rules: TimeRules,
     /// After how many steps it breaks.
     pub(crate) breaks_after: Option<usize>,
     /// How many more resets or steps break, shared by forks.
@@ -43,6 +45,7 @@ impl FakeEnvironment {
             steps: 0,
             detour: 1,
             step_time: Duration::ZERO,
+            time_rules: TimeRules::default(),
             breaks_after: None,
             mishaps: Arc::default(),
         }
@@ -78,6 +81,10 @@ impl Environment for FakeEnvironment {
 
     fn tags(&self) -> Vec<String> {
         vec!["short".to_owned()]
+    }
+
+    fn time_rules(&self) -> TimeRules {
+        self.time_rules
     }
 
     async fn reset(&mut self, _seed: Seed) -> Result<Observation, EnvironmentError> {

@@ -37,6 +37,7 @@ mod error;
 mod evaluate;
 #[cfg(test)]
 mod fake_environment;
+mod limit_counts;
 mod player;
 pub mod policies;
 mod rows;
@@ -47,17 +48,19 @@ mod store;
 pub use action_parser::ActionParser;
 pub use cancellation::Cancellation;
 pub use collect::{
-    CollectConfig, CollectRequest, Collection, CollectionCounts, OpenEnvironment, collect_groups,
+    CollectConfig, CollectRequest, Collection, CollectionCounts, CollectionSink, FinishedGroup,
+    OpenEnvironment, collect_groups, stream_groups,
 };
 pub use context::{Context, ContextConfig, Prompt};
 pub use episode_config::EpisodeConfig;
 pub use error::{ConfigError, RowsError};
 pub use evaluate::{
-    EvaluateConfig, EvaluateError, EvaluateRequest, Evaluation, PassAtK, Score, TaskResult,
-    evaluate,
+    EvaluateConfig, EvaluateError, EvaluateRequest, Evaluation, PassAtK, Score, ScoreBuilder,
+    TaskResult, evaluate,
 };
+pub use limit_counts::LimitCounts;
 pub use player::Player;
-pub use rows::{DemonstrationConfig, demonstration_rows, group_rows};
+pub use rows::{DemonstrationConfig, TurnMask, demonstration_rows, group_rows};
 pub use runner::{Episode, run_episode, run_started_episode};
 pub use store::{JsonlStore, StoreConfig, StoreReader, StoredTrajectory};
 

@@ -1,7 +1,7 @@
 //! From trajectories to training rows.
 
 use serde::{Deserialize, Serialize};
-use spar_core::{Group, Row, Trajectory};
+use spar_core::{Group, Row, Trajectory, Turn};
 
 use crate::{ConfigError, RowsError};
 
@@ -39,18 +39,41 @@ impl DemonstrationConfig {
     }
 }
 
+/// Which turns of a group carry weight.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum TurnMask {
+    /// All of them.
+    #[default]
+    None,
+    /// Those whose completion the policy ended itself: one that was cut off is no choice of its own.
+    CutOff,
+}
+
+impl TurnMask {
+    fn hides(self, turn: &Turn) -> bool {
+        match self {
+            Self::None => false,
+            Self::CutOff => turn.is_cut_off(),
+        }
+    }
+}
+
 /// The rows of a group for the policy-gradient term.
 ///
 /// `advantages[i][t]` belongs to turn `t` of trajectory `i`. Turns join one row while the next
 /// prompt begins with exactly the tokens so far; otherwise a new row begins under the same
 /// episode. Every sampled token that had an alternative weighs 1 and carries its turn's
-/// advantage; forced and observed tokens weigh 0. Trajectories without tokens, and those that
+/// advantage; forced and observed tokens weigh 0, as do those of turns that `mask` hides. Trajectories without tokens, and those that
 /// were guided by a demonstrator, whose tokens no policy sampled, leave no row.
 ///
 /// # Errors
 ///
 /// [`RowsError`] when the advantages do not fit the group, or a trajectory contradicts itself.
-pub fn group_rows(group: &Group, advantages: &[Vec<f64>]) -> Result<Vec<Row>, RowsError> {
+pub fn group_rows(
+    group: &Group,
+    advantages: &[Vec<f64>],
+    mask: TurnMask,
+) -> Result<Vec<Row>, RowsError> {
     let check = |what, found, expected| match found == expected {
         true => Ok(()),
         false => Err(RowsError::Advantages { task: group.task.clone(), found, expected, what }),
@@ -62,8 +85,9 @@ pub fn group_rows(group: &Group, advantages: &[Vec<f64>]) -> Result<Vec<Row>, Ro
         if trajectory.lineage.guided {
             continue;
         }
+        let is_hidden = |turn: usize| mask.hides(&trajectory.turns[turn]);
         cut(trajectory, &mut rows, |turn, is_forced| Weights {
-            policy: if is_forced { 0.0 } else { 1.0 },
+            policy: if is_forced || is_hidden(turn) { 0.0 } else { 1.0 },
             advantage: advantages[turn] as f32,
             cross_entropy: 0.0,
             observation: 0.0,
@@ -164,7 +188,7 @@ mod tests {
     use proptest::prelude::*;
     use spar_core::{
         EndReason, Lineage, Observation, ParsedAction, PolicyVersion, PromptTokens, SampledTokens,
-        Seed, Step, TRAJECTORY_VERSION, Turn,
+        Seed, Step, StopCause, TRAJECTORY_VERSION,
     };
 
     use super::*;
@@ -175,6 +199,7 @@ mod tests {
             author: "a".to_owned(),
             text: String::new(),
             sampled,
+            stop: Some(StopCause::EndOfTurn),
             parsed: ParsedAction::Action { text: String::new() },
             state_key: String::new(),
             step: Step {
@@ -213,6 +238,7 @@ mod tests {
             won: true,
             lineage: Lineage::default(),
             seat: 0,
+            refills: 0,
             wall_time: Duration::ZERO,
         }
     }
@@ -228,7 +254,8 @@ mod tests {
             turn(4, &[3], sampled(&[13], &[])),
             turn(2, &[4], sampled(&[14], &[])),
         ];
-        let rows = group_rows(&group(turns.clone()), &[vec![0.5, -1.0, 2.0]]).unwrap();
+        let rows =
+            group_rows(&group(turns.clone()), &[vec![0.5, -1.0, 2.0]], TurnMask::None).unwrap();
         assert_eq!(rows.len(), 2);
         assert!(rows.iter().all(|row| row.validate().is_ok() && row.episode == 9));
         assert_eq!(rows[0].tokens, [1, 2, 10, 11, 3, 13]);
@@ -245,14 +272,43 @@ mod tests {
     }
 
     #[test]
+    fn turns_that_were_cut_off_weigh_nothing_where_that_is_asked_for() {
+        let mut turns = vec![
+            turn(0, &[1, 2], sampled(&[10, 11], &[])),
+            turn(4, &[3], sampled(&[12, 13], &[])),
+            turn(7, &[4], sampled(&[14], &[])),
+        ];
+        turns[1].stop = Some(StopCause::Length);
+        // Of older files nothing is known.
+        turns[2].stop = None;
+        let group = group(turns);
+        let weights = |mask| {
+            let rows = group_rows(&group, &[vec![1.0; 3]], mask).unwrap();
+            assert_eq!(rows.len(), 1);
+            assert_eq!(rows[0].tokens, [1, 2, 10, 11, 3, 12, 13, 4, 14]);
+            rows[0].policy_weights.clone()
+        };
+        assert_eq!(weights(TurnMask::None), [0.0, 0.0, 1.0, 1.0, 0.0, 1.0, 1.0, 0.0, 1.0]);
+        assert_eq!(weights(TurnMask::CutOff), [0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0]);
+        // Where nothing is left, there is no row.
+        let mut only = turn(0, &[1], sampled(&[2], &[]));
+        only.stop = Some(StopCause::Length);
+        let group = self::group(vec![only]);
+        assert!(group_rows(&group, &[vec![1.0]], TurnMask::CutOff).unwrap().is_empty());
+    }
+
+    #[test]
     fn what_does_not_fit_is_refused() {
         let group = group(vec![turn(0, &[1], sampled(&[2], &[]))]);
-        let error = group_rows(&group, &[]).unwrap_err().to_string();
+        let error = group_rows(&group, &[], TurnMask::None).unwrap_err().to_string();
         assert_eq!(error, "make rows of task `t`: 0 advantages for 1 trajectories");
-        let error = group_rows(&group, &[vec![]]).unwrap_err().to_string();
+        let error = group_rows(&group, &[vec![]], TurnMask::None).unwrap_err().to_string();
         assert_eq!(error, "make rows of task `t`: 0 advantages for 1 turns");
         let broken = self::group(vec![turn(5, &[1], sampled(&[2], &[]))]);
-        assert!(matches!(group_rows(&broken, &[vec![1.0]]), Err(RowsError::Trajectory(_))));
+        assert!(matches!(
+            group_rows(&broken, &[vec![1.0]], TurnMask::None),
+            Err(RowsError::Trajectory(_))
+        ));
         let config = DemonstrationConfig { observation_weight: -1.0, ..Default::default() };
         assert!(config.validate().is_err());
     }
@@ -261,9 +317,9 @@ mod tests {
     fn demonstrators_and_text_leave_no_policy_rows() {
         let mut guided = group(vec![turn(0, &[1], sampled(&[2], &[]))]);
         guided.trajectories[0].lineage.guided = true;
-        assert!(group_rows(&guided, &[vec![1.0]]).unwrap().is_empty());
+        assert!(group_rows(&guided, &[vec![1.0]], TurnMask::None).unwrap().is_empty());
         let text = group(vec![turn(0, &[], sampled(&[], &[]))]);
-        assert!(group_rows(&text, &[vec![1.0]]).unwrap().is_empty());
+        assert!(group_rows(&text, &[vec![1.0]], TurnMask::None).unwrap().is_empty());
     }
 
     proptest! {
@@ -297,7 +353,7 @@ mod tests {
                 expected.push((tokens.clone(), mask));
             }
             let advantages = vec![vec![1.0; turns.len()]];
-            let rows = group_rows(&group(turns), &advantages).unwrap();
+            let rows = group_rows(&group(turns), &advantages, TurnMask::None).unwrap();
             let mut weights = 0;
             for row in &rows {
                 prop_assert!(row.validate().is_ok());

@@ -8,9 +8,9 @@ use spar_core::{
     Observation, ParsedAction, Policy, PolicyError, PolicyVersion, PromptTokens, RewardPart, Role,
     SampledTokens, Seed, Step, StopCause, TRAJECTORY_VERSION, Trajectory, Turn,
 };
-use spar_envs::{Environment, EnvironmentError};
+use spar_envs::{Environment, EnvironmentError, TimeRules};
 use spar_tasks::Task;
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::context::Context;
 use crate::{Cancellation, EpisodeConfig, Player, error_chain};
@@ -34,9 +34,10 @@ pub struct Episode<'a> {
 
 /// Plays an episode from reset to end.
 ///
-/// What goes wrong on the way is the trajectory's end reason: a deadline truncates, a policy or an
-/// environment that breaks makes the episode a failed one. The clock starts when the environment is
-/// prepared, and stops before it verifies. The environment is not closed.
+/// What goes wrong on the way is the trajectory's end reason: a policy or an environment that breaks or
+/// misses its deadline makes the episode a failed one, while a budget of the task or of the agent's
+/// commands that is used up truncates it. The clock starts when the environment is prepared, and stops
+/// before it verifies. The environment is not closed.
 pub async fn run_episode(
     environment: &mut dyn Environment,
     episode: &Episode<'_>,
@@ -66,13 +67,7 @@ async fn play(
     let started = Instant::now();
     let mut trajectory = new_trajectory(environment, episode);
     let _forget = Forget { policy: episode.player.encoder(), episode: episode.id };
-    let mut run = Run {
-        environment,
-        episode,
-        config,
-        trajectory: &mut trajectory,
-        deadline: started + config.episode_timeout(),
-    };
+    let mut run = Run { environment, episode, config, trajectory: &mut trajectory };
     let end = tokio::select! {
         biased;
         () = episode.cancellation.cancelled() => failed(Boundary::Cancelled, "told to stop"),
@@ -113,6 +108,7 @@ fn new_trajectory(environment: &dyn Environment, episode: &Episode<'_>) -> Traje
         won: false,
         lineage: Lineage { guided: episode.player.is_guide(), ..Lineage::default() },
         seat: 0,
+        refills: 0,
         wall_time: Duration::ZERO,
     }
 }
@@ -136,7 +132,47 @@ struct Run<'a> {
     episode: &'a Episode<'a>,
     config: &'a EpisodeConfig,
     trajectory: &'a mut Trajectory,
-    deadline: Instant,
+}
+
+/// What is left of the budgets of an episode.
+struct Budgets {
+    /// When the time is over that the task's rules give.
+    task: Option<Instant>,
+    /// What the agent's own commands may still take; absent where it runs none.
+    commands: Option<Duration>,
+    /// Tokens that may still be sampled.
+    tokens: Option<usize>,
+}
+
+impl Budgets {
+    fn new(rules: TimeRules, config: &EpisodeConfig, player: Player<'_>) -> Self {
+        let bounded = rules.task.is_none() && rules.command.is_some();
+        Self {
+            task: rules.task.map(|time| Instant::now() + time),
+            commands: bounded.then(|| config.command_time()),
+            tokens: config.max_sampled_tokens.filter(|_| !player.is_guide()),
+        }
+    }
+
+    /// The first that is used up.
+    fn used_up(&self) -> Option<Limit> {
+        let is_late = self.task.is_some_and(|end| end <= Instant::now());
+        let no_time = self.commands.is_some_and(|left| left.is_zero());
+        [
+            (is_late, Limit::TaskTime),
+            (no_time, Limit::CommandTime),
+            (self.tokens == Some(0), Limit::Tokens),
+        ]
+        .into_iter()
+        .find_map(|(is_used_up, limit)| is_used_up.then_some(limit))
+    }
+
+    /// When the agent's command has to stop, and why then; absent where its own `limit` comes first.
+    fn end_of_command(&self, limit: Duration) -> Option<(Instant, Limit)> {
+        let left = self.commands.filter(|left| *left < limit);
+        let commands = left.map(|left| (Instant::now() + left, Limit::CommandTime));
+        self.task.map(|end| (end, Limit::TaskTime)).or(commands)
+    }
 }
 
 impl Run<'_> {
@@ -145,14 +181,15 @@ impl Run<'_> {
         let first = match first {
             Some(first) => first,
             None => {
+                let limit = self.config.turn_timeout();
                 let reset = self.environment.reset(self.episode.environment_seed);
-                let reset = timeout_at(self.deadline, reset).await.map_err(out_of_time)?;
+                let reset = timeout(limit, reset).await;
+                let reset = reset.map_err(|_| late(Boundary::Environment, "be reset", limit))?;
                 reset.map_err(|error| broken(&error))?
             }
         };
-        self.environment.prepare().await.map_err(|error| broken(&error))?;
         // How long a sandbox took to be there is not for the policy to answer for.
-        self.deadline = Instant::now() + self.config.episode_timeout();
+        self.environment.prepare().await.map_err(|error| broken(&error))?;
         let end = match self.turns(first).await {
             Err(end @ EndReason::Failed { .. }) => return Err(end),
             Ok(end) | Err(end) => end,
@@ -170,16 +207,21 @@ impl Run<'_> {
     /// Plays all turns; both results are ends.
     async fn turns(&mut self, first: Observation) -> Result<EndReason, EndReason> {
         let (episode, config) = (self.episode, self.config);
+        let mut budgets = Budgets::new(self.environment.time_rules(), config, episode.player);
         let encoder = episode.player.encoder();
         let mut context = Context::new(&config.context, encoder, episode.task, &first);
         let mut state_key = first.state_key.clone();
         let mut admissible = first.admissible.clone();
         self.trajectory.first_observation = first;
         for index in 0..config.max_turns.unwrap_or(episode.task.max_turns) {
+            if let Some(limit) = budgets.used_up() {
+                return Ok(EndReason::Truncated { limit });
+            }
             let started = Instant::now();
-            let deadline = self.deadline.min(started + config.turn_timeout());
             let prompt = context.prompt();
-            let num_tokens = prompt.ids.len() + config.sampling.max_tokens;
+            let mut sampling = config.sampling.clone();
+            sampling.max_tokens = budgets.tokens.unwrap_or(usize::MAX).min(sampling.max_tokens);
+            let num_tokens = prompt.ids.len() + sampling.max_tokens;
             if config.context.max_context_tokens.is_some_and(|limit| num_tokens > limit) {
                 return Ok(EndReason::Truncated { limit: Limit::Context });
             }
@@ -189,23 +231,29 @@ impl Run<'_> {
                 messages: prompt.messages,
                 prompt_ids: prompt.ids,
                 choices: admissible.clone().filter(|_| config.constrain_to_admissible),
-                sampling: config.sampling.clone(),
+                sampling,
                 seed: episode.seed.derive("turn", index),
             };
-            let completion = self.complete(request, deadline).await?;
+            let completion = self.complete(request, budgets.task).await?;
             let policy_time = started.elapsed();
+            if let Some(tokens) = &mut budgets.tokens {
+                let sampled = completion.num_tokens().ok_or_else(|| {
+                    let detail = "it tells no number of tokens, which `max_sampled_tokens` needs";
+                    failed(Boundary::Policy, detail)
+                })?;
+                *tokens = tokens.saturating_sub(sampled);
+            }
             let parsed = match episode.player {
                 Player::Policy(_) => config.parser.parse(&completion.text),
                 _ => ParsedAction::Action { text: completion.text.clone() },
             };
             // 2. The environment answers.
-            let mut step = match &parsed {
-                ParsedAction::Action { text } => {
-                    let step = self.environment.step(text);
-                    let step = timeout_at(deadline, step).await.map_err(out_of_time)?;
-                    step.map_err(|error| broken(&error))?
-                }
-                ParsedAction::Invalid { reason } => unread(reason, &state_key, &admissible),
+            let (mut step, cut_off) = match &parsed {
+                ParsedAction::Action { text } => match self.step(text, &mut budgets).await? {
+                    Stepped::Done(step) => (step, None),
+                    Stepped::CutOff(limit) => (unended(&state_key, &admissible), Some(limit)),
+                },
+                ParsedAction::Invalid { reason } => (unread(reason, &state_key, &admissible), None),
             };
             let is_invalid = matches!(parsed, ParsedAction::Invalid { .. });
             let is_penalized = is_invalid || (config.penalize_not_executable && !step.executable);
@@ -223,6 +271,9 @@ impl Run<'_> {
             }
             self.record(prompt.tokens, completion, parsed, state_key, step, policy_time);
             state_key = next_state_key;
+            if let Some(limit) = cut_off {
+                return Ok(EndReason::Truncated { limit });
+            }
             if terminated {
                 return Ok(EndReason::Terminated);
             }
@@ -239,20 +290,58 @@ impl Run<'_> {
         step: Step,
         policy_time: Duration,
     ) {
-        let Completion { text, tokens: sampled, author, .. } = completion;
-        let turn = Turn { prompt, author, text, sampled, parsed, state_key, step, policy_time };
+        let Completion { text, tokens: sampled, stop, author, .. } = completion;
+        let stop = Some(stop);
+        let turn =
+            Turn { prompt, author, text, sampled, stop, parsed, state_key, step, policy_time };
         self.trajectory.turns.push(turn);
     }
 
+    /// Carries out an action, for as long as whoever may make it long has time left.
+    async fn step(&mut self, action: &str, budgets: &mut Budgets) -> Result<Stepped, EndReason> {
+        let rules = self.environment.time_rules();
+        let step = self.environment.step(action);
+        let started = Instant::now();
+        let end_of_command = rules.command.and_then(|limit| budgets.end_of_command(limit));
+        let stepped = match (rules.command, end_of_command) {
+            // The environment bounds the command; what the agent has left bounds all of them.
+            (Some(_), Some((end, limit))) => match timeout_at(end, step).await {
+                Ok(step) => step,
+                Err(_) => return Ok(Stepped::CutOff(limit)),
+            },
+            (Some(_), None) => step.await,
+            (None, _) => {
+                let limit = self.config.turn_timeout();
+                let stepped = timeout(limit, step).await;
+                stepped.map_err(|_| late(Boundary::Environment, "carry out a step", limit))?
+            }
+        };
+        if let (Some(limit), Some(left)) = (rules.command, &mut budgets.commands) {
+            // What comes beyond the limit was not the command's.
+            *left = left.saturating_sub(started.elapsed().min(limit));
+        }
+        stepped.map(Stepped::Done).map_err(|error| broken(&error))
+    }
+
+    /// Asks the player; `task_end` is when the task's own time is over.
     async fn complete(
         &mut self,
         request: CompletionRequest,
-        deadline: Instant,
+        task_end: Option<Instant>,
     ) -> Result<Completion, EndReason> {
         let (action, encoder) = match self.episode.player {
             Player::Policy(policy) => {
+                let limit = self.config.turn_timeout();
+                let due = Instant::now() + limit;
+                let deadline = task_end.map_or(due, |end| end.min(due));
                 let answer = ask(policy, request, self.config);
-                let answer = timeout_at(deadline, answer).await.map_err(out_of_time)?;
+                let answer = timeout_at(deadline, answer).await.map_err(|_| {
+                    if deadline < due {
+                        EndReason::Truncated { limit: Limit::TaskTime }
+                    } else {
+                        late(Boundary::Policy, "answer", limit)
+                    }
+                })?;
                 return answer.map_err(|error| policy_end(&error));
             }
             Player::Oracle { encoder } => (self.environment.oracle_action(), encoder),
@@ -271,15 +360,34 @@ impl Run<'_> {
             allowed: Vec::new(),
         };
         let (text, author) = (message.content, name.to_owned());
-        Ok(Completion { text, tokens, stop: StopCause::EndOfTurn, author })
+        let stop = StopCause::EndOfTurn;
+        Ok(Completion { text, tokens, stop, author, reported_tokens: None })
     }
+}
+
+/// What came of an action.
+enum Stepped {
+    /// The environment's answer.
+    Done(Step),
+    /// It was still under way when this budget was used up.
+    CutOff(Limit),
+}
+
+/// The answer to an action that was still under way when the time for it was over.
+fn unended(state_key: &str, admissible: &Option<Choices>) -> Step {
+    let text = "The time was over before this had ended.";
+    Step { executable: true, ..unchanged(text.to_owned(), state_key, admissible) }
 }
 
 /// The answer to a turn in which no action could be read: nothing has changed.
 fn unread(reason: &str, state_key: &str, admissible: &Option<Choices>) -> Step {
+    unchanged(format!("No action could be read: {reason}."), state_key, admissible)
+}
+
+fn unchanged(text: String, state_key: &str, admissible: &Option<Choices>) -> Step {
     Step {
         observation: Observation {
-            text: format!("No action could be read: {reason}."),
+            text,
             instruction: None,
             admissible: admissible.clone(),
             state_key: state_key.to_owned(),
@@ -327,8 +435,9 @@ fn policy_end(error: &PolicyError) -> EndReason {
     }
 }
 
-fn out_of_time(_: tokio::time::error::Elapsed) -> EndReason {
-    EndReason::Truncated { limit: Limit::Time }
+/// Who had to do something missed the deadline for it.
+fn late(boundary: Boundary, doing: &str, limit: Duration) -> EndReason {
+    failed(boundary, &format!("it did not {doing} within {} s", limit.as_secs()))
 }
 
 fn broken(error: &EnvironmentError) -> EndReason {
@@ -474,12 +583,13 @@ mod tests {
         error: fn() -> Option<PolicyError>,
         asked: AtomicUsize,
         forgotten: AtomicUsize,
+        reported_tokens: Option<usize>,
     }
 
     impl Moody {
         fn new(failures: usize, error: fn() -> Option<PolicyError>) -> Self {
             let (asked, forgotten) = (AtomicUsize::new(0), AtomicUsize::new(0));
-            Self { failures, error, asked, forgotten }
+            Self { failures, error, asked, forgotten, reported_tokens: None }
         }
     }
 
@@ -503,8 +613,9 @@ mod tests {
             Ok(Completion {
                 text: "right".to_owned(),
                 tokens: SampledTokens::default(),
-                stop: StopCause::EndOfTurn,
+                stop: StopCause::Length,
                 author: "moody".to_owned(),
+                reported_tokens: self.reported_tokens,
             })
         }
 
@@ -537,7 +648,7 @@ mod tests {
             let policy = Moody::new(1, error);
             run(Player::Policy(&policy), &EpisodeConfig::default()).await.end
         };
-        let full = end(|| Some(PolicyError::ContextFull { tokens: 2, limit: 1 })).await;
+        let full = end(|| Some(PolicyError::ContextFull { tokens: None, limit: Some(1) })).await;
         assert_eq!(full, EndReason::Truncated { limit: Limit::Context });
         let closed = end(|| Some(PolicyError::Closed { name: "moody".to_owned() })).await;
         assert!(matches!(closed, EndReason::Failed { boundary: Boundary::Cancelled, .. }));
@@ -547,21 +658,112 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn deadlines_truncate() {
+    async fn who_misses_a_deadline_has_failed_and_is_not_scored() {
         let policy = Moody::new(1, || None);
         let config = EpisodeConfig { turn_timeout_secs: 5, ..EpisodeConfig::default() };
         let started = Instant::now();
         let trajectory = run(Player::Policy(&policy), &config).await;
-        assert_eq!(trajectory.end, EndReason::Truncated { limit: Limit::Time });
+        let detail = "it did not answer within 5 s".to_owned();
+        assert_eq!(trajectory.end, EndReason::Failed { boundary: Boundary::Policy, detail });
         assert_eq!(started.elapsed().as_secs(), 5);
-        // The environment is slow, and the episode's deadline comes first.
+        // An environment whose steps no action can make long.
+        let policy = ScriptedPolicy::new(["left"]);
+        let mut environment = FakeEnvironment::new();
+        environment.step_time = Duration::from_secs(6);
+        let trajectory = run_with(&mut environment, Player::Policy(&policy), &config).await;
+        let detail = "it did not carry out a step within 5 s".to_owned();
+        assert_eq!(trajectory.end, EndReason::Failed { boundary: Boundary::Environment, detail });
+        assert_eq!((trajectory.turns.len(), trajectory.wall_time.as_secs()), (0, 5));
+        // One that is slow, but in time, is played to the end, however long that takes.
+        environment.step_time = Duration::from_secs(4);
+        let config = EpisodeConfig { command_time_secs: 10, ..config };
+        let trajectory = run_with(&mut environment, Player::Policy(&policy), &config).await;
+        assert_eq!(trajectory.end, EndReason::Truncated { limit: Limit::Turns });
+        assert_eq!(trajectory.wall_time.as_secs(), 40);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_agent_whose_commands_hang_uses_up_its_own_time() {
         let policy = ScriptedPolicy::new(["left"]);
         let mut environment = FakeEnvironment::new();
         environment.step_time = Duration::from_secs(4);
-        let config = EpisodeConfig { episode_timeout_secs: 10, ..config };
+        environment.time_rules = TimeRules { task: None, command: Some(Duration::from_secs(30)) };
+        // Neither the turn's deadline nor the number of turns comes first.
+        let config = EpisodeConfig {
+            turn_timeout_secs: 3,
+            command_time_secs: 10,
+            ..EpisodeConfig::default()
+        };
         let trajectory = run_with(&mut environment, Player::Policy(&policy), &config).await;
-        assert_eq!(trajectory.end, EndReason::Truncated { limit: Limit::Time });
-        assert_eq!((trajectory.turns.len(), trajectory.wall_time.as_secs()), (2, 10));
+        assert_eq!(trajectory.end, EndReason::Truncated { limit: Limit::CommandTime });
+        assert_eq!((trajectory.turns.len(), trajectory.wall_time.as_secs()), (3, 10));
+        // The turn that took the rest is there to be learned from.
+        let last = &trajectory.turns[2];
+        assert_eq!((last.text.as_str(), last.step.executable), ("left", true));
+        assert!(last.step.observation.text.contains("time was over"));
+        // What the environment itself took beyond the command's limit is not the agent's.
+        environment.time_rules = TimeRules { task: None, command: Some(Duration::from_secs(1)) };
+        let config = EpisodeConfig { command_time_secs: 5, ..config };
+        let trajectory = run_with(&mut environment, Player::Policy(&policy), &config).await;
+        assert_eq!(trajectory.end, EndReason::Truncated { limit: Limit::CommandTime });
+        assert_eq!((trajectory.turns.len(), trajectory.wall_time.as_secs()), (5, 20));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_time_that_a_task_gives_counts_the_policy_too_and_is_named() {
+        let rules = |task| TimeRules {
+            task: Some(Duration::from_secs(task)),
+            command: Some(Duration::from_secs(30)),
+        };
+        let mut environment = FakeEnvironment::new();
+        environment.time_rules = rules(3);
+        // It hangs at the first question; the task's time is over before its own.
+        let policy = Moody::new(1, || None);
+        let config = EpisodeConfig { turn_timeout_secs: 5, ..EpisodeConfig::default() };
+        let trajectory = run_with(&mut environment, Player::Policy(&policy), &config).await;
+        assert_eq!(trajectory.end, EndReason::Truncated { limit: Limit::TaskTime });
+        assert_eq!(trajectory.wall_time.as_secs(), 3);
+        // A server that misses its own deadline has failed, whatever the task's.
+        environment.time_rules = rules(8);
+        let policy = Moody::new(1, || None);
+        let trajectory = run_with(&mut environment, Player::Policy(&policy), &config).await;
+        assert!(trajectory.is_failed(), "{:?}", trajectory.end);
+        // The task's rule takes the place of the run's bound on commands.
+        environment.step_time = Duration::from_secs(4);
+        let config = EpisodeConfig { command_time_secs: 1, ..config };
+        let policy = ScriptedPolicy::new(["left"]);
+        let trajectory = run_with(&mut environment, Player::Policy(&policy), &config).await;
+        assert_eq!(trajectory.end, EndReason::Truncated { limit: Limit::TaskTime });
+        assert_eq!((trajectory.turns.len(), trajectory.wall_time.as_secs()), (2, 8));
+    }
+
+    #[tokio::test]
+    async fn sampled_tokens_are_a_budget_of_their_own() {
+        // Five characters and the end of the turn.
+        let policy = ScriptedPolicy::new(["left "]);
+        let config = EpisodeConfig { max_sampled_tokens: Some(13), ..EpisodeConfig::default() };
+        let trajectory = run(Player::Policy(&policy), &config).await;
+        assert_eq!(trajectory.end, EndReason::Truncated { limit: Limit::Tokens });
+        assert_eq!(trajectory.turns.len(), 3);
+        // A policy without tokens may tell their number; one that does not cannot be held to it.
+        let policy = Moody { reported_tokens: Some(7), ..Moody::new(0, || None) };
+        let trajectory = run(Player::Policy(&policy), &config).await;
+        assert_eq!(trajectory.end, EndReason::Truncated { limit: Limit::Tokens });
+        assert_eq!(trajectory.turns.len(), 2);
+        let end = run(Player::Policy(&Moody::new(0, || None)), &config).await.end;
+        assert!(matches!(end, EndReason::Failed { boundary: Boundary::Policy, .. }), "{end:?}");
+        // Those who demonstrate sample nothing.
+        assert!(run(Player::Oracle { encoder: None }, &config).await.won);
+    }
+
+    #[tokio::test]
+    async fn why_a_completion_ended_is_kept() {
+        let trajectory =
+            run(Player::Policy(&Moody::new(0, || None)), &EpisodeConfig::default()).await;
+        assert!(trajectory.turns.iter().all(|turn| turn.stop == Some(StopCause::Length)));
+        assert!(trajectory.turns[0].is_cut_off());
+        let trajectory = run(Player::Oracle { encoder: None }, &EpisodeConfig::default()).await;
+        assert_eq!(trajectory.turns[0].stop, Some(StopCause::EndOfTurn));
     }
 
     #[tokio::test]

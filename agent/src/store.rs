@@ -1,8 +1,10 @@
 //! Groups in a folder of compressed JSON lines.
 
+use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use spar_core::{Group, StoreError, Trajectory, TrajectoryError, TrajectoryStore};
@@ -29,7 +31,7 @@ impl Default for StoreConfig {
 /// An append-only store: zstd-compressed JSON lines in numbered shards.
 ///
 /// One append is one zstd frame at the end of the last shard, such as `000003.jsonl.zst`, and is
-/// on disk when it returns. A line is a trajectory with two more fields, `iteration` and `group`,
+/// on disk when it returns ([`JsonlStore::append_one`]: in the file). A line is a trajectory with two more fields, `iteration` and `group`,
 /// so `zstdcat` and any JSON reader understand it. An append that a crash cut off is ignored on
 /// reading and cut off when the store is opened again. A group without trajectories leaves no
 /// line.
@@ -41,7 +43,12 @@ pub struct JsonlStore {
     number: u32,
     /// The last shard, opened, and its good bytes.
     shard: Option<(File, u64)>,
+    /// Since when there is something that may not be on the disk.
+    unsynced_since: Option<Instant>,
 }
+
+/// The longest that [`JsonlStore::append_one`] leaves to the system what it has written.
+const SYNC_EVERY: Duration = Duration::from_secs(1);
 
 /// One trajectory of a store.
 #[derive(Debug, Clone, PartialEq)]
@@ -78,7 +85,7 @@ impl JsonlStore {
     pub fn open(folder: impl Into<PathBuf>, config: StoreConfig) -> Result<Self, StoreError> {
         let folder = folder.into();
         fs::create_dir_all(&folder).map_err(|source| io_error(&folder, source))?;
-        let mut store = Self { number: 0, shard: None, config, folder };
+        let mut store = Self { number: 0, shard: None, config, folder, unsynced_since: None };
         if let Some((number, path)) = shards(&store.folder)?.pop() {
             let bytes = fs::read(&path).map_err(|source| io_error(&path, source))?;
             let len = scan(&path, &bytes, true)?.last().map_or(0, |frame| frame.end);
@@ -131,6 +138,68 @@ impl JsonlStore {
         Ok(StoreReader { shards, lines: None, failed: false })
     }
 
+    /// Appends one trajectory, of the group of this number, as soon as it is there; those of other groups
+    /// may come in between. When this returns it outlives the process, within a second or with
+    /// [`JsonlStore::sync`] also the machine.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] when it could not be kept; the store is then as it was before.
+    pub fn append_one(
+        &mut self,
+        iteration: u64,
+        group: usize,
+        trajectory: &Trajectory,
+    ) -> Result<(), StoreError> {
+        let lines = [(group, trajectory)];
+        self.write(iteration, lines.into_iter(), false)?;
+        match self.unsynced_since {
+            Some(since) if since.elapsed() >= SYNC_EVERY => self.sync(),
+            Some(_) => Ok(()),
+            None => {
+                self.unsynced_since = Some(Instant::now());
+                Ok(())
+            }
+        }
+    }
+
+    /// Waits until all that was appended is on the disk.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] when the system says that it could not be written.
+    pub fn sync(&mut self) -> Result<(), StoreError> {
+        self.unsynced_since = None;
+        let path = self.shard_path(self.number);
+        match &mut self.shard {
+            Some((file, _)) => file.sync().map_err(|source| io_error(&path, source)),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes trajectories as one frame, and waits for the disk where `sync` says so.
+    fn write<'a>(
+        &mut self,
+        iteration: u64,
+        lines: impl Iterator<Item = (usize, &'a Trajectory)>,
+        sync: bool,
+    ) -> Result<(), StoreError> {
+        let path = self.shard_path(self.number);
+        let bytes = self.compress(iteration, lines).map_err(|source| io_error(&path, source))?;
+        let is_full = |(_, len): &(File, u64)| *len >= self.config.shard_bytes;
+        if self.shard.as_ref().is_none_or(is_full) {
+            self.sync()?;
+            let number = if self.shard.is_some() { self.number + 1 } else { self.number };
+            self.open_shard(number, 0)?;
+            sync_folder(&self.folder)?;
+        }
+        let path = self.shard_path(self.number);
+        let Some((file, len)) = &mut self.shard else {
+            return Err(io_error(&path, io::Error::other("the shard is not open")));
+        };
+        append_bytes(file, len, &bytes, sync).map_err(|source| io_error(&path, source))
+    }
+
     /// Opens a shard of which `len` bytes are good, and cuts off the rest.
     fn open_shard(&mut self, number: u32, len: u64) -> Result<(), StoreError> {
         let path = self.shard_path(number);
@@ -151,14 +220,14 @@ impl JsonlStore {
         self.folder.join(format!("{number:06}.jsonl.zst"))
     }
 
-    fn compress(&self, iteration: u64, groups: &[Group]) -> io::Result<Vec<u8>> {
+    fn compress<'a>(
+        &self,
+        iteration: u64,
+        lines: impl Iterator<Item = (usize, &'a Trajectory)>,
+    ) -> io::Result<Vec<u8>> {
         let mut encoder = zstd::Encoder::new(Vec::new(), self.config.compression_level)?;
         encoder.include_checksum(true)?;
-        for (group, trajectory) in groups
-            .iter()
-            .enumerate()
-            .flat_map(|(index, group)| group.trajectories.iter().map(move |t| (index, t)))
-        {
+        for (group, trajectory) in lines {
             let slim;
             let trajectory = if self.config.keep_admissible {
                 trajectory
@@ -178,19 +247,11 @@ impl TrajectoryStore for JsonlStore {
         if groups.iter().all(|group| group.trajectories.is_empty()) {
             return Ok(());
         }
-        let path = self.shard_path(self.number);
-        let bytes = self.compress(iteration, groups).map_err(|source| io_error(&path, source))?;
-        let is_full = |(_, len): &(File, u64)| *len >= self.config.shard_bytes;
-        if self.shard.as_ref().is_none_or(is_full) {
-            let number = if self.shard.is_some() { self.number + 1 } else { self.number };
-            self.open_shard(number, 0)?;
-            sync_folder(&self.folder)?;
-        }
-        let path = self.shard_path(self.number);
-        let Some((file, len)) = &mut self.shard else {
-            return Err(io_error(&path, io::Error::other("the shard is not open")));
-        };
-        append_bytes(file, len, &bytes).map_err(|source| io_error(&path, source))
+        let lines = groups
+            .iter()
+            .enumerate()
+            .flat_map(|(index, group)| group.trajectories.iter().map(move |t| (index, t)));
+        self.write(iteration, lines, true)
     }
 }
 
@@ -223,24 +284,35 @@ impl std::fmt::Debug for ShardLines {
 }
 
 impl StoreReader {
-    /// The same as groups, each with the iteration that appended it.
+    /// The same as groups, each with the iteration that appended it, in the order in which they are
+    /// complete. The shards are read twice, so that no more is held than the groups that are not.
     pub fn groups(self) -> impl Iterator<Item = Result<(u64, Group), StoreError>> {
-        let mut trajectories = self.peekable();
+        let key = |stored: &StoredTrajectory| (stored.iteration, stored.group);
+        let mut left: HashMap<(u64, usize), usize> = HashMap::new();
+        let first = Self { shards: self.shards.clone(), lines: None, failed: false };
+        for stored in first.map_while(Result::ok) {
+            *left.entry(key(&stored)).or_default() += 1;
+        }
+        let mut begun: HashMap<(u64, usize), Group> = HashMap::new();
+        let mut trajectories = self;
         std::iter::from_fn(move || {
-            let first = match trajectories.next()? {
-                Ok(first) => first,
-                Err(error) => return Some(Err(error)),
-            };
-            let key = (first.iteration, first.group);
-            let task = first.trajectory.task.clone();
-            let mut group = Group { task, trajectories: vec![first.trajectory] };
-            let same = |next: &Result<StoredTrajectory, StoreError>| {
-                next.as_ref().is_ok_and(|next| (next.iteration, next.group) == key)
-            };
-            while let Some(Ok(next)) = trajectories.next_if(same) {
-                group.trajectories.push(next.trajectory);
+            loop {
+                let stored = match trajectories.next()? {
+                    Ok(stored) => stored,
+                    Err(error) => return Some(Err(error)),
+                };
+                let key = key(&stored);
+                let group = begun.entry(key).or_insert_with(|| Group {
+                    task: stored.trajectory.task.clone(),
+                    trajectories: Vec::new(),
+                });
+                group.trajectories.push(stored.trajectory);
+                let left = left.entry(key).or_insert(1);
+                *left = left.saturating_sub(1);
+                if *left == 0 {
+                    return begun.remove(&key).map(|group| Ok((key.0, group)));
+                }
             }
-            Some(Ok((key.0, group)))
         })
     }
 
@@ -327,13 +399,18 @@ impl ShardFile for File {
 }
 
 /// Appends behind the first `len` bytes, or leaves the file with just these.
-fn append_bytes(file: &mut impl ShardFile, len: &mut u64, bytes: &[u8]) -> io::Result<()> {
+fn append_bytes(
+    file: &mut impl ShardFile,
+    len: &mut u64,
+    bytes: &[u8],
+    sync: bool,
+) -> io::Result<()> {
     // What an append before left behind that could not even be cut off is overwritten.
     let written = file
         .seek(SeekFrom::Start(*len))
         .and_then(|_| file.write_all(bytes))
         .and_then(|()| file.cut(*len + bytes.len() as u64))
-        .and_then(|()| file.sync());
+        .and_then(|()| if sync { file.sync() } else { Ok(()) });
     match written {
         Ok(()) => *len += bytes.len() as u64,
         // The first failure tells more than a second one here.
@@ -477,6 +554,39 @@ mod tests {
 
     fn open(folder: &Path) -> JsonlStore {
         JsonlStore::open(folder, StoreConfig::default()).unwrap()
+    }
+
+    #[test]
+    fn trajectories_are_kept_one_by_one_and_found_as_groups() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = open(folder.path());
+        let groups = [group(1), group(2), group(3)];
+        // As they end: the groups' members come in between each other, and group 1 lacks its second.
+        for (number, member) in [(0, 0), (1, 0), (2, 0), (2, 1), (0, 1)] {
+            store.append_one(7, number, &groups[number].trajectories[member]).unwrap();
+            // Whoever kills the process now finds it there.
+            let last = JsonlStore::read(folder.path()).unwrap().last().unwrap().unwrap();
+            assert_eq!(last.trajectory, groups[number].trajectories[member]);
+        }
+        drop(store);
+        let mut store = open(folder.path());
+        store.append_one(8, 0, &groups[0].trajectories[0]).unwrap();
+        store.sync().unwrap();
+        let found: Vec<_> =
+            JsonlStore::read(folder.path()).unwrap().groups().map(Result::unwrap).collect();
+        let half = |group: &Group| Group {
+            trajectories: group.trajectories[..1].to_vec(),
+            ..group.clone()
+        };
+        let expected = [
+            (7, half(&groups[1])),
+            (7, groups[2].clone()),
+            (7, groups[0].clone()),
+            (8, half(&groups[0])),
+        ];
+        assert_eq!(found, expected);
+        store.truncate_after(7).unwrap();
+        assert_eq!(JsonlStore::read(folder.path()).unwrap().count(), 5);
     }
 
     fn groups(folder: &Path) -> Vec<(u64, Group)> {
@@ -646,11 +756,11 @@ mod tests {
     fn a_full_disk_leaves_the_store_as_it_was() {
         let mut disk = FullDisk { bytes: io::Cursor::new(Vec::new()), room: 6 };
         let mut len = 0;
-        append_bytes(&mut disk, &mut len, b"abcd").unwrap();
-        let error = append_bytes(&mut disk, &mut len, b"efgh").unwrap_err();
+        append_bytes(&mut disk, &mut len, b"abcd", true).unwrap();
+        let error = append_bytes(&mut disk, &mut len, b"efgh", true).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::StorageFull);
         assert_eq!((len, disk.bytes.get_ref().as_slice()), (4, &b"abcd"[..]));
-        append_bytes(&mut disk, &mut len, b"ef").unwrap();
+        append_bytes(&mut disk, &mut len, b"ef", true).unwrap();
         assert_eq!((len, disk.bytes.get_ref().as_slice()), (6, &b"abcdef"[..]));
     }
 

@@ -112,13 +112,29 @@ pub struct SampledTokens {
 }
 
 /// Why a completion ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StopCause {
-    /// The policy ended its turn.
+    /// The policy ended its turn (its end-of-turn or end-of-sequence token), or what it was held to
+    /// was complete.
     EndOfTurn,
-    /// It came to `max_tokens`.
+    /// One of the request's stop strings or stop tokens came.
+    StopSequence,
+    /// The policy ended its turn with tool calls.
+    ToolCalls,
+    /// It came to the tokens it was allowed.
     Length,
+    /// The endpoint's filter broke it off or held it back.
+    Filtered,
+    /// The endpoint named no cause, or one that is not known here.
+    Unknown,
+}
+
+impl StopCause {
+    /// Whether the completion was broken off before the policy had ended it.
+    pub fn is_cut_off(self) -> bool {
+        matches!(self, Self::Length | Self::Filtered)
+    }
 }
 
 /// What a policy answered.
@@ -132,6 +148,17 @@ pub struct Completion {
     pub stop: StopCause,
     /// Whose answer it is, such as `local`, `oracle` or an endpoint's model name.
     pub author: String,
+    /// How many tokens the answer has, as told by a policy that does not show them. Absent where it
+    /// shows them in `tokens`, or does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reported_tokens: Option<usize>,
+}
+
+impl Completion {
+    /// How many tokens were sampled; absent where the policy neither shows nor tells them.
+    pub fn num_tokens(&self) -> Option<usize> {
+        if self.tokens.ids.is_empty() { self.reported_tokens } else { Some(self.tokens.ids.len()) }
+    }
 }
 
 /// A policy could not answer; the environment is not to blame.
@@ -139,12 +166,12 @@ pub struct Completion {
 #[non_exhaustive]
 pub enum PolicyError {
     /// The conversation is longer than the policy can read.
-    #[error("fit {tokens} tokens into a context of {limit}")]
+    #[error("fit {} into a context of {}", counted(tokens), counted(limit))]
     ContextFull {
-        /// Tokens of the prompt and the reserve for the answer.
-        tokens: usize,
-        /// What the policy can read.
-        limit: usize,
+        /// Tokens of the prompt and the reserve for the answer; absent where nobody said.
+        tokens: Option<usize>,
+        /// Tokens that the policy can read; absent where nobody said.
+        limit: Option<usize>,
     },
     /// The endpoint could not be reached or broke off; trying again may help.
     #[error("reach policy `{name}`: {detail}")]
@@ -176,6 +203,11 @@ pub enum PolicyError {
         /// The policy's name.
         name: String,
     },
+}
+
+fn counted(tokens: &Option<usize>) -> String {
+    tokens
+        .map_or_else(|| "an unknown number of tokens".to_owned(), |count| format!("{count} tokens"))
 }
 
 impl PolicyError {
@@ -224,13 +256,33 @@ mod tests {
         let unreachable = PolicyError::Unreachable { name: name(), detail: String::new() };
         assert!(unreachable.is_transient());
         for error in [
-            PolicyError::ContextFull { tokens: 2, limit: 1 },
+            PolicyError::ContextFull { tokens: Some(2), limit: None },
             PolicyError::Nonsense { name: name(), detail: String::new() },
             PolicyError::Unsupported { name: name(), what: String::new() },
             PolicyError::Closed { name: name() },
         ] {
             assert!(!error.is_transient(), "{error}");
         }
+    }
+
+    #[test]
+    fn a_full_context_is_told_with_what_is_known() {
+        let full = |tokens, limit| PolicyError::ContextFull { tokens, limit }.to_string();
+        assert_eq!(full(Some(9), Some(8)), "fit 9 tokens into a context of 8 tokens");
+        let unknown = "fit an unknown number of tokens into a context of 8 tokens";
+        assert_eq!(full(None, Some(8)), unknown);
+    }
+
+    #[test]
+    fn only_what_was_broken_off_is_cut_off() {
+        use StopCause::{EndOfTurn, Filtered, Length, StopSequence, ToolCalls, Unknown};
+        let all = [EndOfTurn, StopSequence, ToolCalls, Length, Filtered, Unknown];
+        let cut_off: Vec<_> = all.into_iter().filter(|cause| cause.is_cut_off()).collect();
+        assert_eq!(cut_off, [Length, Filtered]);
+        let json = serde_json::to_string(&all).unwrap();
+        let names = r#"["end_of_turn","stop_sequence","tool_calls","length","filtered","unknown"]"#;
+        assert_eq!(json, names);
+        assert_eq!(serde_json::from_str::<Vec<StopCause>>(&json).unwrap(), all);
     }
 
     #[test]

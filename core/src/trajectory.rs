@@ -4,21 +4,47 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{SampledTokens, Seed, Step};
+use crate::{SampledTokens, Seed, Step, StopCause};
 
 /// Version of the trajectory format that this code writes; older ones stay readable.
-pub const TRAJECTORY_VERSION: u32 = 1;
+pub const TRAJECTORY_VERSION: u32 = 2;
 
-/// A limit from outside the task that ended an episode.
+/// A budget of the task, or of the agent in it, that ended an episode. What a policy server, an
+/// environment or a sandbox missed is none: such an episode [failed](EndReason::Failed).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Limit {
     /// Turns.
     Turns,
-    /// Wall-clock time.
-    Time,
+    /// Tokens that the policy may sample.
+    Tokens,
     /// The policy's context.
     Context,
+    /// The wall-clock time that the task's own rules give.
+    TaskTime,
+    /// The time that the agent's own commands may take in all.
+    CommandTime,
+    /// Wall-clock time, whoever had used it up. Only in records of version 1: it did not tell a slow
+    /// agent from a slow server.
+    Time,
+}
+
+impl Limit {
+    /// All limits that are written today, in the order of reports.
+    pub const ALL: [Self; 5] =
+        [Self::Turns, Self::Tokens, Self::Context, Self::TaskTime, Self::CommandTime];
+
+    /// Its name in records and metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Turns => "turns",
+            Self::Tokens => "tokens",
+            Self::Context => "context",
+            Self::TaskTime => "task_time",
+            Self::CommandTime => "command_time",
+            Self::Time => "time",
+        }
+    }
 }
 
 /// The seam at which an episode broke for reasons that are not the policy's.
@@ -41,7 +67,7 @@ pub enum Boundary {
 pub enum EndReason {
     /// The task ended: won or lost.
     Terminated,
-    /// A limit from outside ended it.
+    /// A budget was used up.
     Truncated {
         /// Which limit.
         limit: Limit,
@@ -94,6 +120,9 @@ pub struct Turn {
     pub text: String,
     /// What it sampled.
     pub sampled: SampledTokens,
+    /// Why the completion ended; absent in records of version 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<StopCause>,
     /// How that was read.
     pub parsed: ParsedAction,
     /// Canonical name of the situation in which the action was chosen.
@@ -102,6 +131,13 @@ pub struct Turn {
     pub step: Step,
     /// Wall time the policy took.
     pub policy_time: Duration,
+}
+
+impl Turn {
+    /// Whether the completion was broken off before the policy had ended it, as far as is known.
+    pub fn is_cut_off(&self) -> bool {
+        self.stop.is_some_and(StopCause::is_cut_off)
+    }
 }
 
 /// Where a trajectory comes from.
@@ -151,8 +187,17 @@ pub struct Trajectory {
     /// Which player of a multi-agent environment; 0 in the others.
     #[serde(default)]
     pub seat: u32,
+    /// Tries at this episode before it that broke for reasons that are not the policy's, so that it
+    /// was played anew; 0 in older files.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub refills: u32,
     /// Wall time of the whole episode.
     pub wall_time: Duration,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 /// A stored trajectory cannot be used.
@@ -320,8 +365,15 @@ mod tests {
     fn turn() -> impl Strategy<Value = Turn> {
         let appended = vec(any::<u32>(), 0..4);
         let valid = any::<bool>();
-        (appended, ".{0,9}", ".{0,9}", sampled(), valid, ".{0,9}", step()).prop_map(
-            |(appended, author, text, sampled, valid, state_key, step)| Turn {
+        let stop = prop_oneof![
+            Just(None),
+            Just(Some(StopCause::EndOfTurn)),
+            Just(Some(StopCause::Length)),
+            Just(Some(StopCause::Unknown)),
+        ];
+        (appended, ".{0,9}", ".{0,9}", sampled(), stop, valid, ".{0,9}", step()).prop_map(
+            |(appended, author, text, sampled, stop, valid, state_key, step)| Turn {
+                stop,
                 prompt: PromptTokens { kept: 0, appended },
                 author,
                 parsed: if valid {
@@ -341,7 +393,7 @@ mod tests {
     fn end() -> impl Strategy<Value = EndReason> {
         prop_oneof![
             Just(EndReason::Terminated),
-            prop_oneof![Just(Limit::Turns), Just(Limit::Time), Just(Limit::Context)]
+            prop::sample::select([&Limit::ALL[..], &[Limit::Time]].concat())
                 .prop_map(|limit| EndReason::Truncated { limit }),
             (
                 prop_oneof![
@@ -383,6 +435,7 @@ mod tests {
                     end,
                     lineage: Lineage { parent, fork_turn, guided },
                     seat: fork_turn % 3,
+                    refills: fork_turn % 2,
                     wall_time: Duration::from_millis(episode),
                 }
             },
@@ -464,7 +517,20 @@ mod tests {
         let trajectory = read(&example()).unwrap();
         assert_eq!(trajectory.lineage, Lineage::default());
         assert_eq!((trajectory.environment_seed, trajectory.seat), (None, 0));
+        assert_eq!((trajectory.turns[0].stop, trajectory.refills), (None, 0));
+        assert!(!trajectory.turns[0].is_cut_off());
         assert_eq!((trajectory.total_reward(), trajectory.is_failed()), (1.0, false));
+    }
+
+    #[test]
+    fn limits_are_written_by_name_and_the_one_of_version_1_is_read() {
+        let mut value = example();
+        for limit in [&Limit::ALL[..], &[Limit::Time]].concat() {
+            value["end"] = serde_json::json!({ "kind": "truncated", "limit": limit.name() });
+            assert_eq!(read(&value).unwrap().end, EndReason::Truncated { limit });
+        }
+        value["end"] = serde_json::json!({ "kind": "truncated", "limit": "patience" });
+        assert!(read(&value).is_err());
     }
 
     #[test]

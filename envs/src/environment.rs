@@ -1,5 +1,7 @@
 //! A task made interactive.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use spar_core::{Observation, RewardPart, Seed, Step};
 
@@ -34,6 +36,18 @@ impl Verdict {
     }
 }
 
+/// What an environment says about time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TimeRules {
+    /// The wall-clock time that the task's own rules give for all turns, the policy's share
+    /// included. Absent: they give none.
+    pub task: Option<Duration>,
+    /// How long what the agent does may make one step. The environment keeps to it, and to what it
+    /// needs beside it, by itself; time up to it is the agent's own. Absent: nothing that the agent
+    /// does makes a step long, so a step that takes long is the environment's failure.
+    pub command: Option<Duration>,
+}
+
 /// A task made interactive.
 ///
 /// Equal seeds and equal actions give equal observations; a fork goes on exactly as its origin
@@ -49,6 +63,11 @@ pub trait Environment: Send {
     /// Labels of the task that only the environment knows, such as its family.
     fn tags(&self) -> Vec<String> {
         Vec::new()
+    }
+
+    /// Whose time a step's is. Default: the environment's alone.
+    fn time_rules(&self) -> TimeRules {
+        TimeRules::default()
     }
 
     /// Starts an episode.

@@ -23,9 +23,13 @@ pub struct Sandboxes {
     pub pool: Arc<SandboxPool>,
     /// The image of tasks that name none. Default the backend's smallest.
     pub image: Image,
-    /// How long the turns of an episode may take in all, which its sandbox has to outlive. Default
-    /// ten minutes, as episodes have it.
-    pub agent: Duration,
+    /// How long the agent's own commands may take in all, where the task's rules give no time.
+    /// Default ten minutes, as episodes have it.
+    pub commands: Duration,
+    /// How long the policy may take for one answer. Default two minutes, as episodes have it.
+    pub answer: Duration,
+    /// The most turns of an episode, where that is not for the task alone to say. Default absent.
+    pub max_turns: Option<u32>,
     /// Sandboxes of every spec that are kept ready in advance. Default none.
     pub warm: usize,
     warmed: Arc<Mutex<HashSet<String>>>,
@@ -50,8 +54,15 @@ impl Resources {
 impl Sandboxes {
     /// Those of a pool, with the defaults; the fields can be set.
     pub fn new(pool: Arc<SandboxPool>) -> Self {
-        let (image, agent) = (Image::Default, Duration::from_secs(600));
-        Self { pool, image, agent, warm: 0, warmed: Arc::default() }
+        Self {
+            pool,
+            image: Image::Default,
+            commands: Duration::from_secs(600),
+            answer: Duration::from_secs(120),
+            max_turns: None,
+            warm: 0,
+            warmed: Arc::default(),
+        }
     }
 
     /// Has the pool keep some ready of a spec that is met for the first time.
@@ -68,7 +79,7 @@ impl fmt::Debug for Sandboxes {
         f.debug_struct("Sandboxes")
             .field("backend", &self.pool.backend().name())
             .field("image", &self.image)
-            .field("agent", &self.agent)
+            .field("commands", &self.commands)
             .finish_non_exhaustive()
     }
 }

@@ -103,6 +103,12 @@ pub enum SandboxError {
         /// What is used up, or why nothing is started.
         reason: String,
     },
+    /// What the sandbox may have at one time is used up by what runs in it.
+    #[error("start a command: the {what} that the sandbox may have are used up")]
+    UsedUp {
+        /// Of what: `processes`.
+        what: &'static str,
+    },
     /// A path inside that does not exist.
     #[error("find `{path}` in the sandbox")]
     NotFound {
@@ -189,13 +195,14 @@ impl SandboxError {
         }
     }
 
-    /// Whether the same may work in another sandbox, or later: an episode that ends with it is
-    /// refilled. What is wrong with the request is not.
+    /// Whether the same may work in another sandbox, or later. What is wrong with the request is not.
+    /// Whether an episode is played anew that ends with it, [`SandboxError::fault`] tells.
     pub fn is_infrastructure(&self) -> bool {
         !matches!(
             self,
             Self::Unsupported { .. }
                 | Self::InvalidSpec { .. }
+                | Self::UsedUp { .. }
                 | Self::NotFound { .. }
                 | Self::PathRefused { .. }
                 | Self::TooLarge { .. }
@@ -215,6 +222,9 @@ pub enum Death {
     /// Its main process was killed for memory.
     #[error("it ran out of memory")]
     OutOfMemory,
+    /// The host ran out of memory, without its having met a limit of its own, and the kernel chose it.
+    #[error("the host ran out of memory")]
+    HostOutOfMemory,
     /// Somebody killed or removed it.
     #[error("it was killed")]
     Killed,

@@ -35,6 +35,7 @@ mod captured;
 pub mod conformance;
 mod error;
 mod exec;
+mod fault;
 #[cfg(any(feature = "wasm", feature = "local"))]
 mod folder_lock;
 mod measure;
@@ -51,6 +52,7 @@ pub use archive::Carried;
 pub use captured::Captured;
 pub use error::{Death, SandboxError};
 pub use exec::{ExecEnd, ExecRequest, ExecResult, OutputSink, Stream};
+pub use fault::{Evidence, Fault, Vitals};
 pub use measure::{Latencies, measure};
 pub use owner::{Owner, OwnerState};
 pub use sandbox::{

@@ -28,7 +28,7 @@ const HELP: &str = "\
 pub(crate) async fn play(arguments: &PlayArguments) -> anyhow::Result<ExitCode> {
     let (suite, split, task) = choose(arguments)?;
     // A person may think for as long as it takes.
-    let episode = EpisodeConfig { episode_timeout_secs: 86_400, ..EpisodeConfig::default() };
+    let episode = EpisodeConfig { command_time_secs: 86_400, ..EpisodeConfig::default() };
     let typed = &arguments.environment;
     let sandboxes = open_sandboxes(typed, None, Some(1), suite.as_ref(), &split, &episode).await?;
     within(sandboxes, async |sandboxes| play_task(arguments, suite.as_ref(), task, sandboxes).await)

@@ -106,12 +106,12 @@ impl OpenPlayer {
             None => stranger(purpose),
         };
         if self.is_human() {
-            (episode.turn_timeout_secs, episode.episode_timeout_secs) = (86_400, 86_400);
+            (episode.turn_timeout_secs, episode.command_time_secs) = (86_400, 86_400);
         }
         if arguments.endpoint.is_some() {
             // Requests are repeated by the policy itself, and answers may be reasoned about.
             (episode.policy_retries, episode.turn_timeout_secs) = (0, 300);
-            (episode.sampling.max_tokens, episode.episode_timeout_secs) = (1024, 3600);
+            (episode.sampling.max_tokens, episode.command_time_secs) = (1024, 3600);
         }
         let PlayerArguments { temperature, top_k, top_p, min_p, max_tokens, max_turns, .. } =
             *arguments;

@@ -6,12 +6,12 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use serde::Serialize;
-use spar::agent::{Cancellation, EpisodeConfig, JsonlStore};
-use spar::core::{EndReason, Observation, ParsedAction, Step, Trajectory};
-use spar::envs::EnvironmentError;
+use spar::agent::{Cancellation, EpisodeConfig, JsonlStore, OpenEnvironment};
+use spar::core::{EndReason, Limit, Observation, ParsedAction, Step, Trajectory};
+use spar::envs::{Environment, EnvironmentError};
 use spar::recipe::Recipe;
 use spar::sandboxes::OpenSandboxes;
-use spar::tasks::Suite;
+use spar::tasks::{Suite, Task};
 use spar::trainer::RunFolder;
 
 use super::environments::{open_sandboxes, warn_of_leftovers};
@@ -88,10 +88,16 @@ async fn play_all(
             break;
         }
         let trajectory = stored?.trajectory;
+        let (suite, sandboxes) = suites.of(&trajectory.task).await?;
+        let task = suite.task_by_id(&trajectory.task)?;
+        let open = sandboxes.opener();
+        let found = tokio::select! {
+            found = play_again(&trajectory, &task, &open) => found,
+            // What it holds is closed with the pool.
+            () = cancellation.cancelled() => break,
+        };
         report.trajectories += 1;
         report.turns += trajectory.turns.len();
-        let (suite, sandboxes) = suites.of(&trajectory.task).await?;
-        let found = play_again(&trajectory, suite, sandboxes).await?;
         if let Some((turn, what, recorded, found)) = found {
             report.mismatches += 1;
             if report.described.len() < MAX_DESCRIBED {
@@ -187,29 +193,36 @@ impl Suites<'_> {
 /// The first difference: its turn, what differs, what was recorded and what is found.
 type Found = Option<(usize, &'static str, String, String)>;
 
-async fn play_again(
-    trajectory: &Trajectory,
-    suite: &dyn Suite,
-    sandboxes: &OpenSandboxes,
-) -> anyhow::Result<Found> {
-    let task = suite.task_by_id(&trajectory.task)?;
-    let broken = |turn: usize, error: EnvironmentError| {
-        let error = format!("{:#}", anyhow::Error::from(error));
-        Some((turn, "the environment breaks", String::new(), error))
-    };
-    let mut env = match sandboxes.opener()(&task) {
+/// Plays a trajectory again; its environment is closed however that ends.
+async fn play_again(trajectory: &Trajectory, task: &Task, open: &OpenEnvironment<'_>) -> Found {
+    let mut env = match open(task) {
         Ok(env) => env,
-        Err(error) => return Ok(broken(0, error)),
+        Err(error) => return broken(0, error),
     };
+    let found = compare(trajectory, &mut *env).await;
+    if let Err(error) = env.close().await {
+        let error = anyhow::Error::from(error);
+        eprintln!("warning: could not {error:#}");
+    }
+    found
+}
+
+fn broken(turn: usize, error: EnvironmentError) -> Found {
+    let error = format!("{:#}", anyhow::Error::from(error));
+    Some((turn, "the environment breaks", String::new(), error))
+}
+
+/// The first difference between a trajectory and what an environment answers now.
+async fn compare(trajectory: &Trajectory, env: &mut dyn Environment) -> Found {
     let first = match env.reset(trajectory.environment_seed.unwrap_or(trajectory.seed)).await {
         Ok(first) => first,
-        Err(error) => return Ok(broken(0, error)),
+        Err(error) => return broken(0, error),
     };
     let recorded = &trajectory.first_observation;
     // An episode that broke before its reset has shown nothing.
     let has_begun = !(trajectory.is_failed() && recorded.text.is_empty());
     if has_begun && let Some((what, recorded, found)) = observations(recorded, &first) {
-        return Ok(Some((0, what, recorded, found)));
+        return Some((0, what, recorded, found));
     }
     for (index, turn) in trajectory.turns.iter().enumerate() {
         // Where no action could be read the environment was not asked.
@@ -217,45 +230,46 @@ async fn play_again(
             ParsedAction::Invalid { .. } => None,
             ParsedAction::Action { text } => match env.step(text).await {
                 Ok(step) => Some(step),
-                Err(error) => return Ok(broken(index + 1, error)),
+                Err(error) => return broken(index + 1, error),
             },
         };
+        let is_last = index + 1 == trajectory.turns.len();
         // An episode that broke was not judged.
-        if index + 1 == trajectory.turns.len() && !trajectory.is_failed() {
+        if is_last && !trajectory.is_failed() {
             let verdict = match env.verify().await {
                 Ok(verdict) => verdict,
-                Err(error) => return Ok(broken(index + 1, error)),
+                Err(error) => return broken(index + 1, error),
             };
             let won = verdict.as_ref().is_some_and(|verdict| verdict.won);
             match (&mut step, verdict) {
                 (Some(step), Some(verdict)) => verdict.apply(step),
                 (None, _) if won != turn.step.won => {
-                    return Ok(Some((
-                        index + 1,
-                        "won",
-                        turn.step.won.to_string(),
-                        won.to_string(),
-                    )));
+                    return Some((index + 1, "won", turn.step.won.to_string(), won.to_string()));
                 }
                 _ => {}
             }
         }
+        // The clock may have ended the last step before it had an answer of its own.
+        let step = step.filter(|_| !(is_last && is_ended_by_clock(&trajectory.end)));
         let Some(step) = step else { continue };
         if let Some((what, recorded, found)) = steps(&turn.step, &step) {
-            return Ok(Some((index + 1, what, recorded, found)));
+            return Some((index + 1, what, recorded, found));
         }
     }
     let last = trajectory.turns.last().map(|turn| &turn.step);
     let (terminated, won) = last.map_or((false, false), |step| (step.terminated, step.won));
     let number = trajectory.turns.len();
     if (trajectory.end == EndReason::Terminated) != terminated {
-        return Ok(Some((number, "end", format!("{:?}", trajectory.end), terminated.to_string())));
+        return Some((number, "end", format!("{:?}", trajectory.end), terminated.to_string()));
     }
     if trajectory.won != won {
-        return Ok(Some((number, "won", trajectory.won.to_string(), won.to_string())));
+        return Some((number, "won", trajectory.won.to_string(), won.to_string()));
     }
-    env.close().await?;
-    Ok(None)
+    None
+}
+
+fn is_ended_by_clock(end: &EndReason) -> bool {
+    matches!(end, EndReason::Truncated { limit: Limit::TaskTime | Limit::CommandTime })
 }
 
 fn steps(recorded: &Step, found: &Step) -> Option<(&'static str, String, String)> {
@@ -317,4 +331,95 @@ fn text(report: &Report) -> String {
         );
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    use async_trait::async_trait;
+    use spar::agent::policies::ScriptedPolicy;
+    use spar::agent::{Episode, Player, run_episode};
+    use spar::core::Seed;
+
+    use super::*;
+
+    /// Says the same to everything, and counts how often it is open.
+    struct Echo {
+        says: &'static str,
+        breaks: bool,
+        open: Arc<AtomicUsize>,
+    }
+
+    #[async_trait]
+    impl Environment for Echo {
+        fn name(&self) -> &'static str {
+            "echo"
+        }
+
+        async fn reset(&mut self, _: Seed) -> Result<Observation, EnvironmentError> {
+            self.open.fetch_add(1, Ordering::SeqCst);
+            if self.breaks {
+                return Err(EnvironmentError::Misused { call: "reset", when: "in a test" });
+            }
+            Ok(Observation { text: "begin".to_owned(), ..Observation::default() })
+        }
+
+        async fn step(&mut self, _: &str) -> Result<Step, EnvironmentError> {
+            Ok(Step {
+                observation: Observation { text: self.says.to_owned(), ..Observation::default() },
+                rewards: Vec::new(),
+                terminated: false,
+                won: false,
+                executable: true,
+                wall_time: Duration::ZERO,
+            })
+        }
+
+        async fn fork(&self) -> Result<Box<dyn Environment>, EnvironmentError> {
+            Err(EnvironmentError::Misused { call: "fork", when: "in a test" })
+        }
+
+        async fn close(&mut self) -> Result<(), EnvironmentError> {
+            self.open.fetch_sub(1, Ordering::SeqCst);
+            Ok(())
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_opened_is_closed_however_the_comparison_ends() {
+        let task = Task {
+            id: "echo/test/0".to_owned(),
+            environment: "echo".to_owned(),
+            parameters: serde_json::Value::Null,
+            instruction: String::new(),
+            max_turns: 2,
+            tags: Vec::new(),
+        };
+        let open = Arc::new(AtomicUsize::new(0));
+        let env = |says, breaks| Echo { says, breaks, open: Arc::clone(&open) };
+        let (policy, seed) = (ScriptedPolicy::new(["go"]), Seed::from_u64(0));
+        let episode = Episode {
+            id: 1,
+            task: &task,
+            player: Player::Policy(&policy),
+            seed,
+            environment_seed: seed,
+            cancellation: &Cancellation::new(),
+        };
+        let trajectory =
+            run_episode(&mut env("a", false), &episode, &EpisodeConfig::default()).await;
+        open.store(0, Ordering::SeqCst);
+        for (says, breaks, expected) in [
+            ("a", false, None),
+            ("b", false, Some((1, "observation"))),
+            ("a", true, Some((0, "the environment breaks"))),
+        ] {
+            let found = play_again(&trajectory, &task, &|_| Ok(Box::new(env(says, breaks)))).await;
+            assert_eq!(found.map(|(turn, what, ..)| (turn, what)), expected);
+            assert_eq!(open.load(Ordering::SeqCst), 0, "{says} {breaks}");
+        }
+    }
 }

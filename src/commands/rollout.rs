@@ -2,13 +2,15 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context, bail};
 use serde::Serialize;
 use spar::agent::{
-    CollectConfig, CollectRequest, CollectionCounts, JsonlStore, Score, collect_groups,
+    Cancellation, CollectConfig, CollectRequest, CollectionCounts, CollectionSink, FinishedGroup,
+    JsonlStore, Score, ScoreBuilder, stream_groups,
 };
-use spar::core::{Group, Seed, TrajectoryStore};
+use spar::core::{Seed, StoreError, Trajectory};
 use spar::sandboxes::OpenSandboxes;
 use spar::tasks::Suite;
 
@@ -19,8 +21,6 @@ use super::suites::{Purpose, first_tasks, new_store, open_tasks};
 use super::{cancel_on_ctrl_c, print, print_json, stopped};
 use crate::cli::RolloutArguments;
 
-/// Tasks whose groups are kept together: what a crash can lose.
-const CHUNK: usize = 32;
 /// Tasks per split when no number is given.
 const DEFAULT_LIMIT: usize = 16;
 
@@ -76,6 +76,44 @@ struct Tasks<'a> {
     splits: &'a [String],
 }
 
+/// Keeps trajectories as they end, and of groups only what the score needs.
+struct Keeper<'a> {
+    /// Number of the split, from 1; the records' iteration.
+    number: u64,
+    cancellation: &'a Cancellation,
+    state: Mutex<Kept<'a>>,
+}
+
+struct Kept<'a> {
+    store: &'a mut JsonlStore,
+    score: ScoreBuilder,
+    /// Why nothing is kept any more.
+    failure: Option<StoreError>,
+}
+
+impl<'a> Keeper<'a> {
+    fn state(&self) -> MutexGuard<'_, Kept<'a>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl CollectionSink for Keeper<'_> {
+    fn trajectory(&self, index: usize, trajectory: &Trajectory) {
+        let mut state = self.state();
+        if state.failure.is_none()
+            && let Err(error) = state.store.append_one(self.number, index, trajectory)
+        {
+            // What is played from here on would be lost.
+            state.failure = Some(error);
+            self.cancellation.cancel();
+        }
+    }
+
+    fn group(&self, group: FinishedGroup) {
+        self.state().score.add(&group.group);
+    }
+}
+
 async fn play(
     arguments: &RolloutArguments,
     player: &OpenPlayer,
@@ -93,38 +131,35 @@ async fn play(
         seed,
         splits: Vec::new(),
     };
-    let (mut chunk_number, mut failure) = (0, None);
-    for split in splits {
+    let mut last_failure = None;
+    for (index, split) in splits.iter().enumerate() {
         let limit = arguments.tasks.limit.unwrap_or(DEFAULT_LIMIT);
         let tasks = first_tasks(suite, split, Some(limit))?;
         let meter = Meter::new(split, tasks.len() * config.group_size, player.is_human());
-        let (mut groups, mut counts) = (Vec::new(), CollectionCounts::default());
-        for chunk in tasks.chunks(CHUNK) {
-            let request = CollectRequest {
-                tasks: chunk,
-                player: player.player(),
-                open: &sandboxes.opener(),
-                seed: Seed::from_u64(seed).derive("rollout", split),
-                cancellation: &cancellation,
-                on_episode: &|trajectory| meter.count(trajectory),
-            };
-            let collection = collect_groups(&request, config).await;
-            chunk_number += 1;
-            store.append(chunk_number, &collection.groups).context("keep trajectories")?;
-            add(&mut counts, &collection.counts);
-            groups.extend(collection.groups);
-            failure = collection.last_failure.or(failure);
-            if cancellation.is_cancelled() {
-                break;
-            }
-        }
+        let request = CollectRequest {
+            tasks: &tasks,
+            player: player.player(),
+            open: &sandboxes.opener(),
+            seed: Seed::from_u64(seed).derive("rollout", split),
+            cancellation: &cancellation,
+            on_episode: &|trajectory| meter.count(trajectory),
+        };
+        let kept = Kept { store: &mut store, score: ScoreBuilder::default(), failure: None };
+        let (number, state) = (index as u64 + 1, Mutex::new(kept));
+        let keeper = Keeper { number, cancellation: &cancellation, state };
+        let (counts, failure) = stream_groups(&request, config, &keeper).await;
+        drop(meter);
+        let Kept { store, score, failure: not_kept } =
+            keeper.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let synced = not_kept.map_or_else(|| store.sync(), Err);
+        synced.context("keep trajectories")?;
+        last_failure = failure.or(last_failure);
         if counts.finished == 0 && !cancellation.is_cancelled() {
-            let detail = why_none(counts.cancelled, failure);
+            let detail = why_none(counts.cancelled, last_failure);
             bail!("play split `{split}`: no episode came about: {detail}");
         }
-        let groups: Vec<&Group> = groups.iter().collect();
         let bootstrap = (config.group_size > 1).then_some(1000);
-        let score = Score::of(&groups, bootstrap, Seed::from_u64(seed).derive("bootstrap", split));
+        let score = score.finish(bootstrap, Seed::from_u64(seed).derive("bootstrap", split));
         report.splits.push(SplitReport { split: split.clone(), score, counts });
         if cancellation.is_cancelled() {
             break;
@@ -140,21 +175,11 @@ async fn play(
         return Ok(stopped());
     }
     if missing > 0 {
-        let failure = failure.unwrap_or_default();
+        let failure = last_failure.unwrap_or_default();
         eprintln!("warning: {missing} episodes could not be played; the last failure: {failure}");
         return Ok(ExitCode::FAILURE);
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn add(sum: &mut CollectionCounts, counts: &CollectionCounts) {
-    sum.wanted += counts.wanted;
-    sum.finished += counts.finished;
-    sum.truncated += counts.truncated;
-    sum.policy_failures += counts.policy_failures;
-    sum.environment_failures += counts.environment_failures;
-    sum.sandbox_failures += counts.sandbox_failures;
-    sum.cancelled += counts.cancelled;
 }
 
 fn table(report: &Report) -> String {
@@ -162,7 +187,7 @@ fn table(report: &Report) -> String {
     for SplitReport { split, score, counts } in &report.splits {
         text += &format!(
             "{} on {split}: {} episodes of {} tasks, success {:.1} % ({:.1} to {:.1}), \
-             {:.1} turns, reward {:.3}, {} truncated, {} missing\n",
+             {:.1} turns, reward {:.3}, {} refills, {} truncated ({}), {} missing\n",
             report.player,
             score.episodes,
             score.tasks,
@@ -171,7 +196,9 @@ fn table(report: &Report) -> String {
             100.0 * score.interval.high,
             score.mean_turns,
             score.mean_reward,
+            counts.refills,
             counts.truncated,
+            counts.limits,
             counts.missing(),
         );
     }

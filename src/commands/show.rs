@@ -72,7 +72,7 @@ fn transcript(number: usize, stored: &StoredTrajectory) -> String {
     let end = match &trajectory.end {
         EndReason::Terminated if trajectory.won => "solved".to_owned(),
         EndReason::Terminated => "lost".to_owned(),
-        EndReason::Truncated { limit } => format!("cut off ({limit:?})").to_lowercase(),
+        EndReason::Truncated { limit } => format!("cut off ({})", limit.name().replace('_', " ")),
         EndReason::Failed { boundary, detail } => format!("failed at {boundary:?}: {detail}"),
     };
     let mut text = format!(
@@ -101,6 +101,9 @@ fn turn_text(number: usize, turn: &Turn) -> String {
             notes.push("not executable".to_owned());
         }
         ParsedAction::Action { .. } => {}
+    }
+    if turn.is_cut_off() {
+        notes.push("answer cut off".to_owned());
     }
     let logprob: f32 = turn.sampled.logprobs.iter().sum();
     if logprob != 0.0 {

@@ -46,6 +46,13 @@ pub(super) async fn demonstrate(
     Ok(collection)
 }
 
+/// The demonstrations that are imitated: those that solved their task, and the others where
+/// `unsolved` says so.
+pub(super) fn imitated(collection: &Collection, unsolved: bool) -> Vec<&Trajectory> {
+    let played = collection.groups.iter().flat_map(|group| &group.trajectories);
+    played.filter(|trajectory| trajectory.won || unsolved).collect()
+}
+
 /// All that is said in an episode, message by message, and all that could have been said.
 pub(super) fn messages_of(trajectory: &Trajectory) -> Vec<&str> {
     let mut messages = Vec::new();
@@ -92,4 +99,35 @@ pub(super) fn take_tasks(
         .map(|index| suite.task(split, (index % len) as usize))
         .collect::<Result<_, _>>()
         .context("take tasks")
+}
+
+#[cfg(test)]
+mod tests {
+    use spar_core::{Group, Seed};
+
+    use super::*;
+
+    #[test]
+    fn what_did_not_solve_its_task_is_imitated_only_where_that_is_asked_for() {
+        let played = |episode: u64, won: bool| {
+            let record = serde_json::json!({
+                "version": 2, "episode": episode, "task": "t", "environment": "e",
+                "seed": Seed::from_u64(0), "policy": "expert",
+                "first_observation": { "text": "", "state_key": "" }, "turns": [],
+                "end": { "kind": "truncated", "limit": "turns" }, "won": won,
+                "wall_time": { "secs": 0, "nanos": 0 },
+            });
+            Trajectory::from_json(record.to_string().as_bytes()).unwrap()
+        };
+        let group = |trajectories| Group { task: "t".to_owned(), trajectories };
+        let groups =
+            vec![group(vec![played(1, false), played(2, true)]), group(vec![played(3, true)])];
+        let collection = Collection { groups, ..Collection::default() };
+        let chosen = |unsolved| -> Vec<u64> {
+            imitated(&collection, unsolved).iter().map(|trajectory| trajectory.episode).collect()
+        };
+        assert_eq!(chosen(false), [2, 3]);
+        assert_eq!(chosen(true), [1, 2, 3]);
+        assert!(!crate::recipe::WarmStartConfig::default().imitate_unsolved);
+    }
 }

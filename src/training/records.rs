@@ -1,6 +1,7 @@
 //! What iterations leave in the metrics.
 
-use spar_agent::{Collection, Evaluation};
+use spar_agent::{Collection, Evaluation, LimitCounts};
+use spar_core::Limit;
 use spar_trainer::{Drift, MetricRecord, UpdateMetrics};
 
 /// Adds the mean over an iteration's updates, drift being the largest.
@@ -51,17 +52,28 @@ pub(super) fn with_collection(record: MetricRecord, collection: &Collection) -> 
         })
         .sum();
     let counts = &collection.counts;
+    let cut_off =
+        trajectories().flat_map(|trajectory| &trajectory.turns).filter(|turn| turn.is_cut_off());
+    let record = with_limits(record, &counts.limits);
     record.with([
         ("episodes", trajectories().count() as f64),
         ("success_rate", won as f64 / episodes),
         ("turns", turns as f64 / episodes),
         ("drawn_tokens", drawn as f64),
+        ("cut_off_turns", cut_off.count() as f64),
         ("truncated", counts.truncated as f64),
+        ("refills", counts.refills as f64),
         ("policy_failures", counts.policy_failures as f64),
         ("environment_failures", counts.environment_failures as f64),
         ("sandbox_failures", counts.sandbox_failures as f64),
         ("missing", counts.missing() as f64),
     ])
+}
+
+/// Adds how many episodes each limit ended.
+fn with_limits(record: MetricRecord, limits: &LimitCounts) -> MetricRecord {
+    let counted = |limit: Limit| (format!("truncated_{}", limit.name()), limits.of(limit) as f64);
+    record.with(Limit::ALL.map(counted))
 }
 
 /// The record of an evaluation.
@@ -78,8 +90,10 @@ pub(super) fn evaluation_record(
         ("episodes", score.episodes as f64),
         ("successes", score.successes as f64),
         ("turns", score.mean_turns),
+        ("refills", evaluation.counts.refills as f64),
         ("missing", evaluation.missing as f64),
     ]);
+    record = with_limits(record, &score.limits);
     record = record.with([("split", evaluation.split.clone())]);
     let by_tag: serde_json::Map<String, serde_json::Value> = evaluation
         .by_tag

@@ -22,6 +22,9 @@ pub struct SplitResult {
     pub interval: (f64, f64),
     /// Turns per episode.
     pub turns: f64,
+    /// Tries that broke for reasons that are not the policy's, so that it got another one.
+    #[serde(default)]
+    pub refills: usize,
     /// Successes and episodes by tag.
     pub by_tag: BTreeMap<String, (usize, usize)>,
 }
@@ -108,6 +111,7 @@ impl SplitResult {
             success_rate: number("success_rate")?,
             interval: (number("low")?, number("high")?),
             turns: number("turns")?,
+            refills: number("refills").unwrap_or(0.0) as usize,
             by_tag,
         })
     }
@@ -121,7 +125,11 @@ impl fmt::Display for SplitResult {
             100.0 * self.success_rate,
             100.0 * self.interval.0,
             100.0 * self.interval.1
-        )
+        )?;
+        match self.refills {
+            0 => Ok(()),
+            refills => write!(f, ", {refills} refills"),
+        }
     }
 }
 

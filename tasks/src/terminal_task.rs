@@ -50,6 +50,11 @@ pub struct TerminalTask {
     /// Seconds for the files and all of `setup`. Default 600.
     #[serde(default = "default_setup_secs")]
     pub setup_secs: u64,
+    /// Seconds of wall-clock time that the task's own rules give the agent for all of its turns, the
+    /// policy's share included; after them the episode is truncated and judged. Default absent: the
+    /// rules give none, and the run bounds what the commands take (`episode.command_time_secs`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_secs: Option<u64>,
     /// Seconds that one command of the agent may take. Default 30.
     #[serde(default = "default_command_secs")]
     pub command_secs: u64,
@@ -187,6 +192,7 @@ impl TerminalTask {
             solution: Vec::new(),
             create_secs: default_create_secs(),
             setup_secs: default_setup_secs(),
+            agent_secs: None,
             command_secs: default_command_secs(),
             output_limit_bytes: default_output_limit_bytes(),
         }
@@ -208,6 +214,7 @@ impl TerminalTask {
         let seconds = [
             ("create_secs", self.create_secs),
             ("setup_secs", self.setup_secs),
+            ("agent_secs", self.agent_secs.unwrap_or(1)),
             ("command_secs", self.command_secs),
             ("verifier.verify_secs", self.verifier.verify_secs),
         ];
@@ -354,15 +361,17 @@ mod tests {
     fn all_problems_are_told_at_once() {
         let mut task = TerminalTask::new(" ", "");
         task.workdir = "task".into();
-        task.command_secs = 0;
+        (task.command_secs, task.agent_secs) = (0, Some(0));
         task.files.insert("../etc/passwd".into(), "x".into());
         task.files.insert("empty".into(), TaskFile::Detailed(DetailedFile::default()));
         task.verifier.files.insert("/etc/x".into(), "x".into());
         let problems = task.problems().join("; ");
-        for part in ["instruction", "verifier.command", "workdir", "command_secs", "../etc"] {
+        for part in
+            ["instruction", "verifier.command", "workdir", "command_secs", "agent_secs", "../etc"]
+        {
             assert!(problems.contains(part), "{problems}");
         }
-        assert_eq!(task.problems().len(), 7, "{problems}");
+        assert_eq!(task.problems().len(), 8, "{problems}");
     }
 
     #[test]

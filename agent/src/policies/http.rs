@@ -11,6 +11,7 @@ use spar_core::{
     Completion, CompletionRequest, Message, Policy, PolicyError, SampledTokens, StopCause,
 };
 
+use super::context_error::{ContextError, context_error};
 use crate::error_chain;
 
 /// Which endpoint, and how patiently it is asked.
@@ -98,6 +99,7 @@ impl HttpPolicy {
 
     /// Sends one request.
     async fn ask(&self, body: &Body<'_>) -> Result<Answer, Failure> {
+        let max_tokens = body.max_tokens;
         let body = serde_json::to_vec(body)
             .map_err(|error| Failure::Final(self.nonsense(format!("the request: {error}"))))?;
         let mut request =
@@ -123,18 +125,40 @@ impl HttpPolicy {
             bytes.extend_from_slice(&chunk);
         }
         let detail = || format!("status {status}: {}", excerpt(&bytes));
+        let answer: Option<Result<Answer, _>> =
+            status.is_success().then(|| serde_json::from_slice(&bytes));
+        let misread = match answer {
+            Some(Ok(answer)) => return Ok(answer),
+            Some(Err(error)) => Some(error),
+            None => None,
+        };
+        if may_be_context(status)
+            && let Some(full) = context_error(&bytes, max_tokens)
+        {
+            return Err(Failure::Final(self.full(full, max_tokens)));
+        }
         if status.is_server_error()
             || status == StatusCode::TOO_MANY_REQUESTS
             || status == StatusCode::REQUEST_TIMEOUT
         {
             return Err(Failure::Passing(self.unreachable(detail()), retry_after));
         }
-        if !status.is_success() {
-            return Err(Failure::Final(self.nonsense(detail())));
+        Err(Failure::Final(self.nonsense(match misread {
+            Some(error) => format!("{error} in: {}", excerpt(&bytes)),
+            None => detail(),
+        })))
+    }
+
+    /// The conversation is too long; or answers as long as they were asked for never fit.
+    fn full(&self, error: ContextError, max_tokens: usize) -> PolicyError {
+        let ContextError { tokens, limit } = error;
+        match limit {
+            Some(limit) if limit <= max_tokens => PolicyError::Unsupported {
+                name: self.config.model.clone(),
+                what: format!("answers of {max_tokens} tokens: its context has {limit}"),
+            },
+            _ => PolicyError::ContextFull { tokens, limit },
         }
-        serde_json::from_slice(&bytes).map_err(|error| {
-            Failure::Final(self.nonsense(format!("{error} in: {}", excerpt(&bytes))))
-        })
     }
 
     fn unreachable(&self, detail: String) -> PolicyError {
@@ -197,12 +221,29 @@ impl HttpPolicy {
             text: choice.message.content.unwrap_or_default(),
             tokens: SampledTokens::default(),
             stop: match choice.finish_reason.as_deref() {
+                Some("stop") => StopCause::EndOfTurn,
                 Some("length") => StopCause::Length,
-                _ => StopCause::EndOfTurn,
+                Some("tool_calls" | "function_call") => StopCause::ToolCalls,
+                Some("content_filter") => StopCause::Filtered,
+                _ => StopCause::Unknown,
             },
             author: self.config.model.clone(),
+            reported_tokens: answer.usage.and_then(|usage| usage.completion_tokens),
         })
     }
+}
+
+/// Whether an error of this status may be about the length of the conversation: llama.cpp has told it
+/// with 200, 400 and 500. What is about access or the rate of requests is not.
+fn may_be_context(status: StatusCode) -> bool {
+    !matches!(
+        status,
+        StatusCode::UNAUTHORIZED
+            | StatusCode::FORBIDDEN
+            | StatusCode::NOT_FOUND
+            | StatusCode::REQUEST_TIMEOUT
+            | StatusCode::TOO_MANY_REQUESTS
+    )
 }
 
 enum Failure {
@@ -232,6 +273,14 @@ struct Body<'a> {
 #[derive(Deserialize)]
 struct Answer {
     choices: Vec<Choice>,
+    #[serde(default)]
+    usage: Option<Usage>,
+}
+
+#[derive(Deserialize)]
+struct Usage {
+    #[serde(default)]
+    completion_tokens: Option<usize>,
 }
 
 #[derive(Deserialize)]
@@ -389,6 +438,73 @@ mod tests {
             assert!(matches!(error, PolicyError::Nonsense { .. }), "{error}");
             assert_eq!(requests, 1);
         }
+    }
+
+    #[tokio::test]
+    async fn a_conversation_that_is_too_long_is_told_as_such_and_not_asked_again() {
+        let bodies: [Script; 3] = [
+            |_| {
+                Deed::Answer(
+                    "400 Bad Request",
+                    r#"{"error":{"message":"This model's maximum context length is 4096 tokens. However, you requested 4120 tokens.","type":"invalid_request_error","param":"messages","code":"context_length_exceeded"}}"#,
+                )
+            },
+            |_| {
+                Deed::Answer(
+                    "500 Internal Server Error",
+                    r#"{"error":{"code":500,"message":"the request exceeds the available context size.","type":"exceed_context_size_error","n_prompt_tokens":4056,"n_ctx":4096}}"#,
+                )
+            },
+            |_| {
+                Deed::Answer(
+                    "200 OK",
+                    r#"{"error":{"code":400,"message":"request (4056 tokens) exceeds the available context size (4096 tokens), try increasing it","type":"exceed_context_size_error"}}"#,
+                )
+            },
+        ];
+        for body in bodies {
+            let (result, requests) = ask(body).await;
+            let error = result.unwrap_err();
+            let PolicyError::ContextFull { tokens: Some(4120), limit: Some(4096) } = error else {
+                panic!("{error:?}");
+            };
+            assert_eq!(requests, 1);
+        }
+        // Where no answer of this length fits, no conversation is to blame.
+        let (result, _) = ask(|_| {
+            Deed::Answer("400 Bad Request", r#"{"message":"maximum context length is 64 tokens"}"#)
+        })
+        .await;
+        assert!(matches!(result, Err(PolicyError::Unsupported { .. })), "{result:?}");
+        // Words in an answer are the policy's own.
+        let (result, _) = ask(|_| {
+            Deed::Answer(
+                "200 OK",
+                r#"{"choices":[{"message":{"content":"maximum context length is 1"}}]}"#,
+            )
+        })
+        .await;
+        assert_eq!(result.unwrap().stop, StopCause::Unknown);
+    }
+
+    #[tokio::test]
+    async fn why_an_answer_ended_and_how_long_it_is_are_kept() {
+        let cut_off = |_: usize| {
+            Deed::Answer(
+                "200 OK",
+                r#"{"choices":[{"message":{"content":"go"},"finish_reason":"length"}],"usage":{"prompt_tokens":9,"completion_tokens":64}}"#,
+            )
+        };
+        let completion = ask(cut_off).await.0.unwrap();
+        assert_eq!((completion.stop, completion.num_tokens()), (StopCause::Length, Some(64)));
+        let filtered = |_: usize| {
+            Deed::Answer(
+                "200 OK",
+                r#"{"choices":[{"message":{"content":null},"finish_reason":"content_filter"}]}"#,
+            )
+        };
+        let completion = ask(filtered).await.0.unwrap();
+        assert_eq!((completion.stop, completion.num_tokens()), (StopCause::Filtered, None));
     }
 
     #[tokio::test]

@@ -55,6 +55,7 @@ impl Policy for HumanPolicy {
                 tokens: SampledTokens::default(),
                 stop: StopCause::EndOfTurn,
                 author: name(),
+                reported_tokens: None,
             }),
             Ok(Ok(None)) => Err(PolicyError::Closed { name: name() }),
             Ok(Err(error)) => Err(unreachable(error.to_string())),

@@ -1,5 +1,6 @@
 //! Policies that are no model in this process: endpoints, scripts, chance, people.
 
+mod context_error;
 mod http;
 mod human;
 mod random;

@@ -46,6 +46,7 @@ impl Policy for RandomPolicy {
             tokens: SampledTokens::default(),
             stop: StopCause::EndOfTurn,
             author: "random".to_owned(),
+            reported_tokens: None,
         })
     }
 }

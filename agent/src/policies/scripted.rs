@@ -66,7 +66,8 @@ impl Policy for ScriptedPolicy {
             ids,
             allowed: Vec::new(),
         };
-        Ok(Completion { text, tokens, stop: StopCause::EndOfTurn, author: "scripted".to_owned() })
+        let (stop, author) = (StopCause::EndOfTurn, "scripted".to_owned());
+        Ok(Completion { text, tokens, stop, author, reported_tokens: None })
     }
 
     fn forget(&self, episode: u64) {

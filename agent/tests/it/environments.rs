@@ -6,7 +6,7 @@ use spar_agent::credit::{CreditConfig, GroupView, credit_registry, open_estimato
 use spar_agent::policies::{RandomPolicy, ScriptedPolicy};
 use spar_agent::{
     Cancellation, CollectConfig, CollectRequest, Collection, DemonstrationConfig, JsonlStore,
-    Player, StoreConfig, collect_groups, demonstration_rows, group_rows,
+    Player, StoreConfig, TurnMask, collect_groups, demonstration_rows, group_rows,
 };
 use spar_core::{Seed, TrajectoryStore};
 use spar_envs::{Resources, Sandboxes, environment_registry, open_environment};
@@ -93,7 +93,10 @@ async fn members_share_their_start_and_groups_survive_the_store() {
             for entry in credit_registry() {
                 let estimator = open_estimator(&CreditConfig::new(entry.name)).unwrap();
                 let advantages = estimator.estimate(&GroupView::from_group(group));
-                assert!(group_rows(group, &advantages).unwrap().is_empty(), "text has no tokens");
+                assert!(
+                    group_rows(group, &advantages, TurnMask::None).unwrap().is_empty(),
+                    "text has no tokens"
+                );
             }
         }
         let folder = tempfile::tempdir().unwrap();

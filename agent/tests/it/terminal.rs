@@ -149,7 +149,7 @@ async fn more_episodes_than_sandboxes_wait_without_losing_time_of_their_own() {
     task.command_secs = 100;
     task.solution = vec!["sleep 90".to_owned()];
     let mut config = CollectConfig { group_size: 12, ..CollectConfig::default() };
-    config.episode.episode_timeout_secs = 100;
+    config.episode.command_time_secs = 100;
     let collection = bench.collect(&[task_of(&task)], ORACLE, &config).await;
     assert_eq!((collection.counts.finished, collection.counts.truncated), (12, 0));
     assert_eq!((bench.backend.most_live(), collection.counts.sandbox_failures), (2, 0));
@@ -179,7 +179,7 @@ async fn a_verifier_that_takes_long_costs_the_agent_nothing() {
     let mut task = TerminalTask::new("Make a.", "sleep 2; [ -e a ]");
     task.solution = vec!["echo x > a".to_owned()];
     let mut config = CollectConfig { group_size: 1, ..CollectConfig::default() };
-    (config.episode.turn_timeout_secs, config.episode.episode_timeout_secs) = (1, 1);
+    (config.episode.turn_timeout_secs, config.episode.command_time_secs) = (1, 1);
     let collection = bench.collect(&[task_of(&task)], ORACLE, &config).await;
     let trajectory = &collection.groups[0].trajectories[0];
     assert_eq!((&trajectory.end, trajectory.won), (&EndReason::Terminated, true));

@@ -7,6 +7,8 @@ use spar_tasks::TerminalTask;
 
 /// What opening shells, ending processes and moving files may add to a part.
 const SLACK: Duration = Duration::from_secs(60);
+/// What a shell may need beside a command, to end what resists and to begin anew.
+const RECOVERY: Duration = Duration::from_secs(180);
 /// What the sandbox lives beyond everything else.
 const MARGIN: Duration = Duration::from_secs(300);
 
@@ -20,7 +22,7 @@ pub struct Deadlines {
     pub set_up: Duration,
     /// One command of the agent.
     pub command: Duration,
-    /// All turns of the agent.
+    /// All turns of the agent, its policy's answers included.
     pub agent: Duration,
     /// The verifier's command.
     pub verify: Duration,
@@ -43,6 +45,11 @@ impl Deadlines {
         self.set_up + SLACK
     }
 
+    /// One command with all that comes of it.
+    pub(super) fn whole_command(&self) -> Duration {
+        self.command + RECOVERY
+    }
+
     /// All that happens in verifying.
     pub(super) fn whole_verify(&self) -> Duration {
         self.verify + SLACK
@@ -59,7 +66,10 @@ impl Deadlines {
             create_secs: seconds(self.create),
             setup_secs: seconds(self.set_up),
             exec_secs: seconds(self.command),
-            agent_secs: seconds(self.whole_set_up().saturating_add(self.agent)),
+            // The last command may be under way when the agent's time is over.
+            agent_secs: seconds(
+                self.whole_set_up().saturating_add(self.agent).saturating_add(self.whole_command()),
+            ),
             verify_secs: seconds(self.whole_verify()),
             margin_secs: seconds(MARGIN),
         }

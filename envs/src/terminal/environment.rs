@@ -1,6 +1,7 @@
 //! The environment of the registry.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::Deserialize;
@@ -12,9 +13,9 @@ use tokio::time::Instant;
 
 use super::Deadlines;
 use super::generator::{TaskKind, generate};
-use super::machine::{Machine, SharedMachine};
+use super::machine::{Machine, Ran, SharedMachine};
 use super::transcript::{is_executable, opening, outcome};
-use crate::{Environment, EnvironmentError, Resources, SandboxPhase, Sandboxes, Verdict};
+use crate::{Environment, EnvironmentError, Resources, Sandboxes, TimeRules, Verdict};
 
 const NAME: &str = "terminal";
 
@@ -86,7 +87,13 @@ impl Terminal {
             return Err(refuse(problems.join("; ")));
         }
         let sandboxes = resources.sandboxes(NAME)?.clone();
-        let deadlines = Deadlines::of(&found, sandboxes.agent);
+        let turns = sandboxes.max_turns.unwrap_or(0).max(task.max_turns);
+        let waiting = sandboxes.answer.saturating_mul(turns);
+        let agent = match found.agent_secs {
+            Some(seconds) => Duration::from_secs(seconds),
+            None => sandboxes.commands.saturating_add(waiting),
+        };
+        let deadlines = Deadlines::of(&found, agent);
         Ok(Self { task: Arc::new(found), kind, sandboxes, deadlines, episode: None })
     }
 
@@ -134,6 +141,13 @@ impl Environment for Terminal {
         self.kind.iter().map(|kind| kind.name().to_owned()).collect()
     }
 
+    fn time_rules(&self) -> TimeRules {
+        TimeRules {
+            task: self.task.agent_secs.map(Duration::from_secs),
+            command: Some(self.deadlines.command),
+        }
+    }
+
     async fn reset(&mut self, _seed: Seed) -> Result<Observation, EnvironmentError> {
         self.close().await?;
         let text = opening(&self.task);
@@ -165,13 +179,17 @@ impl Environment for Terminal {
             ("The task was submitted.".to_owned(), true)
         } else {
             let machine = self.machine("step").await?;
-            let (command, limit) = (action.to_owned(), self.deadlines.command);
-            let ran = aside(async move { machine.lock().await.run(&command, limit).await });
-            let result = ran.await.map_err(|source| EnvironmentError::Sandbox {
-                phase: SandboxPhase::Step,
-                source,
-            })?;
-            (outcome(&result, limit), is_executable(&result))
+            let (command, deadlines) = (action.to_owned(), self.deadlines);
+            let ran = aside(async move { machine.lock().await.run(&command, &deadlines).await });
+            match ran.await? {
+                Ran::Ended(result) => (outcome(&result, deadlines.command), is_executable(&result)),
+                Ran::Refused(reason) => (format!("[could not {reason}]"), false),
+                Ran::Lost(reason) => {
+                    // What is left is judged.
+                    self.begun("step")?.is_over = true;
+                    (format!("[the sandbox cannot go on: could not {reason}]"), true)
+                }
+            }
         };
         let episode = self.begun("step")?;
         episode.num_commands += 1;

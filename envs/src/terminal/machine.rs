@@ -3,21 +3,24 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use spar_sandbox::pool::PooledSandbox;
+use spar_sandbox::pool::{PooledSandbox, SandboxPool};
 use spar_sandbox::{
-    Carried, ExecEnd, Image, Sandbox, SandboxError, SandboxSpec, Shell, ShellOptions, ShellResult,
+    Carried, Evidence, ExecEnd, Fault, Image, Sandbox, SandboxError, SandboxSpec, Shell,
+    ShellOptions, ShellResult,
 };
 use spar_tasks::{TaskFile, TerminalTask, VERIFIER_FOLDER, VerifierSandbox};
 use tokio::time::{Instant, timeout};
 
 use super::Deadlines;
-use crate::SandboxPhase::{Create, Fork, SetUp, Verify};
+use crate::SandboxPhase::{Create, Fork, SetUp, Step, Verify};
 use crate::{EnvironmentError, SandboxPhase, Sandboxes};
 
 /// Bytes kept of each stream of commands that the agent does not see.
 const ASIDE_LIMIT_BYTES: usize = 4096;
 /// The longest a small command beside the agent's may take.
 const ASIDE: Duration = Duration::from_secs(30);
+/// The longest that is waited for what a fresh sandbox can do.
+const CONTROL: Duration = Duration::from_secs(60);
 /// The longest reward file.
 const REWARD_LIMIT_BYTES: u64 = 4096;
 
@@ -25,6 +28,18 @@ const REWARD_LIMIT_BYTES: u64 = 4096;
 pub(super) struct Machine {
     sandbox: PooledSandbox,
     shell: Box<dyn Shell>,
+    /// Where fresh sandboxes come from.
+    pool: Arc<SandboxPool>,
+}
+
+/// What came of a command of the agent.
+pub(super) enum Ran {
+    /// It ended somehow.
+    Ended(ShellResult),
+    /// It could not even be started, for what it is.
+    Refused(String),
+    /// By what the agent did, nothing can be started any more.
+    Lost(String),
 }
 
 /// What the verifier found.
@@ -47,17 +62,28 @@ impl Machine {
         sandboxes.warm_up(&spec);
         let sandbox = sandboxes.pool.acquire(&spec).await.map_err(at(Create))?;
         let set_up = timeout(deadlines.whole_set_up(), set_up(&sandbox, task, deadlines));
-        let shell = in_time(SetUp, deadlines.whole_set_up(), set_up.await)?;
-        Ok(Self { sandbox, shell })
+        let shell = in_time(SetUp, deadlines.whole_set_up(), set_up.await).map_err(at(SetUp))?;
+        let pool = Arc::clone(&sandboxes.pool);
+        Ok(Self { sandbox, shell, pool })
     }
 
     /// Runs a command of the agent.
     pub(super) async fn run(
         &mut self,
         command: &str,
-        limit: Duration,
-    ) -> Result<ShellResult, SandboxError> {
-        self.shell.run(command, limit).await
+        deadlines: &Deadlines,
+    ) -> Result<Ran, EnvironmentError> {
+        let whole = deadlines.whole_command();
+        let run = timeout(whole, self.shell.run(command, deadlines.command)).await;
+        let error = match in_time(Step, whole, run) {
+            Ok(result) => return Ok(Ran::Ended(result)),
+            Err(error) => error,
+        };
+        let reason = own_fault(&self.sandbox, &self.pool, Step, error).await?;
+        Ok(match reason.is_of_request {
+            true => Ran::Refused(reason.text),
+            false => Ran::Lost(reason.text),
+        })
     }
 
     /// A second machine with the same files. Its shell has the same working directory and exported
@@ -88,11 +114,12 @@ impl Machine {
             shell.run(&script, ASIDE).await?;
             self.shell.run(&format!("rm -f {path}"), ASIDE).await?;
         }
-        Ok(Self { sandbox, shell })
+        Ok(Self { sandbox, shell, pool: Arc::clone(&self.pool) })
     }
 
     /// Ends everything that the agent left running, brings in the verifier's files, and runs it: here,
-    /// or in a new sandbox with what the task carries over.
+    /// or in a new sandbox with what the task carries over. Where the agent
+    /// itself has made that impossible, nothing is solved.
     pub(super) async fn verify(
         &mut self,
         sandboxes: &Sandboxes,
@@ -101,19 +128,30 @@ impl Machine {
     ) -> Result<Finding, EnvironmentError> {
         let whole = deadlines.whole_verify();
         // 1. Nothing of the agent runs from here on, its shell included, or nothing is judged.
-        in_time(Verify, whole, timeout(whole, self.sandbox.end_all()).await)?;
+        let ended = timeout(whole, self.sandbox.end_all()).await;
+        if let Err(error) = in_time(Verify, whole, ended) {
+            return unjudged(&self.sandbox, &self.pool, error).await;
+        }
         if task.verifier.sandbox == VerifierSandbox::Fresh {
-            let carried = timeout(whole, self.take_out(task));
-            let carried = match in_time(Verify, whole, carried.await)? {
-                Ok(carried) => carried,
-                Err(finding) => return Ok(finding),
+            let carried = timeout(whole, self.take_out(task)).await;
+            let carried = match in_time(Verify, whole, carried) {
+                Ok(Ok(carried)) => carried,
+                Ok(Err(finding)) => return Ok(finding),
+                Err(error) => return unjudged(&self.sandbox, &self.pool, error).await,
             };
             // Given back first: episodes that each hold a sandbox must not wait for each other.
             self.sandbox.close().await.map_err(at(Verify))?;
             *self = Self::begin(sandboxes, task, deadlines).await.map_err(in_verifying)?;
-            in_time(Verify, whole, timeout(whole, self.bring_in(task, &carried)).await)?;
+            let brought = timeout(whole, self.bring_in(task, &carried)).await;
+            if let Err(error) = in_time(Verify, whole, brought) {
+                return unjudged(&self.sandbox, &self.pool, error).await;
+            }
         }
-        in_time(Verify, whole, timeout(whole, self.judged(task, deadlines.verify)).await)
+        let judged = timeout(whole, self.judged(task, deadlines.verify)).await;
+        match in_time(Verify, whole, judged) {
+            Ok(finding) => Ok(finding),
+            Err(error) => unjudged(&self.sandbox, &self.pool, error).await,
+        }
     }
 
     /// What the task carries over; a finding where it is unfit.
@@ -157,10 +195,7 @@ impl Machine {
             workdir: Some("/".to_owned()),
             ..ShellOptions::default()
         };
-        let mut shell = match self.sandbox.open_shell(&options).await {
-            Ok(shell) => shell,
-            Err(error) => return self.shell_is_broken(error).await,
-        };
+        let mut shell = self.sandbox.open_shell(&options).await?;
         let reward_file = task.verifier.reward_file.as_deref().map(|file| task.absolute(file));
         let cleared = [Some(VERIFIER_FOLDER.to_owned()), reward_file.clone()];
         for path in cleared.into_iter().flatten() {
@@ -196,22 +231,6 @@ impl Machine {
         }
     }
 
-    /// No shell can be had. One was when the episode began, so that where the sandbox itself still
-    /// does its part, the agent has broken what a shell needs, and that is its result.
-    async fn shell_is_broken(&mut self, error: SandboxError) -> Result<Finding, SandboxError> {
-        let is_of_shell =
-            matches!(error, SandboxError::Unsupported { .. } | SandboxError::Backend { .. });
-        let folder = format!("{VERIFIER_FOLDER}/.spar");
-        // A file goes in without a program of the image.
-        if is_of_shell && self.sandbox.check().await.is_ok() {
-            let written = self.sandbox.write_file(&folder, b"", 0o600).await;
-            if !matches!(&written, Err(error) if error.is_infrastructure()) {
-                return Ok(Finding::none("no shell can be opened any more".to_owned()));
-            }
-        }
-        Err(error)
-    }
-
     async fn read_reward(&mut self, path: &str) -> Result<Finding, SandboxError> {
         match self.sandbox.read_file(path, REWARD_LIMIT_BYTES).await {
             Ok(bytes) => Ok(parse_reward(path, &bytes)),
@@ -233,6 +252,75 @@ impl Machine {
     pub(super) fn id(&self) -> &str {
         self.sandbox.id()
     }
+}
+
+/// Why an agent is to answer for what went wrong in its sandbox.
+struct OwnFault {
+    text: String,
+    /// The command itself could not be: the sandbox goes on.
+    is_of_request: bool,
+}
+
+/// Why the agent itself is to answer for an error, which is handed back where it is not.
+async fn own_fault(
+    sandbox: &PooledSandbox,
+    pool: &SandboxPool,
+    phase: SandboxPhase,
+    error: SandboxError,
+) -> Result<OwnFault, EnvironmentError> {
+    let mut evidence = Evidence::of(sandbox).await;
+    if error.needs_control(&evidence) {
+        evidence.control = control(sandbox.spec(), pool).await;
+    }
+    let fault = error.fault(&evidence);
+    tracing::warn!(
+        sandbox = sandbox.id(), %error, ?evidence, ?fault, "a sandbox could not do its part"
+    );
+    match fault {
+        Fault::Infrastructure => Err(at(phase)(error)),
+        Fault::Agent => {
+            let is_of_request = matches!(
+                error,
+                SandboxError::NotFound { .. }
+                    | SandboxError::PathRefused { .. }
+                    | SandboxError::TooLarge { .. }
+            );
+            Ok(OwnFault { text: with_sources(&error), is_of_request })
+        }
+    }
+}
+
+/// What is found where an error kept the verifier from judging: nothing is solved, if the agent is to
+/// answer for that.
+async fn unjudged(
+    sandbox: &PooledSandbox,
+    pool: &SandboxPool,
+    error: SandboxError,
+) -> Result<Finding, EnvironmentError> {
+    let OwnFault { text, .. } = own_fault(sandbox, pool, Verify, error).await?;
+    Ok(Finding::none(format!("the agent left nothing that can be judged: could not {text}")))
+}
+
+/// Whether a fresh sandbox of the same spec can run a command in a shell just now; absent where none
+/// is to be had for want of room, or for what it is made from.
+async fn control(spec: &SandboxSpec, pool: &SandboxPool) -> Option<bool> {
+    let fresh = match timeout(CONTROL, pool.acquire(spec)).await {
+        Ok(Ok(fresh)) => fresh,
+        // Sooner than room is waited for: the backend fails, or has kept failing.
+        Ok(Err(error)) => return error.is_backend_failure().then_some(false),
+        Err(_) => return None,
+    };
+    let works = timeout(CONTROL, async {
+        let mut shell = fresh.open_shell(&ShellOptions::default()).await?;
+        let result = shell.run("true", ASIDE).await?;
+        shell.close().await?;
+        Ok::<bool, SandboxError>(result.end.is_success())
+    });
+    let works = works.await.is_ok_and(|ran| ran.unwrap_or(false));
+    if let Err(error) = fresh.close().await {
+        tracing::warn!(%error, "could not close a sandbox");
+    }
+    Some(works)
 }
 
 impl Finding {
@@ -361,12 +449,21 @@ fn in_time<T>(
     phase: SandboxPhase,
     limit: Duration,
     result: Result<Result<T, SandboxError>, tokio::time::error::Elapsed>,
-) -> Result<T, EnvironmentError> {
-    let late = |_| {
+) -> Result<T, SandboxError> {
+    result.unwrap_or_else(|_| {
         let doing = format!("{phase} within {} s", limit.as_secs());
         Err(SandboxError::Backend { doing, source: "it took longer".into() })
-    };
-    result.unwrap_or_else(late).map_err(at(phase))
+    })
+}
+
+fn with_sources(error: &SandboxError) -> String {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(error) = source {
+        text += &format!(": {error}");
+        source = error.source();
+    }
+    text
 }
 
 /// A machine that steps share with what ends them.

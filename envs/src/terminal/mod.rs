@@ -7,9 +7,11 @@
 //!   verify ─▶ everything is ended, the verifier's files come in, it runs: here or in a fresh sandbox
 //! ```
 //!
-//! A command that fails, runs into its time limit or runs out of memory is an observation; a sandbox
-//! that dies ends the episode as an infrastructure failure
-//! ([`EnvironmentError::Sandbox`](crate::EnvironmentError::Sandbox)).
+//! A command that fails, runs into its time limit or runs out of memory is an observation. A sandbox
+//! that cannot do its part ends the episode: as an infrastructure failure
+//! ([`EnvironmentError::Sandbox`](crate::EnvironmentError::Sandbox)) where something speaks against the
+//! backend or the host, else as the agent's own doing, which is judged
+//! ([`SandboxError::fault`](spar_sandbox::SandboxError::fault)).
 
 pub mod cheats;
 mod deadlines;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use spar_core::{Boundary, Seed};
-use spar_sandbox::backends::fake::{FakeBackend, FakeFaults, FakeReply};
+use spar_sandbox::backends::fake::{FakeBackend, FakeFaults, FakeReply, FakeTrouble};
 use spar_sandbox::pool::{PoolConfig, SandboxPool};
 use spar_tasks::{Task, TerminalTask, VerifierSandbox};
 
@@ -371,4 +371,97 @@ async fn a_result_that_is_a_running_process_is_refused() {
     task.verifier.processes = true;
     let error = Terminal::open(&task_of(&task), &resources).err().unwrap().to_string();
     assert!(error.contains("is a running process"), "{error}");
+}
+
+fn troubled(trouble: FakeTrouble, at_exec: u64) -> FakeBackend {
+    let trouble_at_exec = Some((at_exec, trouble));
+    FakeBackend::new().with_faults(FakeFaults { trouble_at_exec, ..FakeFaults::default() })
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_an_agent_does_to_its_sandbox_is_its_own_and_judged() {
+    // The second command of a sandbox fails, so that a fresh one can run its first.
+    for trouble in [FakeTrouble::Refused, FakeTrouble::UsedUp, FakeTrouble::Hangs] {
+        let backend = troubled(trouble, 2);
+        let mut env = begun(&backend, &chore()).await;
+        text(&mut env, "cp a b").await;
+        let step = env.step("break it").await.unwrap();
+        assert!(step.terminated && !step.won && step.executable, "{trouble:?}");
+        let shown = &step.observation.text;
+        assert!(shown.starts_with("[the sandbox cannot go on: could not "), "{shown}");
+        // Nothing comes after it, and what is left is judged.
+        assert!(env.step("ls").await.is_err());
+        assert!(env.verify().await.unwrap().unwrap().won, "{trouble:?}");
+        env.close().await.unwrap();
+        assert_eq!(backend.num_live(), 0, "the fresh one is gone as well");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_fresh_sandbox_cannot_do_either_is_the_backends() {
+    for (trouble, at_exec) in [(FakeTrouble::Refused, 1), (FakeTrouble::Hangs, 1)] {
+        let backend = troubled(trouble, at_exec);
+        let mut env = begun(&backend, &chore()).await;
+        let error = env.step("cp a b").await.unwrap_err();
+        assert_eq!(error.boundary(), Boundary::Sandbox);
+        assert!(matches!(error, EnvironmentError::Sandbox { phase: SandboxPhase::Step, .. }));
+        env.close().await.unwrap();
+        assert_eq!(backend.num_live(), 0);
+    }
+    // A backend that makes none any more is no witness for the sandbox.
+    let backend = troubled(FakeTrouble::Refused, 1);
+    let mut env = begun(&backend, &chore()).await;
+    env.prepare().await.unwrap();
+    backend.set_faults(FakeFaults {
+        failing_creates: 1,
+        trouble_at_exec: Some((1, FakeTrouble::Refused)),
+        ..FakeFaults::default()
+    });
+    assert!(env.step("cp a b").await.is_err());
+    env.close().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_verifier_that_the_agent_has_made_impossible_finds_nothing_solved() {
+    // The agent's own command, clearing, going, and the verifier's.
+    for at_exec in 2..=4 {
+        for trouble in [FakeTrouble::Refused, FakeTrouble::UsedUp, FakeTrouble::Hangs] {
+            let backend = troubled(trouble, at_exec);
+            let mut env = begun(&backend, &chore()).await;
+            text(&mut env, "cp a b").await;
+            let verdict = env.verify().await.unwrap().unwrap();
+            assert!(!verdict.won && verdict.rewards.is_empty());
+            let why = "[verified: 0: the agent left nothing that can be judged: could not ";
+            assert!(verdict.text.starts_with(why), "{}", verdict.text);
+            env.close().await.unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_command_that_cannot_be_is_an_observation_and_the_episode_goes_on() {
+    let backend = FakeBackend::new();
+    let mut env = begun(&backend, &chore()).await;
+    let step = env.step(&format!("cd {}", "a".repeat(5000))).await.unwrap();
+    assert!(!step.executable && !step.terminated, "{step:?}");
+    assert!(step.observation.text.starts_with("[could not use path"), "{step:?}");
+    text(&mut env, "cp a b").await;
+    assert!(env.verify().await.unwrap().unwrap().won);
+    env.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_time_limit_of_the_task_is_told_and_named() {
+    let backend = FakeBackend::new();
+    let mut task = chore();
+    let env = begun(&backend, &task).await;
+    assert_eq!(
+        (env.time_rules().task, env.time_rules().command),
+        (None, Some(Duration::from_secs(30)))
+    );
+    task.agent_secs = Some(90);
+    let mut env = open(&backend, &task);
+    let first = env.reset(Seed::from_u64(0)).await.unwrap();
+    assert!(first.text.contains("may take 30 s, all of them 90 s; submit"), "{}", first.text);
+    assert_eq!(env.time_rules().task, Some(Duration::from_secs(90)));
 }

@@ -9,9 +9,13 @@ use super::SUBMIT;
 
 /// The first message.
 pub(super) fn opening(task: &TerminalTask) -> String {
+    let whole = task.agent_secs.map(|seconds| format!(", all of them {seconds} s"));
     format!(
-        "{}\n\nYou are in {}. A command may take {} s; {SUBMIT} ends the task.",
-        task.instruction, task.workdir, task.command_secs
+        "{}\n\nYou are in {}. A command may take {} s{}; {SUBMIT} ends the task.",
+        task.instruction,
+        task.workdir,
+        task.command_secs,
+        whole.unwrap_or_default()
     )
 }
 

@@ -229,9 +229,13 @@ impl Sequence {
                     tokens: self.sampled,
                     stop: match reason {
                         FinishReason::Length => StopCause::Length,
-                        _ => StopCause::EndOfTurn,
+                        FinishReason::StopToken(_) | FinishReason::StopString(_) => {
+                            StopCause::StopSequence
+                        }
+                        FinishReason::EndOfTurn => StopCause::EndOfTurn,
                     },
                     author: author.to_owned(),
+                    reported_tokens: None,
                 };
                 let _ = reply.send(Ok(completion));
             }
@@ -273,7 +277,7 @@ pub(crate) fn policy_error(error: GenerateError, name: &str) -> PolicyError {
     let name = name.to_owned();
     match error {
         GenerateError::ContextFull { prompt, max_tokens, limit } => {
-            PolicyError::ContextFull { tokens: prompt + max_tokens, limit }
+            PolicyError::ContextFull { tokens: Some(prompt + max_tokens), limit: Some(limit) }
         }
         GenerateError::Closed => PolicyError::Closed { name },
         GenerateError::EmptyPrompt => {

@@ -5,8 +5,8 @@ use std::time::Instant;
 use anyhow::ensure;
 use spar_agent::credit::GroupView;
 use spar_agent::{
-    Cancellation, CollectConfig, CollectRequest, Player, collect_groups, demonstration_rows,
-    group_rows,
+    Cancellation, CollectConfig, CollectRequest, Player, TurnMask, collect_groups,
+    demonstration_rows, group_rows,
 };
 use spar_core::{Row, Seed, TrajectoryStore};
 use spar_trainer::{
@@ -15,7 +15,7 @@ use spar_trainer::{
 };
 
 use super::Training;
-use crate::training::demonstrations::{demonstrate, take_demonstrated, take_tasks};
+use crate::training::demonstrations::{demonstrate, imitated, take_demonstrated, take_tasks};
 use crate::training::records::{with_collection, with_updates};
 use crate::training::{Observer, Stage};
 
@@ -47,8 +47,12 @@ impl Training {
             return Ok(None);
         }
         let mut rows = Vec::new();
-        for trajectory in collection.groups.iter().flat_map(|group| &group.trajectories) {
+        let imitated = imitated(&collection, config.imitate_unsolved);
+        for trajectory in &imitated {
             rows.extend(demonstration_rows(trajectory, &config.weights)?);
+        }
+        if imitated.is_empty() {
+            observer.note("no demonstration solved its task, so that nothing was imitated");
         }
         let model = DecoderGradient::of(self.model.trained.clone(), 1.0)
             .with_activation_bytes(config.trainer.activation_bytes());
@@ -68,6 +72,7 @@ impl Training {
             }
         }
         let record = MetricRecord::new(number, Stage::WarmStart.name());
+        let record = record.with([("imitated", imitated.len() as f64)]);
         Ok(Some(with_updates(with_collection(record, &collection), &updates)))
     }
 
@@ -117,9 +122,10 @@ impl Training {
 
         // 2. Credit: an advantage for every step, by its shaped reward.
         let mut rows = Vec::new();
+        let mask = if config.mask_cut_off_turns { TurnMask::CutOff } else { TurnMask::None };
         for group in &collection.groups {
             let view = GroupView::shaped(group, &self.shapers);
-            rows.extend(group_rows(group, &self.credit.estimate(&view))?);
+            rows.extend(group_rows(group, &self.credit.estimate(&view), mask)?);
         }
         let objective = config.objective.build()?;
         // Rows without an advantage would only cost time, unless a reference model draws on them.

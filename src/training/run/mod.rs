@@ -397,7 +397,10 @@ struct Parts {
 }
 
 async fn open_sandboxes(recipe: &Recipe, suite: &dyn Suite) -> anyhow::Result<OpenSandboxes> {
-    OpenSandboxes::open(&recipe.sandbox, suite, &recipe.data.train, &recipe.episode).await
+    let mut episode = recipe.episode.clone();
+    // Sandboxes have to outlive the longest episodes.
+    episode.max_turns = Some(recipe.reinforce.max_turns).max(recipe.evaluation.max_turns);
+    OpenSandboxes::open(&recipe.sandbox, suite, &recipe.data.train, &episode).await
 }
 
 /// What a run begins with, and where its sandboxes come from.

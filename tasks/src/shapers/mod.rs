@@ -88,6 +88,7 @@ pub(crate) mod tests {
             author: String::new(),
             text: String::new(),
             sampled: SampledTokens::default(),
+            stop: None,
             parsed: ParsedAction::Action { text: String::new() },
             state_key: String::new(),
             step: Step {
@@ -114,6 +115,7 @@ pub(crate) mod tests {
             won: true,
             lineage: Lineage::default(),
             seat: 0,
+            refills: 0,
             wall_time: Duration::ZERO,
         }
     }

@@ -312,9 +312,7 @@ impl Shared {
                 return Ok(ExecResult { end, stdout, stderr, wall: begun.elapsed() });
             }
             let Some(&wait) = waits.next() else {
-                return Err(SandboxError::Saturated {
-                    reason: format!("sandbox {} has no process left for a command", self.name),
-                });
+                return Err(SandboxError::UsedUp { what: "processes" });
             };
             // What earlier commands left in the background uses up all processes.
             self.sweep().await?;

@@ -445,6 +445,26 @@ async fn a_sandbox_that_died_says_of_what() {
 
 #[tokio::test]
 #[ignore = "needs Docker"]
+async fn what_runs_inside_cannot_end_the_sandbox() {
+    let sandbox = sandbox().await;
+    for script in ["kill -TERM 1", "kill -USR1 1", "kill -KILL 1", "kill -TERM -1", "kill -KILL -1"]
+    {
+        // How it ends is its own affair: the last two end themselves, too.
+        sandbox.exec(&ExecRequest::sh(script)).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        sandbox.check().await.unwrap();
+        assert_eq!(sh(&*sandbox, "echo lives").await, "lives\n", "{script}");
+    }
+    // The engine can.
+    let stop = ["kill", "--signal", "TERM", sandbox.id()];
+    let done = tokio::process::Command::new("docker").args(stop).output().await.unwrap();
+    assert!(done.status.success(), "{done:?}");
+    eventually(async || sandbox.check().await.is_err()).await;
+    sandbox.close().await.unwrap();
+}
+
+#[tokio::test]
+#[ignore = "needs Docker"]
 async fn what_cannot_be_made_leaves_nothing() {
     let backend = backend().await;
     let absent = SandboxSpec::new(Image::Reference("spar-absent:latest".into()));

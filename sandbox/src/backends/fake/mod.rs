@@ -127,10 +127,23 @@ pub struct FakeFaults {
     pub close_takes: Duration,
     /// Each sandbox dies in its n-th command, the first being 1. Default never.
     pub dies_at_exec: Option<u64>,
+    /// This befalls each sandbox in its n-th command, the first being 1; it lives on. Default never.
+    pub trouble_at_exec: Option<(u64, FakeTrouble)>,
     /// How many sandboxes die so; the others live. Default all.
     pub most_deaths: Option<u64>,
     /// How many of the next calls of close fail; the sandbox is left. Default none.
     pub failing_closes: u64,
+}
+
+/// What may befall a command of a sandbox that lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FakeTrouble {
+    /// The backend cannot start it, and does not know why.
+    Refused,
+    /// All processes that the sandbox may have are there already.
+    UsedUp,
+    /// It never comes back, not even at its deadline.
+    Hangs,
 }
 
 impl FakeFaults {

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::programs::Surroundings;
 use super::script::run_script;
-use super::{CAPABILITIES, FakeFiles, FakeReply, NAME, Shared, State, died};
+use super::{CAPABILITIES, FakeFiles, FakeReply, FakeTrouble, NAME, Shared, State, died};
 use crate::archive::{PartFile, check_tar, normalise};
 use crate::nonce::nonce;
 use crate::set_up::set_up;
@@ -79,6 +79,21 @@ impl FakeSandbox {
         })
     }
 
+    /// What befalls the command that was just counted.
+    async fn trouble(&self) -> Result<(), SandboxError> {
+        let num_execs = self.with(|state| state.num_execs)?;
+        let trouble = self.shared.faults().trouble_at_exec;
+        match trouble.filter(|(at, _)| *at == num_execs).map(|(_, trouble)| trouble) {
+            None => Ok(()),
+            Some(FakeTrouble::Refused) => Err(SandboxError::Backend {
+                doing: "start a command".into(),
+                source: "the test wants it to fail".into(),
+            }),
+            Some(FakeTrouble::UsedUp) => Err(SandboxError::UsedUp { what: "processes" }),
+            Some(FakeTrouble::Hangs) => std::future::pending().await,
+        }
+    }
+
     fn builtin(&self, request: &ExecRequest, files: &mut FakeFiles) -> FakeReply {
         let mut env = self.spec.env.clone();
         env.extend(request.env.clone());
@@ -125,6 +140,7 @@ impl Sandbox for FakeSandbox {
         }
         let mut ends = self.with(|state| state.ends.subscribe())?;
         let reply = self.reply(request)?;
+        self.trouble().await?;
         let takes = reply.takes + self.shared.faults().exec_takes;
         let limit = request.timeout.unwrap_or(self.spec.lifetimes.exec());
         let is_in_time = tokio::select! {

@@ -278,6 +278,17 @@ impl Groups {
         keyed(&folder.join(name), "oom_kill")
     }
 
+    /// Whether its own limit of memory was met so far: kills without that were made for the host's.
+    pub(crate) fn met_memory_limit(&self) -> Option<bool> {
+        let folder = self.memory.as_ref()?;
+        let times = if is_unified(folder) {
+            keyed(&folder.join("memory.events"), "oom")
+        } else {
+            number(&folder.join("memory.failcnt"))
+        };
+        times.map(|times| times > 0)
+    }
+
     /// What can be read from them.
     pub(crate) fn stats(&self) -> SandboxStats {
         let of = |folder: &Option<PathBuf>, names: [&str; 2]| {

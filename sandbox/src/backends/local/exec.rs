@@ -209,9 +209,7 @@ pub(crate) async fn run(
             if killed && !end.is_success() { ExecEnd::OutOfMemory } else { end }
         }
         Some(Report::NoProcess) => {
-            return Err(SandboxError::Saturated {
-                reason: "the processes of the sandbox are used up".to_owned(),
-            });
+            return Err(SandboxError::UsedUp { what: "processes" });
         }
         Some(Report::Lost) => {
             output.drain(GRACE).await;

@@ -253,7 +253,10 @@ impl Machine {
         } else if SystemTime::now() > self.record.expires {
             Death::Expired
         } else if self.groups.out_of_memory_kills().is_some_and(|kills| kills > 0) {
-            Death::OutOfMemory
+            match self.groups.met_memory_limit() {
+                Some(false) => Death::HostOutOfMemory,
+                _ => Death::OutOfMemory,
+            }
         } else {
             Death::Killed
         };

@@ -228,9 +228,7 @@ impl Inner {
                 .await
                 .ok()
                 .and_then(Result::ok)
-                .ok_or_else(|| SandboxError::Saturated {
-                    reason: "the sandbox runs as many commands as its limit `pids` allows".into(),
-                })?,
+                .ok_or(SandboxError::UsedUp { what: "processes" })?,
         };
         self.usage.running.fetch_add(1, Ordering::Relaxed);
         Ok(Running { usage: &self.usage, _permit: permit })
