@@ -40,13 +40,17 @@ async fn still_works(sandbox: &dyn Sandbox) -> Result<(), Finding> {
     }
 }
 
-/// A script that writes `REACHED` and more wherever it gets through must write nothing.
+/// A script that writes `REACHED` and more wherever it gets through must write nothing, and come to
+/// its end.
 async fn must_not_reach(context: &Context<'_>, script: &str) -> Result<(), Finding> {
-    let sandbox = context.posix().await?;
-    let result = sh_for(&*sandbox, script, Duration::from_secs(60)).await?;
+    let sandbox = context.scripted().await?;
+    let script = format!("{script}; echo TRIED");
+    let result = sh_for(&*sandbox, &script, Duration::from_secs(60)).await?;
     let text = result.stdout.text();
     ensure!(!text.contains("REACHED"), "{}", text.trim());
     ensure!(result.end != ExecEnd::TimedOut, "the script hung");
+    let is_tried = text.trim_end().ends_with("TRIED");
+    ensure!(is_tried, "the script {}: {}", result.end, result.stderr.text());
     still_works(&*sandbox).await?;
     Ok(sandbox.close().await?)
 }
@@ -95,14 +99,20 @@ async fn fork_bomb(context: &Context<'_>) -> Result<(), Finding> {
 }
 
 async fn disk_fill(context: &Context<'_>) -> Result<(), Finding> {
-    context.needs_posix()?;
+    context.needs_scripts()?;
     if !context.can().disk_limit {
         return Err(Finding::Skipped("the backend does not limit the disk".into()));
     }
     let mut spec = context.spec();
     spec.limits.disk_bytes = Some(32 << 20);
     let sandbox = context.backend.create(&spec).await?;
-    let script = "head -c 200000000 /dev/zero >/large";
+    let script = if context.can().posix {
+        "head -c 200000000 /dev/zero >/large"
+    } else {
+        // Where there are no devices.
+        "x=0123456789abcdef; for i in 1 2 3 4 5 6 7 8 9 10 11 12; do x=$x$x; done; \
+         while printf %s \"$x\" >>/large; do :; done; exit 1"
+    };
     let result = sh_for(&*sandbox, script, Duration::from_secs(60)).await?;
     let text = result.stderr.text().to_lowercase();
     let is_told = text.contains("no space") || text.contains("quota");
@@ -165,8 +175,12 @@ async fn kept_pipe(context: &Context<'_>) -> Result<(), Finding> {
 }
 
 async fn flood(context: &Context<'_>) -> Result<(), Finding> {
-    let sandbox = context.posix().await?;
-    let script = "yes & yes >&2 & cat /dev/zero";
+    let sandbox = context.scripted().await?;
+    let script = if context.can().posix {
+        "yes & yes >&2 & cat /dev/zero"
+    } else {
+        "while :; do echo yes; echo yes >&2; done"
+    };
     let result = sh_for(&*sandbox, script, Duration::from_secs(2)).await?;
     ensure!(result.end == ExecEnd::TimedOut, "it {}", result.end);
     ensure!(result.wall.as_secs() < 60, "it took {:?}", result.wall);
@@ -254,7 +268,7 @@ async fn tracing(context: &Context<'_>) -> Result<(), Finding> {
 }
 
 async fn egress(context: &Context<'_>) -> Result<(), Finding> {
-    context.needs_posix()?;
+    context.needs_scripts()?;
     // A listener on the host, on all its addresses.
     let listener = tokio::net::TcpListener::bind("0.0.0.0:0").await;
     let listener = listener.map_err(|error| Finding::Skipped(format!("no listener: {error}")))?;
@@ -281,6 +295,8 @@ async fn egress(context: &Context<'_>) -> Result<(), Finding> {
 }
 
 async fn clock(context: &Context<'_>) -> Result<(), Finding> {
+    // A `date` that takes no notice of `-s` has set nothing, but says so no more than one that has.
+    context.needs_posix()?;
     // To what it is already, so that an escape does no harm. The date of busybox exits with 0 even
     // where it was refused; only its message tells.
     let script =

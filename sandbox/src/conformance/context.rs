@@ -102,6 +102,20 @@ impl<'c> Context<'c> {
         self.create().await
     }
 
+    /// For checks that are scripts of `sh` and need no processes beside it.
+    pub(super) fn needs_scripts(&self) -> Result<(), Finding> {
+        if self.can().posix || self.options.programs.scripts {
+            return Ok(());
+        }
+        Err(Finding::Skipped("no scripts of `sh`".into()))
+    }
+
+    /// A new sandbox that runs scripts of `sh`, if not all that a POSIX system has.
+    pub(super) async fn scripted(&self) -> Result<Box<dyn Sandbox>, Finding> {
+        self.needs_scripts()?;
+        self.create().await
+    }
+
     /// Asking for what the backend lacks is `Unsupported`, and that is the end of the check.
     pub(super) async fn must_refuse(&self, spec: &SandboxSpec) -> Result<(), Finding> {
         match self.backend.create(spec).await {

@@ -91,7 +91,7 @@ async fn no_archive(context: &Context<'_>) -> Result<(), Finding> {
 /// A sandbox with links to a folder of the host: `/tmp/folder`, and `/tmp/file` to a file in it.
 async fn with_links(context: &Context<'_>, host: &HostFolder) -> Result<Box<dyn Sandbox>, Finding> {
     host.file("secret", b"of the host")?;
-    let sandbox = context.posix().await?;
+    let sandbox = context.scripted().await?;
     let path = host.path.display();
     sh(&*sandbox, &format!("ln -s '{path}' /tmp/folder; ln -s '{path}/secret' /tmp/file")).await?;
     Ok(sandbox)

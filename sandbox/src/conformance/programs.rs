@@ -64,6 +64,9 @@ pub struct Programs {
     pub write_file: Option<Program>,
     /// Writes what is in the file `/tmp/given`.
     pub read_file: Option<Program>,
+    /// Whether scripts of `sh` run in the image of the options, with the usual commands in them:
+    /// hostile ones are tried then, as far as they need no processes.
+    pub scripts: bool,
 }
 
 impl Programs {
@@ -85,6 +88,7 @@ impl Programs {
             crash: sh("kill -SEGV $$"),
             write_file: sh("printf made >/tmp/made"),
             read_file: sh("cat /tmp/given"),
+            scripts: true,
         }
     }
 
