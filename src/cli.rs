@@ -256,7 +256,8 @@ pub(crate) struct TaskArguments {
     /// for `spar rollout` its training split.
     #[arg(long)]
     pub(crate) split: Vec<String>,
-    /// Tasks of each split, from its beginning.
+    /// Tasks of each split, drawn as a sample that equal seeds repeat; left out, all of them, or for
+    /// `spar rollout` 16.
     #[arg(long)]
     pub(crate) limit: Option<usize>,
     /// Folder of third-party data, for suites that need it.
@@ -404,7 +405,7 @@ pub(crate) struct ValidateArguments {
     /// A split; may be given several times. Left out, all of them.
     #[arg(long)]
     pub(crate) split: Vec<String>,
-    /// Tasks of each split, from its beginning; left out, 200.
+    /// Tasks of each split, drawn as a sample that is always the same; left out, 200.
     #[arg(long)]
     pub(crate) limit: Option<usize>,
     /// Folder of third-party data, for suites that need it.

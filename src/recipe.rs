@@ -200,10 +200,11 @@ impl Default for ReinforceConfig {
 pub struct EvaluationConfig {
     /// Iterations of reinforcement learning between evaluations on the dev split. Default 20.
     pub every: u64,
-    /// Tasks of the dev split that are played each time. Default 100.
+    /// Tasks of the dev split that are played each time: a sample, the same throughout a run. Default
+    /// 100.
     pub dev_tasks: usize,
-    /// Tasks of each test split that are played before and after reinforcement learning.
-    /// Default absent: all.
+    /// Tasks of each test split that are played before and after reinforcement learning: a sample,
+    /// the same both times. Default absent: all.
     pub test_tasks: Option<usize>,
     /// Temperature in evaluation; 0 takes the most probable tokens. Default 0.
     pub temperature: f32,

@@ -1,5 +1,6 @@
 //! Groups of episodes, many at a time.
 
+use std::collections::HashMap;
 use std::ops::AddAssign;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -159,7 +160,7 @@ pub type OpenEnvironment<'a> =
 
 /// Who plays what, for [`collect_groups`].
 pub struct CollectRequest<'a> {
-    /// The tasks; each makes a group.
+    /// The tasks; each makes a group, also one that comes several times.
     pub tasks: &'a [Task],
     /// Who chooses the actions.
     pub player: Player<'a>,
@@ -210,7 +211,8 @@ impl CollectionSink for Held {
 ///
 /// The environment of a group is opened and reset once and forked for its members, so that they
 /// share their start. Every episode's random choices derive from the request's seed by task and
-/// member: what is collected does not depend on `concurrency`, but the order in which
+/// member, and by how often the task came before in this request, so that no two groups are the same
+/// episodes: what is collected does not depend on `concurrency`, but the order in which
 /// `on_episode` hears of it does. A failed episode is played anew up to a bound, after a while where
 /// its sandbox failed, while its siblings go on; failures that remain leave their group smaller.
 /// Cancelling returns what was finished.
@@ -243,7 +245,8 @@ pub async fn stream_groups(
         permits: Semaphore::new(config.concurrency.clamp(1, Semaphore::MAX_PERMITS)),
         tallies: Mutex::new((CollectionCounts { wanted, ..Default::default() }, None)),
     };
-    let groups = (0..request.tasks.len()).map(|index| shared.group(index));
+    let seeds = group_seeds(request);
+    let groups = (0..request.tasks.len()).map(|index| shared.group(index, seeds[index]));
     // A group in progress holds its environment, so no more of them than could be played.
     let mut groups = stream::iter(groups).buffer_unordered(config.concurrency.max(1));
     while let Some(group) = groups.next().await {
@@ -251,6 +254,19 @@ pub async fn stream_groups(
     }
     drop(groups);
     shared.tallies.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Where the random choices of each group start.
+fn group_seeds(request: &CollectRequest<'_>) -> Vec<Seed> {
+    let mut met: HashMap<&str, u64> = HashMap::new();
+    let mut seeds = Vec::with_capacity(request.tasks.len());
+    for task in request.tasks {
+        let repetition = met.entry(&task.id).or_default();
+        let seed = request.seed.derive("task", &task.id);
+        seeds.push(if *repetition == 0 { seed } else { seed.derive("repetition", *repetition) });
+        *repetition += 1;
+    }
+    seeds
 }
 
 struct Shared<'a> {
@@ -285,9 +301,8 @@ enum Try {
 }
 
 impl Shared<'_> {
-    async fn group(&self, index: usize) -> FinishedGroup {
+    async fn group(&self, index: usize, seed: Seed) -> FinishedGroup {
         let task = &self.request.tasks[index];
-        let seed = self.request.seed.derive("task", &task.id);
         let mut tags = task.tags.clone();
         let mut group = Group { task: task.id.clone(), trajectories: Vec::new() };
         let Some(mut origin) = self.origin(task, seed).await else {
@@ -534,6 +549,7 @@ impl Shared<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Duration;
@@ -594,6 +610,31 @@ mod tests {
         ids.sort_unstable();
         ids.dedup();
         assert_eq!(ids.len(), 24);
+    }
+
+    #[tokio::test]
+    async fn a_task_that_comes_again_is_played_anew() {
+        let tasks = [0, 1, 0, 0].map(fake_task);
+        let request = CollectRequest {
+            tasks: &tasks,
+            player: Player::Policy(&RandomPolicy),
+            open: &|_| Ok(Box::new(FakeEnvironment::new())),
+            seed: Seed::from_u64(3),
+            cancellation: &Cancellation::new(),
+            on_episode: &quiet,
+        };
+        let config = CollectConfig { group_size: 16, ..CollectConfig::default() };
+        let groups = collect_groups(&request, &config).await.groups;
+        let ids: HashSet<_> =
+            groups.iter().flat_map(|group| &group.trajectories).map(|t| t.episode).collect();
+        assert_eq!(ids.len(), 64);
+        let answers = |group: &Group| -> Vec<Vec<String>> {
+            let texts = |t: &Trajectory| t.turns.iter().map(|turn| turn.text.clone()).collect();
+            group.trajectories.iter().map(texts).collect()
+        };
+        assert_eq!(groups[0].task, groups[2].task);
+        assert_ne!(answers(&groups[0]), answers(&groups[2]));
+        assert_ne!(answers(&groups[2]), answers(&groups[3]));
     }
 
     #[tokio::test(start_paused = true)]

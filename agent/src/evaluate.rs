@@ -5,7 +5,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use spar_core::{Group, ParsedAction, Seed, Trajectory};
-use spar_tasks::{Suite, SuiteError, Task};
+use spar_envs::shuffled_tasks;
+use spar_tasks::{Suite, SuiteError};
 
 use crate::collect::{
     CollectConfig, CollectRequest, Collection, CollectionCounts, OpenEnvironment, collect_groups,
@@ -19,7 +20,8 @@ use crate::{Cancellation, ConfigError, EpisodeConfig, LimitCounts, Player};
 pub struct EvaluateConfig {
     /// The split of the suite. Default `test`.
     pub split: String,
-    /// Tasks, from the split's beginning. Default absent: all of them.
+    /// Tasks: a sample of the split that follows from the request's seed, stratified where the suite
+    /// knows strata. Default absent: all of them.
     pub limit: Option<usize>,
     /// Episodes per task; at least 1. Default 1.
     pub attempts: usize,
@@ -210,9 +212,8 @@ pub async fn evaluate(
 ) -> Result<(Evaluation, Collection), EvaluateError> {
     config.validate()?;
     let (suite, split) = (request.suite, config.split.as_str());
-    let num_tasks = suite.len(split)?.min(config.limit.unwrap_or(usize::MAX));
-    let tasks: Vec<Task> =
-        (0..num_tasks).map(|index| suite.task(split, index)).collect::<Result<_, _>>()?;
+    let shuffled = shuffled_tasks(suite, split, request.seed.derive("tasks", split))?;
+    let tasks = shuffled.sample(config.limit)?;
     let collect = CollectRequest {
         tasks: &tasks,
         player: request.player,
@@ -439,6 +440,19 @@ short      10        10        0      100.0     72.2 - 100.0     3.0        0.0
         assert_eq!(evaluation.to_string(), expected);
         let json = serde_json::to_string(&evaluation).unwrap();
         assert_eq!(serde_json::from_str::<Evaluation>(&json).unwrap(), evaluation);
+    }
+
+    #[tokio::test]
+    async fn a_limit_draws_the_same_sample_for_every_player() {
+        let config = EvaluateConfig { limit: Some(8), ..EvaluateConfig::default() };
+        let tasks_of = |evaluation: Evaluation| -> Vec<String> {
+            evaluation.tasks.into_iter().map(|task| task.task).collect()
+        };
+        let oracle = tasks_of(run(Player::Oracle { encoder: None }, &config).await.unwrap());
+        let random = tasks_of(run(Player::Policy(&RandomPolicy), &config).await.unwrap());
+        assert_eq!(oracle, random);
+        let prefix: Vec<_> = (0..8).map(|index| format!("corridor/test/{index}")).collect();
+        assert!(oracle.len() == 8 && oracle != prefix, "{oracle:?}");
     }
 
     #[tokio::test]

@@ -45,6 +45,7 @@ pub use error::{EnvironmentError, SandboxPhase};
 pub use frozen_lake::FrozenLake;
 pub use registry::{
     EnvironmentEntry, OpenTask, environment_registry, needs_sandbox, open_environment,
+    shuffled_tasks,
 };
 pub use resources::{Resources, Sandboxes};
 pub use validate::{FailureKind, ValidationFailure, ValidationReport, validate_suite};

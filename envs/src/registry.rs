@@ -1,6 +1,7 @@
 //! The environments that have a name.
 
-use spar_tasks::Task;
+use spar_core::Seed;
+use spar_tasks::{ShuffledTasks, Suite, SuiteError, Task};
 
 use crate::frozen_lake::FrozenLake;
 use crate::household::Household;
@@ -19,6 +20,9 @@ pub struct EnvironmentEntry {
     pub needs_sandbox: bool,
     /// Makes a task interactive.
     pub open: OpenTask,
+    /// What family a task is of, as far as its parameters tell without making it: strata of the order
+    /// in which tasks are met, and of samples. It need not be exact.
+    pub stratum: fn(&Task) -> Option<String>,
 }
 
 /// Makes a task interactive with what it needs of the machine.
@@ -33,6 +37,7 @@ pub fn environment_registry() -> &'static [EnvironmentEntry] {
             suite: "household",
             needs_sandbox: false,
             open: |task, _| Ok(Box::new(Household::open(task)?)),
+            stratum: Household::likely_family,
         },
         EnvironmentEntry {
             name: "frozen-lake",
@@ -40,6 +45,7 @@ pub fn environment_registry() -> &'static [EnvironmentEntry] {
             suite: "frozen-lake",
             needs_sandbox: false,
             open: |task, _| Ok(Box::new(FrozenLake::open(task)?)),
+            stratum: |_| None,
         },
         EnvironmentEntry {
             name: "terminal",
@@ -47,6 +53,7 @@ pub fn environment_registry() -> &'static [EnvironmentEntry] {
             suite: "terminal",
             needs_sandbox: true,
             open: |task, resources| Ok(Box::new(Terminal::open(task, resources)?)),
+            stratum: Terminal::drawn_kind,
         },
     ]
 }
@@ -54,6 +61,23 @@ pub fn environment_registry() -> &'static [EnvironmentEntry] {
 /// Whether the episodes of an environment need sandboxes; `false` for one that does not exist.
 pub fn needs_sandbox(environment: &str) -> bool {
     environment_registry().iter().any(|entry| entry.name == environment && entry.needs_sandbox)
+}
+
+/// The tasks of a split in the order that follows from `seed`, stratified by what the suite knows of
+/// them or their environment tells.
+///
+/// # Errors
+///
+/// [`SuiteError::UnknownSplit`] where there is no such split.
+pub fn shuffled_tasks<'a>(
+    suite: &'a dyn Suite,
+    split: &'a str,
+    seed: Seed,
+) -> Result<ShuffledTasks<'a>, SuiteError> {
+    Ok(ShuffledTasks::new(suite, split, seed)?.with_strata(|task| {
+        let entry = environment_registry().iter().find(|entry| entry.name == task.environment)?;
+        (entry.stratum)(task)
+    }))
 }
 
 /// Makes a task interactive.
@@ -74,6 +98,54 @@ pub fn open_environment(
                 environment_registry().iter().map(|entry| format!("`{}`", entry.name)).collect();
             let (name, known) = (task.environment.clone(), known.join(", "));
             Err(EnvironmentError::Unknown { name, known })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+
+    use spar_sandbox::backends::fake::FakeBackend;
+    use spar_sandbox::pool::{PoolConfig, SandboxPool};
+    use spar_tasks::{SuiteOptions, open_suite};
+
+    use super::*;
+    use crate::Sandboxes;
+
+    #[tokio::test]
+    async fn the_families_that_parameters_tell_are_those_of_the_tasks() {
+        let pool = SandboxPool::new(Arc::new(FakeBackend::new()), PoolConfig::default()).unwrap();
+        let resources = Resources::with_sandboxes(Sandboxes::new(Arc::new(pool)));
+        for (name, least) in [("household", 55), ("terminal", 60)] {
+            let suite = open_suite(name, &SuiteOptions::default()).unwrap();
+            let entry = environment_registry().iter().find(|entry| entry.name == name).unwrap();
+            let is_told = |index| {
+                let task = suite.task("train", index).unwrap();
+                let told = (entry.stratum)(&task).unwrap();
+                open_environment(&task, &resources).unwrap().tags().contains(&told)
+            };
+            let right = (0..60).filter(|index| is_told(*index)).count();
+            assert!(right >= least, "{name}: {right}");
+        }
+    }
+
+    #[test]
+    fn generated_tasks_are_met_with_every_family_in_its_share() {
+        let suite = open_suite("household", &SuiteOptions::default()).unwrap();
+        let tasks = shuffled_tasks(suite.as_ref(), "train", Seed::from_u64(1)).unwrap();
+        let family = |task: &Task| Household::likely_family(task).unwrap();
+        let mut counts: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+        for batch in 0..8 {
+            for task in tasks.take(500_000 + 32 * batch, 32).unwrap() {
+                counts.entry(family(&task)).or_insert_with(|| vec![0; 8])[batch as usize] += 1;
+            }
+        }
+        assert_eq!(counts.len(), 6);
+        for (family, counts) in counts {
+            let spread = counts.iter().max().unwrap() - counts.iter().min().unwrap();
+            assert!(spread <= 3, "{family}: {counts:?}");
         }
     }
 }

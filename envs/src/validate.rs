@@ -8,7 +8,7 @@ use spar_core::{Observation, Seed, Step};
 use spar_tasks::{Suite, SuiteError, Task};
 
 use crate::environment::CHANCE_TAG;
-use crate::{Environment, EnvironmentError, Resources, open_environment};
+use crate::{Environment, EnvironmentError, Resources, open_environment, shuffled_tasks};
 
 /// An action that no environment knows.
 const UNKNOWN_ACTION: &str = "do nothing at all";
@@ -85,8 +85,8 @@ impl ValidationReport {
     }
 }
 
-/// Plays every task of `splits` (at most `limit` of each) with an oracle, an idle and a random
-/// player, and checks that episodes repeat and that forks agree with their origin.
+/// Plays every task of `splits` (of each a sample of `limit`, always the same one) with an oracle, an
+/// idle and a random player, and checks that episodes repeat and that forks agree with their origin.
 ///
 /// Where an environment lists no admissible actions, the random player makes the oracle's moves.
 /// Tasks tagged [`CHANCE_TAG`] need not be solved by the oracle; how many are is reported apart.
@@ -102,16 +102,16 @@ pub async fn validate_suite(
     resources: &Resources,
     mut progress: impl FnMut(usize, usize),
 ) -> Result<ValidationReport, SuiteError> {
-    let mut ranges = Vec::new();
+    let mut samples = Vec::new();
     for split in splits {
-        let len = suite.len(split)?;
-        ranges.push((*split, limit.map_or(len, |limit| limit.min(len))));
+        let shuffled = shuffled_tasks(suite, split, Seed::from_u64(0))?;
+        samples.push((*split, shuffled.sample_indices(limit)));
     }
-    let num_all = ranges.iter().map(|(_, len)| len).sum();
+    let num_all = samples.iter().map(|(_, indices)| indices.len()).sum();
     let mut report =
         ValidationReport { suite: suite.manifest().name.clone(), ..ValidationReport::default() };
-    for (split, len) in ranges {
-        for index in 0..len {
+    for (split, indices) in samples {
+        for index in indices {
             match suite.task(split, index) {
                 Ok(task) => validate_task(&task, resources, &mut report).await,
                 Err(error) => report.failures.push(ValidationFailure {

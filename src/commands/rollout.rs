@@ -11,13 +11,14 @@ use spar::agent::{
     JsonlStore, Score, ScoreBuilder, stream_groups,
 };
 use spar::core::{Seed, StoreError, Trajectory};
+use spar::envs::shuffled_tasks;
 use spar::sandboxes::OpenSandboxes;
 use spar::tasks::Suite;
 
 use super::environments::{open_sandboxes, within};
 use super::eval::{Meter, why_none};
 use super::player::OpenPlayer;
-use super::suites::{Purpose, first_tasks, new_store, open_tasks};
+use super::suites::{Purpose, new_store, open_tasks};
 use super::{cancel_on_ctrl_c, print, print_json, stopped};
 use crate::cli::RolloutArguments;
 
@@ -134,13 +135,15 @@ async fn play(
     let mut last_failure = None;
     for (index, split) in splits.iter().enumerate() {
         let limit = arguments.tasks.limit.unwrap_or(DEFAULT_LIMIT);
-        let tasks = first_tasks(suite, split, Some(limit))?;
+        let split_seed = Seed::from_u64(seed).derive("rollout", split);
+        let shuffled = shuffled_tasks(suite, split, split_seed.derive("tasks", split))?;
+        let tasks = shuffled.sample(Some(limit))?;
         let meter = Meter::new(split, tasks.len() * config.group_size, player.is_human());
         let request = CollectRequest {
             tasks: &tasks,
             player: player.player(),
             open: &sandboxes.opener(),
-            seed: Seed::from_u64(seed).derive("rollout", split),
+            seed: split_seed,
             cancellation: &cancellation,
             on_episode: &|trajectory| meter.count(trajectory),
         };

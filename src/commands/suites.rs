@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use spar::recipe::{Recipe, recipe_names};
-use spar::tasks::{Suite, SuiteOptions, Task};
+use spar::tasks::{Suite, SuiteOptions};
 
 use crate::cli::TaskArguments;
 
@@ -70,16 +70,6 @@ pub(crate) fn default_splits(
             Ok(splits)
         }
     }
-}
-
-/// The first tasks of a split, all of them without a limit.
-pub(crate) fn first_tasks(
-    suite: &dyn Suite,
-    split: &str,
-    limit: Option<usize>,
-) -> anyhow::Result<Vec<Task>> {
-    let len = suite.len(split)?.min(limit.unwrap_or(usize::MAX));
-    (0..len).map(|index| Ok(suite.task(split, index)?)).collect()
 }
 
 /// A folder for trajectories, which must not hold any.

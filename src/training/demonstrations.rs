@@ -3,7 +3,8 @@
 use anyhow::{Context, ensure};
 use spar_agent::{CollectConfig, CollectRequest, Collection, Player, collect_groups};
 use spar_core::{Policy, Seed, Trajectory};
-use spar_tasks::Task;
+use spar_envs::shuffled_tasks;
+use spar_tasks::{ShuffledTasks, Suite, SuiteError, Task};
 
 use super::Observer;
 use crate::recipe::{DataConfig, Demonstrator, Recipe};
@@ -67,38 +68,78 @@ pub(super) fn messages_of(trajectory: &Trajectory) -> Vec<&str> {
     messages
 }
 
-/// Demonstrated tasks `first..first + count`, taken from the recipe's splits in turn.
+/// Demonstrated tasks `first..first + count`, taken from the recipe's splits in turn, each in its
+/// [order](training_order).
 pub(super) fn take_demonstrated(
-    suite: &dyn spar_tasks::Suite,
+    suite: &dyn Suite,
     data: &DataConfig,
+    seed: Seed,
     first: u64,
     count: usize,
 ) -> anyhow::Result<Vec<Task>> {
     let splits = &data.demonstrations;
     if splits.is_empty() {
-        return take_tasks(suite, &data.train, first, count);
+        return take_tasks(suite, &data.train, seed, first, count);
     }
-    let mut tasks = Vec::with_capacity(count);
-    for index in first..first + count as u64 {
-        let split = &splits[(index % splits.len() as u64) as usize];
-        tasks.extend(take_tasks(suite, split, index / splits.len() as u64, 1)?);
+    let num_splits = splits.len() as u64;
+    let mut in_turn = Vec::with_capacity(splits.len());
+    for (number, split) in (0..).zip(splits) {
+        // Of the places `number`, `number + num_splits`, and so on, those before a place.
+        let before = |place: u64| (place + num_splits - 1 - number) / num_splits;
+        let (start, end) = (before(first), before(first + count as u64));
+        in_turn.push(take_tasks(suite, split, seed, start, (end - start) as usize)?.into_iter());
     }
-    Ok(tasks)
+    let places = first..first + count as u64;
+    let task = |place: u64| in_turn[(place % num_splits) as usize].next();
+    Ok(places.filter_map(task).collect())
 }
 
-/// Tasks `first..first + count` of a split, beginning again behind its end.
+/// Tasks `first..first + count` of a split in its [order](training_order).
 pub(super) fn take_tasks(
-    suite: &dyn spar_tasks::Suite,
+    suite: &dyn Suite,
     split: &str,
+    seed: Seed,
     first: u64,
     count: usize,
 ) -> anyhow::Result<Vec<Task>> {
-    let len = suite.len(split)? as u64;
-    ensure!(len > 0, "split `{split}` has no tasks");
-    (first..first + count as u64)
-        .map(|index| suite.task(split, (index % len) as usize))
-        .collect::<Result<_, _>>()
-        .context("take tasks")
+    training_order(suite, split, seed)?.take(first, count).context("take tasks")
+}
+
+/// The order in which a run with this seed meets the tasks of a split.
+fn training_order<'a>(
+    suite: &'a dyn Suite,
+    split: &'a str,
+    seed: Seed,
+) -> Result<ShuffledTasks<'a>, SuiteError> {
+    shuffled_tasks(suite, split, seed.derive("tasks", split))
+}
+
+#[cfg(test)]
+mod tests {
+    use spar_tasks::{SuiteOptions, open_suite};
+
+    use super::*;
+
+    #[test]
+    fn demonstrated_splits_take_turns_wherever_one_begins() {
+        let suite = open_suite("frozen-lake", &SuiteOptions::default()).unwrap();
+        let splits = ["train", "test", "slippery"].map(str::to_owned);
+        let data = DataConfig { demonstrations: splits.to_vec(), ..DataConfig::default() };
+        let seed = Seed::from_u64(5);
+        let take = |first, count| -> Vec<String> {
+            let tasks = take_demonstrated(suite.as_ref(), &data, seed, first, count).unwrap();
+            tasks.into_iter().map(|task| task.id).collect()
+        };
+        let whole = take(0, 20);
+        for (id, split) in whole.iter().zip(splits.iter().cycle()) {
+            assert!(id.starts_with(&format!("frozen-lake/{split}/")), "{id}");
+        }
+        for (first, count) in [(0, 3), (1, 1), (4, 7), (17, 3), (19, 1), (3, 0)] {
+            assert_eq!(take(first as u64, count), whole[first..first + count], "{first}");
+        }
+        let single = take_tasks(suite.as_ref(), "test", seed, 0, 2).unwrap();
+        assert_eq!([&single[0].id, &single[1].id], [&whole[1], &whole[4]]);
+    }
 }
 
 #[cfg(test)]

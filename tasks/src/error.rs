@@ -38,6 +38,14 @@ pub enum SuiteError {
         /// How many tasks it has.
         len: usize,
     },
+    /// The split has no tasks, and some were to be taken.
+    #[error("take tasks of `{suite}/{split}`: it has none")]
+    EmptySplit {
+        /// The suite.
+        suite: String,
+        /// The split.
+        split: String,
+    },
     /// The suite has no task of this id.
     #[error("find task `{id}` in suite `{suite}`")]
     UnknownTask {

@@ -18,7 +18,8 @@ const SHUFFLES_PER_GAME: usize = 1_000;
 ///
 /// Every folder of the first level is a split. Beside each stands `<split>_shuffled`: the same
 /// scenes with objects and goals placed anew, [`Task::parameters`]`["shuffle"]` being the seed.
-/// There, index `i` belongs to game `i % games`, so that a prefix covers all scenes.
+/// There, index `i` belongs to game `i % games`. A game's stratum is the family of its task, one of
+/// a shuffled split is that of its scene.
 #[derive(Debug)]
 pub struct GameFolderSuite {
     games: BTreeMap<String, Vec<PathBuf>>,
@@ -86,13 +87,19 @@ impl Suite for GameFolderSuite {
     }
 
     fn make_task(&self, split: &str, index: usize) -> Result<Task, SuiteError> {
-        let (base, is_shuffled) = match split.strip_suffix("_shuffled") {
-            Some(base) if !self.games.contains_key(split) => (base, true),
-            _ => (split, false),
+        let (path, shuffle) = self.game(split, index);
+        Ok(self.task_of(path, shuffle.map(|number| (split, number))))
+    }
+
+    /// The parts of a problem's name: `<family>-<object>-<receptacle..>-<scene>`.
+    fn stratum(&self, split: &str, index: usize) -> Option<String> {
+        let (path, shuffle) = self.game(split, index);
+        let problem = path.strip_prefix(&self.root).ok()?.iter().nth(1)?.to_str()?;
+        let part = match shuffle {
+            Some(_) => problem.rsplit_once('-').map_or(problem, |(_, scene)| scene),
+            None => problem.split_once('-').map_or(problem, |(family, _)| family),
         };
-        let games = &self.games[base];
-        let path = &games[index % games.len()];
-        Ok(self.task_of(path, is_shuffled.then_some((split, index / games.len()))))
+        Some(part.to_owned())
     }
 
     fn task_by_id(&self, id: &str) -> Result<Task, SuiteError> {
@@ -119,6 +126,16 @@ impl Suite for GameFolderSuite {
 }
 
 impl GameFolderSuite {
+    /// The game of a task, and in a shuffled split how often it was furnished anew before.
+    fn game(&self, split: &str, index: usize) -> (&Path, Option<usize>) {
+        let (base, is_shuffled) = match split.strip_suffix("_shuffled") {
+            Some(base) if !self.games.contains_key(split) => (base, true),
+            _ => (split, false),
+        };
+        let games = &self.games[base];
+        (&games[index % games.len()], is_shuffled.then_some(index / games.len()))
+    }
+
     /// The task of a game, or of its scene furnished anew in a split with a number.
     fn task_of(&self, path: &Path, shuffle: Option<(&str, usize)>) -> Task {
         let relative = path.strip_prefix(&self.root).unwrap_or(path);
@@ -176,6 +193,22 @@ mod tests {
         std::fs::create_dir_all(folder.path().join("train/problem/trial")).unwrap();
         let error = GameFolderSuite::open(folder.path()).unwrap_err();
         assert!(matches!(error, SuiteError::EmptyData { .. }), "{error}");
+    }
+
+    #[test]
+    fn strata_are_families_and_scenes() {
+        let folder = tempfile::tempdir().unwrap();
+        for problem in ["pick_two_obj_and_place-CD-None-Safe-308", "look_at-Mug-None-Lamp-3", "a"] {
+            let trial = folder.path().join("train").join(problem).join("trial");
+            std::fs::create_dir_all(&trial).unwrap();
+            std::fs::write(trial.join(GAME_FILE), "{}").unwrap();
+        }
+        let suite = GameFolderSuite::open(folder.path()).unwrap();
+        let strata = |split, count| -> Vec<_> {
+            (0..count).map(|index| suite.stratum(split, index).unwrap()).collect()
+        };
+        assert_eq!(strata("train", 3), ["a", "look_at", "pick_two_obj_and_place"]);
+        assert_eq!(strata("train_shuffled", 5), ["a", "3", "308", "a", "3"]);
     }
 
     #[test]

@@ -3,7 +3,8 @@
 //! ```text
 //!  suite.toml ──▶ Suite ──task(split, index)──▶ Task { environment, parameters, instruction }
 //!  game folder ─┤
-//!  task files ──┘
+//!  task files ──┘       │
+//!                       └─ShuffledTasks (seed) ──▶ tasks of an iteration, samples
 //! ```
 //!
 //! What an episode earns can be shaped before credit sees it, by [`RewardShapers`] that a recipe names.
@@ -24,6 +25,7 @@ mod error;
 mod game_folder;
 mod registry;
 mod shapers;
+mod shuffled_tasks;
 mod suite;
 mod task;
 mod task_folder;
@@ -38,6 +40,7 @@ pub use shapers::{
     LengthDiscount, LengthDiscountOptions, RewardShaper, RewardShapers, ShaperConfig, ShaperEntry,
     open_shaper, shaper_registry,
 };
+pub use shuffled_tasks::ShuffledTasks;
 pub use suite::{Suite, SuiteManifest};
 pub use task::Task;
 pub use template_suite::TemplateSuite;

@@ -36,6 +36,17 @@ pub trait Suite: Send + Sync {
     /// May panic where there is no such split or index.
     fn make_task(&self, split: &str, index: usize) -> Result<Task, SuiteError>;
 
+    /// What task `index` of `split` has in common with others, such as its family, where that is
+    /// known without playing it. Stretches and samples of [`ShuffledTasks`](crate::ShuffledTasks)
+    /// have of every stratum what its share is. By default nothing is known.
+    ///
+    /// # Panics
+    ///
+    /// May panic where there is no such split or index.
+    fn stratum(&self, _split: &str, _index: usize) -> Option<String> {
+        None
+    }
+
     /// Task `index` of `split`, counted from 0.
     ///
     /// # Errors

@@ -39,7 +39,7 @@ const MAX_TURNS: u32 = 30;
 pub struct TerminalSuite {
     file: SuiteFile,
     manifest: SuiteManifest,
-    splits: BTreeMap<String, Vec<Place>>,
+    splits: BTreeMap<String, Vec<Listed>>,
     by_id: HashMap<String, (String, usize)>,
 }
 
@@ -71,6 +71,20 @@ fn default_instruction() -> String {
 
 fn default_max_turns() -> u32 {
     MAX_TURNS
+}
+
+/// What is kept of a task.
+#[derive(Debug)]
+struct Listed {
+    place: Place,
+    /// Its own tags, joined.
+    stratum: Box<str>,
+}
+
+impl Listed {
+    fn new(place: Place, tags: &[String]) -> Self {
+        Self { place, stratum: tags.join(" ").into() }
+    }
 }
 
 /// Where a task lies.
@@ -176,7 +190,7 @@ impl TerminalSuite {
                 index_lines(&path, &mut hasher)?
             };
             let mut places = Vec::with_capacity(found.len());
-            for (index, (id, place)) in found.into_iter().enumerate() {
+            for (index, (id, listed)) in found.into_iter().enumerate() {
                 let full = format!("{}/{split}/{id}", file.name);
                 if by_id.insert(full, (split.clone(), index)).is_some() {
                     let detail = format!("there are two tasks `{id}`");
@@ -186,7 +200,7 @@ impl TerminalSuite {
                         detail,
                     });
                 }
-                places.push(place);
+                places.push(listed);
             }
             splits.insert(split.clone(), places);
         }
@@ -210,7 +224,7 @@ impl Suite for TerminalSuite {
     }
 
     fn make_task(&self, split: &str, index: usize) -> Result<Task, SuiteError> {
-        let found = match &self.splits[split][index] {
+        let found = match &self.splits[split][index].place {
             Place::Line { path, start } => read_line(path, *start)?,
             Place::Folder(path) => read_folder(path, &mut blake3::Hasher::new())?,
         };
@@ -224,6 +238,11 @@ impl Suite for TerminalSuite {
             max_turns: found.max_turns.unwrap_or(self.file.max_turns),
             tags,
         })
+    }
+
+    /// The tags of a task beside those that the suite gives to all.
+    fn stratum(&self, split: &str, index: usize) -> Option<String> {
+        Some(self.splits[split][index].stratum.to_string())
     }
 
     fn task_by_id(&self, id: &str) -> Result<Task, SuiteError> {
@@ -269,7 +288,7 @@ pub(crate) fn check_task(
 fn index_folder(
     folder: &Path,
     hasher: &mut blake3::Hasher,
-) -> Result<Vec<(String, Place)>, SuiteError> {
+) -> Result<Vec<(String, Listed)>, SuiteError> {
     let fail = |source| SuiteError::Io { path: folder.to_owned(), source };
     let mut paths = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(fail)? {
@@ -281,7 +300,8 @@ fn index_folder(
     paths.sort();
     let mut found = Vec::with_capacity(paths.len());
     for path in paths {
-        found.push((read_folder(&path, hasher)?.id, Place::Folder(path)));
+        let task = read_folder(&path, hasher)?;
+        found.push((task.id, Listed::new(Place::Folder(path), &task.tags)));
     }
     Ok(found)
 }
@@ -290,7 +310,7 @@ fn index_folder(
 fn index_lines(
     path: &Path,
     hasher: &mut blake3::Hasher,
-) -> Result<Vec<(String, Place)>, SuiteError> {
+) -> Result<Vec<(String, Listed)>, SuiteError> {
     let fail = |source| SuiteError::Io { path: path.to_owned(), source };
     let mut reader = BufReader::new(File::open(path).map_err(fail)?);
     let (mut found, mut start, mut line) = (Vec::new(), 0, Vec::new());
@@ -303,7 +323,8 @@ fn index_lines(
         hasher.update(&line);
         if !line.trim_ascii().is_empty() {
             let task = parse_line(&line, path, &format!("line {number}"))?;
-            found.push((task.id, Place::Line { path: path.to_owned(), start }));
+            let place = Place::Line { path: path.to_owned(), start };
+            found.push((task.id, Listed::new(place, &task.tags)));
         }
         start += len as u64;
     }

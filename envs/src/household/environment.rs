@@ -73,6 +73,13 @@ impl Household {
         Ok(Self::new(game))
     }
 
+    /// The family of a generated task, by its parameters alone; now and then the room drawn for it
+    /// lacks what that family needs, and the task is of another one.
+    pub(crate) fn likely_family(task: &Task) -> Option<String> {
+        let source = GameSource::from_parameters(&task.parameters).ok()?;
+        Some(source.likely_family()?.name().to_owned())
+    }
+
     /// An environment of a loaded game.
     pub fn new(game: Arc<Game>) -> Self {
         let (commands, plan) = (Vec::new(), OnceLock::new());

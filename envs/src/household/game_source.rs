@@ -10,7 +10,7 @@ use serde::Deserialize;
 use spar_core::Seed;
 
 use super::generator::{
-    GameOptions, RoomSize, SceneSet, game_file, generate, grammar_with_task, shuffle_problem,
+    self, GameOptions, RoomSize, SceneSet, game_file, generate, grammar_with_task, shuffle_problem,
 };
 use super::pddl::Problem;
 use super::{Game, GameFile, HouseholdError, TaskFamily};
@@ -80,6 +80,12 @@ impl GameSource {
                     .to_owned())
             }
         }
+    }
+
+    /// The family of a generated game before it is made, which is nearly always the one it has.
+    pub(super) fn likely_family(&self) -> Option<TaskFamily> {
+        let Self::Generated { options, seed } = self else { return None };
+        Some(generator::likely_family(options, Seed::from_u64(*seed)))
     }
 
     /// The game; made once for all who ask for it at about the same time.

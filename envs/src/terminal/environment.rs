@@ -97,6 +97,12 @@ impl Terminal {
         Ok(Self { task: Arc::new(found), kind, sandboxes, deadlines, episode: None })
     }
 
+    /// The kind of a generated task, by its parameters alone.
+    pub(crate) fn drawn_kind(task: &Task) -> Option<String> {
+        let Generated { seed, kind } = Generated::deserialize(&task.parameters).ok()?;
+        Some(kind.unwrap_or_else(|| TaskKind::of_seed(seed)).name().to_owned())
+    }
+
     /// The id of its sandbox, where it has one.
     pub async fn sandbox_id(&self) -> Option<String> {
         let machine = self.episode.as_ref()?.machine.as_ref()?;

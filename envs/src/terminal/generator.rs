@@ -45,6 +45,15 @@ impl TaskKind {
             Self::Column => "column",
         }
     }
+
+    /// The kind of a seed's task, where none is asked for.
+    pub(super) fn of_seed(seed: u64) -> Self {
+        Self::draw(&mut rng_of(seed))
+    }
+
+    fn draw(rng: &mut impl Rng) -> Self {
+        Self::ALL[rng.random_range(0..Self::ALL.len())]
+    }
 }
 
 /// None of them is a part of another one, so that searching finds whole words.
@@ -66,8 +75,8 @@ const OUTPUT_LIMIT_BYTES: usize = 1000;
 
 /// The task of a seed; of any kind where none is given.
 pub fn generate(seed: u64, kind: Option<TaskKind>) -> (TaskKind, TerminalTask) {
-    let mut rng = Seed::from_u64(seed).derive("terminal", 0).rng();
-    let drawn = TaskKind::ALL[rng.random_range(0..TaskKind::ALL.len())];
+    let mut rng = rng_of(seed);
+    let drawn = TaskKind::draw(&mut rng);
     let kind = kind.unwrap_or(drawn);
     let mut task = match kind {
         TaskKind::Count => count(&mut rng),
@@ -82,6 +91,10 @@ pub fn generate(seed: u64, kind: Option<TaskKind>) -> (TaskKind, TerminalTask) {
     // One sandbox suits all of them.
     (task.create_secs, task.setup_secs, task.verifier.verify_secs) = (120, 60, 60);
     (kind, task)
+}
+
+fn rng_of(seed: u64) -> impl Rng {
+    Seed::from_u64(seed).derive("terminal", 0).rng()
 }
 
 fn count(rng: &mut impl Rng) -> TerminalTask {
@@ -286,6 +299,7 @@ mod tests {
         for seed in 0..200 {
             let (kind, task) = generate(seed, None);
             assert_eq!((kind, task.clone()), generate(seed, None));
+            assert_eq!(TaskKind::of_seed(seed), kind);
             assert_eq!(task.problems(), Vec::<String>::new());
             assert!(!task.solution.is_empty());
             found.insert(kind);

@@ -112,7 +112,7 @@ async fn train_tokenizer(
 ) -> anyhow::Result<Tokenizer> {
     observer.stage(Stage::Tokenizer, 0, TOKENIZER_TASKS as u64);
     observer.playing("tokenizer", TOKENIZER_TASKS);
-    let tasks = take_tasks(suite, &recipe.data.train, 0, TOKENIZER_TASKS)?;
+    let tasks = take_tasks(suite, &recipe.data.train, seed, 0, TOKENIZER_TASKS)?;
     let seed = seed.derive("stage", "tokenizer");
     let played = demonstrate(recipe, &tasks, None, seed, sandboxes, cancellation, observer).await?;
     ensure!(!cancellation.is_cancelled(), "stopped before the run began");

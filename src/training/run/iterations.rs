@@ -30,7 +30,7 @@ impl Training {
         let config = &self.recipe.warm_start;
         let first = self.state.iteration * config.tasks as u64;
         let data = &self.recipe.data;
-        let tasks = take_demonstrated(self.suite.as_ref(), data, first, config.tasks)?;
+        let tasks = take_demonstrated(self.suite.as_ref(), data, self.seed, first, config.tasks)?;
         observer.playing("demonstrations", tasks.len());
         let encoder = Some(&self.policy as &dyn spar_core::Policy);
         let collection = demonstrate(
@@ -89,7 +89,7 @@ impl Training {
         // Behind the tasks of the demonstrations, so that no task is met twice before all are.
         let first = warm.iterations * warm.tasks as u64 + done * config.tasks as u64;
         let train = &self.recipe.data.train;
-        let tasks = take_tasks(self.suite.as_ref(), train, first, config.tasks)?;
+        let tasks = take_tasks(self.suite.as_ref(), train, self.seed, first, config.tasks)?;
 
         // 1. Groups of episodes under the present weights.
         self.publish()?;

@@ -20,8 +20,8 @@ mod rooms;
 mod scene;
 mod shuffle;
 
-use rand::RngExt;
 use rand::seq::IndexedRandom;
+use rand::{Rng, RngExt};
 use spar_core::Seed;
 
 pub use export::{export_games, game_file, write_game};
@@ -78,10 +78,8 @@ pub fn grammar_for(task: &str) -> String {
 pub fn generate(options: &GameOptions, seed: Seed) -> NewGame<'static> {
     let mut attempt = 0_u32;
     loop {
-        let mut rng = seed.derive("household game", attempt).rng();
-        let drawn = TaskFamily::ALL.choose_weighted(&mut rng, |family| goal::weight(*family));
-        let drawn = *drawn.expect("families have positive weights");
-        let family = options.family.unwrap_or(drawn);
+        let mut rng = rng_of(seed, attempt);
+        let family = draw_family(options, &mut rng);
         let kind = furnish::draw_room_kind(family, &mut rng);
         let index = rng.random_range(0..options.scenes.num_rooms());
         let mut scene = layout::room(options.scenes, kind, options.size, index);
@@ -93,6 +91,21 @@ pub fn generate(options: &GameOptions, seed: Seed) -> NewGame<'static> {
         }
         attempt += 1;
     }
+}
+
+/// The family that [`generate`] tries first for a seed.
+pub(super) fn likely_family(options: &GameOptions, seed: Seed) -> TaskFamily {
+    draw_family(options, &mut rng_of(seed, 0))
+}
+
+fn rng_of(seed: Seed, attempt: u32) -> impl Rng {
+    seed.derive("household game", attempt).rng()
+}
+
+fn draw_family(options: &GameOptions, rng: &mut impl Rng) -> TaskFamily {
+    let drawn = TaskFamily::ALL.choose_weighted(rng, |family| goal::weight(*family));
+    let drawn = *drawn.expect("families have positive weights");
+    options.family.unwrap_or(drawn)
 }
 
 #[cfg(test)]
