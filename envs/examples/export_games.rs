@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let size = RoomSize::AtMost(max.parse()?);
     for family in TaskFamily::ALL {
         let options = GameOptions { scenes: SceneSet::Dev, size, family: Some(family) };
-        let game = generate(&options, Seed::from_u64(seed));
+        let game = generate(&options, Seed::from_u64(seed))?;
         let path = write_game(&game, Path::new(folder), split, &format!("trial_{seed:08}"))?;
         println!("{}", path.display());
     }

@@ -38,7 +38,7 @@ pub(crate) fn generate(arguments: &GenerateArguments) -> anyhow::Result<ExitCode
             break;
         }
         let seed = arguments.seed.wrapping_add(number);
-        let game = make(&options, Seed::from_u64(seed));
+        let game = make(&options, Seed::from_u64(seed))?;
         write_game(&game, &arguments.out, split, &format!("trial_{seed:08}"))?;
         written += 1;
         bar.advance();

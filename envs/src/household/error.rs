@@ -83,6 +83,18 @@ pub enum HouseholdError {
         /// The data folder that was searched.
         data: PathBuf,
     },
+    /// No game can be made with these options.
+    #[error("generate a task of {family} in a room of `{scenes}` with {size}: {possible}")]
+    NoGame {
+        /// The family that was asked for, in words.
+        family: String,
+        /// The rooms that were asked for.
+        scenes: &'static str,
+        /// Their size, in words.
+        size: String,
+        /// What is possible instead, in words.
+        possible: String,
+    },
     /// A folder holds nothing of what was looked for.
     #[error("find any {what} under `{}`", path.display())]
     Empty {

@@ -97,7 +97,7 @@ impl GameSource {
                 shuffled(path, &file, *shuffle, *family)
             }
             Self::Generated { options, seed } => {
-                let game = generate(options, Seed::from_u64(*seed));
+                let game = generate(options, Seed::from_u64(*seed))?;
                 let name = format!("{}#{seed}", game.problem.name);
                 Ok(Game::from_parts(&name, &game_file(&game))?)
             }

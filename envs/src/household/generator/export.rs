@@ -67,7 +67,8 @@ pub fn write_game(
 ///
 /// # Errors
 ///
-/// [`HouseholdError::Write`] when a folder or file cannot be written.
+/// [`HouseholdError::Write`] when a folder or file cannot be written, [`HouseholdError::NoGame`] where
+/// the options allow none.
 pub fn export_games(
     options: &GameOptions,
     seeds: std::ops::Range<u64>,
@@ -76,7 +77,7 @@ pub fn export_games(
 ) -> Result<Vec<PathBuf>, HouseholdError> {
     seeds
         .map(|seed| {
-            let game = generate(options, Seed::from_u64(seed));
+            let game = generate(options, Seed::from_u64(seed))?;
             write_game(&game, root, split, &format!("trial_{seed:08}"))
         })
         .collect()

@@ -20,6 +20,8 @@ mod rooms;
 mod scene;
 mod shuffle;
 
+use std::collections::HashSet;
+
 use rand::seq::IndexedRandom;
 use rand::{Rng, RngExt};
 use spar_core::Seed;
@@ -29,8 +31,8 @@ pub use layout::{RoomSize, SceneSet};
 pub(crate) use rooms::RoomKind;
 pub use shuffle::{grammar_with_task, shuffle_problem};
 
-use super::TaskFamily;
 use super::pddl::Problem;
+use super::{HouseholdError, TaskFamily};
 
 /// The rules of generated games, in the dialect of ALFWorld's current ones.
 pub const DOMAIN: &str = include_str!("domain.pddl");
@@ -65,6 +67,11 @@ pub fn grammar_for(task: &str) -> String {
     GRAMMAR.replace("{TASK}", task)
 }
 
+/// Rooms that are tried for one game. Where options allow any game at all, far fewer do.
+const ATTEMPTS: u32 = 1_000;
+/// Rooms that are tried to find out what is possible.
+const TRIALS: u32 = 32;
+
 /// Generates the game of a seed; equal seeds and options give equal games.
 ///
 /// ```
@@ -72,24 +79,71 @@ pub fn grammar_for(task: &str) -> String {
 /// use spar_envs::household::generator::{GameOptions, RoomSize, SceneSet, generate};
 ///
 /// let options = GameOptions { scenes: SceneSet::Dev, size: RoomSize::Small, family: None };
-/// let game = generate(&options, Seed::from_u64(7));
-/// assert_eq!(game, generate(&options, Seed::from_u64(7)));
+/// let game = generate(&options, Seed::from_u64(7))?;
+/// assert_eq!(game, generate(&options, Seed::from_u64(7))?);
+/// # Ok::<(), spar_envs::household::HouseholdError>(())
 /// ```
-pub fn generate(options: &GameOptions, seed: Seed) -> NewGame<'static> {
-    let mut attempt = 0_u32;
-    loop {
+///
+/// # Errors
+///
+/// [`HouseholdError::NoGame`] where no room of the set and size has a task of the family.
+pub fn generate(options: &GameOptions, seed: Seed) -> Result<NewGame<'static>, HouseholdError> {
+    try_rooms(options, seed, ATTEMPTS).ok_or_else(|| impossible(options))
+}
+
+/// The game in the first of `attempts` rooms that has one.
+fn try_rooms(options: &GameOptions, seed: Seed, attempts: u32) -> Option<NewGame<'static>> {
+    // Small sizes have few rooms, of which a set may have none: those are looked for once.
+    let mut absent: HashSet<(RoomKind, u32)> = HashSet::new();
+    for attempt in 0..attempts {
         let mut rng = rng_of(seed, attempt);
         let family = draw_family(options, &mut rng);
         let kind = furnish::draw_room_kind(family, &mut rng);
         let index = rng.random_range(0..options.scenes.num_rooms());
-        let mut scene = layout::room(options.scenes, kind, options.size, index);
+        if absent.contains(&(kind, index)) {
+            continue;
+        }
+        let Some(mut scene) = layout::room(options.scenes, kind, options.size, index) else {
+            absent.insert((kind, index));
+            continue;
+        };
         // A room may lack what the family needs, such as a place for the lamp: then another room.
         if let Some(goal) = furnish::furnish(&mut scene, Some(family), options.size, &mut rng) {
             let name = format!("{}_{}_{index}", options.scenes.name(), kind.name());
             let problem = problem_writer::write_problem(name, &scene, &goal);
-            return NewGame { problem, task: goal.text(), family };
+            return Some(NewGame { problem, task: goal.text(), family });
         }
-        attempt += 1;
+    }
+    None
+}
+
+/// Tells that options allow no game, and which do.
+fn impossible(options: &GameOptions) -> HouseholdError {
+    let is_possible = |options: GameOptions| {
+        let seed = Seed::from_u64(0).derive("household trial", 0);
+        try_rooms(&options, seed, TRIALS).is_some()
+    };
+    let families = TaskFamily::ALL.into_iter().filter(|family| {
+        options.family.is_some() && is_possible(GameOptions { family: Some(*family), ..*options })
+    });
+    let families: Vec<_> = families.map(|family| format!("`{family}`")).collect();
+    let size =
+        options.size.larger().find(|size| is_possible(GameOptions { size: *size, ..*options }));
+    let mut possible = Vec::new();
+    if !families.is_empty() {
+        possible.push(format!("rooms of this size have tasks of {}", families.join(", ")));
+    }
+    if let Some(size) = size {
+        possible.push(format!("rooms with {} have such a task", size.describe()));
+    }
+    if possible.is_empty() {
+        possible.push("no room has one".to_owned());
+    }
+    HouseholdError::NoGame {
+        family: options.family.map_or("any family".to_owned(), |family| format!("`{family}`")),
+        scenes: options.scenes.name(),
+        size: options.size.describe(),
+        possible: possible.join("; "),
     }
 }
 
@@ -153,9 +207,14 @@ mod tests {
             family in prop::option::of(prop::sample::select(TaskFamily::ALL.to_vec())),
         ) {
             let options = GameOptions { scenes: set, size: RoomSize::AtMost(max), family };
-            let game = generate(&options, Seed::from_u64(seed));
+            let game = match generate(&options, Seed::from_u64(seed)) {
+                Ok(game) => game,
+                // No room so small may have what the family needs.
+                Err(HouseholdError::NoGame { .. }) if max < 12 => return Ok(()),
+                Err(error) => panic!("{error}"),
+            };
             prop_assert!(family.is_none_or(|family| family == game.family));
-            let again = generate(&options, Seed::from_u64(seed));
+            let again = generate(&options, Seed::from_u64(seed)).unwrap();
             prop_assert_eq!(game_file(&game), game_file(&again));
             let loaded = load(&game);
             prop_assert_eq!(loaded.task_family(), Some(game.family));
@@ -181,11 +240,46 @@ mod tests {
             let options = GameOptions { scenes: set, size: RoomSize::Large, family: None };
             let mut turns = Vec::new();
             for seed in 0..60 {
-                let game = generate(&options, Seed::from_u64(seed));
+                let game = generate(&options, Seed::from_u64(seed)).unwrap();
                 turns.push(play_expert(load(&game)).unwrap_or_else(|| panic!("{set:?} {seed}")));
             }
             let mean = turns.iter().sum::<usize>() as f64 / turns.len() as f64;
             assert!((5.0..12.0).contains(&mean), "{mean}");
+        }
+    }
+
+    #[test]
+    fn the_smallest_rooms_have_games_or_are_refused_with_what_is_possible() {
+        for set in SETS {
+            for max in 4..=9 {
+                let options =
+                    GameOptions { scenes: set, size: RoomSize::AtMost(max), family: None };
+                let game = generate(&options, Seed::from_u64(1)).unwrap();
+                assert_eq!(load(&game).task_family(), Some(game.family));
+            }
+            // Nothing that a lamp could stand on is left.
+            let size = RoomSize::AtMost(2);
+            let options =
+                GameOptions { scenes: set, size, family: Some(TaskFamily::LookAtObjInLight) };
+            let text = generate(&options, Seed::from_u64(1)).unwrap_err().to_string();
+            let (what, possible) = text.split_once(": ").unwrap();
+            let name = set.name();
+            let expected = format!(
+                "generate a task of `look_at_obj_in_light` in a room of `{name}` with at most 2 \
+                 receptacles"
+            );
+            assert_eq!(what, expected);
+            let told = TaskFamily::ALL
+                .into_iter()
+                .filter(|family| possible.contains(&format!("`{family}`")));
+            for family in told {
+                let options = GameOptions { family: Some(family), ..options };
+                assert!(generate(&options, Seed::from_u64(2)).is_ok(), "{text}");
+            }
+            let (_, larger) = possible.split_once("rooms with at most ").unwrap();
+            let size: u32 = larger.split_once(' ').unwrap().0.parse().unwrap();
+            let options = GameOptions { size: RoomSize::AtMost(size), ..options };
+            assert!(generate(&options, Seed::from_u64(2)).is_ok(), "{text}");
         }
     }
 
@@ -197,7 +291,7 @@ mod tests {
         assert_eq!(written.len(), 3);
         assert_eq!(find_games(folder.path()).unwrap().len(), 3);
         for (path, seed) in written.iter().zip(3..) {
-            let game = generate(&options, Seed::from_u64(seed));
+            let game = generate(&options, Seed::from_u64(seed)).unwrap();
             assert_eq!(Game::load(path).unwrap().task_family(), Some(game.family));
         }
     }

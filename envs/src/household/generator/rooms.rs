@@ -7,7 +7,7 @@ use super::room_objects::{
 };
 
 /// A kind of room.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum RoomKind {
     Kitchen,
     LivingRoom,

@@ -207,7 +207,7 @@ mod tests {
         fn a_shuffle_keeps_the_room_and_its_objects(seed: u64, shuffle: u64) {
             let options =
                 GameOptions { scenes: SceneSet::Train, size: RoomSize::Medium, family: None };
-            let game = generate(&options, Seed::from_u64(seed));
+            let game = generate(&options, Seed::from_u64(seed)).unwrap();
             let shuffle = Seed::from_u64(shuffle);
             let shuffled = shuffle_problem(&game.problem, None, shuffle).unwrap();
             prop_assert_eq!(room_facts(&game.problem), room_facts(&shuffled.problem));
