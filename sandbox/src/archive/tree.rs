@@ -24,6 +24,7 @@ pub(super) struct Tree {
 struct Node {
     kind: Kind,
     /// Absent where there are none, as in most nodes.
+    #[expect(clippy::box_collection, reason = "most of up to two million nodes have none")]
     children: Option<Box<HashMap<Box<[u8]>, u32>>>,
 }
 
