@@ -90,14 +90,25 @@ impl Observer for Progress {
 
     fn iteration(&self, stage: Stage, record: &MetricRecord) {
         let number = |name: &str| record.number(name).unwrap_or(f64::NAN);
+        let is_idle = record.number("updates") == Some(0.0);
         let text = match stage {
+            Stage::Reinforce if is_idle => format!(
+                "success {:.0} %{} · turns {:.1} · no update: no episode was better than others of \
+                 its group",
+                100.0 * number("success_rate"),
+                refilled(number("refills")),
+                number("turns"),
+            ),
             Stage::Reinforce => format!(
-                "success {:.0} %{} · turns {:.1} · loss {:+.4} · drift {:.1e}",
+                "success {:.0} %{} · turns {:.1} · loss {:+.4} · drift {}",
                 100.0 * number("success_rate"),
                 refilled(number("refills")),
                 number("turns"),
                 number("loss"),
-                number("drift_current_max"),
+                // Absent where no token was drawn by the weights that were updated.
+                record
+                    .number("drift_current_max")
+                    .map_or("-".to_owned(), |max| format!("{max:.1e}")),
             ),
             _ => format!("loss {:.4}", number("loss")),
         };

@@ -58,13 +58,20 @@ impl TurnMask {
     }
 }
 
-/// The rows of a group for the policy-gradient term.
+/// The rows of a group for the policy-gradient term, and for imitating the best of them.
 ///
 /// `advantages[i][t]` belongs to turn `t` of trajectory `i`. Turns join one row while the next
 /// prompt begins with exactly the tokens so far; otherwise a new row begins under the same
 /// episode. Every sampled token that had an alternative weighs 1 and carries its turn's
-/// advantage; forced and observed tokens weigh 0, as do those of turns that `mask` hides. Trajectories without tokens, and those that
-/// were guided by a demonstrator, whose tokens no policy sampled, leave no row.
+/// advantage; forced and observed tokens weigh 0, as do those of turns that `mask` hides.
+/// Trajectories without tokens, and those that were guided by a demonstrator, whose tokens no policy
+/// sampled, leave no row. Rows without an advantage are there as well: what counts in a loss is for
+/// its objective to say.
+///
+/// The same tokens weigh 1 in the cross-entropy term where their advantage is positive, so that an
+/// objective that imitates learns from the best of each group: behaviour cloning with the binary
+/// filter `1[A > 0]` of CRR (arXiv 2006.15134). Where all of a group did equally well, nothing is
+/// imitated.
 ///
 /// # Errors
 ///
@@ -89,7 +96,10 @@ pub fn group_rows(
         cut(trajectory, &mut rows, |turn, is_forced| Weights {
             policy: if is_forced || is_hidden(turn) { 0.0 } else { 1.0 },
             advantage: advantages[turn] as f32,
-            cross_entropy: 0.0,
+            cross_entropy: match !is_forced && !is_hidden(turn) && advantages[turn] > 0.0 {
+                true => 1.0,
+                false => 0.0,
+            },
             observation: 0.0,
         })?;
     }
@@ -261,6 +271,9 @@ mod tests {
         assert_eq!(rows[0].tokens, [1, 2, 10, 11, 3, 13]);
         assert_eq!(rows[0].policy_weights, [0.0, 0.0, 1.0, 0.0, 0.0, 1.0]);
         assert_eq!(rows[0].advantages, [0.0, 0.0, 0.5, 0.5, 0.0, -1.0]);
+        // Forced tokens and turns that were no better than the others' are not imitated.
+        assert_eq!(rows[0].cross_entropy_weights, [0.0, 0.0, 1.0, 0.0, 0.0, 0.0]);
+        assert_eq!(rows[1].cross_entropy_weights, [0.0, 0.0, 0.0, 1.0]);
         assert_eq!(rows[0].allowed.get(2), [10, 12]);
         assert_eq!(rows[1].tokens, [1, 2, 4, 14]);
         assert_eq!(rows[1].policy_weights, [0.0, 0.0, 0.0, 1.0]);

@@ -39,6 +39,9 @@ pub(super) fn show_run(run: &RunFolder, is_json: bool) -> anyhow::Result<ExitCod
         return Ok(ExitCode::SUCCESS);
     }
     let mut text = head(run, &manifest, &recipe, &summary, status);
+    for warning in summary.warnings() {
+        text += &format!("\nWARNING: {warning}\n");
+    }
     text += &results(&summary);
     text += &plot(&metrics);
     if let Some(last) = last {

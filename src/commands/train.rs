@@ -144,6 +144,7 @@ fn size(recipe: &Recipe) -> anyhow::Result<String> {
 fn report(summary: &Summary, outcome: Outcome, json: bool) -> anyhow::Result<ExitCode> {
     if json {
         print_json(summary)?;
+        summary.warnings().iter().for_each(|warning| eprintln!("warning: {warning}"));
     } else {
         print(&summary.to_string())?;
     }

@@ -38,6 +38,8 @@ pub struct Summary {
     pub is_finished: bool,
     /// Iterations done.
     pub iterations: u64,
+    /// By stage that was begun: iterations done and updates made.
+    pub updates: BTreeMap<String, (u64, u64)>,
     /// By split: before reinforcement learning and after it.
     pub splits: BTreeMap<String, (Option<SplitResult>, Option<SplitResult>)>,
     /// The checkpoint that the results after reinforcement learning belong to.
@@ -89,11 +91,33 @@ impl Summary {
                 _ => {}
             }
         }
+        let mut updates: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+        for stage in [Stage::WarmStart, Stage::Reinforce] {
+            for record in metrics.iter().filter(|record| record.kind == stage.name()) {
+                let of_stage = updates.entry(stage.name().to_owned()).or_default();
+                of_stage.0 += 1;
+                of_stage.1 += record.number("updates").unwrap_or_default() as u64;
+            }
+        }
         let max_drift = metrics
             .iter()
             .filter_map(|record| record.number("drift_current_max"))
             .fold(None, |max: Option<f64>, drift| Some(max.map_or(drift, |max| max.max(drift))));
-        Self { folder, is_finished, iterations, splits, checkpoint, max_drift }
+        Self { folder, is_finished, iterations, updates, splits, checkpoint, max_drift }
+    }
+
+    /// What a reader must not overlook: stages that changed no weight.
+    pub fn warnings(&self) -> Vec<String> {
+        let idle = self.updates.iter().filter(|(_, (_, updates))| *updates == 0);
+        idle.map(|(stage, (iterations, _))| {
+            let why = match stage == Stage::Reinforce.name() {
+                true => "no episode was better than others of its group",
+                false => "the demonstrations gave nothing to learn",
+            };
+            let stage = stage.replace('_', " ");
+            format!("{stage} made no update in {iterations} iterations, nothing was learnt: {why}")
+        })
+        .collect()
     }
 }
 
@@ -137,6 +161,9 @@ impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let title = if self.is_finished { "finished" } else { "stopped" };
         writeln!(f, "\n{title} after {} iterations: {}", self.iterations, self.folder.display())?;
+        for warning in self.warnings() {
+            writeln!(f, "\nWARNING: {warning}")?;
+        }
         if !self.splits.is_empty() {
             writeln!(f, "\n{:<16} {:<26} after it", "success", "before reinforcement")?;
         }
@@ -163,5 +190,30 @@ impl fmt::Display for Summary {
             writeln!(f, "  spar eval --checkpoint {}", checkpoint.display())?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stage_that_updates_nothing_is_told_of() {
+        let record = |iteration, kind: &str, updates: f64| {
+            MetricRecord::new(iteration, kind).with([("updates", updates)])
+        };
+        let told = |metrics: &[MetricRecord]| {
+            let summary = Summary::of(PathBuf::from("run"), metrics, 3, true, None);
+            (summary.warnings().len(), summary.to_string())
+        };
+        let warm = record(1, "warm_start", 4.0);
+        let idle = [warm.clone(), record(2, "reinforce", 0.0), record(3, "reinforce", 0.0)];
+        let (warnings, text) = told(&idle);
+        assert_eq!(warnings, 1);
+        assert!(text.contains("WARNING: reinforce made no update in 2 iterations"), "{text}");
+        let moved = [warm.clone(), record(2, "reinforce", 0.0), record(3, "reinforce", 1.0)];
+        assert_eq!(told(&moved).0, 0);
+        // A stage that has not begun has not failed.
+        assert_eq!(told(&[warm]).0, 0);
     }
 }

@@ -86,6 +86,27 @@ fn equal_seeds_give_equal_runs_on_any_number_of_threads() {
 }
 
 #[test]
+fn the_best_can_be_imitated_and_a_stage_that_changes_nothing_says_so() {
+    let folder = workplace();
+    let folder = folder.path();
+    let cloning = ["--set", "reinforce.objective={name='supervised'}"];
+    let ran = train(folder, "cloning", &cloning);
+    assert!(!ran.out.contains("WARNING"), "{}", ran.out);
+    let records = metrics(folder, "cloning");
+    let records = records.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let updates = records.filter(|record| record["kind"] == "reinforce");
+    assert!(updates.map(|record| record["updates"].as_f64().unwrap()).sum::<f64>() > 0.0);
+
+    // An episode alone in its group is no better than others.
+    let ran = train(folder, "alone", &["--set", "reinforce.group_size=1"]);
+    let warning = "WARNING: reinforce made no update in 9 iterations";
+    assert!(ran.out.contains(warning), "{}", ran.out);
+    assert!(!ran.err.contains("NaN"), "{}", ran.err);
+    let shown = succeed(folder, &["show", "runs/alone"]).out;
+    assert!(shown.contains(warning), "{shown}");
+}
+
+#[test]
 fn what_is_sampled_is_what_is_trained_on() {
     let folder = reference();
     let drifts = drifts(&metrics(folder.path(), "whole"));

@@ -57,8 +57,8 @@ pub enum TrainerError {
         /// Index of the row among those given.
         row: usize,
     },
-    /// No token of the rows carries weight, so there is nothing to learn from.
-    #[error("train on {rows} rows: no token carries weight")]
+    /// No token of the rows carries weight and has a gradient, so there is nothing to learn from.
+    #[error("train on {rows} rows: no token carries weight and has a gradient")]
     NoWeight {
         /// Rows given.
         rows: usize,

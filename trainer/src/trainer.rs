@@ -231,8 +231,10 @@ impl Trainer {
     /// `seed`, or their prompts where `keep_prompts_together` says so, and divided into
     /// `minibatches`.
     ///
-    /// Rows to which the objective gives no weight are left out first; when none is left, no
-    /// update is made. `progress` is how far the run is, 0 to 1, for the schedule.
+    /// Rows to which the objective gives no weight are left out first. The others are divided among
+    /// the minibatches, those without gradient as well, so that every loss is divided by what its
+    /// share of the iteration weighs; where no row of a minibatch has a gradient, no update is
+    /// made. `progress` is how far the run is, 0 to 1, for the schedule.
     ///
     /// # Errors
     ///
@@ -263,7 +265,7 @@ impl Trainer {
             for range in split_evenly(&lengths, self.config.minibatches) {
                 let of_range = order[range].iter().flat_map(|unit| &units[*unit]);
                 let batch: Vec<&Row> = of_range.map(|row| rows[*row]).collect();
-                if !batch.is_empty() {
+                if batch.iter().any(|row| objective.has_gradient(row)) {
                     metrics.push(self.update(&batch, objective, aggregation, model, progress)?);
                 }
             }
@@ -273,9 +275,12 @@ impl Trainer {
 
     /// Makes one update from `rows`.
     ///
+    /// All of them count in what the loss is divided by, as the objective weighs them; only those
+    /// that have a gradient are computed.
+    ///
     /// # Errors
     ///
-    /// [`TrainerError::NoWeight`] when there is nothing to learn from, [`TrainerError::NonFinite`]
+    /// [`TrainerError::NoWeight`] when no row has weight and a gradient, [`TrainerError::NonFinite`]
     /// when loss or gradient are not finite, [`TrainerError::Model`] when the model fails, and
     /// others when rows or model contradict themselves. Weights and state stay as they were, except
     /// behind a [`TrainerError::StateFile`], when they have to be loaded anew.
@@ -296,13 +301,19 @@ impl Trainer {
         {
             return Err(TrainerError::NoReference { row });
         }
+        // 1. What the loss is divided by, before rows that need not be computed are left out.
         let batch = BatchWeight::of(objective, rows.iter().copied());
-        if batch.rows == 0.0 {
-            return Err(TrainerError::NoWeight { rows: rows.len() });
+        let num_rows = rows.len();
+        let computed: Vec<usize> = (0..num_rows)
+            .filter(|row| objective.weight(rows[*row]) > 0.0 && objective.has_gradient(rows[*row]))
+            .collect();
+        if computed.is_empty() {
+            return Err(TrainerError::NoWeight { rows: num_rows });
         }
 
-        // 1. Rows that begin alike stand together, so that what they share is computed once.
-        let order = prefix_order(rows);
+        // 2. Rows that begin alike stand together, so that what they share is computed once.
+        let given: Vec<&Row> = computed.iter().map(|row| rows[*row]).collect();
+        let order: Vec<usize> = prefix_order(&given).into_iter().map(|row| computed[row]).collect();
         let rows: Vec<&Row> = order.iter().map(|row| rows[*row]).collect();
         let lengths: Vec<usize> = rows.iter().map(|row| row.len()).collect();
         let shared = shared_prefixes(&rows);
@@ -321,11 +332,11 @@ impl Trainer {
                     .collect()
             })
             .collect();
-        let computed =
+        let num_computed =
             |rows: &Range<usize>| shared[rows.start] + own[rows.clone()].iter().sum::<usize>();
-        let computed_tokens = shards.iter().flatten().map(computed).sum();
+        let computed_tokens = shards.iter().flatten().map(num_computed).sum();
 
-        // 2. The gradient.
+        // 3. The gradient.
         let outcomes: Vec<OnceLock<RowOutcome>> = rows.iter().map(|_| OnceLock::new()).collect();
         let version = self.version();
         let loss = |index: usize, logprobs: &[f32]| -> Vec<f32> {
@@ -352,7 +363,7 @@ impl Trainer {
         let home = self.place.home_mut();
         home.accumulate(model, &work)?;
 
-        // 3. What came of the rows, in their order.
+        // 4. What came of the rows, in their order.
         let mut total = RowOutcome::default();
         for (index, outcome) in outcomes.iter().enumerate() {
             let row = order[index];
@@ -369,7 +380,7 @@ impl Trainer {
             return Err(TrainerError::NonFinite { what: "loss", update });
         }
 
-        // 4. The step.
+        // 5. The step.
         let max_norm = self.config.max_gradient_norm.unwrap_or(f64::INFINITY);
         let gradient_norm = home.gradient_norm()?;
         if !gradient_norm.is_finite() {
@@ -387,7 +398,8 @@ impl Trainer {
             gradient_norm,
             is_clipped: gradient_norm > max_norm,
             learning_rate_scale,
-            rows: rows.len(),
+            rows: num_rows,
+            computed_rows: rows.len(),
             tokens: lengths.iter().sum(),
             computed_tokens,
             drift: total.drift,
@@ -447,9 +459,11 @@ impl Trainer {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::testing::{Bigram, load, saved};
-    use crate::{AverageConfig, Clip, OptimizerConfig, Supervised};
+    use crate::{AverageConfig, Clip, ClipOptions, OptimizerConfig, Supervised};
 
     const VOCABULARY: usize = 5;
 
@@ -569,6 +583,118 @@ mod tests {
         // A prompt of six tokens and four answers in each of two minibatches.
         assert_eq!(computed(true), 2 * 10);
         assert!(computed(false) > 2 * 10);
+    }
+
+    /// Rows of as many tokens each, one per advantage, drawn by uniform weights.
+    fn answers(advantages: &[f32]) -> Vec<Row> {
+        let answer = |(index, advantage): (usize, &f32)| {
+            let mut row = Row::default();
+            row.push_observed(index as u32 % 5, 0.0);
+            for t in 0..3 {
+                let token = (index as u32 * 7 + t * 3) % 5;
+                let logprob = -(VOCABULARY as f32).ln();
+                row.push(token, 1.0, *advantage, 0.0, logprob, PolicyVersion(0), &[]);
+            }
+            row.reference_logprobs = row.behavior_logprobs.clone();
+            row
+        };
+        advantages.iter().enumerate().map(answer).collect()
+    }
+
+    /// What an update of fresh weights finds.
+    fn measure(rows: &[Row], objective: &dyn Objective, mode: LossAggregation) -> UpdateMetrics {
+        let mut trainer = Trainer::new(config("adamw", 0.1), Bigram::new(VOCABULARY)).unwrap();
+        let rows: Vec<&Row> = rows.iter().collect();
+        trainer.update(&rows, objective, mode, &Bigram, 0.0).unwrap()
+    }
+
+    const MODES: [LossAggregation; 3] = [
+        LossAggregation::TokenMean,
+        LossAggregation::RowMean,
+        LossAggregation::RowSum { constant: 8.0 },
+    ];
+
+    #[test]
+    fn rows_without_advantage_count_in_the_denominator() {
+        let alone = answers(&[1.0]);
+        let among = answers(&[&[1.0][..], &[0.0; 15]].concat());
+        for mode in MODES {
+            let clip = Clip::default();
+            let (one, many) = (measure(&alone, &clip, mode), measure(&among, &clip, mode));
+            assert_eq!((many.rows, many.computed_rows), (16, 1));
+            let ratio = one.gradient_norm / many.gradient_norm;
+            assert!((ratio - 16.0).abs() < 1e-4, "{mode:?}: {ratio}");
+            // As where all rows are computed, since a divergence draws on them.
+            let options = ClipOptions { kl_weight: 1e-9, ..ClipOptions::default() };
+            let all = measure(&among, &Clip::new(options), mode);
+            assert_eq!((all.rows, all.computed_rows), (16, 16));
+            assert!((all.gradient_norm / many.gradient_norm - 1.0).abs() < 1e-4, "{mode:?}");
+        }
+    }
+
+    #[test]
+    fn a_minibatch_without_gradient_makes_no_update() {
+        let config = TrainerConfig { minibatches: 4, ..config("adamw", 0.1) };
+        let mut trainer = Trainer::new(config, Bigram::new(VOCABULARY)).unwrap();
+        let mut iterate = |advantages: &[f32]| {
+            let (seed, mode) = (Seed::from_u64(1), LossAggregation::RowMean);
+            let rows = answers(advantages);
+            trainer.iterate(&rows, &Clip::default(), mode, &Bigram, seed, 0.0).unwrap()
+        };
+        let updates = iterate(&[0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0]);
+        let [only] = &updates[..] else { panic!("one update") };
+        assert_eq!((only.rows, only.computed_rows), (2, 1));
+        assert!(iterate(&[0.0; 8]).is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn neither_minibatches_nor_shards_change_the_scale_of_the_loss(
+            advantages in prop::collection::vec(
+                prop_oneof![Just(0.0_f32), -2.0_f32..2.0], 12..=12,
+            ),
+            shards in 1_usize..6,
+            micro_batch_tokens in 1_usize..20,
+        ) {
+            prop_assume!(advantages.iter().any(|advantage| *advantage != 0.0));
+            let rows = answers(&advantages);
+            for mode in MODES {
+                let whole = measure(&rows, &Clip::default(), mode);
+                let run = |minibatches| {
+                    // Weights that do not move, so that all losses are of the same ones.
+                    let config = TrainerConfig {
+                        minibatches, shards, micro_batch_tokens, ..config("adamw", 1e-30)
+                    };
+                    let mut trainer = Trainer::new(config, Bigram::new(VOCABULARY)).unwrap();
+                    let seed = Seed::from_u64(3);
+                    trainer.iterate(&rows, &Clip::default(), mode, &Bigram, seed, 0.0).unwrap()
+                };
+                let one = run(1).remove(0);
+                prop_assert!((one.loss - whole.loss).abs() < 1e-6);
+                prop_assert!((one.gradient_norm - whole.gradient_norm).abs() < 1e-5);
+                for minibatches in [2, 3, 4] {
+                    let updates = run(minibatches);
+                    prop_assert!(updates.iter().all(|update| update.rows == 12 / minibatches));
+                    // Those that made no update have a loss of 0.
+                    let mean = updates.iter().map(|update| update.loss).sum::<f64>()
+                        / minibatches as f64;
+                    prop_assert!((mean - whole.loss).abs() < 1e-6, "{mean} {}", whole.loss);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn cloning_counts_only_what_it_imitates() {
+        let mut rows = answers(&[1.0, -1.0, 0.0, 0.0]);
+        rows[0].cross_entropy_weights = vec![0.0, 1.0, 1.0, 1.0];
+        for mode in MODES {
+            let found = measure(&rows, &Supervised, mode);
+            let alone = measure(&rows[..1], &Supervised, mode);
+            assert_eq!(found.loss, alone.loss);
+            assert_eq!(found.gradient_norm, alone.gradient_norm);
+        }
+        assert!((measure(&rows, &Supervised, MODES[0]).loss - 5_f64.ln()).abs() < 1e-6);
     }
 
     #[test]

@@ -17,9 +17,11 @@ pub struct UpdateMetrics {
     pub is_clipped: bool,
     /// Factor of the learning rates.
     pub learning_rate_scale: f32,
-    /// Rows given.
+    /// Rows given, all of which count in what the loss is divided by.
     pub rows: usize,
-    /// Tokens given.
+    /// Those of them that have a gradient; only they were computed.
+    pub computed_rows: usize,
+    /// Tokens of the rows that were computed.
     pub tokens: usize,
     /// Tokens the model had to read: what rows of a micro-batch begin with counts once.
     pub computed_tokens: usize,
@@ -43,6 +45,7 @@ impl UpdateMetrics {
             ("gradient_clipped".to_owned(), f64::from(u8::from(self.is_clipped))),
             ("learning_rate_scale".to_owned(), f64::from(self.learning_rate_scale)),
             ("rows".to_owned(), self.rows as f64),
+            ("computed_rows".to_owned(), self.computed_rows as f64),
             ("tokens".to_owned(), self.tokens as f64),
             ("computed_tokens".to_owned(), self.computed_tokens as f64),
             ("seconds".to_owned(), self.seconds),

@@ -128,15 +128,7 @@ impl Training {
             rows.extend(group_rows(group, &self.credit.estimate(&view), mask)?);
         }
         let objective = config.objective.build()?;
-        // Rows without an advantage would only cost time, unless a reference model draws on them.
-        rows.retain(|row| {
-            objective.needs_reference()
-                || row
-                    .policy_weights
-                    .iter()
-                    .zip(&row.advantages)
-                    .any(|(w, a)| *w != 0.0 && *a != 0.0)
-        });
+        let with_gradient = rows.iter().filter(|row| objective.has_gradient(row)).count();
 
         // 3. Updates.
         let started = Instant::now();
@@ -168,6 +160,8 @@ impl Training {
         self.timings.append(&MetricRecord::new(number, "parts").with(times))?;
         let record = MetricRecord::new(number, Stage::Reinforce.name());
         let record = with_collection(record, &collection);
-        Ok(Some(with_updates(record.with([("rows", rows.len() as f64)]), &updates)))
+        let record = record
+            .with([("rows", rows.len() as f64), ("rows_with_gradient", with_gradient as f64)]);
+        Ok(Some(with_updates(record, &updates)))
     }
 }

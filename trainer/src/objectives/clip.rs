@@ -75,11 +75,11 @@ impl ClipOptions {
 ///
 /// Sources: PPO (arXiv 1707.06347, eq. 7), dual clip (arXiv 1912.09729), apart sides (DAPO, arXiv
 /// 2503.14476), divergence from a reference model as a term of the loss (GRPO, arXiv 2402.03300,
-/// eq. 3 and 4) with the estimators `k` of [`KlEstimator`]. A row weighs as many tokens as have a non-zero `policy_weights` entry; the entry
-/// itself multiplies the token's policy-gradient loss, so that importance weights change neither
-/// the denominator nor the divergence.
+/// eq. 3 and 4) with the estimators `k` of [`KlEstimator`]. A row weighs as many tokens as have a
+/// non-zero `policy_weights` entry, with advantage or without; the entry itself multiplies the token's
+/// policy-gradient loss, so that importance weights change neither the denominator nor the divergence.
 ///
-/// Metrics, over tokens with weight: `clip_fraction` (the clipped side was taken),
+/// Metrics, over tokens with weight of rows that have a gradient: `clip_fraction` (the clipped side was taken),
 /// `clip_fraction_dual`, `kl_k1` (mean of `-log r`), `kl_k3` (mean of `r - 1 - log r`),
 /// `ratio_mean`, `ratio_max`, and `kl_reference` (mean of `k`) where there is a reference.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -132,6 +132,14 @@ impl Objective for Clip {
 
     fn weight(&self, row: &Row) -> f64 {
         row.policy_weights.iter().filter(|weight| **weight != 0.0).count() as f64
+    }
+
+    /// Without advantage, only the divergence from a reference model has a gradient.
+    fn has_gradient(&self, row: &Row) -> bool {
+        let mut tokens = row.policy_weights.iter().zip(&row.advantages);
+        tokens.any(|(weight, advantage)| {
+            *weight != 0.0 && (*advantage != 0.0 || self.needs_reference())
+        })
     }
 
     fn needs_reference(&self) -> bool {

@@ -3,7 +3,8 @@
 //! An objective sees one row at a time and returns the gradient with respect to the row's
 //! log-probabilities; the model carries it on to the weights. A batch is split over rows, shards
 //! and micro-batches, so what the loss is divided by comes from outside, as a scale per row: see
-//! [`LossAggregation`].
+//! [`LossAggregation`]. Which rows count in it is the objective's word, and is settled before any row
+//! is left out: one that has no gradient, such as one without advantage, is not computed but counts.
 
 mod aggregation;
 mod clip;
@@ -32,6 +33,13 @@ pub trait Objective: Send + Sync + std::fmt::Debug {
 
     /// What the row adds to the denominator of the loss; 0 leaves the row out of it.
     fn weight(&self, row: &Row) -> f64;
+
+    /// Whether the row's part of the loss can have a gradient. A row of which none is to be
+    /// expected is not computed, and counts in the denominator all the same. Default: whether it
+    /// has weight.
+    fn has_gradient(&self, row: &Row) -> bool {
+        self.weight(row) > 0.0
+    }
 
     /// Whether rows need log-probabilities under a reference model. Default no.
     fn needs_reference(&self) -> bool {

@@ -10,6 +10,10 @@ use super::{Objective, RowLoss, Tally};
 /// [`LossAggregation::TokenMean`](super::LossAggregation::TokenMean) the loss is the weighted mean
 /// of the negative log-likelihood, `-sum w logprob / sum w`.
 ///
+/// On demonstrations it imitates all of them. In reinforcement learning the rows of a group carry
+/// weight where the advantage is positive, and only those tokens count: behaviour cloning with the
+/// binary filter `1[A > 0]` of CRR (arXiv 2006.15134).
+///
 /// Metrics: `logprob_mean` over the tokens with the greatest weight of the row (the tokens that
 /// are to be imitated, where observations weigh less), and `above_half_fraction`, the share of those
 /// tokens whose probability is above one half, which greedy decoding therefore takes.
