@@ -18,6 +18,7 @@
 //! ```
 
 pub mod audit;
+pub mod comparison;
 pub mod picture;
 pub mod recipe;
 pub mod sandboxes;

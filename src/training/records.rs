@@ -102,3 +102,18 @@ pub(super) fn evaluation_record(
         .collect();
     record.with([("by_tag", serde_json::Value::Object(by_tag))])
 }
+
+/// The results of an evaluation by task.
+pub(super) fn task_record(iteration: u64, kind: &str, evaluation: &Evaluation) -> MetricRecord {
+    let tasks: serde_json::Map<String, serde_json::Value> = evaluation
+        .tasks
+        .iter()
+        .map(|task| {
+            let tally = task.tally;
+            (task.task.clone(), serde_json::json!([tally.successes, tally.attempts]))
+        })
+        .collect();
+    MetricRecord::new(iteration, kind)
+        .with([("split", evaluation.split.clone())])
+        .with([("tasks", serde_json::Value::Object(tasks))])
+}

@@ -83,6 +83,15 @@ fn equal_seeds_give_equal_runs_on_any_number_of_threads() {
     }
     train(folder, "other", &["--seed", "1"]);
     assert_ne!(metrics(folder, "whole"), metrics(folder, "other"));
+
+    let series = ["--series", "a=runs/whole,runs/other", "--series", "b=runs/threads-1"];
+    let found = succeed(folder, &[&["compare"][..], &series, &["--json"]].concat()).out;
+    let found: Value = serde_json::from_str(&found).unwrap();
+    assert_eq!(found["series"][0]["after"]["attempts"], 16);
+    assert_eq!(found["pairs"][0]["difference"]["tasks"], 8, "both played the same tasks");
+    let series = ["--series", "a=runs/whole", "--series", "b=runs/threads-1"];
+    let found = succeed(folder, &[&["compare"][..], &series].concat()).out;
+    assert!(found.contains("+0.0 (0.0 to 0.0)") && found.contains("8 tasks, matched"), "{found}");
 }
 
 #[test]

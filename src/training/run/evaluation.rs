@@ -11,7 +11,6 @@ use super::records::REFERENCE;
 use super::{Outcome, Training};
 use crate::recipe::ReferenceHold;
 use crate::training::Observer;
-use crate::training::records::evaluation_record;
 
 impl Training {
     /// Evaluates the best checkpoint on the test splits and closes the books.
@@ -62,7 +61,7 @@ impl Training {
             if cancellation.is_cancelled() {
                 return Ok(());
             }
-            self.log(&evaluation_record(self.state.iteration, kind, &evaluation))?;
+            self.log_evaluation(kind, &evaluation)?;
         }
         Ok(())
     }

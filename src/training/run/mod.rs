@@ -21,7 +21,6 @@ use spar_trainer::{
     RunLock, StatePlace, Trainer, TrainerConfig, git_revision, rfc3339,
 };
 
-use super::records::evaluation_record;
 use super::state::{self, Loaded, Model, State};
 use super::{Observer, Stage, Summary};
 use crate::recipe::Recipe;
@@ -70,6 +69,8 @@ pub struct Training {
     /// Whether all that belongs to the last iteration is done, so that a checkpoint may be made.
     is_whole: bool,
     metrics: MetricsLog,
+    /// Results of evaluations by task.
+    evaluations: MetricsLog,
     /// Wall-clock times, apart from the metrics so that those of equal runs are equal.
     timings: MetricsLog,
     events: EventWriter,
@@ -188,6 +189,7 @@ impl Training {
     /// Forgets what was recorded behind an iteration.
     fn go_back_to(&mut self, iteration: u64) -> anyhow::Result<()> {
         self.metrics.truncate_after(iteration)?;
+        self.evaluations.truncate_after(iteration)?;
         self.timings.truncate_after(iteration)?;
         self.store.truncate_after(iteration)?;
         self.checkpoints.remove_after(iteration)?;
@@ -204,6 +206,7 @@ impl Training {
         let shapers = RewardShapers::open(&recipe.reinforce.shapers)?;
         let credit = open_estimator(&recipe.reinforce.credit)?;
         let metrics = MetricsLog::open(&folder.metrics_path())?;
+        let evaluations = MetricsLog::open(&folder.evaluations_path())?;
         let timings = MetricsLog::open(&folder.path().join("timings.jsonl"))?;
         let events = EventWriter::create(&folder.tensorboard_path(), resumed_at)?;
         let checkpoints = Checkpoints::open(&folder.checkpoints_path(), recipe.keep.checkpoints)?;
@@ -225,6 +228,7 @@ impl Training {
             state,
             is_whole: true,
             metrics,
+            evaluations,
             timings,
             events,
             checkpoints,
@@ -323,7 +327,7 @@ impl Training {
                 // Incomplete: the iteration counts as not done, the last checkpoint stands.
                 return Ok(());
             }
-            self.log(&evaluation_record(iteration, "evaluation", &evaluation))?;
+            self.log_evaluation("evaluation", &evaluation)?;
         }
         if iteration == warm {
             self.enter_stage()?;

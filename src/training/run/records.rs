@@ -1,8 +1,10 @@
 //! What a run leaves on disk.
 
+use spar_agent::Evaluation;
 use spar_trainer::{CheckpointMark, MetricRecord, write_atomically};
 
 use super::Training;
+use crate::training::records::{evaluation_record, task_record};
 use crate::training::state;
 
 /// The mark of the reference model's checkpoint.
@@ -11,6 +13,7 @@ pub(super) const REFERENCE: &str = "reference";
 impl Training {
     pub(super) fn save(&mut self) -> anyhow::Result<()> {
         self.metrics.sync()?;
+        self.evaluations.sync()?;
         let trainer = &self.trainer;
         state::save(&self.checkpoints, &self.state, &self.model, trainer)?;
         self.mark_best()?;
@@ -48,6 +51,17 @@ impl Training {
             write_atomically(&path, curve.to_svg().as_bytes())?;
         }
         Ok(())
+    }
+
+    /// Keeps an evaluation: by task first, so that what the metrics tell of is there.
+    pub(super) fn log_evaluation(
+        &mut self,
+        kind: &str,
+        evaluation: &Evaluation,
+    ) -> anyhow::Result<()> {
+        let iteration = self.state.iteration;
+        self.evaluations.append(&task_record(iteration, kind, evaluation))?;
+        self.log(&evaluation_record(iteration, kind, evaluation))
     }
 
     pub(super) fn log(&mut self, record: &MetricRecord) -> anyhow::Result<()> {

@@ -139,6 +139,11 @@ impl RunFolder {
         self.path.join("metrics.jsonl")
     }
 
+    /// `evaluations.jsonl`.
+    pub fn evaluations_path(&self) -> PathBuf {
+        self.path.join("evaluations.jsonl")
+    }
+
     /// The folder of TensorBoard's event files.
     pub fn tensorboard_path(&self) -> PathBuf {
         self.path.join("tensorboard")
@@ -185,9 +190,22 @@ impl RunFolder {
     ///
     /// [`RunFolderError`] when the file cannot be read or a line not be understood.
     pub fn metrics(&self) -> Result<Vec<MetricRecord>, RunFolderError> {
-        let path = self.metrics_path();
-        if path.exists() { read_metrics(&path)?.collect() } else { Ok(Vec::new()) }
+        read_records(&self.metrics_path())
     }
+
+    /// The results of every evaluation by task, oldest first; none in runs of versions that did not
+    /// keep them.
+    ///
+    /// # Errors
+    ///
+    /// As [`RunFolder::metrics`].
+    pub fn evaluations(&self) -> Result<Vec<MetricRecord>, RunFolderError> {
+        read_records(&self.evaluations_path())
+    }
+}
+
+fn read_records(path: &Path) -> Result<Vec<MetricRecord>, RunFolderError> {
+    if path.exists() { read_metrics(path)?.collect() } else { Ok(Vec::new()) }
 }
 
 /// Refuses names that would leave the folder, hide themselves, or need quoting in a shell.

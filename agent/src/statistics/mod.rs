@@ -1,15 +1,22 @@
-//! How sure a success rate is.
+//! How sure a success rate is, and whether two differ.
 
+mod outcomes;
+mod significance;
+
+pub use outcomes::{Difference, Outcomes, TaskTallies, rate};
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
+pub use significance::{
+    PermutationTest, SignTest, matched_permutation_test, permutation_test, sign_test,
+};
 use spar_core::Seed;
 
 /// The range in which a rate lies with 95 % confidence.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
-    /// Its lower end, 0 to 1.
+    /// Its lower end; of rates 0 to 1.
     pub low: f64,
-    /// Its upper end, 0 to 1.
+    /// Its upper end; of rates 0 to 1.
     pub high: f64,
 }
 
@@ -54,25 +61,28 @@ pub fn cluster_bootstrap(tasks: &[Tally], draws: usize, seed: Seed) -> Interval 
         return Interval { low: 0.0, high: 1.0 };
     }
     let mut rng = seed.rng();
-    let mut rates: Vec<f64> = (0..draws)
-        .filter_map(|_| {
-            let mut sum = Tally::default();
-            for _ in 0..tasks.len() {
-                let task = tasks[rng.random_range(0..tasks.len())];
-                sum.successes += task.successes;
-                sum.attempts += task.attempts;
-            }
-            (sum.attempts > 0).then(|| sum.successes as f64 / sum.attempts as f64)
-        })
-        .collect();
-    rates.sort_by(f64::total_cmp);
+    let rates = (0..draws).filter_map(|_| {
+        let mut sum = Tally::default();
+        for _ in 0..tasks.len() {
+            let task = tasks[rng.random_range(0..tasks.len())];
+            sum.successes += task.successes;
+            sum.attempts += task.attempts;
+        }
+        rate(sum)
+    });
+    percentile_interval(rates.collect()).unwrap_or(Interval { low: 0.0, high: 1.0 })
+}
+
+/// The 2.5 and 97.5 percentiles; `None` of nothing.
+fn percentile_interval(mut values: Vec<f64>) -> Option<Interval> {
+    values.sort_by(f64::total_cmp);
+    let last = values.len().checked_sub(1)?;
     let percentile = |share: f64| {
-        let place = share * (rates.len().saturating_sub(1)) as f64;
-        let below = rates.get(place as usize).copied().unwrap_or(0.0);
-        let above = rates.get(place.ceil() as usize).copied().unwrap_or(below);
+        let place = share * last as f64;
+        let (below, above) = (values[place as usize], values[place.ceil() as usize]);
         below + (above - below) * place.fract()
     };
-    Interval { low: percentile(0.025), high: percentile(0.975) }
+    Some(Interval { low: percentile(0.025), high: percentile(0.975) })
 }
 
 /// The probability that one of `k` attempts succeeds, from `successes` among more attempts.

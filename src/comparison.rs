@@ -1,0 +1,468 @@
+//! Recipes compared over several runs each, which differ in their seed.
+//!
+//! Intervals come from a bootstrap over seeds and tasks, differences from the tasks that both sides
+//! played; see [`spar_agent::statistics`].
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use spar_agent::statistics::{
+    Difference, Interval, Outcomes, PermutationTest, SignTest, Tally, TaskTallies,
+    matched_permutation_test, permutation_test, rate, sign_test,
+};
+use spar_core::Seed;
+use spar_trainer::{CurveRun, MetricRecord, RunFolder};
+
+use crate::picture::dev_points;
+use crate::recipe::Recipe;
+use crate::training::Summary;
+
+/// Draws of every bootstrap.
+const DRAWS: usize = 10_000;
+
+/// What several series of runs reached, and how they differ.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Comparison {
+    /// The series, as they were given.
+    pub series: Vec<SeriesResult>,
+    /// Every two of them that share tasks, the later one first.
+    pub pairs: Vec<PairResult>,
+    /// Draws of every bootstrap.
+    pub draws: usize,
+    /// What a reader has to know of these runs.
+    pub notes: Vec<String>,
+}
+
+/// What the runs of one recipe reached on the test splits together.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SeriesResult {
+    /// Its name.
+    pub name: String,
+    /// Its runs, by seed.
+    pub runs: Vec<RunResult>,
+    /// Before reinforcement learning.
+    pub before: Option<Pooled>,
+    /// At the end: after reinforcement learning, or before it in runs that have none.
+    pub after: Option<Pooled>,
+    /// What reinforcement learning added, over the runs with both.
+    pub gain: Option<Difference>,
+    /// Name of the run that was worst at the end.
+    pub worst: Option<String>,
+}
+
+/// What one run reached on the test splits together.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RunResult {
+    /// The run's name.
+    pub name: String,
+    /// Its folder.
+    pub folder: PathBuf,
+    /// Its seed.
+    pub seed: u64,
+    /// Before reinforcement learning.
+    pub before: Option<Tally>,
+    /// At the end.
+    pub after: Option<Tally>,
+    /// Success on the dev split by episodes of reinforcement learning.
+    pub curve: CurveRun,
+    /// Whether it has reinforcement learning.
+    #[serde(skip)]
+    is_reinforced: bool,
+    #[serde(skip)]
+    tasks: [Option<TaskTallies>; 2],
+}
+
+/// All runs of a series together.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Pooled {
+    /// Runs that were evaluated.
+    pub runs: usize,
+    /// Tasks that any of them played.
+    pub tasks: usize,
+    /// Successes and attempts.
+    #[serde(flatten)]
+    pub tally: Tally,
+    /// Successes per attempt, 0 to 1.
+    pub success_rate: f64,
+    /// Where that lies with 95 % confidence, over seeds and tasks; with one run over tasks alone.
+    pub interval: Interval,
+}
+
+/// How two series differ at the end, on the tasks that both played.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PairResult {
+    /// The series that the other one is taken from.
+    pub one: String,
+    /// The other one.
+    pub two: String,
+    /// The difference, from a paired bootstrap.
+    pub difference: Difference,
+    /// Whether other seeds would tell the same.
+    pub over_seeds: PermutationTest,
+    /// Whether these runs would tell the same on other tasks.
+    pub over_tasks: SignTest,
+}
+
+/// The two moments at which test splits are played.
+const BEFORE: usize = 0;
+const AFTER: usize = 1;
+
+impl Comparison {
+    /// Compares series of runs, given by name and folders; reads only.
+    ///
+    /// # Errors
+    ///
+    /// When a run cannot be read.
+    pub fn of(series: &[(String, Vec<PathBuf>)]) -> anyhow::Result<Self> {
+        let mut notes = Vec::new();
+        let mut results = Vec::new();
+        for (name, folders) in series {
+            let mut runs = Vec::new();
+            for folder in folders {
+                runs.push(RunResult::read(folder, &mut notes)?);
+            }
+            runs.sort_by_key(|run| run.seed);
+            results.push(SeriesResult::new(name, runs));
+        }
+        let mut pairs = Vec::new();
+        for (index, one) in results.iter().enumerate() {
+            pairs.extend(results[..index].iter().filter_map(|two| PairResult::of(one, two)));
+        }
+        if results.iter().any(|series| series.after.as_ref().is_some_and(|after| after.runs == 1)) {
+            notes
+                .push("one run tells nothing about other seeds: its interval is over tasks".into());
+        }
+        Ok(Self { series: results, pairs, draws: DRAWS, notes })
+    }
+}
+
+impl SeriesResult {
+    fn new(name: &str, runs: Vec<RunResult>) -> Self {
+        let seed = Seed::from_u64(0).derive("compare", name);
+        let pooled = |moment: usize| {
+            let outcomes = played(&runs, moment).1;
+            Some(Pooled {
+                runs: outcomes.num_runs(),
+                tasks: outcomes.num_tasks(),
+                tally: outcomes.total(),
+                success_rate: outcomes.rate()?,
+                interval: outcomes.interval(DRAWS, seed.derive("moment", moment)),
+            })
+        };
+        let has_both =
+            |run: &&RunResult| run.is_reinforced && run.tasks.iter().all(Option::is_some);
+        let both: Vec<RunResult> = runs.iter().filter(has_both).cloned().collect();
+        let [before, after] = [BEFORE, AFTER].map(|moment| played(&both, moment).1);
+        let gain = after.difference(&before, true, DRAWS, seed.derive("gain", ""));
+        let worst = runs
+            .iter()
+            .filter_map(|run| Some((rate(run.after?)?, &run.name)))
+            .min_by(|one, two| one.0.total_cmp(&two.0));
+        Self {
+            name: name.to_owned(),
+            before: pooled(BEFORE),
+            after: pooled(AFTER),
+            gain,
+            worst: worst.map(|(_, name)| name.clone()),
+            runs,
+        }
+    }
+}
+
+/// The seeds of the runs that were evaluated at a moment, and what they reached by task.
+fn played(runs: &[RunResult], moment: usize) -> (Vec<u64>, Outcomes) {
+    let evaluated = || runs.iter().filter(|run| run.tasks[moment].is_some());
+    let tasks: Vec<TaskTallies> = evaluated().filter_map(|run| run.tasks[moment].clone()).collect();
+    (evaluated().map(|run| run.seed).collect(), Outcomes::new(&tasks))
+}
+
+impl PairResult {
+    fn of(one: &SeriesResult, two: &SeriesResult) -> Option<Self> {
+        let [(seeds, of_one), (other_seeds, of_two)] =
+            [one, two].map(|series| played(&series.runs, AFTER));
+        // Sorted, so that neighbours tell whether one is there twice.
+        let is_matched = seeds == other_seeds && seeds.windows(2).all(|pair| pair[0] != pair[1]);
+        let seed = Seed::from_u64(0).derive("pair", &one.name).derive("and", &two.name);
+        let difference = of_one.difference(&of_two, is_matched, DRAWS, seed)?;
+        let (of_one, of_two) = of_one.on_shared_tasks(&of_two);
+        let rates = |outcomes: &Outcomes| -> Vec<f64> {
+            outcomes.by_run().into_iter().filter_map(rate).collect()
+        };
+        let (rates_one, rates_two) = (rates(&of_one), rates(&of_two));
+        let test = if is_matched { matched_permutation_test } else { permutation_test };
+        Some(Self {
+            one: one.name.clone(),
+            two: two.name.clone(),
+            difference,
+            over_seeds: test(&rates_one, &rates_two, seed.derive("permutation", "")),
+            over_tasks: sign_test(&of_one.by_task(), &of_two.by_task()),
+        })
+    }
+}
+
+impl RunResult {
+    fn read(path: &Path, notes: &mut Vec<String>) -> anyhow::Result<Self> {
+        let folder = RunFolder::open(path)?;
+        let manifest = folder.manifest()?;
+        let recipe = Recipe::of_run(&path.display().to_string(), &folder.config()?)?;
+        let (metrics, evaluations) = (folder.metrics()?, folder.evaluations()?);
+        let summary = Summary::open(&folder)?;
+        let mut is_by_task = true;
+        let mut tasks = [None, None];
+        for (moment, kind) in [(BEFORE, "test_before"), (AFTER, "test_after")] {
+            let mut of_moment = TaskTallies::new();
+            for (split, results) in &summary.splits {
+                let results = if moment == BEFORE { &results.0 } else { &results.1 };
+                let Some(result) = results else { continue };
+                // Tasks are the same where their suite is the same to the bit.
+                let suites: Vec<&str> = manifest.suites.values().map(String::as_str).collect();
+                let key = |task: &str| format!("{}/{split}/{task}", suites.join("+"));
+                match by_task(&evaluations, kind, split) {
+                    Some(found) => {
+                        of_moment
+                            .extend(found.into_iter().map(|(task, tally)| (key(&task), tally)));
+                    }
+                    // Which tasks they were is not known: they are no other run's.
+                    None => {
+                        is_by_task = false;
+                        of_moment.extend((0..result.episodes).map(|index| {
+                            let successes = usize::from(index < result.successes);
+                            let task = format!("{}/{split}/{index}", path.display());
+                            (task, Tally { successes, attempts: 1 })
+                        }));
+                    }
+                }
+            }
+            tasks[moment] = (!of_moment.is_empty()).then_some(of_moment);
+        }
+        let is_reinforced = recipe.reinforce.iterations > 0;
+        if tasks[AFTER].is_none() && !is_reinforced {
+            tasks[AFTER] = tasks[BEFORE].clone();
+        }
+        let name = manifest.name;
+        if !is_by_task {
+            notes.push(format!(
+                "run `{name}` did not keep its results by task: it is in no pair, and its tasks count \
+                 as its own"
+            ));
+        }
+        if tasks[AFTER].is_none() {
+            notes.push(format!("run `{name}` has not played the test splits at its end"));
+        }
+        let missing: f64 = metrics
+            .iter()
+            .filter(|record| record.kind.starts_with("test_"))
+            .filter_map(|record| record.number("missing"))
+            .sum();
+        if missing > 0.0 {
+            notes.push(format!("run `{name}` lacks {missing} episodes of its test splits"));
+        }
+        let total = |moment: usize| {
+            let all: &Option<TaskTallies> = &tasks[moment];
+            all.as_ref().map(|all| Outcomes::new(std::slice::from_ref(all)).total())
+        };
+        Ok(Self {
+            folder: path.to_owned(),
+            seed: manifest.seed,
+            before: total(BEFORE),
+            after: total(AFTER),
+            curve: dev_points(&metrics),
+            is_reinforced,
+            name,
+            tasks,
+        })
+    }
+}
+
+/// The last results by task of a kind of evaluation on a split.
+fn by_task(
+    evaluations: &[MetricRecord],
+    kind: &str,
+    split: &str,
+) -> Option<BTreeMap<String, Tally>> {
+    let is_meant = |record: &&MetricRecord| {
+        record.kind == kind
+            && record.values.get("split").and_then(|value| value.as_str()) == Some(split)
+    };
+    let record = evaluations.iter().rev().find(is_meant)?;
+    let tasks: BTreeMap<String, (usize, usize)> =
+        serde_json::from_value(record.values.get("tasks")?.clone()).ok()?;
+    let tally = |(successes, attempts)| Tally { successes, attempts };
+    Some(tasks.into_iter().map(|(task, found)| (task, tally(found))).collect())
+}
+
+impl fmt::Display for Comparison {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "{:<16} {:>4} {:>6}  {:<24} {:<24} {:<24} lowest run",
+            "success %", "runs", "tasks", "before reinforcement", "at the end", "gain"
+        )?;
+        for series in &self.series {
+            let share = |pooled: &Option<Pooled>| match pooled {
+                None => "-".to_owned(),
+                Some(Pooled { success_rate, interval, .. }) => {
+                    format!("{:.1} {}", 100.0 * success_rate, Percent(interval))
+                }
+            };
+            let gain = series.gain.as_ref().map_or("-".to_owned(), |gain| {
+                format!("{:+.1} {}", 100.0 * gain.value, Percent(&gain.interval))
+            });
+            let worst = series.runs.iter().find(|run| Some(&run.name) == series.worst.as_ref());
+            let worst = worst.and_then(|run| Some((run, rate(run.after?)?)));
+            let worst = worst.map_or("-".to_owned(), |(run, rate)| {
+                format!("{:.1}: {}, seed {}", 100.0 * rate, run.name, run.seed)
+            });
+            let tasks = series.after.as_ref().or(series.before.as_ref()).map_or(0, |all| all.tasks);
+            writeln!(
+                f,
+                "{:<16} {:>4} {tasks:>6}  {:<24} {:<24} {gain:<24} {worst}",
+                series.name,
+                series.runs.len(),
+                share(&series.before),
+                share(&series.after),
+            )?;
+        }
+        if !self.pairs.is_empty() {
+            writeln!(f, "\ndifferences at the end, in points, on the tasks that both played")?;
+        }
+        for pair in &self.pairs {
+            let PairResult { difference, over_seeds, over_tasks, .. } = pair;
+            let seeds = if difference.is_matched { "matched seeds" } else { "seeds apart" };
+            writeln!(
+                f,
+                "{:<24} {:+.1} {}  {} tasks, {seeds}; over seeds p = {:.2} ({:.2} at the least), \
+                 over tasks p = {:.1e} ({} better, {} worse)",
+                format!("{} - {}", pair.one, pair.two),
+                100.0 * difference.value,
+                Percent(&difference.interval),
+                difference.tasks,
+                over_seeds.p,
+                over_seeds.least_p,
+                over_tasks.p,
+                over_tasks.better,
+                over_tasks.worse,
+            )?;
+        }
+        writeln!(
+            f,
+            "\n95 % intervals: bootstrap over seeds and tasks, {} draws; p: permutations of runs, \
+             sign test over tasks",
+            self.draws
+        )?;
+        self.notes.iter().try_for_each(|note| writeln!(f, "note: {note}"))
+    }
+}
+
+/// An interval as percentages.
+struct Percent<'a>(&'a Interval);
+
+impl fmt::Display for Percent<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "({:.1} to {:.1})", 100.0 * self.0.low, 100.0 * self.0.high)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use spar_trainer::{Manifest, MetricsLog};
+
+    use super::*;
+
+    /// A finished run that solved, of twenty tasks, those below `before` and then those below `after`.
+    fn run(
+        root: &Path,
+        name: &str,
+        seed: u64,
+        (before, after): (usize, usize),
+        keep: bool,
+    ) -> PathBuf {
+        let suites = BTreeMap::from([("suite".to_owned(), "hash".to_owned())]);
+        let manifest = Manifest { name: name.to_owned(), seed, suites, ..Manifest::default() };
+        let (folder, _lock) = RunFolder::create(root, &manifest, "").unwrap();
+        let mut metrics = MetricsLog::open(&folder.metrics_path()).unwrap();
+        let mut evaluations = MetricsLog::open(&folder.evaluations_path()).unwrap();
+        for (kind, solved) in [("test_before", before), ("test_after", after)] {
+            let record = MetricRecord::new(1, kind).with([("split", "seen")]);
+            let tasks: serde_json::Map<_, _> = (0..20)
+                .map(|task| (format!("task-{task}"), json!([usize::from(task < solved), 1])))
+                .collect();
+            if keep {
+                let tasks = serde_json::Value::Object(tasks);
+                evaluations.append(&record.clone().with([("tasks", tasks)])).unwrap();
+            }
+            let share = solved as f64 / 20.0;
+            let numbers = [
+                ("successes", solved as f64),
+                ("episodes", 20.0),
+                ("success_rate", share),
+                ("low", share),
+                ("high", share),
+                ("turns", 3.0),
+            ];
+            metrics.append(&record.with(numbers)).unwrap();
+        }
+        folder.path().to_owned()
+    }
+
+    fn compare(series: &[(&str, Vec<PathBuf>)]) -> Comparison {
+        let series: Vec<_> =
+            series.iter().map(|(name, runs)| ((*name).to_owned(), runs.clone())).collect();
+        Comparison::of(&series).unwrap()
+    }
+
+    #[test]
+    fn series_are_paired_on_their_tasks_and_seeds_and_the_worst_run_is_named() {
+        let root = tempfile::tempdir().unwrap();
+        let runs = |name: &str, reached: &[(u64, usize)]| -> Vec<PathBuf> {
+            reached
+                .iter()
+                .map(|(seed, after)| {
+                    run(root.path(), &format!("{name}-{seed}"), *seed, (8, *after), true)
+                })
+                .collect()
+        };
+        let plain = runs("plain", &[(2, 9), (0, 12), (1, 10)]);
+        let better = runs("better", &[(0, 15), (1, 14), (2, 12)]);
+        let found = compare(&[("plain", plain.clone()), ("better", better.clone())]);
+        assert_eq!(found.series[0].worst.as_deref(), Some("plain-2"));
+        let seeds: Vec<u64> = found.series[0].runs.iter().map(|run| run.seed).collect();
+        assert_eq!(seeds, [0, 1, 2]);
+        let after = found.series[0].after.as_ref().unwrap();
+        assert_eq!((after.tally.successes, after.tally.attempts, after.tasks), (31, 60, 20));
+        // Twenty tasks know less than sixty attempts would.
+        let pooled = spar_agent::statistics::wilson_interval(after.tally);
+        assert!(after.interval.low < pooled.low && after.interval.high > pooled.high);
+        let gain = found.series[0].gain.as_ref().unwrap();
+        assert!((gain.value - 7.0 / 60.0).abs() < 1e-12 && gain.is_matched);
+        let [pair] = &found.pairs[..] else { panic!("one pair") };
+        assert_eq!((pair.one.as_str(), pair.two.as_str()), ("better", "plain"));
+        assert!((pair.difference.value - 10.0 / 60.0).abs() < 1e-12);
+        assert!(pair.difference.is_matched && pair.difference.tasks == 20);
+        assert_eq!((pair.over_seeds.p, pair.over_seeds.least_p), (0.25, 0.25));
+        assert_eq!((pair.over_tasks.better, pair.over_tasks.worse), (6, 0));
+        let text = found.to_string();
+        for part in
+            ["45.0: plain-2, seed 2", "better - plain", "20 tasks, matched seeds", "+16.7 ("]
+        {
+            assert!(text.contains(part), "{part}\n{text}");
+        }
+        // Repeats, to the letter and as JSON.
+        let again = compare(&[("plain", plain.clone()), ("better", better)]);
+        assert_eq!(serde_json::to_value(&again).unwrap(), serde_json::to_value(&found).unwrap());
+
+        // Other seeds share the tasks only; runs without results by task share nothing.
+        let others = runs("others", &[(7, 15), (8, 14)]);
+        let found = compare(&[("plain", plain.clone()), ("others", others)]);
+        assert!(!found.pairs[0].difference.is_matched && found.pairs[0].difference.tasks == 20);
+        let old = run(root.path(), "old", 3, (8, 15), false);
+        let found = compare(&[("plain", plain), ("old", vec![old])]);
+        assert!(found.pairs.is_empty());
+        assert_eq!(found.series[1].after.as_ref().unwrap().tally.successes, 15);
+        assert!(found.notes.iter().any(|note| note.contains("`old` did not keep")), "{found}");
+        assert!(found.notes.iter().any(|note| note.contains("nothing about other seeds")));
+    }
+}
