@@ -43,6 +43,19 @@ fn the_documented_settings_are_the_defaults() {
 }
 
 #[test]
+fn what_is_reconstructed_from_summaries_is_called_so() {
+    for document in ["README.md", "docs/training.md", "docs/results.md", "CHANGELOG.md"] {
+        let text = read(document);
+        let is_told = |paragraph: &&str| paragraph.contains("SALT") || paragraph.contains("`salt`");
+        let first = text.split("\n\n").find(|part| is_told(part) && part.contains("econstruct"));
+        assert!(first.is_some(), "{document} does not call SALT a reconstruction");
+    }
+    let credit = spar::agent::credit::credit_registry();
+    let salt = credit.iter().find(|entry| entry.name == "salt").unwrap();
+    assert!(salt.about.contains("reconstructed"));
+}
+
+#[test]
 fn every_command_is_in_the_readme() {
     let help = Command::new(env!("CARGO_BIN_EXE_spar")).arg("--help").output().unwrap();
     let help = String::from_utf8(help.stdout).unwrap();

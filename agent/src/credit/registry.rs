@@ -66,7 +66,7 @@ pub fn credit_registry() -> &'static [EstimatorEntry] {
         },
         EstimatorEntry {
             name: "salt",
-            about: "Equal transitions of different trajectories share their advantage.",
+            about: "Equal transitions share their advantage: SALT reconstructed from summaries of it.",
             open: |given| Ok(Box::new(Salt::new(options("salt", given)?)?)),
         },
     ]

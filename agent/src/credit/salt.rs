@@ -1,4 +1,4 @@
-//! SALT: equal transitions of different trajectories share their advantage.
+//! SALT, reconstructed: equal transitions of different trajectories share their advantage.
 
 use serde::{Deserialize, Serialize};
 
@@ -37,15 +37,18 @@ impl Default for SaltConfig {
     }
 }
 
-/// Step advantages by shared transitions (arXiv 2510.20022).
+/// Step advantages by shared transitions: a reconstruction of SALT (arXiv 2510.20022).
 ///
 /// Every step begins with the GRPO advantage of its trajectory. Steps with the same transition
 /// (state, action, next state) in any trajectory of the group form one edge of a graph and all
 /// take the mean of what they began with; a transition that comes once keeps it. So what won
 /// and lost trajectories have in common is worth little, and where they part is worth most.
 ///
-/// Deviations: the rule is taken from a description of the method by others, and the history
-/// window is our reading of "same state", not a published default.
+/// Neither the authors' code nor their text was at hand. Taken from a summary in another paper (the
+/// appendix of GRAFT that discusses SALT): that the trajectory's advantage is shared, as a mean, among
+/// identical transitions, and that one which comes once keeps its own. Assumed: GRPO's advantage as
+/// that of the trajectory; the history window as the reading of "same state", with 1 as its
+/// default; and that the mean runs over occurrences, not trajectories.
 #[derive(Debug, Clone, Default)]
 pub struct Salt {
     config: SaltConfig,
