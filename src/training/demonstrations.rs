@@ -116,6 +116,7 @@ fn training_order<'a>(
 
 #[cfg(test)]
 mod tests {
+    use spar_core::Group;
     use spar_tasks::{SuiteOptions, open_suite};
 
     use super::*;
@@ -140,13 +141,6 @@ mod tests {
         let single = take_tasks(suite.as_ref(), "test", seed, 0, 2).unwrap();
         assert_eq!([&single[0].id, &single[1].id], [&whole[1], &whole[4]]);
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use spar_core::{Group, Seed};
-
-    use super::*;
 
     #[test]
     fn what_did_not_solve_its_task_is_imitated_only_where_that_is_asked_for() {

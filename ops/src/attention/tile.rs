@@ -47,7 +47,7 @@ impl Attention<'_> {
     }
 
     pub(super) fn page(&self, block: &KeyBlock, place: usize) -> &Page {
-        &self.pages[block.pages[place] as usize]
+        self.pages[block.pages[place] as usize]
     }
 
     /// The keys of the tile's block that a row sees.
