@@ -277,6 +277,10 @@ pub(crate) struct EvalArguments {
     /// Episodes per task.
     #[arg(long, default_value_t = 1)]
     pub(crate) attempts: usize,
+    /// Share of the episodes, 0 to below 1, that may be missing because the infrastructure failed; where
+    /// more are, there is no score. Left out, the run's, or 0.05.
+    #[arg(long, value_name = "SHARE")]
+    pub(crate) max_missing: Option<f64>,
     /// Report pass@K, up to the number of attempts; may be given several times.
     #[arg(long, value_name = "K", value_delimiter = ',')]
     pub(crate) pass_at: Vec<usize>,

@@ -125,10 +125,16 @@ impl Observer for Progress {
 
     fn evaluation(&self, iteration: u64, evaluation: &Evaluation) {
         let score = &evaluation.overall;
+        let missing = match evaluation.missing {
+            0 => String::new(),
+            missing => format!(" · {missing} missing"),
+        };
+        let Some(success_rate) = score.success_rate else { return };
         self.line(&format!(
-            "  iteration {iteration:>4} · {:<14} success {:5.1} % ({:.1} to {:.1}){} · {:.1} turns",
+            "  iteration {iteration:>4} · {:<14} success {:5.1} % ({:.1} to {:.1}){}{missing} · \
+             {:.1} turns",
             evaluation.split,
-            100.0 * score.success_rate,
+            100.0 * success_rate,
             100.0 * score.interval.low,
             100.0 * score.interval.high,
             refilled(evaluation.counts.refills as f64),

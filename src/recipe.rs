@@ -206,6 +206,10 @@ pub struct EvaluationConfig {
     /// Tasks of each test split that are played before and after reinforcement learning: a sample,
     /// the same both times. Default absent: all.
     pub test_tasks: Option<usize>,
+    /// The share of an evaluation's episodes, 0 to below 1, that may be missing because sandbox,
+    /// environment or policy server failed. Where more are, it has no score, and the run stops, to be
+    /// taken up by `spar resume`. Default 0.05.
+    pub max_missing: f64,
     /// Temperature in evaluation; 0 takes the most probable tokens. Default 0.
     pub temperature: f32,
     /// How many of the most probable tokens can be drawn. Default absent: all.
@@ -226,6 +230,7 @@ impl Default for EvaluationConfig {
             every: 20,
             dev_tasks: 100,
             test_tasks: None,
+            max_missing: 0.05,
             temperature: 0.0,
             top_k: None,
             top_p: 1.0,
@@ -494,6 +499,10 @@ impl Recipe {
                 problems.push(format!("{name} is 0, must be at least 1"));
             }
         }
+        let max_missing = self.evaluation.max_missing;
+        if !(0.0..1.0).contains(&max_missing) {
+            problems.push(format!("evaluation.max_missing is {max_missing}, must be in [0, 1)"));
+        }
         let mut sampling = Sampling::default();
         self.evaluation.apply_to(&mut sampling);
         let of_evaluation = sampling.problems();
@@ -696,8 +705,9 @@ mod tests {
         recipe.reinforce.tasks = 0;
         recipe.reinforce.credit.kind = "gae".to_owned();
         recipe.model.head_dim = 3;
+        recipe.evaluation.max_missing = 1.0;
         let text = recipe.validate().unwrap_err().to_string();
-        for part in ["reinforce.tasks", "gae", "head_dim"] {
+        for part in ["reinforce.tasks", "gae", "head_dim", "evaluation.max_missing is 1"] {
             assert!(text.contains(part), "{text}");
         }
     }

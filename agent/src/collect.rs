@@ -689,7 +689,7 @@ mod tests {
             collection.groups[0].trajectories.iter().map(|trajectory| trajectory.refills).collect();
         assert_eq!(refills.iter().sum::<u32>(), 2);
         assert_eq!((collection.counts.refills, collection.counts.finished), (2, 3));
-        let score = crate::Score::of(&[&collection.groups[0]], None, Seed::from_u64(0));
+        let score = crate::Score::of(&[&collection.groups[0]], 3, None, Seed::from_u64(0));
         assert_eq!((score.refills, score.episodes), (2, 3));
     }
 

@@ -31,6 +31,9 @@ pub struct EvaluateConfig {
     pub concurrency: usize,
     /// How often a failed episode is played anew. Default 3.
     pub refills: u32,
+    /// The share of the episodes, 0 to below 1, that may be missing, for reasons that are not the
+    /// player's; where more are, there is no score. Default 0.05.
+    pub max_missing: f64,
     /// Draws of the bootstrap that makes the interval where `attempts` is above 1; at least 1.
     /// Default 1000.
     pub bootstrap_draws: usize,
@@ -47,6 +50,7 @@ impl Default for EvaluateConfig {
             pass_at: Vec::new(),
             concurrency: 256,
             refills: 3,
+            max_missing: 0.05,
             bootstrap_draws: 1000,
             episode: EpisodeConfig::default(),
         }
@@ -71,6 +75,9 @@ impl EvaluateConfig {
             if value == 0 {
                 problems.push(format!("{name} is 0, must be at least 1"));
             }
+        }
+        if !(0.0..1.0).contains(&self.max_missing) {
+            problems.push(format!("max_missing is {}, must be in [0, 1)", self.max_missing));
         }
         for k in &self.pass_at {
             if !(1..=self.attempts).contains(k) {
@@ -118,12 +125,16 @@ pub struct Score {
     /// Episodes that a limit ended, by limit.
     #[serde(default)]
     pub limits: LimitCounts,
+    /// Episodes that were wanted and did not come about, for reasons that are not the player's; they
+    /// are not among `episodes`.
+    #[serde(default)]
+    pub missing: usize,
     /// Episodes that solved their task.
     pub successes: usize,
-    /// Successes per episode, 0 to 1.
-    pub success_rate: f64,
+    /// Successes per episode, 0 to 1; absent where there are no episodes, or too few came about.
+    pub success_rate: Option<f64>,
     /// Where that lies with 95 % confidence: Wilson's interval, or with several attempts per task
-    /// the bootstrap over tasks.
+    /// the bootstrap over tasks; 0 to 1 where there is no rate.
     pub interval: Interval,
     /// Turns per episode.
     pub mean_turns: f64,
@@ -140,8 +151,12 @@ pub struct Score {
 pub struct PassAtK {
     /// The number of attempts.
     pub k: usize,
-    /// The probability that one of them succeeds, averaged over the tasks, 0 to 1.
-    pub value: f64,
+    /// The probability that one of them succeeds, averaged over the tasks, 0 to 1; absent where no
+    /// task had so many, or the evaluation has no score.
+    pub value: Option<f64>,
+    /// The tasks it is averaged over: those with at least `k` episodes.
+    #[serde(default)]
+    pub tasks: usize,
 }
 
 /// The results of one task.
@@ -176,6 +191,10 @@ pub struct Evaluation {
     pub counts: CollectionCounts,
     /// Episodes that were wanted and did not come about, for reasons that are not the player's.
     pub missing: usize,
+    /// Whether more are missing than allowed, so that there is no score: those that came about may
+    /// be of another kind than those that did not.
+    #[serde(default)]
+    pub is_refused: bool,
     /// pass@k for the numbers that were asked for.
     pub pass_at_k: Vec<PassAtK>,
     /// The episodes of the tasks with each tag.
@@ -225,7 +244,8 @@ pub async fn evaluate(
     let collection = collect_groups(&collect, &config.collect_config()).await;
     let bootstrap = (config.attempts > 1).then_some(config.bootstrap_draws);
     let score = |name: &str, chosen: &[&Group]| {
-        Score::of(chosen, bootstrap, request.seed.derive("bootstrap", name))
+        let seed = request.seed.derive("bootstrap", name);
+        Score::of(chosen, config.attempts, bootstrap, seed)
     };
     let all: Vec<_> = collection.groups.iter().collect();
     let mut by_tag: BTreeMap<&String, Vec<&Group>> = BTreeMap::new();
@@ -234,15 +254,24 @@ pub async fn evaluate(
     }
     let results: Vec<_> =
         all.iter().zip(&collection.tags).map(|(group, tags)| TaskResult::of(group, tags)).collect();
+    let (wanted, missing) = (collection.counts.wanted, collection.counts.missing());
+    let is_refused = missing as f64 > config.max_missing * wanted as f64;
+    let mut overall = score("", &all);
+    let mut pass_at_k: Vec<_> = config.pass_at.iter().map(|k| PassAtK::of(&results, *k)).collect();
+    if is_refused {
+        overall = Score { success_rate: None, interval: Interval::WHOLE, ..overall };
+        pass_at_k.iter_mut().for_each(|pass| pass.value = None);
+    }
     let evaluation = Evaluation {
         suite: suite.manifest().name.clone(),
         suite_hash: suite.manifest().content_hash.clone(),
         split: split.to_owned(),
         player: request.player.name().to_owned(),
-        overall: score("", &all),
+        overall,
         counts: collection.counts,
-        missing: collection.counts.missing(),
-        pass_at_k: config.pass_at.iter().map(|k| PassAtK::of(&results, *k)).collect(),
+        missing,
+        is_refused,
+        pass_at_k,
         by_tag: by_tag.iter().map(|(tag, groups)| ((*tag).clone(), score(tag, groups))).collect(),
         tasks: results,
     };
@@ -250,12 +279,12 @@ pub async fn evaluate(
 }
 
 impl Score {
-    /// The results of these groups; the interval comes from a bootstrap with as many draws as
-    /// `bootstrap` says, or is Wilson's.
-    pub fn of(groups: &[&Group], bootstrap: Option<usize>, seed: Seed) -> Self {
+    /// The results of these groups of `attempts` episodes each; the interval comes from a bootstrap
+    /// with as many draws as `bootstrap` says, or is Wilson's.
+    pub fn of(groups: &[&Group], attempts: usize, bootstrap: Option<usize>, seed: Seed) -> Self {
         let mut builder = ScoreBuilder::default();
         groups.iter().for_each(|group| builder.add(group));
-        builder.finish(bootstrap, seed)
+        builder.finish(attempts, bootstrap, seed)
     }
 }
 
@@ -288,7 +317,7 @@ impl ScoreBuilder {
     }
 
     /// The results of the groups that were counted; as for [`Score::of`].
-    pub fn finish(&self, bootstrap: Option<usize>, seed: Seed) -> Score {
+    pub fn finish(&self, attempts: usize, bootstrap: Option<usize>, seed: Seed) -> Score {
         let sum = Tally {
             successes: self.tallies.iter().map(|tally| tally.successes).sum(),
             attempts: self.tallies.iter().map(|tally| tally.attempts).sum(),
@@ -298,8 +327,9 @@ impl ScoreBuilder {
             episodes: sum.attempts,
             refills: self.refills,
             limits: self.limits,
+            missing: (self.tallies.len() * attempts).saturating_sub(sum.attempts),
             successes: sum.successes,
-            success_rate: ratio(sum.successes as f64, sum.attempts),
+            success_rate: mean(sum.successes as f64, sum.attempts),
             interval: match bootstrap {
                 Some(draws) => cluster_bootstrap(&self.tallies, draws, seed),
                 None => wilson_interval(sum),
@@ -329,7 +359,7 @@ impl PassAtK {
             .filter(|task| task.tally.attempts >= k)
             .map(|task| pass_at_k(task.tally, k))
             .collect();
-        Self { k, value: ratio(values.iter().sum(), values.len()) }
+        Self { k, value: mean(values.iter().sum(), values.len()), tasks: values.len() }
     }
 }
 
@@ -342,39 +372,74 @@ impl fmt::Display for Evaluation {
         let width = lines.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
         writeln!(
             f,
-            "{:width$}  {:>6}  {:>8}  {:>7}  {:>9}  {:>15}  {:>6}  {:>9}",
-            "", "tasks", "episodes", "refills", "success %", "95 % interval", "turns", "invalid %"
+            "{:width$}  {:>6}  {:>8}  {:>7}  {:>7}  {:>9}  {:>15}  {:>6}  {:>9}",
+            "",
+            "tasks",
+            "episodes",
+            "missing",
+            "refills",
+            "success %",
+            "95 % interval",
+            "turns",
+            "invalid %"
         )?;
         for (name, score) in lines {
-            let interval =
-                format!("{:.1} - {:.1}", 100.0 * score.interval.low, 100.0 * score.interval.high);
+            let (rate, interval) = match score.success_rate {
+                Some(rate) => {
+                    let Interval { low, high } = score.interval;
+                    (percent(rate), format!("{} - {}", percent(low), percent(high)))
+                }
+                None => ("-".to_owned(), "-".to_owned()),
+            };
             writeln!(
                 f,
-                "{name:width$}  {:>6}  {:>8}  {:>7}  {:>9.1}  {interval:>15}  {:>6.1}  {:>9.1}",
+                "{name:width$}  {:>6}  {:>8}  {:>7}  {:>7}  {rate:>9}  {interval:>15}  {:>6.1}  \
+                 {:>9.1}",
                 score.tasks,
                 score.episodes,
+                score.missing,
                 score.refills,
-                100.0 * score.success_rate,
                 score.mean_turns,
                 100.0 * score.invalid_rate,
             )?;
         }
-        for PassAtK { k, value } in &self.pass_at_k {
-            writeln!(f, "pass@{k}: {:.1} %", 100.0 * value)?;
+        for PassAtK { k, value, tasks } in &self.pass_at_k {
+            match value {
+                Some(value) => writeln!(f, "pass@{k}: {} % of {tasks} tasks", percent(*value))?,
+                None => writeln!(f, "pass@{k}: -")?,
+            }
         }
         if self.overall.limits.total() > 0 {
             writeln!(f, "ended by a limit: {}", self.overall.limits)?;
         }
-        if self.missing > 0 {
-            writeln!(f, "{} episodes could not be played and are not counted", self.missing)?;
+        let (missing, wanted) = (self.missing, self.missing + self.overall.episodes);
+        match (missing, self.is_refused) {
+            (0, _) => Ok(()),
+            (_, false) => writeln!(
+                f,
+                "{missing} of {wanted} episodes could not be played and are not counted"
+            ),
+            (_, true) => writeln!(
+                f,
+                "{missing} of {wanted} episodes could not be played, more than allowed: no score"
+            ),
         }
-        Ok(())
     }
 }
 
 fn tally(group: &Group) -> Tally {
     let successes = group.trajectories.iter().filter(|trajectory| trajectory.won).count();
     Tally { successes, attempts: group.trajectories.len() }
+}
+
+/// A share of one as it is printed, in percent.
+fn percent(share: f64) -> String {
+    format!("{:.1}", 100.0 * share)
+}
+
+/// Absent where there is nothing to divide by.
+fn mean(sum: f64, count: usize) -> Option<f64> {
+    (count > 0).then(|| sum / count as f64)
 }
 
 /// 0 where there is nothing to divide by.
@@ -385,6 +450,7 @@ fn ratio(sum: f64, count: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use std::path::Path;
+    use std::sync::atomic::Ordering;
 
     use spar_tasks::TemplateSuite;
 
@@ -409,11 +475,19 @@ mod tests {
     }
 
     async fn run(player: Player<'_>, config: &EvaluateConfig) -> Result<Evaluation, EvaluateError> {
+        run_in(&FakeEnvironment::new(), player, config).await
+    }
+
+    async fn run_in(
+        origin: &FakeEnvironment,
+        player: Player<'_>,
+        config: &EvaluateConfig,
+    ) -> Result<Evaluation, EvaluateError> {
         let suite = suite();
         let request = EvaluateRequest {
             suite: &suite,
             player,
-            open: &|_| Ok(Box::new(FakeEnvironment::new())),
+            open: &|_| Ok(Box::new(origin.clone())),
             seed: Seed::from_u64(1),
             cancellation: &Cancellation::new(),
             on_episode: &|_| {},
@@ -432,10 +506,10 @@ mod tests {
         assert_eq!(evaluation.by_tag.keys().collect::<Vec<_>>(), ["fake", "short"]);
         let expected = "\
 oracle on corridor/test
-        tasks  episodes  refills  success %    95 % interval   turns  invalid %
-all        10        10        0      100.0     72.2 - 100.0     3.0        0.0
-fake       10        10        0      100.0     72.2 - 100.0     3.0        0.0
-short      10        10        0      100.0     72.2 - 100.0     3.0        0.0
+        tasks  episodes  missing  refills  success %    95 % interval   turns  invalid %
+all        10        10        0        0      100.0     72.2 - 100.0     3.0        0.0
+fake       10        10        0        0      100.0     72.2 - 100.0     3.0        0.0
+short      10        10        0        0      100.0     72.2 - 100.0     3.0        0.0
 ";
         assert_eq!(evaluation.to_string(), expected);
         let json = serde_json::to_string(&evaluation).unwrap();
@@ -464,10 +538,10 @@ short      10        10        0      100.0     72.2 - 100.0     3.0        0.0
             ..EvaluateConfig::default()
         };
         let evaluation = run(Player::Policy(&RandomPolicy), &config).await.unwrap();
-        let rate = evaluation.overall.success_rate;
+        let rate = evaluation.overall.success_rate.unwrap();
         assert!(rate > 0.0 && rate < 1.0);
-        assert!((evaluation.pass_at_k[0].value - rate).abs() < 1e-9);
-        assert!(evaluation.pass_at_k[1].value > rate);
+        assert!((evaluation.pass_at_k[0].value.unwrap() - rate).abs() < 1e-9);
+        assert!(evaluation.pass_at_k[1].value.unwrap() > rate);
         assert!(evaluation.overall.interval.low < rate && rate < evaluation.overall.interval.high);
         let config = EvaluateConfig { concurrency: 80, ..config };
         assert_eq!(run(Player::Policy(&RandomPolicy), &config).await.unwrap(), evaluation);
@@ -481,10 +555,71 @@ short      10        10        0      100.0     72.2 - 100.0     3.0        0.0
     }
 
     #[tokio::test]
+    async fn nothing_played_is_no_score() {
+        let mut origin = FakeEnvironment::new();
+        origin.breaks_after = Some(1);
+        let config = EvaluateConfig { refills: 0, pass_at: vec![1], ..Default::default() };
+        let policy = ScriptedPolicy::new(["right"]);
+        let evaluation = run_in(&origin, Player::Policy(&policy), &config).await.unwrap();
+        let overall = &evaluation.overall;
+        assert_eq!((overall.episodes, overall.missing, overall.success_rate), (0, 20, None));
+        assert_eq!(evaluation.pass_at_k, [PassAtK { k: 1, value: None, tasks: 0 }]);
+        assert!(evaluation.is_refused);
+        let expected = "\
+scripted on corridor/test
+        tasks  episodes  missing  refills  success %    95 % interval   turns  invalid %
+all         0         0       20        0          -                -     0.0        0.0
+fake        0         0       20        0          -                -     0.0        0.0
+short       0         0       20        0          -                -     0.0        0.0
+pass@1: -
+20 of 20 episodes could not be played, more than allowed: no score
+";
+        assert_eq!(evaluation.to_string(), expected);
+        let json = serde_json::to_value(&evaluation).unwrap();
+        assert!(
+            json["overall"]["success_rate"].is_null() && json["pass_at_k"][0]["value"].is_null()
+        );
+        assert_eq!((&json["overall"]["missing"], &json["is_refused"]), (&20.into(), &true.into()));
+    }
+
+    #[tokio::test]
+    async fn missing_episodes_are_told_and_too_many_are_refused() {
+        let policy = ScriptedPolicy::new(["right"]);
+        // One of twenty, then two.
+        for (mishaps, is_refused) in [(1, false), (2, true)] {
+            let origin = FakeEnvironment::new();
+            origin.mishaps.store(mishaps, Ordering::SeqCst);
+            let config = EvaluateConfig { refills: 0, concurrency: 1, ..Default::default() };
+            let evaluation = run_in(&origin, Player::Policy(&policy), &config).await.unwrap();
+            let overall = &evaluation.overall;
+            assert_eq!((evaluation.missing, overall.missing), (mishaps, mishaps));
+            assert_eq!((overall.episodes, overall.successes), (20 - mishaps, 20 - mishaps));
+            assert_eq!(evaluation.is_refused, is_refused);
+            assert_eq!(overall.success_rate, (!is_refused).then_some(1.0));
+            let text = evaluation.to_string();
+            assert!(
+                text.contains(&format!("{mishaps} of 20 episodes could not be played")),
+                "{text}"
+            );
+            assert_eq!(text.contains("no score"), is_refused);
+            let generous = EvaluateConfig { max_missing: 0.5, ..config };
+            origin.mishaps.store(mishaps, Ordering::SeqCst);
+            let evaluation = run_in(&origin, Player::Policy(&policy), &generous).await.unwrap();
+            assert_eq!(evaluation.overall.success_rate, Some(1.0));
+        }
+    }
+
+    #[tokio::test]
     async fn wrong_settings_are_refused_before_anything_is_played() {
-        let config = EvaluateConfig { pass_at: vec![2], limit: Some(0), ..Default::default() };
+        let config = EvaluateConfig {
+            pass_at: vec![2],
+            limit: Some(0),
+            max_missing: f64::NAN,
+            ..Default::default()
+        };
         let error = run(Player::Policy(&RandomPolicy), &config).await.unwrap_err().to_string();
         assert!(error.contains("pass_at has 2") && error.contains("limit is 0"), "{error}");
+        assert!(error.contains("max_missing is NaN"), "{error}");
         let config = EvaluateConfig { split: "exam".to_owned(), ..Default::default() };
         let error = run(Player::Policy(&RandomPolicy), &config).await.unwrap_err();
         assert!(matches!(error, EvaluateError::Suite(SuiteError::UnknownSplit { .. })));

@@ -40,11 +40,14 @@ pub(crate) async fn eval(arguments: &EvalArguments) -> anyhow::Result<ExitCode> 
     let player = OpenPlayer::open(&arguments.player).await?;
     let (suite, splits) =
         open_tasks(&arguments.tasks, player.recipe.as_ref(), Purpose::Evaluation)?;
+    let own = player.recipe.as_ref().map(|recipe| recipe.evaluation.max_missing);
+    let max_missing = own.unwrap_or(EvaluateConfig::default().max_missing);
     let config = |split: &str| EvaluateConfig {
         split: split.to_owned(),
         limit: arguments.tasks.limit,
         attempts: arguments.attempts,
         pass_at: arguments.pass_at.clone(),
+        max_missing: arguments.max_missing.unwrap_or(max_missing),
         episode: player.episode(&arguments.player, Purpose::Evaluation),
         ..EvaluateConfig::default()
     };
@@ -159,6 +162,18 @@ fn finish(
         return Ok(ExitCode::SUCCESS);
     }
     let failure = failure.unwrap_or_default();
+    let refused: Vec<_> = report
+        .evaluations
+        .iter()
+        .filter(|evaluation| evaluation.is_refused)
+        .map(|evaluation| format!("`{}`", evaluation.split))
+        .collect();
+    ensure!(
+        refused.is_empty(),
+        "evaluate on {}: more episodes than --max-missing allows could not be played; the last \
+         failure: {failure}",
+        refused.join(", ")
+    );
     eprintln!("warning: some episodes could not be played; the last failure: {failure}");
     Ok(ExitCode::FAILURE)
 }

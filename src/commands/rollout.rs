@@ -162,7 +162,8 @@ async fn play(
             bail!("play split `{split}`: no episode came about: {detail}");
         }
         let bootstrap = (config.group_size > 1).then_some(1000);
-        let score = score.finish(bootstrap, Seed::from_u64(seed).derive("bootstrap", split));
+        let bootstrap_seed = Seed::from_u64(seed).derive("bootstrap", split);
+        let score = score.finish(config.group_size, bootstrap, bootstrap_seed);
         report.splits.push(SplitReport { split: split.clone(), score, counts });
         if cancellation.is_cancelled() {
             break;
@@ -188,13 +189,16 @@ async fn play(
 fn table(report: &Report) -> String {
     let mut text = String::new();
     for SplitReport { split, score, counts } in &report.splits {
+        let rate = match score.success_rate {
+            Some(rate) => format!("{:.1} %", 100.0 * rate),
+            None => "-".to_owned(),
+        };
         text += &format!(
-            "{} on {split}: {} episodes of {} tasks, success {:.1} % ({:.1} to {:.1}), \
+            "{} on {split}: {} episodes of {} tasks, success {rate} ({:.1} to {:.1}), \
              {:.1} turns, reward {:.3}, {} refills, {} truncated ({}), {} missing\n",
             report.player,
             score.episodes,
             score.tasks,
-            100.0 * score.success_rate,
             100.0 * score.interval.low,
             100.0 * score.interval.high,
             score.mean_turns,

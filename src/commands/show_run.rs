@@ -113,10 +113,10 @@ fn results(summary: &Summary) -> String {
             parts.iter().flatten().flat_map(|tags| tags.keys()).collect();
         for tag in tags {
             let cell = |index: usize| match parts[index].and_then(|tags| tags.get(tag)) {
-                Some((won, all)) => {
-                    format!("{:5.1} % of {all}", 100.0 * *won as f64 / (*all).max(1) as f64)
+                Some((won, all)) if *all > 0 => {
+                    format!("{:5.1} % of {all}", 100.0 * *won as f64 / *all as f64)
                 }
-                None => "-".to_owned(),
+                _ => "-".to_owned(),
             };
             text += &format!("  {tag:<30} {:<26} {}\n", cell(0), cell(1));
         }

@@ -1,5 +1,6 @@
 //! What iterations leave in the metrics.
 
+use anyhow::ensure;
 use spar_agent::{Collection, Evaluation, LimitCounts};
 use spar_core::Limit;
 use spar_trainer::{Drift, MetricRecord, UpdateMetrics};
@@ -84,7 +85,6 @@ pub(super) fn evaluation_record(
 ) -> MetricRecord {
     let score = &evaluation.overall;
     let mut record = MetricRecord::new(iteration, kind).with([
-        ("success_rate", score.success_rate),
         ("low", score.interval.low),
         ("high", score.interval.high),
         ("episodes", score.episodes as f64),
@@ -94,6 +94,7 @@ pub(super) fn evaluation_record(
         ("missing", evaluation.missing as f64),
     ]);
     record = with_limits(record, &score.limits);
+    record = record.with(score.success_rate.map(|rate| ("success_rate", rate)));
     record = record.with([("split", evaluation.split.clone())]);
     let by_tag: serde_json::Map<String, serde_json::Value> = evaluation
         .by_tag
@@ -116,4 +117,93 @@ pub(super) fn task_record(iteration: u64, kind: &str, evaluation: &Evaluation) -
     MetricRecord::new(iteration, kind)
         .with([("split", evaluation.split.clone())])
         .with([("tasks", serde_json::Value::Object(tasks))])
+}
+
+/// Whether the record of an evaluation has a score: it has episodes, and of those that were wanted at
+/// most the share `max_missing` did not come about.
+pub(super) fn is_scored(record: &MetricRecord, max_missing: f64) -> bool {
+    let count = |name: &str| record.number(name).unwrap_or(0.0);
+    let (episodes, missing) = (count("episodes"), count("missing"));
+    episodes > 0.0 && missing <= max_missing * (episodes + missing)
+}
+
+/// An evaluation that has a score.
+pub(super) fn accept(
+    evaluation: Evaluation,
+    last_failure: Option<&str>,
+) -> anyhow::Result<Evaluation> {
+    let (missing, wanted) = (evaluation.missing, evaluation.missing + evaluation.overall.episodes);
+    ensure!(
+        !evaluation.is_refused,
+        "evaluate on split `{}`: {missing} of {wanted} episodes could not be played, more than \
+         `evaluation.max_missing` allows; `spar resume` plays it anew; the last failure: {}",
+        evaluation.split,
+        last_failure.unwrap_or("unknown")
+    );
+    Ok(evaluation)
+}
+
+#[cfg(test)]
+mod tests {
+    use spar_agent::statistics::Interval;
+    use spar_agent::{CollectionCounts, Score};
+
+    use super::*;
+
+    fn evaluation(successes: usize, episodes: usize, missing: usize) -> Evaluation {
+        let is_refused = missing as f64 > 0.05 * (episodes + missing) as f64;
+        let rate = successes as f64 / episodes as f64;
+        Evaluation {
+            suite: "s".to_owned(),
+            suite_hash: String::new(),
+            split: "dev".to_owned(),
+            player: "local".to_owned(),
+            overall: Score {
+                tasks: episodes,
+                episodes,
+                refills: 0,
+                limits: LimitCounts::default(),
+                missing,
+                successes,
+                success_rate: (!is_refused).then_some(rate),
+                interval: Interval::WHOLE,
+                mean_turns: 3.0,
+                mean_reward: 1.0,
+                invalid_rate: 0.0,
+                not_executable_rate: 0.0,
+            },
+            counts: CollectionCounts::default(),
+            missing,
+            is_refused,
+            pass_at_k: Vec::new(),
+            by_tag: std::collections::BTreeMap::new(),
+            tasks: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn an_outage_has_no_score_and_ends_the_run_with_a_reason() {
+        let error = accept(evaluation(3, 3, 97), Some("the engine is gone")).unwrap_err();
+        let text = error.to_string();
+        for part in ["split `dev`", "97 of 100", "spar resume", "the engine is gone"] {
+            assert!(text.contains(part), "{text}");
+        }
+        assert!(accept(evaluation(0, 0, 100), None).is_err());
+        assert_eq!(accept(evaluation(90, 98, 2), None).unwrap().overall.successes, 90);
+        let is_scored = |successes, episodes, missing| {
+            let record =
+                evaluation_record(7, "evaluation", &evaluation(successes, episodes, missing));
+            is_scored(&record, 0.05)
+        };
+        assert!(!is_scored(3, 3, 97) && !is_scored(0, 0, 0) && !is_scored(0, 0, 100));
+        assert!(is_scored(90, 100, 0) && is_scored(90, 95, 5));
+    }
+
+    #[test]
+    fn a_record_without_a_score_has_no_rate() {
+        let record = evaluation_record(7, "evaluation", &evaluation(3, 3, 97));
+        assert_eq!((record.number("success_rate"), record.number("missing")), (None, Some(97.0)));
+        let record = evaluation_record(7, "evaluation", &evaluation(9, 10, 0));
+        assert_eq!(record.number("success_rate"), Some(0.9));
+    }
 }

@@ -16,6 +16,10 @@ pub struct SplitResult {
     pub successes: usize,
     /// Episodes.
     pub episodes: usize,
+    /// Episodes that were wanted and did not come about, for reasons that are not the policy's; they
+    /// are not among `episodes`.
+    #[serde(default)]
+    pub missing: usize,
     /// Successes per episode, 0 to 1.
     pub success_rate: f64,
     /// Where that lies with 95 % confidence (Wilson).
@@ -131,7 +135,9 @@ impl SplitResult {
             .unwrap_or_default();
         Some(Self {
             successes: number("successes")? as usize,
-            episodes: number("episodes")? as usize,
+            // None at all have no rate, whatever stands there.
+            episodes: number("episodes").filter(|episodes| *episodes > 0.0)? as usize,
+            missing: number("missing").unwrap_or(0.0) as usize,
             success_rate: number("success_rate")?,
             interval: (number("low")?, number("high")?),
             turns: number("turns")?,
@@ -150,9 +156,12 @@ impl fmt::Display for SplitResult {
             100.0 * self.interval.0,
             100.0 * self.interval.1
         )?;
-        match self.refills {
+        if self.refills > 0 {
+            write!(f, ", {} refills", self.refills)?;
+        }
+        match self.missing {
             0 => Ok(()),
-            refills => write!(f, ", {refills} refills"),
+            missing => write!(f, ", {missing} missing"),
         }
     }
 }

@@ -162,11 +162,14 @@ fn a_game_that_was_cut_off_is_named() {
         run(folder, &[&["validate", "alfworld", "--limit", "2"][..], &of_games].concat());
     assert_eq!(validate.code, Some(1));
     assert!(validate.out.contains("broken") && validate.out.contains(name), "{}", validate.out);
-    let eval = ["eval", "--policy", "expert", "--suite", "alfworld"];
-    let eval = run(folder, &[&eval[..], &of_games].concat());
+    let eval_arguments = ["eval", "--policy", "expert", "--suite", "alfworld"];
+    let eval = run(folder, &[&eval_arguments[..], &of_games].concat());
     assert_eq!(eval.code, Some(1));
     assert!(eval.out.contains("could not be played"), "{}", eval.out);
-    assert!(eval.err.contains("warning:") && eval.err.contains(name), "{}", eval.err);
+    assert!(eval.err.contains("--max-missing") && eval.err.contains(name), "{}", eval.err);
+    let generous = [&eval_arguments[..], &of_games, &["--max-missing", "0.5"]].concat();
+    let eval = run(folder, &generous);
+    assert!(eval.code == Some(1) && eval.err.contains("warning:"), "{}", eval.err);
     let play = ["play", "alfworld", "--data", "games", "--split", "valid_unseen", "--index", "0"];
     fails(folder, &play, 1, &["as a JSON object", name, "hint: the file may be cut off"]);
 }

@@ -20,6 +20,11 @@ pub struct Interval {
     pub high: f64,
 }
 
+impl Interval {
+    /// Where a rate lies of which nothing is known.
+    pub const WHOLE: Self = Self { low: 0.0, high: 1.0 };
+}
+
 /// Successes and attempts of one task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Tally {
@@ -37,7 +42,7 @@ const Z: f64 = 1.959_963_984_540_054;
 /// It counts attempts as independent; without any it is the whole range.
 pub fn wilson_interval(tally: Tally) -> Interval {
     if tally.attempts == 0 {
-        return Interval { low: 0.0, high: 1.0 };
+        return Interval::WHOLE;
     }
     let n = tally.attempts as f64;
     let p = tally.successes as f64 / n;
@@ -58,7 +63,7 @@ pub fn wilson_interval(tally: Tally) -> Interval {
 /// whole range.
 pub fn cluster_bootstrap(tasks: &[Tally], draws: usize, seed: Seed) -> Interval {
     if draws == 0 || tasks.iter().all(|task| task.attempts == 0) {
-        return Interval { low: 0.0, high: 1.0 };
+        return Interval::WHOLE;
     }
     let mut rng = seed.rng();
     let rates = (0..draws).filter_map(|_| {

@@ -201,7 +201,7 @@ async fn the_oracle_solves_all_and_chance_nothing() {
         let config = EvaluateConfig { limit: Some(60), ..EvaluateConfig::default() };
         let (evaluation, _) = evaluate(&request, &config).await.unwrap();
         assert_eq!(evaluation.missing, 0);
-        let rate = evaluation.overall.success_rate;
+        let rate = evaluation.overall.success_rate.unwrap();
         assert!((least..=most).contains(&rate), "{}: {rate}", evaluation.player);
         bench.pool.shutdown().await;
     }

@@ -11,6 +11,7 @@ use super::records::REFERENCE;
 use super::{Outcome, Training};
 use crate::recipe::ReferenceHold;
 use crate::training::Observer;
+use crate::training::records::{accept, is_scored};
 
 impl Training {
     /// Evaluates the best checkpoint on the test splits and closes the books.
@@ -35,18 +36,19 @@ impl Training {
         Ok(Outcome::Finished)
     }
 
-    /// Plays the test splits that have no record of this kind yet.
+    /// Plays the test splits that have no record of this kind with a score yet.
     pub(super) async fn test(
         &mut self,
         kind: &str,
         cancellation: &Cancellation,
         observer: &dyn Observer,
     ) -> anyhow::Result<()> {
+        let max_missing = self.recipe.evaluation.max_missing;
         let done: Vec<String> = self
             .folder
             .metrics()?
             .iter()
-            .filter(|record| record.kind == kind)
+            .filter(|record| record.kind == kind && is_scored(record, max_missing))
             .filter_map(|record| Some(record.values.get("split")?.as_str()?.to_owned()))
             .collect();
         for split in self.recipe.data.test.clone() {
@@ -78,7 +80,8 @@ impl Training {
         self.play(split, tasks, cancellation, observer).await
     }
 
-    /// Evaluates the published weights on tasks of a split.
+    /// Evaluates the published weights on tasks of a split. Where too many episodes did not come about,
+    /// that is an error: nothing is recorded, and who takes up the run plays them anew.
     pub(super) async fn play(
         &self,
         split: &str,
@@ -94,6 +97,7 @@ impl Training {
             split: split.to_owned(),
             limit: tasks,
             concurrency: self.sandboxes.concurrency().unwrap_or(default.concurrency),
+            max_missing: self.recipe.evaluation.max_missing,
             episode,
             ..default
         };
@@ -107,10 +111,12 @@ impl Training {
             cancellation,
             on_episode: &|trajectory| observer.episode(trajectory),
         };
-        let (evaluation, _) = evaluate(&request, &config).await?;
-        if !cancellation.is_cancelled() {
-            observer.evaluation(self.state.iteration, &evaluation);
+        let (evaluation, collection) = evaluate(&request, &config).await?;
+        if cancellation.is_cancelled() {
+            return Ok(evaluation);
         }
+        let evaluation = accept(evaluation, collection.last_failure.as_deref())?;
+        observer.evaluation(self.state.iteration, &evaluation);
         Ok(evaluation)
     }
 

@@ -4,7 +4,7 @@ use spar_agent::Evaluation;
 use spar_trainer::{CheckpointMark, MetricRecord, write_atomically};
 
 use super::Training;
-use crate::training::records::{evaluation_record, task_record};
+use crate::training::records::{evaluation_record, is_scored, task_record};
 use crate::training::state;
 
 /// The mark of the reference model's checkpoint.
@@ -24,12 +24,7 @@ impl Training {
     /// Marks the checkpoint that did best on the dev split; of equals the later.
     pub(super) fn mark_best(&self) -> anyhow::Result<()> {
         let metrics = self.folder.metrics()?;
-        let best = metrics
-            .iter()
-            .filter(|record| record.kind == "evaluation")
-            .filter_map(|record| Some((record.number("success_rate")?, record.iteration)))
-            .max_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-        if let Some((score, iteration)) = best {
+        if let Some((score, iteration)) = best(&metrics, self.recipe.evaluation.max_missing) {
             self.checkpoints.mark("best", &CheckpointMark { iteration, score: Some(score) })?;
         }
         Ok(())
@@ -79,5 +74,40 @@ impl Training {
         self.events.scalars(record.iteration, scalars)?;
         self.events.flush()?;
         Ok(())
+    }
+}
+
+/// Success on the dev split and iteration of the best evaluation that has a score.
+fn best(metrics: &[MetricRecord], max_missing: f64) -> Option<(f64, u64)> {
+    metrics
+        .iter()
+        .filter(|record| record.kind == "evaluation" && is_scored(record, max_missing))
+        .filter_map(|record| Some((record.number("success_rate")?, record.iteration)))
+        .max_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_few_lucky_episodes_of_an_outage_are_not_the_best() {
+        let record = |iteration, rate: f64, episodes: f64, missing: f64| {
+            MetricRecord::new(iteration, "evaluation").with([
+                ("success_rate", rate),
+                ("episodes", episodes),
+                ("missing", missing),
+            ])
+        };
+        let metrics = [
+            record(1, 0.8, 100.0, 0.0),
+            record(2, 0.9, 100.0, 0.0),
+            record(3, 0.9, 97.0, 3.0),
+            record(4, 1.0, 3.0, 97.0),
+            record(5, 0.0, 0.0, 0.0),
+        ];
+        assert_eq!(best(&metrics, 0.05), Some((0.9, 3)));
+        assert_eq!(best(&metrics, 0.0), Some((0.9, 2)));
+        assert_eq!(best(&metrics[4..], 0.05), None);
     }
 }
