@@ -1,5 +1,6 @@
 //! Checks a suite by playing it: is every task solvable, fair and repeatable?
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use rand::RngExt;
@@ -90,7 +91,8 @@ impl ValidationReport {
 ///
 /// Where an environment lists no admissible actions, the random player makes the oracle's moves.
 /// Tasks tagged [`CHANCE_TAG`] need not be solved by the oracle; how many are is reported apart.
-/// `progress` is called after each task with the number of tasks done and of all.
+/// `progress` is called after each task with the number of tasks done and of all, and may end it there;
+/// the report then tells of these.
 ///
 /// # Errors
 ///
@@ -100,7 +102,7 @@ pub async fn validate_suite(
     splits: &[&str],
     limit: Option<usize>,
     resources: &Resources,
-    mut progress: impl FnMut(usize, usize),
+    mut progress: impl FnMut(usize, usize) -> ControlFlow<()>,
 ) -> Result<ValidationReport, SuiteError> {
     let mut samples = Vec::new();
     for split in splits {
@@ -121,7 +123,9 @@ pub async fn validate_suite(
                 }),
             }
             report.num_tasks += 1;
-            progress(report.num_tasks, num_all);
+            if progress(report.num_tasks, num_all).is_break() {
+                return Ok(report);
+            }
         }
     }
     Ok(report)
@@ -346,6 +350,22 @@ mod tests {
     use super::*;
     use crate::{Sandboxes, environment_registry};
 
+    fn go_on(_done: usize, _all: usize) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+
+    #[tokio::test]
+    async fn it_ends_where_it_is_told_to() {
+        let suite = open_suite("frozen-lake", &SuiteOptions::default()).unwrap();
+        let stop = |done, all| {
+            assert_eq!(all, 100);
+            if done == 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        let resources = Resources::default();
+        let report = validate_suite(suite.as_ref(), &["train"], Some(100), &resources, stop);
+        assert_eq!(report.await.unwrap().num_tasks, 3);
+    }
+
     #[tokio::test]
     async fn every_environment_passes_on_its_suite() {
         let backend = FakeBackend::new();
@@ -356,7 +376,7 @@ mod tests {
             let suite = open_suite(entry.suite, &SuiteOptions::default()).unwrap();
             let splits: Vec<&str> =
                 suite.manifest().splits.iter().map(|(name, _)| name.as_str()).collect();
-            let report = validate_suite(suite.as_ref(), &splits, Some(12), &resources, |_, _| {});
+            let report = validate_suite(suite.as_ref(), &splits, Some(12), &resources, go_on);
             let report = report.await.unwrap();
             assert!(report.is_valid(), "{}: {:#?}", entry.name, report.failures);
             assert_eq!(report.num_tasks, 12 * splits.len());
@@ -370,7 +390,7 @@ mod tests {
     async fn unknown_splits_are_errors_and_broken_tasks_are_failures() {
         let resources = Resources::default();
         let suite = open_suite("frozen-lake", &SuiteOptions::default()).unwrap();
-        let report = validate_suite(suite.as_ref(), &["nowhere"], Some(1), &resources, |_, _| {});
+        let report = validate_suite(suite.as_ref(), &["nowhere"], Some(1), &resources, go_on);
         assert!(report.await.is_err());
 
         let mut task = suite.task("train", 0).unwrap();

@@ -11,9 +11,8 @@ use spar::tasks::{Suite, Task};
 use tokio::sync::mpsc;
 
 use super::environments::{open_sandboxes, within};
-use super::print;
-use super::stopped;
 use super::suites::{Purpose, default_splits, open_suite};
+use super::{cancel_on_ctrl_c, print, stopped};
 use crate::cli::PlayArguments;
 
 const HELP: &str = "\
@@ -48,6 +47,7 @@ async fn play_task(
     let mut game = Game { env, observation, task, turns: 0, reward: 0.0, is_over: false };
     game.show()?;
     let mut lines = read_lines();
+    let cancellation = cancel_on_ctrl_c();
     loop {
         if game.is_over {
             break;
@@ -55,10 +55,7 @@ async fn play_task(
         print("> ")?;
         let line = tokio::select! {
             line = lines.recv() => line,
-            _ = tokio::signal::ctrl_c() => {
-                print("\n")?;
-                return Ok(stopped());
-            }
+            () = cancellation.cancelled() => return Ok(stopped()),
         };
         let Some(line) = line else {
             print("\n")?;
@@ -81,7 +78,10 @@ async fn play_task(
                 print(&format!("  `{command}` is unknown; `:help` lists what there is\n"))?;
             }
             command => match resolve(command, &game.observation) {
-                Meaning::Action(action) => game.step(&action).await?,
+                Meaning::Action(action) => tokio::select! {
+                    () = cancellation.cancelled() => return Ok(stopped()),
+                    stepped = game.step(&action) => stepped?,
+                },
                 Meaning::Several(actions) => {
                     print(&actions.iter().map(|a| format!("  {a}\n")).collect::<String>())?;
                 }

@@ -1,5 +1,6 @@
 //! `spar validate`.
 
+use std::ops::ControlFlow;
 use std::process::ExitCode;
 
 use spar::agent::EpisodeConfig;
@@ -7,7 +8,7 @@ use spar::envs::{ValidationReport, validate_suite};
 
 use super::environments::{open_sandboxes, within};
 use super::suites::open_suite;
-use super::{print, print_json};
+use super::{cancel_on_ctrl_c, print, print_json, stopped};
 use crate::bar::Bar;
 use crate::cli::ValidateArguments;
 
@@ -36,13 +37,28 @@ pub(crate) async fn validate(arguments: &ValidateArguments) -> anyhow::Result<Ex
         &EpisodeConfig::default(),
     )
     .await?;
+    let cancellation = cancel_on_ctrl_c();
     let report = within(sandboxes, async |sandboxes| {
         let resources = sandboxes.resources();
-        let tell = |done, _| bar.set(done);
-        Ok(validate_suite(suite.as_ref(), &splits, Some(limit), resources, tell).await?)
+        let tell = |done, _| {
+            bar.set(done);
+            // Environments that wait for nothing leave no other time to look.
+            match cancellation.is_cancelled() {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        };
+        let validating = validate_suite(suite.as_ref(), &splits, Some(limit), resources, tell);
+        tokio::select! {
+            () = cancellation.cancelled() => Ok(None),
+            report = validating => Ok(Some(report?)),
+        }
     })
     .await?;
     drop(bar);
+    let Some(report) = report.filter(|_| !cancellation.is_cancelled()) else {
+        return Ok(stopped());
+    };
     if arguments.json {
         print_json(&report)?;
     } else {

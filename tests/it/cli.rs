@@ -2,9 +2,10 @@
 
 use std::fs;
 use std::io::Read;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::support::{generate_games, run, spar, succeed, workplace};
 
@@ -255,6 +256,44 @@ fn ctrl_c_ends_an_evaluation_with_what_was_played() {
     let report: serde_json::Value = serde_json::from_str(&out).unwrap();
     assert_eq!(report["is_complete"], false);
     assert!(report["evaluations"][0]["missing"].as_u64() > Some(0), "{out}");
+}
+
+#[test]
+fn signals_end_commands_that_compute() {
+    let folder = workplace();
+    let folder = folder.path();
+    generate_games(folder, "train", 2);
+    let commands: [&[&str]; 5] = [
+        &["generate", "household", "--out", "small", "--size", "4", "--count", "1000000"],
+        &["validate", "household", "--limit", "100000"],
+        &["bench", "household", "--data", "games"],
+        &["rollout", "--policy", "oracle", "--out", "kept", "--limit", "100000"],
+        &["train", "tiny.toml", "--set", "reinforce.iterations=100000"],
+    ];
+    for (number, arguments) in commands.into_iter().enumerate() {
+        let (signal, code) = if number % 2 == 0 { ("-TERM", 143) } else { ("-INT", 130) };
+        let mut command = spar(folder, arguments);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(500));
+        assert!(child.try_wait().unwrap().is_none(), "{arguments:?} ended by itself");
+        Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap();
+        let sent = Instant::now();
+        let status = loop {
+            match child.try_wait().unwrap() {
+                Some(status) => break status,
+                None if sent.elapsed() < Duration::from_secs(30) => {
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+                None => {
+                    child.kill().unwrap();
+                    panic!("{arguments:?} goes on after {signal}");
+                }
+            }
+        };
+        // Those that hold nothing are ended by the signal itself.
+        let is_ended = status.code().map_or(status.signal().is_some(), |found| found == code);
+        assert!(is_ended, "{arguments:?}: {status}");
+    }
 }
 
 #[test]
