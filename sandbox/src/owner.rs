@@ -140,7 +140,6 @@ pub(crate) fn process(pid: u32) -> Process {
 }
 
 /// When a process was started; absent for one that is gone or cannot be seen.
-#[cfg(any(feature = "local", test))]
 pub(crate) fn process_start(pid: u32) -> Option<u64> {
     match process(pid) {
         Process::Runs { started } => Some(started),
