@@ -19,7 +19,8 @@ use spar_ops::parallel::serially;
 /// How much generation may take.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GeneratorConfig {
-    /// Engines, each on a thread of its own. Answers do not depend on it. Default 1.
+    /// Engines, each on a thread of its own; a decoder on a device has one, whatever is said here. Answers
+    /// do not depend on it. Default 1.
     pub threads: usize,
     /// Tokens that prompt and answer may have together. Default absent: what the model can read.
     pub max_model_len: Option<usize>,
@@ -30,7 +31,8 @@ pub struct GeneratorConfig {
     pub max_active: usize,
     /// Requests that may wait. Default 1024.
     pub max_queue: usize,
-    /// Bytes for keys and values, prefixes included. Default absent: no bound but that on prefixes.
+    /// Bytes for keys and values, prefixes included. Default absent: on the CPU no bound but that on
+    /// prefixes, on a device half of what is free there at the start.
     pub kv_memory_bytes: Option<usize>,
     /// Bytes for keys and values of prefixes. Default 256 MiB.
     pub prefix_memory_bytes: usize,
@@ -63,6 +65,8 @@ pub struct Generator {
     /// Tokens that prompt and answer may have together.
     limit: usize,
     bytes_per_token: usize,
+    /// Bytes for keys and values, where they are bounded.
+    memory_bytes: Option<usize>,
     publication: Mutex<Publication>,
     epoch: AtomicU64,
 }
@@ -115,7 +119,8 @@ impl Generation {
 }
 
 impl Generator {
-    /// Starts engines on the weights; `name` is told as the author of answers.
+    /// Starts engines on the weights, which are brought into the order of
+    /// [`Weights::for_generation`]; `name` is told as the author of answers.
     ///
     /// # Errors
     ///
@@ -128,10 +133,12 @@ impl Generator {
         config: GeneratorConfig,
     ) -> std::io::Result<Self> {
         let name: Arc<str> = name.into();
-        let threads = config.threads.max(1);
+        let weights = &weights.clone().for_generation();
+        let threads = num_engines(weights, config.threads);
         let model = weights.config();
-        let bytes_per_token = bytes_per_token(model);
-        let limit = config.kv_memory_bytes.map_or(usize::MAX, |bytes| bytes / bytes_per_token);
+        let bytes_per_token = bytes_per_token(weights);
+        let memory_bytes = config.kv_memory_bytes.or_else(|| share_of_device(weights));
+        let limit = memory_bytes.map_or(usize::MAX, |bytes| bytes / bytes_per_token);
         let prefix_limit = config.prefix_memory_bytes / bytes_per_token;
         let memory = Arc::new(KvMemory::new(limit, prefix_limit, threads));
         let counters = Arc::new(Counters::new(threads));
@@ -171,6 +178,7 @@ impl Generator {
             limit: config.max_model_len.unwrap_or(most).min(most),
             vocabulary: model.vocab_size,
             bytes_per_token,
+            memory_bytes,
             config,
             publication: Mutex::new(Publication { weights: weights.clone(), version }),
             epoch: AtomicU64::new(0),
@@ -196,6 +204,7 @@ impl Generator {
 
     /// Goes on with other weights of the same shape, from the next token on.
     pub fn publish(&self, weights: &Arc<Weights>, version: PolicyVersion) {
+        let weights = weights.clone().for_generation();
         // All engines see publications in the same order.
         let mut publication = self.publication.lock().unwrap_or_else(PoisonError::into_inner);
         *publication = Publication { weights: weights.clone(), version };
@@ -223,6 +232,11 @@ impl Generator {
         self.engines.iter().for_each(|engine| engine.send(Command::Pause(false)));
     }
 
+    /// Engines that there are.
+    pub(crate) fn num_engines(&self) -> usize {
+        self.engines.len()
+    }
+
     /// Tokens that prompt and answer may have together.
     pub fn max_model_len(&self) -> usize {
         self.limit
@@ -239,7 +253,7 @@ impl Generator {
         metrics.memory_used_tokens = self.memory.used() as u64;
         metrics.memory_prefix_tokens = self.memory.kept() as u64;
         metrics.memory_limit_tokens =
-            self.config.kv_memory_bytes.map(|bytes| (bytes / self.bytes_per_token) as u64);
+            self.memory_bytes.map(|bytes| (bytes / self.bytes_per_token) as u64);
         metrics.bytes_per_token = self.bytes_per_token as u64;
         metrics
     }
@@ -293,6 +307,18 @@ impl Drop for Generator {
     }
 }
 
+/// Engines for a decoder where so many are wanted: the calls of a device are done one after the other, so
+/// that several engines would make small batches of a large one.
+fn num_engines(weights: &Weights, wanted: usize) -> usize {
+    if weights.device().is_some() { 1 } else { wanted.max(1) }
+}
+
+/// Half of the memory that is free on the decoder's device: the other half is for what is computed there.
+fn share_of_device(weights: &Weights) -> Option<usize> {
+    // What a device cannot tell now, it will when it is asked for a page.
+    weights.device().and_then(|device| device.free_bytes().ok()).map(|free| free / 2)
+}
+
 fn run(mut engine: Engine, commands: &Receiver<Command>) {
     let mut is_paused = false;
     loop {
@@ -322,5 +348,50 @@ fn take(engine: &mut Engine, command: Command, is_paused: &mut bool) {
         Command::Forget(episode) => engine.forget(episode),
         Command::Publish(weights, version, epoch) => engine.publish(weights, version, epoch),
         Command::Pause(paused) => *is_paused = paused,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use spar_core::Seed;
+
+    use super::*;
+    use crate::cuda::{Device, Number};
+    use crate::{ModelConfig, TokenizerConfig, initial_parameters};
+
+    #[test]
+    fn a_device_has_one_engine_and_bounded_memory() {
+        let games = [["You see a door.", "open door"]];
+        let tokenizer = Arc::new(Tokenizer::train(games, &TokenizerConfig::default()).unwrap());
+        let config = ModelConfig {
+            vocab_size: tokenizer.vocab_size(),
+            hidden_size: 16,
+            intermediate_size: 16,
+            num_hidden_layers: 1,
+            num_attention_heads: 2,
+            num_key_value_heads: 1,
+            head_dim: 8,
+            ..ModelConfig::default()
+        };
+        let here = Weights::new(&config, initial_parameters(&config, Seed::from_u64(1)));
+        let device = Device::emulated();
+        let there = here.on_device(&device, Number::Bf16).unwrap();
+        let start = |weights: Weights, kv_memory_bytes| {
+            let config =
+                GeneratorConfig { threads: 3, kv_memory_bytes, ..GeneratorConfig::default() };
+            let version = PolicyVersion(0);
+            Generator::new("test", &tokenizer, &Arc::new(weights), version, config).unwrap()
+        };
+        let limit = |generator: &Generator| generator.metrics().memory_limit_tokens;
+        let on_cpu = start(here, None);
+        assert_eq!((on_cpu.num_engines(), limit(&on_cpu)), (3, None));
+        let on_device = start(there.clone(), None);
+        assert_eq!(on_device.num_engines(), 1);
+        // Keys and values of 8 channels in two bytes each.
+        assert_eq!(on_device.metrics().bytes_per_token, 32);
+        let half = device.free_bytes().unwrap() as u64 / 2 / 32;
+        let found = limit(&on_device).unwrap();
+        assert!(found.abs_diff(half) <= half / 100, "{found} for {half}");
+        assert_eq!(limit(&start(there, Some(6400))), Some(200));
     }
 }

@@ -138,6 +138,11 @@ impl HalfParameters {
         Parameters { specs: self.specs.clone(), data: data.into() }
     }
 
+    /// All places of the layout, of which those of matrices count.
+    pub(crate) fn bits_mut(&mut self) -> &mut [u16] {
+        &mut self.bits
+    }
+
     /// The matrices in a range of the layout.
     pub(crate) fn matrix(&self, range: &Range<usize>) -> Matrix<'_> {
         self.numbers(&self.bits[range.clone()])

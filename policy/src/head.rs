@@ -8,12 +8,12 @@ use rayon::prelude::*;
 
 use crate::Weights;
 use crate::cuda::{DeviceError, Drawing, Found, Wanted};
-use crate::decoder::{Segment, Tape, backward_into, try_forward};
+use crate::decoder::{HiddenStates, Segment, Tape, backward_into, try_forward};
 use crate::sampling::most_probable;
 use crate::weight_gradient::WeightGradient;
 use spar_ops::Matrix;
 use spar_ops::elementwise::{absorb_scores, add_scaled, dot, exp_scores_with, scale, scale_all};
-use spar_ops::matmul::{Output, linear, linear_backward, linear_gradient};
+use spar_ops::matmul::{Output, Weight, linear_backward, linear_by, linear_gradient};
 use spar_ops::parallel;
 
 /// Hidden states whose scores are in memory at a time.
@@ -61,12 +61,14 @@ pub fn try_scores(
         out.clear();
         out.extend(allowed.iter().map(|token| all[*token as usize]));
     } else {
-        let d = weights.config.hidden_size;
-        let head = matrix(weights);
+        let (head, vocabulary) = (weight(weights), weights.config.vocab_size);
         out.clear();
         let mut buffer = Vec::new();
-        let row = |token: u32| head.part(token as usize * d..(token as usize + 1) * d);
-        out.extend(allowed.iter().map(|v| dot(hidden, row(*v).widened(&mut buffer))));
+        let scores = allowed.iter().map(|v| {
+            let row = head.row(*v as usize, vocabulary, &mut buffer);
+            dot(hidden, row)
+        });
+        out.extend(scores);
     }
     Ok(())
 }
@@ -98,7 +100,7 @@ pub fn try_batch_scores(
     let rows = hidden_rd.len() / d;
     out_rv.clear();
     out_rv.resize(rows * v, 0.0);
-    parallel::in_pool(|| linear(hidden_rd, matrix(weights), out_rv, rows, v, Output::Set));
+    parallel::in_pool(|| linear_by(hidden_rd, weight(weights), out_rv, rows, v, Output::Set));
     Ok(())
 }
 
@@ -210,28 +212,38 @@ pub fn judge(
     draws: &[Draw<'_>],
     temperature: f32,
 ) -> Vec<DrawStatistics> {
-    try_judge(weights, hidden_td, draws, temperature).expect("the device works")
+    let judged = match &weights.placement {
+        Some(placement) => placement
+            .states(hidden_td)
+            .and_then(|hidden| placement.judge(weights, &hidden, draws, temperature)),
+        None => Ok(parallel::in_pool(|| judge_here(weights, hidden_td, draws, temperature))),
+    };
+    judged.expect("the device works")
 }
 
-/// As [`judge`].
+/// As [`judge`] for states wherever they are.
 ///
 /// # Errors
 ///
 /// When the decoder is on a device, which fails.
 pub fn try_judge(
     weights: &Weights,
-    hidden_td: &[f32],
+    hidden: &HiddenStates,
     draws: &[Draw<'_>],
     temperature: f32,
 ) -> Result<Vec<DrawStatistics>, DeviceError> {
     match &weights.placement {
-        Some(placement) => placement.judge(weights, hidden_td, draws, temperature),
-        None => Ok(parallel::in_pool(|| judge_here(weights, hidden_td, draws, temperature))),
+        Some(placement) => placement
+            .with_states(hidden, |states| placement.judge(weights, states, draws, temperature)),
+        None => {
+            let hidden_td = hidden.read()?;
+            Ok(parallel::in_pool(|| judge_here(weights, &hidden_td, draws, temperature)))
+        }
     }
 }
 
 /// Adds to `gradient` what the parameters have to do with a loss: [`judge_backward`] and
-/// [`crate::decoder::backward`] in one.
+/// [`crate::decoder::backward`] in one. States that a device has stay there.
 ///
 /// # Errors
 ///
@@ -239,15 +251,16 @@ pub fn try_judge(
 pub fn learn(
     weights: &Weights,
     tape: &Tape,
-    hidden_td: &[f32],
+    hidden: &HiddenStates,
     loss: &DrawLoss<'_>,
     gradient: &mut WeightGradient<'_>,
 ) -> Result<(), DeviceError> {
     if let Some(placement) = &weights.placement {
-        return placement.learn(weights, tape, hidden_td, loss, gradient);
+        return placement.learn(weights, tape, hidden, loss, gradient);
     }
+    let hidden_td = hidden.read()?;
     let mut dhidden = vec![0.0; hidden_td.len()];
-    judge_backward(weights, hidden_td, loss, &mut dhidden, gradient);
+    judge_backward(weights, &hidden_td, loss, &mut dhidden, gradient);
     backward_into(weights, tape, &dhidden, gradient);
     Ok(())
 }
@@ -498,14 +511,20 @@ fn for_each_tile(
         for first in (0..v).step_by(TILE) {
             let width = TILE.min(v - first);
             scores.resize(chunk.len() * width, 0.0);
-            let part = matrix(weights).part(first * d..(first + width) * d);
-            linear(&inputs, part, &mut scores, chunk.len(), width, Output::Set);
+            let Weight { numbers, order } = weight(weights);
+            let part = Weight { numbers: numbers.part(first * d..(first + width) * d), order };
+            linear_by(&inputs, part, &mut scores, chunk.len(), width, Output::Set);
             scale_all(&mut scores, inverse);
             let is_last = first + width == v;
             let tile = Tile { first, width, is_last, inputs: &inputs };
             visit(tile, &mut scores, chunk);
         }
     }
+}
+
+/// The output matrix, `[vocab, hidden]`, in whatever order it lies.
+fn weight(weights: &Weights) -> Weight<'_> {
+    weights.weight(&weights.layout.head)
 }
 
 /// The output matrix, `[vocab, hidden]`.

@@ -37,7 +37,7 @@ struct Router {
 }
 
 impl LocalPolicy {
-    /// Starts `threads` engines on the weights.
+    /// Starts `threads` engines on the weights, or one where these are on a device.
     ///
     /// # Errors
     ///
@@ -54,7 +54,6 @@ impl LocalPolicy {
             let message = "its chat template does not lay out messages one by one";
             return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, message));
         }
-        let threads = threads.max(1);
         // Whoever plays bounds the number of episodes.
         let config = GeneratorConfig {
             threads,
@@ -63,9 +62,10 @@ impl LocalPolicy {
             max_queue: usize::MAX,
             ..GeneratorConfig::default()
         };
+        let weights = weights.for_generation();
         let generator = Generator::new(name, &tokenizer, &weights, version, config)?;
-        let router =
-            Router { episodes: HashMap::new(), prompts: HashMap::new(), live: vec![0; threads] };
+        let live = vec![0; generator.num_engines()];
+        let router = Router { episodes: HashMap::new(), prompts: HashMap::new(), live };
         Ok(Self { name: name.into(), tokenizer, generator, router: Mutex::new(router) })
     }
 

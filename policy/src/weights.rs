@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use crate::cuda::{Device, DeviceError, LiveWeights, Number, Placement};
 use crate::decoder::{CachePage, page_shape};
-use crate::layout::Layout;
+use crate::layout::{LayerLayout, Layout};
 use crate::{HalfParameters, HalfType, ModelConfig, Parameters, SharedBuffer};
 use spar_ops::Matrix;
+use spar_ops::matmul::{Order, Weight, reorder};
 use spar_ops::rotary::Rotary;
 
 /// One version of a decoder's weights, ready for forward and backward; shared by reference.
@@ -20,6 +21,8 @@ pub struct Weights {
     pub(crate) parameters: Parameters,
     /// The weights, where they are kept in half precision; never on a device.
     halves: Option<Arc<HalfParameters>>,
+    /// How the matrices of products lie; by rows on a device.
+    order: Order,
     /// Where the decoder is, if not on the CPU.
     pub(crate) placement: Option<Arc<Placement>>,
     /// The weights themselves where they are on a device alone; `parameters` then has no numbers.
@@ -38,7 +41,8 @@ impl Weights {
         );
         let (layout, rotary) = (Arc::new(layout), Arc::new(rotary));
         let config = config.clone();
-        Self { config, layout, rotary, parameters, halves: None, placement: None, live: None }
+        let (halves, order) = (None, Order::Rows);
+        Self { config, layout, rotary, parameters, halves, order, placement: None, live: None }
     }
 
     /// Makes weights in half precision ready.
@@ -51,7 +55,7 @@ impl Weights {
     /// Another version of the same decoder's weights.
     #[must_use]
     pub fn with_parameters(&self, parameters: Parameters) -> Self {
-        Self { parameters, halves: None, live: None, ..self.clone() }
+        Self { parameters, halves: None, order: Order::Rows, live: None, ..self.clone() }
     }
 
     /// Another version of the same decoder's weights, in half precision; on a device, which keeps
@@ -65,18 +69,19 @@ impl Weights {
         }
         let data = SharedBuffer::default();
         let parameters = Parameters { specs: halves.specs().clone(), data };
-        Self { parameters, halves: Some(Arc::new(halves)), live: None, ..self.clone() }
+        let halves = Some(Arc::new(halves));
+        Self { parameters, halves, order: Order::Rows, live: None, ..self.clone() }
     }
 
     /// Another version of the same decoder's weights, kept as the other ones are; on a device as that
     /// keeps them.
     #[must_use]
     pub fn with_weights_of(&self, other: &Self) -> Self {
-        let (parameters, halves) = match &self.placement {
-            None => (other.parameters.clone(), other.halves.clone()),
-            Some(_) => (other.to_parameters(), None),
+        let (parameters, halves, order) = match &self.placement {
+            None => (other.parameters.clone(), other.halves.clone(), other.order),
+            Some(_) => (other.to_parameters(), None, Order::Rows),
         };
-        Self { parameters, halves, live: None, ..self.clone() }
+        Self { parameters, halves, order, live: None, ..self.clone() }
     }
 
     /// The decoder on its device with weights that are there alone, beside `parameters` or in place of
@@ -107,7 +112,40 @@ impl Weights {
     pub fn on_device(&self, device: &Device, number: Number) -> Result<Self, DeviceError> {
         let placement = Placement::new(device, number, &self.config, &self.rotary)?;
         let parameters = self.to_parameters();
-        Ok(Self { parameters, halves: None, placement: Some(Arc::new(placement)), ..self.clone() })
+        let (order, placement) = (Order::Rows, Some(Arc::new(placement)));
+        Ok(Self { parameters, halves: None, order, placement, ..self.clone() })
+    }
+
+    /// The same weights for generation on the CPU, whose products of few rows then read them from the first
+    /// number to the last: the same bits in less time, and nothing can be differentiated. On a device, and
+    /// where they lie so, nothing is done. Takes memory for a copy where somebody else has the weights.
+    #[must_use]
+    pub fn for_generation(self: Arc<Self>) -> Arc<Self> {
+        if self.placement.is_some() || self.order == Order::Panels {
+            return self;
+        }
+        let mut weights = Arc::unwrap_or_clone(self);
+        weights.order = Order::Panels;
+        let products = weights.products();
+        let (from, to) = (Order::Rows, Order::Panels);
+        match &mut weights.halves {
+            None => reorder_all(&mut weights.parameters.data, &products, from, to),
+            Some(halves) => reorder_all(Arc::make_mut(halves).bits_mut(), &products, from, to),
+        }
+        Arc::new(weights)
+    }
+
+    /// The matrices that inputs are multiplied by, with the number of their outputs.
+    fn products(&self) -> Vec<(Range<usize>, usize)> {
+        let (config, layout) = (&self.config, &self.layout);
+        let (d, f) = (config.hidden_size, config.intermediate_size);
+        let w = config.query_width() + 2 * config.key_width();
+        let of_layers = layout.layers.iter().flat_map(|layer| {
+            let LayerLayout { qkv, output, gate_up, down, .. } = layer;
+            [(qkv, w), (output, d), (gate_up, 2 * f), (down, d)]
+        });
+        let all = of_layers.chain([(&layout.head, config.vocab_size)]);
+        all.map(|(range, outputs)| (range.clone(), outputs)).collect()
     }
 
     /// The device that the decoder is on; absent for the CPU.
@@ -135,25 +173,52 @@ impl Weights {
     }
 
     /// The weights in their flat buffer, which is empty where they are kept in half precision or
-    /// trained on a device ([`crate::cuda::DeviceLearner::weights`]).
+    /// trained on a device ([`crate::cuda::DeviceLearner::weights`]), and in another order where they are
+    /// [for generation](Weights::for_generation).
     pub fn parameters(&self) -> &Parameters {
         &self.parameters
     }
 
     /// The weights in single precision; costs nothing where they are kept so.
     pub fn to_parameters(&self) -> Parameters {
-        match &self.halves {
+        let mut parameters = match &self.halves {
             None => self.parameters.clone(),
             Some(halves) => halves.widened(),
+        };
+        if self.order != Order::Rows {
+            reorder_all(&mut parameters.data, &self.products(), self.order, Order::Rows);
         }
+        parameters
     }
 
-    /// The matrices in a range of the layout.
+    /// The matrices in a range of the layout, row by row.
+    ///
+    /// # Panics
+    ///
+    /// When the weights are for generation alone.
     pub(crate) fn matrix(&self, range: &Range<usize>) -> Matrix<'_> {
+        assert_eq!(self.order, Order::Rows, "weights for generation are not differentiated");
+        self.numbers(range)
+    }
+
+    fn numbers(&self, range: &Range<usize>) -> Matrix<'_> {
         match &self.halves {
             None => Matrix::F32(&self.parameters.data[range.clone()]),
             Some(halves) => halves.matrix(range),
         }
+    }
+
+    /// The matrices in a range of the layout that inputs are multiplied by, or a part of them that begins
+    /// at a multiple of 16 rows.
+    pub(crate) fn weight(&self, range: &Range<usize>) -> Weight<'_> {
+        Weight { numbers: self.numbers(range), order: self.order }
+    }
+
+    /// The embeddings of tokens.
+    pub(crate) fn embedding(&self) -> Weight<'_> {
+        let layout = &self.layout;
+        let order = if layout.embedding == layout.head { self.order } else { Order::Rows };
+        Weight { numbers: self.numbers(&layout.embedding), order }
     }
 
     /// The vectors in a range of the layout that lie side by side.
@@ -162,6 +227,18 @@ impl Weights {
             None => &self.parameters.data[range.clone()],
             Some(halves) => halves.vector(range),
         }
+    }
+}
+
+/// Brings matrices that lie in one order into the other.
+fn reorder_all<T: Copy + Send + Sync>(
+    data: &mut [T],
+    products: &[(Range<usize>, usize)],
+    from: Order,
+    to: Order,
+) {
+    for (range, outputs) in products {
+        reorder(&mut data[range.clone()], *outputs, from, to);
     }
 }
 

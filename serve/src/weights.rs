@@ -49,7 +49,10 @@ pub(crate) fn load(
         return Err(ApiError::invalid("path", message));
     }
     let version = PolicyVersion(version.unwrap_or_else(|| last.0.wrapping_add(1)));
-    model.generator.publish(&Arc::new(published.with_weights_of(&loaded)), version);
+    let weights = Arc::new(published.with_weights_of(&loaded));
+    // Where nobody else has the numbers, they are brought into order where they lie.
+    drop(loaded);
+    model.generator.publish(&weights.for_generation(), version);
     Ok(json!({ "object": "weights", "version": version.0 }))
 }
 

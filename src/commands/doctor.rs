@@ -41,13 +41,17 @@ struct Finding {
 /// What there is to say about the machine's GPU.
 #[derive(Serialize)]
 struct Gpu {
-    /// Its name, or absent where none can be used.
+    /// Its name, or absent where none can be opened.
     gpu: Option<String>,
+    /// Whether a product and a kernel came out right.
     works: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     capability: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     memory_bytes: Option<usize>,
+    /// Version of CUDA that the driver supports.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    driver: Option<String>,
     /// Version of NCCL, by which several GPUs train together; absent where it is missing.
     nccl: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -61,16 +65,18 @@ impl Gpu {
         let nccl = Device::nccl_version().ok();
         match Device::open() {
             Ok(device) => {
-                let DeviceInfo { name, capability, memory_bytes, .. } = device.info().clone();
-                let (capability, memory_bytes) = (Some(capability), Some(memory_bytes));
+                let DeviceInfo { name, capability, memory_bytes, driver_version, .. } =
+                    device.info().clone();
+                let failed = device.try_out().err();
                 Self {
                     gpu: Some(name),
-                    works: true,
-                    capability,
-                    memory_bytes,
+                    works: failed.is_none(),
+                    capability: Some(capability),
+                    memory_bytes: Some(memory_bytes),
+                    driver: Some(driver_version),
                     nccl,
-                    problem: None,
-                    hint: None,
+                    problem: failed.as_ref().map(|error| format!("could not {error}")),
+                    hint: failed.and_then(|error| error.hint()).map(str::to_owned),
                 }
             }
             Err(error) => Self {
@@ -78,6 +84,7 @@ impl Gpu {
                 works: false,
                 capability: None,
                 memory_bytes: None,
+                driver: None,
                 nccl,
                 problem: Some(format!("could not {error}")),
                 hint: error.hint().map(str::to_owned),
@@ -86,9 +93,12 @@ impl Gpu {
     }
 
     fn text(&self) -> String {
-        let found = match (&self.gpu, &self.capability, self.memory_bytes) {
-            (Some(name), Some(capability), Some(bytes)) => {
-                format!("{name}, compute capability {capability}, {} GiB", bytes >> 30)
+        let found = match (&self.gpu, &self.capability, self.memory_bytes, &self.driver) {
+            (Some(name), Some(capability), Some(bytes), Some(driver)) => {
+                let gibibytes = bytes >> 30;
+                format!(
+                    "{name}, compute capability {capability}, {gibibytes} GiB, driver of CUDA {driver}"
+                )
             }
             _ => "none".to_owned(),
         };

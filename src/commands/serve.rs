@@ -47,6 +47,8 @@ async fn policy(arguments: &ServePolicyArguments) -> anyhow::Result<ExitCode> {
         kv_memory_bytes: arguments.kv_memory,
         prefix_memory_bytes: arguments.prefix_memory,
     };
+    // Here nobody else has them, so that it takes no memory.
+    let weights = weights.for_generation();
     let model = ServedModel::new(&name, Arc::new(tokenizer), &weights, generator)?;
     drop(weights);
     let config = ServerConfig {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use spar_core::Row;
 use spar_policy::cuda::{DeviceChoice, DeviceError, DeviceGroup, DeviceLearner};
-use spar_policy::decoder::{Tape, TokenTree};
+use spar_policy::decoder::{HiddenStates, Tape, TokenTree};
 use spar_policy::head::{Draw, DrawGradient, DrawLoss, DrawStatistics, learn, try_judge};
 use spar_policy::{HalfType, LoraModel, Parameters, RoundedModel, WeightGradient, Weights};
 
@@ -161,7 +161,7 @@ impl RowGradient for DecoderGradient {
 
     fn prepare_on_device(&self, learner: &Arc<DeviceLearner>) -> Option<Box<dyn DeviceModel>> {
         let Self { temperature, activation_bytes, .. } = *self;
-        let weights = Ok(learner.weights().clone());
+        let weights = Ok(learner.weights());
         let decoder = PreparedDecoder { weights, adapter: None, temperature, activation_bytes };
         Some(Box::new(LearningDecoder { decoder, learner: learner.clone() }))
     }
@@ -183,7 +183,7 @@ impl DeviceModel for LearningDecoder {
         let reading = self.decoder.read(rows, Some(&mut tape))?;
         let derivatives = reading.derivatives(rows, loss);
         let loss = reading.loss(self.decoder.temperature, &derivatives);
-        Ok(self.learner.learn(&tape, &reading.hidden_td, &loss)?)
+        Ok(self.learner.learn(&tape, &reading.hidden, &loss)?)
     }
 }
 
@@ -211,7 +211,7 @@ enum RowRefused {
 
 /// The result of reading rows: the states and what was drawn behind them.
 struct Reading<'a> {
-    hidden_td: Vec<f32>,
+    hidden: HiddenStates,
     draws: Vec<Draw<'a>>,
     /// What is asked for: a row, a place in it, and the draw that was made there.
     places: Vec<(usize, usize, usize)>,
@@ -258,9 +258,9 @@ impl PreparedDecoder {
                 places.push((index, t, draw));
             }
         }
-        let hidden_td = tree.try_read(weights, tape)?;
-        let judged = try_judge(weights, &hidden_td, &draws, self.temperature)?;
-        Ok(Reading { hidden_td, draws, places, judged })
+        let hidden = tree.try_read(weights, tape)?;
+        let judged = try_judge(weights, &hidden, &draws, self.temperature)?;
+        Ok(Reading { hidden, draws, places, judged })
     }
 }
 
@@ -311,7 +311,7 @@ impl PreparedModel for PreparedDecoder {
             None => WeightGradient::Full(gradient),
         };
         let weights = self.weights.as_ref().map_err(DeviceError::clone)?;
-        learn(weights, &tape, &reading.hidden_td, &loss, gradient)?;
+        learn(weights, &tape, &reading.hidden, &loss, gradient)?;
         Ok(())
     }
 }

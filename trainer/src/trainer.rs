@@ -195,8 +195,8 @@ impl Trainer {
         self.place.home().parameters()
     }
 
-    /// The decoder at the weights; where they are trained on its device, they are shared, not copied,
-    /// and the next update changes them.
+    /// The decoder at the weights of [`Trainer::version`]: they are shared, not copied, and later updates
+    /// leave them as they are, on a device as in the host's memory.
     ///
     /// # Errors
     ///
@@ -206,7 +206,7 @@ impl Trainer {
             Place::Host(home) => trained
                 .weights(&home.parameters()?)
                 .map_err(|source| TrainerError::Model { source: Box::new(source) }),
-            Place::Device(home) => Ok(home.weights().clone()),
+            Place::Device(home) => Ok(home.weights()),
         }
     }
 

@@ -34,17 +34,27 @@ impl DeviceChoice {
         }
     }
 
-    /// The decoder in its place. With `Auto`, a GPU that is there and cannot be used is told of in
-    /// the log.
+    /// The decoder in its place, a GPU once it has been tried ([`Device::try_out`]). With `Auto`, one that is
+    /// there and cannot be used is told of in the log.
     ///
     /// # Errors
     ///
     /// With `Cuda`, when there is no GPU, or none that can be used for this decoder.
     pub fn place(self, weights: Weights) -> Result<Weights, DeviceError> {
+        self.place_on(weights, Device::open)
+    }
+
+    /// As [`DeviceChoice::place`] with the GPU that `open` finds.
+    fn place_on(
+        self,
+        weights: Weights,
+        open: impl FnOnce() -> Result<Device, DeviceError>,
+    ) -> Result<Weights, DeviceError> {
         if self == Self::Cpu {
             return Ok(weights);
         }
-        let placed = Device::open().and_then(|device| {
+        let placed = open().and_then(|device| {
+            device.try_out()?;
             let placed = weights.on_device(&device, Number::Bf16)?;
             tracing::info!(gpu = device.info().name, "the decoder is on the GPU");
             Ok(placed)
@@ -82,5 +92,46 @@ impl FromStr for DeviceChoice {
             .into_iter()
             .find(|choice| choice.as_str() == text)
             .ok_or_else(|| format!("`{text}` is none of auto, cpu, cuda"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::cuda::emulator::Emulator;
+    use crate::{ModelConfig, initial_parameters};
+
+    #[test]
+    #[ignore = "needs a C++ compiler"]
+    fn emulated_device_that_computes_wrongly_is_not_used() {
+        let config = ModelConfig {
+            vocab_size: 11,
+            hidden_size: 16,
+            intermediate_size: 16,
+            num_hidden_layers: 1,
+            num_attention_heads: 1,
+            num_key_value_heads: 1,
+            head_dim: 16,
+            ..ModelConfig::default()
+        };
+        let seed = spar_core::Seed::from_u64(1);
+        let weights = Weights::new(&config, initial_parameters(&config, seed));
+        let place = |choice: DeviceChoice, emulator: Emulator| {
+            choice.place_on(weights.clone(), || Ok(Device::with_driver(Arc::new(emulator))))
+        };
+        for choice in [DeviceChoice::Auto, DeviceChoice::Cuda] {
+            assert!(place(choice, Emulator::default()).unwrap().device().is_some());
+        }
+        assert!(place(DeviceChoice::Cpu, Emulator::default()).unwrap().device().is_none());
+        let fallen_back = place(DeviceChoice::Auto, Emulator::erring()).unwrap();
+        assert!(fallen_back.device().is_none());
+        let error = place(DeviceChoice::Cuda, Emulator::erring()).unwrap_err();
+        assert!(matches!(error, DeviceError::WrongResult { what: "a product", .. }), "{error}");
+        assert!(error.hint().is_some());
+        // A block that has no room for the heads is found before anything is computed.
+        let error = place(DeviceChoice::Cuda, Emulator::with_shared_bytes(4 << 10)).unwrap_err();
+        assert!(matches!(error, DeviceError::Unsupported { .. }), "{error}");
     }
 }

@@ -27,6 +27,7 @@ pub(super) struct CudaDriver {
     context: sys::CUcontext,
     stream: sys::CUstream,
     processors: usize,
+    shared_bytes: usize,
     cache: KernelCache,
     modules: Mutex<HashMap<(&'static str, Option<HeadKind>), Module>>,
     products: Mutex<Products>,
@@ -49,6 +50,15 @@ struct Module {
     handle: sys::CUmodule,
     /// With the dynamic shared memory that has been asked for.
     functions: HashMap<String, (sys::CUfunction, u32)>,
+}
+
+/// Version of CUDA that the driver supports, major and minor.
+fn driver_version() -> Result<(i32, i32), DeviceError> {
+    let mut version = 0;
+    // SAFETY: the number is written.
+    let asked = unsafe { sys::cuDriverGetVersion(&raw mut version) }.result();
+    asked.map_err(failed("ask for the driver's version"))?;
+    Ok((version / 1000, version % 1000 / 10))
 }
 
 /// `what` could not be done.
@@ -79,11 +89,18 @@ impl CudaDriver {
             return Err(DeviceError::TooFewDevices { found, wanted: ordinal + 1 });
         }
         let compiler = compiler_version()?;
+        let version = driver_version()?;
+        let name = |(major, minor): (i32, i32)| format!("{major}.{minor}");
+        // Machine code runs under every driver of the same major version, and of later ones.
+        if version.0 < compiler.0 {
+            return Err(DeviceError::DriverTooOld { found: name(version), needed: compiler.0 });
+        }
+        let compiler = name(compiler);
         if !has_products {
             return Err(DeviceError::LibraryMissing { library: "cublasLt" });
         }
         let device = result::device::get(ordinal as i32).map_err(failed("open the device"))?;
-        let name = result::device::get_name(device).map_err(failed("ask for the name"))?;
+        let device_name = result::device::get_name(device).map_err(failed("ask for the name"))?;
         // SAFETY: the device was given by the driver.
         let attribute = |attribute| unsafe { result::device::get_attribute(device, attribute) };
         use sys::CUdevice_attribute_enum as Attribute;
@@ -94,8 +111,12 @@ impl CudaDriver {
             attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR).map_err(&ask)?;
         let processors =
             attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT).map_err(&ask)?;
+        let shared_bytes =
+            attribute(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)
+                .map_err(&ask)?;
         if major < 8 {
-            return Err(DeviceError::TooOld { name, found: format!("{major}.{minor}") });
+            let found = format!("{major}.{minor}");
+            return Err(DeviceError::TooOld { name: device_name, found });
         }
         let start = failed("prepare the device");
         // SAFETY: the device was given by the driver; the context is kept for the life of the process.
@@ -118,13 +139,23 @@ impl CudaDriver {
             context,
             stream,
             processors: processors as usize,
+            shared_bytes: shared_bytes as usize,
             cache,
             modules: Mutex::default(),
             products: Mutex::new(Products::new()?),
             recorder: Recorder::default(),
         };
-        let capability = format!("{major}.{minor}");
-        Ok((driver, DeviceInfo { name, capability, memory_bytes, compiler }))
+        let (capability, version) = (format!("{major}.{minor}"), name(version));
+        Ok((
+            driver,
+            DeviceInfo {
+                name: device_name,
+                capability,
+                memory_bytes,
+                compiler,
+                driver_version: version,
+            },
+        ))
     }
 
     /// The driver's calls are for the thread's context; while what is returned lives, nobody else
@@ -351,6 +382,15 @@ impl Driver for CudaDriver {
 
     fn processors(&self) -> usize {
         self.processors
+    }
+
+    fn shared_bytes(&self) -> usize {
+        self.shared_bytes
+    }
+
+    fn free_bytes(&self) -> Result<usize, DeviceError> {
+        let _entered = self.enter()?;
+        result::mem_get_info().map(|(free, _)| free).map_err(failed("ask for free memory"))
     }
 
     fn is_idle(&self) -> Result<bool, DeviceError> {

@@ -26,6 +26,8 @@ pub struct DeviceInfo {
     pub memory_bytes: usize,
     /// Version of the compiler of kernels, as in `13.0`.
     pub compiler: String,
+    /// Version of CUDA that the driver supports, as in `13.0`.
+    pub driver_version: String,
 }
 
 impl Device {
@@ -110,8 +112,18 @@ impl Device {
             capability: String::new(),
             memory_bytes: 0,
             compiler: String::new(),
+            driver_version: String::new(),
         };
         Self { driver, info: Arc::new(info), has_graphs: true }
+    }
+
+    /// Bytes of its memory that nobody has.
+    ///
+    /// # Errors
+    ///
+    /// When the device fails.
+    pub fn free_bytes(&self) -> Result<usize, DeviceError> {
+        self.driver.free_bytes()
     }
 
     /// Memory that holds anything.
@@ -208,6 +220,20 @@ impl Buffer {
 
     fn bytes(&self) -> usize {
         self.len * self.kind.bytes()
+    }
+
+    /// Memory of the same kind and length, that holds anything.
+    pub(super) fn alike(&self) -> Result<Self, DeviceError> {
+        let driver = self.memory.driver.clone();
+        let bytes = self.bytes().max(16);
+        let address = driver.allocate(bytes)?;
+        let memory = Arc::new(Memory { driver, address, bytes });
+        Ok(Self { memory, kind: self.kind, start: 0, len: self.len })
+    }
+
+    /// How many buffers there are on this memory, with this one.
+    pub(super) fn num_holders(&self) -> usize {
+        Arc::strong_count(&self.memory)
     }
 
     /// # Panics

@@ -146,6 +146,12 @@ pub(super) trait Driver: Debug + Send + Sync {
     /// Streaming multiprocessors.
     fn processors(&self) -> usize;
 
+    /// Shared memory that a block gets at the most.
+    fn shared_bytes(&self) -> usize;
+
+    /// Bytes of memory that nobody has.
+    fn free_bytes(&self) -> Result<usize, DeviceError>;
+
     /// Whether all that was asked for is done.
     #[cfg(feature = "cuda")]
     fn is_idle(&self) -> Result<bool, DeviceError>;

@@ -26,10 +26,17 @@ const UNWRITTEN: u8 = 0xff;
 /// A device that the host imitates: kernels are compiled by its C++ compiler and run by
 /// `kernels/emulation.hpp`. Its memory is the host's; it starts as no numbers, and writing behind an
 /// allocation is found when that is freed.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Emulator {
     /// Threads of a block take turns in descending order.
     descends: bool,
+    /// Shared memory that a block gets at the most.
+    shared_bytes: usize,
+    /// Memory that there is; nothing is refused up to so much.
+    memory_bytes: usize,
+    allocated: AtomicUsize,
+    /// Products come out wrong.
+    errs: bool,
     recorder: Recorder<Vec<Noted>>,
     /// What is being recorded.
     noted: Mutex<Vec<Noted>>,
@@ -42,6 +49,9 @@ pub(super) struct Emulator {
 pub(super) struct Counts {
     pub(super) launches: AtomicUsize,
     pub(super) replays: AtomicUsize,
+    /// Bytes that went to the device, and that came back.
+    pub(super) uploaded: AtomicUsize,
+    pub(super) downloaded: AtomicUsize,
 }
 
 /// Work that was noted down.
@@ -62,6 +72,40 @@ struct EmulatedLaunch {
     block: u32,
     shared_bytes: u32,
     descending: u32,
+}
+
+impl Default for Emulator {
+    /// A device like those of compute capability 9.0.
+    fn default() -> Self {
+        Self {
+            descends: false,
+            shared_bytes: 227 << 10,
+            memory_bytes: 4 << 30,
+            allocated: AtomicUsize::new(0),
+            errs: false,
+            recorder: Recorder::default(),
+            noted: Mutex::default(),
+            counts: Counts::default(),
+        }
+    }
+}
+
+#[cfg(test)]
+impl Emulator {
+    /// A device whose blocks get so much shared memory.
+    pub(super) fn with_shared_bytes(shared_bytes: usize) -> Self {
+        Self { shared_bytes, ..Self::default() }
+    }
+
+    /// A device that has so much memory.
+    pub(super) fn with_memory_bytes(memory_bytes: usize) -> Self {
+        Self { memory_bytes, ..Self::default() }
+    }
+
+    /// A device whose products are wrong.
+    pub(super) fn erring() -> Self {
+        Self { errs: true, ..Self::default() }
+    }
 }
 
 impl Emulator {
@@ -113,6 +157,9 @@ impl Emulator {
                 Noted::Launch { kernel, launch, arguments } => {
                     self.run(kernel, *launch, arguments);
                 }
+                Noted::Multiply(product) if self.errs => {
+                    multiply(&Product { scale: 1.01 * product.scale, ..*product });
+                }
                 Noted::Multiply(product) => multiply(product),
             }
         }
@@ -152,7 +199,8 @@ impl Emulator {
     }
 
     /// Memory of so many bytes that [`Emulator::new_memory`] made.
-    fn drop_memory(address: u64, bytes: usize) {
+    fn drop_memory(&self, address: u64, bytes: usize) {
+        self.allocated.fetch_sub(bytes, Ordering::Relaxed);
         let start = address as *mut u8;
         // SAFETY: `new_memory` gave this address for so many bytes.
         unsafe {
@@ -209,21 +257,27 @@ fn compile(file: &KernelFile, head_dim: usize) -> PathBuf {
 
 impl Driver for Emulator {
     fn allocate(&self, bytes: usize) -> Result<u64, DeviceError> {
-        if self.recorder.is_recording() {
-            return self.recorder.allocate(bytes, |bytes| Ok(Self::new_memory(bytes)));
-        }
-        Ok(Self::new_memory(bytes))
+        let new = |bytes| {
+            let allocated = self.allocated.fetch_add(bytes, Ordering::Relaxed) + bytes;
+            if allocated > self.memory_bytes {
+                self.allocated.fetch_sub(bytes, Ordering::Relaxed);
+                return Err(DeviceError::OutOfMemory { bytes });
+            }
+            Ok(Self::new_memory(bytes))
+        };
+        if self.recorder.is_recording() { self.recorder.allocate(bytes, new) } else { new(bytes) }
     }
 
     fn free(&self, address: u64, bytes: usize) {
         if self.recorder.give_back(address, bytes) == GivenBack::Free {
-            Self::drop_memory(address, bytes);
+            self.drop_memory(address, bytes);
         }
     }
 
     unsafe fn upload(&self, address: u64, bytes: &[u8]) -> Result<(), DeviceError> {
         self.recorder.refuse("upload")?;
         let _entered = self.recorder.enter();
+        self.counts.uploaded.fetch_add(bytes.len(), Ordering::Relaxed);
         // SAFETY: the caller owns the bytes.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), address as *mut u8, bytes.len()) };
         Ok(())
@@ -232,6 +286,7 @@ impl Driver for Emulator {
     unsafe fn download(&self, address: u64, bytes: &mut [u8]) -> Result<(), DeviceError> {
         self.recorder.refuse("download")?;
         let _entered = self.recorder.enter();
+        self.counts.downloaded.fetch_add(bytes.len(), Ordering::Relaxed);
         let (from, len) = (address as *const u8, bytes.len());
         // SAFETY: the caller owns the bytes.
         unsafe { std::ptr::copy_nonoverlapping(from, bytes.as_mut_ptr(), len) };
@@ -256,6 +311,10 @@ impl Driver for Emulator {
         launch: Launch,
         arguments: &Arguments,
     ) -> Result<(), DeviceError> {
+        if launch.shared_bytes as usize > self.shared_bytes {
+            let detail = format!("`{}` needs more shared memory than a block gets", kernel.name);
+            return Err(DeviceError::Unsupported { detail });
+        }
         let (kernel, arguments) = (kernel.clone(), arguments.clone());
         // SAFETY: as this function's.
         unsafe { self.ask(Noted::Launch { kernel, launch, arguments }) };
@@ -275,7 +334,7 @@ impl Driver for Emulator {
         let end = || Ok(std::mem::take(&mut *self.noted()));
         let recorded = self.recorder.record(|| Ok(()), work, end);
         for (address, bytes) in self.recorder.take_late() {
-            Self::drop_memory(address, bytes);
+            self.drop_memory(address, bytes);
         }
         recorded
     }
@@ -292,7 +351,7 @@ impl Driver for Emulator {
 
     fn forget(&self, recording: u64) {
         let (_, memory) = self.recorder.forget(recording);
-        memory.into_iter().for_each(|(address, bytes)| Self::drop_memory(address, bytes));
+        memory.into_iter().for_each(|(address, bytes)| self.drop_memory(address, bytes));
     }
 
     fn wait(&self) -> Result<(), DeviceError> {
@@ -301,6 +360,14 @@ impl Driver for Emulator {
 
     fn processors(&self) -> usize {
         4
+    }
+
+    fn shared_bytes(&self) -> usize {
+        self.shared_bytes
+    }
+
+    fn free_bytes(&self) -> Result<usize, DeviceError> {
+        Ok(self.memory_bytes.saturating_sub(self.allocated.load(Ordering::Relaxed)))
     }
 
     #[cfg(feature = "cuda")]

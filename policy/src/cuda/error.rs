@@ -24,6 +24,26 @@ pub enum DeviceError {
         /// Its compute capability.
         found: String,
     },
+    /// The driver is older than the compiler of kernels.
+    #[error(
+        "use the GPU: the driver supports CUDA {found}, the compiler of kernels is of CUDA {needed}"
+    )]
+    DriverTooOld {
+        /// What the driver supports.
+        found: String,
+        /// The major version that is needed.
+        needed: i32,
+    },
+    /// The device computes what it should not.
+    #[error("trust the GPU: {what} came out wrong: {found} in place of {expected}")]
+    WrongResult {
+        /// What was computed.
+        what: &'static str,
+        /// One of the numbers that it gave.
+        found: String,
+        /// The right one.
+        expected: String,
+    },
     /// The machine has fewer devices than are wanted.
     #[error("use {wanted} GPUs: the machine has {found}")]
     TooFewDevices {
@@ -97,6 +117,12 @@ impl DeviceError {
                 "install CUDA 13's NVRTC and cuBLAS (`pip install nvidia-cuda-nvrtc nvidia-cublas` will \
                  do) and put their folder into LD_LIBRARY_PATH",
             ),
+            Self::DriverTooOld { .. } => Some(
+                "install a newer NVIDIA driver, or NVRTC and cuBLAS of the CUDA that it supports",
+            ),
+            Self::WrongResult { .. } => {
+                Some("update the NVIDIA driver; if that does not help, use `cpu`")
+            }
             Self::NoDevice => Some("see `nvidia-smi`, and CUDA_VISIBLE_DEVICES"),
             Self::OutOfMemory { .. } => {
                 Some("give less to others, or read fewer tokens at a time (micro_batch_tokens)")

@@ -50,7 +50,9 @@ impl DeviceGroup {
         {
             let mut devices = vec![first.clone()];
             for ordinal in 1..count {
-                devices.push(Device::open_at(ordinal)?);
+                let device = Device::open_at(ordinal)?;
+                device.try_out()?;
+                devices.push(device);
             }
             let reduction = Box::new(super::nccl::Nccl::new(&devices)?);
             Ok(Self { devices, reduction })

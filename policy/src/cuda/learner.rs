@@ -1,36 +1,85 @@
 //! A decoder's weights where they are trained.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::DeviceError;
 use super::device::{Buffer, Kind};
 use super::placement::Placement;
-use crate::decoder::Tape;
+use crate::decoder::{HiddenStates, Tape};
 use crate::head::DrawLoss;
 use crate::lora::AdaptedMatrix;
 use crate::{LoraModel, ParameterSpec, Parameters, SharedBuffer, Weights};
 use spar_ops::elementwise::AdamWStep;
 
-/// What is trained of a decoder on its device, its weights or the factors of an adapter: in f32, with their gradient and AdamW's
-/// two means, and in the numbers that the decoder computes with.
+/// What is trained of a decoder on its device, its weights or the factors of an adapter: in f32, with their
+/// gradient and AdamW's two means, and in the numbers that the decoder computes with.
 ///
-/// Whoever holds [`DeviceLearner::weights`] computes with what the last update left: publishing them
-/// copies nothing. Of an update, nothing crosses to the host but hidden states and what is told of
-/// draws.
+/// Whoever holds [`DeviceLearner::weights`] computes with what they were when they were asked for: publishing
+/// them copies nothing, since an update writes the next ones beside those that somebody holds. So there are
+/// two of them on the device while rollouts and updates take turns or overlap, and one where nobody plays.
 #[derive(Debug)]
 pub struct DeviceLearner {
-    weights: Arc<Weights>,
+    placement: Arc<Placement>,
     specs: Arc<[ParameterSpec]>,
-    /// In f32; `live` has the same in the decoder's numbers.
+    current: Mutex<Current>,
+    /// In f32; the current weights are the same in the decoder's numbers.
     master: Buffer,
-    live: Buffer,
     first: Buffer,
     second: Buffer,
     gradient: Buffer,
 }
 
-/// Weights that are on a device alone, in the decoder's numbers; updates change them in place.
+/// The weights as the last update left them, in the decoder's numbers.
+#[derive(Debug)]
+struct Current {
+    weights: Arc<Weights>,
+    /// Those that were held when the next ones were written; they are written over once nobody has them.
+    spare: Option<Buffer>,
+}
+
+impl Current {
+    fn live(&self) -> &Buffer {
+        match &self.weights.live {
+            Some(LiveWeights(Live::Whole(live))) => live,
+            Some(LiveWeights(Live::Adapter(adapter))) => &adapter.factors,
+            None => unreachable!("a learner's weights are on the device alone"),
+        }
+    }
+
+    /// Where the next weights go: over the current ones where only the learner has them, else beside
+    /// them.
+    fn next(&mut self) -> Result<Buffer, DeviceError> {
+        let live = self.live().clone();
+        // This one and that of the weights.
+        if Arc::strong_count(&self.weights) == 1 && live.num_holders() == 2 {
+            return Ok(live);
+        }
+        match self.spare.take().filter(|spare| spare.num_holders() == 1) {
+            Some(spare) => Ok(spare),
+            None => live.alike(),
+        }
+    }
+
+    /// Goes on with weights that have been written.
+    fn go_on(&mut self, next: Buffer) {
+        if next.address() == self.live().address() {
+            return;
+        }
+        let live = match &self.weights.live {
+            Some(LiveWeights(Live::Adapter(adapter))) => {
+                Live::Adapter(DeviceAdapter { factors: next, ..adapter.clone() })
+            }
+            _ => Live::Whole(next),
+        };
+        self.spare = Some(self.live().clone());
+        let parameters = self.weights.parameters.clone();
+        self.weights = Arc::new(self.weights.with_live(parameters, LiveWeights(live)));
+    }
+}
+
+/// Weights that are on a device alone, in the decoder's numbers; they stay as they are while somebody holds
+/// them.
 #[derive(Debug, Clone)]
 pub(crate) struct LiveWeights(pub(super) Live);
 
@@ -75,9 +124,9 @@ impl DeviceAdapter {
 }
 
 /// The placement of a decoder that has to be on a device.
-fn placement_of(weights: &Weights) -> Result<&Placement, DeviceError> {
+fn placement_of(weights: &Weights) -> Result<&Arc<Placement>, DeviceError> {
     let detail = "the decoder is on the CPU".to_owned();
-    weights.placement.as_deref().ok_or(DeviceError::Unsupported { detail })
+    weights.placement.as_ref().ok_or(DeviceError::Unsupported { detail })
 }
 
 impl Weights {
@@ -105,9 +154,7 @@ impl DeviceLearner {
         let placement = placement_of(weights)?;
         let live = placement.device().upload_numbers(placement.number(), &parameters.data)?;
         let shape = Parameters { specs: parameters.specs.clone(), data: SharedBuffer::default() };
-        let of_learner = LiveWeights(Live::Whole(live.clone()));
-        let weights = weights.with_live(shape, of_learner);
-        Self::at(weights, live, parameters)
+        Self::at(weights.with_live(shape, LiveWeights(Live::Whole(live))), parameters)
     }
 
     /// Starts at the factors of an adapter of `model`, whose weights are on a device and stay as they
@@ -117,24 +164,20 @@ impl DeviceLearner {
     ///
     /// As [`DeviceLearner::new`].
     pub fn of_adapter(model: &LoraModel, factors: &Parameters) -> Result<Self, DeviceError> {
-        let weights = model.with_factors(factors)?;
-        let Some(LiveWeights(Live::Adapter(adapter))) = &weights.live else {
-            unreachable!("a decoder on a device has its adapter there")
-        };
-        let live = adapter.factors.clone();
-        Self::at(weights, live, factors)
+        Self::at(model.with_factors(factors)?, factors)
     }
 
-    fn at(weights: Weights, live: Buffer, trained: &Parameters) -> Result<Self, DeviceError> {
-        let (device, len) = (placement_of(&weights)?.device(), trained.data.len());
+    fn at(weights: Weights, trained: &Parameters) -> Result<Self, DeviceError> {
+        let placement = placement_of(&weights)?.clone();
+        let (device, len) = (placement.device(), trained.data.len());
         Ok(Self {
             master: device.upload_f32(&trained.data)?,
             first: device.zeros(Kind::F32, len)?,
             second: device.zeros(Kind::F32, len)?,
             gradient: device.zeros(Kind::F32, len)?,
-            live,
             specs: trained.specs.clone(),
-            weights: Arc::new(weights),
+            current: Mutex::new(Current { weights: Arc::new(weights), spare: None }),
+            placement,
         })
     }
 
@@ -143,13 +186,17 @@ impl DeviceLearner {
         &self.specs
     }
 
-    /// The decoder at the weights as they are and will be.
-    pub fn weights(&self) -> &Arc<Weights> {
-        &self.weights
+    fn current(&self) -> MutexGuard<'_, Current> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The decoder at the weights as they are now, whatever comes after.
+    pub fn weights(&self) -> Arc<Weights> {
+        self.current().weights.clone()
     }
 
     pub(super) fn placement(&self) -> &Placement {
-        self.weights.placement.as_ref().expect("a learner's decoder is on a device")
+        &self.placement
     }
 
     pub(super) fn gradient(&self) -> &Buffer {
@@ -166,7 +213,7 @@ impl DeviceLearner {
     }
 
     /// As [`crate::head::learn`], into this gradient; the tape is of a forward by
-    /// [`DeviceLearner::weights`].
+    /// [`DeviceLearner::weights`] since the last update.
     ///
     /// # Errors
     ///
@@ -174,10 +221,10 @@ impl DeviceLearner {
     pub fn learn(
         &self,
         tape: &Tape,
-        hidden_td: &[f32],
+        hidden: &HiddenStates,
         loss: &DrawLoss<'_>,
     ) -> Result<(), DeviceError> {
-        self.placement().learn_into(&self.weights, tape, hidden_td, loss, &self.gradient)
+        self.placement().learn_into(&self.weights(), tape, hidden, loss, &self.gradient)
     }
 
     /// The Euclidean length of the gradient.
@@ -201,14 +248,21 @@ impl DeviceLearner {
     /// When a part is outside the weights.
     pub fn step(&self, parts: &[(Range<usize>, AdamWStep)], scale: f32) -> Result<(), DeviceError> {
         let placement = self.placement();
+        let mut current = self.current();
         // Nobody reads weights of which only some have been updated.
         let _turn = placement.take_turn();
+        let next = current.next()?;
+        let updated: usize = parts.iter().map(|(range, _)| range.len()).sum();
+        if updated < next.len() && next.address() != current.live().address() {
+            next.copy_from(current.live())?;
+        }
         for (range, step) in parts {
             let of = |buffer: &Buffer| buffer.slice(range.clone());
             let (weights, means) =
-                ((&of(&self.master), &of(&self.live)), (&of(&self.first), &of(&self.second)));
+                ((&of(&self.master), &of(&next)), (&of(&self.first), &of(&self.second)));
             placement.device().adamw(weights, means, &of(&self.gradient), step, scale)?;
         }
+        current.go_on(next);
         Ok(())
     }
 
@@ -240,10 +294,14 @@ impl DeviceLearner {
     ///
     /// When they are of another layout.
     pub fn load(&self, weights: &[f32], means: [&[f32]; 2]) -> Result<(), DeviceError> {
+        let mut current = self.current();
         let _turn = self.placement().take_turn();
+        let next = current.next()?;
         self.master.write(weights)?;
-        self.live.write(weights)?;
+        next.write(weights)?;
         self.first.write(means[0])?;
-        self.second.write(means[1])
+        self.second.write(means[1])?;
+        current.go_on(next);
+        Ok(())
     }
 }

@@ -22,8 +22,8 @@ pub(super) struct Compiled {
     pub(super) log: String,
 }
 
-/// Version of NVRTC, once it is known to be there.
-pub(super) fn compiler_version() -> Result<String, DeviceError> {
+/// Version of NVRTC, major and minor, once it is known to be there.
+pub(super) fn compiler_version() -> Result<(i32, i32), DeviceError> {
     // SAFETY: opening the library is all that is done.
     if !unsafe { sys::is_culib_present() } {
         return Err(DeviceError::LibraryMissing { library: "nvrtc" });
@@ -35,7 +35,7 @@ pub(super) fn compiler_version() -> Result<String, DeviceError> {
         what: "ask for NVRTC's version",
         detail: format!("{error:?}"),
     })?;
-    Ok(format!("{major}.{minor}"))
+    Ok((major, minor))
 }
 
 /// The options with which a file is compiled for `architecture`.

@@ -42,6 +42,8 @@ mod nccl_library;
 mod operations;
 mod pages;
 mod placement;
+#[cfg(any(test, feature = "cuda"))]
+mod plans;
 #[cfg(feature = "cuda")]
 mod products;
 #[cfg(any(test, feature = "cuda", feature = "emulator"))]
@@ -54,6 +56,7 @@ mod step_tests;
 #[cfg(test)]
 mod tests;
 mod trainer;
+mod trial;
 
 pub use self::choice::DeviceChoice;
 pub use self::device::{Device, DeviceInfo};
@@ -66,6 +69,7 @@ pub(crate) use self::learner::LiveWeights;
 pub(crate) use self::operations::{Candidates, Drawing, Truncation};
 pub(crate) use self::pages::DevicePage;
 pub(crate) use self::placement::Placement;
+pub(crate) use self::seam::DeviceStates;
 pub(crate) use self::step::{Found, Wanted};
 pub use self::trainer::{DeviceTrainer, DeviceUpdate};
 

@@ -78,8 +78,21 @@ impl PagePool {
         Ok(DevicePage { pool: self.clone(), slot })
     }
 
+    /// Makes room for as many pages again, or for as many more as the device has memory for.
     fn grow(&self, state: &mut State) -> Result<(), DeviceError> {
-        let (old, new) = (state.capacity, (2 * state.capacity).max(FIRST_PAGES));
+        let capacity = state.capacity;
+        let grown = self.grow_to(state, (2 * capacity).max(FIRST_PAGES));
+        match grown {
+            // The old and the new ones are there at the same time.
+            Err(DeviceError::OutOfMemory { .. }) if capacity > FIRST_PAGES => {
+                self.grow_to(state, capacity + (capacity / 8).max(1))
+            }
+            other => other,
+        }
+    }
+
+    fn grow_to(&self, state: &mut State, new: usize) -> Result<(), DeviceError> {
+        let old = state.capacity;
         let stride = self.page_stride();
         let pages = self.device.allocate(Kind::Number(self.number), new * stride)?;
         let tokens = self.device.allocate(Kind::U32, new * PAGE)?;
@@ -130,5 +143,31 @@ impl Drop for DevicePage {
         // Work on the page that has been asked for is done before any that its next owner asks for.
         let mut state = self.pool.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.free.push(self.slot);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cuda::emulator::Emulator;
+
+    #[test]
+    fn a_pool_grows_as_far_as_there_is_memory() {
+        // Room for about 700 pages of 4 KiB; twice as many as before need room for three times as many.
+        let device = Device::with_driver(Arc::new(Emulator::with_memory_bytes(3 << 20)));
+        let shape = ModelShape { layers: 1, key_heads: 1, head_dim: 16 };
+        let pool = Arc::new(PagePool::new(&device, Number::F32, shape).unwrap());
+        let mut pages = Vec::new();
+        let error = loop {
+            match pool.take() {
+                Ok(page) => pages.push(page),
+                Err(error) => break error,
+            }
+        };
+        assert!(matches!(error, DeviceError::OutOfMemory { .. }), "{error}");
+        assert!(pages.len() > 320, "{} pages", pages.len());
+        // Those that there are can be used still.
+        pages.pop();
+        pool.take().unwrap();
     }
 }

@@ -1,11 +1,12 @@
 //! A decoder's place on a device.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::device::{Buffer, Device};
 use super::driver::Number;
 use super::learner::{Live, LiveWeights};
-use super::operations::TILE;
+use super::operations::{TILE, least_shared_bytes};
 use super::pages::{DevicePage, PagePool};
 use super::step::Steps;
 use super::{DeviceError, ModelShape};
@@ -15,6 +16,9 @@ use spar_ops::rotary::Rotary;
 /// Widest head that the attention kernels have room for, by numbers of 2 and of 4 bytes.
 const WIDEST_HEAD: [usize; 2] = [256, 128];
 
+/// Weights that are kept on the device of those that the host has.
+const UPLOADED: usize = 2;
+
 /// A decoder's place on a device, shared by all versions of its weights.
 #[derive(Debug)]
 pub(crate) struct Placement {
@@ -22,8 +26,8 @@ pub(crate) struct Placement {
     number: Number,
     pool: Arc<PagePool>,
     angles: Buffer,
-    /// The weights that went to the device last.
-    last: Mutex<Option<(Weak<Vec<f32>>, Buffer)>>,
+    /// The weights that went to the device last: those that play and those that learn.
+    uploaded: Mutex<VecDeque<(Weak<Vec<f32>>, Buffer)>>,
     /// Whoever works with pages holds it.
     turn: Mutex<()>,
     steps: Mutex<Steps>,
@@ -40,6 +44,16 @@ impl Placement {
         if config.head_dim > widest {
             let detail = format!(
                 "its heads have {} channels, at most {widest} are covered",
+                config.head_dim
+            );
+            return Err(DeviceError::Unsupported { detail });
+        }
+        let (needed, found) =
+            (least_shared_bytes(config.head_dim, number), device.driver.shared_bytes());
+        if needed > found {
+            let detail = format!(
+                "its heads have {} channels, which take {needed} bytes of shared memory; a block has \
+                 {found} on this GPU",
                 config.head_dim
             );
             return Err(DeviceError::Unsupported { detail });
@@ -61,7 +75,7 @@ impl Placement {
             number,
             pool: Arc::new(PagePool::new(device, number, shape)?),
             angles: device.upload_f32(&angles)?,
-            last: Mutex::new(None),
+            uploaded: Mutex::default(),
             turn: Mutex::new(()),
             steps: Mutex::default(),
         })
@@ -97,23 +111,25 @@ impl Placement {
         self.pool.take()
     }
 
-    /// The weights on the device; they go there where they are neither there alone nor those of the
-    /// last call.
+    /// The weights on the device; they go there where they are neither there alone nor those of a call not
+    /// long ago.
     pub(super) fn weights(&self, weights: &Weights) -> Result<Buffer, DeviceError> {
         if let Some(LiveWeights(Live::Whole(live))) = &weights.live {
             return Ok(live.clone());
         }
         let values = &weights.parameters.data;
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((reference, buffer)) = &*last
-            && values.is(reference)
-        {
+        let mut uploaded = self.uploaded.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, buffer)) = uploaded.iter().find(|(reference, _)| values.is(reference)) {
             return Ok(buffer.clone());
         }
-        // Frees the memory of what was there, unless somebody still works with it.
-        *last = None;
+        // Frees the memory of what nobody can ask for any more, and of all but one of the others, unless
+        // somebody still works with it.
+        uploaded.retain(|(reference, _)| reference.strong_count() > 0);
+        while uploaded.len() >= UPLOADED {
+            uploaded.pop_front();
+        }
         let buffer = self.device.upload_numbers(self.number, values)?;
-        *last = Some((values.downgrade(), buffer.clone()));
+        uploaded.push_back((values.downgrade(), buffer.clone()));
         Ok(buffer)
     }
 }

@@ -1,7 +1,6 @@
 //! Matrix products by cuBLASLt.
 #![expect(unsafe_code, reason = "calls of cuBLASLt")]
 
-use std::collections::HashMap;
 use std::ffi::c_void;
 
 use cudarc::cublaslt::result as blas;
@@ -10,9 +9,12 @@ use cudarc::driver::result as driver;
 
 use super::DeviceError;
 use super::driver::{Number, Product};
+use super::plans::Plans;
 
 /// Memory for the library's own use; what Hopper's kernels ask for.
 const WORKSPACE_BYTES: usize = 32 << 20;
+/// Plans that are kept: prompts have any number of tokens, so that there are ever new shapes.
+const MOST_PLANS: usize = 4096;
 
 /// Matrix products by cuBLASLt, summed up in f32; the way of each shape is chosen once.
 #[derive(Debug)]
@@ -20,7 +22,7 @@ pub(super) struct Products {
     handle: sys::cublasLtHandle_t,
     /// Allocated at the first product.
     workspace: u64,
-    plans: HashMap<Shape, Plan>,
+    plans: Plans<Shape, Plan>,
 }
 
 /// What a way is chosen by.
@@ -66,10 +68,24 @@ fn alignment(address: u64) -> u32 {
     1 << address.trailing_zeros().min(8)
 }
 
+impl Plan {
+    /// Gives the memory of a plan back that nobody uses any more: what the device works on has no part of it.
+    fn destroy(self) {
+        // SAFETY: they were made with the plan, and this is its end. What cannot be destroyed stays, which
+        // costs memory alone.
+        unsafe {
+            for layout in [self.first, self.second, self.out] {
+                let _ = blas::destroy_matrix_layout(layout);
+            }
+            let _ = blas::destroy_matmul_desc(self.product);
+        }
+    }
+}
+
 impl Products {
     pub(super) fn new() -> Result<Self, DeviceError> {
         let handle = blas::create_handle().map_err(failed("open cuBLASLt"))?;
-        Ok(Self { handle, workspace: 0, plans: HashMap::new() })
+        Ok(Self { handle, workspace: 0, plans: Plans::new(MOST_PLANS) })
     }
 
     /// # Safety
@@ -100,17 +116,17 @@ impl Products {
                 detail: format!("{error:?}"),
             })?;
         }
-        let plan = match self.plans.get(&shape) {
-            Some(plan) => *plan,
+        let plan = match self.plans.get(&shape).copied() {
+            Some(plan) => plan,
             None => {
                 let plan = self.plan(&shape)?;
-                self.plans.insert(shape, plan);
+                self.plans.insert(shape, plan).into_iter().for_each(Plan::destroy);
                 plan
             }
         };
         let (alpha, beta) = (product.scale, if product.adds { 1.0_f32 } else { 0.0 });
         let pointer = |address: u64| address as *mut c_void;
-        // SAFETY: the plan's parts are never destroyed; the caller owns the operands.
+        // SAFETY: the plan's parts are destroyed where it is given up; the caller owns the operands.
         unsafe {
             blas::matmul(
                 self.handle,

@@ -5,25 +5,49 @@ use super::device::{Buffer, Kind};
 use super::placement::Placement;
 use super::{DeviceError, backward, forward, head};
 use crate::Weights;
-use crate::decoder::Tape;
+use crate::decoder::hidden_states::Place;
+use crate::decoder::{HiddenStates, Tape};
 use crate::head::{Draw, DrawLoss, DrawStatistics};
 use crate::weight_gradient::WeightGradient;
 
+/// Final hidden states on the device that computed them, in its numbers.
+#[derive(Debug)]
+pub(crate) struct DeviceStates(pub(super) Buffer);
+
+impl DeviceStates {
+    /// Brings them to the host.
+    pub(crate) fn read(&self) -> Result<Vec<f32>, DeviceError> {
+        self.0.read()
+    }
+}
+
 impl Placement {
     /// States that the host has, as the device's numbers.
-    fn states(&self, hidden_td: &[f32]) -> Result<Buffer, DeviceError> {
-        self.device().upload_numbers(self.number(), hidden_td)
+    pub(crate) fn states(&self, hidden_td: &[f32]) -> Result<DeviceStates, DeviceError> {
+        self.device().upload_numbers(self.number(), hidden_td).map(DeviceStates)
+    }
+
+    /// States wherever they are, on this device.
+    pub(crate) fn with_states<R>(
+        &self,
+        hidden: &HiddenStates,
+        work: impl FnOnce(&DeviceStates) -> Result<R, DeviceError>,
+    ) -> Result<R, DeviceError> {
+        match &hidden.0 {
+            Place::Host(hidden_td) => work(&self.states(hidden_td)?),
+            Place::Device(states) => work(states),
+        }
     }
 
     /// As [`crate::head::judge`].
     pub(crate) fn judge(
         &self,
         weights: &Weights,
-        hidden_td: &[f32],
+        hidden: &DeviceStates,
         draws: &[Draw<'_>],
         temperature: f32,
     ) -> Result<Vec<DrawStatistics>, DeviceError> {
-        head::judge(weights, self, &self.states(hidden_td)?, draws, temperature)
+        head::judge(weights, self, &hidden.0, draws, temperature)
     }
 
     /// As [`crate::head::batch_scores`].
@@ -35,7 +59,7 @@ impl Placement {
         if hidden_rd.is_empty() {
             return Ok(Vec::new());
         }
-        head::scores(weights, self, &self.states(hidden_rd)?)?.read()
+        head::scores(weights, self, &self.states(hidden_rd)?.0)?.read()
     }
 
     /// As [`crate::head::learn`]; all of it is computed on the device and comes back once.
@@ -43,7 +67,7 @@ impl Placement {
         &self,
         weights: &Weights,
         tape: &Tape,
-        hidden_td: &[f32],
+        hidden: &HiddenStates,
         loss: &DrawLoss<'_>,
         gradient: &mut WeightGradient<'_>,
     ) -> Result<(), DeviceError> {
@@ -52,7 +76,7 @@ impl Placement {
             WeightGradient::Adapter(adapter) => &mut *adapter.gradient,
         };
         let sums = self.device().zeros(Kind::F32, gradient.len())?;
-        self.learn_into(weights, tape, hidden_td, loss, &sums)?;
+        self.learn_into(weights, tape, hidden, loss, &sums)?;
         for (sum, part) in gradient.iter_mut().zip(sums.read()?) {
             *sum += part;
         }
@@ -64,15 +88,16 @@ impl Placement {
         &self,
         weights: &Weights,
         tape: &Tape,
-        hidden_td: &[f32],
+        hidden: &HiddenStates,
         loss: &DrawLoss<'_>,
         gradient: &Buffer,
     ) -> Result<(), DeviceError> {
-        let hidden = self.states(hidden_td)?;
-        let dhidden = self.device().zeros(Kind::F32, hidden_td.len())?;
-        let target = Target::new(self.device(), weights, gradient)?;
-        head::judge_backward(weights, self, &hidden, loss, &dhidden, target.whole())?;
-        self.differentiate(weights, tape, &dhidden, &target)
+        self.with_states(hidden, |DeviceStates(hidden)| {
+            let dhidden = self.device().zeros(Kind::F32, hidden.len())?;
+            let target = Target::new(self.device(), weights, gradient)?;
+            head::judge_backward(weights, self, hidden, loss, &dhidden, target.whole())?;
+            self.differentiate(weights, tape, &dhidden, &target)
+        })
     }
 
     /// As [`crate::decoder::backward`].
@@ -116,12 +141,12 @@ impl Placement {
         weights: &Weights,
         batch: &crate::decoder::batch::Batch,
         kept: Option<&mut Tape>,
-    ) -> Result<Vec<f32>, DeviceError> {
+    ) -> Result<DeviceStates, DeviceError> {
         let recomputes = kept.as_ref().is_some_and(|tape| tape.recomputes);
         let (hidden, tape) = forward::forward(weights, self, batch, kept.is_some(), recomputes)?;
         if let Some(kept) = kept {
             kept.device = tape;
         }
-        hidden.read()
+        Ok(DeviceStates(hidden))
     }
 }

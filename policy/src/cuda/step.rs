@@ -31,11 +31,16 @@ const LEAST_WORDS: usize = 1 << 14;
 const MOST_GRAPHS: usize = 128;
 
 /// What is wanted of a sequence once its tokens have been read.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Wanted {
     Nothing,
     /// The scores of the whole vocabulary.
     Scores,
+    /// The scores of these tokens, and with `raw` the log-sum of all.
+    ScoresOf {
+        ids: Vec<u32>,
+        raw: bool,
+    },
     /// A token.
     Draw(Drawing),
     /// The tokens that may be drawn; where they are many, the scores of all.
@@ -47,6 +52,12 @@ pub(crate) enum Wanted {
 pub(crate) enum Found {
     Nothing,
     Scores(Vec<f32>),
+    ScoresOf {
+        /// In the order of the tokens.
+        scores: Vec<f32>,
+        /// Logarithm of the sum of the exponentials of all scores; 0 where nobody asked for it.
+        raw_log_sum: f32,
+    },
     Drawn(Drawn),
     Candidates(Candidates),
 }
@@ -55,9 +66,10 @@ pub(crate) enum Found {
 #[derive(Debug, Default)]
 pub(super) struct Steps {
     buffers: Option<StepBuffers>,
-    graphs: HashMap<Shape, Graph>,
-    /// Where what the graphs read lies, besides the buffers.
-    addresses: Addresses,
+    graphs: HashMap<(Addresses, Shape), Graph>,
+    /// Where what the graphs read lies, besides the buffers: of the last steps and of those before, since
+    /// weights that are trained lie in two places in turn.
+    addresses: [Addresses; 2],
 }
 
 /// What a graph is recorded for.
@@ -69,7 +81,7 @@ struct Shape {
 }
 
 /// Where what a graph reads lies, besides the buffers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 struct Addresses {
     weights: u64,
     pages: u64,
@@ -202,18 +214,18 @@ fn find<'a>(
     for (index, (row, wanted)) in wanted.enumerate() {
         found.push(Found::Nothing);
         if *wanted != Wanted::Nothing {
-            asked.push((index, row, *wanted));
+            asked.push((index, row, wanted));
         }
     }
     for asked in asked.chunks(SCORE_ROWS) {
         let rows: Vec<u32> = asked.iter().map(|(_, row, _)| *row).collect();
         let inputs = device.allocate(hidden.kind(), rows.len() * config.hidden_size)?;
         device.gather_rows(hidden, &device.upload_u32(&rows)?, config.hidden_size, &inputs)?;
-        let wanted: Vec<Wanted> = asked.iter().map(|(.., wanted)| *wanted).collect();
+        let wanted: Vec<Wanted> = asked.iter().map(|(.., wanted)| (*wanted).clone()).collect();
         let results = Results::new(device, rows.len(), config.vocab_size)?;
         let drawings = drawings(&wanted, rows.len(), config.vocab_size);
         results.draw(weights, (device, &data), &inputs, &device.upload_u32(&drawings)?)?;
-        for ((index, ..), of_row) in asked.iter().zip(results.collect(&wanted)?) {
+        for ((index, ..), of_row) in asked.iter().zip(results.collect(device, &wanted)?) {
             found[*index] = of_row;
         }
     }
@@ -225,6 +237,7 @@ fn drawings(wanted: &[Wanted], rows: usize, vocabulary: usize) -> Vec<u32> {
     let of_row = |row: usize| match wanted.get(row) {
         Some(Wanted::Draw(drawing)) => drawing.words(),
         Some(Wanted::Candidates(truncation)) => truncation.words(vocabulary),
+        Some(Wanted::ScoresOf { raw: true, .. }) => Truncation::RAW_LOG_SUM.words(vocabulary),
         _ => Drawing::BEST.words(),
     };
     (0..rows).flat_map(of_row).collect()
@@ -264,11 +277,16 @@ impl Results {
     }
 
     /// Brings what was wanted of the first rows to the host.
-    fn collect(&self, wanted: &[Wanted]) -> Result<Vec<Found>, DeviceError> {
+    fn collect(&self, device: &Device, wanted: &[Wanted]) -> Result<Vec<Found>, DeviceError> {
         let rows = self.drawn.len() / Drawn::WORDS;
         let vocabulary = self.scores.len() / rows;
         let lists = wanted.iter().any(|wanted| matches!(wanted, Wanted::Candidates(_)));
-        let draws = lists || wanted.iter().any(|wanted| matches!(wanted, Wanted::Draw(_)));
+        let is_draw = |wanted: &Wanted| {
+            matches!(wanted, Wanted::Draw(_) | Wanted::ScoresOf { raw: true, .. })
+        };
+        let draws = lists || wanted.iter().any(is_draw);
+        let gathered = self.gather(device, wanted, vocabulary)?;
+        let mut gathered = gathered.into_iter();
         let read = |is_wanted: bool, buffer: &Buffer| {
             if is_wanted {
                 buffer.first_rows(wanted.len(), rows).read_u32()
@@ -277,12 +295,16 @@ impl Results {
             }
         };
         let (drawn, lists) = (read(draws, &self.drawn)?, read(lists, &self.lists)?);
-        let of_row = |(row, wanted): (usize, &Wanted)| {
+        let mut of_row = |(row, wanted): (usize, &Wanted)| {
             let drawn = || drawn.as_chunks().0[row];
             let scores = || self.scores.slice(row * vocabulary..(row + 1) * vocabulary).read();
             Ok(match wanted {
                 Wanted::Nothing => Found::Nothing,
                 Wanted::Scores => Found::Scores(scores()?),
+                Wanted::ScoresOf { ids, raw } => Found::ScoresOf {
+                    scores: gathered.by_ref().take(ids.len()).collect(),
+                    raw_log_sum: if *raw { f32::from_bits(drawn()[3]) } else { 0.0 },
+                },
                 Wanted::Draw(_) => Found::Drawn(Drawn::of_words(drawn())),
                 Wanted::Candidates(truncation) => {
                     let list = &lists[row * 2 * ROOM..(row + 1) * 2 * ROOM];
@@ -293,7 +315,33 @@ impl Results {
                 }
             })
         };
-        wanted.iter().enumerate().map(of_row).collect()
+        wanted.iter().enumerate().map(&mut of_row).collect()
+    }
+
+    /// The scores of the tokens that are wanted by their numbers, row after row: they travel together.
+    fn gather(
+        &self,
+        device: &Device,
+        wanted: &[Wanted],
+        vocabulary: usize,
+    ) -> Result<Vec<f32>, DeviceError> {
+        let places_of = |(row, wanted): (usize, &Wanted)| match wanted {
+            Wanted::ScoresOf { ids, .. } => {
+                let place = |id: &u32| {
+                    assert!((*id as usize) < vocabulary, "a token of the vocabulary");
+                    u32::try_from(row * vocabulary + *id as usize).expect("scores fit into memory")
+                };
+                ids.iter().map(place).collect()
+            }
+            _ => Vec::new(),
+        };
+        let places: Vec<u32> = wanted.iter().enumerate().flat_map(places_of).collect();
+        if places.is_empty() {
+            return Ok(Vec::new());
+        }
+        let found = device.allocate(Kind::F32, places.len())?;
+        device.gather(&self.scores, &device.upload_u32(&places)?, &found)?;
+        found.read()
     }
 }
 
@@ -309,6 +357,7 @@ impl Steps {
         if wanted.is_empty() {
             return Ok(Vec::new());
         }
+        let device = placement.device();
         // 1. Buffers that suffice.
         let read = BatchWords::new(weights, batch);
         let rows = filled_up(batch.tokens.len());
@@ -321,6 +370,9 @@ impl Steps {
             let rows = rows.max(least.0);
             self.buffers = Some(StepBuffers::new(weights, placement, rows, words)?);
         }
+        let data = placement.weights(weights)?;
+        let addresses = Addresses::new(weights, placement, &data);
+        self.keep_graphs(addresses);
         let buffers = self.buffers.as_ref().expect("there are buffers");
 
         // 2. The numbers of this step.
@@ -328,23 +380,17 @@ impl Steps {
         buffers.words.slice(0..words.len()).write_u32(&words)?;
 
         // 3. The work.
-        let data = placement.weights(weights)?;
-        let addresses = Addresses::new(weights, placement, &data);
-        if self.addresses != addresses || self.graphs.len() > MOST_GRAPHS {
-            self.graphs.clear();
-            self.addresses = addresses;
-        }
         let shape = Shape { rows, chunks: read.longest.div_ceil(CHUNK).next_power_of_two() };
+        let key = (addresses, shape);
         let mut work = || buffers.read(weights, placement, &data, sections, shape);
-        let device = placement.device();
-        let now = match self.graphs.remove(&shape) {
+        let now = match self.graphs.remove(&key) {
             Some(Graph::Tried) => Graph::record(device, &mut work),
             Some(known) => known,
             // All kernels are loaded before they are recorded.
             None if device.has_graphs => {
                 work()?;
-                self.graphs.insert(shape, Graph::Tried);
-                return buffers.collect(rows, wanted);
+                self.graphs.insert(key, Graph::Tried);
+                return buffers.collect(device, rows, wanted);
             }
             None => Graph::Plain,
         };
@@ -355,8 +401,22 @@ impl Steps {
             Graph::Recorded(recording) => unsafe { recording.replay()? },
             _ => work()?,
         }
-        self.graphs.insert(shape, now);
-        buffers.collect(rows, wanted)
+        self.graphs.insert(key, now);
+        buffers.collect(device, rows, wanted)
+    }
+
+    /// Drops the graphs of addresses that have not been used of late, and all where they are many.
+    fn keep_graphs(&mut self, addresses: Addresses) {
+        if self.graphs.len() > MOST_GRAPHS {
+            self.graphs.clear();
+        }
+        let [last, before] = self.addresses;
+        if last != addresses {
+            self.addresses = [addresses, last];
+            if before != addresses {
+                self.graphs.retain(|(of_graph, _), _| self.addresses.contains(of_graph));
+            }
+        }
     }
 }
 
@@ -466,7 +526,12 @@ impl StepBuffers {
         results.draw(weights, (placement.device(), data), &hidden, &drawings)
     }
 
-    fn collect(&self, rows: usize, wanted: &[Wanted]) -> Result<Vec<Found>, DeviceError> {
-        self.results.first(rows, self.rows).collect(wanted)
+    fn collect(
+        &self,
+        device: &Device,
+        rows: usize,
+        wanted: &[Wanted],
+    ) -> Result<Vec<Found>, DeviceError> {
+        self.results.first(rows, self.rows).collect(device, wanted)
     }
 }

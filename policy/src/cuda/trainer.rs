@@ -1,17 +1,14 @@
 //! Training that stays on a device.
 
-use super::backward::Target;
-use super::device::Kind;
 use super::driver::Number;
-use super::{Device, DeviceError, DeviceLearner, backward, forward, head};
-use crate::decoder::batch::Batch;
-use crate::decoder::{Segment, SequenceCache};
-use crate::head::{Draw, DrawGradient, DrawLoss};
+use super::{Device, DeviceError, DeviceLearner};
+use crate::decoder::{Tape, TokenTree};
+use crate::head::{Draw, DrawGradient, DrawLoss, try_judge};
 use crate::{Parameters, Weights};
 use spar_ops::elementwise::AdamWStep;
 
-/// A [`DeviceLearner`] that learns sequences by heart: what training costs a device by itself, without
-/// the objectives and batches of a run.
+/// A [`DeviceLearner`] that learns sequences by heart, by the calls that a run's trainer makes for a
+/// micro-batch: what training costs without the objectives and batches of a run.
 #[derive(Debug)]
 pub struct DeviceTrainer {
     learner: DeviceLearner,
@@ -55,42 +52,33 @@ impl DeviceTrainer {
         learning_rate: f32,
         recomputes: bool,
     ) -> Result<DeviceUpdate, DeviceError> {
-        let (weights, placement) = (self.learner.weights(), self.learner.placement());
-        let device = placement.device();
-        let mut caches = vec![SequenceCache::new(weights); sequences.len()];
-        let pairs = caches.iter_mut().zip(sequences);
-        let mut segments: Vec<_> =
-            pairs.map(|(cache, tokens)| Segment::new(cache, tokens)).collect();
+        let tree = TokenTree::new(sequences);
         let mut draws = Vec::new();
-        let mut row = 0;
-        for tokens in sequences {
+        for (index, tokens) in sequences.iter().enumerate() {
+            let states = tree.rows(index);
             draws.extend(tokens.iter().enumerate().skip(1).map(|(t, token)| Draw {
-                row: row + t - 1,
+                row: states[t - 1],
                 token: *token,
                 allowed: &[],
             }));
-            row += tokens.len();
         }
         let mean = 1.0 / draws.len().max(1) as f32;
-        let by = vec![DrawGradient { logprob: -mean, entropy: 0.0 }; draws.len()];
-        self.learner.clear_gradient()?;
-        self.updates += 1;
+        let derivatives = vec![DrawGradient { logprob: -mean, entropy: 0.0 }; draws.len()];
 
         // 1. Forward, judgement, backward.
-        let turn = placement.take_turn();
-        let batch = Batch::new(weights, &mut segments)?;
-        let (hidden, tape) = forward::forward(weights, placement, &batch, true, recomputes)?;
-        let tape = tape.expect("the tape is kept");
-        let judged = head::judge(weights, placement, &hidden, &draws, 1.0)?;
-        let dhidden = device.zeros(Kind::F32, hidden.len())?;
-        let loss = DrawLoss { draws: &draws, temperature: 1.0, told: &judged, derivatives: &by };
-        let gradient = self.learner.gradient();
-        head::judge_backward(weights, placement, &hidden, &loss, &dhidden, Some(gradient))?;
-        let of_products = device.allocate(hidden.kind(), hidden.len())?;
-        device.convert(&dhidden, &of_products)?;
-        let target = Target::Whole(gradient);
-        backward::backward(weights, placement, &batch, &tape, &of_products, &target)?;
-        drop(turn);
+        self.learner.clear_gradient()?;
+        self.updates += 1;
+        let told = {
+            // Where they end, nobody but the learner has the weights: they are updated where they are.
+            let weights = self.learner.weights();
+            let mut tape = if recomputes { Tape::recomputing() } else { Tape::default() };
+            let hidden = tree.try_read(&weights, Some(&mut tape))?;
+            let told = try_judge(&weights, &hidden, &draws, 1.0)?;
+            let derivatives = &derivatives;
+            let loss = DrawLoss { draws: &draws, temperature: 1.0, told: &told, derivatives };
+            self.learner.learn(&tape, &hidden, &loss)?;
+            told
+        };
 
         // 2. AdamW.
         let gradient_norm = self.learner.gradient_norm()?;
@@ -105,7 +93,7 @@ impl DeviceTrainer {
         };
         let all = 0..self.learner.gradient().len();
         self.learner.step(&[(all, step)], 1.0)?;
-        let logprobs = judged.iter().map(|told| f64::from(told.logprob));
+        let logprobs = told.iter().map(|told| f64::from(told.logprob));
         Ok(DeviceUpdate { loss: -logprobs.sum::<f64>() * f64::from(mean), gradient_norm })
     }
 

@@ -6,7 +6,7 @@ use crate::{ModelConfig, Weights};
 use spar_ops::attention::{Attention, AttentionGradients, AttentionShape, SoftmaxStatistics};
 use spar_ops::elementwise::{add_scaled, rms_norm, rms_norm_backward, swiglu, swiglu_backward};
 use spar_ops::heads::Heads;
-use spar_ops::matmul::{Output, linear, linear_backward};
+use spar_ops::matmul::{Output, linear_backward, linear_by};
 use spar_ops::page::PAGE;
 
 /// What backward needs of a layer's forward besides its input, `t` running over all tokens of the
@@ -130,7 +130,8 @@ fn project(
     let (normed, inverse) = (&mut tape.normed_td, &mut tape.input_inverse_t);
     rms_norm(states, weights.vector(&layout.input_norm), eps, normed, inverse);
     resize(&mut tape.qkv_tw, total * w);
-    linear(&tape.normed_td, weights.matrix(&layout.qkv), &mut tape.qkv_tw, total, w, Output::Set);
+    let weight = weights.weight(&layout.qkv);
+    linear_by(&tape.normed_td, weight, &mut tape.qkv_tw, total, w, Output::Set);
     if !layout.qkv_bias.is_empty() {
         let bias = weights.vector(&layout.qkv_bias);
         tape.qkv_tw.chunks_exact_mut(w).for_each(|row| add_scaled(row, 1.0, bias));
@@ -200,28 +201,22 @@ fn attend_and_feed(
     resize(&mut tape.attended_tq, total * q);
     let attention = attention(weights, index, batch, &tape.queries_tq);
     attention.forward(&mut tape.attended_tq, &mut tape.statistics_th);
-    linear(&tape.attended_tq, weights.matrix(&layout.output), states, total, d, Output::Add);
+    linear_by(&tape.attended_tq, weights.weight(&layout.output), states, total, d, Output::Add);
 
     resize(&mut tape.fed_td, total * d);
     resize(&mut tape.middle_inverse_t, total);
     let (fed, inverse) = (&mut tape.fed_td, &mut tape.middle_inverse_t);
     rms_norm(states, weights.vector(&layout.feed_norm), config.rms_norm_eps, fed, inverse);
     resize(&mut tape.gate_up_tf, total * 2 * f);
-    linear(
-        &tape.fed_td,
-        weights.matrix(&layout.gate_up),
-        &mut tape.gate_up_tf,
-        total,
-        2 * f,
-        Output::Set,
-    );
+    let weight = weights.weight(&layout.gate_up);
+    linear_by(&tape.fed_td, weight, &mut tape.gate_up_tf, total, 2 * f, Output::Set);
     resize(&mut tape.active_tf, total * f);
     swiglu(&tape.gate_up_tf, f, &mut tape.active_tf);
     if keeps {
         tape.middle_td.clear();
         tape.middle_td.extend_from_slice(states);
     }
-    linear(&tape.active_tf, weights.matrix(&layout.down), states, total, d, Output::Add);
+    linear_by(&tape.active_tf, weights.weight(&layout.down), states, total, d, Output::Add);
 }
 
 /// Turns the gradients of a layer's output, `dstates`, into those of its input, and adds those of

@@ -2,6 +2,7 @@
 
 pub(crate) mod batch;
 mod cache_page;
+pub(crate) mod hidden_states;
 mod layer;
 mod sequence_cache;
 #[cfg(test)]
@@ -9,6 +10,7 @@ mod tests;
 mod token_tree;
 
 pub(crate) use cache_page::CachePage;
+pub use hidden_states::HiddenStates;
 pub use sequence_cache::SequenceCache;
 pub(crate) use sequence_cache::page_shape;
 pub use token_tree::{TokenTree, shared_prefix};
@@ -132,10 +134,27 @@ pub fn forward(
 pub fn try_forward(
     weights: &Weights,
     segments: &mut [Segment<'_>],
-    mut kept: Option<&mut Tape>,
+    kept: Option<&mut Tape>,
 ) -> Result<Vec<f32>, DeviceError> {
+    Ok(forward_states(weights, segments, kept)?.read()?.into_owned())
+}
+
+/// As [`try_forward`]; the states stay where they are computed.
+///
+/// # Errors
+///
+/// As [`try_forward`].
+///
+/// # Panics
+///
+/// As [`forward`].
+pub fn forward_states(
+    weights: &Weights,
+    segments: &mut [Segment<'_>],
+    mut kept: Option<&mut Tape>,
+) -> Result<HiddenStates, DeviceError> {
     let Some(placement) = &weights.placement else {
-        return parallel::in_pool(|| forward_here(weights, segments, kept));
+        return parallel::in_pool(|| forward_here(weights, segments, kept)).map(Into::into);
     };
     let _turn = placement.take_turn();
     let batch = Batch::new(weights, segments)?;
@@ -147,7 +166,7 @@ pub fn try_forward(
     if let Some(tape) = kept {
         tape.batch = Some(batch);
     }
-    Ok(hidden)
+    Ok(HiddenStates(hidden_states::Place::Device(hidden)))
 }
 
 fn forward_here(
@@ -288,16 +307,16 @@ fn backward_here(
 /// Embeddings `[t, d]`, with those of the tokens before mixed in.
 fn embed(weights: &Weights, batch: &Batch) -> Vec<f32> {
     let d = weights.config.hidden_size;
-    let embedding = weights.matrix(&weights.layout.embedding);
+    let (embedding, vocabulary) = (weights.embedding(), weights.config.vocab_size);
     let smear = weights.vector(&weights.layout.smear);
-    let of_token = |token: u32| embedding.part(token as usize * d..(token as usize + 1) * d);
     let mut buffer = Vec::new();
     let mut states = vec![0.0; batch.tokens.len() * d];
     for (row, (state, token)) in states.chunks_exact_mut(d).zip(&batch.tokens).enumerate() {
-        state.copy_from_slice(of_token(*token).widened(&mut buffer));
+        state.copy_from_slice(embedding.row(*token as usize, vocabulary, &mut buffer));
         for (weight, previous) in smear.chunks_exact(d).zip(batch.before(row)) {
             if *previous != NO_TOKEN {
-                add_product(state, weight, of_token(*previous).widened(&mut buffer));
+                let of_previous = embedding.row(*previous as usize, vocabulary, &mut buffer);
+                add_product(state, weight, of_previous);
             }
         }
     }

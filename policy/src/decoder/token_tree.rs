@@ -2,7 +2,7 @@
 
 #[cfg(doc)]
 use super::forward;
-use super::{Segment, SequenceCache, Tape, try_forward};
+use super::{HiddenStates, Segment, SequenceCache, Tape, forward_states};
 use crate::Weights;
 use crate::cuda::DeviceError;
 
@@ -83,10 +83,12 @@ impl<'a> TokenTree<'a> {
     ///
     /// As [`forward`].
     pub fn read(&self, weights: &Weights, tape: Option<&mut Tape>) -> Vec<f32> {
-        self.try_read(weights, tape).expect("the device works")
+        let states =
+            self.try_read(weights, tape).and_then(|states| Ok(states.read()?.into_owned()));
+        states.expect("the device works")
     }
 
-    /// As [`TokenTree::read`].
+    /// As [`TokenTree::read`]; the states stay where they are computed.
     ///
     /// # Errors
     ///
@@ -99,14 +101,14 @@ impl<'a> TokenTree<'a> {
         &self,
         weights: &Weights,
         tape: Option<&mut Tape>,
-    ) -> Result<Vec<f32>, DeviceError> {
+    ) -> Result<HiddenStates, DeviceError> {
         let mut caches = vec![SequenceCache::new(weights); self.nodes.len()];
         let mut segments: Vec<_> = caches
             .iter_mut()
             .zip(&self.nodes)
             .map(|(cache, node)| Segment { cache, tokens: node.tokens, parent: node.parent })
             .collect();
-        try_forward(weights, &mut segments, tape)
+        forward_states(weights, &mut segments, tape)
     }
 
     fn add(

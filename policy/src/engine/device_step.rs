@@ -3,7 +3,7 @@
 use rand::RngExt;
 
 use super::sequence::{NextToken, Sequence};
-use super::{Buffers, Engine, Ready, most};
+use super::{Buffers, Engine, Known, Ready, most};
 use crate::Tokenizer;
 use crate::cuda::{Candidates, DeviceError, Drawing, Found, Truncation, Wanted};
 use crate::generation::Distribution;
@@ -39,7 +39,13 @@ impl Engine {
         for Ready { index, place, .. } in self.settle(lens) {
             match &found[place] {
                 Found::Nothing => unreachable!("those who have read all want something"),
-                Found::Scores(all) => self.draw_one(index, &[], Some(all), &mut buffers)?,
+                Found::Scores(all) => {
+                    self.draw_one(index, &[], Known::All(all), &mut buffers)?;
+                }
+                Found::ScoresOf { scores, raw_log_sum } => {
+                    let known = Known::Allowed { scores, raw_log_sum: *raw_log_sum };
+                    self.draw_one(index, &[], known, &mut buffers)?;
+                }
                 Found::Candidates(candidates) => self.draw_of(index, candidates, &mut buffers),
                 Found::Drawn(drawn) => {
                     let report = self.active[index].report;
@@ -100,6 +106,9 @@ fn wanted(sequence: &mut Sequence, tokenizer: &Tokenizer, vocabulary: usize) -> 
     let lists_raw = report.top > 0 && report.top_of == Distribution::Raw;
     if is_plain && options.truncates() && truncation.is_listed() && !lists_raw {
         return Wanted::Candidates(truncation);
+    }
+    if !sequence.allowed.is_empty() && sequence.allowed.len() * 2 < vocabulary && !lists_raw {
+        return Wanted::ScoresOf { ids: sequence.allowed.clone(), raw: report.raw };
     }
     if !is_plain || options.truncates() || report.top > 0 {
         return Wanted::Scores;

@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::prefix_tree::PrefixTree;
-use crate::ModelConfig;
+use crate::Weights;
+use crate::cuda::Number;
 use crate::decoder::SequenceCache;
 
 /// Room for keys and values that engines share: what conversations under way need, and, in the
@@ -27,9 +28,11 @@ struct Prefixes {
     tree: PrefixTree<SequenceCache>,
 }
 
-/// Bytes that keys and values of a token take.
-pub(crate) fn bytes_per_token(config: &ModelConfig) -> usize {
-    2 * size_of::<f32>() * config.num_hidden_layers * config.key_width()
+/// Bytes that keys and values of a token take, where the decoder is.
+pub(crate) fn bytes_per_token(weights: &Weights) -> usize {
+    let config = weights.config();
+    let of_number = weights.device_number().map_or(size_of::<f32>(), Number::bytes);
+    2 * of_number * config.num_hidden_layers * config.key_width()
 }
 
 impl KvMemory {

@@ -4,6 +4,7 @@ mod device_step;
 mod memory;
 mod metrics;
 mod prefix_tree;
+mod readers;
 mod sequence;
 
 use std::collections::{HashMap, VecDeque};
@@ -12,6 +13,7 @@ use std::sync::Arc;
 use spar_core::{PolicyVersion, SampledTokens};
 
 use self::metrics::{add, shift};
+use self::readers::{Opening, Readers};
 use self::sequence::{NextToken, Sequence, ShownText};
 use crate::cuda::DeviceError;
 use crate::decoder::{Segment, SequenceCache, try_forward};
@@ -70,6 +72,10 @@ pub(crate) struct Engine {
     waiting: VecDeque<Box<Sequence>>,
     #[expect(clippy::vec_box, reason = "they move when others leave, and are large")]
     active: Vec<Box<Sequence>>,
+    /// Those of the active sequences that read for others as well.
+    readers: Readers,
+    /// Numbers sequences.
+    num_added: u64,
     choice_ids: HashMap<Arc<str>, Arc<[u32]>>,
     buffers: Buffers,
 }
@@ -82,6 +88,19 @@ struct Buffers {
     raw: Vec<f32>,
     ids: Vec<u32>,
     scores: Vec<f32>,
+}
+
+/// The scores that are known before a draw.
+#[derive(Clone, Copy)]
+enum Known<'a> {
+    Nothing,
+    /// Of the whole vocabulary.
+    All(&'a [f32]),
+    /// Of the tokens that the constraint allows, and the log-sum of all, where that is wanted.
+    Allowed {
+        scores: &'a [f32],
+        raw_log_sum: f32,
+    },
 }
 
 /// A sequence that has read all.
@@ -142,6 +161,8 @@ impl Engine {
             clock: 0,
             waiting: VecDeque::new(),
             active: Vec::new(),
+            readers: Readers::default(),
+            num_added: 0,
             choice_ids: HashMap::new(),
             buffers: Buffers::default(),
         }
@@ -160,10 +181,11 @@ impl Engine {
         self.idle.clear();
         self.idle_tokens = 0;
         self.memory.start_epoch(epoch);
+        self.readers.clear();
         for sequence in self.active.iter_mut().chain(&mut self.waiting) {
             sequence.read_from(SequenceCache::new(&self.weights));
             // What several have in common is read once again.
-            sequence.is_opening = true;
+            sequence.opening = Opening::Undecided;
         }
     }
 
@@ -193,13 +215,14 @@ impl Engine {
             stops: StopStrings::new(&request.stop.strings),
             ..ShownText::default()
         });
+        self.num_added += 1;
         self.waiting.push_back(Box::new(Sequence {
+            number: self.num_added,
             reply,
             episode,
             cache: SequenceCache::new(&self.weights),
             prompt: request.prompt_ids,
-            is_opening: false,
-            waits: false,
+            opening: Opening::Done,
             unread: Vec::new(),
             sampled: SampledTokens::default(),
             walk,
@@ -242,6 +265,7 @@ impl Engine {
 
     fn drop_cancelled(&mut self) {
         let (counters, engine) = (&self.counters, self.index);
+        let readers = &mut self.readers;
         let is_wanted = |sequence: &Sequence, gauge| {
             let is_closed = sequence.reply.is_closed();
             if is_closed {
@@ -250,7 +274,13 @@ impl Engine {
             }
             !is_closed
         };
-        self.active.retain(|sequence| is_wanted(sequence, &counters.running));
+        self.active.retain(|sequence| {
+            let stays = is_wanted(sequence, &counters.running);
+            if !stays {
+                readers.remove(&sequence.prompt, sequence.number);
+            }
+            stays
+        });
         self.waiting.retain(|sequence| is_wanted(sequence, &counters.waiting));
     }
 
@@ -258,11 +288,11 @@ impl Engine {
     fn admit(&mut self) {
         let share = self.memory.share();
         let mut used = self.used();
+        let mut unread: usize = self.active.iter().map(|sequence| sequence.unread.len()).sum();
         while let Some(sequence) = self.waiting.front()
             && self.active.len() < self.config.max_active
         {
             // What is under way needs room to go on.
-            let unread: usize = self.active.iter().map(|sequence| sequence.unread.len()).sum();
             let reserve = unread + DECODE_TOKENS * (self.active.len() + 1);
             let needed = sequence.prompt.len() + sequence.sampled.ids.len() + reserve;
             if !self.active.is_empty() && used.saturating_add(needed) > share {
@@ -279,10 +309,11 @@ impl Engine {
             let cache = match idle {
                 Some((_, cache)) => {
                     self.idle_tokens -= cache.tokens().len();
+                    sequence.opening = Opening::Done;
                     Some(cache)
                 }
                 None => {
-                    sequence.is_opening = true;
+                    sequence.opening = Opening::Undecided;
                     self.memory.find(self.epoch, &sequence.all_tokens())
                 }
             };
@@ -297,6 +328,7 @@ impl Engine {
                 look_ahead(&mut sequence, &self.tokenizer, self.version, &self.counters);
             }
             used = used.saturating_add(sequence.tokens());
+            unread += sequence.unread.len();
             self.active.push(sequence);
         }
     }
@@ -317,14 +349,14 @@ impl Engine {
 
     /// How many of its unread tokens each sequence reads in this step.
     fn share_out(&mut self) -> Vec<usize> {
-        self.wait_for_readers();
+        self.find_readers();
         let mut left = self.config.prefill_tokens.max(1);
         let mut lens: Vec<usize> = self
             .active
             .iter()
             .map(|sequence| {
                 let unread = sequence.unread.len();
-                if sequence.waits {
+                if matches!(sequence.opening, Opening::Waits(_)) {
                     return 0;
                 }
                 if unread <= DECODE_TOKENS {
@@ -353,6 +385,7 @@ impl Engine {
             let Some(mut youngest) = self.active.pop() else { break };
             lens.pop();
             youngest.cache = SequenceCache::new(&self.weights);
+            self.readers.remove(&youngest.prompt, youngest.number);
             shift(&self.counters.running, -1);
             shift(&self.counters.waiting, 1);
             add(&self.counters.interrupted, 1);
@@ -364,39 +397,40 @@ impl Engine {
     }
 
     /// Of several conversations that begin alike, one reads the beginning for all.
-    fn wait_for_readers(&mut self) {
-        for index in 0..self.active.len() {
-            let (before, rest) = self.active.split_at_mut(index);
-            let sequence = &mut rest[0];
-            if !sequence.is_opening {
-                continue;
-            }
-            if sequence.waits {
-                let tokens = sequence.all_tokens();
-                if self.memory.matching(self.epoch, &tokens) > sequence.tokens()
-                    && let Some(cache) = self.memory.find(self.epoch, &tokens)
-                {
-                    let known = sequence.tokens();
-                    sequence.read_from(cache);
-                    let gained = sequence.tokens().saturating_sub(known);
-                    if sequence.sampled.ids.is_empty() {
-                        sequence.cached_tokens += gained;
-                        add(&self.counters.cached_tokens, gained);
+    ///
+    /// Nothing is looked at but who has just come, and who waited for one that is done.
+    fn find_readers(&mut self) {
+        for sequence in &mut self.active {
+            match sequence.opening {
+                Opening::Undecided => {}
+                Opening::Waits(reader) if !self.readers.has(reader) => {
+                    if let Some(cache) = self.memory.find(self.epoch, &sequence.all_tokens())
+                        && cache.tokens().len() > sequence.tokens()
+                    {
+                        let known = sequence.tokens();
+                        sequence.read_from(cache);
+                        let gained = sequence.tokens().saturating_sub(known);
+                        if sequence.sampled.ids.is_empty() {
+                            sequence.cached_tokens += gained;
+                            add(&self.counters.cached_tokens, gained);
+                        }
                     }
                 }
+                _ => continue,
             }
-            let known = sequence.tokens();
-            let unread = sequence.unread.len();
-            sequence.waits = unread > 1
-                && before.iter().any(|other| {
-                    if !other.is_opening || other.waits {
-                        return false;
-                    }
-                    let of_prompts = sequence.prompt.iter().zip(other.prompt.iter());
-                    let shared = of_prompts.take_while(|(a, b)| a == b).count();
-                    let gain = shared.min(known + unread - 1).saturating_sub(known);
-                    gain * 2 > unread || gain + 1 == unread
-                });
+            let (known, unread) = (sequence.tokens(), sequence.unread.len());
+            let nearest = self.readers.nearest(&sequence.prompt).filter(|(_, shared)| {
+                let most = (known + unread).saturating_sub(1);
+                let gain = (*shared).min(most).saturating_sub(known);
+                gain * 2 > unread || gain + 1 == unread
+            });
+            sequence.opening = match nearest {
+                Some((reader, _)) if unread > 1 => Opening::Waits(reader),
+                _ => {
+                    self.readers.insert(&sequence.prompt, sequence.number);
+                    Opening::Reads
+                }
+            };
         }
     }
 
@@ -448,8 +482,9 @@ impl Engine {
             if !sequence.unread.is_empty() {
                 continue;
             }
-            if sequence.is_opening {
-                sequence.is_opening = false;
+            if sequence.opening != Opening::Done {
+                sequence.opening = Opening::Done;
+                self.readers.remove(&sequence.prompt, sequence.number);
                 if self.memory.matching(self.epoch, sequence.cache.tokens()) < sequence.tokens() {
                     self.memory.keep(self.epoch, sequence.cache.clone());
                 }
@@ -481,7 +516,8 @@ impl Engine {
             let mut rows = logits.chunks_exact(vocabulary);
             for (index, at, needs_all) in chunk {
                 let all = if *needs_all { rows.next() } else { None };
-                self.draw_one(*index, &states[*at..at + d], all, &mut buffers)?;
+                let known = all.map_or(Known::Nothing, Known::All);
+                self.draw_one(*index, &states[*at..at + d], known, &mut buffers)?;
             }
             buffers.logits = logits;
         }
@@ -494,7 +530,7 @@ impl Engine {
         &mut self,
         index: usize,
         state: &[f32],
-        all: Option<&[f32]>,
+        known: Known<'_>,
         b: &mut Buffers,
     ) -> Result<(), DeviceError> {
         let sequence = &mut self.active[index];
@@ -506,12 +542,16 @@ impl Engine {
         // 1. Scores of the tokens that the constraint allows.
         b.ids.clear();
         b.ids.extend_from_slice(&sequence.allowed);
-        match all {
-            Some(all) if b.ids.is_empty() => {
+        match known {
+            Known::All(all) if b.ids.is_empty() => {
                 b.scores.clear();
                 b.scores.extend_from_slice(all);
             }
-            Some(all) if is_on_device || !scores_apart(sequence, all.len()) => {
+            Known::Allowed { scores, .. } => {
+                b.scores.clear();
+                b.scores.extend_from_slice(scores);
+            }
+            Known::All(all) if is_on_device || !scores_apart(sequence, all.len()) => {
                 b.scores.clear();
                 b.scores.extend(b.ids.iter().map(|id| all[*id as usize]));
             }
@@ -525,7 +565,7 @@ impl Engine {
         let before = Before { prompt: &sequence.prompt, answer, counts: sequence.counts.as_ref() };
         process(options, &before, &ends, &mut b.ids, &mut b.scores);
         let is_told = report.allowed && !b.ids.is_empty() && !options.shifts_scores();
-        if is_told && all.is_some() && !is_on_device {
+        if is_told && matches!(known, Known::All(_)) && !is_on_device {
             try_scores(&self.weights, state, &b.ids, &mut b.scores)?;
         }
 
@@ -535,11 +575,21 @@ impl Engine {
 
         // 4. What is told of it.
         let needs_raw = report.raw || (report.top > 0 && report.top_of == Distribution::Raw);
-        if let Some(all) = all.filter(|_| needs_raw) {
+        if let Known::All(all) = known
+            && needs_raw
+        {
             b.raw.clear();
             b.raw.extend_from_slice(all);
             log_softmax(&mut b.raw, 1.0);
         }
+        let raw_logprob = || match known {
+            Known::Allowed { scores, raw_log_sum } => {
+                let place = sequence.allowed.iter().position(|allowed| *allowed == id);
+                scores[place.expect("one of the allowed tokens is drawn")] - raw_log_sum
+            }
+            _ => b.raw[id as usize],
+        };
+        let raw_logprob = report.raw.then(raw_logprob);
         let top = match report.top_of {
             _ if report.top == 0 => Vec::new(),
             Distribution::Raw => most(&[], &b.raw, report.top),
@@ -548,7 +598,7 @@ impl Engine {
         let token = NextToken {
             id,
             logprob: b.scores[place],
-            raw_logprob: report.raw.then(|| b.raw[id as usize]),
+            raw_logprob,
             entropy: report.entropy.then(|| entropy(&b.scores)),
             top,
             allowed: &b.ids,
@@ -570,6 +620,9 @@ impl Engine {
         let mut index = 0;
         while index < self.active.len() {
             let sequence = &mut self.active[index];
+            if sequence.failure.is_some() || sequence.finish.is_some() {
+                self.readers.remove(&sequence.prompt, sequence.number);
+            }
             if let Some(error) = sequence.failure.take() {
                 let sequence = self.active.remove(index);
                 self.counters.leave(self.index, &self.counters.running);

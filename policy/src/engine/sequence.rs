@@ -7,6 +7,7 @@ use spar_core::{Completion, PolicyError, PolicyVersion, SampledTokens, StopCause
 use tokio::sync::{mpsc, oneshot};
 
 use super::Walk;
+use super::readers::Opening;
 use crate::decoder::SequenceCache;
 use crate::generation::{
     FinishReason, Finished, GeneratedToken, GenerationEvent, Report, StopConditions,
@@ -40,14 +41,13 @@ impl Reply {
 /// What the sequence has read and what it has yet to read are, together, the prompt and the tokens
 /// of the answer so far.
 pub(super) struct Sequence {
+    /// No other sequence of the engine has it.
+    pub(super) number: u64,
     pub(super) reply: Reply,
     pub(super) episode: Option<u64>,
     pub(super) cache: SequenceCache,
     pub(super) prompt: Arc<[u32]>,
-    /// Whether nothing of the conversation was in memory, other than what others share with it.
-    pub(super) is_opening: bool,
-    /// Whether another sequence reads what this one needs.
-    pub(super) waits: bool,
+    pub(super) opening: Opening,
     /// What the sequence has to read before the next draw.
     pub(super) unread: Vec<u32>,
     pub(super) sampled: SampledTokens,

@@ -313,6 +313,73 @@ fn tokens_tell_the_weights_that_drew_them() {
 }
 
 #[test]
+#[ignore = "needs a C++ compiler"]
+fn emulated_updates_that_overlap_answers_leave_their_versions_right() {
+    let tokenizer = tokenizer();
+    let [old, new] = [1, 9].map(|seed| weights(&tokenizer, seed));
+    let device = crate::cuda::Device::emulated();
+    let there = old.on_device(&device, crate::cuda::Number::F32).unwrap();
+    let learner = crate::cuda::DeviceLearner::new(&there, old.parameters()).unwrap();
+    let mut engine = engine(&tokenizer, &learner.weights(), WIDE, usize::MAX);
+    let request = GenerationRequest {
+        stop: StopConditions { ignore_end_of_turn: true, ..StopConditions::default() },
+        ..GenerationRequest::new(tokenizer.encode("You see").into(), 9, Seed::from_u64(3))
+    };
+    let mut receiver = submit(&mut engine, &request);
+    (0..3).for_each(|_| engine.step());
+    // Other weights are learned while the answer comes about, which goes on with those it began with.
+    let zeros = vec![0.0; old.parameters().data.len()];
+    learner.load(&new.parameters().data, [&zeros, &zeros]).unwrap();
+    (0..3).for_each(|_| engine.step());
+    engine.publish(learner.weights(), PolicyVersion(1), 1);
+    while engine.is_busy() {
+        engine.step();
+    }
+    let (tokens, ..) = collect(&mut receiver);
+    let versions: Vec<u32> = tokens.iter().map(|token| token.version.0).collect();
+    assert_eq!(versions, [0, 0, 0, 0, 0, 0, 1, 1, 1]);
+    let ids: Vec<u32> =
+        request.prompt_ids.iter().copied().chain(tokens.iter().map(|token| token.id)).collect();
+    for (t, token) in tokens.iter().enumerate() {
+        let weights = [&old, &new][token.version.0 as usize];
+        let mut cache = SequenceCache::new(weights);
+        let states = forward(weights, &mut [Segment::new(&mut cache, &ids)], None);
+        let draw = Draw { row: request.prompt_ids.len() - 1 + t, token: token.id, allowed: &[] };
+        let [expected] = log_probabilities(weights, &states, &[draw], 1.0)[..] else { panic!() };
+        assert!((token.logprob - expected).abs() < 1e-4, "{token:?} for {expected}");
+    }
+}
+
+#[test]
+fn thousands_of_prompts_that_share_some_of_their_beginning_are_told_apart_at_once() {
+    let tokenizer = tokenizer();
+    let weights = weights(&tokenizer, 1);
+    let config = EngineConfig { prefill_tokens: 1, max_active: usize::MAX };
+    let mut engine = engine(&tokenizer, &weights, config, usize::MAX);
+    // Each shares 480 tokens with each, less than it is worth to wait for.
+    let receivers: Vec<_> = (0..5000_u32)
+        .map(|number| {
+            let mut prompt = vec![65; 1000];
+            prompt[480..483].copy_from_slice(&[number % 64, number / 64 % 64, number / 4096]);
+            let request = GenerationRequest::new(prompt.into(), 1, Seed::from_u64(1));
+            submit(&mut engine, &request)
+        })
+        .collect();
+    engine.admit();
+    let started = std::time::Instant::now();
+    engine.find_readers();
+    // Each with each would be six billion comparisons.
+    assert!(started.elapsed().as_secs_f64() < 2.0, "{:?}", started.elapsed());
+    assert!(engine.active.iter().all(|sequence| sequence.opening == Opening::Reads));
+    let started = std::time::Instant::now();
+    (0..100).for_each(|_| engine.find_readers());
+    assert!(started.elapsed().as_secs_f64() < 1.0, "{:?}", started.elapsed());
+    drop(receivers);
+    engine.step();
+    assert!(!engine.is_busy() && !engine.readers.has(1));
+}
+
+#[test]
 fn a_prompt_that_many_share_is_read_once() {
     let tokenizer = tokenizer();
     let weights = weights(&tokenizer, 1);

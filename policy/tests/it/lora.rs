@@ -94,7 +94,7 @@ fn gradients_of_the_factors_agree() {
         let loss =
             DrawLoss { draws: &draws, temperature: 1.0, told: &judged, derivatives: &slopes };
         let into = &mut model.gradient(&factors, &mut gradient);
-        learn(&weights, &tape, &hidden, &loss, into).unwrap();
+        learn(&weights, &tape, &hidden.into(), &loss, into).unwrap();
 
         let mut worst = 0.0_f32;
         for spec in factors.specs.iter() {

@@ -91,6 +91,13 @@ DEVICE void column_sums(float* pieces, const T* rows, u32 num_rows, u32 width, u
     EXPORT(column_sums_##suffix)
 FOR_TYPES(DEFINE)
 
+// Numbers by their places.
+KERNEL(256) gather(float* out, const float* in, const u32* places, u64 count) {
+    u64 i = element();
+    if (i < count) out[i] = in[places[i]];
+}
+EXPORT(gather)
+
 // Adds the pieces, [piece, width], in order.
 KERNEL(256) add_pieces(float* out, const float* pieces, u32 num_pieces, u32 width) {
     u64 c = element();

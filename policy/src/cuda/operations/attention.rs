@@ -81,8 +81,23 @@ impl DeviceAttention<'_> {
 
     /// Elements of a row in shared memory.
     fn stride(&self, number: Number) -> usize {
-        self.head_dim.next_multiple_of(16) + 16 / number.bytes()
+        stride(self.head_dim, number)
     }
+}
+
+/// What the kernels have in shared memory besides what they are launched with.
+const STATIC_SHARED_BYTES: usize = 1 << 10;
+/// Memory for the parts of rows whose chunks of keys are computed apart.
+const PART_BYTES: usize = 64 << 20;
+
+/// Elements of a row of a head in shared memory.
+fn stride(head_dim: usize, number: Number) -> usize {
+    head_dim.next_multiple_of(16) + 16 / number.bytes()
+}
+
+/// Shared memory that a block of attention needs, forward and backward, for heads of so many channels.
+pub(in crate::cuda) fn least_shared_bytes(head_dim: usize, number: Number) -> usize {
+    4 * TILE * stride(head_dim, number) * number.bytes() + STATIC_SHARED_BYTES
 }
 
 impl Device {
@@ -100,35 +115,45 @@ impl Device {
         expect(log_sums, Kind::F32, attention.rows * attention.heads);
         let (tiles, key_heads) = (attention.num_tiles(), attention.key_heads);
         let chunks = attention.longest.div_ceil(CHUNK);
-        // Several blocks share the keys of few queries.
-        let parts = if chunks > 1 && tiles * key_heads < 2 * self.driver.processors() {
-            let len = tiles * key_heads * chunks * TILE * (attention.head_dim + 2);
-            Some(self.allocate(Kind::F32, len)?)
-        } else {
-            None
-        };
         let stages = if number == Number::Bf16 { 4 } else { 2 };
         let depth = attention.head_dim.next_multiple_of(16);
+        let of_tiles = stages * KEY_TILE * attention.stride(number) * number.bytes();
+        // A block that goes through several chunks keeps its totals there as well.
         let totals = if chunks > 1 { TILE * depth * 4 } else { 0 };
-        let shared = stages * KEY_TILE * attention.stride(number) * number.bytes() + totals;
-        let arguments = Arguments::default().buffer(out).buffer(log_sums);
-        let arguments = arguments.buffer_or_null(parts.as_ref()).buffer(queries);
-        let arguments = arguments.buffer(attention.keys.pages).buffer(attention.tables);
-        let arguments = arguments.buffer(attention.tiles).longs(&attention.layer());
-        let arguments = arguments.words(&attention.shape()).longs(&attention.match_addresses());
-        let along = if parts.is_some() { chunks } else { 1 };
-        let grid = [tiles as u32, key_heads as u32, along as u32];
-        let launch = Launch { grid, block: 128, shared_bytes: shared as u32 };
-        let forward = attention.kernel("attention_forward", "attention_forward", number);
-        // SAFETY: lengths have been checked; tiles and tables are the caller's to get right.
-        unsafe { self.launch(&forward, launch, arguments)? };
-        let Some(parts) = parts else { return Ok(()) };
-        let arguments = Arguments::default().buffer(out).buffer(log_sums).buffer(&parts);
-        let arguments = arguments.buffer(attention.tiles).words(&attention.shape()).int(chunks);
-        let grid = [tiles as u32, key_heads as u32, 1];
-        let merge = attention.kernel("attention_forward", "attention_merge", number);
-        // SAFETY: as above.
-        unsafe { self.launch(&merge, Launch { grid, block: 128, shared_bytes: 0 }, arguments) }
+        let has_room = of_tiles + totals + STATIC_SHARED_BYTES <= self.driver.shared_bytes();
+        // Several blocks share the keys of few queries, and those of queries whose totals find no room.
+        let splits = chunks > 1 && (tiles * key_heads < 2 * self.driver.processors() || !has_room);
+        let of_tile = if splits { key_heads * chunks * TILE * (attention.head_dim + 2) } else { 0 };
+        let at_once = if splits { (PART_BYTES / (4 * of_tile)).max(1) } else { tiles.max(1) };
+        for first in (0..tiles).step_by(at_once) {
+            let count = at_once.min(tiles - first);
+            let parts =
+                if splits { Some(self.allocate(Kind::F32, count * of_tile)?) } else { None };
+            let of_these = attention.tiles.slice(4 * first..4 * (first + count));
+            let arguments = Arguments::default().buffer(out).buffer(log_sums);
+            let arguments = arguments.buffer_or_null(parts.as_ref()).buffer(queries);
+            let arguments = arguments.buffer(attention.keys.pages).buffer(attention.tables);
+            let arguments = arguments.buffer(&of_these).longs(&attention.layer());
+            let arguments = arguments.words(&attention.shape());
+            let arguments = arguments.longs(&attention.match_addresses());
+            let along = if splits { chunks } else { 1 };
+            let grid = [count as u32, key_heads as u32, along as u32];
+            let shared = of_tiles + if splits { 0 } else { totals };
+            let launch = Launch { grid, block: 128, shared_bytes: shared as u32 };
+            let forward = attention.kernel("attention_forward", "attention_forward", number);
+            // SAFETY: lengths have been checked; tiles and tables are the caller's to get right.
+            unsafe { self.launch(&forward, launch, arguments)? };
+            let Some(parts) = parts else { continue };
+            let arguments = Arguments::default().buffer(out).buffer(log_sums).buffer(&parts);
+            let arguments = arguments.buffer(&of_these).words(&attention.shape()).int(chunks);
+            let grid = [count as u32, key_heads as u32, 1];
+            let merge = attention.kernel("attention_forward", "attention_merge", number);
+            // SAFETY: as above.
+            unsafe {
+                self.launch(&merge, Launch { grid, block: 128, shared_bytes: 0 }, arguments)?
+            };
+        }
+        Ok(())
     }
 
     /// The gradients of [`Device::attention`]: of queries `[row, heads, head_dim]`, of keys and values

@@ -65,6 +65,10 @@ impl Drawing {
 }
 
 impl Truncation {
+    /// Asks for the log-sum at temperature 1, and for little else.
+    pub(in crate::cuda) const RAW_LOG_SUM: Self =
+        Self { temperature: 1.0, top_k: Some(1), top_p: 1.0, min_p: 0.0, raw: true };
+
     /// Whether a device lists the candidates.
     pub(crate) fn is_listed(&self) -> bool {
         self.top_k.is_none_or(|k| k <= ROOM)

@@ -102,6 +102,22 @@ impl Device {
         unsafe { self.launch(&kernel, launch, arguments) }
     }
 
+    /// Numbers of `x` by their places.
+    pub(in crate::cuda) fn gather(
+        &self,
+        x: &Buffer,
+        places: &Buffer,
+        out: &Buffer,
+    ) -> Result<(), DeviceError> {
+        expect(x, Kind::F32, x.len());
+        expect(places, Kind::U32, out.len());
+        expect(out, Kind::F32, out.len());
+        let arguments = Arguments::default().buffer(out).buffer(x).buffer(places).long(out.len());
+        let launch = Launch { grid: [blocks(out.len(), 256), 1, 1], block: 256, shared_bytes: 0 };
+        // SAFETY: lengths have been checked; the caller's places are inside.
+        unsafe { self.launch(&kernel("elementwise", "gather"), launch, arguments) }
+    }
+
     /// Adds to row `targets[i]` of `out` the rows `entries[starts[i]..starts[i + 1]]` of `x`.
     pub(in crate::cuda) fn collect_rows(
         &self,

@@ -16,7 +16,7 @@ mod low_rank;
 mod norms;
 mod sums;
 
-pub(super) use self::attention::{DeviceAttention, SeenPages, TokenMatch};
+pub(super) use self::attention::{DeviceAttention, SeenPages, TokenMatch, least_shared_bytes};
 pub(super) use self::draw::ROOM;
 pub(crate) use self::draw::{Candidates, Drawing, Drawn, Truncation};
 pub(super) use self::head_tile::HeadTile;
