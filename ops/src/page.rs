@@ -73,7 +73,7 @@ impl Page {
         &self.data[start..start + self.shape.keys_len()]
     }
 
-    /// Per [`WIDE`] channels of the head `[PAGE, WIDE]`.
+    /// Per [`PAGE`] channels of the head `[PAGE, PAGE]`.
     pub fn values(&self, layer: usize, key_head: usize) -> &[f32] {
         let start = self.shape.keys_start(layer, key_head) + self.shape.keys_len();
         &self.data[start..start + self.shape.values_len()]

@@ -6,7 +6,7 @@ use std::str::FromStr;
 /// A model on the hub: `organisation/name`, or `organisation/name@revision`.
 ///
 /// ```
-/// use spar_policy::hub::ModelName;
+/// use spar_text::hub::ModelName;
 ///
 /// let name: ModelName = "HuggingFaceTB/SmolLM2-135M@main".parse()?;
 /// assert_eq!((name.repository(), name.revision()), ("HuggingFaceTB/SmolLM2-135M", "main"));

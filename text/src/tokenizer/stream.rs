@@ -8,7 +8,7 @@ use super::Tokenizer;
 /// gives.
 ///
 /// ```
-/// # use spar_policy::{Tokenizer, TokenizerConfig};
+/// # use spar_text::{Tokenizer, TokenizerConfig};
 /// # let tokenizer = Tokenizer::train([["a"]], &TokenizerConfig::default())?;
 /// let mut stream = tokenizer.stream();
 /// let mut text = String::new();
@@ -17,7 +17,7 @@ use super::Tokenizer;
 /// }
 /// text += &stream.finish();
 /// assert_eq!(text, "naïve 🙂");
-/// # Ok::<(), spar_policy::TokenizerError>(())
+/// # Ok::<(), spar_text::TokenizerError>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct TextStream<'a> {
