@@ -163,7 +163,7 @@ awk '
         passed += $4; failed += $6; ignored += $8; binaries += 1
         seconds = $0; sub(/.*finished in /, "", seconds); sub(/s.*/, "", seconds)
         name = open; sub(/ \(.*\/deps\//, " (", name)
-        if (seconds >= 2) slow = slow sprintf("%8.1f s  %s\n", seconds, name)
+        if (seconds + 0 >= 2) slow = slow sprintf("%8.1f s  %s\n", seconds, name)
         open = ""
     }
     END {
