@@ -11,6 +11,9 @@ fn reinforcement_raises_the_success_of_a_tiny_policy() {
         "--name",
         "lake",
         "--json",
+        // Four iterations of imitation leave anything between 0.08 and 0.58, by the seed.
+        "--set",
+        "warm_start.iterations=7",
         "--set",
         "reinforce.iterations=24",
         "--set",
@@ -23,7 +26,7 @@ fn reinforcement_raises_the_success_of_a_tiny_policy() {
     let test = &summary["splits"]["test"];
     let rate = |side: usize| test[side]["success_rate"].as_f64().unwrap();
     assert_eq!(test[1]["episodes"], 200);
-    // What four iterations of imitation leave varies with the seed; what rewards add does not.
+    assert!(rate(0) > 0.2, "imitation taught nothing: {test:#}");
     assert!(rate(1) > rate(0) + 0.08, "{} to {}", rate(0), rate(1));
     assert!(rate(1) > 0.5, "{test:#}");
     assert_eq!(summary["max_drift"], 0.0);
