@@ -29,7 +29,7 @@ esac
 work="$(mktemp -d)"
 trap 'jobs -p | xargs -r kill 2>/dev/null || true; rm -rf "$work"' EXIT
 log="$work/log"
-cache="${XDG_CACHE_HOME:-$HOME/.cache}/spar"
+export cache="${XDG_CACHE_HOME:-$HOME/.cache}/spar"
 status=0
 skipped=()
 
@@ -102,9 +102,12 @@ mkdir -p "$cache"
 # apt-get, Docker and Podman one after the other, the rest beside them.
 in_background() {
     for name in "$@"; do
-        # In the background, since `set -e` would not hold in a condition.
-        (set -e && "set_up_$name") >"$work/$name.out" 2>&1 &
-        ! wait "$!" || : >"$work/$name.ready"
+        # A shell of its own, so that `set -e` holds in it and a deadline ends it.
+        if timeout 1200 bash -euo pipefail -c "$(declare -f); set_up_$name" >"$work/$name.out" 2>&1; then
+            : >"$work/$name.ready"
+        else
+            [ "$?" != 124 ] || echo "it was not set up within 20 minutes" >>"$work/$name.out"
+        fi
     done
 }
 in_background docker podman cxx gpu nccl alfworld namespaces &
