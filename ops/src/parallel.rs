@@ -3,12 +3,16 @@
 //! Pieces write to places of their own and each is computed by one thread from first to last, so
 //! results are the same whatever the number of threads and pieces.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
 
 thread_local! {
     static IS_SERIAL: Cell<bool> = const { Cell::new(false) };
+    /// Of the batches that this thread works on one of: how many nobody has begun.
+    static WAITING: RefCell<Option<Arc<AtomicUsize>>> = const { RefCell::new(None) };
 }
 
 /// Runs `work` with all operations inside it on this thread.
@@ -26,6 +30,38 @@ pub fn serially<R>(work: impl FnOnce() -> R) -> R {
     work()
 }
 
+/// Batches that threads work on at the same time, each from first to last.
+///
+/// As long as there are batches that nobody has begun, the operations within a batch stay on its
+/// thread. Behind that they are spread over all threads, so that those without a batch help with the
+/// last ones; none of them can take up another batch while it waits, since none is left.
+pub struct Batches {
+    waiting: Arc<AtomicUsize>,
+}
+
+impl Batches {
+    /// `count` batches, none of them begun.
+    pub fn new(count: usize) -> Self {
+        Self { waiting: Arc::new(AtomicUsize::new(count)) }
+    }
+
+    /// Works on one of them; to be called `count` times.
+    pub fn run<R>(&self, work: impl FnOnce() -> R) -> R {
+        struct Restore(Option<Arc<AtomicUsize>>);
+        impl Drop for Restore {
+            fn drop(&mut self) {
+                WAITING.replace(self.0.take());
+            }
+        }
+        // Saturating: once too often must not stand for very many.
+        let _ = self.waiting.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |waiting| {
+            Some(waiting.saturating_sub(1))
+        });
+        let _restore = Restore(WAITING.replace(Some(Arc::clone(&self.waiting))));
+        work()
+    }
+}
+
 /// Runs `work` on a thread of rayon's pool, where operations start at once.
 ///
 /// From any other thread each operation would have to wake the pool and wait for it.
@@ -39,7 +75,10 @@ pub fn in_pool<R: Send>(work: impl FnOnce() -> R + Send) -> R {
 
 /// Threads that a piece of work may be spread over.
 pub fn threads() -> usize {
-    if IS_SERIAL.get() { 1 } else { rayon::current_num_threads() }
+    let waits = |waiting: &Option<Arc<AtomicUsize>>| {
+        waiting.as_ref().is_some_and(|waiting| waiting.load(Ordering::Relaxed) > 0)
+    };
+    if IS_SERIAL.get() || WAITING.with_borrow(waits) { 1 } else { rayon::current_num_threads() }
 }
 
 /// Calls `work` for every number below `count`, on any thread and in any order.
@@ -86,8 +125,6 @@ impl<T: Copy> Shared<T> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
     use super::*;
 
     #[test]
@@ -104,5 +141,22 @@ mod tests {
         in_pool(|| for_each(100, visit));
         assert!(visits.iter().all(|count| count.load(Ordering::Relaxed) == 3));
         assert!(!IS_SERIAL.get());
+    }
+
+    #[test]
+    fn operations_stay_on_a_thread_until_the_last_batch_has_begun() {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
+        pool.install(|| {
+            let batches = Batches::new(2);
+            batches.run(|| {
+                assert_eq!(threads(), 1);
+                batches.run(|| assert_eq!(threads(), 3));
+                assert_eq!(threads(), 3);
+                serially(|| assert_eq!(threads(), 1));
+                Batches::new(2).run(|| assert_eq!(threads(), 1));
+                assert_eq!(threads(), 3);
+            });
+            assert_eq!(threads(), 3);
+        });
     }
 }

@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 use spar_core::Row;
-use spar_policy::ops::parallel;
+use spar_policy::ops::parallel::Batches;
 
 use crate::batches::{prefix_order, shared_prefixes, split_shared_by_budget};
 use crate::{PreparedModel, TrainerError};
@@ -28,11 +28,9 @@ pub fn fill_reference(
         let lengths: Vec<usize> = sorted.iter().map(|row| row.len()).collect();
         let ranges =
             split_shared_by_budget(&lengths, &shared_prefixes(&sorted), micro_batch_tokens);
-        // Threads that all have a range are busy; fewer ranges leave some for the operations.
-        let is_busy = ranges.len() >= rayon::current_num_threads();
+        let batches = Batches::new(ranges.len());
         let read = |range: std::ops::Range<usize>| {
-            let model = || reference.logprobs(&sorted[range.clone()]);
-            let logprobs = if is_busy { parallel::serially(model) } else { model() };
+            let logprobs = batches.run(|| reference.logprobs(&sorted[range.clone()]));
             let logprobs = logprobs.map_err(|source| TrainerError::Model { source })?;
             Ok(order[range].iter().copied().zip(logprobs).collect::<Vec<_>>())
         };

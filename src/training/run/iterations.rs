@@ -33,6 +33,7 @@ impl Training {
         let tasks = take_demonstrated(self.suite.as_ref(), data, self.seed, first, config.tasks)?;
         observer.playing("demonstrations", tasks.len());
         let encoder = Some(&self.policy as &dyn spar_core::Policy);
+        let started = Instant::now();
         let collection = demonstrate(
             &self.recipe,
             &tasks,
@@ -46,6 +47,8 @@ impl Training {
         if cancellation.is_cancelled() {
             return Ok(None);
         }
+        let demonstration_seconds = started.elapsed().as_secs_f64();
+        let started = Instant::now();
         let mut rows = Vec::new();
         let imitated = imitated(&collection, config.imitate_unsolved);
         for trajectory in &imitated {
@@ -71,6 +74,11 @@ impl Training {
                 updates.push(self.trainer.update(&batch, &Supervised, mode, &model, progress)?);
             }
         }
+        let times = [
+            ("demonstration_seconds", demonstration_seconds),
+            ("update_seconds", started.elapsed().as_secs_f64()),
+        ];
+        self.timings.append(&MetricRecord::new(number, "parts").with(times))?;
         let record = MetricRecord::new(number, Stage::WarmStart.name());
         let record = record.with([("imitated", imitated.len() as f64)]);
         Ok(Some(with_updates(with_collection(record, &collection), &updates)))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 use spar_policy::ops::elementwise::scale_all;
-use spar_policy::ops::parallel;
+use spar_policy::ops::parallel::Batches;
 use spar_policy::{ParameterSpec, Parameters};
 
 use super::{Home, Work};
@@ -44,8 +44,7 @@ impl Home for HostHome {
         let num_weights = self.parameters.data.len();
         // Its weights are those that are about to change: it is gone by then.
         let model = model.prepare(&self.parameters);
-        // Threads that all have a shard are busy; fewer shards leave some for the operations.
-        let is_busy = work.shards.len() >= rayon::current_num_threads();
+        let batches = Batches::new(work.shards.len());
         let accumulate = |gradient: &mut Vec<f32>, shard: &[Range<usize>]| {
             gradient.clear();
             gradient.resize(num_weights, 0.0);
@@ -59,13 +58,9 @@ impl Home for HostHome {
             Ok(())
         };
         let shard_gradients = self.shard_gradients.par_iter_mut();
-        shard_gradients.zip(work.shards.par_iter()).try_for_each(|(gradient, shard)| {
-            if is_busy {
-                parallel::serially(|| accumulate(gradient, shard))
-            } else {
-                accumulate(gradient, shard)
-            }
-        })?;
+        shard_gradients
+            .zip(work.shards.par_iter())
+            .try_for_each(|(gradient, shard)| batches.run(|| accumulate(gradient, shard)))?;
 
         // 2. Their sum in shard order.
         let Some((sum, others)) = self.shard_gradients.split_first_mut() else { return Ok(()) };
