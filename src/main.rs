@@ -9,6 +9,11 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+/// Updates take and give back large buffers all the time, which the C library's allocator returns to the
+/// system each time.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let arguments = cli::Cli::parse();
     match commands::run(arguments) {
