@@ -39,6 +39,9 @@ pub use table::CHEATS;
 
 use harness::Harness;
 
+/// How often a cheat may lose its race without the guards before it counts as one that nothing holds off.
+const UNGUARDED_TRIES: u32 = 6;
+
 /// How the cheats are played.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -192,7 +195,7 @@ async fn play(harness: &Harness, cheat: &'static Cheat) -> Verdict {
     }
     // What a race decides may need another try; that it can be won at all is what is shown.
     let mut seen = String::new();
-    for _ in 0..3 {
+    for _ in 0..UNGUARDED_TRIES {
         match harness.unguarded(cheat).await {
             Outcome::Judged(reward) if reward >= 1.0 => return Verdict::HeldOff,
             Outcome::Again(_) if cheat.guards.contains(&Guard::Blame) => return Verdict::HeldOff,
