@@ -40,13 +40,14 @@ class Bench:
         self.measure = next(a["executable"] for a in artifacts if a.get("executable"))
         self.results: dict = {}
 
-    def run(self, *command: str) -> dict:
+    def run(self, *command: str, **more: str) -> dict:
         environment = os.environ | {
             "RAYON_NUM_THREADS": THREADS,
             "OMP_NUM_THREADS": THREADS,
             "HF_HUB_OFFLINE": "1",
             "TRANSFORMERS_VERBOSITY": "error",
         }
+        environment |= more
         done = subprocess.run(list(map(str, command)), env=environment, capture_output=True, text=True)
         if done.returncode != 0:
             sys.exit(f"{' '.join(map(str, command))} failed:\n{done.stderr[-2000:]}")
@@ -75,8 +76,16 @@ class Bench:
     def spar(self, work: str, model: Path, workload: Path) -> dict:
         return self.run(self.measure, work, model, workload)
 
-    def torch(self, work: str, model: Path, workload: Path) -> dict:
-        return self.run(self.python, HERE / "peer_torch.py", work, model, workload)
+    def torch(self, work: str, model: Path, workload: Path, **more: str) -> dict:
+        return self.run(self.python, HERE / "peer_torch.py", work, model, workload, **more)
+
+    def jemalloc(self) -> str | None:
+        """Where set_up.sh found it: PyTorch's guide recommends it on CPUs."""
+        path = self.folder / "jemalloc.path"
+        found = path.read_text().strip() if path.exists() else ""
+        if not found:
+            print("jemalloc is not installed: PyTorch is run without it alone", file=sys.stderr)
+        return found or None
 
     def rounds_of(self, sides: dict) -> dict[str, list[dict]]:
         """Each side once per round, in turn."""
@@ -119,24 +128,34 @@ def megabytes(results: list[dict], field: str = "peak_bytes") -> float:
 def train(bench: Bench) -> None:
     sequences = [tokens(seed, 512) for seed in range(2)]
     workload = bench.workload("train", sequences=sequences, updates=3, learning_rate=4e-4)
-    for_torch = bench.workload(
-        "train-torch", sequences=sequences, updates=3, learning_rate=4e-4, rows_at_a_time=2
-    )
+    fields = {"sequences": sequences, "updates": 3, "learning_rate": 4e-4, "rows_at_a_time": 2}
+    eager = bench.workload("train-torch", **fields)
+    compiled = bench.workload("train-torch-compiled", **fields, compile=True)
     model = bench.model(8192)
-    found = bench.rounds_of({
+    sides = {
         "spar": lambda: bench.spar("train", model, workload),
-        "PyTorch": lambda: bench.torch("train", model, for_torch),
-    })
+        "PyTorch": lambda: bench.torch("train", model, eager),
+        "PyTorch, compiled": lambda: bench.torch("train", model, compiled),
+    }
+    jemalloc = bench.jemalloc()
+    if jemalloc:
+        sides["PyTorch, jemalloc"] = lambda: bench.torch("train", model, eager, LD_PRELOAD=jemalloc)
+        sides["PyTorch, compiled, jemalloc"] = lambda: bench.torch("train", model, compiled, LD_PRELOAD=jemalloc)
+    found = bench.rounds_of(sides)
     bench.results["train"] = found
     rates = {name: median_rate(1024, results) for name, results in found.items()}
-    head("Training, 2 x 512 tokens: forward, loss, backward, AdamW", "", "tokens/s", "peak memory", "of it work",
-         "losses of four updates")
+    head("Training, 2 x 512 tokens: forward, loss, backward, AdamW", "", "tokens/s", "spar is so many times it",
+         "peak memory", "of it work", "spar's memory, and that of its work", "losses of four updates")
+
+    def work(name: str) -> float:
+        return megabytes(found[name]) - megabytes(found[name], "start_bytes")
+
     for name, results in found.items():
-        work = megabytes(results) - megabytes(results, "start_bytes")
         losses = ", ".join(f"{loss:.4f}" for loss in results[0]["losses"])
-        line(name, f"{statistics.median(rates[name]):.0f}", f"{megabytes(results):.0f} MB", f"{work:.0f} MB", losses)
-    memory = megabytes(found["spar"]) / megabytes(found["PyTorch"])
-    line("ratio", spread(rates["spar"], rates["PyTorch"]), f"{memory:.2f}", "", "")
+        memory = megabytes(found["spar"]) / megabytes(results)
+        line(name, f"{statistics.median(rates[name]):.0f}", spread(rates["spar"], rates[name]),
+             f"{megabytes(results):.0f} MB", f"{work(name):.0f} MB",
+             f"{memory:.2f}, {work('spar') / work(name):.2f}", losses)
 
 
 def forked_group() -> tuple[list[list[int]], list[list[float]]]:
@@ -211,9 +230,10 @@ def decode(bench: Bench) -> None:
     for precision in ("f32", "bf16"):
         path = bench.gguf(precision)
         if path:
-            sides[f"llama.cpp {precision}"] = lambda w, path=path: bench.run(
-                bench.python, HERE / "peer_llama.py", "decode", path, w["f32"]
-            )
+            for name, settings in (("", "f32"), (", its defaults", "defaults")):
+                sides[f"llama.cpp {precision}{name}"] = lambda w, path=path, settings=settings: bench.run(
+                    bench.python, HERE / "peer_llama.py", "decode", path, w[settings]
+                )
     for batch in (1, 16):
         new = 128 if batch == 1 else 64
         sequences = [tokens(seed, 128) for seed in range(batch)]
@@ -221,6 +241,7 @@ def decode(bench: Bench) -> None:
         workload = {
             "f32": bench.workload(f"decode-{batch}", **work),
             "bf16": bench.workload(f"decode-{batch}-bf16", **work, keep="bf16"),
+            "defaults": bench.workload(f"decode-{batch}-defaults", **work, defaults=True),
         }
         found = bench.rounds_of({name: lambda side=side: side(workload) for name, side in sides.items()})
         bench.results[f"decode-{batch}"] = found

@@ -60,8 +60,10 @@ def decode(path: str, work) -> dict:
     params.n_seq_max = len(prompts)
     params.n_threads = params.n_threads_batch = 2
     params.kv_unified = True
-    # Keys and values in single precision, as on the other sides.
-    params.type_k = params.type_v = llama.GGML_TYPE_F32
+    # Keys and values in single precision, as on the other sides, or as its authors would have it: in f16,
+    # and flash attention where it finds that worth while.
+    if not work.get("defaults"):
+        params.type_k = params.type_v = llama.GGML_TYPE_F32
     vocabulary = llama.llama_vocab_n_tokens(llama.llama_model_get_vocab(model))
 
     def run(count: int):

@@ -86,6 +86,9 @@ def train(folder: str, work) -> dict:
     optimizer = torch.optim.AdamW(
         model.parameters(), lr=work["learning_rate"], betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0, fused=True
     )
+    if work.get("compile"):
+        # Shapes stay as they are, so that one graph is made, in the first update, which is not timed.
+        model = torch.compile(model, dynamic=False)
     seconds, losses = [], []
     for update in range(work["updates"] + 1):
         started = time.perf_counter()

@@ -23,6 +23,16 @@ if ! "$folder/bin/python" -c 'import torch; torch.ones(2).sum()'; then
 fi
 $pip install transformers safetensors
 
+# PyTorch's guide to tuning recommends jemalloc on CPUs.
+jemalloc() {
+    ldconfig -p 2>/dev/null | sed -n 's/.*libjemalloc\.so\.2 .* => //p' | head -n 1
+}
+if [ -z "$(jemalloc)" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    apt-get install -y -qq libjemalloc2 >/dev/null || true
+fi
+jemalloc >"$folder/jemalloc.path"
+[ -s "$folder/jemalloc.path" ] || echo "jemalloc was not found: PyTorch is measured without it alone" >&2
+
 if ! "$folder/bin/python" -c 'import llama_cpp' 2>/dev/null; then
     if ! $pip install --no-binary llama-cpp-python llama-cpp-python gguf; then
         echo "llama.cpp could not be built: comparisons with it will be left out" >&2
