@@ -1,7 +1,11 @@
-"""Writes fixtures/optimizer_adamw.json and fixtures/optimizer_muon.json.
+#!/usr/bin/env python3
+"""Write trainer/tests/fixtures/optimizer_adamw.json and optimizer_muon.json.
 
 The formulas are those of torch.optim.AdamW and torch.optim.Muon, restated in numpy with float64.
-With optax at hand AdamW is compared with optax.adamw. Run: python optimizer_fixtures.py
+With optax at hand AdamW is compared with optax.adamw.
+
+    python3 -m venv venv && venv/bin/pip install numpy
+    venv/bin/python scripts/make_optimizer_fixtures.py
 """
 
 import json
@@ -9,7 +13,7 @@ import pathlib
 
 import numpy as np
 
-FIXTURES = pathlib.Path(__file__).resolve().parent.parent / "fixtures"
+FIXTURES = pathlib.Path(__file__).resolve().parent.parent / "trainer" / "tests" / "fixtures"
 
 
 def adamw(w, gradients, learning_rate, beta1, beta2, epsilon, weight_decay):
