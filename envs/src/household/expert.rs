@@ -125,7 +125,13 @@ impl Expert {
             let factor = if avoid == Some(kind(name)) { 1e-3 } else { 1.0 };
             factor * self.likelihood(object, kind(name)) / (same as f64 * cost)
         };
-        let best = unexplored().max_by(|a, b| score(a).total_cmp(&score(b))).cloned();
+        // Equals in the order in which rooms are described, by type and the highest number first, so that
+        // the next place is the one that the description names next: who imitates can read it there.
+        let best = unexplored().min_by(|a, b| {
+            let by_score = score(b).total_cmp(&score(a));
+            by_score.then_with(|| kind(a).cmp(kind(b))).then_with(|| number(b).cmp(&number(a)))
+        });
+        let best = best.cloned();
         let Some(best) = best else {
             // All seen and not found: somebody may have moved things, so look again.
             self.memory.explored.clear();
@@ -269,6 +275,11 @@ impl Options<'_> {
         self.find(&format!("move {object} to {receptacle}"))
             .or_else(|| self.at(receptacle, &format!("put {object} in/on {receptacle}")))
     }
+}
+
+/// The number of a thing among those of its type.
+fn number(name: &str) -> u32 {
+    name.rsplit_once(' ').and_then(|(_, number)| number.parse().ok()).unwrap_or_default()
 }
 
 fn usually_closed(kind: &str) -> bool {
