@@ -1,6 +1,7 @@
 //! Demonstrations: the text a tokenizer learns from, and the rows of the warm start.
 
 use anyhow::{Context, ensure};
+use spar_agent::policies::RandomPolicy;
 use spar_agent::{CollectConfig, CollectRequest, Collection, Player, collect_groups};
 use spar_core::{Policy, Seed, Trajectory};
 use spar_envs::shuffled_tasks;
@@ -24,6 +25,31 @@ pub(super) async fn demonstrate(
         Demonstrator::Oracle => Player::Oracle { encoder },
         Demonstrator::Expert => Player::Expert { encoder },
     };
+    play_once(recipe, tasks, player, seed, sandboxes, cancellation, observer).await
+}
+
+/// Plays every task once by actions drawn at random, for the text that it shows.
+pub(super) async fn play_randomly(
+    recipe: &Recipe,
+    tasks: &[Task],
+    seed: Seed,
+    sandboxes: &OpenSandboxes,
+    cancellation: &spar_agent::Cancellation,
+    observer: &dyn Observer,
+) -> anyhow::Result<Collection> {
+    let player = Player::Policy(&RandomPolicy);
+    play_once(recipe, tasks, player, seed, sandboxes, cancellation, observer).await
+}
+
+async fn play_once(
+    recipe: &Recipe,
+    tasks: &[Task],
+    player: Player<'_>,
+    seed: Seed,
+    sandboxes: &OpenSandboxes,
+    cancellation: &spar_agent::Cancellation,
+    observer: &dyn Observer,
+) -> anyhow::Result<Collection> {
     let request = CollectRequest {
         tasks,
         player,
@@ -42,7 +68,7 @@ pub(super) async fn demonstrate(
     let collection = collect_groups(&request, &config).await;
     if !cancellation.is_cancelled() {
         let failure = || collection.last_failure.clone().unwrap_or_default();
-        ensure!(collection.counts.finished > 0, "no demonstration came about: {}", failure());
+        ensure!(collection.counts.finished > 0, "no episode came about: {}", failure());
     }
     Ok(collection)
 }

@@ -10,12 +10,14 @@ use spar_trainer::{RunFolder, RunLock, Trainer};
 use super::{Parts, stage_config};
 use crate::recipe::Recipe;
 use crate::sandboxes::OpenSandboxes;
-use crate::training::demonstrations::{demonstrate, messages_of, take_tasks};
+use crate::training::demonstrations::{
+    demonstrate, messages_of, play_randomly, take_demonstrated, take_tasks,
+};
 use crate::training::state::{Model, State};
 use crate::training::{Footprint, Observer, Stage};
 
-/// Tasks whose demonstrations the tokenizer learns from.
-const TOKENIZER_TASKS: usize = 256;
+/// The most tasks whose text the tokenizer learns from.
+const TOKENIZER_TASKS: u64 = 256;
 
 /// What a run begins with.
 pub(super) struct Fresh {
@@ -101,7 +103,8 @@ impl Fresh {
     }
 }
 
-/// Learns the tokens of the suite's text from demonstrations.
+/// Learns the tokens of the suite's text: from the first tasks that are demonstrated, and no others; where
+/// none are, from episodes of random actions.
 async fn train_tokenizer(
     recipe: &Recipe,
     suite: &dyn Suite,
@@ -110,11 +113,21 @@ async fn train_tokenizer(
     cancellation: &Cancellation,
     observer: &dyn Observer,
 ) -> anyhow::Result<Tokenizer> {
-    observer.stage(Stage::Tokenizer, 0, TOKENIZER_TASKS as u64);
-    observer.playing("tokenizer", TOKENIZER_TASKS);
-    let tasks = take_tasks(suite, &recipe.data.train, seed, 0, TOKENIZER_TASKS)?;
-    let seed = seed.derive("stage", "tokenizer");
-    let played = demonstrate(recipe, &tasks, None, seed, sandboxes, cancellation, observer).await?;
+    let warm = &recipe.warm_start;
+    let demonstrated = warm.iterations.saturating_mul(warm.tasks as u64);
+    let count = if demonstrated == 0 { TOKENIZER_TASKS } else { demonstrated.min(TOKENIZER_TASKS) };
+    observer.stage(Stage::Tokenizer, 0, count);
+    let count = count as usize;
+    observer.playing("tokenizer", count);
+    let data = &recipe.data;
+    let play = seed.derive("stage", "tokenizer");
+    let played = if demonstrated == 0 {
+        let tasks = take_tasks(suite, &data.train, seed, 0, count)?;
+        play_randomly(recipe, &tasks, play, sandboxes, cancellation, observer).await?
+    } else {
+        let tasks = take_demonstrated(suite, data, seed, 0, count)?;
+        demonstrate(recipe, &tasks, None, play, sandboxes, cancellation, observer).await?
+    };
     ensure!(!cancellation.is_cancelled(), "stopped before the run began");
     let games = played.groups.iter().flat_map(|group| &group.trajectories).map(messages_of);
     Tokenizer::train(games, &recipe.tokenizer).context("train the tokenizer")
