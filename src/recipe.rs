@@ -307,6 +307,7 @@ pub enum RecipeError {
 /// The recipes that ship, by name.
 const SHIPPED: &[(&str, &str)] = &[
     ("household", include_str!("../recipes/household.toml")),
+    ("household-few", include_str!("../recipes/household-few.toml")),
     ("alfworld", include_str!("../recipes/alfworld.toml")),
     ("frozen-lake", include_str!("../recipes/frozen-lake.toml")),
     ("terminal", include_str!("../recipes/terminal.toml")),
