@@ -627,7 +627,7 @@ mod tests {
             let names: Vec<&str> =
                 recipe.reinforce.shapers.iter().map(|shaper| shaper.name.as_str()).collect();
             let wanted: &[&str] = match name {
-                "household" | "alfworld" | "quick" => &["length_discount"],
+                "household" | "household-few" | "alfworld" | "quick" => &["length_discount"],
                 _ => &[],
             };
             assert_eq!(names, wanted, "{name}");

@@ -11,9 +11,9 @@ fn reinforcement_raises_the_success_of_a_tiny_policy() {
         "--name",
         "lake",
         "--json",
-        // Four iterations of imitation leave anything between 0.08 and 0.58, by the seed.
+        // Seeds 0 to 2: 0.53, 0.41 and 0.54 after imitation, 0.77, 0.59 and 0.74 in the end.
         "--set",
-        "warm_start.iterations=7",
+        "warm_start.iterations=5",
         "--set",
         "reinforce.iterations=24",
         "--set",

@@ -96,12 +96,16 @@ impl Harness {
         let mut env = self.open(task)?;
         let judged = async {
             env.reset(Seed::from_u64(0)).await?;
+            // What takes its own sandbox away has ended its episode.
+            let mut is_over = false;
             for command in commands {
-                env.step(command).await?;
+                is_over = is_over || env.step(command).await?.terminated;
             }
             match play {
                 Play::Own => {
-                    env.step(SUBMIT).await?;
+                    if !is_over {
+                        env.step(SUBMIT).await?;
+                    }
                     reward(&mut env).await
                 }
                 Play::Fork => {
