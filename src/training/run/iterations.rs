@@ -61,17 +61,18 @@ impl Training {
             .with_activation_bytes(config.trainer.activation_bytes());
         let mut updates = Vec::new();
         let epochs = config.trainer.epochs;
-        // An iteration may be long: told to stop within it, the run goes on from the last checkpoint.
-        self.is_whole = false;
         for epoch in 0..epochs {
+            // One epoch is soon over, and its iteration is kept. Many may take minutes: told to stop between
+            // them, the run goes on from the last checkpoint.
+            if epoch > 0 && cancellation.is_cancelled() {
+                self.is_whole = false;
+                return Ok(None);
+            }
             let order = batches::shuffled(rows.len(), seed.derive("epoch", epoch));
             let lengths: Vec<usize> = order.iter().map(|row| rows[*row].len()).collect();
             let ranges = batches::split_by_budget(&lengths, config.batch_tokens);
             let share = 1.0 / ranges.len().max(1) as f32;
             for (index, range) in ranges.into_iter().enumerate() {
-                if cancellation.is_cancelled() {
-                    return Ok(None);
-                }
                 let within = (epoch as f32 + index as f32 * share) / epochs as f32;
                 let progress = (self.state.iteration as f32 + within) / config.iterations as f32;
                 let batch: Vec<&Row> = order[range].iter().map(|row| &rows[*row]).collect();
