@@ -42,9 +42,6 @@ use harness::Harness;
 /// How often a cheat may lose its race without the guards before it counts as one that nothing holds off.
 const UNGUARDED_TRIES: u32 = 6;
 
-/// How often an episode that nobody is scored for is played again.
-const AGAIN: u32 = 2;
-
 /// How the cheats are played.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -192,15 +189,7 @@ pub async fn run(backend: &Arc<dyn SandboxBackend>, options: &Options) -> Report
 
 /// A cheat against the environment as it is, and without its guards.
 async fn play(harness: &Harness, cheat: &'static Cheat) -> Verdict {
-    let is_blamed = cheat.guards.contains(&Guard::Blame);
-    let mut guarded = harness.guarded(cheat).await;
-    // An engine may be too busy for a moment, which nobody is scored for. That what takes its own sandbox
-    // away is scored is what the others are there for.
-    for _ in 0..AGAIN {
-        if !is_blamed && matches!(guarded, Outcome::Again(_)) {
-            guarded = harness.guarded(cheat).await;
-        }
-    }
+    let guarded = harness.guarded(cheat).await;
     if guarded != Outcome::Judged(0.0) {
         return Verdict::Failed { reason: format!("with all guards: {guarded}") };
     }
@@ -209,7 +198,7 @@ async fn play(harness: &Harness, cheat: &'static Cheat) -> Verdict {
     for _ in 0..UNGUARDED_TRIES {
         match harness.unguarded(cheat).await {
             Outcome::Judged(reward) if reward >= 1.0 => return Verdict::HeldOff,
-            Outcome::Again(_) if is_blamed => return Verdict::HeldOff,
+            Outcome::Again(_) if cheat.guards.contains(&Guard::Blame) => return Verdict::HeldOff,
             other => seen = other.to_string(),
         }
     }
