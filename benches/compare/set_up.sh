@@ -25,7 +25,7 @@ $pip install transformers safetensors
 
 # PyTorch's guide to tuning recommends jemalloc on CPUs.
 jemalloc() {
-    ldconfig -p 2>/dev/null | sed -n 's/.*libjemalloc\.so\.2 .* => //p' | head -n 1
+    { ldconfig -p || /sbin/ldconfig -p || true; } 2>/dev/null | sed -n 's/.*libjemalloc\.so\.2 .* => //p' | head -n 1
 }
 if [ -z "$(jemalloc)" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
     apt-get install -y -qq libjemalloc2 >/dev/null || true

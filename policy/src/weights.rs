@@ -242,8 +242,8 @@ fn reorder_all<T: Copy + Send + Sync>(
     }
 }
 
-/// Freshly drawn weights of a decoder: gains 1, smear 0, match biases on the first two heads,
-/// matrices normal.
+/// Freshly drawn weights of a decoder: gains 1, the tokens before mixed in by halves, match biases
+/// on the first two heads, matrices normal.
 pub fn initial_parameters(config: &ModelConfig, seed: spar_core::Seed) -> Parameters {
     crate::layout::initialise(config, seed)
 }

@@ -45,7 +45,7 @@ pub struct StartOptions {
 pub enum Outcome {
     /// All iterations are done.
     Finished,
-    /// It was told to stop; a checkpoint was written.
+    /// It was told to stop; a checkpoint was written, unless an iteration was broken off.
     Stopped,
 }
 
