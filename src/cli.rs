@@ -181,6 +181,9 @@ pub(crate) struct PlayerArguments {
     /// Whether observations list the actions that can be executed.
     #[arg(long, value_name = "BOOL")]
     pub(crate) list_admissible: Option<bool>,
+    /// Whether a local model may answer only what can be executed; left out, as its run or yes.
+    #[arg(long, value_name = "BOOL")]
+    pub(crate) constrain_to_admissible: Option<bool>,
     /// Whether the task's instruction opens the conversation.
     #[arg(long, value_name = "BOOL")]
     pub(crate) instruction: Option<bool>,

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use spar_agent::credit::{CreditConfig, open_estimator};
-use spar_agent::{DemonstrationConfig, EpisodeConfig};
+use spar_agent::{DemonstrationConfig, EpisodeConfig, Guide, RollIn};
 use spar_core::Sampling;
 use spar_policy::cuda::DeviceChoice;
 use spar_policy::{LoraConfig, ModelConfig, TokenizerConfig};
@@ -89,17 +89,6 @@ impl Default for DataConfig {
     }
 }
 
-/// Who demonstrates.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Demonstrator {
-    /// A player who sees the whole state.
-    Oracle,
-    /// A player who knows only what the episode has shown.
-    #[default]
-    Expert,
-}
-
 /// Imitation of demonstrations.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -111,9 +100,11 @@ pub struct WarmStartConfig {
     /// Tokens per update, roughly. Default 2048.
     pub batch_tokens: usize,
     /// Who demonstrates. Default `expert`.
-    pub demonstrator: Demonstrator,
+    pub demonstrator: Guide,
     /// Whether demonstrations that did not solve their task are imitated as well. Default false.
     pub imitate_unsolved: bool,
+    /// Whether the policy plays first in some episodes, so that the demonstrator goes on from where it led.
+    pub roll_in: RollInConfig,
     /// What tokens weigh.
     pub weights: DemonstrationConfig,
     /// How rows become updates; `minibatches` follows from `batch_tokens` and stays at 1.
@@ -126,11 +117,53 @@ impl Default for WarmStartConfig {
             iterations: 40,
             tasks: 128,
             batch_tokens: 2048,
-            demonstrator: Demonstrator::default(),
+            demonstrator: Guide::default(),
             imitate_unsolved: false,
+            roll_in: RollInConfig::default(),
             weights: DemonstrationConfig::default(),
             trainer: TrainerConfig::default(),
         }
+    }
+}
+
+/// In which demonstrations the policy plays first; see [`RollIn`].
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RollInConfig {
+    /// How many of an iteration's episodes the policy begins, from 0 to 1. Default 0.
+    pub share: f64,
+    /// The part of the stage's iterations that is over before it does, from 0 to 1: what has learned
+    /// nothing yet leads nowhere. Default 0.5.
+    pub after: f64,
+    /// The most turns that it plays; at least 1. Default 30.
+    pub max_turns: u32,
+}
+
+impl Default for RollInConfig {
+    fn default() -> Self {
+        Self { share: 0.0, after: 0.5, max_turns: 30 }
+    }
+}
+
+impl RollInConfig {
+    /// What it comes to when `progress` of the stage, from 0 to 1, is over; absent where the demonstrator
+    /// plays alone.
+    pub fn at(&self, progress: f64) -> Option<RollIn> {
+        let Self { share, after, max_turns } = *self;
+        (share > 0.0 && progress >= after).then_some(RollIn { share, max_turns })
+    }
+
+    fn problems(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        for (name, value) in [("share", self.share), ("after", self.after)] {
+            if !(0.0..=1.0).contains(&value) {
+                problems.push(format!("{name} is {value}, must be from 0 to 1"));
+            }
+        }
+        if self.max_turns == 0 {
+            problems.push("max_turns is 0, must be at least 1".to_owned());
+        }
+        problems
     }
 }
 
@@ -308,6 +341,7 @@ pub enum RecipeError {
 const SHIPPED: &[(&str, &str)] = &[
     ("household", include_str!("../recipes/household.toml")),
     ("household-few", include_str!("../recipes/household-few.toml")),
+    ("household-rewards", include_str!("../recipes/household-rewards.toml")),
     ("alfworld", include_str!("../recipes/alfworld.toml")),
     ("frozen-lake", include_str!("../recipes/frozen-lake.toml")),
     ("terminal", include_str!("../recipes/terminal.toml")),
@@ -459,6 +493,7 @@ impl Recipe {
         if let Err(error) = self.warm_start.weights.validate() {
             within("warm_start.weights", lines(&error));
         }
+        within("warm_start.roll_in", self.warm_start.roll_in.problems());
         within("warm_start.trainer", self.warm_start.trainer.problems());
         within("reinforce.trainer", self.reinforce.trainer.problems());
         within("reinforce.objective", self.reinforce.objective.problems());
@@ -627,7 +662,9 @@ mod tests {
             let names: Vec<&str> =
                 recipe.reinforce.shapers.iter().map(|shaper| shaper.name.as_str()).collect();
             let wanted: &[&str] = match name {
-                "household" | "household-few" | "alfworld" | "quick" => &["length_discount"],
+                "household" | "household-few" | "household-rewards" | "alfworld" | "quick" => {
+                    &["length_discount"]
+                }
                 _ => &[],
             };
             assert_eq!(names, wanted, "{name}");

@@ -59,7 +59,7 @@ pub use evaluate::{
     TaskResult, evaluate,
 };
 pub use limit_counts::LimitCounts;
-pub use player::Player;
+pub use player::{Guide, Player, RollIn};
 pub use rows::{DemonstrationConfig, TurnMask, demonstration_rows, group_rows};
 pub use runner::{Episode, run_episode, run_started_episode};
 pub use store::{JsonlStore, StoreConfig, StoreReader, StoredTrajectory};

@@ -1,6 +1,8 @@
 //! Who chooses the actions of an episode.
 
-use spar_core::Policy;
+use rand::RngExt;
+use serde::{Deserialize, Serialize};
+use spar_core::{Policy, Seed};
 
 /// Who chooses the actions of an episode.
 #[derive(Clone, Copy)]
@@ -17,6 +19,67 @@ pub enum Player<'a> {
         /// Whose tokens its turns are written in, where they shall have tokens.
         encoder: Option<&'a dyn Policy>,
     },
+    /// A policy for the first turns, then one of the environment's players to the end, so that it shows
+    /// how to go on from where the policy led.
+    RollIn {
+        /// Who begins.
+        policy: &'a dyn Policy,
+        /// Who takes over.
+        guide: Guide,
+        /// When.
+        roll_in: RollIn,
+    },
+}
+
+/// One of an environment's own players.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Guide {
+    /// A player who sees the whole state.
+    Oracle,
+    /// A player who knows only what the episode has shown.
+    #[default]
+    Expert,
+}
+
+impl Guide {
+    /// What its turns are recorded under.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Oracle => "oracle",
+            Self::Expert => "expert",
+        }
+    }
+
+    /// The player whose turns are written in the tokens of `encoder`.
+    pub fn player<'a>(self, encoder: Option<&'a dyn Policy>) -> Player<'a> {
+        match self {
+            Self::Oracle => Player::Oracle { encoder },
+            Self::Expert => Player::Expert { encoder },
+        }
+    }
+}
+
+/// For how long a policy plays before a demonstrator takes over.
+///
+/// What is imitated then begins in situations that the policy itself gets into: a demonstrator who never
+/// errs does not show how to come back from an error. After DAgger (Ross, Gordon and Bagnell, arXiv
+/// 1011.0686), with the switch at a random time of AggreVaTe (Ross and Bagnell, arXiv 1406.5979), where all
+/// of the demonstrator's turns are imitated instead of valuing the first one.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RollIn {
+    /// How many of all episodes the policy begins, from 0 to 1.
+    pub share: f64,
+    /// The most turns that it plays in them: the number is drawn from 1 to this; at least 1.
+    pub max_turns: u32,
+}
+
+impl RollIn {
+    /// How many turns of an episode with this seed are the policy's.
+    fn turns(self, seed: Seed) -> u32 {
+        let mut rng = seed.derive("roll_in", 0).rng();
+        if rng.random_bool(self.share) { rng.random_range(1..=self.max_turns) } else { 0 }
+    }
 }
 
 impl<'a> Player<'a> {
@@ -24,21 +87,52 @@ impl<'a> Player<'a> {
     pub fn name(&self) -> &str {
         match self {
             Self::Policy(policy) => policy.name(),
-            Self::Oracle { .. } => "oracle",
-            Self::Expert { .. } => "expert",
+            Self::Oracle { .. } => Guide::Oracle.name(),
+            Self::Expert { .. } => Guide::Expert.name(),
+            Self::RollIn { guide, .. } => guide.name(),
+        }
+    }
+
+    /// Who plays a turn of the episode with this seed.
+    pub(crate) fn at(self, turn: u32, seed: Seed) -> Self {
+        match self {
+            Self::RollIn { policy, roll_in, .. } if turn < roll_in.turns(seed) => {
+                Self::Policy(policy)
+            }
+            Self::RollIn { policy, guide, .. } => guide.player(Some(policy)),
+            other => other,
         }
     }
 
     /// Whose tokens the episode is written in.
     pub(crate) fn encoder(&self) -> Option<&'a dyn Policy> {
         match *self {
-            Self::Policy(policy) => Some(policy),
+            Self::Policy(policy) | Self::RollIn { policy, .. } => Some(policy),
             Self::Oracle { encoder } | Self::Expert { encoder } => encoder,
         }
     }
 
-    /// Whether its turns are demonstrations, which no policy sampled.
+    /// Whether its turns are demonstrations, which no policy sampled, or lead to them.
     pub(crate) fn is_guide(&self) -> bool {
         !matches!(self, Self::Policy(_))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_policy_begins_its_share_of_the_episodes() {
+        let turns = |roll_in: RollIn| {
+            let mut counts = [0; 4];
+            (0..400).for_each(|seed| counts[roll_in.turns(Seed::from_u64(seed)) as usize] += 1);
+            counts
+        };
+        assert_eq!(turns(RollIn { share: 0.0, max_turns: 3 }), [400, 0, 0, 0]);
+        let half = turns(RollIn { share: 0.5, max_turns: 3 });
+        assert!((160..240).contains(&half[0]), "{half:?}");
+        let all = turns(RollIn { share: 1.0, max_turns: 3 });
+        assert!(all[0] == 0 && all[1..].iter().all(|count| *count > 100), "{all:?}");
     }
 }

@@ -110,7 +110,8 @@ pub fn group_rows(
 ///
 /// Turns join rows as in [`group_rows`]. Action tokens weigh 1, observation tokens and forced
 /// tokens as `config` says. Where a new row begins, what it repeats from the one before weighs
-/// nothing.
+/// nothing. Nor do turns that a policy [led](crate::RollIn) to the demonstration with: where
+/// nobody took over from it, there is no row.
 ///
 /// # Errors
 ///
@@ -120,11 +121,19 @@ pub fn demonstration_rows(
     config: &DemonstrationConfig,
 ) -> Result<Vec<Row>, RowsError> {
     let mut rows = Vec::new();
-    cut(trajectory, &mut rows, |_, is_forced| Weights {
+    // What a guided episode is recorded under is the demonstrator's name.
+    let leads = |turn: usize| {
+        trajectory.lineage.guided && trajectory.turns[turn].author != trajectory.policy
+    };
+    cut(trajectory, &mut rows, |turn, is_forced| Weights {
         policy: 0.0,
         advantage: 0.0,
-        cross_entropy: if is_forced { config.forced_weight } else { 1.0 },
-        observation: config.observation_weight,
+        cross_entropy: match (leads(turn), is_forced) {
+            (true, _) => 0.0,
+            (false, true) => config.forced_weight,
+            (false, false) => 1.0,
+        },
+        observation: if leads(turn) { 0.0 } else { config.observation_weight },
     })?;
     Ok(rows)
 }
@@ -333,6 +342,27 @@ mod tests {
         assert!(group_rows(&guided, &[vec![1.0]], TurnMask::None).unwrap().is_empty());
         let text = group(vec![turn(0, &[], sampled(&[], &[]))]);
         assert!(group_rows(&text, &[vec![1.0]], TurnMask::None).unwrap().is_empty());
+    }
+
+    #[test]
+    fn what_a_policy_led_with_is_not_imitated() {
+        let mut turns = vec![
+            turn(0, &[1, 2], sampled(&[10, 11], &[])),
+            turn(4, &[3], sampled(&[12], &[])),
+            turn(6, &[4], sampled(&[13], &[])),
+        ];
+        turns[0].author = "local".to_owned();
+        turns[1].author = "expert".to_owned();
+        turns[2].author = "expert".to_owned();
+        let mut led = Trajectory { policy: "expert".to_owned(), ..trajectory(turns) };
+        led.lineage.guided = true;
+        let config = DemonstrationConfig::default();
+        let rows = demonstration_rows(&led, &config).unwrap();
+        assert_eq!(rows.len(), 1);
+        assert_eq!(rows[0].tokens, [1, 2, 10, 11, 3, 12, 4, 13]);
+        assert_eq!(rows[0].cross_entropy_weights, [0.0, 0.0, 0.0, 0.0, 0.1, 1.0, 0.1, 1.0]);
+        led.turns.truncate(1);
+        assert!(demonstration_rows(&led, &config).unwrap().is_empty());
     }
 
     proptest! {

@@ -234,7 +234,8 @@ impl Run<'_> {
                 sampling,
                 seed: episode.seed.derive("turn", index),
             };
-            let completion = self.complete(request, budgets.task).await?;
+            let player = episode.player.at(index, episode.seed);
+            let completion = self.complete(player, request, budgets.task).await?;
             let policy_time = started.elapsed();
             if let Some(tokens) = &mut budgets.tokens {
                 let sampled = completion.num_tokens().ok_or_else(|| {
@@ -243,7 +244,7 @@ impl Run<'_> {
                 })?;
                 *tokens = tokens.saturating_sub(sampled);
             }
-            let parsed = match episode.player {
+            let parsed = match player {
                 Player::Policy(_) => config.parser.parse(&completion.text),
                 _ => ParsedAction::Action { text: completion.text.clone() },
             };
@@ -323,13 +324,14 @@ impl Run<'_> {
         stepped.map(Stepped::Done).map_err(|error| broken(&error))
     }
 
-    /// Asks the player; `task_end` is when the task's own time is over.
+    /// Asks the player of this turn; `task_end` is when the task's own time is over.
     async fn complete(
         &mut self,
+        player: Player<'_>,
         request: CompletionRequest,
         task_end: Option<Instant>,
     ) -> Result<Completion, EndReason> {
-        let (action, encoder) = match self.episode.player {
+        let (action, encoder) = match player {
             Player::Policy(policy) => {
                 let limit = self.config.turn_timeout();
                 let due = Instant::now() + limit;
@@ -346,8 +348,9 @@ impl Run<'_> {
             }
             Player::Oracle { encoder } => (self.environment.oracle_action(), encoder),
             Player::Expert { encoder } => (self.environment.expert_action(), encoder),
+            Player::RollIn { .. } => unreachable!("it is one of the others at every turn"),
         };
-        let name = self.episode.player.name();
+        let name = player.name();
         let text = action
             .ok_or_else(|| failed(Boundary::Policy, &format!("the {name} has no action here")))?;
         let message = Message::new(Role::Assistant, text);
@@ -457,16 +460,24 @@ mod tests {
     use super::*;
     use crate::fake_environment::{FakeEnvironment, fake_task};
     use crate::policies::{RandomPolicy, ScriptedPolicy};
-    use crate::{ActionParser, ContextConfig};
+    use crate::{ActionParser, ContextConfig, Guide, RollIn};
 
     async fn run_with(
         environment: &mut FakeEnvironment,
         player: Player<'_>,
         config: &EpisodeConfig,
     ) -> Trajectory {
+        run_seeded(environment, player, config, Seed::from_u64(1)).await
+    }
+
+    async fn run_seeded(
+        environment: &mut FakeEnvironment,
+        player: Player<'_>,
+        config: &EpisodeConfig,
+        seed: Seed,
+    ) -> Trajectory {
         let cancellation = Cancellation::new();
         let task = fake_task(0);
-        let seed = Seed::from_u64(1);
         let episode = Episode {
             id: 7,
             task: &task,
@@ -516,6 +527,27 @@ mod tests {
         }
         let trajectory = run(Player::Oracle { encoder: None }, &EpisodeConfig::default()).await;
         assert!(trajectory.won && trajectory.turns[0].sampled.ids.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_demonstrator_goes_on_from_where_the_policy_led() {
+        let policy = ScriptedPolicy::new(["right", "left", "right", "left"]);
+        let roll_in = RollIn { share: 1.0, max_turns: 3 };
+        let config = EpisodeConfig::default();
+        let mut led = [0; 4];
+        for seed in 0..40 {
+            let player = Player::RollIn { policy: &policy, guide: Guide::Oracle, roll_in };
+            let seed = Seed::from_u64(seed);
+            let trajectory =
+                run_seeded(&mut FakeEnvironment::new(), player, &config, seed).await;
+            assert!(trajectory.won && trajectory.lineage.guided);
+            assert_eq!(trajectory.policy, "oracle");
+            let authors: Vec<_> = trajectory.turns.iter().map(|turn| &*turn.author).collect();
+            let num_led = authors.iter().take_while(|author| **author == "scripted").count();
+            assert!(authors[num_led..].iter().all(|author| *author == "oracle"), "{authors:?}");
+            led[num_led] += 1;
+        }
+        assert!(led[0] == 0 && led[1..].iter().all(|times| *times > 5), "{led:?}");
     }
 
     #[tokio::test]

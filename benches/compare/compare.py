@@ -24,6 +24,10 @@ VOCABULARY = 8192
 THREADS = "2"
 
 
+class SideFailed(RuntimeError):
+    """A program that was to be measured did not end well."""
+
+
 class Bench:
     def __init__(self, folder: Path, rounds: int) -> None:
         self.folder, self.rounds = folder, rounds
@@ -50,7 +54,7 @@ class Bench:
         environment |= more
         done = subprocess.run(list(map(str, command)), env=environment, capture_output=True, text=True)
         if done.returncode != 0:
-            sys.exit(f"{' '.join(map(str, command))} failed:\n{done.stderr[-2000:]}")
+            raise SideFailed(f"{' '.join(map(str, command))} failed:\n{done.stderr[-2000:]}")
         return json.loads(done.stdout.splitlines()[-1])
 
     def model(self, max_positions: int) -> Path:
@@ -88,12 +92,18 @@ class Bench:
         return found or None
 
     def rounds_of(self, sides: dict) -> dict[str, list[dict]]:
-        """Each side once per round, in turn."""
+        """Each side once per round, in turn; a peer that fails is told and left out."""
         found: dict[str, list[dict]] = {name: [] for name in sides}
         for number in range(self.rounds):
-            for name, side in sides.items():
+            for name in list(found):
                 print(f"round {number + 1} of {self.rounds}: {name} ...", file=sys.stderr)
-                found[name].append(side())
+                try:
+                    found[name].append(sides[name]())
+                except SideFailed as failure:
+                    if name == "spar":
+                        raise
+                    print(f"{name} is left out: {failure}", file=sys.stderr)
+                    del found[name]
         return found
 
 

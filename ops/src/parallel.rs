@@ -11,14 +11,14 @@ use rayon::prelude::*;
 
 thread_local! {
     static IS_SERIAL: Cell<bool> = const { Cell::new(false) };
-    /// Of the batches that this thread works on one of: how many nobody has begun.
-    static WAITING: RefCell<Option<Arc<AtomicUsize>>> = const { RefCell::new(None) };
+    /// Of the batches that this thread works on one of, outermost first: how many nobody has begun.
+    static WAITING: RefCell<Vec<Arc<AtomicUsize>>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Runs `work` with all operations inside it on this thread.
 ///
-/// For callers that work on several batches at the same time: their threads are busy already, and a
-/// thread that waits for a piece would take up another batch meanwhile, with all its memory.
+/// For callers that keep all threads busy to the end: a thread that waits for a piece would take up another
+/// piece of their work meanwhile, with all its memory. See [`Batches`] for those that run out of work.
 pub fn serially<R>(work: impl FnOnce() -> R) -> R {
     struct Restore(bool);
     impl Drop for Restore {
@@ -34,7 +34,8 @@ pub fn serially<R>(work: impl FnOnce() -> R) -> R {
 ///
 /// As long as there are batches that nobody has begun, the operations within a batch stay on its
 /// thread. Behind that they are spread over all threads, so that those without a batch help with the
-/// last ones; none of them can take up another batch while it waits, since none is left.
+/// last ones; none of them can take up another batch while it waits, since none is left. Batches within a
+/// batch wait for both.
 pub struct Batches {
     waiting: Arc<AtomicUsize>,
 }
@@ -47,17 +48,18 @@ impl Batches {
 
     /// Works on one of them; to be called `count` times.
     pub fn run<R>(&self, work: impl FnOnce() -> R) -> R {
-        struct Restore(Option<Arc<AtomicUsize>>);
+        struct Restore;
         impl Drop for Restore {
             fn drop(&mut self) {
-                WAITING.replace(self.0.take());
+                WAITING.with_borrow_mut(Vec::pop);
             }
         }
         // Saturating: once too often must not stand for very many.
         let _ = self.waiting.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |waiting| {
             Some(waiting.saturating_sub(1))
         });
-        let _restore = Restore(WAITING.replace(Some(Arc::clone(&self.waiting))));
+        WAITING.with_borrow_mut(|all| all.push(Arc::clone(&self.waiting)));
+        let _restore = Restore;
         work()
     }
 }
@@ -75,8 +77,8 @@ pub fn in_pool<R: Send>(work: impl FnOnce() -> R + Send) -> R {
 
 /// Threads that a piece of work may be spread over.
 pub fn threads() -> usize {
-    let waits = |waiting: &Option<Arc<AtomicUsize>>| {
-        waiting.as_ref().is_some_and(|waiting| waiting.load(Ordering::Relaxed) > 0)
+    let waits = |all: &Vec<Arc<AtomicUsize>>| {
+        all.iter().any(|waiting| waiting.load(Ordering::Relaxed) > 0)
     };
     if IS_SERIAL.get() || WAITING.with_borrow(waits) { 1 } else { rayon::current_num_threads() }
 }
@@ -155,6 +157,13 @@ mod tests {
                 serially(|| assert_eq!(threads(), 1));
                 Batches::new(2).run(|| assert_eq!(threads(), 1));
                 assert_eq!(threads(), 3);
+            });
+            assert_eq!(threads(), 3);
+            // What is within waits for what is around it.
+            let outer = Batches::new(2);
+            outer.run(|| {
+                Batches::new(1).run(|| assert_eq!(threads(), 1));
+                outer.run(|| Batches::new(1).run(|| assert_eq!(threads(), 3)));
             });
             assert_eq!(threads(), 3);
         });

@@ -122,6 +122,8 @@ impl OpenPlayer {
         sampling.min_p = min_p.unwrap_or(sampling.min_p);
         episode.sampling.max_tokens = max_tokens.unwrap_or(episode.sampling.max_tokens);
         episode.max_turns = max_turns.or(episode.max_turns);
+        episode.constrain_to_admissible =
+            arguments.constrain_to_admissible.unwrap_or(episode.constrain_to_admissible);
         let context = &mut episode.context;
         context.instruction = arguments.instruction.unwrap_or(context.instruction);
         context.list_admissible = arguments.list_admissible.unwrap_or(context.list_admissible);

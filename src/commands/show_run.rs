@@ -88,7 +88,7 @@ fn head(
         model.head_dim,
         warm.iterations,
         warm.tasks,
-        format!("{:?}", warm.demonstrator).to_lowercase(),
+        warm.demonstrator.name(),
         reinforce.iterations,
         reinforce.tasks,
         reinforce.group_size,

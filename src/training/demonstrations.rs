@@ -2,28 +2,31 @@
 
 use anyhow::{Context, ensure};
 use spar_agent::policies::RandomPolicy;
-use spar_agent::{CollectConfig, CollectRequest, Collection, Player, collect_groups};
+use spar_agent::{CollectConfig, CollectRequest, Collection, Player, RollIn, collect_groups};
 use spar_core::{Policy, Seed, Trajectory};
 use spar_envs::shuffled_tasks;
 use spar_tasks::{ShuffledTasks, Suite, SuiteError, Task};
 
 use super::Observer;
-use crate::recipe::{DataConfig, Demonstrator, Recipe};
+use crate::recipe::{DataConfig, Recipe};
 use crate::sandboxes::OpenSandboxes;
 
-/// Plays every task once as the demonstrator does.
+/// Plays every task once as the demonstrator does, in the tokens of `policy` where there is one, which plays
+/// first where `roll_in` says so.
 pub(super) async fn demonstrate(
     recipe: &Recipe,
     tasks: &[Task],
-    encoder: Option<&dyn Policy>,
+    policy: Option<&dyn Policy>,
+    roll_in: Option<RollIn>,
     seed: Seed,
     sandboxes: &OpenSandboxes,
     cancellation: &spar_agent::Cancellation,
     observer: &dyn Observer,
 ) -> anyhow::Result<Collection> {
-    let player = match recipe.warm_start.demonstrator {
-        Demonstrator::Oracle => Player::Oracle { encoder },
-        Demonstrator::Expert => Player::Expert { encoder },
+    let guide = recipe.warm_start.demonstrator;
+    let player = match (policy, roll_in) {
+        (Some(policy), Some(roll_in)) => Player::RollIn { policy, guide, roll_in },
+        _ => guide.player(policy),
     };
     play_once(recipe, tasks, player, seed, sandboxes, cancellation, observer).await
 }

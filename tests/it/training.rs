@@ -268,6 +268,23 @@ fn ctrl_c_writes_a_checkpoint_and_the_run_goes_on_from_there() {
 }
 
 #[test]
+fn a_stop_between_epochs_costs_one_iteration_and_changes_nothing() {
+    let folder = workplace();
+    let folder = folder.path();
+    let settings = ["--set", "warm_start.iterations=3", "--set", "warm_start.trainer.epochs=20"];
+    let train = |name| [&["train", "tiny.toml", "--name", name], &settings[..]].concat();
+    succeed(folder, &train("epochs"));
+    let mut child = start(folder, &train("stopped"));
+    wait_for(&mut child, folder, "stopped", 1);
+    Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let done = metrics(folder, "stopped").lines().count();
+    let ran = succeed(folder, &["resume", "runs/stopped"]);
+    assert!(ran.err.contains(&format!("resumed behind iteration {done}")), "{}", ran.err);
+    assert_same((folder, "epochs"), (folder, "stopped"));
+}
+
+#[test]
 fn a_run_has_one_writer_and_its_name_is_taken() {
     let folder = workplace();
     let folder = folder.path();

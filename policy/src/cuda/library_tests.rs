@@ -102,7 +102,9 @@ fn nvrtc_assembles_every_kernel_and_those_for_tensor_cores_spill_nothing() {
             assert!((1..=255).contains(&registers), "{name}");
             if name.ends_with("_bf16") {
                 // NVRTC 13.5 spills 68 bytes of the forward of 128 channels for 12.0, which no machine has run.
-                let allowed = if architecture == "sm_120" { 128 } else { 0 };
+                let is_known = (architecture, name.as_str(), heads.map(|heads| heads.width))
+                    == ("sm_120", "attention_forward_bf16", Some(128));
+                let allowed = if is_known { 128 } else { 0 };
                 assert!(spilled <= allowed, "{architecture} {name}{width}: {spilled} bytes");
             }
             format!("{architecture} {name}{width}: {registers} registers, {spilled} spilled")

@@ -65,6 +65,16 @@ fn submit(engine: &mut Engine, request: &GenerationRequest) -> UnboundedReceiver
     receiver
 }
 
+/// Steps until nothing is left to do, and fails where that does not come.
+fn finish(engine: &mut Engine) {
+    let mut steps = 0;
+    while engine.is_busy() {
+        engine.step();
+        steps += 1;
+        assert!(steps < 20_000, "the engine does not come to an end");
+    }
+}
+
 /// What came of a request: tokens, why it ended, and its text.
 fn collect(
     receiver: &mut UnboundedReceiver<GenerationEvent>,
@@ -94,9 +104,7 @@ fn alone(
 ) -> (Vec<GeneratedToken>, Option<FinishReason>, String) {
     let mut engine = engine(tokenizer, weights, WIDE, usize::MAX);
     let mut receiver = submit(&mut engine, request);
-    while engine.is_busy() {
-        engine.step();
-    }
+    finish(&mut engine);
     collect(&mut receiver)
 }
 
@@ -244,9 +252,7 @@ fn emulated_devices_answer_as_the_cpu_does() {
     };
     let requests: Vec<_> = numbers.iter().map(|number| with(*number)).collect();
     let mut receivers: Vec<_> = requests.iter().map(|r| submit(&mut engine, r)).collect();
-    while engine.is_busy() {
-        engine.step();
-    }
+    finish(&mut engine);
     let (mut same, mut drawn) = (0, 0);
     for ((number, request), receiver) in numbers.iter().zip(&requests).zip(&mut receivers) {
         let found = collect(receiver);
@@ -291,9 +297,7 @@ fn tokens_tell_the_weights_that_drew_them() {
     let mut receiver = submit(&mut engine, &request);
     (0..5).for_each(|_| engine.step());
     engine.publish(new.clone(), PolicyVersion(1), 1);
-    while engine.is_busy() {
-        engine.step();
-    }
+    finish(&mut engine);
     let (tokens, reason, _) = collect(&mut receiver);
     assert_eq!(reason, Some(FinishReason::Length));
     let versions: Vec<u32> = tokens.iter().map(|token| token.version.0).collect();
@@ -332,9 +336,7 @@ fn emulated_updates_that_overlap_answers_leave_their_versions_right() {
     learner.load(&new.parameters().data, [&zeros, &zeros]).unwrap();
     (0..3).for_each(|_| engine.step());
     engine.publish(learner.weights(), PolicyVersion(1), 1);
-    while engine.is_busy() {
-        engine.step();
-    }
+    finish(&mut engine);
     let (tokens, ..) = collect(&mut receiver);
     let versions: Vec<u32> = tokens.iter().map(|token| token.version.0).collect();
     assert_eq!(versions, [0, 0, 0, 0, 0, 0, 1, 1, 1]);
@@ -391,9 +393,7 @@ fn a_prompt_that_many_share_is_read_once() {
             submit(&mut engine, &request)
         })
         .collect();
-    while engine.is_busy() {
-        engine.step();
-    }
+    finish(&mut engine);
     receivers.iter_mut().for_each(|receiver| assert!(collect(receiver).1.is_some()));
     let metrics = engine.counters.read();
     // The others read its last token alone.

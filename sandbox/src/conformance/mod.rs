@@ -243,6 +243,8 @@ mod tests {
             Options { missing_image: None, many_bytes: 20 << 20, ..Options::new(Programs::fake()) };
         let report = run(&backend, &options).await;
         assert!(report.is_passed(), "{report}");
+        let passed = |check: &&Check| matches!(check.verdict, Verdict::Passed);
+        assert!(report.checks.iter().filter(passed).count() >= 25, "{report}");
         assert_eq!(backend.num_live(), 0);
     }
 

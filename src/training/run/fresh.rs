@@ -126,7 +126,7 @@ async fn train_tokenizer(
         play_randomly(recipe, &tasks, play, sandboxes, cancellation, observer).await?
     } else {
         let tasks = take_demonstrated(suite, data, seed, 0, count)?;
-        demonstrate(recipe, &tasks, None, play, sandboxes, cancellation, observer).await?
+        demonstrate(recipe, &tasks, None, None, play, sandboxes, cancellation, observer).await?
     };
     ensure!(!cancellation.is_cancelled(), "stopped before the run began");
     let games = played.groups.iter().flat_map(|group| &group.trajectories).map(messages_of);

@@ -27,17 +27,27 @@ impl Training {
         cancellation: &Cancellation,
         observer: &dyn Observer,
     ) -> anyhow::Result<Option<MetricRecord>> {
+        if self.recipe.warm_start.trainer.epochs > 1 {
+            // Told to stop between epochs, the run goes back to here.
+            self.save()?;
+        }
+        let warm = &self.recipe.warm_start;
+        let roll_in = warm.roll_in.at(self.state.iteration as f64 / warm.iterations as f64);
+        if roll_in.is_some() {
+            self.publish()?;
+        }
         let config = &self.recipe.warm_start;
         let first = self.state.iteration * config.tasks as u64;
         let data = &self.recipe.data;
         let tasks = take_demonstrated(self.suite.as_ref(), data, self.seed, first, config.tasks)?;
         observer.playing("demonstrations", tasks.len());
-        let encoder = Some(&self.policy as &dyn spar_core::Policy);
+        let policy = Some(&self.policy as &dyn spar_core::Policy);
         let started = Instant::now();
         let collection = demonstrate(
             &self.recipe,
             &tasks,
-            encoder,
+            policy,
+            roll_in,
             seed,
             &self.sandboxes,
             cancellation,
@@ -50,11 +60,13 @@ impl Training {
         let demonstration_seconds = started.elapsed().as_secs_f64();
         let started = Instant::now();
         let mut rows = Vec::new();
-        let imitated = imitated(&collection, config.imitate_unsolved);
-        for trajectory in &imitated {
-            rows.extend(demonstration_rows(trajectory, &config.weights)?);
+        let mut num_imitated = 0;
+        for trajectory in imitated(&collection, config.imitate_unsolved) {
+            let shown = demonstration_rows(trajectory, &config.weights)?;
+            num_imitated += usize::from(!shown.is_empty());
+            rows.extend(shown);
         }
-        if imitated.is_empty() {
+        if rows.is_empty() {
             observer.note("no demonstration solved its task, so that nothing was imitated");
         }
         let model = DecoderGradient::of(self.model.trained.clone(), 1.0)
@@ -62,8 +74,7 @@ impl Training {
         let mut updates = Vec::new();
         let epochs = config.trainer.epochs;
         for epoch in 0..epochs {
-            // One epoch is soon over, and its iteration is kept. Many may take minutes: told to stop between
-            // them, the run goes on from the last checkpoint.
+            // One epoch is soon over, and its iteration is kept; many may take minutes.
             if epoch > 0 && cancellation.is_cancelled() {
                 self.is_whole = false;
                 return Ok(None);
@@ -86,7 +97,7 @@ impl Training {
         ];
         self.timings.append(&MetricRecord::new(number, "parts").with(times))?;
         let record = MetricRecord::new(number, Stage::WarmStart.name());
-        let record = record.with([("imitated", imitated.len() as f64)]);
+        let record = record.with([("imitated", num_imitated as f64)]);
         Ok(Some(with_updates(with_collection(record, &collection), &updates)))
     }
 
