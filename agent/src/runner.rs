@@ -538,8 +538,7 @@ mod tests {
         for seed in 0..40 {
             let player = Player::RollIn { policy: &policy, guide: Guide::Oracle, roll_in };
             let seed = Seed::from_u64(seed);
-            let trajectory =
-                run_seeded(&mut FakeEnvironment::new(), player, &config, seed).await;
+            let trajectory = run_seeded(&mut FakeEnvironment::new(), player, &config, seed).await;
             assert!(trajectory.won && trajectory.lineage.guided);
             assert_eq!(trajectory.policy, "oracle");
             let authors: Vec<_> = trajectory.turns.iter().map(|turn| &*turn.author).collect();

@@ -77,9 +77,8 @@ pub fn in_pool<R: Send>(work: impl FnOnce() -> R + Send) -> R {
 
 /// Threads that a piece of work may be spread over.
 pub fn threads() -> usize {
-    let waits = |all: &Vec<Arc<AtomicUsize>>| {
-        all.iter().any(|waiting| waiting.load(Ordering::Relaxed) > 0)
-    };
+    let waits =
+        |all: &Vec<Arc<AtomicUsize>>| all.iter().any(|waiting| waiting.load(Ordering::Relaxed) > 0);
     if IS_SERIAL.get() || WAITING.with_borrow(waits) { 1 } else { rayon::current_num_threads() }
 }
 

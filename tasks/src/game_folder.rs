@@ -13,13 +13,16 @@ const INSTRUCTION: &str = "You are in a house. Solve the task that the first mes
 
 /// Times that a game's scene is furnished anew in the split `<split>_shuffled`.
 const SHUFFLES_PER_GAME: usize = 1_000;
+/// Tasks of a split `<split>_generated`.
+const GENERATED: usize = 1_000_000;
 
 /// The games below a folder laid out as ALFWorld's own download: `split/problem/trial/game.tw-pddl`.
 ///
 /// Every folder of the first level is a split. Beside each stands `<split>_shuffled`: the same
 /// scenes with objects and goals placed anew, [`Task::parameters`]`["shuffle"]` being the seed.
-/// There, index `i` belongs to game `i % games`. A game's stratum is the family of its task, one of
-/// a shuffled split is that of its scene.
+/// There, index `i` belongs to game `i % games`. And `<split>_generated`: rooms that occur in no download, under
+/// the rules and in the words of the split's games, [`Task::parameters`]`["seed"]` being the index. A game's
+/// stratum is the family of its task, one of a shuffled split is that of its scene.
 #[derive(Debug)]
 pub struct GameFolderSuite {
     games: BTreeMap<String, Vec<PathBuf>>,
@@ -58,6 +61,7 @@ impl GameFolderSuite {
         for (split, paths) in &games {
             splits.push((split.clone(), paths.len()));
             splits.push((format!("{split}_shuffled"), paths.len() * SHUFFLES_PER_GAME));
+            splits.push((format!("{split}_generated"), GENERATED));
             for path in paths {
                 let relative = path.strip_prefix(root).unwrap_or(path);
                 let size = std::fs::metadata(path)
@@ -87,12 +91,20 @@ impl Suite for GameFolderSuite {
     }
 
     fn make_task(&self, split: &str, index: usize) -> Result<Task, SuiteError> {
+        if let Some(rules) = self.rules_of_generated(split) {
+            let parameters =
+                serde_json::json!({ "scenes": "train", "seed": index, "rules": rules });
+            return Ok(new_task(format!("alfworld/{split}/{index}"), parameters));
+        }
         let (path, shuffle) = self.game(split, index);
         Ok(self.task_of(path, shuffle.map(|number| (split, number))))
     }
 
     /// The parts of a problem's name: `<family>-<object>-<receptacle..>-<scene>`.
     fn stratum(&self, split: &str, index: usize) -> Option<String> {
+        if self.rules_of_generated(split).is_some() {
+            return None;
+        }
         let (path, shuffle) = self.game(split, index);
         let problem = path.strip_prefix(&self.root).ok()?.iter().nth(1)?.to_str()?;
         let part = match shuffle {
@@ -105,6 +117,12 @@ impl Suite for GameFolderSuite {
     fn task_by_id(&self, id: &str) -> Result<Task, SuiteError> {
         let find = || {
             let key = id.strip_prefix("alfworld/")?;
+            if let Some((split, index)) = key.split_once('/')
+                && self.rules_of_generated(split).is_some()
+            {
+                let index = index.parse().ok().filter(|index| *index < GENERATED)?;
+                return self.make_task(split, index).ok().filter(|task| task.id == id);
+            }
             let (key, shuffle) = match key.rsplit_once('#') {
                 Some((key, number)) => {
                     let (split, key) = key.split_once('/')?;
@@ -126,6 +144,12 @@ impl Suite for GameFolderSuite {
 }
 
 impl GameFolderSuite {
+    /// The game under whose rules the tasks of a generated split are played; absent for other splits.
+    fn rules_of_generated(&self, split: &str) -> Option<&Path> {
+        let base = split.strip_suffix("_generated").filter(|_| !self.games.contains_key(split))?;
+        self.games.get(base)?.first().map(PathBuf::as_path)
+    }
+
     /// The game of a task, and in a shuffled split how often it was furnished anew before.
     fn game(&self, split: &str, index: usize) -> (&Path, Option<usize>) {
         let (base, is_shuffled) = match split.strip_suffix("_shuffled") {
@@ -148,14 +172,18 @@ impl GameFolderSuite {
             }
             None => format!("alfworld/{key}"),
         };
-        Task {
-            id,
-            environment: "household".to_owned(),
-            parameters,
-            instruction: INSTRUCTION.to_owned(),
-            max_turns: 50,
-            tags: Vec::new(),
-        }
+        new_task(id, parameters)
+    }
+}
+
+fn new_task(id: String, parameters: serde_json::Value) -> Task {
+    Task {
+        id,
+        environment: "household".to_owned(),
+        parameters,
+        instruction: INSTRUCTION.to_owned(),
+        max_turns: 50,
+        tags: Vec::new(),
     }
 }
 
@@ -233,7 +261,24 @@ mod tests {
         for task in [suite.task("train", 1), suite.task("train_shuffled", 3)].map(Result::unwrap) {
             assert_eq!(suite.task_by_id(&task.id).unwrap(), task);
         }
-        for id in ["alfworld/train/c/trial", "alfworld/x_shuffled/train/b/trial#1", "b", ""] {
+        let generated = suite.task("train_generated", 17).unwrap();
+        assert_eq!(generated.id, "alfworld/train_generated/17");
+        assert_eq!(
+            generated.parameters["rules"],
+            suite.task("train", 0).unwrap().parameters["game"]
+        );
+        assert_eq!(generated.parameters["seed"], 17);
+        assert_eq!(suite.task_by_id(&generated.id).unwrap(), generated);
+        assert_eq!(suite.stratum("train_generated", 17), None);
+        for id in [
+            "alfworld/train/c/trial",
+            "alfworld/x_shuffled/train/b/trial#1",
+            "alfworld/x_generated/1",
+            "alfworld/train_generated/1000000",
+            "alfworld/train_generated/01",
+            "b",
+            "",
+        ] {
             assert!(matches!(suite.task_by_id(id), Err(SuiteError::UnknownTask { .. })), "{id}");
         }
     }

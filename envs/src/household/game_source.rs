@@ -10,7 +10,8 @@ use serde::Deserialize;
 use spar_core::Seed;
 
 use super::generator::{
-    self, GameOptions, RoomSize, SceneSet, game_file, generate, grammar_with_task, shuffle_problem,
+    self, GameOptions, RoomSize, SceneSet, game_file, game_file_under, generate, grammar_with_task,
+    shuffle_problem,
 };
 use super::pddl::Problem;
 use super::{Game, GameFile, HouseholdError, TaskFamily};
@@ -22,8 +23,8 @@ pub(super) enum GameSource {
     File { path: PathBuf },
     /// The room of a game file with its objects laid elsewhere and another goal.
     Shuffled { path: PathBuf, shuffle: u64, family: Option<TaskFamily> },
-    /// A room and a task from a seed.
-    Generated { options: GameOptions, seed: u64 },
+    /// A room and a task from a seed, under the rules and in the words of a game file where there is one.
+    Generated { options: GameOptions, seed: u64, rules: Option<PathBuf> },
 }
 
 /// A task's parameters as they are written.
@@ -35,6 +36,7 @@ struct Parameters {
     scenes: Option<SceneSet>,
     seed: Option<u64>,
     size: Option<RoomSize>,
+    rules: Option<PathBuf>,
     family: Option<String>,
 }
 
@@ -53,8 +55,9 @@ impl GameSource {
         let family = read.family.as_deref().map(family_named).transpose()?;
         match (read.game, read.scenes) {
             (Some(path), None) => {
-                if read.seed.is_some() || read.size.is_some() {
-                    return Err("`seed` and `size` belong to `scenes`, not to `game`".to_owned());
+                if read.seed.is_some() || read.size.is_some() || read.rules.is_some() {
+                    return Err("`seed`, `size` and `rules` belong to `scenes`, not to `game`"
+                        .to_owned());
                 }
                 match read.shuffle {
                     Some(shuffle) => Ok(Self::Shuffled { path, shuffle, family }),
@@ -71,12 +74,12 @@ impl GameSource {
                 }
                 let seed = read.seed.ok_or("`scenes` needs a `seed`")?;
                 let options = GameOptions { scenes, size: read.size.unwrap_or_default(), family };
-                Ok(Self::Generated { options, seed })
+                Ok(Self::Generated { options, seed, rules: read.rules })
             }
             _ => {
                 Err("exactly one of `game` (a path) and `scenes` (`train`, `dev` or `unseen`) is \
-                      needed; with `game` goes `shuffle`, with `scenes` go `seed` and `size`, with \
-                      `shuffle` or `scenes` goes `family`"
+                      needed; with `game` goes `shuffle`, with `scenes` go `seed`, `size` and `rules`, \
+                      with `shuffle` or `scenes` goes `family`"
                     .to_owned())
             }
         }
@@ -84,7 +87,7 @@ impl GameSource {
 
     /// The family of a generated game before it is made, which is nearly always the one it has.
     pub(super) fn likely_family(&self) -> Option<TaskFamily> {
-        let Self::Generated { options, seed } = self else { return None };
+        let Self::Generated { options, seed, .. } = self else { return None };
         Some(generator::likely_family(options, Seed::from_u64(*seed)))
     }
 
@@ -96,10 +99,17 @@ impl GameSource {
                 let file = FILES.get_or_make(path, || read_file(path).map(Arc::new))?;
                 shuffled(path, &file, *shuffle, *family)
             }
-            Self::Generated { options, seed } => {
+            Self::Generated { options, seed, rules } => {
                 let game = generate(options, Seed::from_u64(*seed))?;
                 let name = format!("{}#{seed}", game.problem.name);
-                Ok(Game::from_parts(&name, &game_file(&game))?)
+                let file = match rules {
+                    None => game_file(&game),
+                    Some(path) => {
+                        let rules = FILES.get_or_make(path, || read_file(path).map(Arc::new))?;
+                        game_file_under(&rules, game)
+                    }
+                };
+                Ok(Game::from_parts(&name, &file)?)
             }
         })
     }

@@ -65,6 +65,21 @@ fn the_players_solve_every_game() {
 
 #[test]
 #[ignore = "needs ALFWorld's games in ALFWORLD_DATA"]
+fn the_players_solve_games_generated_under_the_rules_of_the_real_ones() {
+    let rules = games().into_iter().next().unwrap();
+    let (mut by_expert, mut by_oracle) = (Vec::new(), Vec::new());
+    for seed in 0..60 {
+        let parameters = serde_json::json!({ "scenes": "train", "seed": seed, "rules": rules });
+        let mut env = Household::open(&task(parameters)).unwrap();
+        by_expert.push(play(&mut env, Household::expert_action).unwrap());
+        by_oracle.push(play(&mut env, |env| env.oracle_action()).unwrap());
+    }
+    assert_eq!(share_solved("oracle", &by_oracle), 1.0);
+    assert!(share_solved("expert", &by_expert) > 0.98);
+}
+
+#[test]
+#[ignore = "needs ALFWorld's games in ALFWORLD_DATA"]
 fn the_players_solve_shuffled_games() {
     let (mut by_expert, mut by_oracle) = (Vec::new(), Vec::new());
     for (index, path) in games().into_iter().enumerate() {

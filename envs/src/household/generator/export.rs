@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use spar_core::Seed;
 
-use super::{DOMAIN, GameOptions, NewGame, generate, grammar_for};
+use super::{DOMAIN, GameOptions, NewGame, generate, grammar_for, grammar_with_task};
 use crate::household::{Engine, Game, GameFile, HouseholdError, oracle};
 
 /// A generated game as the parts of a game file.
@@ -17,6 +17,46 @@ pub fn game_file(game: &NewGame<'_>) -> GameFile {
         solvable: Some(true),
         walkthrough: None,
     }
+}
+
+/// A generated game under the rules and in the words of another one's file, such as one of an older release.
+///
+/// Types of things that those rules name are declared where the room has nothing of the kind.
+pub fn game_file_under(rules: &GameFile, mut game: NewGame<'_>) -> GameFile {
+    for (predicate, kind) in [("receptacleType", "rtype"), ("objectType", "otype")] {
+        for name in types_named(&rules.pddl_domain, predicate) {
+            if !game.problem.objects.iter().any(|(declared, _)| declared == name) {
+                game.problem.objects.push((name.to_owned().into(), kind.into()));
+            }
+        }
+    }
+    GameFile {
+        pddl_domain: rules.pddl_domain.clone(),
+        grammar: grammar_with_task(&rules.grammar, &game.task).into_owned(),
+        pddl_problem: game.problem.to_string(),
+        solvable: Some(true),
+        walkthrough: None,
+    }
+}
+
+/// The constants that a domain asks for with `(predicate ?thing Constant)`, comments left out.
+fn types_named<'d>(domain: &'d str, predicate: &str) -> Vec<&'d str> {
+    let mut names = Vec::new();
+    for line in domain.lines() {
+        let line = line.split(';').next().unwrap_or_default();
+        for (at, _) in line.match_indices(predicate) {
+            let mut words = line[at + predicate.len()..].split([' ', '(', ')', '\t']);
+            let words: Vec<_> = words.by_ref().filter(|word| !word.is_empty()).take(2).collect();
+            if let [variable, name] = words[..]
+                && variable.starts_with('?')
+                && name.starts_with(|first: char| first.is_ascii_alphabetic())
+                && !names.contains(&name)
+            {
+                names.push(name);
+            }
+        }
+    }
+    names
 }
 
 /// Writes a game as `<root>/<split>/<problem>/<trial>/game.tw-pddl` with a `traj_data.json` beside

@@ -26,7 +26,7 @@ use rand::seq::IndexedRandom;
 use rand::{Rng, RngExt};
 use spar_core::Seed;
 
-pub use export::{export_games, game_file, write_game};
+pub use export::{export_games, game_file, game_file_under, write_game};
 pub use layout::{RoomSize, SceneSet};
 pub(crate) use rooms::RoomKind;
 pub use shuffle::{grammar_with_task, shuffle_problem};
@@ -280,6 +280,34 @@ mod tests {
             let size: u32 = larger.split_once(' ').unwrap().0.parse().unwrap();
             let options = GameOptions { size: RoomSize::AtMost(size), ..options };
             assert!(generate(&options, Seed::from_u64(2)).is_ok(), "{text}");
+        }
+    }
+
+    #[test]
+    fn games_follow_the_rules_and_the_words_of_another_one() {
+        let options = GameOptions { scenes: SceneSet::Train, size: RoomSize::Small, family: None };
+        let mut rules = game_file(&generate(&options, Seed::from_u64(1)).unwrap());
+        // As in an older release: a type that no room has, and other words.
+        let basin = "(receptacleType ?r SinkBasinType)";
+        let domain =
+            rules.pddl_domain.replace(basin, &format!("(receptacleType ?r SinkType) {basin}"));
+        assert_ne!(domain, rules.pddl_domain);
+        rules.pddl_domain = domain;
+        let grammar = rules.grammar.replace("You arrive at", "You reach");
+        assert_ne!(grammar, rules.grammar);
+        rules.grammar = grammar;
+        for seed in 0..12 {
+            let game = generate(&options, Seed::from_u64(seed)).unwrap();
+            let (task, family) = (game.task.clone(), game.family);
+            let loaded = Game::from_parts("generated", &game_file_under(&rules, game)).unwrap();
+            assert_eq!(loaded.task_family(), Some(family));
+            let mut engine = Engine::new(Arc::clone(&loaded));
+            assert_eq!(engine.goal_text().trim_end_matches('.'), task);
+            let first = engine.admissible().iter().find(|command| command.starts_with("go to"));
+            let first = first.unwrap().to_string();
+            engine.step(&first);
+            assert!(engine.observation().starts_with("You reach"), "{}", engine.observation());
+            assert!(play_expert(loaded).is_some(), "{task}");
         }
     }
 
