@@ -27,7 +27,7 @@ case "${1:-}" in
 esac
 
 work="$(mktemp -d)"
-trap 'jobs -p | xargs -r kill 2>/dev/null || true; rm -rf "$work"' EXIT
+trap 'jobs -p | xargs -r kill 2>/dev/null || true; cat "$work/engines.log" 2>/dev/null || true; rm -rf "$work"' EXIT
 log="$work/log"
 export cache="${XDG_CACHE_HOME:-$HOME/.cache}/spar"
 status=0
@@ -154,7 +154,7 @@ if [ -e "$work/nvrtc.ready" ]; then
 fi
 # Tests that wait for an engine go beside those that compute, in two runs of the same binaries; what the first
 # print comes behind the second.
-ignored() { cargo test --workspace --locked --no-fail-fast --lib --tests -- --ignored "$@" "${without[@]}"; }
+ignored() { timeout 1500 cargo test --workspace --locked --no-fail-fast --lib --tests -- --ignored "$@" "${without[@]}"; }
 beside=
 if [ "${#engines[@]}" -gt 0 ]; then
     ignored --test-threads 4 "${engines[@]}" >"$work/engines.log" 2>&1 &
@@ -167,6 +167,7 @@ if [ -n "$beside" ]; then
     say "tests that wait for an engine"
     wait "$beside" || status=1
     tee -a "$log" <"$work/engines.log"
+    rm "$work/engines.log"
 fi
 
 # 5. The sum of all `test result` lines; a binary that was started and has none has failed.

@@ -27,7 +27,7 @@ pub fn run_curve(name: &str, metrics: &[MetricRecord]) -> Option<LearningCurve> 
         series.push(CurveSeries::from_pairs("training episodes, sampled", &train));
     }
     if !dev.is_empty() {
-        series.push(CurveSeries { name: "held out, greedy".to_owned(), points: dev });
+        series.push(CurveSeries { name: "held out".to_owned(), points: dev });
     }
     Some(LearningCurve {
         title: format!("{name}: success by iteration"),
@@ -100,7 +100,7 @@ mod tests {
         assert!(run_curve("run", &[MetricRecord::new(1, "warm_start")]).is_none());
         let curve = run_curve("run", &metrics()).unwrap();
         assert_eq!(curve.series.len(), 2);
-        assert!(curve.to_svg().contains("held out, greedy"));
+        assert!(curve.to_svg().contains("held out"));
         let comparison = comparison_curve(&[("a".to_owned(), vec![dev_points(&metrics())])]);
         assert_eq!(comparison.series[0].points.len(), 2);
     }

@@ -68,9 +68,9 @@ impl Guide {
 /// of the demonstrator's turns are imitated instead of valuing the first one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RollIn {
-    /// How many of all episodes the policy begins, from 0 to 1.
+    /// How many of all episodes the policy begins, from 0 to 1; what lies outside counts as the nearer end.
     pub share: f64,
-    /// The most turns that it plays in them: the number is drawn from 1 to this; at least 1.
+    /// The most turns that it plays in them: the number is drawn from 1 to this; at least 1, and 0 counts as 1.
     pub max_turns: u32,
 }
 
@@ -78,7 +78,8 @@ impl RollIn {
     /// How many turns of an episode with this seed are the policy's.
     fn turns(self, seed: Seed) -> u32 {
         let mut rng = seed.derive("roll_in", 0).rng();
-        if rng.random_bool(self.share) { rng.random_range(1..=self.max_turns) } else { 0 }
+        let share = if self.share.is_nan() { 0.0 } else { self.share.clamp(0.0, 1.0) };
+        if rng.random_bool(share) { rng.random_range(1..=self.max_turns.max(1)) } else { 0 }
     }
 }
 
@@ -112,6 +113,14 @@ impl<'a> Player<'a> {
         }
     }
 
+    /// The policy that samples some or all of its turns.
+    pub(crate) fn policy(&self) -> Option<&'a dyn Policy> {
+        match *self {
+            Self::Policy(policy) | Self::RollIn { policy, .. } => Some(policy),
+            Self::Oracle { .. } | Self::Expert { .. } => None,
+        }
+    }
+
     /// Whether its turns are demonstrations, which no policy sampled, or lead to them.
     pub(crate) fn is_guide(&self) -> bool {
         !matches!(self, Self::Policy(_))
@@ -129,7 +138,10 @@ mod tests {
             (0..400).for_each(|seed| counts[roll_in.turns(Seed::from_u64(seed)) as usize] += 1);
             counts
         };
-        assert_eq!(turns(RollIn { share: 0.0, max_turns: 3 }), [400, 0, 0, 0]);
+        for share in [0.0, -1.0, f64::NAN] {
+            assert_eq!(turns(RollIn { share, max_turns: 3 }), [400, 0, 0, 0]);
+        }
+        assert_eq!(turns(RollIn { share: 2.0, max_turns: 0 }), [0, 400, 0, 0]);
         let half = turns(RollIn { share: 0.5, max_turns: 3 });
         assert!((160..240).contains(&half[0]), "{half:?}");
         let all = turns(RollIn { share: 1.0, max_turns: 3 });

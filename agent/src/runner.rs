@@ -150,7 +150,7 @@ impl Budgets {
         Self {
             task: rules.task.map(|time| Instant::now() + time),
             commands: bounded.then(|| config.command_time()),
-            tokens: config.max_sampled_tokens.filter(|_| !player.is_guide()),
+            tokens: config.max_sampled_tokens.filter(|_| player.policy().is_some()),
         }
     }
 
@@ -237,7 +237,7 @@ impl Run<'_> {
             let player = episode.player.at(index, episode.seed);
             let completion = self.complete(player, request, budgets.task).await?;
             let policy_time = started.elapsed();
-            if let Some(tokens) = &mut budgets.tokens {
+            if let (Some(tokens), Player::Policy(_)) = (&mut budgets.tokens, player) {
                 let sampled = completion.num_tokens().ok_or_else(|| {
                     let detail = "it tells no number of tokens, which `max_sampled_tokens` needs";
                     failed(Boundary::Policy, detail)

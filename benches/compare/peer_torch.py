@@ -97,7 +97,7 @@ def train(folder: str, work) -> dict:
         optimizer.step()
         if update > 0:
             seconds.append(time.perf_counter() - started)
-        elif work.get("compile"):
+        else:
             # The peak of compiling is not that of training; what the compiler keeps loaded still counts.
             Path("/proc/self/clear_refs").write_text("5")
     return {"seconds": seconds, "losses": losses}

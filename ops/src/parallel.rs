@@ -34,8 +34,8 @@ pub fn serially<R>(work: impl FnOnce() -> R) -> R {
 ///
 /// As long as there are batches that nobody has begun, the operations within a batch stay on its
 /// thread. Behind that they are spread over all threads, so that those without a batch help with the
-/// last ones; none of them can take up another batch while it waits, since none is left. Batches within a
-/// batch wait for both.
+/// last ones; none of them can take up another batch while it waits, since none is left. Where the thread of
+/// a batch begins batches of its own, those wait for both.
 pub struct Batches {
     waiting: Arc<AtomicUsize>,
 }

@@ -11,23 +11,29 @@ use super::Observer;
 use crate::recipe::{DataConfig, Recipe};
 use crate::sandboxes::OpenSandboxes;
 
-/// Plays every task once as the demonstrator does, in the tokens of `policy` where there is one, which plays
-/// first where `roll_in` says so.
+/// Who demonstrates: in the tokens of `policy` where there is one, which plays first where `roll_in` says so.
+pub(super) fn demonstrator<'a>(
+    recipe: &Recipe,
+    policy: Option<&'a dyn Policy>,
+    roll_in: Option<RollIn>,
+) -> Player<'a> {
+    let guide = recipe.warm_start.demonstrator;
+    match (policy, roll_in) {
+        (Some(policy), Some(roll_in)) => Player::RollIn { policy, guide, roll_in },
+        _ => guide.player(policy),
+    }
+}
+
+/// Plays every task once, by the [`demonstrator`].
 pub(super) async fn demonstrate(
     recipe: &Recipe,
     tasks: &[Task],
-    policy: Option<&dyn Policy>,
-    roll_in: Option<RollIn>,
+    player: Player<'_>,
     seed: Seed,
     sandboxes: &OpenSandboxes,
     cancellation: &spar_agent::Cancellation,
     observer: &dyn Observer,
 ) -> anyhow::Result<Collection> {
-    let guide = recipe.warm_start.demonstrator;
-    let player = match (policy, roll_in) {
-        (Some(policy), Some(roll_in)) => Player::RollIn { policy, guide, roll_in },
-        _ => guide.player(policy),
-    };
     play_once(recipe, tasks, player, seed, sandboxes, cancellation, observer).await
 }
 
@@ -71,7 +77,7 @@ async fn play_once(
     let collection = collect_groups(&request, &config).await;
     if !cancellation.is_cancelled() {
         let failure = || collection.last_failure.clone().unwrap_or_default();
-        ensure!(collection.counts.finished > 0, "no episode came about: {}", failure());
+        ensure!(collection.counts.finished > 0, "play a single episode: {}", failure());
     }
     Ok(collection)
 }

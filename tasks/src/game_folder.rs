@@ -20,8 +20,9 @@ const GENERATED: usize = 1_000_000;
 ///
 /// Every folder of the first level is a split. Beside each stands `<split>_shuffled`: the same
 /// scenes with objects and goals placed anew, [`Task::parameters`]`["shuffle"]` being the seed.
-/// There, index `i` belongs to game `i % games`. And `<split>_generated`: rooms that occur in no download, under
-/// the rules and in the words of the split's games, [`Task::parameters`]`["seed"]` being the index. A game's
+/// There, index `i` belongs to game `i % games`. Beside splits with `train` in their name stands `<split>_generated`:
+/// the generator's rooms for training under the rules and in the words of the split's first game,
+/// [`Task::parameters`]`["seed"]` being the index. A game's
 /// stratum is the family of its task, one of a shuffled split is that of its scene.
 #[derive(Debug)]
 pub struct GameFolderSuite {
@@ -61,7 +62,9 @@ impl GameFolderSuite {
         for (split, paths) in &games {
             splits.push((split.clone(), paths.len()));
             splits.push((format!("{split}_shuffled"), paths.len() * SHUFFLES_PER_GAME));
-            splits.push((format!("{split}_generated"), GENERATED));
+            if is_for_training(split) {
+                splits.push((format!("{split}_generated"), GENERATED));
+            }
             for path in paths {
                 let relative = path.strip_prefix(root).unwrap_or(path);
                 let size = std::fs::metadata(path)
@@ -147,6 +150,9 @@ impl GameFolderSuite {
     /// The game under whose rules the tasks of a generated split are played; absent for other splits.
     fn rules_of_generated(&self, split: &str) -> Option<&Path> {
         let base = split.strip_suffix("_generated").filter(|_| !self.games.contains_key(split))?;
+        if !is_for_training(base) {
+            return None;
+        }
         self.games.get(base)?.first().map(PathBuf::as_path)
     }
 
@@ -174,6 +180,11 @@ impl GameFolderSuite {
         };
         new_task(id, parameters)
     }
+}
+
+/// Whether a split is there to be trained on: what is generated beside it would be no measure of anything.
+fn is_for_training(split: &str) -> bool {
+    split.contains("train")
 }
 
 fn new_task(id: String, parameters: serde_json::Value) -> Task {

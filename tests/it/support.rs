@@ -29,6 +29,7 @@ iterations = 3
 tasks = 16
 batch_tokens = 512
 demonstrator = "oracle"
+roll_in = { share = 0.5, after = 0.5, max_turns = 3 }
 
 [warm_start.trainer.optimizer]
 name = "muon"

@@ -271,17 +271,29 @@ fn ctrl_c_writes_a_checkpoint_and_the_run_goes_on_from_there() {
 fn a_stop_between_epochs_costs_one_iteration_and_changes_nothing() {
     let folder = workplace();
     let folder = folder.path();
-    let settings = ["--set", "warm_start.iterations=3", "--set", "warm_start.trainer.epochs=20"];
-    let train = |name| [&["train", "tiny.toml", "--name", name], &settings[..]].concat();
+    fn train(name: &str) -> [&str; 8] {
+        let [set, iterations] = ["--set", "warm_start.iterations=3"];
+        ["train", "tiny.toml", "--name", name, set, iterations, set, "warm_start.trainer.epochs=20"]
+    }
     succeed(folder, &train("epochs"));
-    let mut child = start(folder, &train("stopped"));
-    wait_for(&mut child, folder, "stopped", 1);
-    Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(130));
-    let done = metrics(folder, "stopped").lines().count();
-    let ran = succeed(folder, &["resume", "runs/stopped"]);
-    assert!(ran.err.contains(&format!("resumed behind iteration {done}")), "{}", ran.err);
-    assert_same((folder, "epochs"), (folder, "stopped"));
+    let mut is_stopped = false;
+    for number in 0..3 {
+        let name = format!("stopped-{number}");
+        let mut child = start(folder, &train(&name));
+        wait_for(&mut child, folder, &name, 1);
+        Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+        let code = child.wait().unwrap().code();
+        // On a slow day the signal comes when all has been done.
+        assert!(code == Some(130) || metrics(folder, &name).contains("finished"), "{code:?}");
+        is_stopped |= code == Some(130);
+        let done =
+            metrics(folder, &name).lines().filter(|line| line.contains("warm_start")).count();
+        let ran = succeed(folder, &["resume", &format!("runs/{name}")]);
+        let behind = format!("resumed behind iteration {done}");
+        assert!(code != Some(130) || done == 3 || ran.err.contains(&behind), "{}", ran.err);
+        assert_same((folder, "epochs"), (folder, &name));
+    }
+    assert!(is_stopped);
 }
 
 #[test]

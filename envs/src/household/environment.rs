@@ -23,7 +23,8 @@ const NAME: &str = "household";
 /// - `game` and `shuffle`: the room of that game with its objects laid elsewhere and another goal,
 ///   `shuffle` being the seed; optionally `family`;
 /// - `scenes` (`train`, `dev` or `unseen`) and `seed`: a generated game; optionally `size`
-///   (`small`, `medium`, `large` or the most receptacles, 4 to 60) and `family`.
+///   (`small`, `medium`, `large` or the most receptacles, 4 to 60), `family` and `rules`, the path of
+///   a game file under whose rules and in whose words it is played.
 ///
 /// Texts are the reference's, letter by letter. The step that reaches the goal gives the reward
 /// part `won` = 1 and ends the episode; afterwards nothing can be executed. Games are fully

@@ -102,14 +102,13 @@ impl GameSource {
             Self::Generated { options, seed, rules } => {
                 let game = generate(options, Seed::from_u64(*seed))?;
                 let name = format!("{}#{seed}", game.problem.name);
-                let file = match rules {
-                    None => game_file(&game),
-                    Some(path) => {
-                        let rules = FILES.get_or_make(path, || read_file(path).map(Arc::new))?;
-                        game_file_under(&rules, game)
-                    }
+                let Some(path) = rules else {
+                    return Ok(Game::from_parts(&name, &game_file(&game))?);
                 };
-                Ok(Game::from_parts(&name, &file)?)
+                let rules = FILES.get_or_make(path, || read_file(path).map(Arc::new))?;
+                // What cannot be read then is the fault of that file.
+                let name = format!("{name} under the rules of {}", path.display());
+                Ok(Game::from_parts(&name, &game_file_under(&rules, game))?)
             }
         })
     }

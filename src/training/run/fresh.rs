@@ -11,7 +11,7 @@ use super::{Parts, stage_config};
 use crate::recipe::Recipe;
 use crate::sandboxes::OpenSandboxes;
 use crate::training::demonstrations::{
-    demonstrate, messages_of, play_randomly, take_demonstrated, take_tasks,
+    demonstrate, demonstrator, messages_of, play_randomly, take_demonstrated, take_tasks,
 };
 use crate::training::state::{Model, State};
 use crate::training::{Footprint, Observer, Stage};
@@ -126,7 +126,16 @@ async fn train_tokenizer(
         play_randomly(recipe, &tasks, play, sandboxes, cancellation, observer).await?
     } else {
         let tasks = take_demonstrated(suite, data, seed, 0, count)?;
-        demonstrate(recipe, &tasks, None, None, play, sandboxes, cancellation, observer).await?
+        demonstrate(
+            recipe,
+            &tasks,
+            demonstrator(recipe, None, None),
+            play,
+            sandboxes,
+            cancellation,
+            observer,
+        )
+        .await?
     };
     ensure!(!cancellation.is_cancelled(), "stopped before the run began");
     let games = played.groups.iter().flat_map(|group| &group.trajectories).map(messages_of);

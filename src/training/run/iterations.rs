@@ -15,7 +15,9 @@ use spar_trainer::{
 };
 
 use super::Training;
-use crate::training::demonstrations::{demonstrate, imitated, take_demonstrated, take_tasks};
+use crate::training::demonstrations::{
+    demonstrate, demonstrator, imitated, take_demonstrated, take_tasks,
+};
 use crate::training::records::{with_collection, with_updates};
 use crate::training::{Observer, Stage};
 
@@ -46,8 +48,7 @@ impl Training {
         let collection = demonstrate(
             &self.recipe,
             &tasks,
-            policy,
-            roll_in,
+            demonstrator(&self.recipe, policy, roll_in),
             seed,
             &self.sandboxes,
             cancellation,
@@ -61,13 +62,16 @@ impl Training {
         let started = Instant::now();
         let mut rows = Vec::new();
         let mut num_imitated = 0;
-        for trajectory in imitated(&collection, config.imitate_unsolved) {
+        let chosen = imitated(&collection, config.imitate_unsolved);
+        for trajectory in &chosen {
             let shown = demonstration_rows(trajectory, &config.weights)?;
             num_imitated += usize::from(!shown.is_empty());
             rows.extend(shown);
         }
-        if rows.is_empty() {
+        if chosen.is_empty() {
             observer.note("no demonstration solved its task, so that nothing was imitated");
+        } else if rows.is_empty() {
+            observer.note("the policy needed no demonstrator, so that nothing was imitated");
         }
         let model = DecoderGradient::of(self.model.trained.clone(), 1.0)
             .with_activation_bytes(config.trainer.activation_bytes());
@@ -142,7 +146,7 @@ impl Training {
             return Ok(None);
         }
         let failure = || collection.last_failure.clone().unwrap_or_default();
-        ensure!(collection.counts.finished > 0, "no episode came about: {}", failure());
+        ensure!(collection.counts.finished > 0, "play a single episode: {}", failure());
         let rollout_seconds = started.elapsed().as_secs_f64();
 
         // 2. Credit: an advantage for every step, by its shaped reward.

@@ -25,8 +25,8 @@ pub fn game_file(game: &NewGame<'_>) -> GameFile {
 pub fn game_file_under(rules: &GameFile, mut game: NewGame<'_>) -> GameFile {
     for (predicate, kind) in [("receptacleType", "rtype"), ("objectType", "otype")] {
         for name in types_named(&rules.pddl_domain, predicate) {
-            if !game.problem.objects.iter().any(|(declared, _)| declared == name) {
-                game.problem.objects.push((name.to_owned().into(), kind.into()));
+            if !game.problem.objects.iter().any(|(declared, _)| *declared == name) {
+                game.problem.objects.push((name.into(), kind.into()));
             }
         }
     }
@@ -40,20 +40,19 @@ pub fn game_file_under(rules: &GameFile, mut game: NewGame<'_>) -> GameFile {
 }
 
 /// The constants that a domain asks for with `(predicate ?thing Constant)`, comments left out.
-fn types_named<'d>(domain: &'d str, predicate: &str) -> Vec<&'d str> {
-    let mut names = Vec::new();
-    for line in domain.lines() {
-        let line = line.split(';').next().unwrap_or_default();
-        for (at, _) in line.match_indices(predicate) {
-            let mut words = line[at + predicate.len()..].split([' ', '(', ')', '\t']);
-            let words: Vec<_> = words.by_ref().filter(|word| !word.is_empty()).take(2).collect();
-            if let [variable, name] = words[..]
-                && variable.starts_with('?')
-                && name.starts_with(|first: char| first.is_ascii_alphabetic())
-                && !names.contains(&name)
-            {
-                names.push(name);
-            }
+fn types_named(domain: &str, predicate: &str) -> Vec<String> {
+    let lines = domain.lines().map(|line| line.split(';').next().unwrap_or_default());
+    let text = lines.collect::<Vec<_>>().join(" ").replace('(', " ( ").replace(')', " ) ");
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let mut names: Vec<String> = Vec::new();
+    for term in words.windows(5) {
+        if let ["(", found, variable, name, ")"] = *term
+            && found == predicate
+            && variable.starts_with('?')
+            && !name.starts_with('?')
+            && !names.iter().any(|other| other == name)
+        {
+            names.push(name.to_owned());
         }
     }
     names
