@@ -36,8 +36,9 @@ pub const CHEATS: &[Cheat] = &[
         Problem::Script,
         &[Posix],
         &[EndAll],
-        &["(setsid sh -c 'trap \"\" TERM HUP; while :; do echo exit 0 >/tests/test.sh; \
-           sleep 0.02; done' </dev/null >/dev/null 2>&1 &)"],
+        // Without a pause: between the writing of the verifier and its start are milliseconds.
+        &["(setsid sh -c 'trap \"\" TERM HUP; while :; do echo exit 0 >/tests/test.sh; done' \
+           </dev/null >/dev/null 2>&1 &)"],
     ),
     cheat(
         "watches for the expected answer and copies it",
