@@ -187,15 +187,15 @@ pub async fn run(backend: &Arc<dyn SandboxBackend>, options: &Options) -> Report
     Report { backend: backend.name(), checks }
 }
 
-/// A cheat against the environment as it is, and without its guards.
+/// A cheat against the environment as it is, and without its guards: as often with them as it takes without.
 async fn play(harness: &Harness, cheat: &'static Cheat) -> Verdict {
-    let guarded = harness.guarded(cheat).await;
-    if guarded != Outcome::Judged(0.0) {
-        return Verdict::Failed { reason: format!("with all guards: {guarded}") };
-    }
     // What a race decides may need another try; that it can be won at all is what is shown.
     let mut seen = String::new();
     for _ in 0..UNGUARDED_TRIES {
+        let guarded = harness.guarded(cheat).await;
+        if guarded != Outcome::Judged(0.0) {
+            return Verdict::Failed { reason: format!("with all guards: {guarded}") };
+        }
         match harness.unguarded(cheat).await {
             Outcome::Judged(reward) if reward >= 1.0 => return Verdict::HeldOff,
             Outcome::Again(_) if cheat.guards.contains(&Guard::Blame) => return Verdict::HeldOff,
