@@ -1,5 +1,6 @@
 //! What a policy sees of its episode.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -20,6 +21,11 @@ pub struct ContextConfig {
     pub instruction: bool,
     /// Whether observations list the admissible actions. Default false.
     pub list_admissible: bool,
+    /// Whether observations list those admissible actions alone that name what their text does not: for
+    /// the first time in the episode, and with a numbered thing (`cabinet 7`) that the text leaves out. In
+    /// household rooms several places can be within reach of one, which only the actions tell.
+    /// Nothing where all are listed. Default false.
+    pub list_unnamed: bool,
     /// Tokens of prompt and answer together, beyond which an episode is truncated. Default
     /// absent: the policy's own limit.
     pub max_context_tokens: Option<usize>,
@@ -32,6 +38,7 @@ impl Default for ContextConfig {
             reminder: false,
             instruction: true,
             list_admissible: false,
+            list_unnamed: false,
             max_context_tokens: None,
         }
     }
@@ -69,6 +76,8 @@ pub struct Context<'a> {
     config: &'a ContextConfig,
     encoder: Option<&'a dyn Policy>,
     reminder: Option<Arc<str>>,
+    /// Actions that were admissible before; only kept where unnamed ones are listed.
+    known: HashSet<Arc<str>>,
     messages: Vec<Arc<Message>>,
     /// How many messages come before the first turn.
     head: usize,
@@ -93,6 +102,7 @@ impl<'a> Context<'a> {
             config,
             encoder,
             reminder,
+            known: HashSet::new(),
             messages: Vec::new(),
             head: 0,
             tokens: Vec::new(),
@@ -151,13 +161,15 @@ impl<'a> Context<'a> {
     /// Appends what the environment showed.
     pub fn push_observation(&mut self, observation: &Observation) {
         let mut text = observation.text.clone();
-        if let Some(admissible) =
-            observation.admissible.as_ref().filter(|_| self.config.list_admissible)
-        {
-            text.push_str("\nAdmissible actions:");
-            for action in admissible.iter() {
-                text.push_str("\n- ");
-                text.push_str(action);
+        let admissible = observation.admissible.as_deref().unwrap_or_default();
+        if self.config.list_admissible {
+            if observation.admissible.is_some() {
+                list(&mut text, "Admissible actions:", admissible);
+            }
+        } else if self.config.list_unnamed {
+            let unnamed = self.unnamed(&observation.text, admissible);
+            if !unnamed.is_empty() {
+                list(&mut text, "Also admissible:", &unnamed);
             }
         }
         if let Some(reminder) = &self.reminder {
@@ -165,6 +177,19 @@ impl<'a> Context<'a> {
             text.push_str(reminder);
         }
         self.push(Message::new(Role::User, text));
+    }
+
+    /// The actions that are new in this episode and name a thing that `text` does not.
+    fn unnamed(&mut self, text: &str, admissible: &[Arc<str>]) -> Vec<Arc<str>> {
+        let named: HashSet<(&str, &str)> = numbered_things(text).collect();
+        let mut unnamed = Vec::new();
+        for action in admissible {
+            let is_new = self.known.insert(Arc::clone(action));
+            if is_new && numbered_things(action).any(|thing| !named.contains(&thing)) {
+                unnamed.push(Arc::clone(action));
+            }
+        }
+        unnamed
     }
 
     fn push(&mut self, message: Message) {
@@ -177,6 +202,22 @@ impl<'a> Context<'a> {
         }
         self.messages.push(Arc::new(message));
     }
+}
+
+fn list(text: &mut String, title: &str, actions: &[Arc<str>]) {
+    text.push('\n');
+    text.push_str(title);
+    for action in actions {
+        text.push_str("\n- ");
+        text.push_str(action);
+    }
+}
+
+/// Words with the number behind them, such as `cabinet 7`.
+fn numbered_things(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    let is_number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
+    let words = || text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    words().zip(words().skip(1)).filter(move |(word, number)| !is_number(word) && is_number(number))
 }
 
 #[cfg(test)]
@@ -256,5 +297,27 @@ mod tests {
             ContextConfig { reminder: true, list_admissible: true, ..ContextConfig::default() };
         let prompts = play(&config, 2);
         assert_eq!(texts(&prompts[1])[3], "o1\nAdmissible actions:\n- go\n- wait\n> heat it");
+    }
+
+    #[test]
+    fn what_the_text_does_not_name_is_listed_once() {
+        let config =
+            ContextConfig { instruction: false, list_unnamed: true, ..ContextConfig::default() };
+        let seen = |text: &str, actions: &[&str]| Observation {
+            admissible: Some(actions.iter().map(|action| Arc::from(*action)).collect()),
+            ..observation(text)
+        };
+        let first = seen(
+            "You see a cabinet 10, and a bed 2.",
+            &["go to bed 2", "go to cabinet 10", "look"],
+        );
+        let mut context = Context::new(&config, None, &task(), &first);
+        let near =
+            ["go to bed 2", "open cabinet 1", "open cabinet 10", "take pen 3 from cabinet 10"];
+        context.push_observation(&seen("The cabinet 10 is closed.", &near));
+        context.push_observation(&seen("Nothing happens.", &near));
+        let shown = context.prompt();
+        let listed = "The cabinet 10 is closed.\nAlso admissible:\n- open cabinet 1\n- take pen 3 from cabinet 10";
+        assert_eq!(texts(&shown), [&*first.text, listed, "Nothing happens."]);
     }
 }
