@@ -503,13 +503,14 @@ pub(crate) struct GenerateArguments {
     /// The rooms: train, dev or unseen; left out, those named like the split, or train.
     #[arg(long, value_parser = super::commands::parse_scenes)]
     pub(crate) scenes: Option<spar::envs::household::generator::SceneSet>,
-    /// Number of games.
-    #[arg(long, default_value_t = 10)]
+    /// Number of games, at least 1.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) count: u64,
     /// Seed of the first game; the next ones follow it.
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
-    /// How much stands in a room: small, medium, large, or the most receptacles (4 to 60).
+    /// How much stands in a room: small, medium, large, or the most receptacles (4 to 60; what a
+    /// room of its kind cannot be without stands there all the same).
     #[arg(long, default_value = "large", value_parser = super::commands::parse_size)]
     pub(crate) size: spar::envs::household::generator::RoomSize,
     /// The family of the tasks, such as pick_and_place_simple; left out, any.

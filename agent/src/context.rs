@@ -26,6 +26,10 @@ pub struct ContextConfig {
     /// household rooms several places can be within reach of one, which only the actions tell.
     /// Nothing where all are listed. Default false.
     pub list_unnamed: bool,
+    /// Whether an action that was taken before in the episode is answered with the admissible ones that
+    /// begin with the same word (`go`) and were not: what is left to try. Who searches in circles reads
+    /// there how to leave them, and who does not repeat itself is shown nothing. Default false.
+    pub list_untried: bool,
     /// Tokens of prompt and answer together, beyond which an episode is truncated. Default
     /// absent: the policy's own limit.
     pub max_context_tokens: Option<usize>,
@@ -39,6 +43,7 @@ impl Default for ContextConfig {
             instruction: true,
             list_admissible: false,
             list_unnamed: false,
+            list_untried: false,
             max_context_tokens: None,
         }
     }
@@ -78,6 +83,8 @@ pub struct Context<'a> {
     reminder: Option<Arc<str>>,
     /// Actions that were admissible before; only kept where unnamed ones are listed.
     known: HashSet<Arc<str>>,
+    /// Actions that were taken; only kept where untried ones are listed.
+    taken: HashSet<String>,
     messages: Vec<Arc<Message>>,
     /// How many messages come before the first turn.
     head: usize,
@@ -103,6 +110,7 @@ impl<'a> Context<'a> {
             encoder,
             reminder,
             known: HashSet::new(),
+            taken: HashSet::new(),
             messages: Vec::new(),
             head: 0,
             tokens: Vec::new(),
@@ -112,7 +120,7 @@ impl<'a> Context<'a> {
         if config.instruction && !task.instruction.is_empty() {
             context.push(Message::new(Role::System, task.instruction.as_str()));
         }
-        context.push_observation(first);
+        context.push_observation(first, None);
         context.head = context.messages.len();
         context
     }
@@ -158,8 +166,8 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Appends what the environment showed.
-    pub fn push_observation(&mut self, observation: &Observation) {
+    /// Appends what the environment showed, behind `action` where one was understood.
+    pub fn push_observation(&mut self, observation: &Observation, action: Option<&str>) {
         let mut text = observation.text.clone();
         let admissible = observation.admissible.as_deref().unwrap_or_default();
         if self.config.list_admissible {
@@ -170,6 +178,12 @@ impl<'a> Context<'a> {
             let unnamed = self.unnamed(&observation.text, admissible);
             if !unnamed.is_empty() {
                 list(&mut text, "Also admissible:", &unnamed);
+            }
+        }
+        if let Some(action) = action.filter(|_| self.config.list_untried) {
+            let untried = self.untried(action, admissible);
+            if !untried.is_empty() {
+                list(&mut text, "Not tried yet:", &untried);
             }
         }
         if let Some(reminder) = &self.reminder {
@@ -190,6 +204,18 @@ impl<'a> Context<'a> {
             }
         }
         unnamed
+    }
+
+    /// What could be done in place of an action, if that was taken before.
+    fn untried(&mut self, action: &str, admissible: &[Arc<str>]) -> Vec<Arc<str>> {
+        if self.taken.insert(action.to_owned()) {
+            return Vec::new();
+        }
+        let first_word = |text: &str| text.split_whitespace().next().map(str::to_owned);
+        let word = first_word(action);
+        let is_left =
+            |other: &&Arc<str>| first_word(other) == word && !self.taken.contains(&***other);
+        admissible.iter().filter(is_left).cloned().collect()
     }
 
     fn push(&mut self, message: Message) {
@@ -262,7 +288,7 @@ mod tests {
                 let sampled = policy.encode(None, &answer);
                 tokens.extend(&sampled);
                 context.push_answer(&answer.content, &sampled);
-                context.push_observation(&observation(&format!("o{}", turn + 1)));
+                context.push_observation(&observation(&format!("o{}", turn + 1)), Some("go"));
                 prompt
             })
             .collect()
@@ -314,10 +340,32 @@ mod tests {
         let mut context = Context::new(&config, None, &task(), &first);
         let near =
             ["go to bed 2", "open cabinet 1", "open cabinet 10", "take pen 3 from cabinet 10"];
-        context.push_observation(&seen("The cabinet 10 is closed.", &near));
-        context.push_observation(&seen("Nothing happens.", &near));
+        context.push_observation(&seen("The cabinet 10 is closed.", &near), None);
+        context.push_observation(&seen("Nothing happens.", &near), None);
         let shown = context.prompt();
         let listed = "The cabinet 10 is closed.\nAlso admissible:\n- open cabinet 1\n- take pen 3 from cabinet 10";
         assert_eq!(texts(&shown), [&*first.text, listed, "Nothing happens."]);
+    }
+
+    #[test]
+    fn who_repeats_an_action_is_told_what_is_left() {
+        let config =
+            ContextConfig { instruction: false, list_untried: true, ..ContextConfig::default() };
+        let mut context = Context::new(&config, None, &task(), &observation("o0"));
+        let mut next = |action: Option<&str>| {
+            let admissible =
+                ["go to bed 1", "go to bed 2", "go to desk 1", "goad", "look"].map(Arc::from);
+            let observation =
+                Observation { admissible: Some(admissible.into()), ..observation("o") };
+            context.push_observation(&observation, action);
+            context.prompt().messages.last().unwrap().content.clone()
+        };
+        assert_eq!(next(Some("go to bed 1")), "o");
+        assert_eq!(next(Some("go to desk 1")), "o");
+        assert_eq!(next(None), "o");
+        assert_eq!(next(Some("go to bed 1")), "o\nNot tried yet:\n- go to bed 2");
+        assert_eq!(next(Some("go to bed 2")), "o");
+        // Nothing is left.
+        assert_eq!(next(Some("go to bed 2")), "o");
     }
 }

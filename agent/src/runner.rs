@@ -267,7 +267,11 @@ impl Run<'_> {
             let next_state_key = step.observation.state_key.clone();
             if !terminated {
                 context.push_answer(&completion.text, &completion.tokens.ids);
-                context.push_observation(&step.observation);
+                let action = match &parsed {
+                    ParsedAction::Action { text } => Some(text.as_str()),
+                    ParsedAction::Invalid { .. } => None,
+                };
+                context.push_observation(&step.observation, action);
                 admissible.clone_from(&step.observation.admissible);
             }
             self.record(prompt.tokens, completion, parsed, state_key, step, policy_time);

@@ -148,8 +148,17 @@ fn finish(
     } else {
         let mut text = String::new();
         if let Some(checkpoint) = &report.checkpoint {
-            writeln!(text, "checkpoint {}\n", checkpoint.display())?;
+            writeln!(text, "checkpoint {}", checkpoint.display())?;
         }
+        let restricted = match report.episode.constrain_to_admissible {
+            true => "restricted to admissible ones where an environment lists them",
+            false => "not restricted",
+        };
+        writeln!(
+            text,
+            "answers {restricted}, at temperature {}, seed {}\n",
+            report.episode.sampling.temperature, report.seed
+        )?;
         for evaluation in &report.evaluations {
             writeln!(text, "{evaluation}")?;
         }

@@ -100,8 +100,17 @@ fn plan(recipe: &Recipe) -> String {
     let warm = &recipe.warm_start;
     let reinforce = &recipe.reinforce;
     let episodes = reinforce.iterations * (reinforce.tasks * reinforce.group_size) as u64;
+    let roll_in = &warm.roll_in;
+    let led = match roll_in.share > 0.0 && warm.iterations > 0 {
+        true => format!(
+            " (from {:.0} % of them on, the policy begins {:.0} % of the episodes)",
+            100.0 * roll_in.after,
+            100.0 * roll_in.share
+        ),
+        false => String::new(),
+    };
     format!(
-        "{}\n# plan: {} demonstrations in {} iterations, then {} episodes in {} iterations of {} \
+        "{}\n# plan: {} demonstrations in {} iterations{led}, then {} episodes in {} iterations of {} \
          tasks x {}; evaluation every {} iterations on `{}`, before and after on {}\n",
         recipe.to_toml(),
         warm.iterations * warm.tasks as u64,

@@ -9,11 +9,16 @@ use super::kernel_cache::KernelCache;
 use super::kernels::{FILES, KernelFile};
 use super::library::{compile, compiler_version, options};
 
-/// Heads of the families that there are and such that fill no vector, as wide as they may be.
-const HEADS: &[(Number, &[usize])] =
-    &[(Number::Bf16, &[34, 64, 128, 256]), (Number::F32, &[34, 64, 128])];
+/// Heads that fill no vector, and such as are as wide as they may be; in the long form those between them.
+const HEADS: &[(Number, &[usize])] = &[(Number::Bf16, &[34, 256]), (Number::F32, &[34, 128])];
+const MORE_HEADS: &[(Number, &[usize])] = &[(Number::Bf16, &[64, 128]), (Number::F32, &[64])];
 /// Those that most models have, in the numbers that they are run in.
 const COMMON_HEADS: &[(Number, &[usize])] = &[(Number::Bf16, &[64, 128])];
+
+/// Whether `scripts/test.sh --all` runs the tests.
+fn is_long_form() -> bool {
+    std::env::var_os("SPAR_TEST_ALL").is_some()
+}
 
 /// A file and the heads that it is compiled for.
 type Case = (&'static KernelFile, Option<HeadKind>);
@@ -37,7 +42,11 @@ fn cases(heads: &[(Number, &[usize])]) -> Vec<Case> {
 #[ignore = "needs NVRTC from PyPI"]
 fn nvrtc_compiles_every_kernel_to_ptx() {
     let architecture = "compute_80";
-    cases(HEADS).into_par_iter().for_each(|(file, heads)| {
+    let mut all = cases(HEADS);
+    if is_long_form() {
+        all.extend(cases(MORE_HEADS));
+    }
+    all.into_par_iter().for_each(|(file, heads)| {
         assert!(!file.source().contains("__CUDA_ARCH__"), "{}", file.name);
         let compiled = compile(file, architecture, &options(file, heads, architecture)).unwrap();
         let ptx = String::from_utf8_lossy(&compiled.image).into_owned();
@@ -77,14 +86,18 @@ fn resources(log: &str) -> Vec<(String, usize, usize)> {
 #[ignore = "needs NVRTC from PyPI"]
 fn nvrtc_assembles_every_kernel_and_those_for_tensor_cores_spill_nothing() {
     let mut all: Vec<(&str, Case)> = Vec::new();
-    for architecture in ["sm_80", "sm_90"] {
-        all.extend(cases(COMMON_HEADS).into_iter().map(|case| (architecture, case)));
+    // 12.0 stands for the machines whose blocks have less shared memory.
+    let (whole, by_heads): (&[&str], &[&str]) = match is_long_form() {
+        true => (&["sm_80", "sm_90"], &["sm_86", "sm_89", "sm_120"]),
+        false => (&["sm_90"], &["sm_80", "sm_120"]),
+    };
+    for architecture in whole {
+        all.extend(cases(COMMON_HEADS).into_iter().map(|case| (*architecture, case)));
     }
-    // Machines whose blocks have less shared memory.
     let heads = HeadKind { width: 128, number: Number::Bf16 };
-    for architecture in ["sm_86", "sm_89", "sm_120"] {
-        let by_heads = FILES.iter().filter(|file| file.is_by_heads);
-        all.extend(by_heads.map(|file| (architecture, (file, Some(heads)))));
+    for architecture in by_heads {
+        let files = FILES.iter().filter(|file| file.is_by_heads);
+        all.extend(files.map(|file| (*architecture, (file, Some(heads)))));
     }
     // Attention in f32 may spill: that it can be assembled at all is asked once.
     let heads = HeadKind { width: 34, number: Number::F32 };
