@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use spar_core::{Message, Observation, Policy, PromptTokens, Role};
+use spar_core::{Message, Observation, ParsedAction, Policy, PromptTokens, Role, Trajectory};
 use spar_tasks::Task;
 
 /// What a policy sees of its episode.
@@ -63,6 +63,18 @@ impl ContextConfig {
     }
 }
 
+impl ContextConfig {
+    /// The texts of an episode's observations with what is listed behind them, reminders left out.
+    pub fn observations(&self, trajectory: &Trajectory) -> Vec<Arc<Message>> {
+        let mut context = Context::empty(self, None);
+        context.push_observation(&trajectory.first_observation, None);
+        for turn in &trajectory.turns {
+            context.push_observation(&turn.step.observation, action_of(&turn.parsed));
+        }
+        context.messages
+    }
+}
+
 /// The prompt of one turn.
 #[derive(Debug, Clone)]
 pub struct Prompt {
@@ -104,11 +116,21 @@ impl<'a> Context<'a> {
         task: &Task,
         first: &Observation,
     ) -> Self {
-        let reminder = first.instruction.clone().filter(|_| config.reminder);
-        let mut context = Self {
+        let mut context = Self::empty(config, encoder);
+        context.reminder = first.instruction.clone().filter(|_| config.reminder);
+        if config.instruction && !task.instruction.is_empty() {
+            context.push(Message::new(Role::System, task.instruction.as_str()));
+        }
+        context.push_observation(first, None);
+        context.head = context.messages.len();
+        context
+    }
+
+    fn empty(config: &'a ContextConfig, encoder: Option<&'a dyn Policy>) -> Self {
+        Self {
             config,
             encoder,
-            reminder,
+            reminder: None,
             known: HashSet::new(),
             taken: HashSet::new(),
             messages: Vec::new(),
@@ -116,13 +138,7 @@ impl<'a> Context<'a> {
             tokens: Vec::new(),
             previous: Vec::new(),
             pending: Vec::new(),
-        };
-        if config.instruction && !task.instruction.is_empty() {
-            context.push(Message::new(Role::System, task.instruction.as_str()));
         }
-        context.push_observation(first, None);
-        context.head = context.messages.len();
-        context
     }
 
     /// What the policy is to continue now; asked for once per turn.
@@ -227,6 +243,14 @@ impl<'a> Context<'a> {
             self.tokens.push(tokens);
         }
         self.messages.push(Arc::new(message));
+    }
+}
+
+/// The action that a turn was read as.
+pub(crate) fn action_of(parsed: &ParsedAction) -> Option<&str> {
+    match parsed {
+        ParsedAction::Action { text } => Some(text),
+        ParsedAction::Invalid { .. } => None,
     }
 }
 

@@ -12,7 +12,7 @@ use spar_envs::{Environment, EnvironmentError, TimeRules};
 use spar_tasks::Task;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
-use crate::context::Context;
+use crate::context::{Context, action_of};
 use crate::{Cancellation, EpisodeConfig, Player, error_chain};
 
 /// Which episode is played, and by whom.
@@ -267,11 +267,7 @@ impl Run<'_> {
             let next_state_key = step.observation.state_key.clone();
             if !terminated {
                 context.push_answer(&completion.text, &completion.tokens.ids);
-                let action = match &parsed {
-                    ParsedAction::Action { text } => Some(text.as_str()),
-                    ParsedAction::Invalid { .. } => None,
-                };
-                context.push_observation(&step.observation, action);
+                context.push_observation(&step.observation, action_of(&parsed));
                 admissible.clone_from(&step.observation.admissible);
             }
             self.record(prompt.tokens, completion, parsed, state_key, step, policy_time);

@@ -1,8 +1,13 @@
 //! Demonstrations: the text a tokenizer learns from, and the rows of the warm start.
 
+use std::borrow::Cow;
+
 use anyhow::{Context, ensure};
 use spar_agent::policies::RandomPolicy;
-use spar_agent::{CollectConfig, CollectRequest, Collection, Player, RollIn, collect_groups};
+use spar_agent::{
+    CollectConfig, CollectRequest, Collection, ContextConfig, EpisodeConfig, Player, RollIn,
+    collect_groups,
+};
 use spar_core::{Policy, Seed, Trajectory};
 use spar_envs::shuffled_tasks;
 use spar_tasks::{ShuffledTasks, Suite, SuiteError, Task};
@@ -24,17 +29,21 @@ pub(super) fn demonstrator<'a>(
     }
 }
 
-/// Plays every task once, by the [`demonstrator`].
+/// Plays every task once, by the [`demonstrator`], in at most so many tokens as the model reads; what is
+/// longer is cut off.
 pub(super) async fn demonstrate(
     recipe: &Recipe,
-    tasks: &[Task],
+    (tasks, max_context_tokens): (&[Task], Option<usize>),
     player: Player<'_>,
     seed: Seed,
     sandboxes: &OpenSandboxes,
     cancellation: &spar_agent::Cancellation,
     observer: &dyn Observer,
 ) -> anyhow::Result<Collection> {
-    play_once(recipe, tasks, player, seed, sandboxes, cancellation, observer).await
+    let mut episode = recipe.episode.clone();
+    let limits = [episode.context.max_context_tokens, max_context_tokens];
+    episode.context.max_context_tokens = limits.into_iter().flatten().min();
+    play_once(episode, tasks, player, seed, sandboxes, cancellation, observer).await
 }
 
 /// Plays every task once by actions drawn at random, for the text that it shows.
@@ -47,11 +56,11 @@ pub(super) async fn play_randomly(
     observer: &dyn Observer,
 ) -> anyhow::Result<Collection> {
     let player = Player::Policy(&RandomPolicy);
-    play_once(recipe, tasks, player, seed, sandboxes, cancellation, observer).await
+    play_once(recipe.episode.clone(), tasks, player, seed, sandboxes, cancellation, observer).await
 }
 
 async fn play_once(
-    recipe: &Recipe,
+    episode: EpisodeConfig,
     tasks: &[Task],
     player: Player<'_>,
     seed: Seed,
@@ -71,7 +80,7 @@ async fn play_once(
     let config = CollectConfig {
         group_size: 1,
         concurrency: sandboxes.concurrency().unwrap_or(default.concurrency),
-        episode: recipe.episode.clone(),
+        episode,
         ..default
     };
     let collection = collect_groups(&request, &config).await;
@@ -90,16 +99,20 @@ pub(super) fn imitated(collection: &Collection, unsolved: bool) -> Vec<&Trajecto
 }
 
 /// All that is said in an episode, message by message, and all that could have been said.
-pub(super) fn messages_of(trajectory: &Trajectory) -> Vec<&str> {
+pub(super) fn messages_of<'a>(
+    context: &ContextConfig,
+    trajectory: &'a Trajectory,
+) -> Vec<Cow<'a, str>> {
     let mut messages = Vec::new();
     let steps = trajectory.turns.iter().map(|turn| &turn.step.observation);
-    for observation in std::iter::once(&trajectory.first_observation).chain(steps) {
-        messages.push(observation.text.as_str());
-        messages.extend(observation.instruction.as_deref());
+    let observations = std::iter::once(&trajectory.first_observation).chain(steps);
+    for (observation, shown) in observations.zip(context.observations(trajectory)) {
+        messages.push(Cow::Owned(shown.content.clone()));
+        messages.extend(observation.instruction.as_deref().map(Cow::Borrowed));
         let actions = observation.admissible.iter().flat_map(|actions| actions.iter());
-        messages.extend(actions.map(|action| &**action));
+        messages.extend(actions.map(|action| Cow::Borrowed(&**action)));
     }
-    messages.extend(trajectory.turns.iter().map(|turn| turn.text.as_str()));
+    messages.extend(trajectory.turns.iter().map(|turn| Cow::Borrowed(&*turn.text)));
     messages
 }
 

@@ -128,7 +128,7 @@ async fn train_tokenizer(
         let tasks = take_demonstrated(suite, data, seed, 0, count)?;
         demonstrate(
             recipe,
-            &tasks,
+            (&tasks, None),
             demonstrator(recipe, None, None),
             play,
             sandboxes,
@@ -138,6 +138,9 @@ async fn train_tokenizer(
         .await?
     };
     ensure!(!cancellation.is_cancelled(), "stopped before the run began");
-    let games = played.groups.iter().flat_map(|group| &group.trajectories).map(messages_of);
+    let trajectories = played.groups.iter().flat_map(|group| &group.trajectories);
+    let games = trajectories.map(|trajectory| messages_of(&recipe.episode.context, trajectory));
+    let games: Vec<_> = games.collect();
+    let games = games.iter().map(|game| game.iter().map(AsRef::as_ref));
     Tokenizer::train(games, &recipe.tokenizer).context("train the tokenizer")
 }

@@ -47,7 +47,7 @@ impl Training {
         let started = Instant::now();
         let collection = demonstrate(
             &self.recipe,
-            &tasks,
+            (&tasks, Some(self.model.config.max_position_embeddings)),
             demonstrator(&self.recipe, policy, roll_in),
             seed,
             &self.sandboxes,
