@@ -116,6 +116,23 @@ fn the_best_can_be_imitated_and_a_stage_that_changes_nothing_says_so() {
 }
 
 #[test]
+fn a_demonstration_longer_than_the_model_reads_is_cut_off() {
+    let folder = workplace();
+    let folder = folder.path();
+    let imitate = ["--set", "reinforce.iterations=0", "--set", "warm_start.roll_in.share=0.0"];
+    let imitated = |name: &str, tokens: &str| -> f64 {
+        let limit = format!("model.max_position_embeddings={tokens}");
+        train(folder, name, &[&imitate[..], &["--set", &limit]].concat());
+        let records = metrics(folder, name);
+        let records = records.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let shown = records.filter(|record| record["kind"] == "warm_start");
+        shown.map(|record| record["imitated"].as_f64().unwrap()).sum()
+    };
+    let (whole, cut) = (imitated("whole", "2048"), imitated("cut", "250"));
+    assert!(0.0 < cut && cut < whole, "{cut} of {whole}");
+}
+
+#[test]
 fn what_is_sampled_is_what_is_trained_on() {
     let folder = reference();
     let drifts = drifts(&metrics(folder.path(), "whole"));
