@@ -128,7 +128,7 @@ fn a_demonstration_longer_than_the_model_reads_is_cut_off() {
         let shown = records.filter(|record| record["kind"] == "warm_start");
         shown.map(|record| record["imitated"].as_f64().unwrap()).sum()
     };
-    let (whole, cut) = (imitated("whole", "2048"), imitated("cut", "250"));
+    let (whole, cut) = (imitated("whole", "2048"), imitated("cut", "120"));
     assert!(0.0 < cut && cut < whole, "{cut} of {whole}");
 }
 
