@@ -126,6 +126,24 @@ impl Default for WarmStartConfig {
     }
 }
 
+impl WarmStartConfig {
+    /// The demonstrated tasks that come before an iteration of the stage and in it, as `(first, count)`.
+    pub fn tasks_of(&self, iteration: u64) -> (u64, usize) {
+        let tasks = self.tasks as u64;
+        let is_led = |iteration: u64| self.roll_in_of(iteration).is_some();
+        let Some(more) = self.roll_in.tasks.filter(|_| is_led(iteration)) else {
+            return (iteration * tasks, self.tasks);
+        };
+        let alone = (0..iteration).find(|earlier| is_led(*earlier)).unwrap_or(iteration);
+        (alone * tasks + (iteration - alone) * more as u64, more)
+    }
+
+    /// How the policy leads in an iteration of the stage; absent where the demonstrator plays alone.
+    pub fn roll_in_of(&self, iteration: u64) -> Option<RollIn> {
+        self.roll_in.at(iteration as f64 / self.iterations as f64)
+    }
+}
+
 /// In which demonstrations the policy plays first; see [`RollIn`].
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -135,13 +153,18 @@ pub struct RollInConfig {
     /// The part of the stage's iterations that is over before it does, from 0 to 1: what has learned
     /// nothing yet leads nowhere. Default 0.5.
     pub after: f64,
-    /// The most turns that it plays; at least 1. Default 30.
+    /// The fewest turns that it plays; at least 1. Default 1.
+    pub min_turns: u32,
+    /// The most turns that it plays, `min_turns` or more. Default 30.
     pub max_turns: u32,
+    /// Tasks per iteration from then on; positive. What the policy solves before the demonstrator's turn comes costs
+    /// no update, so that these may be more. Default absent: those of the stage.
+    pub tasks: Option<usize>,
 }
 
 impl Default for RollInConfig {
     fn default() -> Self {
-        Self { share: 0.0, after: 0.5, max_turns: 30 }
+        Self { share: 0.0, after: 0.5, min_turns: 1, max_turns: 30, tasks: None }
     }
 }
 
@@ -149,8 +172,8 @@ impl RollInConfig {
     /// What it comes to when `progress` of the stage, from 0 to 1, is over; absent where the demonstrator
     /// plays alone.
     pub fn at(&self, progress: f64) -> Option<RollIn> {
-        let Self { share, after, max_turns } = *self;
-        (share > 0.0 && progress >= after).then_some(RollIn { share, max_turns })
+        let Self { share, after, min_turns, max_turns, .. } = *self;
+        (share > 0.0 && progress >= after).then_some(RollIn { share, min_turns, max_turns })
     }
 
     fn problems(&self) -> Vec<String> {
@@ -160,8 +183,17 @@ impl RollInConfig {
                 problems.push(format!("{name} is {value}, must be from 0 to 1"));
             }
         }
-        if self.max_turns == 0 {
-            problems.push("max_turns is 0, must be at least 1".to_owned());
+        if self.min_turns == 0 {
+            problems.push("min_turns is 0, must be at least 1".to_owned());
+        }
+        if self.max_turns < self.min_turns {
+            problems.push(format!(
+                "max_turns is {}, must be min_turns ({}) or more",
+                self.max_turns, self.min_turns
+            ));
+        }
+        if self.tasks == Some(0) {
+            problems.push("tasks is 0, must be at least 1 or absent".to_owned());
         }
         problems
     }
@@ -640,6 +672,24 @@ mod tests {
             assert_eq!(recipe.name, name);
             assert_eq!(Recipe::parse(name, &recipe.to_toml(), &[]).unwrap(), recipe);
         }
+    }
+
+    #[test]
+    fn no_task_is_demonstrated_twice_where_roll_in_has_more_of_them() {
+        let mut warm = WarmStartConfig { iterations: 10, tasks: 4, ..WarmStartConfig::default() };
+        assert_eq!((warm.tasks_of(3), warm.tasks_of(10)), ((12, 4), (40, 4)));
+        warm.roll_in = RollInConfig { share: 0.5, after: 0.55, tasks: Some(7), ..warm.roll_in };
+        let mut next = 0;
+        for iteration in 0..10 {
+            let (first, count) = warm.tasks_of(iteration);
+            assert_eq!((first, count), (next, if iteration < 6 { 4 } else { 7 }));
+            next += count as u64;
+        }
+        assert_eq!(warm.tasks_of(10).0, next);
+        warm.roll_in.share = 0.0;
+        assert_eq!(warm.tasks_of(10), (40, 4));
+        warm.iterations = 0;
+        assert_eq!(warm.tasks_of(0).0, 0);
     }
 
     #[test]

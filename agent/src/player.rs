@@ -70,7 +70,11 @@ impl Guide {
 pub struct RollIn {
     /// How many of all episodes the policy begins, from 0 to 1; what lies outside counts as the nearer end.
     pub share: f64,
-    /// The most turns that it plays in them: the number is drawn from 1 to this; at least 1, and 0 counts as 1.
+    /// The fewest turns that it plays in them; at least 1, and 0 counts as 1. Above what an episode takes
+    /// that goes well, the demonstrator's time goes into those that do not.
+    pub min_turns: u32,
+    /// The most turns that it plays in them: the number is drawn from the fewest to this; less than the fewest
+    /// counts as that.
     pub max_turns: u32,
 }
 
@@ -79,7 +83,8 @@ impl RollIn {
     fn turns(self, seed: Seed) -> u32 {
         let mut rng = seed.derive("roll_in", 0).rng();
         let share = if self.share.is_nan() { 0.0 } else { self.share.clamp(0.0, 1.0) };
-        if rng.random_bool(share) { rng.random_range(1..=self.max_turns.max(1)) } else { 0 }
+        let least = self.min_turns.max(1);
+        if rng.random_bool(share) { rng.random_range(least..=self.max_turns.max(least)) } else { 0 }
     }
 }
 
@@ -139,12 +144,12 @@ mod tests {
             counts
         };
         for share in [0.0, -1.0, f64::NAN] {
-            assert_eq!(turns(RollIn { share, max_turns: 3 }), [400, 0, 0, 0]);
+            assert_eq!(turns(RollIn { share, min_turns: 0, max_turns: 3 }), [400, 0, 0, 0]);
         }
-        assert_eq!(turns(RollIn { share: 2.0, max_turns: 0 }), [0, 400, 0, 0]);
-        let half = turns(RollIn { share: 0.5, max_turns: 3 });
+        assert_eq!(turns(RollIn { share: 2.0, min_turns: 0, max_turns: 0 }), [0, 400, 0, 0]);
+        let half = turns(RollIn { share: 0.5, min_turns: 1, max_turns: 3 });
         assert!((160..240).contains(&half[0]), "{half:?}");
-        let all = turns(RollIn { share: 1.0, max_turns: 3 });
+        let all = turns(RollIn { share: 1.0, min_turns: 1, max_turns: 3 });
         assert!(all[0] == 0 && all[1..].iter().all(|count| *count > 100), "{all:?}");
     }
 }

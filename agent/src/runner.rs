@@ -532,7 +532,7 @@ mod tests {
     #[tokio::test]
     async fn a_demonstrator_goes_on_from_where_the_policy_led() {
         let policy = ScriptedPolicy::new(["right", "left", "right", "left"]);
-        let roll_in = RollIn { share: 1.0, max_turns: 3 };
+        let roll_in = RollIn { share: 1.0, min_turns: 1, max_turns: 3 };
         let config = EpisodeConfig::default();
         let mut led = [0; 4];
         for seed in 0..40 {

@@ -113,7 +113,7 @@ fn plan(recipe: &Recipe) -> String {
         "{}\n# plan: {} demonstrations in {} iterations{led}, then {} episodes in {} iterations of {} \
          tasks x {}; evaluation every {} iterations on `{}`, before and after on {}\n",
         recipe.to_toml(),
-        warm.iterations * warm.tasks as u64,
+        warm.tasks_of(warm.iterations).0,
         warm.iterations,
         episodes,
         reinforce.iterations,

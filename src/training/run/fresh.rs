@@ -114,7 +114,7 @@ async fn train_tokenizer(
     observer: &dyn Observer,
 ) -> anyhow::Result<Tokenizer> {
     let warm = &recipe.warm_start;
-    let demonstrated = warm.iterations.saturating_mul(warm.tasks as u64);
+    let demonstrated = warm.tasks_of(warm.iterations).0;
     let count = if demonstrated == 0 { TOKENIZER_TASKS } else { demonstrated.min(TOKENIZER_TASKS) };
     observer.stage(Stage::Tokenizer, 0, count);
     let count = count as usize;

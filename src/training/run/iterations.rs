@@ -33,15 +33,14 @@ impl Training {
             // Told to stop between epochs, the run goes back to here.
             self.save()?;
         }
-        let warm = &self.recipe.warm_start;
-        let roll_in = warm.roll_in.at(self.state.iteration as f64 / warm.iterations as f64);
+        let roll_in = self.recipe.warm_start.roll_in_of(self.state.iteration);
         if roll_in.is_some() {
             self.publish()?;
         }
         let config = &self.recipe.warm_start;
-        let first = self.state.iteration * config.tasks as u64;
+        let (first, count) = config.tasks_of(self.state.iteration);
         let data = &self.recipe.data;
-        let tasks = take_demonstrated(self.suite.as_ref(), data, self.seed, first, config.tasks)?;
+        let tasks = take_demonstrated(self.suite.as_ref(), data, self.seed, first, count)?;
         observer.playing("demonstrations", tasks.len());
         let policy = Some(&self.policy as &dyn spar_core::Policy);
         let started = Instant::now();
@@ -116,7 +115,7 @@ impl Training {
         let config = &self.recipe.reinforce;
         let done = self.state.iteration - warm.iterations;
         // Behind the tasks of the demonstrations, so that no task is met twice before all are.
-        let first = warm.iterations * warm.tasks as u64 + done * config.tasks as u64;
+        let first = warm.tasks_of(warm.iterations).0 + done * config.tasks as u64;
         let train = &self.recipe.data.train;
         let tasks = take_tasks(self.suite.as_ref(), train, self.seed, first, config.tasks)?;
 
