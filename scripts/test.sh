@@ -111,37 +111,53 @@ in_background() {
     done
 }
 in_background docker podman cxx gpu nccl alfworld namespaces &
+with_engines=$!
 in_background guests openai nvrtc &
+beside_engines=$!
 
-# 3. Unit tests, integration tests, examples and doc tests. What tests print is kept; a binary that is
-# killed leaves no result, which is found in the end.
+# 3. Tests that wait for an engine go beside all others, in runs of the same binaries of their own; what they
+# print comes in the end. The whole workspace is named in each, for otherwise cargo would build dependencies
+# anew with other features.
 run() {
     say "$*"
     "$@" 2>&1 | tee -a "$log" || status=1
 }
-say "compiling"
-cargo test --workspace --locked --no-run || status=1
-run cargo test --workspace --locked --no-fail-fast
-
-# 4. Tests that are ignored because they need something. The whole workspace is named, for otherwise cargo
-# would build dependencies anew with other features.
-say "waiting for what tests need"
-wait
-engines=()
+# Those that are ignored because they need something that is there: words in their names and, behind --, what leaves
+# out those that need what is not.
+ignored() { timeout 1500 cargo test --workspace --locked --no-fail-fast --lib --tests -- --ignored "$@"; }
+# The words of what is there and what is not, of the needs in `$@`.
+find_words() {
+    while IFS='|' read -r reason name filters; do
+        [[ " $* " = *" $name "* ]] || continue
+        read -ra filters <<<"$filters"
+        if [ -e "$work/$name.ready" ]; then
+            words+=("${filters[@]}")
+        else
+            for filter in "${filters[@]}"; do without+=(--skip "$filter"); done
+            skipped+=("$reason: $(grep -v '^$' "$work/$name.out" | tail -n 1)")
+        fi
+    done < <(needs)
+}
 words=()
 without=()
-while IFS='|' read -r reason name filters; do
-    read -ra filters <<<"$filters"
-    if [ -e "$work/$name.ready" ]; then
-        case "$name" in
-        docker | podman) engines+=("${filters[@]}") ;;
-        *) words+=("${filters[@]}") ;;
-        esac
-    else
-        for filter in "${filters[@]}"; do without+=(--skip "$filter"); done
-        skipped+=("$reason: $(grep -v '^$' "$work/$name.out" | tail -n 1)")
-    fi
-done < <(needs)
+
+say "compiling"
+cargo test --workspace --locked --no-run || status=1
+say "waiting for engines"
+wait "$with_engines"
+find_words docker podman
+engines=
+if [ "${#words[@]}" -gt 0 ]; then
+    ignored --test-threads 4 "${words[@]}" "${without[@]}" >"$work/engines.log" 2>&1 &
+    engines=$!
+fi
+
+# 4. Unit tests, integration tests, examples and doc tests. What tests print is kept; a binary that is
+# killed leaves no result, which is found in the end.
+run cargo test --workspace --locked --no-fail-fast
+
+say "waiting for what tests need"
+wait "$beside_engines"
 while IFS= read -r reason; do
     needs | cut -d'|' -f1 | grep -qxF "$reason" || die "tests are ignored with \`$reason\`, which this script does not know"
 done < <(grep -rhoE --include='*.rs' '#\[ignore = "[^"]*"\]' \
@@ -152,20 +168,14 @@ if [ -e "$work/nvrtc.ready" ]; then
     nvrtc="$(dirname "$(find "$cache/venvs/nvrtc" -name 'libnvrtc.so.*' | head -n 1)")"
     export LD_LIBRARY_PATH="$nvrtc${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 fi
-# Tests that wait for an engine go beside those that compute, in two runs of the same binaries; what the first
-# print comes behind the second.
-ignored() { timeout 1500 cargo test --workspace --locked --no-fail-fast --lib --tests -- --ignored "$@" "${without[@]}"; }
-beside=
-if [ "${#engines[@]}" -gt 0 ]; then
-    ignored --test-threads 4 "${engines[@]}" >"$work/engines.log" 2>&1 &
-    beside=$!
-fi
+words=()
+find_words namespaces guests openai cxx nvrtc nccl gpu alfworld
 if [ "${#words[@]}" -gt 0 ]; then
-    run ignored --test-threads 2 --skip docker --skip podman "${words[@]}"
+    run ignored --test-threads 2 --skip docker --skip podman "${words[@]}" "${without[@]}"
 fi
-if [ -n "$beside" ]; then
+if [ -n "$engines" ]; then
     say "tests that wait for an engine"
-    wait "$beside" || status=1
+    wait "$engines" || status=1
     tee -a "$log" <"$work/engines.log"
     rm "$work/engines.log"
 fi
