@@ -50,7 +50,9 @@ fn sandbox(error: &SandboxError) -> Option<String> {
 fn suite(error: &SuiteError) -> Option<String> {
     match error {
         SuiteError::Unknown { .. } => Some("`spar list suites` tells what they are".to_owned()),
-        SuiteError::UnknownSplit { .. } => Some("name one of them: with --split, or in `[data]` of a recipe".to_owned()),
+        SuiteError::UnknownSplit { .. } => {
+            Some("name one of them: with --split, or in `[data]` of a recipe".to_owned())
+        }
         SuiteError::NoData { .. } => Some(GET_ALFWORLD.to_owned()),
         SuiteError::EmptyData { .. } => Some(format!(
             "--data names the folder whose subfolders are the splits, such as `valid_seen`; {GET_ALFWORLD}"
