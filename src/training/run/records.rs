@@ -21,7 +21,7 @@ impl Training {
         self.draw_curve()
     }
 
-    /// Marks the checkpoint that did best on the dev split; of equals the later.
+    /// Marks the checkpoint that the dev split [chooses](best).
     pub(super) fn mark_best(&self) -> anyhow::Result<()> {
         let metrics = self.folder.metrics()?;
         if let Some((score, iteration)) = best(&metrics, self.recipe.evaluation.max_missing) {
@@ -77,13 +77,25 @@ impl Training {
     }
 }
 
-/// Success on the dev split and iteration of the best evaluation that has a score.
+/// Success on the dev split and iteration of the evaluation that chooses the checkpoint, among those that have
+/// a score: the last one that is no more than one standard error below the highest.
+///
+/// The rule of Breiman et al. (1984, section 3.4.3): of what the dev split cannot tell apart, here what was
+/// trained longest. The highest alone is often that of a lucky moment. The error is that of a share of the
+/// episodes, with one success and one failure added, so that it is not 0 where all succeed.
 fn best(metrics: &[MetricRecord], max_missing: f64) -> Option<(f64, u64)> {
-    metrics
-        .iter()
-        .filter(|record| record.kind == "evaluation" && is_scored(record, max_missing))
-        .filter_map(|record| Some((record.number("success_rate")?, record.iteration)))
-        .max_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)))
+    let scored = || {
+        metrics
+            .iter()
+            .filter(|record| record.kind == "evaluation" && is_scored(record, max_missing))
+            .filter_map(|record| Some((record.number("success_rate")?, record)))
+    };
+    let (highest, record) = scored().max_by(|a, b| a.0.total_cmp(&b.0))?;
+    let episodes = record.number("episodes").unwrap_or(0.0);
+    let share = (highest * episodes + 1.0) / (episodes + 2.0);
+    let error = (share * (1.0 - share) / (episodes + 2.0)).sqrt();
+    let near = scored().filter(|(rate, _)| *rate >= highest - error);
+    near.map(|(rate, record)| (rate, record.iteration)).max_by_key(|(_, iteration)| *iteration)
 }
 
 #[cfg(test)]
@@ -109,5 +121,22 @@ mod tests {
         assert_eq!(best(&metrics, 0.05), Some((0.9, 3)));
         assert_eq!(best(&metrics, 0.0), Some((0.9, 2)));
         assert_eq!(best(&metrics[4..], 0.05), None);
+    }
+
+    #[test]
+    fn of_what_cannot_be_told_apart_the_last_is_chosen() {
+        let of = |rates: &[f64]| {
+            let record = |(index, rate): (usize, &f64)| {
+                let values = [("success_rate", *rate), ("episodes", 200.0), ("missing", 0.0)];
+                MetricRecord::new(index as u64 + 1, "evaluation").with(values)
+            };
+            best(&rates.iter().enumerate().map(record).collect::<Vec<_>>(), 0.05).unwrap()
+        };
+        // One standard error of 200 episodes is 3.2 points at 70 %, and 0.7 at 99.5 %.
+        assert_eq!(of(&[0.5, 0.7, 0.69, 0.6]), (0.69, 3));
+        assert_eq!(of(&[0.995, 0.99, 0.985]), (0.99, 2));
+        assert_eq!(of(&[1.0, 0.98]), (1.0, 1));
+        // It never goes back: the one that is marked is kept, those before it are not.
+        assert_eq!(of(&[0.7, 0.68, 0.72, 0.5]), (0.72, 3));
     }
 }
