@@ -1,6 +1,6 @@
 //! What a policy sees of its episode.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -26,13 +26,29 @@ pub struct ContextConfig {
     /// household rooms several places can be within reach of one, which only the actions tell.
     /// Nothing where all are listed. Default false.
     pub list_unnamed: bool,
-    /// Whether an action that was taken before in the episode is answered with the admissible ones that
-    /// begin with the same word (`go`) and were not: what is left to try. Who searches in circles reads
-    /// there how to leave them, and who does not repeat itself is shown nothing. Default false.
-    pub list_untried: bool,
+    /// When an action is answered with the admissible ones that begin with the same word (`go`) and were not
+    /// taken yet in the episode: what is left to try. Default never.
+    pub list_untried: ListUntried,
+    /// The most that are listed of those; at least 1. They stand in the order in which what they name was named
+    /// first. Default absent: all.
+    pub max_untried: Option<usize>,
     /// Tokens of prompt and answer together, beyond which an episode is truncated. Default
     /// absent: the policy's own limit.
     pub max_context_tokens: Option<usize>,
+}
+
+/// When actions that were not taken yet are listed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ListUntried {
+    /// Not at all.
+    #[default]
+    Never,
+    /// Behind an action that was taken before in the episode: who searches in circles reads there how to leave
+    /// them, and who does not repeat itself is shown nothing.
+    Repeated,
+    /// Behind every action.
+    Always,
 }
 
 impl Default for ContextConfig {
@@ -43,7 +59,8 @@ impl Default for ContextConfig {
             instruction: true,
             list_admissible: false,
             list_unnamed: false,
-            list_untried: false,
+            list_untried: ListUntried::Never,
+            max_untried: None,
             max_context_tokens: None,
         }
     }
@@ -54,6 +71,9 @@ impl ContextConfig {
         let mut problems = Vec::new();
         if self.window_turns == Some(0) {
             problems.push("context.window_turns is 0, must be at least 1 or absent".to_owned());
+        }
+        if self.max_untried == Some(0) {
+            problems.push("context.max_untried is 0, must be at least 1 or absent".to_owned());
         }
         if self.max_context_tokens == Some(0) {
             problems
@@ -97,6 +117,8 @@ pub struct Context<'a> {
     known: HashSet<Arc<str>>,
     /// Actions that were taken; only kept where untried ones are listed.
     taken: HashSet<String>,
+    /// When numbered things were named first, as a place among all of them; only kept where untried actions are listed.
+    named: HashMap<(String, String), usize>,
     messages: Vec<Arc<Message>>,
     /// How many messages come before the first turn.
     head: usize,
@@ -133,6 +155,7 @@ impl<'a> Context<'a> {
             reminder: None,
             known: HashSet::new(),
             taken: HashSet::new(),
+            named: HashMap::new(),
             messages: Vec::new(),
             head: 0,
             tokens: Vec::new(),
@@ -196,8 +219,9 @@ impl<'a> Context<'a> {
                 list(&mut text, "Also admissible:", &unnamed);
             }
         }
-        if let Some(action) = action.filter(|_| self.config.list_untried) {
-            let untried = self.untried(action, admissible);
+        if self.config.list_untried != ListUntried::Never {
+            self.name_things(&text);
+            let untried = action.map(|action| self.untried(action, admissible)).unwrap_or_default();
             if !untried.is_empty() {
                 list(&mut text, "Not tried yet:", &untried);
             }
@@ -222,16 +246,32 @@ impl<'a> Context<'a> {
         unnamed
     }
 
-    /// What could be done in place of an action, if that was taken before.
+    fn name_things(&mut self, text: &str) {
+        for (word, number) in numbered_things(text) {
+            let place = self.named.len();
+            self.named.entry((word.to_owned(), number.to_owned())).or_insert(place);
+        }
+    }
+
+    /// What could be done in place of an action, where that is to be told.
     fn untried(&mut self, action: &str, admissible: &[Arc<str>]) -> Vec<Arc<str>> {
-        if self.taken.insert(action.to_owned()) {
+        let is_new = self.taken.insert(action.to_owned());
+        if is_new && self.config.list_untried == ListUntried::Repeated {
             return Vec::new();
         }
         let first_word = |text: &str| text.split_whitespace().next().map(str::to_owned);
         let word = first_word(action);
         let is_left =
             |other: &&Arc<str>| first_word(other) == word && !self.taken.contains(&***other);
-        admissible.iter().filter(is_left).cloned().collect()
+        let mut left: Vec<_> = admissible.iter().filter(is_left).cloned().collect();
+        // What names nothing, or nothing that was named, comes last.
+        left.sort_by_cached_key(|other| {
+            let places = numbered_things(other)
+                .map(|(word, number)| self.named.get(&(word.to_owned(), number.to_owned())));
+            places.map(|place| place.copied().unwrap_or(usize::MAX)).max().unwrap_or(usize::MAX)
+        });
+        left.truncate(self.config.max_untried.unwrap_or(usize::MAX));
+        left
     }
 
     fn push(&mut self, message: Message) {
@@ -372,9 +412,41 @@ mod tests {
     }
 
     #[test]
+    fn what_is_left_stands_in_the_order_in_which_it_was_named() {
+        let config = ContextConfig {
+            instruction: false,
+            list_untried: ListUntried::Always,
+            max_untried: Some(2),
+            ..ContextConfig::default()
+        };
+        let seen = |text: &str| Observation {
+            admissible: Some(
+                ["go away", "go to bed 1", "go to bed 2", "go to desk 1", "look"]
+                    .map(Arc::from)
+                    .into(),
+            ),
+            ..observation(text)
+        };
+        let first = seen("You see a desk 1, and a bed 2.");
+        let mut context = Context::new(&config, None, &task(), &first);
+        let mut next = |action: Option<&str>| {
+            context.push_observation(&seen("o"), action);
+            context.prompt().messages.last().unwrap().content.clone()
+        };
+        assert_eq!(next(None), "o");
+        assert_eq!(next(Some("look")), "o");
+        assert_eq!(next(Some("go off")), "o\nNot tried yet:\n- go to desk 1\n- go to bed 2");
+        assert_eq!(next(Some("go to desk 1")), "o\nNot tried yet:\n- go to bed 2\n- go away");
+        assert_eq!(next(Some("go to bed 2")), "o\nNot tried yet:\n- go away\n- go to bed 1");
+    }
+
+    #[test]
     fn who_repeats_an_action_is_told_what_is_left() {
-        let config =
-            ContextConfig { instruction: false, list_untried: true, ..ContextConfig::default() };
+        let config = ContextConfig {
+            instruction: false,
+            list_untried: ListUntried::Repeated,
+            ..ContextConfig::default()
+        };
         let mut context = Context::new(&config, None, &task(), &observation("o0"));
         let mut next = |action: Option<&str>| {
             let admissible =

@@ -51,7 +51,7 @@ pub use collect::{
     CollectConfig, CollectRequest, Collection, CollectionCounts, CollectionSink, FinishedGroup,
     OpenEnvironment, collect_groups, stream_groups,
 };
-pub use context::{Context, ContextConfig, Prompt};
+pub use context::{Context, ContextConfig, ListUntried, Prompt};
 pub use episode_config::EpisodeConfig;
 pub use error::{ConfigError, RowsError};
 pub use evaluate::{
