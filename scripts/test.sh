@@ -27,7 +27,23 @@ case "${1:-}" in
 esac
 
 work="$(mktemp -d)"
-trap 'jobs -p | xargs -r kill 2>/dev/null || true; cat "$work/engines.log" 2>/dev/null || true; rm -rf "$work"' EXIT
+trap end_all EXIT
+# Whatever still runs: `timeout` ends the commands that it watches over.
+end_all() {
+    jobs -p | xargs -r kill 2>/dev/null || true
+    for bounded in "$work"/bounded.*; do kill "${bounded##*.}" 2>/dev/null || true; done
+    cat "$work/engines.log" 2>/dev/null || true
+    rm -rf "$work"
+}
+# SECONDS COMMAND...: no longer than that, and no longer than this script.
+bounded() {
+    timeout "$@" &
+    local timeout=$! result=0
+    : >"$work/bounded.$timeout"
+    wait "$timeout" || result=$?
+    rm -f "$work/bounded.$timeout"
+    return "$result"
+}
 log="$work/log"
 export cache="${XDG_CACHE_HOME:-$HOME/.cache}/spar"
 status=0
@@ -103,54 +119,53 @@ mkdir -p "$cache"
 in_background() {
     for name in "$@"; do
         # A shell of its own, so that `set -e` holds in it and a deadline ends it.
-        if timeout 1200 bash -euo pipefail -c "$(declare -f); set_up_$name" >"$work/$name.out" 2>&1; then
+        if bounded 1200 bash -euo pipefail -c "$(declare -f); set_up_$name" >"$work/$name.out" 2>&1; then
             : >"$work/$name.ready"
         else
             [ "$?" != 124 ] || echo "it was not set up within 20 minutes" >>"$work/$name.out"
         fi
+        : >"$work/$name.tried"
     done
 }
-in_background docker podman cxx gpu nccl alfworld namespaces &
-with_engines=$!
 in_background guests openai nvrtc &
 beside_engines=$!
 
-# 3. Tests that wait for an engine go beside all others, in runs of the same binaries of their own; what they
-# print comes in the end. The whole workspace is named in each, for otherwise cargo would build dependencies
-# anew with other features.
+# 3. Tests that wait for an engine go beside all others, as soon as the engines are there and the tests are
+# compiled, in runs of the same binaries of their own; what they print comes in the end. The whole workspace is
+# named in each, for otherwise cargo would build dependencies anew with other features.
 run() {
     say "$*"
     "$@" 2>&1 | tee -a "$log" || status=1
 }
 # Those that are ignored because they need something that is there: words in their names and, behind --, what leaves
 # out those that need what is not.
-ignored() { timeout 1500 cargo test --workspace --locked --no-fail-fast --lib --tests -- --ignored "$@"; }
-# The words of what is there and what is not, of the needs in `$@`.
+ignored() { bounded 1500 cargo test --workspace --locked --no-fail-fast --lib --tests -- --ignored "$@"; }
+# The words of what is there, of the needs in `$@`, and of what is not, of all.
 find_words() {
+    words=() without=() skipped=()
     while IFS='|' read -r reason name filters; do
-        [[ " $* " = *" $name "* ]] || continue
         read -ra filters <<<"$filters"
         if [ -e "$work/$name.ready" ]; then
-            words+=("${filters[@]}")
+            [[ " $* " != *" $name "* ]] || words+=("${filters[@]}")
         else
             for filter in "${filters[@]}"; do without+=(--skip "$filter"); done
-            skipped+=("$reason: $(grep -v '^$' "$work/$name.out" | tail -n 1)")
+            skipped+=("$reason: $(grep -v '^$' "$work/$name.out" 2>/dev/null | tail -n 1 || true)")
         fi
     done < <(needs)
 }
-words=()
-without=()
+with_engines() {
+    in_background docker podman cxx gpu nccl alfworld namespaces
+    until [ -e "$work/compiled" ]; do sleep 1; done
+    find_words docker podman
+    [ "${#words[@]}" = 0 ] ||
+        ignored --test-threads 4 "${words[@]}" "${without[@]}" >"$work/engines.log" 2>&1
+}
+with_engines &
+engines=$!
 
 say "compiling"
 cargo test --workspace --locked --no-run || status=1
-say "waiting for engines"
-wait "$with_engines"
-find_words docker podman
-engines=
-if [ "${#words[@]}" -gt 0 ]; then
-    ignored --test-threads 4 "${words[@]}" "${without[@]}" >"$work/engines.log" 2>&1 &
-    engines=$!
-fi
+: >"$work/compiled"
 
 # 4. Unit tests, integration tests, examples and doc tests. What tests print is kept; a binary that is
 # killed leaves no result, which is found in the end.
@@ -168,14 +183,16 @@ if [ -e "$work/nvrtc.ready" ]; then
     nvrtc="$(dirname "$(find "$cache/venvs/nvrtc" -name 'libnvrtc.so.*' | head -n 1)")"
     export LD_LIBRARY_PATH="$nvrtc${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 fi
-words=()
+for name in cxx gpu nccl alfworld namespaces; do
+    until [ -e "$work/$name.tried" ]; do sleep 1; done
+done
 find_words namespaces guests openai cxx nvrtc nccl gpu alfworld
 if [ "${#words[@]}" -gt 0 ]; then
     run ignored --test-threads 2 --skip docker --skip podman "${words[@]}" "${without[@]}"
 fi
-if [ -n "$engines" ]; then
-    say "tests that wait for an engine"
-    wait "$engines" || status=1
+say "tests that wait for an engine"
+wait "$engines" || status=1
+if [ -e "$work/engines.log" ]; then
     tee -a "$log" <"$work/engines.log"
     rm "$work/engines.log"
 fi

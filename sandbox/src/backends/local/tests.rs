@@ -374,7 +374,7 @@ fn all_that_docker_hides_is_on_the_lists() {
 
 #[tokio::test]
 #[ignore = "needs namespaces"]
-async fn what_docker_hides_of_the_kernel_is_hidden() {
+async fn what_containers_must_not_see_of_the_kernel_is_hidden() {
     let place = place();
     let sandbox = place.sandbox().await;
     for name in DOCKER_HIDES {
