@@ -8,7 +8,7 @@ use spar_agent::{
     CollectConfig, CollectRequest, Collection, ContextConfig, EpisodeConfig, Player, RollIn,
     collect_groups,
 };
-use spar_core::{Policy, Seed, Trajectory};
+use spar_core::{EndReason, Limit, Policy, Seed, Trajectory};
 use spar_envs::shuffled_tasks;
 use spar_tasks::{ShuffledTasks, Suite, SuiteError, Task};
 
@@ -91,11 +91,16 @@ async fn play_once(
     Ok(collection)
 }
 
-/// The demonstrations that are imitated: those that solved their task, and the others where
-/// `unsolved` says so.
+/// The demonstrations that are imitated: those that solved their task, those that were [cut off](is_cut_off)
+/// on the way, and the others where `unsolved` says so.
 pub(super) fn imitated(collection: &Collection, unsolved: bool) -> Vec<&Trajectory> {
     let played = collection.groups.iter().flat_map(|group| &group.trajectories);
-    played.filter(|trajectory| trajectory.won || unsolved).collect()
+    played.filter(|trajectory| trajectory.won || unsolved || is_cut_off(trajectory)).collect()
+}
+
+/// Whether a demonstration is longer than the model reads, so that only its beginning is there.
+pub(super) fn is_cut_off(trajectory: &Trajectory) -> bool {
+    trajectory.end == EndReason::Truncated { limit: Limit::Context }
 }
 
 /// All that is said in an episode, message by message, and all that could have been said.
@@ -211,6 +216,10 @@ mod tests {
         };
         assert_eq!(chosen(false), [2, 3]);
         assert_eq!(chosen(true), [1, 2, 3]);
+        let mut cut_off = played(4, false);
+        cut_off.end = EndReason::Truncated { limit: Limit::Context };
+        let collection = Collection { groups: vec![group(vec![cut_off])], ..Collection::default() };
+        assert_eq!(imitated(&collection, false).len(), 1);
         assert!(!crate::recipe::WarmStartConfig::default().imitate_unsolved);
     }
 }

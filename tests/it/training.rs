@@ -120,16 +120,21 @@ fn a_demonstration_longer_than_the_model_reads_is_cut_off() {
     let folder = workplace();
     let folder = folder.path();
     let imitate = ["--set", "reinforce.iterations=0", "--set", "warm_start.roll_in.share=0.0"];
-    let imitated = |name: &str, tokens: &str| -> f64 {
+    let imitated = |name: &str, tokens: &str| -> [f64; 3] {
         let limit = format!("model.max_position_embeddings={tokens}");
         train(folder, name, &[&imitate[..], &["--set", &limit]].concat());
         let records = metrics(folder, name);
         let records = records.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
         let shown = records.filter(|record| record["kind"] == "warm_start");
-        shown.map(|record| record["imitated"].as_f64().unwrap()).sum()
+        let numbers = shown.map(|record| {
+            let number = |name: &str| record[name].as_f64().unwrap();
+            [number("imitated"), number("truncated_context"), number("tokens")]
+        });
+        numbers.fold([0.0; 3], |sums, numbers| std::array::from_fn(|i| sums[i] + numbers[i]))
     };
     let (whole, cut) = (imitated("whole", "2048"), imitated("cut", "120"));
-    assert!(0.0 < cut && cut < whole, "{cut} of {whole}");
+    assert_eq!(whole[1], 0.0);
+    assert!(cut[1] > 0.0 && cut[0] >= whole[0] && cut[2] < whole[2], "{cut:?} of {whole:?}");
 }
 
 #[test]

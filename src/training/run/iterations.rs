@@ -16,7 +16,7 @@ use spar_trainer::{
 
 use super::Training;
 use crate::training::demonstrations::{
-    demonstrate, demonstrator, imitated, take_demonstrated, take_tasks,
+    demonstrate, demonstrator, imitated, is_cut_off, take_demonstrated, take_tasks,
 };
 use crate::training::records::{with_collection, with_updates};
 use crate::training::{Observer, Stage};
@@ -66,6 +66,14 @@ impl Training {
             let shown = demonstration_rows(trajectory, &config.weights)?;
             num_imitated += usize::from(!shown.is_empty());
             rows.extend(shown);
+        }
+        let num_cut_off = chosen.iter().filter(|trajectory| is_cut_off(trajectory)).count();
+        if num_cut_off > 0 {
+            observer.note(&format!(
+                "{num_cut_off} of {} demonstrations are longer than the model reads \
+                 (`model.max_position_embeddings`) and were cut off",
+                chosen.len()
+            ));
         }
         if chosen.is_empty() {
             observer.note("no demonstration solved its task, so that nothing was imitated");
