@@ -1,5 +1,6 @@
 //! What a training run does.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -182,6 +183,10 @@ impl RollInConfig {
             if !(0.0..=1.0).contains(&value) {
                 problems.push(format!("{name} is {value}, must be from 0 to 1"));
             }
+        }
+        if self.share > 0.0 && self.after == 1.0 {
+            problems
+                .push("after is 1, so that the stage is over before the policy plays".to_owned());
         }
         if self.min_turns == 0 {
             problems.push("min_turns is 0, must be at least 1".to_owned());
@@ -449,7 +454,8 @@ impl Recipe {
 
     /// Reads the resolved recipe of a run, which an older version may have written.
     ///
-    /// Its `reinforce.length_discount` is the reward shaper of that name here.
+    /// Its `reinforce.length_discount` is the reward shaper of that name here, and its `list_untried` of true or
+    /// false one of the moments.
     ///
     /// # Errors
     ///
@@ -458,8 +464,21 @@ impl Recipe {
         let malformed =
             |source| RecipeError::Malformed { name: name.to_owned(), source: Box::new(source) };
         let mut table: toml::Table = toml::from_str(text).map_err(malformed)?;
+        let written =
+            |table: &toml::Table| toml::to_string(table).expect("a table of values can be written");
+        let context = table.get_mut("episode").and_then(|episode| episode.get_mut("context"));
+        let untried = context.and_then(|context| context.get_mut("list_untried"));
+        let is_older = match untried.map(|when| (when.as_bool(), when)) {
+            Some((Some(is_listed), when)) => {
+                *when = if is_listed { "repeated" } else { "never" }.into();
+                true
+            }
+            _ => false,
+        };
         let Some(factor) = length_discount(&table).cloned() else {
-            return Self::parse(name, text, &[]);
+            // As it stands where it can, so that errors show the line.
+            let text = if is_older { Cow::Owned(written(&table)) } else { Cow::Borrowed(text) };
+            return Self::parse(name, &text, &[]);
         };
         let reinforce = table.get_mut("reinforce").and_then(toml::Value::as_table_mut);
         let reinforce = reinforce.expect("the setting was found in this table");
@@ -471,8 +490,7 @@ impl Recipe {
             let shapers = toml::Value::try_from([shaper]).expect("a table can be a value");
             reinforce.insert("shapers".to_owned(), shapers);
         }
-        let text = toml::to_string(&table).expect("a table of values can be written");
-        Self::parse(name, &text, &[])
+        Self::parse(name, &written(&table), &[])
     }
 
     /// Checks every setting that can be checked before anything is started.
@@ -657,6 +675,8 @@ fn insert(table: &mut toml::Table, path: &str, value: toml::Value) -> Result<(),
 
 #[cfg(test)]
 mod tests {
+    use spar_agent::ListUntried;
+
     use super::*;
 
     #[test]
@@ -746,6 +766,16 @@ mod tests {
         let off = Recipe::of_run("r", "[reinforce]\nlength_discount = 1.0").unwrap();
         assert!(off.reinforce.shapers.is_empty());
         assert_eq!(Recipe::of_run("r", &run.to_toml()).unwrap(), run);
+    }
+
+    #[test]
+    fn a_list_of_what_was_not_tried_that_was_on_or_off_is_read_in_runs() {
+        let read = |when: bool| {
+            let run = format!("[episode.context]\nlist_untried = {when}");
+            assert!(Recipe::parse("r", &run, &[]).is_err());
+            Recipe::of_run("r", &run).unwrap().episode.context.list_untried
+        };
+        assert_eq!([read(true), read(false)], [ListUntried::Repeated, ListUntried::Never]);
     }
 
     #[test]

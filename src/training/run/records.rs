@@ -24,7 +24,10 @@ impl Training {
     /// Marks the checkpoint that the dev split [chooses](best).
     pub(super) fn mark_best(&self) -> anyhow::Result<()> {
         let metrics = self.folder.metrics()?;
-        if let Some((score, iteration)) = best(&metrics, self.recipe.evaluation.max_missing) {
+        let kept: Vec<u64> =
+            self.checkpoints.list()?.iter().map(|checkpoint| checkpoint.iteration).collect();
+        let max_missing = self.recipe.evaluation.max_missing;
+        if let Some((score, iteration)) = best(&metrics, max_missing, &kept) {
             self.checkpoints.mark("best", &CheckpointMark { iteration, score: Some(score) })?;
         }
         Ok(())
@@ -78,12 +81,13 @@ impl Training {
 }
 
 /// Success on the dev split and iteration of the evaluation that chooses the checkpoint, among those that have
-/// a score: the last one that is no more than one standard error below the highest.
+/// a score: the last one that is no more than one standard error below the highest, and whose checkpoint is kept
+/// (an older version, which took the highest, may have removed others). Absent where there is none.
 ///
 /// The rule of Breiman et al. (1984, section 3.4.3): of what the dev split cannot tell apart, here what was
 /// trained longest. The highest alone is often that of a lucky moment. The error is that of a share of the
 /// episodes, with one success and one failure added, so that it is not 0 where all succeed.
-fn best(metrics: &[MetricRecord], max_missing: f64) -> Option<(f64, u64)> {
+fn best(metrics: &[MetricRecord], max_missing: f64, kept: &[u64]) -> Option<(f64, u64)> {
     let scored = || {
         metrics
             .iter()
@@ -94,7 +98,8 @@ fn best(metrics: &[MetricRecord], max_missing: f64) -> Option<(f64, u64)> {
     let episodes = record.number("episodes").unwrap_or(0.0);
     let share = (highest * episodes + 1.0) / (episodes + 2.0);
     let error = (share * (1.0 - share) / (episodes + 2.0)).sqrt();
-    let near = scored().filter(|(rate, _)| *rate >= highest - error);
+    let near = scored()
+        .filter(|(rate, record)| *rate >= highest - error && kept.contains(&record.iteration));
     near.map(|(rate, record)| (rate, record.iteration)).max_by_key(|(_, iteration)| *iteration)
 }
 
@@ -118,9 +123,12 @@ mod tests {
             record(4, 1.0, 3.0, 97.0),
             record(5, 0.0, 0.0, 0.0),
         ];
-        assert_eq!(best(&metrics, 0.05), Some((0.9, 3)));
-        assert_eq!(best(&metrics, 0.0), Some((0.9, 2)));
-        assert_eq!(best(&metrics[4..], 0.05), None);
+        let kept = [1, 2, 3, 4, 5];
+        assert_eq!(best(&metrics, 0.05, &kept), Some((0.9, 3)));
+        assert_eq!(best(&metrics, 0.0, &kept), Some((0.9, 2)));
+        assert_eq!(best(&metrics[4..], 0.05, &kept), None);
+        assert_eq!(best(&metrics, 0.05, &[1, 2, 5]), Some((0.9, 2)));
+        assert_eq!(best(&metrics, 0.05, &[1, 5]), None);
     }
 
     #[test]
@@ -130,7 +138,8 @@ mod tests {
                 let values = [("success_rate", *rate), ("episodes", 200.0), ("missing", 0.0)];
                 MetricRecord::new(index as u64 + 1, "evaluation").with(values)
             };
-            best(&rates.iter().enumerate().map(record).collect::<Vec<_>>(), 0.05).unwrap()
+            best(&rates.iter().enumerate().map(record).collect::<Vec<_>>(), 0.05, &[1, 2, 3, 4])
+                .unwrap()
         };
         // One standard error of 200 episodes is 3.2 points at 70 %, and 0.7 at 99.5 %.
         assert_eq!(of(&[0.5, 0.7, 0.69, 0.6]), (0.69, 3));
