@@ -148,17 +148,15 @@ fn finish(
     } else {
         let mut text = String::new();
         if let Some(checkpoint) = &report.checkpoint {
+            // Of a policy behind an endpoint nobody here knows how it draws.
+            let restricted = match report.episode.constrain_to_admissible {
+                true => "restricted to admissible ones where an environment lists them",
+                false => "not restricted",
+            };
+            let (temperature, seed) = (report.episode.sampling.temperature, report.seed);
             writeln!(text, "checkpoint {}", checkpoint.display())?;
+            writeln!(text, "answers {restricted}, at temperature {temperature}, seed {seed}\n")?;
         }
-        let restricted = match report.episode.constrain_to_admissible {
-            true => "restricted to admissible ones where an environment lists them",
-            false => "not restricted",
-        };
-        writeln!(
-            text,
-            "answers {restricted}, at temperature {}, seed {}\n",
-            report.episode.sampling.temperature, report.seed
-        )?;
         for evaluation in &report.evaluations {
             writeln!(text, "{evaluation}")?;
         }

@@ -197,7 +197,7 @@ fn files(run: &RunFolder, status: &str) -> anyhow::Result<String> {
         text += &format!("  {:<40} the latest checkpoint\n", latest.path.display().to_string());
     }
     if let Some(best) = checkpoints.best()? {
-        text += &format!("  {:<40} the best one\n", best.path.display().to_string());
+        text += &format!("  {:<40} chosen on the dev split\n", best.path.display().to_string());
     }
     if status == "stopped" {
         text += &format!("\nnext:\n  spar resume {}\n", path.display());

@@ -103,7 +103,7 @@ fn plan(recipe: &Recipe) -> String {
     let roll_in = &warm.roll_in;
     let led = match roll_in.share > 0.0 && warm.iterations > 0 {
         true => format!(
-            " (from {:.0} % of them on, the policy begins {:.0} % of the episodes)",
+            " (from {:.0} % of the iterations on, the policy begins {:.0} % of the episodes)",
             100.0 * roll_in.after,
             100.0 * roll_in.share
         ),

@@ -135,7 +135,7 @@ impl Training {
         Ok(())
     }
 
-    /// The weights that were best on the dev split go to the policy.
+    /// The weights that the dev split chooses go to the policy.
     pub(super) fn publish_best(&self) -> anyhow::Result<()> {
         let best = self.checkpoints.best()?.context("find the best checkpoint")?;
         let weights = self.model.trained.weights(&self.model.read(&best.path)?)?;
