@@ -157,13 +157,25 @@ impl Shared {
                 match conversation.next().await {
                     Said::Stdout(more) => {
                         let (path, limit_bytes) = (told.0.to_owned(), told.1);
-                        if (bytes.len() + more.len()) as u64 > limit_bytes {
+                        // An engine that cannot begin or is ending says why in the helper's place, where nothing
+                        // was to be said: what became of it comes behind that.
+                        let most = limit_bytes.max(MAX_WORDS_BYTES as u64);
+                        if (bytes.len() + more.len()) as u64 > most {
                             return Err(SandboxError::TooLarge { path, limit_bytes });
                         }
                         bytes.extend_from_slice(&more);
                     }
                     Said::Stderr(more) => take_words(&mut words, &more),
-                    Said::Status(status) => return judge(status, &words, told).map(|()| bytes),
+                    Said::Status(status) => {
+                        judge(status, &words, told)?;
+                        let (path, limit_bytes) = (told.0.to_owned(), told.1);
+                        let is_within = bytes.len() as u64 <= limit_bytes;
+                        return if is_within {
+                            Ok(bytes)
+                        } else {
+                            Err(SandboxError::TooLarge { path, limit_bytes })
+                        };
+                    }
                     Said::Broken(said) => return Err(self.broken("reach files", said).await),
                 }
             }
