@@ -1,7 +1,9 @@
 //! How an action is read in what a policy wrote.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
-use spar_core::ParsedAction;
+use spar_core::{Choices, ParsedAction};
 
 /// How an action is read in what a policy wrote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -26,15 +28,34 @@ impl ActionParser {
             Err(reason) => ParsedAction::Invalid { reason: reason.to_owned() },
         }
     }
+
+    /// The answer that is read as `action`, as a demonstrator writes it.
+    pub fn write(self, action: String) -> String {
+        match self {
+            Self::Plain => action,
+            Self::Tags => format!("{OPEN}{action}{CLOSE}"),
+        }
+    }
+
+    /// The answers that are read as one of `actions`.
+    pub fn choices(self, actions: &Choices) -> Choices {
+        match self {
+            Self::Plain => Arc::clone(actions),
+            Self::Tags => {
+                actions.iter().map(|action| self.write(action.to_string()).into()).collect()
+            }
+        }
+    }
 }
+
+const OPEN: &str = "<action>";
+const CLOSE: &str = "</action>";
 
 fn plain(text: &str) -> Result<&str, &'static str> {
     text.lines().map(str::trim).find(|line| !line.is_empty()).ok_or("the answer is empty")
 }
 
 fn tags(text: &str) -> Result<&str, &'static str> {
-    const OPEN: &str = "<action>";
-    const CLOSE: &str = "</action>";
     let missing = "the answer has no <action>...</action>";
     let Some(close) = text.rfind(CLOSE) else {
         return Err(if text.contains(OPEN) { "the <action> is not closed" } else { missing });
@@ -77,6 +98,18 @@ mod tests {
         assert_eq!(read("go"), Err("the answer has no <action>...</action>".into()));
         assert_eq!(read("<action>go"), Err("the <action> is not closed".into()));
         assert_eq!(read("<action> </action>"), Err("the <action> is empty".into()));
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let actions: Choices = ["go to bed 1", "look"].map(Arc::from).into();
+        for parser in [ActionParser::Plain, ActionParser::Tags] {
+            let answers = parser.choices(&actions);
+            for (answer, action) in answers.iter().zip(&*actions) {
+                assert_eq!(**answer, *parser.write(action.to_string()));
+                assert_eq!(read(parser, answer), Ok(action.to_string()));
+            }
+        }
     }
 
     proptest! {

@@ -230,12 +230,15 @@ impl Run<'_> {
                 episode: episode.id,
                 messages: prompt.messages,
                 prompt_ids: prompt.ids,
-                choices: admissible.clone().filter(|_| config.constrain_to_admissible),
+                choices: admissible
+                    .as_ref()
+                    .filter(|_| config.constrain_to_admissible)
+                    .map(|actions| config.parser.choices(actions)),
                 sampling,
                 seed: episode.seed.derive("turn", index),
             };
             let player = episode.player.at(index, episode.seed);
-            let completion = self.complete(player, request, budgets.task).await?;
+            let (completion, parsed) = self.complete(player, request, budgets.task).await?;
             let policy_time = started.elapsed();
             if let (Some(tokens), Player::Policy(_)) = (&mut budgets.tokens, player) {
                 let sampled = completion.num_tokens().ok_or_else(|| {
@@ -244,10 +247,6 @@ impl Run<'_> {
                 })?;
                 *tokens = tokens.saturating_sub(sampled);
             }
-            let parsed = match player {
-                Player::Policy(_) => config.parser.parse(&completion.text),
-                _ => ParsedAction::Action { text: completion.text.clone() },
-            };
             // 2. The environment answers.
             let (mut step, cut_off) = match &parsed {
                 ParsedAction::Action { text } => match self.step(text, &mut budgets).await? {
@@ -324,13 +323,14 @@ impl Run<'_> {
         stepped.map(Stepped::Done).map_err(|error| broken(&error))
     }
 
-    /// Asks the player of this turn; `task_end` is when the task's own time is over.
+    /// Asks the player of this turn, and reads the answer; `task_end` is when the task's own time is over.
     async fn complete(
         &mut self,
         player: Player<'_>,
         request: CompletionRequest,
         task_end: Option<Instant>,
-    ) -> Result<Completion, EndReason> {
+    ) -> Result<(Completion, ParsedAction), EndReason> {
+        let parser = self.config.parser;
         let (action, encoder) = match player {
             Player::Policy(policy) => {
                 let limit = self.config.turn_timeout();
@@ -344,7 +344,9 @@ impl Run<'_> {
                         late(Boundary::Policy, "answer", limit)
                     }
                 })?;
-                return answer.map_err(|error| policy_end(&error));
+                let answer = answer.map_err(|error| policy_end(&error))?;
+                let parsed = parser.parse(&answer.text);
+                return Ok((answer, parsed));
             }
             Player::Oracle { encoder } => (self.environment.oracle_action(), encoder),
             Player::Expert { encoder } => (self.environment.expert_action(), encoder),
@@ -353,7 +355,9 @@ impl Run<'_> {
         let name = player.name();
         let text = action
             .ok_or_else(|| failed(Boundary::Policy, &format!("the {name} has no action here")))?;
-        let message = Message::new(Role::Assistant, text);
+        // Written as a policy has to, so that who imitates it is understood.
+        let message = Message::new(Role::Assistant, parser.write(text.clone()));
+        let parsed = ParsedAction::Action { text };
         let asked = request.messages.last().map(AsRef::as_ref);
         let ids = encoder.map(|encoder| encoder.encode(asked, &message)).unwrap_or_default();
         let tokens = SampledTokens {
@@ -364,7 +368,7 @@ impl Run<'_> {
         };
         let (text, author) = (message.content, name.to_owned());
         let stop = StopCause::EndOfTurn;
-        Ok(Completion { text, tokens, stop, author, reported_tokens: None })
+        Ok((Completion { text, tokens, stop, author, reported_tokens: None }, parsed))
     }
 }
 
@@ -547,6 +551,19 @@ mod tests {
             led[num_led] += 1;
         }
         assert!(led[0] == 0 && led[1..].iter().all(|times| *times > 5), "{led:?}");
+    }
+
+    #[tokio::test]
+    async fn demonstrators_write_as_policies_have_to() {
+        let config = EpisodeConfig { parser: ActionParser::Tags, ..EpisodeConfig::default() };
+        for player in [Player::Oracle { encoder: None }, Player::Policy(&RandomPolicy)] {
+            let trajectory = run(player, &config).await;
+            assert!(trajectory.won, "{}", trajectory.policy);
+            for turn in &trajectory.turns {
+                let action = action_of(&turn.parsed).unwrap();
+                assert_eq!(turn.text, format!("<action>{action}</action>"));
+            }
+        }
     }
 
     #[tokio::test]
