@@ -23,6 +23,11 @@ pub struct Interval {
 impl Interval {
     /// Where a rate lies of which nothing is known.
     pub const WHOLE: Self = Self { low: 0.0, high: 1.0 };
+
+    /// The narrowest that holds both.
+    fn hull(self, other: Self) -> Self {
+        Self { low: self.low.min(other.low), high: self.high.max(other.high) }
+    }
 }
 
 /// Successes and attempts of one task.
@@ -59,8 +64,8 @@ pub fn wilson_interval(tally: Tally) -> Interval {
 /// The interval with 95 % confidence that drawing whole tasks anew gives.
 ///
 /// Attempts at one task resemble each other, so tasks are drawn with replacement, `draws` times,
-/// and the rates' 2.5 and 97.5 percentiles are the ends. Without attempts or draws it is the
-/// whole range.
+/// and the rates' 2.5 and 97.5 percentiles are the ends, moved out to Wilson's interval of all attempts where
+/// that is wider: a bootstrap of equal results is a point. Without attempts or draws it is the whole range.
 pub fn cluster_bootstrap(tasks: &[Tally], draws: usize, seed: Seed) -> Interval {
     if draws == 0 || tasks.iter().all(|task| task.attempts == 0) {
         return Interval::WHOLE;
@@ -75,7 +80,11 @@ pub fn cluster_bootstrap(tasks: &[Tally], draws: usize, seed: Seed) -> Interval 
         }
         rate(sum)
     });
-    percentile_interval(rates.collect()).unwrap_or(Interval { low: 0.0, high: 1.0 })
+    let found = percentile_interval(rates.collect()).unwrap_or(Interval::WHOLE);
+    found.hull(wilson_interval(Tally {
+        successes: tasks.iter().map(|task| task.successes).sum(),
+        attempts: tasks.iter().map(|task| task.attempts).sum(),
+    }))
 }
 
 /// The 2.5 and 97.5 percentiles; `None` of nothing.
@@ -148,8 +157,8 @@ mod tests {
         assert!(bootstrap.high - bootstrap.low > 1.5 * (wilson.high - wilson.low));
         assert_eq!(bootstrap, cluster_bootstrap(&tasks, 1000, seed));
         assert_eq!(cluster_bootstrap(&[], 10, seed), Interval { low: 0.0, high: 1.0 });
-        let sure = cluster_bootstrap(&[tally(3, 3)], 10, seed);
-        assert_eq!(sure, Interval { low: 1.0, high: 1.0 });
+        let all_solved = cluster_bootstrap(&[tally(3, 3)], 10, seed);
+        assert_eq!(all_solved, wilson_interval(tally(3, 3)));
     }
 
     proptest! {

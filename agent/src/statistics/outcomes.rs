@@ -93,9 +93,7 @@ impl Outcomes {
         });
         match percentile_interval(rates.collect()) {
             None => wilson,
-            Some(found) => {
-                Interval { low: found.low.min(wilson.low), high: found.high.max(wilson.high) }
-            }
+            Some(found) => found.hull(wilson),
         }
     }
 
