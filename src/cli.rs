@@ -354,7 +354,7 @@ pub(crate) struct ReplayArguments {
     #[command(flatten)]
     pub(crate) environment: EnvironmentArguments,
     /// Trajectories, from the oldest.
-    #[arg(long)]
+    #[arg(long, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
     pub(crate) limit: Option<usize>,
     /// Print the report as JSON.
     #[arg(long)]
@@ -413,7 +413,7 @@ pub(crate) struct ValidateArguments {
     #[arg(long)]
     pub(crate) split: Vec<String>,
     /// Tasks of each split, drawn as a sample that is always the same; left out, 200.
-    #[arg(long)]
+    #[arg(long, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
     pub(crate) limit: Option<usize>,
     /// Folder of third-party data, for suites that need it.
     #[arg(long, env = "ALFWORLD_DATA")]

@@ -3,10 +3,11 @@
 //! Intervals come from a bootstrap over seeds and tasks, differences from the tasks that both sides
 //! played; see [`spar_agent::statistics`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use anyhow::ensure;
 use serde::Serialize;
 use spar_agent::statistics::{
     Difference, Interval, Outcomes, PermutationTest, SignTest, Tally, TaskTallies,
@@ -114,13 +115,19 @@ impl Comparison {
     ///
     /// # Errors
     ///
-    /// When a run cannot be read.
+    /// When a run cannot be read, when one stands in a series twice, which would count it as two seeds, or when
+    /// two series have the same name.
     pub fn of(series: &[(String, Vec<PathBuf>)]) -> anyhow::Result<Self> {
         let mut notes = Vec::new();
-        let mut results = Vec::new();
+        let mut results: Vec<SeriesResult> = Vec::new();
         for (name, folders) in series {
+            let is_taken = results.iter().any(|other| other.name == *name);
+            ensure!(!is_taken, "tell two series named `{name}` apart");
             let mut runs = Vec::new();
+            let mut seen = HashSet::new();
             for folder in folders {
+                let is_new = seen.insert(folder.canonicalize().unwrap_or_else(|_| folder.clone()));
+                ensure!(is_new, "count {} twice in series `{name}`", folder.display());
                 runs.push(RunResult::read(folder, &mut notes)?);
             }
             runs.sort_by_key(|run| run.seed);
@@ -459,8 +466,19 @@ mod tests {
         let found = compare(&[("plain", plain.clone()), ("others", others)]);
         assert!(!found.pairs[0].difference.is_matched && found.pairs[0].difference.tasks == 20);
         let old = run(root.path(), "old", 3, (8, 15), false);
-        let found = compare(&[("plain", plain), ("old", vec![old])]);
+        let found = compare(&[("plain", plain.clone()), ("old", vec![old])]);
         assert!(found.pairs.is_empty());
+
+        // Nothing counts twice.
+        let (first, again) = (plain[0].clone(), plain[0].join("..").join("plain-2"));
+        let of = |series: &[(&str, &[PathBuf])]| {
+            let series: Vec<_> =
+                series.iter().map(|(name, runs)| ((*name).to_owned(), runs.to_vec())).collect();
+            Comparison::of(&series).map(|_| ()).map_err(|error| error.to_string())
+        };
+        assert!(of(&[("a", &[first.clone(), again])]).unwrap_err().contains("twice in series `a`"));
+        let named_alike = of(&[("a", std::slice::from_ref(&first)), ("a", &plain[1..])]);
+        assert!(named_alike.unwrap_err().contains("two series named `a`"));
         assert_eq!(found.series[1].after.as_ref().unwrap().tally.successes, 15);
         assert!(found.notes.iter().any(|note| note.contains("`old` did not keep")), "{found}");
         assert!(found.notes.iter().any(|note| note.contains("nothing about other seeds")));

@@ -44,5 +44,8 @@ fn read(text: &str) -> anyhow::Result<(String, Vec<PathBuf>)> {
     let Some((name, paths)) = text.split_once('=') else {
         bail!("understand `{text}`: write NAME=RUN,RUN,...");
     };
+    if paths.split(',').any(str::is_empty) {
+        bail!("find a run between the commas of `{text}`: write NAME=RUN,RUN,...");
+    }
     Ok((name.to_owned(), paths.split(',').map(PathBuf::from).collect()))
 }

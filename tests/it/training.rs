@@ -138,6 +138,22 @@ fn a_demonstration_longer_than_the_model_reads_is_cut_off() {
 }
 
 #[test]
+fn a_run_without_its_past_is_not_resumed() {
+    let folder = reference();
+    let folder = folder.path();
+    fs::write(folder.join("runs/whole/metrics.jsonl"), "").unwrap();
+    let ran = run(folder, &["resume", "runs/whole"]);
+    assert_eq!(ran.code, Some(1), "{}", ran.out);
+    assert!(ran.err.contains("metrics.jsonl"), "{}", ran.err);
+    // Of a checkpoint that is damaged, it says what comes of removing it.
+    let last = "runs/whole/checkpoints/iteration-000012";
+    fs::write(folder.join(last).join("model.safetensors"), "").unwrap();
+    let ran = run(folder, &["resume", "runs/whole"]);
+    assert_eq!(ran.code, Some(1), "{}", ran.out);
+    assert!(ran.err.contains(last) && ran.err.contains("the one before it"), "{}", ran.err);
+}
+
+#[test]
 fn what_is_sampled_is_what_is_trained_on() {
     let folder = reference();
     let drifts = drifts(&metrics(folder.path(), "whole"));

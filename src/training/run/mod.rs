@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::{Instant, SystemTime};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use spar_agent::credit::{AdvantageEstimator, open_estimator};
 use spar_agent::{Cancellation, JsonlStore, StoreConfig};
 use spar_core::Seed;
@@ -161,8 +161,24 @@ impl Training {
             training.save()?;
             return Ok(training);
         };
-        let Loaded { state, model, parameters, trainer: trainer_state } =
-            state::load(&latest.path, recipe.lora.as_ref())?;
+        let Loaded { state, model, parameters, trainer: trainer_state } = state::load(
+            &latest.path,
+            recipe.lora.as_ref(),
+        )
+        .with_context(|| {
+            let path = latest.path.display();
+            format!(
+                "go on from {path} (if it is removed, `spar resume` goes on from the one before it)"
+            )
+        })?;
+        // Metrics are on the disk before the checkpoint is.
+        let recorded = folder.metrics()?.iter().map(|record| record.iteration).max().unwrap_or(0);
+        ensure!(
+            recorded >= state.iteration,
+            "find iterations up to {} in {}, which ends behind iteration {recorded}: bring it back",
+            state.iteration,
+            folder.metrics_path().display()
+        );
         let mut model = model;
         model.place(&recipe)?;
         let config = stage_config(&recipe, state.iteration);
