@@ -35,6 +35,14 @@ const STATUS_BYTES: usize = 20;
 /// four of them.
 const SILENCE_BEATS: u64 = 4;
 
+/// How long a container may count as paused before that is an error. Behind a snapshot, for which it was paused,
+/// Docker learns late from containerd of the pause and of its end.
+const THAW: Duration = Duration::from_secs(2);
+
+fn is_paused(error: &Error) -> bool {
+    matches!(error, Error::DockerResponseServerError { status_code: 409, message } if message.contains("is paused"))
+}
+
 /// Who runs the operation and where.
 #[derive(Default)]
 pub(super) struct Surroundings {
@@ -123,9 +131,24 @@ impl<'a> Conversation<'a> {
             working_dir: surroundings.workdir,
             ..Default::default()
         };
-        let exec = within(REQUEST, engine.docker.create_exec(container, options)).await?;
-        let options = StartExecOptions { output_capacity: Some(CAPACITY), ..Default::default() };
-        let started = within(REQUEST, engine.docker.start_exec(&exec.id, Some(options))).await?;
+        let due = Instant::now() + THAW;
+        let (exec, started) = loop {
+            let begun = async {
+                let options = options.clone();
+                let exec = within(REQUEST, engine.docker.create_exec(container, options)).await?;
+                let options =
+                    StartExecOptions { output_capacity: Some(CAPACITY), ..Default::default() };
+                let started = engine.docker.start_exec(&exec.id, Some(options));
+                let started = within(REQUEST, started).await?;
+                Ok((exec, started))
+            };
+            match begun.await {
+                Err(error) if is_paused(&error) && Instant::now() < due => {
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+                begun => break begun?,
+            }
+        };
         let StartExecResults::Attached { output, input: writer } = started else {
             unreachable!("it was not asked to be detached");
         };
