@@ -123,4 +123,18 @@ mod tests {
             assert!(error.contains(reason), "{path}: {error}");
         }
     }
+    #[test]
+    fn a_folder_stands_once_and_holds_its_own_name_alone() {
+        // What is looked at for a path is then its own bytes, and not those of every prefix of it.
+        let mut tree = Tree::new();
+        for number in 0..200 {
+            let name = format!("{number:03}");
+            let mut parts = vec![b"d".as_slice(); 2000];
+            parts.push(name.as_bytes());
+            tree.claim(&parts, Kind::File).unwrap();
+        }
+        assert_eq!(tree.nodes.len(), 1 + 2000 + 200);
+        let names = tree.nodes.iter().flat_map(|node| node.children.iter().flat_map(|c| c.keys()));
+        assert_eq!(names.map(|name| name.len()).sum::<usize>(), 2000 + 200 * 3);
+    }
 }
