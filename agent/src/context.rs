@@ -27,7 +27,9 @@ pub struct ContextConfig {
     /// Nothing where all are listed. Default false.
     pub list_unnamed: bool,
     /// When an action is answered with the admissible ones that begin with the same word (`go`) and were not
-    /// taken yet in the episode: what is left to try. Default never.
+    /// taken yet in the episode: what is left to try. Of those that differ in numbers alone (`go to cabinet 3`,
+    /// `go to cabinet 7`) one is listed, that whose thing was named first: so a short list leaves no kind of
+    /// thing out, and the next of a kind comes when the one before is taken. Default never.
     pub list_untried: ListUntried,
     /// The most that are listed of those; at least 1. They stand in the order in which what they name was named
     /// first. Default absent: all.
@@ -74,6 +76,11 @@ impl ContextConfig {
         }
         if self.max_untried == Some(0) {
             problems.push("context.max_untried is 0, must be at least 1 or absent".to_owned());
+        }
+        if self.max_untried.is_some() && self.list_untried == ListUntried::Never {
+            problems.push(
+                "context.max_untried has no effect: context.list_untried is `never`".to_owned(),
+            );
         }
         if self.max_context_tokens == Some(0) {
             problems
@@ -270,6 +277,8 @@ impl<'a> Context<'a> {
                 .map(|(word, number)| self.named.get(&(word.to_owned(), number.to_owned())));
             places.map(|place| place.copied().unwrap_or(usize::MAX)).max().unwrap_or(usize::MAX)
         });
+        let mut kinds = HashSet::new();
+        left.retain(|other| kinds.insert(without_numbers(other)));
         left.truncate(self.config.max_untried.unwrap_or(usize::MAX));
         left
     }
@@ -308,6 +317,12 @@ fn numbered_things(text: &str) -> impl Iterator<Item = (&str, &str)> {
     let is_number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
     let words = || text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     words().zip(words().skip(1)).filter(move |(word, number)| !is_number(word) && is_number(number))
+}
+
+/// The words that are no numbers.
+fn without_numbers(text: &str) -> String {
+    let is_number = |word: &&str| word.bytes().all(|byte| byte.is_ascii_digit());
+    text.split_whitespace().filter(|word| !is_number(word)).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
@@ -438,6 +453,29 @@ mod tests {
         assert_eq!(next(Some("go off")), "o\nNot tried yet:\n- go to desk 1\n- go to bed 2");
         assert_eq!(next(Some("go to desk 1")), "o\nNot tried yet:\n- go to bed 2\n- go away");
         assert_eq!(next(Some("go to bed 2")), "o\nNot tried yet:\n- go away\n- go to bed 1");
+    }
+
+    #[test]
+    fn of_what_differs_in_numbers_alone_one_is_listed() {
+        let config = ContextConfig {
+            instruction: false,
+            list_untried: ListUntried::Always,
+            ..ContextConfig::default()
+        };
+        let first = observation("You see a desk 1, a bed 2, a bed 1, and a desk 2.");
+        let mut context = Context::new(&config, None, &task(), &first);
+        let mut next = |action: &str| {
+            let admissible =
+                ["go to bed 1", "go to bed 2", "go to desk 1", "go to desk 2"].map(Arc::from);
+            let observation =
+                Observation { admissible: Some(admissible.into()), ..observation("o") };
+            context.push_observation(&observation, Some(action));
+            context.prompt().messages.last().unwrap().content.clone()
+        };
+        assert_eq!(next("go off"), "o\nNot tried yet:\n- go to desk 1\n- go to bed 2");
+        assert_eq!(next("go to bed 2"), "o\nNot tried yet:\n- go to desk 1\n- go to bed 1");
+        assert_eq!(next("go to bed 1"), "o\nNot tried yet:\n- go to desk 1");
+        assert_eq!(next("go to desk 1"), "o\nNot tried yet:\n- go to desk 2");
     }
 
     #[test]

@@ -119,11 +119,12 @@ mod tests {
     fn all_problems_are_told_at_once() {
         assert_eq!(EpisodeConfig::default().validate(), Ok(()));
         let config: EpisodeConfig = serde_json::from_str(
-            r#"{ "max_turns": 0, "invalid_penalty": -1, "context": { "window_turns": 0 } }"#,
+            r#"{ "max_turns": 0, "invalid_penalty": -1, "context": { "window_turns": 0, "max_untried": 2 } }"#,
         )
         .unwrap();
         let problems = config.validate().unwrap_err().problems;
-        for name in ["max_turns", "invalid_penalty", "context.window_turns"] {
+        for name in ["max_turns", "invalid_penalty", "context.window_turns", "context.max_untried"]
+        {
             assert!(problems.contains(name), "{problems}");
         }
         assert!(serde_json::from_str::<EpisodeConfig>(r#"{ "max_turn": 1 }"#).is_err());
