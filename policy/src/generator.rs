@@ -124,7 +124,8 @@ impl Generator {
     ///
     /// # Errors
     ///
-    /// What the system says when a thread cannot be started.
+    /// What the system says when a thread cannot be started; `InvalidInput` if the memory for keys and
+    /// values holds no token.
     pub fn new(
         name: &str,
         tokenizer: &Arc<Tokenizer>,
@@ -139,6 +140,15 @@ impl Generator {
         let bytes_per_token = bytes_per_token(weights);
         let memory_bytes = config.kv_memory_bytes.or_else(|| share_of_device(weights));
         let limit = memory_bytes.map_or(usize::MAX, |bytes| bytes / bytes_per_token);
+        if limit == 0 {
+            let bytes = memory_bytes.unwrap_or_default();
+            return Err(std::io::Error::new(
+                std::io::ErrorKind::InvalidInput,
+                format!(
+                    "{bytes} bytes for keys and values hold no token: one takes {bytes_per_token}"
+                ),
+            ));
+        }
         let prefix_limit = config.prefix_memory_bytes / bytes_per_token;
         let memory = Arc::new(KvMemory::new(limit, prefix_limit, threads));
         let counters = Arc::new(Counters::new(threads));
@@ -380,18 +390,20 @@ mod tests {
             let config =
                 GeneratorConfig { threads: 3, kv_memory_bytes, ..GeneratorConfig::default() };
             let version = PolicyVersion(0);
-            Generator::new("test", &tokenizer, &Arc::new(weights), version, config).unwrap()
+            Generator::new("test", &tokenizer, &Arc::new(weights), version, config)
         };
         let limit = |generator: &Generator| generator.metrics().memory_limit_tokens;
-        let on_cpu = start(here, None);
+        let on_cpu = start(here, None).unwrap();
         assert_eq!((on_cpu.num_engines(), limit(&on_cpu)), (3, None));
-        let on_device = start(there.clone(), None);
+        let on_device = start(there.clone(), None).unwrap();
         assert_eq!(on_device.num_engines(), 1);
         // Keys and values of 8 channels in two bytes each.
         assert_eq!(on_device.metrics().bytes_per_token, 32);
         let half = device.free_bytes().unwrap() as u64 / 2 / 32;
         let found = limit(&on_device).unwrap();
         assert!(found.abs_diff(half) <= half / 100, "{found} for {half}");
-        assert_eq!(limit(&start(there, Some(6400))), Some(200));
+        assert_eq!(limit(&start(there.clone(), Some(6400)).unwrap()), Some(200));
+        let told = start(there, Some(31)).map(|_| ()).unwrap_err().to_string();
+        assert_eq!(told, "31 bytes for keys and values hold no token: one takes 32");
     }
 }
