@@ -690,6 +690,9 @@ mod tests {
             let recipe = Recipe::parse(name, &text, &model).unwrap();
             recipe.validate().unwrap();
             assert_eq!(recipe.name, name);
+            let data = &recipe.data;
+            let is_test = data.test.contains(&data.dev) || data.test.contains(&data.train);
+            assert!(!is_test, "{name}: what is trained on or chooses is no test");
             assert_eq!(Recipe::parse(name, &recipe.to_toml(), &[]).unwrap(), recipe);
         }
     }
