@@ -273,6 +273,9 @@ pub struct EvaluationConfig {
     /// Tasks of the dev split that are played each time: a sample, the same throughout a run. Default
     /// 100.
     pub dev_tasks: usize,
+    /// Episodes of each of these tasks: where a split is small and answers are drawn, one of each leaves it to
+    /// luck which checkpoint is chosen. Default 1.
+    pub dev_attempts: usize,
     /// Tasks of each test split that are played before and after reinforcement learning: a sample,
     /// the same both times. Default absent: all.
     pub test_tasks: Option<usize>,
@@ -299,6 +302,7 @@ impl Default for EvaluationConfig {
         Self {
             every: 20,
             dev_tasks: 100,
+            dev_attempts: 1,
             test_tasks: None,
             max_missing: 0.05,
             temperature: 0.0,
@@ -577,6 +581,7 @@ impl Recipe {
             ("reinforce.max_turns", self.reinforce.max_turns as usize),
             ("evaluation.every", self.evaluation.every as usize),
             ("evaluation.dev_tasks", self.evaluation.dev_tasks),
+            ("evaluation.dev_attempts", self.evaluation.dev_attempts),
             ("keep.checkpoint_every", self.keep.checkpoint_every as usize),
             ("keep.checkpoints", self.keep.checkpoints),
         ];

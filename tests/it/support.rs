@@ -52,6 +52,7 @@ options = { learning_rate = 1e-3 }
 [evaluation]
 every = 3
 dev_tasks = 8
+dev_attempts = 2
 test_tasks = 8
 max_turns = 10
 

@@ -81,6 +81,13 @@ fn equal_seeds_give_equal_runs_on_any_number_of_threads() {
         train(folder, &name, &["--threads", threads]);
         assert_same((folder, "whole"), (folder, &name));
     }
+    // Two episodes of each of eight dev tasks.
+    let whole = metrics(folder, "whole");
+    let records = whole.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let evaluations: Vec<Value> = records.filter(|record| record["kind"] == "evaluation").collect();
+    assert!(evaluations.len() > 1, "{evaluations:?}");
+    assert!(evaluations.iter().all(|record| record["episodes"] == 16.0), "{evaluations:?}");
+
     train(folder, "other", &["--seed", "1"]);
     assert_ne!(metrics(folder, "whole"), metrics(folder, "other"));
 

@@ -59,7 +59,7 @@ impl Training {
                 self.publish_evaluated()?;
             }
             let tasks = self.recipe.evaluation.test_tasks;
-            let evaluation = self.play(&split, tasks, cancellation, observer).await?;
+            let evaluation = self.play(&split, (tasks, 1), cancellation, observer).await?;
             if cancellation.is_cancelled() {
                 return Ok(());
             }
@@ -68,24 +68,24 @@ impl Training {
         Ok(())
     }
 
-    /// Evaluates the present weights on tasks of a split.
+    /// Evaluates the present weights on the dev split.
     pub(super) async fn evaluate(
         &mut self,
-        split: &str,
-        tasks: Option<usize>,
         cancellation: &Cancellation,
         observer: &dyn Observer,
     ) -> anyhow::Result<Evaluation> {
         self.publish_evaluated()?;
-        self.play(split, tasks, cancellation, observer).await
+        let (split, config) = (&self.recipe.data.dev, &self.recipe.evaluation);
+        let size = (Some(config.dev_tasks), config.dev_attempts);
+        self.play(split, size, cancellation, observer).await
     }
 
-    /// Evaluates the published weights on tasks of a split. Where too many episodes did not come about,
+    /// Evaluates the published weights on tasks of a split, so many episodes of each. Where too many episodes did not come about,
     /// that is an error: nothing is recorded, and who takes up the run plays them anew.
     pub(super) async fn play(
         &self,
         split: &str,
-        tasks: Option<usize>,
+        (tasks, attempts): (Option<usize>, usize),
         cancellation: &Cancellation,
         observer: &dyn Observer,
     ) -> anyhow::Result<Evaluation> {
@@ -96,13 +96,14 @@ impl Training {
         let config = EvaluateConfig {
             split: split.to_owned(),
             limit: tasks,
+            attempts,
             concurrency: self.sandboxes.concurrency().unwrap_or(default.concurrency),
             max_missing: self.recipe.evaluation.max_missing,
             episode,
             ..default
         };
         let len = self.suite.len(split)?;
-        observer.playing(split, tasks.map_or(len, |tasks| tasks.min(len)));
+        observer.playing(split, tasks.map_or(len, |tasks| tasks.min(len)) * attempts);
         let request = EvaluateRequest {
             suite: self.suite.as_ref(),
             player: Player::Policy(&self.policy),

@@ -336,9 +336,7 @@ impl Training {
             && ((iteration - warm).is_multiple_of(self.recipe.evaluation.every)
                 || iteration == total);
         if is_evaluated {
-            let split = self.recipe.data.dev.clone();
-            let tasks = Some(self.recipe.evaluation.dev_tasks);
-            let evaluation = self.evaluate(&split, tasks, cancellation, observer).await?;
+            let evaluation = self.evaluate(cancellation, observer).await?;
             if cancellation.is_cancelled() {
                 // Incomplete: the iteration counts as not done, the last checkpoint stands.
                 return Ok(());
