@@ -26,6 +26,7 @@ mod row;
 mod seed;
 mod step;
 mod store;
+mod tool;
 mod trajectory;
 
 pub use group::Group;
@@ -38,6 +39,7 @@ pub use row::{AllowedTokens, Row, RowError};
 pub use seed::Seed;
 pub use step::{Observation, RewardPart, Step};
 pub use store::{StoreError, TrajectoryStore};
+pub use tool::{Action, ToolCall, ToolResult, ToolSpec, ToolSpecError};
 pub use trajectory::{
     Boundary, EndReason, Limit, Lineage, ParsedAction, PromptTokens, TRAJECTORY_VERSION,
     Trajectory, TrajectoryError, Turn,
