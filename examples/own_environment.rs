@@ -62,20 +62,20 @@ impl Environment for Guess {
             return Err(EnvironmentError::Misused { call: "step", when: "before reset" });
         }
         let guess = action.trim().parse().ok().filter(|guess| (1..=9).contains(guess));
-        let won = guess == Some(self.secret);
+        let success = guess == Some(self.secret);
         let text = match guess {
             None => "Nothing happens.",
             Some(guess) if guess < self.secret => "More.",
-            Some(_) if won => "Right.",
+            Some(_) if success => "Right.",
             Some(_) => "Less.",
         };
-        let reward = RewardPart { name: "won".to_owned(), value: 1.0 };
+        let reward = RewardPart { name: "success".to_owned(), value: 1.0 };
         Ok(Step {
             observation: observation(text),
-            rewards: if won { vec![reward] } else { Vec::new() },
-            terminated: won,
-            won,
-            executable: guess.is_some(),
+            rewards: if success { vec![reward] } else { Vec::new() },
+            terminated: success,
+            success,
+            valid: guess.is_some(),
             wall_time: Duration::ZERO,
         })
     }
@@ -152,7 +152,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         for (trajectory, advantages) in group.trajectories.iter().zip(&advantages) {
             let guesses: Vec<&str> =
                 trajectory.turns.iter().map(|turn| turn.text.as_str()).collect();
-            println!("won {:5}  {}  {advantages:.2?}", trajectory.won, guesses.join(" "));
+            println!("success {:5}  {}  {advantages:.2?}", trajectory.success, guesses.join(" "));
         }
     }
     Ok(())

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use serde::Serialize;
-use spar_core::{PolicyVersion, Row, Seed};
+use spar_core::{PolicyVersion, Sample, Seed};
 use spar_policy::sampling::SamplingOptions;
 use spar_policy::{
     GenerateError, GenerationEvent, GenerationRequest, Generator, GeneratorConfig, Report,
@@ -116,7 +116,7 @@ pub async fn audit(
         mean_batch: metrics.step_sequences as f64 / metrics.steps.max(1) as f64,
     };
     for rows in rows.chunks(ROWS) {
-        let rows: Vec<&Row> = rows.iter().collect();
+        let rows: Vec<&Sample> = rows.iter().collect();
         let recomputed = model.logprobs(&rows).map_err(AuditError::Training)?;
         for (row, recomputed) in rows.iter().zip(&recomputed) {
             for (t, trained) in recomputed.iter().enumerate() {
@@ -162,7 +162,7 @@ async fn sample(
     generator: &Generator,
     weights: &Weights,
     config: &AuditConfig,
-) -> Result<Vec<Row>, AuditError> {
+) -> Result<Vec<Sample>, AuditError> {
     let vocabulary = weights.config().vocab_size as u64;
     let room = generator.max_model_len();
     if room < 2 {
@@ -204,7 +204,7 @@ async fn sample(
         while running.len() < ANSWERS
             && let Some(request) = next()
         {
-            let mut row = Row::default();
+            let mut row = Sample::default();
             request.prompt_ids.iter().for_each(|token| row.push_observed(*token, 0.0));
             running.push((generator.generate(request)?, row));
         }

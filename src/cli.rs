@@ -391,11 +391,11 @@ pub(crate) struct ShowArguments {
     #[arg(long)]
     pub(crate) episode: Option<usize>,
     /// Only trajectories that did not solve their task.
-    #[arg(long, conflicts_with = "won")]
+    #[arg(long, conflicts_with = "success")]
     pub(crate) failed: bool,
     /// Only trajectories that solved their task.
-    #[arg(long)]
-    pub(crate) won: bool,
+    #[arg(long, alias = "won")]
+    pub(crate) success: bool,
     /// Trajectories that are shown at the most.
     #[arg(long, default_value_t = 3)]
     pub(crate) limit: usize,

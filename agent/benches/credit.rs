@@ -19,13 +19,13 @@ fn credit(c: &mut Criterion) {
     let mut group = GroupView::default();
     for _ in 0..TRAJECTORIES {
         let path: Vec<usize> = (0..=STEPS).map(|_| rng.random_range(0..states.len())).collect();
-        let won = f64::from(rng.random_range(0..2_u32));
+        let success = f64::from(rng.random_range(0..2_u32));
         group.push((0..STEPS).map(|t| StepView {
-            reward: if t + 1 == STEPS { won } else { 0.0 },
+            reward: if t + 1 == STEPS { success } else { 0.0 },
             state: &states[path[t]],
             action: &actions[path[t] % actions.len()],
             next_state: Some(&states[path[t + 1]]),
-            executable: true,
+            valid: true,
         }));
     }
     let mut benches = c.benchmark_group("credit of 100,000 steps");

@@ -44,8 +44,8 @@ impl Environment for Instant {
             observation: self.observation(),
             rewards: Vec::new(),
             terminated: false,
-            won: false,
-            executable: true,
+            success: false,
+            valid: true,
             wall_time: Duration::ZERO,
         })
     }

@@ -662,7 +662,7 @@ mod tests {
         assert_eq!((collection.counts.environment_failures, collection.counts.missing()), (5, 0));
         assert!(collection.last_failure.unwrap().contains("on a bad day"));
         assert!(collection.groups.iter().all(|group| group.trajectories.len() == 8));
-        assert!(collection.groups.iter().flat_map(|g| &g.trajectories).all(|t| t.won));
+        assert!(collection.groups.iter().flat_map(|g| &g.trajectories).all(|t| t.success));
     }
 
     #[tokio::test]

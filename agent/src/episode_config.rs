@@ -36,7 +36,8 @@ pub struct EpisodeConfig {
     /// Taken from the reward of a turn in which no action could be read; 0 or more. Default 0.
     pub invalid_penalty: f64,
     /// Whether actions that could not be executed are penalised in the same way. Default false.
-    pub penalize_not_executable: bool,
+    #[serde(alias = "penalize_not_executable")]
+    pub penalize_invalid: bool,
     /// How tokens are drawn.
     pub sampling: Sampling,
     /// How often a policy that could not be reached is asked again in one turn. Default 2.
@@ -56,7 +57,7 @@ impl Default for EpisodeConfig {
             parser: ActionParser::default(),
             constrain_to_admissible: true,
             invalid_penalty: 0.0,
-            penalize_not_executable: false,
+            penalize_invalid: false,
             sampling: Sampling::default(),
             policy_retries: 2,
             retry_delay_ms: 200,
@@ -94,8 +95,8 @@ impl EpisodeConfig {
             problems
                 .push(format!("invalid_penalty is {}, must be 0 or more", self.invalid_penalty));
         }
-        if self.penalize_not_executable && self.invalid_penalty == 0.0 {
-            problems.push("penalize_not_executable has no effect: invalid_penalty is 0".to_owned());
+        if self.penalize_invalid && self.invalid_penalty == 0.0 {
+            problems.push("penalize_invalid has no effect: invalid_penalty is 0".to_owned());
         }
         let of_sampling = self.sampling.problems();
         problems.extend(of_sampling.into_iter().map(|problem| format!("sampling.{problem}")));

@@ -16,15 +16,15 @@ impl ConfigError {
     }
 }
 
-/// Trajectories cannot be made into rows.
+/// Trajectories cannot be made into samples.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum RowsError {
+pub enum SamplesError {
     /// A trajectory contradicts itself.
-    #[error("make rows of a trajectory")]
+    #[error("make samples of a trajectory")]
     Trajectory(#[from] TrajectoryError),
     /// The advantages are those of another group.
-    #[error("make rows of task `{task}`: {found} advantages for {expected} {what}")]
+    #[error("make samples of task `{task}`: {found} advantages for {expected} {what}")]
     Advantages {
         /// The group's task.
         task: String,

@@ -311,7 +311,7 @@ impl ScoreBuilder {
             self.reward += trajectory.total_reward();
             for turn in &trajectory.turns {
                 self.invalid += usize::from(matches!(turn.parsed, ParsedAction::Invalid { .. }));
-                self.not_executable += usize::from(!turn.step.executable);
+                self.not_executable += usize::from(!turn.step.valid);
             }
         }
     }
@@ -428,7 +428,7 @@ impl fmt::Display for Evaluation {
 }
 
 fn tally(group: &Group) -> Tally {
-    let successes = group.trajectories.iter().filter(|trajectory| trajectory.won).count();
+    let successes = group.trajectories.iter().filter(|trajectory| trajectory.success).count();
     Tally { successes, attempts: group.trajectories.len() }
 }
 

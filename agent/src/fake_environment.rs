@@ -102,7 +102,7 @@ impl Environment for FakeEnvironment {
             tokio::time::sleep(self.step_time).await;
         }
         self.steps += 1;
-        let executable = match action {
+        let valid = match action {
             "right" => {
                 self.place += 1;
                 true
@@ -113,14 +113,14 @@ impl Environment for FakeEnvironment {
             }
             _ => false,
         };
-        let won = self.place == LAST;
-        let reward = RewardPart { name: "won".to_owned(), value: 1.0 };
+        let success = self.place == LAST;
+        let reward = RewardPart { name: "success".to_owned(), value: 1.0 };
         Ok(Step {
             observation: self.observation(),
-            rewards: if won { vec![reward] } else { Vec::new() },
-            terminated: won,
-            won,
-            executable,
+            rewards: if success { vec![reward] } else { Vec::new() },
+            terminated: success,
+            success,
+            valid,
             wall_time: Duration::ZERO,
         })
     }

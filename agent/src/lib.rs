@@ -7,9 +7,9 @@
 //!                          collect_groups, evaluate              ▼
 //!                          (hundreds at a time)      GroupView ──AdvantageEstimator──▶ advantages
 //!                                                                │                        │
-//!                                                                └──────▶ group_rows ◀────┘
+//!                                                                └──────▶ group_samples ◀────┘
 //!                                                                             ▼
-//!                                                                            Row ──▶ trainer
+//!                                                                            Sample ──▶ trainer
 //! ```
 //!
 //! ```
@@ -17,7 +17,7 @@
 //!
 //! // Two trajectories part in the second state; only one of them solves the task.
 //! let step = |state, action, next_state, reward| {
-//!     StepView { reward, state, action, next_state, executable: true }
+//!     StepView { reward, state, action, next_state, valid: true }
 //! };
 //! let mut group = GroupView::default();
 //! group.push([step("hall", "go", Some("kitchen"), 0.0), step("kitchen", "take", None, 1.0)]);
@@ -40,8 +40,8 @@ mod fake_environment;
 mod limit_counts;
 mod player;
 pub mod policies;
-mod rows;
 mod runner;
+mod samples;
 pub mod statistics;
 mod store;
 
@@ -53,15 +53,15 @@ pub use collect::{
 };
 pub use context::{Context, ContextConfig, ListUntried, Prompt};
 pub use episode_config::EpisodeConfig;
-pub use error::{ConfigError, RowsError};
+pub use error::{ConfigError, SamplesError};
 pub use evaluate::{
     EvaluateConfig, EvaluateError, EvaluateRequest, Evaluation, PassAtK, Score, ScoreBuilder,
     TaskResult, evaluate,
 };
 pub use limit_counts::LimitCounts;
 pub use player::{Guide, Player, RollIn};
-pub use rows::{DemonstrationConfig, TurnMask, demonstration_rows, group_rows};
 pub use runner::{Episode, run_episode, run_started_episode};
+pub use samples::{DemonstrationConfig, TurnMask, demonstration_samples, group_samples};
 pub use store::{JsonlStore, StoreConfig, StoreReader, StoredTrajectory};
 
 pub(crate) use error::error_chain;

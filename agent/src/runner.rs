@@ -74,7 +74,7 @@ async fn play(
         end = run.whole(first) => match end { Ok(end) | Err(end) => end },
     };
     trajectory.end = end;
-    trajectory.won = trajectory.turns.last().is_some_and(|turn| turn.step.won);
+    trajectory.success = trajectory.turns.last().is_some_and(|turn| turn.step.success);
     trajectory.wall_time = started.elapsed();
     trajectory
 }
@@ -105,7 +105,7 @@ fn new_trajectory(environment: &dyn Environment, episode: &Episode<'_>) -> Traje
         first_observation: Observation::default(),
         turns: Vec::new(),
         end: EndReason::Terminated,
-        won: false,
+        success: false,
         lineage: Lineage { guided: episode.player.is_guide(), ..Lineage::default() },
         seat: 0,
         refills: 0,
@@ -256,7 +256,7 @@ impl Run<'_> {
                 ParsedAction::Invalid { reason } => (unread(reason, &state_key, &admissible), None),
             };
             let is_invalid = matches!(parsed, ParsedAction::Invalid { .. });
-            let is_penalized = is_invalid || (config.penalize_not_executable && !step.executable);
+            let is_penalized = is_invalid || (config.penalize_invalid && !step.valid);
             if is_penalized && config.invalid_penalty > 0.0 {
                 let name = "invalid_action".to_owned();
                 step.rewards.push(RewardPart { name, value: -config.invalid_penalty });
@@ -383,7 +383,7 @@ enum Stepped {
 /// The answer to an action that was still under way when the time for it was over.
 fn unended(state_key: &str, admissible: &Option<Choices>) -> Step {
     let text = "The time was over before this had ended.";
-    Step { executable: true, ..unchanged(text.to_owned(), state_key, admissible) }
+    Step { valid: true, ..unchanged(text.to_owned(), state_key, admissible) }
 }
 
 /// The answer to a turn in which no action could be read: nothing has changed.
@@ -401,8 +401,8 @@ fn unchanged(text: String, state_key: &str, admissible: &Option<Choices>) -> Ste
         },
         rewards: Vec::new(),
         terminated: false,
-        won: false,
-        executable: false,
+        success: false,
+        valid: false,
         wall_time: Duration::ZERO,
     }
 }
@@ -504,7 +504,7 @@ mod tests {
         let policy = ScriptedPolicy::new(["right", "right", "right"]);
         let trajectory = run(Player::Policy(&policy), &EpisodeConfig::default()).await;
         assert_eq!(trajectory.end, EndReason::Terminated);
-        assert!(trajectory.won);
+        assert!(trajectory.success);
         assert_eq!((trajectory.turns.len(), trajectory.total_reward()), (3, 1.0));
         assert_eq!(trajectory.turns[1].state_key, "at 1");
         assert!(!trajectory.lineage.guided);
@@ -522,7 +522,7 @@ mod tests {
             (Player::Expert { encoder: Some(&policy) }, 5),
         ] {
             let trajectory = run(player, &EpisodeConfig::default()).await;
-            assert!(trajectory.won && trajectory.lineage.guided);
+            assert!(trajectory.success && trajectory.lineage.guided);
             assert_eq!(trajectory.turns.len(), turns);
             let turn = &trajectory.turns[0];
             assert_eq!(turn.author, player.name());
@@ -530,7 +530,7 @@ mod tests {
             assert_eq!(turn.sampled.ids, policy.encode(None, &message));
         }
         let trajectory = run(Player::Oracle { encoder: None }, &EpisodeConfig::default()).await;
-        assert!(trajectory.won && trajectory.turns[0].sampled.ids.is_empty());
+        assert!(trajectory.success && trajectory.turns[0].sampled.ids.is_empty());
     }
 
     #[tokio::test]
@@ -543,7 +543,7 @@ mod tests {
             let player = Player::RollIn { policy: &policy, guide: Guide::Oracle, roll_in };
             let seed = Seed::from_u64(seed);
             let trajectory = run_seeded(&mut FakeEnvironment::new(), player, &config, seed).await;
-            assert!(trajectory.won && trajectory.lineage.guided);
+            assert!(trajectory.success && trajectory.lineage.guided);
             assert_eq!(trajectory.policy, "oracle");
             let authors: Vec<_> = trajectory.turns.iter().map(|turn| &*turn.author).collect();
             let num_led = authors.iter().take_while(|author| **author == "scripted").count();
@@ -575,7 +575,7 @@ mod tests {
             ..EpisodeConfig::default()
         };
         let trajectory = run(Player::Policy(&policy), &config).await;
-        assert!(trajectory.won);
+        assert!(trajectory.success);
         assert_eq!(trajectory.turns.len(), 4);
         let step = &trajectory.turns[0].step;
         assert_eq!(step.reward(), -0.1);
@@ -588,7 +588,7 @@ mod tests {
         let policy = ScriptedPolicy::new(["fly", "right"]);
         let mut config = EpisodeConfig { invalid_penalty: 0.5, ..EpisodeConfig::default() };
         assert_eq!(run(Player::Policy(&policy), &config).await.total_reward(), 1.0);
-        config.penalize_not_executable = true;
+        config.penalize_invalid = true;
         assert_eq!(run(Player::Policy(&policy), &config).await.total_reward(), 0.5);
     }
 
@@ -617,12 +617,12 @@ mod tests {
     async fn the_random_policy_plays_what_is_admissible() {
         let trajectory = run(Player::Policy(&RandomPolicy), &EpisodeConfig::default()).await;
         assert!(!trajectory.is_failed());
-        assert!(trajectory.turns.iter().all(|turn| turn.step.executable));
+        assert!(trajectory.turns.iter().all(|turn| turn.step.valid));
         let config = EpisodeConfig { constrain_to_admissible: false, ..EpisodeConfig::default() };
         let trajectory = run(Player::Policy(&RandomPolicy), &config).await;
         // It says words of the conversation then, which is seldom an action.
         assert!(!trajectory.is_failed());
-        assert!(trajectory.turns.iter().any(|turn| !turn.step.executable));
+        assert!(trajectory.turns.iter().any(|turn| !turn.step.valid));
     }
 
     /// Fails as told before it answers, and counts.
@@ -680,7 +680,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_policy_out_of_reach_is_asked_again_a_few_times() {
         let policy = Moody::new(2, unreachable);
-        assert!(run(Player::Policy(&policy), &EpisodeConfig::default()).await.won);
+        assert!(run(Player::Policy(&policy), &EpisodeConfig::default()).await.success);
         let policy = Moody::new(3, unreachable);
         let end = run(Player::Policy(&policy), &EpisodeConfig::default()).await.end;
         let EndReason::Failed { boundary: Boundary::Policy, detail } = end else {
@@ -747,7 +747,7 @@ mod tests {
         assert_eq!((trajectory.turns.len(), trajectory.wall_time.as_secs()), (3, 10));
         // The turn that took the rest is there to be learned from.
         let last = &trajectory.turns[2];
-        assert_eq!((last.text.as_str(), last.step.executable), ("left", true));
+        assert_eq!((last.text.as_str(), last.step.valid), ("left", true));
         assert!(last.step.observation.text.contains("time was over"));
         // What the environment itself took beyond the command's limit is not the agent's.
         environment.time_rules = TimeRules { task: None, command: Some(Duration::from_secs(1)) };
@@ -801,7 +801,7 @@ mod tests {
         let end = run(Player::Policy(&Moody::new(0, || None)), &config).await.end;
         assert!(matches!(end, EndReason::Failed { boundary: Boundary::Policy, .. }), "{end:?}");
         // Those who demonstrate sample nothing.
-        assert!(run(Player::Oracle { encoder: None }, &config).await.won);
+        assert!(run(Player::Oracle { encoder: None }, &config).await.success);
     }
 
     #[tokio::test]
@@ -823,7 +823,7 @@ mod tests {
             run_with(&mut environment, Player::Policy(&policy), &EpisodeConfig::default()).await;
         let end = &trajectory.end;
         assert!(matches!(end, EndReason::Failed { boundary: Boundary::Environment, .. }));
-        assert_eq!((trajectory.turns.len(), trajectory.won), (1, false));
+        assert_eq!((trajectory.turns.len(), trajectory.success), (1, false));
     }
 
     #[tokio::test(start_paused = true)]

@@ -7,7 +7,7 @@
 //!              ▲                                                             │
 //!              └───────────── action ◀───────────────────────────────────────┤
 //!                                                                            ▼
-//!       PolicyVersion ◀── trainer ◀── Row ◀── credit ◀── Group ◀── Trajectory
+//!       PolicyVersion ◀── trainer ◀── Sample ◀── credit ◀── Group ◀── Trajectory
 //! ```
 //!
 //! ```
@@ -22,7 +22,7 @@
 mod group;
 mod message;
 mod policy;
-mod row;
+mod sample;
 mod seed;
 mod step;
 mod store;
@@ -35,7 +35,7 @@ pub use policy::{
     Choices, Completion, CompletionRequest, Policy, PolicyError, PolicyVersion, SampledTokens,
     Sampling, StopCause,
 };
-pub use row::{AllowedTokens, Row, RowError};
+pub use sample::{AllowedTokens, Sample, SampleError};
 pub use seed::Seed;
 pub use step::{Observation, RewardPart, Step};
 pub use store::{StoreError, TrajectoryStore};

@@ -24,7 +24,7 @@ pub struct Observation {
 /// One named part of a reward.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RewardPart {
-    /// What it is for, such as `won` or `invalid_action`.
+    /// What it is for, such as `success` or `invalid_action`.
     pub name: String,
     /// Its value; parts add up to the step's reward.
     pub value: f64,
@@ -40,9 +40,11 @@ pub struct Step {
     /// Whether the task itself ended here (won or lost).
     pub terminated: bool,
     /// Whether the task is solved, as the environment judges it.
-    pub won: bool,
+    #[serde(alias = "won")]
+    pub success: bool,
     /// Whether the action could be executed at all.
-    pub executable: bool,
+    #[serde(alias = "executable")]
+    pub valid: bool,
     /// Wall time of the call.
     pub wall_time: Duration,
 }
@@ -64,10 +66,10 @@ mod tests {
         let part = |name: &str, value| RewardPart { name: name.to_owned(), value };
         let mut step = Step {
             observation: Observation::default(),
-            rewards: vec![part("won", 1.0), part("invalid_action", -0.25)],
+            rewards: vec![part("success", 1.0), part("invalid_action", -0.25)],
             terminated: true,
-            won: true,
-            executable: true,
+            success: true,
+            valid: true,
             wall_time: Duration::ZERO,
         };
         assert_eq!(step.reward(), 0.75);

@@ -7,7 +7,10 @@ use serde::{Deserialize, Serialize};
 use crate::{SampledTokens, Seed, Step, StopCause};
 
 /// Version of the trajectory format that this code writes; older ones stay readable.
-pub const TRAJECTORY_VERSION: u32 = 2;
+pub const TRAJECTORY_VERSION: u32 = 3;
+
+/// The first version that says `success` and `valid` where `won` and `executable` stood before.
+const FIRST_WITH_SUCCESS: u64 = 3;
 
 /// A budget of the task, or of the agent in it, that ended an episode. What a policy server, an
 /// environment or a sandbox missed is none: such an episode [failed](EndReason::Failed).
@@ -180,7 +183,8 @@ pub struct Trajectory {
     /// How it ended.
     pub end: EndReason,
     /// Whether the environment judged the task solved.
-    pub won: bool,
+    #[serde(alias = "won")]
+    pub success: bool,
     /// Where it comes from.
     #[serde(default)]
     pub lineage: Lineage,
@@ -251,9 +255,21 @@ impl Trajectory {
         if head.version > u64::from(TRAJECTORY_VERSION) {
             return Err(TrajectoryError::Version { found: head.version });
         }
-        let trajectory: Self = serde_json::from_slice(bytes).map_err(TrajectoryError::Malformed)?;
+        let mut trajectory: Self =
+            serde_json::from_slice(bytes).map_err(TrajectoryError::Malformed)?;
+        if head.version < FIRST_WITH_SUCCESS {
+            trajectory.rename_won();
+        }
         trajectory.validate()?;
         Ok(trajectory)
+    }
+
+    /// The part of the reward for a solved task was called `won` up to version 2.
+    fn rename_won(&mut self) {
+        let parts = self.turns.iter_mut().flat_map(|turn| &mut turn.step.rewards);
+        for part in parts.filter(|part| part.name == "won") {
+            part.name = "success".to_owned();
+        }
     }
 
     /// Checks that the token lists of every turn fit together.
@@ -328,15 +344,15 @@ mod tests {
         let rewards = vec((".{0,5}", finite()), 0..3);
         let time = (0..u64::MAX, 0..1_000_000_000_u32).prop_map(|(s, ns)| Duration::new(s, ns));
         (observation(), rewards, any::<[bool; 3]>(), time).prop_map(
-            |(observation, rewards, [terminated, won, executable], wall_time)| Step {
+            |(observation, rewards, [terminated, success, valid], wall_time)| Step {
                 observation,
                 rewards: rewards
                     .into_iter()
                     .map(|(name, value)| RewardPart { name, value })
                     .collect(),
                 terminated,
-                won,
-                executable,
+                success,
+                valid,
                 wall_time,
             },
         )
@@ -430,7 +446,7 @@ mod tests {
                     environment_seed: guided.then(|| seed.derive("environment", 0)),
                     policy: "policy".to_owned(),
                     first_observation,
-                    won: turns.last().is_some_and(|turn| turn.step.won),
+                    success: turns.last().is_some_and(|turn| turn.step.success),
                     turns,
                     end,
                     lineage: Lineage { parent, fork_turn, guided },
@@ -520,6 +536,9 @@ mod tests {
         assert_eq!((trajectory.turns[0].stop, trajectory.refills), (None, 0));
         assert!(!trajectory.turns[0].is_cut_off());
         assert_eq!((trajectory.total_reward(), trajectory.is_failed()), (1.0, false));
+        let step = &trajectory.turns[0].step;
+        assert!(trajectory.success && step.success && step.valid, "under their older names");
+        assert_eq!(step.rewards[0].name, "success");
     }
 
     #[test]

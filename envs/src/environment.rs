@@ -16,7 +16,7 @@ pub struct Verdict {
     /// The reward in named parts; empty means zero.
     pub rewards: Vec<RewardPart>,
     /// Whether the task is solved.
-    pub won: bool,
+    pub success: bool,
     /// The verdict in words, for whoever reads the episode.
     pub text: String,
 }
@@ -25,7 +25,7 @@ impl Verdict {
     /// Adds the verdict to the last step of its episode.
     pub fn apply(self, step: &mut Step) {
         step.rewards.extend(self.rewards);
-        step.won |= self.won;
+        step.success |= self.success;
         if !self.text.is_empty() {
             let text = &mut step.observation.text;
             if !text.is_empty() && !text.ends_with('\n') {

@@ -167,7 +167,7 @@ impl Environment for FrozenLake {
             self.episode = Some(episode);
             return Err(EnvironmentError::Misused { call: "step", when: "after the end" });
         }
-        let executable = chosen.is_some();
+        let valid = chosen.is_some();
         if let Some(chosen) = chosen {
             let mut way = chosen;
             if self.lake.slippery {
@@ -179,20 +179,20 @@ impl Environment for FrozenLake {
             episode.cell = self.lake.neighbour(episode.cell, way);
             episode.num_moves += 1;
         }
-        let won = self.lake.is_goal(episode.cell);
+        let success = self.lake.is_goal(episode.cell);
         let mut observation = self.observe(&episode);
         observation.instruction = None;
-        if !executable {
+        if !valid {
             observation.text = "Nothing happens.".to_owned();
         }
         let mut rewards = Vec::new();
-        if won {
+        if success {
             rewards.push(RewardPart { name: "goal".to_owned(), value: 1.0 });
         }
         let terminated = self.lake.is_end(episode.cell);
         self.episode = Some(episode);
         let wall_time = start.elapsed();
-        Ok(Step { observation, rewards, terminated, won, executable, wall_time })
+        Ok(Step { observation, rewards, terminated, success, valid, wall_time })
     }
 
     async fn fork(&self) -> Result<Box<dyn Environment>, EnvironmentError> {
@@ -362,7 +362,7 @@ mod tests {
             let Some(action) = lake.oracle_action() else { return (false, turn) };
             let step = block_on(lake.step(&action)).unwrap();
             if step.terminated {
-                return (step.won, turn + 1);
+                return (step.success, turn + 1);
             }
         }
         (false, 200)
@@ -372,21 +372,21 @@ mod tests {
         #[test]
         fn the_oracle_crosses_every_firm_lake(seed: u64, size in SIZES) {
             let mut lake = FrozenLake::open(&task(json!({ "seed": seed, "size": size }))).unwrap();
-            let (won, num_moves) = play_oracle(&mut lake, 0);
-            prop_assert!(won);
+            let (success, num_moves) = play_oracle(&mut lake, 0);
+            prop_assert!(success);
             prop_assert!(num_moves <= size * size);
         }
     }
 
     #[test]
     fn the_oracle_crosses_most_slippery_lakes() {
-        let won = (0..200)
+        let success = (0..200)
             .filter(|seed| {
                 let parameters = json!({ "seed": seed, "slippery": true });
                 play_oracle(&mut FrozenLake::open(&task(parameters)).unwrap(), *seed).0
             })
             .count();
-        assert!(won > 100, "{won} of 200");
+        assert!(success > 100, "{success} of 200");
     }
 
     #[test]
@@ -407,7 +407,7 @@ mod tests {
         let mut lake = FrozenLake::open(&task(json!({ "seed": 3 }))).unwrap();
         let before = block_on(lake.reset(Seed::from_u64(1))).unwrap();
         let step = block_on(lake.step("jump")).unwrap();
-        assert!(!step.executable && !step.terminated && step.rewards.is_empty());
+        assert!(!step.valid && !step.terminated && step.rewards.is_empty());
         assert_eq!(step.observation.text, "Nothing happens.");
         assert_eq!(step.observation.state_key, before.state_key);
     }

@@ -150,8 +150,8 @@ struct Shown {
     observation: Observation,
     reward_bits: u64,
     terminated: bool,
-    won: bool,
-    executable: bool,
+    success: bool,
+    valid: bool,
 }
 
 impl Trial<'_> {
@@ -172,7 +172,7 @@ impl Trial<'_> {
         with_chance: bool,
     ) -> Result<(), EnvironmentError> {
         env.reset(seed_of(self.task)).await?;
-        let (mut reward, mut won, mut num_turns) = (0.0, false, 0);
+        let (mut reward, mut success, mut num_turns) = (0.0, false, 0);
         while num_turns < self.task.max_turns {
             let Some(action) = env.oracle_action() else {
                 let detail = format!("after {num_turns} turns");
@@ -182,8 +182,8 @@ impl Trial<'_> {
             let step = env.step(&action).await?;
             num_turns += 1;
             reward += step.reward();
-            won |= step.won;
-            if !step.executable {
+            success |= step.success;
+            if !step.valid {
                 self.fail(FailureKind::WrongAdmissible, format!("the oracle's `{action}`"));
             }
             if step.terminated {
@@ -194,19 +194,19 @@ impl Trial<'_> {
             && let Some(verdict) = env.verify().await?
         {
             reward += verdict.rewards.iter().map(|part| part.value).sum::<f64>();
-            won |= verdict.won;
+            success |= verdict.success;
         }
         if with_chance {
             self.report.num_with_chance += 1;
-            self.report.num_solved_with_chance += usize::from(won);
-        } else if !won {
+            self.report.num_solved_with_chance += usize::from(success);
+        } else if !success {
             self.fail(FailureKind::NotSolved, format!("within {num_turns} turns"));
         }
-        let expected = if won { 1.0 } else { 0.0 };
+        let expected = if success { 1.0 } else { 0.0 };
         if (reward - expected).abs() > 1e-9 {
             self.fail(FailureKind::WrongReward, format!("{reward} where {expected} is due"));
         }
-        if won {
+        if success {
             self.report.num_solved += 1;
             self.report.num_oracle_turns += u64::from(num_turns);
         }
@@ -221,12 +221,12 @@ impl Trial<'_> {
             // By turns, so that both kinds of nothing are tried.
             let action = idle.filter(|_| turn % 2 == 0).unwrap_or(UNKNOWN_ACTION);
             let step = env.step(action).await?;
-            if step.reward() != 0.0 || step.won {
+            if step.reward() != 0.0 || step.success {
                 let detail = format!("{} for `{action}`", step.reward());
                 self.fail(FailureKind::RewardForNothing, detail);
                 return Ok(());
             }
-            if action == UNKNOWN_ACTION && step.executable {
+            if action == UNKNOWN_ACTION && step.valid {
                 self.fail(FailureKind::WrongAdmissible, format!("`{action}` was executed"));
             }
             if step.terminated {
@@ -235,7 +235,7 @@ impl Trial<'_> {
             observation = step.observation;
         }
         if let Some(verdict) = env.verify().await?
-            && (verdict.won || !verdict.rewards.is_empty())
+            && (verdict.success || !verdict.rewards.is_empty())
         {
             self.fail(FailureKind::RewardForNothing, format!("{:?}", verdict.rewards));
         }
@@ -271,13 +271,13 @@ impl Trial<'_> {
                     self.fail(FailureKind::ForkDiffers, format!("turn {turn}, `{action}`"));
                 }
             }
-            if !step.executable {
+            if !step.valid {
                 self.fail(FailureKind::WrongAdmissible, format!("`{action}` is listed"));
             }
             episode.push((action.to_string(), shown(&step)));
             // What the oracle does is no chance.
             let is_random = observation.admissible.is_some();
-            self.report.num_solved_by_random += usize::from(is_random && step.won);
+            self.report.num_solved_by_random += usize::from(is_random && step.success);
             if step.terminated {
                 break;
             }
@@ -322,8 +322,8 @@ fn shown(step: &Step) -> Shown {
         observation: step.observation.clone(),
         reward_bits: step.reward().to_bits(),
         terminated: step.terminated,
-        won: step.won,
-        executable: step.executable,
+        success: step.success,
+        valid: step.valid,
     }
 }
 

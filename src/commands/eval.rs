@@ -198,14 +198,14 @@ pub(crate) fn why_none(cancelled: usize, last_failure: Option<String>) -> String
 pub(crate) struct Meter {
     bar: Bar,
     done: AtomicUsize,
-    won: AtomicUsize,
+    success: AtomicUsize,
 }
 
 impl Meter {
     /// A bar of so many episodes; hidden where a person plays.
     pub(crate) fn new(what: &str, episodes: usize, is_hidden: bool) -> Self {
         let bar = if is_hidden { Bar::hidden() } else { Bar::new(what, episodes) };
-        Self { bar, done: AtomicUsize::new(0), won: AtomicUsize::new(0) }
+        Self { bar, done: AtomicUsize::new(0), success: AtomicUsize::new(0) }
     }
 
     /// Counts an episode; one that failed is played anew, so it does not count.
@@ -214,9 +214,9 @@ impl Meter {
             return;
         }
         let done = 1 + self.done.fetch_add(1, Ordering::Relaxed);
-        let won = usize::from(trajectory.won);
-        let won = won + self.won.fetch_add(won, Ordering::Relaxed);
+        let success = usize::from(trajectory.success);
+        let success = success + self.success.fetch_add(success, Ordering::Relaxed);
         self.bar.advance();
-        self.bar.say(format!("success {:.1} %", 100.0 * won as f64 / done as f64));
+        self.bar.say(format!("success {:.1} %", 100.0 * success as f64 / done as f64));
     }
 }

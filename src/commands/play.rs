@@ -127,13 +127,13 @@ impl Game {
             verdict.apply(&mut step);
         }
         self.reward += step.reward();
-        let won = step.won;
+        let success = step.success;
         self.observation = step.observation;
         self.show()?;
         if is_last {
             print("That was the last turn.\n")?;
         }
-        if won {
+        if success {
             print("Solved!\n")?;
         }
         Ok(())

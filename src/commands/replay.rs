@@ -240,11 +240,16 @@ async fn compare(trajectory: &Trajectory, env: &mut dyn Environment) -> Found {
                 Ok(verdict) => verdict,
                 Err(error) => return broken(index + 1, error),
             };
-            let won = verdict.as_ref().is_some_and(|verdict| verdict.won);
+            let success = verdict.as_ref().is_some_and(|verdict| verdict.success);
             match (&mut step, verdict) {
                 (Some(step), Some(verdict)) => verdict.apply(step),
-                (None, _) if won != turn.step.won => {
-                    return Some((index + 1, "won", turn.step.won.to_string(), won.to_string()));
+                (None, _) if success != turn.step.success => {
+                    return Some((
+                        index + 1,
+                        "success",
+                        turn.step.success.to_string(),
+                        success.to_string(),
+                    ));
                 }
                 _ => {}
             }
@@ -257,13 +262,13 @@ async fn compare(trajectory: &Trajectory, env: &mut dyn Environment) -> Found {
         }
     }
     let last = trajectory.turns.last().map(|turn| &turn.step);
-    let (terminated, won) = last.map_or((false, false), |step| (step.terminated, step.won));
+    let (terminated, success) = last.map_or((false, false), |step| (step.terminated, step.success));
     let number = trajectory.turns.len();
     if (trajectory.end == EndReason::Terminated) != terminated {
         return Some((number, "end", format!("{:?}", trajectory.end), terminated.to_string()));
     }
-    if trajectory.won != won {
-        return Some((number, "won", trajectory.won.to_string(), won.to_string()));
+    if trajectory.success != success {
+        return Some((number, "success", trajectory.success.to_string(), success.to_string()));
     }
     None
 }
@@ -285,9 +290,9 @@ fn steps(recorded: &Step, found: &Step) -> Option<(&'static str, String, String)
         return Some(("reward", text(recorded), text(found)));
     }
     [
-        ("executable", recorded.executable, found.executable),
+        ("valid", recorded.valid, found.valid),
         ("terminated", recorded.terminated, found.terminated),
-        ("won", recorded.won, found.won),
+        ("success", recorded.success, found.success),
     ]
     .into_iter()
     .find(|(_, recorded, found)| recorded != found)
@@ -372,8 +377,8 @@ mod tests {
                 observation: Observation { text: self.says.to_owned(), ..Observation::default() },
                 rewards: Vec::new(),
                 terminated: false,
-                won: false,
-                executable: true,
+                success: false,
+                valid: true,
                 wall_time: Duration::ZERO,
             })
         }

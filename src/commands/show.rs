@@ -20,8 +20,10 @@ pub(crate) fn show(arguments: &ShowArguments) -> anyhow::Result<ExitCode> {
         Some(path) => path.clone(),
         None => newest_run(&arguments.runs)?,
     };
-    let wants_trajectories =
-        arguments.trajectories || arguments.failed || arguments.won || arguments.episode.is_some();
+    let wants_trajectories = arguments.trajectories
+        || arguments.failed
+        || arguments.success
+        || arguments.episode.is_some();
     if let (Ok(run), false) = (RunFolder::open(&path), wants_trajectories) {
         return show_run(&run, arguments.json);
     }
@@ -29,7 +31,9 @@ pub(crate) fn show(arguments: &ShowArguments) -> anyhow::Result<ExitCode> {
     let (folder, _) = store_of(&path)?;
     let is_wanted = |number: usize, trajectory: &Trajectory| match arguments.episode {
         Some(wanted) => wanted == number,
-        None => !(arguments.won && !trajectory.won || arguments.failed && trajectory.won),
+        None => {
+            !(arguments.success && !trajectory.success || arguments.failed && trajectory.success)
+        }
     };
     let (mut total, mut matching, mut shown) = (0, 0, Vec::new());
     for stored in JsonlStore::read(&folder)? {
@@ -70,7 +74,7 @@ pub(crate) fn show(arguments: &ShowArguments) -> anyhow::Result<ExitCode> {
 fn transcript(number: usize, stored: &StoredTrajectory) -> String {
     let StoredTrajectory { iteration, group, trajectory } = stored;
     let end = match &trajectory.end {
-        EndReason::Terminated if trajectory.won => "solved".to_owned(),
+        EndReason::Terminated if trajectory.success => "solved".to_owned(),
         EndReason::Terminated => "lost".to_owned(),
         EndReason::Truncated { limit } => format!("cut off ({})", limit.name().replace('_', " ")),
         EndReason::Failed { boundary, detail } => format!("failed at {boundary:?}: {detail}"),
@@ -97,7 +101,7 @@ fn turn_text(number: usize, turn: &Turn) -> String {
     }
     match &turn.parsed {
         ParsedAction::Invalid { reason } => notes.push(format!("not an action: {reason}")),
-        ParsedAction::Action { .. } if !turn.step.executable => {
+        ParsedAction::Action { .. } if !turn.step.valid => {
             notes.push("not executable".to_owned());
         }
         ParsedAction::Action { .. } => {}

@@ -113,8 +113,8 @@ fn results(summary: &Summary) -> String {
             parts.iter().flatten().flat_map(|tags| tags.keys()).collect();
         for tag in tags {
             let cell = |index: usize| match parts[index].and_then(|tags| tags.get(tag)) {
-                Some((won, all)) if *all > 0 => {
-                    format!("{:5.1} % of {all}", 100.0 * *won as f64 / *all as f64)
+                Some((success, all)) if *all > 0 => {
+                    format!("{:5.1} % of {all}", 100.0 * *success as f64 / *all as f64)
                 }
                 _ => "-".to_owned(),
             };

@@ -1,4 +1,4 @@
-//! Demonstrations: the text a tokenizer learns from, and the rows of the warm start.
+//! Demonstrations: the text a tokenizer learns from, and the samples of the warm start.
 
 use std::borrow::Cow;
 
@@ -95,7 +95,7 @@ async fn play_once(
 /// on the way, and the others where `unsolved` says so.
 pub(super) fn imitated(collection: &Collection, unsolved: bool) -> Vec<&Trajectory> {
     let played = collection.groups.iter().flat_map(|group| &group.trajectories);
-    played.filter(|trajectory| trajectory.won || unsolved || is_cut_off(trajectory)).collect()
+    played.filter(|trajectory| trajectory.success || unsolved || is_cut_off(trajectory)).collect()
 }
 
 /// Whether a demonstration is longer than the model reads, so that only its beginning is there.
@@ -197,12 +197,12 @@ mod tests {
 
     #[test]
     fn what_did_not_solve_its_task_is_imitated_only_where_that_is_asked_for() {
-        let played = |episode: u64, won: bool| {
+        let played = |episode: u64, success: bool| {
             let record = serde_json::json!({
                 "version": 2, "episode": episode, "task": "t", "environment": "e",
                 "seed": Seed::from_u64(0), "policy": "expert",
                 "first_observation": { "text": "", "state_key": "" }, "turns": [],
-                "end": { "kind": "truncated", "limit": "turns" }, "won": won,
+                "end": { "kind": "truncated", "limit": "turns" }, "success": success,
                 "wall_time": { "secs": 0, "nanos": 0 },
             });
             Trajectory::from_json(record.to_string().as_bytes()).unwrap()

@@ -43,7 +43,7 @@ pub(super) fn with_collection(record: MetricRecord, collection: &Collection) -> 
     let trajectories = || collection.groups.iter().flat_map(|group| &group.trajectories);
     let episodes = trajectories().count().max(1) as f64;
     let turns: usize = trajectories().map(|trajectory| trajectory.turns.len()).sum();
-    let won = trajectories().filter(|trajectory| trajectory.won).count();
+    let success = trajectories().filter(|trajectory| trajectory.success).count();
     let drawn: usize = trajectories()
         .flat_map(|trajectory| &trajectory.turns)
         .map(|turn| match &turn.sampled.allowed[..] {
@@ -58,7 +58,7 @@ pub(super) fn with_collection(record: MetricRecord, collection: &Collection) -> 
     let record = with_limits(record, &counts.limits);
     record.with([
         ("episodes", trajectories().count() as f64),
-        ("success_rate", won as f64 / episodes),
+        ("success_rate", success as f64 / episodes),
         ("turns", turns as f64 / episodes),
         ("drawn_tokens", drawn as f64),
         ("cut_off_turns", cut_off.count() as f64),

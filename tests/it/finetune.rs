@@ -55,7 +55,7 @@ test = ["slippery"]
 [episode]
 constrain_to_admissible = false
 invalid_penalty = 0.1
-penalize_not_executable = true
+penalize_invalid = true
 sampling = { max_tokens = 4 }
 
 [episode.context]

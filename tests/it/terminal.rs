@@ -199,7 +199,7 @@ async fn cheats_fail_on(backend: &str) {
         assert!(text.ends_with("[exit code 0]"), "{}: {text}", turn.text);
     }
     let last = &turns[4].step;
-    assert!(last.won, "{}", last.observation.text);
+    assert!(last.success, "{}", last.observation.text);
 }
 
 #[test]
@@ -273,7 +273,7 @@ async fn docker_containers_that_are_killed_are_refilled() {
     let counts = collection.counts;
     assert_eq!((counts.finished, counts.missing()), (16, 0), "{:?}", collection.last_failure);
     assert!(collection.groups.iter().all(|group| group.trajectories.len() == 4));
-    assert!(collection.groups.iter().flat_map(|group| &group.trajectories).all(|t| t.won));
+    assert!(collection.groups.iter().flat_map(|group| &group.trajectories).all(|t| t.success));
     let failures = failures.into_inner().unwrap();
     assert!((1..=num_killed).contains(&counts.sandbox_failures), "{counts:?}");
     assert!(failures.iter().all(|boundary| *boundary == Boundary::Sandbox), "{failures:?}");
@@ -323,5 +323,5 @@ async fn a_docker_engine_that_is_killed_and_comes_back_is_survived() {
     let counts = collection.counts;
     assert_eq!((counts.finished, counts.missing()), (8, 0), "{:?}", collection.last_failure);
     assert!(counts.sandbox_failures >= 8, "{counts:?}");
-    assert!(collection.groups.iter().flat_map(|group| &group.trajectories).all(|t| t.won));
+    assert!(collection.groups.iter().flat_map(|group| &group.trajectories).all(|t| t.success));
 }

@@ -41,10 +41,11 @@ fn what_was_played_can_be_read_and_played_again() {
     let failed: Value =
         serde_json::from_str(&succeed(folder, &["show", "slips", "--failed", "--json"]).out)
             .unwrap();
-    let won: Value =
-        serde_json::from_str(&succeed(folder, &["show", "slips", "--won", "--json"]).out).unwrap();
+    let success: Value =
+        serde_json::from_str(&succeed(folder, &["show", "slips", "--success", "--json"]).out)
+            .unwrap();
     let matching = |report: &Value| report["matching"].as_u64().unwrap();
-    assert_eq!(matching(&failed) + matching(&won), 12);
+    assert_eq!(matching(&failed) + matching(&success), 12);
     let ran = run(folder, &["show", "chores", "--episode", "13"]);
     assert_eq!(ran.code, Some(1));
     assert!(ran.err.contains("there are 12, numbered from 1"), "{}", ran.err);

@@ -14,13 +14,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use spar_core::Row;
+use spar_core::Sample;
 use spar_policy::checkpoint::{KeepAs, load_weights, open_weights};
 use spar_policy::decoder::{Segment, SequenceCache, forward};
 use spar_policy::head::{batch_scores, log_softmax};
 use spar_policy::{ModelConfig, Parameters, Weights};
 use spar_trainer::{
-    AdamWOptions, DecoderGradient, LossAggregation, OptimizerConfig, RowGradient, Supervised,
+    AdamWOptions, DecoderGradient, LossAggregation, OptimizerConfig, SampleGradient, Supervised,
     Trainer, TrainerConfig,
 };
 
@@ -33,7 +33,7 @@ type Failure = Box<dyn Error>;
 #[derive(serde::Deserialize, Default)]
 #[serde(deny_unknown_fields, default)]
 struct Workload {
-    /// Token sequences: rows to be trained on, or prompts to go on from.
+    /// Token sequences: samples to be trained on, or prompts to go on from.
     sequences: Vec<Vec<u32>>,
     /// Per sequence, which tokens are to be learnt; absent: all but the first.
     weights: Vec<Vec<f32>>,
@@ -56,16 +56,16 @@ struct Workload {
 }
 
 impl Workload {
-    fn rows(&self) -> Vec<Row> {
-        let row = |(index, tokens): (usize, &Vec<u32>)| {
-            let mut row = Row::default();
+    fn samples(&self) -> Vec<Sample> {
+        let sample = |(index, tokens): (usize, &Vec<u32>)| {
+            let mut sample = Sample::default();
             for (t, token) in tokens.iter().enumerate() {
                 let all = if t == 0 { 0.0 } else { 1.0 };
-                row.push_observed(*token, self.weights.get(index).map_or(all, |w| w[t]));
+                sample.push_observed(*token, self.weights.get(index).map_or(all, |w| w[t]));
             }
-            row
+            sample
         };
-        self.sequences.iter().enumerate().map(row).collect()
+        self.sequences.iter().enumerate().map(sample).collect()
     }
 }
 
@@ -125,13 +125,13 @@ fn train(
 ) -> Result<Value, Failure> {
     let model = DecoderGradient::new(Arc::new(Weights::new(&config, parameters.clone())), 1.0);
     let mut trainer = Trainer::new(trainer_config(workload), parameters)?;
-    let rows = workload.rows();
-    let rows: Vec<&Row> = rows.iter().collect();
+    let samples = workload.samples();
+    let samples: Vec<&Sample> = samples.iter().collect();
     let (mut losses, mut seconds) = (Vec::new(), Vec::new());
     for update in 0..=workload.updates {
         let started = Instant::now();
         let mode = LossAggregation::TokenMean;
-        let metrics = trainer.update(&rows, &Supervised, mode, &model, 0.0)?;
+        let metrics = trainer.update(&samples, &Supervised, mode, &model, 0.0)?;
         losses.push(metrics.loss);
         if update > 0 {
             seconds.push(started.elapsed().as_secs_f64());
@@ -148,9 +148,9 @@ fn gradient(
     let activation_bytes = if workload.recompute { 0 } else { usize::MAX };
     let model = DecoderGradient::new(Arc::new(Weights::new(&config, parameters.clone())), 1.0)
         .with_activation_bytes(activation_bytes);
-    let rows = workload.rows();
-    let rows: Vec<&Row> = rows.iter().collect();
-    let total: f32 = rows.iter().flat_map(|row| &row.cross_entropy_weights).sum();
+    let samples = workload.samples();
+    let samples: Vec<&Sample> = samples.iter().collect();
+    let total: f32 = samples.iter().flat_map(|sample| &sample.cross_entropy_weights).sum();
     let prepared = model.prepare(&parameters);
     let (mut seconds, mut all, mut loss) = (Vec::new(), 0.0, 0.0);
     let mut gradient = vec![0.0; parameters.data.len()];
@@ -159,13 +159,13 @@ fn gradient(
         let started = Instant::now();
         let losses = std::sync::Mutex::new(0.0);
         let slopes = |index: usize, logprobs: &[f32]| -> Vec<f32> {
-            let weights = &rows[index].cross_entropy_weights;
-            let of_row = logprobs.iter().zip(weights).skip(1);
-            let sum: f64 = of_row.map(|(l, w)| f64::from(*l) * f64::from(*w)).sum();
+            let weights = &samples[index].cross_entropy_weights;
+            let of_sample = logprobs.iter().zip(weights).skip(1);
+            let sum: f64 = of_sample.map(|(l, w)| f64::from(*l) * f64::from(*w)).sum();
             *losses.lock().expect("no panic under the lock") -= sum;
             weights.iter().map(|weight| -weight / total).collect()
         };
-        prepared.accumulate(&rows, &slopes, &mut gradient).map_err(|error| error.to_string())?;
+        prepared.accumulate(&samples, &slopes, &mut gradient).map_err(|error| error.to_string())?;
         all = started.elapsed().as_secs_f64();
         if repetition > 0 {
             seconds.push(all);

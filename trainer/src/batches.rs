@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use rand::seq::SliceRandom;
-use spar_core::{Row, Seed};
+use spar_core::{Sample, Seed};
 use spar_policy::decoder::shared_prefix;
 
-/// The numbers `0..rows` in an order that `seed` decides.
-pub fn shuffled(rows: usize, seed: Seed) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..rows).collect();
+/// The numbers `0..samples` in an order that `seed` decides.
+pub fn shuffled(samples: usize, seed: Seed) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..samples).collect();
     order.shuffle(&mut seed.rng());
     order
 }
@@ -68,22 +68,22 @@ pub fn split_shared_by_budget(
     ranges
 }
 
-/// The order in which rows that begin alike stand together: that of their tokens.
-pub fn prefix_order(rows: &[&Row]) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..rows.len()).collect();
-    order.sort_by(|a, b| rows[*a].tokens.cmp(&rows[*b].tokens));
+/// The order in which samples that begin alike stand together: that of their tokens.
+pub fn prefix_order(samples: &[&Sample]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..samples.len()).collect();
+    order.sort_by(|a, b| samples[*a].tokens.cmp(&samples[*b].tokens));
     order
 }
 
 /// Rows, by their indices, with the same prompt: the tokens before the first one that weighs.
 /// Prompts stand in the order in which they first appear.
-pub fn by_prompt(rows: &[&Row]) -> Vec<Vec<usize>> {
+pub fn by_prompt(samples: &[&Sample]) -> Vec<Vec<usize>> {
     let mut places: HashMap<&[u32], usize> = HashMap::new();
     let mut groups: Vec<Vec<usize>> = Vec::new();
-    for (index, row) in rows.iter().enumerate() {
-        let weights = row.policy_weights.iter().zip(&row.cross_entropy_weights);
+    for (index, sample) in samples.iter().enumerate() {
+        let weights = sample.policy_weights.iter().zip(&sample.cross_entropy_weights);
         let prompt = weights.take_while(|(a, b)| **a == 0.0 && **b == 0.0).count();
-        let place = *places.entry(&row.tokens[..prompt]).or_insert_with(|| {
+        let place = *places.entry(&sample.tokens[..prompt]).or_insert_with(|| {
             groups.push(Vec::new());
             groups.len() - 1
         });
@@ -92,13 +92,13 @@ pub fn by_prompt(rows: &[&Row]) -> Vec<Vec<usize>> {
     groups
 }
 
-/// How many tokens each row shares with the one before, from the first token on.
-pub fn shared_prefixes(rows: &[&Row]) -> Vec<usize> {
+/// How many tokens each sample shares with the one before, from the first token on.
+pub fn shared_prefixes(samples: &[&Sample]) -> Vec<usize> {
     let shared = |index: usize| match index.checked_sub(1) {
-        Some(before) => shared_prefix(&rows[before].tokens, &rows[index].tokens),
+        Some(before) => shared_prefix(&samples[before].tokens, &samples[index].tokens),
         None => 0,
     };
-    (0..rows.len()).map(shared).collect()
+    (0..samples.len()).map(shared).collect()
 }
 
 #[cfg(test)]
@@ -129,36 +129,43 @@ mod tests {
 
     #[test]
     fn what_a_range_shares_counts_once() {
-        let row = |tokens: &[u32]| {
-            let mut row = Row::default();
-            tokens.iter().for_each(|token| row.push_observed(*token, 0.0));
-            row
+        let sample = |tokens: &[u32]| {
+            let mut sample = Sample::default();
+            tokens.iter().for_each(|token| sample.push_observed(*token, 0.0));
+            sample
         };
-        let rows = [row(&[1, 2, 3, 4]), row(&[5, 6]), row(&[1, 2, 3]), row(&[1, 2, 9, 9])];
-        let rows: Vec<&Row> = rows.iter().collect();
-        let order = prefix_order(&rows);
+        let samples =
+            [sample(&[1, 2, 3, 4]), sample(&[5, 6]), sample(&[1, 2, 3]), sample(&[1, 2, 9, 9])];
+        let samples: Vec<&Sample> = samples.iter().collect();
+        let order = prefix_order(&samples);
         assert_eq!(order, [2, 0, 3, 1]);
-        let rows: Vec<&Row> = order.into_iter().map(|row| rows[row]).collect();
-        let shared = shared_prefixes(&rows);
+        let samples: Vec<&Sample> = order.into_iter().map(|sample| samples[sample]).collect();
+        let shared = shared_prefixes(&samples);
         assert_eq!(shared, [0, 3, 2, 0]);
         let lengths = [3, 4, 4, 2];
         assert_eq!(split_shared_by_budget(&lengths, &shared, 6), [0..3, 3..4]);
-        // The first row of a range brings its whole prefix.
+        // The first sample of a range brings its whole prefix.
         assert_eq!(split_shared_by_budget(&lengths, &shared, 5), [0..2, 2..3, 3..4]);
         assert_eq!(split_by_budget(&lengths, 6), [0..1, 1..2, 2..4]);
     }
 
     #[test]
-    fn rows_are_grouped_by_what_stands_before_the_first_token_that_weighs() {
-        let row = |prompt: &[u32], answer: u32| {
-            let mut row = Row::default();
-            prompt.iter().for_each(|token| row.push_observed(*token, 0.0));
-            row.push_observed(answer, 1.0);
-            row
+    fn samples_are_grouped_by_what_stands_before_the_first_token_that_weighs() {
+        let sample = |prompt: &[u32], answer: u32| {
+            let mut sample = Sample::default();
+            prompt.iter().for_each(|token| sample.push_observed(*token, 0.0));
+            sample.push_observed(answer, 1.0);
+            sample
         };
-        let rows = [row(&[1, 2], 7), row(&[3], 7), row(&[1, 2], 8), row(&[1], 2), row(&[3], 7)];
-        let rows: Vec<&Row> = rows.iter().collect();
-        assert_eq!(by_prompt(&rows), [vec![0, 2], vec![1, 4], vec![3]]);
+        let samples = [
+            sample(&[1, 2], 7),
+            sample(&[3], 7),
+            sample(&[1, 2], 8),
+            sample(&[1], 2),
+            sample(&[3], 7),
+        ];
+        let samples: Vec<&Sample> = samples.iter().collect();
+        assert_eq!(by_prompt(&samples), [vec![0, 2], vec![1, 4], vec![3]]);
     }
 
     #[test]

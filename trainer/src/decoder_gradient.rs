@@ -4,13 +4,15 @@ use std::collections::HashMap;
 use std::error::Error;
 use std::sync::Arc;
 
-use spar_core::Row;
+use spar_core::Sample;
 use spar_policy::cuda::{DeviceChoice, DeviceError, DeviceGroup, DeviceLearner};
 use spar_policy::decoder::{HiddenStates, Tape, TokenTree};
 use spar_policy::head::{Draw, DrawGradient, DrawLoss, DrawStatistics, learn, try_judge};
 use spar_policy::{HalfType, LoraModel, Parameters, RoundedModel, WeightGradient, Weights};
 
-use crate::{DeviceModel, PreparedModel, RowGradient, RowLossFn, TrainerError, WeightPrecision};
+use crate::{
+    DeviceModel, PreparedModel, SampleGradient, SampleLossFn, TrainerError, WeightPrecision,
+};
 
 /// The decoder as the trainer sees it: the same forward as in generation, and its backward.
 ///
@@ -123,7 +125,7 @@ impl Trained {
 
 impl DecoderGradient {
     /// The decoder that `base` belongs to, all of it trained; `temperature` is the one tokens are
-    /// sampled with, which the log-probabilities of a row refer to, and must be positive.
+    /// sampled with, which the log-probabilities of a sample refer to, and must be positive.
     pub fn new(base: Arc<Weights>, temperature: f32) -> Self {
         Self::of(Trained::Weights(base), temperature)
     }
@@ -133,7 +135,7 @@ impl DecoderGradient {
         Self { trained, temperature, activation_bytes: usize::MAX }
     }
 
-    /// Keeps at most so many bytes of what layers compute for their backward, for rows that are
+    /// Keeps at most so many bytes of what layers compute for their backward, for samples that are
     /// read together; layers are computed once more where that is not enough. This changes time and
     /// memory, no result. Default: no limit.
     pub fn with_activation_bytes(self, activation_bytes: usize) -> Self {
@@ -148,7 +150,7 @@ impl DecoderGradient {
     }
 }
 
-impl RowGradient for DecoderGradient {
+impl SampleGradient for DecoderGradient {
     fn prepare(&self, parameters: &Parameters) -> Box<dyn PreparedModel> {
         let weights = self.trained.weights(parameters);
         let adapter = match &self.trained {
@@ -176,12 +178,12 @@ struct LearningDecoder {
 impl DeviceModel for LearningDecoder {
     fn accumulate(
         &self,
-        rows: &[&Row],
-        loss: &RowLossFn<'_>,
+        samples: &[&Sample],
+        loss: &SampleLossFn<'_>,
     ) -> Result<(), Box<dyn Error + Send + Sync>> {
         let mut tape = Tape::within(self.decoder.activation_bytes);
-        let reading = self.decoder.read(rows, Some(&mut tape))?;
-        let derivatives = reading.derivatives(rows, loss);
+        let reading = self.decoder.read(samples, Some(&mut tape))?;
+        let derivatives = reading.derivatives(samples, loss);
         let loss = reading.loss(self.decoder.temperature, &derivatives);
         Ok(self.learner.learn(&tape, &reading.hidden, &loss)?)
     }
@@ -196,10 +198,10 @@ struct PreparedDecoder {
     activation_bytes: usize,
 }
 
-/// A row cannot be read by the decoder.
+/// A sample cannot be read by the decoder.
 #[derive(Debug, thiserror::Error)]
-enum RowRefused {
-    #[error("read a row of {tokens} tokens: the model reads up to {limit}")]
+enum SampleRefused {
+    #[error("read a sample of {tokens} tokens: the model reads up to {limit}")]
     TooLong { tokens: usize, limit: usize },
     #[error("read token {token}: the vocabulary has {vocabulary}")]
     UnknownToken { token: u32, vocabulary: usize },
@@ -209,11 +211,11 @@ enum RowRefused {
     Device(#[from] DeviceError),
 }
 
-/// The result of reading rows: the states and what was drawn behind them.
+/// The result of reading samples: the states and what was drawn behind them.
 struct Reading<'a> {
     hidden: HiddenStates,
     draws: Vec<Draw<'a>>,
-    /// What is asked for: a row, a place in it, and the draw that was made there.
+    /// What is asked for: a sample, a place in it, and the draw that was made there.
     places: Vec<(usize, usize, usize)>,
     judged: Vec<DrawStatistics>,
 }
@@ -221,34 +223,34 @@ struct Reading<'a> {
 impl PreparedDecoder {
     fn read<'a>(
         &self,
-        rows: &[&'a Row],
+        samples: &[&'a Sample],
         tape: Option<&mut Tape>,
-    ) -> Result<Reading<'a>, RowRefused> {
+    ) -> Result<Reading<'a>, SampleRefused> {
         let weights = self.weights.as_ref().map_err(DeviceError::clone)?;
         let config = weights.config();
         let (limit, vocabulary) = (config.max_position_embeddings, config.vocab_size);
-        for row in rows {
-            if row.len() > limit {
-                return Err(RowRefused::TooLong { tokens: row.len(), limit });
+        for sample in samples {
+            if sample.len() > limit {
+                return Err(SampleRefused::TooLong { tokens: sample.len(), limit });
             }
-            if let Some(token) = row.tokens.iter().find(|token| **token as usize >= vocabulary) {
-                return Err(RowRefused::UnknownToken { token: *token, vocabulary });
+            if let Some(token) = sample.tokens.iter().find(|token| **token as usize >= vocabulary) {
+                return Err(SampleRefused::UnknownToken { token: *token, vocabulary });
             }
         }
-        let sequences: Vec<&[u32]> = rows.iter().map(|row| &row.tokens[..]).collect();
+        let sequences: Vec<&[u32]> = samples.iter().map(|sample| &sample.tokens[..]).collect();
         let tree = TokenTree::new(&sequences);
         let (mut draws, mut places) = (Vec::new(), Vec::new());
         // Rows that share a prefix share what was drawn in it.
         let mut known = HashMap::new();
-        for (index, row) in rows.iter().enumerate() {
+        for (index, sample) in samples.iter().enumerate() {
             let states = tree.rows(index);
-            for (t, token) in row.tokens.iter().enumerate().skip(1) {
-                if row.policy_weights[t] == 0.0 && row.cross_entropy_weights[t] == 0.0 {
+            for (t, token) in sample.tokens.iter().enumerate().skip(1) {
+                if sample.policy_weights[t] == 0.0 && sample.cross_entropy_weights[t] == 0.0 {
                     continue;
                 }
-                let allowed = row.allowed.get(t);
+                let allowed = sample.allowed.get(t);
                 if !allowed.is_empty() && allowed.binary_search(token).is_err() {
-                    return Err(RowRefused::NotAllowed { token: *token });
+                    return Err(SampleRefused::NotAllowed { token: *token });
                 }
                 let state = states[t - 1];
                 let draw = *known.entry((state, *token, allowed)).or_insert_with(|| {
@@ -265,23 +267,24 @@ impl PreparedDecoder {
 }
 
 impl Reading<'_> {
-    /// The log-probabilities by row and token.
-    fn by_row(&self, rows: &[&Row]) -> Vec<Vec<f32>> {
-        let mut by_row: Vec<Vec<f32>> = rows.iter().map(|row| vec![0.0; row.len()]).collect();
-        for (row, t, draw) in &self.places {
-            by_row[*row][*t] = self.judged[*draw].logprob;
+    /// The log-probabilities by sample and token.
+    fn by_sample(&self, samples: &[&Sample]) -> Vec<Vec<f32>> {
+        let mut by_sample: Vec<Vec<f32>> =
+            samples.iter().map(|sample| vec![0.0; sample.len()]).collect();
+        for (sample, t, draw) in &self.places {
+            by_sample[*sample][*t] = self.judged[*draw].logprob;
         }
-        by_row
+        by_sample
     }
 
     /// How the loss changes with what was told of the draws.
-    fn derivatives(&self, rows: &[&Row], loss: &RowLossFn<'_>) -> Vec<DrawGradient> {
-        let by_row = self.by_row(rows);
+    fn derivatives(&self, samples: &[&Sample], loss: &SampleLossFn<'_>) -> Vec<DrawGradient> {
+        let by_sample = self.by_sample(samples);
         let slopes: Vec<Vec<f32>> =
-            by_row.iter().enumerate().map(|(index, logprobs)| loss(index, logprobs)).collect();
+            by_sample.iter().enumerate().map(|(index, logprobs)| loss(index, logprobs)).collect();
         let mut derivatives = vec![DrawGradient::default(); self.draws.len()];
-        for (row, t, draw) in &self.places {
-            derivatives[*draw].logprob += slopes[*row][*t];
+        for (sample, t, draw) in &self.places {
+            derivatives[*draw].logprob += slopes[*sample][*t];
         }
         derivatives
     }
@@ -292,19 +295,19 @@ impl Reading<'_> {
 }
 
 impl PreparedModel for PreparedDecoder {
-    fn logprobs(&self, rows: &[&Row]) -> Result<Vec<Vec<f32>>, Box<dyn Error + Send + Sync>> {
-        Ok(self.read(rows, None)?.by_row(rows))
+    fn logprobs(&self, samples: &[&Sample]) -> Result<Vec<Vec<f32>>, Box<dyn Error + Send + Sync>> {
+        Ok(self.read(samples, None)?.by_sample(samples))
     }
 
     fn accumulate(
         &self,
-        rows: &[&Row],
-        loss: &RowLossFn<'_>,
+        samples: &[&Sample],
+        loss: &SampleLossFn<'_>,
         gradient: &mut [f32],
     ) -> Result<(), Box<dyn Error + Send + Sync>> {
         let mut tape = Tape::within(self.activation_bytes);
-        let reading = self.read(rows, Some(&mut tape))?;
-        let derivatives = reading.derivatives(rows, loss);
+        let reading = self.read(samples, Some(&mut tape))?;
+        let derivatives = reading.derivatives(samples, loss);
         let loss = reading.loss(self.temperature, &derivatives);
         let gradient = &mut match &self.adapter {
             Some((model, factors)) => model.gradient(factors, gradient),
@@ -341,13 +344,13 @@ mod tests {
         (DecoderGradient::new(weights, 1.0), parameters)
     }
 
-    fn rows(number: u32) -> Vec<Row> {
-        let row = |start: u32| {
-            let mut row = Row::default();
-            row.push_observed(start % 11, 0.0);
+    fn samples(number: u32) -> Vec<Sample> {
+        let sample = |start: u32| {
+            let mut sample = Sample::default();
+            sample.push_observed(start % 11, 0.0);
             for t in 1..=8 + start % 5 {
                 let token = (start + 3 * t) % 11;
-                row.push(
+                sample.push(
                     token,
                     1.0,
                     if t % 3 == 0 { -1.0 } else { 0.5 },
@@ -357,29 +360,29 @@ mod tests {
                     if t % 2 == 0 { &[] } else { &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10] },
                 );
             }
-            row
+            sample
         };
-        (0..number).map(row).collect()
+        (0..number).map(sample).collect()
     }
 
     #[test]
     fn the_gradient_is_the_derivative_of_the_loss() {
         let (model, mut parameters) = model();
-        let rows = rows(3);
-        let rows: Vec<&Row> = rows.iter().collect();
+        let samples = samples(3);
+        let samples: Vec<&Sample> = samples.iter().collect();
         // Any fixed slopes do: the loss is then their product with the log-probabilities.
-        let slope = |row: usize, t: usize| ((row * 5 + t * 3) % 7) as f32 / 7.0 - 0.4;
-        let slopes = |row: usize, logprobs: &[f32]| -> Vec<f32> {
-            (0..logprobs.len()).map(|t| slope(row, t)).collect()
+        let slope = |sample: usize, t: usize| ((sample * 5 + t * 3) % 7) as f32 / 7.0 - 0.4;
+        let slopes = |sample: usize, logprobs: &[f32]| -> Vec<f32> {
+            (0..logprobs.len()).map(|t| slope(sample, t)).collect()
         };
         let mut gradient = vec![0.0; parameters.data.len()];
-        model.prepare(&parameters).accumulate(&rows, &slopes, &mut gradient).unwrap();
+        model.prepare(&parameters).accumulate(&samples, &slopes, &mut gradient).unwrap();
         let loss = |parameters: &Parameters| -> f64 {
-            let logprobs = model.prepare(parameters).logprobs(&rows).unwrap();
-            let of_row = |(row, logprobs): (usize, &Vec<f32>)| {
-                (1..logprobs.len()).map(|t| f64::from(slope(row, t) * logprobs[t])).sum::<f64>()
+            let logprobs = model.prepare(parameters).logprobs(&samples).unwrap();
+            let of_sample = |(sample, logprobs): (usize, &Vec<f32>)| {
+                (1..logprobs.len()).map(|t| f64::from(slope(sample, t) * logprobs[t])).sum::<f64>()
             };
-            logprobs.iter().enumerate().map(of_row).sum()
+            logprobs.iter().enumerate().map(of_sample).sum()
         };
         for spec in parameters.specs.clone().iter() {
             for place in [0, spec.len() / 2, spec.len() - 1] {
@@ -398,12 +401,12 @@ mod tests {
     #[test]
     fn little_memory_for_activations_changes_no_bit() {
         let (model, parameters) = model();
-        let rows = rows(3);
-        let rows: Vec<&Row> = rows.iter().collect();
+        let samples = samples(3);
+        let samples: Vec<&Sample> = samples.iter().collect();
         let slopes = |_: usize, logprobs: &[f32]| -> Vec<f32> { logprobs.to_vec() };
         let gradient = |model: &DecoderGradient| {
             let mut gradient = vec![0.0; parameters.data.len()];
-            model.prepare(&parameters).accumulate(&rows, &slopes, &mut gradient).unwrap();
+            model.prepare(&parameters).accumulate(&samples, &slopes, &mut gradient).unwrap();
             gradient
         };
         let expected = gradient(&model);
@@ -413,14 +416,14 @@ mod tests {
     #[test]
     fn rounded_weights_give_the_gradient_that_their_numbers_do() {
         let (model, masters) = model();
-        let rows = rows(3);
-        let rows: Vec<&Row> = rows.iter().collect();
+        let samples = samples(3);
+        let samples: Vec<&Sample> = samples.iter().collect();
         let slopes = |_: usize, logprobs: &[f32]| -> Vec<f32> { logprobs.to_vec() };
         let run = |model: &DecoderGradient, parameters: &Parameters| {
             let mut gradient = vec![0.0; parameters.data.len()];
             let prepared = model.prepare(parameters);
-            let logprobs = prepared.logprobs(&rows).unwrap();
-            prepared.accumulate(&rows, &slopes, &mut gradient).unwrap();
+            let logprobs = prepared.logprobs(&samples).unwrap();
+            prepared.accumulate(&samples, &slopes, &mut gradient).unwrap();
             (logprobs, gradient)
         };
         let rounded = model.trained.clone().computing_in(WeightPrecision::Bf16).unwrap();
@@ -444,35 +447,35 @@ mod tests {
         let config =
             TrainerConfig { optimizer, weights: WeightPrecision::Bf16, ..TrainerConfig::default() };
         let mut trainer = Trainer::new(config, start).unwrap();
-        let rows = rows(2);
-        let rows: Vec<&Row> = rows.iter().collect();
+        let samples = samples(2);
+        let samples: Vec<&Sample> = samples.iter().collect();
         let mut losses = Vec::new();
         for _ in 0..60 {
             let mode = LossAggregation::TokenMean;
-            let metrics = trainer.update(&rows, &Supervised, mode, &model, 0.0).unwrap();
+            let metrics = trainer.update(&samples, &Supervised, mode, &model, 0.0).unwrap();
             losses.push(metrics.loss);
         }
         assert!(losses[59] < losses[0], "{losses:?}");
     }
 
     #[test]
-    fn rows_with_shared_prefixes_have_the_gradient_of_each_alone() {
+    fn samples_with_shared_prefixes_have_the_gradient_of_each_alone() {
         let (model, parameters) = model();
         // Prefixes of each other and forks of them, one of them twice.
-        let all = rows(2);
-        let cut = |row: &Row, len: usize, fork: Option<u32>| {
-            let mut cut = Row::default();
+        let all = samples(2);
+        let cut = |sample: &Sample, len: usize, fork: Option<u32>| {
+            let mut cut = Sample::default();
             for t in 0..len {
                 let token =
-                    if t + 1 == len { fork.unwrap_or(row.tokens[t]) } else { row.tokens[t] };
-                let (policy, advantage) = (row.policy_weights[t], row.advantages[t]);
-                let weight = row.cross_entropy_weights[t];
-                let allowed = row.allowed.get(t);
+                    if t + 1 == len { fork.unwrap_or(sample.tokens[t]) } else { sample.tokens[t] };
+                let (policy, advantage) = (sample.policy_weights[t], sample.advantages[t]);
+                let weight = sample.cross_entropy_weights[t];
+                let allowed = sample.allowed.get(t);
                 cut.push(token, policy, advantage, weight, 0.0, PolicyVersion(0), allowed);
             }
             cut
         };
-        let rows = [
+        let samples = [
             cut(&all[0], 9, None),
             cut(&all[1], 4, None),
             cut(&all[0], 5, Some(10)),
@@ -480,21 +483,21 @@ mod tests {
             cut(&all[1], 8, Some(1)),
             cut(&all[0], 9, None),
         ];
-        let rows: Vec<&Row> = rows.iter().collect();
+        let samples: Vec<&Sample> = samples.iter().collect();
         let prepared = model.prepare(&parameters);
-        let slope = |row: usize, t: usize| ((row * 5 + t * 3) % 7) as f32 / 7.0 - 0.4;
-        let slopes = |row: usize, logprobs: &[f32]| -> Vec<f32> {
-            (0..logprobs.len()).map(|t| slope(row, t)).collect()
+        let slope = |sample: usize, t: usize| ((sample * 5 + t * 3) % 7) as f32 / 7.0 - 0.4;
+        let slopes = |sample: usize, logprobs: &[f32]| -> Vec<f32> {
+            (0..logprobs.len()).map(|t| slope(sample, t)).collect()
         };
         let mut together = vec![0.0; parameters.data.len()];
-        prepared.accumulate(&rows, &slopes, &mut together).unwrap();
+        prepared.accumulate(&samples, &slopes, &mut together).unwrap();
         let mut alone = vec![0.0; parameters.data.len()];
-        let logprobs = prepared.logprobs(&rows).unwrap();
-        for (index, row) in rows.iter().enumerate() {
+        let logprobs = prepared.logprobs(&samples).unwrap();
+        for (index, sample) in samples.iter().enumerate() {
             let slopes = |_: usize, logprobs: &[f32]| slopes(index, logprobs);
-            prepared.accumulate(&[row], &slopes, &mut alone).unwrap();
+            prepared.accumulate(&[sample], &slopes, &mut alone).unwrap();
             // What is recomputed does not depend on what stands beside it, to the bit.
-            assert_eq!(prepared.logprobs(&[row]).unwrap()[0], logprobs[index]);
+            assert_eq!(prepared.logprobs(&[sample]).unwrap()[0], logprobs[index]);
         }
         for spec in parameters.specs.iter() {
             let scale = alone[spec.range()].iter().fold(0.0_f32, |scale, g| scale.max(g.abs()));
@@ -510,23 +513,23 @@ mod tests {
         let optimizer = OptimizerConfig { name: "muon".to_owned(), ..OptimizerConfig::default() };
         let config = TrainerConfig { optimizer, ..TrainerConfig::default() };
         let mut trainer = Trainer::new(config, parameters).unwrap();
-        let mut rows = rows(11);
+        let mut samples = samples(11);
         let mode = LossAggregation::TokenMean;
         let mut losses = Vec::new();
         for iteration in 0..60 {
             let seed = Seed::from_u64(iteration);
-            let metrics = trainer.iterate(&rows, &Supervised, mode, &model, seed, 0.0).unwrap();
+            let metrics = trainer.iterate(&samples, &Supervised, mode, &model, seed, 0.0).unwrap();
             losses.push(metrics[0].loss);
         }
         assert!(losses[0] > 2.0 && losses[59] < 0.1, "{} -> {}", losses[0], losses[59]);
-        // One row at a time, as in no update.
+        // One sample at a time, as in no update.
         let prepared = model.prepare(&trainer.parameters().unwrap());
-        for row in &mut rows {
-            row.behavior_logprobs = prepared.logprobs(&[&*row]).unwrap().remove(0);
-            row.versions.fill(trainer.version());
+        for sample in &mut samples {
+            sample.behavior_logprobs = prepared.logprobs(&[&*sample]).unwrap().remove(0);
+            sample.versions.fill(trainer.version());
         }
         let seed = Seed::from_u64(0);
-        let metrics = trainer.iterate(&rows, &Clip::default(), mode, &model, seed, 0.0).unwrap();
+        let metrics = trainer.iterate(&samples, &Clip::default(), mode, &model, seed, 0.0).unwrap();
         let drift = metrics[0].drift.current;
         assert!(drift.tokens > 80);
         assert_eq!(drift.max, 0.0);

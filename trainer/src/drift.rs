@@ -1,7 +1,7 @@
 //! How far recomputed log-probabilities are from the sampled ones.
 
 use serde::Serialize;
-use spar_core::{PolicyVersion, Row};
+use spar_core::{PolicyVersion, Sample};
 
 /// Distances `|recomputed - sampled|` of log-probabilities over some tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
@@ -53,30 +53,30 @@ pub struct Drift {
 }
 
 impl Drift {
-    /// Compares a row's log-probabilities under weights `version` with the sampled ones.
+    /// Compares a sample's log-probabilities under weights `version` with the sampled ones.
     ///
     /// Tokens count that have weight in the policy-gradient term, and those with weight in the
     /// cross-entropy term whose sampled log-probability is not 0.
-    pub fn of(row: &Row, logprobs: &[f32], version: PolicyVersion) -> Self {
+    pub fn of(sample: &Sample, logprobs: &[f32], version: PolicyVersion) -> Self {
         let mut drift = Self::default();
-        for (t, logprob) in logprobs.iter().enumerate().take(row.len()) {
-            let sampled = row.behavior_logprobs[t];
-            let has_policy_weight = row.policy_weights[t] != 0.0;
-            let has_weight = has_policy_weight || row.cross_entropy_weights[t] != 0.0;
+        for (t, logprob) in logprobs.iter().enumerate().take(sample.len()) {
+            let sampled = sample.behavior_logprobs[t];
+            let has_policy_weight = sample.policy_weights[t] != 0.0;
+            let has_weight = has_policy_weight || sample.cross_entropy_weights[t] != 0.0;
             // A model need not compute log-probabilities that carry no weight.
             if t == 0 || !has_weight || !(has_policy_weight || sampled != 0.0) {
                 continue;
             }
             let distance = (f64::from(*logprob) - f64::from(sampled)).abs();
             drift.all.add(distance);
-            if row.versions[t] == version {
+            if sample.versions[t] == version {
                 drift.current.add(distance);
             }
         }
         drift
     }
 
-    /// Adds another row's distances.
+    /// Adds another sample's distances.
     pub fn merge(&mut self, other: &Self) {
         self.current.merge(&other.current);
         self.all.merge(&other.all);
@@ -89,15 +89,15 @@ mod tests {
 
     #[test]
     fn only_sampled_tokens_count_and_current_ones_apart() {
-        let mut row = Row::default();
-        row.push_observed(1, 0.0);
-        row.push(2, 1.0, 1.0, 0.0, -1.0, PolicyVersion(3), &[]);
-        row.push(2, 1.0, 1.0, 0.0, -1.0, PolicyVersion(2), &[]);
-        row.push(2, 0.0, 1.0, 0.0, -1.0, PolicyVersion(3), &[]);
-        let drift = Drift::of(&row, &[f32::NAN, -1.5, -3.0, 0.0], PolicyVersion(3));
+        let mut sample = Sample::default();
+        sample.push_observed(1, 0.0);
+        sample.push(2, 1.0, 1.0, 0.0, -1.0, PolicyVersion(3), &[]);
+        sample.push(2, 1.0, 1.0, 0.0, -1.0, PolicyVersion(2), &[]);
+        sample.push(2, 0.0, 1.0, 0.0, -1.0, PolicyVersion(3), &[]);
+        let drift = Drift::of(&sample, &[f32::NAN, -1.5, -3.0, 0.0], PolicyVersion(3));
         assert_eq!((drift.current.tokens, drift.current.max), (1, 0.5));
         assert_eq!((drift.all.tokens, drift.all.max, drift.all.mean()), (2, 2.0, 1.25));
-        let undefined = Drift::of(&row, &[0.0, f32::NAN, -3.0, 0.0], PolicyVersion(3));
+        let undefined = Drift::of(&sample, &[0.0, f32::NAN, -3.0, 0.0], PolicyVersion(3));
         assert!(undefined.all.max.is_nan() && undefined.all.mean().is_nan());
     }
 }

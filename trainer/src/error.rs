@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use spar_core::RowError;
+use spar_core::SampleError;
 use spar_policy::CheckpointError;
 
 /// An update could not be made; the weights are as they were before it.
@@ -26,42 +26,42 @@ pub enum TrainerError {
         /// All that is wrong.
         problems: Vec<String>,
     },
-    /// A row's streams contradict each other.
-    #[error("train on row {row}")]
-    Row {
-        /// Index of the row among those given.
-        row: usize,
+    /// A sample's streams contradict each other.
+    #[error("train on sample {sample}")]
+    Sample {
+        /// Index of the sample among those given.
+        sample: usize,
         /// The contradiction.
         #[source]
-        source: RowError,
+        source: SampleError,
     },
-    /// The model gave another number of log-probabilities than the row has tokens.
-    #[error("read the log-probabilities of row {row}: {found} for {tokens} tokens")]
+    /// The model gave another number of log-probabilities than the sample has tokens.
+    #[error("read the log-probabilities of sample {sample}: {found} for {tokens} tokens")]
     LogprobCount {
-        /// Index of the row among those given.
-        row: usize,
-        /// Tokens of the row.
+        /// Index of the sample among those given.
+        sample: usize,
+        /// Tokens of the sample.
         tokens: usize,
         /// Log-probabilities that came.
         found: usize,
     },
-    /// The model never asked for a row's loss, so the row is missing from the gradient.
-    #[error("train on row {row}: the model left it out")]
-    RowLeftOut {
-        /// Index of the row among those given.
-        row: usize,
+    /// The model never asked for a sample's loss, so the sample is missing from the gradient.
+    #[error("train on sample {sample}: the model left it out")]
+    SampleLeftOut {
+        /// Index of the sample among those given.
+        sample: usize,
     },
-    /// The objective needs log-probabilities under a reference model, and the row has none.
-    #[error("train on row {row}: it has no log-probabilities of a reference model")]
+    /// The objective needs log-probabilities under a reference model, and the sample has none.
+    #[error("train on sample {sample}: it has no log-probabilities of a reference model")]
     NoReference {
-        /// Index of the row among those given.
-        row: usize,
+        /// Index of the sample among those given.
+        sample: usize,
     },
-    /// No token of the rows carries weight and has a gradient, so there is nothing to learn from.
-    #[error("train on {rows} rows: no token carries weight and has a gradient")]
+    /// No token of the samples carries weight and has a gradient, so there is nothing to learn from.
+    #[error("train on {samples} samples: no token carries weight and has a gradient")]
     NoWeight {
         /// Rows given.
-        rows: usize,
+        samples: usize,
     },
     /// A number became infinite or undefined.
     #[error("make update {update}: the {what} is not finite")]

@@ -1,7 +1,7 @@
-//! Learning: rows become updates, and what a run leaves behind goes into its folder.
+//! Learning: samples become updates, and what a run leaves behind goes into its folder.
 //!
 //! ```text
-//!  Row ─▶ Trainer ─▶ shards ─▶ RowGradient (the model) ─log-probabilities─▶ Objective
+//!  Sample ─▶ Trainer ─▶ shards ─▶ SampleGradient (the model) ─log-probabilities─▶ Objective
 //!            │                        ▲                                       │
 //!            │                        └──────── d loss / d log-probability ───┘
 //!            │ gradient
@@ -11,45 +11,45 @@
 //! ```
 //!
 //! Objectives and optimisers are found by name through registries; the trainer knows none of them.
-//! Weights depend on rows, config and state, never on the number of threads.
+//! Weights depend on samples, config and state, never on the number of threads.
 //!
 //! ```
 //! use std::error::Error;
 //!
-//! use spar_core::Row;
+//! use spar_core::Sample;
 //! use spar_policy::{ParameterKind, Parameters};
 //! use spar_trainer::{
-//!     LossAggregation, PreparedModel, RowGradient, RowLossFn, Supervised, Trainer, TrainerConfig,
+//!     LossAggregation, PreparedModel, SampleGradient, SampleLossFn, Supervised, Trainer, TrainerConfig,
 //! };
 //!
 //! /// A coin: token 1 has the probability `sigmoid(weight)`.
 //! struct Coin;
 //! struct CoinAt(f32);
 //!
-//! impl RowGradient for Coin {
+//! impl SampleGradient for Coin {
 //!     fn prepare(&self, parameters: &Parameters) -> Box<dyn PreparedModel> {
 //!         Box::new(CoinAt(parameters.data[0]))
 //!     }
 //! }
 //!
 //! impl PreparedModel for CoinAt {
-//!     fn logprobs(&self, rows: &[&Row]) -> Result<Vec<Vec<f32>>, Box<dyn Error + Send + Sync>> {
+//!     fn logprobs(&self, samples: &[&Sample]) -> Result<Vec<Vec<f32>>, Box<dyn Error + Send + Sync>> {
 //!         let of_token = |token: &u32| {
 //!             let sign = if *token == 1 { 1.0 } else { -1.0 };
 //!             -(-sign * self.0).exp().ln_1p()
 //!         };
-//!         Ok(rows.iter().map(|row| row.tokens.iter().map(of_token).collect()).collect())
+//!         Ok(samples.iter().map(|sample| sample.tokens.iter().map(of_token).collect()).collect())
 //!     }
 //!
 //!     fn accumulate(
 //!         &self,
-//!         rows: &[&Row],
-//!         loss: &RowLossFn<'_>,
+//!         samples: &[&Sample],
+//!         loss: &SampleLossFn<'_>,
 //!         gradient: &mut [f32],
 //!     ) -> Result<(), Box<dyn Error + Send + Sync>> {
-//!         for (index, logprobs) in self.logprobs(rows)?.iter().enumerate() {
+//!         for (index, logprobs) in self.logprobs(samples)?.iter().enumerate() {
 //!             for (t, slope) in loss(index, logprobs).into_iter().enumerate() {
-//!                 let sign = if rows[index].tokens[t] == 1 { 1.0 } else { -1.0 };
+//!                 let sign = if samples[index].tokens[t] == 1 { 1.0 } else { -1.0 };
 //!                 gradient[0] += slope * sign * (1.0 - logprobs[t].exp());
 //!             }
 //!         }
@@ -57,14 +57,14 @@
 //!     }
 //! }
 //!
-//! let mut row = Row::default();
-//! row.push_observed(0, 0.0);
-//! row.push_observed(1, 1.0);
+//! let mut sample = Sample::default();
+//! sample.push_observed(0, 0.0);
+//! sample.push_observed(1, 1.0);
 //!
 //! let start = Parameters::zeros(vec![("coin".into(), vec![1], ParameterKind::Vector)]);
 //! let mut trainer = Trainer::new(TrainerConfig::default(), start)?;
 //! let mode = LossAggregation::TokenMean;
-//! let metrics = trainer.update(&[&row], &Supervised, mode, &Coin, 0.0)?;
+//! let metrics = trainer.update(&[&sample], &Supervised, mode, &Coin, 0.0)?;
 //! assert!((metrics.loss - 2f64.ln()).abs() < 1e-6);
 //! assert!(trainer.parameters()?.data[0] > 0.0);
 //! # Ok::<(), spar_trainer::TrainerError>(())
@@ -80,8 +80,8 @@ mod learning_curve;
 mod objectives;
 mod optimisers;
 mod reference;
-mod row_gradient;
 mod run;
+mod sample_gradient;
 mod schedule;
 #[cfg(test)]
 mod testing;
@@ -96,18 +96,18 @@ pub use error::{RunFolderError, TrainerError};
 pub use learning_curve::{CurvePoint, CurveRun, CurveSeries, LearningCurve};
 pub use objectives::{
     BatchWeight, Clip, ClipOptions, KlEstimator, LossAggregation, Objective, ObjectiveConfig,
-    RowLoss, Supervised, Tally, objective_names,
+    SampleLoss, Supervised, Tally, objective_names,
 };
 pub use optimisers::{
     AdamW, AdamWOptions, Muon, MuonOptions, Optimizer, OptimizerConfig, StatePlace, StateReader,
     StateTensor, clip_global_norm, global_norm, optimizer_names, orthogonalize,
 };
 pub use reference::fill_reference;
-pub use row_gradient::{DeviceModel, PreparedModel, RowGradient, RowLossFn};
 pub use run::{
     Checkpoint, CheckpointMark, Checkpoints, EventWriter, Manifest, MetricRecord, MetricsLog,
     RunFolder, RunLock, git_revision, read_metrics, rfc3339, write_atomically,
 };
+pub use sample_gradient::{DeviceModel, PreparedModel, SampleGradient, SampleLossFn};
 pub use schedule::{ScheduleConfig, ScheduleShape};
 pub use trainer::Trainer;
 pub use trainer_config::{OptimizerPlace, TrainerConfig, WeightPrecision};

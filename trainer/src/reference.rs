@@ -1,31 +1,31 @@
 //! Log-probabilities under a reference model.
 
 use rayon::prelude::*;
-use spar_core::Row;
+use spar_core::Sample;
 use spar_policy::ops::parallel::Batches;
 
 use crate::batches::{prefix_order, shared_prefixes, split_shared_by_budget};
 use crate::{PreparedModel, TrainerError};
 
-/// Fills the rows' `reference_logprobs`, once for all epochs and minibatches of an iteration.
+/// Fills the samples' `reference_logprobs`, once for all epochs and minibatches of an iteration.
 ///
 /// Rows that begin alike are read together, up to `micro_batch_tokens` at a time. The result does
 /// not depend on that, nor on threads, to the bit.
 ///
 /// # Errors
 ///
-/// [`TrainerError::Model`] when the model cannot be run on a row, [`TrainerError::LogprobCount`]
-/// when it contradicts itself; some rows may be filled then.
+/// [`TrainerError::Model`] when the model cannot be run on a sample, [`TrainerError::LogprobCount`]
+/// when it contradicts itself; some samples may be filled then.
 pub fn fill_reference(
-    rows: &mut [Row],
+    samples: &mut [Sample],
     reference: &dyn PreparedModel,
     micro_batch_tokens: usize,
 ) -> Result<(), TrainerError> {
     let found: Vec<(usize, Vec<f32>)> = {
-        let given: Vec<&Row> = rows.iter().collect();
+        let given: Vec<&Sample> = samples.iter().collect();
         let order = prefix_order(&given);
-        let sorted: Vec<&Row> = order.iter().map(|row| given[*row]).collect();
-        let lengths: Vec<usize> = sorted.iter().map(|row| row.len()).collect();
+        let sorted: Vec<&Sample> = order.iter().map(|sample| given[*sample]).collect();
+        let lengths: Vec<usize> = sorted.iter().map(|sample| sample.len()).collect();
         let ranges =
             split_shared_by_budget(&lengths, &shared_prefixes(&sorted), micro_batch_tokens);
         let batches = Batches::new(ranges.len());
@@ -37,12 +37,12 @@ pub fn fill_reference(
         let parts: Result<Vec<_>, TrainerError> = ranges.into_par_iter().map(read).collect();
         parts?.into_iter().flatten().collect()
     };
-    for (row, logprobs) in found {
-        let (tokens, found) = (rows[row].len(), logprobs.len());
+    for (sample, logprobs) in found {
+        let (tokens, found) = (samples[sample].len(), logprobs.len());
         if found != tokens {
-            return Err(TrainerError::LogprobCount { row, tokens, found });
+            return Err(TrainerError::LogprobCount { sample, tokens, found });
         }
-        rows[row].reference_logprobs = logprobs;
+        samples[sample].reference_logprobs = logprobs;
     }
     Ok(())
 }
@@ -54,38 +54,38 @@ mod tests {
     use super::*;
     use crate::testing::Bigram;
     use crate::{
-        Clip, ClipOptions, LossAggregation, RowGradient, Trainer, TrainerConfig, TrainerError,
+        Clip, ClipOptions, LossAggregation, SampleGradient, Trainer, TrainerConfig, TrainerError,
     };
 
     #[test]
     fn a_reference_holds_the_policy_back() {
-        let mut rows: Vec<Row> = (0..5)
+        let mut samples: Vec<Sample> = (0..5)
             .map(|start| {
-                let mut row = Row::default();
-                row.push_observed(start, 0.0);
+                let mut sample = Sample::default();
+                sample.push_observed(start, 0.0);
                 (1..4).for_each(|t| {
                     let version = spar_core::PolicyVersion(0);
-                    row.push((start + t) % 5, 1.0, 1.0, 0.0, -(5_f32.ln()), version, &[]);
+                    sample.push((start + t) % 5, 1.0, 1.0, 0.0, -(5_f32.ln()), version, &[]);
                 });
-                row
+                sample
             })
             .collect();
         let start = Bigram::new(5);
         let objective = |kl_weight| Clip::new(ClipOptions { kl_weight, ..ClipOptions::default() });
         let mode = LossAggregation::TokenMean;
         let mut trainer = Trainer::new(TrainerConfig::default(), start.clone()).unwrap();
-        let all: Vec<&Row> = rows.iter().collect();
+        let all: Vec<&Sample> = samples.iter().collect();
         let error = trainer.update(&all, &objective(0.1), mode, &Bigram, 0.0).unwrap_err();
-        assert!(matches!(error, TrainerError::NoReference { row: 0 }));
+        assert!(matches!(error, TrainerError::NoReference { sample: 0 }));
 
-        // However the rows are read.
+        // However the samples are read.
         let reference = Bigram.prepare(&start);
-        let mut again = rows.clone();
-        fill_reference(&mut rows, reference.as_ref(), 1).unwrap();
+        let mut again = samples.clone();
+        fill_reference(&mut samples, reference.as_ref(), 1).unwrap();
         fill_reference(&mut again, reference.as_ref(), 1000).unwrap();
-        assert_eq!(rows, again);
-        let wanted = reference.logprobs(&[&rows[1]]).unwrap().remove(0);
-        assert_eq!(rows[1].reference_logprobs, wanted);
+        assert_eq!(samples, again);
+        let wanted = reference.logprobs(&[&samples[1]]).unwrap().remove(0);
+        assert_eq!(samples[1].reference_logprobs, wanted);
 
         let moved = |kl_weight| {
             let mut trainer = Trainer::new(TrainerConfig::default(), start.clone()).unwrap();
@@ -93,7 +93,7 @@ mod tests {
             for iteration in 0..400 {
                 let seed = Seed::from_u64(iteration);
                 let objective = objective(kl_weight);
-                let metrics = trainer.iterate(&rows, &objective, mode, &Bigram, seed, 0.0);
+                let metrics = trainer.iterate(&samples, &objective, mode, &Bigram, seed, 0.0);
                 last = metrics.unwrap().pop();
             }
             let kl = last.unwrap().objective.get("kl_reference").copied();

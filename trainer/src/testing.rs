@@ -4,10 +4,10 @@ use std::error::Error;
 use std::path::PathBuf;
 
 use serde_json::Value;
-use spar_core::Row;
+use spar_core::Sample;
 use spar_policy::{ParameterKind, Parameters};
 
-use crate::{PreparedModel, RowGradient, RowLossFn, Trainer, TrainerError};
+use crate::{PreparedModel, SampleGradient, SampleLossFn, Trainer, TrainerError};
 
 /// The state of a trainer as it is written.
 pub(crate) fn saved(trainer: &Trainer) -> Vec<u8> {
@@ -90,7 +90,7 @@ impl Bigram {
     }
 }
 
-impl RowGradient for Bigram {
+impl SampleGradient for Bigram {
     fn prepare(&self, parameters: &Parameters) -> Box<dyn PreparedModel> {
         Box::new(PreparedBigram(parameters.clone()))
     }
@@ -99,34 +99,36 @@ impl RowGradient for Bigram {
 struct PreparedBigram(Parameters);
 
 impl PreparedModel for PreparedBigram {
-    fn logprobs(&self, rows: &[&Row]) -> Result<Vec<Vec<f32>>, Box<dyn Error + Send + Sync>> {
+    fn logprobs(&self, samples: &[&Sample]) -> Result<Vec<Vec<f32>>, Box<dyn Error + Send + Sync>> {
         let parameters = &self.0;
-        let logprobs = |row: &&Row| {
+        let logprobs = |sample: &&Sample| {
             let mut logprobs = vec![0.0];
             logprobs.extend(
-                row.tokens
+                sample
+                    .tokens
                     .windows(2)
                     .map(|pair| Bigram::probabilities(parameters, pair[0])[pair[1] as usize].ln()),
             );
             logprobs
         };
-        Ok(rows.iter().map(logprobs).collect())
+        Ok(samples.iter().map(logprobs).collect())
     }
 
     fn accumulate(
         &self,
-        rows: &[&Row],
-        loss: &RowLossFn<'_>,
+        samples: &[&Sample],
+        loss: &SampleLossFn<'_>,
         gradient: &mut [f32],
     ) -> Result<(), Box<dyn Error + Send + Sync>> {
         let parameters = &self.0;
         let vocabulary = parameters.specs[0].shape[1];
-        for (index, logprobs) in self.logprobs(rows)?.iter().enumerate() {
+        for (index, logprobs) in self.logprobs(samples)?.iter().enumerate() {
             let by_logprob = loss(index, logprobs);
-            for (pair, slope) in rows[index].tokens.windows(2).zip(&by_logprob[1..]) {
-                let row = &mut gradient[pair[0] as usize * vocabulary..][..vocabulary];
+            for (pair, slope) in samples[index].tokens.windows(2).zip(&by_logprob[1..]) {
+                let sample = &mut gradient[pair[0] as usize * vocabulary..][..vocabulary];
                 let probabilities = Bigram::probabilities(parameters, pair[0]);
-                for (token, (sum, probability)) in row.iter_mut().zip(probabilities).enumerate() {
+                for (token, (sum, probability)) in sample.iter_mut().zip(probabilities).enumerate()
+                {
                     let is_drawn = f32::from(u8::from(token == pair[1] as usize));
                     *sum += slope * (is_drawn - probability);
                 }

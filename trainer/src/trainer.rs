@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use spar_core::{PolicyVersion, Row, Seed};
+use spar_core::{PolicyVersion, Sample, Seed};
 use spar_policy::checkpoint::TensorFile;
 use spar_policy::cuda::DeviceGroup;
 use spar_policy::{Parameters, Weights};
@@ -16,24 +16,24 @@ use crate::batches::{
 use crate::home::{DeviceHome, Home, HostHome, Work};
 use crate::optimisers::{clip_factor, write_state};
 use crate::{
-    BatchWeight, Drift, LossAggregation, Objective, OptimizerPlace, RowGradient, StatePlace,
+    BatchWeight, Drift, LossAggregation, Objective, OptimizerPlace, SampleGradient, StatePlace,
     StateReader, StateTensor, Tally, Trained, TrainerConfig, TrainerError, UpdateMetrics,
     WeightAverage,
 };
 
 /// Owns the weights and improves them, one update at a time.
 ///
-/// An update runs every row forward once, asks the objective for the derivative by the
+/// An update runs every sample forward once, asks the objective for the derivative by the
 /// log-probabilities, runs backward, and hands the sum to the optimiser:
 ///
 /// ```text
-/// rows ─▶ shards ─▶ micro-batches ─▶ RowGradient ─logprobs─▶ Objective
+/// samples ─▶ shards ─▶ micro-batches ─▶ SampleGradient ─logprobs─▶ Objective
 ///                                        ▲                      │ d loss / d logprob
 ///                                        └──────────────────────┘
 ///             gradient per shard ─▶ sum in shard order ─▶ clip ─▶ Optimizer ─▶ weights
 /// ```
 ///
-/// The weights after an update depend on the rows, their order, the config and the state, not on
+/// The weights after an update depend on the samples, their order, the config and the state, not on
 /// threads. An update that fails leaves weights and state as they were, but for one whose state file
 /// fails.
 pub struct Trainer {
@@ -65,9 +65,9 @@ impl Place {
     }
 }
 
-/// What came of a row.
+/// What came of a sample.
 #[derive(Default)]
-struct RowOutcome {
+struct SampleOutcome {
     loss: f64,
     tally: Tally,
     drift: Drift,
@@ -227,13 +227,13 @@ impl Trainer {
         Ok(Some(Parameters { data: data.into(), ..self.parameters()? }))
     }
 
-    /// Makes the updates of an iteration: `epochs` times over all rows, each time shuffled by
+    /// Makes the updates of an iteration: `epochs` times over all samples, each time shuffled by
     /// `seed`, or their prompts where `keep_prompts_together` says so, and divided into
     /// `minibatches`.
     ///
     /// Rows to which the objective gives no weight are left out first. The others are divided among
     /// the minibatches, those without gradient as well, so that every loss is divided by what its
-    /// share of the iteration weighs; where no row of a minibatch has a gradient, no update is
+    /// share of the iteration weighs; where no sample of a minibatch has a gradient, no update is
     /// made. `progress` is how far the run is, 0 to 1, for the schedule.
     ///
     /// # Errors
@@ -241,31 +241,32 @@ impl Trainer {
     /// Those of [`Trainer::update`]; the updates made before the failed one stay.
     pub fn iterate(
         &mut self,
-        rows: &[Row],
+        samples: &[Sample],
         objective: &dyn Objective,
         aggregation: LossAggregation,
-        model: &dyn RowGradient,
+        model: &dyn SampleGradient,
         seed: Seed,
         progress: f32,
     ) -> Result<Vec<UpdateMetrics>, TrainerError> {
-        for (row, streams) in rows.iter().enumerate() {
-            streams.validate().map_err(|source| TrainerError::Row { row, source })?;
+        for (sample, streams) in samples.iter().enumerate() {
+            streams.validate().map_err(|source| TrainerError::Sample { sample, source })?;
         }
-        let rows: Vec<&Row> = rows.iter().filter(|row| objective.weight(row) > 0.0).collect();
+        let samples: Vec<&Sample> =
+            samples.iter().filter(|sample| objective.weight(sample) > 0.0).collect();
         let mut metrics = Vec::new();
         let units = if self.config.keep_prompts_together {
-            by_prompt(&rows)
+            by_prompt(&samples)
         } else {
-            (0..rows.len()).map(|row| vec![row]).collect()
+            (0..samples.len()).map(|sample| vec![sample]).collect()
         };
-        let length = |unit: &usize| units[*unit].iter().map(|row| rows[*row].len()).sum();
+        let length = |unit: &usize| units[*unit].iter().map(|sample| samples[*sample].len()).sum();
         for epoch in 0..self.config.epochs {
             let order = shuffled(units.len(), seed.derive("epoch", epoch));
             let lengths: Vec<usize> = order.iter().map(length).collect();
             for range in split_evenly(&lengths, self.config.minibatches) {
                 let of_range = order[range].iter().flat_map(|unit| &units[*unit]);
-                let batch: Vec<&Row> = of_range.map(|row| rows[*row]).collect();
-                if batch.iter().any(|row| objective.has_gradient(row)) {
+                let batch: Vec<&Sample> = of_range.map(|sample| samples[*sample]).collect();
+                if batch.iter().any(|sample| objective.has_gradient(sample)) {
                     metrics.push(self.update(&batch, objective, aggregation, model, progress)?);
                 }
             }
@@ -273,50 +274,54 @@ impl Trainer {
         Ok(metrics)
     }
 
-    /// Makes one update from `rows`.
+    /// Makes one update from `samples`.
     ///
     /// All of them count in what the loss is divided by, as the objective weighs them; only those
     /// that have a gradient are computed.
     ///
     /// # Errors
     ///
-    /// [`TrainerError::NoWeight`] when no row has weight and a gradient, [`TrainerError::NonFinite`]
+    /// [`TrainerError::NoWeight`] when no sample has weight and a gradient, [`TrainerError::NonFinite`]
     /// when loss or gradient are not finite, [`TrainerError::Model`] when the model fails, and
-    /// others when rows or model contradict themselves. Weights and state stay as they were, except
+    /// others when samples or model contradict themselves. Weights and state stay as they were, except
     /// behind a [`TrainerError::StateFile`], when they have to be loaded anew.
     pub fn update(
         &mut self,
-        rows: &[&Row],
+        samples: &[&Sample],
         objective: &dyn Objective,
         aggregation: LossAggregation,
-        model: &dyn RowGradient,
+        model: &dyn SampleGradient,
         progress: f32,
     ) -> Result<UpdateMetrics, TrainerError> {
         let started = Instant::now();
-        for (row, streams) in rows.iter().enumerate() {
-            streams.validate().map_err(|source| TrainerError::Row { row, source })?;
+        for (sample, streams) in samples.iter().enumerate() {
+            streams.validate().map_err(|source| TrainerError::Sample { sample, source })?;
         }
         if objective.needs_reference()
-            && let Some(row) = rows.iter().position(|row| row.reference_logprobs.is_empty())
+            && let Some(sample) =
+                samples.iter().position(|sample| sample.reference_logprobs.is_empty())
         {
-            return Err(TrainerError::NoReference { row });
+            return Err(TrainerError::NoReference { sample });
         }
-        // 1. What the loss is divided by, before rows that need not be computed are left out.
-        let batch = BatchWeight::of(objective, rows.iter().copied());
-        let num_rows = rows.len();
-        let computed: Vec<usize> = (0..num_rows)
-            .filter(|row| objective.weight(rows[*row]) > 0.0 && objective.has_gradient(rows[*row]))
+        // 1. What the loss is divided by, before samples that need not be computed are left out.
+        let batch = BatchWeight::of(objective, samples.iter().copied());
+        let num_samples = samples.len();
+        let computed: Vec<usize> = (0..num_samples)
+            .filter(|sample| {
+                objective.weight(samples[*sample]) > 0.0 && objective.has_gradient(samples[*sample])
+            })
             .collect();
         if computed.is_empty() {
-            return Err(TrainerError::NoWeight { rows: num_rows });
+            return Err(TrainerError::NoWeight { samples: num_samples });
         }
 
         // 2. Rows that begin alike stand together, so that what they share is computed once.
-        let given: Vec<&Row> = computed.iter().map(|row| rows[*row]).collect();
-        let order: Vec<usize> = prefix_order(&given).into_iter().map(|row| computed[row]).collect();
-        let rows: Vec<&Row> = order.iter().map(|row| rows[*row]).collect();
-        let lengths: Vec<usize> = rows.iter().map(|row| row.len()).collect();
-        let shared = shared_prefixes(&rows);
+        let given: Vec<&Sample> = computed.iter().map(|sample| samples[*sample]).collect();
+        let order: Vec<usize> =
+            prefix_order(&given).into_iter().map(|sample| computed[sample]).collect();
+        let samples: Vec<&Sample> = order.iter().map(|sample| samples[*sample]).collect();
+        let lengths: Vec<usize> = samples.iter().map(|sample| sample.len()).collect();
+        let shared = shared_prefixes(&samples);
         let own: Vec<usize> =
             lengths.iter().zip(&shared).map(|(len, shared)| len - shared).collect();
         let budget = self.config.micro_batch_tokens;
@@ -328,30 +333,32 @@ impl Trainer {
                 let micro = split_shared_by_budget(&lengths[range.clone()], &shared[range], budget);
                 micro
                     .into_iter()
-                    .map(|rows| shard.start + rows.start..shard.start + rows.end)
+                    .map(|samples| shard.start + samples.start..shard.start + samples.end)
                     .collect()
             })
             .collect();
-        let num_computed =
-            |rows: &Range<usize>| shared[rows.start] + own[rows.clone()].iter().sum::<usize>();
+        let num_computed = |samples: &Range<usize>| {
+            shared[samples.start] + own[samples.clone()].iter().sum::<usize>()
+        };
         let computed_tokens = shards.iter().flatten().map(num_computed).sum();
 
         // 3. The gradient.
-        let outcomes: Vec<OnceLock<RowOutcome>> = rows.iter().map(|_| OnceLock::new()).collect();
+        let outcomes: Vec<OnceLock<SampleOutcome>> =
+            samples.iter().map(|_| OnceLock::new()).collect();
         let version = self.version();
         let loss = |index: usize, logprobs: &[f32]| -> Vec<f32> {
-            let row = rows[index];
-            if logprobs.len() != row.len() {
+            let sample = samples[index];
+            if logprobs.len() != sample.len() {
                 let wrong_count = Some(logprobs.len());
-                let outcome = RowOutcome { wrong_count, ..RowOutcome::default() };
+                let outcome = SampleOutcome { wrong_count, ..SampleOutcome::default() };
                 let _ = outcomes[index].set(outcome);
                 return vec![0.0; logprobs.len()];
             }
-            let scale = aggregation.scale(objective.weight(row), batch);
-            let found = objective.row_loss(row, logprobs, scale);
-            let drift = Drift::of(row, logprobs, version);
-            // A second answer for the same row would be equal: the first one stays.
-            let _ = outcomes[index].set(RowOutcome {
+            let scale = aggregation.scale(objective.weight(sample), batch);
+            let found = objective.sample_loss(sample, logprobs, scale);
+            let drift = Drift::of(sample, logprobs, version);
+            // A second answer for the same sample would be equal: the first one stays.
+            let _ = outcomes[index].set(SampleOutcome {
                 loss: found.loss,
                 tally: found.tally,
                 drift,
@@ -359,17 +366,17 @@ impl Trainer {
             });
             found.gradient
         };
-        let work = Work { rows: &rows, shards: &shards, loss: &loss };
+        let work = Work { samples: &samples, shards: &shards, loss: &loss };
         let home = self.place.home_mut();
         home.accumulate(model, &work)?;
 
-        // 4. What came of the rows, in their order.
-        let mut total = RowOutcome::default();
+        // 4. What came of the samples, in their order.
+        let mut total = SampleOutcome::default();
         for (index, outcome) in outcomes.iter().enumerate() {
-            let row = order[index];
-            let outcome = outcome.get().ok_or(TrainerError::RowLeftOut { row })?;
+            let sample = order[index];
+            let outcome = outcome.get().ok_or(TrainerError::SampleLeftOut { sample })?;
             if let Some(found) = outcome.wrong_count {
-                return Err(TrainerError::LogprobCount { row, tokens: lengths[index], found });
+                return Err(TrainerError::LogprobCount { sample, tokens: lengths[index], found });
             }
             total.loss += outcome.loss;
             total.tally.merge(&outcome.tally);
@@ -398,8 +405,8 @@ impl Trainer {
             gradient_norm,
             is_clipped: gradient_norm > max_norm,
             learning_rate_scale,
-            rows: num_rows,
-            computed_rows: rows.len(),
+            samples: num_samples,
+            computed_samples: samples.len(),
             tokens: lengths.iter().sum(),
             computed_tokens,
             drift: total.drift,
@@ -474,14 +481,14 @@ mod tests {
         TrainerConfig { optimizer, ..TrainerConfig::default() }
     }
 
-    fn demonstrations() -> Vec<Row> {
+    fn demonstrations() -> Vec<Sample> {
         // Each token is followed by the next one.
         (0..12u32)
             .map(|start| {
-                let mut row = Row::default();
-                row.push_observed(start % 5, 0.0);
-                (1..6).for_each(|t| row.push_observed((start + t) % 5, 1.0));
-                row
+                let mut sample = Sample::default();
+                sample.push_observed(start % 5, 0.0);
+                (1..6).for_each(|t| sample.push_observed((start + t) % 5, 1.0));
+                sample
             })
             .collect()
     }
@@ -490,11 +497,11 @@ mod tests {
     fn supervised_training_learns_a_chain() {
         for (name, rate) in [("adamw", 0.1), ("muon", 0.1)] {
             let mut trainer = Trainer::new(config(name, rate), Bigram::new(VOCABULARY)).unwrap();
-            let (rows, seed) = (demonstrations(), Seed::from_u64(1));
+            let (samples, seed) = (demonstrations(), Seed::from_u64(1));
             let mut run = |iteration: usize| {
                 let seed = seed.derive("iteration", iteration);
                 let mode = LossAggregation::TokenMean;
-                trainer.iterate(&rows, &Supervised, mode, &Bigram, seed, 0.0).unwrap().remove(0)
+                trainer.iterate(&samples, &Supervised, mode, &Bigram, seed, 0.0).unwrap().remove(0)
             };
             let first = run(0);
             assert!((first.loss - (VOCABULARY as f64).ln()).abs() < 1e-5);
@@ -505,34 +512,34 @@ mod tests {
         }
     }
 
-    fn sampled(trainer: &Trainer, tokens: &[(u32, f32)]) -> Row {
-        let mut row = Row::default();
-        row.push_observed(0, 0.0);
+    fn sampled(trainer: &Trainer, tokens: &[(u32, f32)]) -> Sample {
+        let mut sample = Sample::default();
+        sample.push_observed(0, 0.0);
         for (token, advantage) in tokens {
-            row.push(*token, 1.0, *advantage, 0.0, 0.0, trainer.version(), &[]);
+            sample.push(*token, 1.0, *advantage, 0.0, 0.0, trainer.version(), &[]);
         }
-        row.behavior_logprobs =
-            Bigram.prepare(&trainer.parameters().unwrap()).logprobs(&[&row]).unwrap().remove(0);
-        row
+        sample.behavior_logprobs =
+            Bigram.prepare(&trainer.parameters().unwrap()).logprobs(&[&sample]).unwrap().remove(0);
+        sample
     }
 
     #[test]
     fn policy_gradient_follows_the_sign_of_the_advantage() {
         let mut trainer = Trainer::new(config("adamw", 0.01), Bigram::new(VOCABULARY)).unwrap();
-        let row = sampled(&trainer, &[(1, 1.0), (2, -1.0), (3, 0.0)]);
+        let sample = sampled(&trainer, &[(1, 1.0), (2, -1.0), (3, 0.0)]);
         let metrics = trainer
-            .update(&[&row], &Clip::default(), LossAggregation::TokenMean, &Bigram, 0.0)
+            .update(&[&sample], &Clip::default(), LossAggregation::TokenMean, &Bigram, 0.0)
             .unwrap();
         assert_eq!(metrics.drift.current.tokens, 3);
         assert_eq!(metrics.drift.current.max, 0.0);
         let after =
-            Bigram.prepare(&trainer.parameters().unwrap()).logprobs(&[&row]).unwrap().remove(0);
-        assert!(after[1] > row.behavior_logprobs[1]);
-        assert!(after[2] < row.behavior_logprobs[2]);
-        assert_eq!(after[3], row.behavior_logprobs[3]);
-        // The same row is of an older version now, and its log-probabilities have moved.
+            Bigram.prepare(&trainer.parameters().unwrap()).logprobs(&[&sample]).unwrap().remove(0);
+        assert!(after[1] > sample.behavior_logprobs[1]);
+        assert!(after[2] < sample.behavior_logprobs[2]);
+        assert_eq!(after[3], sample.behavior_logprobs[3]);
+        // The same sample is of an older version now, and its log-probabilities have moved.
         let metrics = trainer
-            .update(&[&row], &Clip::default(), LossAggregation::TokenMean, &Bigram, 0.0)
+            .update(&[&sample], &Clip::default(), LossAggregation::TokenMean, &Bigram, 0.0)
             .unwrap();
         assert_eq!((metrics.drift.current.tokens, metrics.drift.all.tokens), (0, 3));
         assert!(metrics.drift.all.max > 0.0);
@@ -544,7 +551,7 @@ mod tests {
             let mut trainer = Trainer::new(config, Bigram::new(VOCABULARY)).unwrap();
             for iteration in 0..4 {
                 let seed = Seed::from_u64(iteration);
-                let mode = LossAggregation::RowMean;
+                let mode = LossAggregation::SampleMean;
                 trainer.iterate(&demonstrations(), &Supervised, mode, &Bigram, seed, 0.3).unwrap();
             }
             trainer.parameters().unwrap().data.to_vec()
@@ -562,12 +569,12 @@ mod tests {
 
     #[test]
     fn prompts_that_are_kept_together_are_read_once() {
-        let rows: Vec<Row> = (0..8u32)
+        let samples: Vec<Sample> = (0..8u32)
             .map(|index| {
-                let mut row = Row::default();
-                (0..6).for_each(|t| row.push_observed((index % 2 + t) % 5, 0.0));
-                row.push_observed(index / 2, 1.0);
-                row
+                let mut sample = Sample::default();
+                (0..6).for_each(|t| sample.push_observed((index % 2 + t) % 5, 0.0));
+                sample.push_observed(index / 2, 1.0);
+                sample
             })
             .collect();
         let computed = |keep_prompts_together| {
@@ -576,7 +583,7 @@ mod tests {
             let config = TrainerConfig { shards: 1, ..config };
             let mut trainer = Trainer::new(config, Bigram::new(VOCABULARY)).unwrap();
             let (seed, mode) = (Seed::from_u64(1), LossAggregation::TokenMean);
-            let metrics = trainer.iterate(&rows, &Supervised, mode, &Bigram, seed, 0.0).unwrap();
+            let metrics = trainer.iterate(&samples, &Supervised, mode, &Bigram, seed, 0.0).unwrap();
             assert_eq!(metrics.iter().map(|update| update.tokens).sum::<usize>(), 8 * 7);
             metrics.iter().map(|update| update.computed_tokens).sum::<usize>()
         };
@@ -586,48 +593,52 @@ mod tests {
     }
 
     /// Rows of as many tokens each, one per advantage, drawn by uniform weights.
-    fn answers(advantages: &[f32]) -> Vec<Row> {
+    fn answers(advantages: &[f32]) -> Vec<Sample> {
         let answer = |(index, advantage): (usize, &f32)| {
-            let mut row = Row::default();
-            row.push_observed(index as u32 % 5, 0.0);
+            let mut sample = Sample::default();
+            sample.push_observed(index as u32 % 5, 0.0);
             for t in 0..3 {
                 let token = (index as u32 * 7 + t * 3) % 5;
                 let logprob = -(VOCABULARY as f32).ln();
-                row.push(token, 1.0, *advantage, 0.0, logprob, PolicyVersion(0), &[]);
+                sample.push(token, 1.0, *advantage, 0.0, logprob, PolicyVersion(0), &[]);
             }
-            row.reference_logprobs = row.behavior_logprobs.clone();
-            row
+            sample.reference_logprobs = sample.behavior_logprobs.clone();
+            sample
         };
         advantages.iter().enumerate().map(answer).collect()
     }
 
     /// What an update of fresh weights finds.
-    fn measure(rows: &[Row], objective: &dyn Objective, mode: LossAggregation) -> UpdateMetrics {
+    fn measure(
+        samples: &[Sample],
+        objective: &dyn Objective,
+        mode: LossAggregation,
+    ) -> UpdateMetrics {
         let mut trainer = Trainer::new(config("adamw", 0.1), Bigram::new(VOCABULARY)).unwrap();
-        let rows: Vec<&Row> = rows.iter().collect();
-        trainer.update(&rows, objective, mode, &Bigram, 0.0).unwrap()
+        let samples: Vec<&Sample> = samples.iter().collect();
+        trainer.update(&samples, objective, mode, &Bigram, 0.0).unwrap()
     }
 
     const MODES: [LossAggregation; 3] = [
         LossAggregation::TokenMean,
-        LossAggregation::RowMean,
-        LossAggregation::RowSum { constant: 8.0 },
+        LossAggregation::SampleMean,
+        LossAggregation::SampleSum { constant: 8.0 },
     ];
 
     #[test]
-    fn rows_without_advantage_count_in_the_denominator() {
+    fn samples_without_advantage_count_in_the_denominator() {
         let alone = answers(&[1.0]);
         let among = answers(&[&[1.0][..], &[0.0; 15]].concat());
         for mode in MODES {
             let clip = Clip::default();
             let (one, many) = (measure(&alone, &clip, mode), measure(&among, &clip, mode));
-            assert_eq!((many.rows, many.computed_rows), (16, 1));
+            assert_eq!((many.samples, many.computed_samples), (16, 1));
             let ratio = one.gradient_norm / many.gradient_norm;
             assert!((ratio - 16.0).abs() < 1e-4, "{mode:?}: {ratio}");
-            // As where all rows are computed, since a divergence draws on them.
+            // As where all samples are computed, since a divergence draws on them.
             let options = ClipOptions { kl_weight: 1e-9, ..ClipOptions::default() };
             let all = measure(&among, &Clip::new(options), mode);
-            assert_eq!((all.rows, all.computed_rows), (16, 16));
+            assert_eq!((all.samples, all.computed_samples), (16, 16));
             assert!((all.gradient_norm / many.gradient_norm - 1.0).abs() < 1e-4, "{mode:?}");
         }
     }
@@ -637,13 +648,13 @@ mod tests {
         let config = TrainerConfig { minibatches: 4, ..config("adamw", 0.1) };
         let mut trainer = Trainer::new(config, Bigram::new(VOCABULARY)).unwrap();
         let mut iterate = |advantages: &[f32]| {
-            let (seed, mode) = (Seed::from_u64(1), LossAggregation::RowMean);
-            let rows = answers(advantages);
-            trainer.iterate(&rows, &Clip::default(), mode, &Bigram, seed, 0.0).unwrap()
+            let (seed, mode) = (Seed::from_u64(1), LossAggregation::SampleMean);
+            let samples = answers(advantages);
+            trainer.iterate(&samples, &Clip::default(), mode, &Bigram, seed, 0.0).unwrap()
         };
         let updates = iterate(&[0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0]);
         let [only] = &updates[..] else { panic!("one update") };
-        assert_eq!((only.rows, only.computed_rows), (2, 1));
+        assert_eq!((only.samples, only.computed_samples), (2, 1));
         assert!(iterate(&[0.0; 8]).is_empty());
     }
 
@@ -657,9 +668,9 @@ mod tests {
             micro_batch_tokens in 1_usize..20,
         ) {
             prop_assume!(advantages.iter().any(|advantage| *advantage != 0.0));
-            let rows = answers(&advantages);
+            let samples = answers(&advantages);
             for mode in MODES {
-                let whole = measure(&rows, &Clip::default(), mode);
+                let whole = measure(&samples, &Clip::default(), mode);
                 let run = |minibatches| {
                     // Weights that do not move, so that all losses are of the same ones.
                     let config = TrainerConfig {
@@ -667,14 +678,14 @@ mod tests {
                     };
                     let mut trainer = Trainer::new(config, Bigram::new(VOCABULARY)).unwrap();
                     let seed = Seed::from_u64(3);
-                    trainer.iterate(&rows, &Clip::default(), mode, &Bigram, seed, 0.0).unwrap()
+                    trainer.iterate(&samples, &Clip::default(), mode, &Bigram, seed, 0.0).unwrap()
                 };
                 let one = run(1).remove(0);
                 prop_assert!((one.loss - whole.loss).abs() < 1e-6);
                 prop_assert!((one.gradient_norm - whole.gradient_norm).abs() < 1e-5);
                 for minibatches in [2, 3, 4] {
                     let updates = run(minibatches);
-                    prop_assert!(updates.iter().all(|update| update.rows == 12 / minibatches));
+                    prop_assert!(updates.iter().all(|update| update.samples == 12 / minibatches));
                     // Those that made no update have a loss of 0.
                     let mean = updates.iter().map(|update| update.loss).sum::<f64>()
                         / minibatches as f64;
@@ -686,15 +697,15 @@ mod tests {
 
     #[test]
     fn cloning_counts_only_what_it_imitates() {
-        let mut rows = answers(&[1.0, -1.0, 0.0, 0.0]);
-        rows[0].cross_entropy_weights = vec![0.0, 1.0, 1.0, 1.0];
+        let mut samples = answers(&[1.0, -1.0, 0.0, 0.0]);
+        samples[0].cross_entropy_weights = vec![0.0, 1.0, 1.0, 1.0];
         for mode in MODES {
-            let found = measure(&rows, &Supervised, mode);
-            let alone = measure(&rows[..1], &Supervised, mode);
+            let found = measure(&samples, &Supervised, mode);
+            let alone = measure(&samples[..1], &Supervised, mode);
             assert_eq!(found.loss, alone.loss);
             assert_eq!(found.gradient_norm, alone.gradient_norm);
         }
-        assert!((measure(&rows, &Supervised, MODES[0]).loss - 5_f64.ln()).abs() < 1e-6);
+        assert!((measure(&samples, &Supervised, MODES[0]).loss - 5_f64.ln()).abs() < 1e-6);
     }
 
     #[test]
@@ -754,15 +765,15 @@ mod tests {
         let mut trainer = Trainer::new(config("adamw", 0.1), Bigram::new(VOCABULARY)).unwrap();
         let (before, state) = (trainer.parameters().unwrap(), saved(&trainer));
         let mode = LossAggregation::TokenMean;
-        let mut row = sampled(&trainer, &[(1, f32::INFINITY)]);
-        let error = trainer.update(&[&row], &Clip::default(), mode, &Bigram, 0.0).unwrap_err();
+        let mut sample = sampled(&trainer, &[(1, f32::INFINITY)]);
+        let error = trainer.update(&[&sample], &Clip::default(), mode, &Bigram, 0.0).unwrap_err();
         assert!(matches!(error, TrainerError::NonFinite { what: "loss", update: 1 }));
-        row.policy_weights[1] = 0.0;
-        let error = trainer.update(&[&row], &Clip::default(), mode, &Bigram, 0.0).unwrap_err();
-        assert!(matches!(error, TrainerError::NoWeight { rows: 1 }));
-        row.versions.pop();
-        let error = trainer.update(&[&row], &Clip::default(), mode, &Bigram, 0.0).unwrap_err();
-        assert!(matches!(error, TrainerError::Row { row: 0, .. }));
+        sample.policy_weights[1] = 0.0;
+        let error = trainer.update(&[&sample], &Clip::default(), mode, &Bigram, 0.0).unwrap_err();
+        assert!(matches!(error, TrainerError::NoWeight { samples: 1 }));
+        sample.versions.pop();
+        let error = trainer.update(&[&sample], &Clip::default(), mode, &Bigram, 0.0).unwrap_err();
+        assert!(matches!(error, TrainerError::Sample { sample: 0, .. }));
         assert_eq!((trainer.parameters().unwrap(), saved(&trainer)), (before, state));
     }
 }

@@ -1,23 +1,23 @@
-//! How rows become updates.
+//! How samples become updates.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{AverageConfig, OptimizerConfig, ScheduleConfig, StatePlace};
 
-/// How rows become updates.
+/// How samples become updates.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TrainerConfig {
-    /// Times each row is used per iteration; at least 1. Default 1.
+    /// Times each sample is used per iteration; at least 1. Default 1.
     pub epochs: usize,
     /// Updates that an epoch is divided into, of about equal numbers of tokens; fewer where there
-    /// are fewer rows. At least 1. Default 1.
+    /// are fewer samples. At least 1. Default 1.
     pub minibatches: usize,
-    /// Whether rows with the same prompt, the tokens before the first one that weighs, go to the same
-    /// minibatch, where the model reads it once. Otherwise rows are spread over minibatches one by
+    /// Whether samples with the same prompt, the tokens before the first one that weighs, go to the same
+    /// minibatch, where the model reads it once. Otherwise samples are spread over minibatches one by
     /// one. Default false.
     pub keep_prompts_together: bool,
-    /// Tokens the model reads at a time, what rows begin with counting once; a longer row stands
+    /// Tokens the model reads at a time, what samples begin with counting once; a longer sample stands
     /// alone. At least 1. Default 1024.
     pub micro_batch_tokens: usize,
     /// Mebibytes that a shard keeps of what layers compute for their backward; where the tokens read

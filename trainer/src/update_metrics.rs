@@ -18,12 +18,12 @@ pub struct UpdateMetrics {
     /// Factor of the learning rates.
     pub learning_rate_scale: f32,
     /// Rows given, all of which count in what the loss is divided by.
-    pub rows: usize,
+    pub samples: usize,
     /// Those of them that have a gradient; only they were computed.
-    pub computed_rows: usize,
-    /// Tokens of the rows that were computed.
+    pub computed_samples: usize,
+    /// Tokens of the samples that were computed.
     pub tokens: usize,
-    /// Tokens the model had to read: what rows of a micro-batch begin with counts once.
+    /// Tokens the model had to read: what samples of a micro-batch begin with counts once.
     pub computed_tokens: usize,
     /// Sampled against recomputed log-probabilities.
     pub drift: Drift,
@@ -44,8 +44,8 @@ impl UpdateMetrics {
             ("gradient_norm".to_owned(), self.gradient_norm),
             ("gradient_clipped".to_owned(), f64::from(u8::from(self.is_clipped))),
             ("learning_rate_scale".to_owned(), f64::from(self.learning_rate_scale)),
-            ("rows".to_owned(), self.rows as f64),
-            ("computed_rows".to_owned(), self.computed_rows as f64),
+            ("samples".to_owned(), self.samples as f64),
+            ("computed_samples".to_owned(), self.computed_samples as f64),
             ("tokens".to_owned(), self.tokens as f64),
             ("computed_tokens".to_owned(), self.computed_tokens as f64),
             ("seconds".to_owned(), self.seconds),

@@ -181,7 +181,7 @@ mod tests {
                         state: &states[row],
                         action: "",
                         next_state: None,
-                        executable: true,
+                        valid: true,
                     }));
                 }
                 let advantages = gigpo.estimate(&view);

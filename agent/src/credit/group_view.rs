@@ -15,7 +15,7 @@ pub struct StepView<'a> {
     /// Canonical name of the situation that followed; `None` where the task ended.
     pub next_state: Option<&'a str>,
     /// Whether the action could be executed.
-    pub executable: bool,
+    pub valid: bool,
 }
 
 /// The trajectories that are compared with each other, borrowed.
@@ -106,7 +106,7 @@ impl<'a> StepView<'a> {
             state: &turn.state_key,
             action,
             next_state: (!step.terminated).then_some(step.observation.state_key.as_str()),
-            executable: step.executable,
+            valid: step.valid,
         }
     }
 }

@@ -57,7 +57,7 @@ pub(crate) fn strings(value: &Value) -> Vec<String> {
 pub(crate) fn returns_view(returns: impl IntoIterator<Item = f64>) -> GroupView<'static> {
     let mut view = GroupView::default();
     for reward in returns {
-        view.push([StepView { reward, state: "", action: "", next_state: None, executable: true }]);
+        view.push([StepView { reward, state: "", action: "", next_state: None, valid: true }]);
     }
     view
 }
@@ -80,7 +80,7 @@ pub(crate) fn to_view(group: &SmallGroup) -> GroupView<'_> {
             state,
             action,
             next_state: steps.get(t + 1).map(|(state, ..)| state.as_str()),
-            executable: true,
+            valid: true,
         }));
     }
     view

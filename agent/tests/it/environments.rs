@@ -6,7 +6,7 @@ use spar_agent::credit::{CreditConfig, GroupView, credit_registry, open_estimato
 use spar_agent::policies::{RandomPolicy, ScriptedPolicy};
 use spar_agent::{
     Cancellation, CollectConfig, CollectRequest, Collection, DemonstrationConfig, JsonlStore,
-    Player, StoreConfig, TurnMask, collect_groups, demonstration_rows, group_rows,
+    Player, StoreConfig, TurnMask, collect_groups, demonstration_samples, group_samples,
 };
 use spar_core::{Seed, TrajectoryStore};
 use spar_envs::{Resources, Sandboxes, environment_registry, open_environment};
@@ -51,7 +51,7 @@ async fn guides_leave_demonstrations_that_become_rows() {
         let collection = collect(&tasks, player, 1).await;
         for trajectory in collection.groups.iter().flat_map(|group| &group.trajectories) {
             assert!(!trajectory.turns.is_empty());
-            let rows = demonstration_rows(trajectory, &DemonstrationConfig::default()).unwrap();
+            let rows = demonstration_samples(trajectory, &DemonstrationConfig::default()).unwrap();
             assert_eq!(rows.len(), 1, "everything is appended, so all turns join");
             let actions = rows[0].cross_entropy_weights.iter().filter(|w| **w == 1.0).count();
             let sampled: usize = trajectory.turns.iter().map(|turn| turn.sampled.ids.len()).sum();
@@ -94,7 +94,7 @@ async fn members_share_their_start_and_groups_survive_the_store() {
                 let estimator = open_estimator(&CreditConfig::new(entry.name)).unwrap();
                 let advantages = estimator.estimate(&GroupView::from_group(group));
                 assert!(
-                    group_rows(group, &advantages, TurnMask::None).unwrap().is_empty(),
+                    group_samples(group, &advantages, TurnMask::None).unwrap().is_empty(),
                     "text has no tokens"
                 );
             }

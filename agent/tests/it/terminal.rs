@@ -91,7 +91,7 @@ async fn a_sandbox_that_dies_anywhere_is_refilled_and_its_siblings_go_on() {
         assert_eq!((counts.finished, counts.sandbox_failures), (16, 3), "{dies_at_exec}");
         assert_eq!((counts.environment_failures, counts.missing()), (0, 0));
         assert!(collection.groups.iter().all(|group| group.trajectories.len() == 4));
-        assert!(collection.groups.iter().flat_map(|group| &group.trajectories).all(|t| t.won));
+        assert!(collection.groups.iter().flat_map(|group| &group.trajectories).all(|t| t.success));
         // Each was recorded, and none is among those that are learned from.
         assert_eq!(bench.failures().len(), 3);
         assert!(bench.failures()[0].contains("it was killed"), "{:?}", bench.failures());
@@ -167,7 +167,7 @@ async fn an_episode_that_a_limit_ends_is_judged_by_what_it_left() {
     let collection = bench.collect(&[task_of(&task)], player, &config).await;
     let trajectory = &collection.groups[0].trajectories[0];
     assert_eq!(trajectory.end, EndReason::Truncated { limit: Limit::Turns });
-    assert_eq!((trajectory.won, trajectory.total_reward()), (true, 1.0));
+    assert_eq!((trajectory.success, trajectory.total_reward()), (true, 1.0));
     let last = &trajectory.turns[2].step;
     assert_eq!(last.observation.text, "[exit code 1]\n[verified: 1]");
     assert!(!last.terminated);
@@ -182,7 +182,7 @@ async fn a_verifier_that_takes_long_costs_the_agent_nothing() {
     (config.episode.turn_timeout_secs, config.episode.command_time_secs) = (1, 1);
     let collection = bench.collect(&[task_of(&task)], ORACLE, &config).await;
     let trajectory = &collection.groups[0].trajectories[0];
-    assert_eq!((&trajectory.end, trajectory.won), (&EndReason::Terminated, true));
+    assert_eq!((&trajectory.end, trajectory.success), (&EndReason::Terminated, true));
 }
 
 #[tokio::test]

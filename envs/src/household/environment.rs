@@ -27,7 +27,7 @@ const NAME: &str = "household";
 ///   a game file under whose rules and in whose words it is played.
 ///
 /// Texts are the reference's, letter by letter. The step that reaches the goal gives the reward
-/// part `won` = 1 and ends the episode; afterwards nothing can be executed. Games are fully
+/// part `success` = 1 and ends the episode; afterwards nothing can be executed. Games are fully
 /// determined by their parameters, so the seed of an episode changes nothing.
 #[derive(Clone)]
 pub struct Household {
@@ -162,14 +162,14 @@ impl Environment for Household {
         self.over = outcome.won;
         let mut rewards = Vec::new();
         if outcome.won {
-            rewards.push(RewardPart { name: "won".to_owned(), value: 1.0 });
+            rewards.push(RewardPart { name: "success".to_owned(), value: 1.0 });
         }
         Ok(Step {
             observation,
             rewards,
             terminated: outcome.won,
-            won: outcome.won,
-            executable: outcome.executable,
+            success: outcome.won,
+            valid: outcome.executable,
             wall_time: start.elapsed(),
         })
     }
@@ -237,7 +237,7 @@ mod tests {
         while let Some(action) = env.oracle_action() {
             let step = block_on(env.step(&action)).unwrap();
             rewards.push(step.reward());
-            assert_eq!(step.terminated, step.won);
+            assert_eq!(step.terminated, step.success);
         }
         assert_eq!(rewards.pop(), Some(1.0));
         assert!(rewards.iter().all(|reward| *reward == 0.0));

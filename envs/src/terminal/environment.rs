@@ -180,7 +180,7 @@ impl Environment for Terminal {
             return Err(EnvironmentError::Misused { call: "step", when: "after the end" });
         }
         let is_expected = self.next_of_solution() == Some(action);
-        let (text, executable) = if action == SUBMIT {
+        let (text, valid) = if action == SUBMIT {
             self.begun("step")?.is_over = true;
             ("The task was submitted.".to_owned(), true)
         } else {
@@ -200,7 +200,7 @@ impl Environment for Terminal {
         let episode = self.begun("step")?;
         episode.num_commands += 1;
         // What was no command has changed nothing.
-        if is_expected || executable {
+        if is_expected || valid {
             episode.solved = episode.solved.filter(|_| is_expected).map(|done| done + 1);
         }
         episode.state_key = next_key(&episode.state_key, action, &text);
@@ -209,8 +209,8 @@ impl Environment for Terminal {
             observation: Observation { text, instruction: None, admissible: None, state_key },
             rewards: Vec::new(),
             terminated: episode.is_over,
-            won: false,
-            executable,
+            success: false,
+            valid,
             wall_time: start.elapsed(),
         })
     }
@@ -227,7 +227,7 @@ impl Environment for Terminal {
         let part = RewardPart { name: "verified".to_owned(), value: found.reward };
         Ok(Some(Verdict {
             rewards: if found.reward > 0.0 { vec![part] } else { Vec::new() },
-            won: found.reward >= 1.0,
+            success: found.reward >= 1.0,
             text: format!("[verified: {}{reason}]", found.reward),
         }))
     }

@@ -63,13 +63,13 @@ async fn an_episode_reads_as_it_should() {
     for action in ["ls", "cat missing", "nowhere", "do it", "cp a b", SUBMIT] {
         let step = env.step(action).await.unwrap();
         transcript += &format!("\n> {action}\n{}", step.observation.text);
-        assert_eq!(step.executable, !["nowhere", "do it"].contains(&action), "{action}");
+        assert_eq!(step.valid, !["nowhere", "do it"].contains(&action), "{action}");
         assert_eq!(step.terminated, action == SUBMIT);
-        assert!(step.rewards.is_empty() && !step.won);
+        assert!(step.rewards.is_empty() && !step.success);
     }
     let verdict = env.verify().await.unwrap().unwrap();
     transcript += &format!("\n{}", verdict.text);
-    assert!(verdict.won);
+    assert!(verdict.success);
     insta::assert_snapshot!(transcript);
     env.close().await.unwrap();
     assert_eq!((backend.num_live(), backend.num_created()), (0, 1));
@@ -83,7 +83,7 @@ async fn what_the_verifier_reads_comes_after_the_agent() {
     // What the agent puts there is gone when the verifier comes.
     text(&mut env, "mkdir /tests; echo forged > /tests/b; echo forged > b").await;
     let verdict = env.verify().await.unwrap().unwrap();
-    assert_eq!((verdict.won, verdict.rewards.len()), (false, 0));
+    assert_eq!((verdict.success, verdict.rewards.len()), (false, 0));
     assert_eq!(verdict.text, "[verified: 0: the verifier exited with 1]");
     assert!(env.step("ls").await.is_err(), "nothing comes after the verdict");
     env.close().await.unwrap();
@@ -95,7 +95,7 @@ async fn rewards_can_be_fractions_that_the_agent_cannot_write() {
     let mut task = chore();
     task.verifier.reward_file = Some("/tests/reward".to_owned());
     task.verifier.command = "[ -e half ] && echo 0.5 > /tests/reward || true".to_owned();
-    for (action, reward, won) in [
+    for (action, reward, success) in [
         ("echo a > half", 0.5, false),
         ("mkdir /tests; echo 1 > /tests/reward", 0.0, false),
         ("true", 0.0, false),
@@ -104,7 +104,7 @@ async fn rewards_can_be_fractions_that_the_agent_cannot_write() {
         text(&mut env, action).await;
         let verdict = env.verify().await.unwrap().unwrap();
         let sum: f64 = verdict.rewards.iter().map(|part| part.value).sum();
-        assert_eq!((sum, verdict.won), (reward, won), "{action}: {}", verdict.text);
+        assert_eq!((sum, verdict.success), (reward, success), "{action}: {}", verdict.text);
         env.close().await.unwrap();
     }
 }
@@ -120,7 +120,7 @@ async fn a_command_that_fails_or_is_late_is_an_observation() {
     task.verifier.command = "sleep 1000".to_owned();
     let mut late = begun(&backend, &task).await;
     let verdict = late.verify().await.unwrap().unwrap();
-    assert!(verdict.text.contains("deadline") && !verdict.won, "{}", verdict.text);
+    assert!(verdict.text.contains("deadline") && !verdict.success, "{}", verdict.text);
     env.close().await.unwrap();
     late.close().await.unwrap();
 }
@@ -247,14 +247,14 @@ async fn the_oracle_solves_what_is_generated() {
         env.reset(Seed::from_u64(0)).await.unwrap();
         while let Some(action) = env.oracle_action() {
             let step = env.step(&action).await.unwrap();
-            assert!(step.executable, "{seed}: {action}: {}", step.observation.text);
+            assert!(step.valid, "{seed}: {action}: {}", step.observation.text);
         }
-        assert!(env.verify().await.unwrap().unwrap().won, "{seed}");
+        assert!(env.verify().await.unwrap().unwrap().success, "{seed}");
         env.close().await.unwrap();
         // Without the solution nothing is solved.
         let mut idle = Terminal::open(&task, &resources).unwrap();
         idle.reset(Seed::from_u64(0)).await.unwrap();
-        assert!(!idle.verify().await.unwrap().unwrap().won, "{seed}");
+        assert!(!idle.verify().await.unwrap().unwrap().success, "{seed}");
         idle.close().await.unwrap();
     }
     assert_eq!(backend.num_live(), 0);
@@ -285,7 +285,7 @@ async fn a_step_that_is_given_up_lets_the_verifier_in() {
     text(&mut env, "cp a b").await;
     let limit = Duration::from_secs(5);
     assert!(tokio::time::timeout(limit, env.step("slow")).await.is_err());
-    assert!(env.verify().await.unwrap().unwrap().won);
+    assert!(env.verify().await.unwrap().unwrap().success);
     env.close().await.unwrap();
     assert_eq!(backend.num_live(), 0);
 }
@@ -309,7 +309,7 @@ async fn a_fresh_sandbox_has_what_is_carried_and_nothing_else() {
     let config = PoolConfig { max_live: 1, starts_per_second: None, ..PoolConfig::default() };
     let pool = SandboxPool::new(Arc::new(backend.clone()), config).unwrap();
     let resources = Resources::with_sandboxes(Sandboxes::new(Arc::new(pool)));
-    for (actions, won) in [
+    for (actions, success) in [
         (&["cp a b", "echo x > left", "mkdir /else", "rm c"][..], true),
         (&["echo x > left"], false),
         (&["echo wrong > b"], false),
@@ -321,7 +321,7 @@ async fn a_fresh_sandbox_has_what_is_carried_and_nothing_else() {
             text(&mut env, action).await;
         }
         let verdict = env.verify().await.unwrap().unwrap();
-        assert_eq!(verdict.won, won, "{actions:?}: {}", verdict.text);
+        assert_eq!(verdict.success, success, "{actions:?}: {}", verdict.text);
         env.close().await.unwrap();
     }
     assert_eq!((backend.most_live(), backend.num_created(), backend.num_live()), (1, 8, 0));
@@ -334,7 +334,7 @@ async fn what_is_carried_replaces_what_the_task_began_with() {
     task.files.insert("b".to_owned(), "x\n".into());
     let mut env = begun(&backend, &task).await;
     text(&mut env, "rm b").await;
-    assert!(!env.verify().await.unwrap().unwrap().won, "what the agent removed is not there");
+    assert!(!env.verify().await.unwrap().unwrap().success, "what the agent removed is not there");
     env.close().await.unwrap();
 }
 
@@ -346,7 +346,11 @@ async fn a_result_that_is_too_large_is_not_solved() {
     let mut env = begun(&backend, &task).await;
     text(&mut env, "repeat 5000 > b").await;
     let verdict = env.verify().await.unwrap().unwrap();
-    assert!(verdict.text.contains("larger than 4000 bytes") && !verdict.won, "{}", verdict.text);
+    assert!(
+        verdict.text.contains("larger than 4000 bytes") && !verdict.success,
+        "{}",
+        verdict.text
+    );
     env.close().await.unwrap();
 }
 
@@ -386,12 +390,12 @@ async fn what_an_agent_does_to_its_sandbox_is_its_own_and_judged() {
         let mut env = begun(&backend, &chore()).await;
         text(&mut env, "cp a b").await;
         let step = env.step("break it").await.unwrap();
-        assert!(step.terminated && !step.won && step.executable, "{trouble:?}");
+        assert!(step.terminated && !step.success && step.valid, "{trouble:?}");
         let shown = &step.observation.text;
         assert!(shown.starts_with("[the sandbox cannot go on: could not "), "{shown}");
         // Nothing comes after it, and what is left is judged.
         assert!(env.step("ls").await.is_err());
-        assert!(env.verify().await.unwrap().unwrap().won, "{trouble:?}");
+        assert!(env.verify().await.unwrap().unwrap().success, "{trouble:?}");
         env.close().await.unwrap();
         assert_eq!(backend.num_live(), 0, "the fresh one is gone as well");
     }
@@ -430,7 +434,7 @@ async fn a_verifier_that_the_agent_has_made_impossible_finds_nothing_solved() {
             let mut env = begun(&backend, &chore()).await;
             text(&mut env, "cp a b").await;
             let verdict = env.verify().await.unwrap().unwrap();
-            assert!(!verdict.won && verdict.rewards.is_empty());
+            assert!(!verdict.success && verdict.rewards.is_empty());
             let why = "[verified: 0: the agent left nothing that can be judged: could not ";
             assert!(verdict.text.starts_with(why), "{}", verdict.text);
             env.close().await.unwrap();
@@ -443,10 +447,10 @@ async fn a_command_that_cannot_be_is_an_observation_and_the_episode_goes_on() {
     let backend = FakeBackend::new();
     let mut env = begun(&backend, &chore()).await;
     let step = env.step(&format!("cd {}", "a".repeat(5000))).await.unwrap();
-    assert!(!step.executable && !step.terminated, "{step:?}");
+    assert!(!step.valid && !step.terminated, "{step:?}");
     assert!(step.observation.text.starts_with("[could not use path"), "{step:?}");
     text(&mut env, "cp a b").await;
-    assert!(env.verify().await.unwrap().unwrap().won);
+    assert!(env.verify().await.unwrap().unwrap().success);
     env.close().await.unwrap();
 }
 

@@ -33,7 +33,7 @@ fn play(
     for turn in 1..=50 {
         let Some(action) = choose(env) else { return Ok(None) };
         let step = block_on(env.step(&action))?;
-        assert!(step.executable, "{action}");
+        assert!(step.valid, "{action}");
         if step.terminated {
             assert_eq!(step.reward(), 1.0);
             return Ok(Some(turn));

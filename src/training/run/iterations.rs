@@ -6,9 +6,9 @@ use anyhow::ensure;
 use spar_agent::credit::GroupView;
 use spar_agent::{
     Cancellation, CollectConfig, CollectRequest, Player, TurnMask, collect_groups,
-    demonstration_rows, group_rows,
+    demonstration_samples, group_samples,
 };
-use spar_core::{Row, Seed, TrajectoryStore};
+use spar_core::{Sample, Seed, TrajectoryStore};
 use spar_trainer::{
     DecoderGradient, LossAggregation, MetricRecord, Supervised, UpdateMetrics, batches,
     fill_reference,
@@ -59,13 +59,13 @@ impl Training {
         }
         let demonstration_seconds = started.elapsed().as_secs_f64();
         let started = Instant::now();
-        let mut rows = Vec::new();
+        let mut samples = Vec::new();
         let mut num_imitated = 0;
         let chosen = imitated(&collection, config.imitate_unsolved);
         for trajectory in &chosen {
-            let shown = demonstration_rows(trajectory, &config.weights)?;
+            let shown = demonstration_samples(trajectory, &config.weights)?;
             num_imitated += usize::from(!shown.is_empty());
-            rows.extend(shown);
+            samples.extend(shown);
         }
         let num_cut_off = chosen.iter().filter(|trajectory| is_cut_off(trajectory)).count();
         if num_cut_off > 0 {
@@ -77,7 +77,7 @@ impl Training {
         }
         if chosen.is_empty() {
             observer.note("no demonstration solved its task, so that nothing was imitated");
-        } else if rows.is_empty() {
+        } else if samples.is_empty() {
             observer.note("the policy needed no demonstrator, so that nothing was imitated");
         }
         let model = DecoderGradient::of(self.model.trained.clone(), 1.0)
@@ -90,14 +90,15 @@ impl Training {
                 self.is_whole = false;
                 return Ok(None);
             }
-            let order = batches::shuffled(rows.len(), seed.derive("epoch", epoch));
-            let lengths: Vec<usize> = order.iter().map(|row| rows[*row].len()).collect();
+            let order = batches::shuffled(samples.len(), seed.derive("epoch", epoch));
+            let lengths: Vec<usize> = order.iter().map(|sample| samples[*sample].len()).collect();
             let ranges = batches::split_by_budget(&lengths, config.batch_tokens);
             let share = 1.0 / ranges.len().max(1) as f32;
             for (index, range) in ranges.into_iter().enumerate() {
                 let within = (epoch as f32 + index as f32 * share) / epochs as f32;
                 let progress = (self.state.iteration as f32 + within) / config.iterations as f32;
-                let batch: Vec<&Row> = order[range].iter().map(|row| &rows[*row]).collect();
+                let batch: Vec<&Sample> =
+                    order[range].iter().map(|sample| &samples[*sample]).collect();
                 let mode = LossAggregation::TokenMean;
                 updates.push(self.trainer.update(&batch, &Supervised, mode, &model, progress)?);
             }
@@ -157,27 +158,27 @@ impl Training {
         let rollout_seconds = started.elapsed().as_secs_f64();
 
         // 2. Credit: an advantage for every step, by its shaped reward.
-        let mut rows = Vec::new();
+        let mut samples = Vec::new();
         let mask = if config.mask_cut_off_turns { TurnMask::CutOff } else { TurnMask::None };
         for group in &collection.groups {
             let view = GroupView::shaped(group, &self.shapers);
-            rows.extend(group_rows(group, &self.credit.estimate(&view), mask)?);
+            samples.extend(group_samples(group, &self.credit.estimate(&view), mask)?);
         }
         let objective = config.objective.build()?;
-        let with_gradient = rows.iter().filter(|row| objective.has_gradient(row)).count();
+        let with_gradient = samples.iter().filter(|sample| objective.has_gradient(sample)).count();
 
         // 3. Updates.
         let started = Instant::now();
         let temperature = self.recipe.episode.sampling.temperature;
         if let Some(reference) = self.reference()? {
             let model = DecoderGradient::new(reference, temperature).at_base();
-            fill_reference(&mut rows, model.as_ref(), config.trainer.micro_batch_tokens)?;
+            fill_reference(&mut samples, model.as_ref(), config.trainer.micro_batch_tokens)?;
         }
         let model = DecoderGradient::of(self.model.trained.clone(), temperature)
             .with_activation_bytes(config.trainer.activation_bytes());
         let progress = done as f32 / config.iterations as f32;
         let updates: Vec<UpdateMetrics> = self.trainer.iterate(
-            &rows,
+            &samples,
             objective.as_ref(),
             config.objective.aggregation,
             &model,
@@ -196,8 +197,10 @@ impl Training {
         self.timings.append(&MetricRecord::new(number, "parts").with(times))?;
         let record = MetricRecord::new(number, Stage::Reinforce.name());
         let record = with_collection(record, &collection);
-        let record = record
-            .with([("rows", rows.len() as f64), ("rows_with_gradient", with_gradient as f64)]);
+        let record = record.with([
+            ("samples", samples.len() as f64),
+            ("samples_with_gradient", with_gradient as f64),
+        ]);
         Ok(Some(with_updates(record, &updates)))
     }
 }

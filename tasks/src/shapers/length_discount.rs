@@ -24,7 +24,7 @@ impl Default for LengthDiscountOptions {
 /// then worth more also to estimators that compare whole episodes.
 ///
 /// `r' = r factor^T` for every part `r > 0` of an episode of `T` turns. Environments reward
-/// success alone, so those are its parts, such as `won`, `goal` and `verified`. Penalties, `r < 0`,
+/// success alone, so those are its parts, such as `success`, `goal` and `verified`. Penalties, `r < 0`,
 /// stay as they are: discounted, they would cost a long episode less than a short one.
 ///
 /// For a reward that comes with the last turn this is, but for one constant `factor`, the discounted
@@ -74,7 +74,7 @@ mod tests {
     fn success_is_discounted_by_all_turns_and_penalties_are_not() {
         let discount = LengthDiscount::new(&LengthDiscountOptions { factor: 0.5 }).unwrap();
         let shapers = RewardShapers::new(vec![Box::new(discount)]);
-        let long = episode(&[&[("invalid_action", -0.1)], &[], &[("won", 1.0)]]);
+        let long = episode(&[&[("invalid_action", -0.1)], &[], &[("success", 1.0)]]);
         assert_eq!(shapers.rewards(&long), [-0.1, 0.0, 0.125]);
         let both = episode(&[&[("verified", 0.5), ("invalid_action", -0.1)]]);
         assert_eq!(shapers.rewards(&both), [0.25 - 0.1]);

@@ -95,8 +95,8 @@ pub(crate) mod tests {
                 observation: Observation::default(),
                 rewards: parts.iter().map(part).collect(),
                 terminated: false,
-                won: false,
-                executable: true,
+                success: false,
+                valid: true,
                 wall_time: Duration::ZERO,
             },
             policy_time: Duration::ZERO,
@@ -112,7 +112,7 @@ pub(crate) mod tests {
             first_observation: Observation::default(),
             turns: rewards.iter().map(turn).collect(),
             end: EndReason::Terminated,
-            won: true,
+            success: true,
             lineage: Lineage::default(),
             seat: 0,
             refills: 0,
@@ -136,7 +136,7 @@ pub(crate) mod tests {
 
     #[test]
     fn shapers_work_in_their_order_and_none_changes_nothing() {
-        let episode = episode(&[&[], &[("won", 1.0), ("invalid_action", -0.5)]]);
+        let episode = episode(&[&[], &[("success", 1.0), ("invalid_action", -0.5)]]);
         assert_eq!(RewardShapers::default().rewards(&episode), [0.0, 0.5]);
         let halve =
             || Box::new(LengthDiscount::new(&LengthDiscountOptions { factor: 0.5 }).unwrap());
@@ -147,6 +147,6 @@ pub(crate) mod tests {
         assert_eq!(first_halve.rewards(&episode), [1.0, 0.75]);
         let names: Vec<String> =
             first_halve.shape(&episode)[1].iter().map(|part| part.name.clone()).collect();
-        assert_eq!(names, ["won", "invalid_action", "added"]);
+        assert_eq!(names, ["success", "invalid_action", "added"]);
     }
 }

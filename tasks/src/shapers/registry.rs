@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn every_shaper_opens_and_keeps_one_list_per_turn() {
         let episodes =
-            [episode(&[&[("won", 1.0)], &[], &[("invalid_action", -1.0)]]), episode(&[])];
+            [episode(&[&[("success", 1.0)], &[], &[("invalid_action", -1.0)]]), episode(&[])];
         for entry in shaper_registry() {
             let config = ShaperConfig::new(entry.name);
             assert_eq!(open_shaper(&config).unwrap().name(), entry.name);

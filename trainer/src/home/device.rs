@@ -9,7 +9,7 @@ use spar_policy::{ParameterSpec, Parameters, Weights};
 
 use super::{Home, Work};
 use crate::optimisers::Moments;
-use crate::{AdamWOptions, RowGradient, StateReader, StateTensor, TrainerError};
+use crate::{AdamWOptions, SampleGradient, StateReader, StateTensor, TrainerError};
 
 /// Weights on a device, with AdamW computing there; or the same weights on every device of a group,
 /// which share out the shards of an update and make equal steps.
@@ -73,18 +73,22 @@ impl Home for DeviceHome {
     }
 
     /// Shards go to the devices in turn; a device computes its own one after the other.
-    fn accumulate(&mut self, model: &dyn RowGradient, work: &Work<'_>) -> Result<(), TrainerError> {
+    fn accumulate(
+        &mut self,
+        model: &dyn SampleGradient,
+        work: &Work<'_>,
+    ) -> Result<(), TrainerError> {
         let learners = &self.learners;
         let accumulate = |rank: usize| -> Result<(), TrainerError> {
             let model =
                 model.prepare_on_device(&learners[rank]).ok_or(TrainerError::NotOnDevice)?;
             learners[rank].clear_gradient().map_err(failed)?;
             let shards = work.shards.iter().skip(rank).step_by(learners.len());
-            for rows in shards.flatten() {
+            for samples in shards.flatten() {
                 let loss =
-                    |index: usize, logprobs: &[f32]| (work.loss)(rows.start + index, logprobs);
+                    |index: usize, logprobs: &[f32]| (work.loss)(samples.start + index, logprobs);
                 model
-                    .accumulate(&work.rows[rows.clone()], &loss)
+                    .accumulate(&work.samples[samples.clone()], &loss)
                     .map_err(|source| TrainerError::Model { source })?;
             }
             Ok(())
@@ -144,7 +148,7 @@ impl Home for DeviceHome {
 
 #[cfg(test)]
 mod tests {
-    use spar_core::{PolicyVersion, Row, Seed};
+    use spar_core::{PolicyVersion, Sample, Seed};
     use spar_policy::cuda::{Device, Number};
     use spar_policy::{LoraConfig, LoraModel, ModelConfig, initial_parameters};
 
@@ -189,17 +193,17 @@ mod tests {
         TrainerConfig { optimizer, optimizer_on: place, shards: 2, ..TrainerConfig::default() }
     }
 
-    fn rows() -> Vec<Row> {
-        let row = |start: u32| {
-            let mut row = Row::default();
-            row.push_observed(start % 11, 0.0);
+    fn samples() -> Vec<Sample> {
+        let sample = |start: u32| {
+            let mut sample = Sample::default();
+            sample.push_observed(start % 11, 0.0);
             for t in 1..7 + start % 3 {
                 let token = (start + 3 * t) % 11;
-                row.push(token, 1.0, 1.0, 1.0, 0.0, PolicyVersion(0), &[]);
+                sample.push(token, 1.0, 1.0, 1.0, 0.0, PolicyVersion(0), &[]);
             }
-            row
+            sample
         };
-        (0..5).map(row).collect()
+        (0..5).map(sample).collect()
     }
 
     /// The losses of some updates from the `first` on.
@@ -207,7 +211,7 @@ mod tests {
         let mut losses = Vec::new();
         for update in updates {
             let (mode, seed) = (LossAggregation::TokenMean, Seed::from_u64(update));
-            let told = trainer.iterate(&rows(), &Supervised, mode, model, seed, 0.2).unwrap();
+            let told = trainer.iterate(&samples(), &Supervised, mode, model, seed, 0.2).unwrap();
             losses.push(told[0].loss);
         }
         losses
@@ -275,10 +279,10 @@ mod tests {
         let config = trainer_config(Some(OptimizerPlace::Device));
         let mut trainer = Trainer::beside(config, parameters(), &trained, None).unwrap();
         let logprobs = |weights: &Arc<Weights>| {
-            let row = rows().remove(0);
+            let sample = samples().remove(0);
             DecoderGradient::new(weights.clone(), 1.0)
                 .at_base()
-                .logprobs(&[&row])
+                .logprobs(&[&sample])
                 .unwrap()
                 .remove(0)
         };
@@ -358,10 +362,10 @@ mod tests {
         }
     }
 
-    /// A model that fails on rows of a length.
+    /// A model that fails on samples of a length.
     struct Failing(DecoderGradient);
 
-    impl RowGradient for Failing {
+    impl SampleGradient for Failing {
         fn prepare(&self, parameters: &Parameters) -> Box<dyn crate::PreparedModel> {
             self.0.prepare(parameters)
         }
@@ -379,13 +383,13 @@ mod tests {
     impl crate::DeviceModel for FailingThere {
         fn accumulate(
             &self,
-            rows: &[&Row],
-            loss: &crate::RowLossFn<'_>,
+            samples: &[&Sample],
+            loss: &crate::SampleLossFn<'_>,
         ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-            if rows.iter().any(|row| row.tokens[0] == 3) {
-                return Err("row 3 cannot be read".into());
+            if samples.iter().any(|sample| sample.tokens[0] == 3) {
+                return Err("sample 3 cannot be read".into());
             }
-            self.0.accumulate(rows, loss)
+            self.0.accumulate(samples, loss)
         }
     }
 
@@ -398,12 +402,12 @@ mod tests {
         let config = TrainerConfig { micro_batch_tokens: 1, ..trainer_config(None) };
         let mut trainer = Trainer::beside(config, parameters(), &trained, Some(&group)).unwrap();
         let model = DecoderGradient::of(trained.clone(), 1.0);
-        let (all, mode) = (rows(), LossAggregation::TokenMean);
-        let all: Vec<&Row> = all.iter().collect();
+        let (all, mode) = (samples(), LossAggregation::TokenMean);
+        let all: Vec<&Sample> = all.iter().collect();
         let failing = Failing(DecoderGradient::of(trained.clone(), 1.0));
         let error = trainer.update(&all, &Supervised, mode, &failing, 0.0).unwrap_err();
         let TrainerError::Model { source } = error else { panic!("{error}") };
-        assert_eq!(source.to_string(), "row 3 cannot be read");
+        assert_eq!(source.to_string(), "sample 3 cannot be read");
         assert_eq!(trainer.parameters().unwrap(), parameters());
         // The group goes on.
         trainer.update(&all, &Supervised, mode, &model, 0.0).unwrap();

@@ -9,7 +9,7 @@ use spar_policy::ops::parallel::Batches;
 use spar_policy::{ParameterSpec, Parameters};
 
 use super::{Home, Work};
-use crate::{Optimizer, RowGradient, StateReader, StateTensor, TrainerError, global_norm};
+use crate::{Optimizer, SampleGradient, StateReader, StateTensor, TrainerError, global_norm};
 
 /// Weights in the host's memory, with an optimiser that computes there.
 pub(crate) struct HostHome {
@@ -38,7 +38,11 @@ impl Home for HostHome {
         Ok(self.parameters.clone())
     }
 
-    fn accumulate(&mut self, model: &dyn RowGradient, work: &Work<'_>) -> Result<(), TrainerError> {
+    fn accumulate(
+        &mut self,
+        model: &dyn SampleGradient,
+        work: &Work<'_>,
+    ) -> Result<(), TrainerError> {
         // 1. One gradient per shard, at the same time.
         self.shard_gradients.resize_with(work.shards.len(), Vec::new);
         let num_weights = self.parameters.data.len();
@@ -48,11 +52,11 @@ impl Home for HostHome {
         let accumulate = |gradient: &mut Vec<f32>, shard: &[Range<usize>]| {
             gradient.clear();
             gradient.resize(num_weights, 0.0);
-            for rows in shard {
+            for samples in shard {
                 let loss =
-                    |index: usize, logprobs: &[f32]| (work.loss)(rows.start + index, logprobs);
+                    |index: usize, logprobs: &[f32]| (work.loss)(samples.start + index, logprobs);
                 model
-                    .accumulate(&work.rows[rows.clone()], &loss, gradient)
+                    .accumulate(&work.samples[samples.clone()], &loss, gradient)
                     .map_err(|source| TrainerError::Model { source })?;
             }
             Ok(())

@@ -6,12 +6,12 @@ mod host;
 use std::ops::Range;
 use std::sync::Arc;
 
-use spar_core::Row;
+use spar_core::Sample;
 use spar_policy::{ParameterSpec, Parameters};
 
 pub(crate) use self::device::DeviceHome;
 pub(crate) use self::host::HostHome;
-use crate::{RowGradient, StateReader, StateTensor, TrainerError};
+use crate::{SampleGradient, StateReader, StateTensor, TrainerError};
 
 /// Where weights are while they are trained, with their gradient and their optimiser.
 pub(crate) trait Home: Send + Sync {
@@ -22,7 +22,11 @@ pub(crate) trait Home: Send + Sync {
     fn parameters(&self) -> Result<Parameters, TrainerError>;
 
     /// Makes the gradient that of the work.
-    fn accumulate(&mut self, model: &dyn RowGradient, work: &Work<'_>) -> Result<(), TrainerError>;
+    fn accumulate(
+        &mut self,
+        model: &dyn SampleGradient,
+        work: &Work<'_>,
+    ) -> Result<(), TrainerError>;
 
     /// The Euclidean length of the gradient.
     fn gradient_norm(&self) -> Result<f64, TrainerError>;
@@ -43,9 +47,9 @@ pub(crate) trait Home: Send + Sync {
 
 /// What an update learns from.
 pub(crate) struct Work<'a> {
-    pub(crate) rows: &'a [&'a Row],
-    /// The rows of each shard in micro-batches.
+    pub(crate) samples: &'a [&'a Sample],
+    /// The samples of each shard in micro-batches.
     pub(crate) shards: &'a [Vec<Range<usize>>],
-    /// The derivative of the loss by the log-probabilities of a row, by its index.
+    /// The derivative of the loss by the log-probabilities of a sample, by its index.
     pub(crate) loss: &'a (dyn Fn(usize, &[f32]) -> Vec<f32> + Sync),
 }

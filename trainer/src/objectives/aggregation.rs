@@ -1,76 +1,83 @@
 //! How the losses of tokens become the loss of a batch.
 
 use serde::{Deserialize, Serialize};
-use spar_core::Row;
+use spar_core::Sample;
 
 use super::Objective;
 
 /// How the losses of tokens become the loss of a batch.
 ///
-/// With `w` the weights and `l` the losses of tokens, `n_i` the weight of row `i` as its objective
-/// counts it, and `R` the number of rows with `n_i > 0`:
+/// With `w` the weights and `l` the losses of tokens, `n_i` the weight of sample `i` as its objective
+/// counts it, and `R` the number of samples with `n_i > 0`:
 ///
 /// | mode | loss | known as |
 /// | --- | --- | --- |
 /// | `token_mean` | `sum_i sum_t w l / sum_i n_i` | DAPO (arXiv 2503.14476, eq. 8) |
-/// | `row_mean` | `1/R sum_i (sum_t w l / n_i)` | GRPO (arXiv 2402.03300, eq. 3) |
-/// | `row_sum` | `1/R sum_i (sum_t w l / constant)` | Dr. GRPO (arXiv 2503.20783) |
+/// | `sample_mean` | `1/R sum_i (sum_t w l / n_i)` | GRPO (arXiv 2402.03300, eq. 3) |
+/// | `sample_sum` | `1/R sum_i (sum_t w l / constant)` | Dr. GRPO (arXiv 2503.20783) |
 ///
 /// Rows without weight do not count, as in verl's `agg_loss` since 2026.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum LossAggregation {
-    /// Every token counts the same, long rows count more.
+    /// Every token counts the same, long samples count more.
     #[default]
     TokenMean,
-    /// Every row counts the same, tokens of long rows count less.
-    RowMean,
-    /// Every token counts the same, however long the rows of this batch are.
-    RowSum {
-        /// Divides the sum of a row; usually the most tokens a row can have. Positive.
+    /// Every sample counts the same, tokens of long samples count less.
+    #[serde(alias = "row_mean")]
+    SampleMean,
+    /// Every token counts the same, however long the samples of this batch are.
+    #[serde(alias = "row_sum")]
+    SampleSum {
+        /// Divides the sum of a sample; usually the most tokens a sample can have. Positive.
         constant: f64,
     },
 }
 
-/// What the loss of a batch is divided by; known before any row is computed.
+/// What the loss of a batch is divided by; known before any sample is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct BatchWeight {
-    /// Sum of the rows' weights.
+    /// Sum of the samples' weights.
     pub tokens: f64,
     /// Rows that have weight.
-    pub rows: f64,
+    pub samples: f64,
 }
 
 impl BatchWeight {
-    /// The weight of `rows` as `objective` counts it.
-    pub fn of<'a>(objective: &dyn Objective, rows: impl IntoIterator<Item = &'a Row>) -> Self {
+    /// The weight of `samples` as `objective` counts it.
+    pub fn of<'a>(
+        objective: &dyn Objective,
+        samples: impl IntoIterator<Item = &'a Sample>,
+    ) -> Self {
         let mut batch = Self::default();
-        for weight in rows.into_iter().map(|row| objective.weight(row)).filter(|w| *w > 0.0) {
+        for weight in
+            samples.into_iter().map(|sample| objective.weight(sample)).filter(|w| *w > 0.0)
+        {
             batch.tokens += weight;
-            batch.rows += 1.0;
+            batch.samples += 1.0;
         }
         batch
     }
 }
 
 impl LossAggregation {
-    /// The factor of a row whose weight is `row_weight`; 0 for a row without weight.
-    pub fn scale(&self, row_weight: f64, batch: BatchWeight) -> f64 {
-        if row_weight <= 0.0 {
+    /// The factor of a sample whose weight is `sample_weight`; 0 for a sample without weight.
+    pub fn scale(&self, sample_weight: f64, batch: BatchWeight) -> f64 {
+        if sample_weight <= 0.0 {
             return 0.0;
         }
         match self {
             Self::TokenMean => 1.0 / batch.tokens,
-            Self::RowMean => 1.0 / (batch.rows * row_weight),
-            Self::RowSum { constant } => 1.0 / (batch.rows * constant),
+            Self::SampleMean => 1.0 / (batch.samples * sample_weight),
+            Self::SampleSum { constant } => 1.0 / (batch.samples * constant),
         }
     }
 
     /// All that is wrong with the values; empty when nothing is.
     pub fn problems(&self) -> Vec<String> {
         match self {
-            Self::RowSum { constant } if !(constant.is_finite() && *constant > 0.0) => {
-                vec![format!("`aggregation.row_sum.constant` {constant} must be positive")]
+            Self::SampleSum { constant } if !(constant.is_finite() && *constant > 0.0) => {
+                vec![format!("`aggregation.sample_sum.constant` {constant} must be positive")]
             }
             _ => Vec::new(),
         }
@@ -93,12 +100,12 @@ mod tests {
             let constant = params["loss_scale_factor"].as_f64().unwrap_or(columns);
             let mode = match params["loss_agg_mode"].as_str().unwrap() {
                 "token-mean" => LossAggregation::TokenMean,
-                "seq-mean-token-mean" => LossAggregation::RowMean,
-                "seq-mean-token-sum" => LossAggregation::RowSum { constant: 1.0 },
-                "seq-mean-token-sum-norm" => LossAggregation::RowSum { constant },
+                "seq-mean-token-mean" => LossAggregation::SampleMean,
+                "seq-mean-token-sum" => LossAggregation::SampleSum { constant: 1.0 },
+                "seq-mean-token-sum-norm" => LossAggregation::SampleSum { constant },
                 _ => continue,
             };
-            let weights: Vec<f64> = mask.iter().map(|row| row.iter().sum()).collect();
+            let weights: Vec<f64> = mask.iter().map(|sample| sample.iter().sum()).collect();
             // Data-parallel workers each add their part, and their mean is taken: a denominator
             // over all of them counts 1/dp_size of it here.
             let workers = params["dp_size"].as_f64().unwrap_or(1.0);
@@ -106,15 +113,15 @@ mod tests {
             let global = |name: &str, own| params[name].as_f64().map_or(own, |all| all / workers);
             let batch = BatchWeight {
                 tokens: global("batch_num_tokens", weights.iter().sum()),
-                rows: global("global_batch_size", counted),
+                samples: global("global_batch_size", counted),
             };
             let gradient = matrix(&case["outputs"]["grad_loss_mat"]);
             let mut total = 0.0;
-            for (row, weight) in weights.iter().enumerate() {
+            for (sample, weight) in weights.iter().enumerate() {
                 let scale = mode.scale(*weight, batch);
-                for (t, masked) in mask[row].iter().enumerate() {
-                    total += scale * masked * losses[row][t];
-                    assert_close(scale * masked, gradient[row][t], 1e-8);
+                for (t, masked) in mask[sample].iter().enumerate() {
+                    total += scale * masked * losses[sample][t];
+                    assert_close(scale * masked, gradient[sample][t], 1e-8);
                 }
             }
             assert_close(total, number(&case["outputs"]["loss"]), 1e-8);

@@ -1,9 +1,9 @@
 //! The clipped policy-gradient objective of PPO and DAPO.
 
 use serde::{Deserialize, Serialize};
-use spar_core::Row;
+use spar_core::Sample;
 
-use super::{KlEstimator, Objective, RowLoss, Tally};
+use super::{KlEstimator, Objective, SampleLoss, Tally};
 
 /// Log-ratios are held within this before they are exponentiated, as verl does; a token beyond it
 /// has no gradient.
@@ -75,11 +75,11 @@ impl ClipOptions {
 ///
 /// Sources: PPO (arXiv 1707.06347, eq. 7), dual clip (arXiv 1912.09729), apart sides (DAPO, arXiv
 /// 2503.14476), divergence from a reference model as a term of the loss (GRPO, arXiv 2402.03300,
-/// eq. 3 and 4) with the estimators `k` of [`KlEstimator`]. A row weighs as many tokens as have a
+/// eq. 3 and 4) with the estimators `k` of [`KlEstimator`]. A sample weighs as many tokens as have a
 /// non-zero `policy_weights` entry, with advantage or without; the entry itself multiplies the token's
 /// policy-gradient loss, so that importance weights change neither the denominator nor the divergence.
 ///
-/// Metrics, over tokens with weight of rows that have a gradient: `clip_fraction` (the clipped side was taken),
+/// Metrics, over tokens with weight of samples that have a gradient: `clip_fraction` (the clipped side was taken),
 /// `clip_fraction_dual`, `kl_k1` (mean of `-log r`), `kl_k3` (mean of `r - 1 - log r`),
 /// `ratio_mean`, `ratio_max`, and `kl_reference` (mean of `k`) where there is a reference.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -130,13 +130,13 @@ impl Objective for Clip {
         "clip"
     }
 
-    fn weight(&self, row: &Row) -> f64 {
-        row.policy_weights.iter().filter(|weight| **weight != 0.0).count() as f64
+    fn weight(&self, sample: &Sample) -> f64 {
+        sample.policy_weights.iter().filter(|weight| **weight != 0.0).count() as f64
     }
 
     /// Without advantage, only the divergence from a reference model has a gradient.
-    fn has_gradient(&self, row: &Row) -> bool {
-        let mut tokens = row.policy_weights.iter().zip(&row.advantages);
+    fn has_gradient(&self, sample: &Sample) -> bool {
+        let mut tokens = sample.policy_weights.iter().zip(&sample.advantages);
         tokens.any(|(weight, advantage)| {
             *weight != 0.0 && (*advantage != 0.0 || self.needs_reference())
         })
@@ -146,24 +146,24 @@ impl Objective for Clip {
         self.options.kl_weight > 0.0
     }
 
-    fn row_loss(&self, row: &Row, logprobs: &[f32], scale: f64) -> RowLoss {
+    fn sample_loss(&self, sample: &Sample, logprobs: &[f32], scale: f64) -> SampleLoss {
         let mut tally = Tally::default();
         let mut loss = 0.0;
-        let mut gradient = vec![0.0; row.len()];
-        for (t, &weight) in row.policy_weights.iter().enumerate() {
+        let mut gradient = vec![0.0; sample.len()];
+        for (t, &weight) in sample.policy_weights.iter().enumerate() {
             if weight == 0.0 {
                 continue;
             }
             let token = self.token_loss(
                 logprobs[t].into(),
-                row.behavior_logprobs[t].into(),
-                row.advantages[t].into(),
+                sample.behavior_logprobs[t].into(),
+                sample.advantages[t].into(),
             );
             let factor = scale * f64::from(weight);
             loss += factor * token.loss;
             let mut slope = factor * token.gradient;
             if self.needs_reference() {
-                let reference = row.reference_logprobs[t].into();
+                let reference = sample.reference_logprobs[t].into();
                 let (kl, of_kl) = self.options.kl_estimator.estimate(logprobs[t].into(), reference);
                 loss += scale * self.options.kl_weight * kl;
                 slope += scale * self.options.kl_weight * of_kl;
@@ -172,7 +172,7 @@ impl Objective for Clip {
             gradient[t] = slope as f32;
             tally_token(&mut tally, &token);
         }
-        RowLoss { loss, gradient, tally }
+        SampleLoss { loss, gradient, tally }
     }
 }
 
@@ -214,28 +214,29 @@ mod tests {
             let constant = mask[0].len() as f64;
             let mode = match params["loss_agg_mode"].as_str().unwrap() {
                 "token-mean" => LossAggregation::TokenMean,
-                "seq-mean-token-mean" => LossAggregation::RowMean,
-                "seq-mean-token-sum" => LossAggregation::RowSum { constant: 1.0 },
-                "seq-mean-token-sum-norm" => LossAggregation::RowSum { constant },
+                "seq-mean-token-mean" => LossAggregation::SampleMean,
+                "seq-mean-token-sum" => LossAggregation::SampleSum { constant: 1.0 },
+                "seq-mean-token-sum-norm" => LossAggregation::SampleSum { constant },
                 other => panic!("unknown mode {other}"),
             };
-            let weights: Vec<f64> = mask.iter().map(|row| row.iter().sum()).collect();
+            let weights: Vec<f64> = mask.iter().map(|sample| sample.iter().sum()).collect();
             let batch = BatchWeight {
                 tokens: weights.iter().sum(),
-                rows: weights.iter().filter(|weight| **weight > 0.0).count() as f64,
+                samples: weights.iter().filter(|weight| **weight > 0.0).count() as f64,
             };
             let importance = case["inputs"].get("rollout_is_weights").map(matrix);
             let gradient = matrix(&case["outputs"]["grad_log_prob"]);
             let (mut loss, mut tally) = (0.0, Tally::default());
-            for (row, weight) in weights.iter().enumerate() {
+            for (sample, weight) in weights.iter().enumerate() {
                 let scale = mode.scale(*weight, batch);
-                for t in 0..mask[row].len() {
-                    let token = clip.token_loss(logprobs[row][t], old[row][t], advantages[row][t]);
-                    let factor = importance.as_ref().map_or(1.0, |matrix| matrix[row][t]);
-                    let factor = scale * mask[row][t] * factor;
-                    assert_close(factor * token.gradient, gradient[row][t], 1e-8);
+                for t in 0..mask[sample].len() {
+                    let token =
+                        clip.token_loss(logprobs[sample][t], old[sample][t], advantages[sample][t]);
+                    let factor = importance.as_ref().map_or(1.0, |matrix| matrix[sample][t]);
+                    let factor = scale * mask[sample][t] * factor;
+                    assert_close(factor * token.gradient, gradient[sample][t], 1e-8);
                     loss += factor * token.loss;
-                    if mask[row][t] > 0.0 {
+                    if mask[sample][t] > 0.0 {
                         tally_token(&mut tally, &token);
                     }
                 }
@@ -269,33 +270,34 @@ mod tests {
             assert!(clip.needs_reference());
             let mode = match params["aggregation"].as_str().unwrap() {
                 "token_mean" => LossAggregation::TokenMean,
-                "row_mean" => LossAggregation::RowMean,
-                _ => LossAggregation::RowSum { constant: 7.0 },
+                "row_mean" => LossAggregation::SampleMean,
+                _ => LossAggregation::SampleSum { constant: 7.0 },
             };
             let input = |name: &str| matrix(&case["inputs"][name]);
             let (logprobs, advantages) = (input("logprob"), input("advantage"));
             let (old, reference) = (input("behavior_logprob"), input("reference_logprob"));
             let mask = input("mask");
-            let rows: Vec<Row> = (0..mask.len())
+            let samples: Vec<Sample> = (0..mask.len())
                 .map(|i| {
-                    let mut row = Row::default();
+                    let mut sample = Sample::default();
                     for t in 0..mask[i].len() {
                         let (weight, advantage) = (mask[i][t] as f32, advantages[i][t] as f32);
                         let logprob = old[i][t] as f32;
-                        row.push(0, weight, advantage, 0.0, logprob, PolicyVersion(0), &[]);
+                        sample.push(0, weight, advantage, 0.0, logprob, PolicyVersion(0), &[]);
                     }
-                    row.reference_logprobs =
+                    sample.reference_logprobs =
                         reference[i].iter().map(|value| *value as f32).collect();
-                    row.validate().unwrap();
-                    row
+                    sample.validate().unwrap();
+                    sample
                 })
                 .collect();
-            let batch = BatchWeight::of(&clip, &rows);
+            let batch = BatchWeight::of(&clip, &samples);
             let gradient = matrix(&case["outputs"]["gradient"]);
             let (mut loss, mut tally) = (0.0, Tally::default());
-            for (i, row) in rows.iter().enumerate() {
+            for (i, sample) in samples.iter().enumerate() {
                 let logprobs: Vec<f32> = logprobs[i].iter().map(|value| *value as f32).collect();
-                let found = clip.row_loss(row, &logprobs, mode.scale(clip.weight(row), batch));
+                let found =
+                    clip.sample_loss(sample, &logprobs, mode.scale(clip.weight(sample), batch));
                 loss += found.loss;
                 tally.merge(&found.tally);
                 for (found, wanted) in found.gradient.iter().zip(&gradient[i]) {
@@ -308,14 +310,14 @@ mod tests {
         }
     }
 
-    fn row_of(tokens: &[(bool, f32, f32)]) -> Row {
-        let mut row = Row::default();
-        row.push_observed(0, 0.0);
+    fn sample_of(tokens: &[(bool, f32, f32)]) -> Sample {
+        let mut sample = Sample::default();
+        sample.push_observed(0, 0.0);
         for (is_sampled, advantage, behavior) in tokens {
             let weight = f32::from(u8::from(*is_sampled));
-            row.push(0, weight, *advantage, 0.0, *behavior, PolicyVersion(0), &[]);
+            sample.push(0, weight, *advantage, 0.0, *behavior, PolicyVersion(0), &[]);
         }
-        row
+        sample
     }
 
     proptest! {
@@ -328,19 +330,19 @@ mod tests {
         ) {
             let clip = Clip::new(ClipOptions { dual_clip, ..ClipOptions::default() });
             let streams: Vec<_> = tokens.iter().map(|t| (t.0, t.1, t.2)).collect();
-            let row = row_of(&streams);
+            let sample = sample_of(&streams);
             let mut logprobs = vec![f32::NAN];
             logprobs.extend(tokens.iter().map(|t| t.2 + t.3));
-            let found = clip.row_loss(&row, &logprobs, 0.25);
+            let found = clip.sample_loss(&sample, &logprobs, 0.25);
             prop_assert!(found.loss.is_finite());
             prop_assert_eq!(found.gradient[0], 0.0);
             for (t, gradient) in found.gradient.iter().enumerate().skip(1) {
-                if row.policy_weights[t] == 0.0 {
+                if sample.policy_weights[t] == 0.0 {
                     prop_assert_eq!(*gradient, 0.0);
                     continue;
                 }
                 let at = |shift: f64| {
-                    let (old, advantage) = (row.behavior_logprobs[t], row.advantages[t]);
+                    let (old, advantage) = (sample.behavior_logprobs[t], sample.advantages[t]);
                     let logprob = f64::from(logprobs[t]) + shift;
                     let token = clip.token_loss(logprob, old.into(), advantage.into());
                     (token.loss, token.is_clipped, token.is_dual_clipped)
@@ -357,7 +359,8 @@ mod tests {
 
     #[test]
     fn an_undefined_logprob_gives_an_undefined_gradient() {
-        let found = Clip::default().row_loss(&row_of(&[(true, 1.0, -1.0)]), &[0.0, f32::NAN], 1.0);
+        let found =
+            Clip::default().sample_loss(&sample_of(&[(true, 1.0, -1.0)]), &[0.0, f32::NAN], 1.0);
         assert!(found.loss.is_nan() && found.gradient[1].is_nan());
     }
 }

@@ -66,11 +66,11 @@ mod tests {
             let (logprobs, references) = (input("logprob"), input("ref_logprob"));
             let wanted = matrix(&case["outputs"]["kl"]);
             let slopes = matrix(&case["outputs"]["grad_logprob_of_sum"]);
-            for (row, logprobs) in logprobs.iter().enumerate() {
+            for (sample, logprobs) in logprobs.iter().enumerate() {
                 for (t, logprob) in logprobs.iter().enumerate() {
-                    let (value, slope) = estimator.estimate(*logprob, references[row][t]);
-                    assert_close(value, wanted[row][t], 1e-8);
-                    assert_close(slope, slopes[row][t], 1e-8);
+                    let (value, slope) = estimator.estimate(*logprob, references[sample][t]);
+                    assert_close(value, wanted[sample][t], 1e-8);
+                    assert_close(slope, slopes[sample][t], 1e-8);
                     compared += 1;
                 }
             }

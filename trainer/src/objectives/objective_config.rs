@@ -12,8 +12,8 @@ use crate::TrainerError;
 pub struct ObjectiveConfig {
     /// Name of the objective; `clip` or `supervised`. Default `clip`.
     pub name: String,
-    /// How token losses become one number; `"token_mean"`, `"row_mean"` or
-    /// `{ row_sum = { constant = 512.0 } }`. Default `"token_mean"`.
+    /// How token losses become one number; `"token_mean"`, `"sample_mean"` or
+    /// `{ sample_sum = { constant = 512.0 } }`. Default `"token_mean"`.
     pub aggregation: LossAggregation,
     /// Options of the named objective, such as those of [`ClipOptions`]. Default empty.
     pub options: toml::Table,
@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn all_problems_are_told_at_once() {
         let config: ObjectiveConfig = toml::from_str(
-            "aggregation = { row_sum = { constant = 0 } }
+            "aggregation = { sample_sum = { constant = 0 } }
              options = { clip_low = 2, dual_clip = 0.5 }",
         )
         .unwrap();

@@ -1,20 +1,20 @@
 //! The cross-entropy objective.
 
-use spar_core::Row;
+use spar_core::Sample;
 
-use super::{Objective, RowLoss, Tally};
+use super::{Objective, SampleLoss, Tally};
 
 /// The cross-entropy objective: `l = -logprob`, weighted by `cross_entropy_weights`.
 ///
-/// A row weighs the sum of its weights, so that with
+/// A sample weighs the sum of its weights, so that with
 /// [`LossAggregation::TokenMean`](super::LossAggregation::TokenMean) the loss is the weighted mean
 /// of the negative log-likelihood, `-sum w logprob / sum w`.
 ///
-/// On demonstrations it imitates all of them. In reinforcement learning the rows of a group carry
+/// On demonstrations it imitates all of them. In reinforcement learning the samples of a group carry
 /// weight where the advantage is positive, and only those tokens count: behaviour cloning with the
 /// binary filter `1[A > 0]` of CRR (arXiv 2006.15134).
 ///
-/// Metrics: `logprob_mean` over the tokens with the greatest weight of the row (the tokens that
+/// Metrics: `logprob_mean` over the tokens with the greatest weight of the sample (the tokens that
 /// are to be imitated, where observations weigh less), and `above_half_fraction`, the share of those
 /// tokens whose probability is above one half, which greedy decoding therefore takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -25,16 +25,16 @@ impl Objective for Supervised {
         "supervised"
     }
 
-    fn weight(&self, row: &Row) -> f64 {
-        row.cross_entropy_weights.iter().map(|weight| f64::from(*weight)).sum()
+    fn weight(&self, sample: &Sample) -> f64 {
+        sample.cross_entropy_weights.iter().map(|weight| f64::from(*weight)).sum()
     }
 
-    fn row_loss(&self, row: &Row, logprobs: &[f32], scale: f64) -> RowLoss {
+    fn sample_loss(&self, sample: &Sample, logprobs: &[f32], scale: f64) -> SampleLoss {
         let mut tally = Tally::default();
         let mut loss = 0.0;
-        let mut gradient = vec![0.0; row.len()];
-        let greatest = row.cross_entropy_weights.iter().copied().fold(0.0, f32::max);
-        for (t, &weight) in row.cross_entropy_weights.iter().enumerate() {
+        let mut gradient = vec![0.0; sample.len()];
+        let greatest = sample.cross_entropy_weights.iter().copied().fold(0.0, f32::max);
+        for (t, &weight) in sample.cross_entropy_weights.iter().enumerate() {
             if weight == 0.0 {
                 continue;
             }
@@ -47,7 +47,7 @@ impl Objective for Supervised {
                 tally.add_mean("above_half_fraction", (logprob > 0.5_f64.ln()).into());
             }
         }
-        RowLoss { loss, gradient, tally }
+        SampleLoss { loss, gradient, tally }
     }
 }
 
@@ -62,32 +62,32 @@ mod tests {
         fn the_gradient_is_the_derivative_of_the_loss(
             tokens in prop::collection::vec((0f32..1.0, any::<bool>(), -5f32..-0.01), 1..12),
         ) {
-            let mut row = Row::default();
+            let mut sample = Sample::default();
             for (weight, has_weight, _) in &tokens {
-                row.push_observed(0, if *has_weight { *weight } else { 0.0 });
+                sample.push_observed(0, if *has_weight { *weight } else { 0.0 });
             }
             let mut logprobs: Vec<f32> = tokens.iter().map(|token| token.2).collect();
-            let found = Supervised.row_loss(&row, &logprobs, 0.5);
-            for t in 0..row.len() {
+            let found = Supervised.sample_loss(&sample, &logprobs, 0.5);
+            for t in 0..sample.len() {
                 let middle = logprobs[t];
                 logprobs[t] = middle + 0.125;
-                let above = Supervised.row_loss(&row, &logprobs, 0.5).loss;
+                let above = Supervised.sample_loss(&sample, &logprobs, 0.5).loss;
                 logprobs[t] = middle - 0.125;
-                let below = Supervised.row_loss(&row, &logprobs, 0.5).loss;
+                let below = Supervised.sample_loss(&sample, &logprobs, 0.5).loss;
                 logprobs[t] = middle;
                 prop_assert!(((above - below) * 4.0 - f64::from(found.gradient[t])).abs() < 1e-5);
-                prop_assert!(row.cross_entropy_weights[t] != 0.0 || found.gradient[t] == 0.0);
+                prop_assert!(sample.cross_entropy_weights[t] != 0.0 || found.gradient[t] == 0.0);
             }
         }
     }
 
     #[test]
     fn tokens_without_weight_are_not_read() {
-        let mut row = Row::default();
-        row.push_observed(0, 0.0);
-        row.push_observed(1, 0.5);
-        let found = Supervised.row_loss(&row, &[f32::NEG_INFINITY, -2.0], 2.0);
+        let mut sample = Sample::default();
+        sample.push_observed(0, 0.0);
+        sample.push_observed(1, 0.5);
+        let found = Supervised.sample_loss(&sample, &[f32::NEG_INFINITY, -2.0], 2.0);
         assert_eq!((found.loss, found.gradient), (2.0, vec![0.0, -1.0]));
-        assert_eq!(Supervised.weight(&row), 0.5);
+        assert_eq!(Supervised.weight(&sample), 0.5);
     }
 }

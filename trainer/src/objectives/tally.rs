@@ -1,8 +1,8 @@
-//! Metrics that are gathered row by row.
+//! Metrics that are gathered sample by sample.
 
 use std::collections::BTreeMap;
 
-/// Metrics that are gathered row by row and merged in row order.
+/// Metrics that are gathered sample by sample and merged in sample order.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Tally(BTreeMap<&'static str, Quantity>);
 

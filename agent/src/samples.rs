@@ -1,9 +1,9 @@
-//! From trajectories to training rows.
+//! From trajectories to training samples.
 
 use serde::{Deserialize, Serialize};
-use spar_core::{Group, Row, Trajectory, Turn};
+use spar_core::{Group, Sample, Trajectory, Turn};
 
-use crate::{ConfigError, RowsError};
+use crate::{ConfigError, SamplesError};
 
 /// How demonstrations weigh.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -58,14 +58,14 @@ impl TurnMask {
     }
 }
 
-/// The rows of a group for the policy-gradient term, and for imitating the best of them.
+/// The samples of a group for the policy-gradient term, and for imitating the best of them.
 ///
-/// `advantages[i][t]` belongs to turn `t` of trajectory `i`. Turns join one row while the next
-/// prompt begins with exactly the tokens so far; otherwise a new row begins under the same
+/// `advantages[i][t]` belongs to turn `t` of trajectory `i`. Turns join one sample while the next
+/// prompt begins with exactly the tokens so far; otherwise a new sample begins under the same
 /// episode. Every sampled token that had an alternative weighs 1 and carries its turn's
 /// advantage; forced and observed tokens weigh 0, as do those of turns that `mask` hides.
 /// Trajectories without tokens, and those that were guided by a demonstrator, whose tokens no policy
-/// sampled, leave no row. Rows without an advantage are there as well: what counts in a loss is for
+/// sampled, leave no sample. Rows without an advantage are there as well: what counts in a loss is for
 /// its objective to say.
 ///
 /// The same tokens weigh 1 in the cross-entropy term where their advantage is positive, so that an
@@ -75,25 +75,25 @@ impl TurnMask {
 ///
 /// # Errors
 ///
-/// [`RowsError`] when the advantages do not fit the group, or a trajectory contradicts itself.
-pub fn group_rows(
+/// [`SamplesError`] when the advantages do not fit the group, or a trajectory contradicts itself.
+pub fn group_samples(
     group: &Group,
     advantages: &[Vec<f64>],
     mask: TurnMask,
-) -> Result<Vec<Row>, RowsError> {
+) -> Result<Vec<Sample>, SamplesError> {
     let check = |what, found, expected| match found == expected {
         true => Ok(()),
-        false => Err(RowsError::Advantages { task: group.task.clone(), found, expected, what }),
+        false => Err(SamplesError::Advantages { task: group.task.clone(), found, expected, what }),
     };
     check("trajectories", advantages.len(), group.trajectories.len())?;
-    let mut rows = Vec::new();
+    let mut samples = Vec::new();
     for (trajectory, advantages) in group.trajectories.iter().zip(advantages) {
         check("turns", advantages.len(), trajectory.turns.len())?;
         if trajectory.lineage.guided {
             continue;
         }
         let is_hidden = |turn: usize| mask.hides(&trajectory.turns[turn]);
-        cut(trajectory, &mut rows, |turn, is_forced| Weights {
+        cut(trajectory, &mut samples, |turn, is_forced| Weights {
             policy: if is_forced || is_hidden(turn) { 0.0 } else { 1.0 },
             advantage: advantages[turn] as f32,
             cross_entropy: match !is_forced && !is_hidden(turn) && advantages[turn] > 0.0 {
@@ -103,29 +103,29 @@ pub fn group_rows(
             observation: 0.0,
         })?;
     }
-    Ok(rows)
+    Ok(samples)
 }
 
-/// The rows of a demonstration for the cross-entropy term.
+/// The samples of a demonstration for the cross-entropy term.
 ///
-/// Turns join rows as in [`group_rows`]. Action tokens weigh 1, observation tokens and forced
-/// tokens as `config` says. Where a new row begins, what it repeats from the one before weighs
+/// Turns join samples as in [`group_samples`]. Action tokens weigh 1, observation tokens and forced
+/// tokens as `config` says. Where a new sample begins, what it repeats from the one before weighs
 /// nothing. Nor do turns that a policy [led](crate::RollIn) to the demonstration with: where
-/// nobody took over from it, there is no row.
+/// nobody took over from it, there is no sample.
 ///
 /// # Errors
 ///
-/// [`RowsError`] when the trajectory contradicts itself.
-pub fn demonstration_rows(
+/// [`SamplesError`] when the trajectory contradicts itself.
+pub fn demonstration_samples(
     trajectory: &Trajectory,
     config: &DemonstrationConfig,
-) -> Result<Vec<Row>, RowsError> {
-    let mut rows = Vec::new();
+) -> Result<Vec<Sample>, SamplesError> {
+    let mut samples = Vec::new();
     // What a guided episode is recorded under is the demonstrator's name.
     let leads = |turn: usize| {
         trajectory.lineage.guided && trajectory.turns[turn].author != trajectory.policy
     };
-    cut(trajectory, &mut rows, |turn, is_forced| Weights {
+    cut(trajectory, &mut samples, |turn, is_forced| Weights {
         policy: 0.0,
         advantage: 0.0,
         cross_entropy: match (leads(turn), is_forced) {
@@ -135,7 +135,7 @@ pub fn demonstration_rows(
         },
         observation: if leads(turn) { 0.0 } else { config.observation_weight },
     })?;
-    Ok(rows)
+    Ok(samples)
 }
 
 /// What the tokens of a turn weigh.
@@ -147,37 +147,39 @@ struct Weights {
     observation: f32,
 }
 
-/// Cuts a trajectory into rows; `weigh(turn, is_forced)` tells what its tokens weigh.
+/// Cuts a trajectory into samples; `weigh(turn, is_forced)` tells what its tokens weigh.
 fn cut(
     trajectory: &Trajectory,
-    rows: &mut Vec<Row>,
+    samples: &mut Vec<Sample>,
     weigh: impl Fn(usize, bool) -> Weights,
-) -> Result<(), RowsError> {
+) -> Result<(), SamplesError> {
     trajectory.validate()?;
-    let new_row = || Row { episode: trajectory.episode, ..Row::default() };
-    let mut row = new_row();
+    let new_sample = || Sample { episode: trajectory.episode, ..Sample::default() };
+    let mut sample = new_sample();
     for (index, turn) in trajectory.turns.iter().enumerate() {
-        if turn.prompt.kept < row.len() {
-            let mut next = new_row();
-            row.tokens[..turn.prompt.kept].iter().for_each(|token| next.push_observed(*token, 0.0));
-            finish(std::mem::replace(&mut row, next), rows);
+        if turn.prompt.kept < sample.len() {
+            let mut next = new_sample();
+            sample.tokens[..turn.prompt.kept]
+                .iter()
+                .for_each(|token| next.push_observed(*token, 0.0));
+            finish(std::mem::replace(&mut sample, next), samples);
         }
         let observation_weight = weigh(index, false).observation;
         for &token in &turn.prompt.appended {
             // Nothing stands before the first token that could predict it.
-            let weight = if row.is_empty() { 0.0 } else { observation_weight };
-            row.push_observed(token, weight);
+            let weight = if sample.is_empty() { 0.0 } else { observation_weight };
+            sample.push_observed(token, weight);
         }
         let sampled = &turn.sampled;
         for (t, &token) in sampled.ids.iter().enumerate() {
             let allowed = sampled.allowed.get(t).map_or(&[][..], Vec::as_slice);
             let (logprob, version) = (sampled.logprobs[t], sampled.versions[t]);
-            if row.is_empty() {
-                row.push(token, 0.0, 0.0, 0.0, logprob, version, allowed);
+            if sample.is_empty() {
+                sample.push(token, 0.0, 0.0, 0.0, logprob, version, allowed);
                 continue;
             }
             let weights = weigh(index, allowed.len() == 1);
-            row.push(
+            sample.push(
                 token,
                 weights.policy,
                 weights.advantage,
@@ -188,15 +190,15 @@ fn cut(
             );
         }
     }
-    finish(row, rows);
+    finish(sample, samples);
     Ok(())
 }
 
-/// Keeps a row in which something carries weight.
-fn finish(row: Row, rows: &mut Vec<Row>) {
+/// Keeps a sample in which something carries weight.
+fn finish(sample: Sample, samples: &mut Vec<Sample>) {
     let weighs = |weights: &[f32]| weights.iter().any(|weight| *weight != 0.0);
-    if weighs(&row.policy_weights) || weighs(&row.cross_entropy_weights) {
-        rows.push(row);
+    if weighs(&sample.policy_weights) || weighs(&sample.cross_entropy_weights) {
+        samples.push(sample);
     }
 }
 
@@ -225,8 +227,8 @@ mod tests {
                 observation: Observation::default(),
                 rewards: Vec::new(),
                 terminated: false,
-                won: false,
-                executable: true,
+                success: false,
+                valid: true,
                 wall_time: Duration::ZERO,
             },
             policy_time: Duration::ZERO,
@@ -254,7 +256,7 @@ mod tests {
             first_observation: Observation::default(),
             turns,
             end: EndReason::Terminated,
-            won: true,
+            success: true,
             lineage: Lineage::default(),
             seat: 0,
             refills: 0,
@@ -273,24 +275,25 @@ mod tests {
             turn(4, &[3], sampled(&[13], &[])),
             turn(2, &[4], sampled(&[14], &[])),
         ];
-        let rows =
-            group_rows(&group(turns.clone()), &[vec![0.5, -1.0, 2.0]], TurnMask::None).unwrap();
-        assert_eq!(rows.len(), 2);
-        assert!(rows.iter().all(|row| row.validate().is_ok() && row.episode == 9));
-        assert_eq!(rows[0].tokens, [1, 2, 10, 11, 3, 13]);
-        assert_eq!(rows[0].policy_weights, [0.0, 0.0, 1.0, 0.0, 0.0, 1.0]);
-        assert_eq!(rows[0].advantages, [0.0, 0.0, 0.5, 0.5, 0.0, -1.0]);
+        let samples =
+            group_samples(&group(turns.clone()), &[vec![0.5, -1.0, 2.0]], TurnMask::None).unwrap();
+        assert_eq!(samples.len(), 2);
+        assert!(samples.iter().all(|sample| sample.validate().is_ok() && sample.episode == 9));
+        assert_eq!(samples[0].tokens, [1, 2, 10, 11, 3, 13]);
+        assert_eq!(samples[0].policy_weights, [0.0, 0.0, 1.0, 0.0, 0.0, 1.0]);
+        assert_eq!(samples[0].advantages, [0.0, 0.0, 0.5, 0.5, 0.0, -1.0]);
         // Forced tokens and turns that were no better than the others' are not imitated.
-        assert_eq!(rows[0].cross_entropy_weights, [0.0, 0.0, 1.0, 0.0, 0.0, 0.0]);
-        assert_eq!(rows[1].cross_entropy_weights, [0.0, 0.0, 0.0, 1.0]);
-        assert_eq!(rows[0].allowed.get(2), [10, 12]);
-        assert_eq!(rows[1].tokens, [1, 2, 4, 14]);
-        assert_eq!(rows[1].policy_weights, [0.0, 0.0, 0.0, 1.0]);
-        assert_eq!(rows[0].versions[2], PolicyVersion(3));
-        let rows = demonstration_rows(&trajectory(turns), &DemonstrationConfig::default()).unwrap();
-        assert_eq!(rows[0].cross_entropy_weights, [0.0, 0.1, 1.0, 0.0, 0.1, 1.0]);
-        assert_eq!(rows[1].cross_entropy_weights, [0.0, 0.0, 0.1, 1.0]);
-        assert!(rows.iter().all(|row| row.policy_weights.iter().all(|w| *w == 0.0)));
+        assert_eq!(samples[0].cross_entropy_weights, [0.0, 0.0, 1.0, 0.0, 0.0, 0.0]);
+        assert_eq!(samples[1].cross_entropy_weights, [0.0, 0.0, 0.0, 1.0]);
+        assert_eq!(samples[0].allowed.get(2), [10, 12]);
+        assert_eq!(samples[1].tokens, [1, 2, 4, 14]);
+        assert_eq!(samples[1].policy_weights, [0.0, 0.0, 0.0, 1.0]);
+        assert_eq!(samples[0].versions[2], PolicyVersion(3));
+        let samples =
+            demonstration_samples(&trajectory(turns), &DemonstrationConfig::default()).unwrap();
+        assert_eq!(samples[0].cross_entropy_weights, [0.0, 0.1, 1.0, 0.0, 0.1, 1.0]);
+        assert_eq!(samples[1].cross_entropy_weights, [0.0, 0.0, 0.1, 1.0]);
+        assert!(samples.iter().all(|sample| sample.policy_weights.iter().all(|w| *w == 0.0)));
     }
 
     #[test]
@@ -305,43 +308,43 @@ mod tests {
         turns[2].stop = None;
         let group = group(turns);
         let weights = |mask| {
-            let rows = group_rows(&group, &[vec![1.0; 3]], mask).unwrap();
-            assert_eq!(rows.len(), 1);
-            assert_eq!(rows[0].tokens, [1, 2, 10, 11, 3, 12, 13, 4, 14]);
-            rows[0].policy_weights.clone()
+            let samples = group_samples(&group, &[vec![1.0; 3]], mask).unwrap();
+            assert_eq!(samples.len(), 1);
+            assert_eq!(samples[0].tokens, [1, 2, 10, 11, 3, 12, 13, 4, 14]);
+            samples[0].policy_weights.clone()
         };
         assert_eq!(weights(TurnMask::None), [0.0, 0.0, 1.0, 1.0, 0.0, 1.0, 1.0, 0.0, 1.0]);
         assert_eq!(weights(TurnMask::CutOff), [0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0]);
-        // Where nothing is left, there is no row.
+        // Where nothing is left, there is no sample.
         let mut only = turn(0, &[1], sampled(&[2], &[]));
         only.stop = Some(StopCause::Length);
         let group = self::group(vec![only]);
-        assert!(group_rows(&group, &[vec![1.0]], TurnMask::CutOff).unwrap().is_empty());
+        assert!(group_samples(&group, &[vec![1.0]], TurnMask::CutOff).unwrap().is_empty());
     }
 
     #[test]
     fn what_does_not_fit_is_refused() {
         let group = group(vec![turn(0, &[1], sampled(&[2], &[]))]);
-        let error = group_rows(&group, &[], TurnMask::None).unwrap_err().to_string();
-        assert_eq!(error, "make rows of task `t`: 0 advantages for 1 trajectories");
-        let error = group_rows(&group, &[vec![]], TurnMask::None).unwrap_err().to_string();
-        assert_eq!(error, "make rows of task `t`: 0 advantages for 1 turns");
+        let error = group_samples(&group, &[], TurnMask::None).unwrap_err().to_string();
+        assert_eq!(error, "make samples of task `t`: 0 advantages for 1 trajectories");
+        let error = group_samples(&group, &[vec![]], TurnMask::None).unwrap_err().to_string();
+        assert_eq!(error, "make samples of task `t`: 0 advantages for 1 turns");
         let broken = self::group(vec![turn(5, &[1], sampled(&[2], &[]))]);
         assert!(matches!(
-            group_rows(&broken, &[vec![1.0]], TurnMask::None),
-            Err(RowsError::Trajectory(_))
+            group_samples(&broken, &[vec![1.0]], TurnMask::None),
+            Err(SamplesError::Trajectory(_))
         ));
         let config = DemonstrationConfig { observation_weight: -1.0, ..Default::default() };
         assert!(config.validate().is_err());
     }
 
     #[test]
-    fn demonstrators_and_text_leave_no_policy_rows() {
+    fn demonstrators_and_text_leave_no_policy_samples() {
         let mut guided = group(vec![turn(0, &[1], sampled(&[2], &[]))]);
         guided.trajectories[0].lineage.guided = true;
-        assert!(group_rows(&guided, &[vec![1.0]], TurnMask::None).unwrap().is_empty());
+        assert!(group_samples(&guided, &[vec![1.0]], TurnMask::None).unwrap().is_empty());
         let text = group(vec![turn(0, &[], sampled(&[], &[]))]);
-        assert!(group_rows(&text, &[vec![1.0]], TurnMask::None).unwrap().is_empty());
+        assert!(group_samples(&text, &[vec![1.0]], TurnMask::None).unwrap().is_empty());
     }
 
     #[test]
@@ -357,12 +360,12 @@ mod tests {
         let mut led = Trajectory { policy: "expert".to_owned(), ..trajectory(turns) };
         led.lineage.guided = true;
         let config = DemonstrationConfig::default();
-        let rows = demonstration_rows(&led, &config).unwrap();
-        assert_eq!(rows.len(), 1);
-        assert_eq!(rows[0].tokens, [1, 2, 10, 11, 3, 12, 4, 13]);
-        assert_eq!(rows[0].cross_entropy_weights, [0.0, 0.0, 0.0, 0.0, 0.1, 1.0, 0.1, 1.0]);
+        let samples = demonstration_samples(&led, &config).unwrap();
+        assert_eq!(samples.len(), 1);
+        assert_eq!(samples[0].tokens, [1, 2, 10, 11, 3, 12, 4, 13]);
+        assert_eq!(samples[0].cross_entropy_weights, [0.0, 0.0, 0.0, 0.0, 0.1, 1.0, 0.1, 1.0]);
         led.turns.truncate(1);
-        assert!(demonstration_rows(&led, &config).unwrap().is_empty());
+        assert!(demonstration_samples(&led, &config).unwrap().is_empty());
     }
 
     proptest! {
@@ -396,24 +399,24 @@ mod tests {
                 expected.push((tokens.clone(), mask));
             }
             let advantages = vec![vec![1.0; turns.len()]];
-            let rows = group_rows(&group(turns), &advantages, TurnMask::None).unwrap();
+            let samples = group_samples(&group(turns), &advantages, TurnMask::None).unwrap();
             let mut weights = 0;
-            for row in &rows {
-                prop_assert!(row.validate().is_ok());
-                for t in 0..row.len() {
-                    prop_assert!(row.policy_weights[t] == 0.0 || row.tokens[t] >= 100);
-                    prop_assert!(row.policy_weights[t] == 0.0 || row.allowed.get(t).len() != 1);
-                    weights += usize::from(row.policy_weights[t] != 0.0);
+            for sample in &samples {
+                prop_assert!(sample.validate().is_ok());
+                for t in 0..sample.len() {
+                    prop_assert!(sample.policy_weights[t] == 0.0 || sample.tokens[t] >= 100);
+                    prop_assert!(sample.policy_weights[t] == 0.0 || sample.allowed.get(t).len() != 1);
+                    weights += usize::from(sample.policy_weights[t] != 0.0);
                 }
             }
             let free: usize = expected.iter().map(|(_, mask)| mask.iter().filter(|m| **m).count()).sum();
             prop_assert_eq!(weights, free, "every free sampled token weighs once");
             for (tokens, mask) in &expected {
-                let found = !mask.contains(&true) || rows.iter().any(|row| {
-                    row.tokens.starts_with(tokens)
-                        && mask.iter().zip(&row.policy_weights).all(|(m, w)| !m || *w == 1.0)
+                let found = !mask.contains(&true) || samples.iter().any(|sample| {
+                    sample.tokens.starts_with(tokens)
+                        && mask.iter().zip(&sample.policy_weights).all(|(m, w)| !m || *w == 1.0)
                 });
-                prop_assert!(found, "a turn's prompt and answer stand at the start of a row");
+                prop_assert!(found, "a turn's prompt and answer stand at the start of a sample");
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::PolicyVersion;
 
-/// The tokens that could be drawn in each place of a row.
+/// The tokens that could be drawn in each place of a sample.
 ///
 /// A compressed list of lists: place `t` may draw `ids[offsets[t]..offsets[t + 1]]`, ascending; an
 /// empty range means the whole vocabulary.
@@ -41,13 +41,13 @@ impl AllowedTokens {
     }
 }
 
-/// A training row: a token sequence with per-token streams, one entry per token in each.
+/// A training sample: a token sequence with per-token streams, one entry per token in each.
 ///
 /// Entry `t` of a stream speaks of drawing `tokens[t]` behind `tokens[..t]`, so entry 0 never
 /// carries weight. Credit fills the streams, objectives read them, and neither knows the other.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Row {
-    /// The episode the row was cut from.
+pub struct Sample {
+    /// The episode the sample was cut from.
     pub episode: u64,
     /// Token ids.
     pub tokens: Vec<u32>,
@@ -68,11 +68,11 @@ pub struct Row {
     pub allowed: AllowedTokens,
 }
 
-/// A row's streams contradict each other.
+/// A sample's streams contradict each other.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("use a row of {tokens} tokens: stream `{stream}` has {found} entries")]
-pub struct RowError {
-    /// Tokens in the row.
+#[error("use a sample of {tokens} tokens: stream `{stream}` has {found} entries")]
+pub struct SampleError {
+    /// Tokens in the sample.
     pub tokens: usize,
     /// The stream.
     pub stream: &'static str,
@@ -80,13 +80,13 @@ pub struct RowError {
     pub found: usize,
 }
 
-impl Row {
-    /// Tokens in the row.
+impl Sample {
+    /// Tokens in the sample.
     pub fn len(&self) -> usize {
         self.tokens.len()
     }
 
-    /// Whether the row has no token.
+    /// Whether the sample has no token.
     pub fn is_empty(&self) -> bool {
         self.tokens.is_empty()
     }
@@ -122,8 +122,8 @@ impl Row {
     ///
     /// # Errors
     ///
-    /// [`RowError`] names the first stream that has not.
-    pub fn validate(&self) -> Result<(), RowError> {
+    /// [`SampleError`] names the first stream that has not.
+    pub fn validate(&self) -> Result<(), SampleError> {
         let streams = [
             ("policy_weights", self.policy_weights.len()),
             ("advantages", self.advantages.len()),
@@ -134,12 +134,12 @@ impl Row {
         ];
         for (stream, found) in streams {
             if found != self.len() {
-                return Err(RowError { tokens: self.len(), stream, found });
+                return Err(SampleError { tokens: self.len(), stream, found });
             }
         }
         let found = self.reference_logprobs.len();
         if found != 0 && found != self.len() {
-            return Err(RowError { tokens: self.len(), stream: "reference_logprobs", found });
+            return Err(SampleError { tokens: self.len(), stream: "reference_logprobs", found });
         }
         Ok(())
     }
@@ -163,39 +163,42 @@ mod tests {
 
     #[test]
     fn pushing_keeps_the_streams_of_one_length() {
-        let mut row = Row::default();
-        assert!(row.is_empty());
-        assert_eq!(row.validate(), Ok(()));
-        row.push_observed(7, 0.1);
-        row.push(8, 1.0, -0.5, 0.0, -0.25, PolicyVersion(3), &[4, 8]);
-        assert_eq!((row.len(), row.validate()), (2, Ok(())));
-        assert_eq!(row.policy_weights, [0.0, 1.0], "what was observed is not rewarded");
-        assert_eq!((row.allowed.get(0), row.allowed.get(1)), (&[][..], &[4, 8][..]));
+        let mut sample = Sample::default();
+        assert!(sample.is_empty());
+        assert_eq!(sample.validate(), Ok(()));
+        sample.push_observed(7, 0.1);
+        sample.push(8, 1.0, -0.5, 0.0, -0.25, PolicyVersion(3), &[4, 8]);
+        assert_eq!((sample.len(), sample.validate()), (2, Ok(())));
+        assert_eq!(sample.policy_weights, [0.0, 1.0], "what was observed is not rewarded");
+        assert_eq!((sample.allowed.get(0), sample.allowed.get(1)), (&[][..], &[4, 8][..]));
     }
 
     #[test]
     fn a_stream_of_another_length_is_named() {
-        let row = || {
-            let mut row = Row::default();
-            row.push_observed(7, 0.1);
-            row
+        let sample = || {
+            let mut sample = Sample::default();
+            sample.push_observed(7, 0.1);
+            sample
         };
-        type Break = fn(&mut Row);
+        type Break = fn(&mut Sample);
         let breaks: [(&str, Break); 7] = [
-            ("policy_weights", |row| row.policy_weights.clear()),
-            ("advantages", |row| row.advantages.push(0.0)),
-            ("cross_entropy_weights", |row| row.cross_entropy_weights.clear()),
-            ("behavior_logprobs", |row| row.behavior_logprobs.clear()),
-            ("reference_logprobs", |row| row.reference_logprobs.extend([0.0, 0.0])),
-            ("versions", |row| row.versions.clear()),
-            ("allowed", |row| row.allowed.push(&[])),
+            ("policy_weights", |sample| sample.policy_weights.clear()),
+            ("advantages", |sample| sample.advantages.push(0.0)),
+            ("cross_entropy_weights", |sample| sample.cross_entropy_weights.clear()),
+            ("behavior_logprobs", |sample| sample.behavior_logprobs.clear()),
+            ("reference_logprobs", |sample| sample.reference_logprobs.extend([0.0, 0.0])),
+            ("versions", |sample| sample.versions.clear()),
+            ("allowed", |sample| sample.allowed.push(&[])),
         ];
         for (stream, change) in breaks {
-            let mut row = row();
-            change(&mut row);
-            assert_eq!(row.validate().unwrap_err().stream, stream);
+            let mut sample = sample();
+            change(&mut sample);
+            assert_eq!(sample.validate().unwrap_err().stream, stream);
         }
-        let error = RowError { tokens: 2, stream: "advantages", found: 1 };
-        assert_eq!(error.to_string(), "use a row of 2 tokens: stream `advantages` has 1 entries");
+        let error = SampleError { tokens: 2, stream: "advantages", found: 1 };
+        assert_eq!(
+            error.to_string(),
+            "use a sample of 2 tokens: stream `advantages` has 1 entries"
+        );
     }
 }

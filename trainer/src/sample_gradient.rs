@@ -3,19 +3,19 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use spar_core::Row;
+use spar_core::Sample;
 use spar_policy::Parameters;
 use spar_policy::cuda::DeviceLearner;
 
-/// Gives the derivative of the loss by each log-probability of a row.
+/// Gives the derivative of the loss by each log-probability of a sample.
 ///
-/// Arguments are the row's index among the rows given to [`PreparedModel::accumulate`] and its
+/// Arguments are the sample's index among the samples given to [`PreparedModel::accumulate`] and its
 /// log-probabilities, one per token; the answer has one entry per token. Entry 0 belongs to the
 /// first token, which nothing precedes: its log-probability is not read and its derivative is 0.
-pub type RowLossFn<'a> = dyn Fn(usize, &[f32]) -> Vec<f32> + Sync + 'a;
+pub type SampleLossFn<'a> = dyn Fn(usize, &[f32]) -> Vec<f32> + Sync + 'a;
 
-/// A model that can be differentiated over rows.
-pub trait RowGradient: Send + Sync {
+/// A model that can be differentiated over samples.
+pub trait SampleGradient: Send + Sync {
     /// The model at `parameters`, ready to be run; made once per update, whatever the shards.
     fn prepare(&self, parameters: &Parameters) -> Box<dyn PreparedModel>;
 
@@ -35,25 +35,25 @@ pub trait DeviceModel: Send + Sync {
     /// What the model or the device says; the gradient is then thrown away.
     fn accumulate(
         &self,
-        rows: &[&Row],
-        loss: &RowLossFn<'_>,
+        samples: &[&Sample],
+        loss: &SampleLossFn<'_>,
     ) -> Result<(), Box<dyn Error + Send + Sync>>;
 }
 
 /// A model at fixed weights.
 ///
-/// Both functions use the same forward pass. Entry `t` of a row's log-probabilities is that of
+/// Both functions use the same forward pass. Entry `t` of a sample's log-probabilities is that of
 /// drawing `tokens[t]` behind `tokens[..t]` among `allowed.get(t)`, or among the whole vocabulary
-/// where that is empty; it may be 0 where the row gives the token no weight.
+/// where that is empty; it may be 0 where the sample gives the token no weight.
 pub trait PreparedModel: Send + Sync {
-    /// The log-probabilities of each row, one per token.
+    /// The log-probabilities of each sample, one per token.
     ///
     /// # Errors
     ///
-    /// What the model says when it cannot be run on a row, such as one that is too long.
-    fn logprobs(&self, rows: &[&Row]) -> Result<Vec<Vec<f32>>, Box<dyn Error + Send + Sync>>;
+    /// What the model says when it cannot be run on a sample, such as one that is too long.
+    fn logprobs(&self, samples: &[&Sample]) -> Result<Vec<Vec<f32>>, Box<dyn Error + Send + Sync>>;
 
-    /// Runs each row forward once, asks `loss` once per row for the derivatives, runs backward,
+    /// Runs each sample forward once, asks `loss` once per sample for the derivatives, runs backward,
     /// and adds the derivative by the weights to `gradient`, which has their layout.
     ///
     /// The result must be the same to the bit on any number of threads. The trainer calls this for
@@ -61,11 +61,11 @@ pub trait PreparedModel: Send + Sync {
     ///
     /// # Errors
     ///
-    /// What the model says when it cannot be run on a row; `gradient` is then thrown away.
+    /// What the model says when it cannot be run on a sample; `gradient` is then thrown away.
     fn accumulate(
         &self,
-        rows: &[&Row],
-        loss: &RowLossFn<'_>,
+        samples: &[&Sample],
+        loss: &SampleLossFn<'_>,
         gradient: &mut [f32],
     ) -> Result<(), Box<dyn Error + Send + Sync>>;
 }
