@@ -59,9 +59,19 @@ pub struct Sample {
     pub cross_entropy_weights: Vec<f32>,
     /// Log-probability with which the token was drawn; 0 where it was not sampled.
     pub behavior_logprobs: Vec<f32>,
-    /// Log-probability of the token under a reference model, of the same draw; only there, and then
-    /// of all tokens, where an objective asks for it.
+    /// The turn of its trajectory in which the token was sampled, from 0; [`Sample::OBSERVED`] for tokens that
+    /// were not. Empty where nobody asks for it.
+    pub turns: Vec<u32>,
+    /// Log-probability of the token under a reference model, of the same draw; empty unless an objective
+    /// asks for it, as are the streams below.
     pub reference_logprobs: Vec<f32>,
+    /// The same under the weights before the first update of the iteration, where these differ from those that
+    /// sampled.
+    pub old_logprobs: Vec<f32>,
+    /// What a value head expected behind `tokens[..t]`, before the first update of the iteration.
+    pub values: Vec<f32>,
+    /// What the value head is to learn to expect there.
+    pub returns: Vec<f32>,
     /// The weights that drew the token.
     pub versions: Vec<PolicyVersion>,
     /// The tokens that could be drawn.
@@ -81,6 +91,9 @@ pub struct SampleError {
 }
 
 impl Sample {
+    /// The turn of tokens that were not sampled.
+    pub const OBSERVED: u32 = u32::MAX;
+
     /// Tokens in the sample.
     pub fn len(&self) -> usize {
         self.tokens.len()
@@ -117,8 +130,8 @@ impl Sample {
         self.allowed.push(allowed);
     }
 
-    /// Checks that every stream has one entry per token, that of the reference model where it is
-    /// there.
+    /// Checks that every stream has one entry per token; those that are only there where they are asked
+    /// for may be empty.
     ///
     /// # Errors
     ///
@@ -137,9 +150,17 @@ impl Sample {
                 return Err(SampleError { tokens: self.len(), stream, found });
             }
         }
-        let found = self.reference_logprobs.len();
-        if found != 0 && found != self.len() {
-            return Err(SampleError { tokens: self.len(), stream: "reference_logprobs", found });
+        let asked_for = [
+            ("turns", self.turns.len()),
+            ("reference_logprobs", self.reference_logprobs.len()),
+            ("old_logprobs", self.old_logprobs.len()),
+            ("values", self.values.len()),
+            ("returns", self.returns.len()),
+        ];
+        for (stream, found) in asked_for {
+            if found != 0 && found != self.len() {
+                return Err(SampleError { tokens: self.len(), stream, found });
+            }
         }
         Ok(())
     }
@@ -181,12 +202,16 @@ mod tests {
             sample
         };
         type Break = fn(&mut Sample);
-        let breaks: [(&str, Break); 7] = [
+        let breaks: [(&str, Break); 11] = [
             ("policy_weights", |sample| sample.policy_weights.clear()),
             ("advantages", |sample| sample.advantages.push(0.0)),
             ("cross_entropy_weights", |sample| sample.cross_entropy_weights.clear()),
             ("behavior_logprobs", |sample| sample.behavior_logprobs.clear()),
             ("reference_logprobs", |sample| sample.reference_logprobs.extend([0.0, 0.0])),
+            ("turns", |sample| sample.turns.extend([0, 0])),
+            ("old_logprobs", |sample| sample.old_logprobs.extend([0.0, 0.0])),
+            ("values", |sample| sample.values.extend([0.0, 0.0])),
+            ("returns", |sample| sample.returns.extend([0.0, 0.0])),
             ("versions", |sample| sample.versions.clear()),
             ("allowed", |sample| sample.allowed.push(&[])),
         ];
