@@ -29,6 +29,10 @@ const OPEN_FILES: i64 = 4096;
 /// it is told how many; what bounds a sandbox is [`Limits::pids`](crate::Limits::pids).
 const PODMAN_PROCESSES: i64 = 16_384;
 
+/// How often a start is tried again while there are two networks of sandboxes, and after which time.
+const NETWORK_TRIES: u32 = 20;
+const NETWORK_PAUSE: Duration = Duration::from_millis(100);
+
 /// Names of the containers that this process has use for, whatever the engine.
 static HELD: LazyLock<Mutex<HashSet<String>>> = LazyLock::new(Mutex::default);
 
@@ -79,7 +83,7 @@ pub(super) async fn start(
     let mut guard = Removal { engine: Arc::clone(engine), name: Some(name.clone()) };
     let made = async {
         create(engine, spec, image, &name).await?;
-        match run(engine, &name).await {
+        match run_settled(engine, &name).await {
             Ok(()) => {}
             Err(error) if message_of(&error).contains(helper::PATH) => {
                 // The volume is new, or being filled by somebody else at this moment.
@@ -87,7 +91,7 @@ pub(super) async fn start(
                 run(engine, &name).await?;
             }
             Err(error) => {
-                if ["network", "not found"].iter().all(|word| message_of(&error).contains(word)) {
+                if says(&error, &["network", "not found"]) {
                     // Somebody removed it; the next sandbox makes it anew.
                     network::forget(engine);
                 }
@@ -109,6 +113,26 @@ pub(super) async fn start(
         .unwrap_or(Err(SandboxError::CreateTimedOut { seconds }))?;
     guard.name = None;
     Ok(Started { name, hold, workdir, beside })
+}
+
+/// As [`run`], while somebody else makes a second network of the same name: it is soon gone.
+async fn run_settled(engine: &Arc<Engine>, name: &str) -> Result<(), SandboxError> {
+    for _ in 0..NETWORK_TRIES {
+        match run(engine, name).await {
+            Err(error) if says(&error, &["network", "is ambiguous"]) => {
+                network::settle(engine).await?;
+                tokio::time::sleep(NETWORK_PAUSE).await;
+            }
+            result => return result,
+        }
+    }
+    run(engine, name).await
+}
+
+/// Whether all these words stand in what the engine said.
+fn says(error: &SandboxError, words: &[&str]) -> bool {
+    let message = message_of(error);
+    words.iter().all(|word| message.contains(word))
 }
 
 /// The folders of [`Started::beside`].

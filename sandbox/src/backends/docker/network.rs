@@ -6,7 +6,8 @@
 
 use std::collections::HashMap;
 
-use bollard::models::NetworkCreateRequest;
+use bollard::errors::Error;
+use bollard::models::{NetworkCreateRequest, NetworkCreateResponse};
 use bollard::query_parameters::ListNetworksOptionsBuilder;
 
 use super::container;
@@ -31,16 +32,9 @@ pub(super) async fn bridge(engine: &Engine) -> Result<String, SandboxError> {
     }
     let mut found = find(engine).await?;
     if found.is_none() {
-        let request = NetworkCreateRequest {
-            name: NAME.into(),
-            driver: Some("bridge".into()),
-            options: Some(HashMap::from([(APART.0.into(), APART.1.into())])),
-            labels: Some(HashMap::from([(KIND.to_owned(), BRIDGE.to_owned())])),
-            ..Default::default()
-        };
-        let made = within(REQUEST, engine.docker.create_network(request)).await;
+        let made = create(engine).await;
         // Others may have made one at the same time: then all use the same.
-        found = find(engine).await?;
+        found = settle(engine).await?;
         if let (None, Err(error)) = (&found, made) {
             return Err(engine.error("make the network of sandboxes", error));
         }
@@ -53,13 +47,45 @@ pub(super) async fn bridge(engine: &Engine) -> Result<String, SandboxError> {
     Ok(id)
 }
 
+/// Makes one, whether there is one or not.
+pub(super) async fn create(engine: &Engine) -> Result<NetworkCreateResponse, Error> {
+    let request = NetworkCreateRequest {
+        name: NAME.into(),
+        driver: Some("bridge".into()),
+        options: Some(HashMap::from([(APART.0.into(), APART.1.into())])),
+        labels: Some(HashMap::from([(KIND.to_owned(), BRIDGE.to_owned())])),
+        ..Default::default()
+    };
+    within(REQUEST, engine.docker.create_network(request)).await
+}
+
 /// Forgets what is known of it: the engine says that it is gone.
 pub(super) fn forget(engine: &Engine) {
     *engine.bridge.lock().expect("no holder panics") = None;
 }
 
-/// The oldest of its name that keeps its containers apart: engines before 25 may make two at a time.
+/// Leaves the oldest of its name alone and returns its id. Engines before 25 may make two at a time, and then
+/// start no container in either of them, so that nothing is lost with the younger ones.
+pub(super) async fn settle(engine: &Engine) -> Result<Option<String>, SandboxError> {
+    let mut ids = all(engine).await?.into_iter();
+    let oldest = ids.next();
+    for younger in ids {
+        let removed = within(REQUEST, engine.docker.remove_network(&younger)).await;
+        if let Err(error) = removed {
+            // Whoever made it may have been quicker.
+            tracing::debug!(%error, younger, "could not remove a second network of sandboxes");
+        }
+    }
+    Ok(oldest)
+}
+
+/// The oldest of its name that keeps its containers apart.
 async fn find(engine: &Engine) -> Result<Option<String>, SandboxError> {
+    Ok(all(engine).await?.into_iter().next())
+}
+
+/// All of its name that keep their containers apart, oldest first.
+async fn all(engine: &Engine) -> Result<Vec<String>, SandboxError> {
     let filters = HashMap::from([
         ("name".to_owned(), vec![NAME.to_owned()]),
         ("label".to_owned(), vec![format!("{KIND}={BRIDGE}")]),
@@ -71,9 +97,11 @@ async fn find(engine: &Engine) -> Result<Option<String>, SandboxError> {
     let is_apart = |options: &HashMap<String, String>| {
         options.get(APART.0).is_some_and(|value| value == APART.1)
     };
-    let own = networks
+    let mut own: Vec<_> = networks
         .into_iter()
         .filter(|network| network.name.as_deref() == Some(NAME))
-        .filter(|network| network.options.as_ref().is_some_and(is_apart));
-    Ok(own.min_by_key(|network| (network.created.clone(), network.id.clone())).and_then(|it| it.id))
+        .filter(|network| network.options.as_ref().is_some_and(is_apart))
+        .collect();
+    own.sort_by_key(|network| (network.created.clone(), network.id.clone()));
+    Ok(own.into_iter().filter_map(|network| network.id).collect())
 }

@@ -2,6 +2,7 @@
 
 use std::process::Command;
 
+use super::super::network;
 use super::{backend, eventually, processes, sandbox, sh, spec};
 use crate::{
     Capabilities, ExecRequest, Image, Mount, NetworkPolicy, Sandbox, SandboxBackend, SandboxError,
@@ -62,6 +63,25 @@ async fn sandboxes_with_a_network_do_not_reach_each_other() {
     assert_eq!(sh(&*two, &ask).await, "");
     one.close().await.unwrap();
     two.close().await.unwrap();
+}
+
+#[tokio::test]
+#[ignore = "needs Docker"]
+async fn two_networks_that_were_made_at_once_become_one() {
+    let mut spec = spec();
+    spec.network = NetworkPolicy::Bridge;
+    let backend = backend().await;
+    backend.create(&spec).await.unwrap().close().await.unwrap();
+    let engine = backend.engine(0);
+    // Engines from 25 on make no second one.
+    let second = network::create(engine).await;
+    network::forget(engine);
+    let sandbox = backend.create(&spec).await.unwrap();
+    if let Ok(second) = second {
+        let gone = engine.docker.inspect_network(&second.id, None).await;
+        assert!(gone.is_err(), "{gone:?}");
+    }
+    sandbox.close().await.unwrap();
 }
 
 /// A folder with another one mounted within it, which is unmounted when this is dropped.
