@@ -50,8 +50,8 @@ impl Environment for Instant {
         })
     }
 
-    async fn fork(&self) -> Result<Box<dyn Environment>, EnvironmentError> {
-        Ok(Box::new(self.clone()))
+    async fn fork(&mut self) -> Result<Option<Box<dyn Environment>>, EnvironmentError> {
+        Ok(Some(Box::new(self.clone())))
     }
 }
 

@@ -13,7 +13,7 @@ use spar_envs::{Environment, EnvironmentError};
 use spar_tasks::Task;
 use tokio::sync::Semaphore;
 
-use crate::runner::stillborn;
+use crate::episode::stillborn;
 use crate::{
     Cancellation, ConfigError, Episode, EpisodeConfig, LimitCounts, Player, error_chain,
     run_started_episode,
@@ -496,28 +496,40 @@ impl Shared<'_> {
         origin: &Origin,
     ) -> Result<Box<dyn Environment>, EnvironmentError> {
         let mut environment = origin.environment.lock().await;
-        let error = match environment.fork().await {
-            Ok(fork) => return Ok(fork),
-            Err(error) => error,
-        };
-        tracing::warn!(
-            task = task.id,
-            error = error_chain(&error),
-            "could not fork a group's start"
-        );
-        self.close(&mut environment).await;
-        let mut anew = (self.request.open)(task)?;
-        let reset =
-            tokio::time::timeout(self.config.episode.turn_timeout(), anew.reset(origin.seed));
-        match reset.await {
-            // A group is compared, so its members have to share their start.
-            Ok(Ok(first)) if first == origin.first => {
-                *environment = anew;
-                environment.fork().await
-            }
-            Ok(Err(error)) => Err(error),
-            Ok(Ok(_)) | Err(_) => Err(error),
+        match environment.fork().await {
+            Ok(Some(fork)) => return Ok(fork),
+            // Every member has an environment of its own then.
+            Ok(None) => return self.anew(task, origin).await,
+            Err(error) => tracing::warn!(
+                task = task.id,
+                error = error_chain(&error),
+                "could not fork a group's start"
+            ),
         }
+        self.close(&mut environment).await;
+        let mut anew = self.anew(task, origin).await?;
+        let fork = anew.fork().await?;
+        *environment = anew;
+        fork.ok_or(EnvironmentError::Misused { call: "fork", when: "where it could before" })
+    }
+
+    /// An environment at the start that the members of a group share.
+    async fn anew(
+        &self,
+        task: &Task,
+        origin: &Origin,
+    ) -> Result<Box<dyn Environment>, EnvironmentError> {
+        let mut anew = (self.request.open)(task)?;
+        let limit = self.config.episode.turn_timeout();
+        let error = match tokio::time::timeout(limit, anew.reset(origin.seed)).await {
+            // A group is compared, so its members have to share their start.
+            Ok(Ok(first)) if first == origin.first => return Ok(anew),
+            Ok(Ok(_)) => EnvironmentError::NotRepeatable { doing: "reset with the same seed" },
+            Ok(Err(error)) => error,
+            Err(_) => EnvironmentError::Late { doing: "reset", seconds: limit.as_secs() },
+        };
+        self.close(&mut anew).await;
+        Err(error)
     }
 
     async fn close(&self, environment: &mut Box<dyn Environment>) {

@@ -148,7 +148,7 @@ impl<'a> Context<'a> {
         let mut context = Self::empty(config, encoder);
         context.reminder = first.instruction.clone().filter(|_| config.reminder);
         if config.instruction && !task.instruction.is_empty() {
-            context.push(Message::new(Role::System, task.instruction.as_str()));
+            context.push_message(Message::new(Role::System, task.instruction.as_str()));
         }
         context.push_observation(first, None);
         context.head = context.messages.len();
@@ -173,11 +173,7 @@ impl<'a> Context<'a> {
 
     /// What the policy is to continue now; asked for once per turn.
     pub fn prompt(&mut self) -> Prompt {
-        let num_shown = match self.config.window_turns {
-            // A turn is two messages: the answer and the observation behind it.
-            Some(window) => (2 * window).min(self.messages.len() - self.head),
-            None => self.messages.len() - self.head,
-        };
+        let num_shown = self.num_shown();
         let start = self.messages.len() - num_shown;
         let appended = std::mem::take(&mut self.pending);
         if start == self.head {
@@ -201,6 +197,16 @@ impl<'a> Context<'a> {
         };
         self.previous = ids;
         prompt
+    }
+
+    /// How many of the last messages are shown behind the first ones, which always are.
+    fn num_shown(&self) -> usize {
+        let turns = &self.messages[self.head..];
+        let Some(window) = self.config.window_turns else { return turns.len() };
+        // A turn begins with an answer.
+        let answers = (0..turns.len()).filter(|index| turns[*index].role == Role::Assistant);
+        let first = answers.rev().nth(window.saturating_sub(1));
+        first.map_or(turns.len(), |first| turns.len() - first)
     }
 
     /// Appends what the policy answered, with the tokens as it sampled them.
@@ -237,7 +243,7 @@ impl<'a> Context<'a> {
             text.push_str("\n> ");
             text.push_str(reminder);
         }
-        self.push(Message::new(Role::User, text));
+        self.push_message(Message::new(Role::User, text));
     }
 
     /// The actions that are new in this episode and name a thing that `text` does not.
@@ -283,7 +289,8 @@ impl<'a> Context<'a> {
         left
     }
 
-    fn push(&mut self, message: Message) {
+    /// Appends a message that is no answer of the policy.
+    pub(crate) fn push_message(&mut self, message: Message) {
         let before = self.messages.last().map(AsRef::as_ref);
         let encode = |encoder: &dyn Policy| encoder.encode(before, &message);
         let tokens = self.encoder.map(encode).unwrap_or_default();

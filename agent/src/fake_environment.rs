@@ -12,9 +12,11 @@ use spar_tasks::Task;
 /// A corridor of four places; the task is to get from its left to its right end.
 #[derive(Clone)]
 pub(crate) struct FakeEnvironment {
-    place: usize,
-    steps: usize,
-    detour: usize,
+    pub(crate) place: usize,
+    pub(crate) steps: usize,
+    pub(crate) detour: usize,
+    /// Whether it can be forked.
+    pub(crate) can_fork: bool,
     /// How long a step takes.
     pub(crate) step_time: Duration,
     /// What it says about time.
@@ -44,6 +46,7 @@ impl FakeEnvironment {
             place: 0,
             steps: 0,
             detour: 1,
+            can_fork: true,
             step_time: Duration::ZERO,
             time_rules: TimeRules::default(),
             breaks_after: None,
@@ -125,8 +128,8 @@ impl Environment for FakeEnvironment {
         })
     }
 
-    async fn fork(&self) -> Result<Box<dyn Environment>, EnvironmentError> {
-        Ok(Box::new(self.clone()))
+    async fn fork(&mut self) -> Result<Option<Box<dyn Environment>>, EnvironmentError> {
+        Ok(self.can_fork.then(|| Box::new(self.clone()) as Box<dyn Environment>))
     }
 
     fn oracle_action(&self) -> Option<String> {

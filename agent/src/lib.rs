@@ -32,6 +32,7 @@ mod cancellation;
 mod collect;
 mod context;
 pub mod credit;
+mod episode;
 mod episode_config;
 mod error;
 mod evaluate;
@@ -40,7 +41,6 @@ mod fake_environment;
 mod limit_counts;
 mod player;
 pub mod policies;
-mod runner;
 mod samples;
 pub mod statistics;
 mod store;
@@ -52,6 +52,9 @@ pub use collect::{
     OpenEnvironment, collect_groups, stream_groups,
 };
 pub use context::{Context, ContextConfig, ListUntried, Prompt};
+pub use episode::{
+    BranchError, BranchPoint, Episode, EpisodeInProgress, run_episode, run_started_episode,
+};
 pub use episode_config::EpisodeConfig;
 pub use error::{ConfigError, SamplesError};
 pub use evaluate::{
@@ -60,7 +63,6 @@ pub use evaluate::{
 };
 pub use limit_counts::LimitCounts;
 pub use player::{Guide, Player, RollIn};
-pub use runner::{Episode, run_episode, run_started_episode};
 pub use samples::{DemonstrationConfig, TurnMask, demonstration_samples, group_samples};
 pub use store::{JsonlStore, StoreConfig, StoreReader, StoredTrajectory};
 

@@ -209,7 +209,7 @@ mod tests {
     use proptest::prelude::*;
     use spar_core::{
         EndReason, Lineage, Observation, ParsedAction, PolicyVersion, PromptTokens, SampledTokens,
-        Seed, Step, StopCause, TRAJECTORY_VERSION,
+        Seed, Source, Step, StopCause, TRAJECTORY_VERSION,
     };
 
     use super::*;
@@ -217,6 +217,8 @@ mod tests {
     fn turn(kept: usize, appended: &[u32], sampled: SampledTokens) -> Turn {
         Turn {
             prompt: PromptTokens { kept, appended: appended.to_vec() },
+            injected: Vec::new(),
+            source: Source::Sampled,
             author: "a".to_owned(),
             text: String::new(),
             sampled,

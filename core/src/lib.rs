@@ -41,6 +41,6 @@ pub use step::{Observation, RewardPart, Step};
 pub use store::{StoreError, TrajectoryStore};
 pub use tool::{Action, ToolCall, ToolResult, ToolSpec, ToolSpecError};
 pub use trajectory::{
-    Boundary, EndReason, Limit, Lineage, ParsedAction, PromptTokens, TRAJECTORY_VERSION,
+    Boundary, EndReason, Limit, Lineage, ParsedAction, PromptTokens, Source, TRAJECTORY_VERSION,
     Trajectory, TrajectoryError, Turn,
 };

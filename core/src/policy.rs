@@ -89,10 +89,28 @@ pub struct CompletionRequest {
     pub prompt_ids: Arc<[u32]>,
     /// Restricts the completion to one of these strings.
     pub choices: Option<Choices>,
-    /// How tokens are drawn.
+    /// What the answer begins with, as it was sampled before: the policy goes on behind it, and its answer is the
+    /// whole, these tokens among it. Empty: it answers from the start.
+    pub partial: SampledTokens,
+    /// How tokens are drawn; `max_tokens` counts the partial answer too.
     pub sampling: Sampling,
     /// Where this completion's random choices start.
     pub seed: Seed,
+}
+
+impl CompletionRequest {
+    /// Refuses a partial answer, for the policy of this `name`, which cannot go on behind one.
+    ///
+    /// # Errors
+    ///
+    /// [`PolicyError::Unsupported`] where the request has one.
+    pub fn refuse_partial(&self, name: &str) -> Result<(), PolicyError> {
+        if self.partial.ids.is_empty() {
+            return Ok(());
+        }
+        let what = "the rest of an answer that was begun".to_owned();
+        Err(PolicyError::Unsupported { name: name.to_owned(), what })
+    }
 }
 
 /// The tokens of one completion, one entry per token in every list.
@@ -109,6 +127,20 @@ pub struct SampledTokens {
     /// vocabulary, a list of one a forced token. Empty altogether where nothing was restricted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allowed: Vec<Vec<u32>>,
+}
+
+impl SampledTokens {
+    /// The first `count` of them, or all where they are fewer.
+    #[must_use]
+    pub fn first(&self, count: usize) -> Self {
+        let count = count.min(self.ids.len());
+        Self {
+            ids: self.ids[..count].to_vec(),
+            logprobs: self.logprobs[..count].to_vec(),
+            versions: self.versions[..count].to_vec(),
+            allowed: self.allowed.iter().take(count).cloned().collect(),
+        }
+    }
 }
 
 /// Why a completion ended.

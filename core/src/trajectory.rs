@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{SampledTokens, Seed, Step, StopCause};
+use crate::{Message, SampledTokens, Seed, Step, StopCause};
 
 /// Version of the trajectory format that this code writes; older ones stay readable.
 pub const TRAJECTORY_VERSION: u32 = 3;
@@ -112,11 +112,34 @@ pub struct PromptTokens {
     pub appended: Vec<u32>,
 }
 
+/// How a turn came into its trajectory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// The policy sampled it here.
+    #[default]
+    Sampled,
+    /// It was sampled in the trajectory that this one was forked from, and played again.
+    Inherited,
+    /// A demonstrator wrote it.
+    Demonstrated,
+    /// The policy sampled it behind a hint.
+    Hinted,
+    /// The policy sampled its end anew, behind the tokens that it was forked with.
+    Regenerated,
+}
+
 /// One assistant message with the observation that answers it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Turn {
     /// What the policy saw.
     pub prompt: PromptTokens,
+    /// What was said to the policy before it that no environment showed, such as hints.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub injected: Vec<Message>,
+    /// How it came here; sampled, in older records too.
+    #[serde(default)]
+    pub source: Source,
     /// Whose completion it is.
     pub author: String,
     /// What it wrote.
@@ -152,6 +175,10 @@ pub struct Lineage {
     /// Turns taken over from the parent.
     #[serde(default)]
     pub fork_turn: u32,
+    /// Tokens of the parent's answer in the turn behind those that were taken over too; absent where that
+    /// answer was sampled anew from its start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fork_token: Option<u32>,
     /// Whether hints or demonstrations guided it.
     #[serde(default)]
     pub guided: bool,
@@ -390,6 +417,8 @@ mod tests {
         (appended, ".{0,9}", ".{0,9}", sampled(), stop, valid, ".{0,9}", step()).prop_map(
             |(appended, author, text, sampled, stop, valid, state_key, step)| Turn {
                 stop,
+                source: if valid { Source::Sampled } else { Source::Regenerated },
+                injected: Vec::new(),
                 prompt: PromptTokens { kept: 0, appended },
                 author,
                 parsed: if valid {
@@ -427,7 +456,8 @@ mod tests {
     /// Any trajectory that does not contradict itself.
     fn trajectory() -> impl Strategy<Value = Trajectory> {
         let kept = vec(any::<prop::sample::Index>(), 5);
-        let lineage = (proptest::option::of(any::<u64>()), any::<u32>(), any::<bool>());
+        let fork_token = proptest::option::of(any::<u32>());
+        let lineage = (proptest::option::of(any::<u64>()), any::<u32>(), fork_token, any::<bool>());
         (vec(turn(), 0..5), kept, any::<[u64; 2]>(), end(), lineage, observation()).prop_map(
             |(mut turns, kept, [episode, seed], end, lineage, first_observation)| {
                 let mut length = 0;
@@ -436,7 +466,7 @@ mod tests {
                     length = turn.prompt.kept + turn.prompt.appended.len() + turn.sampled.ids.len();
                 }
                 let seed = Seed::from_u64(seed);
-                let (parent, fork_turn, guided) = lineage;
+                let (parent, fork_turn, fork_token, guided) = lineage;
                 Trajectory {
                     version: TRAJECTORY_VERSION,
                     episode,
@@ -449,7 +479,7 @@ mod tests {
                     success: turns.last().is_some_and(|turn| turn.step.success),
                     turns,
                     end,
-                    lineage: Lineage { parent, fork_turn, guided },
+                    lineage: Lineage { parent, fork_turn, fork_token, guided },
                     seat: fork_turn % 3,
                     refills: fork_turn % 2,
                     wall_time: Duration::from_millis(episode),

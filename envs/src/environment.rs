@@ -106,12 +106,16 @@ pub trait Environment: Send {
         Ok(None)
     }
 
-    /// A second environment in the same state, independent of this one.
+    /// A second environment in the same state, independent of this one; `None` where the environment has
+    /// no way to copy its state. Whoever needs one then resets another environment with the same seed and
+    /// plays the same actions.
     ///
     /// # Errors
     ///
     /// [`EnvironmentError`] when the state could not be copied.
-    async fn fork(&self) -> Result<Box<dyn Environment>, EnvironmentError>;
+    async fn fork(&mut self) -> Result<Option<Box<dyn Environment>>, EnvironmentError> {
+        Ok(None)
+    }
 
     /// The next action of a solution, by a player who sees the whole state.
     ///
@@ -134,5 +138,53 @@ pub trait Environment: Send {
     /// [`EnvironmentError`] when something could not be given back.
     async fn close(&mut self) -> Result<(), EnvironmentError> {
         Ok(())
+    }
+}
+
+/// Whoever may play an environment can lend it to an episode.
+#[async_trait]
+impl<'e> Environment for &'e mut (dyn Environment + 'e) {
+    fn name(&self) -> &'static str {
+        (**self).name()
+    }
+
+    fn tags(&self) -> Vec<String> {
+        (**self).tags()
+    }
+
+    fn time_rules(&self) -> TimeRules {
+        (**self).time_rules()
+    }
+
+    async fn reset(&mut self, seed: Seed) -> Result<Observation, EnvironmentError> {
+        (**self).reset(seed).await
+    }
+
+    async fn prepare(&mut self) -> Result<(), EnvironmentError> {
+        (**self).prepare().await
+    }
+
+    async fn step(&mut self, action: &str) -> Result<Step, EnvironmentError> {
+        (**self).step(action).await
+    }
+
+    async fn verify(&mut self) -> Result<Option<Verdict>, EnvironmentError> {
+        (**self).verify().await
+    }
+
+    async fn fork(&mut self) -> Result<Option<Box<dyn Environment>>, EnvironmentError> {
+        (**self).fork().await
+    }
+
+    fn oracle_action(&self) -> Option<String> {
+        (**self).oracle_action()
+    }
+
+    fn expert_action(&mut self) -> Option<String> {
+        (**self).expert_action()
+    }
+
+    async fn close(&mut self) -> Result<(), EnvironmentError> {
+        (**self).close().await
     }
 }

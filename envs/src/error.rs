@@ -49,6 +49,20 @@ pub enum EnvironmentError {
         #[source]
         source: SandboxError,
     },
+    /// The same thing twice came out differently, so that episodes cannot share a past.
+    #[error("{doing}: something else was shown than the first time")]
+    NotRepeatable {
+        /// What was done again.
+        doing: &'static str,
+    },
+    /// It did not answer in time.
+    #[error("{doing} within {seconds} s")]
+    Late {
+        /// What it was to do.
+        doing: &'static str,
+        /// The time it had.
+        seconds: u64,
+    },
     /// Called in an order that makes no sense, such as a step before the first reset.
     #[error("call `{call}` {when}")]
     Misused {

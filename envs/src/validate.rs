@@ -254,7 +254,8 @@ impl Trial<'_> {
         let mut episode = Vec::new();
         for turn in 0..num_turns {
             if turn == num_turns / 3 {
-                fork = Some(env.fork().await?);
+                // Of one that cannot be forked, its repetition stands for it.
+                fork = env.fork().await?;
             }
             let action: Arc<str> = match &observation.admissible {
                 Some(listed) if listed.is_empty() => break,

@@ -58,6 +58,7 @@ async fn play(policy: &LocalPolicy, round: u64, episode: u64) -> usize {
             episode: name,
             messages: Vec::new(),
             prompt_ids: prompt.clone().into(),
+            partial: spar_core::SampledTokens::default(),
             choices: Some(choices.into()),
             sampling: Sampling::default(),
             seed: Seed::from_u64(name).derive("turn", turn),

@@ -220,6 +220,16 @@ pub enum GenerateError {
         /// What the model can read.
         limit: usize,
     },
+    /// What an answer shall begin with is not what it is held to.
+    #[error(
+        "go on behind a partial answer: token {token} in place {place} could not be drawn there"
+    )]
+    PartialNotAllowed {
+        /// The place in the answer, from 0.
+        place: usize,
+        /// The token.
+        token: u32,
+    },
     /// Prompt and answer alone need more memory than there is for keys and values.
     #[error("keep {tokens} tokens in memory: there is room for {limit}")]
     MemoryTooSmall {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use spar_core::{Choices, PolicyVersion, Seed};
+use spar_core::{Choices, PolicyVersion, SampledTokens, Seed};
 
 use crate::sampling::SamplingOptions;
 use crate::{GenerateError, Grammar};
@@ -12,7 +12,9 @@ use crate::{GenerateError, Grammar};
 pub struct GenerationRequest {
     /// The tokens to continue; at least one.
     pub prompt_ids: Arc<[u32]>,
-    /// Tokens the answer may have at the most.
+    /// What the answer begins with, as it was sampled before. Default: nothing.
+    pub partial: SampledTokens,
+    /// Tokens the answer may have at the most, those it begins with among them.
     pub max_tokens: usize,
     /// How tokens are drawn.
     pub sampling: SamplingOptions,
@@ -138,6 +140,7 @@ impl GenerationRequest {
     pub fn new(prompt_ids: Arc<[u32]>, max_tokens: usize, seed: Seed) -> Self {
         Self {
             prompt_ids,
+            partial: SampledTokens::default(),
             max_tokens,
             sampling: SamplingOptions::default(),
             stop: StopConditions::default(),
@@ -157,7 +160,8 @@ impl GenerationRequest {
             return Err(GenerateError::EmptyPrompt);
         }
         let is_unknown = |token: &&u32| **token as usize >= vocabulary;
-        if let Some(token) = self.prompt_ids.iter().find(is_unknown) {
+        let answered = &self.partial.ids;
+        if let Some(token) = self.prompt_ids.iter().chain(answered).find(is_unknown) {
             return Err(GenerateError::UnknownToken { token: *token, vocabulary });
         }
         if let Some(token) = self.stop.token_ids.iter().find(is_unknown) {
@@ -165,6 +169,24 @@ impl GenerationRequest {
                 option: "stop_token_ids",
                 found: format!("token {token}"),
                 allowed: format!("tokens below {vocabulary}"),
+            });
+        }
+        let (logprobs, versions) = (self.partial.logprobs.len(), self.partial.versions.len());
+        if answered.len() != logprobs || answered.len() != versions {
+            return Err(GenerateError::Option {
+                option: "partial",
+                found: format!(
+                    "{} tokens, {logprobs} log-probabilities and {versions} versions",
+                    answered.len()
+                ),
+                allowed: "as many of each".to_owned(),
+            });
+        }
+        if !answered.is_empty() && answered.len() >= self.max_tokens {
+            return Err(GenerateError::Option {
+                option: "partial",
+                found: format!("{} tokens", answered.len()),
+                allowed: format!("fewer than {}, the most tokens of the answer", self.max_tokens),
             });
         }
         if let Some(Constraint::Choices(choices)) = &self.constraint

@@ -39,6 +39,7 @@
 //! let request = CompletionRequest {
 //!     episode: 1,
 //!     prompt_ids: policy.encode(None, &message).into(),
+//!     partial: Default::default(),
 //!     messages: vec![message],
 //!     choices: Some([Arc::from("open box"), Arc::from("open door")].into()),
 //!     sampling: Sampling::default(),

@@ -108,6 +108,7 @@ impl Policy for LocalPolicy {
     async fn complete(&self, request: CompletionRequest) -> Result<Completion, PolicyError> {
         let (episode, max_tokens) = (request.episode, request.sampling.max_tokens);
         let mut wanted = GenerationRequest::new(request.prompt_ids, max_tokens, request.seed);
+        wanted.partial = request.partial;
         let Sampling { temperature, top_k, top_p, min_p, .. } = request.sampling;
         wanted.sampling = SamplingOptions { temperature, top_k, top_p, min_p, ..wanted.sampling };
         // Where tokens are left out, a trainer has to renormalise over the same ones.

@@ -197,6 +197,7 @@ async fn probe(config: HttpPolicyConfig) -> Result<(), PolicyError> {
         episode: 0,
         messages: vec![Arc::new(Message::new(Role::User, "Answer with one word: ready"))],
         prompt_ids: Arc::from([]),
+        partial: spar::core::SampledTokens::default(),
         choices: None,
         sampling: Sampling { temperature: 0.0, max_tokens: 16, ..Sampling::default() },
         seed: Seed::from_u64(0),

@@ -383,7 +383,7 @@ mod tests {
             })
         }
 
-        async fn fork(&self) -> Result<Box<dyn Environment>, EnvironmentError> {
+        async fn fork(&mut self) -> Result<Option<Box<dyn Environment>>, EnvironmentError> {
             Err(EnvironmentError::Misused { call: "fork", when: "in a test" })
         }
 

@@ -181,6 +181,7 @@ impl Policy for HttpPolicy {
     }
 
     async fn complete(&self, request: CompletionRequest) -> Result<Completion, PolicyError> {
+        request.refuse_partial(self.name())?;
         let mut rng = request.seed.rng();
         let body = Body {
             model: &self.config.model,
@@ -381,6 +382,7 @@ mod tests {
             episode: 1,
             messages: vec![Arc::new(Message::new(Role::User, "a room"))],
             prompt_ids: Arc::from([]),
+            partial: SampledTokens::default(),
             choices: None,
             sampling: Sampling::default(),
             seed: Seed::from_u64(0),
@@ -517,6 +519,7 @@ mod tests {
             episode: 1,
             messages: Vec::new(),
             prompt_ids: Arc::from([]),
+            partial: SampledTokens::default(),
             choices: None,
             sampling: Sampling::default(),
             seed: Seed::from_u64(0),

@@ -45,6 +45,7 @@ impl Policy for HumanPolicy {
     }
 
     async fn complete(&self, request: CompletionRequest) -> Result<Completion, PolicyError> {
+        request.refuse_partial(self.name())?;
         let console = Arc::clone(&self.console);
         let ask = move || console.lock().unwrap_or_else(PoisonError::into_inner).ask(&request);
         let name = || "human".to_owned();
@@ -136,6 +137,7 @@ mod tests {
             episode: 1,
             messages: vec![Arc::new(Message::new(Role::User, "a room"))],
             prompt_ids: Arc::from([]),
+            partial: SampledTokens::default(),
             choices: Some([Arc::from("go")].into()),
             sampling: Sampling::default(),
             seed: Seed::from_u64(0),

@@ -26,6 +26,7 @@ impl Policy for RandomPolicy {
     }
 
     async fn complete(&self, request: CompletionRequest) -> Result<Completion, PolicyError> {
+        request.refuse_partial(self.name())?;
         let mut rng = request.seed.rng();
         let text = match &request.choices {
             Some(choices) => choices.choose(&mut rng).map(ToString::to_string),
@@ -71,6 +72,7 @@ mod tests {
             episode: 0,
             messages: vec![Arc::clone(&message)],
             prompt_ids: Arc::from([]),
+            partial: SampledTokens::default(),
             choices,
             sampling: Sampling::default(),
             seed: Seed::from_u64(number),

@@ -48,6 +48,7 @@ impl Policy for ScriptedPolicy {
     }
 
     async fn complete(&self, request: CompletionRequest) -> Result<Completion, PolicyError> {
+        request.refuse_partial(self.name())?;
         let text = {
             let mut positions = self.positions.lock().unwrap_or_else(PoisonError::into_inner);
             let position = positions.entry(request.episode).or_default();

@@ -174,8 +174,8 @@ impl Environment for Household {
         })
     }
 
-    async fn fork(&self) -> Result<Box<dyn Environment>, EnvironmentError> {
-        Ok(Box::new(self.clone()))
+    async fn fork(&mut self) -> Result<Option<Box<dyn Environment>>, EnvironmentError> {
+        Ok(Some(Box::new(self.clone())))
     }
 
     fn oracle_action(&self) -> Option<String> {

@@ -232,7 +232,7 @@ impl Environment for Terminal {
         }))
     }
 
-    async fn fork(&self) -> Result<Box<dyn Environment>, EnvironmentError> {
+    async fn fork(&mut self) -> Result<Option<Box<dyn Environment>>, EnvironmentError> {
         let mut fork = Self {
             task: Arc::clone(&self.task),
             kind: self.kind,
@@ -254,7 +254,7 @@ impl Environment for Terminal {
             let state_key = episode.state_key.clone();
             fork.episode = Some(Episode { machine, state_key, ..*episode });
         }
-        Ok(Box::new(fork))
+        Ok(Some(Box::new(fork)))
     }
 
     fn oracle_action(&self) -> Option<String> {

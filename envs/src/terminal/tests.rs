@@ -201,18 +201,18 @@ async fn forks_go_their_own_ways() {
     let mut env = begun(&backend, &chore()).await;
     env.prepare().await.unwrap();
     // Before anything was done a fork is a new sandbox, made when it is needed.
-    let mut early = env.fork().await.unwrap();
+    let mut early = env.fork().await.unwrap().unwrap();
     assert_eq!(backend.num_created(), 1);
     text(&mut env, "mkdir d; echo one > d/f").await;
     text(&mut env, "cd d").await;
-    let mut fork = env.fork().await.unwrap();
+    let mut fork = env.fork().await.unwrap().unwrap();
     assert_eq!(backend.num_created(), 2);
     let mine = env.step("echo two > f").await.unwrap();
     let theirs = fork.step("cat f").await.unwrap().observation.text;
     assert_eq!(theirs, "one\n[exit code 0]", "in the same folder, and not what came later");
     assert_eq!(early.oracle_action().as_deref(), Some("cp a b"));
     assert_eq!(env.oracle_action(), None, "something else was done");
-    let twin = fork.fork().await.unwrap().step("echo two > f").await.unwrap();
+    let twin = fork.fork().await.unwrap().unwrap().step("echo two > f").await.unwrap();
     assert_ne!(twin.observation.state_key, mine.observation.state_key, "it has seen more");
     assert!(early.step("ls").await.unwrap().observation.text.starts_with("a\n[exit"));
     for env in [&mut early, &mut fork] {

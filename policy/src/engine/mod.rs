@@ -10,11 +10,12 @@ mod sequence;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use spar_core::{PolicyVersion, SampledTokens};
+use spar_core::PolicyVersion;
 
 use self::metrics::{add, shift};
 use self::readers::{Opening, Readers};
 use self::sequence::{NextToken, Sequence, ShownText};
+use crate::GenerateError;
 use crate::cuda::DeviceError;
 use crate::decoder::{Segment, SequenceCache, try_forward};
 use crate::generation::{Constraint, Distribution, FinishReason, GenerationRequest};
@@ -128,6 +129,31 @@ impl Walk {
         }
     }
 
+    /// Goes on by tokens that were drawn before.
+    fn follow(&mut self, tokens: &[u32]) -> Result<(), GenerateError> {
+        let (mut forced, mut allowed) = (Vec::new(), Vec::new());
+        for (place, token) in tokens.iter().enumerate() {
+            match self {
+                Self::Free => return Ok(()),
+                Self::Choices(walk) => walk.allowed(&mut allowed),
+                Self::Grammar(walk) => {
+                    forced.clear();
+                    walk.next(&mut forced, &mut allowed)
+                        .map_err(|detail| GrammarError { kind: "grammar", detail })?;
+                    if let Some(first) = forced.first() {
+                        allowed = vec![*first];
+                    }
+                }
+            }
+            let is_held = matches!(self, Self::Choices(_)) || !allowed.is_empty();
+            if is_held && allowed.binary_search(token).is_err() {
+                return Err(GenerateError::PartialNotAllowed { place, token: *token });
+            }
+            self.advance(*token);
+        }
+        Ok(())
+    }
+
     /// Whether an answer is complete that does not end by a token of its own.
     fn is_done(&self) -> bool {
         matches!(self, Self::Choices(walk) if walk.is_done())
@@ -199,7 +225,7 @@ impl Engine {
     /// Takes up a request, which has been validated.
     pub(crate) fn add(&mut self, request: GenerationRequest, episode: Option<u64>, reply: Reply) {
         let end = self.tokenizer.end_of_turn();
-        let walk = match &request.constraint {
+        let mut walk = match &request.constraint {
             None => Walk::Free,
             Some(Constraint::Choices(choices)) => {
                 let ids = choices.iter().map(|choice| self.ids_of(choice)).collect();
@@ -209,12 +235,24 @@ impl Engine {
                 Walk::Grammar(Box::new(GrammarWalk::new(grammar, end)))
             }
         };
-        let counts =
+        let mut counts =
             request.sampling.has_penalties().then(|| TokenCounts::new(&request.prompt_ids));
-        let text = matches!(reply, Reply::Events(_)).then(|| ShownText {
+        let mut text = matches!(reply, Reply::Events(_)).then(|| ShownText {
             stops: StopStrings::new(&request.stop.strings),
             ..ShownText::default()
         });
+        // What the answer begins with was drawn before, held to the same, and shown.
+        let partial = &request.partial.ids;
+        let failure = walk.follow(partial).err();
+        for token in partial {
+            if let Some(counts) = &mut counts {
+                counts.push(*token);
+            }
+            if let Some(text) = &mut text {
+                let piece = text.partial.push(&self.tokenizer, *token);
+                text.stops.push(&piece, &mut String::new());
+            }
+        }
         self.num_added += 1;
         self.waiting.push_back(Box::new(Sequence {
             number: self.num_added,
@@ -224,7 +262,7 @@ impl Engine {
             prompt: request.prompt_ids,
             opening: Opening::Done,
             unread: Vec::new(),
-            sampled: SampledTokens::default(),
+            sampled: request.partial,
             walk,
             allowed: Vec::new(),
             counts,
@@ -235,7 +273,7 @@ impl Engine {
             rng: request.seed.rng(),
             text,
             finish: (request.max_tokens == 0).then_some(FinishReason::Length),
-            failure: None,
+            failure,
             cached_tokens: 0,
             is_counted: false,
         }));
@@ -705,7 +743,7 @@ fn look_ahead(
     counters: &Counters,
 ) {
     let mut forced = Vec::new();
-    while sequence.finish.is_none() {
+    while sequence.finish.is_none() && sequence.failure.is_none() {
         match &mut sequence.walk {
             Walk::Free => return,
             Walk::Choices(walk) => walk.allowed(&mut sequence.allowed),

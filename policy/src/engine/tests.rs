@@ -4,7 +4,7 @@ use crate::decoder::forward;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use spar_core::Seed;
+use spar_core::{SampledTokens, Seed};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::*;
@@ -106,6 +106,63 @@ fn alone(
     let mut receiver = submit(&mut engine, request);
     finish(&mut engine);
     collect(&mut receiver)
+}
+
+#[test]
+fn a_partial_answer_goes_on_as_the_whole_did() {
+    let tokenizer = tokenizer();
+    let weights = weights(&tokenizer, 2);
+    let choices: Vec<Arc<str>> = vec!["open box".into(), "open door".into(), "wait".into()];
+    for number in 0..40 {
+        let mut request = request(&tokenizer, number);
+        request.sampling.temperature = 0.0;
+        (request.sampling.top_k, request.sampling.top_p, request.sampling.min_p) = (None, 1.0, 0.0);
+        if number % 3 == 0 {
+            request.max_tokens = 40;
+            request.constraint = Some(Constraint::Choices(choices.clone().into()));
+        }
+        let (whole, reason, _) = alone(&tokenizer, &weights, &request);
+        for cut in 1..whole.len() {
+            let begun = &whole[..cut];
+            request.partial = SampledTokens {
+                ids: begun.iter().map(|token| token.id).collect(),
+                logprobs: begun.iter().map(|token| token.logprob).collect(),
+                versions: begun.iter().map(|token| token.version).collect(),
+                allowed: Vec::new(),
+            };
+            let (rest, found, _) = alone(&tokenizer, &weights, &request);
+            assert_eq!(
+                (&rest[..], &found),
+                (&whole[cut..], &reason),
+                "request {number}, cut {cut}"
+            );
+        }
+        request.partial = SampledTokens::default();
+    }
+}
+
+#[test]
+fn a_partial_answer_that_is_not_allowed_is_refused() {
+    let tokenizer = tokenizer();
+    let weights = weights(&tokenizer, 2);
+    let mut request = request(&tokenizer, 0);
+    request.max_tokens = 9;
+    request.constraint = Some(Constraint::Choices([Arc::from("wait")].into()));
+    let ids = tokenizer.encode("open");
+    let count = ids.len();
+    request.partial = SampledTokens {
+        ids,
+        logprobs: vec![0.0; count],
+        versions: vec![PolicyVersion(0); count],
+        allowed: Vec::new(),
+    };
+    let mut engine = engine(&tokenizer, &weights, WIDE, usize::MAX);
+    let mut events = submit(&mut engine, &request);
+    finish(&mut engine);
+    let Ok(GenerationEvent::Failed(error)) = events.try_recv() else { panic!("it was answered") };
+    assert!(matches!(error, GenerateError::PartialNotAllowed { place: 0, .. }), "{error}");
+    request.partial.versions.clear();
+    assert!(request.validate(1 << 20, 1 << 20).is_err(), "lists of unequal lengths");
 }
 
 /// A request of many kinds, by number.

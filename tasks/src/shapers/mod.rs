@@ -74,8 +74,8 @@ pub(crate) mod tests {
     use std::time::Duration;
 
     use spar_core::{
-        EndReason, Lineage, Observation, ParsedAction, PromptTokens, SampledTokens, Seed, Step,
-        TRAJECTORY_VERSION, Turn,
+        EndReason, Lineage, Observation, ParsedAction, PromptTokens, SampledTokens, Seed, Source,
+        Step, TRAJECTORY_VERSION, Turn,
     };
 
     use super::*;
@@ -85,6 +85,8 @@ pub(crate) mod tests {
         let part = |(name, value): &(&str, f64)| RewardPart { name: (*name).into(), value: *value };
         let turn = |parts: &&[(&str, f64)]| Turn {
             prompt: PromptTokens { kept: 0, appended: Vec::new() },
+            injected: Vec::new(),
+            source: Source::Sampled,
             author: String::new(),
             text: String::new(),
             sampled: SampledTokens::default(),

@@ -109,7 +109,7 @@ impl Harness {
                     reward(&mut env).await
                 }
                 Play::Fork => {
-                    let mut fork = env.fork().await?;
+                    let mut fork = env.fork().await?.expect("the terminal forks");
                     let of_fork = reward(fork.as_mut()).await;
                     fork.close().await?;
                     // The origin is judged as well: the better of both counts.

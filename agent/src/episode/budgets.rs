@@ -1,0 +1,60 @@
+//! What is left of the budgets of an episode.
+
+use std::time::Duration;
+
+use spar_core::{Limit, Turn};
+use spar_envs::TimeRules;
+use tokio::time::Instant;
+
+use crate::{EpisodeConfig, Player};
+
+/// What is left of the budgets of an episode.
+pub(super) struct Budgets {
+    /// When the time is over that the task's rules give.
+    pub(super) task: Option<Instant>,
+    /// What the agent's own commands may still take; absent where it runs none.
+    pub(super) commands: Option<Duration>,
+    /// Tokens that may still be sampled.
+    pub(super) tokens: Option<usize>,
+}
+
+impl Budgets {
+    pub(super) fn new(rules: TimeRules, config: &EpisodeConfig, player: Player<'_>) -> Self {
+        let bounded = rules.task.is_none() && rules.command.is_some();
+        Self {
+            task: rules.task.map(|time| Instant::now() + time),
+            commands: bounded.then(|| config.command_time()),
+            tokens: config.max_sampled_tokens.filter(|_| player.policy().is_some()),
+        }
+    }
+
+    /// Takes what turns that were inherited used up when they were played first.
+    pub(super) fn take(&mut self, turns: &[Turn]) {
+        let steps: Duration = turns.iter().map(|turn| turn.step.wall_time).sum();
+        let policy: Duration = turns.iter().map(|turn| turn.policy_time).sum();
+        self.task = self.task.map(|end| end.checked_sub(steps + policy).unwrap_or(end));
+        self.commands = self.commands.map(|left| left.saturating_sub(steps));
+        let sampled: usize = turns.iter().map(|turn| turn.sampled.ids.len()).sum();
+        self.tokens = self.tokens.map(|left| left.saturating_sub(sampled));
+    }
+
+    /// The first that is used up.
+    pub(super) fn used_up(&self) -> Option<Limit> {
+        let is_late = self.task.is_some_and(|end| end <= Instant::now());
+        let no_time = self.commands.is_some_and(|left| left.is_zero());
+        [
+            (is_late, Limit::TaskTime),
+            (no_time, Limit::CommandTime),
+            (self.tokens == Some(0), Limit::Tokens),
+        ]
+        .into_iter()
+        .find_map(|(is_used_up, limit)| is_used_up.then_some(limit))
+    }
+
+    /// When the agent's command has to stop, and why then; absent where its own `limit` comes first.
+    pub(super) fn end_of_command(&self, limit: Duration) -> Option<(Instant, Limit)> {
+        let left = self.commands.filter(|left| *left < limit);
+        let commands = left.map(|left| (Instant::now() + left, Limit::CommandTime));
+        self.task.map(|end| (end, Limit::TaskTime)).or(commands)
+    }
+}

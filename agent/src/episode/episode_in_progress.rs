@@ -1,0 +1,459 @@
+//! An episode that is being played.
+
+use std::time::Duration;
+
+use spar_core::{
+    Boundary, Choices, CompletionRequest, EndReason, Limit, Message, Observation, ParsedAction,
+    Policy, RewardPart, SampledTokens, Source, Step, Trajectory, Turn,
+};
+use spar_envs::{Environment, EnvironmentError};
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::asking::{Answer, answer};
+use super::budgets::Budgets;
+use super::ends::{broken, cancelled, failed, late, truncated};
+use super::{BranchError, BranchPoint, Episode};
+use crate::context::{Context, action_of};
+use crate::{EpisodeConfig, Player};
+
+/// An episode that is being played, turn by turn.
+///
+/// ```
+/// # use spar_agent::{Cancellation, Episode, EpisodeConfig, EpisodeInProgress};
+/// # async fn example(environment: Box<dyn spar_envs::Environment>, episode: Episode<'_>) {
+/// let config = EpisodeConfig::default();
+/// let mut playing = EpisodeInProgress::start(environment, &episode, &config).await;
+/// while let Some(turn) = playing.turn().await {
+///     println!("{}", turn.text);
+/// }
+/// let (trajectory, _environment) = playing.finish().await;
+/// # drop(trajectory);
+/// # }
+/// ```
+pub struct EpisodeInProgress<'a> {
+    environment: Box<dyn Environment + 'a>,
+    episode: Episode<'a>,
+    config: &'a EpisodeConfig,
+    context: Context<'a>,
+    budgets: Budgets,
+    /// What the environment showed last, as far as the next turn needs it.
+    state_key: String,
+    admissible: Option<Choices>,
+    /// What the next answer begins with.
+    partial: SampledTokens,
+    /// What was said to the policy since its last turn that no environment showed.
+    injected: Vec<Message>,
+    trajectory: Trajectory,
+    end: Option<EndReason>,
+    started: Instant,
+    _forget: Forget<'a>,
+}
+
+/// Tells the policy that the episode is over, however it ends.
+struct Forget<'a> {
+    policy: Option<&'a dyn Policy>,
+    episode: u64,
+}
+
+impl Drop for Forget<'_> {
+    fn drop(&mut self) {
+        if let Some(policy) = self.policy {
+            policy.forget(self.episode);
+        }
+    }
+}
+
+impl<'a> EpisodeInProgress<'a> {
+    /// Resets the environment and prepares it. What goes wrong there is the episode's [end](Self::end).
+    pub async fn start(
+        mut environment: Box<dyn Environment + 'a>,
+        episode: &Episode<'a>,
+        config: &'a EpisodeConfig,
+    ) -> Self {
+        let limit = config.turn_timeout();
+        let reset = async {
+            let reset = timeout(limit, environment.reset(episode.environment_seed)).await;
+            let reset = reset.map_err(|_| late(Boundary::Environment, "be reset", limit))?;
+            reset.map_err(|error| broken(&error))
+        };
+        match unless_cancelled(episode, reset).await {
+            Ok(first) => Self::start_from(environment, first, episode, config).await,
+            Err(end) => {
+                let first = Observation::default();
+                let mut playing = Self::assemble(environment, first, episode, config);
+                playing.end = Some(end);
+                playing
+            }
+        }
+    }
+
+    /// As [`EpisodeInProgress::start`], of an environment that was reset already and has shown `first`.
+    pub async fn start_from(
+        mut environment: Box<dyn Environment + 'a>,
+        first: Observation,
+        episode: &Episode<'a>,
+        config: &'a EpisodeConfig,
+    ) -> Self {
+        // How long a sandbox took to be there is not for the policy to answer for.
+        let prepare = async { environment.prepare().await.map_err(|error| broken(&error)) };
+        let prepared = unless_cancelled(episode, prepare).await;
+        let mut playing = Self::assemble(environment, first, episode, config);
+        playing.end = prepared.err();
+        playing
+    }
+
+    /// Goes on where another episode was: `environment` is in the state in which `origin` began, and is
+    /// brought to the branch point by the same actions.
+    ///
+    /// The turns before the point are taken over; the time and the tokens that they took are used up.
+    ///
+    /// # Errors
+    ///
+    /// [`BranchError`] when the origin does not go on from there, or the environment breaks, is late, or
+    /// shows something else than it did before.
+    pub async fn branch(
+        mut environment: Box<dyn Environment + 'a>,
+        origin: &Trajectory,
+        at: BranchPoint,
+        episode: &Episode<'a>,
+        config: &'a EpisodeConfig,
+    ) -> Result<Self, BranchError> {
+        at.check(origin)?;
+        let prepared = environment.prepare().await;
+        prepared.map_err(|source| BranchError::Environment { turn: at.turn, source })?;
+        replay(&mut *environment, &origin.turns[..at.turn], config.turn_timeout()).await?;
+        Ok(Self::at_branch(environment, origin, at, episode, config))
+    }
+
+    /// A second episode that shares this one's past up to `at`, and nothing from there on.
+    ///
+    /// Where `at` is where this one stands, the environment is forked, if it can be. Else `again` gives
+    /// one in the state in which this one began, and the actions are played again.
+    ///
+    /// # Errors
+    ///
+    /// As [`EpisodeInProgress::branch`].
+    pub async fn fork(
+        &mut self,
+        at: BranchPoint,
+        episode: &Episode<'a>,
+        again: impl AsyncFnOnce() -> Result<Box<dyn Environment>, EnvironmentError>,
+    ) -> Result<Self, BranchError> {
+        at.check(&self.trajectory)?;
+        let broke = |source| BranchError::Environment { turn: at.turn, source };
+        if at == BranchPoint::before(self.trajectory.turns.len())
+            && let Some(fork) = self.environment.fork().await.map_err(broke)?
+        {
+            return Ok(Self::at_branch(fork, &self.trajectory, at, episode, self.config));
+        }
+        let environment = again().await.map_err(broke)?;
+        Self::branch(environment, &self.trajectory, at, episode, self.config).await
+    }
+
+    /// Plays the next turn; `None` when the episode is [over](Self::end).
+    pub async fn turn(&mut self) -> Option<&Turn> {
+        if self.end.is_some() {
+            return None;
+        }
+        let index = self.trajectory.turns.len();
+        let episode = self.episode;
+        self.end = unless_cancelled(&episode, self.play_turn(index)).await.err();
+        self.trajectory.turns.get(index)
+    }
+
+    /// Says something to the policy before its next turn, such as a hint, that no environment showed.
+    /// That turn is recorded as [hinted](Source::Hinted).
+    pub fn inject(&mut self, message: Message) {
+        self.context.push_message(message.clone());
+        self.injected.push(message);
+    }
+
+    /// How it ended; `None` while it goes on.
+    pub fn end(&self) -> Option<&EndReason> {
+        self.end.as_ref()
+    }
+
+    /// What was played so far. Its end and its verdict are not known before [`Self::finish`].
+    pub fn trajectory(&self) -> &Trajectory {
+        &self.trajectory
+    }
+
+    /// Has the episode judged, and hands over its record and its environment. One that is not over counts
+    /// as cancelled.
+    pub async fn finish(mut self) -> (Trajectory, Box<dyn Environment + 'a>) {
+        let end = self.end.take().unwrap_or_else(cancelled);
+        let end = match end {
+            EndReason::Failed { .. } => end,
+            EndReason::Terminated | EndReason::Truncated { .. } => {
+                let episode = self.episode;
+                unless_cancelled(&episode, self.verify()).await.err().unwrap_or(end)
+            }
+        };
+        let mut trajectory = self.trajectory;
+        trajectory.end = end;
+        trajectory.success = trajectory.turns.last().is_some_and(|turn| turn.step.success);
+        trajectory.wall_time = self.started.elapsed();
+        (trajectory, self.environment)
+    }
+
+    fn assemble(
+        environment: Box<dyn Environment + 'a>,
+        first: Observation,
+        episode: &Episode<'a>,
+        config: &'a EpisodeConfig,
+    ) -> Self {
+        let encoder = episode.player.encoder();
+        let mut trajectory = episode.new_trajectory(&*environment);
+        let context = Context::new(&config.context, encoder, episode.task, &first);
+        let (state_key, admissible) = (first.state_key.clone(), first.admissible.clone());
+        trajectory.first_observation = first;
+        Self {
+            budgets: Budgets::new(environment.time_rules(), config, episode.player),
+            environment,
+            episode: *episode,
+            config,
+            context,
+            state_key,
+            admissible,
+            partial: SampledTokens::default(),
+            injected: Vec::new(),
+            trajectory,
+            end: None,
+            started: Instant::now(),
+            _forget: Forget { policy: encoder, episode: episode.id },
+        }
+    }
+
+    /// The episode in an environment that has been brought to the branch point.
+    fn at_branch(
+        environment: Box<dyn Environment + 'a>,
+        origin: &Trajectory,
+        at: BranchPoint,
+        episode: &Episode<'a>,
+        config: &'a EpisodeConfig,
+    ) -> Self {
+        let first = origin.first_observation.clone();
+        let mut fork = Self::assemble(environment, first, episode, config);
+        for turn in &origin.turns[..at.turn] {
+            turn.injected.iter().for_each(|message| fork.context.push_message(message.clone()));
+            fork.context.prompt();
+            fork.context.push_answer(&turn.text, &turn.sampled.ids);
+            fork.context.push_observation(&turn.step.observation, action_of(&turn.parsed));
+            fork.state_key.clone_from(&turn.step.observation.state_key);
+            fork.admissible.clone_from(&turn.step.observation.admissible);
+            fork.trajectory.turns.push(Turn { source: Source::Inherited, ..turn.clone() });
+        }
+        fork.budgets.take(&fork.trajectory.turns);
+        if let Some(turn) = origin.turns.get(at.turn) {
+            turn.injected.iter().for_each(|message| fork.inject(message.clone()));
+            fork.partial = turn.sampled.first(at.token);
+        }
+        let lineage = &mut fork.trajectory.lineage;
+        lineage.parent = Some(origin.episode);
+        lineage.fork_turn = u32::try_from(at.turn).unwrap_or(u32::MAX);
+        lineage.fork_token = (at.token > 0).then(|| u32::try_from(at.token).unwrap_or(u32::MAX));
+        fork
+    }
+
+    /// Plays the turn of this index; an error is how the episode ends.
+    async fn play_turn(&mut self, index: usize) -> Result<(), EndReason> {
+        let (episode, config) = (self.episode, self.config);
+        let number = u32::try_from(index).unwrap_or(u32::MAX);
+        if number >= config.max_turns.unwrap_or(episode.task.max_turns) {
+            return Err(truncated(Limit::Turns));
+        }
+        if let Some(limit) = self.budgets.used_up() {
+            return Err(truncated(limit));
+        }
+        // 1. The player answers.
+        let started = Instant::now();
+        let (prompt, request) = self.request(number)?;
+        let player = episode.player.at(number, episode.seed);
+        let answer = answer(player, &mut *self.environment, config, request, self.budgets.task);
+        let Answer { completion, parsed, source } = answer.await?;
+        let policy_time = started.elapsed();
+        if let (Some(tokens), Player::Policy(_)) = (&mut self.budgets.tokens, player) {
+            let sampled = completion.num_tokens().ok_or_else(|| {
+                let detail = "it tells no number of tokens, which `max_sampled_tokens` needs";
+                failed(Boundary::Policy, detail)
+            })?;
+            *tokens = tokens.saturating_sub(sampled);
+        }
+        // 2. The environment answers.
+        let (mut step, cut_off) = match &parsed {
+            ParsedAction::Action { text } => match self.step(text).await? {
+                Stepped::Done(step) => (step, None),
+                Stepped::CutOff(limit) => (self.unended(), Some(limit)),
+            },
+            ParsedAction::Invalid { reason } => (self.unread(reason), None),
+        };
+        let is_invalid = matches!(parsed, ParsedAction::Invalid { .. });
+        let is_penalized = is_invalid || (config.penalize_invalid && !step.valid);
+        if is_penalized && config.invalid_penalty > 0.0 {
+            let name = "invalid_action".to_owned();
+            step.rewards.push(RewardPart { name, value: -config.invalid_penalty });
+        }
+        // 3. Both are recorded.
+        let terminated = step.terminated;
+        let next_state_key = step.observation.state_key.clone();
+        if !terminated {
+            self.context.push_answer(&completion.text, &completion.tokens.ids);
+            self.context.push_observation(&step.observation, action_of(&parsed));
+            self.admissible.clone_from(&step.observation.admissible);
+        }
+        let injected = std::mem::take(&mut self.injected);
+        let is_hinted = !injected.is_empty() && source == Source::Sampled;
+        self.trajectory.turns.push(Turn {
+            prompt,
+            source: if is_hinted { Source::Hinted } else { source },
+            injected,
+            author: completion.author,
+            text: completion.text,
+            sampled: completion.tokens,
+            stop: Some(completion.stop),
+            parsed,
+            state_key: std::mem::replace(&mut self.state_key, next_state_key),
+            step,
+            policy_time,
+        });
+        match cut_off {
+            Some(limit) => Err(truncated(limit)),
+            None if terminated => Err(EndReason::Terminated),
+            None => Ok(()),
+        }
+    }
+
+    /// What the player of this turn is asked, and the prompt's tokens for the record.
+    fn request(
+        &mut self,
+        turn: u32,
+    ) -> Result<(spar_core::PromptTokens, CompletionRequest), EndReason> {
+        let (episode, config) = (&self.episode, self.config);
+        let prompt = self.context.prompt();
+        let mut sampling = config.sampling.clone();
+        sampling.max_tokens = self.budgets.tokens.unwrap_or(usize::MAX).min(sampling.max_tokens);
+        let num_tokens = prompt.ids.len() + sampling.max_tokens;
+        if config.context.max_context_tokens.is_some_and(|limit| num_tokens > limit) {
+            return Err(truncated(Limit::Context));
+        }
+        let request = CompletionRequest {
+            episode: episode.id,
+            messages: prompt.messages,
+            prompt_ids: prompt.ids,
+            choices: self
+                .admissible
+                .as_ref()
+                .filter(|_| config.constrain_to_admissible)
+                .map(|actions| config.parser.choices(actions)),
+            partial: std::mem::take(&mut self.partial),
+            sampling,
+            seed: episode.seed.derive("turn", turn),
+        };
+        Ok((prompt.tokens, request))
+    }
+
+    /// Carries out an action, for as long as whoever may make it long has time left.
+    async fn step(&mut self, action: &str) -> Result<Stepped, EndReason> {
+        let rules = self.environment.time_rules();
+        let budgets = &mut self.budgets;
+        let step = self.environment.step(action);
+        let started = Instant::now();
+        let end_of_command = rules.command.and_then(|limit| budgets.end_of_command(limit));
+        let stepped = match (rules.command, end_of_command) {
+            // The environment bounds the command; what the agent has left bounds all of them.
+            (Some(_), Some((end, limit))) => match timeout_at(end, step).await {
+                Ok(step) => step,
+                Err(_) => return Ok(Stepped::CutOff(limit)),
+            },
+            (Some(_), None) => step.await,
+            (None, _) => {
+                let limit = self.config.turn_timeout();
+                let stepped = timeout(limit, step).await;
+                stepped.map_err(|_| late(Boundary::Environment, "carry out a step", limit))?
+            }
+        };
+        if let (Some(limit), Some(left)) = (rules.command, &mut budgets.commands) {
+            // What comes beyond the limit was not the command's.
+            *left = left.saturating_sub(started.elapsed().min(limit));
+        }
+        stepped.map(Stepped::Done).map_err(|error| broken(&error))
+    }
+
+    async fn verify(&mut self) -> Result<(), EndReason> {
+        // Without a turn there is nothing to judge, nor a step to carry the verdict.
+        let Some(last) = self.trajectory.turns.last_mut() else { return Ok(()) };
+        let verdict = self.environment.verify().await.map_err(|error| broken(&error))?;
+        if let Some(verdict) = verdict {
+            verdict.apply(&mut last.step);
+        }
+        Ok(())
+    }
+
+    /// The answer to an action that was still under way when the time for it was over.
+    fn unended(&self) -> Step {
+        let text = "The time was over before this had ended.";
+        Step { valid: true, ..self.unchanged(text.to_owned()) }
+    }
+
+    /// The answer to a turn in which no action could be read: nothing has changed.
+    fn unread(&self, reason: &str) -> Step {
+        self.unchanged(format!("No action could be read: {reason}."))
+    }
+
+    fn unchanged(&self, text: String) -> Step {
+        Step {
+            observation: Observation {
+                text,
+                instruction: None,
+                admissible: self.admissible.clone(),
+                state_key: self.state_key.clone(),
+            },
+            rewards: Vec::new(),
+            terminated: false,
+            success: false,
+            valid: false,
+            wall_time: Duration::ZERO,
+        }
+    }
+}
+
+/// What came of an action.
+enum Stepped {
+    /// The environment's answer.
+    Done(Step),
+    /// It was still under way when this budget was used up.
+    CutOff(Limit),
+}
+
+async fn unless_cancelled<T>(
+    episode: &Episode<'_>,
+    doing: impl Future<Output = Result<T, EndReason>>,
+) -> Result<T, EndReason> {
+    tokio::select! {
+        biased;
+        () = episode.cancellation.cancelled() => Err(cancelled()),
+        done = doing => done,
+    }
+}
+
+/// Plays turns again, and checks that everything comes out as it did.
+async fn replay(
+    environment: &mut dyn Environment,
+    turns: &[Turn],
+    limit: Duration,
+) -> Result<(), BranchError> {
+    for (turn, recorded) in turns.iter().enumerate() {
+        // Where no action could be read the environment was not asked.
+        let Some(action) = action_of(&recorded.parsed) else { continue };
+        let late = |_| BranchError::Late { turn, seconds: limit.as_secs() };
+        let step = timeout(limit, environment.step(action)).await.map_err(late)?;
+        let step = step.map_err(|source| BranchError::Environment { turn, source })?;
+        let is_same = step.observation == recorded.step.observation
+            && step.terminated == recorded.step.terminated
+            && step.valid == recorded.step.valid;
+        if !is_same {
+            return Err(BranchError::Diverged { turn });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,55 @@
+//! Episodes without branches.
+
+use spar_core::{Observation, Trajectory};
+use spar_envs::{Environment, EnvironmentError};
+
+use super::ends::broken;
+use super::{Episode, EpisodeInProgress};
+use crate::EpisodeConfig;
+
+/// Plays an episode from reset to end.
+///
+/// What goes wrong on the way is the trajectory's end reason: a policy or an environment that breaks or
+/// misses its deadline makes the episode a failed one, while a budget of the task or of the agent's
+/// commands that is used up truncates it. The clock starts when the environment is prepared, and stops
+/// before it verifies. The environment is not closed.
+pub async fn run_episode(
+    environment: &mut dyn Environment,
+    episode: &Episode<'_>,
+    config: &EpisodeConfig,
+) -> Trajectory {
+    let environment = Box::new(environment);
+    play(EpisodeInProgress::start(environment, episode, config).await).await
+}
+
+/// Plays an episode in an environment that was reset already and has shown `first`.
+///
+/// The environment may be a fork, so that the members of a group share one reset.
+pub async fn run_started_episode(
+    environment: &mut dyn Environment,
+    first: Observation,
+    episode: &Episode<'_>,
+    config: &EpisodeConfig,
+) -> Trajectory {
+    let environment = Box::new(environment);
+    play(EpisodeInProgress::start_from(environment, first, episode, config).await).await
+}
+
+async fn play(mut episode: EpisodeInProgress<'_>) -> Trajectory {
+    while episode.turn().await.is_some() {}
+    episode.finish().await.0
+}
+
+/// The record of an episode that broke before it began, so that it is counted as one.
+pub(crate) fn stillborn(
+    environment: &dyn Environment,
+    first: Observation,
+    episode: &Episode<'_>,
+    error: &EnvironmentError,
+) -> Trajectory {
+    Trajectory {
+        first_observation: first,
+        end: broken(error),
+        ..episode.new_trajectory(environment)
+    }
+}

@@ -1,0 +1,640 @@
+//! What becomes of episodes.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use spar_core::{
+    Boundary, Completion, CompletionRequest, EndReason, Limit, Message, Policy, PolicyError,
+    PolicyVersion, Role, SampledTokens, Seed, Source, StopCause, Trajectory,
+};
+use spar_envs::TimeRules;
+use tokio::time::{Instant, sleep};
+
+use super::*;
+use crate::context::action_of;
+use crate::fake_environment::{FakeEnvironment, fake_task};
+use crate::policies::{RandomPolicy, ScriptedPolicy};
+use crate::{ActionParser, ContextConfig, EpisodeConfig, Guide, RollIn};
+
+async fn run_with(
+    environment: &mut FakeEnvironment,
+    player: Player<'_>,
+    config: &EpisodeConfig,
+) -> Trajectory {
+    run_seeded(environment, player, config, Seed::from_u64(1)).await
+}
+
+async fn run_seeded(
+    environment: &mut FakeEnvironment,
+    player: Player<'_>,
+    config: &EpisodeConfig,
+    seed: Seed,
+) -> Trajectory {
+    let cancellation = Cancellation::new();
+    let task = fake_task(0);
+    let episode = Episode {
+        id: 7,
+        task: &task,
+        player,
+        seed,
+        environment_seed: seed,
+        cancellation: &cancellation,
+    };
+    let trajectory = run_episode(environment, &episode, config).await;
+    trajectory.validate().unwrap();
+    trajectory
+}
+
+pub(super) async fn run(player: Player<'_>, config: &EpisodeConfig) -> Trajectory {
+    run_with(&mut FakeEnvironment::new(), player, config).await
+}
+
+#[tokio::test]
+async fn a_solved_task_terminates_the_episode() {
+    let policy = ScriptedPolicy::new(["right", "right", "right"]);
+    let trajectory = run(Player::Policy(&policy), &EpisodeConfig::default()).await;
+    assert_eq!(trajectory.end, EndReason::Terminated);
+    assert!(trajectory.success);
+    assert_eq!((trajectory.turns.len(), trajectory.total_reward()), (3, 1.0));
+    assert_eq!(trajectory.turns[1].state_key, "at 1");
+    assert!(!trajectory.lineage.guided);
+    assert_eq!(trajectory.turns[1].prompt.kept, {
+        let first = &trajectory.turns[0];
+        first.prompt.appended.len() + first.sampled.ids.len()
+    });
+}
+
+#[tokio::test]
+async fn guides_leave_demonstrations() {
+    let policy = ScriptedPolicy::new(["unused"]);
+    for (player, turns) in [
+        (Player::Oracle { encoder: Some(&policy) }, 3),
+        (Player::Expert { encoder: Some(&policy) }, 5),
+    ] {
+        let trajectory = run(player, &EpisodeConfig::default()).await;
+        assert!(trajectory.success && trajectory.lineage.guided);
+        assert_eq!(trajectory.turns.len(), turns);
+        let turn = &trajectory.turns[0];
+        assert_eq!(turn.author, player.name());
+        let message = Message::new(Role::Assistant, turn.text.as_str());
+        assert_eq!(turn.sampled.ids, policy.encode(None, &message));
+    }
+    let trajectory = run(Player::Oracle { encoder: None }, &EpisodeConfig::default()).await;
+    assert!(trajectory.success && trajectory.turns[0].sampled.ids.is_empty());
+}
+
+#[tokio::test]
+async fn a_demonstrator_goes_on_from_where_the_policy_led() {
+    let policy = ScriptedPolicy::new(["right", "left", "right", "left"]);
+    let roll_in = RollIn { share: 1.0, min_turns: 1, max_turns: 3 };
+    let config = EpisodeConfig::default();
+    let mut led = [0; 4];
+    for seed in 0..40 {
+        let player = Player::RollIn { policy: &policy, guide: Guide::Oracle, roll_in };
+        let seed = Seed::from_u64(seed);
+        let trajectory = run_seeded(&mut FakeEnvironment::new(), player, &config, seed).await;
+        assert!(trajectory.success && trajectory.lineage.guided);
+        assert_eq!(trajectory.policy, "oracle");
+        let authors: Vec<_> = trajectory.turns.iter().map(|turn| &*turn.author).collect();
+        let num_led = authors.iter().take_while(|author| **author == "scripted").count();
+        assert!(authors[num_led..].iter().all(|author| *author == "oracle"), "{authors:?}");
+        led[num_led] += 1;
+    }
+    assert!(led[0] == 0 && led[1..].iter().all(|times| *times > 5), "{led:?}");
+}
+
+#[tokio::test]
+async fn demonstrators_write_as_policies_have_to() {
+    let config = EpisodeConfig { parser: ActionParser::Tags, ..EpisodeConfig::default() };
+    for player in [Player::Oracle { encoder: None }, Player::Policy(&RandomPolicy)] {
+        let trajectory = run(player, &config).await;
+        assert!(!trajectory.turns.is_empty());
+        for turn in &trajectory.turns {
+            let action = action_of(&turn.parsed).unwrap();
+            assert_eq!(turn.text, format!("<action>{action}</action>"));
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_invalid_action_is_an_observation_with_a_penalty() {
+    let policy = ScriptedPolicy::new(["right", "<action>right</action>"]);
+    let config = EpisodeConfig {
+        parser: ActionParser::Tags,
+        invalid_penalty: 0.1,
+        ..EpisodeConfig::default()
+    };
+    let trajectory = run(Player::Policy(&policy), &config).await;
+    assert!(trajectory.success);
+    assert_eq!(trajectory.turns.len(), 4);
+    let step = &trajectory.turns[0].step;
+    assert_eq!(step.reward(), -0.1);
+    assert!(step.observation.text.contains("<action>"));
+    assert_eq!(trajectory.turns[1].state_key, "at 0");
+}
+
+#[tokio::test]
+async fn actions_that_cannot_be_executed_are_penalized_on_demand() {
+    let policy = ScriptedPolicy::new(["fly", "right"]);
+    let mut config = EpisodeConfig { invalid_penalty: 0.5, ..EpisodeConfig::default() };
+    assert_eq!(run(Player::Policy(&policy), &config).await.total_reward(), 1.0);
+    config.penalize_invalid = true;
+    assert_eq!(run(Player::Policy(&policy), &config).await.total_reward(), 0.5);
+}
+
+#[tokio::test]
+async fn turns_are_limited() {
+    let policy = ScriptedPolicy::new(["left"]);
+    let config = EpisodeConfig { max_turns: Some(4), ..EpisodeConfig::default() };
+    let trajectory = run(Player::Policy(&policy), &config).await;
+    assert_eq!(trajectory.end, EndReason::Truncated { limit: Limit::Turns });
+    assert_eq!(trajectory.turns.len(), 4);
+    let trajectory = run(Player::Policy(&policy), &EpisodeConfig::default()).await;
+    assert_eq!(trajectory.turns.len(), fake_task(0).max_turns as usize);
+}
+
+#[tokio::test]
+async fn a_full_context_truncates() {
+    let policy = ScriptedPolicy::new(["left"]);
+    let context = ContextConfig { max_context_tokens: Some(120), ..ContextConfig::default() };
+    let config = EpisodeConfig { context, ..EpisodeConfig::default() };
+    let trajectory = run(Player::Policy(&policy), &config).await;
+    assert_eq!(trajectory.end, EndReason::Truncated { limit: Limit::Context });
+    assert!(!trajectory.turns.is_empty());
+}
+
+#[tokio::test]
+async fn the_random_policy_plays_what_is_admissible() {
+    let trajectory = run(Player::Policy(&RandomPolicy), &EpisodeConfig::default()).await;
+    assert!(!trajectory.is_failed());
+    assert!(trajectory.turns.iter().all(|turn| turn.step.valid));
+    let config = EpisodeConfig { constrain_to_admissible: false, ..EpisodeConfig::default() };
+    let trajectory = run(Player::Policy(&RandomPolicy), &config).await;
+    // It says words of the conversation then, which is seldom an action.
+    assert!(!trajectory.is_failed());
+    assert!(trajectory.turns.iter().any(|turn| !turn.step.valid));
+}
+
+/// Fails as told before it answers, and counts.
+struct Moody {
+    failures: usize,
+    error: fn() -> Option<PolicyError>,
+    asked: AtomicUsize,
+    forgotten: AtomicUsize,
+    reported_tokens: Option<usize>,
+}
+
+impl Moody {
+    fn new(failures: usize, error: fn() -> Option<PolicyError>) -> Self {
+        let (asked, forgotten) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        Self { failures, error, asked, forgotten, reported_tokens: None }
+    }
+}
+
+#[async_trait]
+impl Policy for Moody {
+    fn name(&self) -> &str {
+        "moody"
+    }
+
+    fn encode(&self, _: Option<&Message>, _: &Message) -> Vec<u32> {
+        Vec::new()
+    }
+
+    async fn complete(&self, _: CompletionRequest) -> Result<Completion, PolicyError> {
+        if self.asked.fetch_add(1, Ordering::SeqCst) < self.failures {
+            match (self.error)() {
+                Some(error) => return Err(error),
+                None => std::future::pending().await,
+            }
+        }
+        Ok(Completion {
+            text: "right".to_owned(),
+            tokens: SampledTokens::default(),
+            stop: StopCause::Length,
+            author: "moody".to_owned(),
+            reported_tokens: self.reported_tokens,
+        })
+    }
+
+    fn forget(&self, episode: u64) {
+        assert_eq!(episode, 7);
+        self.forgotten.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+fn unreachable() -> Option<PolicyError> {
+    Some(PolicyError::Unreachable { name: "moody".to_owned(), detail: "line cut".to_owned() })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_policy_out_of_reach_is_asked_again_a_few_times() {
+    let policy = Moody::new(2, unreachable);
+    assert!(run(Player::Policy(&policy), &EpisodeConfig::default()).await.success);
+    let policy = Moody::new(3, unreachable);
+    let end = run(Player::Policy(&policy), &EpisodeConfig::default()).await.end;
+    let EndReason::Failed { boundary: Boundary::Policy, detail } = end else {
+        panic!("{end:?}");
+    };
+    assert!(detail.contains("line cut"));
+    assert_eq!(policy.forgotten.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn what_a_policy_reports_decides_the_end() {
+    let end = async |error| {
+        let policy = Moody::new(1, error);
+        run(Player::Policy(&policy), &EpisodeConfig::default()).await.end
+    };
+    let full = end(|| Some(PolicyError::ContextFull { tokens: None, limit: Some(1) })).await;
+    assert_eq!(full, EndReason::Truncated { limit: Limit::Context });
+    let closed = end(|| Some(PolicyError::Closed { name: "moody".to_owned() })).await;
+    assert!(matches!(closed, EndReason::Failed { boundary: Boundary::Cancelled, .. }));
+    let nonsense =
+        end(|| Some(PolicyError::Nonsense { name: "moody".to_owned(), detail: String::new() }));
+    assert!(matches!(nonsense.await, EndReason::Failed { boundary: Boundary::Policy, .. }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_misses_a_deadline_has_failed_and_is_not_scored() {
+    let policy = Moody::new(1, || None);
+    let config = EpisodeConfig { turn_timeout_secs: 5, ..EpisodeConfig::default() };
+    let started = Instant::now();
+    let trajectory = run(Player::Policy(&policy), &config).await;
+    let detail = "it did not answer within 5 s".to_owned();
+    assert_eq!(trajectory.end, EndReason::Failed { boundary: Boundary::Policy, detail });
+    assert_eq!(started.elapsed().as_secs(), 5);
+    // An environment whose steps no action can make long.
+    let policy = ScriptedPolicy::new(["left"]);
+    let mut environment = FakeEnvironment::new();
+    environment.step_time = Duration::from_secs(6);
+    let trajectory = run_with(&mut environment, Player::Policy(&policy), &config).await;
+    let detail = "it did not carry out a step within 5 s".to_owned();
+    assert_eq!(trajectory.end, EndReason::Failed { boundary: Boundary::Environment, detail });
+    assert_eq!((trajectory.turns.len(), trajectory.wall_time.as_secs()), (0, 5));
+    // One that is slow, but in time, is played to the end, however long that takes.
+    environment.step_time = Duration::from_secs(4);
+    let config = EpisodeConfig { command_time_secs: 10, ..config };
+    let trajectory = run_with(&mut environment, Player::Policy(&policy), &config).await;
+    assert_eq!(trajectory.end, EndReason::Truncated { limit: Limit::Turns });
+    assert_eq!(trajectory.wall_time.as_secs(), 40);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_whose_commands_hang_uses_up_its_own_time() {
+    let policy = ScriptedPolicy::new(["left"]);
+    let mut environment = FakeEnvironment::new();
+    environment.step_time = Duration::from_secs(4);
+    environment.time_rules = TimeRules { task: None, command: Some(Duration::from_secs(30)) };
+    // Neither the turn's deadline nor the number of turns comes first.
+    let config =
+        EpisodeConfig { turn_timeout_secs: 3, command_time_secs: 10, ..EpisodeConfig::default() };
+    let trajectory = run_with(&mut environment, Player::Policy(&policy), &config).await;
+    assert_eq!(trajectory.end, EndReason::Truncated { limit: Limit::CommandTime });
+    assert_eq!((trajectory.turns.len(), trajectory.wall_time.as_secs()), (3, 10));
+    // The turn that took the rest is there to be learned from.
+    let last = &trajectory.turns[2];
+    assert_eq!((last.text.as_str(), last.step.valid), ("left", true));
+    assert!(last.step.observation.text.contains("time was over"));
+    // What the environment itself took beyond the command's limit is not the agent's.
+    environment.time_rules = TimeRules { task: None, command: Some(Duration::from_secs(1)) };
+    let config = EpisodeConfig { command_time_secs: 5, ..config };
+    let trajectory = run_with(&mut environment, Player::Policy(&policy), &config).await;
+    assert_eq!(trajectory.end, EndReason::Truncated { limit: Limit::CommandTime });
+    assert_eq!((trajectory.turns.len(), trajectory.wall_time.as_secs()), (5, 20));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_time_that_a_task_gives_counts_the_policy_too_and_is_named() {
+    let rules = |task| TimeRules {
+        task: Some(Duration::from_secs(task)),
+        command: Some(Duration::from_secs(30)),
+    };
+    let mut environment = FakeEnvironment::new();
+    environment.time_rules = rules(3);
+    // It hangs at the first question; the task's time is over before its own.
+    let policy = Moody::new(1, || None);
+    let config = EpisodeConfig { turn_timeout_secs: 5, ..EpisodeConfig::default() };
+    let trajectory = run_with(&mut environment, Player::Policy(&policy), &config).await;
+    assert_eq!(trajectory.end, EndReason::Truncated { limit: Limit::TaskTime });
+    assert_eq!(trajectory.wall_time.as_secs(), 3);
+    // A server that misses its own deadline has failed, whatever the task's.
+    environment.time_rules = rules(8);
+    let policy = Moody::new(1, || None);
+    let trajectory = run_with(&mut environment, Player::Policy(&policy), &config).await;
+    assert!(trajectory.is_failed(), "{:?}", trajectory.end);
+    // The task's rule takes the place of the run's bound on commands.
+    environment.step_time = Duration::from_secs(4);
+    let config = EpisodeConfig { command_time_secs: 1, ..config };
+    let policy = ScriptedPolicy::new(["left"]);
+    let trajectory = run_with(&mut environment, Player::Policy(&policy), &config).await;
+    assert_eq!(trajectory.end, EndReason::Truncated { limit: Limit::TaskTime });
+    assert_eq!((trajectory.turns.len(), trajectory.wall_time.as_secs()), (2, 8));
+}
+
+#[tokio::test]
+async fn sampled_tokens_are_a_budget_of_their_own() {
+    // Five characters and the end of the turn.
+    let policy = ScriptedPolicy::new(["left "]);
+    let config = EpisodeConfig { max_sampled_tokens: Some(13), ..EpisodeConfig::default() };
+    let trajectory = run(Player::Policy(&policy), &config).await;
+    assert_eq!(trajectory.end, EndReason::Truncated { limit: Limit::Tokens });
+    assert_eq!(trajectory.turns.len(), 3);
+    // A policy without tokens may tell their number; one that does not cannot be held to it.
+    let policy = Moody { reported_tokens: Some(7), ..Moody::new(0, || None) };
+    let trajectory = run(Player::Policy(&policy), &config).await;
+    assert_eq!(trajectory.end, EndReason::Truncated { limit: Limit::Tokens });
+    assert_eq!(trajectory.turns.len(), 2);
+    let end = run(Player::Policy(&Moody::new(0, || None)), &config).await.end;
+    assert!(matches!(end, EndReason::Failed { boundary: Boundary::Policy, .. }), "{end:?}");
+    // Those who demonstrate sample nothing.
+    assert!(run(Player::Oracle { encoder: None }, &config).await.success);
+}
+
+#[tokio::test]
+async fn why_a_completion_ended_is_kept() {
+    let trajectory = run(Player::Policy(&Moody::new(0, || None)), &EpisodeConfig::default()).await;
+    assert!(trajectory.turns.iter().all(|turn| turn.stop == Some(StopCause::Length)));
+    assert!(trajectory.turns[0].is_cut_off());
+    let trajectory = run(Player::Oracle { encoder: None }, &EpisodeConfig::default()).await;
+    assert_eq!(trajectory.turns[0].stop, Some(StopCause::EndOfTurn));
+}
+
+#[tokio::test]
+async fn an_environment_that_breaks_fails_the_episode() {
+    let policy = ScriptedPolicy::new(["right"]);
+    let mut environment = FakeEnvironment::new();
+    environment.breaks_after = Some(1);
+    let trajectory =
+        run_with(&mut environment, Player::Policy(&policy), &EpisodeConfig::default()).await;
+    let end = &trajectory.end;
+    assert!(matches!(end, EndReason::Failed { boundary: Boundary::Environment, .. }));
+    assert_eq!((trajectory.turns.len(), trajectory.success), (1, false));
+}
+
+#[tokio::test(start_paused = true)]
+async fn cancelling_ends_an_episode_in_the_middle_of_a_call() {
+    let policy = Moody::new(1, || None);
+    let cancellation = Cancellation::new();
+    let (task, seed) = (fake_task(0), Seed::from_u64(1));
+    let episode = Episode {
+        id: 7,
+        task: &task,
+        player: Player::Policy(&policy),
+        seed,
+        environment_seed: seed,
+        cancellation: &cancellation,
+    };
+    let mut environment = FakeEnvironment::new();
+    let config = EpisodeConfig::default();
+    let (trajectory, ()) = tokio::join!(run_episode(&mut environment, &episode, &config), async {
+        sleep(Duration::from_secs(1)).await;
+        cancellation.cancel();
+    });
+    let end = &trajectory.end;
+    assert!(matches!(end, EndReason::Failed { boundary: Boundary::Cancelled, .. }), "{end:?}");
+    assert_eq!(policy.forgotten.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn equal_seeds_give_equal_episodes() {
+    let config = EpisodeConfig::default();
+    let mut first = run(Player::Policy(&RandomPolicy), &config).await;
+    let mut second = run(Player::Policy(&RandomPolicy), &config).await;
+    for trajectory in [&mut first, &mut second] {
+        trajectory.wall_time = Duration::ZERO;
+        trajectory.turns.iter_mut().for_each(|turn| turn.policy_time = Duration::ZERO);
+    }
+    assert_eq!(first, second);
+}
+
+/// Starts an episode in an environment of its own.
+async fn start<'a>(
+    environment: FakeEnvironment,
+    episode: &Episode<'a>,
+    config: &'a EpisodeConfig,
+) -> EpisodeInProgress<'a> {
+    EpisodeInProgress::start(Box::new(environment), episode, config).await
+}
+
+async fn at_its_start(mut environment: FakeEnvironment) -> Box<dyn Environment> {
+    environment.reset(Seed::from_u64(1)).await.unwrap();
+    Box::new(environment)
+}
+
+async fn to_the_end(mut playing: EpisodeInProgress<'_>) -> Trajectory {
+    while playing.turn().await.is_some() {}
+    let (trajectory, _) = playing.finish().await;
+    trajectory.validate().unwrap();
+    trajectory
+}
+
+fn actions(trajectory: &Trajectory) -> Vec<&str> {
+    trajectory.turns.iter().map(|turn| turn.text.as_str()).collect()
+}
+
+/// What is not a matter of clocks.
+fn timeless(mut trajectory: Trajectory) -> Trajectory {
+    trajectory.wall_time = Duration::ZERO;
+    trajectory.turns.iter_mut().for_each(|turn| turn.policy_time = Duration::ZERO);
+    trajectory
+}
+
+macro_rules! episode {
+    ($id:expr, $task:expr, $policy:expr, $cancellation:expr) => {
+        Episode {
+            id: $id,
+            task: $task,
+            player: Player::Policy($policy),
+            seed: Seed::from_u64($id),
+            environment_seed: Seed::from_u64(1),
+            cancellation: $cancellation,
+        }
+    };
+}
+
+#[tokio::test]
+async fn a_fork_shares_the_past_and_nothing_else() {
+    let (task, cancellation, config) =
+        (fake_task(0), Cancellation::new(), EpisodeConfig::default());
+    let trunk = ScriptedPolicy::new(["right", "right", "left", "right", "right"]);
+    let other = ScriptedPolicy::new(["right"]);
+    let episode = episode!(1, &task, &trunk, &cancellation);
+    for can_fork in [true, false] {
+        let environment = FakeEnvironment { can_fork, ..FakeEnvironment::new() };
+        let mut origin = start(environment.clone(), &episode, &config).await;
+        for _ in 0..2 {
+            origin.turn().await.unwrap();
+        }
+        let replays = AtomicUsize::new(0);
+        let mut fork = async |id, turn| {
+            let again = async || {
+                replays.fetch_add(1, Ordering::SeqCst);
+                Ok(at_its_start(environment.clone()).await)
+            };
+            let fork = episode!(id, &task, &other, &cancellation);
+            origin.fork(BranchPoint::before(turn), &fork, again).await.unwrap()
+        };
+        let (late, early) = (fork(2, 2).await, fork(3, 0).await);
+        assert_eq!(replays.into_inner(), if can_fork { 1 } else { 2 }, "where it stands it forks");
+        // The fork goes another way than its origin, between whose turns it plays.
+        let late = to_the_end(late).await;
+        let origin = to_the_end(origin).await;
+        let early = to_the_end(early).await;
+        assert_eq!(actions(&origin), ["right", "right", "left", "right", "right"]);
+        assert_eq!(actions(&late), ["right"; 3]);
+        assert_eq!(actions(&early), ["right"; 3]);
+        assert!(origin.success && late.success && early.success);
+        let sources: Vec<_> = late.turns.iter().map(|turn| turn.source).collect();
+        assert_eq!(sources, [Source::Inherited, Source::Inherited, Source::Sampled]);
+        assert_eq!(late.turns[1].prompt, origin.turns[1].prompt);
+        let lineage = &late.lineage;
+        assert_eq!((lineage.parent, lineage.fork_turn, lineage.fork_token), (Some(1), 2, None));
+        assert_eq!((early.lineage.parent, early.lineage.fork_turn), (Some(1), 0));
+    }
+}
+
+#[tokio::test]
+async fn a_replay_leads_where_a_fork_leads() {
+    let (task, cancellation) = (fake_task(0), Cancellation::new());
+    let context = ContextConfig { window_turns: Some(1), reminder: true, ..Default::default() };
+    let config = EpisodeConfig { context, ..EpisodeConfig::default() };
+    let (trunk, other) =
+        (ScriptedPolicy::new(["right", "x", "left", "right"]), ScriptedPolicy::new(["right"]));
+    let mut found = Vec::new();
+    for can_fork in [true, false] {
+        let environment = FakeEnvironment { can_fork, ..FakeEnvironment::new() };
+        let episode = episode!(1, &task, &trunk, &cancellation);
+        let mut origin = start(environment.clone(), &episode, &config).await;
+        for _ in 0..3 {
+            origin.turn().await.unwrap();
+        }
+        let again = async || Ok(at_its_start(environment).await);
+        let fork = episode!(2, &task, &other, &cancellation);
+        let fork = origin.fork(BranchPoint::before(3), &fork, again).await.unwrap();
+        found.push(timeless(to_the_end(fork).await));
+    }
+    assert_eq!(found[0], found[1]);
+}
+
+#[tokio::test]
+async fn a_replay_that_comes_out_differently_is_refused() {
+    let (task, cancellation, config) =
+        (fake_task(0), Cancellation::new(), EpisodeConfig::default());
+    let policy = ScriptedPolicy::new(["right", "left"]);
+    let episode = episode!(1, &task, &policy, &cancellation);
+    let mut origin = start(FakeEnvironment::new(), &episode, &config).await;
+    for _ in 0..2 {
+        origin.turn().await.unwrap();
+    }
+    // It is not where it says that it is.
+    let mut elsewhere = FakeEnvironment { can_fork: false, ..FakeEnvironment::new() };
+    elsewhere.step("right").await.unwrap();
+    let fork = episode!(2, &task, &policy, &cancellation);
+    let again = async || Ok(Box::new(elsewhere) as Box<dyn Environment>);
+    let refused = origin.fork(BranchPoint::before(1), &fork, again).await.err().unwrap();
+    assert!(matches!(refused, BranchError::Diverged { turn: 0 }), "{refused}");
+    let mut breaks = FakeEnvironment::new();
+    breaks.breaks_after = Some(0);
+    let again = async || Ok(at_its_start(breaks).await);
+    let broke = origin.fork(BranchPoint::before(1), &fork, again).await.err().unwrap();
+    assert!(matches!(broke, BranchError::Environment { turn: 0, .. }), "{broke}");
+}
+
+/// Ends the word that an answer begins with, and says `right` where nothing was begun.
+struct Finisher;
+
+#[async_trait]
+impl Policy for Finisher {
+    fn name(&self) -> &'static str {
+        "finisher"
+    }
+
+    fn encode(&self, _: Option<&Message>, message: &Message) -> Vec<u32> {
+        message.content.bytes().map(u32::from).collect()
+    }
+
+    async fn complete(&self, request: CompletionRequest) -> Result<Completion, PolicyError> {
+        let begun = &request.partial.ids;
+        let text = if begun.first() == Some(&u32::from(b'l')) { "left" } else { "right" };
+        let mut tokens = request.partial.clone();
+        for byte in &text.as_bytes()[begun.len()..] {
+            tokens.ids.push((*byte).into());
+            tokens.logprobs.push(-0.5);
+            tokens.versions.push(PolicyVersion(7));
+        }
+        let (text, author) = (text.to_owned(), "finisher".to_owned());
+        let stop = StopCause::EndOfTurn;
+        Ok(Completion { text, tokens, stop, author, reported_tokens: None })
+    }
+}
+
+#[tokio::test]
+async fn a_turn_is_sampled_anew_from_a_token_on() {
+    let (task, cancellation, config) =
+        (fake_task(0), Cancellation::new(), EpisodeConfig::default());
+    let trunk = ScriptedPolicy::new(["right", "left", "right", "right", "right"]);
+    let episode = episode!(1, &task, &trunk, &cancellation);
+    let origin = to_the_end(start(FakeEnvironment::new(), &episode, &config).await).await;
+    let at = BranchPoint { turn: 1, token: 2 };
+    let fork = episode!(2, &task, &Finisher, &cancellation);
+    let environment = at_its_start(FakeEnvironment::new()).await;
+    let fork = EpisodeInProgress::branch(environment, &origin, at, &fork, &config).await.unwrap();
+    let fork = to_the_end(fork).await;
+    assert_eq!(actions(&fork), ["right", "left", "right", "right", "right"]);
+    let sources: Vec<_> = fork.turns.iter().map(|turn| turn.source).collect();
+    assert_eq!(sources[..3], [Source::Inherited, Source::Regenerated, Source::Sampled]);
+    let sampled = &fork.turns[1].sampled;
+    assert_eq!(sampled.first(2), origin.turns[1].sampled.first(2), "as they were sampled first");
+    assert_eq!(sampled.versions[2..], [PolicyVersion(7); 2]);
+    assert_eq!((fork.lineage.fork_turn, fork.lineage.fork_token), (1, Some(2)));
+    // A policy that cannot go on behind a partial answer says so.
+    let unable = episode!(3, &task, &trunk, &cancellation);
+    let environment = at_its_start(FakeEnvironment::new()).await;
+    let fork = EpisodeInProgress::branch(environment, &origin, at, &unable, &config).await.unwrap();
+    let fork = to_the_end(fork).await;
+    assert!(matches!(fork.end, EndReason::Failed { boundary: Boundary::Policy, .. }));
+}
+
+#[tokio::test]
+async fn what_is_injected_is_read_recorded_and_taken_over() {
+    let (task, cancellation, config) =
+        (fake_task(0), Cancellation::new(), EpisodeConfig::default());
+    let policy = ScriptedPolicy::new(["left", "right"]);
+    let episode = episode!(1, &task, &policy, &cancellation);
+    let mut origin = start(FakeEnvironment::new(), &episode, &config).await;
+    origin.turn().await.unwrap();
+    let hint = Message::new(Role::User, "Hint: the right end is the goal.");
+    origin.inject(hint.clone());
+    let hinted = origin.turn().await.unwrap();
+    assert_eq!((&hinted.injected[..], hinted.source), (&[hint][..], Source::Hinted));
+    let plain = origin.turn().await.unwrap();
+    assert_eq!((plain.injected.len(), plain.source), (0, Source::Sampled));
+    let origin = to_the_end(origin).await;
+    for turn in [1, 2] {
+        let fork = episode!(2, &task, &policy, &cancellation);
+        let environment = at_its_start(FakeEnvironment::new()).await;
+        let at = BranchPoint::before(turn);
+        let fork = EpisodeInProgress::branch(environment, &origin, at, &fork, &config);
+        let fork = to_the_end(fork.await.unwrap()).await;
+        assert_eq!(fork.turns[turn].prompt, origin.turns[turn].prompt, "fork at {turn}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_used_up_before_a_fork_is_used_up_in_it() {
+    let (task, cancellation) = (fake_task(0), Cancellation::new());
+    let config = EpisodeConfig { max_sampled_tokens: Some(18), ..EpisodeConfig::default() };
+    let policy = ScriptedPolicy::new(["right", "left"]);
+    let episode = episode!(1, &task, &policy, &cancellation);
+    let origin = to_the_end(start(FakeEnvironment::new(), &episode, &config).await).await;
+    assert_eq!(origin.end, EndReason::Truncated { limit: Limit::Tokens });
+    let whole = origin.turns.len();
+    let fork = episode!(2, &task, &policy, &cancellation);
+    let environment = at_its_start(FakeEnvironment::new()).await;
+    let at = BranchPoint::before(whole - 1);
+    let fork = EpisodeInProgress::branch(environment, &origin, at, &fork, &config).await.unwrap();
+    let fork = to_the_end(fork).await;
+    assert_eq!((fork.end, fork.turns.len()), (origin.end, whole));
+}
