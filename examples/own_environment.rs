@@ -140,6 +140,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let request = CollectRequest {
         tasks: &[task],
         player: Player::Policy(&RandomPolicy),
+        strategy: &spar::agent::strategies::Independent,
         open: &|task| Ok(Box::new(Guess::open(task)?)),
         seed: Seed::from_u64(1),
         cancellation: &Cancellation::new(),

@@ -443,6 +443,8 @@ pub(crate) enum Listing {
     Recipes,
     /// What changes rewards before credit sees them.
     Shapers,
+    /// How the episodes of a group come about.
+    Strategies,
     /// How advantages are assigned to steps.
     Credit,
     /// What training minimises.

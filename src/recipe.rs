@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use spar_agent::credit::{CreditConfig, open_estimator};
+use spar_agent::strategies::{StrategyConfig, open_strategy};
 use spar_agent::{DemonstrationConfig, EpisodeConfig, Guide, RollIn};
 use spar_core::Sampling;
 use spar_policy::cuda::DeviceChoice;
@@ -219,6 +220,8 @@ pub struct ReinforceConfig {
     /// Whether turns whose answer was cut off (at `sampling.max_tokens`) carry no weight, so that
     /// nothing is learned from what was not finished. Default false.
     pub mask_cut_off_turns: bool,
+    /// How the episodes of a group come about. Default `independent`.
+    pub strategy: StrategyConfig,
     /// What changes the rewards before credit sees them, in this order. Default empty: nothing.
     pub shapers: Vec<ShaperConfig>,
     /// How advantages are assigned to steps. Default `grpo`.
@@ -255,6 +258,7 @@ impl Default for ReinforceConfig {
             group_size: 8,
             max_turns: 20,
             mask_cut_off_turns: false,
+            strategy: StrategyConfig::default(),
             shapers: Vec::new(),
             credit: CreditConfig::default(),
             objective: ObjectiveConfig::default(),
@@ -555,6 +559,11 @@ impl Recipe {
             if let Err(error) = open_shaper(shaper) {
                 within("reinforce.shapers", vec![format!("{:#}", anyhow::Error::from(error))]);
             }
+        }
+        let strategy = open_strategy(&self.reinforce.strategy);
+        let strategy = strategy.and_then(|strategy| strategy.check(self.reinforce.group_size));
+        if let Err(error) = strategy {
+            within("reinforce.strategy", vec![format!("{:#}", anyhow::Error::from(error))]);
         }
         if let Err(error) = open_estimator(&self.reinforce.credit) {
             within("reinforce.credit", vec![format!("{:#}", anyhow::Error::from(error))]);

@@ -71,6 +71,7 @@ fn runner(c: &mut Criterion) {
     let request = CollectRequest {
         tasks: &tasks,
         player: Player::Policy(&policy),
+        strategy: &spar_agent::strategies::Independent,
         open: &|_| Ok(Box::new(origin.clone())),
         seed: Seed::from_u64(0),
         cancellation: &Cancellation::new(),
@@ -95,6 +96,7 @@ fn runner(c: &mut Criterion) {
     let request = CollectRequest {
         tasks: &tasks,
         player,
+        strategy: &spar_agent::strategies::Independent,
         open: &|task| open_environment(task, &Resources::default()),
         ..request
     };

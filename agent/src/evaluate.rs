@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use crate::strategies::Independent;
 use serde::{Deserialize, Serialize};
 use spar_core::{Group, ParsedAction, Seed, Trajectory};
 use spar_envs::shuffled_tasks;
@@ -236,6 +237,7 @@ pub async fn evaluate(
     let collect = CollectRequest {
         tasks: &tasks,
         player: request.player,
+        strategy: &Independent,
         open: request.open,
         seed: request.seed,
         cancellation: request.cancellation,

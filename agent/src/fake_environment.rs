@@ -25,6 +25,8 @@ pub(crate) struct FakeEnvironment {
     pub(crate) breaks_after: Option<usize>,
     /// How many more resets or steps break, shared by forks.
     pub(crate) mishaps: Arc<AtomicUsize>,
+    /// How many more resets and steps there are before one breaks, plus one; 0 for never. Shared by forks.
+    pub(crate) countdown: Arc<AtomicUsize>,
 }
 
 const LAST: usize = 3;
@@ -51,7 +53,13 @@ impl FakeEnvironment {
             time_rules: TimeRules::default(),
             breaks_after: None,
             mishaps: Arc::default(),
+            countdown: Arc::default(),
         }
+    }
+
+    /// One reset or step breaks, behind so many.
+    pub(crate) fn breaks_once_after(&self, calls: usize) {
+        self.countdown.store(calls + 1, Ordering::SeqCst);
     }
 
     fn observation(&self) -> Observation {
@@ -69,6 +77,9 @@ impl FakeEnvironment {
 
     fn mishap(&self) -> Result<(), EnvironmentError> {
         let less = |count: usize| count.checked_sub(1);
+        if self.countdown.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less) == Ok(1) {
+            return Err(EnvironmentError::Misused { call: "fake", when: "on its bad day" });
+        }
         match self.mishaps.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less) {
             Ok(_) => Err(EnvironmentError::Misused { call: "fake", when: "on a bad day" }),
             Err(_) => Ok(()),

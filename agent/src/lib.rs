@@ -44,16 +44,18 @@ pub mod policies;
 mod samples;
 pub mod statistics;
 mod store;
+pub mod strategies;
 
 pub use action_parser::ActionParser;
 pub use cancellation::Cancellation;
 pub use collect::{
     CollectConfig, CollectRequest, Collection, CollectionCounts, CollectionSink, FinishedGroup,
-    OpenEnvironment, collect_groups, stream_groups,
+    GroupInProgress, OpenEnvironment, collect_groups, stream_groups,
 };
 pub use context::{Context, ContextConfig, ListUntried, Prompt};
 pub use episode::{
-    BranchError, BranchPoint, Episode, EpisodeInProgress, run_episode, run_started_episode,
+    BranchError, BranchPoint, Episode, EpisodeInProgress, run_branch, run_episode,
+    run_started_episode,
 };
 pub use episode_config::EpisodeConfig;
 pub use error::{ConfigError, SamplesError};

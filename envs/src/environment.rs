@@ -143,7 +143,7 @@ pub trait Environment: Send {
 
 /// Whoever may play an environment can lend it to an episode.
 #[async_trait]
-impl<'e> Environment for &'e mut (dyn Environment + 'e) {
+impl Environment for &mut (dyn Environment + '_) {
     fn name(&self) -> &'static str {
         (**self).name()
     }

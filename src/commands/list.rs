@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use clap::ValueEnum;
 use spar::agent::credit::credit_registry;
+use spar::agent::strategies::strategy_registry;
 use spar::envs::environment_registry;
 use spar::recipe::{Recipe, recipe_names};
 use spar::tasks::{shaper_registry, suite_registry};
@@ -59,6 +60,9 @@ fn entries(what: Listing) -> anyhow::Result<Vec<(String, String)>> {
             .collect::<anyhow::Result<_>>()?,
         Listing::Shapers => {
             shaper_registry().iter().map(|entry| named(entry.name, entry.about)).collect()
+        }
+        Listing::Strategies => {
+            strategy_registry().iter().map(|entry| named(entry.name, entry.about)).collect()
         }
         Listing::Credit => {
             credit_registry().iter().map(|entry| named(entry.name, entry.about)).collect()

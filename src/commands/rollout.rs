@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context, bail};
 use serde::Serialize;
+use spar::agent::strategies::Independent;
 use spar::agent::{
     Cancellation, CollectConfig, CollectRequest, CollectionCounts, CollectionSink, FinishedGroup,
     JsonlStore, Score, ScoreBuilder, stream_groups,
@@ -142,6 +143,7 @@ async fn play(
         let request = CollectRequest {
             tasks: &tasks,
             player: player.player(),
+            strategy: &Independent,
             open: &sandboxes.opener(),
             seed: split_seed,
             cancellation: &cancellation,

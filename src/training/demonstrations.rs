@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use anyhow::{Context, ensure};
 use spar_agent::policies::RandomPolicy;
+use spar_agent::strategies::Independent;
 use spar_agent::{
     CollectConfig, CollectRequest, Collection, ContextConfig, EpisodeConfig, Player, RollIn,
     collect_groups,
@@ -71,6 +72,7 @@ async fn play_once(
     let request = CollectRequest {
         tasks,
         player,
+        strategy: &Independent,
         open: &sandboxes.opener(),
         seed,
         cancellation,

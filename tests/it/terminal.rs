@@ -184,6 +184,7 @@ async fn cheats_fail_on(backend: &str) {
     let request = CollectRequest {
         tasks: &[task_of(&task)],
         player: Player::Policy(&policy),
+        strategy: &spar::agent::strategies::Independent,
         open: &|task| open_environment(task, &resources),
         seed: Seed::from_u64(1),
         cancellation: &Cancellation::new(),
@@ -245,6 +246,7 @@ async fn docker_containers_that_are_killed_are_refilled() {
     let request = CollectRequest {
         tasks: &tasks,
         player: Player::Oracle { encoder: None },
+        strategy: &spar::agent::strategies::Independent,
         open: &|task| open_environment(task, &resources),
         seed: Seed::from_u64(1),
         cancellation: &Cancellation::new(),
@@ -298,6 +300,7 @@ async fn a_docker_engine_that_is_killed_and_comes_back_is_survived() {
     let request = CollectRequest {
         tasks: &tasks,
         player: Player::Oracle { encoder: None },
+        strategy: &spar::agent::strategies::Independent,
         open: &|task| open_environment(task, &resources),
         seed: Seed::from_u64(1),
         cancellation: &Cancellation::new(),

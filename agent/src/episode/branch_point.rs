@@ -1,6 +1,6 @@
 //! Where one episode parts from another.
 
-use spar_core::Trajectory;
+use spar_core::{Boundary, Trajectory};
 
 /// Where one episode parts from another: what comes before it is shared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -81,6 +81,16 @@ pub enum BranchError {
         /// The time it had.
         seconds: u64,
     },
+}
+
+impl BranchError {
+    /// Where an episode broke that could not be begun.
+    pub fn boundary(&self) -> Boundary {
+        match self {
+            Self::Environment { source, .. } => source.boundary(),
+            _ => Boundary::Environment,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ mod tests;
 pub use branch_point::{BranchError, BranchPoint};
 pub use episode_in_progress::EpisodeInProgress;
 pub(crate) use run::stillborn;
-pub use run::{run_episode, run_started_episode};
+pub use run::{run_branch, run_episode, run_started_episode};
 
 use spar_core::{EndReason, Lineage, Observation, Seed, TRAJECTORY_VERSION, Trajectory};
 use spar_envs::Environment;

@@ -4,7 +4,7 @@ use spar_core::{Observation, Trajectory};
 use spar_envs::{Environment, EnvironmentError};
 
 use super::ends::broken;
-use super::{Episode, EpisodeInProgress};
+use super::{BranchError, BranchPoint, Episode, EpisodeInProgress};
 use crate::EpisodeConfig;
 
 /// Plays an episode from reset to end.
@@ -33,6 +33,23 @@ pub async fn run_started_episode(
 ) -> Trajectory {
     let environment = Box::new(environment);
     play(EpisodeInProgress::start_from(environment, first, episode, config).await).await
+}
+
+/// Plays an episode that goes on where `origin` was, in an environment that is as it was when `origin` began.
+/// The environment is not closed.
+///
+/// # Errors
+///
+/// As [`EpisodeInProgress::branch`].
+pub async fn run_branch(
+    environment: &mut dyn Environment,
+    origin: &Trajectory,
+    at: BranchPoint,
+    episode: &Episode<'_>,
+    config: &EpisodeConfig,
+) -> Result<Trajectory, BranchError> {
+    let environment = Box::new(environment);
+    Ok(play(EpisodeInProgress::branch(environment, origin, at, episode, config).await?).await)
 }
 
 async fn play(mut episode: EpisodeInProgress<'_>) -> Trajectory {

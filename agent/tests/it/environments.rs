@@ -31,6 +31,7 @@ async fn collect(tasks: &[Task], player: Player<'_>, group_size: usize) -> Colle
     let request = CollectRequest {
         tasks,
         player,
+        strategy: &spar_agent::strategies::Independent,
         open: &|task| open_environment(task, &resources),
         seed: Seed::from_u64(1),
         cancellation: &Cancellation::new(),

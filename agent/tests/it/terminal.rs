@@ -43,6 +43,7 @@ impl Bench {
         let request = CollectRequest {
             tasks,
             player,
+            strategy: &spar_agent::strategies::Independent,
             open: &|task| open_environment(task, &self.resources),
             seed: Seed::from_u64(1),
             cancellation: &Cancellation::new(),
@@ -215,6 +216,7 @@ async fn cancelling_while_a_sandbox_is_waited_for_ends_at_once() {
     let request = CollectRequest {
         tasks: &tasks,
         player: ORACLE,
+        strategy: &spar_agent::strategies::Independent,
         open: &|task| open_environment(task, &bench.resources),
         seed: Seed::from_u64(1),
         cancellation: &cancellation,

@@ -134,6 +134,7 @@ impl Training {
         let request = CollectRequest {
             tasks: &tasks,
             player: Player::Policy(&self.policy),
+            strategy: self.strategy.as_ref(),
             open: &self.sandboxes.opener(),
             seed,
             cancellation,

@@ -12,6 +12,7 @@ use std::time::{Instant, SystemTime};
 
 use anyhow::{Context, bail, ensure};
 use spar_agent::credit::{AdvantageEstimator, open_estimator};
+use spar_agent::strategies::{RolloutStrategy, open_strategy};
 use spar_agent::{Cancellation, JsonlStore, StoreConfig};
 use spar_core::Seed;
 use spar_policy::{LocalPolicy, Weights};
@@ -64,6 +65,7 @@ pub struct Training {
     /// The reference model's weights, where they stay in memory and have been read.
     reference: OnceLock<Arc<Weights>>,
     shapers: RewardShapers,
+    strategy: Box<dyn RolloutStrategy>,
     credit: Box<dyn AdvantageEstimator>,
     state: State,
     /// Whether all that belongs to the last iteration is done, so that a checkpoint may be made.
@@ -220,6 +222,7 @@ impl Training {
         let policy = LocalPolicy::new("local", tokenizer, weights, version, threads)
             .context("start the engine")?;
         let shapers = RewardShapers::open(&recipe.reinforce.shapers)?;
+        let strategy = open_strategy(&recipe.reinforce.strategy)?;
         let credit = open_estimator(&recipe.reinforce.credit)?;
         let metrics = MetricsLog::open(&folder.metrics_path())?;
         let evaluations = MetricsLog::open(&folder.evaluations_path())?;
@@ -240,6 +243,7 @@ impl Training {
             trainer,
             reference: OnceLock::new(),
             shapers,
+            strategy,
             credit,
             state,
             is_whole: true,

@@ -1,28 +1,22 @@
 //! Groups of episodes, many at a time.
 
+mod group_in_progress;
+
 use std::collections::HashMap;
 use std::ops::AddAssign;
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
-use futures::stream::{self, FuturesUnordered, StreamExt};
-use rand::RngExt;
+use futures::stream::{self, StreamExt};
 use serde::{Deserialize, Serialize};
-use spar_core::{Boundary, EndReason, Group, Observation, Seed, Trajectory};
+use spar_core::{Boundary, EndReason, Group, Seed, Trajectory};
 use spar_envs::{Environment, EnvironmentError};
 use spar_tasks::Task;
 use tokio::sync::Semaphore;
 
-use crate::episode::stillborn;
-use crate::{
-    Cancellation, ConfigError, Episode, EpisodeConfig, LimitCounts, Player, error_chain,
-    run_started_episode,
-};
-
-/// Waits before an episode is played anew whose sandbox failed: doubled from the first to the
-/// second.
-const SANDBOX_BACK_OFF: (Duration, Duration) =
-    (Duration::from_millis(500), Duration::from_secs(30));
+pub use self::group_in_progress::GroupInProgress;
+use self::group_in_progress::Shared;
+use crate::strategies::RolloutStrategy;
+use crate::{Cancellation, ConfigError, EpisodeConfig, LimitCounts, Player};
 
 /// How groups are collected.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -96,6 +90,14 @@ pub struct CollectionCounts {
     pub sandbox_failures: usize,
     /// Episodes that were told to stop.
     pub cancelled: usize,
+    /// Turns that were played again, so that an episode could begin where another one was.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub replayed_turns: usize,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 impl CollectionCounts {
@@ -137,6 +139,7 @@ impl AddAssign for CollectionCounts {
         self.environment_failures += other.environment_failures;
         self.sandbox_failures += other.sandbox_failures;
         self.cancelled += other.cancelled;
+        self.replayed_turns += other.replayed_turns;
     }
 }
 
@@ -164,6 +167,8 @@ pub struct CollectRequest<'a> {
     pub tasks: &'a [Task],
     /// Who chooses the actions.
     pub player: Player<'a>,
+    /// How the trajectories of a group come about.
+    pub strategy: &'a dyn RolloutStrategy,
     /// Makes a task interactive.
     pub open: &'a OpenEnvironment<'a>,
     /// Where the random choices of this collection start; a run derives one per iteration.
@@ -269,296 +274,6 @@ fn group_seeds(request: &CollectRequest<'_>) -> Vec<Seed> {
     seeds
 }
 
-struct Shared<'a> {
-    request: &'a CollectRequest<'a>,
-    config: &'a CollectConfig,
-    sink: &'a dyn CollectionSink,
-    permits: Semaphore,
-    tallies: Mutex<(CollectionCounts, Option<String>)>,
-}
-
-/// An environment that was reset, and what it showed.
-struct Origin {
-    /// Locked while it is forked: environments can be sent, but not shared, between threads.
-    environment: tokio::sync::Mutex<Box<dyn Environment>>,
-    /// What it was reset with.
-    seed: Seed,
-    first: Observation,
-}
-
-/// What came of one try at an episode.
-enum Try {
-    /// It ended by its task or by a limit.
-    Finished(Box<Trajectory>),
-    /// It broke, for reasons at this boundary.
-    Broke(Boundary),
-    /// It did not begin: no sandbox was asked for, because the backend fails or has no room.
-    Refused(String),
-    /// It did not begin: the backend could not make a sandbox. It is recorded.
-    Absent,
-    /// It was told to stop.
-    Stopped,
-}
-
-impl Shared<'_> {
-    async fn group(&self, index: usize, seed: Seed) -> FinishedGroup {
-        let task = &self.request.tasks[index];
-        let mut tags = task.tags.clone();
-        let mut group = Group { task: task.id.clone(), trajectories: Vec::new() };
-        let Some(mut origin) = self.origin(task, seed).await else {
-            return FinishedGroup { index, group, tags };
-        };
-        for tag in origin.environment.get_mut().tags() {
-            if !tags.contains(&tag) {
-                tags.push(tag);
-            }
-        }
-        let mut members: FuturesUnordered<_> = (0..self.config.group_size)
-            .map(|member| {
-                let origin = &origin;
-                async move { (member, self.member(index, origin, seed, member).await) }
-            })
-            .collect();
-        let mut trajectories = Vec::with_capacity(self.config.group_size);
-        while let Some((member, trajectory)) = members.next().await {
-            trajectories.extend(trajectory.map(|trajectory| (member, trajectory)));
-        }
-        drop(members);
-        self.close(origin.environment.get_mut()).await;
-        trajectories.sort_by_key(|(member, _)| *member);
-        group.trajectories = trajectories.into_iter().map(|(_, trajectory)| trajectory).collect();
-        FinishedGroup { index, group, tags }
-    }
-
-    /// Opens and resets the environment of a group.
-    async fn origin(&self, task: &Task, seed: Seed) -> Option<Origin> {
-        for _ in 0..=self.config.refills {
-            if self.request.cancellation.is_cancelled() {
-                return None;
-            }
-            let _permit = self.permits.acquire().await.ok()?;
-            let mut environment = match (self.request.open)(task) {
-                Ok(environment) => environment,
-                Err(error) => {
-                    self.note(&task.id, error.boundary(), error_chain(&error));
-                    continue;
-                }
-            };
-            let environment_seed = seed.derive("environment", 0);
-            let reset = environment.reset(environment_seed);
-            let (boundary, error) =
-                match tokio::time::timeout(self.config.episode.turn_timeout(), reset).await {
-                    Ok(Ok(first)) => {
-                        let environment = environment.into();
-                        return Some(Origin { environment, seed: environment_seed, first });
-                    }
-                    Ok(Err(error)) => (error.boundary(), error_chain(&error)),
-                    Err(_) => (Boundary::Environment, "the reset took too long".to_owned()),
-                };
-            self.note(&task.id, boundary, error);
-            self.close(&mut environment).await;
-        }
-        None
-    }
-
-    /// Plays one member, anew when it failed; `None` when it failed for good.
-    async fn member(
-        &self,
-        index: usize,
-        origin: &Origin,
-        seed: Seed,
-        member: usize,
-    ) -> Option<Trajectory> {
-        let task = &self.request.tasks[index];
-        let seed = seed.derive("member", member);
-        let mut patience = Duration::from_secs(self.config.sandbox_patience_secs);
-        let (mut attempt, mut absences, mut waits) = (0, 0, 0);
-        while attempt <= self.config.refills {
-            let number = attempt + absences;
-            let boundary = match self.attempt(task, origin, seed, attempt, number).await? {
-                Try::Finished(trajectory) => {
-                    self.sink.trajectory(index, &trajectory);
-                    return Some(*trajectory);
-                }
-                Try::Stopped => return None,
-                Try::Broke(boundary) => {
-                    attempt += 1;
-                    if attempt <= self.config.refills {
-                        self.tally(|counts| counts.refills += 1);
-                    }
-                    boundary
-                }
-                Try::Refused(detail) => {
-                    if patience.is_zero() {
-                        self.note(&task.id, Boundary::Sandbox, detail);
-                        return None;
-                    }
-                    tracing::info!(task = task.id, detail, "waiting for a sandbox");
-                    Boundary::Sandbox
-                }
-                // The one that tries a failing backend for all others has no refill less for it.
-                Try::Absent if patience.is_zero() => return None,
-                Try::Absent => {
-                    absences += 1;
-                    Boundary::Sandbox
-                }
-            };
-            if boundary == Boundary::Sandbox && attempt <= self.config.refills {
-                // Not at once, and not all at the same moment.
-                let spread = seed.derive("back-off", waits).rng().random_range(0.75..1.25);
-                let wait = SANDBOX_BACK_OFF.0 * 2_u32.pow(waits.min(10));
-                let wait = wait.min(SANDBOX_BACK_OFF.1).mul_f64(spread).min(patience);
-                patience -= wait;
-                waits += 1;
-                tokio::select! {
-                    () = self.request.cancellation.cancelled() => return None,
-                    () = tokio::time::sleep(wait) => {}
-                }
-            }
-        }
-        None
-    }
-
-    /// One try at an episode; `None` where nothing is played any more.
-    ///
-    /// `attempt` counts those before it that took a refill, `number` all that were recorded.
-    async fn attempt(
-        &self,
-        task: &Task,
-        origin: &Origin,
-        seed: Seed,
-        attempt: u32,
-        number: u32,
-    ) -> Option<Try> {
-        let _permit = self.permits.acquire().await.ok()?;
-        if self.request.cancellation.is_cancelled() {
-            return None;
-        }
-        let seed = if attempt < 2 { seed } else { seed.derive("refill", attempt) };
-        let mut environment = match self.fork(task, origin).await {
-            Ok(environment) => environment,
-            Err(error) => {
-                self.note(&task.id, error.boundary(), error_chain(&error));
-                return Some(Try::Broke(error.boundary()));
-            }
-        };
-        let episode = Episode {
-            // Exact also in readers that know numbers only as doubles.
-            id: seed.derive("episode", number).as_u64() >> 11,
-            task,
-            player: self.request.player,
-            seed,
-            environment_seed: origin.seed,
-            cancellation: self.request.cancellation,
-        };
-        let first = origin.first.clone();
-        let prepared = tokio::select! {
-            biased;
-            () = self.request.cancellation.cancelled() => {
-                self.tally(|counts| counts.fail(Boundary::Cancelled));
-                self.close(&mut environment).await;
-                return Some(Try::Stopped);
-            }
-            prepared = environment.prepare() => prepared,
-        };
-        let is_absent = prepared.as_ref().is_err_and(EnvironmentError::is_backend_failure);
-        let mut trajectory = match prepared {
-            Ok(()) => {
-                let config = &self.config.episode;
-                run_started_episode(&mut *environment, first, &episode, config).await
-            }
-            Err(error) if error.is_refusal() => {
-                self.close(&mut environment).await;
-                return Some(Try::Refused(error_chain(&error)));
-            }
-            Err(error) => stillborn(&*environment, first, &episode, &error),
-        };
-        trajectory.refills = attempt;
-        self.close(&mut environment).await;
-        self.tally(|counts| counts.add(&trajectory));
-        (self.request.on_episode)(&trajectory);
-        Some(match &trajectory.end {
-            EndReason::Failed { boundary: Boundary::Cancelled, .. } => Try::Stopped,
-            EndReason::Failed { boundary, detail } => {
-                self.remember(&task.id, detail);
-                if is_absent { Try::Absent } else { Try::Broke(*boundary) }
-            }
-            EndReason::Terminated | EndReason::Truncated { .. } => {
-                Try::Finished(Box::new(trajectory))
-            }
-        })
-    }
-
-    /// A fork of a group's environment, which is brought up anew where it cannot be forked any more.
-    async fn fork(
-        &self,
-        task: &Task,
-        origin: &Origin,
-    ) -> Result<Box<dyn Environment>, EnvironmentError> {
-        let mut environment = origin.environment.lock().await;
-        match environment.fork().await {
-            Ok(Some(fork)) => return Ok(fork),
-            // Every member has an environment of its own then.
-            Ok(None) => return self.anew(task, origin).await,
-            Err(error) => tracing::warn!(
-                task = task.id,
-                error = error_chain(&error),
-                "could not fork a group's start"
-            ),
-        }
-        self.close(&mut environment).await;
-        let mut anew = self.anew(task, origin).await?;
-        let fork = anew.fork().await?;
-        *environment = anew;
-        fork.ok_or(EnvironmentError::Misused { call: "fork", when: "where it could before" })
-    }
-
-    /// An environment at the start that the members of a group share.
-    async fn anew(
-        &self,
-        task: &Task,
-        origin: &Origin,
-    ) -> Result<Box<dyn Environment>, EnvironmentError> {
-        let mut anew = (self.request.open)(task)?;
-        let limit = self.config.episode.turn_timeout();
-        let error = match tokio::time::timeout(limit, anew.reset(origin.seed)).await {
-            // A group is compared, so its members have to share their start.
-            Ok(Ok(first)) if first == origin.first => return Ok(anew),
-            Ok(Ok(_)) => EnvironmentError::NotRepeatable { doing: "reset with the same seed" },
-            Ok(Err(error)) => error,
-            Err(_) => EnvironmentError::Late { doing: "reset", seconds: limit.as_secs() },
-        };
-        self.close(&mut anew).await;
-        Err(error)
-    }
-
-    async fn close(&self, environment: &mut Box<dyn Environment>) {
-        let close = environment.close();
-        let failure = match tokio::time::timeout(self.config.episode.turn_timeout(), close).await {
-            Ok(Ok(())) => return,
-            Ok(Err(error)) => error_chain(&error),
-            Err(_) => "it took too long".to_owned(),
-        };
-        tracing::warn!(%failure, "could not close an environment");
-    }
-
-    fn note(&self, task: &str, boundary: Boundary, detail: String) {
-        self.tally(|counts| counts.fail(boundary));
-        self.remember(task, &detail);
-    }
-
-    fn remember(&self, task: &str, detail: &str) {
-        tracing::warn!(task, detail, "an episode failed");
-        let mut tallies = self.tallies.lock().unwrap_or_else(PoisonError::into_inner);
-        tallies.1 = Some(format!("task `{task}`: {detail}"));
-    }
-
-    fn tally(&self, change: impl FnOnce(&mut CollectionCounts)) {
-        let mut tallies = self.tallies.lock().unwrap_or_else(PoisonError::into_inner);
-        change(&mut tallies.0);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
@@ -571,6 +286,7 @@ mod tests {
     use super::*;
     use crate::fake_environment::{FakeEnvironment, fake_task};
     use crate::policies::{RandomPolicy, ScriptedPolicy};
+    use crate::strategies::Independent;
 
     fn quiet(_: &Trajectory) {}
 
@@ -584,6 +300,7 @@ mod tests {
         let request = CollectRequest {
             tasks: &tasks,
             player,
+            strategy: &Independent,
             open: &|_| Ok(Box::new(origin.clone())),
             seed: Seed::from_u64(3),
             cancellation: &Cancellation::new(),
@@ -630,6 +347,7 @@ mod tests {
         let request = CollectRequest {
             tasks: &tasks,
             player: Player::Policy(&RandomPolicy),
+            strategy: &Independent,
             open: &|_| Ok(Box::new(FakeEnvironment::new())),
             seed: Seed::from_u64(3),
             cancellation: &Cancellation::new(),
@@ -687,6 +405,7 @@ mod tests {
         let request = CollectRequest {
             tasks: &tasks,
             player: Player::Policy(&policy),
+            strategy: &Independent,
             open: &|_| Ok(Box::new(origin.clone())),
             seed: Seed::from_u64(3),
             cancellation: &Cancellation::new(),
@@ -720,6 +439,7 @@ mod tests {
         let request = CollectRequest {
             tasks: &tasks,
             player: Player::Policy(&policy),
+            strategy: &Independent,
             open: &|_| Err(EnvironmentError::Misused { call: "open", when: "never" }),
             seed: Seed::from_u64(3),
             cancellation: &Cancellation::new(),
@@ -759,6 +479,7 @@ mod tests {
         let request = CollectRequest {
             tasks: &tasks,
             player: Player::Policy(&policy),
+            strategy: &Independent,
             open: &|_| Ok(Box::new(origin.clone())),
             seed: Seed::from_u64(3),
             cancellation: &Cancellation::new(),
@@ -793,6 +514,7 @@ mod tests {
         let request = CollectRequest {
             tasks: &tasks,
             player: Player::Policy(&policy),
+            strategy: &Independent,
             open: &|_| Ok(Box::new(origin.clone())),
             seed: Seed::from_u64(3),
             cancellation: &cancellation,

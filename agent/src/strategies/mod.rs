@@ -1,0 +1,47 @@
+//! Rollout strategies: how the trajectories of a group come about.
+//!
+//! ```text
+//!  task ─▶ GroupInProgress ──episode, branch──▶ RolloutStrategy ──▶ the group's trajectories
+//! ```
+//!
+//! A strategy says which episodes are played and where they begin; how an episode is played, and played anew
+//! when it fails, is the group's part. A new one is one file and one row of [`strategy_registry`].
+
+mod branching;
+mod independent;
+mod registry;
+
+use async_trait::async_trait;
+use spar_core::Trajectory;
+
+pub use branching::{Branching, BranchingOptions, ChooseBranches};
+pub use independent::Independent;
+pub use registry::{
+    StrategyConfig, StrategyEntry, StrategyError, open_strategy, strategy_registry,
+};
+
+use crate::GroupInProgress;
+
+/// How the trajectories of a group come about.
+#[async_trait]
+pub trait RolloutStrategy: Send + Sync + std::fmt::Debug {
+    /// The name in recipes.
+    fn name(&self) -> &'static str;
+
+    /// Checks that it can fill groups of this size.
+    ///
+    /// # Errors
+    ///
+    /// [`StrategyError`] tells what does not fit.
+    fn check(&self, group_size: usize) -> Result<(), StrategyError> {
+        let _ = group_size;
+        Ok(())
+    }
+
+    /// Plays the episodes of a group: as many as [`GroupInProgress::size`] says, fewer where some failed for
+    /// good.
+    ///
+    /// What is played and its order may depend on the group's seed and on how its episodes went, never on the
+    /// order in which they end, so that runs repeat.
+    async fn grow(&self, group: &GroupInProgress<'_>) -> Vec<Trajectory>;
+}
