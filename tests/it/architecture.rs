@@ -10,6 +10,8 @@ use std::process::Command;
 const ALLOWED: &[(&str, &[&str])] = &[
     ("features", &[]),
     ("core", &[]),
+    // What a policy wrote, as actions: acting and serving read it alike.
+    ("parsers", &["core"]),
     // Acting: no tensors.
     ("sandbox", &["core"]),
     ("tasks", &["core", "sandbox"]),

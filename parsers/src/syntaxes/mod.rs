@@ -1,0 +1,27 @@
+//! One file per syntax.
+
+mod bracketed;
+mod deepseek;
+mod fenced_bash;
+mod hermes;
+mod json_object;
+mod llama3_json;
+mod mistral;
+mod plain;
+mod python_calls;
+mod qwen3_coder;
+mod react;
+mod tags;
+
+pub(crate) use bracketed::Bracketed;
+pub(crate) use deepseek::DeepSeek;
+pub(crate) use fenced_bash::FencedBash;
+pub(crate) use hermes::Hermes;
+pub(crate) use json_object::JsonObject;
+pub(crate) use llama3_json::Llama3Json;
+pub(crate) use mistral::Mistral;
+pub(crate) use plain::Plain;
+pub(crate) use python_calls::PythonCalls;
+pub(crate) use qwen3_coder::Qwen3Coder;
+pub(crate) use react::React;
+pub(crate) use tags::Tags;
