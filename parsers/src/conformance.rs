@@ -228,23 +228,9 @@ fn hostile_text_is_read_in_linear_time() {
         "{\"name\": \"f\"};",
         "<tool_call>{\"name\": \"f\"}</tool_call>",
     ];
-    let heads = [
-        "",
-        "[f(a=",
-        "[f(a='",
-        "<tool_call>",
-        "<tool_call><function=f>",
-        "{",
-        "{\"name\": ",
-        "[TOOL_CALLS]",
-        "[TOOL_CALLS]f",
-        "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>",
-        "```bash\n",
-        "Action: f\nAction Input: ",
-        "<tool_call><function=f><parameter=list>",
-    ];
+    let heads =
+        ["", "[f(a='", "<tool_call><function=f><parameter=list>", "[TOOL_CALLS]f", "```bash\n"];
     let tools = tools();
-    let started = Instant::now();
     for piece in pieces {
         for head in heads {
             let text = format!("{head}{}", piece.repeat(len / piece.len()));
@@ -252,13 +238,12 @@ fn hostile_text_is_read_in_linear_time() {
                 let begun = Instant::now();
                 check(&*(entry.open)(), &text, &tools);
                 let took = begun.elapsed();
-                // Quadratic time would be minutes.
+                // Quadratic time would be many seconds, linear time is a tenth of one.
                 let limit = Duration::from_secs(2);
                 assert!(took < limit, "`{}`: {head:?} with {piece:?} took {took:?}", entry.name);
             }
         }
     }
-    println!("{:?}", started.elapsed());
 }
 
 #[test]

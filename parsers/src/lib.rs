@@ -53,6 +53,8 @@ mod call_list;
 #[cfg(test)]
 mod conformance;
 mod error;
+#[cfg(test)]
+mod golden;
 mod json;
 mod marks;
 mod parsed;

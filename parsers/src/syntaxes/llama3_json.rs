@@ -11,8 +11,8 @@ use crate::{ActionParser, FormatError, Parsed, WriteError};
 /// An answer that is `{"name": ..., "parameters": {...}}`, several divided by `;`.
 ///
 /// `<|python_tag|>` may stand before the first; words may stand before the tag and behind the
-/// calls. Without the tag, an answer is words if it does not begin like an object, or is an object
-/// without a `name`.
+/// calls. Without the tag, an answer is words if it does not begin like an object, or has no `name`
+/// in it.
 pub(crate) struct Llama3Json;
 
 const TAG: &str = "<|python_tag|>";
@@ -39,7 +39,7 @@ impl ActionParser for Llama3Json {
             let may_be_words = tag.is_none() && list.is_empty();
             let (value, end) = match read_value(text, at) {
                 Ok(read) => read,
-                Err(_) if may_be_words && !text.contains("\"name\"") => return said(text),
+                Err(_) if may_be_words && !names_a_tool(text) => return said(text),
                 Err(error) => return Err(error),
             };
             if may_be_words && value.get("name").is_none() {
@@ -75,6 +75,11 @@ impl ActionParser for Llama3Json {
         };
         read_back(self, written, action, tools)
     }
+}
+
+/// Whether what is no JSON was meant as a call.
+fn names_a_tool(text: &str) -> bool {
+    text.contains("\"name\"") || text.contains("'name'")
 }
 
 #[cfg(test)]
