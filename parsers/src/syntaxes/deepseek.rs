@@ -10,14 +10,14 @@ use crate::{ActionParser, FormatError, FormatErrorKind, Parsed, WriteError};
 
 /// Calls between special tokens, in the form of V3 and R1 or in that of V3.1:
 ///
-/// ```text
+/// ````text
 /// <｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>NAME
 /// ```json
 /// {...}
 /// ```<｜tool▁call▁end｜><｜tool▁calls▁end｜>
 ///
 /// <｜tool▁calls▁begin｜><｜tool▁call▁begin｜>NAME<｜tool▁sep｜>{...}<｜tool▁call▁end｜><｜tool▁calls▁end｜>
-/// ```
+/// ````
 ///
 /// Each reads both; they differ in what they write. The very last token may be missing, as may the
 /// line breaks.

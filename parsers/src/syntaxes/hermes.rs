@@ -82,7 +82,7 @@ mod tests {
         let text =
             r#"<tool_call>{"name": "say", "arguments": {"text": "</tool_call>"}}</tool_call>!"#;
         let parsed = Hermes.parse(text, &[]).unwrap();
-        assert_eq!(parsed.spans, [0..text.len() - 1]);
+        assert_eq!(parsed.spans[0], 0..text.len() - 1);
         let Action::Calls { text: said, calls } = &parsed.action else { panic!() };
         assert_eq!(said, "!");
         assert_eq!(calls[0].arguments["text"], "</tool_call>");

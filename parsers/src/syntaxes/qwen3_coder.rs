@@ -203,7 +203,7 @@ mod tests {
         let Action::Calls { text: said, calls } = &parsed.action else { panic!() };
         assert_eq!(said, "Now.");
         assert_eq!(Value::Object(calls[0].arguments.clone()), json!({ "n": 5, "s": "5\n" }));
-        assert_eq!(parsed.spans, [5..text.len()]);
+        assert_eq!(parsed.spans[0], 5..text.len());
         let untyped = Qwen3Coder.parse(text, &[]).unwrap();
         let Action::Calls { calls, .. } = &untyped.action else { panic!() };
         assert_eq!(calls[0].arguments["n"], "5");
