@@ -6,6 +6,7 @@ mod serve;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use spar::agent::ParserChoice;
 use spar::policy::checkpoint::KeepAs;
 use spar::policy::cuda::DeviceChoice;
 
@@ -175,9 +176,9 @@ pub(crate) struct PlayerArguments {
     /// Turns an episode may have; left out, as the run or else the task says.
     #[arg(long)]
     pub(crate) max_turns: Option<u32>,
-    /// How actions are read in answers.
-    #[arg(long)]
-    pub(crate) parser: Option<AnswerParser>,
+    /// How actions are read in answers; `spar list parsers` tells the names.
+    #[arg(long, value_name = "NAME", value_parser = ParserChoice::named)]
+    pub(crate) parser: Option<ParserChoice>,
     /// Whether observations list the actions that can be executed.
     #[arg(long, value_name = "BOOL")]
     pub(crate) list_admissible: Option<bool>,
@@ -224,15 +225,6 @@ pub(crate) enum BuiltIn {
     Expert,
     /// You, at this terminal.
     Human,
-}
-
-/// How actions are read in answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum AnswerParser {
-    /// The first line that is not empty.
-    Plain,
-    /// What stands in the last `<action>...</action>`.
-    Tags,
 }
 
 /// Where the sandboxes of episodes come from; of commands that play tasks.
@@ -443,6 +435,8 @@ pub(crate) enum Listing {
     Recipes,
     /// What changes rewards before credit sees them.
     Shapers,
+    /// How actions are read in answers.
+    Parsers,
     /// How the episodes of a group come about.
     Strategies,
     /// How advantages are assigned to steps.

@@ -24,7 +24,7 @@ pub mod recipe;
 pub mod sandboxes;
 pub mod training;
 
-pub use {spar_agent as agent, spar_core as core, spar_envs as envs};
+pub use {spar_agent as agent, spar_core as core, spar_envs as envs, spar_parsers as parsers};
 pub use {
     spar_policy as policy, spar_sandbox as sandbox, spar_serve as serve, spar_tasks as tasks,
     spar_trainer as trainer,

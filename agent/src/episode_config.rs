@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use spar_core::Sampling;
 
-use crate::{ActionParser, ConfigError, ContextConfig};
+use crate::{ConfigError, ContextConfig, ParserChoice};
 
 /// How episodes are played.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -29,7 +29,7 @@ pub struct EpisodeConfig {
     /// What the policy sees.
     pub context: ContextConfig,
     /// How actions are read. Default `plain`.
-    pub parser: ActionParser,
+    pub parser: ParserChoice,
     /// Whether a policy that can be held to it must answer with an admissible action, where the
     /// environment lists them. Default true.
     pub constrain_to_admissible: bool,
@@ -54,7 +54,7 @@ impl Default for EpisodeConfig {
             turn_timeout_secs: 120,
             command_time_secs: 600,
             context: ContextConfig::default(),
-            parser: ActionParser::default(),
+            parser: ParserChoice::default(),
             constrain_to_admissible: true,
             invalid_penalty: 0.0,
             penalize_invalid: false,

@@ -27,7 +27,6 @@
 //! assert!(advantages[0][1] > 0.0 && advantages[1][1] < 0.0);
 //! ```
 
-mod action_parser;
 mod cancellation;
 mod collect;
 mod context;
@@ -39,6 +38,7 @@ mod evaluate;
 #[cfg(test)]
 mod fake_environment;
 mod limit_counts;
+mod parser_choice;
 mod player;
 pub mod policies;
 mod samples;
@@ -46,7 +46,6 @@ pub mod statistics;
 mod store;
 pub mod strategies;
 
-pub use action_parser::ActionParser;
 pub use cancellation::Cancellation;
 pub use collect::{
     CollectConfig, CollectRequest, Collection, CollectionCounts, CollectionSink, FinishedGroup,
@@ -64,6 +63,7 @@ pub use evaluate::{
     TaskResult, evaluate,
 };
 pub use limit_counts::LimitCounts;
+pub use parser_choice::ParserChoice;
 pub use player::{Guide, Player, RollIn};
 pub use samples::{DemonstrationConfig, TurnMask, demonstration_samples, group_samples};
 pub use store::{JsonlStore, StoreConfig, StoreReader, StoredTrajectory};

@@ -6,6 +6,7 @@ use clap::ValueEnum;
 use spar::agent::credit::credit_registry;
 use spar::agent::strategies::strategy_registry;
 use spar::envs::environment_registry;
+use spar::parsers::parser_registry;
 use spar::recipe::{Recipe, recipe_names};
 use spar::tasks::{shaper_registry, suite_registry};
 use spar::trainer::{objective_names, optimizer_names};
@@ -60,6 +61,9 @@ fn entries(what: Listing) -> anyhow::Result<Vec<(String, String)>> {
             .collect::<anyhow::Result<_>>()?,
         Listing::Shapers => {
             shaper_registry().iter().map(|entry| named(entry.name, entry.about)).collect()
+        }
+        Listing::Parsers => {
+            parser_registry().iter().map(|entry| named(entry.name, entry.about)).collect()
         }
         Listing::Strategies => {
             strategy_registry().iter().map(|entry| named(entry.name, entry.about)).collect()

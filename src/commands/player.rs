@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use spar::agent::policies::{HttpPolicy, HttpPolicyConfig, HumanPolicy, RandomPolicy};
-use spar::agent::{ActionParser, EpisodeConfig, Player};
+use spar::agent::{EpisodeConfig, Player};
 use spar::core::{
     CompletionRequest, Message, Policy, PolicyError, PolicyVersion, Role, Sampling, Seed,
 };
@@ -19,7 +19,7 @@ use super::hub_model::local_model;
 use super::suites::Purpose;
 use super::train::newest_run;
 use super::{open_model, threads};
-use crate::cli::{AnswerParser, BuiltIn, PlayerArguments};
+use crate::cli::{BuiltIn, PlayerArguments};
 
 /// A player that is ready to play.
 pub(crate) struct OpenPlayer {
@@ -127,11 +127,9 @@ impl OpenPlayer {
         let context = &mut episode.context;
         context.instruction = arguments.instruction.unwrap_or(context.instruction);
         context.list_admissible = arguments.list_admissible.unwrap_or(context.list_admissible);
-        episode.parser = match arguments.parser {
-            Some(AnswerParser::Plain) => ActionParser::Plain,
-            Some(AnswerParser::Tags) => ActionParser::Tags,
-            None => episode.parser,
-        };
+        if let Some(parser) = &arguments.parser {
+            episode.parser = parser.clone();
+        }
         episode
     }
 

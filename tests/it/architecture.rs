@@ -16,7 +16,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("sandbox", &["core"]),
     ("tasks", &["core", "sandbox"]),
     ("envs", &["core", "sandbox", "tasks"]),
-    ("agent", &["core", "sandbox", "tasks", "envs"]),
+    ("agent", &["core", "parsers", "sandbox", "tasks", "envs"]),
     // Learning: no environments.
     ("ops", &[]),
     ("text", &["core"]),
@@ -25,7 +25,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     // The trained model for others: HTTP stays out of the crates that learn.
     ("serve", &["core", "policy"]),
     // The facade.
-    (".", &["core", "sandbox", "tasks", "envs", "agent", "policy", "trainer", "serve"]),
+    (".", &["core", "parsers", "sandbox", "tasks", "envs", "agent", "policy", "trainer", "serve"]),
 ];
 
 /// The only places where `unsafe` may stand: kernels and their launches, the system calls of the programs that run

@@ -28,7 +28,7 @@ pub(super) async fn answer(
     request: CompletionRequest,
     task_end: Option<Instant>,
 ) -> Result<Answer, EndReason> {
-    let parser = config.parser;
+    let parser = &config.parser;
     let (action, encoder) = match player {
         Player::Policy(policy) => {
             let is_partial = !request.partial.ids.is_empty();
@@ -45,7 +45,10 @@ pub(super) async fn answer(
     let text = action
         .ok_or_else(|| failed(Boundary::Policy, &format!("the {name} has no action here")))?;
     // Written as a policy has to, so that who imitates it is understood.
-    let message = Message::new(Role::Assistant, parser.write(text.clone()));
+    let written = parser
+        .write(&text)
+        .map_err(|error| failed(Boundary::Policy, &format!("the {name} has no words: {error}")))?;
+    let message = Message::new(Role::Assistant, written);
     let parsed = ParsedAction::Action { text };
     let asked = request.messages.last().map(AsRef::as_ref);
     let ids = encoder.map(|encoder| encoder.encode(asked, &message)).unwrap_or_default();

@@ -1,0 +1,154 @@
+//! Which parser reads the actions of an episode.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use spar_core::{Action, Choices, ParsedAction};
+use spar_parsers::{ActionParser, UnknownParser, WriteError, open_parser};
+
+/// Which parser reads the actions in what a policy wrote; in recipes its name, such as `"tags"`.
+///
+/// Environments offer no tools yet, so that a call of one is no action.
+#[derive(Clone)]
+pub struct ParserChoice(Arc<dyn ActionParser>);
+
+impl ParserChoice {
+    /// The parser of this name.
+    ///
+    /// # Errors
+    ///
+    /// [`UnknownParser`] lists the names that there are.
+    pub fn named(name: &str) -> Result<Self, UnknownParser> {
+        open_parser(name).map(Self)
+    }
+
+    /// The parser's name.
+    pub fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    /// Reads the action in `text`.
+    pub fn parse(&self, text: &str) -> ParsedAction {
+        match self.0.parse(text, &[]).map(|parsed| parsed.action) {
+            Ok(Action::Text { text }) => ParsedAction::Action { text },
+            Ok(Action::Calls { .. }) => {
+                ParsedAction::Invalid { reason: "a tool was called, and there are none".to_owned() }
+            }
+            Err(error) => ParsedAction::Invalid { reason: error.message },
+        }
+    }
+
+    /// The answer that is read as `action`, as a demonstrator writes it.
+    ///
+    /// # Errors
+    ///
+    /// [`WriteError`] when the syntax cannot say it.
+    pub fn write(&self, action: &str) -> Result<String, WriteError> {
+        self.0.write(&Action::text(action), &[])
+    }
+
+    /// The answers that are read as one of `actions`; those that the syntax cannot say are left out.
+    pub fn choices(&self, actions: &Choices) -> Choices {
+        if *self == Self::default() {
+            return Arc::clone(actions);
+        }
+        let mut answers: Vec<Arc<str>> =
+            actions.iter().filter_map(|action| self.write(action).ok()).map(Arc::from).collect();
+        answers.sort_unstable();
+        answers.dedup();
+        answers.into()
+    }
+}
+
+impl Default for ParserChoice {
+    /// `plain`.
+    fn default() -> Self {
+        Self::named("plain").expect("it is in the table")
+    }
+}
+
+impl PartialEq for ParserChoice {
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name()
+    }
+}
+
+impl fmt::Debug for ParserChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl Serialize for ParserChoice {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+impl<'de> Deserialize<'de> for ParserChoice {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        Self::named(&name).map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use spar_parsers::parser_registry;
+
+    use super::*;
+
+    fn read(parser: &str, text: &str) -> Result<String, String> {
+        match ParserChoice::named(parser).unwrap().parse(text) {
+            ParsedAction::Action { text } => Ok(text),
+            ParsedAction::Invalid { reason } => Err(reason),
+        }
+    }
+
+    #[test]
+    fn plain_text_is_its_first_line() {
+        assert_eq!(read("plain", "\n  go north \nthen"), Ok("go north".to_owned()));
+        assert_eq!(read("plain", " \n\t"), Err("the answer is empty".to_owned()));
+    }
+
+    #[test]
+    fn the_last_well_formed_tag_counts() {
+        let read = |text| read("tags", text);
+        assert_eq!(read("<action>a</action> no, <action> b\n</action> <action>"), Ok("b".into()));
+        assert_eq!(read("<action><action>a</action>"), Ok("a".into()));
+        assert_eq!(read("<action>a</action></action>"), Ok("a".into()));
+        assert_eq!(read("</action>"), Err("the answer has no <action>...</action>".into()));
+        assert_eq!(read("go"), Err("the answer has no <action>...</action>".into()));
+        assert_eq!(read("<action>go"), Err("the <action> is not closed".into()));
+        assert_eq!(read("<action> </action>"), Err("the <action> is empty".into()));
+    }
+
+    #[test]
+    fn a_call_of_a_tool_is_no_action() {
+        let call = r#"<tool_call>{"name": "go", "arguments": {}}</tool_call>"#;
+        assert_eq!(read("hermes", call), Err("a tool was called, and there are none".into()));
+    }
+
+    #[test]
+    fn what_is_written_is_read_in_every_syntax() {
+        let actions: Choices = ["go to bed 1", "look"].map(Arc::from).into();
+        for entry in parser_registry().iter().filter(|entry| entry.has_text) {
+            let parser = ParserChoice::named(entry.name).unwrap();
+            let answers = parser.choices(&actions);
+            assert_eq!(answers.len(), 2, "{}", entry.name);
+            let mut read: Vec<_> = answers.iter().map(|answer| parser.parse(answer)).collect();
+            read.sort_by_key(|parsed| format!("{parsed:?}"));
+            let wanted = |text: &Arc<str>| ParsedAction::Action { text: text.to_string() };
+            assert_eq!(read, actions.iter().map(wanted).collect::<Vec<_>>(), "{}", entry.name);
+        }
+    }
+
+    #[test]
+    fn a_name_that_is_not_known_is_refused_with_those_that_are() {
+        let parser: ParserChoice = serde_json::from_str(r#""tags""#).unwrap();
+        assert_eq!(serde_json::to_string(&parser).unwrap(), r#""tags""#);
+        let error = serde_json::from_str::<ParserChoice>(r#""xml""#).unwrap_err().to_string();
+        assert!(error.contains("`xml`") && error.contains("`hermes`"), "{error}");
+    }
+}
