@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use spar_core::{Group, Sample, Trajectory, Turn};
 
+use crate::credit::Ownership;
 use crate::{ConfigError, SamplesError};
 
 /// How demonstrations weigh.
@@ -64,6 +65,7 @@ impl TurnMask {
 /// prompt begins with exactly the tokens so far; otherwise a new sample begins under the same
 /// episode. Every sampled token that had an alternative weighs 1 and carries its turn's
 /// advantage; forced and observed tokens weigh 0, as do those of turns that `mask` hides.
+/// What trajectories that were forked off from each other share is trained once, as [`Ownership`] says.
 /// Trajectories without tokens, and those that were guided by a demonstrator, whose tokens no policy
 /// sampled, leave no sample. Rows without an advantage are there as well: what counts in a loss is for
 /// its objective to say.
@@ -89,18 +91,25 @@ pub fn group_samples(
     let mut samples = Vec::new();
     for (trajectory, advantages) in group.trajectories.iter().zip(advantages) {
         check("turns", advantages.len(), trajectory.turns.len())?;
+    }
+    let ownership = Ownership::of(group);
+    for (index, trajectory) in group.trajectories.iter().enumerate() {
         if trajectory.lineage.guided {
             continue;
         }
-        let is_hidden = |turn: usize| mask.hides(&trajectory.turns[turn]);
-        cut(trajectory, &mut samples, |turn, is_forced| Weights {
-            policy: if is_forced || is_hidden(turn) { 0.0 } else { 1.0 },
-            advantage: advantages[turn] as f32,
-            cross_entropy: match !is_forced && !is_hidden(turn) && advantages[turn] > 0.0 {
-                true => 1.0,
+        cut(trajectory, &mut samples, |turn, token, is_forced| {
+            let is_owned = ownership.owns(index, turn, token);
+            let weighs = is_owned && !is_forced && !mask.hides(&trajectory.turns[turn]);
+            let advantage = match is_owned {
+                true => ownership.advantage(advantages, index, turn, token),
                 false => 0.0,
-            },
-            observation: 0.0,
+            };
+            Weights {
+                policy: if weighs { 1.0 } else { 0.0 },
+                advantage: advantage as f32,
+                cross_entropy: if weighs && advantage > 0.0 { 1.0 } else { 0.0 },
+                observation: 0.0,
+            }
         })?;
     }
     Ok(samples)
@@ -125,7 +134,7 @@ pub fn demonstration_samples(
     let leads = |turn: usize| {
         trajectory.lineage.guided && trajectory.turns[turn].author != trajectory.policy
     };
-    cut(trajectory, &mut samples, |turn, is_forced| Weights {
+    cut(trajectory, &mut samples, |turn, _, is_forced| Weights {
         policy: 0.0,
         advantage: 0.0,
         cross_entropy: match (leads(turn), is_forced) {
@@ -147,11 +156,11 @@ struct Weights {
     observation: f32,
 }
 
-/// Cuts a trajectory into samples; `weigh(turn, is_forced)` tells what its tokens weigh.
+/// Cuts a trajectory into samples; `weigh(turn, token, is_forced)` tells what its tokens weigh.
 fn cut(
     trajectory: &Trajectory,
     samples: &mut Vec<Sample>,
-    weigh: impl Fn(usize, bool) -> Weights,
+    weigh: impl Fn(usize, usize, bool) -> Weights,
 ) -> Result<(), SamplesError> {
     trajectory.validate()?;
     let new_sample = || Sample { episode: trajectory.episode, ..Sample::default() };
@@ -164,7 +173,7 @@ fn cut(
                 .for_each(|token| next.push_observed(*token, 0.0));
             finish(std::mem::replace(&mut sample, next), samples);
         }
-        let observation_weight = weigh(index, false).observation;
+        let observation_weight = weigh(index, 0, false).observation;
         for &token in &turn.prompt.appended {
             // Nothing stands before the first token that could predict it.
             let weight = if sample.is_empty() { 0.0 } else { observation_weight };
@@ -178,7 +187,7 @@ fn cut(
                 sample.push(token, 0.0, 0.0, 0.0, logprob, version, allowed);
                 continue;
             }
-            let weights = weigh(index, allowed.len() == 1);
+            let weights = weigh(index, t, allowed.len() == 1);
             sample.push(
                 token,
                 weights.policy,
@@ -203,7 +212,7 @@ fn finish(sample: Sample, samples: &mut Vec<Sample>) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::time::Duration;
 
     use proptest::prelude::*;
@@ -214,7 +223,7 @@ mod tests {
 
     use super::*;
 
-    fn turn(kept: usize, appended: &[u32], sampled: SampledTokens) -> Turn {
+    pub(crate) fn turn(kept: usize, appended: &[u32], sampled: SampledTokens) -> Turn {
         Turn {
             prompt: PromptTokens { kept, appended: appended.to_vec() },
             injected: Vec::new(),
@@ -237,7 +246,7 @@ mod tests {
         }
     }
 
-    fn sampled(ids: &[u32], allowed: &[&[u32]]) -> SampledTokens {
+    pub(crate) fn sampled(ids: &[u32], allowed: &[&[u32]]) -> SampledTokens {
         SampledTokens {
             ids: ids.to_vec(),
             logprobs: vec![-0.5; ids.len()],
@@ -246,7 +255,7 @@ mod tests {
         }
     }
 
-    fn trajectory(turns: Vec<Turn>) -> Trajectory {
+    pub(crate) fn trajectory(turns: Vec<Turn>) -> Trajectory {
         Trajectory {
             version: TRAJECTORY_VERSION,
             episode: 9,

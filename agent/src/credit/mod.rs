@@ -14,6 +14,7 @@ mod group_view;
 mod grpo;
 mod interner;
 mod moments;
+mod ownership;
 mod registry;
 mod salt;
 #[cfg(test)]
@@ -25,5 +26,6 @@ pub use gigpo::{Gigpo, GigpoConfig};
 pub use group_view::{GroupView, StepView};
 pub use grpo::{Grpo, GrpoConfig};
 pub use moments::{Normalization, Singleton};
+pub use ownership::Ownership;
 pub use registry::{CreditConfig, EstimatorEntry, Options, credit_registry, open_estimator};
 pub use salt::{Salt, SaltConfig, TransitionMean};
