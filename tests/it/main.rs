@@ -17,3 +17,4 @@ mod support;
 mod terminal;
 mod training;
 mod trajectories;
+mod trees;

@@ -19,6 +19,8 @@ type Place = (usize, usize);
 /// would tell, is needed for more.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ownership {
+    /// Whom each trajectory goes on from, and up to where.
+    parents: Vec<Option<(usize, Place)>>,
     /// Where the part of each trajectory begins that it owns.
     own_from: Vec<Place>,
     /// For each trajectory, those that hold some of what it owns, and the place from which on they do not.
@@ -69,12 +71,22 @@ impl Ownership {
                 ancestor = parent;
             }
         }
-        Self { own_from, paths }
+        Self { parents, own_from, paths }
     }
 
     /// Whether a trajectory owns the token that it sampled, or took over, in this place.
     pub fn owns(&self, trajectory: usize, turn: usize, token: usize) -> bool {
         self.own_from[trajectory] <= (turn, token)
+    }
+
+    /// How many trajectories hold the token that this one sampled, or took over, in this place.
+    pub fn num_paths(&self, trajectory: usize, turn: usize, token: usize) -> usize {
+        let mut owner = trajectory;
+        while let Some((parent, _)) = self.parents[owner].filter(|_| !self.owns(owner, turn, token))
+        {
+            owner = parent;
+        }
+        self.paths[owner].iter().filter(|(_, left)| (turn, token) < *left).count()
     }
 
     /// The mean of the advantages of all paths through a token that the trajectory owns; `advantages[i][t]` belongs
@@ -111,8 +123,10 @@ mod tests {
     /// Tokens of each turn.
     const TOKENS: usize = 3;
 
-    /// A group of trajectories of these lengths, forked off from an earlier one at these places.
-    fn group(plan: &[(usize, Option<(usize, usize, usize)>)]) -> Group {
+    /// How long a trajectory is, and of whom and where it was forked off: turn and token.
+    type Planned = (usize, Option<(usize, usize, usize)>);
+
+    fn group(plan: &[Planned]) -> Group {
         let mut trajectories: Vec<Trajectory> = Vec::new();
         for (episode, (length, fork)) in plan.iter().enumerate() {
             let of_turn = |_| turn(0, &[], sampled(&[1; TOKENS], &[]));
@@ -132,7 +146,7 @@ mod tests {
     }
 
     /// Lengths and forks of a random tree.
-    fn tree() -> impl Strategy<Value = Vec<(usize, Option<(usize, usize, usize)>)>> {
+    fn tree() -> impl Strategy<Value = Vec<Planned>> {
         let branch =
             (any::<prop::sample::Index>(), any::<prop::sample::Index>(), 0..TOKENS, 1..4_usize);
         (1..3_usize, proptest::collection::vec(branch, 0..8)).prop_map(|(trunks, branches)| {
@@ -185,6 +199,8 @@ mod tests {
             for (position, index) in present.iter().enumerate() {
                 for (place, sampler) in sampled_by[*index].iter().enumerate() {
                     let (turn, token) = (place / TOKENS, place % TOKENS);
+                    let paths = through[&(*sampler, place)].len();
+                    prop_assert_eq!(ownership.num_paths(position, turn, token), paths);
                     if ownership.owns(position, turn, token) {
                         let found = ownership.advantage(&of_present, position, turn, token);
                         let before = owned.insert((*sampler, place), found);

@@ -32,6 +32,9 @@ impl Default for StrategyConfig {
     }
 }
 
+/// Makes a rollout strategy from its options.
+pub type OpenStrategy = fn(&Map<String, Value>) -> Result<Box<dyn RolloutStrategy>, StrategyError>;
+
 /// A rollout strategy that has a name.
 pub struct StrategyEntry {
     /// The name.
@@ -41,7 +44,7 @@ pub struct StrategyEntry {
     /// Where it is described.
     pub source: &'static str,
     /// Makes one from its options.
-    pub open: fn(&Map<String, Value>) -> Result<Box<dyn RolloutStrategy>, StrategyError>,
+    pub open: OpenStrategy,
 }
 
 /// A rollout strategy cannot be had.
