@@ -2,7 +2,7 @@
 
 use anyhow::ensure;
 use spar_agent::{Collection, Evaluation, LimitCounts};
-use spar_core::Limit;
+use spar_core::{Limit, Source};
 use spar_trainer::{Drift, MetricRecord, UpdateMetrics};
 
 /// Adds the mean over an iteration's updates, drift being the largest.
@@ -44,8 +44,12 @@ pub(super) fn with_collection(record: MetricRecord, collection: &Collection) -> 
     let episodes = trajectories().count().max(1) as f64;
     let turns: usize = trajectories().map(|trajectory| trajectory.turns.len()).sum();
     let success = trajectories().filter(|trajectory| trajectory.success).count();
-    let drawn: usize = trajectories()
-        .flat_map(|trajectory| &trajectory.turns)
+    // What branches took over was counted where it was sampled.
+    let own_turns = || {
+        let all = trajectories().flat_map(|trajectory| &trajectory.turns);
+        all.filter(|turn| turn.source != Source::Inherited)
+    };
+    let drawn: usize = own_turns()
         .map(|turn| match &turn.sampled.allowed[..] {
             // Nothing was restricted.
             [] => turn.sampled.ids.len(),
@@ -53,8 +57,11 @@ pub(super) fn with_collection(record: MetricRecord, collection: &Collection) -> 
         })
         .sum();
     let counts = &collection.counts;
-    let cut_off =
-        trajectories().flat_map(|trajectory| &trajectory.turns).filter(|turn| turn.is_cut_off());
+    let cut_off = own_turns().filter(|turn| turn.is_cut_off());
+    let branches = trajectories().filter(|trajectory| trajectory.lineage.parent.is_some()).count();
+    let of_trees =
+        [("branches", branches as f64), ("replayed_turns", counts.replayed_turns as f64)];
+    let record = record.with(of_trees.into_iter().filter(|_| branches > 0));
     let record = with_limits(record, &counts.limits);
     record.with([
         ("episodes", trajectories().count() as f64),

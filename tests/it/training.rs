@@ -102,6 +102,40 @@ fn equal_seeds_give_equal_runs_on_any_number_of_threads() {
 }
 
 #[test]
+fn runs_that_grow_trees_repeat_and_go_on_to_the_bit() {
+    let folder = workplace();
+    let folder = folder.path();
+    let strategy =
+        "reinforce.strategy={kind='branching',rounds=2,choose='unsure',in_mid_turn=true}";
+    let trees = ["--set", strategy];
+    train(folder, "whole", &trees);
+    train(folder, "threads", &[&trees[..], &["--threads", "3"]].concat());
+    assert_same((folder, "whole"), (folder, "threads"));
+    let metrics_of = metrics(folder, "whole");
+    let records = metrics_of.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let of_trees: Vec<Value> =
+        records.filter(|record| record["branches"].as_f64() > Some(0.0)).collect();
+    assert!(of_trees.len() >= 8, "of 9 iterations {} grew trees", of_trees.len());
+    assert!(of_trees.iter().all(|record| record["branches"].as_f64() <= Some(8.0)));
+    assert!(drifts(&metrics_of).iter().all(|drift| *drift == 0.0));
+
+    let arguments = [&["train", "tiny.toml", "--name", "killed"][..], &trees].concat();
+    let mut child = start(folder, &arguments);
+    wait_for(&mut child, folder, "killed", 9);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    succeed(folder, &["resume", "runs/killed"]);
+    assert_same((folder, "whole"), (folder, "killed"));
+    succeed(folder, &["replay", "runs/whole/trajectories"]);
+
+    let error = run(
+        folder,
+        &["train", "tiny.toml", "--set", "reinforce.strategy={kind='branching',trunks=4}"],
+    );
+    assert!(error.err.contains("trunks is 4, and groups have 4 trajectories"), "{}", error.err);
+}
+
+#[test]
 fn the_best_can_be_imitated_and_a_stage_that_changes_nothing_says_so() {
     let folder = workplace();
     let folder = folder.path();
