@@ -437,6 +437,8 @@ pub(crate) enum Listing {
     Shapers,
     /// How actions are read in answers.
     Parsers,
+    /// Which tasks are played, and which of their groups are trained.
+    Samplers,
     /// How the episodes of a group come about.
     Strategies,
     /// How advantages are assigned to steps.

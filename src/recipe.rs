@@ -10,6 +10,7 @@ use spar_agent::{DemonstrationConfig, EpisodeConfig, Guide, RollIn};
 use spar_core::Sampling;
 use spar_policy::cuda::DeviceChoice;
 use spar_policy::{LoraConfig, ModelConfig, TokenizerConfig};
+use spar_tasks::samplers::{SamplerConfig, open_sampler};
 use spar_tasks::{ShaperConfig, open_shaper};
 use spar_trainer::{ObjectiveConfig, OptimizerPlace, TrainerConfig, WeightPrecision};
 
@@ -220,6 +221,8 @@ pub struct ReinforceConfig {
     /// Whether turns whose answer was cut off (at `sampling.max_tokens`) carry no weight, so that
     /// nothing is learned from what was not finished. Default false.
     pub mask_cut_off_turns: bool,
+    /// Which tasks are played, and which of their groups are trained. Default `uniform`.
+    pub sampler: SamplerConfig,
     /// How the episodes of a group come about. Default `independent`.
     pub strategy: StrategyConfig,
     /// What changes the rewards before credit sees them, in this order. Default empty: nothing.
@@ -258,6 +261,7 @@ impl Default for ReinforceConfig {
             group_size: 8,
             max_turns: 20,
             mask_cut_off_turns: false,
+            sampler: SamplerConfig::default(),
             strategy: StrategyConfig::default(),
             shapers: Vec::new(),
             credit: CreditConfig::default(),
@@ -559,6 +563,9 @@ impl Recipe {
             if let Err(error) = open_shaper(shaper) {
                 within("reinforce.shapers", vec![format!("{:#}", anyhow::Error::from(error))]);
             }
+        }
+        if let Err(error) = open_sampler(&self.reinforce.sampler, 0) {
+            within("reinforce.sampler", vec![format!("{:#}", anyhow::Error::from(error))]);
         }
         let strategy = open_strategy(&self.reinforce.strategy);
         let strategy = strategy.and_then(|strategy| strategy.check(self.reinforce.group_size));

@@ -8,6 +8,7 @@ use spar::agent::strategies::strategy_registry;
 use spar::envs::environment_registry;
 use spar::parsers::parser_registry;
 use spar::recipe::{Recipe, recipe_names};
+use spar::tasks::samplers::sampler_registry;
 use spar::tasks::{shaper_registry, suite_registry};
 use spar::trainer::{objective_names, optimizer_names};
 
@@ -64,6 +65,9 @@ fn entries(what: Listing) -> anyhow::Result<Vec<(String, String)>> {
         }
         Listing::Parsers => {
             parser_registry().iter().map(|entry| named(entry.name, entry.about)).collect()
+        }
+        Listing::Samplers => {
+            sampler_registry().iter().map(|entry| named(entry.name, entry.about)).collect()
         }
         Listing::Strategies => {
             strategy_registry().iter().map(|entry| named(entry.name, entry.about)).collect()

@@ -160,6 +160,22 @@ pub(super) fn take_tasks(
     training_order(suite, split, seed)?.take(first, count).context("take tasks")
 }
 
+/// The tasks at these places of a split's [order](training_order).
+pub(super) fn take_places(
+    suite: &dyn Suite,
+    split: &str,
+    seed: Seed,
+    places: &[u64],
+) -> anyhow::Result<Vec<Task>> {
+    let order = training_order(suite, split, seed)?;
+    let mut tasks = Vec::with_capacity(places.len());
+    // Places that follow on each other are looked up together.
+    for run in places.chunk_by(|one, next| one + 1 == *next) {
+        tasks.extend(order.take(run[0], run.len()).context("take tasks")?);
+    }
+    Ok(tasks)
+}
+
 /// The order in which a run with this seed meets the tasks of a split.
 fn training_order<'a>(
     suite: &'a dyn Suite,

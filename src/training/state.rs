@@ -30,6 +30,9 @@ pub(super) struct State {
     /// Whether the policy's weights are rounded, the master weights standing in a folder apart.
     #[serde(default)]
     pub(super) is_rounded: bool,
+    /// What the task sampler keeps between iterations; absent before the first, and in older runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) sampler: Option<serde_json::Value>,
     /// Tells the weights below an adapter apart from others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) base: Option<String>,

@@ -132,3 +132,40 @@ pub enum ShaperError {
         problems: String,
     },
 }
+
+/// A task sampler cannot be had, or not go on.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SamplerError {
+    /// No sampler has this name.
+    #[error("find task sampler `{kind}`: known are {known}")]
+    Unknown {
+        /// The name asked for.
+        kind: String,
+        /// The names there are.
+        known: String,
+    },
+    /// The sampler does not have this option, or not with this value.
+    #[error("understand the options of task sampler `{name}`")]
+    Options {
+        /// The sampler.
+        name: &'static str,
+        /// What is wrong with them.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// An option is outside its range.
+    #[error("use task sampler `{name}`: {problems}")]
+    Range {
+        /// The sampler.
+        name: &'static str,
+        /// All problems, one after the other.
+        problems: String,
+    },
+    /// What was kept of it is nothing that it wrote.
+    #[error("go on with task sampler `{name}`: its state is not one of it")]
+    State {
+        /// The sampler.
+        name: &'static str,
+    },
+}

@@ -24,6 +24,7 @@
 mod error;
 mod game_folder;
 mod registry;
+pub mod samplers;
 mod shapers;
 mod shuffled_tasks;
 mod suite;
@@ -33,7 +34,7 @@ mod template_suite;
 mod terminal_suite;
 mod terminal_task;
 
-pub use error::{ShaperError, SuiteError};
+pub use error::{SamplerError, ShaperError, SuiteError};
 pub use game_folder::GameFolderSuite;
 pub use registry::{SuiteEntry, SuiteOptions, open_suite, suite_registry};
 pub use shapers::{

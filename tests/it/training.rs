@@ -136,6 +136,29 @@ fn runs_that_grow_trees_repeat_and_go_on_to_the_bit() {
 }
 
 #[test]
+fn runs_that_replace_groups_without_a_signal_repeat_and_go_on_to_the_bit() {
+    let folder = workplace();
+    let folder = folder.path();
+    let dynamic = ["--set", "reinforce.sampler={kind='dynamic',max_rounds=3}"];
+    train(folder, "whole", &dynamic);
+    let metrics_of = metrics(folder, "whole");
+    let records = metrics_of.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let updates: Vec<Value> = records.filter(|record| record["kind"] == "reinforce").collect();
+    assert!(updates.iter().any(|record| record["dropped_groups"].as_f64() > Some(0.0)));
+    // What is left has a signal: all samples are computed.
+    let has_signal = |record: &Value| record["samples"] == record["samples_with_gradient"];
+    assert!(updates.iter().all(has_signal), "{updates:?}");
+
+    let arguments = [&["train", "tiny.toml", "--name", "killed"][..], &dynamic].concat();
+    let mut child = start(folder, &arguments);
+    wait_for(&mut child, folder, "killed", 9);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    succeed(folder, &["resume", "runs/killed"]);
+    assert_same((folder, "whole"), (folder, "killed"));
+}
+
+#[test]
 fn the_best_can_be_imitated_and_a_stage_that_changes_nothing_says_so() {
     let folder = workplace();
     let folder = folder.path();

@@ -157,6 +157,19 @@ pub struct Collection {
     pub last_failure: Option<String>,
 }
 
+impl Collection {
+    /// Takes over another collection: its counts, and those of its groups that `kept` tells, one entry for each.
+    pub fn keep(&mut self, other: Self, kept: &[bool]) {
+        let groups = other.groups.into_iter().zip(other.tags).zip(kept);
+        for ((group, tags), _) in groups.filter(|(_, kept)| **kept) {
+            self.groups.push(group);
+            self.tags.push(tags);
+        }
+        self.counts += other.counts;
+        self.last_failure = other.last_failure.or(self.last_failure.take());
+    }
+}
+
 /// Makes a task interactive, such as `spar_envs::open_environment` with what it needs.
 pub type OpenEnvironment<'a> =
     dyn Fn(&Task) -> Result<Box<dyn Environment>, EnvironmentError> + Sync + 'a;

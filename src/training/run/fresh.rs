@@ -94,7 +94,13 @@ impl Fresh {
         sandboxes: OpenSandboxes,
     ) -> anyhow::Result<Parts> {
         let Self { mut model, parameters } = self;
-        let state = State { iteration: 0, is_averaged: false, is_rounded: false, base: None };
+        let state = State {
+            iteration: 0,
+            is_averaged: false,
+            is_rounded: false,
+            sampler: None,
+            base: None,
+        };
         let config = stage_config(&recipe, 0);
         model.trained = model.trained.computing_in(config.weights)?;
         let (trained, group) = (&model.trained, model.group.as_ref());

@@ -2,12 +2,8 @@
 
 use std::time::Instant;
 
-use anyhow::ensure;
 use spar_agent::credit::GroupView;
-use spar_agent::{
-    Cancellation, CollectConfig, CollectRequest, Player, TurnMask, collect_groups,
-    demonstration_samples, group_samples,
-};
+use spar_agent::{Cancellation, TurnMask, demonstration_samples, group_samples};
 use spar_core::{Sample, Seed, TrajectoryStore};
 use spar_trainer::{
     DecoderGradient, LossAggregation, MetricRecord, Supervised, UpdateMetrics, batches,
@@ -15,8 +11,9 @@ use spar_trainer::{
 };
 
 use super::Training;
+use super::collection::Collected;
 use crate::training::demonstrations::{
-    demonstrate, demonstrator, imitated, is_cut_off, take_demonstrated, take_tasks,
+    demonstrate, demonstrator, imitated, is_cut_off, take_demonstrated,
 };
 use crate::training::records::{with_collection, with_updates};
 use crate::training::{Observer, Stage};
@@ -120,42 +117,15 @@ impl Training {
         cancellation: &Cancellation,
         observer: &dyn Observer,
     ) -> anyhow::Result<Option<MetricRecord>> {
-        let warm = &self.recipe.warm_start;
-        let config = &self.recipe.reinforce;
-        let done = self.state.iteration - warm.iterations;
-        // Behind the tasks of the demonstrations, so that no task is met twice before all are.
-        let first = warm.tasks_of(warm.iterations).0 + done * config.tasks as u64;
-        let train = &self.recipe.data.train;
-        let tasks = take_tasks(self.suite.as_ref(), train, self.seed, first, config.tasks)?;
-
         // 1. Groups of episodes under the present weights.
         self.publish()?;
-        observer.playing("rollouts", tasks.len() * config.group_size);
-        let request = CollectRequest {
-            tasks: &tasks,
-            player: Player::Policy(&self.policy),
-            strategy: self.strategy.as_ref(),
-            open: &self.sandboxes.opener(),
-            seed,
-            cancellation,
-            on_episode: &|trajectory| observer.episode(trajectory),
-        };
-        let mut episode = self.recipe.episode.clone();
-        episode.max_turns = Some(config.max_turns);
-        let default = CollectConfig::default();
-        let collect = CollectConfig {
-            group_size: config.group_size,
-            concurrency: self.sandboxes.concurrency().unwrap_or(default.concurrency),
-            episode,
-            ..default
-        };
         let started = Instant::now();
-        let collection = collect_groups(&request, &collect).await;
-        if cancellation.is_cancelled() {
+        let Some(collected) = self.collect(seed, cancellation, observer).await? else {
             return Ok(None);
-        }
-        let failure = || collection.last_failure.clone().unwrap_or_default();
-        ensure!(collection.counts.finished > 0, "play a single episode: {}", failure());
+        };
+        let Collected { collection, num_dropped } = collected;
+        let config = &self.recipe.reinforce;
+        let done = self.state.iteration - self.recipe.warm_start.iterations;
         let rollout_seconds = started.elapsed().as_secs_f64();
 
         // 2. Credit: an advantage for every step, by its shaped reward.
@@ -202,6 +172,7 @@ impl Training {
             ("samples", samples.len() as f64),
             ("samples_with_gradient", with_gradient as f64),
         ]);
-        Ok(Some(with_updates(record, &updates)))
+        let dropped = Some(("dropped_groups", num_dropped as f64)).filter(|_| num_dropped > 0);
+        Ok(Some(with_updates(record.with(dropped), &updates)))
     }
 }

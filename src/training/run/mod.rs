@@ -1,5 +1,6 @@
 //! A training run from its start, or from its last checkpoint, to its end.
 
+mod collection;
 mod evaluation;
 mod fresh;
 mod iterations;
@@ -16,6 +17,7 @@ use spar_agent::strategies::{RolloutStrategy, open_strategy};
 use spar_agent::{Cancellation, JsonlStore, StoreConfig};
 use spar_core::Seed;
 use spar_policy::{LocalPolicy, Weights};
+use spar_tasks::samplers::{TaskSampler, open_sampler};
 use spar_tasks::{RewardShapers, Suite, SuiteOptions, open_suite};
 use spar_trainer::{
     Checkpoints, EventWriter, Manifest, MetricRecord, MetricsLog, RunFolder, RunFolderError,
@@ -65,6 +67,7 @@ pub struct Training {
     /// The reference model's weights, where they stay in memory and have been read.
     reference: OnceLock<Arc<Weights>>,
     shapers: RewardShapers,
+    sampler: Box<dyn TaskSampler>,
     strategy: Box<dyn RolloutStrategy>,
     credit: Box<dyn AdvantageEstimator>,
     state: State,
@@ -222,6 +225,7 @@ impl Training {
         let policy = LocalPolicy::new("local", tokenizer, weights, version, threads)
             .context("start the engine")?;
         let shapers = RewardShapers::open(&recipe.reinforce.shapers)?;
+        let sampler = begin_sampler(&recipe, &state)?;
         let strategy = open_strategy(&recipe.reinforce.strategy)?;
         let credit = open_estimator(&recipe.reinforce.credit)?;
         let metrics = MetricsLog::open(&folder.metrics_path())?;
@@ -243,6 +247,7 @@ impl Training {
             trainer,
             reference: OnceLock::new(),
             shapers,
+            sampler,
             strategy,
             credit,
             state,
@@ -461,6 +466,20 @@ fn open(recipe: &Recipe) -> anyhow::Result<Box<dyn Suite>> {
 /// The stage of the iteration that follows `done` others.
 fn stage_of(recipe: &Recipe, done: u64) -> Stage {
     if done < recipe.warm_start.iterations { Stage::WarmStart } else { Stage::Reinforce }
+}
+
+/// The task sampler, where the run stands.
+fn begin_sampler(recipe: &Recipe, state: &State) -> anyhow::Result<Box<dyn TaskSampler>> {
+    let (warm, config) = (&recipe.warm_start, &recipe.reinforce);
+    // Behind the tasks of the demonstrations, so that no task is met twice before all are; of older runs, behind
+    // those that it has played.
+    let done = state.iteration.saturating_sub(warm.iterations);
+    let first = warm.tasks_of(warm.iterations).0 + done * config.tasks as u64;
+    let mut sampler = open_sampler(&config.sampler, first)?;
+    if let Some(kept) = &state.sampler {
+        sampler.load(kept)?;
+    }
+    Ok(sampler)
 }
 
 /// How the trainer of that stage works.

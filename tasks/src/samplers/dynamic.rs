@@ -1,0 +1,138 @@
+//! Groups without a signal are replaced.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{Outcome, TaskSampler};
+use crate::SamplerError;
+
+/// Options of [`Dynamic`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct DynamicOptions {
+    /// How often an iteration plays tasks at the most, the first time among them; at least 1. With fewer groups
+    /// than wanted behind that, it trains those that it has. Default 10, as in DAPO's recipe.
+    pub max_rounds: u32,
+}
+
+impl Default for DynamicOptions {
+    fn default() -> Self {
+        Self { max_rounds: 10 }
+    }
+}
+
+/// Dynamic sampling of DAPO (arXiv 2503.14476, section 3.2, equation 11): groups whose episodes all earned the same are
+/// dropped, and other tasks are played in their place, until the iteration has as many groups as it wants.
+///
+/// What is dropped takes no part in the update, nor in what its loss is divided by. Two deviations from DAPO's code: later
+/// rounds play as many tasks as groups are missing, where there whole batches are played and cut; and behind the last
+/// round fewer groups are trained, where there the run breaks off.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dynamic {
+    max_rounds: u32,
+    /// The place of the task that comes next.
+    next: u64,
+    /// Groups that the iteration still wants.
+    wanted: usize,
+    /// Rounds that it has played.
+    rounds: u32,
+}
+
+impl Dynamic {
+    /// A sampler that begins at this place.
+    ///
+    /// # Errors
+    ///
+    /// [`SamplerError::Range`] when an option is outside its range.
+    pub fn new(options: &DynamicOptions, first: u64) -> Result<Self, SamplerError> {
+        if options.max_rounds == 0 {
+            let problems = "max_rounds is 0, must be at least 1".to_owned();
+            return Err(SamplerError::Range { name: "dynamic", problems });
+        }
+        Ok(Self { max_rounds: options.max_rounds, next: first, wanted: 0, rounds: 0 })
+    }
+}
+
+impl TaskSampler for Dynamic {
+    fn name(&self) -> &'static str {
+        "dynamic"
+    }
+
+    fn begin(&mut self, groups: usize) {
+        (self.wanted, self.rounds) = (groups, 0);
+    }
+
+    fn draw(&mut self) -> Vec<u64> {
+        if self.rounds == self.max_rounds {
+            return Vec::new();
+        }
+        self.rounds += 1;
+        let first = self.next;
+        self.next += self.wanted as u64;
+        (first..self.next).collect()
+    }
+
+    fn observe(&mut self, outcomes: &[Outcome]) -> Vec<bool> {
+        let kept: Vec<bool> = outcomes.iter().map(Outcome::has_signal).collect();
+        self.wanted = self.wanted.saturating_sub(kept.iter().filter(|kept| **kept).count());
+        kept
+    }
+
+    fn state(&self) -> Value {
+        self.next.into()
+    }
+
+    fn load(&mut self, state: &Value) -> Result<(), SamplerError> {
+        self.next = state.as_u64().ok_or(SamplerError::State { name: "dynamic" })?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome(returns: &[f64]) -> Outcome {
+        Outcome { returns: returns.to_vec() }
+    }
+
+    /// The cases of DAPO's own code: its prompts with their metrics, and which of them it keeps.
+    #[test]
+    fn what_is_kept_equals_the_reference() {
+        let uniform = [outcome(&[1.0; 4]), outcome(&[0.0; 4]), outcome(&[0.7])];
+        let mixed = [&[1.0, 0.0, 0.0, 1.0][..], &[-0.172703, -0.14127], &[-1.353006]].map(outcome);
+        let mut dynamic = Dynamic::new(&DynamicOptions::default(), 0).unwrap();
+        dynamic.begin(6);
+        let kept = dynamic.observe(&[&uniform[..], &mixed].concat());
+        assert_eq!(kept, [false, false, true, true, true, true]);
+        assert!(!outcome(&[]).has_signal());
+    }
+
+    #[test]
+    fn what_is_dropped_is_replaced_by_tasks_that_come_next() {
+        let mut dynamic = Dynamic::new(&DynamicOptions { max_rounds: 3 }, 5).unwrap();
+        dynamic.begin(3);
+        assert_eq!(dynamic.draw(), [5, 6, 7]);
+        let (same, mixed) = (outcome(&[1.0, 1.0]), outcome(&[1.0, 0.0]));
+        assert_eq!(
+            dynamic.observe(&[same.clone(), mixed.clone(), same.clone()]),
+            [false, true, false]
+        );
+        assert_eq!(dynamic.draw(), [8, 9]);
+        dynamic.observe(&[same.clone(), same.clone()]);
+        assert_eq!(dynamic.draw(), [10, 11]);
+        dynamic.observe(&[same, mixed]);
+        assert!(dynamic.draw().is_empty(), "the rounds are over");
+        dynamic.begin(1);
+        assert_eq!(dynamic.draw(), [12], "no task is met twice before all are");
+    }
+
+    #[test]
+    fn an_iteration_that_has_its_groups_draws_no_more() {
+        let mut dynamic = Dynamic::new(&DynamicOptions::default(), 0).unwrap();
+        dynamic.begin(2);
+        dynamic.draw();
+        dynamic.observe(&[outcome(&[1.0, 0.0]), outcome(&[0.0, 1.0])]);
+        assert!(dynamic.draw().is_empty());
+    }
+}

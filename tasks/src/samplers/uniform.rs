@@ -1,0 +1,51 @@
+//! All tasks alike.
+
+use serde_json::Value;
+
+use super::{Outcome, TaskSampler};
+use crate::SamplerError;
+
+/// Takes the tasks as they come in their shuffled, stratified order: every one once an epoch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Uniform {
+    /// The place of the task that comes next.
+    next: u64,
+    /// Groups that the iteration still wants.
+    wanted: usize,
+}
+
+impl Uniform {
+    /// A sampler that begins at this place.
+    pub fn new(first: u64) -> Self {
+        Self { next: first, wanted: 0 }
+    }
+}
+
+impl TaskSampler for Uniform {
+    fn name(&self) -> &'static str {
+        "uniform"
+    }
+
+    fn begin(&mut self, groups: usize) {
+        self.wanted = groups;
+    }
+
+    fn draw(&mut self) -> Vec<u64> {
+        let first = self.next;
+        self.next += std::mem::take(&mut self.wanted) as u64;
+        (first..self.next).collect()
+    }
+
+    fn observe(&mut self, outcomes: &[Outcome]) -> Vec<bool> {
+        vec![true; outcomes.len()]
+    }
+
+    fn state(&self) -> Value {
+        self.next.into()
+    }
+
+    fn load(&mut self, state: &Value) -> Result<(), SamplerError> {
+        self.next = state.as_u64().ok_or(SamplerError::State { name: "uniform" })?;
+        Ok(())
+    }
+}
