@@ -24,7 +24,7 @@ use spar::policy::{
     LocalPolicy, ModelConfig, Parameters, Tokenizer, TokenizerConfig, Weights, initial_parameters,
 };
 use spar::tasks::{SuiteOptions, Task, open_suite};
-use spar::trainer::{DecoderGradient, SampleGradient};
+use spar::trainer::{DecoderGradient, Measured, SampleGradient, Slopes};
 
 /// Both ways to train the same groups.
 pub(crate) struct Comparison {
@@ -98,7 +98,7 @@ pub(crate) async fn compare(
             let samples: Vec<&Sample> = samples.iter().collect();
             let batch = if together { samples.len() } else { 1 };
             for samples in samples.chunks(batch) {
-                let loss = |index: usize, _: &[f32]| slopes(samples[index]);
+                let loss = |index: usize, _: Measured<'_>| Slopes::from(slopes(samples[index]));
                 prepared
                     .accumulate(samples, &loss, &mut gradient)
                     .map_err(|error| error as Box<dyn Error>)?;

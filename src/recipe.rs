@@ -653,7 +653,7 @@ impl Recipe {
     /// Whether reinforcement learning needs a reference model.
     pub fn has_reference(&self) -> bool {
         let objective = self.reinforce.objective.build();
-        objective.is_ok_and(|objective| objective.needs_reference())
+        objective.is_ok_and(|objective| objective.needs().reference)
     }
 
     /// How the reference model is held, where there is one.

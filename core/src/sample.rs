@@ -99,6 +99,17 @@ impl Sample {
         self.tokens.len()
     }
 
+    /// Tokens that carry weight in the policy-gradient term.
+    pub fn num_weighed(&self) -> usize {
+        self.policy_weights.iter().filter(|weight| **weight != 0.0).count()
+    }
+
+    /// Whether one of these has an advantage.
+    pub fn has_advantage(&self) -> bool {
+        let mut tokens = self.policy_weights.iter().zip(&self.advantages);
+        tokens.any(|(weight, advantage)| *weight != 0.0 && *advantage != 0.0)
+    }
+
     /// Whether the sample has no token.
     pub fn is_empty(&self) -> bool {
         self.tokens.is_empty()

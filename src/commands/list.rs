@@ -10,7 +10,7 @@ use spar::parsers::parser_registry;
 use spar::recipe::{Recipe, recipe_names};
 use spar::tasks::samplers::sampler_registry;
 use spar::tasks::{shaper_registry, suite_registry};
-use spar::trainer::{objective_names, optimizer_names};
+use spar::trainer::{objective_registry, optimizer_registry};
 
 use super::print;
 use crate::cli::{BuiltIn, ListArguments, Listing};
@@ -75,8 +75,12 @@ fn entries(what: Listing) -> anyhow::Result<Vec<(String, String)>> {
         Listing::Credit => {
             credit_registry().iter().map(|entry| named(entry.name, entry.about)).collect()
         }
-        Listing::Objectives => objective_names().map(|name| named(name, "")).collect(),
-        Listing::Optimizers => optimizer_names().map(|name| named(name, "")).collect(),
+        Listing::Objectives => {
+            objective_registry().iter().map(|entry| named(entry.name, entry.about)).collect()
+        }
+        Listing::Optimizers => {
+            optimizer_registry().iter().map(|entry| named(entry.name, entry.about)).collect()
+        }
         Listing::Policies => BuiltIn::value_variants()
             .iter()
             .filter_map(ValueEnum::to_possible_value)

@@ -20,8 +20,8 @@ use spar_policy::decoder::{Segment, SequenceCache, forward};
 use spar_policy::head::{batch_scores, log_softmax};
 use spar_policy::{ModelConfig, Parameters, Weights};
 use spar_trainer::{
-    AdamWOptions, DecoderGradient, LossAggregation, OptimizerConfig, SampleGradient, Supervised,
-    Trainer, TrainerConfig,
+    AdamWOptions, DecoderGradient, LossAggregation, Measured, OptimizerConfig, SampleGradient,
+    Slopes, Supervised, Trainer, TrainerConfig,
 };
 
 #[global_allocator]
@@ -158,12 +158,12 @@ fn gradient(
         gradient.fill(0.0);
         let started = Instant::now();
         let losses = std::sync::Mutex::new(0.0);
-        let slopes = |index: usize, logprobs: &[f32]| -> Vec<f32> {
+        let slopes = |index: usize, found: Measured<'_>| -> Slopes {
             let weights = &samples[index].cross_entropy_weights;
-            let of_sample = logprobs.iter().zip(weights).skip(1);
+            let of_sample = found.logprobs.iter().zip(weights).skip(1);
             let sum: f64 = of_sample.map(|(l, w)| f64::from(*l) * f64::from(*w)).sum();
             *losses.lock().expect("no panic under the lock") -= sum;
-            weights.iter().map(|weight| -weight / total).collect()
+            weights.iter().map(|weight| -weight / total).collect::<Vec<f32>>().into()
         };
         prepared.accumulate(&samples, &slopes, &mut gradient).map_err(|error| error.to_string())?;
         all = started.elapsed().as_secs_f64();

@@ -11,7 +11,8 @@ use spar_policy::head::{Draw, DrawGradient, DrawLoss, DrawStatistics, learn, try
 use spar_policy::{HalfType, LoraModel, Parameters, RoundedModel, WeightGradient, Weights};
 
 use crate::{
-    DeviceModel, PreparedModel, SampleGradient, SampleLossFn, TrainerError, WeightPrecision,
+    DeviceModel, Measured, PreparedModel, SampleGradient, SampleLossFn, Slopes, TrainerError,
+    WeightPrecision,
 };
 
 /// The decoder as the trainer sees it: the same forward as in generation, and its backward.
@@ -176,6 +177,10 @@ struct LearningDecoder {
 }
 
 impl DeviceModel for LearningDecoder {
+    fn logprobs(&self, samples: &[&Sample]) -> Result<Vec<Vec<f32>>, Box<dyn Error + Send + Sync>> {
+        self.decoder.logprobs(samples)
+    }
+
     fn accumulate(
         &self,
         samples: &[&Sample],
@@ -277,14 +282,32 @@ impl Reading<'_> {
         by_sample
     }
 
+    /// The entropies by sample and token.
+    fn entropies(&self, samples: &[&Sample]) -> Vec<Vec<f32>> {
+        let mut by_sample: Vec<Vec<f32>> =
+            samples.iter().map(|sample| vec![0.0; sample.len()]).collect();
+        for (sample, t, draw) in &self.places {
+            by_sample[*sample][*t] = self.judged[*draw].entropy;
+        }
+        by_sample
+    }
+
     /// How the loss changes with what was told of the draws.
     fn derivatives(&self, samples: &[&Sample], loss: &SampleLossFn<'_>) -> Vec<DrawGradient> {
-        let by_sample = self.by_sample(samples);
-        let slopes: Vec<Vec<f32>> =
-            by_sample.iter().enumerate().map(|(index, logprobs)| loss(index, logprobs)).collect();
+        let found = self.by_sample(samples).into_iter().zip(self.entropies(samples));
+        let slopes: Vec<Slopes> = found
+            .enumerate()
+            .map(|(index, (logprobs, entropies))| {
+                loss(index, Measured { logprobs: &logprobs, entropies: &entropies })
+            })
+            .collect();
         let mut derivatives = vec![DrawGradient::default(); self.draws.len()];
         for (sample, t, draw) in &self.places {
-            derivatives[*draw].logprob += slopes[*sample][*t];
+            let slopes = &slopes[*sample];
+            derivatives[*draw].logprob += slopes.logprobs[*t];
+            if let Some(slope) = slopes.entropies.get(*t) {
+                derivatives[*draw].entropy += slope;
+            }
         }
         derivatives
     }
@@ -372,8 +395,9 @@ mod tests {
         let samples: Vec<&Sample> = samples.iter().collect();
         // Any fixed slopes do: the loss is then their product with the log-probabilities.
         let slope = |sample: usize, t: usize| ((sample * 5 + t * 3) % 7) as f32 / 7.0 - 0.4;
-        let slopes = |sample: usize, logprobs: &[f32]| -> Vec<f32> {
-            (0..logprobs.len()).map(|t| slope(sample, t)).collect()
+        let slopes = |sample: usize, found: Measured<'_>| -> Slopes {
+            let logprobs = found.logprobs;
+            (0..logprobs.len()).map(|t| slope(sample, t)).collect::<Vec<f32>>().into()
         };
         let mut gradient = vec![0.0; parameters.data.len()];
         model.prepare(&parameters).accumulate(&samples, &slopes, &mut gradient).unwrap();
@@ -399,11 +423,42 @@ mod tests {
     }
 
     #[test]
+    fn entropies_have_the_gradient_of_their_sum() {
+        let (model, mut parameters) = model();
+        let samples = samples(3);
+        let samples: Vec<&Sample> = samples.iter().collect();
+        let run = |parameters: &Parameters| {
+            let sum = std::sync::Mutex::new(0.0);
+            let slopes = |_: usize, found: Measured<'_>| {
+                *sum.lock().unwrap() += found.entropies.iter().map(|e| f64::from(*e)).sum::<f64>();
+                let len = found.entropies.len();
+                Slopes { logprobs: vec![0.0; len], entropies: vec![1.0; len] }
+            };
+            let mut gradient = vec![0.0; parameters.data.len()];
+            model.prepare(parameters).accumulate(&samples, &slopes, &mut gradient).unwrap();
+            (sum.into_inner().unwrap(), gradient)
+        };
+        let (_, gradient) = run(&parameters);
+        for spec in parameters.specs.clone().iter() {
+            for place in [0, spec.len() / 2, spec.len() - 1] {
+                let index = spec.offset + place;
+                let middle = parameters.data[index];
+                parameters.data[index] = middle + 1e-2;
+                let (above, _) = run(&parameters);
+                parameters.data[index] = middle - 1e-2;
+                let (below, _) = run(&parameters);
+                parameters.data[index] = middle;
+                assert_close(gradient[index].into(), (above - below) / 2e-2, 1e-2);
+            }
+        }
+    }
+
+    #[test]
     fn little_memory_for_activations_changes_no_bit() {
         let (model, parameters) = model();
         let samples = samples(3);
         let samples: Vec<&Sample> = samples.iter().collect();
-        let slopes = |_: usize, logprobs: &[f32]| -> Vec<f32> { logprobs.to_vec() };
+        let slopes = |_: usize, found: Measured<'_>| Slopes::from(found.logprobs.to_vec());
         let gradient = |model: &DecoderGradient| {
             let mut gradient = vec![0.0; parameters.data.len()];
             model.prepare(&parameters).accumulate(&samples, &slopes, &mut gradient).unwrap();
@@ -418,7 +473,7 @@ mod tests {
         let (model, masters) = model();
         let samples = samples(3);
         let samples: Vec<&Sample> = samples.iter().collect();
-        let slopes = |_: usize, logprobs: &[f32]| -> Vec<f32> { logprobs.to_vec() };
+        let slopes = |_: usize, found: Measured<'_>| Slopes::from(found.logprobs.to_vec());
         let run = |model: &DecoderGradient, parameters: &Parameters| {
             let mut gradient = vec![0.0; parameters.data.len()];
             let prepared = model.prepare(parameters);
@@ -486,15 +541,16 @@ mod tests {
         let samples: Vec<&Sample> = samples.iter().collect();
         let prepared = model.prepare(&parameters);
         let slope = |sample: usize, t: usize| ((sample * 5 + t * 3) % 7) as f32 / 7.0 - 0.4;
-        let slopes = |sample: usize, logprobs: &[f32]| -> Vec<f32> {
-            (0..logprobs.len()).map(|t| slope(sample, t)).collect()
+        let slopes = |sample: usize, found: Measured<'_>| -> Slopes {
+            let logprobs = found.logprobs;
+            (0..logprobs.len()).map(|t| slope(sample, t)).collect::<Vec<f32>>().into()
         };
         let mut together = vec![0.0; parameters.data.len()];
         prepared.accumulate(&samples, &slopes, &mut together).unwrap();
         let mut alone = vec![0.0; parameters.data.len()];
         let logprobs = prepared.logprobs(&samples).unwrap();
         for (index, sample) in samples.iter().enumerate() {
-            let slopes = |_: usize, logprobs: &[f32]| slopes(index, logprobs);
+            let slopes = |_: usize, found: Measured<'_>| slopes(index, found);
             prepared.accumulate(&[sample], &slopes, &mut alone).unwrap();
             // What is recomputed does not depend on what stands beside it, to the bit.
             assert_eq!(prepared.logprobs(&[sample]).unwrap()[0], logprobs[index]);

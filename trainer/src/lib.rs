@@ -19,7 +19,7 @@
 //! use spar_core::Sample;
 //! use spar_policy::{ParameterKind, Parameters};
 //! use spar_trainer::{
-//!     LossAggregation, PreparedModel, SampleGradient, SampleLossFn, Supervised, Trainer, TrainerConfig,
+//!     LossAggregation, Measured, PreparedModel, SampleGradient, SampleLossFn, Supervised, Trainer, TrainerConfig,
 //! };
 //!
 //! /// A coin: token 1 has the probability `sigmoid(weight)`.
@@ -48,7 +48,9 @@
 //!         gradient: &mut [f32],
 //!     ) -> Result<(), Box<dyn Error + Send + Sync>> {
 //!         for (index, logprobs) in self.logprobs(samples)?.iter().enumerate() {
-//!             for (t, slope) in loss(index, logprobs).into_iter().enumerate() {
+//!             // A loss that depends on entropies needs them here.
+//!             let measured = Measured { logprobs, entropies: &[] };
+//!             for (t, slope) in loss(index, measured).logprobs.into_iter().enumerate() {
 //!                 let sign = if samples[index].tokens[t] == 1 { 1.0 } else { -1.0 };
 //!                 gradient[0] += slope * sign * (1.0 - logprobs[t].exp());
 //!             }
@@ -95,19 +97,22 @@ pub use drift::{Distances, Drift};
 pub use error::{RunFolderError, TrainerError};
 pub use learning_curve::{CurvePoint, CurveRun, CurveSeries, LearningCurve};
 pub use objectives::{
-    BatchWeight, Clip, ClipOptions, KlEstimator, LossAggregation, Objective, ObjectiveConfig,
-    SampleLoss, Supervised, Tally, objective_names,
+    BatchWeight, Clip, ClipCov, ClipCovOptions, ClipOptions, Gspo, GspoOptions, KlEstimator,
+    LossAggregation, Needs, Objective, ObjectiveConfig, ObjectiveEntry, PreparedObjective,
+    SampleLoss, Supervised, Tally, Update, objective_registry,
 };
 pub use optimisers::{
-    AdamW, AdamWOptions, Muon, MuonOptions, Optimizer, OptimizerConfig, StatePlace, StateReader,
-    StateTensor, clip_global_norm, global_norm, optimizer_names, orthogonalize,
+    AdamW, AdamWOptions, Muon, MuonOptions, Optimizer, OptimizerConfig, OptimizerEntry, StatePlace,
+    StateReader, StateTensor, clip_global_norm, global_norm, optimizer_registry, orthogonalize,
 };
 pub use reference::fill_reference;
 pub use run::{
     Checkpoint, CheckpointMark, Checkpoints, EventWriter, Manifest, MetricRecord, MetricsLog,
     RunFolder, RunLock, git_revision, read_metrics, rfc3339, write_atomically,
 };
-pub use sample_gradient::{DeviceModel, PreparedModel, SampleGradient, SampleLossFn};
+pub use sample_gradient::{
+    DeviceModel, Measured, PreparedModel, SampleGradient, SampleLossFn, Slopes,
+};
 pub use schedule::{ScheduleConfig, ScheduleShape};
 pub use trainer::Trainer;
 pub use trainer_config::{OptimizerPlace, TrainerConfig, WeightPrecision};

@@ -7,12 +7,38 @@ use spar_core::Sample;
 use spar_policy::Parameters;
 use spar_policy::cuda::DeviceLearner;
 
-/// Gives the derivative of the loss by each log-probability of a sample.
+/// Gives the derivatives of the loss by what is told of a sample.
 ///
-/// Arguments are the sample's index among the samples given to [`PreparedModel::accumulate`] and its
-/// log-probabilities, one per token; the answer has one entry per token. Entry 0 belongs to the
+/// Arguments are the sample's index among the samples given to [`PreparedModel::accumulate`] and what was told of its
+/// tokens; the answer has one entry per token. Entry 0 belongs to the
 /// first token, which nothing precedes: its log-probability is not read and its derivative is 0.
-pub type SampleLossFn<'a> = dyn Fn(usize, &[f32]) -> Vec<f32> + Sync + 'a;
+pub type SampleLossFn<'a> = dyn Fn(usize, Measured<'_>) -> Slopes + Sync + 'a;
+
+/// What a model tells of the tokens of a sample, one entry per token in each. Entries of tokens without weight may
+/// be anything.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Measured<'a> {
+    /// The log-probability of each token.
+    pub logprobs: &'a [f32],
+    /// The entropy of what each was drawn from, in nats.
+    pub entropies: &'a [f32],
+}
+
+/// The derivatives of a loss by what a model told of the tokens of a sample.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Slopes {
+    /// By the log-probabilities, one per token.
+    pub logprobs: Vec<f32>,
+    /// By the entropies, one per token; empty where the loss does not depend on them.
+    pub entropies: Vec<f32>,
+}
+
+impl From<Vec<f32>> for Slopes {
+    /// By the log-probabilities alone.
+    fn from(logprobs: Vec<f32>) -> Self {
+        Self { logprobs, entropies: Vec::new() }
+    }
+}
 
 /// A model that can be differentiated over samples.
 pub trait SampleGradient: Send + Sync {
@@ -28,6 +54,13 @@ pub trait SampleGradient: Send + Sync {
 
 /// A model at weights that are trained on a device.
 pub trait DeviceModel: Send + Sync {
+    /// As [`PreparedModel::logprobs`].
+    ///
+    /// # Errors
+    ///
+    /// What the model or the device says.
+    fn logprobs(&self, samples: &[&Sample]) -> Result<Vec<Vec<f32>>, Box<dyn Error + Send + Sync>>;
+
     /// As [`PreparedModel::accumulate`], into the gradient of the learner.
     ///
     /// # Errors

@@ -4,10 +4,10 @@ use std::error::Error;
 use std::path::PathBuf;
 
 use serde_json::Value;
-use spar_core::Sample;
+use spar_core::{PolicyVersion, Sample};
 use spar_policy::{ParameterKind, Parameters};
 
-use crate::{PreparedModel, SampleGradient, SampleLossFn, Trainer, TrainerError};
+use crate::{Measured, PreparedModel, SampleGradient, SampleLossFn, Trainer, TrainerError};
 
 /// The state of a trainer as it is written.
 pub(crate) fn saved(trainer: &Trainer) -> Vec<u8> {
@@ -68,6 +68,17 @@ pub(crate) fn assert_close(found: f64, wanted: f64, tolerance: f64) {
     assert!((found - wanted).abs() <= bound, "found {found}, wanted {wanted}");
 }
 
+/// A sample behind one observed token, by whether tokens were sampled, advantages and log-probabilities when they were.
+pub(crate) fn policy_sample(tokens: &[(bool, f32, f32)]) -> Sample {
+    let mut sample = Sample::default();
+    sample.push_observed(0, 0.0);
+    for (is_sampled, advantage, behavior) in tokens {
+        let weight = f32::from(u8::from(*is_sampled));
+        sample.push(0, weight, *advantage, 0.0, *behavior, PolicyVersion(0), &[]);
+    }
+    sample
+}
+
 /// A model that knows the last token only: a table of logits, `[vocabulary, vocabulary]`.
 pub(crate) struct Bigram;
 
@@ -94,6 +105,11 @@ impl SampleGradient for Bigram {
     fn prepare(&self, parameters: &Parameters) -> Box<dyn PreparedModel> {
         Box::new(PreparedBigram(parameters.clone()))
     }
+}
+
+/// In nats.
+fn entropy(probabilities: &[f32]) -> f32 {
+    -probabilities.iter().map(|probability| probability * probability.ln()).sum::<f32>()
 }
 
 struct PreparedBigram(Parameters);
@@ -123,14 +139,18 @@ impl PreparedModel for PreparedBigram {
         let parameters = &self.0;
         let vocabulary = parameters.specs[0].shape[1];
         for (index, logprobs) in self.logprobs(samples)?.iter().enumerate() {
-            let by_logprob = loss(index, logprobs);
-            for (pair, slope) in samples[index].tokens.windows(2).zip(&by_logprob[1..]) {
-                let sample = &mut gradient[pair[0] as usize * vocabulary..][..vocabulary];
+            let entropy = |pair: &[u32]| entropy(&Bigram::probabilities(parameters, pair[0]));
+            let behind = samples[index].tokens.windows(2).map(entropy);
+            let entropies: Vec<f32> = std::iter::once(0.0).chain(behind).collect();
+            let slopes = loss(index, Measured { logprobs, entropies: &entropies });
+            for (t, pair) in samples[index].tokens.windows(2).enumerate() {
+                let by_entropy = slopes.entropies.get(t + 1).copied().unwrap_or(0.0);
+                let table = &mut gradient[pair[0] as usize * vocabulary..][..vocabulary];
                 let probabilities = Bigram::probabilities(parameters, pair[0]);
-                for (token, (sum, probability)) in sample.iter_mut().zip(probabilities).enumerate()
-                {
+                for (token, (sum, probability)) in table.iter_mut().zip(probabilities).enumerate() {
                     let is_drawn = f32::from(u8::from(token == pair[1] as usize));
-                    *sum += slope * (is_drawn - probability);
+                    *sum += slopes.logprobs[t + 1] * (is_drawn - probability);
+                    *sum -= by_entropy * probability * (probability.ln() + entropies[t + 1]);
                 }
             }
         }

@@ -16,9 +16,9 @@ use crate::batches::{
 use crate::home::{DeviceHome, Home, HostHome, Work};
 use crate::optimisers::{clip_factor, write_state};
 use crate::{
-    BatchWeight, Drift, LossAggregation, Objective, OptimizerPlace, SampleGradient, StatePlace,
-    StateReader, StateTensor, Tally, Trained, TrainerConfig, TrainerError, UpdateMetrics,
-    WeightAverage,
+    BatchWeight, Drift, LossAggregation, Measured, Objective, OptimizerPlace, SampleGradient,
+    Slopes, StatePlace, StateReader, StateTensor, Tally, Trained, TrainerConfig, TrainerError,
+    Update, UpdateMetrics, WeightAverage,
 };
 
 /// Owns the weights and improves them, one update at a time.
@@ -297,7 +297,7 @@ impl Trainer {
         for (sample, streams) in samples.iter().enumerate() {
             streams.validate().map_err(|source| TrainerError::Sample { sample, source })?;
         }
-        if objective.needs_reference()
+        if objective.needs().reference
             && let Some(sample) =
                 samples.iter().position(|sample| sample.reference_logprobs.is_empty())
         {
@@ -342,20 +342,28 @@ impl Trainer {
         };
         let computed_tokens = shards.iter().flatten().map(num_computed).sum();
 
-        // 3. The gradient.
+        // 3. What the objective has to know before it is asked, and the gradient.
+        let present = match objective.needs().present {
+            true => Some(self.measure(model, &samples, &shards)?),
+            false => None,
+        };
+        // Which tokens an objective chooses by chance follows from the number of the update.
+        let seed = Seed::from_u64(self.updates);
+        let update = Update { samples: &samples, present: present.as_deref(), seed };
+        let prepared = objective.begin(&update);
         let outcomes: Vec<OnceLock<SampleOutcome>> =
             samples.iter().map(|_| OnceLock::new()).collect();
         let version = self.version();
-        let loss = |index: usize, logprobs: &[f32]| -> Vec<f32> {
-            let sample = samples[index];
+        let loss = |index: usize, measured: Measured<'_>| -> Slopes {
+            let (sample, logprobs) = (samples[index], measured.logprobs);
             if logprobs.len() != sample.len() {
                 let wrong_count = Some(logprobs.len());
                 let outcome = SampleOutcome { wrong_count, ..SampleOutcome::default() };
                 let _ = outcomes[index].set(outcome);
-                return vec![0.0; logprobs.len()];
+                return Slopes::from(vec![0.0; logprobs.len()]);
             }
             let scale = aggregation.scale(objective.weight(sample), batch);
-            let found = objective.sample_loss(sample, logprobs, scale);
+            let found = prepared.loss(index, measured, scale);
             let drift = Drift::of(sample, logprobs, version);
             // A second answer for the same sample would be equal: the first one stays.
             let _ = outcomes[index].set(SampleOutcome {
@@ -364,7 +372,7 @@ impl Trainer {
                 drift,
                 wrong_count: None,
             });
-            found.gradient
+            found.slopes
         };
         let work = Work { samples: &samples, shards: &shards, loss: &loss };
         let home = self.place.home_mut();
@@ -413,6 +421,26 @@ impl Trainer {
             objective: total.tally.values(),
             seconds: started.elapsed().as_secs_f64(),
         })
+    }
+
+    /// The log-probabilities of samples at the present weights, read in the same pieces as for the gradient.
+    fn measure(
+        &self,
+        model: &dyn SampleGradient,
+        samples: &[&Sample],
+        shards: &[Vec<Range<usize>>],
+    ) -> Result<Vec<Vec<f32>>, TrainerError> {
+        let mut all = Vec::with_capacity(samples.len());
+        for range in shards.iter().flatten() {
+            all.extend(self.place.home().logprobs(model, &samples[range.clone()])?);
+        }
+        for (sample, (given, found)) in samples.iter().zip(&all).enumerate() {
+            let (tokens, found) = (given.len(), found.len());
+            if tokens != found {
+                return Err(TrainerError::LogprobCount { sample, tokens, found });
+            }
+        }
+        Ok(all)
     }
 
     /// Writes everything but the weights to a safetensors file: optimiser, update counter, averages.
@@ -590,6 +618,49 @@ mod tests {
         // A prompt of six tokens and four answers in each of two minibatches.
         assert_eq!(computed(true), 2 * 10);
         assert!(computed(false) > 2 * 10);
+    }
+
+    #[test]
+    fn every_objective_moves_towards_what_was_good() {
+        let names = crate::objective_registry().iter().map(|entry| entry.name);
+        for name in names.filter(|name| *name != "supervised") {
+            let aggregation = LossAggregation::SampleMean;
+            let config =
+                crate::ObjectiveConfig { name: name.to_owned(), aggregation, ..Default::default() };
+            let objective = config.build().unwrap();
+            let samples = answers(&[1.0, -1.0, 1.0, -1.0]);
+            let all: Vec<&Sample> = samples.iter().collect();
+            let mut trainer = Trainer::new(config_of(0.05), Bigram::new(VOCABULARY)).unwrap();
+            let before = Bigram.prepare(&trainer.parameters().unwrap()).logprobs(&all).unwrap();
+            trainer.update(&all, objective.as_ref(), aggregation, &Bigram, 0.0).unwrap();
+            let after = Bigram.prepare(&trainer.parameters().unwrap()).logprobs(&all).unwrap();
+            let gain = |index: usize| -> f32 {
+                after[index].iter().zip(&before[index]).map(|(after, before)| after - before).sum()
+            };
+            assert!(gain(0) + gain(2) > gain(1) + gain(3), "{name}");
+        }
+    }
+
+    #[test]
+    fn an_entropy_bonus_makes_draws_more_even() {
+        let mut start = Bigram::new(VOCABULARY);
+        start.data.iter_mut().step_by(3).for_each(|logit| *logit = 2.0);
+        let samples = answers(&[0.0, 0.0]);
+        let all: Vec<&Sample> = samples.iter().collect();
+        let options = ClipOptions { entropy_weight: 1.0, ..Default::default() };
+        let objective = Clip::new(options);
+        let mut trainer = Trainer::new(config_of(0.1), start).unwrap();
+        let mut entropies = Vec::new();
+        for _ in 0..20 {
+            let mode = LossAggregation::TokenMean;
+            let metrics = trainer.update(&all, &objective, mode, &Bigram, 0.0).unwrap();
+            entropies.push(metrics.objective["entropy"]);
+        }
+        assert!(entropies[19] > entropies[0] + 0.05, "{entropies:?}");
+    }
+
+    fn config_of(learning_rate: f64) -> TrainerConfig {
+        config("adamw", learning_rate)
     }
 
     /// Rows of as many tokens each, one per advantage, drawn by uniform weights.

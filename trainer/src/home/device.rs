@@ -3,13 +3,14 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use spar_core::Sample;
 use spar_policy::cuda::{DeviceError, DeviceGroup, DeviceLearner};
 use spar_policy::ops::elementwise::AdamWStep;
 use spar_policy::{ParameterSpec, Parameters, Weights};
 
 use super::{Home, Work};
 use crate::optimisers::Moments;
-use crate::{AdamWOptions, SampleGradient, StateReader, StateTensor, TrainerError};
+use crate::{AdamWOptions, Measured, SampleGradient, StateReader, StateTensor, TrainerError};
 
 /// Weights on a device, with AdamW computing there; or the same weights on every device of a group,
 /// which share out the shards of an update and make equal steps.
@@ -86,7 +87,7 @@ impl Home for DeviceHome {
             let shards = work.shards.iter().skip(rank).step_by(learners.len());
             for samples in shards.flatten() {
                 let loss =
-                    |index: usize, logprobs: &[f32]| (work.loss)(samples.start + index, logprobs);
+                    |index: usize, found: Measured<'_>| (work.loss)(samples.start + index, found);
                 model
                     .accumulate(&work.samples[samples.clone()], &loss)
                     .map_err(|source| TrainerError::Model { source })?;
@@ -102,6 +103,15 @@ impl Home for DeviceHome {
                 })
                 .map_err(|Failed(error)| error),
         }
+    }
+
+    fn logprobs(
+        &self,
+        model: &dyn SampleGradient,
+        samples: &[&Sample],
+    ) -> Result<Vec<Vec<f32>>, TrainerError> {
+        let model = model.prepare_on_device(&self.learners[0]).ok_or(TrainerError::NotOnDevice)?;
+        model.logprobs(samples).map_err(|source| TrainerError::Model { source })
     }
 
     fn gradient_norm(&self) -> Result<f64, TrainerError> {
@@ -390,6 +400,13 @@ mod tests {
                 return Err("sample 3 cannot be read".into());
             }
             self.0.accumulate(samples, loss)
+        }
+
+        fn logprobs(
+            &self,
+            samples: &[&Sample],
+        ) -> Result<Vec<Vec<f32>>, Box<dyn std::error::Error + Send + Sync>> {
+            self.0.logprobs(samples)
         }
     }
 

@@ -4,12 +4,15 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use rayon::prelude::*;
+use spar_core::Sample;
 use spar_policy::ops::elementwise::scale_all;
 use spar_policy::ops::parallel::Batches;
 use spar_policy::{ParameterSpec, Parameters};
 
 use super::{Home, Work};
-use crate::{Optimizer, SampleGradient, StateReader, StateTensor, TrainerError, global_norm};
+use crate::{
+    Measured, Optimizer, SampleGradient, StateReader, StateTensor, TrainerError, global_norm,
+};
 
 /// Weights in the host's memory, with an optimiser that computes there.
 pub(crate) struct HostHome {
@@ -54,7 +57,7 @@ impl Home for HostHome {
             gradient.resize(num_weights, 0.0);
             for samples in shard {
                 let loss =
-                    |index: usize, logprobs: &[f32]| (work.loss)(samples.start + index, logprobs);
+                    |index: usize, found: Measured<'_>| (work.loss)(samples.start + index, found);
                 model
                     .accumulate(&work.samples[samples.clone()], &loss, gradient)
                     .map_err(|source| TrainerError::Model { source })?;
@@ -72,6 +75,15 @@ impl Home for HostHome {
             sum.iter_mut().zip(other.iter()).for_each(|(sum, value)| *sum += value);
         }
         Ok(())
+    }
+
+    fn logprobs(
+        &self,
+        model: &dyn SampleGradient,
+        samples: &[&Sample],
+    ) -> Result<Vec<Vec<f32>>, TrainerError> {
+        let model = model.prepare(&self.parameters);
+        model.logprobs(samples).map_err(|source| TrainerError::Model { source })
     }
 
     fn gradient_norm(&self) -> Result<f64, TrainerError> {

@@ -11,7 +11,7 @@ use spar_policy::{ParameterSpec, Parameters};
 
 pub(crate) use self::device::DeviceHome;
 pub(crate) use self::host::HostHome;
-use crate::{SampleGradient, StateReader, StateTensor, TrainerError};
+use crate::{SampleGradient, SampleLossFn, StateReader, StateTensor, TrainerError};
 
 /// Where weights are while they are trained, with their gradient and their optimiser.
 pub(crate) trait Home: Send + Sync {
@@ -27,6 +27,13 @@ pub(crate) trait Home: Send + Sync {
         model: &dyn SampleGradient,
         work: &Work<'_>,
     ) -> Result<(), TrainerError>;
+
+    /// The log-probabilities of samples at the weights as they are now.
+    fn logprobs(
+        &self,
+        model: &dyn SampleGradient,
+        samples: &[&Sample],
+    ) -> Result<Vec<Vec<f32>>, TrainerError>;
 
     /// The Euclidean length of the gradient.
     fn gradient_norm(&self) -> Result<f64, TrainerError>;
@@ -50,6 +57,6 @@ pub(crate) struct Work<'a> {
     pub(crate) samples: &'a [&'a Sample],
     /// The samples of each shard in micro-batches.
     pub(crate) shards: &'a [Vec<Range<usize>>],
-    /// The derivative of the loss by the log-probabilities of a sample, by its index.
-    pub(crate) loss: &'a (dyn Fn(usize, &[f32]) -> Vec<f32> + Sync),
+    /// The derivatives of the loss by what is told of a sample, by its index.
+    pub(crate) loss: &'a SampleLossFn<'a>,
 }

@@ -3,7 +3,10 @@
 use serde::{Deserialize, Serialize};
 use spar_core::Sample;
 
-use super::{KlEstimator, Objective, SampleLoss, Tally};
+use super::{
+    BySample, KlEstimator, Needs, Objective, PreparedObjective, SampleLoss, Tally, Update,
+};
+use crate::{Measured, Slopes};
 
 /// Log-ratios are held within this before they are exponentiated, as verl does; a token beyond it
 /// has no gradient.
@@ -24,6 +27,9 @@ pub struct ClipOptions {
     pub kl_weight: f64,
     /// How that divergence is estimated. Default `k3`.
     pub kl_estimator: KlEstimator,
+    /// Weight of the entropy bonus: the mean entropy of what tokens were drawn from is added to what is maximised
+    /// (PPO, arXiv 1707.06347, equation 9); 0 or more. Default 0.
+    pub entropy_weight: f64,
 }
 
 impl Default for ClipOptions {
@@ -34,6 +40,7 @@ impl Default for ClipOptions {
             dual_clip: None,
             kl_weight: 0.0,
             kl_estimator: KlEstimator::default(),
+            entropy_weight: 0.0,
         }
     }
 }
@@ -55,6 +62,10 @@ impl ClipOptions {
         }
         if !(self.kl_weight.is_finite() && self.kl_weight >= 0.0) {
             problems.push(format!("`kl_weight` {} must not be negative", self.kl_weight));
+        }
+        if !(self.entropy_weight.is_finite() && self.entropy_weight >= 0.0) {
+            let weight = self.entropy_weight;
+            problems.push(format!("`entropy_weight` {weight} must not be negative"));
         }
         if self.kl_weight == 0.0 && self.kl_estimator != KlEstimator::default() {
             problems.push("`kl_estimator` has no effect: `kl_weight` is 0".to_owned());
@@ -88,11 +99,11 @@ pub struct Clip {
 }
 
 /// One token's loss, before weights.
-struct TokenLoss {
-    loss: f64,
-    gradient: f64,
+pub(super) struct TokenLoss {
+    pub(super) loss: f64,
+    pub(super) gradient: f64,
     log_ratio: f64,
-    is_clipped: bool,
+    pub(super) is_clipped: bool,
     is_dual_clipped: bool,
 }
 
@@ -102,7 +113,13 @@ impl Clip {
         Self { options }
     }
 
-    fn token_loss(&self, logprob: f64, behavior_logprob: f64, advantage: f64) -> TokenLoss {
+    /// The loss of one token.
+    pub(super) fn token_loss(
+        &self,
+        logprob: f64,
+        behavior_logprob: f64,
+        advantage: f64,
+    ) -> TokenLoss {
         let log_ratio = (logprob - behavior_logprob).clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO);
         let ratio = log_ratio.exp();
         let (low, high) = (1.0 - self.options.clip_low, 1.0 + self.options.clip_high);
@@ -125,31 +142,20 @@ impl Clip {
     }
 }
 
-impl Objective for Clip {
-    fn name(&self) -> &'static str {
-        "clip"
-    }
-
-    fn weight(&self, sample: &Sample) -> f64 {
-        sample.policy_weights.iter().filter(|weight| **weight != 0.0).count() as f64
-    }
-
-    /// Without advantage, only the divergence from a reference model has a gradient.
-    fn has_gradient(&self, sample: &Sample) -> bool {
-        let mut tokens = sample.policy_weights.iter().zip(&sample.advantages);
-        tokens.any(|(weight, advantage)| {
-            *weight != 0.0 && (*advantage != 0.0 || self.needs_reference())
-        })
-    }
-
-    fn needs_reference(&self) -> bool {
+impl Clip {
+    fn has_reference(&self) -> bool {
         self.options.kl_weight > 0.0
     }
 
-    fn sample_loss(&self, sample: &Sample, logprobs: &[f32], scale: f64) -> SampleLoss {
+    fn sample_loss(&self, sample: &Sample, measured: Measured<'_>, scale: f64) -> SampleLoss {
+        let ClipOptions { kl_weight, kl_estimator, entropy_weight, .. } = self.options;
+        let logprobs = measured.logprobs;
         let mut tally = Tally::default();
         let mut loss = 0.0;
-        let mut gradient = vec![0.0; sample.len()];
+        let mut slopes = Slopes::from(vec![0.0; sample.len()]);
+        if entropy_weight > 0.0 {
+            slopes.entropies = vec![0.0; sample.len()];
+        }
         for (t, &weight) in sample.policy_weights.iter().enumerate() {
             if weight == 0.0 {
                 continue;
@@ -162,17 +168,49 @@ impl Objective for Clip {
             let factor = scale * f64::from(weight);
             loss += factor * token.loss;
             let mut slope = factor * token.gradient;
-            if self.needs_reference() {
+            if self.has_reference() {
                 let reference = sample.reference_logprobs[t].into();
-                let (kl, of_kl) = self.options.kl_estimator.estimate(logprobs[t].into(), reference);
-                loss += scale * self.options.kl_weight * kl;
-                slope += scale * self.options.kl_weight * of_kl;
+                let (kl, of_kl) = kl_estimator.estimate(logprobs[t].into(), reference);
+                loss += scale * kl_weight * kl;
+                slope += scale * kl_weight * of_kl;
                 tally.add_mean("kl_reference", kl);
             }
-            gradient[t] = slope as f32;
+            slopes.logprobs[t] = slope as f32;
+            if entropy_weight > 0.0 {
+                loss -= factor * entropy_weight * f64::from(measured.entropies[t]);
+                slopes.entropies[t] = (-factor * entropy_weight) as f32;
+            }
+            tally.add_mean("entropy", measured.entropies[t].into());
             tally_token(&mut tally, &token);
         }
-        SampleLoss { loss, gradient, tally }
+        SampleLoss { loss, slopes, tally }
+    }
+}
+
+impl Objective for Clip {
+    fn name(&self) -> &'static str {
+        "clip"
+    }
+
+    fn weight(&self, sample: &Sample) -> f64 {
+        sample.num_weighed() as f64
+    }
+
+    /// Without advantage, only the divergence from a reference model and the entropy have a gradient.
+    fn has_gradient(&self, sample: &Sample) -> bool {
+        let others = self.has_reference() || self.options.entropy_weight > 0.0;
+        sample.has_advantage() || (others && sample.num_weighed() > 0)
+    }
+
+    fn needs(&self) -> Needs {
+        Needs { reference: self.has_reference(), ..Needs::default() }
+    }
+
+    fn begin<'a>(&'a self, update: &Update<'a>) -> Box<dyn PreparedObjective + 'a> {
+        let loss = |sample: &Sample, measured: Measured<'_>, scale| {
+            self.sample_loss(sample, measured, scale)
+        };
+        Box::new(BySample { samples: update.samples, loss })
     }
 }
 
@@ -193,7 +231,7 @@ mod tests {
 
     use super::*;
     use crate::objectives::{BatchWeight, LossAggregation};
-    use crate::testing::{assert_close, golden, matrix, number};
+    use crate::testing::{assert_close, golden, matrix, number, policy_sample};
 
     #[test]
     fn losses_and_gradients_equal_the_golden_numbers() {
@@ -267,7 +305,7 @@ mod tests {
                 },
                 ..ClipOptions::default()
             });
-            assert!(clip.needs_reference());
+            assert!(clip.needs().reference);
             let mode = match params["aggregation"].as_str().unwrap() {
                 "token_mean" => LossAggregation::TokenMean,
                 "row_mean" => LossAggregation::SampleMean,
@@ -296,11 +334,14 @@ mod tests {
             let (mut loss, mut tally) = (0.0, Tally::default());
             for (i, sample) in samples.iter().enumerate() {
                 let logprobs: Vec<f32> = logprobs[i].iter().map(|value| *value as f32).collect();
-                let found =
-                    clip.sample_loss(sample, &logprobs, mode.scale(clip.weight(sample), batch));
+                let found = clip.sample_loss(
+                    sample,
+                    told(&logprobs),
+                    mode.scale(clip.weight(sample), batch),
+                );
                 loss += found.loss;
                 tally.merge(&found.tally);
-                for (found, wanted) in found.gradient.iter().zip(&gradient[i]) {
+                for (found, wanted) in found.slopes.logprobs.iter().zip(&gradient[i]) {
                     assert_close((*found).into(), *wanted, 1e-6);
                 }
             }
@@ -310,14 +351,28 @@ mod tests {
         }
     }
 
-    fn sample_of(tokens: &[(bool, f32, f32)]) -> Sample {
-        let mut sample = Sample::default();
-        sample.push_observed(0, 0.0);
-        for (is_sampled, advantage, behavior) in tokens {
-            let weight = f32::from(u8::from(*is_sampled));
-            sample.push(0, weight, *advantage, 0.0, *behavior, PolicyVersion(0), &[]);
-        }
-        sample
+    /// What a model told; entropies are not looked at.
+    fn told(logprobs: &[f32]) -> Measured<'_> {
+        Measured { logprobs, entropies: &[0.0; 64] }
+    }
+
+    #[test]
+    fn the_entropy_bonus_is_what_it_adds() {
+        let sample = policy_sample(&[(true, 0.0, -1.0), (false, 0.0, 0.0), (true, 0.0, -2.0)]);
+        let options = ClipOptions { entropy_weight: 0.1, ..ClipOptions::default() };
+        assert!(options.problems().is_empty());
+        let clip = Clip::new(options);
+        assert!(clip.has_gradient(&sample) && !Clip::default().has_gradient(&sample));
+        let entropies = [f32::NAN, 1.5, f32::NAN, 0.5];
+        let measured = Measured { logprobs: &[0.0, -1.0, f32::NAN, -2.0], entropies: &entropies };
+        let found = clip.sample_loss(&sample, measured, 0.5);
+        assert_close(found.loss, -0.1, 1e-7);
+        assert_eq!(found.slopes.entropies, [0.0, -0.05, 0.0, -0.05]);
+        assert_eq!(found.slopes.logprobs, [0.0; 4]);
+        let none = Clip::default().sample_loss(&sample, measured, 0.5);
+        assert!(none.slopes.entropies.is_empty() && none.loss == 0.0);
+        let negative = ClipOptions { entropy_weight: -1.0, ..ClipOptions::default() };
+        assert_eq!(negative.problems().len(), 1);
     }
 
     proptest! {
@@ -330,13 +385,13 @@ mod tests {
         ) {
             let clip = Clip::new(ClipOptions { dual_clip, ..ClipOptions::default() });
             let streams: Vec<_> = tokens.iter().map(|t| (t.0, t.1, t.2)).collect();
-            let sample = sample_of(&streams);
+            let sample = policy_sample(&streams);
             let mut logprobs = vec![f32::NAN];
             logprobs.extend(tokens.iter().map(|t| t.2 + t.3));
-            let found = clip.sample_loss(&sample, &logprobs, 0.25);
+            let found = clip.sample_loss(&sample, told(&logprobs), 0.25);
             prop_assert!(found.loss.is_finite());
-            prop_assert_eq!(found.gradient[0], 0.0);
-            for (t, gradient) in found.gradient.iter().enumerate().skip(1) {
+            prop_assert_eq!(found.slopes.logprobs[0], 0.0);
+            for (t, gradient) in found.slopes.logprobs.iter().enumerate().skip(1) {
                 if sample.policy_weights[t] == 0.0 {
                     prop_assert_eq!(*gradient, 0.0);
                     continue;
@@ -359,8 +414,11 @@ mod tests {
 
     #[test]
     fn an_undefined_logprob_gives_an_undefined_gradient() {
-        let found =
-            Clip::default().sample_loss(&sample_of(&[(true, 1.0, -1.0)]), &[0.0, f32::NAN], 1.0);
-        assert!(found.loss.is_nan() && found.gradient[1].is_nan());
+        let found = Clip::default().sample_loss(
+            &policy_sample(&[(true, 1.0, -1.0)]),
+            told(&[0.0, f32::NAN]),
+            1.0,
+        );
+        assert!(found.loss.is_nan() && found.slopes.logprobs[1].is_nan());
     }
 }

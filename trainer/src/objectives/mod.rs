@@ -1,27 +1,34 @@
 //! Objectives: advantages and log-probabilities become a loss and its gradient.
 //!
-//! An objective sees one sample at a time and returns the gradient with respect to the sample's
-//! log-probabilities; the model carries it on to the weights. A batch is split over samples, shards
-//! and micro-batches, so what the loss is divided by comes from outside, as a scale per sample: see
+//! An objective first sees all samples of an update, with their log-probabilities at the present weights where it
+//! [needs](Needs) them. Then it is given what a model told of one sample at a time, and returns the derivatives by the
+//! sample's log-probabilities and entropies; the model carries them on to the weights. A batch is split over samples,
+//! shards and micro-batches, so what the loss is divided by comes from outside, as a scale per sample: see
 //! [`LossAggregation`]. Which samples count in it is the objective's word, and is settled before any sample
 //! is left out: one that has no gradient, such as one without advantage, is not computed but counts.
 
 mod aggregation;
 mod clip;
+mod clip_cov;
+mod gspo;
 mod kl;
 mod objective_config;
 mod supervised;
 mod tally;
 
-use spar_core::Sample;
+use spar_core::{Sample, Seed};
 
 pub use aggregation::{BatchWeight, LossAggregation};
 pub use clip::{Clip, ClipOptions};
+pub use clip_cov::{ClipCov, ClipCovOptions};
+pub use gspo::{Gspo, GspoOptions};
 pub use kl::KlEstimator;
 pub(crate) use objective_config::read_options;
-pub use objective_config::{ObjectiveConfig, objective_names};
+pub use objective_config::{ObjectiveConfig, ObjectiveEntry, objective_registry};
 pub use supervised::Supervised;
 pub use tally::Tally;
+
+use crate::{Measured, Slopes};
 
 /// A loss over the tokens of samples.
 ///
@@ -41,17 +48,57 @@ pub trait Objective: Send + Sync + std::fmt::Debug {
         self.weight(sample) > 0.0
     }
 
-    /// Whether samples need log-probabilities under a reference model. Default no.
-    fn needs_reference(&self) -> bool {
-        false
+    /// What it asks for. Default nothing.
+    fn needs(&self) -> Needs {
+        Needs::default()
     }
 
-    /// The sample's part of the loss, given one log-probability per token.
+    /// Sees all samples of an update that are computed, before it is asked for their parts of the loss.
+    fn begin<'a>(&'a self, update: &Update<'a>) -> Box<dyn PreparedObjective + 'a>;
+}
+
+/// What an objective asks for beside a sample's own streams.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Needs {
+    /// Log-probabilities under a reference model, in the samples.
+    pub reference: bool,
+    /// Log-probabilities at the weights before the update, of all its samples: one pass more.
+    pub present: bool,
+}
+
+/// The samples of an update, before it is made.
+#[derive(Debug, Clone, Copy)]
+pub struct Update<'a> {
+    /// Those that are computed, in the order in which they are asked for.
+    pub samples: &'a [&'a Sample],
+    /// Their log-probabilities at the present weights, one per token, where they were asked for.
+    pub present: Option<&'a [Vec<f32>]>,
+    /// Where the update's random choices start.
+    pub seed: Seed,
+}
+
+/// An objective that has seen the samples of an update.
+pub trait PreparedObjective: Send + Sync {
+    /// The part of the loss of the sample with this index, given what a model told of its tokens.
     ///
-    /// Entry 0 of `logprobs` is not read where its weight is 0, which [`Sample`] promises; the same
-    /// holds for every token without weight, so that those may be anything, even not finite.
-    /// `logprobs` is as long as the sample, and the streams of the sample are as long as its tokens.
-    fn sample_loss(&self, sample: &Sample, logprobs: &[f32], scale: f64) -> SampleLoss;
+    /// Entries of tokens without weight are not read, so that they may be anything, even not finite. All lists are as
+    /// long as the sample.
+    fn loss(&self, index: usize, measured: Measured<'_>, scale: f64) -> SampleLoss;
+}
+
+/// An objective that looks at each sample by itself.
+struct BySample<'a, F> {
+    samples: &'a [&'a Sample],
+    loss: F,
+}
+
+impl<F> PreparedObjective for BySample<'_, F>
+where
+    F: Fn(&Sample, Measured<'_>, f64) -> SampleLoss + Send + Sync,
+{
+    fn loss(&self, index: usize, measured: Measured<'_>, scale: f64) -> SampleLoss {
+        (self.loss)(self.samples[index], measured, scale)
+    }
 }
 
 /// A sample's part of the loss of a batch.
@@ -59,9 +106,8 @@ pub trait Objective: Send + Sync + std::fmt::Debug {
 pub struct SampleLoss {
     /// The loss, scaled; the loss of the batch is the sum over its samples.
     pub loss: f64,
-    /// Derivative of `loss` by each token's log-probability; one entry per token, 0 for tokens
-    /// without weight.
-    pub gradient: Vec<f32>,
+    /// Derivatives of `loss`; 0 for tokens without weight.
+    pub slopes: Slopes,
     /// What is worth knowing about the sample, not scaled.
     pub tally: Tally,
 }

@@ -3,14 +3,17 @@
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::{Clip, ClipOptions, LossAggregation, Objective, Supervised};
+use super::{
+    Clip, ClipCov, ClipCovOptions, ClipOptions, Gspo, GspoOptions, LossAggregation, Objective,
+    Supervised,
+};
 use crate::TrainerError;
 
 /// Which objective is minimised, and how token losses become one number.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ObjectiveConfig {
-    /// Name of the objective; `clip` or `supervised`. Default `clip`.
+    /// Name of the objective; one in [`objective_registry`]. Default `clip`.
     pub name: String,
     /// How token losses become one number; `"token_mean"`, `"sample_mean"` or
     /// `{ sample_sum = { constant = 512.0 } }`. Default `"token_mean"`.
@@ -31,12 +34,45 @@ impl Default for ObjectiveConfig {
 
 type Constructor = fn(&toml::Table) -> Result<Box<dyn Objective>, Vec<String>>;
 
-/// Every objective; a new one is a file in this folder and a line here.
-const OBJECTIVES: &[(&str, Constructor)] = &[("clip", clip), ("supervised", supervised)];
+/// An objective that has a name.
+pub struct ObjectiveEntry {
+    /// The name.
+    pub name: &'static str,
+    /// One line on what it does.
+    pub about: &'static str,
+    /// Where it is described.
+    pub source: &'static str,
+    open: Constructor,
+}
 
-/// The names [`ObjectiveConfig::name`] can have.
-pub fn objective_names() -> impl Iterator<Item = &'static str> {
-    OBJECTIVES.iter().map(|(name, _)| *name)
+/// All objectives that have a name; a new one is a file in this folder and a row here.
+pub fn objective_registry() -> &'static [ObjectiveEntry] {
+    &[
+        ObjectiveEntry {
+            name: "clip",
+            about: "The policy gradient, clipped token by token; with a reference model and an entropy bonus if asked.",
+            source: "PPO, arXiv 1707.06347, equations 7 and 9; DAPO, arXiv 2503.14476",
+            open: clip,
+        },
+        ObjectiveEntry {
+            name: "clip_cov",
+            about: "The same without some of the tokens that would lower the entropy most.",
+            source: "arXiv 2505.22617, equations 9 to 11",
+            open: clip_cov,
+        },
+        ObjectiveEntry {
+            name: "gspo",
+            about: "The policy gradient, clipped by the ratio of whole sequences.",
+            source: "GSPO, arXiv 2507.18071, equations 5, 7, 13 and 14",
+            open: gspo,
+        },
+        ObjectiveEntry {
+            name: "supervised",
+            about: "Imitates what weighs in the cross-entropy: demonstrations, or the best of each group.",
+            source: "cross-entropy; of groups CRR's binary filter, arXiv 2006.15134",
+            open: supervised,
+        },
+    ]
 }
 
 impl ObjectiveConfig {
@@ -47,15 +83,21 @@ impl ObjectiveConfig {
     /// [`TrainerError::UnknownName`] lists the known names; [`TrainerError::Config`] tells all
     /// that is wrong with the options.
     pub fn build(&self) -> Result<Box<dyn Objective>, TrainerError> {
-        let Some((_, constructor)) = OBJECTIVES.iter().find(|(name, _)| *name == self.name) else {
+        let named = |entry: &&ObjectiveEntry| entry.name == self.name;
+        let Some(entry) = objective_registry().iter().find(named) else {
+            let names: Vec<_> = objective_registry().iter().map(|entry| entry.name).collect();
             return Err(TrainerError::UnknownName {
                 what: "objective",
                 name: self.name.clone(),
-                known: objective_names().collect::<Vec<_>>().join(", "),
+                known: names.join(", "),
             });
         };
         let mut problems = self.aggregation.problems();
-        match constructor(&self.options) {
+        if self.name == "gspo" && self.aggregation != LossAggregation::SampleMean {
+            // Its ratio is one of the sequence, and so is the mean.
+            problems.push("objective `gspo` is used with aggregation = \"sample_mean\"".to_owned());
+        }
+        match (entry.open)(&self.options) {
             Ok(objective) if problems.is_empty() => return Ok(objective),
             Ok(_) => {}
             Err(more) => problems.extend(more),
@@ -81,6 +123,22 @@ fn clip(options: &toml::Table) -> Result<Box<dyn Objective>, Vec<String>> {
     }
 }
 
+fn clip_cov(options: &toml::Table) -> Result<Box<dyn Objective>, Vec<String>> {
+    let options: ClipCovOptions = read_options(options)?;
+    match options.problems() {
+        problems if problems.is_empty() => Ok(Box::new(ClipCov::new(options))),
+        problems => Err(problems),
+    }
+}
+
+fn gspo(options: &toml::Table) -> Result<Box<dyn Objective>, Vec<String>> {
+    let options: GspoOptions = read_options(options)?;
+    match options.problems() {
+        problems if problems.is_empty() => Ok(Box::new(Gspo::new(options))),
+        problems => Err(problems),
+    }
+}
+
 fn supervised(options: &toml::Table) -> Result<Box<dyn Objective>, Vec<String>> {
     let refuse = |name: &String| format!("objective `supervised` has no option `{name}`");
     match options.keys().map(refuse).collect::<Vec<_>>() {
@@ -99,8 +157,15 @@ mod tests {
 
     #[test]
     fn every_name_builds_its_objective() {
-        for name in objective_names() {
-            let config = ObjectiveConfig { name: name.to_owned(), ..ObjectiveConfig::default() };
+        for ObjectiveEntry { name, about, source, .. } in objective_registry() {
+            assert!(!about.is_empty() && !source.is_empty());
+            let name = *name;
+            let aggregation = match name {
+                "gspo" => LossAggregation::SampleMean,
+                _ => LossAggregation::default(),
+            };
+            let options = toml::Table::new();
+            let config = ObjectiveConfig { name: name.to_owned(), aggregation, options };
             assert_eq!(config.build().unwrap().name(), name);
         }
     }
@@ -108,7 +173,10 @@ mod tests {
     #[test]
     fn an_unknown_name_lists_the_known_ones() {
         let config: ObjectiveConfig = toml::from_str("name = \"clop\"").unwrap();
-        assert_eq!(config.problems(), ["find the objective `clop`; known are clip, supervised"]);
+        assert_eq!(
+            config.problems(),
+            ["find the objective `clop`; known are clip, clip_cov, gspo, supervised"]
+        );
     }
 
     #[test]

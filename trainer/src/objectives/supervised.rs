@@ -2,7 +2,8 @@
 
 use spar_core::Sample;
 
-use super::{Objective, SampleLoss, Tally};
+use super::{BySample, Objective, PreparedObjective, SampleLoss, Tally, Update};
+use crate::{Measured, Slopes};
 
 /// The cross-entropy objective: `l = -logprob`, weighted by `cross_entropy_weights`.
 ///
@@ -29,7 +30,17 @@ impl Objective for Supervised {
         sample.cross_entropy_weights.iter().map(|weight| f64::from(*weight)).sum()
     }
 
-    fn sample_loss(&self, sample: &Sample, logprobs: &[f32], scale: f64) -> SampleLoss {
+    fn begin<'a>(&'a self, update: &Update<'a>) -> Box<dyn PreparedObjective + 'a> {
+        let loss = |sample: &Sample, measured: Measured<'_>, scale| {
+            self.sample_loss(sample, measured, scale)
+        };
+        Box::new(BySample { samples: update.samples, loss })
+    }
+}
+
+impl Supervised {
+    fn sample_loss(&self, sample: &Sample, measured: Measured<'_>, scale: f64) -> SampleLoss {
+        let logprobs = measured.logprobs;
         let mut tally = Tally::default();
         let mut loss = 0.0;
         let mut gradient = vec![0.0; sample.len()];
@@ -47,7 +58,7 @@ impl Objective for Supervised {
                 tally.add_mean("above_half_fraction", (logprob > 0.5_f64.ln()).into());
             }
         }
-        SampleLoss { loss, gradient, tally }
+        SampleLoss { loss, slopes: Slopes::from(gradient), tally }
     }
 }
 
@@ -56,6 +67,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    /// What a model told; entropies are not looked at.
+    fn told(logprobs: &[f32]) -> Measured<'_> {
+        Measured { logprobs, entropies: &[] }
+    }
 
     proptest! {
         #[test]
@@ -67,16 +83,16 @@ mod tests {
                 sample.push_observed(0, if *has_weight { *weight } else { 0.0 });
             }
             let mut logprobs: Vec<f32> = tokens.iter().map(|token| token.2).collect();
-            let found = Supervised.sample_loss(&sample, &logprobs, 0.5);
+            let found = Supervised.sample_loss(&sample, told(&logprobs), 0.5);
             for t in 0..sample.len() {
                 let middle = logprobs[t];
                 logprobs[t] = middle + 0.125;
-                let above = Supervised.sample_loss(&sample, &logprobs, 0.5).loss;
+                let above = Supervised.sample_loss(&sample, told(&logprobs), 0.5).loss;
                 logprobs[t] = middle - 0.125;
-                let below = Supervised.sample_loss(&sample, &logprobs, 0.5).loss;
+                let below = Supervised.sample_loss(&sample, told(&logprobs), 0.5).loss;
                 logprobs[t] = middle;
-                prop_assert!(((above - below) * 4.0 - f64::from(found.gradient[t])).abs() < 1e-5);
-                prop_assert!(sample.cross_entropy_weights[t] != 0.0 || found.gradient[t] == 0.0);
+                prop_assert!(((above - below) * 4.0 - f64::from(found.slopes.logprobs[t])).abs() < 1e-5);
+                prop_assert!(sample.cross_entropy_weights[t] != 0.0 || found.slopes.logprobs[t] == 0.0);
             }
         }
     }
@@ -86,8 +102,8 @@ mod tests {
         let mut sample = Sample::default();
         sample.push_observed(0, 0.0);
         sample.push_observed(1, 0.5);
-        let found = Supervised.sample_loss(&sample, &[f32::NEG_INFINITY, -2.0], 2.0);
-        assert_eq!((found.loss, found.gradient), (2.0, vec![0.0, -1.0]));
+        let found = Supervised.sample_loss(&sample, told(&[f32::NEG_INFINITY, -2.0]), 2.0);
+        assert_eq!((found.loss, found.slopes.logprobs), (2.0, vec![0.0, -1.0]));
         assert_eq!(Supervised.weight(&sample), 0.5);
     }
 }

@@ -29,12 +29,33 @@ impl Default for OptimizerConfig {
 type Constructor =
     fn(&toml::Table, &Parameters, Option<&Path>) -> Result<Box<dyn Optimizer>, TrainerError>;
 
-/// Every optimiser; a new one is a file in this folder and a line here.
-const OPTIMIZERS: &[(&str, Constructor)] = &[("adamw", adamw), ("muon", muon)];
+/// An optimiser that has a name.
+pub struct OptimizerEntry {
+    /// The name.
+    pub name: &'static str,
+    /// One line on what it does.
+    pub about: &'static str,
+    /// Where it is described.
+    pub source: &'static str,
+    open: Constructor,
+}
 
-/// The names [`OptimizerConfig::name`] can have.
-pub fn optimizer_names() -> impl Iterator<Item = &'static str> {
-    OPTIMIZERS.iter().map(|(name, _)| *name)
+/// All optimisers that have a name; a new one is a file in this folder and a row here.
+pub fn optimizer_registry() -> &'static [OptimizerEntry] {
+    &[
+        OptimizerEntry {
+            name: "adamw",
+            about: "Steps by running means of the gradient and of its square; weights decay apart from it.",
+            source: "AdamW, arXiv 1711.05101",
+            open: adamw,
+        },
+        OptimizerEntry {
+            name: "muon",
+            about: "Orthogonalised momentum for the matrices between hidden layers, AdamW for the rest.",
+            source: "Muon, K. Jordan 2024; arXiv 2502.16982",
+            open: muon,
+        },
+    ]
 }
 
 impl OptimizerConfig {
@@ -50,14 +71,15 @@ impl OptimizerConfig {
         parameters: &Parameters,
         folder: Option<&Path>,
     ) -> Result<Box<dyn Optimizer>, TrainerError> {
-        let Some((_, constructor)) = OPTIMIZERS.iter().find(|(name, _)| *name == self.name) else {
+        let Some(entry) = optimizer_registry().iter().find(|entry| entry.name == self.name) else {
+            let names: Vec<_> = optimizer_registry().iter().map(|entry| entry.name).collect();
             return Err(TrainerError::UnknownName {
                 what: "optimizer",
                 name: self.name.clone(),
-                known: optimizer_names().collect::<Vec<_>>().join(", "),
+                known: names.join(", "),
             });
         };
-        constructor(&self.options, parameters, folder)
+        (entry.open)(&self.options, parameters, folder)
     }
 
     /// The options of AdamW, which the config has to name.
@@ -139,7 +161,9 @@ mod tests {
             write_state(&path, &optimizer.state()).unwrap();
             std::fs::read(&path).unwrap()
         };
-        for (name, place) in optimizer_names()
+        for (name, place) in optimizer_registry()
+            .iter()
+            .map(|entry| entry.name)
             .flat_map(|name| [None, Some(folder.path())].map(|place| (name, place)))
         {
             let config = OptimizerConfig { name: name.to_owned(), ..OptimizerConfig::default() };
