@@ -19,16 +19,19 @@
 //! assert_ne!(episode, run.derive("task", "household/train/4").derive("episode", 0));
 //! ```
 
+mod credit;
 mod group;
 mod message;
 mod policy;
 mod sample;
 mod seed;
+mod signals;
 mod step;
 mod store;
 mod tool;
 mod trajectory;
 
+pub use credit::{Credit, CreditShapeError, PerTurnOrToken};
 pub use group::Group;
 pub use message::{Message, Role};
 pub use policy::{
@@ -37,6 +40,7 @@ pub use policy::{
 };
 pub use sample::{AllowedTokens, Sample, SampleError};
 pub use seed::Seed;
+pub use signals::{Signal, SignalError, Signals};
 pub use step::{Observation, RewardPart, Step};
 pub use store::{StoreError, TrajectoryStore};
 pub use tool::{Action, ToolCall, ToolResult, ToolSpec, ToolSpecError};
