@@ -7,7 +7,7 @@
 use spar::agent::credit::{CreditConfig, GroupView, open_estimator};
 use spar::agent::policies::ScriptedPolicy;
 use spar::agent::{Cancellation, Episode, EpisodeConfig, Player, run_episode};
-use spar::core::{Group, Seed};
+use spar::core::{Group, Seed, Signals};
 use spar::envs::{Resources, open_environment};
 use spar::tasks::{SuiteOptions, Task, open_suite};
 
@@ -37,12 +37,13 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
 
     println!("{}", group.trajectories[0].first_observation.text);
-    let advantages =
-        open_estimator(&CreditConfig::new("gigpo"))?.estimate(&GroupView::from_group(&group));
-    for (trajectory, advantages) in group.trajectories.iter().zip(&advantages) {
+    let gigpo = open_estimator(&CreditConfig::new("gigpo"))?;
+    let credit = gigpo.estimate(&GroupView::from_group(&group).into(), &Signals::default())?;
+    for (index, trajectory) in group.trajectories.iter().enumerate() {
         println!("\n{:?}, reward {}", trajectory.end, trajectory.total_reward());
-        for (turn, advantage) in trajectory.turns.iter().zip(advantages) {
-            println!("{advantage:+8.3}  {}", turn.text);
+        for (number, turn) in trajectory.turns.iter().enumerate() {
+            // GiGPO's advantages are those of whole turns, so that it does not matter of which token.
+            println!("{:+8.3}  {}", credit.advantages.at(index, number, 0), turn.text);
         }
     }
     Ok(())

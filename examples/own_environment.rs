@@ -11,10 +11,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::Deserialize;
-use spar::agent::credit::{AdvantageEstimator, GroupView, StepView};
+use spar::agent::credit::{AdvantageEstimator, BatchView, CreditError, GroupView, TrajectoryView};
 use spar::agent::policies::RandomPolicy;
 use spar::agent::{Cancellation, CollectConfig, CollectRequest, Player, collect_groups};
-use spar::core::{Observation, RewardPart, Seed, Step};
+use spar::core::{Credit, Observation, PerTurnOrToken, RewardPart, Seed, Signals, Step};
 use spar::envs::{Environment, EnvironmentError};
 use spar::tasks::Task;
 
@@ -108,23 +108,28 @@ impl AdvantageEstimator for ToGo {
         "to_go"
     }
 
-    fn estimate(&self, group: &GroupView<'_>) -> Vec<Vec<f64>> {
-        let mean = group.returns().iter().sum::<f64>() / group.num_trajectories().max(1) as f64;
-        let to_go = |steps: &[StepView<'_>]| {
-            let mut sum = 0.0;
-            let mut advantages: Vec<f64> = steps
-                .iter()
-                .rev()
-                .map(|step| {
-                    sum += step.reward;
-                    sum - mean
-                })
-                .collect();
-            advantages.reverse();
-            advantages
-        };
-        group.trajectories().map(to_go).collect()
+    fn estimate(&self, batch: &BatchView<'_>, _: &Signals) -> Result<Credit, CreditError> {
+        Ok(batch.credit_by_group(to_go))
     }
+}
+
+fn to_go(group: &GroupView<'_>) -> Vec<Vec<f64>> {
+    let mean = group.returns().iter().sum::<f64>() / group.num_trajectories().max(1) as f64;
+    let of_trajectory = |trajectory: TrajectoryView<'_, '_>| {
+        let mut sum = 0.0;
+        let mut advantages: Vec<f64> = trajectory
+            .steps
+            .iter()
+            .rev()
+            .map(|step| {
+                sum += step.reward;
+                sum - mean
+            })
+            .collect();
+        advantages.reverse();
+        advantages
+    };
+    group.trajectories().map(of_trajectory).collect()
 }
 
 #[tokio::main(flavor = "current_thread")]
@@ -149,7 +154,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let config = CollectConfig { group_size: 4, ..CollectConfig::default() };
     let collection = collect_groups(&request, &config).await;
     for group in &collection.groups {
-        let advantages = ToGo.estimate(&GroupView::from_group(group));
+        let credit = ToGo.estimate(&GroupView::from_group(group).into(), &Signals::default())?;
+        let PerTurnOrToken::Turns(advantages) = credit.advantages else { unreachable!() };
         for (trajectory, advantages) in group.trajectories.iter().zip(&advantages) {
             let guesses: Vec<&str> =
                 trajectory.turns.iter().map(|turn| turn.text.as_str()).collect();

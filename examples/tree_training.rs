@@ -8,22 +8,23 @@
 //! cargo run --release --example tree_training
 //! ```
 
+use std::collections::HashMap;
 use std::error::Error;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use spar::agent::credit::{CreditConfig, GroupView, Ownership, open_estimator};
+use spar::agent::credit::{BatchView, settle_ownership};
 use spar::agent::policies::RandomPolicy;
 use spar::agent::strategies::{Branching, BranchingOptions, Independent, RolloutStrategy};
 use spar::agent::{
-    Cancellation, CollectConfig, CollectRequest, Player, TurnMask, collect_groups, group_samples,
+    Cancellation, CollectConfig, CollectRequest, CutBatch, Player, TurnMask, collect_groups,
 };
-use spar::core::{Group, PolicyVersion, Sample, Seed};
+use spar::core::{Credit, Group, Lineage, PolicyVersion, Sample, Seed, Trajectory, Turn};
 use spar::envs::{Resources, open_environment};
 use spar::policy::{
     LocalPolicy, ModelConfig, Parameters, Tokenizer, TokenizerConfig, Weights, initial_parameters,
 };
-use spar::tasks::{SuiteOptions, Task, open_suite};
+use spar::tasks::{RewardShapers, SuiteOptions, Task, open_suite};
 use spar::trainer::{DecoderGradient, Measured, SampleGradient, Slopes};
 
 /// Both ways to train the same groups.
@@ -74,18 +75,20 @@ pub(crate) async fn compare(
     let player = Player::Policy(&policy);
     let groups = play(&tasks, player, &strategy, group_size, 12).await;
 
-    let mut flat = Vec::new();
-    let mut tree = Vec::new();
-    for group in &groups {
-        let mut advantages =
-            open_estimator(&CreditConfig::new("grpo"))?.estimate(&GroupView::from_group(group));
-        // A policy of random weights seldom solves anything: any advantages do.
-        for (index, turns) in advantages.iter_mut().enumerate() {
-            turns.fill(if index % 2 == 0 { 0.5 } else { -0.3 } + index as f64 / 10.0);
-        }
-        tree.extend(group_samples(group, &advantages, TurnMask::None)?);
-        flat.extend(flat_samples(group, &advantages)?);
-    }
+    // A policy of random weights seldom solves anything: any advantages do.
+    let advantage =
+        |index: usize| if index.is_multiple_of(2) { 0.5 } else { -0.3 } + index as f64 / 10.0;
+    let trajectories = || groups.iter().flat_map(|group| &group.trajectories);
+    let of_trajectory =
+        |(index, trajectory): (usize, &Trajectory)| vec![advantage(index); trajectory.turns.len()];
+    let credit = Credit::of_turns(trajectories().enumerate().map(of_trajectory).collect());
+    let kept = vec![true; trajectories().count()];
+    let batch = BatchView::shaped(&groups, &RewardShapers::default());
+    let settled = settle_ownership(&batch, credit.clone(), &kept)?;
+    let tree = CutBatch::new(&groups)?.weigh(&settled, &kept, TurnMask::None)?;
+    // Flat, every trajectory stands for itself.
+    let mut flat = CutBatch::new(&groups)?.weigh(&credit, &kept, TurnMask::None)?;
+    weigh_by_paths(&groups, &mut flat)?;
     let (parameters, weights) = model;
     let gradient_of = DecoderGradient::new(weights, 1.0);
     let all = |samples: &[Sample], together: bool| -> Result<_, Box<dyn Error>> {
@@ -124,29 +127,38 @@ fn slopes(sample: &Sample) -> Vec<f32> {
     weighted.map(|(weight, advantage)| -weight * advantage).collect()
 }
 
-/// Every trajectory by itself, tokens weighing one over the number of trajectories that hold them.
-fn flat_samples(group: &Group, advantages: &[Vec<f64>]) -> Result<Vec<Sample>, Box<dyn Error>> {
-    let ownership = Ownership::of(group);
-    let mut samples = Vec::new();
-    for (index, trajectory) in group.trajectories.iter().enumerate() {
-        let mut alone = trajectory.clone();
-        alone.lineage.parent = None;
-        let alone = Group { task: group.task.clone(), trajectories: vec![alone] };
-        let own = std::slice::from_ref(&advantages[index]);
-        let mut of_one = group_samples(&alone, own, TurnMask::None)?;
-        // Nothing is cut where all turns are kept: tokens stand in the order of turns.
-        let [sample] = &mut of_one[..] else { return Err("an episode in several samples".into()) };
-        let mut place = 0;
-        for (turn, played) in trajectory.turns.iter().enumerate() {
-            place += played.prompt.appended.len();
-            for token in 0..played.sampled.ids.len() {
-                sample.policy_weights[place] /= ownership.num_paths(index, turn, token) as f32;
-                place += 1;
+/// Makes each token weigh one over the number of trajectories that hold it.
+fn weigh_by_paths(groups: &[Group], samples: &mut [Sample]) -> Result<(), Box<dyn Error>> {
+    let mut samples = samples.iter_mut();
+    for group in groups {
+        // Who sampled the tokens of each trajectory, in their order.
+        let mut samplers: HashMap<u64, Vec<u64>> = HashMap::new();
+        let mut paths: HashMap<(u64, usize), f32> = HashMap::new();
+        for trajectory in &group.trajectories {
+            let Lineage { parent, fork_turn, fork_token, .. } = trajectory.lineage;
+            let tokens = |turn: &Turn| turn.sampled.ids.len();
+            let before = trajectory.turns[..fork_turn as usize].iter().map(tokens).sum::<usize>();
+            let taken = before + fork_token.unwrap_or(0) as usize;
+            let origin = parent.and_then(|parent| samplers.get(&parent));
+            let mut of_this = origin.map(|all| all[..taken].to_vec()).unwrap_or_default();
+            of_this.resize(trajectory.turns.iter().map(tokens).sum(), trajectory.episode);
+            for token in of_this.iter().copied().zip(0..) {
+                *paths.entry(token).or_default() += 1.0;
+            }
+            samplers.insert(trajectory.episode, of_this);
+        }
+        for trajectory in &group.trajectories {
+            // Nothing is cut where all turns are kept: a trajectory is one sample.
+            let sample = samples.next().ok_or("an episode without a sample")?;
+            let weights = sample.policy_weights.iter_mut().zip(&sample.turns);
+            let drawn = weights.filter(|(_, turn)| **turn != Sample::OBSERVED);
+            let of_this = samplers[&trajectory.episode].iter().copied().zip(0..);
+            for ((weight, _), token) in drawn.zip(of_this) {
+                *weight /= paths[&token];
             }
         }
-        samples.append(&mut of_one);
     }
-    Ok(samples)
+    Ok(())
 }
 
 /// Tokens where what several samples begin with counts once.

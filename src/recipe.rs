@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use spar_agent::credit::{CreditConfig, open_estimator};
+use spar_agent::filters::{FilterConfig, open_filter};
 use spar_agent::strategies::{StrategyConfig, open_strategy};
 use spar_agent::{DemonstrationConfig, EpisodeConfig, Guide, RollIn};
-use spar_core::Sampling;
+use spar_core::{Sampling, Signal};
 use spar_policy::cuda::DeviceChoice;
 use spar_policy::{LoraConfig, ModelConfig, TokenizerConfig};
 use spar_tasks::samplers::{SamplerConfig, open_sampler};
@@ -229,6 +230,9 @@ pub struct ReinforceConfig {
     pub shapers: Vec<ShaperConfig>,
     /// How advantages are assigned to steps. Default `grpo`.
     pub credit: CreditConfig,
+    /// Which trajectories of a group are trained; what is left out counts in nothing, also not in what a loss is
+    /// divided by. Default absent: all.
+    pub filter: Option<FilterConfig>,
     /// What is minimised.
     pub objective: ObjectiveConfig,
     /// How the reference model is held, where the objective asks for one. Default absent:
@@ -265,6 +269,7 @@ impl Default for ReinforceConfig {
             strategy: StrategyConfig::default(),
             shapers: Vec::new(),
             credit: CreditConfig::default(),
+            filter: None,
             objective: ObjectiveConfig::default(),
             reference: None,
             trainer: TrainerConfig::default(),
@@ -572,8 +577,18 @@ impl Recipe {
         if let Err(error) = strategy {
             within("reinforce.strategy", vec![format!("{:#}", anyhow::Error::from(error))]);
         }
-        if let Err(error) = open_estimator(&self.reinforce.credit) {
-            within("reinforce.credit", vec![format!("{:#}", anyhow::Error::from(error))]);
+        match open_estimator(&self.reinforce.credit) {
+            Err(error) => {
+                within("reinforce.credit", vec![format!("{:#}", anyhow::Error::from(error))]);
+            }
+            Ok(credit) => {
+                let missing = credit.needs().iter().filter_map(|need| self.missing_signal(*need));
+                let tell = |missing| format!("credit `{}` needs {missing}", credit.name());
+                within("reinforce.credit", missing.map(tell).collect());
+            }
+        }
+        if let Some(Err(error)) = self.reinforce.filter.as_ref().map(open_filter) {
+            within("reinforce.filter", vec![format!("{:#}", anyhow::Error::from(error))]);
         }
         if self.warm_start.trainer.minibatches != 1 {
             let problem = "`minibatches` has no effect: it follows from `batch_tokens`".to_owned();
@@ -654,6 +669,21 @@ impl Recipe {
     pub fn has_reference(&self) -> bool {
         let objective = self.reinforce.objective.build();
         objective.is_ok_and(|objective| objective.needs().reference)
+    }
+
+    /// What is wrong where an estimator needs a signal that no stage of this recipe gives; `None` where one does.
+    ///
+    /// A learner or stage that gives a signal is named here, and fills it where the run fills signals.
+    pub fn missing_signal(&self, signal: Signal) -> Option<&'static str> {
+        match signal {
+            Signal::Reference if self.has_reference() => None,
+            Signal::Reference => Some("a reference model, and the objective asks for none"),
+            Signal::Values => Some("values, and no learner gives them"),
+            Signal::Old => Some("older log-probabilities, and no stage gives them"),
+            Signal::Teacher => Some("a teacher's log-probabilities, and there is no teacher"),
+            Signal::Entropies => Some("entropies, and no stage gives them"),
+            Signal::SumSquares => Some("sums of squared probabilities, and no stage gives them"),
+        }
     }
 
     /// How the reference model is held, where there is one.

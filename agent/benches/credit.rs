@@ -4,11 +4,14 @@ use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use rand::RngExt;
-use spar_agent::credit::{CreditConfig, GroupView, StepView, credit_registry, open_estimator};
-use spar_core::Seed;
+use spar_agent::credit::{
+    BatchView, CreditConfig, GroupView, StepView, credit_registry, open_estimator,
+};
+use spar_core::{Seed, Signals};
 
 const TRAJECTORIES: usize = 5_000;
 const STEPS: usize = 20;
+const TOKENS: usize = 4;
 
 fn credit(c: &mut Criterion) {
     let mut rng = Seed::from_u64(0).rng();
@@ -26,13 +29,21 @@ fn credit(c: &mut Criterion) {
             action: &actions[path[t] % actions.len()],
             next_state: Some(&states[path[t + 1]]),
             valid: true,
+            num_tokens: TOKENS,
         }));
     }
+    let batch = BatchView::from(group);
     let mut benches = c.benchmark_group("credit of 100,000 steps");
     benches.sample_size(10);
     for entry in credit_registry() {
         let estimator = open_estimator(&CreditConfig::new(entry.name)).expect("it has defaults");
-        benches.bench_function(entry.name, |b| b.iter(|| estimator.estimate(black_box(&group))));
+        let mut signals = Signals::default();
+        for signal in estimator.needs() {
+            signals.insert(*signal, vec![vec![0.5; STEPS * TOKENS]; TRAJECTORIES]);
+        }
+        benches.bench_function(entry.name, |b| {
+            b.iter(|| estimator.estimate(black_box(&batch), &signals).expect("signals are there"));
+        });
     }
     benches.finish();
 }

@@ -1,6 +1,6 @@
 //! What can go wrong outside credit and evaluation.
 
-use spar_core::TrajectoryError;
+use spar_core::{CreditShapeError, TrajectoryError};
 
 /// Settings that cannot be used.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -23,17 +23,19 @@ pub enum SamplesError {
     /// A trajectory contradicts itself.
     #[error("make samples of a trajectory")]
     Trajectory(#[from] TrajectoryError),
-    /// The advantages are those of another group.
-    #[error("make samples of task `{task}`: {found} advantages for {expected} {what}")]
-    Advantages {
-        /// The group's task.
-        task: String,
-        /// How many there are.
+    /// The credit is that of another batch.
+    #[error("weigh the samples of a batch")]
+    Credit(#[from] CreditShapeError),
+    /// The trajectories that are kept are those of another batch.
+    #[error(
+        "weigh the samples of a batch: told of {found} trajectories whether they are kept, of \
+         {expected}"
+    )]
+    Kept {
+        /// How many it was told of.
         found: usize,
-        /// How many there must be.
+        /// How many there are.
         expected: usize,
-        /// Of what.
-        what: &'static str,
     },
 }
 

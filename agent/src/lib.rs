@@ -5,26 +5,30 @@
 //!                             ├─ run_episode ──▶ Trajectory ──▶ Group ──▶ JsonlStore
 //!  Player (Policy, guide) ◀───┘       ▲                          │
 //!                          collect_groups, evaluate              ▼
-//!                          (hundreds at a time)      GroupView ──AdvantageEstimator──▶ advantages
-//!                                                                │                        │
-//!                                                                └──────▶ group_samples ◀────┘
-//!                                                                             ▼
-//!                                                                            Sample ──▶ trainer
+//!                          (hundreds at a time)      BatchView ──AdvantageEstimator──▶ Credit
+//!                                                       │  ▲                              │
+//!                                                       ▼  │ Signals                      │
+//!                                                     CutBatch ◀────────weigh─────────────┘
+//!                                                       └──▶ Sample ──▶ trainer
 //! ```
 //!
 //! ```
 //! use spar_agent::credit::{CreditConfig, GroupView, StepView, open_estimator};
+//! use spar_core::{PerTurnOrToken, Signals};
 //!
 //! // Two trajectories part in the second state; only one of them solves the task.
 //! let step = |state, action, next_state, reward| {
-//!     StepView { reward, state, action, next_state, valid: true }
+//!     StepView { reward, state, action, next_state, valid: true, num_tokens: 2 }
 //! };
 //! let mut group = GroupView::default();
 //! group.push([step("hall", "go", Some("kitchen"), 0.0), step("kitchen", "take", None, 1.0)]);
 //! group.push([step("hall", "go", Some("kitchen"), 0.0), step("kitchen", "wait", None, 0.0)]);
-//! let advantages = open_estimator(&CreditConfig::new("salt")).unwrap().estimate(&group);
+//! let salt = open_estimator(&CreditConfig::new("salt"))?;
+//! let credit = salt.estimate(&group.into(), &Signals::default())?;
+//! let PerTurnOrToken::Turns(advantages) = credit.advantages else { unreachable!() };
 //! assert_eq!([advantages[0][0], advantages[1][0]], [0.0, 0.0]);
 //! assert!(advantages[0][1] > 0.0 && advantages[1][1] < 0.0);
+//! # Ok::<(), spar_agent::credit::CreditError>(())
 //! ```
 
 mod cancellation;
@@ -37,6 +41,7 @@ mod error;
 mod evaluate;
 #[cfg(test)]
 mod fake_environment;
+pub mod filters;
 mod limit_counts;
 mod parser_choice;
 mod player;
@@ -65,7 +70,9 @@ pub use evaluate::{
 pub use limit_counts::LimitCounts;
 pub use parser_choice::ParserChoice;
 pub use player::{Guide, Player, RollIn};
-pub use samples::{DemonstrationConfig, TurnMask, demonstration_samples, group_samples};
+pub use samples::{
+    CutBatch, DemonstrationConfig, TurnMask, cut_samples, demonstration_samples, group_samples,
+};
 pub use store::{JsonlStore, StoreConfig, StoreReader, StoredTrajectory};
 
 pub(crate) use error::error_chain;

@@ -1,6 +1,8 @@
-//! What can go wrong when an estimator is configured.
+//! What can go wrong when an estimator is configured or used.
 
-/// An advantage estimator cannot be had.
+use spar_core::{CreditShapeError, SignalError};
+
+/// An advantage estimator cannot be had, or cannot say what a batch was worth.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CreditError {
@@ -28,6 +30,18 @@ pub enum CreditError {
         kind: &'static str,
         /// All problems, one after the other.
         problems: String,
+    },
+    /// A signal that the estimator needs is not there.
+    #[error("estimate the credit of a batch")]
+    Signal(#[from] SignalError),
+    /// The credit is that of another batch.
+    #[error("estimate the credit of a batch")]
+    Shape(#[from] CreditShapeError),
+    /// An episode is among its own ancestors.
+    #[error("find the owner of the turns of episode {episode}: it is among its own ancestors")]
+    Lineage {
+        /// The episode.
+        episode: u64,
     },
 }
 

@@ -1,15 +1,27 @@
 //! The trait of all advantage estimators.
 
-use super::GroupView;
+use spar_core::{Credit, Signal, Signals};
 
-/// Turns a group of trajectories into one advantage per step.
+use super::{BatchView, CreditError};
+
+/// Says what the turns or tokens of a batch of trajectories were worth.
 pub trait AdvantageEstimator: Send + Sync {
     /// The registry's name of it.
     fn name(&self) -> &'static str;
 
-    /// One advantage per step: `result[i][t]` belongs to step `t` of trajectory `i`.
+    /// The signals it reads; by default none.
+    fn needs(&self) -> &[Signal] {
+        &[]
+    }
+
+    /// The credit of all trajectories of `batch`, in its shape.
     ///
-    /// The result has the shape of `group`. The order of the trajectories changes nothing but the
-    /// order of the result (up to rounding).
-    fn estimate(&self, group: &GroupView<'_>) -> Vec<Vec<f64>>;
+    /// The order of groups, and of the trajectories in them, changes nothing but the order of the result
+    /// (up to rounding). Inherited turns of forks are estimated like any others; who is trained on them is
+    /// for [`settle_ownership`](super::settle_ownership) to say.
+    ///
+    /// # Errors
+    ///
+    /// [`CreditError::Signal`] when a signal that it needs was not filled for this batch.
+    fn estimate(&self, batch: &BatchView<'_>, signals: &Signals) -> Result<Credit, CreditError>;
 }

@@ -1,12 +1,13 @@
 //! GiGPO: the advantage of the episode plus the advantage among steps from the same state.
 
 use serde::{Deserialize, Serialize};
+use spar_core::{Credit, Signals};
 
 use super::error::refuse;
 use super::grpo::epsilon_problem;
 use super::interner::Interner;
 use super::moments::Moments;
-use super::{AdvantageEstimator, CreditError, GroupView, Normalization, Singleton};
+use super::{AdvantageEstimator, BatchView, CreditError, GroupView, Normalization, Singleton};
 
 /// Options of [`Gigpo`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -80,8 +81,9 @@ impl Gigpo {
         let config = &self.config;
         let returns = group.returns();
         let mut moments = Moments::EMPTY;
-        for (value, steps) in returns.iter().zip(group.trajectories()) {
-            let times = if config.compute_mean_std_cross_steps { steps.len() } else { 1 };
+        for (value, trajectory) in returns.iter().zip(group.trajectories()) {
+            let times =
+                if config.compute_mean_std_cross_steps { trajectory.steps.len() } else { 1 };
             (0..times).for_each(|_| moments.add(*value));
         }
         let advantage = |value| {
@@ -90,7 +92,7 @@ impl Gigpo {
         returns.into_iter().map(advantage).collect()
     }
 
-    fn step_advantages(&self, group: &GroupView<'_>) -> Vec<f64> {
+    fn advantages_in_state(&self, group: &GroupView<'_>) -> Vec<f64> {
         let config = &self.config;
         let returns = discounted_returns(group, config.discount);
         let mut interner = Interner::with_capacity(group.steps().len());
@@ -105,16 +107,11 @@ impl Gigpo {
         };
         states.into_iter().zip(returns).map(advantage).collect()
     }
-}
 
-impl AdvantageEstimator for Gigpo {
-    fn name(&self) -> &'static str {
-        "gigpo"
-    }
-
-    fn estimate(&self, group: &GroupView<'_>) -> Vec<Vec<f64>> {
+    /// One advantage per step of a group.
+    fn step_advantages(&self, group: &GroupView<'_>) -> Vec<Vec<f64>> {
         let episodes = self.episode_advantages(group);
-        let mut advantages = group.split(&self.step_advantages(group));
+        let mut advantages = group.split(&self.advantages_in_state(group));
         for (steps, episode) in advantages.iter_mut().zip(episodes) {
             steps.iter_mut().for_each(|step| *step = episode + self.config.step_weight * *step);
         }
@@ -122,12 +119,22 @@ impl AdvantageEstimator for Gigpo {
     }
 }
 
+impl AdvantageEstimator for Gigpo {
+    fn name(&self) -> &'static str {
+        "gigpo"
+    }
+
+    fn estimate(&self, batch: &BatchView<'_>, _: &Signals) -> Result<Credit, CreditError> {
+        Ok(batch.credit_by_group(|group| self.step_advantages(group)))
+    }
+}
+
 /// The discounted return from every step to the end of its trajectory.
 fn discounted_returns(group: &GroupView<'_>, discount: f64) -> Vec<f64> {
     let mut returns = Vec::with_capacity(group.steps().len());
-    for steps in group.trajectories() {
+    for trajectory in group.trajectories() {
         let start = returns.len();
-        returns.extend(steps.iter().map(|step| step.reward));
+        returns.extend(trajectory.steps.iter().map(|step| step.reward));
         for index in (start..returns.len().saturating_sub(1)).rev() {
             returns[index] += discount * returns[index + 1];
         }
@@ -182,10 +189,11 @@ mod tests {
                         action: "",
                         next_state: None,
                         valid: true,
+                        num_tokens: 1,
                     }));
                 }
-                let advantages = gigpo.estimate(&view);
-                let steps = view.split(&gigpo.step_advantages(&view));
+                let advantages = gigpo.step_advantages(&view);
+                let steps = view.split(&gigpo.advantages_in_state(&view));
                 let episodes = gigpo.episode_advantages(&view);
                 let firsts = per_trajectory.episode_advantages(&view);
                 for (index, member) in members.iter().enumerate() {
@@ -204,11 +212,11 @@ mod tests {
     #[test]
     fn a_trajectory_alone_moves_nothing() {
         let steps = small_group(vec![vec![(0, 0, 1.0)]]);
-        assert_eq!(Gigpo::default().estimate(&to_view(&steps)), [[0.0]]);
-        assert!(Gigpo::default().estimate(&GroupView::default()).is_empty());
+        assert_eq!(Gigpo::default().step_advantages(&to_view(&steps)), [[0.0]]);
+        assert!(Gigpo::default().step_advantages(&GroupView::default()).is_empty());
         let mut empty = GroupView::default();
         empty.push([]);
-        assert_eq!(Gigpo::default().estimate(&empty), [[0.0; 0]]);
+        assert_eq!(Gigpo::default().step_advantages(&empty), [[0.0; 0]]);
     }
 
     proptest! {
@@ -221,9 +229,9 @@ mod tests {
             let mut reversed = group;
             reversed.reverse();
             let reversed = small_group(reversed);
-            let mut backward = Gigpo::default().estimate(&to_view(&reversed));
+            let mut backward = Gigpo::default().step_advantages(&to_view(&reversed));
             backward.reverse();
-            for (a, b) in Gigpo::default().estimate(&to_view(&forward)).iter().zip(&backward) {
+            for (a, b) in Gigpo::default().step_advantages(&to_view(&forward)).iter().zip(&backward) {
                 prop_assert_eq!(a.len(), b.len());
                 prop_assert!(a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-9));
             }
@@ -235,7 +243,7 @@ mod tests {
                 prop::collection::vec((0_u8..4, 0_u8..3, Just(0.0)), 0..6), 0..6),
         ) {
             let group = small_group(group);
-            let advantages = Gigpo::default().estimate(&to_view(&group));
+            let advantages = Gigpo::default().step_advantages(&to_view(&group));
             prop_assert!(advantages.iter().flatten().all(|a| *a == 0.0));
         }
 
@@ -255,8 +263,8 @@ mod tests {
                 ..super::super::GrpoConfig::default()
             };
             prop_assert_eq!(
-                Gigpo::new(config).unwrap().estimate(&to_view(&group)),
-                Grpo::new(grpo).unwrap().estimate(&to_view(&group))
+                Gigpo::new(config).unwrap().step_advantages(&to_view(&group)),
+                Grpo::new(grpo).unwrap().step_advantages(&to_view(&group))
             );
         }
     }

@@ -1,6 +1,8 @@
 //! A group as credit sees it.
 
-use spar_core::{Group, ParsedAction, Trajectory, Turn};
+use std::time::Duration;
+
+use spar_core::{EndReason, Group, Lineage, ParsedAction, Trajectory, Turn};
 use spar_tasks::RewardShapers;
 
 /// A step as credit sees it.
@@ -16,14 +18,71 @@ pub struct StepView<'a> {
     pub next_state: Option<&'a str>,
     /// Whether the action could be executed.
     pub valid: bool,
+    /// Tokens that were sampled for the action; 0 where the policy gives text alone.
+    pub num_tokens: usize,
+}
+
+/// An episode as credit sees it, without its steps.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EpisodeView {
+    /// The episode's id.
+    pub episode: u64,
+    /// Where it comes from.
+    pub lineage: Lineage,
+    /// Which player of it; 0 where there is one.
+    pub seat: u32,
+    /// Wall time of all of it.
+    pub duration: Duration,
+    /// Whether the task ended; otherwise a budget cut the episode off, and there was more to come.
+    pub is_terminated: bool,
+}
+
+impl EpisodeView {
+    /// An episode that no other one is the parent of, and that ended by itself.
+    pub fn new(episode: u64) -> Self {
+        Self {
+            episode,
+            lineage: Lineage::default(),
+            seat: 0,
+            duration: Duration::ZERO,
+            is_terminated: true,
+        }
+    }
+
+    /// The view of a recorded episode.
+    pub fn of(trajectory: &Trajectory) -> Self {
+        Self {
+            episode: trajectory.episode,
+            lineage: trajectory.lineage.clone(),
+            seat: trajectory.seat,
+            duration: trajectory.wall_time,
+            is_terminated: matches!(trajectory.end, EndReason::Terminated),
+        }
+    }
+}
+
+/// A trajectory as credit sees it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TrajectoryView<'v, 'a> {
+    /// The episode.
+    pub episode: &'v EpisodeView,
+    /// Its steps, oldest first.
+    pub steps: &'v [StepView<'a>],
+}
+
+impl TrajectoryView<'_, '_> {
+    /// Tokens that were sampled in all steps.
+    pub fn num_tokens(&self) -> usize {
+        self.steps.iter().map(|step| step.num_tokens).sum()
+    }
 }
 
 /// The trajectories that are compared with each other, borrowed.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct GroupView<'a> {
     steps: Vec<StepView<'a>>,
-    /// Where each trajectory ends in `steps`.
-    ends: Vec<usize>,
+    /// Each trajectory's episode, and where it ends in `steps`.
+    episodes: Vec<(EpisodeView, usize)>,
 }
 
 impl<'a> GroupView<'a> {
@@ -40,33 +99,46 @@ impl<'a> GroupView<'a> {
         for trajectory in &group.trajectories {
             let rewards = shapers.rewards(trajectory);
             let steps = trajectory.turns.iter().zip(rewards);
-            view.push(steps.map(|(turn, reward)| StepView { reward, ..StepView::from_turn(turn) }));
+            let steps =
+                steps.map(|(turn, reward)| StepView { reward, ..StepView::from_turn(turn) });
+            view.push_episode(EpisodeView::of(trajectory), steps);
         }
         view
     }
 
-    /// Appends a trajectory given by its steps.
+    /// Appends a trajectory given by its steps, as the episode whose id is its place in the group.
     pub fn push(&mut self, steps: impl IntoIterator<Item = StepView<'a>>) {
+        self.push_episode(EpisodeView::new(self.episodes.len() as u64), steps);
+    }
+
+    /// Appends a trajectory given by its episode and steps.
+    pub fn push_episode(
+        &mut self,
+        episode: EpisodeView,
+        steps: impl IntoIterator<Item = StepView<'a>>,
+    ) {
         self.steps.extend(steps);
-        self.ends.push(self.steps.len());
+        self.episodes.push((episode, self.steps.len()));
     }
 
     /// Appends a recorded trajectory.
     pub fn push_recorded(&mut self, trajectory: &'a Trajectory) {
-        self.push(trajectory.turns.iter().map(StepView::from_turn));
+        let steps = trajectory.turns.iter().map(StepView::from_turn);
+        self.push_episode(EpisodeView::of(trajectory), steps);
     }
 
     /// The trajectories.
-    pub fn trajectories(&self) -> impl ExactSizeIterator<Item = &[StepView<'a>]> {
-        (0..self.ends.len()).map(|index| {
-            let start = if index == 0 { 0 } else { self.ends[index - 1] };
-            &self.steps[start..self.ends[index]]
+    pub fn trajectories(&self) -> impl ExactSizeIterator<Item = TrajectoryView<'_, 'a>> {
+        (0..self.episodes.len()).map(|index| {
+            let start = if index == 0 { 0 } else { self.episodes[index - 1].1 };
+            let (episode, end) = &self.episodes[index];
+            TrajectoryView { episode, steps: &self.steps[start..*end] }
         })
     }
 
     /// How many trajectories there are.
     pub fn num_trajectories(&self) -> usize {
-        self.ends.len()
+        self.episodes.len()
     }
 
     /// All steps, one trajectory after the other.
@@ -76,15 +148,17 @@ impl<'a> GroupView<'a> {
 
     /// The undiscounted return of every trajectory.
     pub fn returns(&self) -> Vec<f64> {
-        self.trajectories().map(|steps| steps.iter().map(|step| step.reward).sum()).collect()
+        self.trajectories()
+            .map(|trajectory| trajectory.steps.iter().map(|step| step.reward).sum())
+            .collect()
     }
 
     /// Cuts a list with one entry per step into one list per trajectory.
     pub(crate) fn split(&self, per_step: &[f64]) -> Vec<Vec<f64>> {
         let mut start = 0;
-        self.ends
+        self.episodes
             .iter()
-            .map(|&end| {
+            .map(|&(_, end)| {
                 let part = per_step[start..end].to_vec();
                 start = end;
                 part
@@ -107,6 +181,7 @@ impl<'a> StepView<'a> {
             action,
             next_state: (!step.terminated).then_some(step.observation.state_key.as_str()),
             valid: step.valid,
+            num_tokens: turn.sampled.ids.len(),
         }
     }
 }

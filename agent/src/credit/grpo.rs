@@ -1,10 +1,11 @@
 //! GRPO and Dr.GRPO: every step takes the advantage of its whole trajectory.
 
 use serde::{Deserialize, Serialize};
+use spar_core::{Credit, Signals};
 
 use super::error::refuse;
 use super::moments::Moments;
-use super::{AdvantageEstimator, CreditError, GroupView, Normalization, Singleton};
+use super::{AdvantageEstimator, BatchView, CreditError, GroupView, Normalization, Singleton};
 
 /// Options of [`Grpo`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -67,6 +68,15 @@ impl Grpo {
             .map(|value| moments.advantage(value, normalization, singleton, epsilon))
             .collect()
     }
+
+    /// One advantage per step of a group.
+    pub(super) fn step_advantages(&self, group: &GroupView<'_>) -> Vec<Vec<f64>> {
+        self.trajectory_advantages(group)
+            .into_iter()
+            .zip(group.trajectories())
+            .map(|(advantage, trajectory)| vec![advantage; trajectory.steps.len()])
+            .collect()
+    }
 }
 
 impl AdvantageEstimator for Grpo {
@@ -74,12 +84,8 @@ impl AdvantageEstimator for Grpo {
         "grpo"
     }
 
-    fn estimate(&self, group: &GroupView<'_>) -> Vec<Vec<f64>> {
-        self.trajectory_advantages(group)
-            .into_iter()
-            .zip(group.trajectories())
-            .map(|(advantage, steps)| vec![advantage; steps.len()])
-            .collect()
+    fn estimate(&self, batch: &BatchView<'_>, _: &Signals) -> Result<Credit, CreditError> {
+        Ok(batch.credit_by_group(|group| self.step_advantages(group)))
     }
 }
 
@@ -119,7 +125,7 @@ mod tests {
             let grpo = Grpo::new(config).unwrap();
             for rows in groups.values() {
                 let view = returns_view(rows.iter().map(|&row| rewards[row]));
-                for (&row, advantages) in rows.iter().zip(grpo.estimate(&view)) {
+                for (&row, advantages) in rows.iter().zip(grpo.step_advantages(&view)) {
                     let mask = floats(&case.inputs["response_mask"][row]);
                     let expected = floats(&case.outputs["advantages"][row]);
                     for (mask, expected) in mask.iter().zip(expected) {
@@ -133,29 +139,29 @@ mod tests {
     #[test]
     fn singletons_follow_the_option() {
         let view = returns_view([2.0]);
-        assert_eq!(Grpo::default().estimate(&view), [[0.0]]);
+        assert_eq!(Grpo::default().step_advantages(&view), [[0.0]]);
         let raw = GrpoConfig {
             singleton: Singleton::Raw,
             normalization: Normalization::MeanNorm,
             ..GrpoConfig::default()
         };
-        assert_eq!(Grpo::new(raw).unwrap().estimate(&view), [[2.0]]);
-        assert!(Grpo::default().estimate(&GroupView::default()).is_empty());
+        assert_eq!(Grpo::new(raw).unwrap().step_advantages(&view), [[2.0]]);
+        assert!(Grpo::default().step_advantages(&GroupView::default()).is_empty());
     }
 
     proptest! {
         #[test]
         fn equal_returns_give_zeros(value in -1e3..1e3, size in 1_usize..20) {
             let view = returns_view(std::iter::repeat_n(value, size));
-            prop_assert!(Grpo::default().estimate(&view).iter().flatten().all(|a| *a == 0.0));
+            prop_assert!(Grpo::default().step_advantages(&view).iter().flatten().all(|a| *a == 0.0));
         }
 
         #[test]
         fn advantages_sum_to_zero_and_do_not_depend_on_order(
             returns in prop::collection::vec(-10.0..10.0, 1..20),
         ) {
-            let forward = Grpo::default().estimate(&returns_view(returns.iter().copied()));
-            let mut backward = Grpo::default().estimate(&returns_view(returns.iter().rev().copied()));
+            let forward = Grpo::default().step_advantages(&returns_view(returns.iter().copied()));
+            let mut backward = Grpo::default().step_advantages(&returns_view(returns.iter().rev().copied()));
             backward.reverse();
             let sum: f64 = forward.iter().flatten().sum();
             prop_assert!(sum.abs() < 1e-6);

@@ -1,12 +1,15 @@
-//! Credit: what each step of a group of trajectories was worth.
+//! Credit: what every turn or token of a batch of trajectories was worth.
 //!
 //! ```text
-//!  Group ──GroupView::from_group──▶ GroupView ──AdvantageEstimator──▶ one advantage per step
+//!  Groups ──▶ BatchView ─┐
+//!                        ├─▶ AdvantageEstimator ──▶ Credit ──▶ settle_ownership ──▶ CutBatch::weigh
+//!  CutBatch ──▶ Signals ─┘
 //! ```
 //!
 //! An estimator is plain arithmetic in linear time, without tensors. A new one is one file and one
 //! row of [`credit_registry`].
 
+mod batch_view;
 mod error;
 mod estimator;
 mod gigpo;
@@ -20,12 +23,13 @@ mod salt;
 #[cfg(test)]
 pub(crate) mod test_vectors;
 
+pub use batch_view::BatchView;
 pub use error::CreditError;
 pub use estimator::AdvantageEstimator;
 pub use gigpo::{Gigpo, GigpoConfig};
-pub use group_view::{GroupView, StepView};
+pub use group_view::{EpisodeView, GroupView, StepView, TrajectoryView};
 pub use grpo::{Grpo, GrpoConfig};
 pub use moments::{Normalization, Singleton};
-pub use ownership::Ownership;
+pub use ownership::settle_ownership;
 pub use registry::{CreditConfig, EstimatorEntry, Options, credit_registry, open_estimator};
 pub use salt::{Salt, SaltConfig, TransitionMean};

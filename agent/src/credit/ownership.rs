@@ -1,242 +1,447 @@
-//! Which trajectory of a tree a turn is trained in, and with which advantage.
+//! Who is trained on turns that several trajectories have in common.
 
 use std::collections::HashMap;
 
-use spar_core::Group;
+use spar_core::{Credit, Lineage, PerTurnOrToken};
 
-/// A place in a trajectory: a turn, and a token of what was sampled in it.
-type Place = (usize, usize);
+use super::{BatchView, CreditError};
 
-/// Who trains the turns that trajectories of a group share, and with which advantage.
+/// Gives every inherited turn to one trajectory, with the advantage of all paths that run through it.
 ///
-/// A trajectory that was forked from another one holds that one's turns too. They are trained once, in the
-/// trajectory that sampled them, with the mean of the advantages that the paths through them assign: each
-/// trajectory that holds a token is one path, and all weigh alike. That is the gradient of all paths, each shared
-/// token weighing in each by one over their number.
+/// A fork's record begins with what it inherited from its parent, whole: the turns before its `fork_turn`, and
+/// of that one the sampled tokens before its `fork_token` where it parts in mid-turn. Of each such turn there
+/// is one owner: the trajectory that sampled it, or, where that one failed or is not `kept`, the first of its
+/// descendants in the batch that is. With the paths `P` through it, which are the owner and all forks that
+/// inherited it, kept or not, its advantage becomes
 ///
-/// Where the trajectory that sampled them is not in the group, its first descendant there owns them. What an origin that
-/// is absent had itself taken over from one that is there is owned by both: the record of the absent one, which
-/// would tell, is needed for more.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Ownership {
-    /// Whom each trajectory goes on from, and up to where.
-    parents: Vec<Option<(usize, Place)>>,
-    /// Where the part of each trajectory begins that it owns.
-    own_from: Vec<Place>,
-    /// For each trajectory, those that hold some of what it owns, and the place from which on they do not.
-    paths: Vec<Vec<(usize, Place)>>,
+/// ```text
+/// A = sum_{p in P} w_p A_p / sum_{p in P} w_p,    w = sum_{p in P} w_p / |P|
+/// ```
+///
+/// where `A_p` is what the estimator said of it on path `p` and `w_p` how it weighs that path: 1 unless it gives
+/// weights, so that `A` is the plain mean and `w` is 1. Returns are combined as advantages are. All others that
+/// have the turn weigh it 0. With equal probabilities on all paths the gradient is `1 / |P|` of that of training
+/// each path by itself, so that a turn counts as one, however many forks it has. ARPO's hard attribution (arXiv
+/// 2507.19849) is the same mean.
+///
+/// Where nothing was forked the credit comes back as it is. Otherwise it has weights, and where a fork begins in
+/// mid-turn it is per token. Time is linear in tokens and forks' depths.
+///
+/// # Errors
+///
+/// [`CreditError::Shape`] when the credit, or `kept`, is that of another batch, [`CreditError::Lineage`] when an
+/// episode is among its own ancestors.
+///
+/// # Panics
+///
+/// When `kept` has not one entry per trajectory.
+pub fn settle_ownership(
+    batch: &BatchView<'_>,
+    credit: Credit,
+    kept: &[bool],
+) -> Result<Credit, CreditError> {
+    let num_tokens = batch.num_tokens();
+    credit.check(&num_tokens)?;
+    assert_eq!(kept.len(), num_tokens.len(), "every trajectory is kept or not");
+    if batch.trajectories().all(|trajectory| trajectory.episode.lineage.parent.is_none()) {
+        return Ok(credit);
+    }
+    // 1. Everything in one unit: tokens where something is per token, or begins in mid-turn, else turns.
+    let Credit { advantages, weights, returns } = credit;
+    let is_tokens = |values: &PerTurnOrToken| matches!(values, PerTurnOrToken::Tokens(_));
+    let begins_in_turn = |lineage: &Lineage| lineage.fork_token.is_some_and(|token| token > 0);
+    let per_token = is_tokens(&advantages)
+        || weights.as_ref().is_some_and(is_tokens)
+        || returns.as_ref().is_some_and(is_tokens)
+        || batch.trajectories().any(|t| begins_in_turn(&t.episode.lineage));
+    let in_units = |values: PerTurnOrToken| match values {
+        PerTurnOrToken::Turns(turns) if !per_token => turns,
+        values => values.into_tokens(&num_tokens),
+    };
+    let mut advantages = in_units(advantages);
+    let mut returns = returns.map(in_units);
+    let ones = || advantages.iter().map(|values| vec![1.0; values.len()]).collect();
+    let mut weights: Vec<Vec<f64>> = weights.map_or_else(ones, in_units);
+
+    // 2. What each trajectory has of whom, and the sums over all that have it.
+    let segments = segments(batch, &num_tokens, per_token)?;
+    let mut shared: HashMap<(u64, u32), Vec<Shared>> = HashMap::new();
+    for (index, segments) in segments.iter().enumerate() {
+        for segment in segments {
+            let units = shared.entry(segment.origin).or_default();
+            if units.len() < segment.end {
+                units.resize(segment.end, Shared::default());
+            }
+            for unit in segment.start..segment.end {
+                let weight = weights[index][unit];
+                let target = returns.as_ref().map_or(0.0, |returns| returns[index][unit]);
+                let is_first = units[unit].owner.is_none() || segment.is_own;
+                units[unit].add(weight, advantages[index][unit], target);
+                if kept[index] && is_first {
+                    units[unit].owner = Some(index);
+                }
+            }
+        }
+    }
+
+    // 3. Owners take the means.
+    for (index, segments) in segments.iter().enumerate() {
+        for segment in segments {
+            let units = &shared[&segment.origin];
+            for unit in segment.start..segment.end {
+                let shared = &units[unit];
+                if shared.paths == 1 {
+                    continue;
+                }
+                advantages[index][unit] = shared.mean(shared.advantages);
+                if let Some(returns) = &mut returns {
+                    returns[index][unit] = shared.mean(shared.returns);
+                }
+                let owns = shared.owner == Some(index);
+                weights[index][unit] =
+                    if owns { shared.weights / f64::from(shared.paths) } else { 0.0 };
+            }
+        }
+    }
+    let out = |values| match per_token {
+        true => PerTurnOrToken::Tokens(values),
+        false => PerTurnOrToken::Turns(values),
+    };
+    Ok(Credit {
+        advantages: out(advantages),
+        weights: Some(out(weights)),
+        returns: returns.map(out),
+    })
 }
 
-impl Ownership {
-    /// The ownership in a group, by the lineages of its trajectories.
-    pub fn of(group: &Group) -> Self {
-        let trajectories = &group.trajectories;
-        let index_of: HashMap<u64, usize> =
-            trajectories.iter().enumerate().map(|(index, found)| (found.episode, index)).collect();
-        let forks: Vec<Place> = trajectories
-            .iter()
-            .map(|found| {
-                let lineage = &found.lineage;
-                (lineage.fork_turn as usize, lineage.fork_token.unwrap_or(0) as usize)
-            })
-            .collect();
-        // 1. Whom each goes on from, and up to where.
-        let mut orphans: HashMap<u64, Vec<usize>> = HashMap::new();
-        let parents: Vec<Option<(usize, Place)>> = (0..trajectories.len())
-            .map(|index| {
-                let parent = trajectories[index].lineage.parent?;
-                if let Some(&parent) = index_of.get(&parent).filter(|parent| **parent != index) {
-                    return Some((parent, forks[index]));
-                }
-                // Of those before it with the same origin, the one that it shares most with.
-                let siblings = orphans.entry(parent).or_default();
-                let shared = |sibling: &usize| forks[*sibling].min(forks[index]);
-                let nearest = siblings.iter().copied().rev().max_by_key(shared);
-                siblings.push(index);
-                nearest.map(|sibling| (sibling, shared(&sibling)))
-            })
-            .collect();
-        // 2. Each is a path through what its ancestors own, up to where it, or who is between, left them.
-        let own_from =
-            parents.iter().map(|parent| parent.map_or((0, 0), |(_, fork)| fork)).collect();
-        let mut paths: Vec<Vec<(usize, Place)>> = vec![Vec::new(); trajectories.len()];
-        for index in 0..trajectories.len() {
-            let mut left = (usize::MAX, usize::MAX);
-            let mut ancestor = index;
-            // A record that names itself among its ancestors is damaged, and must not be walked for ever.
-            for _ in 0..trajectories.len() {
-                paths[ancestor].push((index, left));
-                let Some((parent, fork)) = parents[ancestor] else { break };
-                left = left.min(fork);
-                ancestor = parent;
+/// Sums over the paths that run through a turn or token.
+#[derive(Debug, Clone, Default)]
+struct Shared {
+    owner: Option<usize>,
+    paths: u32,
+    weights: f64,
+    /// Sum of weighted advantages.
+    advantages: f64,
+    /// Sum of weighted returns.
+    returns: f64,
+}
+
+impl Shared {
+    fn add(&mut self, weight: f64, advantage: f64, target: f64) {
+        self.paths += 1;
+        self.weights += weight;
+        self.advantages += weight * advantage;
+        self.returns += weight * target;
+    }
+
+    fn mean(&self, sum: f64) -> f64 {
+        if self.weights == 0.0 { 0.0 } else { sum / self.weights }
+    }
+}
+
+/// Turns or tokens of a trajectory that were sampled in one episode.
+#[derive(Debug)]
+struct Segment {
+    /// The episode and seat that sampled them.
+    origin: (u64, u32),
+    start: usize,
+    end: usize,
+    /// Whether that is the trajectory itself.
+    is_own: bool,
+}
+
+/// Divides every trajectory by who sampled what, newest first.
+fn segments(
+    batch: &BatchView<'_>,
+    num_tokens: &[Vec<usize>],
+    per_token: bool,
+) -> Result<Vec<Vec<Segment>>, CreditError> {
+    let lineages: HashMap<u64, &Lineage> = batch
+        .failed()
+        .iter()
+        .map(|(episode, lineage)| (*episode, lineage))
+        .chain(batch.trajectories().map(|t| (t.episode.episode, &t.episode.lineage)))
+        .collect();
+    let mut all = Vec::with_capacity(num_tokens.len());
+    for (trajectory, counts) in batch.trajectories().zip(num_tokens) {
+        let episode = trajectory.episode;
+        // What an ancestor inherited is the beginning of this trajectory as well, in the same turns and tokens.
+        let inherited = |lineage: &Lineage| match (lineage.parent, per_token) {
+            (None, _) => 0,
+            (Some(_), false) => lineage.fork_turn as usize,
+            (Some(_), true) => {
+                let turns: usize = counts.iter().take(lineage.fork_turn as usize).sum();
+                turns + lineage.fork_token.unwrap_or(0) as usize
             }
-        }
-        Self { parents, own_from, paths }
-    }
-
-    /// Whether a trajectory owns the token that it sampled, or took over, in this place.
-    pub fn owns(&self, trajectory: usize, turn: usize, token: usize) -> bool {
-        self.own_from[trajectory] <= (turn, token)
-    }
-
-    /// How many trajectories hold the token that this one sampled, or took over, in this place.
-    pub fn num_paths(&self, trajectory: usize, turn: usize, token: usize) -> usize {
-        let mut owner = trajectory;
-        while let Some((parent, _)) = self.parents[owner].filter(|_| !self.owns(owner, turn, token))
-        {
-            owner = parent;
-        }
-        self.paths[owner].iter().filter(|(_, left)| (turn, token) < *left).count()
-    }
-
-    /// The mean of the advantages of all paths through a token that the trajectory owns; `advantages[i][t]` belongs
-    /// to turn `t` of trajectory `i`.
-    pub fn advantage(
-        &self,
-        advantages: &[Vec<f64>],
-        trajectory: usize,
-        turn: usize,
-        token: usize,
-    ) -> f64 {
-        let (mut sum, mut count) = (0.0, 0.0);
-        for (path, left) in &self.paths[trajectory] {
-            if (turn, token) < *left {
-                sum += advantages[*path][turn];
-                count += 1.0;
+        };
+        let mut end = if per_token { counts.iter().sum() } else { counts.len() };
+        let mut segments = Vec::new();
+        let mut current = episode.episode;
+        for generation in 0.. {
+            // Of an ancestor of which nothing is known, nothing older is known either.
+            let lineage = lineages.get(&current).copied();
+            let start = lineage.map_or(0, inherited).min(end);
+            if start < end {
+                let origin = (current, episode.seat);
+                segments.push(Segment { origin, start, end, is_own: generation == 0 });
             }
+            end = start;
+            let Some(parent) = lineage.and_then(|lineage| lineage.parent) else { break };
+            if end == 0 {
+                break;
+            }
+            if generation > lineages.len() {
+                return Err(CreditError::Lineage { episode: episode.episode });
+            }
+            current = parent;
         }
-        // To the bit what it was where nothing is shared.
-        if count == 1.0 { advantages[trajectory][turn] } else { sum / count }
+        all.push(segments);
     }
+    Ok(all)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use proptest::prelude::*;
-    use spar_core::{Lineage, Trajectory};
 
+    use super::super::test_vectors::step_of;
+    use super::super::{EpisodeView, GroupView};
     use super::*;
-    use crate::samples::tests::{sampled, trajectory, turn};
 
-    /// Tokens of each turn.
-    const TOKENS: usize = 3;
-
-    /// How long a trajectory is, and of whom and where it was forked off: turn and token.
-    type Planned = (usize, Option<(usize, usize, usize)>);
-
-    fn group(plan: &[Planned]) -> Group {
-        let mut trajectories: Vec<Trajectory> = Vec::new();
-        for (episode, (length, fork)) in plan.iter().enumerate() {
-            let of_turn = |_| turn(0, &[], sampled(&[1; TOKENS], &[]));
-            let mut found = trajectory((0..*length).map(of_turn).collect());
-            found.episode = episode as u64;
-            if let Some((parent, turn, token)) = fork {
-                found.lineage = Lineage {
-                    parent: Some(*parent as u64),
-                    fork_turn: *turn as u32,
-                    fork_token: (*token > 0).then_some(*token as u32),
-                    guided: false,
-                };
-            }
-            trajectories.push(found);
-        }
-        Group { task: "t".to_owned(), trajectories }
+    fn fork(episode: u64, parent: u64, fork_turn: u32, fork_token: Option<u32>) -> EpisodeView {
+        let lineage = Lineage { parent: Some(parent), fork_turn, fork_token, guided: false };
+        EpisodeView { lineage, ..EpisodeView::new(episode) }
     }
 
-    /// Lengths and forks of a random tree.
-    fn tree() -> impl Strategy<Value = Vec<Planned>> {
-        let branch =
-            (any::<prop::sample::Index>(), any::<prop::sample::Index>(), 0..TOKENS, 1..4_usize);
-        (1..3_usize, proptest::collection::vec(branch, 0..8)).prop_map(|(trunks, branches)| {
-            let mut plan: Vec<_> = (0..trunks).map(|trunk| (2 + trunk, None)).collect();
-            for (parent, turn, token, more) in branches {
-                let parent = parent.index(plan.len());
-                let turn = turn.index(plan[parent].0);
-                plan.push((turn + more, Some((parent, turn, token))));
+    /// Episodes with the tokens of their turns, as one group.
+    fn batch(episodes: Vec<(EpisodeView, Vec<usize>)>) -> BatchView<'static> {
+        let mut group = GroupView::default();
+        for (episode, turns) in episodes {
+            group.push_episode(episode, turns.into_iter().map(|count| step_of(0.0, count)));
+        }
+        group.into()
+    }
+
+    fn turns(values: &[&[f64]]) -> PerTurnOrToken {
+        PerTurnOrToken::Turns(values.iter().map(|list| list.to_vec()).collect())
+    }
+
+    fn settle(batch: &BatchView<'_>, advantages: &[&[f64]], kept: &[bool]) -> Credit {
+        let credit = Credit { advantages: turns(advantages), weights: None, returns: None };
+        settle_ownership(batch, credit, kept).unwrap()
+    }
+
+    #[test]
+    fn an_origin_carries_the_mean_of_its_forks() {
+        let batch = batch(vec![
+            (EpisodeView::new(7), vec![1, 1, 1]),
+            (fork(8, 7, 2, None), vec![1, 1, 1, 1]),
+            (fork(9, 8, 1, None), vec![1, 1]),
+        ]);
+        let advantages: [&[f64]; 3] = [&[3.0; 3], &[0.0; 4], &[-6.0; 2]];
+        let credit = settle(&batch, &advantages, &[true; 3]);
+        assert_eq!(
+            credit.advantages,
+            turns(&[&[-1.0, 1.5, 3.0], &[-1.0, 1.5, 0.0, 0.0], &[-1.0, -6.0]])
+        );
+        let weights: [&[f64]; 3] = [&[1.0; 3], &[0.0, 0.0, 1.0, 1.0], &[0.0, 1.0]];
+        assert_eq!(credit.weights, Some(turns(&weights)));
+        // One that is not trained still says what its path was worth, and the next one owns.
+        let credit = settle(&batch, &advantages, &[false, true, true]);
+        assert_eq!(
+            credit.advantages,
+            turns(&[&[-1.0, 1.5, 3.0], &[-1.0, 1.5, 0.0, 0.0], &[-1.0, -6.0]])
+        );
+        let weights: [&[f64]; 3] = [&[0.0, 0.0, 1.0], &[1.0; 4], &[0.0, 1.0]];
+        assert_eq!(credit.weights, Some(turns(&weights)));
+    }
+
+    #[test]
+    fn forks_of_one_that_failed_share_what_they_have_of_it() {
+        let forks =
+            || vec![(fork(8, 7, 1, None), vec![1, 1]), (fork(9, 7, 2, None), vec![1, 1, 1])];
+        let siblings = batch(forks());
+        let credit = settle(&siblings, &[&[1.0; 2], &[3.0; 3]], &[true; 2]);
+        assert_eq!(credit.advantages, turns(&[&[2.0, 1.0], &[2.0, 3.0, 3.0]]));
+        assert_eq!(credit.weights, Some(turns(&[&[1.0, 1.0], &[0.0, 1.0, 1.0]])));
+        // The one that failed was a fork itself, of one that did not.
+        let mut episodes = vec![(EpisodeView::new(1), vec![1, 1])];
+        episodes.extend(forks());
+        let mut whole = batch(episodes);
+        whole.push_failed(7, fork(7, 1, 1, None).lineage);
+        let credit = settle(&whole, &[&[5.0; 2], &[1.0; 2], &[3.0; 3]], &[true; 3]);
+        assert_eq!(credit.advantages, turns(&[&[3.0, 5.0], &[3.0, 1.0], &[3.0, 3.0, 3.0]]));
+        let weights: [&[f64]; 3] = [&[1.0, 1.0], &[0.0, 1.0], &[0.0, 1.0, 1.0]];
+        assert_eq!(credit.weights, Some(turns(&weights)));
+    }
+
+    #[test]
+    fn a_fork_in_mid_turn_shares_the_tokens_before_it() {
+        let batch =
+            batch(vec![(EpisodeView::new(1), vec![2, 3]), (fork(2, 1, 1, Some(1)), vec![2, 2])]);
+        let credit = settle(&batch, &[&[1.0, 3.0], &[3.0, -1.0]], &[true; 2]);
+        assert_eq!(
+            credit.advantages,
+            PerTurnOrToken::Tokens(vec![vec![2.0, 2.0, 1.0, 3.0, 3.0], vec![2.0, 2.0, 1.0, -1.0]])
+        );
+        assert_eq!(
+            credit.weights,
+            Some(PerTurnOrToken::Tokens(vec![vec![1.0; 5], vec![0.0, 0.0, 0.0, 1.0]]))
+        );
+    }
+
+    #[test]
+    fn an_estimator_may_weigh_paths() {
+        let batch =
+            batch(vec![(EpisodeView::new(1), vec![1, 1]), (fork(2, 1, 1, None), vec![1, 1])]);
+        let credit = Credit {
+            advantages: turns(&[&[4.0, 4.0], &[1.0, 1.0]]),
+            weights: Some(turns(&[&[0.5, 0.5], &[1.0, 1.0]])),
+            returns: Some(turns(&[&[8.0, 8.0], &[2.0, 2.0]])),
+        };
+        let credit = settle_ownership(&batch, credit, &[true; 2]).unwrap();
+        assert_eq!(credit.advantages, turns(&[&[2.0, 4.0], &[2.0, 1.0]]));
+        assert_eq!(credit.weights, Some(turns(&[&[0.75, 0.5], &[0.0, 1.0]])));
+        assert_eq!(credit.returns, Some(turns(&[&[4.0, 8.0], &[4.0, 2.0]])));
+    }
+
+    #[test]
+    fn without_forks_nothing_changes_and_circles_are_refused() {
+        let plain = batch(vec![(EpisodeView::new(1), vec![1]), (EpisodeView::new(2), vec![1])]);
+        let credit = settle(&plain, &[&[1.0], &[2.0]], &[true; 2]);
+        assert_eq!(credit, Credit::of_turns(vec![vec![1.0], vec![2.0]]));
+        let circle = batch(vec![(fork(1, 2, 1, None), vec![1]), (fork(2, 1, 1, None), vec![1])]);
+        let credit = Credit::of_turns(vec![vec![1.0], vec![1.0]]);
+        let error = settle_ownership(&circle, credit, &[true; 2]).unwrap_err();
+        assert!(matches!(error, CreditError::Lineage { .. }));
+    }
+
+    /// A node of a tree of tokens: the path to it, and the trajectories through it.
+    type Path = Vec<u64>;
+
+    /// Trajectories as paths of token names; a fork begins with the names of its parent.
+    #[derive(Debug, Clone)]
+    struct Tree {
+        episodes: Vec<(EpisodeView, Vec<usize>, Path)>,
+        failed: Vec<bool>,
+    }
+
+    fn trees() -> impl Strategy<Value = Tree> {
+        let node = (any::<prop::sample::Index>(), any::<prop::sample::Index>(), 0..4_u8);
+        let own = prop::collection::vec(1_usize..4, 0..4);
+        let plan = prop::collection::vec((node, own, 0..5_u8), 1..9);
+        (plan, any::<bool>()).prop_map(|(plan, in_turns)| {
+            let mut tree = Tree { episodes: Vec::new(), failed: Vec::new() };
+            let mut name = 0;
+            for (number, ((parent, place, root), own, failed)) in plan.into_iter().enumerate() {
+                let id = 100 + number as u64;
+                let (mut episode, mut counts, mut path) =
+                    (EpisodeView::new(id), Vec::new(), Vec::new());
+                if number > 0 && root > 0 {
+                    let (of, parent_counts, parent_path) =
+                        &tree.episodes[parent.index(tree.episodes.len())];
+                    let tokens = place.index(parent_path.len() + 1);
+                    let (mut left, mut turn) = (tokens, 0);
+                    while turn < parent_counts.len() && parent_counts[turn] <= left {
+                        left -= parent_counts[turn];
+                        turn += 1;
+                    }
+                    if !in_turns {
+                        left = 0;
+                    }
+                    counts = parent_counts[..turn].to_vec();
+                    let inherited = counts.iter().sum::<usize>() + left;
+                    path = parent_path[..inherited].to_vec();
+                    let token = (left > 0).then_some(left as u32);
+                    episode = fork(id, of.episode, turn as u32, token);
+                    if left > 0 {
+                        counts.push(left);
+                    }
+                }
+                let mut own = own.into_iter();
+                if episode.lineage.fork_token.is_some() {
+                    *counts.last_mut().unwrap() += own.next().unwrap_or(0);
+                }
+                counts.extend(own);
+                while path.len() < counts.iter().sum() {
+                    name += 1;
+                    path.push(name);
+                }
+                tree.episodes.push((episode, counts, path));
+                tree.failed.push(failed == 0);
             }
-            plan
+            tree
         })
     }
 
     proptest! {
-        /// Every token that was ever sampled is owned once, with the mean over all paths that hold it.
+        /// Brute force: a token is named, and all paths from the root to a leaf that contain its name are
+        /// looked through.
         #[test]
-        fn what_is_shared_is_trained_once_as_over_all_paths(
-            plan in tree(),
-            advantages in proptest::collection::vec(proptest::collection::vec(-2.0..2.0, 8), 10),
-            absent in proptest::option::of(any::<prop::sample::Index>()),
+        fn trees_agree_with_all_paths_from_root_to_leaf(
+            tree in trees(),
+            worth in prop::collection::vec(-4..5_i8, 9),
+            unkept in prop::collection::vec(0..4_u8, 9),
         ) {
-            // By force: who sampled the token in each place of each path.
-            let mut sampled_by: Vec<Vec<usize>> = Vec::new();
-            for (index, (length, fork)) in plan.iter().enumerate() {
-                let mut tokens = match fork {
-                    Some((parent, turn, token)) => sampled_by[*parent][..turn * TOKENS + token].to_vec(),
-                    None => Vec::new(),
-                };
-                tokens.resize(length * TOKENS, index);
-                sampled_by.push(tokens);
+            let failed = tree.failed.clone();
+            let survivors: Vec<usize> = (0..failed.len()).filter(|&i| !failed[i]).collect();
+            let kept: Vec<bool> = survivors.iter().map(|&i| unkept[i] > 0).collect();
+            let mut view = batch(
+                survivors.iter().map(|&i| (tree.episodes[i].0.clone(), tree.episodes[i].1.clone())).collect(),
+            );
+            for (i, _) in failed.iter().enumerate().filter(|(_, failed)| **failed) {
+                view.push_failed(tree.episodes[i].0.episode, tree.episodes[i].0.lineage.clone());
             }
-            // One without ancestors may be missing: whoever comes first of its children owns what it sampled.
-            let mut group = group(&plan);
-            let absent = absent.map(|index| index.index(plan.len()));
-            let absent = absent.filter(|index| plan[*index].1.is_none());
-            let present: Vec<usize> =
-                (0..plan.len()).filter(|index| Some(*index) != absent).collect();
-            group.trajectories = present.iter().map(|index| group.trajectories[*index].clone()).collect();
-            let of_present: Vec<Vec<f64>> =
-                present.iter().map(|index| advantages[*index].clone()).collect();
-            let mut through: BTreeMap<(usize, usize), Vec<f64>> = BTreeMap::new();
-            for index in &present {
-                for (place, sampler) in sampled_by[*index].iter().enumerate() {
-                    let advantage = advantages[*index][place / TOKENS];
-                    through.entry((*sampler, place)).or_default().push(advantage);
+            let advantages: Vec<Vec<f64>> = survivors
+                .iter()
+                .map(|&i| vec![f64::from(worth[i]); tree.episodes[i].1.len()])
+                .collect();
+            let num_tokens = view.num_tokens();
+            let credit = settle_ownership(&view, Credit::of_turns(advantages), &kept).unwrap();
+            let found = credit.advantages.into_tokens(&num_tokens);
+            let weights = credit.weights.map(|weights| weights.into_tokens(&num_tokens));
+            for (row, &i) in survivors.iter().enumerate() {
+                let inherited_names: usize = tree.episodes[i].2.len();
+                for token in 0..inherited_names {
+                    let name = tree.episodes[i].2[token];
+                    let through: Vec<usize> = survivors
+                        .iter()
+                        .copied()
+                        .filter(|&j| tree.episodes[j].2.contains(&name))
+                        .collect();
+                    let sum: f64 = through.iter().map(|&j| f64::from(worth[j])).sum();
+                    let mean = sum / through.len() as f64;
+                    prop_assert!((found[row][token] - mean).abs() < 1e-9);
+                    // Who sampled it is the first of all that ever had it; then whoever comes next.
+                    let sampled_by =
+                        (0..failed.len()).find(|&j| tree.episodes[j].2.contains(&name)).unwrap();
+                    let is_kept = |j: &&usize| unkept[**j] > 0;
+                    let owner = through
+                        .iter()
+                        .filter(is_kept)
+                        .find(|j| **j == sampled_by)
+                        .or_else(|| through.iter().find(is_kept));
+                    let is_single = through.len() == 1;
+                    let expected = f64::from(u8::from(is_single || owner == Some(&i)));
+                    let weight = weights.as_ref().map_or(1.0, |weights| weights[row][token]);
+                    prop_assert_eq!(weight, expected);
                 }
             }
-            let ownership = Ownership::of(&group);
-            let mut owned: BTreeMap<(usize, usize), f64> = BTreeMap::new();
-            for (position, index) in present.iter().enumerate() {
-                for (place, sampler) in sampled_by[*index].iter().enumerate() {
-                    let (turn, token) = (place / TOKENS, place % TOKENS);
-                    let paths = through[&(*sampler, place)].len();
-                    prop_assert_eq!(ownership.num_paths(position, turn, token), paths);
-                    if ownership.owns(position, turn, token) {
-                        let found = ownership.advantage(&of_present, position, turn, token);
-                        let before = owned.insert((*sampler, place), found);
-                        prop_assert!(before.is_none(), "owned twice: {sampler} {place}");
-                    }
+            // Every token of the tree that a trained trajectory has is trained once.
+            for (row, &i) in survivors.iter().enumerate().filter(|(row, _)| kept[*row]) {
+                for name in &tree.episodes[i].2 {
+                    let trained: f64 = survivors
+                        .iter()
+                        .enumerate()
+                        .filter(|(other, _)| kept[*other])
+                        .filter_map(|(other, &j)| {
+                            let place = tree.episodes[j].2.iter().position(|n| n == name)?;
+                            Some(weights.as_ref().map_or(1.0, |weights| weights[other][place]))
+                        })
+                        .sum();
+                    prop_assert_eq!(trained, 1.0, "in row {}", row);
                 }
             }
-            prop_assert_eq!(owned.len(), through.len());
-            for (node, found) in owned {
-                let paths = &through[&node];
-                let mean = paths.iter().sum::<f64>() / paths.len() as f64;
-                prop_assert!((found - mean).abs() < 1e-12, "{node:?}: {found} and {mean}");
-            }
         }
-    }
-
-    #[test]
-    fn trajectories_that_share_nothing_keep_their_advantages() {
-        let group = group(&[(2, None), (2, None)]);
-        let advantages = [vec![0.1, 0.2], vec![0.3, 0.7]];
-        let ownership = Ownership::of(&group);
-        for (index, own) in advantages.iter().enumerate() {
-            for (turn, own) in own.iter().enumerate() {
-                assert!(ownership.owns(index, turn, 0));
-                assert_eq!(ownership.advantage(&advantages, index, turn, 0), *own);
-            }
-        }
-    }
-
-    #[test]
-    fn a_record_among_its_own_ancestors_ends() {
-        let mut group = group(&[(1, None), (2, Some((0, 1, 0)))]);
-        group.trajectories[0].lineage.parent = Some(1);
-        let ownership = Ownership::of(&group);
-        assert!(ownership.owns(1, 1, 0));
-        group.trajectories[0].lineage.parent = Some(0);
-        assert!(Ownership::of(&group).owns(0, 0, 0));
     }
 }

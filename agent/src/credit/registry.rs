@@ -44,6 +44,8 @@ pub struct EstimatorEntry {
     pub name: &'static str,
     /// One line on what it does.
     pub about: &'static str,
+    /// The paper it comes from.
+    pub source: &'static str,
     /// Makes one from its options.
     pub open: fn(&Options) -> Result<Box<dyn AdvantageEstimator>, CreditError>,
 }
@@ -57,16 +59,19 @@ pub fn credit_registry() -> &'static [EstimatorEntry] {
         EstimatorEntry {
             name: "grpo",
             about: "Every step takes its trajectory's advantage among the group.",
+            source: "DeepSeekMath, arXiv 2402.03300; `mean_norm`: Dr.GRPO, arXiv 2503.20783",
             open: |given| Ok(Box::new(Grpo::new(options("grpo", given)?)?)),
         },
         EstimatorEntry {
             name: "gigpo",
             about: "Adds the advantage among all steps that were taken in the same state.",
+            source: "GiGPO, arXiv 2505.10978",
             open: |given| Ok(Box::new(Gigpo::new(options("gigpo", given)?)?)),
         },
         EstimatorEntry {
             name: "salt",
             about: "Equal transitions share their advantage: SALT reconstructed from summaries of it.",
+            source: "SALT, arXiv 2510.20022, through GRAFT's appendix on it",
             open: |given| Ok(Box::new(Salt::new(options("salt", given)?)?)),
         },
     ]
@@ -97,6 +102,10 @@ fn options<T: DeserializeOwned>(kind: &'static str, given: &Options) -> Result<T
 mod tests {
     use std::error::Error;
 
+    use proptest::prelude::*;
+    use spar_core::{Signal, SignalError, Signals};
+
+    use super::super::BatchView;
     use super::super::test_vectors::{small_group, to_view};
     use super::*;
 
@@ -108,15 +117,76 @@ mod tests {
         }
     }
 
+    /// Numbers for every signal that an estimator needs.
+    fn signals(estimator: &dyn AdvantageEstimator, batch: &BatchView<'_>) -> Signals {
+        let mut signals = Signals::default();
+        for &signal in estimator.needs() {
+            let stream = batch.trajectories().map(|t| vec![0.5; t.num_tokens()]).collect();
+            signals.insert(signal, stream);
+        }
+        signals
+    }
+
     #[test]
     fn every_estimator_opens_and_keeps_the_shape() {
-        let group = small_group(vec![vec![(0, 0, 1.0), (1, 0, 0.0)], vec![], vec![(0, 1, 0.5)]]);
+        let first = small_group(vec![vec![(0, 0, 1.0), (1, 0, 0.0)], vec![], vec![(0, 1, 0.5)]]);
+        let second = small_group(vec![vec![(2, 0, 1.0)]]);
+        let batch: BatchView<'_> = [&first, &second].into_iter().map(to_view).collect();
         for entry in credit_registry() {
             let estimator = open_estimator(&CreditConfig::new(entry.name)).unwrap();
             assert_eq!(estimator.name(), entry.name);
-            let lens: Vec<_> = estimator.estimate(&to_view(&group)).iter().map(Vec::len).collect();
-            assert_eq!(lens, [2, 0, 1]);
-            assert!(estimator.estimate(&to_view(&small_group(vec![]))).is_empty());
+            assert!(entry.source.contains("arXiv "), "{}", entry.name);
+            let signals = signals(estimator.as_ref(), &batch);
+            let credit = estimator.estimate(&batch, &signals).unwrap();
+            assert_eq!(credit.check(&batch.num_tokens()), Ok(()), "{}", entry.name);
+            let nothing = estimator.estimate(&BatchView::default(), &signals_of_nothing());
+            assert_eq!(nothing.unwrap().check(&[]), Ok(()), "{}", entry.name);
+            if let Some(&signal) = estimator.needs().first() {
+                let error = estimator.estimate(&batch, &Signals::default()).unwrap_err();
+                assert!(matches!(
+                    error,
+                    CreditError::Signal(SignalError::Absent { signal: absent }) if absent == signal
+                ));
+            }
+        }
+    }
+
+    fn signals_of_nothing() -> Signals {
+        let mut signals = Signals::default();
+        Signal::ALL.into_iter().for_each(|signal| signals.insert(signal, Vec::new()));
+        signals
+    }
+
+    /// An order of trajectories, applied to groups of them.
+    fn reordered(groups: &[Vec<Vec<(u8, u8, f64)>>]) -> Vec<Vec<Vec<(u8, u8, f64)>>> {
+        let reversed = |group: &Vec<_>| group.iter().rev().cloned().collect();
+        groups.iter().rev().map(reversed).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn the_order_of_groups_and_trajectories_does_not_matter(
+            groups in prop::collection::vec(
+                prop::collection::vec(
+                    prop::collection::vec((0_u8..4, 0_u8..3, -1.0..1.0), 0..5), 0..4),
+                0..4,
+            ),
+        ) {
+            for entry in credit_registry() {
+                let estimator = open_estimator(&CreditConfig::new(entry.name)).unwrap();
+                let estimate = |groups: &[Vec<Vec<(u8, u8, f64)>>]| {
+                    let groups: Vec<_> = groups.iter().cloned().map(small_group).collect();
+                    let batch: BatchView<'_> = groups.iter().map(to_view).collect();
+                    let signals = signals(estimator.as_ref(), &batch);
+                    let credit = estimator.estimate(&batch, &signals).unwrap();
+                    credit.advantages.into_tokens(&batch.num_tokens())
+                };
+                let mut backward = estimate(&reordered(&groups));
+                backward.reverse();
+                for (a, b) in estimate(&groups).iter().zip(&backward) {
+                    prop_assert!(a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-6));
+                }
+            }
         }
     }
 

@@ -1,10 +1,11 @@
 //! SALT, reconstructed: equal transitions of different trajectories share their advantage.
 
 use serde::{Deserialize, Serialize};
+use spar_core::{Credit, Signals};
 
 use super::error::refuse;
 use super::interner::Interner;
-use super::{AdvantageEstimator, CreditError, GroupView, Grpo, GrpoConfig};
+use super::{AdvantageEstimator, BatchView, CreditError, GroupView, Grpo, GrpoConfig};
 
 /// How often a transition counts that comes several times in one trajectory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -66,21 +67,16 @@ impl Salt {
         let base = Grpo::new(config.base.clone())?;
         Ok(Self { config, base })
     }
-}
 
-impl AdvantageEstimator for Salt {
-    fn name(&self) -> &'static str {
-        "salt"
-    }
-
-    fn estimate(&self, group: &GroupView<'_>) -> Vec<Vec<f64>> {
+    /// One advantage per step of a group.
+    fn step_advantages(&self, group: &GroupView<'_>) -> Vec<Vec<f64>> {
         let inherited = self.base.trajectory_advantages(group);
         let (transitions, num_transitions) = transitions(group, self.config.history_window);
         // 1. Sum what the occurrences of each transition inherit.
         let mut sums = vec![(0.0, 0_u32, usize::MAX); num_transitions];
         let mut steps = transitions.iter();
         for (index, trajectory) in group.trajectories().enumerate() {
-            for &transition in steps.by_ref().take(trajectory.len()) {
+            for &transition in steps.by_ref().take(trajectory.steps.len()) {
                 let (sum, count, last) = &mut sums[transition as usize];
                 if self.config.mean == TransitionMean::Trajectories && *last == index {
                     continue;
@@ -96,6 +92,16 @@ impl AdvantageEstimator for Salt {
             sum / f64::from(count)
         };
         group.split(&transitions.iter().map(mean).collect::<Vec<_>>())
+    }
+}
+
+impl AdvantageEstimator for Salt {
+    fn name(&self) -> &'static str {
+        "salt"
+    }
+
+    fn estimate(&self, batch: &BatchView<'_>, _: &Signals) -> Result<Credit, CreditError> {
+        Ok(batch.credit_by_group(|group| self.step_advantages(group)))
     }
 }
 
@@ -119,7 +125,7 @@ fn transitions(group: &GroupView<'_>, history_window: usize) -> (Vec<u32>, usize
         .collect();
     // 2. Nodes: states with their history. A window of k pairs is a window of k - 1 pairs at
     //    the previous step and one more pair; a trajectory's first step has no previous one.
-    let longest = group.trajectories().map(<[_]>::len).max().unwrap_or(0);
+    let longest = group.trajectories().map(|t| t.steps.len()).max().unwrap_or(0);
     let mut nodes = states.clone();
     if history_window >= longest {
         // The window never slides, so one pass gives the prefix tree.
@@ -150,7 +156,7 @@ fn extend_history(
     let mut interner = Interner::with_capacity(nodes.len());
     let mut t = 0;
     for trajectory in group.trajectories() {
-        for index in 0..trajectory.len() {
+        for index in 0..trajectory.steps.len() {
             let before = (index > 0).then(|| {
                 let node = shorter.map_or(nodes[t - 1], |shorter| shorter[t - 1]);
                 (node, actions[t - 1])
@@ -176,7 +182,7 @@ mod tests {
     fn slow(group: &SmallGroup, window: usize) -> Vec<Vec<f64>> {
         let view = to_view(group);
         let inherited = Grpo::default().trajectory_advantages(&view);
-        let trajectories: Vec<_> = view.trajectories().collect();
+        let trajectories: Vec<_> = view.trajectories().map(|t| t.steps).collect();
         let key = |i: usize, t: usize| {
             let start = t.saturating_sub(window);
             let history: Vec<_> =
@@ -209,7 +215,7 @@ mod tests {
     fn what_parts_won_from_lost_is_worth_most() {
         let group =
             small_group(vec![vec![(0, 0, 0.0), (1, 0, 1.0)], vec![(0, 0, 0.0), (1, 1, 0.0)]]);
-        let advantages = salt(1).estimate(&to_view(&group));
+        let advantages = salt(1).step_advantages(&to_view(&group));
         assert_eq!([advantages[0][0], advantages[1][0]], [0.0, 0.0]);
         assert!(advantages[0][1] > 0.5 && advantages[1][1] < -0.5);
     }
@@ -219,8 +225,8 @@ mod tests {
         // Both do action 0 in state 2, but come from different states.
         let group =
             small_group(vec![vec![(0, 0, 0.0), (2, 0, 1.0)], vec![(1, 0, 0.0), (2, 0, 0.0)]]);
-        assert_eq!(salt(0).estimate(&to_view(&group))[0][1], 0.0);
-        assert!(salt(1).estimate(&to_view(&group))[0][1] > 0.5);
+        assert_eq!(salt(0).step_advantages(&to_view(&group))[0][1], 0.0);
+        assert!(salt(1).step_advantages(&to_view(&group))[0][1] > 0.5);
     }
 
     #[test]
@@ -234,9 +240,9 @@ mod tests {
             mean: TransitionMean::Trajectories,
             ..SaltConfig::default()
         };
-        let once = Salt::new(config).unwrap().estimate(&to_view(&group));
+        let once = Salt::new(config).unwrap().step_advantages(&to_view(&group));
         assert!(once[0][0].abs() < 1e-12);
-        let each = salt(0).estimate(&to_view(&group));
+        let each = salt(0).step_advantages(&to_view(&group));
         assert!(each[0][0] > 0.1);
     }
 
@@ -251,7 +257,7 @@ mod tests {
         #[test]
         fn the_linear_way_equals_the_slow_one(group in groups(3), window in 0_usize..8) {
             let group = small_group(group);
-            let fast = salt(window).estimate(&to_view(&group));
+            let fast = salt(window).step_advantages(&to_view(&group));
             for (a, b) in fast.iter().zip(&slow(&group, window)) {
                 prop_assert_eq!(a.len(), b.len());
                 prop_assert!(a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-9), "{:?} {:?}", a, b);
@@ -264,7 +270,7 @@ mod tests {
                 rewards.iter().enumerate().map(|(i, r)| vec![(i as u8, 0, *r), (i as u8 + 50, 1, *r)]).collect(),
             );
             let view = to_view(&group);
-            prop_assert_eq!(salt(1).estimate(&view), Grpo::default().estimate(&view));
+            prop_assert_eq!(salt(1).step_advantages(&view), Grpo::default().step_advantages(&view));
         }
 
         #[test]
@@ -272,7 +278,7 @@ mod tests {
             let group = small_group(
                 rewards.iter().enumerate().map(|(i, r)| vec![(0, 0, 0.0), (1, i as u8, *r)]).collect(),
             );
-            let advantages = salt(1).estimate(&to_view(&group));
+            let advantages = salt(1).step_advantages(&to_view(&group));
             prop_assert!(advantages.iter().all(|steps| steps[0].abs() < 1e-9));
         }
 
@@ -281,9 +287,9 @@ mod tests {
             let mut reversed = group.clone();
             reversed.reverse();
             let (group, reversed) = (small_group(group), small_group(reversed));
-            let mut backward = salt(window).estimate(&to_view(&reversed));
+            let mut backward = salt(window).step_advantages(&to_view(&reversed));
             backward.reverse();
-            for (a, b) in salt(window).estimate(&to_view(&group)).iter().zip(&backward) {
+            for (a, b) in salt(window).step_advantages(&to_view(&group)).iter().zip(&backward) {
                 prop_assert!(a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-9));
             }
         }
@@ -293,7 +299,7 @@ mod tests {
             let group = small_group(group);
             let view = to_view(&group);
             let sum = |advantages: Vec<Vec<f64>>| advantages.iter().flatten().sum::<f64>();
-            let difference = sum(salt(window).estimate(&view)) - sum(Grpo::default().estimate(&view));
+            let difference = sum(salt(window).step_advantages(&view)) - sum(Grpo::default().step_advantages(&view));
             prop_assert!(difference.abs() < 1e-9);
         }
     }

@@ -53,11 +53,16 @@ pub(crate) fn strings(value: &Value) -> Vec<String> {
     value.as_array().unwrap().iter().map(|text| text.as_str().unwrap().to_owned()).collect()
 }
 
+/// A step that earned `reward` with so many tokens, in a state of no name.
+pub(crate) fn step_of(reward: f64, num_tokens: usize) -> StepView<'static> {
+    StepView { reward, state: "", action: "", next_state: None, valid: true, num_tokens }
+}
+
 /// A group of trajectories of one step each.
 pub(crate) fn returns_view(returns: impl IntoIterator<Item = f64>) -> GroupView<'static> {
     let mut view = GroupView::default();
     for reward in returns {
-        view.push([StepView { reward, state: "", action: "", next_state: None, valid: true }]);
+        view.push([step_of(reward, 1)]);
     }
     view
 }
@@ -81,6 +86,7 @@ pub(crate) fn to_view(group: &SmallGroup) -> GroupView<'_> {
             action,
             next_state: steps.get(t + 1).map(|(state, ..)| state.as_str()),
             valid: true,
+            num_tokens: 1,
         }));
     }
     view

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use spar_agent::credit::{CreditConfig, GroupView, credit_registry, open_estimator};
+use spar_agent::credit::{BatchView, CreditConfig, GroupView, credit_registry, open_estimator};
 use spar_agent::policies::{RandomPolicy, ScriptedPolicy};
 use spar_agent::{
-    Cancellation, CollectConfig, CollectRequest, Collection, DemonstrationConfig, JsonlStore,
-    Player, StoreConfig, TurnMask, collect_groups, demonstration_samples, group_samples,
+    Cancellation, CollectConfig, CollectRequest, Collection, CutBatch, DemonstrationConfig,
+    JsonlStore, Player, StoreConfig, TurnMask, collect_groups, demonstration_samples,
 };
-use spar_core::{Seed, TrajectoryStore};
+use spar_core::{Seed, Signals, TrajectoryStore};
 use spar_envs::{Resources, Sandboxes, environment_registry, open_environment};
 use spar_sandbox::backends::fake::FakeBackend;
 use spar_sandbox::pool::{PoolConfig, SandboxPool};
@@ -91,13 +91,18 @@ async fn members_share_their_start_and_groups_survive_the_store() {
                 group.trajectories[index].turns.iter().map(|turn| turn.text.as_str()).collect()
             };
             assert_ne!(actions(0), actions(1), "members choose for themselves");
+            let groups = std::slice::from_ref(group);
+            let batch = BatchView::shaped(groups, &RewardShapers::default());
             for entry in credit_registry() {
                 let estimator = open_estimator(&CreditConfig::new(entry.name)).unwrap();
-                let advantages = estimator.estimate(&GroupView::from_group(group));
-                assert!(
-                    group_samples(group, &advantages, TurnMask::None).unwrap().is_empty(),
-                    "text has no tokens"
-                );
+                let mut signals = Signals::default();
+                for signal in estimator.needs() {
+                    signals.insert(*signal, vec![Vec::new(); group.trajectories.len()]);
+                }
+                let credit = estimator.estimate(&batch, &signals).unwrap();
+                let kept = vec![true; group.trajectories.len()];
+                let samples = CutBatch::new(groups).unwrap().weigh(&credit, &kept, TurnMask::None);
+                assert!(samples.unwrap().is_empty(), "text has no tokens");
             }
         }
         let folder = tempfile::tempdir().unwrap();

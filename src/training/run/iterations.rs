@@ -2,12 +2,12 @@
 
 use std::time::Instant;
 
-use spar_agent::credit::GroupView;
-use spar_agent::{Cancellation, TurnMask, demonstration_samples, group_samples};
-use spar_core::{Sample, Seed, TrajectoryStore};
+use spar_agent::credit::{BatchView, settle_ownership};
+use spar_agent::filters::kept;
+use spar_agent::{Cancellation, CutBatch, TurnMask, demonstration_samples};
+use spar_core::{Sample, Seed, Signal, TrajectoryStore};
 use spar_trainer::{
     DecoderGradient, LossAggregation, MetricRecord, Supervised, UpdateMetrics, batches,
-    fill_reference,
 };
 
 use super::Training;
@@ -128,22 +128,24 @@ impl Training {
         let done = self.state.iteration - self.recipe.warm_start.iterations;
         let rollout_seconds = started.elapsed().as_secs_f64();
 
-        // 2. Credit: an advantage for every step, by its shaped reward.
-        let mut samples = Vec::new();
+        // 2. Credit over all groups at once: what is measured first, then advantages by shaped rewards.
+        let mut cut = CutBatch::new(&collection.groups)?;
+        self.fill_signals(self.credit.needs(), cut.samples_mut())?;
+        let view = BatchView::shaped(&collection.groups, &self.shapers);
+        let credit = self.credit.estimate(&view, &cut.signals())?;
+        let kept = kept(self.filter.as_ref(), &view);
+        let credit = settle_ownership(&view, credit, &kept)?;
         let mask = if config.mask_cut_off_turns { TurnMask::CutOff } else { TurnMask::None };
-        for group in &collection.groups {
-            let view = GroupView::shaped(group, &self.shapers);
-            samples.extend(group_samples(group, &self.credit.estimate(&view), mask)?);
-        }
+        let mut samples = cut.weigh(&credit, &kept, mask)?;
         let objective = config.objective.build()?;
         let with_gradient = samples.iter().filter(|sample| objective.has_gradient(sample)).count();
 
         // 3. Updates.
         let started = Instant::now();
         let temperature = self.recipe.episode.sampling.temperature;
-        if let Some(reference) = self.reference()? {
-            let model = DecoderGradient::new(reference, temperature).at_base();
-            fill_reference(&mut samples, model.as_ref(), config.trainer.micro_batch_tokens)?;
+        // Where credit asked for it, it is there for all samples, these among them.
+        if !self.credit.needs().contains(&Signal::Reference) {
+            self.fill_reference(&mut samples)?;
         }
         let model = DecoderGradient::of(self.model.trained.clone(), temperature)
             .with_activation_bytes(config.trainer.activation_bytes());
@@ -173,6 +175,8 @@ impl Training {
             ("samples_with_gradient", with_gradient as f64),
         ]);
         let dropped = Some(("dropped_groups", num_dropped as f64)).filter(|_| num_dropped > 0);
-        Ok(Some(with_updates(record.with(dropped), &updates)))
+        let num_filtered = kept.iter().filter(|kept| !**kept).count();
+        let filtered = config.filter.as_ref().map(|_| ("filtered", num_filtered as f64));
+        Ok(Some(with_updates(record.with(dropped).with(filtered), &updates)))
     }
 }

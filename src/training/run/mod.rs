@@ -5,6 +5,7 @@ mod evaluation;
 mod fresh;
 mod iterations;
 mod records;
+mod signals;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,6 +14,7 @@ use std::time::{Instant, SystemTime};
 
 use anyhow::{Context, bail, ensure};
 use spar_agent::credit::{AdvantageEstimator, open_estimator};
+use spar_agent::filters::{GroupFilter, open_filter};
 use spar_agent::strategies::{RolloutStrategy, open_strategy};
 use spar_agent::{Cancellation, JsonlStore, StoreConfig};
 use spar_core::Seed;
@@ -70,6 +72,7 @@ pub struct Training {
     sampler: Box<dyn TaskSampler>,
     strategy: Box<dyn RolloutStrategy>,
     credit: Box<dyn AdvantageEstimator>,
+    filter: Box<dyn GroupFilter>,
     state: State,
     /// Whether all that belongs to the last iteration is done, so that a checkpoint may be made.
     is_whole: bool,
@@ -228,6 +231,7 @@ impl Training {
         let sampler = begin_sampler(&recipe, &state)?;
         let strategy = open_strategy(&recipe.reinforce.strategy)?;
         let credit = open_estimator(&recipe.reinforce.credit)?;
+        let filter = open_filter(&recipe.reinforce.filter.clone().unwrap_or_default())?;
         let metrics = MetricsLog::open(&folder.metrics_path())?;
         let evaluations = MetricsLog::open(&folder.evaluations_path())?;
         let timings = MetricsLog::open(&folder.path().join("timings.jsonl"))?;
@@ -250,6 +254,7 @@ impl Training {
             sampler,
             strategy,
             credit,
+            filter,
             state,
             is_whole: true,
             metrics,

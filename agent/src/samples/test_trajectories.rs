@@ -1,0 +1,64 @@
+//! Small trajectories for the tests of samples.
+
+use std::time::Duration;
+
+use spar_core::{
+    EndReason, Group, Lineage, Observation, ParsedAction, PolicyVersion, PromptTokens,
+    SampledTokens, Seed, Source, Step, StopCause, TRAJECTORY_VERSION, Trajectory, Turn,
+};
+
+pub(super) fn turn(kept: usize, appended: &[u32], sampled: SampledTokens) -> Turn {
+    Turn {
+        prompt: PromptTokens { kept, appended: appended.to_vec() },
+        injected: Vec::new(),
+        source: Source::Sampled,
+        author: "a".to_owned(),
+        text: String::new(),
+        sampled,
+        stop: Some(StopCause::EndOfTurn),
+        parsed: ParsedAction::Action { text: String::new() },
+        state_key: String::new(),
+        step: Step {
+            observation: Observation::default(),
+            rewards: Vec::new(),
+            terminated: false,
+            success: false,
+            valid: true,
+            wall_time: Duration::ZERO,
+        },
+        policy_time: Duration::ZERO,
+    }
+}
+
+pub(super) fn sampled(ids: &[u32], allowed: &[&[u32]]) -> SampledTokens {
+    SampledTokens {
+        ids: ids.to_vec(),
+        logprobs: vec![-0.5; ids.len()],
+        versions: vec![PolicyVersion(3); ids.len()],
+        allowed: allowed.iter().map(|list| list.to_vec()).collect(),
+    }
+}
+
+pub(super) fn trajectory(turns: Vec<Turn>) -> Trajectory {
+    Trajectory {
+        version: TRAJECTORY_VERSION,
+        episode: 9,
+        task: "t".to_owned(),
+        environment: "e".to_owned(),
+        seed: Seed::from_u64(0),
+        environment_seed: None,
+        policy: "p".to_owned(),
+        first_observation: Observation::default(),
+        turns,
+        end: EndReason::Terminated,
+        success: true,
+        lineage: Lineage::default(),
+        seat: 0,
+        refills: 0,
+        wall_time: Duration::ZERO,
+    }
+}
+
+pub(super) fn group(turns: Vec<Turn>) -> Group {
+    Group { task: "t".to_owned(), trajectories: vec![trajectory(turns)] }
+}
