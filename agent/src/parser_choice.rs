@@ -7,6 +7,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use spar_core::{Action, Choices, ParsedAction};
 use spar_parsers::{ActionParser, UnknownParser, WriteError, open_parser};
 
+/// The parser whose answers are the actions themselves.
+const PLAIN: &str = "plain";
+
 /// Which parser reads the actions in what a policy wrote; in recipes its name, such as `"tags"`.
 ///
 /// Environments offer no tools yet, so that a call of one is no action.
@@ -50,7 +53,7 @@ impl ParserChoice {
 
     /// The answers that are read as one of `actions`; those that the syntax cannot say are left out.
     pub fn choices(&self, actions: &Choices) -> Choices {
-        if *self == Self::default() {
+        if self.name() == PLAIN {
             return Arc::clone(actions);
         }
         let mut answers: Vec<Arc<str>> =
@@ -64,7 +67,7 @@ impl ParserChoice {
 impl Default for ParserChoice {
     /// `plain`.
     fn default() -> Self {
-        Self::named("plain").expect("it is in the table")
+        Self::named(PLAIN).expect("it is in the table")
     }
 }
 
