@@ -12,6 +12,7 @@
 mod batch_view;
 mod error;
 mod estimator;
+mod gae;
 mod gigpo;
 mod group_view;
 mod grpo;
@@ -19,17 +20,22 @@ mod interner;
 mod moments;
 mod ownership;
 mod registry;
+mod reinforce_pp;
 mod salt;
 #[cfg(test)]
 pub(crate) mod test_vectors;
+mod token_rewards;
+mod whiten;
 
 pub use batch_view::BatchView;
 pub use error::CreditError;
 pub use estimator::AdvantageEstimator;
+pub use gae::{Gae, GaeConfig, GaeLevel};
 pub use gigpo::{Gigpo, GigpoConfig};
 pub use group_view::{EpisodeView, GroupView, StepView, TrajectoryView};
 pub use grpo::{Grpo, GrpoConfig};
 pub use moments::{Normalization, Singleton};
 pub use ownership::settle_ownership;
 pub use registry::{CreditConfig, EstimatorEntry, Options, credit_registry, open_estimator};
+pub use reinforce_pp::{Baseline, ReinforcePp, ReinforcePpConfig};
 pub use salt::{Salt, SaltConfig, TransitionMean};

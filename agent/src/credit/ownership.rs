@@ -53,7 +53,8 @@ pub fn settle_ownership(
     let per_token = is_tokens(&advantages)
         || weights.as_ref().is_some_and(is_tokens)
         || returns.as_ref().is_some_and(is_tokens)
-        || batch.trajectories().any(|t| begins_in_turn(&t.episode.lineage));
+        || batch.trajectories().any(|t| begins_in_turn(&t.episode.lineage))
+        || batch.failed().iter().any(|(_, lineage)| begins_in_turn(lineage));
     let in_units = |values: PerTurnOrToken| match values {
         PerTurnOrToken::Turns(turns) if !per_token => turns,
         values => values.into_tokens(&num_tokens),

@@ -4,7 +4,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{AdvantageEstimator, CreditError, Gigpo, Grpo, Salt};
+use super::{AdvantageEstimator, CreditError, Gae, Gigpo, Grpo, ReinforcePp, Salt};
 
 /// Which estimator, with which options.
 ///
@@ -73,6 +73,18 @@ pub fn credit_registry() -> &'static [EstimatorEntry] {
             about: "Equal transitions share their advantage: SALT reconstructed from summaries of it.",
             source: "SALT, arXiv 2510.20022, through GRAFT's appendix on it",
             open: |given| Ok(Box::new(Salt::new(options("salt", given)?)?)),
+        },
+        EstimatorEntry {
+            name: "gae",
+            about: "What was earned over what a value head expected, by token or by turn.",
+            source: "GAE, arXiv 1506.02438; `bi_level`: RAGEN's code, arXiv 2504.20073",
+            open: |given| Ok(Box::new(Gae::new(options("gae", given)?)?)),
+        },
+        EstimatorEntry {
+            name: "reinforce_pp",
+            about: "Every token takes what was earned from it on, normalised over the batch.",
+            source: "REINFORCE++, arXiv 2501.03262",
+            open: |given| Ok(Box::new(ReinforcePp::new(options("reinforce_pp", given)?)?)),
         },
     ]
 }
@@ -193,8 +205,9 @@ mod tests {
     #[test]
     fn what_is_not_known_is_refused() {
         assert_eq!(
-            error(r#"{ "kind": "gae" }"#),
-            "find advantage estimator `gae`: known are `grpo`, `gigpo`, `salt`"
+            error(r#"{ "kind": "a2c" }"#),
+            "find advantage estimator `a2c`: known are `grpo`, `gigpo`, `salt`, `gae`, \
+             `reinforce_pp`"
         );
         assert!(error(r#"{ "kind": "grpo", "discount": 1 }"#).contains("unknown field `discount`"));
         assert!(error(r#"{ "kind": "salt", "base": { "w": 1 } }"#).contains("unknown field `w`"));

@@ -49,6 +49,19 @@ pub(crate) fn floats(value: &Value) -> Vec<f64> {
     value.as_array().unwrap().iter().map(|number| number.as_f64().unwrap()).collect()
 }
 
+/// A table of numbers.
+pub(crate) fn rows(value: &Value) -> Vec<Vec<f64>> {
+    value.as_array().unwrap().iter().map(floats).collect()
+}
+
+/// The numbers of a table where `mask` has a 1.
+pub(crate) fn masked_rows(value: &Value, mask: &Value) -> Vec<Vec<f64>> {
+    let of_row = |(row, mask): (Vec<f64>, Vec<f64>)| {
+        row.into_iter().zip(mask).filter(|(_, mask)| *mask != 0.0).map(|(value, _)| value).collect()
+    };
+    rows(value).into_iter().zip(rows(mask)).map(of_row).collect()
+}
+
 pub(crate) fn strings(value: &Value) -> Vec<String> {
     value.as_array().unwrap().iter().map(|text| text.as_str().unwrap().to_owned()).collect()
 }
