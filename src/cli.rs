@@ -443,6 +443,8 @@ pub(crate) enum Listing {
     Strategies,
     /// How advantages are assigned to steps.
     Credit,
+    /// Which trajectories of a group are trained.
+    Filters,
     /// What training minimises.
     Objectives,
     /// How gradients become changes of the weights.

@@ -802,6 +802,32 @@ mod tests {
     }
 
     #[test]
+    fn credit_that_needs_what_nothing_gives_is_refused() {
+        let told = |text: &str| match Recipe::parse("r", text, &[]).unwrap().validate() {
+            Ok(()) => String::new(),
+            Err(error) => error.to_string(),
+        };
+        let gae = told("[reinforce]\ncredit = { kind = 'gae', lambda = 0.95 }");
+        assert!(gae.contains("credit `gae` needs values, and no learner gives them"), "{gae}");
+        assert_eq!(told("[reinforce]\ncredit = { kind = 'reinforce_pp', discount = 0.99 }"), "");
+        assert_eq!(told("[reinforce]\nfilter = { kind = 'max_variance', keep = 2 }"), "");
+        let filter = told("[reinforce]\nfilter = { kind = 'max_variance', keep = 0 }");
+        assert!(filter.contains("reinforce.filter: use group filter `max_variance`: keep is 0"));
+        assert!(told("[reinforce]\nfilter = { kind = 'some' }").contains("known are `all`"));
+    }
+
+    #[test]
+    fn signals_are_missed_only_where_nothing_gives_them() {
+        let recipe = Recipe::default();
+        for signal in Signal::ALL {
+            assert!(recipe.missing_signal(signal).is_some(), "{signal}");
+        }
+        let text = "[reinforce.objective]\noptions = { kl_weight = 0.1 }";
+        let recipe = Recipe::parse("r", text, &[]).unwrap();
+        assert_eq!(recipe.missing_signal(Signal::Reference), None);
+    }
+
+    #[test]
     fn the_length_discount_of_older_versions_is_refused_in_recipes_and_read_in_runs() {
         let old = "seed = 3\n[reinforce]\nlength_discount = 0.9\ntasks = 4";
         let overrides = ["reinforce.length_discount=0.9".to_owned()];

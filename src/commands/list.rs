@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use clap::ValueEnum;
 use spar::agent::credit::credit_registry;
+use spar::agent::filters::filter_registry;
 use spar::agent::strategies::strategy_registry;
 use spar::envs::environment_registry;
 use spar::parsers::parser_registry;
@@ -74,6 +75,9 @@ fn entries(what: Listing) -> anyhow::Result<Vec<(String, String)>> {
         }
         Listing::Credit => {
             credit_registry().iter().map(|entry| named(entry.name, entry.about)).collect()
+        }
+        Listing::Filters => {
+            filter_registry().iter().map(|entry| named(entry.name, entry.about)).collect()
         }
         Listing::Objectives => {
             objective_registry().iter().map(|entry| named(entry.name, entry.about)).collect()

@@ -394,11 +394,11 @@ mod tests {
             let next = |t: usize| values.get(t + 1).copied().unwrap_or(behind);
             let error = |t: usize| rewards[t] + discount * next(t) - values[t];
             let found = gae(&rewards, &values, behind, discount, lambda);
-            for t in 0..rewards.len() {
+            for (t, found) in found.into_iter().enumerate() {
                 let sum: f64 = (t..rewards.len())
                     .map(|later| (discount * lambda).powi((later - t) as i32) * error(later))
                     .sum();
-                prop_assert!((found[t] - sum).abs() < 1e-9);
+                prop_assert!((found - sum).abs() < 1e-9);
             }
         }
     }
