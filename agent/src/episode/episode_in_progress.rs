@@ -332,6 +332,10 @@ impl<'a> EpisodeInProgress<'a> {
         let prompt = self.context.prompt();
         let mut sampling = config.sampling.clone();
         sampling.max_tokens = self.budgets.tokens.unwrap_or(usize::MAX).min(sampling.max_tokens);
+        // What the answer begins with was sampled in the origin, and counts here as well.
+        if !self.partial.ids.is_empty() && self.partial.ids.len() >= sampling.max_tokens {
+            return Err(truncated(Limit::Tokens));
+        }
         let num_tokens = prompt.ids.len() + sampling.max_tokens;
         if config.context.max_context_tokens.is_some_and(|limit| num_tokens > limit) {
             return Err(truncated(Limit::Context));

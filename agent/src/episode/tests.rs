@@ -635,7 +635,14 @@ async fn what_is_used_up_before_a_fork_is_used_up_in_it() {
     let fork = episode!(2, &task, &policy, &cancellation);
     let environment = at_its_start(FakeEnvironment::new()).await;
     let at = BranchPoint::before(whole - 1);
-    let fork = EpisodeInProgress::branch(environment, &origin, at, &fork, &config).await.unwrap();
-    let fork = to_the_end(fork).await;
-    assert_eq!((fork.end, fork.turns.len()), (origin.end, whole));
+    let branch = EpisodeInProgress::branch(environment, &origin, at, &fork, &config).await.unwrap();
+    let branch = to_the_end(branch).await;
+    assert_eq!((&branch.end, branch.turns.len()), (&origin.end, whole));
+    // In mid-turn, where what is taken over is all that may be sampled.
+    let config = EpisodeConfig { max_sampled_tokens: Some(9), ..EpisodeConfig::default() };
+    let environment = at_its_start(FakeEnvironment::new()).await;
+    let at = BranchPoint { turn: 1, token: 3 };
+    let branch = EpisodeInProgress::branch(environment, &origin, at, &fork, &config).await.unwrap();
+    let branch = to_the_end(branch).await;
+    assert_eq!((&branch.end, branch.turns.len()), (&origin.end, 1));
 }

@@ -69,6 +69,13 @@ impl Training {
             };
             let outcomes: Vec<Outcome> = found.groups.iter().map(outcome).collect();
             let kept = self.sampler.observe(&outcomes);
+            ensure!(
+                kept.len() == outcomes.len(),
+                "task sampler `{}` judged {} of {} groups",
+                self.sampler.name(),
+                kept.len(),
+                outcomes.len()
+            );
             collected.num_dropped += kept.iter().filter(|kept| !**kept).count();
             collected.collection.keep(found, &kept);
         }
