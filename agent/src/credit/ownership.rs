@@ -11,7 +11,7 @@ use super::{BatchView, CreditError};
 /// A fork's record begins with what it inherited from its parent, whole: the turns before its `fork_turn`, and
 /// of that one the sampled tokens before its `fork_token` where it parts in mid-turn. Of each such turn there
 /// is one owner: the trajectory that sampled it, or, where that one failed or is not `kept`, the first of its
-/// descendants in the batch that is. With the paths `P` through it, which are the owner and all forks that
+/// descendants in the batch that is and that no demonstrator guided. With the paths `P` through it, which are the owner and all forks that
 /// inherited it, kept or not, its advantage becomes
 ///
 /// ```text
@@ -67,8 +67,11 @@ pub fn settle_ownership(
     // 2. What each trajectory has of whom, and the sums over all that have it.
     let segments = segments(batch, &num_tokens, per_token)?;
     let mut shared: HashMap<(u64, u32), Vec<Shared>> = HashMap::new();
-    for (index, segments) in segments.iter().enumerate() {
+    for (index, (segments, trajectory)) in segments.iter().zip(batch.trajectories()).enumerate() {
+        let is_guided = trajectory.episode.lineage.guided;
         for segment in segments {
+            // What a demonstrator wrote stays its own; of others it inherits nothing that is trained.
+            let may_own = kept[index] && (segment.is_own || !is_guided);
             let units = shared.entry(segment.origin).or_default();
             if units.len() < segment.end {
                 units.resize(segment.end, Shared::default());
@@ -78,7 +81,7 @@ pub fn settle_ownership(
                 let target = returns.as_ref().map_or(0.0, |returns| returns[index][unit]);
                 let is_first = units[unit].owner.is_none() || segment.is_own;
                 units[unit].add(weight, advantages[index][unit], target);
-                if kept[index] && is_first {
+                if may_own && is_first {
                     units[unit].owner = Some(index);
                 }
             }
@@ -274,6 +277,16 @@ mod tests {
         assert_eq!(credit.advantages, turns(&[&[3.0, 5.0], &[3.0, 1.0], &[3.0, 3.0, 3.0]]));
         let weights: [&[f64]; 3] = [&[1.0, 1.0], &[0.0, 1.0], &[0.0, 1.0, 1.0]];
         assert_eq!(credit.weights, Some(turns(&weights)));
+    }
+
+    #[test]
+    fn a_guided_fork_owns_what_it_sampled_alone() {
+        let mut guided = fork(8, 7, 1, None);
+        guided.lineage.guided = true;
+        let forks = vec![(guided, vec![1, 1]), (fork(9, 7, 1, None), vec![1, 1])];
+        let credit = settle(&batch(forks), &[&[1.0; 2], &[3.0; 2]], &[true; 2]);
+        assert_eq!(credit.advantages, turns(&[&[2.0, 1.0], &[2.0, 3.0]]));
+        assert_eq!(credit.weights, Some(turns(&[&[0.0, 1.0], &[1.0, 1.0]])));
     }
 
     #[test]

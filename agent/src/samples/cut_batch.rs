@@ -195,10 +195,12 @@ mod tests {
     use std::error::Error;
 
     use proptest::prelude::*;
-    use spar_core::{PerTurnOrToken, PolicyVersion, StopCause};
+    use spar_core::{PerTurnOrToken, PolicyVersion, RewardPart, StopCause};
+    use spar_tasks::RewardShapers;
 
     use super::super::test_trajectories::{group, sampled, turn};
     use super::*;
+    use crate::credit::{BatchView, open_estimator};
 
     #[test]
     fn turns_join_while_the_prompt_grows() {
@@ -317,6 +319,24 @@ mod tests {
         let signals = batch.signals();
         assert_eq!(signals.filled().collect::<Vec<_>>(), [Signal::Values]);
         assert_eq!(signals.get(Signal::Values, &[2]).unwrap(), [[0.5, 0.25]]);
+    }
+
+    /// From values in the streams of samples to the advantages and returns that a learner reads there.
+    #[test]
+    fn values_reach_gae_and_its_returns_reach_the_samples() {
+        let mut rewarded = turn(0, &[1], sampled(&[10, 11], &[]));
+        rewarded.step.rewards.push(RewardPart { name: "success".to_owned(), value: 1.0 });
+        let groups = [group(vec![rewarded.clone()]), group(vec![rewarded])];
+        let mut cut = CutBatch::new(&groups).unwrap();
+        cut.samples_mut()[0].values = vec![0.0, 0.25, 0.5];
+        cut.samples_mut()[1].values = vec![0.0, 1.0, 1.0];
+        let config = serde_json::from_str(r#"{ "kind": "gae", "normalize": false }"#).unwrap();
+        let view = BatchView::shaped(&groups, &RewardShapers::default());
+        let credit = open_estimator(&config).unwrap().estimate(&view, &cut.signals()).unwrap();
+        let samples = cut.weigh(&credit, &[true, true], TurnMask::None).unwrap();
+        assert_eq!(samples[0].advantages, [0.0, 0.75, 0.5]);
+        assert_eq!(samples[1].advantages, [0.0, 0.0, 0.0]);
+        assert!(samples.iter().all(|sample| sample.returns == [0.0, 1.0, 1.0]));
     }
 
     proptest! {
