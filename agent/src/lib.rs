@@ -5,10 +5,11 @@
 //!                             ├─ run_episode ──▶ Trajectory ──▶ Group ──▶ JsonlStore
 //!  Player (Policy, guide) ◀───┘       ▲                          │
 //!                          collect_groups, evaluate              ▼
-//!                          (hundreds at a time)      BatchView ──AdvantageEstimator──▶ Credit
-//!                                                       │  ▲                              │
-//!                                                       ▼  │ Signals                      │
-//!                                                     CutBatch ◀────────weigh─────────────┘
+//!                          (hundreds at a time)      BatchView ─┐
+//!                                                               ├─ AdvantageEstimator ─▶ Credit
+//!                                                     Signals ──┘                          │
+//!                                                       ▲                                  │
+//!                                                     CutBatch ◀── settle_ownership, weigh ┘
 //!                                                       └──▶ Sample ──▶ trainer
 //! ```
 //!
