@@ -110,24 +110,6 @@ mod tests {
     }
 
     #[test]
-    fn plain_text_is_its_first_line() {
-        assert_eq!(read("plain", "\n  go north \nthen"), Ok("go north".to_owned()));
-        assert_eq!(read("plain", " \n\t"), Err("the answer is empty".to_owned()));
-    }
-
-    #[test]
-    fn the_last_well_formed_tag_counts() {
-        let read = |text| read("tags", text);
-        assert_eq!(read("<action>a</action> no, <action> b\n</action> <action>"), Ok("b".into()));
-        assert_eq!(read("<action><action>a</action>"), Ok("a".into()));
-        assert_eq!(read("<action>a</action></action>"), Ok("a".into()));
-        assert_eq!(read("</action>"), Err("the answer has no <action>...</action>".into()));
-        assert_eq!(read("go"), Err("the answer has no <action>...</action>".into()));
-        assert_eq!(read("<action>go"), Err("the <action> is not closed".into()));
-        assert_eq!(read("<action> </action>"), Err("the <action> is empty".into()));
-    }
-
-    #[test]
     fn a_call_of_a_tool_is_no_action() {
         let call = r#"<tool_call>{"name": "go", "arguments": {}}</tool_call>"#;
         assert_eq!(read("hermes", call), Err("a tool was called, and there are none".into()));

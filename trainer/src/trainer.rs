@@ -267,14 +267,23 @@ impl Trainer {
                 let of_range = order[range].iter().flat_map(|unit| &units[*unit]);
                 let batch: Vec<&Sample> = of_range.map(|sample| samples[*sample]).collect();
                 if batch.iter().any(|sample| objective.has_gradient(sample)) {
-                    metrics.push(self.update(&batch, objective, aggregation, model, progress)?);
+                    let seed = seed.derive("update", self.updates);
+                    metrics.push(self.update_by(
+                        &batch,
+                        objective,
+                        aggregation,
+                        model,
+                        progress,
+                        seed,
+                    )?);
                 }
             }
         }
         Ok(metrics)
     }
 
-    /// Makes one update from `samples`.
+    /// Makes one update from `samples`. What an objective chooses by chance follows from the number of the update;
+    /// [`Trainer::iterate`] derives it from its seed.
     ///
     /// All of them count in what the loss is divided by, as the objective weighs them; only those
     /// that have a gradient are computed.
@@ -292,6 +301,20 @@ impl Trainer {
         aggregation: LossAggregation,
         model: &dyn SampleGradient,
         progress: f32,
+    ) -> Result<UpdateMetrics, TrainerError> {
+        let seed = Seed::from_u64(self.updates);
+        self.update_by(samples, objective, aggregation, model, progress, seed)
+    }
+
+    /// As [`Trainer::update`]; what an objective chooses by chance follows from `seed`.
+    fn update_by(
+        &mut self,
+        samples: &[&Sample],
+        objective: &dyn Objective,
+        aggregation: LossAggregation,
+        model: &dyn SampleGradient,
+        progress: f32,
+        seed: Seed,
     ) -> Result<UpdateMetrics, TrainerError> {
         let started = Instant::now();
         for (sample, streams) in samples.iter().enumerate() {
@@ -347,8 +370,6 @@ impl Trainer {
             true => Some(self.measure(model, &samples, &shards)?),
             false => None,
         };
-        // Which tokens an objective chooses by chance follows from the number of the update.
-        let seed = Seed::from_u64(self.updates);
         let update = Update { samples: &samples, present: present.as_deref(), seed };
         let prepared = objective.begin(&update);
         let outcomes: Vec<OnceLock<SampleOutcome>> =

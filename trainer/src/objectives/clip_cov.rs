@@ -55,7 +55,7 @@ impl ClipCovOptions {
 ///
 /// A token's covariance is `(A_t - mean A) (log pi_t - mean log pi)`, the means over all tokens of the update that carry
 /// weight, at the weights before the update. Of the tokens whose covariance is between the bounds and that the ratio does
-/// not clip, a random share has no gradient (arXiv 2505.22617, equations 9 to 11). Which ones follows from the number
+/// not clip, a random share has no gradient (arXiv 2505.22617, equations 9 to 11). Which ones follows from the seed
 /// of the update. As in verl's code, their loss is 0 as well.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClipCov {

@@ -66,7 +66,8 @@ pub struct Needs {
     pub present: bool,
 }
 
-/// The samples of an update, before it is made.
+/// The samples of an update, before it is made: those that are computed. An objective that needs all of them, such as
+/// for a mean over the update, says of each that weighs that it has a gradient.
 #[derive(Debug, Clone, Copy)]
 pub struct Update<'a> {
     /// Those that are computed, in the order in which they are asked for.
