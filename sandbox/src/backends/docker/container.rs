@@ -14,7 +14,7 @@ use bollard::query_parameters::{
     StartContainerOptions,
 };
 
-use super::engine::{Engine, REQUEST, SLOW_REQUEST, message, status, within};
+use super::engine::{Engine, REQUEST, SLOW_REQUEST, is_unreachable, message, status, within};
 use super::labels::{SANDBOX, Tag};
 use super::{NAME, helper, network};
 use crate::allow_list;
@@ -32,6 +32,9 @@ const PODMAN_PROCESSES: i64 = 16_384;
 /// How often a start is tried again while there are two networks of sandboxes, and after which time.
 const NETWORK_TRIES: u32 = 20;
 const NETWORK_PAUSE: Duration = Duration::from_millis(100);
+
+/// How often the removal of a container is asked for again whose connection was cut.
+const REMOVAL_CUTS: u32 = 3;
 
 /// Names of the containers that this process has use for, whatever the engine.
 static HELD: LazyLock<Mutex<HashSet<String>>> = LazyLock::new(Mutex::default);
@@ -341,7 +344,7 @@ fn mounts(spec: &SandboxSpec, ways: &Ways) -> Result<Vec<Mount>, SandboxError> {
 /// already is no error.
 pub(super) async fn remove(engine: &Engine, name: &str) -> Result<(), SandboxError> {
     let options = || Some(RemoveContainerOptionsBuilder::new().force(true).v(true).build());
-    let mut wait = Duration::from_millis(50);
+    let (mut wait, mut cuts) = (Duration::from_millis(50), 0);
     loop {
         let removed = within(SLOW_REQUEST, engine.docker.remove_container(name, options())).await;
         match removed {
@@ -351,6 +354,12 @@ pub(super) async fn remove(engine: &Engine, name: &str) -> Result<(), SandboxErr
             Err(error) if matches!(status(&error), Some(409 | 500)) && wait.as_secs() < 10 => {
                 tokio::time::sleep(wait).await;
                 wait *= 2;
+            }
+            // A way over a network may cut what is idle, and with it a request whose answer takes a while. Asking
+            // again does no harm, whether it was carried out or not.
+            Err(error) if is_unreachable(&error) && cuts < REMOVAL_CUTS => {
+                tokio::time::sleep(wait).await;
+                (wait, cuts) = (wait * 2, cuts + 1);
             }
             Err(error) => return Err(engine.error(format!("remove container {name}"), error)),
         }

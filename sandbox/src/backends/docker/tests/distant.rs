@@ -1,7 +1,7 @@
 //! Engines that are reached over a network with faults of its own.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -17,26 +17,40 @@ const SOCKET: &str = "/var/run/docker.sock";
 /// A way to the usual engine over TCP, until this is dropped. What is idle for so long is cut, as
 /// by a router that forgets it.
 async fn way(idle: Duration) -> (DockerHost, JoinSet<()>) {
+    lossy_way(idle, Arc::default()).await
+}
+
+/// The same, where so many answers to removals are lost.
+async fn lossy_way(idle: Duration, lost: Arc<AtomicUsize>) -> (DockerHost, JoinSet<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let host = format!("tcp://{}", listener.local_addr().unwrap()).parse().unwrap();
     let mut task = JoinSet::new();
     task.spawn(async move {
         let mut connections = JoinSet::new();
         while let Ok((client, _)) = listener.accept().await {
-            connections.spawn(carry(client, idle));
+            connections.spawn(carry(client, idle, Arc::clone(&lost)));
         }
     });
     (host, task)
 }
 
-async fn carry(mut client: TcpStream, idle: Duration) {
+async fn carry(mut client: TcpStream, idle: Duration, lost: Arc<AtomicUsize>) {
     let Ok(mut engine) = UnixStream::connect(SOCKET).await else { return };
     let (mut there, mut back) = (vec![0; 1 << 16], vec![0; 1 << 16]);
     let (mut client_ended, mut engine_ended) = (false, false);
     while !(client_ended && engine_ended) {
         let moved = tokio::select! {
             count = client.read(&mut there), if !client_ended => match count {
-                Ok(count @ 1..) => engine.write_all(&there[..count]).await,
+                Ok(count @ 1..) => {
+                    let sent = engine.write_all(&there[..count]).await;
+                    let less = |left: usize| left.checked_sub(1);
+                    if there.starts_with(b"DELETE /")
+                        && lost.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
+                    {
+                        return;
+                    }
+                    sent
+                }
                 _ => {
                     client_ended = true;
                     engine.shutdown().await
@@ -73,6 +87,25 @@ async fn a_command_that_says_nothing_keeps_its_connection_by_signs_of_life() {
     let cut = sandbox.exec(&quiet).await;
     assert!(!cut.is_ok_and(|result| result.stdout.text() == "done\n"));
     sandbox.close().await.unwrap();
+}
+
+#[tokio::test]
+#[ignore = "needs Docker"]
+async fn a_removal_whose_answer_is_lost_is_asked_for_again() {
+    let lost = Arc::new(AtomicUsize::new(0));
+    let (host, _way) = lossy_way(Duration::from_secs(60), Arc::clone(&lost)).await;
+    let backend = DockerBackend::connect_many([host]).await.unwrap();
+    let near = super::backend().await;
+    // Every answer is lost in the end: then it is an error.
+    for (answers, is_closed) in [(2, true), (100, false)] {
+        let sandbox = backend.create(&spec()).await.unwrap();
+        let name = sandbox.id().to_owned();
+        lost.store(answers, Ordering::Relaxed);
+        assert_eq!(sandbox.close().await.is_ok(), is_closed, "{answers} answers lost");
+        lost.store(0, Ordering::Relaxed);
+        drop(sandbox);
+        eventually(async || !super::is_listed(&near, &name).await).await;
+    }
 }
 
 #[tokio::test]
