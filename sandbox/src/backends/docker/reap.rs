@@ -3,11 +3,14 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use bollard::models::Network;
+use bollard::errors::Error;
+use bollard::models::{ContainerSummary, Network};
 use bollard::query_parameters::{
     ListContainersOptionsBuilder, ListImagesOptionsBuilder, ListNetworksOptionsBuilder,
     ListVolumesOptionsBuilder, RemoveImageOptionsBuilder, RemoveVolumeOptionsBuilder,
 };
+
+use serde::Deserialize;
 
 use super::engine::{Engine, REQUEST, SLOW_REQUEST, message, status, within};
 use super::labels::{HELPER, KIND, NETWORK, SANDBOX, SNAPSHOT, Tag, VOLUME, filter};
@@ -21,6 +24,30 @@ const BETWEEN: Duration = Duration::from_millis(500);
 
 /// The repository of the images of snapshots; their tags are names like those of containers.
 pub(super) const SNAPSHOTS: &str = "spar-snapshot";
+
+/// What is read of an engine's list of containers.
+#[derive(Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Entry {
+    id: Option<String>,
+    names: Option<Vec<String>>,
+    labels: Option<HashMap<String, String>>,
+}
+
+impl From<ContainerSummary> for Entry {
+    fn from(summary: ContainerSummary) -> Self {
+        Self { id: summary.id, names: summary.names, labels: summary.labels }
+    }
+}
+
+/// The entries of an answer that has states Docker does not know: for Podman a container may be
+/// `stopped` or `initialized`, for an instant or, where its monitor was killed, for good.
+fn entries(list: Result<Vec<ContainerSummary>, Error>) -> Result<Vec<Entry>, Error> {
+    match list {
+        Err(Error::JsonDataError { contents, .. }) => Ok(serde_json::from_str(&contents)?),
+        list => Ok(list?.into_iter().map(Entry::from).collect()),
+    }
+}
 
 /// One of spar's containers.
 struct Found {
@@ -42,7 +69,7 @@ async fn containers(engine: &Engine, unread: &mut Vec<String>) -> Result<Vec<Fou
     let mut tries = 0;
     let containers = loop {
         let list = engine.docker.list_containers(Some(options.clone()));
-        match within(REQUEST, list).await {
+        match entries(within(REQUEST, list).await) {
             Ok(containers) => break containers,
             // Podman stumbles over containers that go while it makes the list.
             Err(error) if matches!(status(&error), Some(404 | 500)) && tries < 20 => {
@@ -238,7 +265,7 @@ fn snapshot_name(name: &str) -> Option<&str> {
     last.strip_prefix(SNAPSHOTS)?.strip_prefix(':')
 }
 
-async fn try_remove_image(engine: &Engine, id: &str) -> Result<(), bollard::errors::Error> {
+async fn try_remove_image(engine: &Engine, id: &str) -> Result<(), Error> {
     let error = match remove_one_image(engine, id).await {
         Ok(()) => return Ok(()),
         Err(error) => error,
@@ -262,7 +289,7 @@ async fn try_remove_image(engine: &Engine, id: &str) -> Result<(), bollard::erro
     Ok(())
 }
 
-async fn remove_one_image(engine: &Engine, name: &str) -> Result<(), bollard::errors::Error> {
+async fn remove_one_image(engine: &Engine, name: &str) -> Result<(), Error> {
     // Parents are somebody's snapshots, or images that are wanted: they stay. By force, what others
     // named and made of it would go as well.
     let options = RemoveImageOptionsBuilder::new().force(false).noprune(true).build();
@@ -299,5 +326,28 @@ pub(super) async fn remove_left_images(engine: &Engine) {
             tracing::warn!(image = id, %error, "could not remove a snapshot");
             leave_image(engine, id);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn containers_in_states_that_docker_does_not_know_are_listed() {
+        let refused = |contents: &str| {
+            let error = serde_json::from_str::<Vec<ContainerSummary>>(contents).unwrap_err();
+            let (message, column) = (error.to_string(), error.column());
+            Err(Error::JsonDataError { message, contents: contents.to_owned(), column })
+        };
+        let of_podman = r#"[
+            {"Id": "a1", "Names": ["/one"], "Labels": {"k": "v"}, "State": "running"},
+            {"Id": "b2", "Names": ["/two"], "Labels": null, "State": "stopped"}
+        ]"#;
+        let listed = entries(refused(of_podman)).unwrap();
+        let names: Vec<_> = listed.iter().flat_map(|entry| entry.names.iter().flatten()).collect();
+        assert_eq!(names, ["/one", "/two"]);
+        assert_eq!(listed[0].labels.as_ref().unwrap()["k"], "v");
+        assert!(entries(refused(r#"{"message": "busy"}"#)).is_err());
     }
 }

@@ -208,7 +208,18 @@ impl Shared {
 
     async fn inspect(&self, size: bool) -> Result<ContainerInspectResponse, Error> {
         let options = InspectContainerOptionsBuilder::new().size(size).build();
-        within(SIGN_OF_LIFE, self.engine.docker.inspect_container(&self.name, Some(options))).await
+        let container = self.engine.docker.inspect_container(&self.name, Some(options));
+        match within(SIGN_OF_LIFE, container).await {
+            // Podman has states that Docker does not know; none of them matters here.
+            Err(Error::JsonDataError { contents, .. }) => {
+                let mut container: serde_json::Value = serde_json::from_str(&contents)?;
+                if let Some(status) = container.pointer_mut("/State/Status") {
+                    *status = serde_json::Value::Null;
+                }
+                Ok(serde_json::from_value(container)?)
+            }
+            container => container,
+        }
     }
 
     /// Why it does not run, unless it does.
