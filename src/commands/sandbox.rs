@@ -193,19 +193,19 @@ pub(super) async fn relay(
     request: &ExecRequest,
 ) -> anyhow::Result<ExecResult> {
     let (broken, mut breaks) = mpsc::channel(1);
-    let mut relay = Relay { broken };
+    let mut terminal = Terminal { broken };
     tokio::select! {
-        result = sandbox.exec_streaming(request, &mut relay) => Ok(result?),
+        result = sandbox.exec_streaming(request, &mut terminal) => Ok(result?),
         Some(error) = breaks.recv() => Err(error).context("write the output"),
     }
 }
 
 /// Passes output on to the streams of this process.
-struct Relay {
+struct Terminal {
     broken: mpsc::Sender<std::io::Error>,
 }
 
-impl OutputSink for Relay {
+impl OutputSink for Terminal {
     fn output(&mut self, stream: Stream, bytes: &[u8]) {
         let written = match stream {
             Stream::Stdout => {

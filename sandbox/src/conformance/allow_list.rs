@@ -33,7 +33,7 @@ const ASK: &str = "port=${http_proxy##*:}; \
     else ask() { nc 127.0.0.1 \"$port\"; }; fi; ";
 
 /// A web server of this machine, on its loopback.
-struct Host {
+struct WebServer {
     port: u16,
     seen: Arc<Seen>,
     task: JoinHandle<()>,
@@ -46,7 +46,7 @@ struct Seen {
     ended: AtomicU64,
 }
 
-impl Host {
+impl WebServer {
     async fn start() -> Result<Self, Finding> {
         let unable = |error| Finding::Skipped(format!("no server on this machine: {error}"));
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(unable)?;
@@ -85,7 +85,7 @@ impl Host {
     }
 }
 
-impl Drop for Host {
+impl Drop for WebServer {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -162,14 +162,14 @@ async fn ask(sandbox: &dyn Sandbox, request: impl Into<Vec<u8>>) -> Result<Strin
     Ok(text)
 }
 
-async fn says_hello(sandbox: &dyn Sandbox, host: &Host) -> Result<(), Finding> {
+async fn says_hello(sandbox: &dyn Sandbox, host: &WebServer) -> Result<(), Finding> {
     let text = ask(sandbox, host.get("/hello")).await?;
     ensure!(text.starts_with("HTTP/1.1 200 ") && text.ends_with("\nhello\n"), "{text:?}");
     Ok(())
 }
 
 async fn listed(context: &Context<'_>) -> Result<(), Finding> {
-    let host = Host::start().await?;
+    let host = WebServer::start().await?;
     let sandbox = sandbox(context, &[&host.entry()]).await?;
     says_hello(&*sandbox, &host).await?;
     let tunnel = format!("CONNECT {} HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\n\r\n", host.entry());
@@ -210,7 +210,7 @@ async fn listed(context: &Context<'_>) -> Result<(), Finding> {
 
 async fn unchanged(context: &Context<'_>) -> Result<(), Finding> {
     const PARALLEL: usize = 8;
-    let host = Host::start().await?;
+    let host = WebServer::start().await?;
     let sandbox = sandbox(context, &[&host.entry()]).await?;
     let script = format!(
         "{ASK} cd /tmp; one() {{ head -c 3000000 /dev/urandom >sent.$1; \
@@ -236,7 +236,7 @@ fn own_address() -> Option<IpAddr> {
 }
 
 async fn others(context: &Context<'_>) -> Result<(), Finding> {
-    let (host, other) = (Host::start().await?, Host::start().await?);
+    let (host, other) = (WebServer::start().await?, WebServer::start().await?);
     let sandbox = sandbox(context, &[&host.entry(), "*.example.org:443"]).await?;
     let mut targets = vec![
         // Another port, and other ways to this machine.
@@ -318,7 +318,7 @@ async fn egress(context: &Context<'_>) -> Result<(), Finding> {
 }
 
 async fn rebinding(context: &Context<'_>) -> Result<(), Finding> {
-    let host = Host::start().await?;
+    let host = WebServer::start().await?;
     // The one name that everywhere stands for an address of this machine.
     let name = format!("localhost:{}", host.port);
     let sandbox = sandbox(context, &[&name]).await?;
@@ -333,7 +333,7 @@ async fn rebinding(context: &Context<'_>) -> Result<(), Finding> {
 }
 
 async fn lists_apart(context: &Context<'_>) -> Result<(), Finding> {
-    let hosts = [Host::start().await?, Host::start().await?];
+    let hosts = [WebServer::start().await?, WebServer::start().await?];
     let first = sandbox(context, &[&hosts[0].entry()]).await?;
     let second = sandbox(context, &[&hosts[1].entry()]).await?;
     for (own, other, sandbox) in [(&hosts[0], &hosts[1], &first), (&hosts[1], &hosts[0], &second)] {
@@ -348,7 +348,7 @@ async fn lists_apart(context: &Context<'_>) -> Result<(), Finding> {
 
 async fn hostile(context: &Context<'_>) -> Result<(), Finding> {
     const PARALLEL: usize = 500;
-    let host = Host::start().await?;
+    let host = WebServer::start().await?;
     let entry = host.entry();
     if !context.can().network_allow_list {
         context.must_refuse(&spec(context, &[&entry])?).await?;
@@ -403,7 +403,7 @@ async fn hostile(context: &Context<'_>) -> Result<(), Finding> {
 }
 
 async fn stalled(context: &Context<'_>) -> Result<(), Finding> {
-    let host = Host::start().await?;
+    let host = WebServer::start().await?;
     let sandbox = sandbox(context, &[&host.entry()]).await?;
     let script = format!(
         "{ASK} cat >/tmp/flood; for i in 1 2 3; do ask </tmp/flood | sleep 98764 & done; :"
@@ -430,7 +430,7 @@ async fn stalled(context: &Context<'_>) -> Result<(), Finding> {
 }
 
 async fn forks(context: &Context<'_>) -> Result<(), Finding> {
-    let host = Host::start().await?;
+    let host = WebServer::start().await?;
     let origin = sandbox(context, &[&host.entry()]).await?;
     says_hello(&*origin, &host).await?;
     let mut others = Vec::new();
@@ -457,7 +457,7 @@ async fn forks(context: &Context<'_>) -> Result<(), Finding> {
 }
 
 async fn closing(context: &Context<'_>) -> Result<(), Finding> {
-    let host = Host::start().await?;
+    let host = WebServer::start().await?;
     let sandbox = sandbox(context, &[&host.entry()]).await?;
     let tunnel = format!("CONNECT {} HTTP/1.1\r\n\r\nGET /hold HTTP/1.1\r\n\r\n", host.entry());
     let script = format!("{ASK} cat >/tmp/hold; (cat /tmp/hold; sleep 98765) | ask >/dev/null &");

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::backend_error;
 use super::init::memory_file;
-use super::machine::Machine;
+use super::running::RunningSandbox;
 use crate::{Captured, ExecEnd, ExecRequest, ExecResult, OutputSink, SandboxError, Stream};
 
 /// How long output is waited for after the command has ended, while something that it left
@@ -57,48 +57,48 @@ impl Status {
     /// Starts `request`'s command in a process namespace of its own. Its output goes to `streams`,
     /// its deadline is the caller's.
     pub(crate) async fn start(
-        machine: &Machine,
+        sandbox: &RunningSandbox,
         request: &ExecRequest,
         streams: Streams,
     ) -> Result<Self, SandboxError> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let id = COUNT.fetch_add(1, Ordering::Relaxed);
-        Self::send(machine, request, streams, id, false).await
+        Self::send(sandbox, request, streams, id, false).await
     }
 
     /// Starts `request`'s command in the process namespace of this exec. Dropping what is returned
     /// ends the command, but not what it started.
     pub(crate) async fn join(
         &self,
-        machine: &Machine,
+        sandbox: &RunningSandbox,
         request: &ExecRequest,
         streams: Streams,
     ) -> Result<Self, SandboxError> {
-        Self::send(machine, request, streams, self.id, true).await
+        Self::send(sandbox, request, streams, self.id, true).await
     }
 
     async fn send(
-        machine: &Machine,
+        sandbox: &RunningSandbox,
         request: &ExecRequest,
         streams: Streams,
         id: u64,
         joins: bool,
     ) -> Result<Self, SandboxError> {
-        machine.check_alive()?;
+        sandbox.check_alive()?;
         let failed = backend_error("start a command");
         if request.command.iter().any(|argument| argument.contains('\0')) {
             return Err(failed(io::ErrorKind::InvalidInput.into()));
         }
-        let payload = machine.describe_exec(id, request)?;
+        let payload = sandbox.describe_exec(id, request)?;
         let (ours, theirs) = std::os::unix::net::UnixStream::pair().map_err(&failed)?;
         ours.set_nonblocking(true).map_err(&failed)?;
         let socket = UnixStream::from_std(ours).map_err(&failed)?;
         let ends = [streams.stdin.as_fd(), streams.stdout.as_fd(), streams.stderr.as_fd()];
-        let _gate = machine.gate.read().await;
-        machine
+        let _gate = sandbox.gate.read().await;
+        sandbox
             .init
             .execute(payload, joins, ends, theirs.as_fd())
-            .map_err(|error| if machine.init.is_gone() { machine.died() } else { failed(error) })?;
+            .map_err(|error| if sandbox.init.is_gone() { sandbox.died() } else { failed(error) })?;
         Ok(Self { id, socket, seen: Vec::new() })
     }
 
@@ -162,14 +162,14 @@ pub(crate) fn end_of(status: i32) -> ExecEnd {
 
 /// Runs a command to its end or its deadline.
 pub(crate) async fn run(
-    machine: &Machine,
+    sandbox: &RunningSandbox,
     request: &ExecRequest,
     sink: &mut dyn OutputSink,
 ) -> Result<ExecResult, SandboxError> {
     let start = Instant::now();
-    let timeout = request.timeout.unwrap_or_else(|| machine.record.spec.lifetimes.exec());
+    let timeout = request.timeout.unwrap_or_else(|| sandbox.record.spec.lifetimes.exec());
     let failed = backend_error("start a command");
-    let kills = machine.groups.out_of_memory_kills();
+    let kills = sandbox.groups.out_of_memory_kills();
     let stdin = if request.stdin.is_empty() {
         no_input().map_err(&failed)?
     } else {
@@ -177,7 +177,7 @@ pub(crate) async fn run(
     };
     let (out, stdout) = output_pipe().map_err(&failed)?;
     let (err, stderr) = output_pipe().map_err(&failed)?;
-    let mut status = Status::start(machine, request, Streams { stdin, stdout, stderr }).await?;
+    let mut status = Status::start(sandbox, request, Streams { stdin, stdout, stderr }).await?;
     let limit = request.output_limit_bytes;
     let mut output = Output::new(out, err, limit, sink);
 
@@ -194,7 +194,7 @@ pub(crate) async fn run(
     let end = match report {
         None => {
             // Nothing ends while its files are copied, however long that takes.
-            let gate = machine.gate.read().await;
+            let gate = sandbox.gate.read().await;
             let ended = status.end().await;
             drop(gate);
             output.drain(GRACE).await;
@@ -204,7 +204,7 @@ pub(crate) async fn run(
         Some(Report::Ended(code)) => {
             output.drain(GRACE).await;
             status.release();
-            let killed = machine.groups.out_of_memory_kills() > kills;
+            let killed = sandbox.groups.out_of_memory_kills() > kills;
             let end = end_of(code);
             if killed && !end.is_success() { ExecEnd::OutOfMemory } else { end }
         }
@@ -213,7 +213,7 @@ pub(crate) async fn run(
         }
         Some(Report::Lost) => {
             output.drain(GRACE).await;
-            lost(machine, kills).await?
+            lost(sandbox, kills).await?
         }
     };
     let (stdout, stderr) = output.finish();
@@ -221,13 +221,16 @@ pub(crate) async fn run(
 }
 
 /// The supervisor ended before its command did.
-pub(crate) async fn lost(machine: &Machine, kills: Option<u64>) -> Result<ExecEnd, SandboxError> {
+pub(crate) async fn lost(
+    sandbox: &RunningSandbox,
+    kills: Option<u64>,
+) -> Result<ExecEnd, SandboxError> {
     // The sockets close a moment before the process can be seen to be gone.
     for _ in 0..50 {
-        if machine.is_closed() || machine.init.is_gone() {
-            return Err(machine.died());
+        if sandbox.is_closed() || sandbox.init.is_gone() {
+            return Err(sandbox.died());
         }
-        if machine.groups.out_of_memory_kills() > kills {
+        if sandbox.groups.out_of_memory_kills() > kills {
             return Ok(ExecEnd::OutOfMemory);
         }
         tokio::time::sleep(Duration::from_millis(2)).await;

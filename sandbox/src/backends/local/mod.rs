@@ -23,8 +23,8 @@ mod exec;
 mod files;
 mod image;
 mod init;
-mod machine;
 mod packing;
+mod running;
 mod sandbox;
 mod seccomp;
 mod store;
@@ -45,7 +45,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use self::cgroup::Hierarchy;
-use self::machine::Machine;
+use self::running::RunningSandbox;
 use self::sandbox::LocalSandbox;
 use self::store::Store;
 use crate::set_up::set_up;
@@ -102,8 +102,8 @@ impl LocalBackend {
         let (backend, spec) = (self.clone(), spec.clone());
         // If it comes too late, it is dropped and cleared away by the thread that made it.
         let made = blocking(move || {
-            let machine = Machine::make(&backend.store, &backend.cache, &spec, layers)?;
-            Ok(LocalSandbox::new(backend, Arc::new(machine)))
+            let sandbox = RunningSandbox::make(&backend.store, &backend.cache, &spec, layers)?;
+            Ok(LocalSandbox::new(backend, Arc::new(sandbox)))
         });
         tokio::time::timeout(Duration::from_secs(seconds), made)
             .await

@@ -9,7 +9,7 @@ use std::thread;
 use async_trait::async_trait;
 
 use super::files::RootFiles;
-use super::machine::Machine;
+use super::running::RunningSandbox;
 use super::transport::LocalTransport;
 use super::{LocalBackend, blocking, exec, host_error};
 use crate::archive::{check_tar, normalise};
@@ -23,27 +23,27 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct LocalSandbox {
     backend: LocalBackend,
-    pub(super) machine: Arc<Machine>,
+    pub(super) sandbox: Arc<RunningSandbox>,
 }
 
 impl LocalSandbox {
-    pub(crate) fn new(backend: LocalBackend, machine: Arc<Machine>) -> Self {
-        Self { backend, machine }
+    pub(crate) fn new(backend: LocalBackend, sandbox: Arc<RunningSandbox>) -> Self {
+        Self { backend, sandbox }
     }
 
     /// Runs `work` on its files where it may block.
     async fn with_files<T: Send + 'static>(
         &self,
         path: &str,
-        work: impl FnOnce(&Machine, &RootFiles, &str) -> Result<T, SandboxError> + Send + 'static,
+        work: impl FnOnce(&RunningSandbox, &RootFiles, &str) -> Result<T, SandboxError> + Send + 'static,
     ) -> Result<T, SandboxError> {
-        let path = normalise(path, self.machine.workdir())?;
-        let _gate = self.machine.gate.read().await;
-        let machine = self.machine.clone();
+        let path = normalise(path, self.sandbox.workdir())?;
+        let _gate = self.sandbox.gate.read().await;
+        let sandbox = self.sandbox.clone();
         blocking(move || {
-            machine.check_alive()?;
-            let limits = &machine.record.spec.limits;
-            let worked = work(&machine, &machine.files, &path);
+            sandbox.check_alive()?;
+            let limits = &sandbox.record.spec.limits;
+            let worked = work(&sandbox, &sandbox.files, &path);
             worked.map_err(|error| error.or_no_space(&path, limits))
         })
         .await
@@ -53,11 +53,11 @@ impl LocalSandbox {
 #[async_trait]
 impl Sandbox for LocalSandbox {
     fn id(&self) -> &str {
-        &self.machine.record.id
+        &self.sandbox.record.id
     }
 
     fn spec(&self) -> &SandboxSpec {
-        &self.machine.record.spec
+        &self.sandbox.record.spec
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -69,11 +69,11 @@ impl Sandbox for LocalSandbox {
         request: &ExecRequest,
         sink: &mut dyn OutputSink,
     ) -> Result<ExecResult, SandboxError> {
-        exec::run(&self.machine, request, sink).await
+        exec::run(&self.sandbox, request, sink).await
     }
 
     async fn open_shell(&self, options: &ShellOptions) -> Result<Box<dyn Shell>, SandboxError> {
-        let transport = LocalTransport::new(self.machine.clone());
+        let transport = LocalTransport::new(self.sandbox.clone());
         Ok(Box::new(PosixShell::open(transport, options.clone()).await?))
     }
 
@@ -83,8 +83,8 @@ impl Sandbox for LocalSandbox {
 
     async fn write_file(&self, path: &str, bytes: &[u8], mode: u32) -> Result<(), SandboxError> {
         let bytes = bytes.to_owned();
-        self.with_files(path, move |machine, files, path| {
-            files.write(path, &bytes, mode, machine.file_owner())
+        self.with_files(path, move |sandbox, files, path| {
+            files.write(path, &bytes, mode, sandbox.file_owner())
         })
         .await
     }
@@ -95,10 +95,10 @@ impl Sandbox for LocalSandbox {
 
     async fn upload_tar(&self, path: &str, archive: &Path) -> Result<(), SandboxError> {
         let archive = archive.to_owned();
-        self.with_files(path, move |machine, files, path| {
+        self.with_files(path, move |sandbox, files, path| {
             check_tar(&archive)?;
             let file = File::open(&archive).map_err(host_error("read archive", &archive))?;
-            files.upload(path, BufReader::with_capacity(1 << 18, file), machine.file_owner())
+            files.upload(path, BufReader::with_capacity(1 << 18, file), sandbox.file_owner())
         })
         .await
     }
@@ -123,15 +123,15 @@ impl Sandbox for LocalSandbox {
     }
 
     async fn end_all(&self) -> Result<(), SandboxError> {
-        let _gate = self.machine.gate.write().await;
-        let machine = self.machine.clone();
-        blocking(move || machine.end_all()).await
+        let _gate = self.sandbox.gate.write().await;
+        let sandbox = self.sandbox.clone();
+        blocking(move || sandbox.end_all()).await
     }
 
     async fn snapshot(&self) -> Result<Snapshot, SandboxError> {
-        let _gate = self.machine.gate.write().await;
-        let machine = self.machine.clone();
-        blocking(move || machine.keep().map(|record| record.as_snapshot())).await
+        let _gate = self.sandbox.gate.write().await;
+        let sandbox = self.sandbox.clone();
+        blocking(move || sandbox.keep().map(|record| record.as_snapshot())).await
     }
 
     async fn fork(&self) -> Result<Box<dyn Sandbox>, SandboxError> {
@@ -144,26 +144,26 @@ impl Sandbox for LocalSandbox {
     }
 
     async fn stats(&self) -> Result<SandboxStats, SandboxError> {
-        let machine = self.machine.clone();
-        blocking(move || machine.stats()).await
+        let sandbox = self.sandbox.clone();
+        blocking(move || sandbox.stats()).await
     }
 
     async fn check(&self) -> Result<(), SandboxError> {
-        self.machine.check_alive()
+        self.sandbox.check_alive()
     }
 
     async fn close(&self) -> Result<(), SandboxError> {
-        let machine = self.machine.clone();
-        blocking(move || machine.close()).await
+        let sandbox = self.sandbox.clone();
+        blocking(move || sandbox.close()).await
     }
 }
 
 impl Drop for LocalSandbox {
     fn drop(&mut self) {
-        if !self.machine.is_closed() {
-            let machine = self.machine.clone();
+        if !self.sandbox.is_closed() {
+            let sandbox = self.sandbox.clone();
             // What fails here is left to the reaper.
-            let close = move || drop(machine.close());
+            let close = move || drop(sandbox.close());
             drop(thread::Builder::new().name("spar-close".to_owned()).spawn(close));
         }
     }

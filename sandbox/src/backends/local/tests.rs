@@ -440,7 +440,7 @@ async fn a_fork_is_of_one_moment_whatever_runs() {
         let kept = match sandbox.snapshot().await {
             Ok(kept) => kept,
             // By signals it may be impossible, which is told.
-            Err(error) if sandbox.machine.groups.freeze(PATIENCE).unwrap().is_none() => {
+            Err(error) if sandbox.sandbox.groups.freeze(PATIENCE).unwrap().is_none() => {
                 println!("{}", with_sources(&error));
                 continue;
             }
@@ -467,12 +467,12 @@ async fn a_copy_without_control_groups_is_of_one_moment_or_refused() {
     let sandbox = place.backend.make(&spec, Vec::new()).await.unwrap();
     output(&sandbox, "(setsid sleep 1000 &); (setsid sh -c 'while :; do :; done' &)").await;
     let target = place.folder.path().join("quiet");
-    sandbox.machine.copy_stopped(&target).unwrap();
+    sandbox.sandbox.copy_stopped(&target).unwrap();
     assert!(target.join("root").is_dir());
     make_restless(&sandbox).await;
     for number in 0..2 {
         let target = place.folder.path().join(format!("restless-{number}"));
-        match sandbox.machine.copy_stopped(&target) {
+        match sandbox.sandbox.copy_stopped(&target) {
             Ok(()) => assert!(is_of_one_moment(&target)),
             Err(error) => assert_eq!(error.kind(), io::ErrorKind::TimedOut, "{error}"),
         }
@@ -488,7 +488,7 @@ async fn a_sandbox_that_stands_still_can_be_closed() {
     let sandbox = place.backend.make(&SandboxSpec::new(Image::Default), Vec::new()).await.unwrap();
     output(&sandbox, "(setsid sleep 1000 &)").await;
     // As if its owner had ended while it copied.
-    std::mem::forget(sandbox.machine.groups.freeze(PATIENCE).unwrap());
+    std::mem::forget(sandbox.sandbox.groups.freeze(PATIENCE).unwrap());
     let start = std::time::Instant::now();
     sandbox.close().await.unwrap();
     assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());

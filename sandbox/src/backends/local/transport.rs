@@ -7,7 +7,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use tokio::net::unix::pipe::Sender;
 
 use super::exec::{Status, Streams, no_input, output_pipe};
-use super::machine::Machine;
+use super::running::RunningSandbox;
 use super::{BACKEND, backend_error};
 use crate::shell::{ShellProcess, ShellTransport};
 use crate::{ExecRequest, SandboxError, ShellOptions};
@@ -15,14 +15,14 @@ use crate::{ExecRequest, SandboxError, ShellOptions};
 /// Keeps one exec in which everything of a shell session runs.
 #[derive(Debug)]
 pub(crate) struct LocalTransport {
-    machine: Arc<Machine>,
+    sandbox: Arc<RunningSandbox>,
     running: Option<Status>,
     user: Option<String>,
 }
 
 impl LocalTransport {
-    pub(crate) fn new(machine: Arc<Machine>) -> Self {
-        Self { machine, running: None, user: None }
+    pub(crate) fn new(sandbox: Arc<RunningSandbox>) -> Self {
+        Self { sandbox, running: None, user: None }
     }
 }
 
@@ -33,7 +33,7 @@ impl ShellTransport for LocalTransport {
     }
 
     fn sandbox(&self) -> &str {
-        &self.machine.record.id
+        &self.sandbox.record.id
     }
 
     async fn start(
@@ -52,7 +52,7 @@ impl ShellTransport for LocalTransport {
         request.user.clone_from(&options.user);
         self.user.clone_from(&options.user);
         let streams = Streams { stdin, stdout, stderr };
-        self.running = Some(Status::start(&self.machine, &request, streams).await?);
+        self.running = Some(Status::start(&self.sandbox, &request, streams).await?);
         Ok(ShellProcess { stdin: Box::new(writer), stdout: Box::new(out), stderr: Box::new(err) })
     }
 
@@ -67,7 +67,7 @@ impl ShellTransport for LocalTransport {
         };
         let mut request = ExecRequest::sh(script);
         request.user.clone_from(&self.user);
-        let mut status = running.join(&self.machine, &request, streams).await?;
+        let mut status = running.join(&self.sandbox, &request, streams).await?;
         // How it ended does not matter; the shell itself may have ended with it.
         let _ = status.report().await;
         Ok(())
@@ -77,7 +77,7 @@ impl ShellTransport for LocalTransport {
         match self.running.take() {
             Some(running) => {
                 // Nothing ends while its files are copied.
-                let _gate = self.machine.gate.read().await;
+                let _gate = self.sandbox.gate.read().await;
                 running.end().await.map_err(backend_error("end a shell"))
             }
             None => Ok(()),

@@ -13,7 +13,7 @@ use wasmtime::{
 };
 use wasmtime_wasi::p2::bindings::CommandPre;
 
-use super::host::Host;
+use super::host::GuestState;
 use super::precompiled::{Cache, Compiled};
 use super::settings::{Allocation, WasmSettings};
 use super::{preview1, preview2};
@@ -40,8 +40,8 @@ pub(crate) struct EngineKind {
 pub(crate) struct Runtime {
     pub(crate) engine: Engine,
     pub(crate) kind: EngineKind,
-    modules: Linker<Host>,
-    components: component::Linker<Host>,
+    modules: Linker<GuestState>,
+    components: component::Linker<GuestState>,
     programs: Mutex<HashMap<blake3::Hash, Arc<Program>>>,
     /// Held while something is compiled, so that nothing is compiled twice.
     loading: Mutex<()>,
@@ -50,12 +50,12 @@ pub(crate) struct Runtime {
 /// A program that can be started: its imports are resolved.
 pub(crate) enum Program {
     Module(ModuleProgram),
-    Component(CommandPre<Host>),
+    Component(CommandPre<GuestState>),
 }
 
 /// A core module.
 pub(crate) struct ModuleProgram {
-    pub(crate) module: InstancePre<Host>,
+    pub(crate) module: InstancePre<GuestState>,
     /// The memory that every instance begins with, kept from the first session on.
     pub(crate) first_memory: OnceLock<Arc<[u8]>>,
 }

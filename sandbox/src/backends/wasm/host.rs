@@ -25,7 +25,7 @@ pub(crate) fn lock(tree: &SharedTree) -> MutexGuard<'_, Tree> {
 }
 
 /// The data of a store: everything that a guest can reach.
-pub(crate) struct Host {
+pub(crate) struct GuestState {
     pub(crate) tree: SharedTree,
     pub(crate) surroundings: Arc<Surroundings>,
     pub(crate) output: Arc<Output>,
@@ -40,7 +40,7 @@ pub(crate) struct Host {
     pub(crate) component: Option<Box<ComponentHost>>,
 }
 
-/// The half of [`Host`] that only components use.
+/// The half of [`GuestState`] that only components use.
 pub(crate) struct ComponentHost {
     pub(crate) wasi: WasiCtx,
     pub(crate) resources: ResourceTable,

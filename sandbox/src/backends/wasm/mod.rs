@@ -9,7 +9,7 @@
 //!   WasmBackend ── Runtime (engine, linkers, compiled programs) ◀── Cache on disk
 //!        │
 //!        └─ Inner ── Tree (files) ── Surroundings (clock, random) ── Usage (memory, time)
-//!             │ exec: Launch ──▶ Store<Host> ──▶ preview1 | preview2 ──▶ ExecEnd
+//!             │ exec: Launch ──▶ Store<GuestState> ──▶ preview1 | preview2 ──▶ ExecEnd
 //!             └ shell: Session ──▶ Live ──image──▶ SessionImage ──▶ Live in a fork
 //! ```
 //!

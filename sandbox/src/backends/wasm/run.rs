@@ -10,7 +10,7 @@ use wasmtime::{Store, Trap, UpdateDeadline};
 use wasmtime_wasi::I32Exit;
 
 use super::engine::{Program, Runtime};
-use super::host::{Descriptors, Host, SharedTree, Stdin};
+use super::host::{Descriptors, GuestState, SharedTree, Stdin};
 use super::output::Output;
 use super::preview2;
 use super::surroundings::Surroundings;
@@ -39,8 +39,8 @@ struct DeadlineOver;
 
 impl Launch {
     /// A store with all limits in force.
-    pub(crate) fn store(self, runtime: &Runtime) -> wasmtime::Result<Store<Host>> {
-        let host = Host {
+    pub(crate) fn store(self, runtime: &Runtime) -> wasmtime::Result<Store<GuestState>> {
+        let host = GuestState {
             descriptors: Descriptors::new(&self.tree),
             tree: self.tree,
             surroundings: self.surroundings,
@@ -72,7 +72,7 @@ impl Launch {
 /// Runs a command-style program in `store` to its end.
 pub(crate) async fn run_command(
     program: &Program,
-    store: &mut Store<Host>,
+    store: &mut Store<GuestState>,
 ) -> wasmtime::Result<i32> {
     match program {
         Program::Module(module) => {

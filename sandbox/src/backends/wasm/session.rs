@@ -8,7 +8,7 @@ use tokio::sync::Mutex;
 use wasmtime::{Extern, Global, Instance, Memory, Store, TypedFunc, Val};
 
 use super::engine::{Program, Ticking};
-use super::host::{Descriptor, Descriptors, Host};
+use super::host::{Descriptor, Descriptors, GuestState};
 use super::output::Output;
 use super::run::{deadline, drive, end_of, host_error};
 use super::sandbox::{Inner, KILLED, unsupported};
@@ -28,7 +28,7 @@ pub(crate) type Slot = Arc<Mutex<Option<Live>>>;
 
 /// An instance that waits for its next command.
 pub(crate) struct Live {
-    store: Store<Host>,
+    store: Store<GuestState>,
     memory: Memory,
     /// What the memory was before the session began.
     first_memory: Arc<[u8]>,
@@ -76,7 +76,7 @@ impl MemoryImage {
 
 impl Live {
     fn new(
-        mut store: Store<Host>,
+        mut store: Store<GuestState>,
         instance: Instance,
         first_memory: Arc<[u8]>,
     ) -> wasmtime::Result<Self> {
@@ -193,7 +193,7 @@ impl Session {
     }
 }
 
-fn memory_of(store: &mut Store<Host>, instance: &Instance) -> wasmtime::Result<Memory> {
+fn memory_of(store: &mut Store<GuestState>, instance: &Instance) -> wasmtime::Result<Memory> {
     instance
         .get_memory(store, "memory")
         .ok_or_else(|| wasmtime::format_err!("the module exports no memory"))
@@ -201,7 +201,7 @@ fn memory_of(store: &mut Store<Host>, instance: &Instance) -> wasmtime::Result<M
 
 /// Brings a new instance to where a session was.
 fn resume(
-    mut store: Store<Host>,
+    mut store: Store<GuestState>,
     instance: Instance,
     first_memory: Arc<[u8]>,
     image: SessionImage,

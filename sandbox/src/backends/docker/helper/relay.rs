@@ -42,7 +42,7 @@ const OUT: usize = 64 << 10;
 
 /// `relay PORT BEAT`, with the milliseconds between two signs of life
 pub fn relay(arguments: &Arguments) -> i32 {
-    match Relay::open(arguments.number(2) as u16) {
+    match Multiplexer::open(arguments.number(2) as u16) {
         Ok(mut relay) => relay.work(arguments.number(3)),
         Err(errno) => {
             wire::status(Kind::Failed, errno as u32, u32::MAX, 0);
@@ -138,7 +138,7 @@ impl Stream {
     }
 }
 
-struct Relay {
+struct Multiplexer {
     listener: Fd,
     streams: [Stream; STREAMS],
     /// The streams' bytes on their way to clients, `WINDOW` each.
@@ -157,7 +157,7 @@ struct Relay {
     first: usize,
 }
 
-impl Relay {
+impl Multiplexer {
     fn open(port: u16) -> Result<Self, Errno> {
         let listener = sys::listen_on_loopback(port)?;
         let memory = sys::memory(STREAMS * WINDOW)?;

@@ -139,8 +139,8 @@ struct Command {
     pid: i32,
     signals: Fd,
     input: Input,
-    stdout: Relay,
-    stderr: Relay,
+    stdout: OutputPump,
+    stderr: OutputPump,
     kills_before: Option<u32>,
 }
 
@@ -179,8 +179,8 @@ impl Command {
             pid,
             signals,
             input: Input::new(stdin.1),
-            stdout: Relay::new(stdout.0, 1, false),
-            stderr: Relay::new(stderr.0, 2, true),
+            stdout: OutputPump::new(stdout.0, 1, false),
+            stderr: OutputPump::new(stderr.0, 2, true),
             kills_before,
         })
     }
@@ -397,7 +397,7 @@ impl Input {
 }
 
 /// Output on its way from the command to the backend.
-struct Relay {
+struct OutputPump {
     from: Fd,
     to: Fd,
     framed: bool,
@@ -409,7 +409,7 @@ struct Relay {
     end: usize,
 }
 
-impl Relay {
+impl OutputPump {
     fn new(from: Fd, to: Fd, framed: bool) -> Self {
         Self { from, to, framed, open: true, total: 0, buffer: [0; CHUNK + 4], start: 0, end: 0 }
     }

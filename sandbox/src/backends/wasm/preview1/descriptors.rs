@@ -6,7 +6,7 @@ use super::guest::Memory;
 use super::{Context, MODULE, with_guest};
 use crate::Stream;
 use crate::backends::wasm::errno::Errno;
-use crate::backends::wasm::host::{Descriptor, Host, file_type, lock};
+use crate::backends::wasm::host::{Descriptor, GuestState, file_type, lock};
 use crate::backends::wasm::tree::Stat;
 
 const APPEND: u16 = 1;
@@ -15,7 +15,7 @@ const WRITE_RIGHT: u64 = 1 << 6;
 const SEEK_RIGHTS: u64 = 1 << 2 | 1 << 5;
 const ALL_RIGHTS: u64 = (1 << 30) - 1;
 
-pub(super) fn add_to_linker(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
+pub(super) fn add_to_linker(linker: &mut Linker<GuestState>) -> wasmtime::Result<()> {
     add_streams(linker)?;
     add_positions(linker)?;
     add_attributes(linker)?;
@@ -30,7 +30,7 @@ pub(super) fn add_to_linker(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
     Ok(())
 }
 
-fn add_streams(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
+fn add_streams(linker: &mut Linker<GuestState>) -> wasmtime::Result<()> {
     linker.func_wrap(
         MODULE,
         "fd_read",
@@ -85,7 +85,7 @@ struct Transfer {
     num: i32,
 }
 
-fn read(mut m: Memory<'_>, host: &mut Host, transfer: Transfer) -> Result<(), Errno> {
+fn read(mut m: Memory<'_>, host: &mut GuestState, transfer: Transfer) -> Result<(), Errno> {
     let Transfer { fd, offset, .. } = transfer;
     let buffers = m.buffers(transfer.list, transfer.count)?;
     let mut total = 0;
@@ -117,7 +117,7 @@ fn read(mut m: Memory<'_>, host: &mut Host, transfer: Transfer) -> Result<(), Er
     m.put_u32(transfer.num, total as u32)
 }
 
-fn write(mut m: Memory<'_>, host: &mut Host, transfer: Transfer) -> Result<(), Errno> {
+fn write(mut m: Memory<'_>, host: &mut GuestState, transfer: Transfer) -> Result<(), Errno> {
     let Transfer { fd, offset, .. } = transfer;
     let buffers = m.buffers(transfer.list, transfer.count)?;
     let mut total = 0;
@@ -158,7 +158,7 @@ fn write(mut m: Memory<'_>, host: &mut Host, transfer: Transfer) -> Result<(), E
     m.put_u32(transfer.num, total as u32)
 }
 
-fn add_positions(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
+fn add_positions(linker: &mut Linker<GuestState>) -> wasmtime::Result<()> {
     linker.func_wrap(
         MODULE,
         "fd_seek",
@@ -190,7 +190,7 @@ fn add_positions(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
     Ok(())
 }
 
-fn seek(host: &mut Host, fd: i32, offset: i64, whence: i32) -> Result<u64, Errno> {
+fn seek(host: &mut GuestState, fd: i32, offset: i64, whence: i32) -> Result<u64, Errno> {
     let Descriptor::File { node, position, .. } = host.descriptors.get_mut(fd)? else {
         return Err(Errno::IllegalSeek);
     };
@@ -205,7 +205,7 @@ fn seek(host: &mut Host, fd: i32, offset: i64, whence: i32) -> Result<u64, Errno
 }
 
 /// The node of a file that is open for writing.
-fn file_node(host: &Host, fd: i32) -> Result<u64, Errno> {
+fn file_node(host: &GuestState, fd: i32) -> Result<u64, Errno> {
     match host.descriptors.get(fd)? {
         Descriptor::File { node, writable: true, .. } => Ok(*node),
         Descriptor::File { .. } => Err(Errno::BadDescriptor),
@@ -214,7 +214,7 @@ fn file_node(host: &Host, fd: i32) -> Result<u64, Errno> {
     }
 }
 
-fn add_attributes(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
+fn add_attributes(linker: &mut Linker<GuestState>) -> wasmtime::Result<()> {
     linker.func_wrap(MODULE, "fd_fdstat_get", |mut c: Context<'_>, fd: i32, at: i32| {
         with_guest(&mut c, |m, host| put_descriptor(m, host, fd, at))
     })?;
@@ -287,7 +287,7 @@ fn add_attributes(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
 
 /// The times that a call wants set; absent ones stay.
 pub(super) fn times(
-    host: &Host,
+    host: &GuestState,
     accessed: i64,
     modified: i64,
     flags: i32,
@@ -318,7 +318,7 @@ fn put_stat_of_stream(mut m: Memory<'_>, at: i32) -> Result<(), Errno> {
     m.put(at, &[0; 64])
 }
 
-fn put_descriptor(mut m: Memory<'_>, host: &Host, fd: i32, at: i32) -> Result<(), Errno> {
+fn put_descriptor(mut m: Memory<'_>, host: &GuestState, fd: i32, at: i32) -> Result<(), Errno> {
     // Streams are of no known type: guests take them for what they are, no terminals.
     let (kind, flags, rights) = match host.descriptors.get(fd)? {
         Descriptor::Stdin => (0, 0, READ_RIGHT),
@@ -338,7 +338,7 @@ fn put_descriptor(mut m: Memory<'_>, host: &Host, fd: i32, at: i32) -> Result<()
     m.put(at, &bytes)
 }
 
-fn add_table(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
+fn add_table(linker: &mut Linker<GuestState>) -> wasmtime::Result<()> {
     linker.func_wrap(MODULE, "fd_close", |mut c: Context<'_>, fd: i32| {
         with_guest(&mut c, |_, host| host.descriptors.close(fd))
     })?;
@@ -371,7 +371,7 @@ fn add_table(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
 /// Entries from number `cookie` on, the last one cut off where the buffer ends.
 fn read_folder(
     mut m: Memory<'_>,
-    host: &Host,
+    host: &GuestState,
     fd: i32,
     (buffer, len): (i32, i32),
     cookie: i64,

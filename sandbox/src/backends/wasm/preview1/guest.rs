@@ -2,7 +2,7 @@
 
 use super::Context;
 use crate::backends::wasm::errno::Errno;
-use crate::backends::wasm::host::Host;
+use crate::backends::wasm::host::GuestState;
 use crate::backends::wasm::tree::MAX_PATH;
 
 /// At most this much is moved by one call; guests go on with the rest.
@@ -15,7 +15,7 @@ pub(super) struct Memory<'a>(&'a mut [u8]);
 /// Runs `body` on the guest's memory and the host's data: the number that preview 1 returns.
 pub(super) fn with_guest(
     context: &mut Context<'_>,
-    body: impl FnOnce(Memory<'_>, &mut Host) -> Result<(), Errno>,
+    body: impl FnOnce(Memory<'_>, &mut GuestState) -> Result<(), Errno>,
 ) -> wasmtime::Result<i32> {
     let memory = context
         .get_export("memory")

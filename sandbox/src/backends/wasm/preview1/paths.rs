@@ -7,12 +7,12 @@ use super::guest::Memory;
 use super::{Context, MODULE, with_guest};
 use crate::FileKind;
 use crate::backends::wasm::errno::Errno;
-use crate::backends::wasm::host::{Descriptor, Host, lock};
+use crate::backends::wasm::host::{Descriptor, GuestState, lock};
 
 const READ_RIGHT: u64 = 1 << 1;
 const WRITE_RIGHT: u64 = 1 << 6;
 
-pub(super) fn add_to_linker(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
+pub(super) fn add_to_linker(linker: &mut Linker<GuestState>) -> wasmtime::Result<()> {
     linker.func_wrap(
         MODULE,
         "path_open",
@@ -65,7 +65,7 @@ impl OpenFlags {
     }
 }
 
-fn open(host: &mut Host, fd: i32, path: &str, flags: &OpenFlags) -> Result<i32, Errno> {
+fn open(host: &mut GuestState, fd: i32, path: &str, flags: &OpenFlags) -> Result<i32, Errno> {
     let base = host.descriptors.folder(fd)?;
     let now = host.surroundings.file_time();
     let mut tree = lock(&host.tree);
@@ -98,7 +98,7 @@ fn open(host: &mut Host, fd: i32, path: &str, flags: &OpenFlags) -> Result<i32, 
     host.descriptors.open(node, descriptor)
 }
 
-fn add_attributes(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
+fn add_attributes(linker: &mut Linker<GuestState>) -> wasmtime::Result<()> {
     linker.func_wrap(
         MODULE,
         "path_filestat_get",
@@ -136,7 +136,7 @@ fn add_attributes(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
     Ok(())
 }
 
-fn add_changes(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
+fn add_changes(linker: &mut Linker<GuestState>) -> wasmtime::Result<()> {
     let changes: [(&str, Change); 3] = [
         ("path_create_directory", |tree, base, path, now| {
             tree.make_folder(base, path, now).map(drop)
@@ -176,7 +176,7 @@ fn add_changes(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
 
 type Change = fn(&mut crate::backends::wasm::tree::Tree, u64, &str, u64) -> Result<(), Errno>;
 
-fn add_links(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
+fn add_links(linker: &mut Linker<GuestState>) -> wasmtime::Result<()> {
     linker.func_wrap(
         MODULE,
         "path_link",
@@ -231,7 +231,7 @@ fn add_links(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
 
 fn read_link(
     mut m: Memory<'_>,
-    host: &Host,
+    host: &GuestState,
     fd: i32,
     (path, len): (i32, i32),
     (buffer, buffer_len): (i32, i32),

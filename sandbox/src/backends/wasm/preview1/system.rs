@@ -8,14 +8,14 @@ use wasmtime_wasi::I32Exit;
 use super::guest::Memory;
 use super::{Context, MODULE, with_guest};
 use crate::backends::wasm::errno::Errno;
-use crate::backends::wasm::host::{Descriptor, Host};
+use crate::backends::wasm::host::{Descriptor, GuestState};
 
 /// The most random bytes of one call.
 const MAX_RANDOM: u32 = 16 << 20;
 /// The most events that one call may wait for.
 const MAX_SUBSCRIPTIONS: i32 = 4096;
 
-pub(super) fn add_to_linker(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
+pub(super) fn add_to_linker(linker: &mut Linker<GuestState>) -> wasmtime::Result<()> {
     linker.func_wrap(MODULE, "args_get", |mut c: Context<'_>, list: i32, text: i32| {
         with_guest(&mut c, |m, host| put_strings(m, &host.arguments, list, text))
     })?;
@@ -77,7 +77,7 @@ pub(super) fn add_to_linker(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
     Ok(())
 }
 
-fn variables(host: &Host) -> Vec<String> {
+fn variables(host: &GuestState) -> Vec<String> {
     host.environment.iter().map(|(name, value)| format!("{name}={value}")).collect()
 }
 
@@ -98,7 +98,7 @@ fn put_strings(mut m: Memory<'_>, texts: &[String], list: i32, text: i32) -> Res
     Ok(())
 }
 
-fn clock_time(host: &Host, clock: u32) -> Result<u64, Errno> {
+fn clock_time(host: &GuestState, clock: u32) -> Result<u64, Errno> {
     match clock {
         0 => Ok(host.surroundings.wall()),
         // Processor time is no more exact than time gone by.
@@ -174,7 +174,11 @@ async fn poll(
     })
 }
 
-fn read_subscription(m: &mut Memory<'_>, host: &Host, at: i32) -> Result<Subscription, Errno> {
+fn read_subscription(
+    m: &mut Memory<'_>,
+    host: &GuestState,
+    at: i32,
+) -> Result<Subscription, Errno> {
     let userdata = m.u64(at)?;
     let tag = m.u8(at.wrapping_add(8))?;
     let what = match tag {

@@ -8,7 +8,7 @@ use wasmtime_wasi::p2::bindings::clocks::monotonic_clock;
 use wasmtime_wasi::p2::{DynPollable, Pollable, subscribe};
 use wasmtime_wasi::{HostMonotonicClock, HostWallClock};
 
-use crate::backends::wasm::host::Host;
+use crate::backends::wasm::host::GuestState;
 use crate::backends::wasm::surroundings::Surroundings;
 
 const RESOLUTION_NANOS: u64 = 1_000;
@@ -54,7 +54,7 @@ impl Pollable for Moment {
     }
 }
 
-impl monotonic_clock::Host for Host {
+impl monotonic_clock::Host for GuestState {
     fn now(&mut self) -> wasmtime::Result<u64> {
         Ok(self.surroundings.monotonic())
     }

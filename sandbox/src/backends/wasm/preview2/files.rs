@@ -10,7 +10,7 @@ use wasmtime_wasi::p2::{DynInputStream, DynOutputStream};
 use super::streams::{FileIn, FileOut};
 use crate::FileKind;
 use crate::backends::wasm::errno::Errno;
-use crate::backends::wasm::host::{Host, SharedTree, lock};
+use crate::backends::wasm::host::{GuestState, SharedTree, lock};
 use crate::backends::wasm::tree::{Node, ROOT, Stat, Tree};
 use bindings::wasi::filesystem::preopens;
 use bindings::wasi::filesystem::types::{
@@ -103,7 +103,7 @@ impl Entries {
 
 type Own<T> = Resource<T>;
 
-impl Host {
+impl GuestState {
     fn handle(&mut self, handle: &Own<Handle>) -> Result<&Handle, Errno> {
         self.resources().get(handle).map_err(|_| Errno::BadDescriptor)
     }
@@ -136,7 +136,7 @@ impl Host {
     }
 }
 
-impl preopens::Host for Host {
+impl preopens::Host for GuestState {
     fn get_directories(&mut self) -> wasmtime::Result<Vec<(Own<Handle>, String)>> {
         let flags = DescriptorFlags::READ | DescriptorFlags::MUTATE_DIRECTORY;
         let root = Handle::new(&self.tree, ROOT, flags);
@@ -144,7 +144,7 @@ impl preopens::Host for Host {
     }
 }
 
-impl types::Host for Host {
+impl types::Host for GuestState {
     fn convert_error_code(&mut self, errno: Errno) -> wasmtime::Result<ErrorCode> {
         Ok(error_code(errno))
     }
@@ -158,7 +158,7 @@ impl types::Host for Host {
     }
 }
 
-impl types::HostDirectoryEntryStream for Host {
+impl types::HostDirectoryEntryStream for GuestState {
     fn read_directory_entry(
         &mut self,
         entries: Own<Entries>,
@@ -172,7 +172,7 @@ impl types::HostDirectoryEntryStream for Host {
     }
 }
 
-impl types::HostDescriptor for Host {
+impl types::HostDescriptor for GuestState {
     fn read_via_stream(
         &mut self,
         handle: Own<Handle>,
@@ -417,7 +417,7 @@ impl types::HostDescriptor for Host {
     }
 }
 
-impl Host {
+impl GuestState {
     fn output_stream(
         &mut self,
         handle: &Own<Handle>,

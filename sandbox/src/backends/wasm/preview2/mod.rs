@@ -8,22 +8,22 @@ use wasmtime::component::{HasSelf, Linker, ResourceTable};
 use wasmtime_wasi::p2::bindings::clocks::monotonic_clock;
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
-use super::host::{ComponentHost, Host};
+use super::host::{ComponentHost, GuestState};
 
 /// Handles that a component may have at one time.
 const MAX_HANDLES: usize = 4096;
 
 /// Makes all interfaces of `wasi:cli/imports` known to `linker`. Sockets are there and refuse
-/// everything; files are those of [`Host::tree`].
-pub(crate) fn add_to_linker(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
+/// everything; files are those of [`GuestState::tree`].
+pub(crate) fn add_to_linker(linker: &mut Linker<GuestState>) -> wasmtime::Result<()> {
     wasmtime_wasi::p2::add_to_linker_async(linker)?;
     linker.allow_shadowing(true);
-    monotonic_clock::add_to_linker::<Host, HasSelf<Host>>(linker, |host| host)?;
-    files::bindings::wasi::filesystem::types::add_to_linker::<Host, HasSelf<Host>>(
+    monotonic_clock::add_to_linker::<GuestState, HasSelf<GuestState>>(linker, |host| host)?;
+    files::bindings::wasi::filesystem::types::add_to_linker::<GuestState, HasSelf<GuestState>>(
         linker,
         |host| host,
     )?;
-    files::bindings::wasi::filesystem::preopens::add_to_linker::<Host, HasSelf<Host>>(
+    files::bindings::wasi::filesystem::preopens::add_to_linker::<GuestState, HasSelf<GuestState>>(
         linker,
         |host| host,
     )?;
@@ -32,7 +32,7 @@ pub(crate) fn add_to_linker(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
 }
 
 /// What a component needs beside the rest of `host`.
-pub(crate) fn component_host(host: &Host) -> Box<ComponentHost> {
+pub(crate) fn component_host(host: &GuestState) -> Box<ComponentHost> {
     let mut builder = WasiCtx::builder();
     builder
         .args(&host.arguments)
@@ -60,13 +60,13 @@ pub(crate) fn component_host(host: &Host) -> Box<ComponentHost> {
     Box::new(ComponentHost { wasi: builder.build(), resources })
 }
 
-impl Host {
+impl GuestState {
     fn resources(&mut self) -> &mut ResourceTable {
         &mut self.component.as_mut().expect("only components call preview 2").resources
     }
 }
 
-impl WasiView for Host {
+impl WasiView for GuestState {
     fn ctx(&mut self) -> WasiCtxView<'_> {
         let component = self.component.as_mut().expect("only components call preview 2");
         WasiCtxView { ctx: &mut component.wasi, table: &mut component.resources }

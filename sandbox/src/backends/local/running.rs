@@ -50,7 +50,7 @@ const LIMIT_PROCESSES: u64 = 6;
 
 /// A running sandbox.
 #[derive(Debug)]
-pub(crate) struct Machine {
+pub(crate) struct RunningSandbox {
     pub(crate) record: Record,
     pub(crate) init: Init,
     pub(crate) files: RootFiles,
@@ -69,7 +69,7 @@ pub(crate) struct Machine {
     copying: Mutex<()>,
 }
 
-impl Machine {
+impl RunningSandbox {
     /// Starts one whose own layer lies on top of `layers` and the image.
     pub(crate) fn make(
         store: &Store,
@@ -106,7 +106,7 @@ impl Machine {
         remains.is_wanted = true;
         drop(remains);
         record.process = process;
-        let mut machine = Self {
+        let mut sandbox = Self {
             files: RootFiles::new(root),
             user: User {
                 uid: 0,
@@ -126,11 +126,11 @@ impl Machine {
             parts,
             init,
         };
-        if let Err(error) = machine.furnish() {
-            let _ = machine.close();
+        if let Err(error) = sandbox.furnish() {
+            let _ = sandbox.close();
             return Err(error);
         }
-        Ok(machine)
+        Ok(sandbox)
     }
 
     /// What can only be done when the root is there.
