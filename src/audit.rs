@@ -18,7 +18,7 @@ use spar_trainer::DecoderGradient;
 pub struct AuditConfig {
     /// Tokens to sample.
     pub tokens: usize,
-    /// How they are drawn; nothing that shifts scores, since training does not know of it.
+    /// How they are drawn; nothing that shifts logits, since training does not know of it.
     pub sampling: SamplingOptions,
     /// Seed of all random choices.
     pub seed: u64,
@@ -150,9 +150,9 @@ fn check(config: &AuditConfig) -> Result<(), AuditError> {
         let found = config.sampling.temperature.to_string();
         return refuse("temperature", found, "training needs a positive one");
     }
-    if config.sampling.shifts_scores() {
+    if config.sampling.shifts_logits() {
         let detail = "training does not know of penalties and bias";
-        return refuse("sampling", "that shifts scores".to_owned(), detail);
+        return refuse("sampling", "that shifts logits".to_owned(), detail);
     }
     Ok(())
 }

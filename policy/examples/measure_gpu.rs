@@ -74,7 +74,7 @@ fn train(
     seconds.sort_by(f64::total_cmp);
     let median = seconds[seconds.len() / 2];
     let count: usize = sequences.iter().map(|sequence| sequence.len()).sum();
-    // Two per weight forward and four backward; embeddings are looked up, not multiplied; the scores
+    // Two per weight forward and four backward; embeddings are looked up, not multiplied; the logits
     // of the head are computed twice. Attention: four per channel and pair forward, twice that back.
     let head = (config.vocab_size * config.hidden_size) as f64;
     let matrices = weights.parameters().data.len() as f64

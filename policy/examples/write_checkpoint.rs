@@ -16,7 +16,7 @@ use serde_json::json;
 use spar_core::{Message, Role, Seed};
 use spar_policy::checkpoint::{NumberType, SaveOptions, load_model, save_model_with};
 use spar_policy::decoder::{Segment, SequenceCache, forward};
-use spar_policy::head::scores;
+use spar_policy::head::logits;
 use spar_policy::{
     Family, ModelConfig, RopeScaling, Tokenizer, TokenizerConfig, Weights, initial_parameters,
 };
@@ -119,7 +119,7 @@ fn write(
     let hidden = forward(&weights, &mut [Segment::new(&mut cache, &ids)], None);
     let logits = hidden.chunks(config.hidden_size).map(|state| {
         let mut row = Vec::new();
-        scores(&weights, state, &[], &mut row);
+        logits(&weights, state, &[], &mut row);
         row
     });
     // Python's tokenizers take marks in a text for marks; ours only those around messages.

@@ -1,6 +1,6 @@
 //! Log-probabilities and entropies of draws from hidden states, and their gradient.
 //!
-//! Scores over the vocabulary are never in memory as a whole: the vocabulary is worked off in tiles
+//! Logits over the vocabulary are never in memory as a whole: the vocabulary is worked off in tiles
 //! with fixed borders, between which a running maximum and sum are kept, so that memory does not
 //! grow with it and a draw's result does not depend on the other draws, to the bit.
 
@@ -16,10 +16,10 @@ use spar_ops::elementwise::{absorb_scores, add_scaled, dot, exp_scores_with, sca
 use spar_ops::matmul::{Output, Weight, linear_backward, linear_by, linear_gradient};
 use spar_ops::parallel;
 
-/// Hidden states whose scores are in memory at a time.
+/// Hidden states whose logits are in memory at a time.
 const ROWS: usize = 256;
 
-/// Tokens of the vocabulary whose scores are in memory at a time; fixed, because it takes part in
+/// Tokens of the vocabulary whose logits are in memory at a time; fixed, because it takes part in
 /// the rounding.
 const TILE: usize = 4096;
 
@@ -34,66 +34,66 @@ pub struct Draw<'a> {
     pub allowed: &'a [u32],
 }
 
-/// Scores of the allowed tokens behind a hidden state, in the order of `allowed`.
+/// Logits of the allowed tokens behind a hidden state, in the order of `allowed`.
 ///
 /// # Panics
 ///
-/// When the decoder is on a device, which fails; [`try_scores`] tells.
-pub fn scores(weights: &Weights, hidden: &[f32], allowed: &[u32], out: &mut Vec<f32>) {
-    try_scores(weights, hidden, allowed, out).expect("the device works");
+/// When the decoder is on a device, which fails; [`try_logits`] tells.
+pub fn logits(weights: &Weights, hidden: &[f32], allowed: &[u32], out: &mut Vec<f32>) {
+    try_logits(weights, hidden, allowed, out).expect("the device works");
 }
 
-/// As [`scores`].
+/// As [`logits`].
 ///
 /// # Errors
 ///
 /// When the decoder is on a device, which fails.
-pub fn try_scores(
+pub fn try_logits(
     weights: &Weights,
     hidden: &[f32],
     allowed: &[u32],
     out: &mut Vec<f32>,
 ) -> Result<(), DeviceError> {
     if allowed.is_empty() {
-        try_batch_scores(weights, hidden, out)?;
+        try_batch_logits(weights, hidden, out)?;
     } else if let Some(placement) = &weights.placement {
-        let all = placement.scores(weights, hidden)?;
+        let all = placement.logits(weights, hidden)?;
         out.clear();
         out.extend(allowed.iter().map(|token| all[*token as usize]));
     } else {
         let (head, vocabulary) = (weight(weights), weights.config.vocab_size);
         out.clear();
         let mut buffer = Vec::new();
-        let scores = allowed.iter().map(|v| {
+        let logits = allowed.iter().map(|v| {
             let row = head.row(*v as usize, vocabulary, &mut buffer);
             dot(hidden, row)
         });
-        out.extend(scores);
+        out.extend(logits);
     }
     Ok(())
 }
 
-/// Scores of the whole vocabulary behind several hidden states, row by row.
+/// Logits of the whole vocabulary behind several hidden states, row by row.
 ///
 /// # Panics
 ///
-/// When the decoder is on a device, which fails; [`try_batch_scores`] tells.
-pub fn batch_scores(weights: &Weights, hidden_rd: &[f32], out_rv: &mut Vec<f32>) {
-    try_batch_scores(weights, hidden_rd, out_rv).expect("the device works");
+/// When the decoder is on a device, which fails; [`try_batch_logits`] tells.
+pub fn batch_logits(weights: &Weights, hidden_rd: &[f32], out_rv: &mut Vec<f32>) {
+    try_batch_logits(weights, hidden_rd, out_rv).expect("the device works");
 }
 
-/// As [`batch_scores`].
+/// As [`batch_logits`].
 ///
 /// # Errors
 ///
 /// When the decoder is on a device, which fails.
-pub fn try_batch_scores(
+pub fn try_batch_logits(
     weights: &Weights,
     hidden_rd: &[f32],
     out_rv: &mut Vec<f32>,
 ) -> Result<(), DeviceError> {
     if let Some(placement) = &weights.placement {
-        *out_rv = placement.scores(weights, hidden_rd)?;
+        *out_rv = placement.logits(weights, hidden_rd)?;
         return Ok(());
     }
     let (d, v) = (weights.config.hidden_size, weights.config.vocab_size);
@@ -130,26 +130,26 @@ pub fn try_best(
     let d = weights.config.hidden_size;
     let lens: Vec<usize> = segments.iter().map(|segment| segment.tokens.len()).collect();
     let states = try_forward(weights, segments, None)?;
-    let (mut end, mut scores, mut best) = (0, Vec::new(), Vec::new());
+    let (mut end, mut logits, mut best) = (0, Vec::new(), Vec::new());
     for len in lens {
         assert!(len > 0, "every segment has tokens");
         end += len;
-        try_batch_scores(weights, &states[(end - 1) * d..end * d], &mut scores)?;
-        log_softmax(&mut scores, 1.0);
-        let place = most_probable(&scores);
-        best.push((place as u32, scores[place]));
+        try_batch_logits(weights, &states[(end - 1) * d..end * d], &mut logits)?;
+        log_softmax(&mut logits, 1.0);
+        let place = most_probable(&logits);
+        best.push((place as u32, logits[place]));
     }
     Ok(best)
 }
 
-/// Turns scores into log-probabilities at `temperature`, in place.
-pub fn log_softmax(scores: &mut [f32], temperature: f32) {
-    scale(scores, 1.0 / temperature);
+/// Turns logits into log-probabilities at `temperature`, in place.
+pub fn log_softmax(logits: &mut [f32], temperature: f32) {
+    scale(logits, 1.0 / temperature);
     let mut softmax = RunningSoftmax::default();
-    softmax.absorb_all(scores);
+    softmax.absorb_all(logits);
     let log_sum = softmax.log_sum();
-    for score in scores {
-        *score -= log_sum;
+    for logit in logits {
+        *logit -= log_sum;
     }
 }
 
@@ -160,7 +160,7 @@ pub struct DrawStatistics {
     pub logprob: f32,
     /// Entropy of what it was drawn from, in nats.
     pub entropy: f32,
-    /// Logarithm of the sum of the exponentials of all scores.
+    /// Logarithm of the sum of the exponentials of all logits.
     pub(crate) log_sum: f32,
 }
 
@@ -278,28 +278,28 @@ fn judge_here(
     let mut some = Vec::new();
     for (judged, draw) in judged.iter_mut().zip(draws).filter(|(_, draw)| !draw.allowed.is_empty())
     {
-        let place = restricted_scores(weights, hidden_td, draw, inverse, &mut some);
+        let place = restricted_logits(weights, hidden_td, draw, inverse, &mut some);
         let mut softmax = RunningSoftmax::default();
         softmax.absorb_all(&some);
         *judged = softmax.judge(some[place]);
     }
 
-    // 2. Draws out of the whole vocabulary, first their scores.
+    // 2. Draws out of the whole vocabulary, first their logits.
     let mut softmaxes = Vec::new();
-    for_each_tile(weights, hidden_td, draws, inverse, |tile, scores, chunk| {
+    for_each_tile(weights, hidden_td, draws, inverse, |tile, logits, chunk| {
         if tile.first == 0 {
             softmaxes.clear();
             softmaxes.resize(chunk.len(), RunningSoftmax::default());
         }
         parallel::run(
-            scores.par_chunks_exact(tile.width).zip(softmaxes.par_iter_mut()),
-            |(scores, softmax)| softmax.absorb(scores),
+            logits.par_chunks_exact(tile.width).zip(softmaxes.par_iter_mut()),
+            |(logits, softmax)| softmax.absorb(logits),
         );
-        let rows = scores.chunks_exact(tile.width);
-        for ((scores, of_row), softmax) in rows.zip(chunk).zip(&softmaxes) {
+        let rows = logits.chunks_exact(tile.width);
+        for ((logits, of_row), softmax) in rows.zip(chunk).zip(&softmaxes) {
             for index in of_row.draws {
                 if let Some(place) = tile.place(draws[*index].token) {
-                    judged[*index].logprob = scores[place];
+                    judged[*index].logprob = logits[place];
                 }
             }
             if tile.is_last {
@@ -330,10 +330,10 @@ pub fn log_probabilities_backward(
 }
 
 /// Adds to `dhidden_td` and to the head's part of `gradient`, unless the head is frozen, the gradient
-/// of a loss; the scores are computed once more.
+/// of a loss; the logits are computed once more.
 ///
-/// `d logprob / d score_v = ([v = drawn] - p_v) / temperature` and
-/// `d entropy / d score_v = -p_v (ln p_v + entropy) / temperature`.
+/// `d logprob / d logit_v = ([v = drawn] - p_v) / temperature` and
+/// `d entropy / d logit_v = -p_v (ln p_v + entropy) / temperature`.
 ///
 /// # Panics
 ///
@@ -369,47 +369,47 @@ fn judge_backward_here(
         if derivatives[index] == DrawGradient::default() {
             continue;
         }
-        let place = restricted_scores(weights, hidden_td, draw, inverse, &mut some);
-        score_gradients(&mut some, &told[index], derivatives[index], inverse);
+        let place = restricted_logits(weights, hidden_td, draw, inverse, &mut some);
+        logit_gradients(&mut some, &told[index], derivatives[index], inverse);
         some[place] += derivatives[index].logprob * inverse;
         let hidden = &hidden_td[draw.row * d..][..d];
         let dhidden = &mut dhidden_td[draw.row * d..][..d];
-        for (token, dscore) in draw.allowed.iter().zip(&some) {
+        for (token, dlogit) in draw.allowed.iter().zip(&some) {
             let at = *token as usize * d;
-            add_scaled(dhidden, *dscore, matrix.part(at..at + d).widened(&mut buffer));
+            add_scaled(dhidden, *dlogit, matrix.part(at..at + d).widened(&mut buffer));
             if let Some(gradient) = &mut gradient {
-                add_scaled(&mut gradient[at..at + d], *dscore, hidden);
+                add_scaled(&mut gradient[at..at + d], *dlogit, hidden);
             }
         }
     }
 
     // 2. Draws out of the whole vocabulary: one product per tile for all states together.
     let mut dinputs = Vec::new();
-    for_each_tile(weights, hidden_td, draws, inverse, |tile, scores, chunk| {
+    for_each_tile(weights, hidden_td, draws, inverse, |tile, logits, chunk| {
         if tile.first == 0 {
             dinputs.clear();
             dinputs.resize(chunk.len() * d, 0.0);
         }
-        let rows = scores.par_chunks_exact_mut(tile.width).zip(chunk.par_iter());
-        parallel::run(rows, |(scores, of_row)| {
+        let rows = logits.par_chunks_exact_mut(tile.width).zip(chunk.par_iter());
+        parallel::run(rows, |(logits, of_row)| {
             // All draws behind a state are from the same distribution.
             let mut sum = DrawGradient::default();
             for index in of_row.draws {
                 sum.logprob += derivatives[*index].logprob;
                 sum.entropy += derivatives[*index].entropy;
             }
-            score_gradients(scores, &told[of_row.draws[0]], sum, inverse);
+            logit_gradients(logits, &told[of_row.draws[0]], sum, inverse);
             for index in of_row.draws {
                 if let Some(place) = tile.place(draws[*index].token) {
-                    scores[place] += derivatives[*index].logprob * inverse;
+                    logits[place] += derivatives[*index].logprob * inverse;
                 }
             }
         });
         let part = tile.first * d..(tile.first + tile.width) * d;
         let (rows, width) = (chunk.len(), tile.width);
-        linear_backward(scores, matrix.part(part.clone()), &mut dinputs, rows, width, Output::Add);
+        linear_backward(logits, matrix.part(part.clone()), &mut dinputs, rows, width, Output::Add);
         if let Some(gradient) = &mut gradient {
-            linear_gradient(scores, tile.inputs, &mut gradient[part], rows, width);
+            linear_gradient(logits, tile.inputs, &mut gradient[part], rows, width);
         }
         if tile.is_last {
             for (of_row, dinput) in chunk.iter().zip(dinputs.chunks_exact(d)) {
@@ -419,12 +419,12 @@ fn judge_backward_here(
     });
 }
 
-/// A softmax that takes up its scores piece by piece.
+/// A softmax that takes up its logits piece by piece.
 #[derive(Debug, Clone)]
 struct RunningSoftmax {
     maximum: f32,
     sum: f32,
-    /// Sum of the exponentials, each times its score.
+    /// Sum of the exponentials, each times its logit.
     weighted: f32,
     /// Memory for exponentials.
     exponentials: Vec<f32>,
@@ -438,27 +438,27 @@ impl Default for RunningSoftmax {
 
 impl RunningSoftmax {
     /// Takes up a tile.
-    fn absorb(&mut self, scores: &[f32]) {
+    fn absorb(&mut self, logits: &[f32]) {
         self.exponentials.clear();
-        self.exponentials.extend_from_slice(scores);
+        self.exponentials.extend_from_slice(logits);
         let factor = absorb_scores(&mut self.exponentials, &mut self.maximum, &mut self.sum);
-        self.weighted = self.weighted.mul_add(factor, dot(&self.exponentials, scores));
+        self.weighted = self.weighted.mul_add(factor, dot(&self.exponentials, logits));
     }
 
-    /// Takes up scores tile by tile.
-    fn absorb_all(&mut self, scores: &[f32]) {
-        scores.chunks(TILE).for_each(|tile| self.absorb(tile));
+    /// Takes up logits tile by tile.
+    fn absorb_all(&mut self, logits: &[f32]) {
+        logits.chunks(TILE).for_each(|tile| self.absorb(tile));
     }
 
     fn log_sum(&self) -> f32 {
         self.maximum + self.sum.ln()
     }
 
-    /// What is told of a draw that had the given score.
-    fn judge(&self, score: f32) -> DrawStatistics {
+    /// What is told of a draw that had the given logit.
+    fn judge(&self, logit: f32) -> DrawStatistics {
         let log_sum = self.log_sum();
         let entropy = log_sum - self.weighted / self.sum;
-        DrawStatistics { logprob: score - log_sum, entropy, log_sum }
+        DrawStatistics { logprob: logit - log_sum, entropy, log_sum }
     }
 }
 
@@ -485,7 +485,7 @@ struct RowDraws<'a> {
     draws: &'a [usize],
 }
 
-/// Calls `visit` with every tile of the vocabulary and its scores `[row, width]`, divided by the
+/// Calls `visit` with every tile of the vocabulary and its logits `[row, width]`, divided by the
 /// temperature, for every chunk of states behind which something was drawn out of all of it.
 fn for_each_tile(
     weights: &Weights,
@@ -502,7 +502,7 @@ fn for_each_tile(
         .chunk_by(|a, b| draws[*a].row == draws[*b].row)
         .map(|of_row| RowDraws { row: draws[of_row[0]].row, draws: of_row })
         .collect();
-    let (mut inputs, mut scores) = (Vec::new(), Vec::new());
+    let (mut inputs, mut logits) = (Vec::new(), Vec::new());
     for chunk in rows.chunks(ROWS) {
         inputs.clear();
         for of_row in chunk {
@@ -510,14 +510,14 @@ fn for_each_tile(
         }
         for first in (0..v).step_by(TILE) {
             let width = TILE.min(v - first);
-            scores.resize(chunk.len() * width, 0.0);
+            logits.resize(chunk.len() * width, 0.0);
             let Weight { numbers, order } = weight(weights);
             let part = Weight { numbers: numbers.part(first * d..(first + width) * d), order };
-            linear_by(&inputs, part, &mut scores, chunk.len(), width, Output::Set);
-            scale_all(&mut scores, inverse);
+            linear_by(&inputs, part, &mut logits, chunk.len(), width, Output::Set);
+            scale_all(&mut logits, inverse);
             let is_last = first + width == v;
             let tile = Tile { first, width, is_last, inputs: &inputs };
-            visit(tile, &mut scores, chunk);
+            visit(tile, &mut logits, chunk);
         }
     }
 }
@@ -532,8 +532,8 @@ fn matrix(weights: &Weights) -> Matrix<'_> {
     weights.matrix(&weights.layout.head)
 }
 
-/// Scores of what could be drawn, divided by the temperature, and the place of what was.
-fn restricted_scores(
+/// Logits of what could be drawn, divided by the temperature, and the place of what was.
+fn restricted_logits(
     weights: &Weights,
     hidden_td: &[f32],
     draw: &Draw<'_>,
@@ -541,26 +541,26 @@ fn restricted_scores(
     out: &mut Vec<f32>,
 ) -> usize {
     let d = weights.config.hidden_size;
-    scores(weights, &hidden_td[draw.row * d..][..d], draw.allowed, out);
+    logits(weights, &hidden_td[draw.row * d..][..d], draw.allowed, out);
     scale(out, inverse);
     draw.allowed.binary_search(&draw.token).expect("what was drawn is among what was allowed")
 }
 
-/// Turns scores into derivatives by the undivided scores, except for what the drawn token adds.
-fn score_gradients(
-    scores: &mut [f32],
+/// Turns logits into derivatives by the undivided logits, except for what the drawn token adds.
+fn logit_gradients(
+    logits: &mut [f32],
     judged: &DrawStatistics,
     dstatistics: DrawGradient,
     inverse: f32,
 ) {
     if dstatistics.entropy == 0.0 {
-        exp_scores_with(scores, judged.log_sum, -dstatistics.logprob * inverse);
+        exp_scores_with(logits, judged.log_sum, -dstatistics.logprob * inverse);
         return;
     }
-    let logs: Vec<f32> = scores.iter().map(|score| score - judged.log_sum).collect();
-    exp_scores_with(scores, judged.log_sum, -inverse);
-    for (score, log) in scores.iter_mut().zip(logs) {
-        *score *= dstatistics.logprob + dstatistics.entropy * (log + judged.entropy);
+    let logs: Vec<f32> = logits.iter().map(|logit| logit - judged.log_sum).collect();
+    exp_scores_with(logits, judged.log_sum, -inverse);
+    for (logit, log) in logits.iter_mut().zip(logs) {
+        *logit *= dstatistics.logprob + dstatistics.entropy * (log + judged.entropy);
     }
 }
 
@@ -609,13 +609,13 @@ mod tests {
         let judged = judge(&weights, &hidden, &draws(), 0.7);
         let mut all = Vec::new();
         for (draw, judged) in draws().iter().zip(&judged) {
-            scores(&weights, &hidden[draw.row * 8..][..8], draw.allowed, &mut all);
-            let exact: Vec<f64> = all.iter().map(|score| f64::from(*score) / 0.7).collect();
-            let sum: f64 = exact.iter().map(|score| score.exp()).sum();
+            logits(&weights, &hidden[draw.row * 8..][..8], draw.allowed, &mut all);
+            let exact: Vec<f64> = all.iter().map(|logit| f64::from(*logit) / 0.7).collect();
+            let sum: f64 = exact.iter().map(|logit| logit.exp()).sum();
             let place = draw.allowed.binary_search(&draw.token).unwrap_or(draw.token as usize);
             assert!((f64::from(judged.logprob) - (exact[place] - sum.ln())).abs() < 1e-5);
             let entropy: f64 =
-                exact.iter().map(|score| score.exp() / sum * (sum.ln() - score)).sum();
+                exact.iter().map(|logit| logit.exp() / sum * (sum.ln() - logit)).sum();
             assert!((f64::from(judged.entropy) - entropy).abs() < 1e-4);
             // As whoever sampled it saw it.
             log_softmax(&mut all, 0.7);

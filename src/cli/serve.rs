@@ -125,7 +125,7 @@ pub(crate) struct AuditArguments {
     /// Tokens to sample.
     #[arg(long, default_value_t = 10_000)]
     pub(crate) tokens: usize,
-    /// Divides the scores.
+    /// Divides the logits.
     #[arg(long, default_value_t = 1.0)]
     pub(crate) temperature: f32,
     /// How many of the most probable tokens can be drawn; left out, all.

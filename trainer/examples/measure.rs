@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use spar_core::Sample;
 use spar_policy::checkpoint::{KeepAs, load_weights, open_weights};
 use spar_policy::decoder::{Segment, SequenceCache, forward};
-use spar_policy::head::{batch_scores, log_softmax};
+use spar_policy::head::{batch_logits, log_softmax};
 use spar_policy::{ModelConfig, Parameters, Weights};
 use spar_trainer::{
     AdamWOptions, DecoderGradient, LossAggregation, Measured, OptimizerConfig, SampleGradient,
@@ -189,11 +189,11 @@ fn gradient(
 
 /// The most probable token behind each state; log-probabilities are computed as in generation.
 fn draw(weights: &Weights, states: &[f32], buffer: &mut Vec<f32>) -> Vec<u32> {
-    batch_scores(weights, states, buffer);
-    let of_state = |scores: &mut [f32]| {
-        log_softmax(scores, 1.0);
-        let best = |best: usize, at: usize| if scores[at] > scores[best] { at } else { best };
-        (0..scores.len()).fold(0, best) as u32
+    batch_logits(weights, states, buffer);
+    let of_state = |logits: &mut [f32]| {
+        log_softmax(logits, 1.0);
+        let best = |best: usize, at: usize| if logits[at] > logits[best] { at } else { best };
+        (0..logits.len()).fold(0, best) as u32
     };
     buffer.chunks_exact_mut(weights.config().vocab_size).map(of_state).collect()
 }

@@ -14,7 +14,7 @@ use crate::CheckpointError;
 pub struct GenerationDefaults {
     /// Whether tokens are drawn; false means the most probable one.
     pub do_sample: Option<bool>,
-    /// Divisor of the scores.
+    /// Divisor of the logits.
     pub temperature: Option<f32>,
     /// Share of probability from which tokens are drawn, the most probable first.
     pub top_p: Option<f32>,
@@ -22,7 +22,7 @@ pub struct GenerationDefaults {
     pub top_k: Option<u32>,
     /// Probability, relative to the greatest, below which a token is not drawn.
     pub min_p: Option<f32>,
-    /// Divisor of the scores of tokens that have come before.
+    /// Divisor of the logits of tokens that have come before.
     pub repetition_penalty: Option<f32>,
     /// Tokens of a completion.
     pub max_new_tokens: Option<u32>,

@@ -10,9 +10,9 @@ use super::placement::Placement;
 use crate::Weights;
 use crate::head::{Draw, DrawLoss, DrawStatistics};
 
-/// Rows whose scores are in memory at a time.
+/// Rows whose logits are in memory at a time.
 const ROWS: usize = 2048;
-/// Tokens of the vocabulary whose scores are in memory at a time; fixed, because it takes part in the
+/// Tokens of the vocabulary whose logits are in memory at a time; fixed, because it takes part in the
 /// rounding.
 pub(super) const TILE: usize = 8192;
 
@@ -34,7 +34,7 @@ struct Chunk {
 struct DeviceChunk {
     /// `[row, hidden]`.
     inputs: Buffer,
-    scores: Buffer,
+    logits: Buffer,
     allowed_starts: Buffer,
     allowed: Buffer,
     draw_starts: Buffer,
@@ -93,7 +93,7 @@ impl DeviceChunk {
         device.gather_rows(hidden, &device.upload_u32(&chunk.states)?, d, &inputs)?;
         Ok(Self {
             inputs,
-            scores: device.allocate(Kind::F32, rows * TILE.min(weights.config.vocab_size))?,
+            logits: device.allocate(Kind::F32, rows * TILE.min(weights.config.vocab_size))?,
             allowed_starts: device.upload_u32(&chunk.allowed_starts)?,
             allowed: device.upload_u32(&chunk.allowed)?,
             draw_starts: device.upload_u32(&chunk.draw_starts)?,
@@ -101,19 +101,19 @@ impl DeviceChunk {
         })
     }
 
-    /// The scores of a tile, and what is asked about it; `scores` is where they are.
+    /// The logits of a tile, and what is asked about it; `logits` is where they are.
     fn tile<'a>(
         &'a self,
         device: &Device,
         matrix: &Buffer,
-        scores: &'a Buffer,
+        logits: &'a Buffer,
         (first, width): (usize, usize),
         inverse_temperature: f32,
     ) -> Result<HeadTile<'a>, DeviceError> {
-        let rows = scores.len() / width;
-        device.linear(&self.inputs, matrix, scores, (rows, width), false)?;
+        let rows = logits.len() / width;
+        device.linear(&self.inputs, matrix, logits, (rows, width), false)?;
         Ok(HeadTile {
-            scores,
+            logits,
             first,
             width,
             inverse_temperature,
@@ -142,9 +142,9 @@ pub(super) fn judge(
         let drawn = device.allocate(Kind::F32, chunk.tokens.len())?;
         for (first, width) in tiles(vocabulary) {
             let matrix = part(weights, &data, (first, width));
-            let scores = on_device.scores.slice(0..rows * width);
+            let logits = on_device.logits.slice(0..rows * width);
             let inverse = 1.0 / temperature;
-            let tile = on_device.tile(device, &matrix, &scores, (first, width), inverse)?;
+            let tile = on_device.tile(device, &matrix, &logits, (first, width), inverse)?;
             device.head_absorb(&tile, &running, &drawn, first + width == vocabulary)?;
         }
         let (running, drawn) = (running.read()?, drawn.read()?);
@@ -189,19 +189,19 @@ pub(super) fn judge_backward(
         let by = chunk.draws.iter().map(|draw| &derivatives[*draw]);
         let by: Vec<f32> = by.flat_map(|by| [by.logprob, by.entropy]).collect();
         let by = device.upload_f32(&by)?;
-        let dscores = device.allocate(hidden.kind(), on_device.scores.len())?;
+        let dlogits = device.allocate(hidden.kind(), on_device.logits.len())?;
         let dinputs = device.zeros(Kind::F32, rows * d)?;
         for (first, width) in tiles(vocabulary) {
             let matrix = part(weights, &data, (first, width));
-            let scores = on_device.scores.slice(0..rows * width);
+            let logits = on_device.logits.slice(0..rows * width);
             let inverse = 1.0 / temperature;
-            let tile = on_device.tile(device, &matrix, &scores, (first, width), inverse)?;
-            let dscores = dscores.slice(0..rows * width);
-            device.head_gradient(&tile, &running, &by, &dscores)?;
-            device.linear_backward(&dscores, &matrix, &dinputs, (rows, width), true)?;
+            let tile = on_device.tile(device, &matrix, &logits, (first, width), inverse)?;
+            let dlogits = dlogits.slice(0..rows * width);
+            device.head_gradient(&tile, &running, &by, &dlogits)?;
+            device.linear_backward(&dlogits, &matrix, &dinputs, (rows, width), true)?;
             if let Some(gradient) = gradient {
                 let dmatrix = part(weights, gradient, (first, width));
-                device.linear_gradient(&dscores, &on_device.inputs, &dmatrix, (rows, width))?;
+                device.linear_gradient(&dlogits, &on_device.inputs, &dmatrix, (rows, width))?;
             }
         }
         let mut of_states: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
@@ -214,8 +214,8 @@ pub(super) fn judge_backward(
     Ok(())
 }
 
-/// Scores of the whole vocabulary behind the states, `[row, vocabulary]`.
-pub(super) fn scores(
+/// Logits of the whole vocabulary behind the states, `[row, vocabulary]`.
+pub(super) fn logits(
     weights: &Weights,
     placement: &Placement,
     hidden: &Buffer,
@@ -224,8 +224,8 @@ pub(super) fn scores(
     let data = placement.weights(weights)?;
     let (d, vocabulary) = (weights.config.hidden_size, weights.config.vocab_size);
     let rows = hidden.len() / d;
-    let scores = device.allocate(Kind::F32, rows * vocabulary)?;
+    let logits = device.allocate(Kind::F32, rows * vocabulary)?;
     let matrix = data.slice(weights.layout.head.clone());
-    device.linear(hidden, &matrix, &scores, (rows, vocabulary), false)?;
-    Ok(scores)
+    device.linear(hidden, &matrix, &logits, (rows, vocabulary), false)?;
+    Ok(logits)
 }

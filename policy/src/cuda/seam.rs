@@ -50,8 +50,8 @@ impl Placement {
         head::judge(weights, self, &hidden.0, draws, temperature)
     }
 
-    /// As [`crate::head::batch_scores`].
-    pub(crate) fn scores(
+    /// As [`crate::head::batch_logits`].
+    pub(crate) fn logits(
         &self,
         weights: &Weights,
         hidden_rd: &[f32],
@@ -59,7 +59,7 @@ impl Placement {
         if hidden_rd.is_empty() {
             return Ok(Vec::new());
         }
-        head::scores(weights, self, &self.states(hidden_rd)?.0)?.read()
+        head::logits(weights, self, &self.states(hidden_rd)?.0)?.read()
     }
 
     /// As [`crate::head::learn`]; all of it is computed on the device and comes back once.

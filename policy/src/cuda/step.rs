@@ -23,7 +23,7 @@ use spar_ops::page::{NO_TOKEN, PAGE};
 
 /// The most rows for which steps are recorded.
 const MOST_ROWS: usize = 256;
-/// Rows whose scores are in memory at a time in other steps.
+/// Rows whose logits are in memory at a time in other steps.
 const SCORE_ROWS: usize = 64;
 /// Words that a step may bring from the beginning on; it grows with the sequences.
 const LEAST_WORDS: usize = 1 << 14;
@@ -34,16 +34,16 @@ const MOST_GRAPHS: usize = 128;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Wanted {
     Nothing,
-    /// The scores of the whole vocabulary.
-    Scores,
-    /// The scores of these tokens, and with `raw` the log-sum of all.
-    ScoresOf {
+    /// The logits of the whole vocabulary.
+    Logits,
+    /// The logits of these tokens, and with `raw` the log-sum of all.
+    LogitsOf {
         ids: Vec<u32>,
         raw: bool,
     },
     /// A token.
     Draw(Drawing),
-    /// The tokens that may be drawn; where they are many, the scores of all.
+    /// The tokens that may be drawn; where they are many, the logits of all.
     Candidates(Truncation),
 }
 
@@ -51,11 +51,11 @@ pub(crate) enum Wanted {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Found {
     Nothing,
-    Scores(Vec<f32>),
-    ScoresOf {
+    Logits(Vec<f32>),
+    LogitsOf {
         /// In the order of the tokens.
-        scores: Vec<f32>,
-        /// Logarithm of the sum of the exponentials of all scores; 0 where nobody asked for it.
+        logits: Vec<f32>,
+        /// Logarithm of the sum of the exponentials of all logits; 0 where nobody asked for it.
         raw_log_sum: f32,
     },
     Drawn(Drawn),
@@ -119,7 +119,7 @@ struct StepBuffers {
 /// What comes of a step, row by row.
 #[derive(Debug)]
 struct Results {
-    scores: Buffer,
+    logits: Buffer,
     drawn: Buffer,
     lists: Buffer,
 }
@@ -237,7 +237,7 @@ fn drawings(wanted: &[Wanted], rows: usize, vocabulary: usize) -> Vec<u32> {
     let of_row = |row: usize| match wanted.get(row) {
         Some(Wanted::Draw(drawing)) => drawing.words(),
         Some(Wanted::Candidates(truncation)) => truncation.words(vocabulary),
-        Some(Wanted::ScoresOf { raw: true, .. }) => Truncation::RAW_LOG_SUM.words(vocabulary),
+        Some(Wanted::LogitsOf { raw: true, .. }) => Truncation::RAW_LOG_SUM.words(vocabulary),
         _ => Drawing::BEST.words(),
     };
     (0..rows).flat_map(of_row).collect()
@@ -246,7 +246,7 @@ fn drawings(wanted: &[Wanted], rows: usize, vocabulary: usize) -> Vec<u32> {
 impl Results {
     fn new(device: &Device, rows: usize, vocabulary: usize) -> Result<Self, DeviceError> {
         Ok(Self {
-            scores: device.allocate(Kind::F32, rows * vocabulary)?,
+            logits: device.allocate(Kind::F32, rows * vocabulary)?,
             drawn: device.allocate(Kind::U32, rows * Drawn::WORDS)?,
             lists: device.allocate(Kind::U32, rows * 2 * ROOM)?,
         })
@@ -255,13 +255,13 @@ impl Results {
     /// The first of `all` rows.
     fn first(&self, rows: usize, all: usize) -> Self {
         Self {
-            scores: self.scores.first_rows(rows, all),
+            logits: self.logits.first_rows(rows, all),
             drawn: self.drawn.first_rows(rows, all),
             lists: self.lists.first_rows(rows, all),
         }
     }
 
-    /// Scores behind all of the states, and a draw from each.
+    /// Logits behind all of the states, and a draw from each.
     fn draw(
         &self,
         weights: &Weights,
@@ -271,18 +271,18 @@ impl Results {
     ) -> Result<(), DeviceError> {
         let vocabulary = weights.config.vocab_size;
         let matrix = data.slice(weights.layout.head.clone());
-        let rows = self.scores.len() / vocabulary;
-        device.linear(hidden, &matrix, &self.scores, (rows, vocabulary), false)?;
-        device.draw(&self.scores, (vocabulary, TILE), drawings, (&self.drawn, &self.lists))
+        let rows = self.logits.len() / vocabulary;
+        device.linear(hidden, &matrix, &self.logits, (rows, vocabulary), false)?;
+        device.draw(&self.logits, (vocabulary, TILE), drawings, (&self.drawn, &self.lists))
     }
 
     /// Brings what was wanted of the first rows to the host.
     fn collect(&self, device: &Device, wanted: &[Wanted]) -> Result<Vec<Found>, DeviceError> {
         let rows = self.drawn.len() / Drawn::WORDS;
-        let vocabulary = self.scores.len() / rows;
+        let vocabulary = self.logits.len() / rows;
         let lists = wanted.iter().any(|wanted| matches!(wanted, Wanted::Candidates(_)));
         let is_draw = |wanted: &Wanted| {
-            matches!(wanted, Wanted::Draw(_) | Wanted::ScoresOf { raw: true, .. })
+            matches!(wanted, Wanted::Draw(_) | Wanted::LogitsOf { raw: true, .. })
         };
         let draws = lists || wanted.iter().any(is_draw);
         let gathered = self.gather(device, wanted, vocabulary)?;
@@ -297,12 +297,12 @@ impl Results {
         let (drawn, lists) = (read(draws, &self.drawn)?, read(lists, &self.lists)?);
         let mut of_row = |(row, wanted): (usize, &Wanted)| {
             let drawn = || drawn.as_chunks().0[row];
-            let scores = || self.scores.slice(row * vocabulary..(row + 1) * vocabulary).read();
+            let logits = || self.logits.slice(row * vocabulary..(row + 1) * vocabulary).read();
             Ok(match wanted {
                 Wanted::Nothing => Found::Nothing,
-                Wanted::Scores => Found::Scores(scores()?),
-                Wanted::ScoresOf { ids, raw } => Found::ScoresOf {
-                    scores: gathered.by_ref().take(ids.len()).collect(),
+                Wanted::Logits => Found::Logits(logits()?),
+                Wanted::LogitsOf { ids, raw } => Found::LogitsOf {
+                    logits: gathered.by_ref().take(ids.len()).collect(),
                     raw_log_sum: if *raw { f32::from_bits(drawn()[3]) } else { 0.0 },
                 },
                 Wanted::Draw(_) => Found::Drawn(Drawn::of_words(drawn())),
@@ -310,7 +310,7 @@ impl Results {
                     let list = &lists[row * 2 * ROOM..(row + 1) * 2 * ROOM];
                     match truncation.found(drawn(), list) {
                         Some(candidates) => Found::Candidates(candidates),
-                        None => Found::Scores(scores()?),
+                        None => Found::Logits(logits()?),
                     }
                 }
             })
@@ -318,7 +318,7 @@ impl Results {
         wanted.iter().enumerate().map(&mut of_row).collect()
     }
 
-    /// The scores of the tokens that are wanted by their numbers, row after row: they travel together.
+    /// The logits of the tokens that are wanted by their numbers, row after row: they travel together.
     fn gather(
         &self,
         device: &Device,
@@ -326,10 +326,10 @@ impl Results {
         vocabulary: usize,
     ) -> Result<Vec<f32>, DeviceError> {
         let places_of = |(row, wanted): (usize, &Wanted)| match wanted {
-            Wanted::ScoresOf { ids, .. } => {
+            Wanted::LogitsOf { ids, .. } => {
                 let place = |id: &u32| {
                     assert!((*id as usize) < vocabulary, "a token of the vocabulary");
-                    u32::try_from(row * vocabulary + *id as usize).expect("scores fit into memory")
+                    u32::try_from(row * vocabulary + *id as usize).expect("logits fit into memory")
                 };
                 ids.iter().map(place).collect()
             }
@@ -340,7 +340,7 @@ impl Results {
             return Ok(Vec::new());
         }
         let found = device.allocate(Kind::F32, places.len())?;
-        device.gather(&self.scores, &device.upload_u32(&places)?, &found)?;
+        device.gather(&self.logits, &device.upload_u32(&places)?, &found)?;
         found.read()
     }
 }

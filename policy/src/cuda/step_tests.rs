@@ -11,7 +11,7 @@ use super::step::{Found, Wanted};
 use super::tests::{assert_close, config, emulated, tokens, weights};
 use super::{DeviceError, DeviceLearner};
 use crate::decoder::{Segment, SequenceCache, TokenTree, try_forward};
-use crate::head::{Draw, log_softmax, try_batch_scores, try_best, try_judge};
+use crate::head::{Draw, log_softmax, try_batch_logits, try_best, try_judge};
 use crate::sampling::{SamplingOptions, entropy, most_probable, truncate, truncate_part};
 use crate::{Family, LoraConfig, LoraModel, ModelConfig, Weights};
 use spar_ops::elementwise::AdamWStep;
@@ -37,10 +37,10 @@ fn step(
     weights.placement.as_ref().unwrap().step(weights, &mut segments, wanted)
 }
 
-/// The scores behind so many tokens of each sequence, one token at a time.
-fn scores(weights: &Weights, prompts: &[Vec<u32>], steps: u32) -> Vec<Vec<Found>> {
+/// The logits behind so many tokens of each sequence, one token at a time.
+fn logits(weights: &Weights, prompts: &[Vec<u32>], steps: u32) -> Vec<Vec<Found>> {
     let mut caches = read(weights, prompts);
-    let wanted = vec![Wanted::Scores; prompts.len()];
+    let wanted = vec![Wanted::Logits; prompts.len()];
     let next = |step: u32| (0..prompts.len() as u32).map(|i| (7 * step + 3 * i) % 37).collect();
     (0..steps)
         .map(|index| {
@@ -74,14 +74,14 @@ fn emulated_steps_give_the_same_recorded_or_not_to_the_bit() {
         let emulator = Arc::new(Emulator::default());
         let device = Device::with_driver(emulator.clone());
         let plain = weights.on_device(&device.without_graphs(), number).unwrap();
-        let plain = scores(&plain, &prompts, 6);
+        let plain = logits(&plain, &prompts, 6);
         assert_eq!(launches(&emulator).1, 0);
         let recorded = weights.on_device(&device, number).unwrap();
-        assert_eq!(scores(&recorded, &prompts, 6), plain);
+        assert_eq!(logits(&recorded, &prompts, 6), plain);
         // Two shapes, of which each is done kernel by kernel once.
         assert_eq!(launches(&emulator).1, 4);
         // All of it again, now without a launch but those of the prompts.
-        assert_eq!(scores(&recorded, &prompts, 6), plain);
+        assert_eq!(logits(&recorded, &prompts, 6), plain);
         let (of_prompts, replays) = launches(&emulator);
         assert_eq!(replays, 6);
         read(&recorded, &prompts);
@@ -101,14 +101,14 @@ fn emulated_steps_are_recorded_anew_where_memory_has_moved() {
     let prompts: Vec<Vec<u32>> = (0..70).map(|i| tokens(1 + i % 3, i)).collect();
     for count in [2, 70, 9, 2] {
         let prompts = &prompts[..count];
-        assert_eq!(scores(&recorded, prompts, 3), scores(&plain, prompts, 3), "{count} rows");
+        assert_eq!(logits(&recorded, prompts, 3), logits(&plain, prompts, 3), "{count} rows");
     }
     assert!(launches(&emulator).1 > 0);
     // 2. Other weights on the same device.
     let mut other = weights.parameters().clone();
     other.data.iter_mut().for_each(|value| *value *= 1.25);
     let [plain, recorded] = [plain, recorded].map(|old| old.with_parameters(other.clone()));
-    assert_eq!(scores(&recorded, &prompts[..2], 4), scores(&plain, &prompts[..2], 4));
+    assert_eq!(logits(&recorded, &prompts[..2], 4), logits(&plain, &prompts[..2], 4));
     assert_eq!(launches(&emulator).1, 3);
 }
 
@@ -124,24 +124,24 @@ fn emulated_steps_see_what_was_learned_without_being_recorded_anew() {
 
     // 1. All weights.
     let learner = DeviceLearner::new(&weights, weights.parameters()).unwrap();
-    let before = scores(&learner.weights(), &prompts, 4);
+    let before = logits(&learner.weights(), &prompts, 4);
     launches(&emulator);
     let len = weights.parameters().data.len();
     learner.step(&[(0..len, adamw)], 1.0).unwrap();
-    let after = scores(&learner.weights(), &prompts, 4);
+    let after = logits(&learner.weights(), &prompts, 4);
     assert_ne!(after, before);
     assert_eq!(launches(&emulator).1, 4);
     let plain = weights.with_parameters(learner.parameters().unwrap());
-    assert_eq!(scores(&plain, &prompts, 1), after[..1]);
+    assert_eq!(logits(&plain, &prompts, 1), after[..1]);
     // Whoever holds weights goes on with them; each of the two places that weights lie in by turns has its
     // graphs.
     for round in 0..3 {
         let held = learner.weights();
-        let before = scores(&held, &prompts, 4);
+        let before = logits(&held, &prompts, 4);
         learner.step(&[(0..len, adamw)], 1.0).unwrap();
         launches(&emulator);
-        assert_eq!(scores(&held, &prompts, 4), before);
-        assert_ne!(scores(&learner.weights(), &prompts, 4), before);
+        assert_eq!(logits(&held, &prompts, 4), before);
+        assert_ne!(logits(&learner.weights(), &prompts, 4), before);
         let recorded = launches(&emulator).1;
         assert!(
             recorded >= if round == 0 { 6 } else { 8 },
@@ -155,16 +155,16 @@ fn emulated_steps_see_what_was_learned_without_being_recorded_anew() {
     let mut factors = model.initial(spar_core::Seed::from_u64(3));
     factors.data.iter_mut().enumerate().for_each(|(i, factor)| *factor += 0.01 * (i % 7) as f32);
     let learner = DeviceLearner::of_adapter(&model, &factors).unwrap();
-    let before = scores(&learner.weights(), &prompts, 4);
-    assert_ne!(before, scores(&weights, &prompts, 4));
-    scores(&learner.weights(), &prompts, 4);
+    let before = logits(&learner.weights(), &prompts, 4);
+    assert_ne!(before, logits(&weights, &prompts, 4));
+    logits(&learner.weights(), &prompts, 4);
     launches(&emulator);
     learner.step(&[(0..factors.data.len(), adamw)], 1.0).unwrap();
-    assert_ne!(scores(&learner.weights(), &prompts, 4), before);
+    assert_ne!(logits(&learner.weights(), &prompts, 4), before);
     assert_eq!(launches(&emulator).1, 4);
 }
 
-/// Draws of all kinds behind sequences, by a step and from the scores that a call of its own gives.
+/// Draws of all kinds behind sequences, by a step and from the logits that a call of its own gives.
 fn compare_draws(device: &Device, number: Number, tolerance: f32) {
     // More tokens than one tile of the vocabulary has.
     let config =
@@ -183,7 +183,7 @@ fn compare_draws(device: &Device, number: Number, tolerance: f32) {
     for drawings in drawings.chunks(2) {
         let mut caches = read(&weights, &prompts);
         let mut wanted: Vec<Wanted> = drawings.iter().copied().map(Wanted::Draw).collect();
-        wanted.insert(1, Wanted::Scores);
+        wanted.insert(1, Wanted::Logits);
         let found = step(&weights, &mut caches, &[1, 2, 3], &wanted).unwrap();
         // All read at once, as training does.
         let whole: Vec<Vec<u32>> =
@@ -197,10 +197,10 @@ fn compare_draws(device: &Device, number: Number, tolerance: f32) {
         for (index, (wanted, found)) in wanted.iter().zip(&found).enumerate() {
             let state = &states[row(index) * d..(row(index) + 1) * d];
             let mut logprobs = Vec::new();
-            try_batch_scores(&weights, state, &mut logprobs).unwrap();
+            try_batch_logits(&weights, state, &mut logprobs).unwrap();
             let (drawing, drawn) = match (wanted, found) {
-                (Wanted::Scores, Found::Scores(scores)) => {
-                    assert_close(scores, &logprobs, tolerance, "scores");
+                (Wanted::Logits, Found::Logits(logits)) => {
+                    assert_close(logits, &logprobs, tolerance, "logits");
                     continue;
                 }
                 (Wanted::Draw(drawing), Found::Drawn(drawn)) => (*drawing, *drawn),
@@ -233,16 +233,16 @@ fn compare_draws(device: &Device, number: Number, tolerance: f32) {
 
 #[test]
 #[ignore = "needs a C++ compiler"]
-fn emulated_scores_of_a_few_tokens_travel_alone() {
+fn emulated_logits_of_a_few_tokens_travel_alone() {
     let config =
         ModelConfig { vocab_size: 9001, num_hidden_layers: 1, ..config(Family::Qwen3, 16) };
     let emulator = Arc::new(Emulator::default());
     let device = Device::with_driver(emulator.clone());
     let weights = weights(&config).on_device(&device, Number::F32).unwrap();
     let caches = read(&weights, &[tokens(5, 1), tokens(9, 2), tokens(2, 3)]);
-    let of = |ids: &[u32], raw| Wanted::ScoresOf { ids: ids.to_vec(), raw };
+    let of = |ids: &[u32], raw| Wanted::LogitsOf { ids: ids.to_vec(), raw };
     let wanted = [of(&[7, 9000, 3], false), Wanted::Draw(Drawing::BEST), of(&[0, 8500], true)];
-    let all = step(&weights, &mut caches.clone(), &[1, 2, 3], &vec![Wanted::Scores; 3]).unwrap();
+    let all = step(&weights, &mut caches.clone(), &[1, 2, 3], &vec![Wanted::Logits; 3]).unwrap();
     // Kernel by kernel, recorded, and behind more than one token.
     for _ in 0..3 {
         emulator.counts.downloaded.store(0, Ordering::Relaxed);
@@ -250,15 +250,15 @@ fn emulated_scores_of_a_few_tokens_travel_alone() {
         let bytes = emulator.counts.downloaded.load(Ordering::Relaxed);
         assert!(bytes < 256, "{bytes} bytes");
         for (wanted, (found, all)) in wanted.iter().zip(found.iter().zip(&all)) {
-            let Found::Scores(all) = all else { panic!("{all:?}") };
-            let (Wanted::ScoresOf { ids, raw }, Found::ScoresOf { scores, raw_log_sum }) =
+            let Found::Logits(all) = all else { panic!("{all:?}") };
+            let (Wanted::LogitsOf { ids, raw }, Found::LogitsOf { logits, raw_log_sum }) =
                 (wanted, found)
             else {
                 assert!(matches!(found, Found::Drawn(_)));
                 continue;
             };
             let expected: Vec<f32> = ids.iter().map(|id| all[*id as usize]).collect();
-            assert_eq!(*scores, expected);
+            assert_eq!(*logits, expected);
             let mut logprobs = all.clone();
             log_softmax(&mut logprobs, 1.0);
             let told = if *raw { all[5] - logprobs[5] } else { 0.0 };
@@ -267,14 +267,14 @@ fn emulated_scores_of_a_few_tokens_travel_alone() {
     }
 }
 
-/// What is left by all kinds of truncation, from candidates and from all scores.
+/// What is left by all kinds of truncation, from candidates and from all logits.
 fn compare_candidates(device: &Device, number: Number) {
     let config =
         ModelConfig { vocab_size: 2000, num_hidden_layers: 1, ..config(Family::Qwen3, 16) };
     let weights = weights(&config).on_device(device, number).unwrap();
     let read = read(&weights, &[tokens(5, 1), tokens(9, 2)]);
     let of_step = |wanted| step(&weights, &mut read.clone(), &[1, 2], &vec![wanted; 2]).unwrap();
-    let all = of_step(Wanted::Scores);
+    let all = of_step(Wanted::Logits);
     let mut listed = 0;
     for (case, top_k) in [None, Some(1), Some(7), Some(500)].into_iter().enumerate() {
         for (top_p, min_p) in [(1.0, 0.0), (0.3, 0.0), (0.9, 0.0), (1.0, 0.2), (0.95, 0.05)] {
@@ -284,11 +284,11 @@ fn compare_candidates(device: &Device, number: Number) {
             let truncation = Truncation { temperature, top_k, top_p, min_p, raw: true };
             assert!(truncation.is_listed());
             for (found, all) in of_step(Wanted::Candidates(truncation)).iter().zip(&all) {
-                let Found::Scores(all) = all else { panic!("{all:?}") };
+                let Found::Logits(all) = all else { panic!("{all:?}") };
                 let candidates = match found {
                     // Too many to be listed.
-                    Found::Scores(scores) => {
-                        assert_eq!(scores, all);
+                    Found::Logits(logits) => {
+                        assert_eq!(logits, all);
                         continue;
                     }
                     Found::Candidates(candidates) => candidates,
@@ -297,7 +297,7 @@ fn compare_candidates(device: &Device, number: Number) {
                 listed += 1;
                 let mut expected = (Vec::new(), all.clone());
                 truncate(&options, &mut expected.0, &mut expected.1);
-                let mut left = (candidates.ids.clone(), candidates.scores.clone());
+                let mut left = (candidates.ids.clone(), candidates.logits.clone());
                 truncate_part(&options, &mut left.0, &mut left.1, candidates.log_sum);
                 if expected.0.is_empty() {
                     expected.0 = (0..2000).collect();
@@ -305,7 +305,7 @@ fn compare_candidates(device: &Device, number: Number) {
                 assert_eq!(left, expected, "{options:?}");
                 let mut raw = all.clone();
                 log_softmax(&mut raw, 1.0);
-                let first = candidates.scores[0] - candidates.raw_log_sum;
+                let first = candidates.logits[0] - candidates.raw_log_sum;
                 assert!((first - raw[candidates.ids[0] as usize]).abs() < 1e-3);
             }
         }
@@ -399,8 +399,8 @@ fn gpu_steps_give_the_same_recorded_or_not_to_the_bit() {
         let weights = weights(&config(Family::Qwen3, 64));
         let plain = weights.on_device(&device.without_graphs(), number).unwrap();
         let recorded = weights.on_device(&device, number).unwrap();
-        let expected = scores(&plain, &prompts, 8);
-        assert_eq!(scores(&recorded, &prompts, 8), expected);
-        assert_eq!(scores(&recorded, &prompts, 8), expected);
+        let expected = logits(&plain, &prompts, 8);
+        assert_eq!(logits(&recorded, &prompts, 8), expected);
+        assert_eq!(logits(&recorded, &prompts, 8), expected);
     }
 }

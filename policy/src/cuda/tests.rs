@@ -11,7 +11,7 @@ use super::device::{Device, Kind};
 use super::driver::Number;
 use super::emulator::Emulator;
 use crate::decoder::{Segment, SequenceCache, Tape, TokenTree, forward, try_forward};
-use crate::head::{Draw, DrawGradient, DrawLoss, learn, try_batch_scores, try_judge};
+use crate::head::{Draw, DrawGradient, DrawLoss, learn, try_batch_logits, try_judge};
 use crate::{
     Family, LORA_TARGETS, LoraConfig, LoraModel, ModelConfig, Parameters, WeightGradient, Weights,
     initial_parameters,
@@ -240,11 +240,11 @@ fn generate(weights: &Weights) -> Vec<Vec<f32>> {
         }
         states.push(try_forward(weights, &mut segments, None).unwrap());
     }
-    let mut scores = Vec::new();
+    let mut logits = Vec::new();
     let d = weights.config().hidden_size;
     let last: Vec<f32> = states.last().unwrap()[..2 * d].to_vec();
-    try_batch_scores(weights, &last, &mut scores).unwrap();
-    states.push(scores);
+    try_batch_logits(weights, &last, &mut logits).unwrap();
+    states.push(logits);
     states
 }
 

@@ -353,10 +353,10 @@ fn halves_compute_what_their_numbers_in_single_precision_do() {
                 let hidden = run(weights, Some(&mut tape));
                 let logprobs = log_probabilities(weights, &hidden, &draws(), 0.8);
                 let mut all = Vec::new();
-                crate::head::batch_scores(weights, &hidden, &mut all);
+                crate::head::batch_logits(weights, &hidden, &mut all);
                 let mut some = Vec::new();
                 let d = weights.config.hidden_size;
-                crate::head::scores(weights, &hidden[..d], ALLOWED, &mut some);
+                crate::head::logits(weights, &hidden[..d], ALLOWED, &mut some);
                 let slopes: Vec<f32> = (0..logprobs.len()).map(|i| (i as f32).cos()).collect();
                 let mut gradient = vec![0.0; original.parameters.data.len()];
                 let mut dhidden = vec![0.0; hidden.len()];

@@ -1,4 +1,4 @@
-//! Steps of decoders on a device, which draws tokens itself where nothing but their scores decides.
+//! Steps of decoders on a device, which draws tokens itself where nothing but their logits decides.
 
 use rand::RngExt;
 
@@ -39,11 +39,11 @@ impl Engine {
         for Ready { index, place, .. } in self.settle(lens) {
             match &found[place] {
                 Found::Nothing => unreachable!("those who have read all want something"),
-                Found::Scores(all) => {
+                Found::Logits(all) => {
                     self.draw_one(index, &[], Known::All(all), &mut buffers)?;
                 }
-                Found::ScoresOf { scores, raw_log_sum } => {
-                    let known = Known::Allowed { scores, raw_log_sum: *raw_log_sum };
+                Found::LogitsOf { logits, raw_log_sum } => {
+                    let known = Known::Allowed { logits, raw_log_sum: *raw_log_sum };
                     self.draw_one(index, &[], known, &mut buffers)?;
                 }
                 Found::Candidates(candidates) => self.draw_of(index, candidates, &mut buffers),
@@ -70,17 +70,17 @@ impl Engine {
     fn draw_of(&mut self, index: usize, candidates: &Candidates, b: &mut Buffers) {
         let sequence = &mut self.active[index];
         b.ids.clone_from(&candidates.ids);
-        b.scores.clone_from(&candidates.scores);
-        truncate_part(&sequence.sampling, &mut b.ids, &mut b.scores, candidates.log_sum);
-        b.raw.clone_from(&b.scores);
-        let place = sequence.choose(&mut b.scores);
+        b.logits.clone_from(&candidates.logits);
+        truncate_part(&sequence.sampling, &mut b.ids, &mut b.logits, candidates.log_sum);
+        b.raw.clone_from(&b.logits);
+        let place = sequence.choose(&mut b.logits);
         let report = sequence.report;
         let token = NextToken {
             id: b.ids[place],
-            logprob: b.scores[place],
+            logprob: b.logits[place],
             raw_logprob: report.raw.then(|| b.raw[place] - candidates.raw_log_sum),
-            entropy: report.entropy.then(|| entropy(&b.scores)),
-            top: most(&b.ids, &b.scores, report.top),
+            entropy: report.entropy.then(|| entropy(&b.logits)),
+            top: most(&b.ids, &b.logits, report.top),
             allowed: &b.ids,
             is_forced: false,
         };
@@ -93,7 +93,7 @@ impl Engine {
 fn wanted(sequence: &mut Sequence, tokenizer: &Tokenizer, vocabulary: usize) -> Wanted {
     let (options, report) = (&sequence.sampling, sequence.report);
     let is_plain = sequence.allowed.is_empty()
-        && !options.shifts_scores()
+        && !options.shifts_logits()
         && options.bad_words.is_empty()
         && sequence.barred(tokenizer).is_empty();
     let truncation = Truncation {
@@ -108,10 +108,10 @@ fn wanted(sequence: &mut Sequence, tokenizer: &Tokenizer, vocabulary: usize) -> 
         return Wanted::Candidates(truncation);
     }
     if !sequence.allowed.is_empty() && sequence.allowed.len() * 2 < vocabulary && !lists_raw {
-        return Wanted::ScoresOf { ids: sequence.allowed.clone(), raw: report.raw };
+        return Wanted::LogitsOf { ids: sequence.allowed.clone(), raw: report.raw };
     }
     if !is_plain || options.truncates() || report.top > 0 {
-        return Wanted::Scores;
+        return Wanted::Logits;
     }
     let temperature = options.temperature;
     let uniform = if temperature == 0.0 { 0.0 } else { sequence.rng.random() };

@@ -19,7 +19,7 @@ use crate::GenerateError;
 use crate::cuda::DeviceError;
 use crate::decoder::{Segment, SequenceCache, try_forward};
 use crate::generation::{Constraint, Distribution, FinishReason, GenerationRequest};
-use crate::head::{log_softmax, try_batch_scores, try_scores};
+use crate::head::{log_softmax, try_batch_logits, try_logits};
 use crate::sampling::{Before, ChoiceWalk, StopStrings, TokenCounts, entropy, process};
 use crate::{GrammarError, Tokenizer, Weights};
 use spar_text::GrammarWalk;
@@ -29,7 +29,7 @@ pub(crate) use self::metrics::Counters;
 pub use self::metrics::GeneratorMetrics;
 pub(crate) use self::sequence::{Reply, policy_error};
 
-/// Rows whose scores over the whole vocabulary are in memory at a time.
+/// Rows whose logits over the whole vocabulary are in memory at a time.
 const SCORE_ROWS: usize = 16;
 /// A sequence with more to read than this is in the middle of its prompt, not between draws.
 const DECODE_TOKENS: usize = 8;
@@ -85,13 +85,13 @@ pub(crate) struct Engine {
 #[derive(Default)]
 struct Buffers {
     states: Vec<f32>,
-    logits: Vec<f32>,
+    all_logits: Vec<f32>,
     raw: Vec<f32>,
     ids: Vec<u32>,
-    scores: Vec<f32>,
+    logits: Vec<f32>,
 }
 
-/// The scores that are known before a draw.
+/// The logits that are known before a draw.
 #[derive(Clone, Copy)]
 enum Known<'a> {
     Nothing,
@@ -99,7 +99,7 @@ enum Known<'a> {
     All(&'a [f32]),
     /// Of the tokens that the constraint allows, and the log-sum of all, where that is wanted.
     Allowed {
-        scores: &'a [f32],
+        logits: &'a [f32],
         raw_log_sum: f32,
     },
 }
@@ -536,28 +536,28 @@ impl Engine {
     fn draw(&mut self, lens: &[usize], states: &[f32]) -> Result<(), DeviceError> {
         let d = self.weights.config().hidden_size;
         let vocabulary = self.weights.config().vocab_size;
-        // 1. Who draws, and who of them needs the scores of the whole vocabulary.
+        // 1. Who draws, and who of them needs the logits of the whole vocabulary.
         let ready = self.settle(lens).into_iter().map(|Ready { index, row, .. }| {
             (index, row * d, needs_all(&self.active[index], vocabulary))
         });
         let ready: Vec<_> = ready.collect();
 
-        // 2. Their draws, a few rows of scores at a time.
+        // 2. Their draws, a few rows of logits at a time.
         let mut buffers = std::mem::take(&mut self.buffers);
         for chunk in ready.chunks(SCORE_ROWS) {
             buffers.states.clear();
             for (_, at, _) in chunk.iter().filter(|(.., needs_all)| *needs_all) {
                 buffers.states.extend_from_slice(&states[*at..at + d]);
             }
-            try_batch_scores(&self.weights, &buffers.states, &mut buffers.logits)?;
-            let logits = std::mem::take(&mut buffers.logits);
-            let mut rows = logits.chunks_exact(vocabulary);
+            try_batch_logits(&self.weights, &buffers.states, &mut buffers.all_logits)?;
+            let all_logits = std::mem::take(&mut buffers.all_logits);
+            let mut rows = all_logits.chunks_exact(vocabulary);
             for (index, at, needs_all) in chunk {
                 let all = if *needs_all { rows.next() } else { None };
                 let known = all.map_or(Known::Nothing, Known::All);
                 self.draw_one(*index, &states[*at..at + d], known, &mut buffers)?;
             }
-            buffers.logits = logits;
+            buffers.all_logits = all_logits;
         }
         self.buffers = buffers;
         Ok(())
@@ -574,41 +574,41 @@ impl Engine {
         let sequence = &mut self.active[index];
         let options = &sequence.sampling;
         let report = sequence.report;
-        // All scores are there, and they are the device's in either way.
+        // All logits are there, and they are the device's in either way.
         let is_on_device = self.weights.placement.is_some();
 
-        // 1. Scores of the tokens that the constraint allows.
+        // 1. Logits of the tokens that the constraint allows.
         b.ids.clear();
         b.ids.extend_from_slice(&sequence.allowed);
         match known {
             Known::All(all) if b.ids.is_empty() => {
-                b.scores.clear();
-                b.scores.extend_from_slice(all);
+                b.logits.clear();
+                b.logits.extend_from_slice(all);
             }
-            Known::Allowed { scores, .. } => {
-                b.scores.clear();
-                b.scores.extend_from_slice(scores);
+            Known::Allowed { logits, .. } => {
+                b.logits.clear();
+                b.logits.extend_from_slice(logits);
             }
-            Known::All(all) if is_on_device || !scores_apart(sequence, all.len()) => {
-                b.scores.clear();
-                b.scores.extend(b.ids.iter().map(|id| all[*id as usize]));
+            Known::All(all) if is_on_device || !logits_apart(sequence, all.len()) => {
+                b.logits.clear();
+                b.logits.extend(b.ids.iter().map(|id| all[*id as usize]));
             }
-            _ => try_scores(&self.weights, state, &b.ids, &mut b.scores)?,
+            _ => try_logits(&self.weights, state, &b.ids, &mut b.logits)?,
         }
 
         // 2. Bias, penalties, masks, truncation. Where the tokens that are left are told, their
-        // scores are those that whoever recomputes them finds.
+        // logits are those that whoever recomputes them finds.
         let answer = &sequence.sampled.ids;
         let ends = sequence.barred(&self.tokenizer);
         let before = Before { prompt: &sequence.prompt, answer, counts: sequence.counts.as_ref() };
-        process(options, &before, &ends, &mut b.ids, &mut b.scores);
-        let is_told = report.allowed && !b.ids.is_empty() && !options.shifts_scores();
+        process(options, &before, &ends, &mut b.ids, &mut b.logits);
+        let is_told = report.allowed && !b.ids.is_empty() && !options.shifts_logits();
         if is_told && matches!(known, Known::All(_)) && !is_on_device {
-            try_scores(&self.weights, state, &b.ids, &mut b.scores)?;
+            try_logits(&self.weights, state, &b.ids, &mut b.logits)?;
         }
 
         // 3. The draw.
-        let place = sequence.choose(&mut b.scores);
+        let place = sequence.choose(&mut b.logits);
         let id = b.ids.get(place).copied().unwrap_or(place as u32);
 
         // 4. What is told of it.
@@ -621,9 +621,9 @@ impl Engine {
             log_softmax(&mut b.raw, 1.0);
         }
         let raw_logprob = || match known {
-            Known::Allowed { scores, raw_log_sum } => {
+            Known::Allowed { logits, raw_log_sum } => {
                 let place = sequence.allowed.iter().position(|allowed| *allowed == id);
-                scores[place.expect("one of the allowed tokens is drawn")] - raw_log_sum
+                logits[place.expect("one of the allowed tokens is drawn")] - raw_log_sum
             }
             _ => b.raw[id as usize],
         };
@@ -631,13 +631,13 @@ impl Engine {
         let top = match report.top_of {
             _ if report.top == 0 => Vec::new(),
             Distribution::Raw => most(&[], &b.raw, report.top),
-            Distribution::Sampled => most(&b.ids, &b.scores, report.top),
+            Distribution::Sampled => most(&b.ids, &b.logits, report.top),
         };
         let token = NextToken {
             id,
-            logprob: b.scores[place],
+            logprob: b.logits[place],
             raw_logprob,
-            entropy: report.entropy.then(|| entropy(&b.scores)),
+            entropy: report.entropy.then(|| entropy(&b.logits)),
             top,
             allowed: &b.ids,
             is_forced: false,
@@ -703,18 +703,18 @@ impl Engine {
     }
 }
 
-/// Whether the scores of the allowed tokens are computed one by one, not picked from those of the
+/// Whether the logits of the allowed tokens are computed one by one, not picked from those of the
 /// whole vocabulary: where they are few, or will be computed so again.
-fn scores_apart(sequence: &Sequence, vocabulary: usize) -> bool {
+fn logits_apart(sequence: &Sequence, vocabulary: usize) -> bool {
     let few = sequence.allowed.len() * 8 < vocabulary;
     few || sequence.report.allowed || matches!(sequence.walk, Walk::Choices(_))
 }
 
-/// Whether a draw needs the scores of the whole vocabulary.
+/// Whether a draw needs the logits of the whole vocabulary.
 fn needs_all(sequence: &Sequence, vocabulary: usize) -> bool {
     let report = sequence.report;
     sequence.allowed.is_empty()
-        || !scores_apart(sequence, vocabulary)
+        || !logits_apart(sequence, vocabulary)
         || report.raw
         || (report.top > 0 && report.top_of == Distribution::Raw)
 }

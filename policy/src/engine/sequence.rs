@@ -124,16 +124,16 @@ impl Sequence {
         self.cache = cache;
     }
 
-    /// Turns the scores of the tokens that can come into log-probabilities, and draws: the place of the
+    /// Turns the logits of the tokens that can come into log-probabilities, and draws: the place of the
     /// next token.
-    pub(super) fn choose(&mut self, scores: &mut [f32]) -> usize {
+    pub(super) fn choose(&mut self, logits: &mut [f32]) -> usize {
         let temperature = self.sampling.temperature;
         if temperature == 0.0 {
-            log_softmax(scores, 1.0);
-            most_probable(scores)
+            log_softmax(logits, 1.0);
+            most_probable(logits)
         } else {
-            log_softmax(scores, temperature);
-            pick(scores, &mut self.rng)
+            log_softmax(logits, temperature);
+            pick(logits, &mut self.rng)
         }
     }
 

@@ -263,7 +263,7 @@ fn what_was_sampled_is_what_training_recomputes() {
     let weights = weights(&tokenizer, 2);
     for number in 0..60 {
         let request = request(&tokenizer, number);
-        if request.sampling.shifts_scores() {
+        if request.sampling.shifts_logits() {
             continue;
         }
         let (tokens, ..) = alone(&tokenizer, &weights, &request);

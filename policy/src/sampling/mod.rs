@@ -1,8 +1,8 @@
-//! From scores to a draw: pure functions on one row of scores.
+//! From logits to a draw: pure functions on one row of logits.
 //!
 //! The order is that of Hugging Face's `generate` and, up to the place of `min_p`, of vLLM:
 //!
-//! | stage | what happens to score `s` of token `v` |
+//! | stage | what happens to logit `s` of token `v` |
 //! | --- | --- |
 //! | logit bias | `s + bias[v]` |
 //! | repetition penalty `r` | `s / r` if `s > 0`, else `s * r`, where prompt or answer has `v` |
@@ -10,7 +10,7 @@
 //! | presence penalty | `s - presence` where the answer has `v` |
 //! | masks | constraint, bad words, `min_tokens`: `v` is left out |
 //! | temperature `t` | `s / t` |
-//! | top-k | left out below the k-th best score; equal scores stay |
+//! | top-k | left out below the k-th best logit; equal logits stay |
 //! | top-p | left out where those that are better have `p` or more of the probability |
 //! | min-p | left out below `min_p` times the best probability |
 //!
@@ -24,7 +24,7 @@
 //! renormalised over the *same* tokens: ask for [`Report::allowed`](crate::Report), which lists
 //! them, and the trainer recomputes to the bit. Without that list a ratio that is formed over the
 //! whole vocabulary is too small by the factor of the mass that was left out. Bias and penalties
-//! shift scores in ways a training row does not carry: such answers are for use, not for training.
+//! shift logits in ways a training row does not carry: such answers are for use, not for training.
 //!
 //! `raw_logprob` is that of the model itself: temperature 1, the whole vocabulary, no other stage.
 //!

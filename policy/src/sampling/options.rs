@@ -8,7 +8,7 @@ use crate::GenerateError;
 /// How tokens are drawn; see the [module](super) for order and formulas.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SamplingOptions {
-    /// Divides the scores; 0 takes the best. Range 0 to 10, default 1.
+    /// Divides the logits; 0 takes the best. Range 0 to 10, default 1.
     pub temperature: f32,
     /// How many of the best tokens are left. At least 1, default absent: all.
     pub top_k: Option<usize>,
@@ -18,14 +18,14 @@ pub struct SamplingOptions {
     /// Probability, as a share of the best token's, below which a token is left out. 0 to 1,
     /// default 0.
     pub min_p: f32,
-    /// Divides positive and multiplies negative scores of tokens that were there. Above 0 up to
+    /// Divides positive and multiplies negative logits of tokens that were there. Above 0 up to
     /// 10, default 1.
     pub repetition_penalty: f32,
-    /// Taken off the scores of tokens that the answer has. -2 to 2, default 0.
+    /// Taken off the logits of tokens that the answer has. -2 to 2, default 0.
     pub presence_penalty: f32,
     /// Taken off per time that the answer has the token. -2 to 2, default 0.
     pub frequency_penalty: f32,
-    /// What is added to the scores of tokens; each token once. Default empty.
+    /// What is added to the logits of tokens; each token once. Default empty.
     pub logit_bias: Arc<[(u32, f32)]>,
     /// Token sequences that do not come about. Default none.
     pub bad_words: BadWords,
@@ -56,15 +56,15 @@ impl SamplingOptions {
         self.temperature > 0.0 && (self.top_k.is_some() || self.top_p < 1.0 || self.min_p > 0.0)
     }
 
-    /// Whether scores depend on the tokens before.
+    /// Whether logits depend on the tokens before.
     pub fn has_penalties(&self) -> bool {
         self.repetition_penalty != 1.0
             || self.presence_penalty != 0.0
             || self.frequency_penalty != 0.0
     }
 
-    /// Whether scores are shifted, so that a training row cannot tell the distribution.
-    pub fn shifts_scores(&self) -> bool {
+    /// Whether logits are shifted, so that a training row cannot tell the distribution.
+    pub fn shifts_logits(&self) -> bool {
         self.has_penalties() || !self.logit_bias.is_empty()
     }
 

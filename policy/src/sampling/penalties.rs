@@ -1,4 +1,4 @@
-//! Scores shifted by what was there before.
+//! Logits shifted by what was there before.
 
 use std::collections::{HashMap, HashSet};
 
@@ -23,44 +23,44 @@ impl TokenCounts {
     }
 }
 
-/// Adds the logit bias; `scores` are those of `ids`, or of the whole vocabulary if it is empty.
-pub fn apply_bias(options: &SamplingOptions, ids: &[u32], scores: &mut [f32]) {
+/// Adds the logit bias; `logits` are those of `ids`, or of the whole vocabulary if it is empty.
+pub fn apply_bias(options: &SamplingOptions, ids: &[u32], logits: &mut [f32]) {
     for (token, bias) in options.logit_bias.iter() {
         if let Some(place) = place(ids, *token) {
-            scores[place] += bias;
+            logits[place] += bias;
         }
     }
 }
 
 /// Applies repetition, frequency and presence penalty, in this order.
 ///
-/// `scores` are those of `ids`, or of the whole vocabulary if it is empty.
+/// `logits` are those of `ids`, or of the whole vocabulary if it is empty.
 pub fn apply_penalties(
     options: &SamplingOptions,
     counts: &TokenCounts,
     ids: &[u32],
-    scores: &mut [f32],
+    logits: &mut [f32],
 ) {
     let penalty = options.repetition_penalty;
     if penalty != 1.0 {
         let in_answer = counts.answer.keys().filter(|token| !counts.prompt.contains(token));
         for token in counts.prompt.iter().chain(in_answer) {
             let Some(place) = place(ids, *token) else { continue };
-            let score = &mut scores[place];
-            *score = if *score > 0.0 { *score / penalty } else { *score * penalty };
+            let logit = &mut logits[place];
+            *logit = if *logit > 0.0 { *logit / penalty } else { *logit * penalty };
         }
     }
     let (frequency, presence) = (options.frequency_penalty, options.presence_penalty);
     if frequency != 0.0 || presence != 0.0 {
         for (token, count) in &counts.answer {
             let Some(place) = place(ids, *token) else { continue };
-            scores[place] -= frequency * *count as f32;
-            scores[place] -= presence;
+            logits[place] -= frequency * *count as f32;
+            logits[place] -= presence;
         }
     }
 }
 
-/// Where a token's score stands.
+/// Where a token's logit stands.
 fn place(ids: &[u32], token: u32) -> Option<usize> {
     if ids.is_empty() { Some(token as usize) } else { ids.binary_search(&token).ok() }
 }
@@ -80,12 +80,12 @@ mod tests {
         let mut counts = TokenCounts::new(&[0, 0]);
         counts.push(1);
         counts.push(1);
-        let mut scores = [2.0, -1.0, 3.0];
-        apply_penalties(&options, &counts, &[], &mut scores);
-        assert_eq!(scores, [1.0, -2.0 - 0.5 - 0.5, 3.0]);
-        // The same where only some tokens have scores.
-        let mut scores = [-1.0, 3.0];
-        apply_penalties(&options, &counts, &[1, 2], &mut scores);
-        assert_eq!(scores, [-3.0, 3.0]);
+        let mut logits = [2.0, -1.0, 3.0];
+        apply_penalties(&options, &counts, &[], &mut logits);
+        assert_eq!(logits, [1.0, -2.0 - 0.5 - 0.5, 3.0]);
+        // The same where only some tokens have logits.
+        let mut logits = [-1.0, 3.0];
+        apply_penalties(&options, &counts, &[1, 2], &mut logits);
+        assert_eq!(logits, [-3.0, 3.0]);
     }
 }

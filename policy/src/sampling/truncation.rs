@@ -5,32 +5,32 @@ use spar_ops::elementwise::exp_scores;
 
 /// Leaves out tokens by top-k, top-p and min-p, in this order.
 ///
-/// `scores` are those of `ids`, ascending, or of the whole vocabulary if that is empty, before the
+/// `logits` are those of `ids`, ascending, or of the whole vocabulary if that is empty, before the
 /// division by the temperature, which must be positive. Afterwards `ids` lists the tokens that are
-/// left, ascending, with their unchanged scores; at least the best one is.
-pub fn truncate(options: &SamplingOptions, ids: &mut Vec<u32>, scores: &mut Vec<f32>) {
-    truncate_part(options, ids, scores, None);
+/// left, ascending, with their unchanged logits; at least the best one is.
+pub fn truncate(options: &SamplingOptions, ids: &mut Vec<u32>, logits: &mut Vec<f32>) {
+    truncate_part(options, ids, logits, None);
 }
 
 /// As [`truncate`], where other tokens have been left out before that would not stay: `log_sum` is then
-/// the logarithm of the sum of the exponentials of all scores, divided by the temperature.
+/// the logarithm of the sum of the exponentials of all logits, divided by the temperature.
 pub(crate) fn truncate_part(
     options: &SamplingOptions,
     ids: &mut Vec<u32>,
-    scores: &mut Vec<f32>,
+    logits: &mut Vec<f32>,
     log_sum: Option<f32>,
 ) {
     let inverse = 1.0 / options.temperature;
-    let mut order: Vec<u32> = (0..scores.len() as u32).collect();
+    let mut order: Vec<u32> = (0..logits.len() as u32).collect();
     let is_before = |a: &u32, b: &u32| {
-        scores[*b as usize].total_cmp(&scores[*a as usize]).then_with(|| a.cmp(b))
+        logits[*b as usize].total_cmp(&logits[*a as usize]).then_with(|| a.cmp(b))
     };
 
-    // 1. Top-k: all from the k-th best score on, equal ones included.
+    // 1. Top-k: all from the k-th best logit on, equal ones included.
     if let Some(k) = options.top_k.filter(|k| *k < order.len()) {
         let (_, kth, _) = order.select_nth_unstable_by(k - 1, is_before);
-        let least = scores[*kth as usize];
-        order.retain(|place| scores[*place as usize] >= least);
+        let least = logits[*kth as usize];
+        order.retain(|place| logits[*place as usize] >= least);
     }
 
     if options.top_p < 1.0 || options.min_p > 0.0 {
@@ -38,7 +38,7 @@ pub(crate) fn truncate_part(
         // not depend on how they were selected.
         order.sort_unstable();
         let mut probabilities: Vec<f32> =
-            order.iter().map(|place| scores[*place as usize] * inverse).collect();
+            order.iter().map(|place| logits[*place as usize] * inverse).collect();
         let (maximum, of_part) = exp_scores(&mut probabilities);
         let sum = log_sum.map_or(of_part, |log_sum| (log_sum - maximum).exp());
         probabilities.iter_mut().for_each(|probability| *probability /= sum);
@@ -79,7 +79,7 @@ pub(crate) fn truncate_part(
     }
 
     order.sort_unstable();
-    if order.len() == scores.len() {
+    if order.len() == logits.len() {
         return;
     }
     *ids = match &ids[..] {
@@ -87,9 +87,9 @@ pub(crate) fn truncate_part(
         ids => order.iter().map(|place| ids[*place as usize]).collect(),
     };
     for (to, from) in order.iter().enumerate() {
-        scores[to] = scores[*from as usize];
+        logits[to] = logits[*from as usize];
     }
-    scores.truncate(order.len());
+    logits.truncate(order.len());
 }
 
 #[cfg(test)]
@@ -102,14 +102,14 @@ mod tests {
         SamplingOptions { top_k, top_p, min_p, ..SamplingOptions::default() }
     }
 
-    fn kept(options: &SamplingOptions, scores: &[f32]) -> Vec<u32> {
-        let (mut ids, mut left) = (Vec::new(), scores.to_vec());
+    fn kept(options: &SamplingOptions, logits: &[f32]) -> Vec<u32> {
+        let (mut ids, mut left) = (Vec::new(), logits.to_vec());
         truncate(options, &mut ids, &mut left);
-        if ids.is_empty() { (0..scores.len() as u32).collect() } else { ids }
+        if ids.is_empty() { (0..logits.len() as u32).collect() } else { ids }
     }
 
     #[test]
-    fn equal_scores_stay_together_in_top_k() {
+    fn equal_logits_stay_together_in_top_k() {
         assert_eq!(kept(&options(Some(2), 1.0, 0.0), &[1.0, 3.0, 2.0, 2.0]), [1, 2, 3]);
         assert_eq!(kept(&options(Some(1), 1.0, 0.0), &[1.0, 3.0, 2.0]), [1]);
         assert_eq!(kept(&options(Some(9), 1.0, 0.0), &[1.0, 3.0]), [0, 1]);
@@ -117,41 +117,41 @@ mod tests {
 
     #[test]
     fn top_p_keeps_the_fewest_that_have_it() {
-        let scores: Vec<f32> = [0.5_f32, 0.25, 0.125, 0.125].iter().map(|p| p.ln()).collect();
-        assert_eq!(kept(&options(None, 0.4, 0.0), &scores), [0]);
-        assert_eq!(kept(&options(None, 0.6, 0.0), &scores), [0, 1]);
-        assert_eq!(kept(&options(None, 0.8, 0.0), &scores), [0, 1, 2]);
-        assert_eq!(kept(&options(None, 1e-9, 0.0), &scores), [0]);
+        let logits: Vec<f32> = [0.5_f32, 0.25, 0.125, 0.125].iter().map(|p| p.ln()).collect();
+        assert_eq!(kept(&options(None, 0.4, 0.0), &logits), [0]);
+        assert_eq!(kept(&options(None, 0.6, 0.0), &logits), [0, 1]);
+        assert_eq!(kept(&options(None, 0.8, 0.0), &logits), [0, 1, 2]);
+        assert_eq!(kept(&options(None, 1e-9, 0.0), &logits), [0]);
     }
 
     #[test]
     fn min_p_is_relative_to_the_best() {
-        let scores: Vec<f32> = [0.5_f32, 0.26, 0.24].iter().map(|p| p.ln()).collect();
-        assert_eq!(kept(&options(None, 1.0, 0.5), &scores), [0, 1]);
-        assert_eq!(kept(&options(None, 1.0, 1.0), &scores), [0]);
+        let logits: Vec<f32> = [0.5_f32, 0.26, 0.24].iter().map(|p| p.ln()).collect();
+        assert_eq!(kept(&options(None, 1.0, 0.5), &logits), [0, 1]);
+        assert_eq!(kept(&options(None, 1.0, 1.0), &logits), [0]);
     }
 
     proptest! {
         #[test]
         fn what_is_left_is_what_full_sorting_leaves(
-            scores in prop::collection::vec(-8.0_f32..8.0, 1..400),
+            logits in prop::collection::vec(-8.0_f32..8.0, 1..400),
             top_k in prop::option::of(1_usize..40),
             top_p in 0.01_f32..1.0,
             temperature in 0.2_f32..3.0,
         ) {
             let options = SamplingOptions { top_k, top_p, temperature, ..Default::default() };
-            let mut ranked: Vec<u32> = (0..scores.len() as u32).collect();
+            let mut ranked: Vec<u32> = (0..logits.len() as u32).collect();
             ranked.sort_by(|a, b| {
-                scores[*b as usize].total_cmp(&scores[*a as usize]).then_with(|| a.cmp(b))
+                logits[*b as usize].total_cmp(&logits[*a as usize]).then_with(|| a.cmp(b))
             });
             if let Some(k) = top_k {
-                let least = scores[ranked[k.min(ranked.len()) - 1] as usize];
-                ranked.retain(|place| scores[*place as usize] >= least);
+                let least = logits[ranked[k.min(ranked.len()) - 1] as usize];
+                ranked.retain(|place| logits[*place as usize] >= least);
             }
-            let weight = |place: u32| f64::from(scores[place as usize] / temperature).exp();
+            let weight = |place: u32| f64::from(logits[place as usize] / temperature).exp();
             let total: f64 = ranked.iter().map(|place| weight(*place)).sum();
             let mut before = 0.0;
-            let found = kept(&options, &scores);
+            let found = kept(&options, &logits);
             for place in ranked {
                 let p = weight(place) / total;
                 // Rounding may decide where the sum meets the bound.

@@ -8,7 +8,7 @@ use safetensors::SafeTensors;
 use spar_policy::Weights;
 use spar_policy::checkpoint::load_weights;
 use spar_policy::decoder::{Segment, SequenceCache, Tape, backward, forward};
-use spar_policy::head::{Draw, log_probabilities_backward, scores};
+use spar_policy::head::{Draw, log_probabilities_backward, logits};
 
 fn floats(file: &SafeTensors<'_>, name: &str) -> Vec<f32> {
     let data = file.tensor(name).unwrap().data();
@@ -42,15 +42,15 @@ fn compare(fixture: &str) {
     let mut tape = Tape::default();
     let hidden = forward(&weights, &mut segments, Some(&mut tape));
 
-    let mut logits = Vec::new();
+    let mut all = Vec::new();
     let mut row = Vec::new();
     for state in hidden.chunks(config.hidden_size) {
-        scores(&weights, state, &[], &mut row);
-        logits.extend_from_slice(&row);
+        logits(&weights, state, &[], &mut row);
+        all.extend_from_slice(&row);
     }
     let wanted = floats(&expected, "logits");
-    assert_eq!(logits.len(), wanted.len());
-    let difference = largest(logits.iter().zip(&wanted).map(|(a, b)| a - b));
+    assert_eq!(all.len(), wanted.len());
+    let difference = largest(all.iter().zip(&wanted).map(|(a, b)| a - b));
     println!("{fixture}: logits up to {}, off by {difference:e}", largest(wanted.iter().copied()));
     assert!(difference < 1e-4, "{fixture}: {difference}");
 
@@ -84,7 +84,7 @@ fn compare(fixture: &str) {
     for (step, wanted) in greedy.iter().enumerate() {
         let mut segments = [Segment::new(&mut cache, &unread)];
         let hidden = forward(&weights, &mut segments, None);
-        scores(&weights, &hidden[hidden.len() - config.hidden_size..], &[], &mut row);
+        logits(&weights, &hidden[hidden.len() - config.hidden_size..], &[], &mut row);
         let best = (0..row.len()).max_by(|a, b| row[*a].total_cmp(&row[*b])).unwrap() as u32;
         assert_eq!(best, *wanted, "{fixture}: token {step}");
         unread = vec![best];

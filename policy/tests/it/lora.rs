@@ -9,7 +9,7 @@ use std::sync::Arc;
 use safetensors::SafeTensors;
 use spar_policy::checkpoint::{LoraAdapter, is_adapter, load_config, load_weights};
 use spar_policy::decoder::{Segment, SequenceCache, Tape, forward};
-use spar_policy::head::{Draw, DrawGradient, DrawLoss, judge, learn, scores};
+use spar_policy::head::{Draw, DrawGradient, DrawLoss, judge, learn, logits};
 use spar_policy::{CheckpointError, LoraConfig, LoraModel, Weights};
 
 fn fixture(name: &str) -> PathBuf {
@@ -40,7 +40,7 @@ fn a_merged_adapter_agrees() {
         let hidden = forward(&weights, &mut segments, None);
         let (mut found, mut row) = (Vec::new(), Vec::new());
         for state in hidden.chunks(config.hidden_size) {
-            scores(&weights, state, &[], &mut row);
+            logits(&weights, state, &[], &mut row);
             found.extend_from_slice(&row);
         }
         let difference =

@@ -11,7 +11,7 @@ struct Case {
     options: Options,
     prompt: Vec<u32>,
     answer: Vec<u32>,
-    scores: Vec<f32>,
+    logits: Vec<f32>,
     logprobs: Vec<Option<f32>>,
 }
 
@@ -45,7 +45,7 @@ impl Default for Options {
 fn every_stage_does_what_transformers_does() {
     let cases: Vec<Case> = serde_json::from_str(include_str!("../fixtures/sampling.json")).unwrap();
     assert!(cases.len() >= 24);
-    for Case { options, prompt, answer, scores, logprobs } in cases {
+    for Case { options, prompt, answer, logits, logprobs } in cases {
         let told = format!("{options:?}");
         let options = SamplingOptions {
             temperature: options.temperature,
@@ -57,16 +57,16 @@ fn every_stage_does_what_transformers_does() {
             bad_words: BadWords::new(options.bad_words),
             ..SamplingOptions::default()
         };
-        options.validate(scores.len()).unwrap();
+        options.validate(logits.len()).unwrap();
         let mut counts = TokenCounts::new(&prompt);
         answer.iter().for_each(|token| counts.push(*token));
         let before = Before { prompt: &prompt, answer: &answer, counts: Some(&counts) };
-        let (mut ids, mut scores) = (Vec::new(), scores);
-        process(&options, &before, &[], &mut ids, &mut scores);
-        log_softmax(&mut scores, options.temperature);
+        let (mut ids, mut logits) = (Vec::new(), logits);
+        process(&options, &before, &[], &mut ids, &mut logits);
+        log_softmax(&mut logits, options.temperature);
         let mut found = vec![None; logprobs.len()];
-        for (place, score) in scores.into_iter().enumerate() {
-            found[ids.get(place).map_or(place, |id| *id as usize)] = Some(score);
+        for (place, logit) in logits.into_iter().enumerate() {
+            found[ids.get(place).map_or(place, |id| *id as usize)] = Some(logit);
         }
         for (token, (found, wanted)) in found.iter().zip(&logprobs).enumerate() {
             assert_eq!(found.is_some(), wanted.is_some(), "token {token} of {told}");

@@ -2,12 +2,12 @@
 //
 // A head row is a state with what could be drawn behind it: `allowed[allowed_starts[r]..]`, ascending, or
 // the whole vocabulary where that is empty. Its draws are `draws[draw_starts[r]..draw_starts[r + 1]]`.
-// Scores are [row, width] for the tokens from `first` on, not yet divided by the temperature.
+// Logits are [row, width] for the tokens from `first` on, not yet divided by the temperature.
 
 struct Running {
     float maximum;
     float sum;
-    // Of the exponentials, each times its score.
+    // Of the exponentials, each times its logit.
     float weighted;
     // Logarithm of the sum once all tiles are taken up.
     float log_sum;
@@ -24,16 +24,16 @@ DEVICE u32 lower_bound(const u32* allowed, u32 start, u32 end, u32 token) {
     return low - start;
 }
 
-// Takes up the scores `score(i)` for i from `low` to `high`; every thread gets the result.
-template <typename F> DEVICE Running absorb(Running old, u32 low, u32 high, F score) {
+// Takes up the logits `logit(i)` for i from `low` to `high`; every thread gets the result.
+template <typename F> DEVICE Running absorb(Running old, u32 low, u32 high, F logit) {
     float maximum = minus_infinity();
-    for (u32 i = low + threadIdx.x; i < high; i += blockDim.x) maximum = fmaxf(maximum, score(i));
+    for (u32 i = low + threadIdx.x; i < high; i += blockDim.x) maximum = fmaxf(maximum, logit(i));
     float together = fmaxf(block_max(maximum), old.maximum);
     float sum = 0.0f, weighted = 0.0f;
     for (u32 i = low + threadIdx.x; i < high; i += blockDim.x) {
-        float e = expf(score(i) - together);
+        float e = expf(logit(i) - together);
         sum += e;
-        weighted = fmaf(e, score(i), weighted);
+        weighted = fmaf(e, logit(i), weighted);
     }
     sum = block_sum(sum);
     weighted = block_sum(weighted);
@@ -42,11 +42,11 @@ template <typename F> DEVICE Running absorb(Running old, u32 low, u32 high, F sc
 }
 
 // Takes a tile up. One block per head row.
-KERNEL(256) head_absorb(Running* running, float* drawn, const float* scores, u32 first, u32 width,
+KERNEL(256) head_absorb(Running* running, float* drawn, const float* logits, u32 first, u32 width,
                         float inverse_temperature, const u32* allowed_starts, const u32* allowed,
                         const u32* draw_starts, const u32* draws, u32 is_last) {
     u32 r = blockIdx.x;
-    const float* row = scores + (u64)r * width;
+    const float* row = logits + (u64)r * width;
     u32 start = allowed_starts[r], end = allowed_starts[r + 1];
     bool all = start == end;
     u32 low = all ? 0 : start + lower_bound(allowed, start, end, first);
@@ -86,7 +86,7 @@ constexpr u32 CANDIDATES = 4;  // nothing is drawn: the tokens that may be are l
 struct Drawn {
     // Or the number of candidates.
     u32 token;
-    // Or the logarithm of the sum of the exponentials of all scores.
+    // Or the logarithm of the sum of the exponentials of all logits.
     float logprob;
     float entropy;
     // Or, of candidates, the same logarithm at temperature 1.
@@ -118,7 +118,7 @@ DEVICE u32 find_share(float share, float& left) {
     return NONE;
 }
 
-// The number of scores before those of each thread, which has `own`, and of all in `all`.
+// The number of logits before those of each thread, which has `own`, and of all in `all`.
 DEVICE u32 count_before(u32 own, u32& all) {
     __shared__ u32 parts[256];
     block_barrier();
@@ -133,14 +133,14 @@ DEVICE u32 count_before(u32 own, u32& all) {
     return before;
 }
 
-// Numbers whose order is that of the scores, none below all others.
-DEVICE u32 rank_of(float score) {
-    u32 bits = float_to_bits(score);
-    if (score != score) return 0;
+// Numbers whose order is that of the logits, none below all others.
+DEVICE u32 rank_of(float logit) {
+    u32 bits = float_to_bits(logit);
+    if (logit != logit) return 0;
     return bits & 0x80000000 ? ~bits : bits | 0x80000000;
 }
 
-// The rank of the k-th best score of a row, byte by byte.
+// The rank of the k-th best logit of a row, byte by byte.
 DEVICE u32 kth_best(const float* row, u32 width, u32 k) {
     __shared__ u32 counts[256];
     u32 prefix = 0;
@@ -164,7 +164,7 @@ DEVICE u32 kth_best(const float* row, u32 width, u32 k) {
     return prefix;
 }
 
-// Lists in `list`, ascending, the first `room` tokens of a row that may be drawn, with their scores, and
+// Lists in `list`, ascending, the first `room` tokens of a row that may be drawn, with their logits, and
 // returns how many there are.
 DEVICE u32 list_candidates(u32* list, u32 room, const float* row, u32 width, Drawing how, Running now) {
     bool by_rank = how.top_k > 0 && how.top_k < width;
@@ -188,14 +188,14 @@ DEVICE u32 list_candidates(u32* list, u32 room, const float* row, u32 width, Dra
     return all;
 }
 
-// Draws a token for every row of scores over the whole vocabulary, which is gone through in the tiles of
+// Draws a token for every row of logits over the whole vocabulary, which is gone through in the tiles of
 // `head_absorb`. One block per row.
-KERNEL(256) head_draw(Drawn* out, u32* lists, const float* scores, const Drawing* drawings, u32 width,
+KERNEL(256) head_draw(Drawn* out, u32* lists, const float* logits, const Drawing* drawings, u32 width,
                       u32 tile, u32 room) {
     __shared__ u32 found;
     Drawing how = drawings[blockIdx.x];
-    const float* row = scores + (u64)blockIdx.x * width;
-    auto score = [&](u32 i) { return row[i] * how.inverse_temperature; };
+    const float* row = logits + (u64)blockIdx.x * width;
+    auto logit = [&](u32 i) { return row[i] * how.inverse_temperature; };
     auto tile_end = [&](u32 first) { return width - first < tile ? width : first + tile; };
     auto absorb_all = [&](auto of) {
         Running running = {minus_infinity(), 0.0f, 0.0f, 0.0f};
@@ -205,7 +205,7 @@ KERNEL(256) head_draw(Drawn* out, u32* lists, const float* scores, const Drawing
         running.log_sum = running.maximum + logf(running.sum);
         return running;
     };
-    Running now = absorb_all(score);
+    Running now = absorb_all(logit);
     if (how.flags & CANDIDATES) {
         u32 count = list_candidates(lists + (u64)blockIdx.x * 2 * room, room, row, width, how, now);
         float raw = how.flags & RAW ? absorb_all([&](u32 i) { return row[i]; }).log_sum : 0.0f;
@@ -215,7 +215,7 @@ KERNEL(256) head_draw(Drawn* out, u32* lists, const float* scores, const Drawing
     u32 token = NONE;
     if (how.flags & BEST) {
         for (u32 i = threadIdx.x; i < width && token == NONE; i += blockDim.x) {
-            if (score(i) == now.maximum) token = i;
+            if (logit(i) == now.maximum) token = i;
         }
         token = block_min(token);
     } else {
@@ -226,7 +226,7 @@ KERNEL(256) head_draw(Drawn* out, u32* lists, const float* scores, const Drawing
         for (; first < width; first = end) {
             end = tile_end(first);
             float sum = 0.0f;
-            for (u32 i = first + threadIdx.x; i < end; i += blockDim.x) sum += expf(score(i) - now.maximum);
+            for (u32 i = first + threadIdx.x; i < end; i += blockDim.x) sum += expf(logit(i) - now.maximum);
             sum = block_sum(sum);
             is_inside = left < sum;
             if (is_inside) break;
@@ -237,13 +237,13 @@ KERNEL(256) head_draw(Drawn* out, u32* lists, const float* scores, const Drawing
             u32 count = (end - first + blockDim.x - 1) / blockDim.x;
             u32 begin = first + threadIdx.x * count, stop = begin + count < end ? begin + count : end;
             float share = 0.0f;
-            for (u32 i = begin; i < stop; i++) share += expf(score(i) - now.maximum);
+            for (u32 i = begin; i < stop; i++) share += expf(logit(i) - now.maximum);
             u32 owner = find_share(share, left);
             if (threadIdx.x == 0) found = NONE;
             block_barrier();
             if (threadIdx.x == owner) {
                 for (u32 i = begin; i < stop; i++) {
-                    float e = expf(score(i) - now.maximum);
+                    float e = expf(logit(i) - now.maximum);
                     // Where rounding leaves something over, the last one has it.
                     if (e > 0.0f) found = i;
                     if (left < e) break;
@@ -257,7 +257,7 @@ KERNEL(256) head_draw(Drawn* out, u32* lists, const float* scores, const Drawing
             // Rounding has left something over: the last one that can be drawn has it.
             u32 last = 0;
             for (u32 i = threadIdx.x; i < width; i += blockDim.x) {
-                if (score(i) > minus_infinity()) last = i;
+                if (logit(i) > minus_infinity()) last = i;
             }
             token = width - 1 - block_min(width - 1 - last);
         }
@@ -269,19 +269,19 @@ KERNEL(256) head_draw(Drawn* out, u32* lists, const float* scores, const Drawing
     }
     if (threadIdx.x == 0) {
         float entropy = now.log_sum - now.weighted / now.sum;
-        out[blockIdx.x] = Drawn{token, score(token) - now.log_sum, entropy, raw};
+        out[blockIdx.x] = Drawn{token, logit(token) - now.log_sum, entropy, raw};
     }
 }
 EXPORT(head_draw)
 
-// The derivatives by the scores of a tile, from those by log-probability and entropy of each draw: pairs.
+// The derivatives by the logits of a tile, from those by log-probability and entropy of each draw: pairs.
 template <typename T>
-DEVICE void head_gradient(T* dscores, const Running* running, const float* scores, u32 first, u32 width,
+DEVICE void head_gradient(T* dlogits, const Running* running, const float* logits, u32 first, u32 width,
                           float inverse_temperature, const u32* allowed_starts, const u32* allowed,
                           const u32* draw_starts, const u32* draws, const Pair* derivatives) {
     u32 r = blockIdx.x;
-    const float* row = scores + (u64)r * width;
-    T* target = dscores + (u64)r * width;
+    const float* row = logits + (u64)r * width;
+    T* target = dlogits + (u64)r * width;
     u32 start = allowed_starts[r], end = allowed_starts[r + 1];
     bool all = start == end;
     u32 low = all ? 0 : start + lower_bound(allowed, start, end, first);
@@ -311,12 +311,12 @@ DEVICE void head_gradient(T* dscores, const Running* running, const float* score
 }
 
 #define DEFINE(suffix, T)                                                                               \
-    KERNEL(256) head_gradient_##suffix(T* dscores, const Running* running, const float* scores,         \
+    KERNEL(256) head_gradient_##suffix(T* dlogits, const Running* running, const float* logits,         \
                                        u32 first, u32 width, float inverse_temperature,                 \
                                        const u32* allowed_starts, const u32* allowed,                   \
                                        const u32* draw_starts, const u32* draws,                        \
                                        const Pair* derivatives) {                                       \
-        head_gradient(dscores, running, scores, first, width, inverse_temperature, allowed_starts,      \
+        head_gradient(dlogits, running, logits, first, width, inverse_temperature, allowed_starts,      \
                       allowed, draw_starts, draws, derivatives);                                        \
     }                                                                                                   \
     EXPORT(head_gradient_##suffix)

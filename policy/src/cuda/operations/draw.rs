@@ -1,4 +1,4 @@
-//! Draws of tokens from scores.
+//! Draws of tokens from logits.
 #![expect(unsafe_code, reason = "launches of kernels")]
 
 use super::{expect, kernel, threads};
@@ -12,7 +12,7 @@ pub(in crate::cuda) const ROOM: usize = 512;
 /// What rounding may take from a log-probability, with room to spare.
 const SLACK: f32 = 1e-3;
 
-/// How a token is drawn from scores over the whole vocabulary.
+/// How a token is drawn from logits over the whole vocabulary.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Drawing {
     /// 0: the first of the most probable tokens is taken.
@@ -41,8 +41,8 @@ pub(crate) struct Truncation {
 pub(crate) struct Candidates {
     /// Ascending.
     pub(crate) ids: Vec<u32>,
-    pub(crate) scores: Vec<f32>,
-    /// Logarithm of the sum of the exponentials of all scores over the temperature; absent where the
+    pub(crate) logits: Vec<f32>,
+    /// Logarithm of the sum of the exponentials of all logits over the temperature; absent where the
     /// candidates are all that is left by top-k.
     pub(crate) log_sum: Option<f32>,
     /// At temperature 1; 0 where nobody asked for it.
@@ -99,7 +99,7 @@ impl Truncation {
         let pairs = pairs.get(..count as usize)?;
         Some(Candidates {
             ids: pairs.iter().map(|[id, _]| *id).collect(),
-            scores: pairs.iter().map(|[_, score]| f32::from_bits(*score)).collect(),
+            logits: pairs.iter().map(|[_, logit]| f32::from_bits(*logit)).collect(),
             log_sum: self.top_k.is_none().then_some(f32::from_bits(log_sum)),
             raw_log_sum: f32::from_bits(raw_log_sum),
         })
@@ -129,22 +129,22 @@ impl Drawn {
 }
 
 impl Device {
-    /// Draws a token for each row of `scores[row, width]`, by `drawings[row]` into `out[row]`, or lists the
+    /// Draws a token for each row of `logits[row, width]`, by `drawings[row]` into `out[row]`, or lists the
     /// candidates in `lists[row, ROOM, 2]`; log-sums are those of [`Device::head_absorb`] over tiles of
     /// `tile` tokens.
     pub(in crate::cuda) fn draw(
         &self,
-        scores: &Buffer,
+        logits: &Buffer,
         (width, tile): (usize, usize),
         drawings: &Buffer,
         (out, lists): (&Buffer, &Buffer),
     ) -> Result<(), DeviceError> {
-        let rows = scores.len() / width;
-        expect(scores, Kind::F32, rows * width);
+        let rows = logits.len() / width;
+        expect(logits, Kind::F32, rows * width);
         expect(drawings, Kind::U32, rows * Drawing::WORDS);
         expect(out, Kind::U32, rows * Drawn::WORDS);
         expect(lists, Kind::U32, rows * 2 * ROOM);
-        let arguments = Arguments::default().buffer(out).buffer(lists).buffer(scores);
+        let arguments = Arguments::default().buffer(out).buffer(lists).buffer(logits);
         let arguments = arguments.buffer(drawings).int(width).int(tile).int(ROOM);
         let block = threads(tile.min(width));
         let launch = Launch { grid: [rows as u32, 1, 1], block, shared_bytes: 0 };

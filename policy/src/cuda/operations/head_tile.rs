@@ -11,7 +11,7 @@ use crate::cuda::driver::Launch;
 #[derive(Clone, Copy)]
 pub(in crate::cuda) struct HeadTile<'a> {
     /// `[row, width]`.
-    pub(in crate::cuda) scores: &'a Buffer,
+    pub(in crate::cuda) logits: &'a Buffer,
     pub(in crate::cuda) first: usize,
     pub(in crate::cuda) width: usize,
     pub(in crate::cuda) inverse_temperature: f32,
@@ -28,7 +28,7 @@ impl HeadTile<'_> {
 
     fn check(&self, running: &Buffer) {
         let rows = self.rows();
-        expect(self.scores, Kind::F32, rows * self.width);
+        expect(self.logits, Kind::F32, rows * self.width);
         expect(running, Kind::F32, 4 * rows);
         expect(self.allowed.0, Kind::U32, rows + 1);
         expect(self.draws.0, Kind::U32, rows + 1);
@@ -42,7 +42,7 @@ impl HeadTile<'_> {
 }
 
 impl Device {
-    /// Takes a tile up into `running`, four numbers per row, and the scores of draws into `drawn`.
+    /// Takes a tile up into `running`, four numbers per row, and the logits of draws into `drawn`.
     pub(in crate::cuda) fn head_absorb(
         &self,
         tile: &HeadTile<'_>,
@@ -52,7 +52,7 @@ impl Device {
     ) -> Result<(), DeviceError> {
         tile.check(running);
         expect(drawn, Kind::F32, tile.draws.1.len());
-        let arguments = Arguments::default().buffer(running).buffer(drawn).buffer(tile.scores);
+        let arguments = Arguments::default().buffer(running).buffer(drawn).buffer(tile.logits);
         let arguments = tile.arguments(arguments).int(usize::from(is_last));
         let block = threads(tile.width);
         let launch = Launch { grid: [tile.rows() as u32, 1, 1], block, shared_bytes: 0 };
@@ -60,22 +60,22 @@ impl Device {
         unsafe { self.launch(&kernel("head", "head_absorb"), launch, arguments) }
     }
 
-    /// The derivatives by the scores of a tile from those of the draws, two each.
+    /// The derivatives by the logits of a tile from those of the draws, two each.
     pub(in crate::cuda) fn head_gradient(
         &self,
         tile: &HeadTile<'_>,
         running: &Buffer,
         derivatives: &Buffer,
-        dscores: &Buffer,
+        dlogits: &Buffer,
     ) -> Result<(), DeviceError> {
         tile.check(running);
         expect(derivatives, Kind::F32, 2 * tile.draws.1.len());
-        expect(dscores, dscores.kind(), tile.scores.len());
-        let arguments = Arguments::default().buffer(dscores).buffer(running).buffer(tile.scores);
+        expect(dlogits, dlogits.kind(), tile.logits.len());
+        let arguments = Arguments::default().buffer(dlogits).buffer(running).buffer(tile.logits);
         let arguments = tile.arguments(arguments).buffer(derivatives);
         let block = threads(tile.width);
         let launch = Launch { grid: [tile.rows() as u32, 1, 1], block, shared_bytes: 0 };
-        let kernel = kernel_of("head", "head_gradient", number(dscores));
+        let kernel = kernel_of("head", "head_gradient", number(dlogits));
         // SAFETY: lengths have been checked; the caller's lists are ascending and inside.
         unsafe { self.launch(&kernel, launch, arguments) }
     }
