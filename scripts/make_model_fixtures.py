@@ -24,7 +24,7 @@ SEQUENCES = torch.tensor(
     [[3, 14, 15, 9, 26, 5, 35, 8, 9, 63, 9, 3], [2, 7, 18, 28, 18, 2, 8, 45, 9, 0, 45, 2]]
 )
 GREEDY = 256
-# Two equal scores would leave the next token to rounding.
+# Two equal logits would leave the next token to rounding.
 LEAST_GAP = 2e-3
 SHAPE = dict(
     vocab_size=64,

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Write the numbers that policy/tests/it/sampling.rs compares with.
 
-policy/tests/fixtures/sampling.json holds rows of scores, and what the logits processors of Hugging
+policy/tests/fixtures/sampling.json holds rows of logits, and what the logits processors of Hugging
 Face's transformers make of them, in the order in which `generate` applies them: bias,
 repetition penalty, bad words, temperature, top-k, top-p, min-p. Scores that were left out are null.
 
@@ -50,7 +50,7 @@ CASES = [
 ]
 
 
-def process(options: dict, tokens: list[int], scores: torch.Tensor) -> torch.Tensor:
+def process(options: dict, tokens: list[int], logits: torch.Tensor) -> torch.Tensor:
     processors = []
     if "logit_bias" in options:
         bias = {(token,): value for token, value in options["logit_bias"].items()}
@@ -68,8 +68,8 @@ def process(options: dict, tokens: list[int], scores: torch.Tensor) -> torch.Ten
     if "min_p" in options:
         processors.append(MinPLogitsWarper(options["min_p"]))
     for processor in processors:
-        scores = processor(torch.tensor([tokens]), scores)
-    return scores
+        logits = processor(torch.tensor([tokens]), logits)
+    return logits
 
 
 def main() -> None:
@@ -78,8 +78,8 @@ def main() -> None:
     for options in CASES:
         for scale in (1.0, 3.0):
             prompt, answer = [1, 2, 3, 9], [9, 8, 7]
-            scores = torch.randn(1, VOCABULARY) * scale
-            found = process(options, prompt + answer, scores.clone())
+            logits = torch.randn(1, VOCABULARY) * scale
+            found = process(options, prompt + answer, logits.clone())
             # A score of minus infinity has no JSON.
             number = lambda value: None if math.isinf(value) else value
             rows.append(
@@ -87,7 +87,7 @@ def main() -> None:
                     "options": options,
                     "prompt": prompt,
                     "answer": answer,
-                    "scores": scores[0].tolist(),
+                    "logits": logits[0].tolist(),
                     "logprobs": [number(v) for v in found.log_softmax(-1)[0].tolist()],
                 }
             )
