@@ -7,8 +7,8 @@
 use rayon::prelude::*;
 
 use crate::Weights;
-use crate::cuda::{DeviceError, Drawing, Found, Wanted};
-use crate::decoder::{HiddenStates, Segment, Tape, backward_into, try_forward};
+use crate::cuda::DeviceError;
+use crate::decoder::{HiddenStates, Segment, Tape, try_forward};
 use crate::sampling::most_probable;
 use crate::weight_gradient::WeightGradient;
 use spar_ops::Matrix;
@@ -55,22 +55,26 @@ pub fn try_logits(
     out: &mut Vec<f32>,
 ) -> Result<(), DeviceError> {
     if allowed.is_empty() {
-        try_batch_logits(weights, hidden, out)?;
-    } else if let Some(placement) = &weights.placement {
-        let all = placement.logits(weights, hidden)?;
-        out.clear();
-        out.extend(allowed.iter().map(|token| all[*token as usize]));
+        weights.backend.logits(weights, hidden, out)
     } else {
-        let (head, vocabulary) = (weight(weights), weights.config.vocab_size);
-        out.clear();
-        let mut buffer = Vec::new();
-        let logits = allowed.iter().map(|v| {
-            let row = head.row(*v as usize, vocabulary, &mut buffer);
-            dot(hidden, row)
-        });
-        out.extend(logits);
+        weights.backend.logits_of(weights, hidden, allowed, out)
     }
-    Ok(())
+}
+
+/// As [`try_logits`] of some tokens on the CPU.
+pub(crate) fn logits_of_here(
+    weights: &Weights,
+    hidden: &[f32],
+    allowed: &[u32],
+    out: &mut Vec<f32>,
+) {
+    let (head, vocabulary) = (weight(weights), weights.config.vocab_size);
+    let mut buffer = Vec::new();
+    out.clear();
+    out.extend(allowed.iter().map(|token| {
+        let row = head.row(*token as usize, vocabulary, &mut buffer);
+        dot(hidden, row)
+    }));
 }
 
 /// Logits of the whole vocabulary behind several hidden states, row by row.
@@ -92,16 +96,16 @@ pub fn try_batch_logits(
     hidden_rd: &[f32],
     out_rv: &mut Vec<f32>,
 ) -> Result<(), DeviceError> {
-    if let Some(placement) = &weights.placement {
-        *out_rv = placement.logits(weights, hidden_rd)?;
-        return Ok(());
-    }
+    weights.backend.logits(weights, hidden_rd, out_rv)
+}
+
+/// As [`batch_logits`] on the CPU.
+pub(crate) fn batch_logits_here(weights: &Weights, hidden_rd: &[f32], out_rv: &mut Vec<f32>) {
     let (d, v) = (weights.config.hidden_size, weights.config.vocab_size);
     let rows = hidden_rd.len() / d;
     out_rv.clear();
     out_rv.resize(rows * v, 0.0);
-    parallel::in_pool(|| linear_by(hidden_rd, weight(weights), out_rv, rows, v, Output::Set));
-    Ok(())
+    linear_by(hidden_rd, weight(weights), out_rv, rows, v, Output::Set);
 }
 
 /// Reads the segments' tokens and returns the most probable token behind each, with its
@@ -118,15 +122,14 @@ pub fn try_best(
     weights: &Weights,
     segments: &mut [Segment<'_>],
 ) -> Result<Vec<(u32, f32)>, DeviceError> {
-    if let Some(placement) = &weights.placement {
-        let wanted = vec![Wanted::Draw(Drawing::BEST); segments.len()];
-        let found = placement.step(weights, segments, &wanted)?;
-        let drawn = found.iter().map(|found| match found {
-            Found::Drawn(drawn) => (drawn.token, drawn.logprob),
-            other => unreachable!("a draw was wanted: {other:?}"),
-        });
-        return Ok(drawn.collect());
-    }
+    weights.backend.best(weights, segments)
+}
+
+/// As [`try_best`] on the CPU.
+pub(crate) fn best_here(
+    weights: &Weights,
+    segments: &mut [Segment<'_>],
+) -> Result<Vec<(u32, f32)>, DeviceError> {
     let d = weights.config.hidden_size;
     let lens: Vec<usize> = segments.iter().map(|segment| segment.tokens.len()).collect();
     let states = try_forward(weights, segments, None)?;
@@ -212,13 +215,7 @@ pub fn judge(
     draws: &[Draw<'_>],
     temperature: f32,
 ) -> Vec<DrawStatistics> {
-    let judged = match &weights.placement {
-        Some(placement) => placement
-            .states(hidden_td)
-            .and_then(|hidden| placement.judge(weights, &hidden, draws, temperature)),
-        None => Ok(parallel::in_pool(|| judge_here(weights, hidden_td, draws, temperature))),
-    };
-    judged.expect("the device works")
+    weights.backend.judge(weights, hidden_td, draws, temperature).expect("the device works")
 }
 
 /// As [`judge`] for states wherever they are.
@@ -232,14 +229,7 @@ pub fn try_judge(
     draws: &[Draw<'_>],
     temperature: f32,
 ) -> Result<Vec<DrawStatistics>, DeviceError> {
-    match &weights.placement {
-        Some(placement) => placement
-            .with_states(hidden, |states| placement.judge(weights, states, draws, temperature)),
-        None => {
-            let hidden_td = hidden.read()?;
-            Ok(parallel::in_pool(|| judge_here(weights, &hidden_td, draws, temperature)))
-        }
-    }
+    weights.backend.judge_states(weights, hidden, draws, temperature)
 }
 
 /// Adds to `gradient` what the parameters have to do with a loss: [`judge_backward`] and
@@ -255,17 +245,11 @@ pub fn learn(
     loss: &DrawLoss<'_>,
     gradient: &mut WeightGradient<'_>,
 ) -> Result<(), DeviceError> {
-    if let Some(placement) = &weights.placement {
-        return placement.learn(weights, tape, hidden, loss, gradient);
-    }
-    let hidden_td = hidden.read()?;
-    let mut dhidden = vec![0.0; hidden_td.len()];
-    judge_backward(weights, &hidden_td, loss, &mut dhidden, gradient);
-    backward_into(weights, tape, &dhidden, gradient);
-    Ok(())
+    weights.backend.learn(weights, tape, hidden, loss, gradient)
 }
 
-fn judge_here(
+/// As [`judge`] on the CPU.
+pub(crate) fn judge_here(
     weights: &Weights,
     hidden_td: &[f32],
     draws: &[Draw<'_>],
@@ -345,7 +329,7 @@ pub fn judge_backward(
     dhidden_td: &mut [f32],
     gradient: &mut WeightGradient<'_>,
 ) {
-    assert!(weights.placement.is_none(), "the decoder is on the CPU");
+    assert!(weights.device().is_none(), "the decoder is on the CPU");
     let head = weights.layout.head.clone();
     let gradient = gradient.full().map(|gradient| &mut gradient[head]);
     parallel::in_pool(|| judge_backward_here(weights, hidden_td, loss, dhidden_td, gradient));

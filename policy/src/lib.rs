@@ -54,6 +54,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod backend;
 pub mod checkpoint;
 mod config;
 pub mod cuda;

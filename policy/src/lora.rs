@@ -184,10 +184,7 @@ impl LoraModel {
     ///
     /// When the device has no room.
     pub fn weights(&self, factors: &Parameters) -> Result<Arc<Weights>, DeviceError> {
-        match &self.base.placement {
-            None => Ok(self.merged(factors)),
-            Some(_) => Ok(Arc::new(self.with_factors(factors)?)),
-        }
+        self.base.backend.adapted(self, factors)
     }
 
     /// The decoder on its device with the factors beside the frozen weights.
@@ -283,7 +280,7 @@ pub(crate) fn add_low_rank(weight: &mut [f32], a: &[f32], b: &[f32], rank: usize
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decoder::{Segment, SequenceCache, Tape, backward_into, forward};
+    use crate::decoder::{Segment, SequenceCache, Tape, forward};
     use crate::initial_parameters;
     use spar_ops::gradient_check::{assert_gradient, numbers};
 
@@ -354,7 +351,8 @@ mod tests {
             read(&factors, Some(&mut tape));
             let mut gradient = vec![0.0; factors.data.len()];
             let weights = model.merged(&factors);
-            backward_into(&weights, &tape, &slopes, &mut model.gradient(&factors, &mut gradient));
+            let into = &mut model.gradient(&factors, &mut gradient);
+            weights.backend.backward(&weights, &tape, &slopes, into).unwrap();
             assert!(gradient.iter().filter(|value| **value != 0.0).count() * 2 > gradient.len());
             assert_gradient(&factors.data, &gradient, |values| {
                 let mut factors = factors.clone();

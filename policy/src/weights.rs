@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::backend::{Backend, Cpu};
 use crate::cuda::{Device, DeviceError, LiveWeights, Number, Placement};
 use crate::decoder::{CachePage, page_shape};
 use crate::layout::{LayerLayout, Layout};
@@ -23,8 +24,8 @@ pub struct Weights {
     halves: Option<Arc<HalfParameters>>,
     /// How the matrices of products lie; by rows on a device.
     order: Order,
-    /// Where the decoder is, if not on the CPU.
-    pub(crate) placement: Option<Arc<Placement>>,
+    /// Where the decoder computes.
+    pub(crate) backend: Arc<dyn Backend>,
     /// The weights themselves where they are on a device alone; `parameters` then has no numbers.
     pub(crate) live: Option<LiveWeights>,
 }
@@ -42,7 +43,8 @@ impl Weights {
         let (layout, rotary) = (Arc::new(layout), Arc::new(rotary));
         let config = config.clone();
         let (halves, order) = (None, Order::Rows);
-        Self { config, layout, rotary, parameters, halves, order, placement: None, live: None }
+        let backend = Arc::new(Cpu);
+        Self { config, layout, rotary, parameters, halves, order, backend, live: None }
     }
 
     /// Makes weights in half precision ready.
@@ -64,7 +66,7 @@ impl Weights {
     /// On the CPU, what is computed equals what the same numbers in single precision give, to the bit.
     #[must_use]
     pub fn with_halves(&self, halves: HalfParameters) -> Self {
-        if self.placement.is_some() {
+        if self.device().is_some() {
             return self.with_parameters(halves.widened());
         }
         let data = SharedBuffer::default();
@@ -77,7 +79,7 @@ impl Weights {
     /// keeps them.
     #[must_use]
     pub fn with_weights_of(&self, other: &Self) -> Self {
-        let (parameters, halves, order) = match &self.placement {
+        let (parameters, halves, order) = match self.device() {
             None => (other.parameters.clone(), other.halves.clone(), other.order),
             Some(_) => (other.to_parameters(), None, Order::Rows),
         };
@@ -112,8 +114,8 @@ impl Weights {
     pub fn on_device(&self, device: &Device, number: Number) -> Result<Self, DeviceError> {
         let placement = Placement::new(device, number, &self.config, &self.rotary)?;
         let parameters = self.to_parameters();
-        let (order, placement) = (Order::Rows, Some(Arc::new(placement)));
-        Ok(Self { parameters, halves: None, order, placement, ..self.clone() })
+        let (order, backend) = (Order::Rows, Arc::new(placement));
+        Ok(Self { parameters, halves: None, order, backend, ..self.clone() })
     }
 
     /// The same weights for generation on the CPU, whose products of few rows then read them from the first
@@ -121,7 +123,7 @@ impl Weights {
     /// where they lie so, nothing is done. Takes memory for a copy where somebody else has the weights.
     #[must_use]
     pub fn for_generation(self: Arc<Self>) -> Arc<Self> {
-        if self.placement.is_some() || self.order == Order::Panels {
+        if self.device().is_some() || self.order == Order::Panels {
             return self;
         }
         let mut weights = Arc::unwrap_or_clone(self);
@@ -150,21 +152,17 @@ impl Weights {
 
     /// The device that the decoder is on; absent for the CPU.
     pub fn device(&self) -> Option<&Device> {
-        self.placement.as_ref().map(|placement| placement.device())
+        self.backend.placement().map(Placement::device)
     }
 
     /// The numbers that it computes with there.
     pub fn device_number(&self) -> Option<Number> {
-        self.placement.as_ref().map(|placement| placement.number())
+        self.backend.placement().map(Placement::number)
     }
 
     /// A page for keys and values, where the decoder is.
     pub(crate) fn new_page(&self) -> Result<CachePage, DeviceError> {
-        let shape = page_shape(self);
-        match &self.placement {
-            None => Ok(CachePage::new(shape)),
-            Some(placement) => Ok(CachePage::on_device(shape, placement.new_page()?)),
-        }
+        self.backend.new_page(page_shape(self))
     }
 
     /// The shape of the decoder.

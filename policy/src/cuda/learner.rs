@@ -124,9 +124,9 @@ impl DeviceAdapter {
 }
 
 /// The placement of a decoder that has to be on a device.
-fn placement_of(weights: &Weights) -> Result<&Arc<Placement>, DeviceError> {
+fn placement_of(weights: &Weights) -> Result<Arc<Placement>, DeviceError> {
     let detail = "the decoder is on the CPU".to_owned();
-    weights.placement.as_ref().ok_or(DeviceError::Unsupported { detail })
+    weights.backend.clone().into_placement().ok_or(DeviceError::Unsupported { detail })
 }
 
 impl Weights {
@@ -168,7 +168,7 @@ impl DeviceLearner {
     }
 
     fn at(weights: Weights, trained: &Parameters) -> Result<Self, DeviceError> {
-        let placement = placement_of(&weights)?.clone();
+        let placement = placement_of(&weights)?;
         let (device, len) = (placement.device(), trained.data.len());
         Ok(Self {
             master: device.upload_f32(&trained.data)?,

@@ -1,14 +1,20 @@
-//! The decoder on a device for callers whose numbers are the host's.
+//! A device as a backend: callers have their numbers on the host.
+
+use std::sync::Arc;
+
+use spar_ops::page::PageShape;
 
 use super::backward::Target;
 use super::device::{Buffer, Kind};
 use super::placement::Placement;
-use super::{DeviceError, backward, forward, head};
-use crate::Weights;
+use super::{DeviceError, Drawing, Found, Wanted, backward, forward, head};
+use crate::backend::Backend;
+use crate::decoder::batch::Batch;
 use crate::decoder::hidden_states::Place;
-use crate::decoder::{HiddenStates, Tape};
+use crate::decoder::{CachePage, HiddenStates, Segment, Tape};
 use crate::head::{Draw, DrawLoss, DrawStatistics};
 use crate::weight_gradient::WeightGradient;
+use crate::{LoraModel, Parameters, Weights};
 
 /// Final hidden states on the device that computed them, in its numbers.
 #[derive(Debug)]
@@ -39,50 +45,6 @@ impl Placement {
         }
     }
 
-    /// As [`crate::head::judge`].
-    pub(crate) fn judge(
-        &self,
-        weights: &Weights,
-        hidden: &DeviceStates,
-        draws: &[Draw<'_>],
-        temperature: f32,
-    ) -> Result<Vec<DrawStatistics>, DeviceError> {
-        head::judge(weights, self, &hidden.0, draws, temperature)
-    }
-
-    /// As [`crate::head::batch_logits`].
-    pub(crate) fn logits(
-        &self,
-        weights: &Weights,
-        hidden_rd: &[f32],
-    ) -> Result<Vec<f32>, DeviceError> {
-        if hidden_rd.is_empty() {
-            return Ok(Vec::new());
-        }
-        head::logits(weights, self, &self.states(hidden_rd)?.0)?.read()
-    }
-
-    /// As [`crate::head::learn`]; all of it is computed on the device and comes back once.
-    pub(crate) fn learn(
-        &self,
-        weights: &Weights,
-        tape: &Tape,
-        hidden: &HiddenStates,
-        loss: &DrawLoss<'_>,
-        gradient: &mut WeightGradient<'_>,
-    ) -> Result<(), DeviceError> {
-        let gradient = match gradient {
-            WeightGradient::Full(gradient) => &mut **gradient,
-            WeightGradient::Adapter(adapter) => &mut *adapter.gradient,
-        };
-        let sums = self.device().zeros(Kind::F32, gradient.len())?;
-        self.learn_into(weights, tape, hidden, loss, &sums)?;
-        for (sum, part) in gradient.iter_mut().zip(sums.read()?) {
-            *sum += part;
-        }
-        Ok(())
-    }
-
     /// The same for a gradient on the device.
     pub(super) fn learn_into(
         &self,
@@ -98,25 +60,6 @@ impl Placement {
             head::judge_backward(weights, self, hidden, loss, &dhidden, target.whole())?;
             self.differentiate(weights, tape, &dhidden, &target)
         })
-    }
-
-    /// As [`crate::decoder::backward`].
-    pub(crate) fn backward(
-        &self,
-        weights: &Weights,
-        tape: &Tape,
-        dhidden_td: &[f32],
-        gradient: &mut [f32],
-    ) -> Result<(), DeviceError> {
-        let device = self.device();
-        let sums = device.zeros(Kind::F32, gradient.len())?;
-        let dhidden = device.upload_f32(dhidden_td)?;
-        let target = Target::new(device, weights, &sums)?;
-        self.differentiate(weights, tape, &dhidden, &target)?;
-        for (sum, part) in gradient.iter_mut().zip(sums.read()?) {
-            *sum += part;
-        }
-        Ok(())
     }
 
     fn differentiate(
@@ -135,18 +78,154 @@ impl Placement {
         backward::backward(weights, self, batch, device_tape, &of_products, gradient)
     }
 
-    /// As [`crate::decoder::forward`]; the batch is closed by the caller, who has the turn.
-    pub(crate) fn forward(
+    /// Adds what `work` sums up on the device to a gradient of the host.
+    fn add_sums(
+        &self,
+        gradient: &mut WeightGradient<'_>,
+        work: impl FnOnce(&Buffer) -> Result<(), DeviceError>,
+    ) -> Result<(), DeviceError> {
+        let gradient = match gradient {
+            WeightGradient::Full(gradient) => &mut **gradient,
+            WeightGradient::Adapter(adapter) => &mut *adapter.gradient,
+        };
+        let sums = self.device().zeros(Kind::F32, gradient.len())?;
+        work(&sums)?;
+        for (sum, part) in gradient.iter_mut().zip(sums.read()?) {
+            *sum += part;
+        }
+        Ok(())
+    }
+}
+
+impl Backend for Placement {
+    fn placement(&self) -> Option<&Placement> {
+        Some(self)
+    }
+
+    fn into_placement(self: Arc<Self>) -> Option<Arc<Placement>> {
+        Some(self)
+    }
+
+    fn new_page(&self, shape: PageShape) -> Result<CachePage, DeviceError> {
+        Ok(CachePage::on_device(shape, Self::new_page(self)?))
+    }
+
+    fn forward(
         &self,
         weights: &Weights,
-        batch: &crate::decoder::batch::Batch,
-        kept: Option<&mut Tape>,
-    ) -> Result<DeviceStates, DeviceError> {
+        segments: &mut [Segment<'_>],
+        mut kept: Option<&mut Tape>,
+    ) -> Result<HiddenStates, DeviceError> {
+        let _turn = self.take_turn();
+        let batch = Batch::new(weights, segments)?;
+        if let Some(tape) = kept.as_deref_mut() {
+            tape.choose(weights, batch.tokens.len());
+        }
         let recomputes = kept.as_ref().is_some_and(|tape| tape.recomputes);
-        let (hidden, tape) = forward::forward(weights, self, batch, kept.is_some(), recomputes)?;
+        let (hidden, tape) = forward::forward(weights, self, &batch, kept.is_some(), recomputes)?;
+        batch.close(segments);
         if let Some(kept) = kept {
             kept.device = tape;
+            kept.batch = Some(batch);
         }
-        Ok(DeviceStates(hidden))
+        Ok(HiddenStates(Place::Device(DeviceStates(hidden))))
+    }
+
+    fn backward(
+        &self,
+        weights: &Weights,
+        tape: &Tape,
+        dhidden_td: &[f32],
+        gradient: &mut WeightGradient<'_>,
+    ) -> Result<(), DeviceError> {
+        self.add_sums(gradient, |sums| {
+            let dhidden = self.device().upload_f32(dhidden_td)?;
+            let target = Target::new(self.device(), weights, sums)?;
+            self.differentiate(weights, tape, &dhidden, &target)
+        })
+    }
+
+    fn logits(
+        &self,
+        weights: &Weights,
+        hidden_rd: &[f32],
+        out_rv: &mut Vec<f32>,
+    ) -> Result<(), DeviceError> {
+        out_rv.clear();
+        if !hidden_rd.is_empty() {
+            *out_rv = head::logits(weights, self, &self.states(hidden_rd)?.0)?.read()?;
+        }
+        Ok(())
+    }
+
+    fn logits_of(
+        &self,
+        weights: &Weights,
+        hidden: &[f32],
+        tokens: &[u32],
+        out: &mut Vec<f32>,
+    ) -> Result<(), DeviceError> {
+        let mut all = Vec::new();
+        self.logits(weights, hidden, &mut all)?;
+        out.clear();
+        out.extend(tokens.iter().map(|token| all[*token as usize]));
+        Ok(())
+    }
+
+    /// One step of the device's graphs.
+    fn best(
+        &self,
+        weights: &Weights,
+        segments: &mut [Segment<'_>],
+    ) -> Result<Vec<(u32, f32)>, DeviceError> {
+        let wanted = vec![Wanted::Draw(Drawing::BEST); segments.len()];
+        let found = self.step(weights, segments, &wanted)?;
+        let drawn = found.iter().map(|found| match found {
+            Found::Drawn(drawn) => (drawn.token, drawn.logprob),
+            other => unreachable!("a draw was wanted: {other:?}"),
+        });
+        Ok(drawn.collect())
+    }
+
+    fn judge(
+        &self,
+        weights: &Weights,
+        hidden_td: &[f32],
+        draws: &[Draw<'_>],
+        temperature: f32,
+    ) -> Result<Vec<DrawStatistics>, DeviceError> {
+        head::judge(weights, self, &self.states(hidden_td)?.0, draws, temperature)
+    }
+
+    fn judge_states(
+        &self,
+        weights: &Weights,
+        hidden: &HiddenStates,
+        draws: &[Draw<'_>],
+        temperature: f32,
+    ) -> Result<Vec<DrawStatistics>, DeviceError> {
+        self.with_states(hidden, |DeviceStates(hidden)| {
+            head::judge(weights, self, hidden, draws, temperature)
+        })
+    }
+
+    /// All of it is computed on the device and comes back once.
+    fn learn(
+        &self,
+        weights: &Weights,
+        tape: &Tape,
+        hidden: &HiddenStates,
+        loss: &DrawLoss<'_>,
+        gradient: &mut WeightGradient<'_>,
+    ) -> Result<(), DeviceError> {
+        self.add_sums(gradient, |sums| self.learn_into(weights, tape, hidden, loss, sums))
+    }
+
+    fn adapted(
+        &self,
+        adapter: &LoraModel,
+        factors: &Parameters,
+    ) -> Result<Arc<Weights>, DeviceError> {
+        adapter.with_factors(factors).map(Arc::new)
     }
 }

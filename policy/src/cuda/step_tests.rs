@@ -34,7 +34,7 @@ fn step(
     let tokens: Vec<[u32; 1]> = next.iter().map(|token| [*token]).collect();
     let pairs = caches.iter_mut().zip(&tokens);
     let mut segments: Vec<_> = pairs.map(|(cache, token)| Segment::new(cache, token)).collect();
-    weights.placement.as_ref().unwrap().step(weights, &mut segments, wanted)
+    weights.backend.placement().unwrap().step(weights, &mut segments, wanted)
 }
 
 /// The logits behind so many tokens of each sequence, one token at a time.

@@ -89,9 +89,6 @@ impl Batch {
             batch.append(weights, segment, &mut chain)?;
             batch.chains.push(chain);
         }
-        if weights.placement.is_none() {
-            batch.blocks = find_blocks(weights, &batch);
-        }
         Ok(batch)
     }
 

@@ -15,14 +15,13 @@ pub use sequence_cache::SequenceCache;
 pub(crate) use sequence_cache::page_shape;
 pub use token_tree::{TokenTree, shared_prefix};
 
-use self::batch::Batch;
+use self::batch::{Batch, find_blocks};
 use self::layer::{LayerGradients, LayerTape, layer_backward, layer_forward};
 use crate::Weights;
 use crate::cuda::{DeviceError, DeviceTape};
 use crate::weight_gradient::WeightGradient;
 use spar_ops::elementwise::{add_product, add_scaled, rms_norm, rms_norm_backward};
 use spar_ops::page::NO_TOKEN;
-use spar_ops::parallel;
 
 /// Tokens that continue one sequence in a batch.
 pub struct Segment<'a> {
@@ -79,7 +78,7 @@ impl Tape {
     }
 
     /// Whether layers are computed once more, for so many tokens.
-    fn choose(&mut self, weights: &Weights, tokens: usize) {
+    pub(crate) fn choose(&mut self, weights: &Weights, tokens: usize) {
         let of_layer = LayerTape::len_per_token(&weights.config) * size_of::<f32>();
         let bytes = tokens * weights.config.num_hidden_layers * of_layer;
         self.recomputes = bytes > self.bytes;
@@ -151,31 +150,20 @@ pub fn try_forward(
 pub fn forward_states(
     weights: &Weights,
     segments: &mut [Segment<'_>],
-    mut kept: Option<&mut Tape>,
+    kept: Option<&mut Tape>,
 ) -> Result<HiddenStates, DeviceError> {
-    let Some(placement) = &weights.placement else {
-        return parallel::in_pool(|| forward_here(weights, segments, kept)).map(Into::into);
-    };
-    let _turn = placement.take_turn();
-    let batch = Batch::new(weights, segments)?;
-    if let Some(tape) = kept.as_deref_mut() {
-        tape.choose(weights, batch.tokens.len());
-    }
-    let hidden = placement.forward(weights, &batch, kept.as_deref_mut())?;
-    batch.close(segments);
-    if let Some(tape) = kept {
-        tape.batch = Some(batch);
-    }
-    Ok(HiddenStates(hidden_states::Place::Device(hidden)))
+    weights.backend.forward(weights, segments, kept)
 }
 
-fn forward_here(
+/// As [`forward_states`] on the CPU, in whatever pool this is called.
+pub(crate) fn forward_here(
     weights: &Weights,
     segments: &mut [Segment<'_>],
     mut kept: Option<&mut Tape>,
 ) -> Result<Vec<f32>, DeviceError> {
     let d = weights.config.hidden_size;
     let mut batch = Batch::new(weights, segments)?;
+    batch.blocks = find_blocks(weights, &batch);
     let mut states = embed(weights, &batch);
 
     if let Some(tape) = kept.as_deref_mut() {
@@ -239,31 +227,12 @@ pub fn try_backward(
     dhidden_td: &[f32],
     gradient: &mut [f32],
 ) -> Result<(), DeviceError> {
-    match &weights.placement {
-        Some(placement) => placement.backward(weights, tape, dhidden_td, gradient),
-        None => {
-            backward_into(weights, tape, dhidden_td, &mut WeightGradient::Full(gradient));
-            Ok(())
-        }
-    }
+    weights.backend.backward(weights, tape, dhidden_td, &mut WeightGradient::Full(gradient))
 }
 
-/// As [`backward`] on the CPU, with the gradients of all weights or of an adapter's alone.
-///
-/// # Panics
-///
-/// As [`backward`], and when the decoder is on a device.
-pub fn backward_into(
-    weights: &Weights,
-    tape: &Tape,
-    dhidden_td: &[f32],
-    gradient: &mut WeightGradient<'_>,
-) {
-    assert!(weights.placement.is_none(), "the decoder is on the CPU");
-    parallel::in_pool(|| backward_here(weights, tape, dhidden_td, gradient));
-}
-
-fn backward_here(
+/// As [`backward`] on the CPU, with the gradients of all weights or of an adapter's alone, in whatever
+/// pool this is called.
+pub(crate) fn backward_here(
     weights: &Weights,
     tape: &Tape,
     dhidden_td: &[f32],

@@ -31,7 +31,7 @@ impl Engine {
 
         // 2. Reading.
         let weights = self.weights.clone();
-        let placement = weights.placement.as_ref().expect("the decoder is on a device");
+        let placement = weights.backend.placement().expect("the decoder is on a device");
         let found = placement.step(&weights, &mut self.segments(lens), &wanted)?;
 
         // 3. Draws.

@@ -30,7 +30,7 @@ pub use self::metrics::GeneratorMetrics;
 pub(crate) use self::sequence::{Reply, policy_error};
 
 /// Rows whose logits over the whole vocabulary are in memory at a time.
-const SCORE_ROWS: usize = 16;
+const LOGIT_ROWS: usize = 16;
 /// A sequence with more to read than this is in the middle of its prompt, not between draws.
 const DECODE_TOKENS: usize = 8;
 
@@ -285,7 +285,7 @@ impl Engine {
         self.admit();
         self.finish_done();
         let lens = self.share_out();
-        let drawn = if self.weights.placement.is_some() {
+        let drawn = if self.weights.device().is_some() {
             self.step_on_device(&lens)
         } else {
             self.read(&lens).and_then(|read| self.draw(&lens, &read))
@@ -544,7 +544,7 @@ impl Engine {
 
         // 2. Their draws, a few rows of logits at a time.
         let mut buffers = std::mem::take(&mut self.buffers);
-        for chunk in ready.chunks(SCORE_ROWS) {
+        for chunk in ready.chunks(LOGIT_ROWS) {
             buffers.states.clear();
             for (_, at, _) in chunk.iter().filter(|(.., needs_all)| *needs_all) {
                 buffers.states.extend_from_slice(&states[*at..at + d]);
@@ -575,7 +575,7 @@ impl Engine {
         let options = &sequence.sampling;
         let report = sequence.report;
         // All logits are there, and they are the device's in either way.
-        let is_on_device = self.weights.placement.is_some();
+        let is_on_device = self.weights.device().is_some();
 
         // 1. Logits of the tokens that the constraint allows.
         b.ids.clear();
