@@ -1,5 +1,6 @@
 //! `spar merge`.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, ensure};
@@ -23,8 +24,17 @@ pub(crate) async fn merge(arguments: &MergeArguments) -> anyhow::Result<ExitCode
         StoredNumbers::F16 => NumberType::F16,
     };
     let options = SaveOptions { number_type, ..SaveOptions::default() };
-    checkpoint::save_model_with(out, &config, &parameters, &tokenizer, &options)
-        .with_context(|| format!("write the model to `{}`", out.display()))?;
+    // Under another name until it is whole; a folder of a part is of no use to anybody.
+    let mut partial = out.components().collect::<PathBuf>().into_os_string();
+    partial.push(".partial");
+    let partial = PathBuf::from(partial);
+    let written = checkpoint::save_model_with(&partial, &config, &parameters, &tokenizer, &options)
+        .map_err(anyhow::Error::from)
+        .and_then(|()| Ok(std::fs::rename(&partial, out)?));
+    if written.is_err() {
+        let _ = std::fs::remove_dir_all(&partial);
+    }
+    written.with_context(|| format!("write the model to `{}`", out.display()))?;
     print(&format!(
         "{} weights of `{}` in `{}`\n",
         parameters.data.len(),

@@ -501,6 +501,14 @@ fn a_full_disk_is_one_clear_error_and_the_run_goes_on_once_there_is_space() {
     let ran = finish(spar(disk.0.path(), &train).env("TMPDIR", "/tmp"));
     assert_eq!(ran.code, Some(1), "{}", ran.err);
     assert!(ran.err.contains("No space left on device"), "{}", ran.err);
+
+    // A model that does not fit leaves nothing that looks like one.
+    let disk = SmallDisk::mount(weights.len() / 2).unwrap();
+    let out = disk.0.path().join("merged/");
+    let merge = ["merge", "runs/whole", "--out", out.to_str().unwrap()];
+    let ran = finish(&mut spar(whole.path(), &merge));
+    assert!(ran.err.contains("No space left on device"), "{}", ran.err);
+    assert_eq!(fs::read_dir(disk.0.path()).unwrap().count(), 0);
 }
 
 fn has_checkpoint(checkpoints: &Path) -> bool {
