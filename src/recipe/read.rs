@@ -1,0 +1,165 @@
+//! Reading recipes: of files, with what was typed over them, and of runs.
+
+use std::borrow::Cow;
+
+use spar_tasks::ShaperConfig;
+
+use super::{Recipe, RecipeError};
+
+impl Recipe {
+    /// Reads a recipe from TOML; settings left out have their defaults.
+    ///
+    /// `overrides` are settings such as `reinforce.iterations=50`, which win over the text.
+    ///
+    /// # Errors
+    ///
+    /// [`RecipeError::Malformed`] names unknown and mistyped settings.
+    pub fn parse(name: &str, text: &str, overrides: &[String]) -> Result<Self, RecipeError> {
+        let malformed =
+            |source| RecipeError::Malformed { name: name.to_owned(), source: Box::new(source) };
+        let mut table: toml::Table = toml::from_str(text).map_err(malformed)?;
+        for setting in overrides {
+            let Some((path, value)) = setting.split_once('=') else {
+                let problem = format!("`{setting}` is no setting, write `name.of.it=value`");
+                return Err(RecipeError::Problems { problems: vec![problem] });
+            };
+            // What is no TOML value is a string without its quotes.
+            let value = toml::from_str::<toml::Table>(&format!("value = {value}"))
+                .ok()
+                .and_then(|mut table| table.remove("value"))
+                .unwrap_or_else(|| toml::Value::String(value.to_owned()));
+            insert(&mut table, path.trim(), value).map_err(|problem| RecipeError::Problems {
+                problems: vec![format!("`{setting}`: {problem}")],
+            })?;
+        }
+        if let Some(factor) = length_discount(&table) {
+            let problem = format!(
+                "`reinforce.length_discount` is a reward shaper now, and off unless it is named: \
+                 write shapers = [{{ name = \"length_discount\", options = {{ factor = {factor} }} \
+                 }}] under [reinforce]"
+            );
+            return Err(RecipeError::Problems { problems: vec![problem] });
+        }
+        // By way of text, so that errors show the line.
+        let text = if overrides.is_empty() {
+            text.to_owned()
+        } else {
+            toml::to_string(&table).expect("a table of values can be written")
+        };
+        toml::from_str(&text).map_err(malformed)
+    }
+
+    /// Reads the resolved recipe of a run, which an older version may have written.
+    ///
+    /// Its `reinforce.length_discount` is the reward shaper of that name here, and its `list_untried` of true or
+    /// false one of the moments.
+    ///
+    /// # Errors
+    ///
+    /// As [`Recipe::parse`].
+    pub fn of_run(name: &str, text: &str) -> Result<Self, RecipeError> {
+        let malformed =
+            |source| RecipeError::Malformed { name: name.to_owned(), source: Box::new(source) };
+        let mut table: toml::Table = toml::from_str(text).map_err(malformed)?;
+        let written =
+            |table: &toml::Table| toml::to_string(table).expect("a table of values can be written");
+        let context = table.get_mut("episode").and_then(|episode| episode.get_mut("context"));
+        let untried = context.and_then(|context| context.get_mut("list_untried"));
+        let is_older = match untried.map(|when| (when.as_bool(), when)) {
+            Some((Some(is_listed), when)) => {
+                *when = if is_listed { "repeated" } else { "never" }.into();
+                true
+            }
+            _ => false,
+        };
+        let Some(factor) = length_discount(&table).cloned() else {
+            // As it stands where it can, so that errors show the line.
+            let text = if is_older { Cow::Owned(written(&table)) } else { Cow::Borrowed(text) };
+            return Self::parse(name, &text, &[]);
+        };
+        let reinforce = table.get_mut("reinforce").and_then(toml::Value::as_table_mut);
+        let reinforce = reinforce.expect("the setting was found in this table");
+        reinforce.remove("length_discount");
+        // 1 meant that nothing is discounted.
+        if factor.as_float() != Some(1.0) && factor.as_integer() != Some(1) {
+            let mut shaper = ShaperConfig::new("length_discount");
+            shaper.options.insert("factor".to_owned(), factor);
+            let shapers = toml::Value::try_from([shaper]).expect("a table can be a value");
+            reinforce.insert("shapers".to_owned(), shapers);
+        }
+        Self::parse(name, &written(&table), &[])
+    }
+}
+
+/// A setting that older versions had.
+fn length_discount(table: &toml::Table) -> Option<&toml::Value> {
+    table.get("reinforce")?.get("length_discount")
+}
+
+/// Sets `path` in nested tables.
+fn insert(table: &mut toml::Table, path: &str, value: toml::Value) -> Result<(), String> {
+    match path.split_once('.') {
+        None => {
+            table.insert(path.to_owned(), value);
+            Ok(())
+        }
+        Some((first, rest)) => {
+            let inner =
+                table.entry(first).or_insert_with(|| toml::Value::Table(toml::Table::new()));
+            match inner {
+                toml::Value::Table(inner) => insert(inner, rest, value),
+                _ => Err(format!("`{first}` is a value, not a table")),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use spar_agent::ListUntried;
+
+    use super::*;
+
+    #[test]
+    fn overrides_win_and_typos_are_refused() {
+        let overrides = ["reinforce.iterations=3".to_owned(), "data.suite=frozen-lake".to_owned()];
+        let recipe = Recipe::parse("r", "[reinforce]\niterations = 9", &overrides).unwrap();
+        assert_eq!((recipe.reinforce.iterations, recipe.data.suite.as_str()), (3, "frozen-lake"));
+        let error = Recipe::parse("r", "", &["reinforce.iteration=3".to_owned()]).unwrap_err();
+        assert!(matches!(error, RecipeError::Malformed { .. }));
+        let error = Recipe::parse("r", "seed = 1\n[rienforce]\ntasks = 2", &[]).unwrap_err();
+        let source = std::error::Error::source(&error).unwrap().to_string();
+        assert!(source.contains("rienforce") && source.contains("reinforce"), "{source}");
+    }
+
+    #[test]
+    fn the_length_discount_of_older_versions_is_refused_in_recipes_and_read_in_runs() {
+        let old = "seed = 3\n[reinforce]\nlength_discount = 0.9\ntasks = 4";
+        let overrides = ["reinforce.length_discount=0.9".to_owned()];
+        for (text, overrides) in [(old, &[][..]), ("", &overrides)] {
+            let told = Recipe::parse("r", text, overrides).unwrap_err().to_string();
+            let (_, written) = told.split_once("write ").unwrap();
+            let (written, _) = written.split_once(" under [reinforce]").unwrap();
+            let new = Recipe::parse("r", &format!("[reinforce]\n{written}"), &[]).unwrap();
+            new.validate().unwrap();
+            assert_eq!(new.reinforce.shapers[0].options["factor"].as_float(), Some(0.9));
+        }
+        let run = Recipe::of_run("r", old).unwrap();
+        assert_eq!((run.seed, run.reinforce.tasks), (3, 4));
+        let [shaper] = &run.reinforce.shapers[..] else { panic!("one shaper") };
+        assert_eq!(shaper.options["factor"].as_float(), Some(0.9));
+        let off = Recipe::of_run("r", "[reinforce]\nlength_discount = 1.0").unwrap();
+        assert!(off.reinforce.shapers.is_empty());
+        assert_eq!(Recipe::of_run("r", &run.to_toml()).unwrap(), run);
+    }
+
+    #[test]
+    fn a_list_of_what_was_not_tried_that_was_on_or_off_is_read_in_runs() {
+        let read = |when: bool| {
+            let run = format!("[episode.context]\nlist_untried = {when}");
+            assert!(Recipe::parse("r", &run, &[]).is_err());
+            Recipe::of_run("r", &run).unwrap().episode.context.list_untried
+        };
+        assert_eq!([read(true), read(false)], [ListUntried::Repeated, ListUntried::Never]);
+    }
+}

@@ -1,0 +1,88 @@
+//! The recipes that ship.
+
+use std::path::Path;
+
+use super::{Recipe, RecipeError};
+
+/// The recipes that ship, by name.
+const SHIPPED: &[(&str, &str)] = &[
+    ("household", include_str!("../../recipes/household.toml")),
+    ("household-few", include_str!("../../recipes/household-few.toml")),
+    ("household-rewards", include_str!("../../recipes/household-rewards.toml")),
+    ("alfworld", include_str!("../../recipes/alfworld.toml")),
+    ("frozen-lake", include_str!("../../recipes/frozen-lake.toml")),
+    ("terminal", include_str!("../../recipes/terminal.toml")),
+    ("adapter", include_str!("../../recipes/adapter.toml")),
+    ("quick", include_str!("../../recipes/quick.toml")),
+];
+
+/// The names of the recipes that ship.
+pub fn recipe_names() -> impl Iterator<Item = &'static str> {
+    SHIPPED.iter().map(|(name, _)| *name)
+}
+
+impl Recipe {
+    /// The text of a recipe that ships, or of the file at a path.
+    ///
+    /// # Errors
+    ///
+    /// [`RecipeError`] when there is neither.
+    pub fn text(name: &str) -> Result<String, RecipeError> {
+        if let Some((_, text)) = SHIPPED.iter().find(|(known, _)| *known == name) {
+            return Ok((*text).to_owned());
+        }
+        let path = Path::new(name);
+        if path.extension().is_none_or(|extension| extension != "toml") {
+            let known: Vec<_> = recipe_names().map(|name| format!("`{name}`")).collect();
+            return Err(RecipeError::Unknown { name: name.to_owned(), known: known.join(", ") });
+        }
+        std::fs::read_to_string(path)
+            .map_err(|source| RecipeError::Read { path: path.to_owned(), source })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shipped_recipes_are_valid_and_round_trip() {
+        for name in recipe_names() {
+            // Those that adapt a model leave open which.
+            let text = Recipe::text(name).unwrap();
+            let open = text.contains("[lora]");
+            let model: Vec<String> =
+                open.then(|| "start_from=model".to_owned()).into_iter().collect();
+            let recipe = Recipe::parse(name, &text, &model).unwrap();
+            recipe.validate().unwrap();
+            assert_eq!(recipe.name, name);
+            let data = &recipe.data;
+            let is_test = data.test.contains(&data.dev) || data.test.contains(&data.train);
+            assert!(!is_test, "{name}: what is trained on or chooses is no test");
+            assert_eq!(Recipe::parse(name, &recipe.to_toml(), &[]).unwrap(), recipe);
+        }
+    }
+
+    #[test]
+    fn rewards_are_shaped_only_where_a_recipe_says_so() {
+        assert!(Recipe::default().reinforce.shapers.is_empty());
+        for name in recipe_names() {
+            let recipe = Recipe::parse(name, &Recipe::text(name).unwrap(), &[]).unwrap();
+            let names: Vec<&str> =
+                recipe.reinforce.shapers.iter().map(|shaper| shaper.name.as_str()).collect();
+            let wanted: &[&str] = match name {
+                "household" | "household-few" | "household-rewards" | "alfworld" | "quick" => {
+                    &["length_discount"]
+                }
+                _ => &[],
+            };
+            assert_eq!(names, wanted, "{name}");
+        }
+        let bad = "[[reinforce.shapers]]\nname = 'length_discount'\noptions = { factor = 1.5 }\n\
+                   [[reinforce.shapers]]\nname = 'potential'";
+        let told = Recipe::parse("r", bad, &[]).unwrap().validate().unwrap_err().to_string();
+        for part in ["factor is 1.5, must be", "reward shaper `potential`: known are"] {
+            assert!(told.contains(part), "{told}");
+        }
+    }
+}

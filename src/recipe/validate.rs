@@ -1,0 +1,237 @@
+//! What can be checked before anything is started.
+
+use spar_agent::credit::open_estimator;
+use spar_agent::filters::open_filter;
+use spar_agent::strategies::open_strategy;
+use spar_core::Sampling;
+use spar_policy::ModelConfig;
+use spar_policy::cuda::DeviceChoice;
+use spar_tasks::open_shaper;
+use spar_tasks::samplers::open_sampler;
+use spar_trainer::{OptimizerPlace, WeightPrecision};
+
+use super::{Recipe, RecipeError, ReferenceHold};
+
+impl Recipe {
+    /// Checks every setting that can be checked before anything is started.
+    ///
+    /// # Errors
+    ///
+    /// [`RecipeError::Problems`] lists all that is wrong.
+    pub fn validate(&self) -> Result<(), RecipeError> {
+        let mut problems = Vec::new();
+        let mut within = |part: &str, found: Vec<String>| {
+            problems.extend(found.into_iter().map(|problem| format!("{part}: {problem}")));
+        };
+        let model = ModelConfig { vocab_size: 1, ..self.model.clone() };
+        within("model", model.problems());
+        if self.model.vocab_size != 0 {
+            let problem = "`vocab_size` has no effect: it is that of the tokenizer".to_owned();
+            within("model", vec![problem]);
+        }
+        if self.devices == Some(0) {
+            within("devices", vec!["0 is none".to_owned()]);
+        }
+        if self.devices.is_some_and(|devices| devices > 1) && self.device == DeviceChoice::Cpu {
+            within(
+                "devices",
+                vec!["several are GPUs, and the recipe's device is the CPU".to_owned()],
+            );
+        }
+        let stages =
+            [("warm_start", &self.warm_start.trainer), ("reinforce", &self.reinforce.trainer)];
+        for (stage, trainer) in stages {
+            let devices = self.devices.unwrap_or(1);
+            if devices > 1 && !trainer.is_for_device() {
+                let problem = "several devices need `adamw` on them, and no `average`".to_owned();
+                within(&format!("{stage}.trainer"), vec![problem]);
+            }
+            if trainer.shards < devices {
+                let problem = format!("`shards` is {}, fewer than `devices`", trainer.shards);
+                within(&format!("{stage}.trainer"), vec![problem]);
+            }
+            let is_on_device = trainer.optimizer_on == Some(OptimizerPlace::Device);
+            if is_on_device && self.device == DeviceChoice::Cpu {
+                let problem = "`optimizer_on` is `device`, and the recipe's device is the CPU";
+                within(&format!("{stage}.trainer"), vec![problem.to_owned()]);
+            }
+        }
+        let lines = |error: &dyn std::error::Error| vec![error.to_string()];
+        if let Err(error) = self.episode.validate() {
+            within("episode", lines(&error));
+        }
+        if let Err(error) = self.warm_start.weights.validate() {
+            within("warm_start.weights", lines(&error));
+        }
+        within("warm_start.roll_in", self.warm_start.roll_in.problems());
+        within("warm_start.trainer", self.warm_start.trainer.problems());
+        within("reinforce.trainer", self.reinforce.trainer.problems());
+        within("reinforce.objective", self.reinforce.objective.problems());
+        for shaper in &self.reinforce.shapers {
+            if let Err(error) = open_shaper(shaper) {
+                within("reinforce.shapers", vec![format!("{:#}", anyhow::Error::from(error))]);
+            }
+        }
+        if let Err(error) = open_sampler(&self.reinforce.sampler, 0) {
+            within("reinforce.sampler", vec![format!("{:#}", anyhow::Error::from(error))]);
+        }
+        let strategy = open_strategy(&self.reinforce.strategy);
+        let strategy = strategy.and_then(|strategy| strategy.check(self.reinforce.group_size));
+        if let Err(error) = strategy {
+            within("reinforce.strategy", vec![format!("{:#}", anyhow::Error::from(error))]);
+        }
+        match open_estimator(&self.reinforce.credit) {
+            Err(error) => {
+                within("reinforce.credit", vec![format!("{:#}", anyhow::Error::from(error))]);
+            }
+            Ok(credit) => {
+                let missing = credit.needs().iter().filter_map(|need| self.missing_signal(*need));
+                let tell = |missing| format!("credit `{}` needs {missing}", credit.name());
+                within("reinforce.credit", missing.map(tell).collect());
+            }
+        }
+        if let Some(Err(error)) = self.reinforce.filter.as_ref().map(open_filter) {
+            within("reinforce.filter", vec![format!("{:#}", anyhow::Error::from(error))]);
+        }
+        if self.warm_start.trainer.minibatches != 1 {
+            let problem = "`minibatches` has no effect: it follows from `batch_tokens`".to_owned();
+            within("warm_start.trainer", vec![problem]);
+        }
+        if self.episode.max_turns.is_some() {
+            let problem = "`max_turns` has no effect: set reinforce.max_turns and \
+                           evaluation.max_turns";
+            within("episode", vec![problem.to_owned()]);
+        }
+        if self.episode.sampling.temperature <= 0.0 {
+            let problem = "`sampling.temperature` must be positive in training".to_owned();
+            within("episode", vec![problem]);
+        }
+        let positive = [
+            ("sandbox.concurrency", self.sandbox.concurrency),
+            ("warm_start.tasks", self.warm_start.tasks),
+            ("warm_start.batch_tokens", self.warm_start.batch_tokens),
+            ("reinforce.tasks", self.reinforce.tasks),
+            ("reinforce.group_size", self.reinforce.group_size),
+            ("reinforce.max_turns", self.reinforce.max_turns as usize),
+            ("evaluation.every", self.evaluation.every as usize),
+            ("evaluation.dev_tasks", self.evaluation.dev_tasks),
+            ("evaluation.dev_attempts", self.evaluation.dev_attempts),
+            ("keep.checkpoint_every", self.keep.checkpoint_every as usize),
+            ("keep.checkpoints", self.keep.checkpoints),
+        ];
+        for (name, value) in positive {
+            if value == 0 {
+                problems.push(format!("{name} is 0, must be at least 1"));
+            }
+        }
+        let max_missing = self.evaluation.max_missing;
+        if !(0.0..1.0).contains(&max_missing) {
+            problems.push(format!("evaluation.max_missing is {max_missing}, must be in [0, 1)"));
+        }
+        let mut sampling = Sampling::default();
+        self.evaluation.apply_to(&mut sampling);
+        let of_evaluation = sampling.problems();
+        problems.extend(of_evaluation.into_iter().map(|problem| format!("evaluation.{problem}")));
+        if let Some(lora) = &self.lora {
+            let lora_problems = lora.problems();
+            problems.extend(lora_problems.into_iter().map(|problem| format!("lora: {problem}")));
+            if self.start_from.is_none() {
+                let problem = "lora: there is no model to adapt, set `start_from`";
+                problems.push(problem.to_owned());
+            }
+            let stages =
+                [("warm_start", &self.warm_start.trainer), ("reinforce", &self.reinforce.trainer)];
+            for (stage, _) in stages.iter().filter(|(_, t)| t.weights != WeightPrecision::F32) {
+                problems.push(format!("{stage}.trainer.weights: an adapter is trained in f32"));
+            }
+        }
+        match self.reinforce.reference {
+            Some(_) if !self.has_reference() => {
+                let problem = "reinforce.reference has no effect: the objective asks for none";
+                problems.push(problem.to_owned());
+            }
+            Some(ReferenceHold::AdapterOff) if self.lora.is_none() => {
+                let problem =
+                    "reinforce.reference is `adapter_off`: there is no adapter, set [lora]";
+                problems.push(problem.to_owned());
+            }
+            _ => {}
+        }
+        if self.warm_start.iterations + self.reinforce.iterations == 0 {
+            problems.push("both stages have 0 iterations, nothing would be trained".to_owned());
+        }
+        if problems.is_empty() { Ok(()) } else { Err(RecipeError::Problems { problems }) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credit_that_needs_what_nothing_gives_is_refused() {
+        let told = |text: &str| match Recipe::parse("r", text, &[]).unwrap().validate() {
+            Ok(()) => String::new(),
+            Err(error) => error.to_string(),
+        };
+        let gae = told("[reinforce]\ncredit = { kind = 'gae', lambda = 0.95 }");
+        assert!(gae.contains("credit `gae` needs values, and no learner gives them"), "{gae}");
+        assert_eq!(told("[reinforce]\ncredit = { kind = 'reinforce_pp', discount = 0.99 }"), "");
+        assert_eq!(told("[reinforce]\nfilter = { kind = 'max_variance', keep = 2 }"), "");
+        let filter = told("[reinforce]\nfilter = { kind = 'max_variance', keep = 0 }");
+        assert!(filter.contains("reinforce.filter: use group filter `max_variance`: keep is 0"));
+        assert!(told("[reinforce]\nfilter = { kind = 'some' }").contains("known are `all`"));
+    }
+
+    #[test]
+    fn adapters_and_references_without_effect_are_refused() {
+        let told = |text: &str| match Recipe::parse("r", text, &[]).unwrap().validate() {
+            Ok(()) => String::new(),
+            Err(error) => error.to_string(),
+        };
+        assert!(told("[lora]\nrank = 4").contains("start_from"));
+        assert!(told("start_from = 'm'\n[lora]\nrank = 0").contains("rank"));
+        let bf16 = "start_from = 'm'\n[lora]\n[reinforce.trainer]\nweights = 'bf16'";
+        assert!(told(bf16).contains("reinforce.trainer.weights: an adapter"));
+        assert!(told("[reinforce]\nreference = 'memory'").contains("no effect"));
+        let kl = "[reinforce.objective.options]\nkl_weight = 0.1";
+        assert!(told(&format!("[reinforce]\nreference = 'adapter_off'\n{kl}")).contains("[lora]"));
+        assert_eq!(told(&format!("[reinforce]\nreference = 'disk'\n{kl}")), "");
+        let hold = |text: &str| Recipe::parse("r", text, &[]).unwrap().reference_hold();
+        assert_eq!(hold(""), None);
+        assert_eq!(hold(kl), Some(ReferenceHold::Memory));
+        let adapter = format!("start_from = 'm'\n[lora]\n[warm_start]\niterations = 0\n{kl}");
+        assert_eq!(hold(&adapter), Some(ReferenceHold::AdapterOff));
+    }
+
+    #[test]
+    fn places_of_training_that_cannot_be_are_refused() {
+        let told = |text: &str| match Recipe::parse("r", text, &[]).unwrap().validate() {
+            Ok(()) => Vec::new(),
+            Err(RecipeError::Problems { problems }) => problems,
+            Err(other) => panic!("{other}"),
+        };
+        assert!(told("device = 'cuda'\ndevices = 2").is_empty());
+        assert_eq!(told("device = 'cpu'\ndevices = 2").len(), 1);
+        assert_eq!(told("devices = 0").len(), 1);
+        // Fewer shards than devices, in both stages.
+        assert_eq!(told("devices = 5").len(), 2);
+        let on_device = "reinforce.trainer.optimizer_on = 'device'";
+        assert!(told(on_device).is_empty());
+        assert_eq!(told(&format!("device = 'cpu'\n{on_device}")).len(), 1);
+        assert_eq!(told("devices = 2\nreinforce.trainer.optimizer_on = 'host'").len(), 1);
+    }
+
+    #[test]
+    fn all_problems_are_told_at_once() {
+        let mut recipe = Recipe::default();
+        recipe.reinforce.tasks = 0;
+        recipe.reinforce.credit.kind = "gae".to_owned();
+        recipe.model.head_dim = 3;
+        recipe.evaluation.max_missing = 1.0;
+        let text = recipe.validate().unwrap_err().to_string();
+        for part in ["reinforce.tasks", "gae", "head_dim", "evaluation.max_missing is 1"] {
+            assert!(text.contains(part), "{text}");
+        }
+    }
+}
