@@ -449,6 +449,8 @@ pub(crate) enum Listing {
     Objectives,
     /// How gradients become changes of the weights.
     Optimizers,
+    /// What a run can do, one after the other.
+    Stages,
     /// Players that need no model.
     Policies,
 }

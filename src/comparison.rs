@@ -244,7 +244,7 @@ impl RunResult {
             }
             tasks[moment] = (!of_moment.is_empty()).then_some(of_moment);
         }
-        let is_reinforced = recipe.reinforce.iterations > 0;
+        let is_reinforced = recipe.stage_configs().iter().any(|stage| stage.kind == "reinforce");
         if tasks[AFTER].is_none() && !is_reinforced {
             tasks[AFTER] = tasks[BEFORE].clone();
         }

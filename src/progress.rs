@@ -8,7 +8,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use spar::agent::Evaluation;
 use spar::core::Trajectory;
 use spar::trainer::MetricRecord;
-use spar::training::{Observer, Stage};
+use spar::training::Observer;
 
 /// Between lines of progress where there is no terminal.
 const QUIET_INTERVAL: Duration = Duration::from_secs(10);
@@ -19,7 +19,8 @@ pub(crate) struct Progress {
     iterations: ProgressBar,
     episodes: ProgressBar,
     is_terminal: bool,
-    stage: Mutex<(Option<Stage>, Instant)>,
+    /// When a line was last written, where there is no terminal.
+    told: Mutex<Instant>,
 }
 
 impl Progress {
@@ -43,7 +44,7 @@ impl Progress {
             episodes: bar("{prefix:>12} {bar:32} {pos}/{len} episodes {msg}"),
             bars,
             is_terminal,
-            stage: Mutex::new((None, Instant::now())),
+            told: Mutex::new(Instant::now()),
         }
     }
 
@@ -64,18 +65,14 @@ impl Progress {
 }
 
 impl Observer for Progress {
-    fn stage(&self, stage: Stage, done: u64, total: u64) {
-        let mut present = self.stage.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        *present = (Some(stage), Instant::now());
-        self.iterations.set_prefix(stage.name().replace('_', " "));
+    fn stage(&self, name: &str, about: &str, done: u64, total: u64) {
+        *self.told.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Instant::now();
+        self.iterations.set_prefix(name.replace('_', " "));
         self.iterations.set_length(total);
         self.iterations.set_position(done);
         self.iterations.reset_eta();
-        self.line(&match stage {
-            Stage::Tokenizer => "learning the words of the suite".to_owned(),
-            Stage::WarmStart => format!("imitating demonstrations, iteration {done} of {total}"),
-            Stage::Reinforce => format!("reinforcement learning, iteration {done} of {total}"),
-        });
+        let at = if done > 0 { format!(", behind {done} of {total}") } else { String::new() };
+        self.line(&format!("{}: {about}{at}", name.replace('_', " ")));
     }
 
     fn playing(&self, what: &str, episodes: usize) {
@@ -88,18 +85,18 @@ impl Observer for Progress {
         self.episodes.inc(1);
     }
 
-    fn iteration(&self, stage: Stage, record: &MetricRecord) {
+    fn iteration(&self, stage: &str, record: &MetricRecord) {
         let number = |name: &str| record.number(name).unwrap_or(f64::NAN);
         let is_idle = record.number("updates") == Some(0.0);
-        let text = match stage {
-            Stage::Reinforce if is_idle => format!(
+        let text = match &*record.kind {
+            "reinforce" if is_idle => format!(
                 "success {:.0} %{} · turns {:.1} · no update: no episode was better than others of \
                  its group",
                 100.0 * number("success_rate"),
                 refilled(number("refills")),
                 number("turns"),
             ),
-            Stage::Reinforce => format!(
+            "reinforce" => format!(
                 "success {:.0} %{} · turns {:.1} · loss {:+.4} · drift {}",
                 100.0 * number("success_rate"),
                 refilled(number("refills")),
@@ -115,10 +112,10 @@ impl Observer for Progress {
         self.iterations.inc(1);
         self.iterations.set_message(text.clone());
         if !self.is_terminal {
-            let mut present = self.stage.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            if present.1.elapsed() > QUIET_INTERVAL {
-                present.1 = Instant::now();
-                eprintln!("{} {}: {text}", stage.name().replace('_', " "), record.iteration);
+            let mut told = self.told.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            if told.elapsed() > QUIET_INTERVAL {
+                *told = Instant::now();
+                eprintln!("{} {}: {text}", stage.replace('_', " "), record.iteration);
             }
         }
     }

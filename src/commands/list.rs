@@ -12,6 +12,7 @@ use spar::recipe::{Recipe, recipe_names};
 use spar::tasks::samplers::sampler_registry;
 use spar::tasks::{shaper_registry, suite_registry};
 use spar::trainer::{objective_registry, optimizer_registry};
+use spar::training::stages::stage_registry;
 
 use super::print;
 use crate::cli::{BuiltIn, ListArguments, Listing};
@@ -84,6 +85,9 @@ fn entries(what: Listing) -> anyhow::Result<Vec<(String, String)>> {
         }
         Listing::Optimizers => {
             optimizer_registry().iter().map(|entry| named(entry.name, entry.about)).collect()
+        }
+        Listing::Stages => {
+            stage_registry().iter().map(|entry| named(entry.name, entry.about)).collect()
         }
         Listing::Policies => BuiltIn::value_variants()
             .iter()

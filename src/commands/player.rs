@@ -14,6 +14,7 @@ use spar::policy::{LocalPolicy, checkpoint};
 use spar::recipe::Recipe;
 use spar::sandboxes::OpenSandboxes;
 use spar::trainer::{Checkpoints, RunFolder};
+use spar::training::stages::outline;
 
 use super::hub_model::local_model;
 use super::suites::Purpose;
@@ -99,7 +100,7 @@ impl OpenPlayer {
                     recipe.evaluation.apply_to(&mut episode.sampling);
                     episode.max_turns = recipe.evaluation.max_turns;
                 } else {
-                    episode.max_turns = Some(recipe.reinforce.max_turns);
+                    episode.max_turns = turns_in_training(recipe);
                 }
                 episode
             }
@@ -201,4 +202,10 @@ async fn probe(config: HttpPolicyConfig) -> Result<(), PolicyError> {
         seed: Seed::from_u64(0),
     };
     HttpPolicy::open(config)?.complete(request).await.map(drop)
+}
+
+/// Turns that episodes may have in the last stage of a recipe that says so.
+fn turns_in_training(recipe: &Recipe) -> Option<u32> {
+    let stages = outline(recipe).unwrap_or_default();
+    stages.iter().rev().find_map(|stage| stage.max_turns)
 }

@@ -6,7 +6,8 @@ use std::process::ExitCode;
 use serde_json::json;
 use spar::recipe::Recipe;
 use spar::trainer::{Checkpoints, Manifest, MetricRecord, RunFolder};
-use spar::training::{Stage, Summary};
+use spar::training::stages::{StageOutline, outline};
+use spar::training::{Evaluated, Summary};
 
 use super::{print, print_json};
 
@@ -30,15 +31,16 @@ pub(super) fn show_run(run: &RunFolder, is_json: bool) -> anyhow::Result<ExitCod
     if is_json {
         print_json(&json!({
             "status": status,
-            "iterations": recipe.num_iterations(),
+            "iterations": iterations_of(&outline(&recipe)?),
+            "stages": outline(&recipe)?,
             "manifest": manifest,
-            "recipe": recipe,
+            "recipe": recipe.to_table(),
             "summary": summary,
             "last": last,
         }))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let mut text = head(run, &manifest, &recipe, &summary, status);
+    let mut text = head(run, &manifest, &recipe, &summary, status)?;
     for warning in summary.warnings() {
         text += &format!("\nWARNING: {warning}\n");
     }
@@ -58,51 +60,58 @@ fn head(
     recipe: &Recipe,
     summary: &Summary,
     status: &str,
-) -> String {
-    let (warm, reinforce, model) = (&recipe.warm_start, &recipe.reinforce, &recipe.model);
-    let suite = &recipe.data;
+) -> anyhow::Result<String> {
+    let stages = outline(recipe)?;
+    let (model, suite) = (&recipe.model, &recipe.data);
     let revision = manifest.git_revision.as_deref().unwrap_or("unknown");
-    let hash = manifest.suites.values().next().map_or("", |hash| &hash[..hash.len().min(12)]);
-    format!(
+    let short = |hash: &String| hash[..hash.len().min(12)].to_owned();
+    let suites: Vec<String> =
+        manifest.suites.iter().map(|(name, hash)| format!("{name} {}", short(hash))).collect();
+    let splits = match recipe.stages[..] {
+        [] => format!(
+            ": trained on {}, chosen on {}, tested on {}",
+            suite.train,
+            suite.dev,
+            suite.test.join(" and ")
+        ),
+        _ => String::new(),
+    };
+    let mut text = format!(
         "{}: {status}, {} of {} iterations\n\n\
          folder     {}\n\
          started    {} with seed {} at revision {}\n\
-         suite      {} {hash}: trained on {}, chosen on {}, tested on {}\n\
-         model      {} layers of width {}, {} heads of {}\n\
-         imitate    {} iterations of {} demonstrations ({})\n\
-         reinforce  {} iterations of {} tasks x {} episodes, {} credit, {} objective, {}\n",
+         suite      {}{splits}\n\
+         model      {} layers of width {}, {} heads of {}\n",
         manifest.name,
         summary.iterations,
-        recipe.num_iterations(),
+        iterations_of(&stages),
         run.path().display(),
         manifest.started,
         manifest.seed,
         &revision[..revision.len().min(12)],
-        suite.suite,
-        suite.train,
-        suite.dev,
-        suite.test.join(" and "),
+        suites.join(", "),
         model.num_hidden_layers,
         model.hidden_size,
         model.num_attention_heads,
         model.head_dim,
-        warm.iterations,
-        warm.tasks,
-        warm.demonstrator.name(),
-        reinforce.iterations,
-        reinforce.tasks,
-        reinforce.group_size,
-        reinforce.credit.kind,
-        reinforce.objective.name,
-        reinforce.trainer.optimizer.name,
-    )
+    );
+    text += "stages\n";
+    for stage in &stages {
+        text += &format!("  {:<14} {:<9} {}\n", stage.name, stage.kind, stage.budget);
+    }
+    Ok(text)
+}
+
+/// Iterations of all stages.
+fn iterations_of(stages: &[StageOutline]) -> u64 {
+    stages.iter().map(|stage| stage.iterations).sum()
 }
 
 fn results(summary: &Summary) -> String {
-    if summary.splits.is_empty() {
-        return String::new();
+    let mut text = String::new();
+    if !summary.splits.is_empty() {
+        text += &format!("\n{:<32} {:<26} after it\n", "success", "before reinforcement");
     }
-    let mut text = format!("\n{:<32} {:<26} after it\n", "success", "before reinforcement");
     for (split, (before, after)) in &summary.splits {
         let cell = |result: &Option<spar::training::SplitResult>| {
             result.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string)
@@ -121,6 +130,13 @@ fn results(summary: &Summary) -> String {
             text += &format!("  {tag:<30} {:<26} {}\n", cell(0), cell(1));
         }
     }
+    if !summary.evaluations.is_empty() {
+        text += &format!("\n{:<16} {:>9}  {:<32} success\n", "evaluated by", "iteration", "split");
+    }
+    for Evaluated { iteration, stage, suite, split, result } in &summary.evaluations {
+        text +=
+            &format!("{stage:<16} {iteration:>9}  {:<32} {result}\n", format!("{suite}/{split}"));
+    }
     if let Some(drift) = summary.max_drift {
         text +=
             &format!("\nsampled and recomputed log-probabilities differ by at most {drift:.1e}\n");
@@ -136,7 +152,7 @@ fn plot(metrics: &[MetricRecord]) -> String {
             .filter_map(|record| Some((record.iteration, record.number("success_rate")?)))
             .collect()
     };
-    let series = [('·', of(Stage::Reinforce.name())), ('●', of("evaluation"))];
+    let series = [('·', of("reinforce")), ('●', of("evaluation"))];
     let iterations = || series.iter().flat_map(|(_, points)| points).map(|(x, _)| *x);
     let (Some(first), Some(last)) = (iterations().min(), iterations().max()) else {
         return String::new();
@@ -206,7 +222,7 @@ fn files(run: &RunFolder, status: &str) -> anyhow::Result<String> {
 }
 
 fn is_iteration(record: &MetricRecord) -> bool {
-    [Stage::WarmStart, Stage::Reinforce].iter().any(|stage| stage.name() == record.kind)
+    ["imitate", "warm_start", "reinforce"].contains(&&*record.kind)
 }
 
 /// Whether a process holds the run's lock. Asking takes a shared lock for a moment.

@@ -7,7 +7,8 @@ use anyhow::Context;
 use spar::agent::Cancellation;
 use spar::policy::{ModelConfig, checkpoint, hub};
 use spar::recipe::Recipe;
-use spar::training::{Footprint, Outcome, StartOptions, Summary, Training};
+use spar::training::stages::{last_trainer, outline};
+use spar::training::{Footprint, Outcome, StartOptions, Summary, Training, check_data};
 
 use super::environments::warn_of_leftovers;
 use super::{cancel_on_ctrl_c, print, print_json, stopped, threads};
@@ -19,8 +20,9 @@ pub(crate) async fn train(arguments: &TrainArguments) -> anyhow::Result<ExitCode
     let recipe = resolve(arguments)?;
     recipe.validate()?;
     if arguments.dry_run {
+        check_data(&recipe)?;
         print(&size(&recipe)?)?;
-        print(&plan(&recipe))?;
+        print(&plan(&recipe)?)?;
         return Ok(ExitCode::SUCCESS);
     }
     let options = StartOptions {
@@ -96,33 +98,25 @@ fn resolve(arguments: &TrainArguments) -> anyhow::Result<Recipe> {
     Ok(recipe)
 }
 
-fn plan(recipe: &Recipe) -> String {
-    let warm = &recipe.warm_start;
-    let reinforce = &recipe.reinforce;
-    let episodes = reinforce.iterations * (reinforce.tasks * reinforce.group_size) as u64;
-    let roll_in = &warm.roll_in;
-    let led = match roll_in.share > 0.0 && warm.iterations > 0 {
-        true => format!(
-            " (from {:.0} % of the iterations on, the policy begins {:.0} % of the episodes)",
-            100.0 * roll_in.after,
-            100.0 * roll_in.share
-        ),
-        false => String::new(),
-    };
-    format!(
-        "{}\n# plan: {} demonstrations in {} iterations{led}, then {} episodes in {} iterations of {} \
-         tasks x {}; evaluation every {} iterations on `{}`, before and after on {}\n",
-        recipe.to_toml(),
-        warm.tasks_of(warm.iterations).0,
-        warm.iterations,
-        episodes,
-        reinforce.iterations,
-        reinforce.tasks,
-        reinforce.group_size,
-        recipe.evaluation.every,
-        recipe.data.dev,
-        recipe.data.test.iter().map(|split| format!("`{split}`")).collect::<Vec<_>>().join(", "),
-    )
+/// The recipe, and its stages with their budgets.
+fn plan(recipe: &Recipe) -> anyhow::Result<String> {
+    let stages = outline(recipe)?;
+    let width = stages.iter().map(|stage| stage.name.len()).max().unwrap_or_default();
+    let mut text = recipe.to_toml() + "\n# stages\n";
+    for (number, stage) in (1..).zip(&stages) {
+        let again = match &stage.re_evaluate[..] {
+            [] => String::new(),
+            names => format!("; then the dev splits of {} again", names.join(", ")),
+        };
+        let (name, kind, budget) = (&stage.name, &stage.kind, &stage.budget);
+        text += &format!("#   {number}. {name:width$}  {kind:<9}  {budget}{again}\n");
+    }
+    let config = &recipe.evaluation;
+    text += &format!(
+        "# reinforcement learning is evaluated every {} iterations, on {} tasks x {} of its dev split\n",
+        config.every, config.dev_tasks, config.dev_attempts
+    );
+    Ok(text)
 }
 
 /// What would be trained, and what all of it would take; the hub is not asked.
@@ -139,11 +133,8 @@ fn size(recipe: &Recipe) -> anyhow::Result<String> {
                 .with_context(|| format!("start from checkpoint `{}`", path.display()))?
         }
     };
-    let trainer = match recipe.reinforce.iterations {
-        0 => &recipe.warm_start.trainer,
-        _ => &recipe.reinforce.trainer,
-    };
-    let of = |lora| Footprint::new(&model, lora, trainer);
+    let trainer = last_trainer(recipe)?;
+    let of = |lora| Footprint::new(&model, lora, &trainer);
     Ok(match &recipe.lora {
         None => format!("# {}\n", of(None)),
         Some(lora) => format!("# {}\n# without [lora]: {}\n", of(Some(lora)), of(None)),

@@ -35,3 +35,10 @@ impl Default for DataConfig {
         }
     }
 }
+
+impl DataConfig {
+    /// Whether tasks come from the same suite.
+    pub fn is_same_suite(&self, other: &Self) -> bool {
+        (&self.suite, &self.folder) == (&other.suite, &other.folder)
+    }
+}

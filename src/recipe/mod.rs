@@ -1,37 +1,42 @@
 //! What a training run does.
 
+mod chats;
 mod data;
 mod error;
 mod evaluation;
+mod imitate;
 mod keep;
 mod read;
 mod reinforce;
 mod roll_in;
 mod shipped;
+mod stage;
 mod validate;
-mod warm_start;
 
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use spar_agent::EpisodeConfig;
-use spar_core::Signal;
 use spar_policy::cuda::DeviceChoice;
 use spar_policy::{LoraConfig, ModelConfig, TokenizerConfig};
 
+pub use self::chats::{ChatsConfig, TrainedMessages};
 pub use self::data::DataConfig;
 pub use self::error::RecipeError;
 pub use self::evaluation::EvaluationConfig;
+pub use self::imitate::ImitateConfig;
 pub use self::keep::KeepConfig;
 pub use self::reinforce::{ReferenceHold, ReinforceConfig};
 pub use self::roll_in::RollInConfig;
 pub use self::shipped::recipe_names;
-pub use self::warm_start::WarmStartConfig;
+pub use self::stage::StageConfig;
 use crate::sandboxes::SandboxConfig;
+use crate::training::stages::open_stage;
 
 /// What a training run does; written resolved into the run folder.
 ///
-/// A run has two stages: a warm start, which imitates demonstrations, and reinforcement learning.
+/// A run is a list of `stages`. Where none is listed, it has two, which `warm_start` and `reinforce` describe; see
+/// [`Recipe::stage_configs`].
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Recipe {
@@ -63,70 +68,45 @@ pub struct Recipe {
     pub episode: EpisodeConfig,
     /// Where sandboxes come from, for environments that need them.
     pub sandbox: SandboxConfig,
-    /// Imitation of demonstrations.
-    pub warm_start: WarmStartConfig,
-    /// Reinforcement learning.
+    /// Imitation of demonstrations, where no stages are listed.
+    pub warm_start: ImitateConfig,
+    /// Reinforcement learning, where no stages are listed.
     pub reinforce: ReinforceConfig,
     /// When and how the policy is evaluated.
     pub evaluation: EvaluationConfig,
     /// What is kept on disk.
     pub keep: KeepConfig,
+    /// What the run does, one after the other, in place of `warm_start` and `reinforce`. Default empty.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub stages: Vec<StageConfig>,
 }
 
 impl Recipe {
-    /// The recipe as TOML, every setting written out.
+    /// The recipe as TOML, every setting written out; of two descriptions of stages the one that is used.
     pub fn to_toml(&self) -> String {
-        toml::to_string(self).expect("a recipe can be written as TOML")
-    }
-
-    /// Whether reinforcement learning needs a reference model.
-    pub fn has_reference(&self) -> bool {
-        let objective = self.reinforce.objective.build();
-        objective.is_ok_and(|objective| objective.needs().reference)
-    }
-
-    /// What is wrong where an estimator needs a signal that no stage of this recipe gives; `None` where one does.
-    ///
-    /// A learner or stage that gives a signal is named here, and fills it where the run fills signals.
-    pub fn missing_signal(&self, signal: Signal) -> Option<&'static str> {
-        match signal {
-            Signal::Reference if self.has_reference() => None,
-            Signal::Reference => Some("a reference model, and the objective asks for none"),
-            Signal::Values => Some("values, and no learner gives them"),
-            Signal::Old => Some("older log-probabilities, and no stage gives them"),
-            Signal::Teacher => Some("a teacher's log-probabilities, and there is no teacher"),
-            Signal::Entropies => Some("entropies, and no stage gives them"),
-            Signal::SumSquares => Some("sums of squared probabilities, and no stage gives them"),
+        let can_be = "a recipe can be written as TOML";
+        if self.stages.is_empty() {
+            return toml::to_string(self).expect(can_be);
         }
+        let mut resolved = self.clone();
+        for stage in &mut resolved.stages {
+            // What cannot be opened stays as it was written.
+            if let Ok(opened) = open_stage(stage) {
+                stage.options = opened.options();
+            }
+        }
+        let mut table = read_back(&toml::to_string(&resolved).expect(can_be));
+        table.remove("warm_start");
+        table.remove("reinforce");
+        toml::to_string(&table).expect(can_be)
     }
 
-    /// How the reference model is held, where there is one.
-    pub fn reference_hold(&self) -> Option<ReferenceHold> {
-        let default = match self.lora {
-            Some(_) if self.warm_start.iterations == 0 => ReferenceHold::AdapterOff,
-            _ => ReferenceHold::Memory,
-        };
-        self.has_reference().then(|| self.reinforce.reference.unwrap_or(default))
-    }
-
-    /// Iterations of both stages.
-    pub fn num_iterations(&self) -> u64 {
-        self.warm_start.iterations + self.reinforce.iterations
+    /// The recipe as a table, as [`Recipe::to_toml`] writes it.
+    pub fn to_table(&self) -> toml::Table {
+        read_back(&self.to_toml())
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn signals_are_missed_only_where_nothing_gives_them() {
-        let recipe = Recipe::default();
-        for signal in Signal::ALL {
-            assert!(recipe.missing_signal(signal).is_some(), "{signal}");
-        }
-        let text = "[reinforce.objective]\noptions = { kl_weight = 0.1 }";
-        let recipe = Recipe::parse("r", text, &[]).unwrap();
-        assert_eq!(recipe.missing_signal(Signal::Reference), None);
-    }
+fn read_back(text: &str) -> toml::Table {
+    toml::from_str(text).expect("what was written can be read")
 }

@@ -40,6 +40,17 @@ impl Recipe {
             );
             return Err(RecipeError::Problems { problems: vec![problem] });
         }
+        let described: Vec<&str> = ["warm_start", "reinforce"]
+            .into_iter()
+            .filter(|name| table.contains_key(*name))
+            .collect();
+        if table.contains_key("stages") && !described.is_empty() {
+            let problem = format!(
+                "[{}] has no effect beside [[stages]], which list all that the run does: write it as one of them",
+                described.join("] and [")
+            );
+            return Err(RecipeError::Problems { problems: vec![problem] });
+        }
         // By way of text, so that errors show the line.
         let text = if overrides.is_empty() {
             text.to_owned()
@@ -103,14 +114,39 @@ fn insert(table: &mut toml::Table, path: &str, value: toml::Value) -> Result<(),
             table.insert(path.to_owned(), value);
             Ok(())
         }
-        Some((first, rest)) => {
+        Some((first, mut rest)) => {
             let inner =
                 table.entry(first).or_insert_with(|| toml::Value::Table(toml::Table::new()));
             match inner {
                 toml::Value::Table(inner) => insert(inner, rest, value),
+                toml::Value::Array(entries) => {
+                    insert(entry_of(first, entries, &mut rest)?, rest, value)
+                }
                 _ => Err(format!("`{first}` is a value, not a table")),
             }
         }
+    }
+}
+
+/// The entry of a list that the next part of `rest` means, by its name, its kind or its place from 0.
+fn entry_of<'a>(
+    list: &str,
+    entries: &'a mut [toml::Value],
+    rest: &mut &str,
+) -> Result<&'a mut toml::Table, String> {
+    let (wanted, behind) = rest.split_once('.').unwrap_or((rest, ""));
+    let is_called =
+        |entry: &toml::Value, key| entry.get(key).and_then(toml::Value::as_str) == Some(wanted);
+    let called = |key| entries.iter().position(|entry| is_called(entry, key));
+    let place = wanted.parse().ok().or_else(|| called("name")).or_else(|| called("kind"));
+    let count = entries.len();
+    *rest = behind;
+    let found =
+        place.and_then(|place: usize| entries.get_mut(place)).and_then(toml::Value::as_table_mut);
+    match found {
+        Some(_) if behind.is_empty() => Err(format!("`{list}.{wanted}` is a table, not a setting")),
+        Some(found) => Ok(found),
+        None => Err(format!("`{list}` has {count} entries, and none is `{wanted}`")),
     }
 }
 

@@ -1,12 +1,15 @@
 //! Reinforcement learning.
 
 use serde::{Deserialize, Serialize};
-use spar_agent::credit::CreditConfig;
-use spar_agent::filters::FilterConfig;
-use spar_agent::strategies::StrategyConfig;
-use spar_tasks::ShaperConfig;
-use spar_tasks::samplers::SamplerConfig;
+use spar_agent::credit::{CreditConfig, open_estimator};
+use spar_agent::filters::{FilterConfig, open_filter};
+use spar_agent::strategies::{StrategyConfig, open_strategy};
+use spar_core::Signal;
+use spar_tasks::samplers::{SamplerConfig, open_sampler};
+use spar_tasks::{ShaperConfig, open_shaper};
 use spar_trainer::{ObjectiveConfig, TrainerConfig};
+
+use super::Recipe;
 
 /// Reinforcement learning.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -76,4 +79,106 @@ pub enum ReferenceHold {
     /// The policy without its adapter, which is the model that the run started from; takes no
     /// memory of its own.
     AdapterOff,
+}
+
+impl ReinforceConfig {
+    /// Whether it needs a reference model.
+    pub fn has_reference(&self) -> bool {
+        let objective = self.objective.build();
+        objective.is_ok_and(|objective| objective.needs().reference)
+    }
+
+    /// What is wrong where an estimator needs a signal that nothing gives here; `None` where one does.
+    ///
+    /// A learner or stage that gives a signal is named here, and fills it where the run fills signals.
+    pub fn missing_signal(&self, signal: Signal) -> Option<&'static str> {
+        match signal {
+            Signal::Reference if self.has_reference() => None,
+            Signal::Reference => Some("a reference model, and the objective asks for none"),
+            Signal::Values => Some("values, and no learner gives them"),
+            Signal::Old => Some("older log-probabilities, and no stage gives them"),
+            Signal::Teacher => Some("a teacher's log-probabilities, and there is no teacher"),
+            Signal::Entropies => Some("entropies, and no stage gives them"),
+            Signal::SumSquares => Some("sums of squared probabilities, and no stage gives them"),
+        }
+    }
+
+    /// How the reference model is held, where there is one; `is_first` where nothing is trained before.
+    pub fn reference_hold(&self, has_adapter: bool, is_first: bool) -> Option<ReferenceHold> {
+        let default = match has_adapter && is_first {
+            true => ReferenceHold::AdapterOff,
+            false => ReferenceHold::Memory,
+        };
+        self.has_reference().then(|| self.reference.unwrap_or(default))
+    }
+
+    /// All that is wrong with these settings in a recipe.
+    pub(crate) fn problems(&self, recipe: &Recipe) -> Vec<String> {
+        let mut problems = recipe.trainer_problems(&self.trainer);
+        let mut within = |part: &str, found: Vec<String>| {
+            problems.extend(found.into_iter().map(|problem| format!("{part}: {problem}")));
+        };
+        let told = |error: anyhow::Error| vec![format!("{error:#}")];
+        within("objective", self.objective.problems());
+        for shaper in &self.shapers {
+            if let Err(error) = open_shaper(shaper) {
+                within("shapers", told(error.into()));
+            }
+        }
+        if let Err(error) = open_sampler(&self.sampler, 0) {
+            within("sampler", told(error.into()));
+        }
+        let strategy = open_strategy(&self.strategy);
+        if let Err(error) = strategy.and_then(|strategy| strategy.check(self.group_size)) {
+            within("strategy", told(error.into()));
+        }
+        match open_estimator(&self.credit) {
+            Err(error) => within("credit", told(error.into())),
+            Ok(credit) => {
+                let missing = credit.needs().iter().filter_map(|need| self.missing_signal(*need));
+                let tell = |missing| format!("credit `{}` needs {missing}", credit.name());
+                within("credit", missing.map(tell).collect());
+            }
+        }
+        if let Some(Err(error)) = self.filter.as_ref().map(open_filter) {
+            within("filter", told(error.into()));
+        }
+        let positive = [
+            ("tasks", self.tasks),
+            ("group_size", self.group_size),
+            ("max_turns", self.max_turns as usize),
+        ];
+        for (name, value) in positive {
+            if value == 0 {
+                problems.push(format!("{name} is 0, must be at least 1"));
+            }
+        }
+        match self.reference {
+            Some(_) if !self.has_reference() => {
+                problems.push("reference has no effect: the objective asks for none".to_owned());
+            }
+            Some(ReferenceHold::AdapterOff) if recipe.lora.is_none() => {
+                let problem = "reference is `adapter_off`: there is no adapter, set [lora]";
+                problems.push(problem.to_owned());
+            }
+            _ => {}
+        }
+        problems
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signals_are_missed_only_where_nothing_gives_them() {
+        let config = ReinforceConfig::default();
+        for signal in Signal::ALL {
+            assert!(config.missing_signal(signal).is_some(), "{signal}");
+        }
+        let text = "[reinforce.objective]\noptions = { kl_weight = 0.1 }";
+        let recipe = Recipe::parse("r", text, &[]).unwrap();
+        assert_eq!(recipe.reinforce.missing_signal(Signal::Reference), None);
+    }
 }

@@ -1,16 +1,12 @@
 //! What can be checked before anything is started.
 
-use spar_agent::credit::open_estimator;
-use spar_agent::filters::open_filter;
-use spar_agent::strategies::open_strategy;
 use spar_core::Sampling;
 use spar_policy::ModelConfig;
 use spar_policy::cuda::DeviceChoice;
-use spar_tasks::open_shaper;
-use spar_tasks::samplers::open_sampler;
-use spar_trainer::{OptimizerPlace, WeightPrecision};
+use spar_trainer::{OptimizerPlace, TrainerConfig, WeightPrecision};
 
-use super::{Recipe, RecipeError, ReferenceHold};
+use super::{Recipe, RecipeError};
+use crate::training::stages::Plan;
 
 impl Recipe {
     /// Checks every setting that can be checked before anything is started.
@@ -38,64 +34,9 @@ impl Recipe {
                 vec!["several are GPUs, and the recipe's device is the CPU".to_owned()],
             );
         }
-        let stages =
-            [("warm_start", &self.warm_start.trainer), ("reinforce", &self.reinforce.trainer)];
-        for (stage, trainer) in stages {
-            let devices = self.devices.unwrap_or(1);
-            if devices > 1 && !trainer.is_for_device() {
-                let problem = "several devices need `adamw` on them, and no `average`".to_owned();
-                within(&format!("{stage}.trainer"), vec![problem]);
-            }
-            if trainer.shards < devices {
-                let problem = format!("`shards` is {}, fewer than `devices`", trainer.shards);
-                within(&format!("{stage}.trainer"), vec![problem]);
-            }
-            let is_on_device = trainer.optimizer_on == Some(OptimizerPlace::Device);
-            if is_on_device && self.device == DeviceChoice::Cpu {
-                let problem = "`optimizer_on` is `device`, and the recipe's device is the CPU";
-                within(&format!("{stage}.trainer"), vec![problem.to_owned()]);
-            }
-        }
         let lines = |error: &dyn std::error::Error| vec![error.to_string()];
         if let Err(error) = self.episode.validate() {
             within("episode", lines(&error));
-        }
-        if let Err(error) = self.warm_start.weights.validate() {
-            within("warm_start.weights", lines(&error));
-        }
-        within("warm_start.roll_in", self.warm_start.roll_in.problems());
-        within("warm_start.trainer", self.warm_start.trainer.problems());
-        within("reinforce.trainer", self.reinforce.trainer.problems());
-        within("reinforce.objective", self.reinforce.objective.problems());
-        for shaper in &self.reinforce.shapers {
-            if let Err(error) = open_shaper(shaper) {
-                within("reinforce.shapers", vec![format!("{:#}", anyhow::Error::from(error))]);
-            }
-        }
-        if let Err(error) = open_sampler(&self.reinforce.sampler, 0) {
-            within("reinforce.sampler", vec![format!("{:#}", anyhow::Error::from(error))]);
-        }
-        let strategy = open_strategy(&self.reinforce.strategy);
-        let strategy = strategy.and_then(|strategy| strategy.check(self.reinforce.group_size));
-        if let Err(error) = strategy {
-            within("reinforce.strategy", vec![format!("{:#}", anyhow::Error::from(error))]);
-        }
-        match open_estimator(&self.reinforce.credit) {
-            Err(error) => {
-                within("reinforce.credit", vec![format!("{:#}", anyhow::Error::from(error))]);
-            }
-            Ok(credit) => {
-                let missing = credit.needs().iter().filter_map(|need| self.missing_signal(*need));
-                let tell = |missing| format!("credit `{}` needs {missing}", credit.name());
-                within("reinforce.credit", missing.map(tell).collect());
-            }
-        }
-        if let Some(Err(error)) = self.reinforce.filter.as_ref().map(open_filter) {
-            within("reinforce.filter", vec![format!("{:#}", anyhow::Error::from(error))]);
-        }
-        if self.warm_start.trainer.minibatches != 1 {
-            let problem = "`minibatches` has no effect: it follows from `batch_tokens`".to_owned();
-            within("warm_start.trainer", vec![problem]);
         }
         if self.episode.max_turns.is_some() {
             let problem = "`max_turns` has no effect: set reinforce.max_turns and \
@@ -108,11 +49,6 @@ impl Recipe {
         }
         let positive = [
             ("sandbox.concurrency", self.sandbox.concurrency),
-            ("warm_start.tasks", self.warm_start.tasks),
-            ("warm_start.batch_tokens", self.warm_start.batch_tokens),
-            ("reinforce.tasks", self.reinforce.tasks),
-            ("reinforce.group_size", self.reinforce.group_size),
-            ("reinforce.max_turns", self.reinforce.max_turns as usize),
             ("evaluation.every", self.evaluation.every as usize),
             ("evaluation.dev_tasks", self.evaluation.dev_tasks),
             ("evaluation.dev_attempts", self.evaluation.dev_attempts),
@@ -139,34 +75,49 @@ impl Recipe {
                 let problem = "lora: there is no model to adapt, set `start_from`";
                 problems.push(problem.to_owned());
             }
-            let stages =
-                [("warm_start", &self.warm_start.trainer), ("reinforce", &self.reinforce.trainer)];
-            for (stage, _) in stages.iter().filter(|(_, t)| t.weights != WeightPrecision::F32) {
-                problems.push(format!("{stage}.trainer.weights: an adapter is trained in f32"));
-            }
         }
-        match self.reinforce.reference {
-            Some(_) if !self.has_reference() => {
-                let problem = "reinforce.reference has no effect: the objective asks for none";
-                problems.push(problem.to_owned());
+        if self.stages.is_empty() {
+            let of_imitation = self.warm_start.problems(self);
+            problems.extend(of_imitation.into_iter().map(|it| format!("warm_start.{it}")));
+            let of_reinforcement = self.reinforce.problems(self);
+            problems.extend(of_reinforcement.into_iter().map(|it| format!("reinforce.{it}")));
+            if self.warm_start.iterations + self.reinforce.iterations == 0 {
+                problems.push("both stages have 0 iterations, nothing would be trained".to_owned());
             }
-            Some(ReferenceHold::AdapterOff) if self.lora.is_none() => {
-                let problem =
-                    "reinforce.reference is `adapter_off`: there is no adapter, set [lora]";
-                problems.push(problem.to_owned());
-            }
-            _ => {}
-        }
-        if self.warm_start.iterations + self.reinforce.iterations == 0 {
-            problems.push("both stages have 0 iterations, nothing would be trained".to_owned());
+        } else if let Err(found) = Plan::of(self) {
+            problems.extend(found);
         }
         if problems.is_empty() { Ok(()) } else { Err(RecipeError::Problems { problems }) }
+    }
+
+    /// What is wrong with how a stage updates, in this recipe.
+    pub(super) fn trainer_problems(&self, trainer: &TrainerConfig) -> Vec<String> {
+        let mut problems = trainer.problems();
+        let devices = self.devices.unwrap_or(1);
+        if devices > 1 && !trainer.is_for_device() {
+            problems.push("several devices need `adamw` on them, and no `average`".to_owned());
+        }
+        if trainer.shards < devices {
+            problems.push(format!("`shards` is {}, fewer than `devices`", trainer.shards));
+        }
+        let is_on_device = trainer.optimizer_on == Some(OptimizerPlace::Device);
+        if is_on_device && self.device == DeviceChoice::Cpu {
+            let problem = "`optimizer_on` is `device`, and the recipe's device is the CPU";
+            problems.push(problem.to_owned());
+        }
+        let mut problems: Vec<String> =
+            problems.into_iter().map(|problem| format!("trainer: {problem}")).collect();
+        if self.lora.is_some() && trainer.weights != WeightPrecision::F32 {
+            problems.push("trainer.weights: an adapter is trained in f32".to_owned());
+        }
+        problems
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::recipe::ReferenceHold;
 
     #[test]
     fn credit_that_needs_what_nothing_gives_is_refused() {
@@ -197,7 +148,11 @@ mod tests {
         let kl = "[reinforce.objective.options]\nkl_weight = 0.1";
         assert!(told(&format!("[reinforce]\nreference = 'adapter_off'\n{kl}")).contains("[lora]"));
         assert_eq!(told(&format!("[reinforce]\nreference = 'disk'\n{kl}")), "");
-        let hold = |text: &str| Recipe::parse("r", text, &[]).unwrap().reference_hold();
+        let hold = |text: &str| {
+            let recipe = Recipe::parse("r", text, &[]).unwrap();
+            let is_first = recipe.warm_start.iterations == 0;
+            recipe.reinforce.reference_hold(recipe.lora.is_some(), is_first)
+        };
         assert_eq!(hold(""), None);
         assert_eq!(hold(kl), Some(ReferenceHold::Memory));
         let adapter = format!("start_from = 'm'\n[lora]\n[warm_start]\niterations = 0\n{kl}");

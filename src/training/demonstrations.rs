@@ -1,4 +1,4 @@
-//! Demonstrations: the text a tokenizer learns from, and the samples of the warm start.
+//! Demonstrations, and the text that a tokenizer learns from.
 
 use std::borrow::Cow;
 
@@ -6,24 +6,26 @@ use anyhow::{Context, ensure};
 use spar_agent::policies::RandomPolicy;
 use spar_agent::strategies::Independent;
 use spar_agent::{
-    CollectConfig, CollectRequest, Collection, ContextConfig, EpisodeConfig, Player, RollIn,
+    CollectConfig, CollectRequest, Collection, ContextConfig, EpisodeConfig, Guide, Player, RollIn,
     collect_groups,
 };
 use spar_core::{EndReason, Limit, Policy, Seed, Trajectory};
 use spar_envs::shuffled_tasks;
 use spar_tasks::{ShuffledTasks, Suite, SuiteError, Task};
 
-use super::Observer;
+use super::domains::Domain;
+use super::stages::Watch;
 use crate::recipe::{DataConfig, Recipe};
-use crate::sandboxes::OpenSandboxes;
+
+/// The most tasks or conversations whose text a tokenizer learns from.
+pub(super) const TOKENIZER_TASKS: u64 = 256;
 
 /// Who demonstrates: in the tokens of `policy` where there is one, which plays first where `roll_in` says so.
 pub(super) fn demonstrator<'a>(
-    recipe: &Recipe,
+    guide: Guide,
     policy: Option<&'a dyn Policy>,
     roll_in: Option<RollIn>,
 ) -> Player<'a> {
-    let guide = recipe.warm_start.demonstrator;
     match (policy, roll_in) {
         (Some(policy), Some(roll_in)) => Player::RollIn { policy, guide, roll_in },
         _ => guide.player(policy),
@@ -37,14 +39,13 @@ pub(super) async fn demonstrate(
     (tasks, max_context_tokens): (&[Task], Option<usize>),
     player: Player<'_>,
     seed: Seed,
-    sandboxes: &OpenSandboxes,
-    cancellation: &spar_agent::Cancellation,
-    observer: &dyn Observer,
+    domain: &Domain,
+    watch: &Watch<'_>,
 ) -> anyhow::Result<Collection> {
     let mut episode = recipe.episode.clone();
     let limits = [episode.context.max_context_tokens, max_context_tokens];
     episode.context.max_context_tokens = limits.into_iter().flatten().min();
-    play_once(episode, tasks, player, seed, sandboxes, cancellation, observer).await
+    play_once(episode, tasks, player, seed, domain, watch).await
 }
 
 /// Plays every task once by actions drawn at random, for the text that it shows.
@@ -52,12 +53,11 @@ pub(super) async fn play_randomly(
     recipe: &Recipe,
     tasks: &[Task],
     seed: Seed,
-    sandboxes: &OpenSandboxes,
-    cancellation: &spar_agent::Cancellation,
-    observer: &dyn Observer,
+    domain: &Domain,
+    watch: &Watch<'_>,
 ) -> anyhow::Result<Collection> {
     let player = Player::Policy(&RandomPolicy);
-    play_once(recipe.episode.clone(), tasks, player, seed, sandboxes, cancellation, observer).await
+    play_once(recipe.episode.clone(), tasks, player, seed, domain, watch).await
 }
 
 async fn play_once(
@@ -65,28 +65,27 @@ async fn play_once(
     tasks: &[Task],
     player: Player<'_>,
     seed: Seed,
-    sandboxes: &OpenSandboxes,
-    cancellation: &spar_agent::Cancellation,
-    observer: &dyn Observer,
+    domain: &Domain,
+    watch: &Watch<'_>,
 ) -> anyhow::Result<Collection> {
     let request = CollectRequest {
         tasks,
         player,
         strategy: &Independent,
-        open: &sandboxes.opener(),
+        open: &domain.sandboxes.opener(),
         seed,
-        cancellation,
-        on_episode: &|trajectory| observer.episode(trajectory),
+        cancellation: watch.cancellation,
+        on_episode: &|trajectory| watch.observer.episode(trajectory),
     };
     let default = CollectConfig::default();
     let config = CollectConfig {
         group_size: 1,
-        concurrency: sandboxes.concurrency().unwrap_or(default.concurrency),
+        concurrency: domain.sandboxes.concurrency().unwrap_or(default.concurrency),
         episode,
         ..default
     };
     let collection = collect_groups(&request, &config).await;
-    if !cancellation.is_cancelled() {
+    if !watch.cancellation.is_cancelled() {
         let failure = || collection.last_failure.clone().unwrap_or_default();
         ensure!(collection.counts.finished > 0, "play a single episode: {}", failure());
     }
@@ -105,11 +104,15 @@ pub(super) fn is_cut_off(trajectory: &Trajectory) -> bool {
     trajectory.end == EndReason::Truncated { limit: Limit::Context }
 }
 
+/// All that is said in the episodes of a collection.
+pub(super) fn words_of(context: &ContextConfig, collection: &Collection) -> Vec<Vec<String>> {
+    let trajectories = collection.groups.iter().flat_map(|group| &group.trajectories);
+    let said = trajectories.map(|trajectory| messages_of(context, trajectory));
+    said.map(|messages| messages.into_iter().map(Cow::into_owned).collect()).collect()
+}
+
 /// All that is said in an episode, message by message, and all that could have been said.
-pub(super) fn messages_of<'a>(
-    context: &ContextConfig,
-    trajectory: &'a Trajectory,
-) -> Vec<Cow<'a, str>> {
+fn messages_of<'a>(context: &ContextConfig, trajectory: &'a Trajectory) -> Vec<Cow<'a, str>> {
     let mut messages = Vec::new();
     let steps = trajectory.turns.iter().map(|turn| &turn.step.observation);
     let observations = std::iter::once(&trajectory.first_observation).chain(steps);
@@ -238,6 +241,6 @@ mod tests {
         cut_off.end = EndReason::Truncated { limit: Limit::Context };
         let collection = Collection { groups: vec![group(vec![cut_off])], ..Collection::default() };
         assert_eq!(imitated(&collection, false).len(), 1);
-        assert!(!crate::recipe::WarmStartConfig::default().imitate_unsolved);
+        assert!(!crate::recipe::ImitateConfig::default().imitate_unsolved);
     }
 }

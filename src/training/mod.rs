@@ -1,22 +1,26 @@
-//! Training runs: a warm start on demonstrations, then reinforcement learning.
+//! Training runs: a list of stages, one after the other.
 //!
 //! ```text
 //!  Recipe ─▶ Training::start / resume ─▶ run ─▶ Summary
-//!                     │ per iteration
-//!                     ├─ warm start:  demonstrations ─▶ rows ─▶ Trainer
-//!                     ├─ reinforce:   groups ─▶ credit ─▶ rows ─▶ Trainer ─▶ LocalPolicy
+//!                     │ per stage, and per iteration of it
+//!                     ├─ imitate:    demonstrations, chat files ─▶ samples ─▶ Trainer
+//!                     ├─ reinforce:  groups ─▶ credit ─▶ samples ─▶ Trainer ─▶ LocalPolicy
+//!                     ├─ evaluate:   splits ─▶ scores
 //!                     └─ metrics, trajectories, evaluations, checkpoints ─▶ RunFolder
 //! ```
 
+mod chats;
 mod demonstrations;
+mod domains;
 mod footprint;
 mod observer;
 mod records;
 mod run;
+pub mod stages;
 mod state;
 mod summary;
 
 pub use footprint::Footprint;
-pub use observer::{Observer, Silent, Stage};
-pub use run::{Outcome, StartOptions, Training};
-pub use summary::{SplitResult, Summary};
+pub use observer::{Observer, Silent};
+pub use run::{Outcome, StartOptions, Training, check_data};
+pub use summary::{Evaluated, SplitResult, Summary};

@@ -4,33 +4,11 @@ use spar_agent::Evaluation;
 use spar_core::Trajectory;
 use spar_trainer::MetricRecord;
 
-/// A part of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stage {
-    /// Learning the tokens of the suite's text.
-    Tokenizer,
-    /// Imitation of demonstrations.
-    WarmStart,
-    /// Reinforcement learning.
-    Reinforce,
-}
-
-impl Stage {
-    /// A word for logs and records.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Tokenizer => "tokenizer",
-            Self::WarmStart => "warm_start",
-            Self::Reinforce => "reinforce",
-        }
-    }
-}
-
 /// Watches a run; every method may be left out.
 pub trait Observer: Sync {
-    /// A stage begins, or goes on behind `done` of `total` iterations.
-    fn stage(&self, stage: Stage, done: u64, total: u64) {
-        let _ = (stage, done, total);
+    /// A stage begins, or goes on behind `done` of `total` iterations; `about` tells what it does.
+    fn stage(&self, name: &str, about: &str, done: u64, total: u64) {
+        let _ = (name, about, done, total);
     }
 
     /// `episodes` are going to be played for `what`.
@@ -43,8 +21,8 @@ pub trait Observer: Sync {
         let _ = trajectory;
     }
 
-    /// An iteration is done.
-    fn iteration(&self, stage: Stage, record: &MetricRecord) {
+    /// An iteration of the stage with this name is done; the record's kind is the stage's.
+    fn iteration(&self, stage: &str, record: &MetricRecord) {
         let _ = (stage, record);
     }
 

@@ -5,6 +5,16 @@ use spar_agent::{Collection, Evaluation, LimitCounts};
 use spar_core::{Limit, Source};
 use spar_trainer::{Drift, MetricRecord, UpdateMetrics};
 
+/// Whether a record is that of an iteration; `warm_start` is what older runs call imitation.
+pub(super) fn is_iteration(record: &MetricRecord) -> bool {
+    ["imitate", "warm_start", "reinforce"].contains(&&*record.kind)
+}
+
+/// The stage that an iteration's record is of; older runs have one of each kind.
+pub(super) fn stage_of(record: &MetricRecord) -> &str {
+    record.values.get("stage").and_then(|stage| stage.as_str()).unwrap_or(&record.kind)
+}
+
 /// Adds the mean over an iteration's updates, drift being the largest.
 pub(super) fn with_updates(record: MetricRecord, updates: &[UpdateMetrics]) -> MetricRecord {
     let count = updates.len().max(1) as f64;

@@ -13,6 +13,7 @@ use spar_policy::{
 };
 use spar_trainer::{Checkpoint, Checkpoints, Trained, Trainer, TrainerError, WeightPrecision};
 
+use super::stages::Plan;
 use crate::recipe::Recipe;
 
 const TRAINER_FILE: &str = "trainer.safetensors";
@@ -25,17 +26,80 @@ const RAW_FOLDER: &str = "raw";
 pub(super) struct State {
     /// Iterations done.
     pub(super) iteration: u64,
+    /// The stage that the run is at; absent in runs of two stages that older versions wrote.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) stage: Option<StageState>,
     /// Whether the policy's weights are an average, the trainer's own standing in a folder apart.
     pub(super) is_averaged: bool,
     /// Whether the policy's weights are rounded, the master weights standing in a folder apart.
     #[serde(default)]
     pub(super) is_rounded: bool,
-    /// What the task sampler keeps between iterations; absent before the first, and in older runs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// What the task sampler keeps between iterations, as older versions wrote it.
+    #[serde(default, skip_serializing)]
     pub(super) sampler: Option<serde_json::Value>,
     /// Tells the weights below an adapter apart from others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) base: Option<String>,
+}
+
+/// Where a run stands within its stages.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct StageState {
+    /// Its place in the list, from 0; as many as there are when all are over.
+    pub(super) index: usize,
+    /// Its name; empty when all are over.
+    pub(super) name: String,
+    /// Iterations of it that are done.
+    pub(super) done: u64,
+    /// What else it needs to go on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) own: Option<serde_json::Value>,
+}
+
+impl State {
+    /// That of a run that has done nothing.
+    pub(super) fn new(plan: &Plan) -> Self {
+        let stage = Some(StageState::at(plan, 0, 0, None));
+        Self {
+            iteration: 0,
+            stage,
+            is_averaged: false,
+            is_rounded: false,
+            sampler: None,
+            base: None,
+        }
+    }
+
+    /// Where it stands in a plan.
+    ///
+    /// # Errors
+    ///
+    /// When it was written by another plan.
+    pub(super) fn stage_in(&mut self, plan: &Plan) -> anyhow::Result<StageState> {
+        let (index, done) = plan.position(self.iteration);
+        let own = self.sampler.take().map(|sampler| serde_json::json!({ "sampler": sampler }));
+        let by_iteration = StageState::at(plan, index, done, own.filter(|_| done > 0));
+        let Some(kept) = self.stage.take() else { return Ok(by_iteration) };
+        let name = plan.stages().get(kept.index).map_or("", |planned| &planned.place.name);
+        let first =
+            plan.stages().get(kept.index).map_or(plan.num_iterations(), |it| it.first_iteration);
+        ensure!(
+            name == kept.name && first + kept.done == self.iteration,
+            "go on with stage `{}` behind {} of its iterations: the stages in config.toml are no longer those \
+             the run was started with, bring them back",
+            kept.name,
+            kept.done
+        );
+        Ok(kept)
+    }
+}
+
+impl StageState {
+    pub(super) fn at(plan: &Plan, index: usize, done: u64, own: Option<serde_json::Value>) -> Self {
+        let planned = plan.stages().get(index);
+        let name = planned.map(|planned| planned.place.name.clone()).unwrap_or_default();
+        Self { index, name, done, own }
+    }
 }
 
 /// What a run trains, with the words and files that go with it.

@@ -1,13 +1,13 @@
 //! What a run reached.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use spar_trainer::{Checkpoints, MetricRecord, RunFolder, RunFolderError};
 
-use super::Stage;
+use super::records::{is_iteration, stage_of};
 
 /// Success on one split.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -33,6 +33,21 @@ pub struct SplitResult {
     pub by_tag: BTreeMap<String, (usize, usize)>,
 }
 
+/// What a split came to at some point of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Evaluated {
+    /// Iterations before it.
+    pub iteration: u64,
+    /// The stage that evaluated it, or `re_evaluation`.
+    pub stage: String,
+    /// The suite.
+    pub suite: String,
+    /// The split.
+    pub split: String,
+    /// What came of it.
+    pub result: SplitResult,
+}
+
 /// What a run reached.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
@@ -44,8 +59,14 @@ pub struct Summary {
     pub iterations: u64,
     /// By stage that was begun: iterations done and updates made.
     pub updates: BTreeMap<String, (u64, u64)>,
-    /// By split: before reinforcement learning and after it.
+    /// Those of these stages that are reinforcement learning.
+    #[serde(default)]
+    pub reinforced: BTreeSet<String>,
+    /// By split: before reinforcement learning and after it; of runs whose stages are not listed.
     pub splits: BTreeMap<String, (Option<SplitResult>, Option<SplitResult>)>,
+    /// What stages of their own evaluated, and what was evaluated again behind later ones, in their order.
+    #[serde(default)]
+    pub evaluations: Vec<Evaluated>,
     /// The checkpoint that the results after reinforcement learning belong to.
     pub checkpoint: Option<PathBuf>,
     /// Largest difference between sampled and recomputed log-probabilities under the same weights.
@@ -60,10 +81,8 @@ impl Summary {
     /// When its metrics or checkpoints cannot be read.
     pub fn open(run: &RunFolder) -> Result<Self, RunFolderError> {
         let metrics = run.metrics()?;
-        let is_iteration = |record: &&MetricRecord| {
-            [Stage::WarmStart, Stage::Reinforce].iter().any(|stage| stage.name() == record.kind)
-        };
-        let iterations = metrics.iter().filter(is_iteration).map(|record| record.iteration).max();
+        let iterations = metrics.iter().filter(|record| is_iteration(record));
+        let iterations = iterations.map(|record| record.iteration).max();
         let is_finished = metrics.iter().any(|record| record.kind == "finished");
         let checkpoints = Checkpoints::view(&run.checkpoints_path());
         let checkpoint = match checkpoints.best()? {
@@ -84,6 +103,7 @@ impl Summary {
     ) -> Self {
         let mut splits: BTreeMap<String, (Option<SplitResult>, Option<SplitResult>)> =
             BTreeMap::new();
+        let mut evaluations = Vec::new();
         for record in metrics {
             let Some(split) = record.values.get("split").and_then(|split| split.as_str()) else {
                 continue;
@@ -92,31 +112,52 @@ impl Summary {
             match record.kind.as_str() {
                 "test_before" => splits.entry(split.to_owned()).or_default().0 = entry(),
                 "test_after" => splits.entry(split.to_owned()).or_default().1 = entry(),
-                _ => {}
+                // On the way, for the learning curve.
+                "evaluation" => {}
+                stage => {
+                    let suite = record.values.get("suite").and_then(|suite| suite.as_str());
+                    evaluations.extend(entry().map(|result| Evaluated {
+                        iteration: record.iteration,
+                        stage: stage.to_owned(),
+                        suite: suite.unwrap_or_default().to_owned(),
+                        split: split.to_owned(),
+                        result,
+                    }));
+                }
             }
         }
         let mut updates: BTreeMap<String, (u64, u64)> = BTreeMap::new();
-        for stage in [Stage::WarmStart, Stage::Reinforce] {
-            for record in metrics.iter().filter(|record| record.kind == stage.name()) {
-                let of_stage = updates.entry(stage.name().to_owned()).or_default();
-                of_stage.0 += 1;
-                of_stage.1 += record.number("updates").unwrap_or_default() as u64;
-            }
+        for record in metrics.iter().filter(|record| is_iteration(record)) {
+            let of_stage = updates.entry(stage_of(record).to_owned()).or_default();
+            of_stage.0 += 1;
+            of_stage.1 += record.number("updates").unwrap_or_default() as u64;
         }
+        let reinforced = metrics.iter().filter(|record| record.kind == "reinforce");
+        let reinforced = reinforced.map(|record| stage_of(record).to_owned()).collect();
         let max_drift = metrics
             .iter()
             .filter_map(|record| record.number("drift_current_max"))
             .fold(None, |max: Option<f64>, drift| Some(max.map_or(drift, |max| max.max(drift))));
-        Self { folder, is_finished, iterations, updates, splits, checkpoint, max_drift }
+        Self {
+            folder,
+            is_finished,
+            iterations,
+            updates,
+            reinforced,
+            splits,
+            evaluations,
+            checkpoint,
+            max_drift,
+        }
     }
 
     /// What a reader must not overlook: stages that changed no weight.
     pub fn warnings(&self) -> Vec<String> {
         let idle = self.updates.iter().filter(|(_, (_, updates))| *updates == 0);
         idle.map(|(stage, (iterations, _))| {
-            let why = match stage == Stage::Reinforce.name() {
+            let why = match self.reinforced.contains(stage) {
                 true => "no episode was better than others of its group",
-                false => "the demonstrations gave nothing to learn",
+                false => "what was shown gave nothing to learn",
             };
             let stage = stage.replace('_', " ");
             format!("{stage} made no update in {iterations} iterations, nothing was learnt: {why}")
@@ -182,6 +223,12 @@ impl fmt::Display for Summary {
         };
         for (split, (before, after)) in &self.splits {
             writeln!(f, "{split:<16} {:<26} {}", text(before), text(after))?;
+        }
+        if !self.evaluations.is_empty() {
+            writeln!(f, "\n{:<16} {:>9}  {:<32} success", "evaluated by", "iteration", "split")?;
+        }
+        for Evaluated { iteration, stage, suite, split, result } in &self.evaluations {
+            writeln!(f, "{stage:<16} {iteration:>9}  {:<32} {result}", format!("{suite}/{split}"))?;
         }
         if let Some(drift) = self.max_drift {
             writeln!(

@@ -13,6 +13,7 @@ mod learning;
 mod play;
 mod sandbox;
 mod serve;
+mod stages;
 mod support;
 mod terminal;
 mod training;

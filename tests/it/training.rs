@@ -189,7 +189,7 @@ fn a_demonstration_longer_than_the_model_reads_is_cut_off() {
         train(folder, name, &[&imitate[..], &["--set", &limit]].concat());
         let records = metrics(folder, name);
         let records = records.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-        let shown = records.filter(|record| record["kind"] == "warm_start");
+        let shown = records.filter(|record| record["kind"] == "imitate");
         let numbers = shown.map(|record| {
             let number = |name: &str| record[name].as_f64().unwrap();
             [number("imitated"), number("truncated_context"), number("tokens")]
@@ -389,7 +389,7 @@ fn a_stop_between_epochs_costs_one_iteration_and_changes_nothing() {
         assert!(code == Some(130) || metrics(folder, &name).contains("finished"), "{code:?}");
         is_stopped |= code == Some(130);
         let done =
-            metrics(folder, &name).lines().filter(|line| line.contains("warm_start")).count();
+            metrics(folder, &name).lines().filter(|line| line.contains("\"imitate\"")).count();
         let ran = succeed(folder, &["resume", &format!("runs/{name}")]);
         let behind = format!("resumed behind iteration {done}");
         assert!(code != Some(130) || done == 3 || ran.err.contains(&behind), "{}", ran.err);

@@ -1,94 +1,69 @@
-//! Evaluations on the way and at the end, and what weights they are made with.
+//! Evaluations, and what weights they are made with.
 
 use std::sync::Arc;
 
 use anyhow::Context;
-use spar_agent::{Cancellation, EvaluateConfig, EvaluateRequest, Evaluation, Player, evaluate};
+use spar_agent::{EvaluateConfig, EvaluateRequest, Evaluation, Player, evaluate};
 use spar_policy::Weights;
-use spar_trainer::{MetricRecord, Trained};
 
-use super::records::REFERENCE;
-use super::{Outcome, Training};
-use crate::recipe::ReferenceHold;
-use crate::training::Observer;
+use super::Training;
+use super::records::{REFERENCE, is_of};
+use crate::recipe::DataConfig;
 use crate::training::records::{accept, is_scored};
+use crate::training::stages::Watch;
 
 impl Training {
-    /// Evaluates the best checkpoint on the test splits and closes the books.
-    pub(super) async fn finish(
-        &mut self,
-        cancellation: &Cancellation,
-        observer: &dyn Observer,
-    ) -> anyhow::Result<Outcome> {
-        let iteration = self.state.iteration;
-        if self.recipe.reinforce.iterations > 0 {
-            self.publish_best()?;
-            self.test("test_after", cancellation, observer).await?;
-            if cancellation.is_cancelled() {
-                return self.stop();
-            }
-        }
-        let metrics = self.folder.metrics()?;
-        if !metrics.iter().any(|record| record.kind == "finished") {
-            self.log(&MetricRecord::new(iteration, "finished"))?;
-        }
-        self.metrics.sync()?;
-        Ok(Outcome::Finished)
-    }
-
-    /// Plays the test splits that have no record of this kind with a score yet.
-    pub(super) async fn test(
+    /// Evaluates the present weights on a dev split, unless that is done; `false` when it was told to stop.
+    pub(super) async fn evaluate_dev(
         &mut self,
         kind: &str,
-        cancellation: &Cancellation,
-        observer: &dyn Observer,
-    ) -> anyhow::Result<()> {
-        let max_missing = self.recipe.evaluation.max_missing;
-        let done: Vec<String> = self
-            .folder
-            .metrics()?
-            .iter()
-            .filter(|record| record.kind == kind && is_scored(record, max_missing))
-            .filter_map(|record| Some(record.values.get("split")?.as_str()?.to_owned()))
-            .collect();
-        for split in self.recipe.data.test.clone() {
-            if done.contains(&split) {
-                continue;
-            }
-            if kind == "test_before" {
-                self.publish_evaluated()?;
-            }
-            let tasks = self.recipe.evaluation.test_tasks;
-            let evaluation = self.play(&split, (tasks, 1), cancellation, observer).await?;
-            if cancellation.is_cancelled() {
-                return Ok(());
-            }
-            self.log_evaluation(kind, &evaluation)?;
+        data: &DataConfig,
+        watch: &Watch<'_>,
+    ) -> anyhow::Result<bool> {
+        let (iteration, config) = (self.state.iteration, &self.recipe.evaluation);
+        let is_done = self.folder.metrics()?.iter().any(|record| {
+            record.kind == kind
+                && record.iteration == iteration
+                && is_of(record, data)
+                && is_scored(record, config.max_missing)
+        });
+        if is_done {
+            return Ok(true);
         }
-        Ok(())
-    }
-
-    /// Evaluates the present weights on the dev split.
-    pub(super) async fn evaluate(
-        &mut self,
-        cancellation: &Cancellation,
-        observer: &dyn Observer,
-    ) -> anyhow::Result<Evaluation> {
-        self.publish_evaluated()?;
-        let (split, config) = (&self.recipe.data.dev, &self.recipe.evaluation);
         let size = (Some(config.dev_tasks), config.dev_attempts);
-        self.play(split, size, cancellation, observer).await
+        self.publish_evaluated()?;
+        let Some(evaluation) = self.play(data, &data.dev, size, watch).await? else {
+            return Ok(false);
+        };
+        self.log_evaluation(kind, &evaluation, data)?;
+        Ok(true)
     }
 
-    /// Evaluates the published weights on tasks of a split, so many episodes of each. Where too many episodes did not come about,
-    /// that is an error: nothing is recorded, and who takes up the run plays them anew.
-    pub(super) async fn play(
+    /// Plays the dev splits of earlier stages again, as the stage that is over asks for; `false` when it was told to
+    /// stop.
+    pub(super) async fn re_evaluate(&mut self, watch: &Watch<'_>) -> anyhow::Result<bool> {
+        let named = |name: &String| self.plan.named(name).map(|earlier| earlier.place.data.clone());
+        let names = &self.plan.stages()[self.stage.index].re_evaluate;
+        let domains: Vec<DataConfig> = names.iter().filter_map(named).collect();
+        for data in domains {
+            if !self.evaluate_dev("re_evaluation", &data, watch).await? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Evaluates the published weights on tasks of a split, so many episodes of each; `None` when it was told to stop.
+    /// Where too many episodes did not come about, that is an error: nothing is recorded, and who takes up the run
+    /// plays them anew.
+    pub(in crate::training) async fn play(
         &self,
+        data: &DataConfig,
         split: &str,
         (tasks, attempts): (Option<usize>, usize),
-        cancellation: &Cancellation,
-        observer: &dyn Observer,
-    ) -> anyhow::Result<Evaluation> {
+        watch: &Watch<'_>,
+    ) -> anyhow::Result<Option<Evaluation>> {
+        let domain = self.domains.of(data);
         let mut episode = self.recipe.episode.clone();
         episode.max_turns = self.recipe.evaluation.max_turns;
         self.recipe.evaluation.apply_to(&mut episode.sampling);
@@ -97,39 +72,39 @@ impl Training {
             split: split.to_owned(),
             limit: tasks,
             attempts,
-            concurrency: self.sandboxes.concurrency().unwrap_or(default.concurrency),
+            concurrency: domain.sandboxes.concurrency().unwrap_or(default.concurrency),
             max_missing: self.recipe.evaluation.max_missing,
             episode,
             ..default
         };
-        let len = self.suite.len(split)?;
-        observer.playing(split, tasks.map_or(len, |tasks| tasks.min(len)) * attempts);
+        let len = domain.suite.len(split)?;
+        watch.observer.playing(split, tasks.map_or(len, |tasks| tasks.min(len)) * attempts);
         let request = EvaluateRequest {
-            suite: self.suite.as_ref(),
+            suite: domain.suite.as_ref(),
             player: Player::Policy(&self.policy),
-            open: &self.sandboxes.opener(),
+            open: &domain.sandboxes.opener(),
             seed: self.seed.derive("evaluation", split),
-            cancellation,
-            on_episode: &|trajectory| observer.episode(trajectory),
+            cancellation: watch.cancellation,
+            on_episode: &|trajectory| watch.observer.episode(trajectory),
         };
         let (evaluation, collection) = evaluate(&request, &config).await?;
-        if cancellation.is_cancelled() {
-            return Ok(evaluation);
+        if watch.cancellation.is_cancelled() {
+            return Ok(None);
         }
         let evaluation = accept(evaluation, collection.last_failure.as_deref())?;
-        observer.evaluation(self.state.iteration, &evaluation);
-        Ok(evaluation)
+        watch.observer.evaluation(self.state.iteration, &evaluation);
+        Ok(Some(evaluation))
     }
 
     /// The trainer's weights go to the policy.
-    pub(super) fn publish(&self) -> anyhow::Result<()> {
+    pub(in crate::training) fn publish(&self) -> anyhow::Result<()> {
         let weights = self.trainer.weights(&self.model.trained)?;
         self.policy.publish(&weights, self.trainer.version());
         Ok(())
     }
 
     /// The weights that are evaluated go to the policy: the average where there is one.
-    pub(super) fn publish_evaluated(&self) -> anyhow::Result<()> {
+    pub(in crate::training) fn publish_evaluated(&self) -> anyhow::Result<()> {
         let Some(averaged) = self.trainer.averaged()? else { return self.publish() };
         let weights = self.model.trained.weights(&averaged)?;
         self.policy.publish(&weights, self.trainer.version());
@@ -137,31 +112,20 @@ impl Training {
     }
 
     /// The weights that the dev split chooses go to the policy.
-    pub(super) fn publish_best(&self) -> anyhow::Result<()> {
+    pub(in crate::training) fn publish_best(&self) -> anyhow::Result<()> {
         let best = self.checkpoints.best()?.context("find the best checkpoint")?;
         let weights = self.model.trained.weights(&self.model.read(&best.path)?)?;
         self.policy.publish(&weights, self.trainer.version());
         Ok(())
     }
 
-    /// The weights of the reference model; `None` where the objective asks for none.
-    pub(super) fn reference(&self) -> anyhow::Result<Option<Arc<Weights>>> {
-        let Some(hold) = self.recipe.reference_hold() else { return Ok(None) };
-        if let (ReferenceHold::AdapterOff, Trained::Adapter(model)) = (hold, &self.model.trained) {
-            return Ok(Some(model.base().clone()));
-        }
-        if let Some(weights) = self.reference.get() {
-            return Ok(Some(weights.clone()));
-        }
+    /// The weights of the checkpoint that the stage is held to.
+    pub(in crate::training) fn marked_reference(&self) -> anyhow::Result<Arc<Weights>> {
         let (checkpoint, _) = self
             .checkpoints
             .marked(REFERENCE)?
             .context("find the checkpoint of the reference model: it was removed")?;
         let parameters = self.model.read(&checkpoint.path)?;
-        let weights = self.model.trained.weights(&parameters)?;
-        Ok(Some(match hold {
-            ReferenceHold::Memory => self.reference.get_or_init(|| weights).clone(),
-            _ => weights,
-        }))
+        Ok(self.model.trained.weights(&parameters)?)
     }
 }

@@ -1,23 +1,16 @@
 //! What a run begins with.
 
 use anyhow::{Context, ensure};
-use spar_agent::Cancellation;
 use spar_core::Seed;
 use spar_policy::{ModelConfig, Parameters, Tokenizer, initial_parameters};
-use spar_tasks::Suite;
 use spar_trainer::{RunFolder, RunLock, Trainer};
 
-use super::{Parts, stage_config};
+use super::Parts;
 use crate::recipe::Recipe;
-use crate::sandboxes::OpenSandboxes;
-use crate::training::demonstrations::{
-    demonstrate, demonstrator, messages_of, play_randomly, take_demonstrated, take_tasks,
-};
+use crate::training::Footprint;
+use crate::training::domains::Domains;
+use crate::training::stages::{Plan, PlannedStage, Watch, WordsRequest};
 use crate::training::state::{Model, State};
-use crate::training::{Footprint, Observer, Stage};
-
-/// The most tasks whose text the tokenizer learns from.
-const TOKENIZER_TASKS: u64 = 256;
 
 /// What a run begins with.
 pub(super) struct Fresh {
@@ -30,10 +23,9 @@ impl Fresh {
     /// Reads the checkpoint to start from, or trains the tokenizer and draws the weights.
     pub(super) async fn make(
         recipe: &Recipe,
-        suite: &dyn Suite,
-        sandboxes: &OpenSandboxes,
-        cancellation: &Cancellation,
-        observer: &dyn Observer,
+        plan: &Plan,
+        domains: &Domains,
+        watch: Watch<'_>,
     ) -> anyhow::Result<Self> {
         let seed = Seed::from_u64(recipe.seed);
         if let Some(path) = &recipe.start_from {
@@ -43,7 +35,7 @@ impl Fresh {
             let (config, parameters, tokenizer) = spar_policy::checkpoint::load_model(&path)
                 .with_context(|| format!("start from checkpoint `{}`", path.display()))?;
             if recipe.episode.context.instruction && !tokenizer.has_place_for_instructions() {
-                observer.note(
+                watch.observer.note(
                     "the model's chat template has no place for instructions: they open the first \
                      question",
                 );
@@ -63,8 +55,7 @@ impl Fresh {
             let parameters = adapted.initial(seed.derive("stage", "adapter"));
             return Ok(Self { model, parameters });
         }
-        let tokenizer =
-            train_tokenizer(recipe, suite, seed, sandboxes, cancellation, observer).await?;
+        let tokenizer = train_tokenizer(recipe, plan, seed, domains, watch).await?;
         let config = ModelConfig { vocab_size: tokenizer.vocab_size(), ..recipe.model.clone() };
         let parameters = initial_parameters(&config, seed.derive("stage", "model"));
         let model = Model::whole(config, &parameters, tokenizer);
@@ -77,76 +68,64 @@ impl Fresh {
     }
 
     /// What the run will train.
-    pub(super) fn footprint(&self, recipe: &Recipe) -> Footprint {
-        let trainer = match recipe.reinforce.iterations {
-            0 => &recipe.warm_start.trainer,
-            _ => &recipe.reinforce.trainer,
-        };
-        Footprint::new(&self.model.config, recipe.lora.as_ref(), trainer)
+    pub(super) fn footprint(&self, recipe: &Recipe, plan: &Plan) -> Footprint {
+        Footprint::new(&self.model.config, recipe.lora.as_ref(), plan.last_trainer())
     }
 
     pub(super) fn into_parts(
         self,
         recipe: Recipe,
+        plan: Plan,
         folder: RunFolder,
         lock: RunLock,
-        suite: Box<dyn Suite>,
-        sandboxes: OpenSandboxes,
+        domains: Domains,
     ) -> anyhow::Result<Parts> {
         let Self { mut model, parameters } = self;
-        let state = State {
-            iteration: 0,
-            is_averaged: false,
-            is_rounded: false,
-            sampler: None,
-            base: None,
-        };
-        let config = stage_config(&recipe, 0);
+        let state = State::new(&plan);
+        let config = plan.trainer_at(0).clone();
         model.trained = model.trained.computing_in(config.weights)?;
         let (trained, group) = (&model.trained, model.group.as_ref());
         let trainer = Trainer::in_folder(config, parameters, trained, group, folder.path())?;
-        Ok(Parts { recipe, folder, lock, suite, sandboxes, model, trainer, state })
+        Ok(Parts { recipe, plan, folder, lock, domains, model, trainer, state })
     }
 }
 
-/// Learns the tokens of the suite's text: from the first tasks that are demonstrated, and no others; where
-/// none are, from episodes of random actions.
+/// Learns the tokens of the text of each suite, and of all files, that the run trains on: from what the first stage
+/// gives that trains on them, which are the first tasks that it demonstrates, and no others, or episodes of random
+/// actions.
 async fn train_tokenizer(
     recipe: &Recipe,
-    suite: &dyn Suite,
+    plan: &Plan,
     seed: Seed,
-    sandboxes: &OpenSandboxes,
-    cancellation: &Cancellation,
-    observer: &dyn Observer,
+    domains: &Domains,
+    watch: Watch<'_>,
 ) -> anyhow::Result<Tokenizer> {
-    let warm = &recipe.warm_start;
-    let demonstrated = warm.tasks_of(warm.iterations).0;
-    let count = if demonstrated == 0 { TOKENIZER_TASKS } else { demonstrated.min(TOKENIZER_TASKS) };
-    observer.stage(Stage::Tokenizer, 0, count);
-    let count = count as usize;
-    observer.playing("tokenizer", count);
-    let data = &recipe.data;
-    let play = seed.derive("stage", "tokenizer");
-    let played = if demonstrated == 0 {
-        let tasks = take_tasks(suite, &data.train, seed, 0, count)?;
-        play_randomly(recipe, &tasks, play, sandboxes, cancellation, observer).await?
-    } else {
-        let tasks = take_demonstrated(suite, data, seed, 0, count)?;
-        demonstrate(
+    let mut sources: Vec<&PlannedStage> = Vec::new();
+    for planned in plan.stages().iter().filter(|planned| planned.stage.trainer().is_some()) {
+        let is_same = |other: &&PlannedStage| {
+            planned.plays() && other.plays() && other.place.data.is_same_suite(&planned.place.data)
+        };
+        if !sources.iter().any(is_same) {
+            sources.push(planned);
+        }
+    }
+    let about = "learning the words that are trained on";
+    watch.observer.stage("tokenizer", about, 0, sources.len() as u64);
+    let mut texts = Vec::new();
+    for (index, planned) in sources.into_iter().enumerate() {
+        let of_run = seed.derive("stage", "tokenizer");
+        let data = &planned.place.data;
+        let request = WordsRequest {
             recipe,
-            (&tasks, None),
-            demonstrator(recipe, None, None),
-            play,
-            sandboxes,
-            cancellation,
-            observer,
-        )
-        .await?
-    };
-    ensure!(!cancellation.is_cancelled(), "stopped before the run began");
-    let trajectories = played.groups.iter().flat_map(|group| &group.trajectories);
-    let games = trajectories.map(|trajectory| messages_of(&recipe.episode.context, trajectory));
-    let games: Vec<_> = games.collect();
-    let games = games.iter().map(|game| game.iter().map(AsRef::as_ref));
-    Tokenizer::train(games, &recipe.tokenizer).context("train the tokenizer")
+            data,
+            domain: domains.find(data),
+            run: seed,
+            seed: if index == 0 { of_run } else { of_run.derive("source", index as u64) },
+            watch,
+        };
+        texts.extend(planned.stage.words(&request).await?);
+        ensure!(!watch.cancellation.is_cancelled(), "stopped before the run began");
+    }
+    let texts = texts.iter().map(|messages| messages.iter().map(AsRef::as_ref));
+    Tokenizer::train(texts, &recipe.tokenizer).context("train the tokenizer")
 }

@@ -1,35 +1,28 @@
 //! A training run from its start, or from its last checkpoint, to its end.
 
-mod collection;
 mod evaluation;
 mod fresh;
-mod iterations;
 mod records;
-mod signals;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use anyhow::{Context, bail, ensure};
-use spar_agent::credit::{AdvantageEstimator, open_estimator};
-use spar_agent::filters::{GroupFilter, open_filter};
-use spar_agent::strategies::{RolloutStrategy, open_strategy};
 use spar_agent::{Cancellation, JsonlStore, StoreConfig};
 use spar_core::Seed;
-use spar_policy::{LocalPolicy, Weights};
-use spar_tasks::samplers::{TaskSampler, open_sampler};
-use spar_tasks::{RewardShapers, Suite, SuiteOptions, open_suite};
+use spar_policy::LocalPolicy;
 use spar_trainer::{
     Checkpoints, EventWriter, Manifest, MetricRecord, MetricsLog, RunFolder, RunFolderError,
     RunLock, StatePlace, Trainer, TrainerConfig, git_revision, rfc3339,
 };
 
-use super::state::{self, Loaded, Model, State};
-use super::{Observer, Stage, Summary};
-use crate::recipe::Recipe;
-use crate::sandboxes::OpenSandboxes;
+use super::domains::{Domains, Suites};
+use super::stages::{Plan, RunningStage, Step, Watch};
+use super::state::{self, Loaded, Model, StageState, State};
+use super::{Observer, Summary};
+use crate::recipe::{Recipe, RecipeError};
 use fresh::Fresh;
 
 /// How a run is started, beside its recipe.
@@ -56,34 +49,31 @@ pub enum Outcome {
 
 /// A training run.
 pub struct Training {
-    recipe: Recipe,
-    folder: RunFolder,
+    pub(super) recipe: Recipe,
+    plan: Plan,
+    pub(super) folder: RunFolder,
     /// Held as long as the run is written.
     _lock: RunLock,
-    suite: Box<dyn Suite>,
-    sandboxes: OpenSandboxes,
-    seed: Seed,
-    model: Model,
-    policy: LocalPolicy,
-    trainer: Trainer,
-    /// The reference model's weights, where they stay in memory and have been read.
-    reference: OnceLock<Arc<Weights>>,
-    shapers: RewardShapers,
-    sampler: Box<dyn TaskSampler>,
-    strategy: Box<dyn RolloutStrategy>,
-    credit: Box<dyn AdvantageEstimator>,
-    filter: Box<dyn GroupFilter>,
+    pub(super) domains: Domains,
+    pub(super) seed: Seed,
+    pub(super) model: Model,
+    pub(super) policy: LocalPolicy,
+    pub(super) trainer: Trainer,
+    /// Where the run stands within its stages.
+    stage: StageState,
+    /// The stage that it is at; absent while that works, and when all are over.
+    running: Option<Box<dyn RunningStage>>,
     state: State,
     /// Whether all that belongs to the last iteration is done, so that a checkpoint may be made.
-    is_whole: bool,
+    pub(super) is_whole: bool,
     metrics: MetricsLog,
     /// Results of evaluations by task.
     evaluations: MetricsLog,
     /// Wall-clock times, apart from the metrics so that those of equal runs are equal.
-    timings: MetricsLog,
+    pub(super) timings: MetricsLog,
     events: EventWriter,
     checkpoints: Checkpoints,
-    store: JsonlStore,
+    pub(super) store: JsonlStore,
 }
 
 impl Training {
@@ -100,15 +90,18 @@ impl Training {
         observer: &dyn Observer,
     ) -> anyhow::Result<Self> {
         recipe.validate()?;
-        let suite = open(&recipe)?;
+        let plan = plan_of(&recipe)?;
+        let suites = open_suites(&recipe, &plan)?;
         if let Some(name) = &options.name
             && options.root.join(name).exists()
         {
             let (name, path) = (name.clone(), options.root.join(name));
             return Err(RunFolderError::Exists { name, path }.into());
         }
+        let hashes = suites.hashes();
+        let watch = Watch { cancellation, observer };
         // Before the folder is made, so that what cannot begin leaves nothing behind.
-        let (fresh, sandboxes) = begin(&recipe, suite.as_ref(), cancellation, observer).await?;
+        let (fresh, domains) = begin(&recipe, &plan, suites, watch).await?;
 
         let name = options.name.clone().unwrap_or_else(|| {
             let stem = if recipe.name.is_empty() { "run" } else { &recipe.name };
@@ -121,15 +114,12 @@ impl Training {
             command: options.command.clone(),
             git_revision: git_revision(Path::new(".")),
             versions: BTreeMap::from([("spar".to_owned(), env!("CARGO_PKG_VERSION").to_owned())]),
-            suites: BTreeMap::from([(
-                suite.manifest().name.clone(),
-                suite.manifest().content_hash.clone(),
-            )]),
+            suites: hashes,
             notes: BTreeMap::new(),
         };
         let (folder, lock) = RunFolder::create(&options.root, &manifest, &recipe.to_toml())?;
-        observer.note(&fresh.footprint(&recipe).to_string());
-        let parts = fresh.into_parts(recipe, folder, lock, suite, sandboxes)?;
+        observer.note(&fresh.footprint(&recipe, &plan).to_string());
+        let parts = fresh.into_parts(recipe, plan, folder, lock, domains)?;
         let mut training = Self::assemble(parts, options.threads, None)?;
         training.save()?;
         Ok(training)
@@ -150,26 +140,29 @@ impl Training {
         let lock = folder.lock()?;
         let recipe = Recipe::of_run(&path.display().to_string(), &folder.config()?)?;
         recipe.validate()?;
-        let suite = open(&recipe)?;
+        let plan = plan_of(&recipe)?;
+        let suites = open_suites(&recipe, &plan)?;
         let manifest = folder.manifest()?;
-        let (name, hash) = (&suite.manifest().name, &suite.manifest().content_hash);
-        if manifest.suites.get(name).is_some_and(|started| started != hash) {
-            bail!(
-                "resume on suite `{name}`: its tasks are no longer those the run was started on \
-                 (hash {hash}, was {})",
-                manifest.suites[name]
-            );
+        for (name, hash) in &suites.hashes() {
+            if manifest.suites.get(name).is_some_and(|started| started != hash) {
+                bail!(
+                    "resume on suite `{name}`: its tasks are no longer those the run was started on \
+                     (hash {hash}, was {})",
+                    manifest.suites[name]
+                );
+            }
         }
+        let watch = Watch { cancellation, observer };
         let Some(latest) = Checkpoints::view(&folder.checkpoints_path()).latest()? else {
             observer.note("the run ended before its first checkpoint: it begins anew");
-            let (fresh, sandboxes) = begin(&recipe, suite.as_ref(), cancellation, observer).await?;
-            let parts = fresh.into_parts(recipe, folder, lock, suite, sandboxes)?;
+            let (fresh, domains) = begin(&recipe, &plan, suites, watch).await?;
+            let parts = fresh.into_parts(recipe, plan, folder, lock, domains)?;
             let mut training = Self::assemble(parts, threads, Some(0))?;
             training.go_back_to(0)?;
             training.save()?;
             return Ok(training);
         };
-        let Loaded { state, model, parameters, trainer: trainer_state } = state::load(
+        let Loaded { mut state, model, parameters, trainer: trainer_state } = state::load(
             &latest.path,
             recipe.lora.as_ref(),
         )
@@ -189,14 +182,16 @@ impl Training {
         );
         let mut model = model;
         model.place(&recipe)?;
-        let config = stage_config(&recipe, state.iteration);
+        let stage = state.stage_in(&plan)?;
+        let config = plan.trainer_at(stage.index).clone();
+        state.stage = Some(stage);
         model.trained = model.trained.computing_in(config.weights)?;
         let (start, run, group) = (parameters.clone(), folder.path(), model.group.as_ref());
         let mut trainer = Trainer::in_folder(config, start, &model.trained, group, run)?;
         trainer.load_state(parameters, &trainer_state)?;
         let iteration = state.iteration;
-        let sandboxes = open_sandboxes(&recipe, suite.as_ref()).await?;
-        let parts = Parts { recipe, folder, lock, suite, sandboxes, model, trainer, state };
+        let domains = suites.with_sandboxes(&recipe).await?;
+        let parts = Parts { recipe, plan, folder, lock, domains, model, trainer, state };
         let mut training = Self::assemble(parts, threads, Some(iteration))?;
         training.go_back_to(iteration)?;
         training.mark_best()?;
@@ -207,7 +202,7 @@ impl Training {
 
     /// Closes what the run holds beside its files; how many sandboxes could not be removed.
     pub async fn close(self) -> u64 {
-        self.sandboxes.close().await
+        self.domains.close().await
     }
 
     /// Forgets what was recorded behind an iteration.
@@ -221,17 +216,13 @@ impl Training {
     }
 
     fn assemble(parts: Parts, threads: usize, resumed_at: Option<u64>) -> anyhow::Result<Self> {
-        let Parts { recipe, folder, lock, suite, sandboxes, model, trainer, state } = parts;
+        let Parts { recipe, plan, folder, lock, domains, model, trainer, mut state } = parts;
+        let stage = state.stage_in(&plan)?;
         let tokenizer = Arc::new(model.tokenizer.clone());
         let weights = trainer.weights(&model.trained)?;
         let version = trainer.version();
         let policy = LocalPolicy::new("local", tokenizer, weights, version, threads)
             .context("start the engine")?;
-        let shapers = RewardShapers::open(&recipe.reinforce.shapers)?;
-        let sampler = begin_sampler(&recipe, &state)?;
-        let strategy = open_strategy(&recipe.reinforce.strategy)?;
-        let credit = open_estimator(&recipe.reinforce.credit)?;
-        let filter = open_filter(&recipe.reinforce.filter.clone().unwrap_or_default())?;
         let metrics = MetricsLog::open(&folder.metrics_path())?;
         let evaluations = MetricsLog::open(&folder.evaluations_path())?;
         let timings = MetricsLog::open(&folder.path().join("timings.jsonl"))?;
@@ -239,22 +230,18 @@ impl Training {
         let checkpoints = Checkpoints::open(&folder.checkpoints_path(), recipe.keep.checkpoints)?;
         let store = JsonlStore::open(folder.trajectories_path(), StoreConfig::default())?;
         let seed = Seed::from_u64(recipe.seed);
-        Ok(Self {
+        let mut training = Self {
             recipe,
+            plan,
             folder,
             _lock: lock,
-            suite,
-            sandboxes,
+            domains,
             seed,
             model,
             policy,
             trainer,
-            reference: OnceLock::new(),
-            shapers,
-            sampler,
-            strategy,
-            credit,
-            filter,
+            stage,
+            running: None,
             state,
             is_whole: true,
             metrics,
@@ -263,48 +250,43 @@ impl Training {
             events,
             checkpoints,
             store,
-        })
+        };
+        training.begin_stage()?;
+        Ok(training)
     }
 
-    /// Runs what is left of both stages and the final evaluation.
+    /// Runs what is left of all stages.
     ///
     /// # Errors
     ///
-    /// When the suite's environments fail for good, an update is not finite, or the run folder
+    /// When a suite's environments fail for good, an update is not finite, or the run folder
     /// cannot be written; the last checkpoint stays good.
     pub async fn run(
         &mut self,
         cancellation: &Cancellation,
         observer: &dyn Observer,
     ) -> anyhow::Result<Outcome> {
-        // A run that stops before its first iteration is still owed the evaluation before it.
-        if self.state.iteration == self.recipe.warm_start.iterations {
-            self.test("test_before", cancellation, observer).await?;
-        }
-        self.announce(observer);
-        while self.state.iteration < self.recipe.num_iterations() {
-            if cancellation.is_cancelled() {
+        let watch = Watch { cancellation, observer };
+        while let Some(planned) = self.plan.stages().get(self.stage.index) {
+            let iterations = planned.stage.iterations();
+            let about = planned.stage.budget(&planned.place.data);
+            observer.stage(&planned.place.name, &about, self.stage.done, iterations);
+            while self.stage.done < iterations {
+                let is_stopped = cancellation.is_cancelled();
+                if is_stopped || !self.iteration(&watch).await? {
+                    return self.stop();
+                }
+            }
+            if cancellation.is_cancelled() || !self.end_stage(&watch).await? {
                 return self.stop();
             }
-            let started = Instant::now();
-            let Some(record) = self.iteration(cancellation, observer).await? else {
-                return self.stop();
-            };
-            self.is_whole = false;
-            self.state.iteration += 1;
-            let iteration = self.state.iteration;
-            let stage = stage_of(&self.recipe, iteration - 1);
-            self.log(&record)?;
-            let seconds = started.elapsed().as_secs_f64();
-            let timing = MetricRecord::new(iteration, stage.name()).with([("seconds", seconds)]);
-            self.timings.append(&timing)?;
-            observer.iteration(stage, &record);
-            self.after_iteration(cancellation, observer).await?;
         }
-        if cancellation.is_cancelled() {
-            return self.stop();
+        let metrics = self.folder.metrics()?;
+        if !metrics.iter().any(|record| record.kind == "finished") {
+            self.log(&MetricRecord::new(self.state.iteration, "finished"))?;
         }
-        self.finish(cancellation, observer).await
+        self.metrics.sync()?;
+        Ok(Outcome::Finished)
     }
 
     /// What the run reached so far.
@@ -324,65 +306,107 @@ impl Training {
         Ok(Summary::of(folder, &metrics, self.state.iteration, is_finished, checkpoint))
     }
 
-    /// One iteration of the present stage; `None` when it was told to stop.
-    async fn iteration(
-        &mut self,
-        cancellation: &Cancellation,
-        observer: &dyn Observer,
-    ) -> anyhow::Result<Option<MetricRecord>> {
+    /// One iteration of the present stage, with what is due behind it; `false` when it was told to stop.
+    async fn iteration(&mut self, watch: &Watch<'_>) -> anyhow::Result<bool> {
+        let started = Instant::now();
         let number = self.state.iteration + 1;
-        let seed = self.seed.derive("iteration", number);
-        match stage_of(&self.recipe, self.state.iteration) {
-            Stage::Reinforce => self.reinforce(number, seed, cancellation, observer).await,
-            _ => self.imitate(number, seed, cancellation, observer).await,
-        }
-    }
+        let (seed, done) = (self.seed.derive("iteration", number), self.stage.done);
+        let step = Step { number, done, seed, watch: *watch };
+        let mut running = self.running.take().context("go on: no stage is under way")?;
+        // A checkpoint that it makes of itself has what it began with.
+        self.stage.own = running.state();
+        let record = running.iterate(self, &step).await;
+        self.running = Some(running);
+        let Some(record) = record? else { return Ok(false) };
 
-    /// Evaluation, stage change and checkpoint, as they are due behind an iteration.
-    async fn after_iteration(
-        &mut self,
-        cancellation: &Cancellation,
-        observer: &dyn Observer,
-    ) -> anyhow::Result<()> {
-        let (iteration, total) = (self.state.iteration, self.recipe.num_iterations());
-        let warm = self.recipe.warm_start.iterations;
-        let is_evaluated = iteration >= warm
-            && ((iteration - warm).is_multiple_of(self.recipe.evaluation.every)
-                || iteration == total);
-        if is_evaluated {
-            let evaluation = self.evaluate(cancellation, observer).await?;
-            if cancellation.is_cancelled() {
-                // Incomplete: the iteration counts as not done, the last checkpoint stands.
-                return Ok(());
-            }
-            self.log_evaluation("evaluation", &evaluation)?;
+        self.is_whole = false;
+        (self.state.iteration, self.stage.done) = (number, done + 1);
+        let name = self.stage.name.clone();
+        let record = record.with([("stage", name.clone())]);
+        self.log(&record)?;
+        let seconds = [("seconds", started.elapsed().as_secs_f64())];
+        self.timings.append(&MetricRecord::new(number, &record.kind).with(seconds))?;
+        watch.observer.iteration(&name, &record);
+
+        let planned = &self.plan.stages()[self.stage.index];
+        let is_last = self.stage.done == planned.stage.iterations();
+        let is_evaluated =
+            planned.stage.is_evaluated(self.stage.done, self.recipe.evaluation.every);
+        let data = planned.place.data.clone();
+        if is_evaluated && !self.evaluate_dev("evaluation", &data, watch).await? {
+            // Incomplete: the iteration counts as not done, the last checkpoint stands.
+            return Ok(false);
         }
-        if iteration == warm {
-            self.enter_stage()?;
-        }
+        // The end of a stage makes a checkpoint of its own, with the trainer of the next one.
+        let is_due = is_evaluated || number.is_multiple_of(self.recipe.keep.checkpoint_every);
         self.is_whole = true;
-        if is_evaluated
-            || iteration == warm
-            || iteration == total
-            || iteration.is_multiple_of(self.recipe.keep.checkpoint_every)
-        {
+        if is_due && !is_last {
             self.save()?;
         }
-        if iteration == warm {
-            self.test("test_before", cancellation, observer).await?;
-            self.announce(observer);
+        Ok(true)
+    }
+
+    /// What is due behind the last iteration of a stage; the next one begins. `false` when it was told to stop.
+    async fn end_stage(&mut self, watch: &Watch<'_>) -> anyhow::Result<bool> {
+        // 1. What the stage itself does there, and earlier domains again.
+        let mut running = self.running.take().context("go on: no stage is under way")?;
+        let ended = running.end(self, watch).await;
+        self.running = Some(running);
+        ended?;
+        if watch.cancellation.is_cancelled() || !self.re_evaluate(watch).await? {
+            return Ok(false);
         }
+
+        // 2. Where the next one that trains starts from, on data of its own.
+        let index = self.stage.index;
+        let planned = &self.plan.stages()[index];
+        let next = self.plan.next_trained(index + 1);
+        let is_trained = planned.stage.trainer().is_some();
+        if let Some(next) = next.filter(|next| is_trained && next.stage.has_baseline()) {
+            let data = next.place.data.clone();
+            let is_known = planned.plays()
+                && planned.place.data.is_same_suite(&data)
+                && planned.place.data.dev == data.dev;
+            if !is_known && !self.evaluate_dev("evaluation", &data, watch).await? {
+                return Ok(false);
+            }
+        }
+
+        // 3. The next one begins, with its optimiser.
+        self.stage = StageState::at(&self.plan, index + 1, 0, None);
+        if is_trained {
+            if self.plan.next_trained(index + 1).is_some() {
+                self.change_trainer()?;
+            }
+            self.begin_stage()?;
+            self.is_whole = true;
+            self.save()?;
+        } else {
+            self.begin_stage()?;
+        }
+        Ok(true)
+    }
+
+    /// Begins the stage that the run is at, or goes on with it.
+    fn begin_stage(&mut self) -> anyhow::Result<()> {
+        let planned = self.plan.stages().get(self.stage.index);
+        let own = self.stage.own.take();
+        let begin = |planned: &super::stages::PlannedStage| {
+            let begun = planned.stage.begin(&planned.place, self.stage.done, own.as_ref());
+            begun.with_context(|| format!("begin stage `{}`", planned.place.name))
+        };
+        self.running = planned.map(begin).transpose()?;
         Ok(())
     }
 
-    /// The optimiser of reinforcement learning takes over where imitation ends.
-    fn enter_stage(&mut self) -> anyhow::Result<()> {
+    /// The optimiser of the next stage takes over, on the weights that were evaluated.
+    fn change_trainer(&mut self) -> anyhow::Result<()> {
         let parameters = match self.trainer.averaged()? {
             Some(averaged) => averaged,
             None => self.trainer.parameters()?,
         };
         let version = self.trainer.version();
-        let config = stage_config(&self.recipe, self.state.iteration);
+        let config = self.plan.trainer_at(self.stage.index).clone();
         self.model.trained = self.model.trained.clone().computing_in(config.weights)?;
         let on_host = TrainerConfig {
             optimizer_on: None,
@@ -404,93 +428,62 @@ impl Training {
         }
         Ok(Outcome::Stopped)
     }
-
-    /// Tells the observer where the run stands.
-    fn announce(&self, observer: &dyn Observer) {
-        let (done, warm) = (self.state.iteration, self.recipe.warm_start.iterations);
-        if done < warm {
-            observer.stage(Stage::WarmStart, done, warm);
-        } else if self.recipe.reinforce.iterations > 0 {
-            observer.stage(Stage::Reinforce, done - warm, self.recipe.reinforce.iterations);
-        }
-    }
 }
 
 /// What a run is put together from.
 struct Parts {
     recipe: Recipe,
+    plan: Plan,
     folder: RunFolder,
     lock: RunLock,
-    suite: Box<dyn Suite>,
-    sandboxes: OpenSandboxes,
+    domains: Domains,
     model: Model,
     trainer: Trainer,
     state: State,
 }
 
-async fn open_sandboxes(recipe: &Recipe, suite: &dyn Suite) -> anyhow::Result<OpenSandboxes> {
-    let mut episode = recipe.episode.clone();
-    // Sandboxes have to outlive the longest episodes.
-    episode.max_turns = Some(recipe.reinforce.max_turns).max(recipe.evaluation.max_turns);
-    OpenSandboxes::open(&recipe.sandbox, suite, &recipe.data.train, &episode).await
+fn plan_of(recipe: &Recipe) -> Result<Plan, RecipeError> {
+    Plan::of(recipe).map_err(|problems| RecipeError::Problems { problems })
+}
+
+/// Opens the suites of all stages; where several cannot be, all are told.
+fn open_suites(recipe: &Recipe, plan: &Plan) -> anyhow::Result<Suites> {
+    Suites::open(recipe, plan).map_err(|mut problems| {
+        if problems.len() == 1 {
+            return problems.remove(0);
+        }
+        let problems = problems.iter().map(|problem| format!("{problem:#}")).collect();
+        RecipeError::Problems { problems }.into()
+    })
 }
 
 /// What a run begins with, and where its sandboxes come from.
 async fn begin(
     recipe: &Recipe,
-    suite: &dyn Suite,
-    cancellation: &Cancellation,
-    observer: &dyn Observer,
-) -> anyhow::Result<(Fresh, OpenSandboxes)> {
-    let sandboxes = open_sandboxes(recipe, suite).await?;
-    let fresh = Fresh::make(recipe, suite, &sandboxes, cancellation, observer).await;
+    plan: &Plan,
+    suites: Suites,
+    watch: Watch<'_>,
+) -> anyhow::Result<(Fresh, Domains)> {
+    let domains = suites.with_sandboxes(recipe).await?;
+    let fresh = Fresh::make(recipe, plan, &domains, watch).await;
     let placed = fresh.and_then(|mut fresh| {
         fresh.place(recipe)?;
         Ok(fresh)
     });
     match placed {
-        Ok(fresh) => Ok((fresh, sandboxes)),
+        Ok(fresh) => Ok((fresh, domains)),
         Err(error) => {
-            sandboxes.close().await;
+            domains.close().await;
             Err(error)
         }
     }
 }
 
-fn open(recipe: &Recipe) -> anyhow::Result<Box<dyn Suite>> {
-    let options = SuiteOptions { data: recipe.data.folder.clone() };
-    let suite = open_suite(&recipe.data.suite, &options)?;
-    let data = &recipe.data;
-    let splits = [&data.train, &data.dev].into_iter().chain(&data.demonstrations).chain(&data.test);
-    for split in splits {
-        suite.len(split)?;
-    }
-    Ok(suite)
-}
-
-/// The stage of the iteration that follows `done` others.
-fn stage_of(recipe: &Recipe, done: u64) -> Stage {
-    if done < recipe.warm_start.iterations { Stage::WarmStart } else { Stage::Reinforce }
-}
-
-/// The task sampler, where the run stands.
-fn begin_sampler(recipe: &Recipe, state: &State) -> anyhow::Result<Box<dyn TaskSampler>> {
-    let (warm, config) = (&recipe.warm_start, &recipe.reinforce);
-    // Behind the tasks of the demonstrations, so that no task is met twice before all are; of older runs, behind
-    // those that it has played.
-    let done = state.iteration.saturating_sub(warm.iterations);
-    let first = warm.tasks_of(warm.iterations).0 + done * config.tasks as u64;
-    let mut sampler = open_sampler(&config.sampler, first)?;
-    if let Some(kept) = &state.sampler {
-        sampler.load(kept)?;
-    }
-    Ok(sampler)
-}
-
-/// How the trainer of that stage works.
-fn stage_config(recipe: &Recipe, done: u64) -> TrainerConfig {
-    match stage_of(recipe, done) {
-        Stage::Reinforce => recipe.reinforce.trainer.clone(),
-        _ => recipe.warm_start.trainer.clone(),
-    }
+/// Opens the suites and files of a recipe that is valid, and looks for the splits that it plays.
+///
+/// # Errors
+///
+/// All that is wrong with them.
+pub fn check_data(recipe: &Recipe) -> anyhow::Result<()> {
+    open_suites(recipe, &plan_of(recipe)?).map(|_| ())
 }

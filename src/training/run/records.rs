@@ -4,17 +4,25 @@ use spar_agent::Evaluation;
 use spar_trainer::{CheckpointMark, MetricRecord, write_atomically};
 
 use super::Training;
+use crate::recipe::DataConfig;
 use crate::training::records::{evaluation_record, is_scored, task_record};
-use crate::training::state;
+use crate::training::stages::PlannedStage;
+use crate::training::state::{self, StageState};
 
 /// The mark of the reference model's checkpoint.
 pub(super) const REFERENCE: &str = "reference";
 
 impl Training {
-    pub(super) fn save(&mut self) -> anyhow::Result<()> {
+    pub(in crate::training) fn save(&mut self) -> anyhow::Result<()> {
         self.metrics.sync()?;
         self.evaluations.sync()?;
         let trainer = &self.trainer;
+        // While a stage works, its state is that before the iteration.
+        let own = match &self.running {
+            Some(running) => running.state(),
+            None => self.stage.own.clone(),
+        };
+        self.state.stage = Some(StageState { own, ..self.stage.clone() });
         state::save(&self.checkpoints, &self.state, &self.model, trainer)?;
         self.mark_best()?;
         self.mark_reference()?;
@@ -27,16 +35,21 @@ impl Training {
         let kept: Vec<u64> =
             self.checkpoints.list()?.iter().map(|checkpoint| checkpoint.iteration).collect();
         let max_missing = self.recipe.evaluation.max_missing;
+        let Some(chosen) = self.plan.chosen_by(self.stage.index) else { return Ok(()) };
+        let metrics: Vec<MetricRecord> =
+            metrics.into_iter().filter(|record| is_of(record, &chosen.place.data)).collect();
         if let Some((score, iteration)) = best(&metrics, max_missing, &kept) {
             self.checkpoints.mark("best", &CheckpointMark { iteration, score: Some(score) })?;
         }
         Ok(())
     }
 
-    /// Marks the checkpoint that reinforcement learning begins with, where it is the reference.
+    /// Marks the checkpoint that the next stage begins with, where it is held to it.
     pub(super) fn mark_reference(&self) -> anyhow::Result<()> {
         let iteration = self.state.iteration;
-        if self.recipe.has_reference() && iteration == self.recipe.warm_start.iterations {
+        let next = self.plan.next_trained(self.stage.index);
+        let begins = |next: &PlannedStage| next.first_iteration == iteration;
+        if next.is_some_and(|next| begins(next) && next.stage.has_reference()) {
             self.checkpoints.mark(REFERENCE, &CheckpointMark { iteration, score: None })?;
         }
         Ok(())
@@ -52,14 +65,16 @@ impl Training {
     }
 
     /// Keeps an evaluation: by task first, so that what the metrics tell of is there.
-    pub(super) fn log_evaluation(
+    pub(in crate::training) fn log_evaluation(
         &mut self,
         kind: &str,
         evaluation: &Evaluation,
+        data: &DataConfig,
     ) -> anyhow::Result<()> {
         let iteration = self.state.iteration;
-        self.evaluations.append(&task_record(iteration, kind, evaluation))?;
-        self.log(&evaluation_record(iteration, kind, evaluation))
+        let suite = [("suite", data.suite.clone())];
+        self.evaluations.append(&task_record(iteration, kind, evaluation).with(suite.clone()))?;
+        self.log(&evaluation_record(iteration, kind, evaluation).with(suite))
     }
 
     pub(super) fn log(&mut self, record: &MetricRecord) -> anyhow::Result<()> {
@@ -78,6 +93,13 @@ impl Training {
         self.events.flush()?;
         Ok(())
     }
+}
+
+/// Whether an evaluation was played on the dev split of this data; older runs have one suite, and do not tell it.
+pub(super) fn is_of(record: &MetricRecord, data: &DataConfig) -> bool {
+    let text = |name: &str| record.values.get(name).and_then(|value| value.as_str());
+    text("suite").is_none_or(|suite| suite == data.suite)
+        && text("split").is_none_or(|split| split == data.dev)
 }
 
 /// Success on the dev split and iteration of the evaluation that chooses the checkpoint, among those that have

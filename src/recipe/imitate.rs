@@ -1,15 +1,15 @@
-//! Imitation of demonstrations.
+//! Imitation of demonstrations, or of conversations in files.
 
 use serde::{Deserialize, Serialize};
 use spar_agent::{DemonstrationConfig, Guide, RollIn};
 use spar_trainer::TrainerConfig;
 
-use super::RollInConfig;
+use super::{ChatsConfig, Recipe, RollInConfig};
 
-/// Imitation of demonstrations.
+/// Imitation of demonstrations, or of conversations in files.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct WarmStartConfig {
+pub struct ImitateConfig {
     /// Iterations, each on demonstrations of its own; 0 leaves the stage out. Default 40.
     pub iterations: u64,
     /// Tasks that are demonstrated per iteration. Default 128.
@@ -24,11 +24,15 @@ pub struct WarmStartConfig {
     pub roll_in: RollInConfig,
     /// What tokens weigh.
     pub weights: DemonstrationConfig,
+    /// Conversations in files, which are imitated in place of demonstrations; nothing is played then, and what is
+    /// said above of tasks, demonstrators and their tokens has no effect. Default absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chats: Option<ChatsConfig>,
     /// How rows become updates; `minibatches` follows from `batch_tokens` and stays at 1.
     pub trainer: TrainerConfig,
 }
 
-impl Default for WarmStartConfig {
+impl Default for ImitateConfig {
     fn default() -> Self {
         Self {
             iterations: 40,
@@ -38,12 +42,13 @@ impl Default for WarmStartConfig {
             imitate_unsolved: false,
             roll_in: RollInConfig::default(),
             weights: DemonstrationConfig::default(),
+            chats: None,
             trainer: TrainerConfig::default(),
         }
     }
 }
 
-impl WarmStartConfig {
+impl ImitateConfig {
     /// The demonstrated tasks that come before an iteration of the stage and in it, as `(first, count)`.
     pub fn tasks_of(&self, iteration: u64) -> (u64, usize) {
         let tasks = self.tasks as u64;
@@ -59,6 +64,46 @@ impl WarmStartConfig {
     pub fn roll_in_of(&self, iteration: u64) -> Option<RollIn> {
         self.roll_in.at(iteration as f64 / self.iterations as f64)
     }
+
+    /// All that is wrong with these settings in a recipe.
+    pub(crate) fn problems(&self, recipe: &Recipe) -> Vec<String> {
+        let mut problems = recipe.trainer_problems(&self.trainer);
+        let mut within = |part: &str, found: Vec<String>| {
+            problems.extend(found.into_iter().map(|problem| format!("{part}: {problem}")));
+        };
+        if let Err(error) = self.weights.validate() {
+            within("weights", vec![error.to_string()]);
+        }
+        within("roll_in", self.roll_in.problems());
+        if self.trainer.minibatches != 1 {
+            let problem = "`minibatches` has no effect: it follows from `batch_tokens`".to_owned();
+            within("trainer", vec![problem]);
+        }
+        if let Some(chats) = &self.chats {
+            within("chats", chats.problems());
+            within("chats", self.without_effect());
+        }
+        for (name, value) in [("tasks", self.tasks), ("batch_tokens", self.batch_tokens)] {
+            if value == 0 {
+                problems.push(format!("{name} is 0, must be at least 1"));
+            }
+        }
+        problems
+    }
+
+    /// Settings of demonstrations, where there are none.
+    fn without_effect(&self) -> Vec<String> {
+        let default = Self::default();
+        let set = [
+            ("tasks", self.tasks != default.tasks),
+            ("demonstrator", self.demonstrator != default.demonstrator),
+            ("imitate_unsolved", self.imitate_unsolved != default.imitate_unsolved),
+            ("roll_in", self.roll_in != default.roll_in),
+            ("weights", self.weights != default.weights),
+        ];
+        let tell = |name| format!("`{name}` has no effect beside files: nothing is demonstrated");
+        set.into_iter().filter(|(_, is_set)| *is_set).map(|(name, _)| tell(name)).collect()
+    }
 }
 
 #[cfg(test)]
@@ -67,7 +112,7 @@ mod tests {
 
     #[test]
     fn no_task_is_demonstrated_twice_where_roll_in_has_more_of_them() {
-        let mut warm = WarmStartConfig { iterations: 10, tasks: 4, ..WarmStartConfig::default() };
+        let mut warm = ImitateConfig { iterations: 10, tasks: 4, ..ImitateConfig::default() };
         assert_eq!((warm.tasks_of(3), warm.tasks_of(10)), ((12, 4), (40, 4)));
         warm.roll_in = RollInConfig { share: 0.5, after: 0.55, tasks: Some(7), ..warm.roll_in };
         let mut next = 0;

@@ -1,0 +1,66 @@
+//! A stage of a recipe, as it is written.
+
+use serde::{Deserialize, Serialize};
+
+use super::{DataConfig, Recipe};
+
+/// A stage of a recipe, as it is written.
+///
+/// Its options are those of its kind; see [`stage_registry`](crate::training::stages::stage_registry).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StageConfig {
+    /// What it does: the name of a kind of stage.
+    pub kind: String,
+    /// Tells it apart from the other stages of the recipe. Default: its kind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Earlier stages whose dev splits are played again once this one is over. Default empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub re_evaluate: Vec<String>,
+    /// What it plays. Default absent: what the recipe's `data` says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<DataConfig>,
+    /// The options of its kind; those left out have the defaults that the kind documents.
+    #[serde(flatten)]
+    pub options: toml::Table,
+}
+
+impl StageConfig {
+    /// A stage with the options that `config` holds.
+    fn new(kind: &str, name: &str, config: &impl Serialize) -> Self {
+        let options = toml::Table::try_from(config).expect("options can be written as TOML");
+        let (kind, name) = (kind.to_owned(), Some(name.to_owned()));
+        Self { kind, name, re_evaluate: Vec::new(), data: None, options }
+    }
+}
+
+impl Recipe {
+    /// The stages in their order: those that are listed, else those that `warm_start` and `reinforce` come to.
+    ///
+    /// These are imitation, an evaluation of what it led to on the test splits, reinforcement learning, and the same
+    /// evaluation of the checkpoint that the dev split chose. A stage of 0 iterations is left out.
+    pub fn stage_configs(&self) -> Vec<StageConfig> {
+        if !self.stages.is_empty() {
+            return self.stages.clone();
+        }
+        let evaluate = |name: &str, checkpoint: &str| {
+            let mut options = toml::Table::new();
+            options.insert("checkpoint".to_owned(), checkpoint.into());
+            if let Some(tasks) = self.evaluation.test_tasks {
+                let tasks = i64::try_from(tasks).unwrap_or(i64::MAX);
+                options.insert("tasks".to_owned(), tasks.into());
+            }
+            StageConfig::new("evaluate", name, &options)
+        };
+        let mut stages = Vec::new();
+        if self.warm_start.iterations > 0 {
+            stages.push(StageConfig::new("imitate", "warm_start", &self.warm_start));
+        }
+        stages.push(evaluate("test_before", "present"));
+        if self.reinforce.iterations > 0 {
+            stages.push(StageConfig::new("reinforce", "reinforce", &self.reinforce));
+            stages.push(evaluate("test_after", "best"));
+        }
+        stages
+    }
+}

@@ -1,0 +1,132 @@
+//! The suites that a run plays, each with the sandboxes that its episodes take theirs from.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use spar_agent::EpisodeConfig;
+use spar_tasks::{Suite, SuiteOptions, open_suite};
+
+use super::stages::{Plan, PlannedStage};
+use crate::recipe::{DataConfig, Recipe};
+use crate::sandboxes::OpenSandboxes;
+
+/// The suites that a plan plays, opened and found to have the splits that are asked of them.
+pub(super) struct Suites(Vec<OpenedSuite>);
+
+struct OpenedSuite {
+    name: String,
+    folder: Option<PathBuf>,
+    suite: Box<dyn Suite>,
+    /// A split that is played, and the most turns that its episodes may have.
+    split: String,
+    max_turns: Option<u32>,
+}
+
+impl Suites {
+    /// Opens them, or tells all that is wrong with the data of any stage.
+    pub(super) fn open(recipe: &Recipe, plan: &Plan) -> Result<Self, Vec<anyhow::Error>> {
+        let mut opened: Vec<OpenedSuite> = Vec::new();
+        let mut problems = Vec::new();
+        let mut lost: Vec<&DataConfig> = Vec::new();
+        for planned in plan.stages() {
+            let data = &planned.place.data;
+            let of_stage = planned.stage.data_problems().into_iter().map(anyhow::Error::msg);
+            problems.extend(of_stage.map(|error| within(planned, error)));
+            let splits = planned.stage.splits(data);
+            let Some(split) = splits.first() else { continue };
+            if lost.iter().any(|other| other.is_same_suite(data)) {
+                continue;
+            }
+            let turns = planned.stage.max_turns().max(recipe.evaluation.max_turns);
+            let found = opened.iter_mut().find(|opened| opened.is_of(data));
+            let suite = if let Some(found) = found {
+                found.max_turns = found.max_turns.max(turns);
+                &found.suite
+            } else {
+                let options = SuiteOptions { data: data.folder.clone() };
+                let suite = match open_suite(&data.suite, &options) {
+                    Ok(suite) => suite,
+                    Err(error) => {
+                        lost.push(data);
+                        problems.push(within(planned, error.into()));
+                        continue;
+                    }
+                };
+                let (name, folder) = (data.suite.clone(), data.folder.clone());
+                let (split, max_turns) = (split.clone(), turns);
+                opened.push(OpenedSuite { name, folder, suite, split, max_turns });
+                &opened.last().expect("it was pushed").suite
+            };
+            let strange = splits.iter().filter_map(|split| suite.len(split).err());
+            problems.extend(strange.map(|error| within(planned, error.into())));
+        }
+        if problems.is_empty() { Ok(Self(opened)) } else { Err(problems) }
+    }
+
+    /// Content hashes by name.
+    pub(super) fn hashes(&self) -> BTreeMap<String, String> {
+        let manifests = self.0.iter().map(|opened| opened.suite.manifest());
+        manifests.map(|it| (it.name.clone(), it.content_hash.clone())).collect()
+    }
+
+    /// Opens their sandboxes.
+    pub(super) async fn with_sandboxes(self, recipe: &Recipe) -> anyhow::Result<Domains> {
+        let mut domains = Domains(Vec::new());
+        for OpenedSuite { name, folder, suite, split, max_turns } in self.0 {
+            // Sandboxes have to outlive the longest episodes.
+            let episode = EpisodeConfig { max_turns, ..recipe.episode.clone() };
+            match OpenSandboxes::open(&recipe.sandbox, suite.as_ref(), &split, &episode).await {
+                Ok(sandboxes) => domains.0.push(Domain { name, folder, suite, sandboxes }),
+                Err(error) => {
+                    domains.close().await;
+                    return Err(error);
+                }
+            }
+        }
+        Ok(domains)
+    }
+}
+
+impl OpenedSuite {
+    fn is_of(&self, data: &DataConfig) -> bool {
+        (&self.name, &self.folder) == (&data.suite, &data.folder)
+    }
+}
+
+fn within(planned: &PlannedStage, error: anyhow::Error) -> anyhow::Error {
+    error.context(format!("stage `{}`", planned.place.name))
+}
+
+/// A suite with the sandboxes of its episodes.
+pub(crate) struct Domain {
+    name: String,
+    folder: Option<PathBuf>,
+    pub(crate) suite: Box<dyn Suite>,
+    pub(crate) sandboxes: OpenSandboxes,
+}
+
+/// The suites that a run plays.
+pub(super) struct Domains(Vec<Domain>);
+
+impl Domains {
+    /// That of `data`; absent where no stage plays it.
+    pub(super) fn find(&self, data: &DataConfig) -> Option<&Domain> {
+        let is_meant =
+            |domain: &&Domain| (&domain.name, &domain.folder) == (&data.suite, &data.folder);
+        self.0.iter().find(is_meant)
+    }
+
+    /// That of `data`, which a stage plays.
+    pub(super) fn of(&self, data: &DataConfig) -> &Domain {
+        self.find(data).expect("the suites of all stages that play were opened")
+    }
+
+    /// Closes all sandboxes and waits for it; how many could not be removed.
+    pub(super) async fn close(self) -> u64 {
+        let mut left = 0;
+        for domain in self.0 {
+            left += domain.sandboxes.close().await;
+        }
+        left
+    }
+}

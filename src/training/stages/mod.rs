@@ -1,0 +1,23 @@
+//! What a run can do, one stage after the other.
+//!
+//! ```text
+//!  Recipe ─▶ Plan ─▶ PlannedStage ─begin─▶ RunningStage ─iterate, end─▶ metrics, weights
+//! ```
+//!
+//! A [`Stage`] is a kind of work with its options; it knows its budget, what it needs, and what is wrong with it.
+//! A [`RunningStage`] is one that the run is at, with its state. A new kind is one file and one row of the
+//! [table](stage_registry).
+
+mod evaluate;
+mod imitate;
+mod outline;
+mod plan;
+mod registry;
+mod reinforce;
+mod stage;
+
+pub use self::outline::{StageOutline, last_trainer, outline};
+pub(crate) use self::plan::{Place, Plan, PlannedStage};
+pub(crate) use self::registry::open_stage;
+pub use self::registry::{StageEntry, stage_registry};
+pub(crate) use self::stage::{RunningStage, Stage, Step, Watch, WordsRequest};

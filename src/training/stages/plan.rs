@@ -1,0 +1,307 @@
+//! What a run does, stage by stage.
+
+use spar_trainer::TrainerConfig;
+
+use super::{Stage, open_stage};
+use crate::recipe::{DataConfig, Recipe};
+
+/// Names in the metrics that no stage can have.
+const RESERVED: [&str; 5] = ["evaluation", "re_evaluation", "finished", "tokenizer", "parts"];
+
+/// What a run does, stage by stage.
+pub(crate) struct Plan {
+    stages: Vec<PlannedStage>,
+}
+
+/// A stage in its place.
+pub(crate) struct PlannedStage {
+    /// Its kind's name.
+    pub(crate) kind: String,
+    pub(crate) place: Place,
+    /// Earlier stages whose dev splits are played again behind it.
+    pub(crate) re_evaluate: Vec<String>,
+    pub(crate) stage: Box<dyn Stage>,
+    /// Iterations of the run before it.
+    pub(crate) first_iteration: u64,
+}
+
+/// Where a stage stands in its run.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Place {
+    /// Tells it apart from the others.
+    pub(crate) name: String,
+    /// What it plays.
+    pub(crate) data: DataConfig,
+    /// Tasks of the same suite that earlier stages take, so that no task is met twice before all are.
+    pub(crate) first_task: u64,
+    /// Whether nothing is trained before.
+    pub(crate) is_first: bool,
+}
+
+impl PlannedStage {
+    /// Whether it needs the suite of its data.
+    pub(crate) fn plays(&self) -> bool {
+        !self.stage.splits(&self.place.data).is_empty()
+    }
+
+    fn trains(&self) -> bool {
+        self.stage.trainer().is_some()
+    }
+}
+
+impl Plan {
+    /// The stages of a recipe, or all that is wrong with them.
+    pub(crate) fn of(recipe: &Recipe) -> Result<Self, Vec<String>> {
+        let mut plan = Self { stages: Vec::new() };
+        let mut problems = Vec::new();
+        let (mut first_iteration, mut is_first) = (0, true);
+        let mut names: Vec<String> = Vec::new();
+        for config in recipe.stage_configs() {
+            let name = config.name.clone().unwrap_or_else(|| config.kind.clone());
+            let mut within = |found: Vec<String>| {
+                let label = |problem| format!("stages.{name}: {problem}");
+                problems.extend(found.into_iter().map(label));
+            };
+            within(name_problems(&name, &names, config.name.is_some()));
+            let is_earlier = |wanted: &&String| !names.contains(wanted);
+            let strangers = config.re_evaluate.iter().filter(is_earlier);
+            within(
+                strangers
+                    .map(|name| format!("re_evaluate names `{name}`, which is no stage before it"))
+                    .collect(),
+            );
+            names.push(name.clone());
+            let stage = match open_stage(&config) {
+                Ok(stage) => stage,
+                Err(found) => {
+                    within(found);
+                    continue;
+                }
+            };
+            within(stage.problems(recipe));
+            if stage.trainer().is_some() && stage.iterations() == 0 {
+                within(vec!["iterations is 0: leave the stage out".to_owned()]);
+            }
+            let data = config.data.unwrap_or_else(|| recipe.data.clone());
+            let is_same = |earlier: &&PlannedStage| earlier.place.data.is_same_suite(&data);
+            let earlier = plan.stages.iter().filter(is_same);
+            let first_task = earlier.map(|earlier| earlier.stage.num_tasks()).sum();
+            let place = Place { name, data, first_task, is_first };
+            let iterations = stage.iterations();
+            is_first &= stage.trainer().is_none();
+            let (kind, re_evaluate) = (config.kind, config.re_evaluate);
+            plan.stages.push(PlannedStage { kind, place, re_evaluate, stage, first_iteration });
+            first_iteration += iterations;
+        }
+        for planned in &plan.stages {
+            for name in &planned.re_evaluate {
+                if plan.named(name).is_some_and(|earlier| !earlier.plays()) {
+                    problems.push(format!(
+                        "stages.{}: re_evaluate names `{name}`, which plays nothing",
+                        planned.place.name
+                    ));
+                }
+            }
+        }
+        if !recipe.stages.is_empty() && problems.is_empty() && is_first {
+            problems.push("stages: none of them trains, use `spar eval`".to_owned());
+        }
+        if problems.is_empty() { Ok(plan) } else { Err(problems) }
+    }
+
+    /// The stages in their order.
+    pub(crate) fn stages(&self) -> &[PlannedStage] {
+        &self.stages
+    }
+
+    /// The stage of this name.
+    pub(crate) fn named(&self, name: &str) -> Option<&PlannedStage> {
+        self.stages.iter().find(|planned| planned.place.name == name)
+    }
+
+    /// Iterations of all stages.
+    pub(crate) fn num_iterations(&self) -> u64 {
+        self.stages.iter().map(|planned| planned.stage.iterations()).sum()
+    }
+
+    /// The stage that a run is at behind so many iterations, and how many of them are that stage's: the first of which
+    /// something may be left to do.
+    pub(crate) fn position(&self, iteration: u64) -> (usize, u64) {
+        let trains = |planned: &&PlannedStage| planned.trains();
+        let is_over = |planned: &PlannedStage| {
+            planned.first_iteration + planned.stage.iterations() <= iteration
+        };
+        // What stands before training that is over is over too.
+        let last_over =
+            self.stages.iter().rposition(|planned| trains(&planned) && is_over(planned));
+        let index = last_over.map_or(0, |last| last + 1);
+        let done = match self.stages.get(index) {
+            Some(planned) if planned.trains() => iteration - planned.first_iteration,
+            // Evaluations stand before the training that is under way.
+            Some(_) => {
+                match self.next_trained(index).filter(|next| next.first_iteration < iteration) {
+                    Some(next) => {
+                        let index = self.index_of(next);
+                        return (index, iteration - next.first_iteration);
+                    }
+                    None => 0,
+                }
+            }
+            None => 0,
+        };
+        (index, done)
+    }
+
+    /// The first stage from `index` on that trains.
+    pub(crate) fn next_trained(&self, index: usize) -> Option<&PlannedStage> {
+        self.stages.iter().skip(index).find(|planned| planned.trains())
+    }
+
+    /// How the trainer works while the run is at a stage: as the one wants that trains next, or that trained last.
+    pub(crate) fn trainer_at(&self, index: usize) -> &TrainerConfig {
+        let last = || self.stages.iter().rev().find(|planned| planned.trains());
+        let planned = self.next_trained(index).or_else(last);
+        let trainer = planned.and_then(|planned| planned.stage.trainer());
+        trainer.expect("a recipe without a stage that trains is refused")
+    }
+
+    /// How the last stage that trains updates, for an estimate of what the run takes.
+    pub(crate) fn last_trainer(&self) -> &TrainerConfig {
+        self.trainer_at(self.stages.len())
+    }
+
+    /// The stage on whose dev split checkpoints are chosen while the run is at a stage: the last one that trained there,
+    /// or is to train first.
+    pub(crate) fn chosen_by(&self, index: usize) -> Option<&PlannedStage> {
+        let is_scored = |planned: &&PlannedStage| planned.trains() && planned.plays();
+        let before = self.stages.iter().take(index + 1).rev().find(is_scored);
+        before.or_else(|| self.stages.iter().find(is_scored))
+    }
+
+    fn index_of(&self, wanted: &PlannedStage) -> usize {
+        let found = self.stages.iter().position(|planned| std::ptr::eq(planned, wanted));
+        found.expect("it is a stage of this plan")
+    }
+}
+
+fn name_problems(name: &str, before: &[String], is_given: bool) -> Vec<String> {
+    let mut problems = Vec::new();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if name.is_empty() || !name.chars().all(is_plain) {
+        problems.push("a name is letters, digits, `_` and `-`".to_owned());
+    }
+    if RESERVED.contains(&name) {
+        problems.push(format!("`{name}` is taken by the metrics, choose another name"));
+    }
+    if before.iter().any(|earlier| earlier == name) {
+        problems.push(match is_given {
+            true => "two stages have this name".to_owned(),
+            false => format!("several stages are of kind `{name}`: give them a `name` each"),
+        });
+    }
+    problems
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(text: &str) -> Plan {
+        let recipe = Recipe::parse("r", text, &[]).unwrap();
+        recipe.validate().unwrap();
+        Plan::of(&recipe).unwrap_or_else(|problems| panic!("{problems:?}"))
+    }
+
+    fn problems(text: &str) -> Vec<String> {
+        match Recipe::parse("r", text, &[]).unwrap().validate() {
+            Ok(()) => Vec::new(),
+            Err(crate::recipe::RecipeError::Problems { problems }) => problems,
+            Err(other) => panic!("{other}"),
+        }
+    }
+
+    fn names(plan: &Plan) -> Vec<&str> {
+        plan.stages().iter().map(|planned| planned.place.name.as_str()).collect()
+    }
+
+    #[test]
+    fn two_stages_are_a_list_too() {
+        let two = plan("[warm_start]\niterations = 3\ntasks = 5\n[reinforce]\niterations = 4");
+        assert_eq!(names(&two), ["warm_start", "test_before", "reinforce", "test_after"]);
+        assert_eq!((two.num_iterations(), two.stages()[2].place.first_task), (7, 15));
+        assert_eq!(names(&plan("[reinforce]\niterations = 0")), ["warm_start", "test_before"]);
+        let rewards = plan("[warm_start]\niterations = 0");
+        assert_eq!(names(&rewards), ["test_before", "reinforce", "test_after"]);
+        assert!(rewards.stages()[1].place.is_first && !two.stages()[2].place.is_first);
+    }
+
+    #[test]
+    fn a_run_stands_where_something_is_left_to_do() {
+        let two = plan("[warm_start]\niterations = 3\n[reinforce]\niterations = 4");
+        let places: Vec<_> = (0..=7).map(|iteration| two.position(iteration)).collect();
+        assert_eq!(places, [(0, 0), (0, 1), (0, 2), (1, 0), (2, 1), (2, 2), (2, 3), (3, 0)]);
+        let rewards = plan("[warm_start]\niterations = 0\n[reinforce]\niterations = 2");
+        let places: Vec<_> = (0..=2).map(|iteration| rewards.position(iteration)).collect();
+        assert_eq!(places, [(0, 0), (1, 1), (2, 0)]);
+    }
+
+    #[test]
+    fn everything_that_is_wrong_with_stages_is_told_at_once() {
+        let told = problems(
+            "[[stages]]\nkind = 'immitate'\n\
+             [[stages]]\nkind = 'reinforce'\nbatch_tokens = 3\ncredit = { kind = 'gae' }\n\
+             [[stages]]\nkind = 'reinforce'\ntasks = 0\nre_evaluate = ['later']\ncredit = { kind = 'gae' }\n\
+             [[stages]]\nkind = 'evaluate'\nname = 'evaluation'\nattempts = 0\n\
+             [evaluation]\nevery = 0",
+        )
+        .join("\n");
+        for part in [
+            "stages.immitate: find stage kind `immitate`: known are",
+            "stages.reinforce: `batch_tokens` has no effect here",
+            "several stages are of kind `reinforce`",
+            "tasks is 0",
+            "credit `gae` needs values, and no learner gives them",
+            "re_evaluate names `later`",
+            "`evaluation` is taken",
+            "attempts is 0",
+            "evaluation.every is 0",
+        ] {
+            assert!(told.contains(part), "{part} is not in\n{told}");
+        }
+        assert!(problems("[[stages]]\nkind = 'evaluate'")[0].contains("none of them trains"));
+        let both = Recipe::parse("r", "[warm_start]\ntasks = 2\n[[stages]]\nkind = 'imitate'", &[]);
+        assert!(both.unwrap_err().to_string().contains("[warm_start] has no effect beside"));
+    }
+
+    #[test]
+    fn stages_of_one_suite_share_out_its_tasks() {
+        let plan = plan(
+            "[data]\nsuite = 'frozen-lake'\ntest = ['test']\n\
+             [[stages]]\nkind = 'imitate'\niterations = 2\ntasks = 3\n\
+             [[stages]]\nkind = 'reinforce'\niterations = 5\ntasks = 4\ndata = { suite = 'household' }\n\
+             [[stages]]\nkind = 'evaluate'\n\
+             [[stages]]\nkind = 'reinforce'\nname = 'again'\niterations = 1\nre_evaluate = ['reinforce']",
+        );
+        let first: Vec<u64> =
+            plan.stages().iter().map(|planned| planned.place.first_task).collect();
+        assert_eq!(first, [0, 0, 6, 6]);
+        assert_eq!(plan.position(7), (2, 0));
+        assert_eq!(plan.chosen_by(2).unwrap().place.name, "reinforce");
+        assert_eq!(plan.chosen_by(3).unwrap().place.name, "again");
+    }
+
+    #[test]
+    fn stages_are_set_by_name_or_place_and_written_with_every_option() {
+        let text = "[[stages]]\nkind = 'imitate'\n[[stages]]\nkind = 'reinforce'\nname = 'lake'";
+        let set = ["stages.lake.iterations=7".to_owned(), "stages.0.tasks=3".to_owned()];
+        let recipe = Recipe::parse("r", text, &set).unwrap();
+        let written = recipe.to_toml();
+        assert!(!written.contains("warm_start") && written.contains("group_size = 8"), "{written}");
+        let again = Recipe::parse("r", &written, &[]).unwrap();
+        assert_eq!(again.to_toml(), written);
+        let plan = Plan::of(&again).unwrap_or_else(|problems| panic!("{problems:?}"));
+        assert_eq!(plan.stages()[1].stage.iterations(), 7);
+        let stray = Recipe::parse("r", text, &["stages.pond.tasks=3".to_owned()]).unwrap_err();
+        assert!(stray.to_string().contains("none is `pond`"), "{stray}");
+    }
+}

@@ -1,0 +1,345 @@
+//! Reinforcement learning: groups of episodes, credit over them, updates.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use anyhow::{bail, ensure};
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use spar_agent::credit::{
+    AdvantageEstimator, BatchView, GroupView, open_estimator, settle_ownership,
+};
+use spar_agent::filters::{GroupFilter, kept, open_filter};
+use spar_agent::strategies::{RolloutStrategy, open_strategy};
+use spar_agent::{
+    CollectConfig, CollectRequest, Collection, CutBatch, Player, TurnMask, collect_groups,
+};
+use spar_core::{Group, Sample, Signal, TrajectoryStore};
+use spar_policy::Weights;
+use spar_tasks::RewardShapers;
+use spar_tasks::samplers::{Outcome, TaskSampler, open_sampler};
+use spar_trainer::{
+    DecoderGradient, MetricRecord, Trained, TrainerConfig, UpdateMetrics, fill_reference,
+};
+
+use super::registry::written;
+use super::{Place, RunningStage, Stage, Step, WordsRequest};
+use crate::recipe::{DataConfig, Recipe, ReferenceHold, ReinforceConfig};
+use crate::training::demonstrations::{
+    TOKENIZER_TASKS, play_randomly, take_places, take_tasks, words_of,
+};
+use crate::training::records::{with_collection, with_updates};
+use crate::training::run::Training;
+
+/// Reinforcement learning.
+pub(super) struct Reinforce {
+    pub(super) config: ReinforceConfig,
+}
+
+#[async_trait(?Send)]
+impl Stage for Reinforce {
+    fn iterations(&self) -> u64 {
+        self.config.iterations
+    }
+
+    fn num_tasks(&self) -> u64 {
+        self.config.iterations * self.config.tasks as u64
+    }
+
+    fn splits(&self, data: &DataConfig) -> Vec<String> {
+        vec![data.train.clone(), data.dev.clone()]
+    }
+
+    fn trainer(&self) -> Option<&TrainerConfig> {
+        Some(&self.config.trainer)
+    }
+
+    fn max_turns(&self) -> Option<u32> {
+        Some(self.config.max_turns)
+    }
+
+    fn has_baseline(&self) -> bool {
+        true
+    }
+
+    fn is_evaluated(&self, done: u64, every: u64) -> bool {
+        done.is_multiple_of(every) || done == self.config.iterations
+    }
+
+    fn has_reference(&self) -> bool {
+        self.config.has_reference()
+    }
+
+    fn problems(&self, recipe: &Recipe) -> Vec<String> {
+        self.config.problems(recipe)
+    }
+
+    fn budget(&self, data: &DataConfig) -> String {
+        let ReinforceConfig { iterations, tasks, group_size, .. } = self.config;
+        format!(
+            "{iterations} iterations of {tasks} tasks x {group_size} on `{}` of `{}`, {} episodes; {} \
+             credit, {} objective, {}",
+            data.train,
+            data.suite,
+            iterations * (tasks * group_size) as u64,
+            self.config.credit.kind,
+            self.config.objective.name,
+            self.config.trainer.optimizer.name,
+        )
+    }
+
+    fn options(&self) -> toml::Table {
+        written(&self.config)
+    }
+
+    async fn words(&self, request: &WordsRequest<'_>) -> anyhow::Result<Vec<Vec<String>>> {
+        let Some(domain) = request.domain else { return Ok(Vec::new()) };
+        let count = TOKENIZER_TASKS as usize;
+        request.watch.observer.playing("tokenizer", count);
+        let (suite, split) = (domain.suite.as_ref(), &request.data.train);
+        let tasks = take_tasks(suite, split, request.run, 0, count)?;
+        let played =
+            play_randomly(request.recipe, &tasks, request.seed, domain, &request.watch).await?;
+        Ok(words_of(&request.recipe.episode.context, &played))
+    }
+
+    fn begin(
+        &self,
+        place: &Place,
+        done: u64,
+        state: Option<&Value>,
+    ) -> anyhow::Result<Box<dyn RunningStage>> {
+        let config = self.config.clone();
+        let state: Option<StageState> = state.cloned().map(serde_json::from_value).transpose()?;
+        // Of runs older than the state, behind what it has played.
+        let first = place.first_task + done * config.tasks as u64;
+        let mut sampler = open_sampler(&config.sampler, first)?;
+        if let Some(state) = &state {
+            sampler.load(&state.sampler)?;
+        }
+        Ok(Box::new(Reinforcement {
+            shapers: RewardShapers::open(&config.shapers)?,
+            sampler,
+            strategy: open_strategy(&config.strategy)?,
+            credit: open_estimator(&config.credit)?,
+            filter: open_filter(&config.filter.clone().unwrap_or_default())?,
+            reference: OnceLock::new(),
+            is_begun: state.is_some(),
+            place: place.clone(),
+            config,
+        }))
+    }
+}
+
+/// What reinforcement learning keeps between iterations.
+#[derive(Serialize, Deserialize)]
+struct StageState {
+    /// The task sampler's.
+    sampler: Value,
+}
+
+/// Reinforcement learning that is under way.
+struct Reinforcement {
+    config: ReinforceConfig,
+    place: Place,
+    shapers: RewardShapers,
+    sampler: Box<dyn TaskSampler>,
+    strategy: Box<dyn RolloutStrategy>,
+    credit: Box<dyn AdvantageEstimator>,
+    filter: Box<dyn GroupFilter>,
+    /// The reference model's weights, where they stay in memory and have been read.
+    reference: OnceLock<Arc<Weights>>,
+    /// Whether the sampler has drawn.
+    is_begun: bool,
+}
+
+/// The groups of an iteration.
+struct Collected {
+    /// Those that are trained, and the counts of all.
+    collection: Collection,
+    /// Groups that the task sampler left out.
+    num_dropped: usize,
+}
+
+#[async_trait(?Send)]
+impl RunningStage for Reinforcement {
+    async fn iterate(
+        &mut self,
+        run: &mut Training,
+        step: &Step<'_>,
+    ) -> anyhow::Result<Option<MetricRecord>> {
+        // 1. Groups of episodes under the present weights.
+        run.publish()?;
+        let started = Instant::now();
+        let Some(collected) = self.collect(run, step).await? else { return Ok(None) };
+        let Collected { collection, num_dropped } = collected;
+        let rollout_seconds = started.elapsed().as_secs_f64();
+
+        // 2. Credit over all groups at once: what is measured first, then advantages by shaped rewards.
+        let mut cut = CutBatch::new(&collection.groups)?;
+        self.fill_signals(run, cut.samples_mut())?;
+        let view = BatchView::shaped(&collection.groups, &self.shapers);
+        let credit = self.credit.estimate(&view, &cut.signals())?;
+        let kept = kept(self.filter.as_ref(), &view);
+        let credit = settle_ownership(&view, credit, &kept)?;
+        let is_masked = self.config.mask_cut_off_turns;
+        let mask = if is_masked { TurnMask::CutOff } else { TurnMask::None };
+        let mut samples = cut.weigh(&credit, &kept, mask)?;
+        let objective = self.config.objective.build()?;
+        let with_gradient = samples.iter().filter(|sample| objective.has_gradient(sample)).count();
+
+        // 3. Updates.
+        let started = Instant::now();
+        // Where credit asked for it, it is there for all samples, these among them.
+        if !self.credit.needs().contains(&Signal::Reference) {
+            self.fill_reference(run, &mut samples)?;
+        }
+        let temperature = run.recipe.episode.sampling.temperature;
+        let model = DecoderGradient::of(run.model.trained.clone(), temperature)
+            .with_activation_bytes(self.config.trainer.activation_bytes());
+        let updates: Vec<UpdateMetrics> = run.trainer.iterate(
+            &samples,
+            objective.as_ref(),
+            self.config.objective.aggregation,
+            &model,
+            step.seed.derive("updates", 0),
+            step.done as f32 / self.config.iterations as f32,
+        )?;
+
+        // 4. What is left on disk.
+        let every = run.recipe.keep.trajectories_every;
+        if every > 0 && step.number.is_multiple_of(every) {
+            run.store.append(step.number, &collection.groups)?;
+        }
+        let times = [
+            ("rollout_seconds", rollout_seconds),
+            ("update_seconds", started.elapsed().as_secs_f64()),
+        ];
+        run.timings.append(&MetricRecord::new(step.number, "parts").with(times))?;
+        let record = with_collection(MetricRecord::new(step.number, "reinforce"), &collection);
+        let record = record.with([
+            ("samples", samples.len() as f64),
+            ("samples_with_gradient", with_gradient as f64),
+        ]);
+        let dropped = Some(("dropped_groups", num_dropped as f64)).filter(|_| num_dropped > 0);
+        let num_filtered = kept.iter().filter(|kept| !**kept).count();
+        let filtered = self.config.filter.as_ref().map(|_| ("filtered", num_filtered as f64));
+        Ok(Some(with_updates(record.with(dropped).with(filtered), &updates)))
+    }
+
+    fn state(&self) -> Option<Value> {
+        let state = StageState { sampler: self.sampler.state() };
+        let written = || serde_json::to_value(&state).expect("a state is plain data");
+        self.is_begun.then(written)
+    }
+}
+
+impl Reinforcement {
+    /// Plays what the task sampler draws, round by round; `None` when it was told to stop, the sampler then
+    /// standing where it stood.
+    async fn collect(
+        &mut self,
+        run: &Training,
+        step: &Step<'_>,
+    ) -> anyhow::Result<Option<Collected>> {
+        let config = &self.config;
+        let domain = run.domains.of(&self.place.data);
+        let mut episode = run.recipe.episode.clone();
+        episode.max_turns = Some(config.max_turns);
+        let default = CollectConfig::default();
+        let collect = CollectConfig {
+            group_size: config.group_size,
+            concurrency: domain.sandboxes.concurrency().unwrap_or(default.concurrency),
+            episode,
+            ..default
+        };
+        let before = self.sampler.state();
+        let mut collected = Collected { collection: Collection::default(), num_dropped: 0 };
+        self.sampler.begin(config.tasks);
+        for round in 0_u64.. {
+            let places = self.sampler.draw();
+            if places.is_empty() {
+                break;
+            }
+            let train = &self.place.data.train;
+            let tasks = take_places(domain.suite.as_ref(), train, run.seed, &places)?;
+            step.watch.observer.playing("rollouts", tasks.len() * config.group_size);
+            let request = CollectRequest {
+                tasks: &tasks,
+                player: Player::Policy(&run.policy),
+                strategy: self.strategy.as_ref(),
+                open: &domain.sandboxes.opener(),
+                seed: if round == 0 { step.seed } else { step.seed.derive("round", round) },
+                cancellation: step.watch.cancellation,
+                on_episode: &|trajectory| step.watch.observer.episode(trajectory),
+            };
+            let found = collect_groups(&request, &collect).await;
+            if step.watch.cancellation.is_cancelled() {
+                self.sampler.load(&before)?;
+                return Ok(None);
+            }
+            let failure = || found.last_failure.clone().unwrap_or_default();
+            ensure!(found.counts.finished > 0, "play a single episode: {}", failure());
+            let outcome = |group: &Group| Outcome {
+                returns: GroupView::shaped(group, &self.shapers).returns(),
+            };
+            let outcomes: Vec<Outcome> = found.groups.iter().map(outcome).collect();
+            let kept = self.sampler.observe(&outcomes);
+            ensure!(
+                kept.len() == outcomes.len(),
+                "task sampler `{}` judged {} of {} groups",
+                self.sampler.name(),
+                kept.len(),
+                outcomes.len()
+            );
+            collected.num_dropped += kept.iter().filter(|kept| !**kept).count();
+            collected.collection.keep(found, &kept);
+        }
+        self.is_begun = true;
+        Ok(Some(collected))
+    }
+
+    /// Fills the signals that credit needs in the streams of all samples that were cut.
+    ///
+    /// What [`ReinforceConfig::missing_signal`] does not miss has its source here.
+    fn fill_signals(&self, run: &Training, samples: &mut [Sample]) -> anyhow::Result<()> {
+        for &signal in self.credit.needs() {
+            match signal {
+                Signal::Reference => self.fill_reference(run, samples)?,
+                Signal::Old
+                | Signal::Teacher
+                | Signal::Values
+                | Signal::Entropies
+                | Signal::SumSquares => bail!("fill signal `{signal}`: nothing gives it"),
+            }
+        }
+        Ok(())
+    }
+
+    /// Fills the log-probabilities under the reference model, where the stage has one.
+    fn fill_reference(&self, run: &Training, samples: &mut [Sample]) -> anyhow::Result<()> {
+        let Some(reference) = self.reference(run)? else { return Ok(()) };
+        let temperature = run.recipe.episode.sampling.temperature;
+        let model = DecoderGradient::new(reference, temperature).at_base();
+        Ok(fill_reference(samples, model.as_ref(), self.config.trainer.micro_batch_tokens)?)
+    }
+
+    /// The weights of the reference model; `None` where the objective asks for none.
+    fn reference(&self, run: &Training) -> anyhow::Result<Option<Arc<Weights>>> {
+        let has_adapter = run.recipe.lora.is_some();
+        let hold = self.config.reference_hold(has_adapter, self.place.is_first);
+        let Some(hold) = hold else { return Ok(None) };
+        if let (ReferenceHold::AdapterOff, Trained::Adapter(model)) = (hold, &run.model.trained) {
+            return Ok(Some(model.base().clone()));
+        }
+        if let Some(weights) = self.reference.get() {
+            return Ok(Some(weights.clone()));
+        }
+        let weights = run.marked_reference()?;
+        Ok(Some(match hold {
+            ReferenceHold::Memory => self.reference.get_or_init(|| weights).clone(),
+            _ => weights,
+        }))
+    }
+}

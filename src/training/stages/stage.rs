@@ -1,0 +1,141 @@
+//! What a stage is to the run.
+
+use anyhow::bail;
+use async_trait::async_trait;
+use serde_json::Value;
+use spar_agent::Cancellation;
+use spar_core::Seed;
+use spar_trainer::{MetricRecord, TrainerConfig};
+
+use super::Place;
+use crate::recipe::{DataConfig, Recipe};
+use crate::training::Observer;
+use crate::training::domains::Domain;
+use crate::training::run::Training;
+
+/// A kind of work with its options.
+#[async_trait(?Send)]
+pub(crate) trait Stage: Send + Sync {
+    /// Iterations of training; 0 where it trains nothing.
+    fn iterations(&self) -> u64 {
+        0
+    }
+
+    /// Tasks that it takes of a split's order, where that is known before.
+    fn num_tasks(&self) -> u64 {
+        0
+    }
+
+    /// The splits that it plays; none where it needs no suite.
+    fn splits(&self, data: &DataConfig) -> Vec<String>;
+
+    /// How it updates, where it does.
+    fn trainer(&self) -> Option<&TrainerConfig> {
+        None
+    }
+
+    /// Turns that its episodes may have, where it says so.
+    fn max_turns(&self) -> Option<u32> {
+        None
+    }
+
+    /// Whether it goes on from a policy that is measured before: its dev split is played when it begins as well.
+    fn has_baseline(&self) -> bool {
+        false
+    }
+
+    /// Whether the dev split is played behind so many of its iterations, `every` being the recipe's interval.
+    fn is_evaluated(&self, done: u64, every: u64) -> bool {
+        let _ = (done, every);
+        false
+    }
+
+    /// Whether the policy that it begins with has to be kept, as the model that it is held to.
+    fn has_reference(&self) -> bool {
+        false
+    }
+
+    /// All that is wrong with it in a recipe, before anything is opened.
+    fn problems(&self, recipe: &Recipe) -> Vec<String>;
+
+    /// All that is wrong with its own files; see [`Stage::splits`] for what others are asked.
+    fn data_problems(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// What it does and how much of it, in a few words.
+    fn budget(&self, data: &DataConfig) -> String;
+
+    /// All its options, as a recipe has them.
+    fn options(&self) -> toml::Table;
+
+    /// Texts, message by message, that a tokenizer made for the run learns from.
+    async fn words(&self, request: &WordsRequest<'_>) -> anyhow::Result<Vec<Vec<String>>> {
+        let _ = request;
+        Ok(Vec::new())
+    }
+
+    /// Begins it, or goes on with it behind `done` iterations, with what it [left](RunningStage::state) in a checkpoint.
+    fn begin(
+        &self,
+        place: &Place,
+        done: u64,
+        state: Option<&Value>,
+    ) -> anyhow::Result<Box<dyn RunningStage>>;
+}
+
+/// A stage that the run is at.
+#[async_trait(?Send)]
+pub(crate) trait RunningStage: Send + Sync {
+    /// One iteration; `None` when it was told to stop, the stage then standing where it stood.
+    async fn iterate(
+        &mut self,
+        run: &mut Training,
+        step: &Step<'_>,
+    ) -> anyhow::Result<Option<MetricRecord>> {
+        let _ = (run, step);
+        bail!("iterate: this stage has no iterations")
+    }
+
+    /// What comes behind its iterations. Told to stop, it returns early and is asked again by who takes up the run.
+    async fn end(&mut self, run: &mut Training, watch: &Watch<'_>) -> anyhow::Result<()> {
+        let _ = (run, watch);
+        Ok(())
+    }
+
+    /// What it needs to go on behind a checkpoint, beside how many iterations are done.
+    fn state(&self) -> Option<Value> {
+        None
+    }
+}
+
+/// Who watches a run, and who may stop it.
+#[derive(Clone, Copy)]
+pub(crate) struct Watch<'a> {
+    pub(crate) cancellation: &'a Cancellation,
+    pub(crate) observer: &'a dyn Observer,
+}
+
+/// An iteration.
+pub(crate) struct Step<'a> {
+    /// Its number in the run, from 1.
+    pub(crate) number: u64,
+    /// Iterations of the stage before it.
+    pub(crate) done: u64,
+    /// What its random choices derive from.
+    pub(crate) seed: Seed,
+    pub(crate) watch: Watch<'a>,
+}
+
+/// What a stage plays for the tokenizer's sake.
+pub(crate) struct WordsRequest<'a> {
+    pub(crate) recipe: &'a Recipe,
+    pub(crate) data: &'a DataConfig,
+    /// Absent where the stage needs no suite.
+    pub(crate) domain: Option<&'a Domain>,
+    /// The run's seed, which decides the order of tasks.
+    pub(crate) run: Seed,
+    /// What the episodes' random choices derive from.
+    pub(crate) seed: Seed,
+    pub(crate) watch: Watch<'a>,
+}
