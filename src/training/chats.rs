@@ -201,14 +201,15 @@ impl Chat {
                     if has_calls { "`tool_calls`" } else { other }
                 ),
             };
-            let is_in_turn = match (before.as_ref().map(|before| before.role), role) {
-                (None, Role::Assistant) | (Some(_), Role::System) => false,
-                (Some(Role::User), Role::User)
-                | (Some(Role::Assistant | Role::System), Role::Assistant) => false,
-                _ => true,
-            };
+            let is_out_of_turn = matches!(
+                (before.as_ref().map(|before| before.role), role),
+                (None, Role::Assistant)
+                    | (Some(_), Role::System)
+                    | (Some(Role::User), Role::User)
+                    | (Some(Role::Assistant | Role::System), Role::Assistant)
+            );
             ensure!(
-                is_in_turn,
+                !is_out_of_turn,
                 "message {}: in the model's plain format user and assistant take turns, behind one system message \
                  or none",
                 index + 1

@@ -6,6 +6,8 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use spar::recipe::Recipe;
+use spar::training::stages::outline;
 
 use crate::support::{Ran, TINY, run, spar, succeed, workplace};
 
@@ -112,6 +114,17 @@ fn weights(folder: &Path, name: &str) -> Vec<u8> {
     let checkpoints = folder.join("runs").join(name).join("checkpoints");
     let last = records(folder, name).last().unwrap()["iteration"].as_u64().unwrap();
     fs::read(checkpoints.join(format!("iteration-{last:06}/model.safetensors"))).unwrap()
+}
+
+#[test]
+fn the_example_of_the_documents_is_a_recipe() {
+    let document = include_str!("../../docs/stages.md");
+    let (_, rest) = document.split_once("```toml\n").unwrap();
+    let recipe = Recipe::parse("docs/stages.md", rest.split_once("```").unwrap().0, &[]).unwrap();
+    recipe.validate().unwrap();
+    let names: Vec<String> =
+        outline(&recipe).unwrap().into_iter().map(|stage| stage.name).collect();
+    assert_eq!(names, ["manners", "lake", "evaluate", "home", "last"]);
 }
 
 #[test]

@@ -18,8 +18,11 @@ pub struct StageEntry {
     /// Where it comes from.
     pub source: &'static str,
     /// Makes one of its options, or tells all that is wrong with them.
-    open: fn(&toml::Table) -> Result<Box<dyn Stage>, Vec<String>>,
+    open: fn(&toml::Table) -> Opened,
 }
+
+/// A stage, or all that is wrong with its options.
+type Opened = Result<Box<dyn Stage>, Vec<String>>;
 
 impl StageEntry {
     /// Its options with their defaults, as a recipe has them; those that are absent by default are left out.
@@ -53,7 +56,7 @@ pub fn stage_registry() -> &'static [StageEntry] {
 }
 
 /// Makes a stage, or tells all that is wrong with its kind and options.
-pub(crate) fn open_stage(config: &StageConfig) -> Result<Box<dyn Stage>, Vec<String>> {
+pub(crate) fn open_stage(config: &StageConfig) -> Opened {
     match stage_registry().iter().find(|entry| entry.name == config.kind) {
         Some(entry) => (entry.open)(&config.options),
         None => {
