@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Captured;
+use crate::{Captured, SandboxError};
 
 /// One command to run in a sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,6 +53,15 @@ impl ExecRequest {
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
+    }
+
+    /// Refuses to give a process its input beforehand, which is to be written to it.
+    pub(crate) fn check_spawn(&self, backend: &'static str) -> Result<(), SandboxError> {
+        if self.stdin.is_empty() {
+            return Ok(());
+        }
+        let what = "give a process its input beforehand".to_owned();
+        Err(SandboxError::Unsupported { backend, what })
     }
 
     /// The same with these bytes on standard input.

@@ -4,7 +4,8 @@
 //!   SandboxSpec ──▶ SandboxBackend::create ──▶ Sandbox ──exec──▶ ExecResult { end, stdout, stderr }
 //!        ▲            docker · wasm ·             │ ├──open_shell──▶ Shell::run
 //!        │            local · fake                │ ├──read / write / list / tar
-//!   Image, Limits,                                │ └──snapshot──▶ Snapshot ──▶ SandboxBackend::restore
+//!   Image, Limits,                                │ ├──spawn──▶ Process: streams, wait, kill
+//!                                                 │ └──snapshot──▶ Snapshot ──▶ SandboxBackend::restore
 //!   NetworkPolicy                                 ▼
 //!                                          fork: a second Sandbox        reap: what dead owners left
 //! ```
@@ -42,6 +43,7 @@ mod measure;
 mod nonce;
 mod owner;
 pub mod pool;
+mod process;
 pub mod registry;
 mod sandbox;
 mod set_up;
@@ -55,6 +57,7 @@ pub use exec::{ExecEnd, ExecRequest, ExecResult, OutputSink, Stream};
 pub use fault::{Evidence, Fault, Vitals};
 pub use measure::{Latencies, measure};
 pub use owner::{Owner, OwnerState};
+pub use process::{Process, ProcessHandle};
 pub use sandbox::{
     Capabilities, FileEntry, FileKind, ReapReport, Sandbox, SandboxBackend, SandboxRecord,
     SandboxStats, Snapshot,

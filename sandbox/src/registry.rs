@@ -93,6 +93,14 @@ const LOCAL_DEPENDS: &[&str] = &[
 
 /// It has neither processes nor a network, and its guests are no programs of POSIX.
 const WASM_NEVER: &[&str] = &[
+    "a process answers line by line until its input ends",
+    "a process that cannot be had is refused",
+    "a process's streams are told apart, and its end is told",
+    "much passes a process unchanged in both directions",
+    "several processes run at one time and do not disturb each other",
+    "a process that is killed or dropped ends with all that it started",
+    "a process meets its deadline where it has one",
+    "a process ends with its sandbox",
     "ending all leaves nothing of shells and commands, whatever was killed",
     "ending all ends what kills everything that is started",
     "ending all makes room where all processes are used up",
@@ -128,6 +136,14 @@ const WASM_DEPENDS: &[&str] = &["the host's name is not told"];
 
 /// It runs no programs at all.
 const FAKE_NEVER: &[&str] = &[
+    "a process answers line by line until its input ends",
+    "a process that cannot be had is refused",
+    "a process's streams are told apart, and its end is told",
+    "much passes a process unchanged in both directions",
+    "several processes run at one time and do not disturb each other",
+    "a process that is killed or dropped ends with all that it started",
+    "a process meets its deadline where it has one",
+    "a process ends with its sandbox",
     "ending all leaves nothing of shells and commands, whatever was killed",
     "ending all ends what kills everything that is started",
     "ending all makes room where all processes are used up",

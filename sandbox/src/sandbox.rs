@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::allow_list::NetworkStats;
 use crate::{
-    ExecRequest, ExecResult, OutputSink, Owner, OwnerState, SandboxError, SandboxSpec, Shell,
-    ShellOptions,
+    ExecRequest, ExecResult, OutputSink, Owner, OwnerState, Process, SandboxError, SandboxSpec,
+    Shell, ShellOptions,
 };
 
 /// What a backend can do. Asking for more is [`SandboxError::Unsupported`].
@@ -20,6 +20,9 @@ pub struct Capabilities {
     pub posix: bool,
     /// [`Sandbox::open_shell`].
     pub shell: bool,
+    /// [`Sandbox::spawn`].
+    #[serde(default)]
+    pub spawn: bool,
     /// [`Sandbox::snapshot`] and [`SandboxBackend::restore`].
     pub snapshot: bool,
     /// [`Sandbox::fork`].
@@ -158,6 +161,19 @@ pub trait Sandbox: Send + Sync {
         request: &ExecRequest,
         sink: &mut dyn OutputSink,
     ) -> Result<ExecResult, SandboxError>;
+
+    /// Starts a command and returns while it runs, with its streams; several may run at one time.
+    ///
+    /// It runs until it ends, is [killed](crate::ProcessHandle::kill) or dropped, or at its
+    /// [`ExecRequest::timeout`] where there is one; with it ends what it started, but for what it leaves
+    /// running when it ends by itself. A program that cannot be run or found ends with 126 or 127.
+    /// `output_limit_bytes` says nothing here.
+    ///
+    /// # Errors
+    ///
+    /// [`SandboxError::Unsupported`], also for a request that has `stdin`, which is to be written to the
+    /// process; and as [`Sandbox::exec`].
+    async fn spawn(&self, request: &ExecRequest) -> Result<Process, SandboxError>;
 
     /// A shell that keeps its working directory and variables between commands.
     ///

@@ -32,6 +32,7 @@ mod pins;
 mod processes;
 mod programs;
 mod shells;
+mod spawn;
 
 use std::fmt;
 use std::future::Future;
@@ -188,6 +189,7 @@ fn all() -> impl Iterator<Item = &'static Trial> {
         files::TRIALS,
         hostile::TRIALS,
         shells::TRIALS,
+        spawn::TRIALS,
         lifecycle::TRIALS,
         processes::TRIALS,
         abuse::TRIALS,

@@ -9,7 +9,7 @@ use super::inner::Origin;
 use super::live::Live;
 use super::sandbox_pool::acquire;
 use crate::{
-    Capabilities, ExecRequest, ExecResult, FileEntry, OutputSink, Sandbox, SandboxError,
+    Capabilities, ExecRequest, ExecResult, FileEntry, OutputSink, Process, Sandbox, SandboxError,
     SandboxSpec, SandboxStats, Shell, ShellOptions, Snapshot,
 };
 
@@ -76,6 +76,10 @@ impl Sandbox for PooledSandbox {
         sink: &mut dyn OutputSink,
     ) -> Result<ExecResult, SandboxError> {
         self.watch(self.sandbox().exec_streaming(request, sink).await)
+    }
+
+    async fn spawn(&self, request: &ExecRequest) -> Result<Process, SandboxError> {
+        self.watch(self.sandbox().spawn(request).await)
     }
 
     async fn open_shell(&self, options: &ShellOptions) -> Result<Box<dyn Shell>, SandboxError> {

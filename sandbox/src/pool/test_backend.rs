@@ -9,9 +9,9 @@ use async_trait::async_trait;
 use tokio::time::{Instant, sleep};
 
 use crate::{
-    Capabilities, Death, ExecRequest, ExecResult, FileEntry, Image, OutputSink, ReapReport,
-    Sandbox, SandboxBackend, SandboxError, SandboxRecord, SandboxSpec, SandboxStats, Shell,
-    ShellOptions, Snapshot,
+    Capabilities, Death, ExecRequest, ExecResult, FileEntry, Image, OutputSink, Process,
+    ReapReport, Sandbox, SandboxBackend, SandboxError, SandboxRecord, SandboxSpec, SandboxStats,
+    Shell, ShellOptions, Snapshot,
 };
 
 /// A backend that counts.
@@ -222,6 +222,10 @@ impl Sandbox for TestSandbox {
             return unsupported("run a command");
         };
         Err(SandboxError::Died { sandbox: self.id.clone(), death })
+    }
+
+    async fn spawn(&self, _: &ExecRequest) -> Result<Process, SandboxError> {
+        unsupported("start a process")
     }
 
     async fn open_shell(&self, _: &ShellOptions) -> Result<Box<dyn Shell>, SandboxError> {

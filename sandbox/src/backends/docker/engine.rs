@@ -150,6 +150,7 @@ impl Engine {
         Capabilities {
             posix: true,
             shell: true,
+            spawn: true,
             snapshot: true,
             fork: true,
             memory_in_snapshot: false,

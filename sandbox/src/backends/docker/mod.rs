@@ -30,6 +30,7 @@ mod host;
 mod image;
 mod labels;
 mod network;
+mod process;
 mod reap;
 mod relay;
 mod sandbox;

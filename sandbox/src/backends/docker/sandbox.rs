@@ -18,12 +18,14 @@ use super::container::{self, Hold, Started};
 use super::conversation::{Conversation, Input, Said, Status, Surroundings};
 use super::engine::{Engine, SIGN_OF_LIFE, SLOW_REQUEST, is_unreachable, message, status, within};
 use super::labels::{SNAPSHOT, Tag};
+use super::process::Loss;
 use super::relay::Relay;
-use super::{NAME, image, reap, shell};
+use super::{NAME, image, process, reap, shell};
 use crate::set_up::set_up;
 use crate::{
     Capabilities, Captured, Death, ExecEnd, ExecRequest, ExecResult, FileEntry, OutputSink,
-    Sandbox, SandboxError, SandboxSpec, SandboxStats, Shell, ShellOptions, Snapshot, Stream,
+    Process, Sandbox, SandboxError, SandboxSpec, SandboxStats, Shell, ShellOptions, Snapshot,
+    Stream,
 };
 
 /// How long after a deadline the helper may take to say that it kept it. Ending what resists takes
@@ -338,42 +340,12 @@ impl Shared {
         timeout: Duration,
         sink: &mut dyn OutputSink,
     ) -> Result<Option<Finished>, SandboxError> {
-        let workdir = request.workdir.as_deref().unwrap_or(&self.workdir);
-        let milliseconds = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
-        let heartbeat = self.engine.heartbeat();
-        let mut operation = vec!["run".into(), milliseconds.to_string(), heartbeat, workdir.into()];
-        operation.extend(request.command.iter().cloned());
-        let surroundings = Surroundings {
-            user: request.user.clone(),
-            env: request.env.iter().map(|(name, value)| format!("{name}={value}")).collect(),
-            workdir: None,
-        };
-        let input = Input::Bytes(&request.stdin);
-        self.remember_user(request.user.as_deref());
-        match self.open_network().await {
-            Err(error) if wants_processes(&error.to_string_with_source()) => return Ok(None),
-            other => other?,
-        }
-        let mut conversation = match self.converse(operation, surroundings, input).await {
-            Err(error) if wants_processes(&error.to_string_with_source()) => return Ok(None),
-            other => other?,
-        };
+        let begun = self.begin(request, Some(timeout), Input::Bytes(&request.stdin)).await?;
+        let Some(mut conversation) = begun else { return Ok(None) };
         let mut stdout = Captured::new(request.output_limit_bytes);
         let mut stderr = Captured::new(request.output_limit_bytes);
-        let mut is_gone = false;
-        let status = loop {
-            let Some(said) = conversation.listen().await else {
-                // Not a sign of life for a long time: a frozen or a starved sandbox may be the
-                // reason, but so may an engine that is gone.
-                match self.death().await {
-                    // One that only did not answer in time is asked twice.
-                    Some(Death::DaemonGone) if !is_gone => is_gone = true,
-                    Some(death) => return Err(self.died(death)),
-                    None => is_gone = false,
-                }
-                continue;
-            };
-            match said {
+        let said = loop {
+            match self.hear(&mut conversation).await? {
                 Said::Stdout(bytes) => {
                     stdout.push(&bytes);
                     sink.output(Stream::Stdout, &bytes);
@@ -382,35 +354,97 @@ impl Shared {
                     stderr.push(&bytes);
                     sink.output(Stream::Stderr, &bytes);
                 }
-                Said::Status(status) => break Ok(status),
-                Said::Broken(said) if !said.is_empty() => break Err(said),
-                Said::Broken(_) if conversation.never_started(&self.engine).await => {
-                    break Err(stdout.text().trim().to_owned());
-                }
-                Said::Broken(said) => break Err(said),
+                last => break last,
             }
         };
-        match status {
-            Ok(Status { kind: Status::FAILED, value: 11, .. }) => Ok(None),
-            Ok(status) => {
-                let end = self.end(status, request, &mut stderr, sink).await?;
-                Ok(Some(Finished { end, stdout, stderr }))
+        let said = match said {
+            // Then what came as output are the engine's words.
+            Said::Broken(said)
+                if said.is_empty() && conversation.never_started(&self.engine).await =>
+            {
+                Said::Broken(stdout.text().trim().to_owned())
             }
-            Err(said) if wants_processes(&said) => Ok(None),
-            Err(said) => {
-                let end = self.end_without_status(said).await?;
-                Ok(Some(Finished { end, stdout, stderr }))
+            said => said,
+        };
+        let Some((end, words)) = self.end(said, request).await? else { return Ok(None) };
+        stderr.push(words.as_bytes());
+        if !words.is_empty() {
+            sink.output(Stream::Stderr, words.as_bytes());
+        }
+        Ok(Some(Finished { end, stdout, stderr }))
+    }
+
+    /// Starts a command; without `timeout` it may run for ever. Absent: there is no room for its process.
+    pub(super) async fn begin<'i>(
+        &self,
+        request: &ExecRequest,
+        timeout: Option<Duration>,
+        input: Input<'i>,
+    ) -> Result<Option<Conversation<'i>>, SandboxError> {
+        let workdir = request.workdir.as_deref().unwrap_or(&self.workdir);
+        let milliseconds = timeout.and_then(|timeout| u64::try_from(timeout.as_millis()).ok());
+        let deadline = milliseconds.unwrap_or(u64::MAX).to_string();
+        let heartbeat = self.engine.heartbeat();
+        let mut operation = vec!["run".into(), deadline, heartbeat, workdir.into()];
+        operation.extend(request.command.iter().cloned());
+        let surroundings = Surroundings {
+            user: request.user.clone(),
+            env: request.env.iter().map(|(name, value)| format!("{name}={value}")).collect(),
+            workdir: None,
+        };
+        self.remember_user(request.user.as_deref());
+        let begun = async {
+            self.open_network().await?;
+            self.converse(operation, surroundings, input).await
+        };
+        match begun.await {
+            Err(error) if wants_processes(&error.to_string_with_source()) => Ok(None),
+            begun => begun.map(Some),
+        }
+    }
+
+    /// What a command's helper says next; an error where the sandbox is gone.
+    pub(super) async fn hear(
+        &self,
+        conversation: &mut Conversation<'_>,
+    ) -> Result<Said, SandboxError> {
+        let mut is_gone = false;
+        loop {
+            if let Some(said) = conversation.listen().await {
+                return Ok(said);
+            }
+            // Not a sign of life for a long time: a frozen or a starved sandbox may be the
+            // reason, but so may an engine that is gone.
+            match self.death().await {
+                // One that only did not answer in time is asked twice.
+                Some(Death::DaemonGone) if !is_gone => is_gone = true,
+                Some(death) => return Err(self.died(death)),
+                None => is_gone = false,
             }
         }
     }
 
-    async fn end(
+    /// How a command ended by the last thing that was said, with words for its standard error. Absent: it
+    /// could not be started for want of processes.
+    pub(super) async fn end(
+        &self,
+        said: Said,
+        request: &ExecRequest,
+    ) -> Result<Option<(ExecEnd, String)>, SandboxError> {
+        match said {
+            Said::Status(Status { kind: Status::FAILED, value: 11, .. }) => Ok(None),
+            Said::Status(status) => self.end_by(status, request).await.map(Some),
+            Said::Broken(said) if wants_processes(&said) => Ok(None),
+            Said::Broken(said) => Ok(Some((self.end_without_status(said).await?, String::new()))),
+            Said::Stdout(_) | Said::Stderr(_) => unreachable!("output is not the last thing"),
+        }
+    }
+
+    async fn end_by(
         &self,
         status: Status,
         request: &ExecRequest,
-        stderr: &mut Captured,
-        sink: &mut dyn OutputSink,
-    ) -> Result<ExecEnd, SandboxError> {
+    ) -> Result<(ExecEnd, String), SandboxError> {
         let killed_for_memory = match status.memory_kills {
             Some(kills) => kills > 0,
             None => self.was_killed_for_memory().await,
@@ -419,7 +453,8 @@ impl Shared {
             self.memory_kill_known.store(true, Ordering::Relaxed);
         }
         let reason = || std::io::Error::from_raw_os_error(status.value as i32);
-        Ok(match status.kind {
+        let mut words = String::new();
+        let end = match status.kind {
             Status::EXITED if status.value == 137 && killed_for_memory => ExecEnd::OutOfMemory,
             Status::EXITED => ExecEnd::Exited { code: status.value as i32 },
             Status::SIGNALLED if status.value == 9 && killed_for_memory => ExecEnd::OutOfMemory,
@@ -440,9 +475,7 @@ impl Shared {
             }
             Status::NO_PROGRAM => {
                 let program = request.command.first().map_or("", String::as_str);
-                let text = format!("cannot run `{program}`: {}\n", reason());
-                stderr.push(text.as_bytes());
-                sink.output(Stream::Stderr, text.as_bytes());
+                words = format!("cannot run `{program}`: {}\n", reason());
                 ExecEnd::Exited { code: if status.value == 2 { 127 } else { 126 } }
             }
             _ => {
@@ -451,7 +484,8 @@ impl Shared {
                     source: Box::new(reason()),
                 });
             }
-        })
+        };
+        Ok((end, words))
     }
 
     /// The helper is gone: with the container, or killed by what ran under it. Its children fell
@@ -551,6 +585,12 @@ impl Sandbox for DockerSandbox {
         sink: &mut dyn OutputSink,
     ) -> Result<ExecResult, SandboxError> {
         self.shared.exec_streaming(request, sink).await
+    }
+
+    async fn spawn(&self, request: &ExecRequest) -> Result<Process, SandboxError> {
+        check_request(request)?;
+        request.check_spawn(NAME)?;
+        process::spawn(&self.shared, request, Loss::IsCleared).await
     }
 
     async fn open_shell(&self, options: &ShellOptions) -> Result<Box<dyn Shell>, SandboxError> {

@@ -30,6 +30,7 @@ pub const NAME: &str = "fake";
 pub const CAPABILITIES: Capabilities = Capabilities {
     posix: false,
     shell: true,
+    spawn: false,
     snapshot: true,
     fork: true,
     memory_in_snapshot: false,

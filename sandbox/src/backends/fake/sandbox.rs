@@ -16,8 +16,8 @@ use crate::nonce::nonce;
 use crate::set_up::set_up;
 use crate::{
     Capabilities, Captured, Death, ExecEnd, ExecRequest, ExecResult, FileEntry, OutputSink,
-    Sandbox, SandboxError, SandboxSpec, SandboxStats, Shell, ShellOptions, ShellResult, Snapshot,
-    Stream,
+    Process, Sandbox, SandboxError, SandboxSpec, SandboxStats, Shell, ShellOptions, ShellResult,
+    Snapshot, Stream,
 };
 
 /// A sandbox in memory.
@@ -172,6 +172,10 @@ impl Sandbox for FakeSandbox {
             }
         }
         Ok(result)
+    }
+
+    async fn spawn(&self, _: &ExecRequest) -> Result<Process, SandboxError> {
+        Err(super::refuse("start a process to talk to"))
     }
 
     async fn open_shell(&self, options: &ShellOptions) -> Result<Box<dyn Shell>, SandboxError> {

@@ -2,19 +2,23 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use rustix::pipe::{PipeFlags, pipe_with};
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
-use tokio::net::unix::pipe::Receiver;
+use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::time::Instant;
 
 use super::backend_error;
 use super::init::memory_file;
 use super::running::RunningSandbox;
-use crate::{Captured, ExecEnd, ExecRequest, ExecResult, OutputSink, SandboxError, Stream};
+use crate::{
+    Captured, ExecEnd, ExecRequest, ExecResult, OutputSink, Process, ProcessHandle, SandboxError,
+    Stream,
+};
 
 /// How long output is waited for after the command has ended, while something that it left
 /// running holds the pipes open.
@@ -129,6 +133,32 @@ impl Status {
         let _ = self.socket.try_write(b"L");
     }
 
+    /// What a report of the command's end comes to; what it left running goes on. `kills` are those for
+    /// want of memory before it.
+    async fn settle(
+        self,
+        sandbox: &RunningSandbox,
+        report: Report,
+        kills: Option<u64>,
+    ) -> Result<ExecEnd, SandboxError> {
+        match report {
+            Report::Ended(code) => {
+                self.release();
+                let killed = sandbox.groups.out_of_memory_kills() > kills;
+                let end = end_of(code);
+                Ok(if killed && !end.is_success() { ExecEnd::OutOfMemory } else { end })
+            }
+            Report::NoProcess => Err(SandboxError::UsedUp { what: "processes" }),
+            Report::Lost => lost(sandbox, kills).await,
+        }
+    }
+
+    /// As [`Status::end`], but not while the sandbox's files are copied, however long that takes.
+    async fn end_in(self, sandbox: &RunningSandbox) -> Result<(), SandboxError> {
+        let _gate = sandbox.gate.read().await;
+        self.end().await.map_err(backend_error("end a command"))
+    }
+
     /// Ends everything that the command started, and waits until it is gone.
     pub(crate) async fn end(mut self) -> io::Result<()> {
         use tokio::io::AsyncWriteExt;
@@ -192,32 +222,67 @@ pub(crate) async fn run(
         }
     };
     let end = match report {
-        None => {
-            // Nothing ends while its files are copied, however long that takes.
-            let gate = sandbox.gate.read().await;
-            let ended = status.end().await;
-            drop(gate);
-            output.drain(GRACE).await;
-            ended.map_err(backend_error("end a command"))?;
-            ExecEnd::TimedOut
-        }
-        Some(Report::Ended(code)) => {
-            output.drain(GRACE).await;
-            status.release();
-            let killed = sandbox.groups.out_of_memory_kills() > kills;
-            let end = end_of(code);
-            if killed && !end.is_success() { ExecEnd::OutOfMemory } else { end }
-        }
-        Some(Report::NoProcess) => {
-            return Err(SandboxError::UsedUp { what: "processes" });
-        }
-        Some(Report::Lost) => {
-            output.drain(GRACE).await;
-            lost(sandbox, kills).await?
-        }
+        None => status.end_in(sandbox).await.map(|()| ExecEnd::TimedOut),
+        Some(report) => status.settle(sandbox, report, kills).await,
     };
+    output.drain(GRACE).await;
     let (stdout, stderr) = output.finish();
-    Ok(ExecResult { end, stdout, stderr, wall: start.elapsed() })
+    Ok(ExecResult { end: end?, stdout, stderr, wall: start.elapsed() })
+}
+
+/// Starts a command that its starter talks to.
+pub(crate) async fn spawn(
+    sandbox: &Arc<RunningSandbox>,
+    request: &ExecRequest,
+) -> Result<Process, SandboxError> {
+    let failed = backend_error("start a process");
+    let kills = sandbox.groups.out_of_memory_kills();
+    let (pipes, streams) = Pipes::new().map_err(&failed)?;
+    let mut status = Status::start(sandbox, request, streams).await?;
+    let deadline = request.timeout.map(|timeout| Instant::now() + timeout);
+    let sandbox = Arc::clone(sandbox);
+    let handle = ProcessHandle::of(async move |hung_up| {
+        let late = async {
+            match deadline {
+                Some(deadline) => tokio::time::sleep_until(deadline).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            _ = hung_up => {
+                status.end_in(&sandbox).await.map(|()| ExecEnd::Signalled { signal: libc::SIGKILL })
+            }
+            () = late => status.end_in(&sandbox).await.map(|()| ExecEnd::TimedOut),
+            report = status.report() => status.settle(&sandbox, report, kills).await,
+        }
+    });
+    let Pipes { stdin, stdout, stderr } = pipes;
+    Ok(Process {
+        stdin: Box::new(stdin),
+        stdout: Box::new(stdout),
+        stderr: Box::new(stderr),
+        handle,
+    })
+}
+
+/// Our ends of a process's streams.
+pub(crate) struct Pipes {
+    pub(crate) stdin: Sender,
+    pub(crate) stdout: Receiver,
+    pub(crate) stderr: Receiver,
+}
+
+impl Pipes {
+    /// New ones, with the ends of the process.
+    pub(crate) fn new() -> io::Result<(Self, Streams)> {
+        let (theirs, stdin) = pipe_with(PipeFlags::CLOEXEC)?;
+        let stdin = Sender::from_owned_fd(stdin)?;
+        let (stdout, out) = output_pipe()?;
+        let (stderr, err) = output_pipe()?;
+        let streams = Streams { stdin: theirs, stdout: out, stderr: err };
+        Ok((Self { stdin, stdout, stderr }, streams))
+    }
 }
 
 /// The supervisor ended before its command did.

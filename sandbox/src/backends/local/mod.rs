@@ -159,6 +159,7 @@ impl SandboxBackend for LocalBackend {
         Capabilities {
             posix: true,
             shell: true,
+            spawn: true,
             snapshot: true,
             fork: true,
             cpu_limit: groups.has("cpu"),

@@ -11,11 +11,11 @@ use async_trait::async_trait;
 use super::files::RootFiles;
 use super::running::RunningSandbox;
 use super::transport::LocalTransport;
-use super::{LocalBackend, blocking, exec, host_error};
+use super::{BACKEND, LocalBackend, blocking, exec, host_error};
 use crate::archive::{check_tar, normalise};
 use crate::shell::PosixShell;
 use crate::{
-    Capabilities, ExecRequest, ExecResult, FileEntry, OutputSink, Sandbox, SandboxBackend,
+    Capabilities, ExecRequest, ExecResult, FileEntry, OutputSink, Process, Sandbox, SandboxBackend,
     SandboxError, SandboxSpec, SandboxStats, Shell, ShellOptions, Snapshot,
 };
 
@@ -70,6 +70,11 @@ impl Sandbox for LocalSandbox {
         sink: &mut dyn OutputSink,
     ) -> Result<ExecResult, SandboxError> {
         exec::run(&self.sandbox, request, sink).await
+    }
+
+    async fn spawn(&self, request: &ExecRequest) -> Result<Process, SandboxError> {
+        request.check_spawn(BACKEND)?;
+        exec::spawn(&self.sandbox, request).await
     }
 
     async fn open_shell(&self, options: &ShellOptions) -> Result<Box<dyn Shell>, SandboxError> {

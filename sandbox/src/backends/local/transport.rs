@@ -3,10 +3,8 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use rustix::pipe::{PipeFlags, pipe_with};
-use tokio::net::unix::pipe::Sender;
 
-use super::exec::{Status, Streams, no_input, output_pipe};
+use super::exec::{Pipes, Status, Streams, no_input};
 use super::running::RunningSandbox;
 use super::{BACKEND, backend_error};
 use crate::shell::{ShellProcess, ShellTransport};
@@ -41,19 +39,18 @@ impl ShellTransport for LocalTransport {
         command: &[String],
         options: &ShellOptions,
     ) -> Result<ShellProcess, SandboxError> {
-        let failed = backend_error("start a shell");
-        let (stdin, writer) =
-            pipe_with(PipeFlags::CLOEXEC).map_err(|error| failed(error.into()))?;
-        let writer = Sender::from_owned_fd(writer).map_err(&failed)?;
-        let (out, stdout) = output_pipe().map_err(&failed)?;
-        let (err, stderr) = output_pipe().map_err(&failed)?;
+        let (pipes, streams) = Pipes::new().map_err(backend_error("start a shell"))?;
         let mut request = ExecRequest::new(command.iter().cloned());
         request.workdir.clone_from(&options.workdir);
         request.user.clone_from(&options.user);
         self.user.clone_from(&options.user);
-        let streams = Streams { stdin, stdout, stderr };
         self.running = Some(Status::start(&self.sandbox, &request, streams).await?);
-        Ok(ShellProcess { stdin: Box::new(writer), stdout: Box::new(out), stderr: Box::new(err) })
+        let Pipes { stdin, stdout, stderr } = pipes;
+        Ok(ShellProcess {
+            stdin: Box::new(stdin),
+            stdout: Box::new(stdout),
+            stderr: Box::new(stderr),
+        })
     }
 
     async fn run_aside(&mut self, script: &str) -> Result<(), SandboxError> {

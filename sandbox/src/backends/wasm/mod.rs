@@ -55,6 +55,7 @@ fn capabilities() -> Capabilities {
     Capabilities {
         posix: false,
         shell: true,
+        spawn: false,
         snapshot: true,
         fork: true,
         memory_in_snapshot: true,

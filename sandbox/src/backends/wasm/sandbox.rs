@@ -23,7 +23,7 @@ use super::{capabilities, tree_tar};
 use crate::archive::{check_tar, normalise};
 use crate::{
     Capabilities, Death, ExecEnd, ExecRequest, ExecResult, FileEntry, FileKind, OutputSink, Owner,
-    OwnerState, Sandbox, SandboxError, SandboxRecord, SandboxSpec, SandboxStats, Shell,
+    OwnerState, Process, Sandbox, SandboxError, SandboxRecord, SandboxSpec, SandboxStats, Shell,
     ShellOptions, Snapshot, Stream,
 };
 
@@ -416,6 +416,10 @@ impl Sandbox for WasmSandbox {
         sink: &mut dyn OutputSink,
     ) -> Result<ExecResult, SandboxError> {
         self.0.exec_in(&self.0.guest, request, sink).await
+    }
+
+    async fn spawn(&self, _: &ExecRequest) -> Result<Process, SandboxError> {
+        Err(unsupported("start a process to talk to"))
     }
 
     async fn open_shell(&self, options: &ShellOptions) -> Result<Box<dyn Shell>, SandboxError> {
