@@ -109,7 +109,11 @@ fn plan(recipe: &Recipe) -> anyhow::Result<String> {
             names => format!("; then the dev splits of {} again", names.join(", ")),
         };
         let (name, kind, budget) = (&stage.name, &stage.kind, &stage.budget);
-        text += &format!("#   {number}. {name:width$}  {kind:<9}  {budget}{again}\n");
+        let learner = match recipe.learners.is_empty() {
+            true => String::new(),
+            false => format!("; learner {}", stage.learner),
+        };
+        text += &format!("#   {number}. {name:width$}  {kind:<9}  {budget}{learner}{again}\n");
     }
     let config = &recipe.evaluation;
     text += &format!(
@@ -135,10 +139,18 @@ fn size(recipe: &Recipe) -> anyhow::Result<String> {
     };
     let trainer = last_trainer(recipe)?;
     let of = |lora| Footprint::new(&model, lora, &trainer);
-    Ok(match &recipe.lora {
-        None => format!("# {}\n", of(None)),
-        Some(lora) => format!("# {}\n# without [lora]: {}\n", of(Some(lora)), of(None)),
-    })
+    let adapters = recipe.adapters();
+    if adapters.is_empty() {
+        return Ok(format!("# {}\n", of(None)));
+    }
+    let mut text = String::new();
+    for (learner, lora) in &adapters {
+        let label =
+            if recipe.learners.is_empty() { String::new() } else { format!("learner {learner}: ") };
+        text += &format!("# {label}{}\n", of(Some(lora)));
+    }
+    let table = if recipe.learners.is_empty() { "[lora]" } else { "[learners]" };
+    Ok(text + &format!("# without {table}: {}\n", of(None)))
 }
 
 fn report(summary: &Summary, outcome: Outcome, json: bool) -> anyhow::Result<ExitCode> {

@@ -6,6 +6,7 @@ mod error;
 mod evaluation;
 mod imitate;
 mod keep;
+mod learner;
 mod read;
 mod reinforce;
 mod roll_in;
@@ -13,6 +14,7 @@ mod shipped;
 mod stage;
 mod validate;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -26,6 +28,7 @@ pub use self::error::RecipeError;
 pub use self::evaluation::EvaluationConfig;
 pub use self::imitate::ImitateConfig;
 pub use self::keep::KeepConfig;
+pub use self::learner::{LearnerConfig, POLICY};
 pub use self::reinforce::{ReferenceHold, ReinforceConfig};
 pub use self::roll_in::RollInConfig;
 pub use self::shipped::recipe_names;
@@ -64,6 +67,10 @@ pub struct Recipe {
     /// Trains a low-rank adapter on the frozen weights of `start_from` instead of all weights.
     /// Default absent.
     pub lora: Option<LoraConfig>,
+    /// Low-rank adapters on the frozen weights of `start_from`, by the names that stages call them. Default empty: one
+    /// learner, which is all weights, or the adapter above.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub learners: BTreeMap<String, LearnerConfig>,
     /// How episodes are played.
     pub episode: EpisodeConfig,
     /// Where sandboxes come from, for environments that need them.

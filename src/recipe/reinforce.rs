@@ -157,7 +157,7 @@ impl ReinforceConfig {
             Some(_) if !self.has_reference() => {
                 problems.push("reference has no effect: the objective asks for none".to_owned());
             }
-            Some(ReferenceHold::AdapterOff) if recipe.lora.is_none() => {
+            Some(ReferenceHold::AdapterOff) if recipe.adapters().is_empty() => {
                 let problem = "reference is `adapter_off`: there is no adapter, set [lora]";
                 problems.push(problem.to_owned());
             }

@@ -14,6 +14,9 @@ pub struct StageConfig {
     /// Tells it apart from the other stages of the recipe. Default: its kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
+    /// Who is trained, or plays: one of the recipe's learners. Default: the only one there is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub learner: Option<String>,
     /// Earlier stages whose dev splits are played again once this one is over. Default empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub re_evaluate: Vec<String>,
@@ -30,7 +33,7 @@ impl StageConfig {
     fn new(kind: &str, name: &str, config: &impl Serialize) -> Self {
         let options = toml::Table::try_from(config).expect("options can be written as TOML");
         let (kind, name) = (kind.to_owned(), Some(name.to_owned()));
-        Self { kind, name, re_evaluate: Vec::new(), data: None, options }
+        Self { kind, name, learner: None, re_evaluate: Vec::new(), data: None, options }
     }
 }
 

@@ -68,19 +68,18 @@ impl Recipe {
         self.evaluation.apply_to(&mut sampling);
         let of_evaluation = sampling.problems();
         problems.extend(of_evaluation.into_iter().map(|problem| format!("evaluation.{problem}")));
-        if let Some(lora) = &self.lora {
-            let lora_problems = lora.problems();
-            problems.extend(lora_problems.into_iter().map(|problem| format!("lora: {problem}")));
-            if self.start_from.is_none() {
-                let problem = "lora: there is no model to adapt, set `start_from`";
-                problems.push(problem.to_owned());
-            }
-        }
+        problems.extend(self.adapter_problems());
         if self.stages.is_empty() {
             let of_imitation = self.warm_start.problems(self);
             problems.extend(of_imitation.into_iter().map(|it| format!("warm_start.{it}")));
             let of_reinforcement = self.reinforce.problems(self);
             problems.extend(of_reinforcement.into_iter().map(|it| format!("reinforce.{it}")));
+            if self.learners.len() > 1 {
+                problems.push(
+                    "learners: there are several, so list [[stages]], each with its `learner`"
+                        .to_owned(),
+                );
+            }
             if self.warm_start.iterations + self.reinforce.iterations == 0 {
                 problems.push("both stages have 0 iterations, nothing would be trained".to_owned());
             }
@@ -107,7 +106,7 @@ impl Recipe {
         }
         let mut problems: Vec<String> =
             problems.into_iter().map(|problem| format!("trainer: {problem}")).collect();
-        if self.lora.is_some() && trainer.weights != WeightPrecision::F32 {
+        if !self.adapters().is_empty() && trainer.weights != WeightPrecision::F32 {
             problems.push("trainer.weights: an adapter is trained in f32".to_owned());
         }
         problems
@@ -151,7 +150,7 @@ mod tests {
         let hold = |text: &str| {
             let recipe = Recipe::parse("r", text, &[]).unwrap();
             let is_first = recipe.warm_start.iterations == 0;
-            recipe.reinforce.reference_hold(recipe.lora.is_some(), is_first)
+            recipe.reinforce.reference_hold(!recipe.adapters().is_empty(), is_first)
         };
         assert_eq!(hold(""), None);
         assert_eq!(hold(kl), Some(ReferenceHold::Memory));

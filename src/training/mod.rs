@@ -13,6 +13,7 @@ mod chats;
 mod demonstrations;
 mod domains;
 mod footprint;
+mod model;
 mod observer;
 mod records;
 mod run;

@@ -1,20 +1,17 @@
 //! Checkpoints of a run: the model as a folder that other tools open, and the state beside it.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use anyhow::{Context, ensure};
 use serde::{Deserialize, Serialize};
-use spar_policy::checkpoint::{LoraAdapter, NumberType, SaveOptions};
-use spar_policy::cuda::DeviceGroup;
-use spar_policy::{
-    CheckpointError, LoraConfig, LoraModel, ModelConfig, Parameters, SharedBuffer, Tokenizer,
-    Weights, checkpoint,
-};
-use spar_trainer::{Checkpoint, Checkpoints, Trained, Trainer, TrainerError, WeightPrecision};
+use spar_policy::checkpoint::NumberType;
+use spar_policy::{CheckpointError, LoraConfig, LoraModel, Parameters, Tokenizer, checkpoint};
+use spar_trainer::{Checkpoint, Checkpoints, Trainer, TrainerError, WeightPrecision};
 
+use super::model::{Model, learner_folder, read_factors};
 use super::stages::Plan;
-use crate::recipe::Recipe;
+use crate::recipe::POLICY;
 
 const TRAINER_FILE: &str = "trainer.safetensors";
 const STATE_FILE: &str = "state.json";
@@ -37,6 +34,9 @@ pub(super) struct State {
     /// What the task sampler keeps between iterations, as older versions wrote it.
     #[serde(default, skip_serializing)]
     pub(super) sampler: Option<serde_json::Value>,
+    /// The learner that trains; absent in older runs, which have one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) learner: Option<String>,
     /// Tells the weights below an adapter apart from others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) base: Option<String>,
@@ -66,6 +66,7 @@ impl State {
             is_averaged: false,
             is_rounded: false,
             sampler: None,
+            learner: None,
             base: None,
         }
     }
@@ -102,119 +103,6 @@ impl StageState {
     }
 }
 
-/// What a run trains, with the words and files that go with it.
-pub(super) struct Model {
-    pub(super) config: ModelConfig,
-    pub(super) tokenizer: Tokenizer,
-    pub(super) trained: Trained,
-    /// The devices that train it, where there are several.
-    pub(super) group: Option<Arc<DeviceGroup>>,
-    /// The folder of the weights below an adapter.
-    pub(super) base: Option<PathBuf>,
-}
-
-impl Model {
-    /// All weights are trained, which have the layout of `parameters`.
-    pub(super) fn whole(
-        config: ModelConfig,
-        parameters: &Parameters,
-        tokenizer: Tokenizer,
-    ) -> Self {
-        // The trainer has the numbers.
-        let shape = Parameters { specs: parameters.specs.clone(), data: SharedBuffer::default() };
-        let trained = Trained::Weights(Arc::new(Weights::new(&config, shape)));
-        Self { config, tokenizer, trained, group: None, base: None }
-    }
-
-    /// An adapter is trained on the weights in the folder `base`.
-    pub(super) fn adapted(
-        config: ModelConfig,
-        parameters: Parameters,
-        tokenizer: Tokenizer,
-        lora: &LoraConfig,
-        base: PathBuf,
-    ) -> (Self, Arc<LoraModel>) {
-        let weights = Arc::new(Weights::new(&config, parameters));
-        let adapted = Arc::new(LoraModel::new(weights, lora));
-        let trained = Trained::Adapter(adapted.clone());
-        (Self { config, tokenizer, trained, group: None, base: Some(base) }, adapted)
-    }
-
-    /// Puts the decoder where it computes; on several devices it is trained side by side.
-    pub(super) fn place(&mut self, recipe: &Recipe) -> anyhow::Result<()> {
-        self.trained = self.trained.clone().placed(recipe.device).context("place the decoder")?;
-        let devices = recipe.devices.unwrap_or(1);
-        if devices > 1 {
-            let first = self.trained.decoder().device();
-            let first = first.with_context(|| format!("train on {devices} GPUs: there is none"))?;
-            let group = DeviceGroup::around(first, devices).context("put the GPUs together")?;
-            self.group = Some(Arc::new(group));
-        }
-        Ok(())
-    }
-
-    /// The trained parameters in a checkpoint of this model.
-    pub(super) fn read(&self, folder: &Path) -> anyhow::Result<Parameters> {
-        match &self.trained {
-            Trained::Weights(_) | Trained::Rounded(_) => {
-                let (_, parameters) = checkpoint::load_weights(folder)
-                    .with_context(|| format!("load checkpoint `{}`", folder.display()))?;
-                let is_same = parameters.specs == self.shape().specs;
-                ensure!(is_same, "`{}` is of another model", folder.display());
-                Ok(parameters)
-            }
-            Trained::Adapter(model) => {
-                let adapter = LoraAdapter::load(folder, model.base().parameters())
-                    .with_context(|| format!("load the adapter in `{}`", folder.display()))?;
-                let factors = model.factors_of(&adapter);
-                factors.with_context(|| {
-                    format!("the adapter in `{}` is of another shape", folder.display())
-                })
-            }
-        }
-    }
-
-    /// The layout of what is trained, where that is all weights.
-    fn shape(&self) -> &Parameters {
-        match &self.trained {
-            Trained::Weights(base) => base.parameters(),
-            Trained::Rounded(model) => model.base().parameters(),
-            Trained::Adapter(model) => model.base().parameters(),
-        }
-    }
-
-    fn write(
-        &self,
-        folder: &Path,
-        parameters: &Parameters,
-        number_type: NumberType,
-    ) -> Result<(), CheckpointError> {
-        match (&self.trained, &self.base) {
-            (Trained::Adapter(model), Some(base)) => {
-                let adapter = model.to_adapter(parameters);
-                let frozen = model.base().parameters();
-                checkpoint::save_adapter(folder, &adapter, base, frozen, &self.tokenizer)
-            }
-            _ => {
-                let options = SaveOptions { number_type, ..SaveOptions::default() };
-                let (config, tokenizer) = (&self.config, &self.tokenizer);
-                checkpoint::save_model_with(folder, config, parameters, tokenizer, &options)
-            }
-        }
-    }
-
-    /// Tells the frozen weights apart from others.
-    fn fingerprint(&self) -> Option<String> {
-        let Trained::Adapter(model) = &self.trained else { return None };
-        // FNV-1a over whole numbers: no protection, but no accident goes unseen.
-        let step = |hash: u64, value: &f32| {
-            (hash ^ u64::from(value.to_bits())).wrapping_mul(0x0000_0100_0000_01b3)
-        };
-        let values = &model.base().parameters().data;
-        Some(format!("{:016x}", values.into_iter().fold(0xcbf2_9ce4_8422_2325, step)))
-    }
-}
-
 /// What a checkpoint holds.
 pub(super) struct Loaded {
     pub(super) state: State,
@@ -240,10 +128,12 @@ pub(super) fn save(
     let base = state.base.clone().or_else(|| model.fingerprint());
     let (is_averaged, number_type) = (averaged.is_some(), number_type(trainer));
     let is_rounded = number_type != NumberType::F32;
-    let state = State { is_averaged, is_rounded, base, ..state.clone() };
+    let learner = Some(model.learner.clone());
+    let state = State { is_averaged, is_rounded, learner, base, ..state.clone() };
     let json = serde_json::to_vec_pretty(&state).context("write the run's state as JSON")?;
     let write = |folder: &Path| {
         model.write(folder, evaluated, number_type).map_err(into_io)?;
+        model.write_parked(folder).map_err(into_io)?;
         if is_averaged || is_rounded {
             let folder = folder.join(RAW_FOLDER);
             model.write(&folder, &own, NumberType::F32).map_err(into_io)?;
@@ -262,8 +152,11 @@ fn number_type(trainer: &Trainer) -> NumberType {
     }
 }
 
-/// Reads a checkpoint of a run that trains an adapter of this shape, or all weights.
-pub(super) fn load(folder: &Path, lora: Option<&LoraConfig>) -> anyhow::Result<Loaded> {
+/// Reads a checkpoint of a run that trains these adapters, or all weights where there are none.
+pub(super) fn load(
+    folder: &Path,
+    adapters: BTreeMap<String, LoraConfig>,
+) -> anyhow::Result<Loaded> {
     let read = |name: &str| {
         let path = folder.join(name);
         std::fs::read(&path).with_context(|| format!("read `{}`", path.display()))
@@ -271,26 +164,31 @@ pub(super) fn load(folder: &Path, lora: Option<&LoraConfig>) -> anyhow::Result<L
     let state: State = serde_json::from_slice(&read(STATE_FILE)?)
         .with_context(|| format!("understand `{}`", folder.join(STATE_FILE).display()))?;
     let loading = || format!("load checkpoint `{}`", folder.display());
-    let (model, whole) = if let Some(lora) = lora {
+    let has_raw = state.is_averaged || state.is_rounded;
+    let (model, parameters) = if adapters.is_empty() {
+        let (config, parameters, tokenizer) =
+            checkpoint::load_model(folder).with_context(loading)?;
+        let model = Model::whole(config, &parameters, tokenizer);
+        let own = if has_raw { model.read(&folder.join(RAW_FOLDER))? } else { parameters };
+        (model, own)
+    } else {
         let base = checkpoint::base_of(folder).with_context(loading)?;
         let (config, parameters) = checkpoint::load_weights(&base).with_context(loading)?;
         let tokenizer = Tokenizer::load(folder).with_context(loading)?;
-        let (model, _) = Model::adapted(config, parameters, tokenizer, lora, base.clone());
+        let whole = (config, parameters, tokenizer);
+        let learner = state.learner.as_deref().unwrap_or(POLICY);
+        let of_learner = |name: &str, model: &LoraModel| match name == learner {
+            true if has_raw => read_factors(&folder.join(RAW_FOLDER), model),
+            true => read_factors(folder, model),
+            false => read_factors(&learner_folder(folder, name), model),
+        };
+        let (model, own) = Model::adapted(whole, base.clone(), adapters, learner, of_learner)?;
         ensure!(
             state.base.is_none() || state.base == model.fingerprint(),
             "the weights in `{}` are no longer those that the adapter is trained on",
             base.display()
         );
-        (model, None)
-    } else {
-        let (config, parameters, tokenizer) =
-            checkpoint::load_model(folder).with_context(loading)?;
-        (Model::whole(config, &parameters, tokenizer), Some(parameters))
-    };
-    let parameters = match whole {
-        _ if state.is_averaged || state.is_rounded => model.read(&folder.join(RAW_FOLDER))?,
-        Some(parameters) => parameters,
-        None => model.read(folder)?,
+        (model, own)
     };
     Ok(Loaded { state, model, parameters, trainer: folder.join(TRAINER_FILE) })
 }

@@ -127,6 +127,12 @@ fn last_checkpoint(folder: &Path, name: &str) -> PathBuf {
 
 /// Kills a run once it has so many lines of metrics, and goes on.
 fn kill_and_resume(folder: &Path, name: &str, arguments: &[&str], lines: usize) {
+    kill_at(folder, name, arguments, lines);
+    succeed(folder, &["resume", &format!("runs/{name}")]);
+}
+
+/// Kills a run once it has so many lines of metrics.
+fn kill_at(folder: &Path, name: &str, arguments: &[&str], lines: usize) {
     let mut child =
         spar(folder, arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let path = folder.join("runs").join(name).join("metrics.jsonl");
@@ -138,7 +144,6 @@ fn kill_and_resume(folder: &Path, name: &str, arguments: &[&str], lines: usize) 
     }
     child.kill().unwrap();
     child.wait().unwrap();
-    succeed(folder, &["resume", &format!("runs/{name}")]);
 }
 
 #[test]
@@ -272,4 +277,95 @@ fn references_held_in_memory_and_on_disk_give_equal_runs() {
     let held = train("held", &[&adapter[..], &["reinforce.reference=memory"]].concat());
     assert_eq!(off, held);
     assert!(off.iter().any(|record| record["kl_reference"].as_f64() > Some(0.0)), "{off:?}");
+}
+
+/// Two adapters on one base, which train in turn.
+fn turns() -> String {
+    let (head, rest) = TUNE.split_once("[warm_start]").unwrap();
+    let (_, tail) = rest.split_once("[evaluation]").unwrap();
+    let reinforce = |name: &str, learner: &str, more: &str| {
+        format!(
+            "[[stages]]\nkind = 'reinforce'\nname = '{name}'\nlearner = '{learner}'\niterations = 2\ntasks = 4\n\
+             group_size = 1\nmax_turns = 4\ncredit = {{ kind = 'grpo', singleton = 'raw' }}\n\
+             objective = {{ options = {{ kl_weight = 0.05 }} }}\n{more}\n"
+        )
+    };
+    let average =
+        "trainer = { average = { exponential = { decay = 0.5 } } }\nre_evaluate = ['first']";
+    format!(
+        "{head}[learners.left]\nlora = {{ rank = 2 }}\n[learners.right]\nlora = {{ rank = 4, targets = ['q_proj'] }}\n{}\
+         {}{}\
+         [[stages]]\nkind = 'evaluate'\nlearner = 'left'\ntasks = 2\ncheckpoint = 'best'\n\
+         [[stages]]\nkind = 'evaluate'\nname = 'rest'\nlearner = 'right'\ntasks = 2\n[evaluation]{tail}",
+        reinforce("first", "left", ""),
+        reinforce("second", "right", average),
+        reinforce("third", "left", ""),
+    )
+}
+
+#[test]
+fn several_adapters_on_one_base_train_in_turn_and_go_on_to_the_bit_after_being_killed() {
+    let folder = tuning_place(Family::Qwen3);
+    let folder = folder.path();
+    fs::write(folder.join("turns.toml"), turns()).unwrap();
+    let planned =
+        succeed(folder, &["train", "turns.toml", "--start-from", "model", "--dry-run"]).out;
+    assert!(
+        planned.contains("# learner left: ") && planned.contains("; learner right"),
+        "{planned}"
+    );
+    let arguments = ["train", "turns.toml", "--start-from", "model", "--name"];
+    let train = |name: &str| succeed(folder, &[&arguments[..], &[name]].concat());
+    train("whole");
+    let whole = records(folder, "whole");
+    let of = |kind: &str, learner: &str| {
+        whole.iter().filter(|it| it["kind"] == kind && it["learner"] == learner).count()
+    };
+    assert_eq!((of("evaluate", "left"), of("rest", "right")), (1, 1));
+    assert_eq!((of("re_evaluation", "right"), of("re_evaluation", "left")), (1, 0));
+    let checkpoints = |name: &str| folder.join("runs").join(name).join("checkpoints");
+    let adapter = |name: &str, iteration: u64, learner: &str| {
+        let checkpoint = checkpoints(name).join(format!("iteration-{iteration:06}"));
+        fs::read(checkpoint.join(learner).join("adapter_model.safetensors")).unwrap()
+    };
+    // Who does not train stays as it was, to the bit; who trains does not.
+    assert!(adapter("whole", 4, "") != adapter("whole", 6, ""));
+    assert!(adapter("whole", 4, "learners/right") == adapter("whole", 6, "learners/right"));
+    for mark in ["best", "best-left", "best-right"] {
+        assert!(checkpoints("whole").join(format!("{mark}.json")).exists(), "{mark}");
+    }
+    let apart = checkpoints("whole").join("iteration-000006/learners/right");
+    let apart = apart.to_str().unwrap();
+    succeed(
+        folder,
+        &[
+            "eval",
+            "--checkpoint",
+            apart,
+            "--suite",
+            "frozen-lake",
+            "--split",
+            "test",
+            "--limit",
+            "1",
+        ],
+    );
+
+    for lines in [&[2][..], &[4, 6], &[5, 7, 9]] {
+        let name = format!("killed-{}", lines.len());
+        let mut is_started = false;
+        for lines in lines {
+            let path = format!("runs/{name}");
+            let begin = [&arguments[..], &[&name]].concat();
+            let go_on = ["resume", &path];
+            let arguments = if is_started { &go_on[..] } else { &begin };
+            kill_at(folder, &name, arguments, *lines);
+            is_started = true;
+        }
+        succeed(folder, &["resume", &format!("runs/{name}")]);
+        assert_eq!(records(folder, &name), whole);
+        for learner in ["", "learners/right"] {
+            assert!(adapter(&name, 6, learner) == adapter("whole", 6, learner), "{learner}");
+        }
+    }
 }

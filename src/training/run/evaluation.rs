@@ -7,46 +7,51 @@ use spar_agent::{EvaluateConfig, EvaluateRequest, Evaluation, Player, evaluate};
 use spar_policy::Weights;
 
 use super::Training;
-use super::records::{REFERENCE, is_of};
+use super::records::{REFERENCE, best_mark, is_of};
 use crate::recipe::DataConfig;
 use crate::training::records::{accept, is_scored};
-use crate::training::stages::Watch;
+use crate::training::stages::{Place, Watch};
 
 impl Training {
     /// Evaluates the present weights on a dev split, unless that is done; `false` when it was told to stop.
     pub(super) async fn evaluate_dev(
         &mut self,
         kind: &str,
-        data: &DataConfig,
+        place: &Place,
         watch: &Watch<'_>,
     ) -> anyhow::Result<bool> {
         let (iteration, config) = (self.state.iteration, &self.recipe.evaluation);
         let is_done = self.folder.metrics()?.iter().any(|record| {
             record.kind == kind
                 && record.iteration == iteration
-                && is_of(record, data)
+                && is_of(record, place)
                 && is_scored(record, config.max_missing)
         });
         if is_done {
             return Ok(true);
         }
         let size = (Some(config.dev_tasks), config.dev_attempts);
-        self.publish_evaluated()?;
+        self.publish_evaluated(&place.learner)?;
+        let data = &place.data;
         let Some(evaluation) = self.play(data, &data.dev, size, watch).await? else {
             return Ok(false);
         };
-        self.log_evaluation(kind, &evaluation, data)?;
+        self.log_evaluation(kind, &evaluation, place)?;
         Ok(true)
     }
 
     /// Plays the dev splits of earlier stages again, as the stage that is over asks for; `false` when it was told to
     /// stop.
     pub(super) async fn re_evaluate(&mut self, watch: &Watch<'_>) -> anyhow::Result<bool> {
-        let named = |name: &String| self.plan.named(name).map(|earlier| earlier.place.data.clone());
-        let names = &self.plan.stages()[self.stage.index].re_evaluate;
-        let domains: Vec<DataConfig> = names.iter().filter_map(named).collect();
-        for data in domains {
-            if !self.evaluate_dev("re_evaluation", &data, watch).await? {
+        let planned = &self.plan.stages()[self.stage.index];
+        let again = |name: &String| {
+            let earlier = &self.plan.named(name)?.place;
+            // Whether the present learner still can what was learned there.
+            Some(Place { learner: planned.place.learner.clone(), ..earlier.clone() })
+        };
+        let places: Vec<Place> = planned.re_evaluate.iter().filter_map(again).collect();
+        for place in places {
+            if !self.evaluate_dev("re_evaluation", &place, watch).await? {
                 return Ok(false);
             }
         }
@@ -103,18 +108,24 @@ impl Training {
         Ok(())
     }
 
-    /// The weights that are evaluated go to the policy: the average where there is one.
-    pub(in crate::training) fn publish_evaluated(&self) -> anyhow::Result<()> {
-        let Some(averaged) = self.trainer.averaged()? else { return self.publish() };
-        let weights = self.model.trained.weights(&averaged)?;
+    /// The weights of a learner that are evaluated go to the policy: the average where there is one.
+    pub(in crate::training) fn publish_evaluated(&self, learner: &str) -> anyhow::Result<()> {
+        let weights = match self.model.parked_weights(learner)? {
+            Some(weights) => weights,
+            None => match self.trainer.averaged()? {
+                Some(averaged) => self.model.trained.weights(&averaged)?,
+                None => return self.publish(),
+            },
+        };
         self.policy.publish(&weights, self.trainer.version());
         Ok(())
     }
 
-    /// The weights that the dev split chooses go to the policy.
-    pub(in crate::training) fn publish_best(&self) -> anyhow::Result<()> {
-        let best = self.checkpoints.best()?.context("find the best checkpoint")?;
-        let weights = self.model.trained.weights(&self.model.read(&best.path)?)?;
+    /// The weights of a learner that the dev split chooses go to the policy.
+    pub(in crate::training) fn publish_best(&self, learner: &str) -> anyhow::Result<()> {
+        let best = self.checkpoints.marked(&best_mark(learner))?;
+        let (best, _) = best.context("find the best checkpoint")?;
+        let weights = self.model.weights_in(&best.path, learner)?;
         self.policy.publish(&weights, self.trainer.version());
         Ok(())
     }

@@ -2,15 +2,16 @@
 
 use anyhow::{Context, ensure};
 use spar_core::Seed;
-use spar_policy::{ModelConfig, Parameters, Tokenizer, initial_parameters};
+use spar_policy::{LoraModel, ModelConfig, Parameters, Tokenizer, initial_parameters};
 use spar_trainer::{RunFolder, RunLock, Trainer};
 
 use super::Parts;
-use crate::recipe::Recipe;
+use crate::recipe::{POLICY, Recipe};
 use crate::training::Footprint;
 use crate::training::domains::Domains;
+use crate::training::model::Model;
 use crate::training::stages::{Plan, PlannedStage, Watch, WordsRequest};
-use crate::training::state::{Model, State};
+use crate::training::state::State;
 
 /// What a run begins with.
 pub(super) struct Fresh {
@@ -40,10 +41,11 @@ impl Fresh {
                      question",
                 );
             }
-            let Some(lora) = &recipe.lora else {
+            let adapters = recipe.adapters();
+            if adapters.is_empty() {
                 let model = Model::whole(config, &parameters, tokenizer);
                 return Ok(Self { model, parameters });
-            };
+            }
             ensure!(
                 !spar_policy::checkpoint::is_adapter(&path),
                 "start from `{}`: it is an adapter itself, merge it first (`spar merge`)",
@@ -51,8 +53,16 @@ impl Fresh {
             );
             // Where the adapter's checkpoints find it again.
             let base = path.canonicalize().with_context(|| format!("find `{}`", path.display()))?;
-            let (model, adapted) = Model::adapted(config, parameters, tokenizer, lora, base);
-            let parameters = adapted.initial(seed.derive("stage", "adapter"));
+            let initial = |learner: &str, model: &LoraModel| {
+                let seed = match learner {
+                    POLICY => seed.derive("stage", "adapter"),
+                    _ => seed.derive("learner", learner),
+                };
+                Ok(model.initial(seed))
+            };
+            let whole = (config, parameters, tokenizer);
+            let learner = plan.learner_at(0);
+            let (model, parameters) = Model::adapted(whole, base, adapters, learner, initial)?;
             return Ok(Self { model, parameters });
         }
         let tokenizer = train_tokenizer(recipe, plan, seed, domains, watch).await?;
@@ -69,7 +79,9 @@ impl Fresh {
 
     /// What the run will train.
     pub(super) fn footprint(&self, recipe: &Recipe, plan: &Plan) -> Footprint {
-        Footprint::new(&self.model.config, recipe.lora.as_ref(), plan.last_trainer())
+        let trainer = plan.last_trainer();
+        let adapter = recipe.adapters().remove(&self.model.learner);
+        Footprint::new(&self.model.config, adapter.as_ref(), trainer)
     }
 
     pub(super) fn into_parts(

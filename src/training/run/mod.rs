@@ -19,8 +19,9 @@ use spar_trainer::{
 };
 
 use super::domains::{Domains, Suites};
+use super::model::Model;
 use super::stages::{Plan, RunningStage, Step, Watch};
-use super::state::{self, Loaded, Model, StageState, State};
+use super::state::{self, Loaded, StageState, State};
 use super::{Observer, Summary};
 use crate::recipe::{Recipe, RecipeError};
 use fresh::Fresh;
@@ -164,7 +165,7 @@ impl Training {
         };
         let Loaded { mut state, model, parameters, trainer: trainer_state } = state::load(
             &latest.path,
-            recipe.lora.as_ref(),
+            recipe.adapters(),
         )
         .with_context(|| {
             let path = latest.path.display();
@@ -332,8 +333,8 @@ impl Training {
         let is_last = self.stage.done == planned.stage.iterations();
         let is_evaluated =
             planned.stage.is_evaluated(self.stage.done, self.recipe.evaluation.every);
-        let data = planned.place.data.clone();
-        if is_evaluated && !self.evaluate_dev("evaluation", &data, watch).await? {
+        let place = planned.place.clone();
+        if is_evaluated && !self.evaluate_dev("evaluation", &place, watch).await? {
             // Incomplete: the iteration counts as not done, the last checkpoint stands.
             return Ok(false);
         }
@@ -363,11 +364,12 @@ impl Training {
         let next = self.plan.next_trained(index + 1);
         let is_trained = planned.stage.trainer().is_some();
         if let Some(next) = next.filter(|next| is_trained && next.stage.has_baseline()) {
-            let data = next.place.data.clone();
+            let (before, place) = (&planned.place, next.place.clone());
             let is_known = planned.plays()
-                && planned.place.data.is_same_suite(&data)
-                && planned.place.data.dev == data.dev;
-            if !is_known && !self.evaluate_dev("evaluation", &data, watch).await? {
+                && before.learner == place.learner
+                && before.data.is_same_suite(&place.data)
+                && before.data.dev == place.data.dev;
+            if !is_known && !self.evaluate_dev("evaluation", &place, watch).await? {
                 return Ok(false);
             }
         }
@@ -399,11 +401,19 @@ impl Training {
         Ok(())
     }
 
-    /// The optimiser of the next stage takes over, on the weights that were evaluated.
+    /// The learner and the optimiser of the next stage take over, on the weights that were evaluated.
     fn change_trainer(&mut self) -> anyhow::Result<()> {
         let parameters = match self.trainer.averaged()? {
             Some(averaged) => averaged,
             None => self.trainer.parameters()?,
+        };
+        let learner = self.plan.learner_at(self.stage.index);
+        let parameters = if learner == self.model.learner {
+            parameters
+        } else {
+            let lora = self.recipe.adapters().remove(&self.model.learner);
+            let lora = lora.context("change learners: only adapters can be changed for others")?;
+            self.model.switch_to(learner, parameters, &lora)?
         };
         let version = self.trainer.version();
         let config = self.plan.trainer_at(self.stage.index).clone();

@@ -4,9 +4,9 @@ use spar_agent::Evaluation;
 use spar_trainer::{CheckpointMark, MetricRecord, write_atomically};
 
 use super::Training;
-use crate::recipe::DataConfig;
+use crate::recipe::POLICY;
 use crate::training::records::{evaluation_record, is_scored, task_record};
-use crate::training::stages::PlannedStage;
+use crate::training::stages::{Place, PlannedStage};
 use crate::training::state::{self, StageState};
 
 /// The mark of the reference model's checkpoint.
@@ -35,11 +35,17 @@ impl Training {
         let kept: Vec<u64> =
             self.checkpoints.list()?.iter().map(|checkpoint| checkpoint.iteration).collect();
         let max_missing = self.recipe.evaluation.max_missing;
-        let Some(chosen) = self.plan.chosen_by(self.stage.index) else { return Ok(()) };
-        let metrics: Vec<MetricRecord> =
-            metrics.into_iter().filter(|record| is_of(record, &chosen.place.data)).collect();
-        if let Some((score, iteration)) = best(&metrics, max_missing, &kept) {
-            self.checkpoints.mark("best", &CheckpointMark { iteration, score: Some(score) })?;
+        for chosen in self.plan.chosen_by(self.stage.index) {
+            let place = &chosen.place;
+            let of_stage: Vec<MetricRecord> =
+                metrics.iter().filter(|record| is_of(record, place)).cloned().collect();
+            if let Some((score, iteration)) = best(&of_stage, max_missing, &kept) {
+                let mark = CheckpointMark { iteration, score: Some(score) };
+                self.checkpoints.mark(&best_mark(&place.learner), &mark)?;
+                if place.learner == self.model.learner {
+                    self.checkpoints.mark(&best_mark(POLICY), &mark)?;
+                }
+            }
         }
         Ok(())
     }
@@ -69,12 +75,15 @@ impl Training {
         &mut self,
         kind: &str,
         evaluation: &Evaluation,
-        data: &DataConfig,
+        place: &Place,
     ) -> anyhow::Result<()> {
         let iteration = self.state.iteration;
-        let suite = [("suite", data.suite.clone())];
-        self.evaluations.append(&task_record(iteration, kind, evaluation).with(suite.clone()))?;
-        self.log(&evaluation_record(iteration, kind, evaluation).with(suite))
+        let suite = Some(("suite", place.data.suite.clone()));
+        let learner = Some(("learner", place.learner.clone()));
+        let learner = learner.filter(|_| !self.recipe.learners.is_empty());
+        let told = || suite.clone().into_iter().chain(learner.clone());
+        self.evaluations.append(&task_record(iteration, kind, evaluation).with(told()))?;
+        self.log(&evaluation_record(iteration, kind, evaluation).with(told()))
     }
 
     pub(super) fn log(&mut self, record: &MetricRecord) -> anyhow::Result<()> {
@@ -95,11 +104,19 @@ impl Training {
     }
 }
 
-/// Whether an evaluation was played on the dev split of this data; older runs have one suite, and do not tell it.
-pub(super) fn is_of(record: &MetricRecord, data: &DataConfig) -> bool {
-    let text = |name: &str| record.values.get(name).and_then(|value| value.as_str());
-    text("suite").is_none_or(|suite| suite == data.suite)
-        && text("split").is_none_or(|split| split == data.dev)
+/// Whether an evaluation was played on the dev split of a stage by its learner; older runs have one suite and one
+/// learner, and do not tell them.
+pub(super) fn is_of(record: &MetricRecord, place: &Place) -> bool {
+    let is = |name: &str, wanted: &str| {
+        let told = record.values.get(name).and_then(|value| value.as_str());
+        told.is_none_or(|told| told == wanted)
+    };
+    is("suite", &place.data.suite) && is("split", &place.data.dev) && is("learner", &place.learner)
+}
+
+/// The mark of the checkpoint that the dev split chooses for a learner.
+pub(super) fn best_mark(learner: &str) -> String {
+    if learner == POLICY { "best".to_owned() } else { format!("best-{learner}") }
 }
 
 /// Success on the dev split and iteration of the evaluation that chooses the checkpoint, among those that have

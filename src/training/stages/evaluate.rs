@@ -60,6 +60,10 @@ impl Stage for Evaluate {
         self.splits_of(data).to_vec()
     }
 
+    fn needs_best(&self) -> bool {
+        self.config.checkpoint == Weighed::Best
+    }
+
     fn problems(&self, _: &Recipe) -> Vec<String> {
         let mut problems = Vec::new();
         if self.config.attempts == 0 {
@@ -124,13 +128,14 @@ impl RunningStage for RunningEvaluation {
             .collect();
         for split in self.splits.iter().filter(|split| !done.contains(split)) {
             match self.config.checkpoint {
-                Weighed::Present => run.publish_evaluated()?,
-                Weighed::Best => run.publish_best()?,
+                Weighed::Present => run.publish_evaluated(&self.place.learner)?,
+                Weighed::Best => run.publish_best(&self.place.learner)?,
             }
             let size = (self.config.tasks, self.config.attempts);
-            let data = &self.place.data;
-            let Some(evaluation) = run.play(data, split, size, watch).await? else { return Ok(()) };
-            run.log_evaluation(kind, &evaluation, data)?;
+            let Some(evaluation) = run.play(&self.place.data, split, size, watch).await? else {
+                return Ok(());
+            };
+            run.log_evaluation(kind, &evaluation, &self.place)?;
         }
         Ok(())
     }

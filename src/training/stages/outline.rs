@@ -13,6 +13,8 @@ pub struct StageOutline {
     pub name: String,
     /// Its kind's name.
     pub kind: String,
+    /// Who is trained, or plays.
+    pub learner: String,
     /// Iterations of training; 0 where it trains nothing.
     pub iterations: u64,
     /// What it does and how much of it.
@@ -33,6 +35,7 @@ pub fn outline(recipe: &Recipe) -> Result<Vec<StageOutline>, RecipeError> {
     let outline = plan.stages().iter().map(|planned| StageOutline {
         name: planned.place.name.clone(),
         kind: planned.kind.clone(),
+        learner: planned.place.learner.clone(),
         iterations: planned.stage.iterations(),
         budget: planned.stage.budget(&planned.place.data),
         max_turns: planned.stage.max_turns(),

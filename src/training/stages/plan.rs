@@ -3,7 +3,7 @@
 use spar_trainer::TrainerConfig;
 
 use super::{Stage, open_stage};
-use crate::recipe::{DataConfig, Recipe};
+use crate::recipe::{DataConfig, POLICY, Recipe};
 
 /// Names in the metrics that no stage can have.
 const RESERVED: [&str; 5] = ["evaluation", "re_evaluation", "finished", "tokenizer", "parts"];
@@ -30,11 +30,13 @@ pub(crate) struct PlannedStage {
 pub(crate) struct Place {
     /// Tells it apart from the others.
     pub(crate) name: String,
+    /// Who is trained, or plays.
+    pub(crate) learner: String,
     /// What it plays.
     pub(crate) data: DataConfig,
     /// Tasks of the same suite that earlier stages take, so that no task is met twice before all are.
     pub(crate) first_task: u64,
-    /// Whether nothing is trained before.
+    /// Whether its learner is not trained before.
     pub(crate) is_first: bool,
 }
 
@@ -54,7 +56,7 @@ impl Plan {
     pub(crate) fn of(recipe: &Recipe) -> Result<Self, Vec<String>> {
         let mut plan = Self { stages: Vec::new() };
         let mut problems = Vec::new();
-        let (mut first_iteration, mut is_first) = (0, true);
+        let mut first_iteration = 0;
         let mut names: Vec<String> = Vec::new();
         for config in recipe.stage_configs() {
             let name = config.name.clone().unwrap_or_else(|| config.kind.clone());
@@ -86,9 +88,22 @@ impl Plan {
             let is_same = |earlier: &&PlannedStage| earlier.place.data.is_same_suite(&data);
             let earlier = plan.stages.iter().filter(is_same);
             let first_task = earlier.map(|earlier| earlier.stage.num_tasks()).sum();
-            let place = Place { name, data, first_task, is_first };
+            let learner = recipe.learner_of(config.learner.as_deref()).unwrap_or_else(|problem| {
+                within(vec![problem]);
+                String::new()
+            });
+            let mut before = plan.stages.iter().filter(|earlier| earlier.trains());
+            let is_first = !before.any(|earlier| earlier.place.learner == learner);
+            let chooses = |earlier: &PlannedStage| {
+                earlier.trains() && earlier.plays() && earlier.place.learner == learner
+            };
+            if stage.needs_best() && !plan.stages.iter().any(chooses) {
+                let problem =
+                    "checkpoint is `best`, and no stage before it plays a dev split to choose one";
+                within(vec![problem.to_owned()]);
+            }
+            let place = Place { name, learner, data, first_task, is_first };
             let iterations = stage.iterations();
-            is_first &= stage.trainer().is_none();
             let (kind, re_evaluate) = (config.kind, config.re_evaluate);
             plan.stages.push(PlannedStage { kind, place, re_evaluate, stage, first_iteration });
             first_iteration += iterations;
@@ -103,7 +118,7 @@ impl Plan {
                 }
             }
         }
-        if !recipe.stages.is_empty() && problems.is_empty() && is_first {
+        if !recipe.stages.is_empty() && problems.is_empty() && plan.next_trained(0).is_none() {
             problems.push("stages: none of them trains, use `spar eval`".to_owned());
         }
         if problems.is_empty() { Ok(plan) } else { Err(problems) }
@@ -170,12 +185,25 @@ impl Plan {
         self.trainer_at(self.stages.len())
     }
 
-    /// The stage on whose dev split checkpoints are chosen while the run is at a stage: the last one that trained there,
-    /// or is to train first.
-    pub(crate) fn chosen_by(&self, index: usize) -> Option<&PlannedStage> {
+    /// The learner that trains while the run is at a stage: that of the stage that trains next, or that trained last.
+    pub(crate) fn learner_at(&self, index: usize) -> &str {
+        let last = || self.stages.iter().rev().find(|planned| planned.trains());
+        let planned = self.next_trained(index).or_else(last);
+        planned.map_or(POLICY, |planned| &planned.place.learner)
+    }
+
+    /// The stages on whose dev splits checkpoints are chosen while the run is at a stage, one per learner: the last one
+    /// that trained it there, or is to train it first.
+    pub(crate) fn chosen_by(&self, index: usize) -> Vec<&PlannedStage> {
         let is_scored = |planned: &&PlannedStage| planned.trains() && planned.plays();
-        let before = self.stages.iter().take(index + 1).rev().find(is_scored);
-        before.or_else(|| self.stages.iter().find(is_scored))
+        let mut chosen: Vec<&PlannedStage> = Vec::new();
+        let before = self.stages.iter().take(index + 1).rev();
+        for planned in before.chain(&self.stages).filter(is_scored) {
+            if !chosen.iter().any(|other| other.place.learner == planned.place.learner) {
+                chosen.push(planned);
+            }
+        }
+        chosen
     }
 
     fn index_of(&self, wanted: &PlannedStage) -> usize {
@@ -268,9 +296,41 @@ mod tests {
         ] {
             assert!(told.contains(part), "{part} is not in\n{told}");
         }
+        let best =
+            "[[stages]]\nkind = 'evaluate'\ncheckpoint = 'best'\n[[stages]]\nkind = 'imitate'";
+        assert!(problems(best)[0].contains("checkpoint is `best`, and no stage before it"));
         assert!(problems("[[stages]]\nkind = 'evaluate'")[0].contains("none of them trains"));
         let both = Recipe::parse("r", "[warm_start]\ntasks = 2\n[[stages]]\nkind = 'imitate'", &[]);
         assert!(both.unwrap_err().to_string().contains("[warm_start] has no effect beside"));
+    }
+
+    #[test]
+    fn learners_are_named_where_there_are_several() {
+        let two = "start_from = 'm'\n[learners.a]\n[learners.b]\nlora = { rank = 2 }\n";
+        let stages = "[[stages]]\nkind = 'reinforce'\nlearner = 'a'\n\
+                      [[stages]]\nkind = 'reinforce'\nname = 'other'\nlearner = 'b'\n\
+                      [[stages]]\nkind = 'evaluate'\nlearner = 'a'";
+        let named = plan(&format!("{two}{stages}"));
+        assert!(named.stages()[0].place.is_first && named.stages()[1].place.is_first);
+        let learners: Vec<&str> = (0..3).map(|index| named.learner_at(index)).collect();
+        assert_eq!(learners, ["a", "b", "b"]);
+        let chosen: Vec<&str> =
+            named.chosen_by(2).iter().map(|planned| planned.place.name.as_str()).collect();
+        assert_eq!(chosen, ["other", "reinforce"]);
+        let told = |text: &str| problems(text).join("\n");
+        assert!(told(two).contains("there are several, so list [[stages]]"));
+        let open = stages.replace("learner = 'b'", "");
+        assert!(
+            told(&format!("{two}{open}")).contains("learner is missing, and there are several")
+        );
+        assert!(told(stages).contains("the recipe has no [learners.a]"));
+        let stray = stages.replace("'b'", "'c'");
+        assert!(told(&format!("{two}{stray}")).contains("learner is `c`: known are `a`, `b`"));
+        let both = format!("[lora]\n[learners.a]\n{stages}");
+        let told = told(&both);
+        assert!(
+            told.contains("lora: has no effect") && told.contains("learners.a.lora: there is no")
+        );
     }
 
     #[test]
@@ -286,8 +346,8 @@ mod tests {
             plan.stages().iter().map(|planned| planned.place.first_task).collect();
         assert_eq!(first, [0, 0, 6, 6]);
         assert_eq!(plan.position(7), (2, 0));
-        assert_eq!(plan.chosen_by(2).unwrap().place.name, "reinforce");
-        assert_eq!(plan.chosen_by(3).unwrap().place.name, "again");
+        assert_eq!(plan.chosen_by(2)[0].place.name, "reinforce");
+        assert_eq!(plan.chosen_by(3)[0].place.name, "again");
     }
 
     #[test]

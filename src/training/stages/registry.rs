@@ -82,8 +82,8 @@ fn options<T: DeserializeOwned>(given: &toml::Table) -> Result<T, Vec<String>> {
         let is_known = known.contains(&name);
         if !is_known {
             problems.push(format!(
-                "`{name}` has no effect here: options are `{}`, and of every stage `kind`, `name`, `data`, \
-                 `re_evaluate`",
+                "`{name}` has no effect here: options are `{}`, and of every stage `kind`, `name`, `learner`, \
+                 `data`, `re_evaluate`",
                 known.join("`, `")
             ));
         }

@@ -327,7 +327,7 @@ impl Reinforcement {
 
     /// The weights of the reference model; `None` where the objective asks for none.
     fn reference(&self, run: &Training) -> anyhow::Result<Option<Arc<Weights>>> {
-        let has_adapter = run.recipe.lora.is_some();
+        let has_adapter = !run.recipe.adapters().is_empty();
         let hold = self.config.reference_hold(has_adapter, self.place.is_first);
         let Some(hold) = hold else { return Ok(None) };
         if let (ReferenceHold::AdapterOff, Trained::Adapter(model)) = (hold, &run.model.trained) {

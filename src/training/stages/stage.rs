@@ -55,6 +55,11 @@ pub(crate) trait Stage: Send + Sync {
         false
     }
 
+    /// Whether it plays by the checkpoint that a dev split chose.
+    fn needs_best(&self) -> bool {
+        false
+    }
+
     /// All that is wrong with it in a recipe, before anything is opened.
     fn problems(&self, recipe: &Recipe) -> Vec<String>;
 
