@@ -133,6 +133,7 @@ impl Chat {
     }
 
     fn by_template(&self, tokenizer: &Tokenizer) -> anyhow::Result<Vec<Sample>> {
+        self.check_tools(tokenizer)?;
         match tokenizer.encode_chat_with_mask(&self.input(self.messages.len(), false)) {
             Ok(masked) => {
                 // Which message a run of the assistant's tokens is; known where they stand apart.
@@ -156,6 +157,39 @@ impl Chat {
             Err(ChatTemplateError::NotAppending { .. }) => self.turn_by_turn(tokenizer),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Looks whether the template writes the tools, and the calls of them: one that knows none leaves them out without a
+    /// word.
+    fn check_tools(&self, tokenizer: &Tokenizer) -> anyhow::Result<()> {
+        let has_calls = self.messages.iter().any(|message| message["tool_calls"].is_array());
+        if self.tools.is_none() && !has_calls {
+            return Ok(());
+        }
+        let input = || self.input(self.messages.len(), false);
+        let whole = tokenizer.render_chat(&input())?;
+        if self.tools.is_some() {
+            let without = ChatInput { tools: None, ..input() };
+            let is_written = tokenizer.render_chat(&without)? != whole;
+            ensure!(is_written, "the model's chat template leaves `tools` out");
+        }
+        for (index, message) in self.messages.iter().enumerate() {
+            if !message["tool_calls"].is_array() {
+                continue;
+            }
+            let mut without = input();
+            if let Some(fields) = without.messages[index].as_object_mut() {
+                fields.remove("tool_calls");
+                fields.insert("content".to_owned(), content_of(message).into());
+            }
+            let is_written = tokenizer.render_chat(&without)? != whole;
+            ensure!(
+                is_written,
+                "the model's chat template leaves `tool_calls` of message {} out",
+                index + 1
+            );
+        }
+        Ok(())
     }
 
     /// Each trained message behind the prompt it was written to.
@@ -268,6 +302,9 @@ fn check_message(message: &mut Value) -> Result<Option<bool>, String> {
             if !parts.iter().all(is_text) {
                 return Err("`content` has a part that is no text".to_owned());
             }
+            // Templates that know no parts would leave them out.
+            let text: String = parts.iter().filter_map(|part| part["text"].as_str()).collect();
+            fields.insert("content".to_owned(), text.into());
         }
         None | Some(Value::Null) if has_calls => {}
         None | Some(Value::Null) => return Err("`content` is missing".to_owned()),
@@ -290,13 +327,9 @@ fn check_message(message: &mut Value) -> Result<Option<bool>, String> {
     }
 }
 
-/// What a message says, parts joined.
+/// What a message says; empty where it only calls.
 fn content_of(message: &Value) -> String {
-    match &message["content"] {
-        Value::String(text) => text.clone(),
-        Value::Array(parts) => parts.iter().filter_map(|part| part["text"].as_str()).collect(),
-        _ => String::new(),
-    }
+    message["content"].as_str().unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]
@@ -391,8 +424,81 @@ mod tests {
         let twice = r#"{"messages": [{"role": "user", "content": "a"}, {"role": "user", "content": "b"},
             {"role": "assistant", "content": "c"}]}"#;
         assert!(told(&twice.replace('\n', " ")).contains("message 2: in the model's plain format"));
-        let call = r#"{"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": null,
+        let call = r#"{"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b",
             "tool_calls": [{"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}]}]}"#;
-        assert!(told(&call.replace('\n', " ")).contains("no place for `tool_calls`"));
+        let call = call.replace('\n', " ");
+        assert!(told(&call).contains("no place for `tool_calls`"));
+        // Nor does the template of a model from nothing know calls.
+        let chat = &read(&call, TrainedMessages::All).unwrap()[0];
+        let told = format!("{:#}", chat.samples(&tokenizer()).unwrap_err());
+        assert!(
+            told.contains("chats.jsonl:1: the model's chat template leaves `tool_calls` of"),
+            "{told}"
+        );
+    }
+
+    /// A tokenizer whose template thinks behind the last question alone, and writes calls.
+    fn thinker() -> Tokenizer {
+        let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("text/tests/fixtures");
+        let templates = fs::read_to_string(fixtures.join("chat_templates.json")).unwrap();
+        let templates: Value = serde_json::from_str(&templates).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["tokenizer.json", "tokenizer_config.json"] {
+            fs::copy(fixtures.join("tokenizers/qwen").join(name), folder.path().join(name))
+                .unwrap();
+        }
+        let template = templates["templates"]["tags"].as_str().unwrap();
+        fs::write(folder.path().join("chat_template.jinja"), template).unwrap();
+        Tokenizer::load(folder.path()).unwrap()
+    }
+
+    /// The text that each sample trains, and the text before it.
+    fn trained_by(tokenizer: &Tokenizer, text: &str, which: TrainedMessages) -> Vec<[String; 2]> {
+        let chats = read(&text.replace('\n', " "), which).unwrap();
+        let samples = chats[0].samples(tokenizer).unwrap();
+        let parts = samples.iter().map(|sample| {
+            let first =
+                sample.cross_entropy_weights.iter().position(|weight| *weight > 0.0).unwrap();
+            let weighed = sample.tokens.iter().zip(&sample.cross_entropy_weights);
+            let trained: Vec<u32> = weighed.filter(|(_, w)| **w > 0.0).map(|(id, _)| *id).collect();
+            [&sample.tokens[..first], &trained].map(|ids| tokenizer.decode_with_control(ids))
+        });
+        parts.collect()
+    }
+
+    #[test]
+    fn what_a_template_writes_differently_later_is_trained_turn_by_turn() {
+        let text = r#"{"messages": [{"role": "user", "content": [{"type": "text", "text": "one"}]},
+            {"role": "assistant", "content": "two", "reasoning_content": "hm"}, {"role": "user", "content": "three"},
+            {"role": "assistant", "content": "four", "reasoning_content": "so"}]}"#;
+        let tokenizer = thinker();
+        let start = "<|im_start|>user\none<|im_end|>\n<|im_start|>assistant\n";
+        let first = "<think>\nhm\n</think>\n\ntwo<|im_end|>";
+        // The thought of an earlier turn is left out, as where the model answers.
+        let second = format!(
+            "{start}two<|im_end|>\n<|im_start|>user\nthree<|im_end|>\n<|im_start|>assistant\n"
+        );
+        let last = [second.as_str(), "<think>\nso\n</think>\n\nfour<|im_end|>"].map(str::to_owned);
+        let all = trained_by(&tokenizer, text, TrainedMessages::All);
+        assert_eq!(all, [[start, first].map(str::to_owned), last.clone()]);
+        assert_eq!(trained_by(&tokenizer, text, TrainedMessages::Last), [last]);
+    }
+
+    #[test]
+    fn calls_of_tools_are_trained_and_their_results_are_not() {
+        let text = r#"{"tools": [{"type": "function", "function": {"name": "find", "parameters": {}}}],
+            "messages": [{"role": "user", "content": "where?"}, {"role": "assistant", "content": null, "tool_calls":
+            [{"id": "1", "type": "function", "function": {"name": "find", "arguments": "{\"what\": \"key\"}"}}]},
+            {"role": "tool", "tool_call_id": "1", "content": "drawer"}, {"role": "assistant", "content": "there"}]}"#;
+        let all = trained_by(&thinker(), text, TrainedMessages::All);
+        let told: String = all.iter().map(|[_, trained]| trained.as_str()).collect();
+        assert!(
+            told.contains(
+                r#"<call>{"name": "find", "arguments": {"what": "key"}}</call><|im_end|>"#
+            ),
+            "{told}"
+        );
+        assert!(told.contains("there<|im_end|>") && !told.contains("drawer"), "{told}");
+        assert!(all[0][0].contains("# Tools") && all[0][0].contains("find"), "{all:?}");
     }
 }

@@ -256,4 +256,17 @@ fn a_dry_run_lists_the_stages_and_looks_at_their_data() {
         assert!(ran.err.contains(part), "{part} is not in\n{}", ran.err);
     }
     assert!(!folder.join("runs").exists());
+
+    // What the model has no words for is told before the first stage begins.
+    let tools = CHATS.replace(
+        "{\"messages\": [{\"role\": \"system\"",
+        "{\"tools\": [{\"type\": \"function\", \"function\": \
+        {\"name\": \"f\"}}], \"messages\": [{\"role\": \"system\"",
+    );
+    fs::write(folder.join("chats.jsonl"), tools).unwrap();
+    let ran = run(folder, &["train", "list.toml"]);
+    assert_eq!(ran.code, Some(1), "{}", ran.out);
+    assert!(ran.err.contains("stage `chats`: read the conversation chats.jsonl:2"), "{}", ran.err);
+    assert!(ran.err.contains("the model's chat template leaves `tools` out"), "{}", ran.err);
+    assert!(!folder.join("runs").exists());
 }

@@ -6,7 +6,7 @@ use spar_policy::{LoraModel, ModelConfig, Parameters, Tokenizer, initial_paramet
 use spar_trainer::{RunFolder, RunLock, Trainer};
 
 use super::Parts;
-use crate::recipe::{POLICY, Recipe};
+use crate::recipe::{POLICY, Recipe, RecipeError};
 use crate::training::Footprint;
 use crate::training::domains::Domains;
 use crate::training::model::Model;
@@ -70,6 +70,17 @@ impl Fresh {
         let parameters = initial_parameters(&config, seed.derive("stage", "model"));
         let model = Model::whole(config, &parameters, tokenizer);
         Ok(Self { model, parameters })
+    }
+
+    /// Looks whether the model can read what all stages show it, before hours are spent on the first of them.
+    pub(super) fn check(&self, plan: &Plan) -> Result<(), RecipeError> {
+        let mut problems = Vec::new();
+        for planned in plan.stages() {
+            let found = planned.stage.model_problems(&self.model.tokenizer);
+            let name = &planned.place.name;
+            problems.extend(found.into_iter().map(|problem| format!("stage `{name}`: {problem}")));
+        }
+        if problems.is_empty() { Ok(()) } else { Err(RecipeError::Problems { problems }) }
     }
 
     /// Puts the model where it computes.

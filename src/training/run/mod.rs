@@ -477,6 +477,7 @@ async fn begin(
     let domains = suites.with_sandboxes(recipe).await?;
     let fresh = Fresh::make(recipe, plan, &domains, watch).await;
     let placed = fresh.and_then(|mut fresh| {
+        fresh.check(plan)?;
         fresh.place(recipe)?;
         Ok(fresh)
     });

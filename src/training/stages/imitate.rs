@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 use spar_agent::demonstration_samples;
 use spar_core::{Sample, Seed};
+use spar_policy::Tokenizer;
 use spar_trainer::{
     DecoderGradient, LossAggregation, MetricRecord, Supervised, TrainerConfig, UpdateMetrics,
     batches,
@@ -21,6 +22,9 @@ use crate::training::demonstrations::{
 };
 use crate::training::records::{with_collection, with_updates};
 use crate::training::run::Training;
+
+/// The most conversations that a model refuses and that are told of.
+const MAX_REFUSED: usize = 20;
 
 /// Imitation.
 pub(super) struct Imitate {
@@ -66,6 +70,17 @@ impl Stage for Imitate {
     fn data_problems(&self) -> Vec<String> {
         let read = |chats: &ChatsConfig| read_chats(&chats.files, chats.messages).err();
         self.config.chats.as_ref().and_then(read).unwrap_or_default()
+    }
+
+    fn model_problems(&self, tokenizer: &Tokenizer) -> Vec<String> {
+        let Some(chats) = &self.config.chats else { return Vec::new() };
+        match read_chats(&chats.files, chats.messages) {
+            Ok(chats) => {
+                let refused = chats.iter().filter_map(|chat| chat.samples(tokenizer).err());
+                refused.take(MAX_REFUSED).map(|error| format!("{error:#}")).collect()
+            }
+            Err(problems) => problems,
+        }
     }
 
     fn budget(&self, data: &DataConfig) -> String {

@@ -5,6 +5,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 use spar_agent::Cancellation;
 use spar_core::Seed;
+use spar_policy::Tokenizer;
 use spar_trainer::{MetricRecord, TrainerConfig};
 
 use super::Place;
@@ -65,6 +66,12 @@ pub(crate) trait Stage: Send + Sync {
 
     /// All that is wrong with its own files; see [`Stage::splits`] for what others are asked.
     fn data_problems(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// All of its own files that the model's words cannot say.
+    fn model_problems(&self, tokenizer: &Tokenizer) -> Vec<String> {
+        let _ = tokenizer;
         Vec::new()
     }
 
