@@ -9,7 +9,7 @@ use serde::Serialize;
 use spar::agent::{Cancellation, EpisodeConfig, JsonlStore, OpenEnvironment};
 use spar::core::{EndReason, Limit, Observation, ParsedAction, Step, Trajectory};
 use spar::envs::{Environment, EnvironmentError};
-use spar::recipe::Recipe;
+use spar::recipe::{DataConfig, Recipe};
 use spar::sandboxes::OpenSandboxes;
 use spar::tasks::{Suite, Task};
 use spar::trainer::RunFolder;
@@ -145,17 +145,24 @@ struct Suites<'a> {
 impl Suites<'_> {
     async fn of(&mut self, task: &str) -> anyhow::Result<(&dyn Suite, &OpenSandboxes)> {
         let own = task.split('/').next().unwrap_or_default();
-        let run = self.recipe.as_ref().map(|recipe| &recipe.data);
         if !self.open.contains_key(own) {
-            let folder = self.arguments.data.as_deref();
-            let folder = folder.or(run.and_then(|data| data.folder.as_deref()));
+            let of_run: Vec<DataConfig> =
+                self.recipe.as_ref().map(Recipe::all_data).unwrap_or_default();
+            let given = self.arguments.data.as_deref();
             let name = self.arguments.suite.as_deref().unwrap_or(own);
-            // The suite of a run may be a folder, which the ids of its tasks do not name.
-            let suite = match (open_suite(name, folder), run) {
-                (Err(error), Some(data)) if self.arguments.suite.is_none() => {
-                    open_suite(&data.suite, folder).map_err(|_| error)
+            let named = of_run.iter().find(|data| data.suite == name).or(of_run.first());
+            let folder = given.or(named.and_then(|data| data.folder.as_deref()));
+            let suite = match open_suite(name, folder) {
+                // The suites of a run may be folders, which the ids of their tasks do not name.
+                Err(error) if self.arguments.suite.is_none() => {
+                    let folder =
+                        |data: &DataConfig| given.map(Path::to_owned).or(data.folder.clone());
+                    let open =
+                        |data: &DataConfig| open_suite(&data.suite, folder(data).as_deref()).ok();
+                    let mut opened = of_run.iter().filter_map(open);
+                    opened.find(|suite| suite.task_by_id(task).is_ok()).ok_or(error)
                 }
-                (suite, _) => suite,
+                suite => suite,
             };
             let suite = suite.with_context(|| format!("play task `{task}` again"))?;
             let split = self.split_of(suite.as_ref(), task);

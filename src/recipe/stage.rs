@@ -38,6 +38,12 @@ impl StageConfig {
 }
 
 impl Recipe {
+    /// What its stages play, and first what it says for those that do not say it themselves.
+    pub fn all_data(&self) -> Vec<DataConfig> {
+        let of_stages = self.stages.iter().filter_map(|stage| stage.data.as_ref());
+        std::iter::once(&self.data).chain(of_stages).cloned().collect()
+    }
+
     /// The stages in their order: those that are listed, else those that `warm_start` and `reinforce` come to.
     ///
     /// These are imitation, an evaluation of what it led to on the test splits, reinforcement learning, and the same

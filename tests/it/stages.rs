@@ -176,6 +176,9 @@ fn stages_in_any_order_repeat_and_go_on_to_the_bit_after_being_killed() {
     );
     assert_eq!(json["summary"]["evaluations"].as_array().unwrap().len(), 4);
 
+    // Trajectories of both suites are played again.
+    succeed(folder, &["replay", "runs/whole"]);
+
     for (number, moments) in
         [&[1, 3, 6, 8][..], &[2, 5, 9, 12], &[4, 7, 10, 13, 15], &[11, 14, 16]].iter().enumerate()
     {

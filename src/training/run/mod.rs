@@ -183,8 +183,14 @@ impl Training {
         );
         let mut model = model;
         model.place(&recipe)?;
+        let is_older = state.stage.is_none();
         let stage = state.stage_in(&plan)?;
-        let config = plan.trainer_at(stage.index).clone();
+        let config = match plan.next_trained(stage.index) {
+            // An older version gave it to runs that only imitate as well, once that was over.
+            None if is_older && recipe.reinforce.iterations == 0 => &recipe.reinforce.trainer,
+            _ => plan.trainer_at(stage.index),
+        };
+        let config = config.clone();
         state.stage = Some(stage);
         model.trained = model.trained.computing_in(config.weights)?;
         let (start, run, group) = (parameters.clone(), folder.path(), model.group.as_ref());
