@@ -98,6 +98,20 @@ fn the_code_in_contributing_is_that_of_the_example() {
 }
 
 #[test]
+fn the_stage_in_contributing_is_one_of_the_table() {
+    let document = read("CONTRIBUTING.md");
+    let (_, chapter) = document.split_once("## Add a kind of stage").unwrap();
+    let chapter = chapter.split("\n## ").next().unwrap();
+    let [row, stage] = blocks(chapter, "rust")[..] else { panic!("a row and a stage") };
+    let unindented = |text: String| -> Vec<String> {
+        text.lines().map(|line| line.trim_start().to_owned()).collect()
+    };
+    let rows = unindented(read("src/training/stages/registry.rs")).join("\n");
+    assert!(rows.contains(unindented(row.trim_end().to_owned()).join("\n").as_str()), "{row}");
+    assert!(read("src/training/stages/evaluate.rs").contains(stage.trim_end()), "{stage}");
+}
+
+#[test]
 fn links_between_documents_lead_somewhere() {
     let mut documents: Vec<String> =
         ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(Into::into).into();
