@@ -95,6 +95,11 @@ fn resolve(arguments: &TrainArguments) -> anyhow::Result<Recipe> {
     if needs_data(&recipe.data.suite) && recipe.data.folder.is_none() {
         recipe.data.folder.clone_from(&arguments.data);
     }
+    for data in recipe.stages.iter_mut().filter_map(|stage| stage.data.as_mut()) {
+        if needs_data(&data.suite) && data.folder.is_none() {
+            data.folder.clone_from(&arguments.data);
+        }
+    }
     Ok(recipe)
 }
 

@@ -1,8 +1,11 @@
 //! The suites that a run plays, each with the sandboxes that its episodes take theirs from.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::PathBuf;
 
+use anyhow::Context;
+use serde_json::Value;
 use spar_agent::EpisodeConfig;
 use spar_tasks::{Suite, SuiteOptions, open_suite};
 
@@ -85,6 +88,20 @@ impl Suites {
         }
         Ok(domains)
     }
+}
+
+/// What the files of all stages hold, told apart from what others hold, by what notes call them.
+pub(super) fn file_notes(plan: &Plan) -> anyhow::Result<BTreeMap<String, Value>> {
+    let mut notes = BTreeMap::new();
+    for path in plan.stages().iter().flat_map(|planned| planned.stage.files()) {
+        let bytes = fs::read(&path).with_context(|| format!("read `{}`", path.display()))?;
+        // FNV-1a: no protection, but no accident goes unseen.
+        let step =
+            |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325, step);
+        notes.insert(format!("file {}", path.display()), format!("{hash:016x}").into());
+    }
+    Ok(notes)
 }
 
 impl OpenedSuite {

@@ -229,6 +229,28 @@ fn stages_that_are_no_longer_those_of_the_run_are_refused() {
 }
 
 #[test]
+fn a_chat_file_that_is_another_one_is_not_gone_on_with() {
+    let folder = place(&curriculum());
+    let folder = folder.path();
+    let arguments = ["train", "list.toml", "--name", "list"];
+    let mut child =
+        spar(folder, &arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let started = Instant::now();
+    while child.try_wait().unwrap().is_none() && records_so_far(folder, "list") < 3 {
+        assert!(started.elapsed() < Duration::from_secs(120), "no progress");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    fs::write(folder.join("chats.jsonl"), CHATS.replace("stop", "halt")).unwrap();
+    let ran = run(folder, &["resume", "runs/list"]);
+    assert_eq!(ran.code, Some(1), "{}", ran.out);
+    assert!(ran.err.contains("file chats.jsonl: it is no longer what the run"), "{}", ran.err);
+    fs::write(folder.join("chats.jsonl"), CHATS).unwrap();
+    succeed(folder, &["resume", "runs/list"]);
+}
+
+#[test]
 fn a_dry_run_lists_the_stages_and_looks_at_their_data() {
     let folder = place(&curriculum());
     let folder = folder.path();

@@ -18,7 +18,7 @@ use spar_trainer::{
     RunLock, StatePlace, Trainer, TrainerConfig, git_revision, rfc3339,
 };
 
-use super::domains::{Domains, Suites};
+use super::domains::{Domains, Suites, file_notes};
 use super::model::Model;
 use super::stages::{Plan, RunningStage, Step, Watch};
 use super::state::{self, Loaded, StageState, State};
@@ -116,7 +116,7 @@ impl Training {
             git_revision: git_revision(Path::new(".")),
             versions: BTreeMap::from([("spar".to_owned(), env!("CARGO_PKG_VERSION").to_owned())]),
             suites: hashes,
-            notes: BTreeMap::new(),
+            notes: file_notes(&plan)?,
         };
         let (folder, lock) = RunFolder::create(&options.root, &manifest, &recipe.to_toml())?;
         observer.note(&fresh.footprint(&recipe, &plan).to_string());
@@ -150,6 +150,13 @@ impl Training {
                     "resume on suite `{name}`: its tasks are no longer those the run was started on \
                      (hash {hash}, was {})",
                     manifest.suites[name]
+                );
+            }
+        }
+        for (file, hash) in &file_notes(&plan)? {
+            if manifest.notes.get(file).is_some_and(|started| started != hash) {
+                bail!(
+                    "resume with {file}: it is no longer what the run was started on, bring it back"
                 );
             }
         }

@@ -1,5 +1,6 @@
 //! Imitation: of demonstrations that are played, or of conversations in files.
 
+use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::Instant;
 
@@ -70,6 +71,10 @@ impl Stage for Imitate {
     fn data_problems(&self) -> Vec<String> {
         let read = |chats: &ChatsConfig| read_chats(&chats.files, chats.messages).err();
         self.config.chats.as_ref().and_then(read).unwrap_or_default()
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
+        self.config.chats.as_ref().map(|chats| chats.files.clone()).unwrap_or_default()
     }
 
     fn model_problems(&self, tokenizer: &Tokenizer) -> Vec<String> {

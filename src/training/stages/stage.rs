@@ -1,5 +1,7 @@
 //! What a stage is to the run.
 
+use std::path::PathBuf;
+
 use anyhow::bail;
 use async_trait::async_trait;
 use serde_json::Value;
@@ -66,6 +68,11 @@ pub(crate) trait Stage: Send + Sync {
 
     /// All that is wrong with its own files; see [`Stage::splits`] for what others are asked.
     fn data_problems(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// The files that it reads, which have to stay as they are while the run lasts.
+    fn files(&self) -> Vec<PathBuf> {
         Vec::new()
     }
 
