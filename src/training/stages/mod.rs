@@ -4,8 +4,8 @@
 //!  Recipe ─▶ Plan ─▶ PlannedStage ─begin─▶ RunningStage ─iterate, end─▶ metrics, weights
 //! ```
 //!
-//! A [`Stage`] is a kind of work with its options; it knows its budget, what it needs, and what is wrong with it.
-//! A [`RunningStage`] is one that the run is at, with its state. A new kind is one file and one row of the
+//! A `Stage` is a kind of work with its options; it knows its budget, what it needs, and what is wrong with it.
+//! A `RunningStage` is one that the run is at, with its state. A new kind is one file and one row of the
 //! [table](stage_registry).
 
 mod evaluate;
