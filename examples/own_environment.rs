@@ -13,7 +13,7 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use spar::agent::credit::{AdvantageEstimator, BatchView, CreditError, GroupView, TrajectoryView};
 use spar::agent::policies::RandomPolicy;
-use spar::agent::{Cancellation, CollectConfig, CollectRequest, Player, collect_groups};
+use spar::agent::{Cancellation, CollectConfig, CollectRequest, SharedPlayer, collect_groups};
 use spar::core::{Credit, Observation, PerTurnOrToken, RewardPart, Seed, Signals, Step};
 use spar::envs::{Environment, EnvironmentError};
 use spar::tasks::Task;
@@ -144,9 +144,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let request = CollectRequest {
         tasks: &[task],
-        player: Player::Policy(&RandomPolicy),
+        player: SharedPlayer::of(RandomPolicy),
         strategy: &spar::agent::strategies::Independent,
-        open: &|task| Ok(Box::new(Guess::open(task)?)),
+        open: Arc::new(|task| Ok(Box::new(Guess::open(task)?))),
         seed: Seed::from_u64(1),
         cancellation: &Cancellation::new(),
         on_episode: &|_| {},

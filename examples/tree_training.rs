@@ -17,7 +17,7 @@ use spar::agent::credit::{BatchView, settle_ownership};
 use spar::agent::policies::RandomPolicy;
 use spar::agent::strategies::{Branching, BranchingOptions, Independent, RolloutStrategy};
 use spar::agent::{
-    Cancellation, CollectConfig, CollectRequest, CutBatch, Player, TurnMask, collect_groups,
+    Cancellation, CollectConfig, CollectRequest, CutBatch, SharedPlayer, TurnMask, collect_groups,
 };
 use spar::core::{Credit, Group, Lineage, PolicyVersion, Sample, Seed, Trajectory, Turn};
 use spar::envs::{Resources, open_environment};
@@ -72,7 +72,7 @@ pub(crate) async fn compare(
         (0..tasks).map(|index| suite.task("train", index)).collect::<Result<_, _>>()?;
     let (model, policy) = policy(&tasks, width).await?;
     let strategy = Branching::new(BranchingOptions { trunks, ..BranchingOptions::default() })?;
-    let player = Player::Policy(&policy);
+    let player = SharedPlayer::of(policy);
     let groups = play(&tasks, player, &strategy, group_size, 12).await;
 
     // A policy of random weights seldom solves anything: any advantages do.
@@ -172,7 +172,7 @@ fn distinct_tokens(samples: &[Sample]) -> usize {
 
 async fn play(
     tasks: &[Task],
-    player: Player<'_>,
+    player: SharedPlayer,
     strategy: &dyn RolloutStrategy,
     group_size: usize,
     max_turns: u32,
@@ -182,7 +182,7 @@ async fn play(
         tasks,
         player,
         strategy,
-        open: &|task| open_environment(task, &resources),
+        open: Arc::new(move |task| open_environment(task, &resources)),
         seed: Seed::from_u64(1),
         cancellation: &Cancellation::new(),
         on_episode: &|_| {},
@@ -197,7 +197,7 @@ async fn policy(
     tasks: &[Task],
     width: usize,
 ) -> Result<((Parameters, Arc<Weights>), LocalPolicy), Box<dyn Error>> {
-    let groups = play(tasks, Player::Policy(&RandomPolicy), &Independent, 2, 30).await;
+    let groups = play(tasks, SharedPlayer::of(RandomPolicy), &Independent, 2, 30).await;
     let texts: Vec<Vec<&str>> = groups
         .iter()
         .flat_map(|group| &group.trajectories)

@@ -90,8 +90,9 @@ impl OpenSandboxes {
     }
 
     /// Opens environments with these sandboxes.
-    pub fn opener(&self) -> Box<OpenEnvironment<'_>> {
-        Box::new(|task| open_environment(task, &self.resources))
+    pub fn opener(&self) -> OpenEnvironment {
+        let resources = self.resources.clone();
+        Arc::new(move |task| open_environment(task, &resources))
     }
 
     /// Episodes at one time, where that is for the sandboxes to say.

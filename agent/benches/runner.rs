@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use spar_agent::policies::{RandomPolicy, ScriptedPolicy};
-use spar_agent::{Cancellation, CollectConfig, CollectRequest, Player, collect_groups};
+use spar_agent::{Cancellation, CollectConfig, CollectRequest, SharedPlayer, collect_groups};
 use spar_core::{Observation, Seed, Step};
 use spar_envs::{Environment, EnvironmentError, Resources, open_environment};
 use spar_tasks::{SuiteOptions, Task, open_suite};
@@ -70,9 +70,9 @@ fn runner(c: &mut Criterion) {
         .collect();
     let request = CollectRequest {
         tasks: &tasks,
-        player: Player::Policy(&policy),
+        player: SharedPlayer::of(policy),
         strategy: &spar_agent::strategies::Independent,
-        open: &|_| Ok(Box::new(origin.clone())),
+        open: Arc::new(move |_| Ok(Box::new(origin.clone()))),
         seed: Seed::from_u64(0),
         cancellation: &Cancellation::new(),
         on_episode: &|_| {},
@@ -92,12 +92,12 @@ fn runner(c: &mut Criterion) {
         (0..16).map(|index| suite.task("train", index).expect("it has so many")).collect();
     let mut config = config;
     config.episode.max_turns = Some(TURNS);
-    let player = Player::Policy(&RandomPolicy);
+    let player = SharedPlayer::of(RandomPolicy);
     let request = CollectRequest {
         tasks: &tasks,
         player,
         strategy: &spar_agent::strategies::Independent,
-        open: &|task| open_environment(task, &Resources::default()),
+        open: Arc::new(|task| open_environment(task, &Resources::default())),
         ..request
     };
     benches.bench_function("turns in the household", |b| {

@@ -13,7 +13,7 @@ use crate::collect::{
     CollectConfig, CollectRequest, Collection, CollectionCounts, OpenEnvironment, collect_groups,
 };
 use crate::statistics::{Interval, Tally, cluster_bootstrap, pass_at_k, wilson_interval};
-use crate::{Cancellation, ConfigError, EpisodeConfig, LimitCounts, Player};
+use crate::{Cancellation, ConfigError, EpisodeConfig, LimitCounts, SharedPlayer};
 
 /// How a player is evaluated.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -209,9 +209,9 @@ pub struct EvaluateRequest<'a> {
     /// The suite.
     pub suite: &'a dyn Suite,
     /// Who chooses the actions.
-    pub player: Player<'a>,
+    pub player: SharedPlayer,
     /// Makes a task interactive.
-    pub open: &'a OpenEnvironment<'a>,
+    pub open: OpenEnvironment,
     /// Where all random choices start.
     pub seed: Seed,
     /// Tells it to stop; what was finished is then evaluated.
@@ -236,9 +236,9 @@ pub async fn evaluate(
     let tasks = shuffled.sample(config.limit)?;
     let collect = CollectRequest {
         tasks: &tasks,
-        player: request.player,
+        player: request.player.clone(),
         strategy: &Independent,
-        open: request.open,
+        open: request.open.clone(),
         seed: request.seed,
         cancellation: request.cancellation,
         on_episode: request.on_episode,
@@ -268,7 +268,7 @@ pub async fn evaluate(
         suite: suite.manifest().name.clone(),
         suite_hash: suite.manifest().content_hash.clone(),
         split: split.to_owned(),
-        player: request.player.name().to_owned(),
+        player: request.player.as_player().name().to_owned(),
         overall,
         counts: collection.counts,
         missing,
@@ -456,6 +456,8 @@ mod tests {
 
     use spar_tasks::TemplateSuite;
 
+    use std::sync::Arc;
+
     use super::*;
     use crate::fake_environment::FakeEnvironment;
     use crate::policies::{RandomPolicy, ScriptedPolicy};
@@ -476,20 +478,23 @@ mod tests {
         TemplateSuite::parse(text, Path::new("suite.toml")).unwrap()
     }
 
-    async fn run(player: Player<'_>, config: &EvaluateConfig) -> Result<Evaluation, EvaluateError> {
+    async fn run(
+        player: SharedPlayer,
+        config: &EvaluateConfig,
+    ) -> Result<Evaluation, EvaluateError> {
         run_in(&FakeEnvironment::new(), player, config).await
     }
 
     async fn run_in(
         origin: &FakeEnvironment,
-        player: Player<'_>,
+        player: SharedPlayer,
         config: &EvaluateConfig,
     ) -> Result<Evaluation, EvaluateError> {
         let suite = suite();
         let request = EvaluateRequest {
             suite: &suite,
             player,
-            open: &|_| Ok(Box::new(origin.clone())),
+            open: origin.opener(),
             seed: Seed::from_u64(1),
             cancellation: &Cancellation::new(),
             on_episode: &|_| {},
@@ -500,7 +505,7 @@ mod tests {
     #[tokio::test]
     async fn a_perfect_player_has_a_perfect_score() {
         let config = EvaluateConfig { limit: Some(10), ..EvaluateConfig::default() };
-        let evaluation = run(Player::Oracle { encoder: None }, &config).await.unwrap();
+        let evaluation = run(SharedPlayer::Oracle { encoder: None }, &config).await.unwrap();
         let overall = &evaluation.overall;
         assert_eq!((overall.episodes, overall.successes, overall.mean_turns), (10, 10, 3.0));
         assert_eq!(overall.interval.high, 1.0);
@@ -524,8 +529,8 @@ short      10        10        0        0      100.0     72.2 - 100.0     3.0   
         let tasks_of = |evaluation: Evaluation| -> Vec<String> {
             evaluation.tasks.into_iter().map(|task| task.task).collect()
         };
-        let oracle = tasks_of(run(Player::Oracle { encoder: None }, &config).await.unwrap());
-        let random = tasks_of(run(Player::Policy(&RandomPolicy), &config).await.unwrap());
+        let oracle = tasks_of(run(SharedPlayer::Oracle { encoder: None }, &config).await.unwrap());
+        let random = tasks_of(run(SharedPlayer::of(RandomPolicy), &config).await.unwrap());
         assert_eq!(oracle, random);
         let prefix: Vec<_> = (0..8).map(|index| format!("corridor/test/{index}")).collect();
         assert!(oracle.len() == 8 && oracle != prefix, "{oracle:?}");
@@ -539,20 +544,21 @@ short      10        10        0        0      100.0     72.2 - 100.0     3.0   
             concurrency: 3,
             ..EvaluateConfig::default()
         };
-        let evaluation = run(Player::Policy(&RandomPolicy), &config).await.unwrap();
+        let evaluation = run(SharedPlayer::of(RandomPolicy), &config).await.unwrap();
         let rate = evaluation.overall.success_rate.unwrap();
         assert!(rate > 0.0 && rate < 1.0);
         assert!((evaluation.pass_at_k[0].value.unwrap() - rate).abs() < 1e-9);
         assert!(evaluation.pass_at_k[1].value.unwrap() > rate);
         assert!(evaluation.overall.interval.low < rate && rate < evaluation.overall.interval.high);
         let config = EvaluateConfig { concurrency: 80, ..config };
-        assert_eq!(run(Player::Policy(&RandomPolicy), &config).await.unwrap(), evaluation);
+        assert_eq!(run(SharedPlayer::of(RandomPolicy), &config).await.unwrap(), evaluation);
     }
 
     #[tokio::test]
     async fn invalid_actions_are_counted() {
-        let policy = ScriptedPolicy::new(["", "right"]);
-        let evaluation = run(Player::Policy(&policy), &EvaluateConfig::default()).await.unwrap();
+        let policy = Arc::new(ScriptedPolicy::new(["", "right"]));
+        let evaluation =
+            run(SharedPlayer::Policy(policy.clone()), &EvaluateConfig::default()).await.unwrap();
         assert_eq!((evaluation.overall.successes, evaluation.overall.invalid_rate), (20, 0.25));
     }
 
@@ -561,8 +567,9 @@ short      10        10        0        0      100.0     72.2 - 100.0     3.0   
         let mut origin = FakeEnvironment::new();
         origin.breaks_after = Some(1);
         let config = EvaluateConfig { refills: 0, pass_at: vec![1], ..Default::default() };
-        let policy = ScriptedPolicy::new(["right"]);
-        let evaluation = run_in(&origin, Player::Policy(&policy), &config).await.unwrap();
+        let policy = Arc::new(ScriptedPolicy::new(["right"]));
+        let evaluation =
+            run_in(&origin, SharedPlayer::Policy(policy.clone()), &config).await.unwrap();
         let overall = &evaluation.overall;
         assert_eq!((overall.episodes, overall.missing, overall.success_rate), (0, 20, None));
         assert_eq!(evaluation.pass_at_k, [PassAtK { k: 1, value: None, tasks: 0 }]);
@@ -586,13 +593,14 @@ pass@1: -
 
     #[tokio::test]
     async fn missing_episodes_are_told_and_too_many_are_refused() {
-        let policy = ScriptedPolicy::new(["right"]);
+        let policy = Arc::new(ScriptedPolicy::new(["right"]));
         // One of twenty, then two.
         for (mishaps, is_refused) in [(1, false), (2, true)] {
             let origin = FakeEnvironment::new();
             origin.mishaps.store(mishaps, Ordering::SeqCst);
             let config = EvaluateConfig { refills: 0, concurrency: 1, ..Default::default() };
-            let evaluation = run_in(&origin, Player::Policy(&policy), &config).await.unwrap();
+            let evaluation =
+                run_in(&origin, SharedPlayer::Policy(policy.clone()), &config).await.unwrap();
             let overall = &evaluation.overall;
             assert_eq!((evaluation.missing, overall.missing), (mishaps, mishaps));
             assert_eq!((overall.episodes, overall.successes), (20 - mishaps, 20 - mishaps));
@@ -606,7 +614,8 @@ pass@1: -
             assert_eq!(text.contains("no score"), is_refused);
             let generous = EvaluateConfig { max_missing: 0.5, ..config };
             origin.mishaps.store(mishaps, Ordering::SeqCst);
-            let evaluation = run_in(&origin, Player::Policy(&policy), &generous).await.unwrap();
+            let evaluation =
+                run_in(&origin, SharedPlayer::Policy(policy.clone()), &generous).await.unwrap();
             assert_eq!(evaluation.overall.success_rate, Some(1.0));
         }
     }
@@ -619,11 +628,11 @@ pass@1: -
             max_missing: f64::NAN,
             ..Default::default()
         };
-        let error = run(Player::Policy(&RandomPolicy), &config).await.unwrap_err().to_string();
+        let error = run(SharedPlayer::of(RandomPolicy), &config).await.unwrap_err().to_string();
         assert!(error.contains("pass_at has 2") && error.contains("limit is 0"), "{error}");
         assert!(error.contains("max_missing is NaN"), "{error}");
         let config = EvaluateConfig { split: "exam".to_owned(), ..Default::default() };
-        let error = run(Player::Policy(&RandomPolicy), &config).await.unwrap_err();
+        let error = run(SharedPlayer::of(RandomPolicy), &config).await.unwrap_err();
         assert!(matches!(error, EvaluateError::Suite(SuiteError::UnknownSplit { .. })));
     }
 }

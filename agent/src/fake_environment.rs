@@ -9,6 +9,8 @@ use spar_core::{Observation, RewardPart, Seed, Step};
 use spar_envs::{Environment, EnvironmentError, TimeRules};
 use spar_tasks::Task;
 
+use crate::OpenEnvironment;
+
 /// A corridor of four places; the task is to get from its left to its right end.
 #[derive(Clone)]
 pub(crate) struct FakeEnvironment {
@@ -19,6 +21,14 @@ pub(crate) struct FakeEnvironment {
     pub(crate) can_fork: bool,
     /// How long a step takes.
     pub(crate) step_time: Duration,
+    /// Whether every step takes a time of its own, up to `step_time`, that no seed settles.
+    pub(crate) is_erratic: bool,
+    /// After how many steps it panics.
+    pub(crate) panics_after: Option<usize>,
+    /// Of those that were opened or forked, the ones that were not closed.
+    pub(crate) open: Arc<AtomicUsize>,
+    /// What it offers, as often as anybody holds it.
+    pub(crate) right: Arc<str>,
     /// What it says about time.
     pub(crate) time_rules: TimeRules,
     /// After how many steps it breaks.
@@ -50,6 +60,10 @@ impl FakeEnvironment {
             detour: 1,
             can_fork: true,
             step_time: Duration::ZERO,
+            is_erratic: false,
+            panics_after: None,
+            open: Arc::default(),
+            right: "right".into(),
             time_rules: TimeRules::default(),
             breaks_after: None,
             mishaps: Arc::default(),
@@ -57,13 +71,25 @@ impl FakeEnvironment {
         }
     }
 
+    /// A clone that counts as open.
+    fn opened(&self) -> Self {
+        self.open.fetch_add(1, Ordering::SeqCst);
+        self.clone()
+    }
+
     /// One reset or step breaks, behind so many.
     pub(crate) fn breaks_once_after(&self, calls: usize) {
         self.countdown.store(calls + 1, Ordering::SeqCst);
     }
 
+    /// Opens clones of it.
+    pub(crate) fn opener(&self) -> OpenEnvironment {
+        let origin = self.clone();
+        Arc::new(move |_| Ok(Box::new(origin.opened())))
+    }
+
     fn observation(&self) -> Observation {
-        let mut admissible: Vec<Arc<str>> = vec!["right".into()];
+        let mut admissible: Vec<Arc<str>> = vec![Arc::clone(&self.right)];
         if self.place > 0 {
             admissible.insert(0, "left".into());
         }
@@ -112,8 +138,10 @@ impl Environment for FakeEnvironment {
         if self.breaks_after == Some(self.steps) {
             return Err(EnvironmentError::Misused { call: "step", when: "too often" });
         }
+        assert!(self.panics_after != Some(self.steps), "the floor of the corridor gave way");
         if self.step_time > Duration::ZERO {
-            tokio::time::sleep(self.step_time).await;
+            let share = if self.is_erratic { rand::random_range(0.0..1.0) } else { 1.0 };
+            tokio::time::sleep(self.step_time.mul_f64(share)).await;
         }
         self.steps += 1;
         let valid = match action {
@@ -140,11 +168,16 @@ impl Environment for FakeEnvironment {
     }
 
     async fn fork(&mut self) -> Result<Option<Box<dyn Environment>>, EnvironmentError> {
-        Ok(self.can_fork.then(|| Box::new(self.clone()) as Box<dyn Environment>))
+        Ok(self.can_fork.then(|| Box::new(self.opened()) as Box<dyn Environment>))
     }
 
     fn oracle_action(&self) -> Option<String> {
         Some("right".to_owned())
+    }
+
+    async fn close(&mut self) -> Result<(), EnvironmentError> {
+        self.open.fetch_sub(1, Ordering::SeqCst);
+        Ok(())
     }
 
     /// Goes back once before it goes on.

@@ -70,7 +70,7 @@ pub use evaluate::{
 };
 pub use limit_counts::LimitCounts;
 pub use parser_choice::ParserChoice;
-pub use player::{Guide, Player, RollIn};
+pub use player::{Guide, Player, PlayerWith, RollIn, SharedPlayer};
 pub use samples::{
     CutBatch, DemonstrationConfig, TurnMask, cut_samples, demonstration_samples, group_samples,
 };

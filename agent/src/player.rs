@@ -1,29 +1,37 @@
 //! Who chooses the actions of an episode.
 
+use std::sync::Arc;
+
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 use spar_core::{Policy, Seed};
 
-/// Who chooses the actions of an episode.
+/// Who chooses the actions of an episode, with policies that the episode borrows.
+pub type Player<'a> = PlayerWith<&'a dyn Policy>;
+
+/// Who chooses the actions of many episodes, which share the policies: each runs as a task of its own.
+pub type SharedPlayer = PlayerWith<Arc<dyn Policy>>;
+
+/// Who chooses the actions of an episode; `P` points to a policy.
 #[derive(Clone, Copy)]
-pub enum Player<'a> {
+pub enum PlayerWith<P> {
     /// A policy.
-    Policy(&'a dyn Policy),
+    Policy(P),
     /// The environment's player who sees the whole state.
     Oracle {
         /// Whose tokens its turns are written in, where they shall have tokens.
-        encoder: Option<&'a dyn Policy>,
+        encoder: Option<P>,
     },
     /// The environment's player who knows only what the episode has shown.
     Expert {
         /// Whose tokens its turns are written in, where they shall have tokens.
-        encoder: Option<&'a dyn Policy>,
+        encoder: Option<P>,
     },
     /// A policy for the first turns, then one of the environment's players to the end, so that it shows
     /// how to go on from where the policy led.
     RollIn {
         /// Who begins.
-        policy: &'a dyn Policy,
+        policy: P,
         /// Who takes over.
         guide: Guide,
         /// When.
@@ -52,10 +60,10 @@ impl Guide {
     }
 
     /// The player whose turns are written in the tokens of `encoder`.
-    pub fn player<'a>(self, encoder: Option<&'a dyn Policy>) -> Player<'a> {
+    pub fn player<P>(self, encoder: Option<P>) -> PlayerWith<P> {
         match self {
-            Self::Oracle => Player::Oracle { encoder },
-            Self::Expert => Player::Expert { encoder },
+            Self::Oracle => PlayerWith::Oracle { encoder },
+            Self::Expert => PlayerWith::Expert { encoder },
         }
     }
 }
@@ -85,6 +93,25 @@ impl RollIn {
         let share = if self.share.is_nan() { 0.0 } else { self.share.clamp(0.0, 1.0) };
         let least = self.min_turns.max(1);
         if rng.random_bool(share) { rng.random_range(least..=self.max_turns.max(least)) } else { 0 }
+    }
+}
+
+impl SharedPlayer {
+    /// A policy that plays all turns.
+    pub fn of(policy: impl Policy + 'static) -> Self {
+        Self::Policy(Arc::new(policy))
+    }
+
+    /// The same for one episode.
+    pub fn as_player(&self) -> Player<'_> {
+        match self {
+            Self::Policy(policy) => Player::Policy(policy.as_ref()),
+            Self::Oracle { encoder } => Player::Oracle { encoder: encoder.as_deref() },
+            Self::Expert { encoder } => Player::Expert { encoder: encoder.as_deref() },
+            Self::RollIn { policy, guide, roll_in } => {
+                Player::RollIn { policy: policy.as_ref(), guide: *guide, roll_in: *roll_in }
+            }
+        }
     }
 }
 

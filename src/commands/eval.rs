@@ -108,7 +108,7 @@ async fn play(
         let request = EvaluateRequest {
             suite,
             player: player.player(),
-            open: &sandboxes.opener(),
+            open: sandboxes.opener(),
             // The seed of a run's own evaluations, so that these come out the same.
             seed: Seed::from_u64(seed).derive("evaluation", split),
             cancellation: &cancellation,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use spar::agent::policies::{HttpPolicy, HttpPolicyConfig, HumanPolicy, RandomPolicy};
-use spar::agent::{EpisodeConfig, Player};
+use spar::agent::{EpisodeConfig, SharedPlayer};
 use spar::core::{
     CompletionRequest, Message, Policy, PolicyError, PolicyVersion, Role, Sampling, Seed,
 };
@@ -34,8 +34,8 @@ pub(crate) struct OpenPlayer {
 enum Kind {
     Oracle,
     Expert,
-    Policy(Box<dyn Policy>),
-    Human(HumanPolicy),
+    Policy(Arc<dyn Policy>),
+    Human(Arc<HumanPolicy>),
 }
 
 impl OpenPlayer {
@@ -45,11 +45,14 @@ impl OpenPlayer {
         let without_model = |kind| Ok(Self { kind, checkpoint: None, recipe: None });
         if let Some(built_in) = arguments.policy {
             return without_model(match built_in {
-                BuiltIn::Random => Kind::Policy(Box::new(RandomPolicy)),
+                BuiltIn::Random => Kind::Policy(Arc::new(RandomPolicy)),
                 BuiltIn::Oracle => Kind::Oracle,
                 BuiltIn::Expert => Kind::Expert,
                 // Results go to standard output, so that they can be piped.
-                BuiltIn::Human => Kind::Human(HumanPolicy::new(BufReader::new(stdin()), stderr())),
+                BuiltIn::Human => {
+                    let human = HumanPolicy::new(BufReader::new(stdin()), stderr());
+                    Kind::Human(Arc::new(human))
+                }
             });
         }
         if let Some(base_url) = arguments.endpoint.clone() {
@@ -60,7 +63,7 @@ impl OpenPlayer {
                 ..HttpPolicyConfig::default()
             };
             probe(HttpPolicyConfig { max_requests: 1, ..config.clone() }).await?;
-            return without_model(Kind::Policy(Box::new(HttpPolicy::open(config)?)));
+            return without_model(Kind::Policy(Arc::new(HttpPolicy::open(config)?)));
         }
         let path = match &arguments.checkpoint {
             Some(path) => path.clone(),
@@ -72,17 +75,17 @@ impl OpenPlayer {
         let tokenizer = Arc::new(tokenizer);
         let policy = LocalPolicy::new("local", tokenizer, weights, PolicyVersion(0), threads)
             .context("start the engine")?;
-        let kind = Kind::Policy(Box::new(policy));
+        let kind = Kind::Policy(Arc::new(policy));
         Ok(Self { kind, checkpoint: Some(folder), recipe })
     }
 
     /// The player.
-    pub(crate) fn player(&self) -> Player<'_> {
+    pub(crate) fn player(&self) -> SharedPlayer {
         match &self.kind {
-            Kind::Oracle => Player::Oracle { encoder: None },
-            Kind::Expert => Player::Expert { encoder: None },
-            Kind::Policy(policy) => Player::Policy(policy.as_ref()),
-            Kind::Human(human) => Player::Policy(human),
+            Kind::Oracle => SharedPlayer::Oracle { encoder: None },
+            Kind::Expert => SharedPlayer::Expert { encoder: None },
+            Kind::Policy(policy) => SharedPlayer::Policy(Arc::clone(policy)),
+            Kind::Human(human) => SharedPlayer::Policy(human.clone()),
         }
     }
 

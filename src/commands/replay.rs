@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use serde::Serialize;
-use spar::agent::{Cancellation, EpisodeConfig, JsonlStore, OpenEnvironment};
+use spar::agent::{Cancellation, EpisodeConfig, JsonlStore};
 use spar::core::{EndReason, Limit, Observation, ParsedAction, Step, Trajectory};
 use spar::envs::{Environment, EnvironmentError};
 use spar::recipe::{DataConfig, Recipe};
@@ -92,7 +92,7 @@ async fn play_all(
         let task = suite.task_by_id(&trajectory.task)?;
         let open = sandboxes.opener();
         let found = tokio::select! {
-            found = play_again(&trajectory, &task, &open) => found,
+            found = play_again(&trajectory, &task, &*open) => found,
             // What it holds is closed with the pool.
             () = cancellation.cancelled() => break,
         };
@@ -201,7 +201,11 @@ impl Suites<'_> {
 type Found = Option<(usize, &'static str, String, String)>;
 
 /// Plays a trajectory again; its environment is closed however that ends.
-async fn play_again(trajectory: &Trajectory, task: &Task, open: &OpenEnvironment<'_>) -> Found {
+async fn play_again(
+    trajectory: &Trajectory,
+    task: &Task,
+    open: impl Fn(&Task) -> Result<Box<dyn Environment>, EnvironmentError>,
+) -> Found {
     let mut env = match open(task) {
         Ok(env) => env,
         Err(error) => return broken(0, error),
@@ -429,7 +433,7 @@ mod tests {
             ("b", false, Some((1, "observation"))),
             ("a", true, Some((0, "the environment breaks"))),
         ] {
-            let found = play_again(&trajectory, &task, &|_| Ok(Box::new(env(says, breaks)))).await;
+            let found = play_again(&trajectory, &task, |_| Ok(Box::new(env(says, breaks)))).await;
             assert_eq!(found.map(|(turn, what, ..)| (turn, what)), expected);
             assert_eq!(open.load(Ordering::SeqCst), 0, "{says} {breaks}");
         }

@@ -129,7 +129,7 @@ async fn play(
     let seed = player.seed(&arguments.player);
     let mut report = Report {
         folder: arguments.out.clone(),
-        player: player.player().name().to_owned(),
+        player: player.player().as_player().name().to_owned(),
         seed,
         splits: Vec::new(),
     };
@@ -144,7 +144,7 @@ async fn play(
             tasks: &tasks,
             player: player.player(),
             strategy: &Independent,
-            open: &sandboxes.opener(),
+            open: sandboxes.opener(),
             seed: split_seed,
             cancellation: &cancellation,
             on_episode: &|trajectory| meter.count(trajectory),

@@ -1,13 +1,14 @@
 //! Demonstrations, and the text that a tokenizer learns from.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use anyhow::{Context, ensure};
 use spar_agent::policies::RandomPolicy;
 use spar_agent::strategies::Independent;
 use spar_agent::{
-    CollectConfig, CollectRequest, Collection, ContextConfig, EpisodeConfig, Guide, Player, RollIn,
-    collect_groups,
+    CollectConfig, CollectRequest, Collection, ContextConfig, EpisodeConfig, Guide, RollIn,
+    SharedPlayer, collect_groups,
 };
 use spar_core::{EndReason, Limit, Policy, Seed, Trajectory};
 use spar_envs::shuffled_tasks;
@@ -21,14 +22,14 @@ use crate::recipe::{DataConfig, Recipe};
 pub(super) const TOKENIZER_TASKS: u64 = 256;
 
 /// Who demonstrates: in the tokens of `policy` where there is one, which plays first where `roll_in` says so.
-pub(super) fn demonstrator<'a>(
+pub(super) fn demonstrator(
     guide: Guide,
-    policy: Option<&'a dyn Policy>,
+    policy: Option<Arc<dyn Policy>>,
     roll_in: Option<RollIn>,
-) -> Player<'a> {
+) -> SharedPlayer {
     match (policy, roll_in) {
-        (Some(policy), Some(roll_in)) => Player::RollIn { policy, guide, roll_in },
-        _ => guide.player(policy),
+        (Some(policy), Some(roll_in)) => SharedPlayer::RollIn { policy, guide, roll_in },
+        (policy, _) => guide.player(policy),
     }
 }
 
@@ -37,7 +38,7 @@ pub(super) fn demonstrator<'a>(
 pub(super) async fn demonstrate(
     recipe: &Recipe,
     (tasks, max_context_tokens): (&[Task], Option<usize>),
-    player: Player<'_>,
+    player: SharedPlayer,
     seed: Seed,
     domain: &Domain,
     watch: &Watch<'_>,
@@ -56,14 +57,14 @@ pub(super) async fn play_randomly(
     domain: &Domain,
     watch: &Watch<'_>,
 ) -> anyhow::Result<Collection> {
-    let player = Player::Policy(&RandomPolicy);
+    let player = SharedPlayer::of(RandomPolicy);
     play_once(recipe.episode.clone(), tasks, player, seed, domain, watch).await
 }
 
 async fn play_once(
     episode: EpisodeConfig,
     tasks: &[Task],
-    player: Player<'_>,
+    player: SharedPlayer,
     seed: Seed,
     domain: &Domain,
     watch: &Watch<'_>,
@@ -72,7 +73,7 @@ async fn play_once(
         tasks,
         player,
         strategy: &Independent,
-        open: &domain.sandboxes.opener(),
+        open: domain.sandboxes.opener(),
         seed,
         cancellation: watch.cancellation,
         on_episode: &|trajectory| watch.observer.episode(trajectory),

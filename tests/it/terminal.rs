@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use spar::agent::policies::ScriptedPolicy;
-use spar::agent::{Cancellation, CollectConfig, CollectRequest, Player, collect_groups};
+use spar::agent::{Cancellation, CollectConfig, CollectRequest, SharedPlayer, collect_groups};
 use spar::core::{Boundary, EndReason, Seed};
 use spar::envs::{Resources, Sandboxes, open_environment};
 use spar::sandbox::OwnerState;
@@ -183,9 +183,9 @@ async fn cheats_fail_on(backend: &str) {
     ]);
     let request = CollectRequest {
         tasks: &[task_of(&task)],
-        player: Player::Policy(&policy),
+        player: SharedPlayer::of(policy),
         strategy: &spar::agent::strategies::Independent,
-        open: &|task| open_environment(task, &resources),
+        open: Arc::new(move |task| open_environment(task, &resources)),
         seed: Seed::from_u64(1),
         cancellation: &Cancellation::new(),
         on_episode: &|_| {},
@@ -245,9 +245,9 @@ async fn docker_containers_that_are_killed_are_refilled() {
     let failures = std::sync::Mutex::new(Vec::new());
     let request = CollectRequest {
         tasks: &tasks,
-        player: Player::Oracle { encoder: None },
+        player: SharedPlayer::Oracle { encoder: None },
         strategy: &spar::agent::strategies::Independent,
-        open: &|task| open_environment(task, &resources),
+        open: Arc::new(move |task| open_environment(task, &resources)),
         seed: Seed::from_u64(1),
         cancellation: &Cancellation::new(),
         on_episode: &|trajectory| {
@@ -299,9 +299,9 @@ async fn a_docker_engine_that_is_killed_and_comes_back_is_survived() {
         (0..2).map(|index| Task { id: format!("it/test/{index}"), ..task_of(&found) }).collect();
     let request = CollectRequest {
         tasks: &tasks,
-        player: Player::Oracle { encoder: None },
+        player: SharedPlayer::Oracle { encoder: None },
         strategy: &spar::agent::strategies::Independent,
-        open: &|task| open_environment(task, &resources),
+        open: Arc::new(move |task| open_environment(task, &resources)),
         seed: Seed::from_u64(1),
         cancellation: &Cancellation::new(),
         on_episode: &|_| {},

@@ -1,10 +1,11 @@
 //! Groups of episodes, many at a time.
 
+mod attempt;
 mod group_in_progress;
 
 use std::collections::HashMap;
 use std::ops::AddAssign;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::stream::{self, StreamExt};
 use serde::{Deserialize, Serialize};
@@ -13,10 +14,12 @@ use spar_envs::{Environment, EnvironmentError};
 use spar_tasks::Task;
 use tokio::sync::Semaphore;
 
+use self::attempt::Common;
+pub(crate) use self::attempt::panic_text;
 pub use self::group_in_progress::GroupInProgress;
 use self::group_in_progress::Shared;
 use crate::strategies::RolloutStrategy;
-use crate::{Cancellation, ConfigError, EpisodeConfig, LimitCounts, Player};
+use crate::{Cancellation, ConfigError, EpisodeConfig, LimitCounts, SharedPlayer};
 
 /// How groups are collected.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -171,19 +174,19 @@ impl Collection {
 }
 
 /// Makes a task interactive, such as `spar_envs::open_environment` with what it needs.
-pub type OpenEnvironment<'a> =
-    dyn Fn(&Task) -> Result<Box<dyn Environment>, EnvironmentError> + Sync + 'a;
+pub type OpenEnvironment =
+    Arc<dyn Fn(&Task) -> Result<Box<dyn Environment>, EnvironmentError> + Send + Sync>;
 
 /// Who plays what, for [`collect_groups`].
 pub struct CollectRequest<'a> {
     /// The tasks; each makes a group, also one that comes several times.
     pub tasks: &'a [Task],
     /// Who chooses the actions.
-    pub player: Player<'a>,
+    pub player: SharedPlayer,
     /// How the trajectories of a group come about.
     pub strategy: &'a dyn RolloutStrategy,
     /// Makes a task interactive.
-    pub open: &'a OpenEnvironment<'a>,
+    pub open: OpenEnvironment,
     /// Where the random choices of this collection start; a run derives one per iteration.
     pub seed: Seed,
     /// Tells it to stop.
@@ -256,10 +259,18 @@ pub async fn stream_groups(
     sink: &dyn CollectionSink,
 ) -> (CollectionCounts, Option<String>) {
     let wanted = request.tasks.len() * config.group_size;
+    let stopping = StopOnDrop(Cancellation::new());
+    let stop = &stopping.0;
     let shared = Shared {
         request,
         config,
         sink,
+        common: Arc::new(Common {
+            player: request.player.clone(),
+            open: Arc::clone(&request.open),
+            episode: config.episode.clone(),
+            stop: stop.clone(),
+        }),
         permits: Semaphore::new(config.concurrency.clamp(1, Semaphore::MAX_PERMITS)),
         tallies: Mutex::new((CollectionCounts { wanted, ..Default::default() }, None)),
     };
@@ -267,11 +278,27 @@ pub async fn stream_groups(
     let groups = (0..request.tasks.len()).map(|index| shared.group(index, seeds[index]));
     // A group in progress holds its environment, so no more of them than could be played.
     let mut groups = stream::iter(groups).buffer_unordered(config.concurrency.max(1));
-    while let Some(group) = groups.next().await {
-        sink.group(group);
+    loop {
+        tokio::select! {
+            biased;
+            () = request.cancellation.cancelled(), if !stop.is_cancelled() => stop.cancel(),
+            group = groups.next() => match group {
+                Some(group) => sink.group(group),
+                None => break,
+            }
+        }
     }
     drop(groups);
     shared.tallies.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Tells the episodes of a collection to stop when nobody waits for it any more; they close their environments then.
+struct StopOnDrop(Cancellation);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
 }
 
 /// Where the random choices of each group start.
@@ -294,7 +321,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Duration;
 
-    use spar_core::Limit;
+    use spar_core::{Limit, Observation, Step};
 
     use super::*;
     use crate::fake_environment::{FakeEnvironment, fake_task};
@@ -304,7 +331,7 @@ mod tests {
     fn quiet(_: &Trajectory) {}
 
     async fn collect(
-        player: Player<'_>,
+        player: SharedPlayer,
         origin: &FakeEnvironment,
         tasks: usize,
         config: &CollectConfig,
@@ -314,12 +341,186 @@ mod tests {
             tasks: &tasks,
             player,
             strategy: &Independent,
-            open: &|_| Ok(Box::new(origin.clone())),
+            open: origin.opener(),
             seed: Seed::from_u64(3),
             cancellation: &Cancellation::new(),
             on_episode: &quiet,
         };
         collect_groups(&request, config).await
+    }
+
+    /// Without what clocks say.
+    fn timeless(mut collection: Collection) -> Collection {
+        for trajectory in collection.groups.iter_mut().flat_map(|g| &mut g.trajectories) {
+            trajectory.wall_time = Duration::ZERO;
+            trajectory.turns.iter_mut().for_each(|turn| turn.policy_time = Duration::ZERO);
+        }
+        collection
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+    async fn groups_that_end_in_another_order_are_the_same_groups() {
+        /// The order in which groups ended.
+        #[derive(Default)]
+        struct Order(Held, Mutex<Vec<usize>>);
+        impl CollectionSink for Order {
+            fn trajectory(&self, _index: usize, _trajectory: &Trajectory) {}
+
+            fn group(&self, group: FinishedGroup) {
+                self.1.lock().unwrap().push(group.index);
+                self.0.group(group);
+            }
+        }
+        let mut origin = FakeEnvironment::new();
+        let config = CollectConfig { group_size: 4, concurrency: 1, ..CollectConfig::default() };
+        let calm = collect(SharedPlayer::of(RandomPolicy), &origin, 12, &config).await;
+        (origin.step_time, origin.is_erratic) = (Duration::from_millis(8), true);
+        let tasks: Vec<_> = (0..12).map(fake_task).collect();
+        let request = CollectRequest {
+            tasks: &tasks,
+            player: SharedPlayer::of(RandomPolicy),
+            strategy: &Independent,
+            open: origin.opener(),
+            seed: Seed::from_u64(3),
+            cancellation: &Cancellation::new(),
+            on_episode: &quiet,
+        };
+        let config = CollectConfig { concurrency: 64, ..config };
+        let heard = Order::default();
+        stream_groups(&request, &config, &heard).await;
+        let order = heard.1.into_inner().unwrap();
+        assert!(!order.is_sorted(), "48 episodes of random times do not end in order: {order:?}");
+        let erratic = collect_groups(&request, &config).await;
+        assert_eq!(timeless(calm), timeless(erratic));
+        assert_eq!(origin.open.load(Ordering::SeqCst), 0);
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn environments_compute_side_by_side() {
+        /// Goes on as soon as another one computes as well.
+        struct Pair(FakeEnvironment, Arc<AtomicUsize>);
+        #[async_trait::async_trait]
+        impl Environment for Pair {
+            fn name(&self) -> &'static str {
+                "pair"
+            }
+
+            async fn reset(&mut self, seed: Seed) -> Result<Observation, EnvironmentError> {
+                self.0.reset(seed).await
+            }
+
+            async fn step(&mut self, action: &str) -> Result<Step, EnvironmentError> {
+                self.1.fetch_add(1, Ordering::SeqCst);
+                let began = std::time::Instant::now();
+                // On the thread, as computation is.
+                while self.1.load(Ordering::SeqCst) < 2 {
+                    if began.elapsed() > Duration::from_secs(20) {
+                        return Err(EnvironmentError::Misused { call: "step", when: "alone" });
+                    }
+                    std::thread::yield_now();
+                }
+                self.0.step(action).await
+            }
+        }
+        let computing = Arc::new(AtomicUsize::new(0));
+        let open = move |_: &Task| {
+            let pair = Pair(FakeEnvironment::new(), Arc::clone(&computing));
+            Ok(Box::new(pair) as Box<dyn Environment>)
+        };
+        let request = CollectRequest {
+            tasks: &[fake_task(0)],
+            player: SharedPlayer::of(ScriptedPolicy::new(["right"])),
+            strategy: &Independent,
+            open: Arc::new(open),
+            seed: Seed::from_u64(3),
+            cancellation: &Cancellation::new(),
+            on_episode: &quiet,
+        };
+        let config = CollectConfig { group_size: 2, refills: 0, ..CollectConfig::default() };
+        let collection = collect_groups(&request, &config).await;
+        assert_eq!(collection.counts.finished, 2, "{:?}", collection.last_failure);
+    }
+
+    #[tokio::test]
+    async fn an_environment_that_panics_fails_its_episode_alone() {
+        let failures = Mutex::new(Vec::new());
+        let mut origin = FakeEnvironment::new();
+        origin.panics_after = Some(2);
+        let request = CollectRequest {
+            tasks: &[fake_task(0), fake_task(1)],
+            player: SharedPlayer::of(ScriptedPolicy::new(["right"])),
+            strategy: &Independent,
+            open: origin.opener(),
+            seed: Seed::from_u64(3),
+            cancellation: &Cancellation::new(),
+            on_episode: &|trajectory| failures.lock().unwrap().push(trajectory.clone()),
+        };
+        let config = CollectConfig { group_size: 2, refills: 1, ..CollectConfig::default() };
+        let Collection { counts, last_failure, .. } = collect_groups(&request, &config).await;
+        assert_eq!((counts.environment_failures, counts.missing(), counts.refills), (8, 4, 4));
+        assert!(last_failure.unwrap().contains("the floor of the corridor gave way"));
+        assert_eq!(failures.lock().unwrap().len(), 8);
+        for failed in failures.lock().unwrap().iter() {
+            assert_eq!(failed.turns.len(), 2, "what was played before is kept");
+            let EndReason::Failed { boundary, detail } = &failed.end else { panic!("{failed:?}") };
+            assert_eq!(*boundary, Boundary::Environment);
+            assert_eq!(detail, "it panicked: the floor of the corridor gave way");
+        }
+        assert_eq!(origin.open.load(Ordering::SeqCst), 0, "they are closed all the same");
+        // And one that cannot be opened without it.
+        let open: OpenEnvironment = Arc::new(|_| panic!("no corridor here"));
+        let request = CollectRequest { open, ..request };
+        let collection = collect_groups(&request, &config).await;
+        assert_eq!((collection.counts.environment_failures, collection.counts.missing()), (4, 4));
+        assert!(collection.last_failure.unwrap().contains("no corridor here"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_collection_that_nobody_waits_for_closes_what_it_opened() {
+        let mut origin = FakeEnvironment::new();
+        origin.step_time = Duration::from_secs(1);
+        let config = CollectConfig { group_size: 4, concurrency: 6, ..CollectConfig::default() };
+        let player = SharedPlayer::of(ScriptedPolicy::new(["right"]));
+        let collecting = collect(player, &origin, 4, &config);
+        let waited = tokio::time::timeout(Duration::from_millis(1500), collecting).await;
+        assert!(waited.is_err());
+        assert!(origin.open.load(Ordering::SeqCst) >= 6);
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        assert_eq!(origin.open.load(Ordering::SeqCst), 0);
+    }
+
+    #[tokio::test]
+    async fn what_was_handed_over_is_not_held() {
+        /// The most that anybody held when a group was handed over, and what it held itself.
+        struct Most<'a>(&'a Arc<str>, AtomicUsize);
+        impl CollectionSink for Most<'_> {
+            fn trajectory(&self, _index: usize, _trajectory: &Trajectory) {}
+
+            fn group(&self, group: FinishedGroup) {
+                drop(group);
+                self.1.fetch_max(Arc::strong_count(self.0), Ordering::SeqCst);
+            }
+        }
+        let origin = FakeEnvironment::new();
+        let mut most = Vec::new();
+        for count in [10, 200] {
+            let tasks: Vec<_> = (0..count).map(fake_task).collect();
+            let request = CollectRequest {
+                tasks: &tasks,
+                player: SharedPlayer::of(ScriptedPolicy::new(["right"])),
+                strategy: &Independent,
+                open: origin.opener(),
+                seed: Seed::from_u64(3),
+                cancellation: &Cancellation::new(),
+                on_episode: &quiet,
+            };
+            let config = CollectConfig { group_size: 2, concurrency: 3, ..Default::default() };
+            let sink = Most(&origin.right, AtomicUsize::new(0));
+            let (counts, _) = stream_groups(&request, &config, &sink).await;
+            assert_eq!(counts.finished, 2 * count);
+            most.push(sink.1.into_inner());
+        }
+        assert!(most[1] <= most[0] + 10, "what is held does not grow with the run: {most:?}");
     }
 
     fn is_send<T: Send>(value: T) -> T {
@@ -333,14 +534,10 @@ mod tests {
         let mut collections = Vec::new();
         for concurrency in [1, 7, 500] {
             let config = CollectConfig { concurrency, group_size: 4, ..CollectConfig::default() };
-            let player = Player::Policy(&RandomPolicy);
-            let mut collection = is_send(collect(player, &origin, 6, &config)).await;
+            let player = SharedPlayer::of(RandomPolicy);
+            let collection = is_send(collect(player, &origin, 6, &config)).await;
             assert_eq!(collection.counts.finished, 24);
-            for trajectory in collection.groups.iter_mut().flat_map(|g| &mut g.trajectories) {
-                trajectory.wall_time = Duration::ZERO;
-                trajectory.turns.iter_mut().for_each(|turn| turn.policy_time = Duration::ZERO);
-            }
-            collections.push(collection);
+            collections.push(timeless(collection));
         }
         assert_eq!(collections[0], collections[1]);
         assert_eq!(collections[0], collections[2]);
@@ -359,9 +556,9 @@ mod tests {
         let tasks = [0, 1, 0, 0].map(fake_task);
         let request = CollectRequest {
             tasks: &tasks,
-            player: Player::Policy(&RandomPolicy),
+            player: SharedPlayer::of(RandomPolicy),
             strategy: &Independent,
-            open: &|_| Ok(Box::new(FakeEnvironment::new())),
+            open: FakeEnvironment::new().opener(),
             seed: Seed::from_u64(3),
             cancellation: &Cancellation::new(),
             on_episode: &quiet,
@@ -384,11 +581,12 @@ mod tests {
     async fn hundreds_of_episodes_run_at_the_same_time_but_no_more_than_allowed() {
         let mut origin = FakeEnvironment::new();
         origin.step_time = Duration::from_secs(1);
-        let policy = ScriptedPolicy::new(["right"]);
+        let policy = Arc::new(ScriptedPolicy::new(["right"]));
         for (concurrency, seconds) in [(800, 3), (400, 6), (100, 24)] {
             let config = CollectConfig { concurrency, ..CollectConfig::default() };
             let started = tokio::time::Instant::now();
-            let collection = collect(Player::Policy(&policy), &origin, 100, &config).await;
+            let collection =
+                collect(SharedPlayer::Policy(policy.clone()), &origin, 100, &config).await;
             assert_eq!(collection.counts.finished, 800);
             assert_eq!(started.elapsed().as_secs(), seconds);
         }
@@ -398,9 +596,9 @@ mod tests {
     async fn failures_are_refilled_and_counted() {
         let origin = FakeEnvironment::new();
         origin.mishaps.store(5, Ordering::SeqCst);
-        let policy = ScriptedPolicy::new(["right"]);
+        let policy = Arc::new(ScriptedPolicy::new(["right"]));
         let config = CollectConfig { refills: 5, ..CollectConfig::default() };
-        let collection = collect(Player::Policy(&policy), &origin, 3, &config).await;
+        let collection = collect(SharedPlayer::Policy(policy.clone()), &origin, 3, &config).await;
         assert_eq!(collection.counts.finished, 24);
         assert_eq!((collection.counts.environment_failures, collection.counts.missing()), (5, 0));
         assert!(collection.last_failure.unwrap().contains("on a bad day"));
@@ -411,15 +609,15 @@ mod tests {
     #[tokio::test]
     async fn further_tries_are_told_beside_what_came_of_them() {
         let origin = FakeEnvironment::new();
-        let policy = ScriptedPolicy::new(["right"]);
+        let policy = Arc::new(ScriptedPolicy::new(["right"]));
         let tasks = [fake_task(0)];
         // The second member breaks twice, once the first is done.
         let once = AtomicUsize::new(2);
         let request = CollectRequest {
             tasks: &tasks,
-            player: Player::Policy(&policy),
+            player: SharedPlayer::Policy(policy.clone()),
             strategy: &Independent,
-            open: &|_| Ok(Box::new(origin.clone())),
+            open: origin.opener(),
             seed: Seed::from_u64(3),
             cancellation: &Cancellation::new(),
             on_episode: &|_| {
@@ -441,9 +639,9 @@ mod tests {
     async fn what_fails_for_good_is_missing_and_not_scored() {
         let mut origin = FakeEnvironment::new();
         origin.breaks_after = Some(1);
-        let policy = ScriptedPolicy::new(["right"]);
+        let policy = Arc::new(ScriptedPolicy::new(["right"]));
         let config = CollectConfig { refills: 2, group_size: 4, ..CollectConfig::default() };
-        let collection = collect(Player::Policy(&policy), &origin, 2, &config).await;
+        let collection = collect(SharedPlayer::Policy(policy.clone()), &origin, 2, &config).await;
         assert!(collection.groups.iter().all(|group| group.trajectories.is_empty()));
         assert_eq!((collection.counts.missing(), collection.counts.environment_failures), (8, 24));
         assert_eq!(collection.counts.refills, 16);
@@ -451,9 +649,9 @@ mod tests {
         let tasks = [fake_task(0)];
         let request = CollectRequest {
             tasks: &tasks,
-            player: Player::Policy(&policy),
+            player: SharedPlayer::Policy(policy.clone()),
             strategy: &Independent,
-            open: &|_| Err(EnvironmentError::Misused { call: "open", when: "never" }),
+            open: Arc::new(|_| Err(EnvironmentError::Misused { call: "open", when: "never" })),
             seed: Seed::from_u64(3),
             cancellation: &Cancellation::new(),
             on_episode: &quiet,
@@ -487,13 +685,13 @@ mod tests {
         }
         let mut origin = FakeEnvironment::new();
         origin.step_time = Duration::from_secs(1);
-        let policy = ScriptedPolicy::new(["right"]);
+        let policy = Arc::new(ScriptedPolicy::new(["right"]));
         let tasks: Vec<_> = (0..2).map(fake_task).collect();
         let request = CollectRequest {
             tasks: &tasks,
-            player: Player::Policy(&policy),
+            player: SharedPlayer::Policy(policy.clone()),
             strategy: &Independent,
-            open: &|_| Ok(Box::new(origin.clone())),
+            open: origin.opener(),
             seed: Seed::from_u64(3),
             cancellation: &Cancellation::new(),
             on_episode: &quiet,
@@ -517,7 +715,7 @@ mod tests {
     async fn cancelling_keeps_what_was_finished() {
         let mut origin = FakeEnvironment::new();
         origin.step_time = Duration::from_secs(1);
-        let policy = ScriptedPolicy::new(["right"]);
+        let policy = Arc::new(ScriptedPolicy::new(["right"]));
         let cancellation = Cancellation::new();
         let tasks: Vec<_> = (0..4).map(fake_task).collect();
         let heard = Arc::new(AtomicUsize::new(0));
@@ -526,9 +724,9 @@ mod tests {
         };
         let request = CollectRequest {
             tasks: &tasks,
-            player: Player::Policy(&policy),
+            player: SharedPlayer::Policy(policy.clone()),
             strategy: &Independent,
-            open: &|_| Ok(Box::new(origin.clone())),
+            open: origin.opener(),
             seed: Seed::from_u64(3),
             cancellation: &cancellation,
             on_episode: &hear,
@@ -544,7 +742,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn each_limit_is_counted_by_itself() {
-        let policy = ScriptedPolicy::new(["left"]);
+        let policy = Arc::new(ScriptedPolicy::new(["left"]));
         let mut origin = FakeEnvironment::new();
         origin.step_time = Duration::from_secs(4);
         for limit in [Limit::Turns, Limit::Tokens, Limit::CommandTime] {
@@ -556,7 +754,8 @@ mod tests {
                 origin.time_rules.command = Some(Duration::from_secs(30));
                 config.episode.command_time_secs = 10;
             }
-            let counts = collect(Player::Policy(&policy), &origin, 2, &config).await.counts;
+            let counts =
+                collect(SharedPlayer::Policy(policy.clone()), &origin, 2, &config).await.counts;
             assert_eq!(
                 (counts.truncated, counts.limits.total(), counts.limits.of(limit)),
                 (4, 4, 4)

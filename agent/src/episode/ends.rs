@@ -17,7 +17,7 @@ pub(super) fn failed(boundary: Boundary, detail: &str) -> EndReason {
     EndReason::Failed { boundary, detail: detail.to_owned() }
 }
 
-pub(super) fn cancelled() -> EndReason {
+pub(crate) fn cancelled() -> EndReason {
     failed(Boundary::Cancelled, "told to stop")
 }
 
@@ -26,8 +26,13 @@ pub(super) fn late(boundary: Boundary, doing: &str, limit: Duration) -> EndReaso
     failed(boundary, &format!("it did not {doing} within {} s", limit.as_secs()))
 }
 
-pub(super) fn broken(error: &EnvironmentError) -> EndReason {
+pub(crate) fn broken(error: &EnvironmentError) -> EndReason {
     failed(error.boundary(), &error_chain(error))
+}
+
+/// What played it panicked, which is nobody's fault but the code's.
+pub(crate) fn panicked(text: &str) -> EndReason {
+    failed(Boundary::Environment, &format!("it panicked: {text}"))
 }
 
 pub(super) fn policy_end(error: &PolicyError) -> EndReason {

@@ -1,7 +1,9 @@
 //! An episode that is being played.
 
+use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
+use futures::FutureExt;
 use spar_core::{
     Boundary, Choices, CompletionRequest, EndReason, Limit, Message, Observation, ParsedAction,
     Policy, RewardPart, SampledTokens, Source, Step, Trajectory, Turn,
@@ -11,8 +13,9 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::asking::{Answer, answer};
 use super::budgets::Budgets;
-use super::ends::{broken, cancelled, failed, late, truncated};
+use super::ends::{broken, cancelled, failed, late, panicked, truncated};
 use super::{BranchError, BranchPoint, Episode};
+use crate::collect::panic_text;
 use crate::context::{Context, action_of};
 use crate::{EpisodeConfig, Player};
 
@@ -203,7 +206,7 @@ impl<'a> EpisodeInProgress<'a> {
         config: &'a EpisodeConfig,
     ) -> Self {
         let encoder = episode.player.encoder();
-        let mut trajectory = episode.new_trajectory(&*environment);
+        let mut trajectory = episode.new_trajectory(environment.name());
         let context = Context::new(&config.context, encoder, episode.task, &first);
         let (state_key, admissible) = (first.state_key.clone(), first.admissible.clone());
         trajectory.first_observation = first;
@@ -429,6 +432,7 @@ enum Stepped {
     CutOff(Limit),
 }
 
+/// A panic on the way makes the episode a failed one, with the turns that it has.
 async fn unless_cancelled<T>(
     episode: &Episode<'_>,
     doing: impl Future<Output = Result<T, EndReason>>,
@@ -436,7 +440,9 @@ async fn unless_cancelled<T>(
     tokio::select! {
         biased;
         () = episode.cancellation.cancelled() => Err(cancelled()),
-        done = doing => done,
+        done = AssertUnwindSafe(doing).catch_unwind() => {
+            done.unwrap_or_else(|panic| Err(panicked(&panic_text(&*panic))))
+        }
     }
 }
 

@@ -19,12 +19,12 @@ mod run;
 mod tests;
 
 pub use branch_point::{BranchError, BranchPoint};
+pub(crate) use ends::{broken, cancelled, panicked};
 pub use episode_in_progress::EpisodeInProgress;
 pub(crate) use run::stillborn;
 pub use run::{run_branch, run_episode, run_started_episode};
 
 use spar_core::{EndReason, Lineage, Observation, Seed, TRAJECTORY_VERSION, Trajectory};
-use spar_envs::Environment;
 use spar_tasks::Task;
 
 use crate::{Cancellation, Player};
@@ -48,12 +48,12 @@ pub struct Episode<'a> {
 
 impl Episode<'_> {
     /// The record of it before anything was shown.
-    fn new_trajectory(&self, environment: &dyn Environment) -> Trajectory {
+    fn new_trajectory(&self, environment: &str) -> Trajectory {
         Trajectory {
             version: TRAJECTORY_VERSION,
             episode: self.id,
             task: self.task.id.clone(),
-            environment: environment.name().to_owned(),
+            environment: environment.to_owned(),
             seed: self.seed,
             environment_seed: Some(self.environment_seed),
             policy: self.player.name().to_owned(),

@@ -1,9 +1,8 @@
 //! Episodes without branches.
 
-use spar_core::{Observation, Trajectory};
-use spar_envs::{Environment, EnvironmentError};
+use spar_core::{EndReason, Observation, Trajectory};
+use spar_envs::Environment;
 
-use super::ends::broken;
 use super::{BranchError, BranchPoint, Episode, EpisodeInProgress};
 use crate::EpisodeConfig;
 
@@ -19,19 +18,19 @@ pub async fn run_episode(
     config: &EpisodeConfig,
 ) -> Trajectory {
     let environment = Box::new(environment);
-    play(EpisodeInProgress::start(environment, episode, config).await).await
+    play(EpisodeInProgress::start(environment, episode, config).await).await.0
 }
 
-/// Plays an episode in an environment that was reset already and has shown `first`.
+/// Plays an episode in an environment that was reset already and has shown `first`, and gives the
+/// environment back.
 ///
 /// The environment may be a fork, so that the members of a group share one reset.
-pub async fn run_started_episode(
-    environment: &mut dyn Environment,
+pub async fn run_started_episode<'a>(
+    environment: Box<dyn Environment + 'a>,
     first: Observation,
-    episode: &Episode<'_>,
-    config: &EpisodeConfig,
-) -> Trajectory {
-    let environment = Box::new(environment);
+    episode: &Episode<'a>,
+    config: &'a EpisodeConfig,
+) -> (Trajectory, Box<dyn Environment + 'a>) {
     play(EpisodeInProgress::start_from(environment, first, episode, config).await).await
 }
 
@@ -49,24 +48,16 @@ pub async fn run_branch(
     config: &EpisodeConfig,
 ) -> Result<Trajectory, BranchError> {
     let environment = Box::new(environment);
-    Ok(play(EpisodeInProgress::branch(environment, origin, at, episode, config).await?).await)
+    Ok(play(EpisodeInProgress::branch(environment, origin, at, episode, config).await?).await.0)
 }
 
-async fn play(mut episode: EpisodeInProgress<'_>) -> Trajectory {
+async fn play(mut episode: EpisodeInProgress<'_>) -> (Trajectory, Box<dyn Environment + '_>) {
     while episode.turn().await.is_some() {}
-    episode.finish().await.0
+    episode.finish().await
 }
 
 /// The record of an episode that broke before it began, so that it is counted as one.
-pub(crate) fn stillborn(
-    environment: &dyn Environment,
-    first: Observation,
-    episode: &Episode<'_>,
-    error: &EnvironmentError,
-) -> Trajectory {
-    Trajectory {
-        first_observation: first,
-        end: broken(error),
-        ..episode.new_trajectory(environment)
-    }
+pub(crate) fn stillborn(first: Observation, episode: &Episode<'_>, end: EndReason) -> Trajectory {
+    let environment = &episode.task.environment;
+    Trajectory { first_observation: first, end, ..episode.new_trajectory(environment) }
 }

@@ -8,7 +8,7 @@ use spar_core::{
     Boundary, Completion, CompletionRequest, EndReason, Limit, Message, Policy, PolicyError,
     PolicyVersion, Role, SampledTokens, Seed, Source, StopCause, Trajectory,
 };
-use spar_envs::TimeRules;
+use spar_envs::{Environment, TimeRules};
 use tokio::time::{Instant, sleep};
 
 use super::*;

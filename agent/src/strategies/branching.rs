@@ -186,14 +186,18 @@ fn unsureness(turn: &Turn) -> f64 {
 mod tests {
     use std::collections::HashMap;
 
+    use std::sync::Arc;
+
     use super::*;
     use crate::fake_environment::{FakeEnvironment, fake_task};
     use crate::policies::{RandomPolicy, ScriptedPolicy};
-    use crate::{Cancellation, CollectConfig, CollectRequest, Collection, Player, collect_groups};
+    use crate::{
+        Cancellation, CollectConfig, CollectRequest, Collection, SharedPlayer, collect_groups,
+    };
 
     async fn grow(
         options: BranchingOptions,
-        player: Player<'_>,
+        player: SharedPlayer,
         environment: &FakeEnvironment,
         concurrency: usize,
     ) -> Collection {
@@ -203,7 +207,7 @@ mod tests {
             tasks: &tasks,
             player,
             strategy: &strategy,
-            open: &|_| Ok(Box::new(environment.clone())),
+            open: environment.opener(),
             seed: Seed::from_u64(5),
             cancellation: &Cancellation::new(),
             on_episode: &|_| {},
@@ -226,10 +230,10 @@ mod tests {
 
     #[tokio::test]
     async fn branches_begin_where_others_of_their_group_were() {
-        let player = Player::Policy(&RandomPolicy);
+        let player = SharedPlayer::of(RandomPolicy);
         for rounds in [1, 3] {
             let options = BranchingOptions { rounds, ..BranchingOptions::default() };
-            let collection = grow(options, player, &FakeEnvironment::new(), 3).await;
+            let collection = grow(options, player.clone(), &FakeEnvironment::new(), 3).await;
             for group in &collection.groups {
                 let trajectories = &group.trajectories;
                 assert_eq!(trajectories.len(), 8);
@@ -260,13 +264,13 @@ mod tests {
 
     #[tokio::test]
     async fn trees_do_not_depend_on_concurrency_or_on_whether_environments_fork() {
-        let player = Player::Policy(&RandomPolicy);
+        let player = SharedPlayer::of(RandomPolicy);
         let options = BranchingOptions { rounds: 2, ..BranchingOptions::default() };
         let forks = FakeEnvironment::new();
         let forks_not = FakeEnvironment { can_fork: false, ..FakeEnvironment::new() };
-        let one = grow(options.clone(), player, &forks, 1).await;
+        let one = grow(options.clone(), player.clone(), &forks, 1).await;
         for (environment, concurrency) in [(&forks, 64), (&forks_not, 1), (&forks_not, 64)] {
-            let other = grow(options.clone(), player, environment, concurrency).await;
+            let other = grow(options.clone(), player.clone(), environment, concurrency).await;
             assert_eq!(played(&one), played(&other));
         }
     }
@@ -274,13 +278,13 @@ mod tests {
     #[tokio::test]
     async fn a_branch_that_breaks_is_played_anew() {
         let environment = FakeEnvironment::new();
-        let player = Player::Policy(&RandomPolicy);
-        let whole = grow(BranchingOptions::default(), player, &environment, 1).await;
+        let player = SharedPlayer::of(RandomPolicy);
+        let whole = grow(BranchingOptions::default(), player.clone(), &environment, 1).await;
         let steps: usize =
             whole.groups[0].trajectories[..2].iter().map(|trunk| trunk.turns.len()).sum();
         // Both groups' trunks are through when this one breaks.
         environment.breaks_once_after(3 * steps);
-        let mended = grow(BranchingOptions::default(), player, &environment, 1).await;
+        let mended = grow(BranchingOptions::default(), player.clone(), &environment, 1).await;
         assert_eq!(mended.counts.environment_failures, 1);
         assert_eq!((mended.counts.refills, mended.counts.missing()), (1, 0));
     }
@@ -288,10 +292,14 @@ mod tests {
     #[tokio::test]
     async fn an_unsure_turn_is_where_branches_begin() {
         // Of a trajectory, one turn alone was in doubt.
-        let policy = ScriptedPolicy::new(["right", "left", "right", "right", "right"]);
-        let collection =
-            grow(BranchingOptions::default(), Player::Policy(&policy), &FakeEnvironment::new(), 9)
-                .await;
+        let policy = Arc::new(ScriptedPolicy::new(["right", "left", "right", "right", "right"]));
+        let collection = grow(
+            BranchingOptions::default(),
+            SharedPlayer::Policy(policy.clone()),
+            &FakeEnvironment::new(),
+            9,
+        )
+        .await;
         let mut trunk = collection.groups[0].trajectories[0].clone();
         trunk.turns.iter_mut().for_each(|turn| turn.sampled.logprobs.fill(0.0));
         let choose = |trunk: &Trajectory, in_mid_turn| {
@@ -312,28 +320,28 @@ mod tests {
 
     #[tokio::test]
     async fn a_group_that_has_sampled_its_tokens_stays_smaller() {
-        let player = Player::Policy(&RandomPolicy);
-        let policy = ScriptedPolicy::new(["right"]);
-        let scripted = Player::Policy(&policy);
+        let player = SharedPlayer::of(RandomPolicy);
+        let policy = Arc::new(ScriptedPolicy::new(["right"]));
+        let scripted = SharedPlayer::Policy(policy.clone());
         let options = BranchingOptions { max_tokens: Some(1), ..BranchingOptions::default() };
         let collection = grow(options.clone(), scripted, &FakeEnvironment::new(), 9).await;
         assert_eq!(collection.groups[0].trajectories.len(), 2);
         assert_eq!((collection.counts.wanted, collection.counts.missing()), (4, 0));
         // A policy that shows no tokens has sampled none.
-        let collection = grow(options, player, &FakeEnvironment::new(), 9).await;
+        let collection = grow(options, player.clone(), &FakeEnvironment::new(), 9).await;
         assert_eq!(collection.groups[0].trajectories.len(), 8);
     }
 
     #[tokio::test]
     async fn where_nothing_can_be_forked_there_are_more_trunks() {
-        let policy = ScriptedPolicy::new(["right"]);
+        let policy = Arc::new(ScriptedPolicy::new(["right"]));
         let tasks = [fake_task(0)];
         let strategy = Branching::default();
         let request = CollectRequest {
             tasks: &tasks,
-            player: Player::Policy(&policy),
+            player: SharedPlayer::Policy(policy.clone()),
             strategy: &strategy,
-            open: &|_| Ok(Box::new(FakeEnvironment::new())),
+            open: FakeEnvironment::new().opener(),
             seed: Seed::from_u64(5),
             cancellation: &Cancellation::new(),
             on_episode: &|_| {},

@@ -6,7 +6,7 @@ use spar_agent::credit::{BatchView, CreditConfig, GroupView, credit_registry, op
 use spar_agent::policies::{RandomPolicy, ScriptedPolicy};
 use spar_agent::{
     Cancellation, CollectConfig, CollectRequest, Collection, CutBatch, DemonstrationConfig,
-    JsonlStore, Player, StoreConfig, TurnMask, collect_groups, demonstration_samples,
+    JsonlStore, SharedPlayer, StoreConfig, TurnMask, collect_groups, demonstration_samples,
 };
 use spar_core::{Seed, Signals, TrajectoryStore};
 use spar_envs::{Resources, Sandboxes, environment_registry, open_environment};
@@ -26,13 +26,13 @@ fn resources() -> Resources {
     Resources::with_sandboxes(Sandboxes::new(Arc::new(pool)))
 }
 
-async fn collect(tasks: &[Task], player: Player<'_>, group_size: usize) -> Collection {
+async fn collect(tasks: &[Task], player: SharedPlayer, group_size: usize) -> Collection {
     let resources = resources();
     let request = CollectRequest {
         tasks,
         player,
         strategy: &spar_agent::strategies::Independent,
-        open: &|task| open_environment(task, &resources),
+        open: Arc::new(move |task| open_environment(task, &resources)),
         seed: Seed::from_u64(1),
         cancellation: &Cancellation::new(),
         on_episode: &|_| {},
@@ -45,10 +45,10 @@ async fn collect(tasks: &[Task], player: Player<'_>, group_size: usize) -> Colle
 
 #[tokio::test]
 async fn guides_leave_demonstrations_that_become_rows() {
-    let encoder = ScriptedPolicy::new(["unused"]);
+    let encoder = Arc::new(ScriptedPolicy::new(["unused"]));
     for entry in environment_registry() {
         let tasks = tasks(entry.suite, 3);
-        let player = Player::Oracle { encoder: Some(&encoder) };
+        let player = SharedPlayer::Oracle { encoder: Some(encoder.clone()) };
         let collection = collect(&tasks, player, 1).await;
         for trajectory in collection.groups.iter().flat_map(|group| &group.trajectories) {
             assert!(!trajectory.turns.is_empty());
@@ -65,7 +65,7 @@ async fn guides_leave_demonstrations_that_become_rows() {
 async fn what_any_environment_pays_for_success_can_be_discounted() {
     let discount = RewardShapers::open(&[ShaperConfig::new("length_discount")]).unwrap();
     for entry in environment_registry() {
-        let player = Player::Oracle { encoder: None };
+        let player = SharedPlayer::Oracle { encoder: None };
         let collection = collect(&tasks(entry.suite, 2), player, 1).await;
         for group in &collection.groups {
             let plain = GroupView::from_group(group);
@@ -83,7 +83,7 @@ async fn what_any_environment_pays_for_success_can_be_discounted() {
 async fn members_share_their_start_and_groups_survive_the_store() {
     for entry in environment_registry() {
         let tasks = tasks(entry.suite, 2);
-        let collection = collect(&tasks, Player::Policy(&RandomPolicy), 4).await;
+        let collection = collect(&tasks, SharedPlayer::of(RandomPolicy), 4).await;
         for group in &collection.groups {
             let first = &group.trajectories[0].first_observation;
             assert!(group.trajectories.iter().all(|t| t.first_observation == *first));

@@ -7,7 +7,7 @@ use std::time::Duration;
 use spar_agent::policies::{RandomPolicy, ScriptedPolicy};
 use spar_agent::{
     Cancellation, CollectConfig, CollectRequest, Collection, EvaluateConfig, EvaluateRequest,
-    Player, collect_groups, evaluate,
+    OpenEnvironment, SharedPlayer, collect_groups, evaluate,
 };
 use spar_core::{Boundary, EndReason, Limit, Seed, Trajectory};
 use spar_envs::{Resources, Sandboxes, open_environment};
@@ -15,7 +15,7 @@ use spar_sandbox::backends::fake::{FakeBackend, FakeFaults};
 use spar_sandbox::pool::{BreakerConfig, PoolConfig, SandboxPool};
 use spar_tasks::{SuiteOptions, Task, TerminalTask, open_suite};
 
-const ORACLE: Player<'_> = Player::Oracle { encoder: None };
+const ORACLE: SharedPlayer = SharedPlayer::Oracle { encoder: None };
 
 struct Bench {
     backend: FakeBackend,
@@ -34,17 +34,22 @@ impl Bench {
         Self { backend, pool, resources, heard: Mutex::default() }
     }
 
+    fn opener(&self) -> OpenEnvironment {
+        let resources = self.resources.clone();
+        Arc::new(move |task| open_environment(task, &resources))
+    }
+
     async fn collect(
         &self,
         tasks: &[Task],
-        player: Player<'_>,
+        player: SharedPlayer,
         config: &CollectConfig,
     ) -> Collection {
         let request = CollectRequest {
             tasks,
             player,
             strategy: &spar_agent::strategies::Independent,
-            open: &|task| open_environment(task, &self.resources),
+            open: self.opener(),
             seed: Seed::from_u64(1),
             cancellation: &Cancellation::new(),
             on_episode: &|trajectory| self.heard.lock().unwrap().push(trajectory.clone()),
@@ -164,7 +169,7 @@ async fn an_episode_that_a_limit_ends_is_judged_by_what_it_left() {
     let policy = ScriptedPolicy::new(["echo x > a", "false"]);
     let mut config = CollectConfig { group_size: 1, ..CollectConfig::default() };
     config.episode.max_turns = Some(3);
-    let player = Player::Policy(&policy);
+    let player = SharedPlayer::of(policy);
     let collection = bench.collect(&[task_of(&task)], player, &config).await;
     let trajectory = &collection.groups[0].trajectories[0];
     assert_eq!(trajectory.end, EndReason::Truncated { limit: Limit::Turns });
@@ -189,12 +194,12 @@ async fn a_verifier_that_takes_long_costs_the_agent_nothing() {
 #[tokio::test]
 async fn the_oracle_solves_all_and_chance_nothing() {
     let suite = open_suite("terminal", &SuiteOptions::default()).unwrap();
-    for (player, least, most) in [(ORACLE, 1.0, 1.0), (Player::Policy(&RandomPolicy), 0.0, 0.05)] {
+    for (player, least, most) in [(ORACLE, 1.0, 1.0), (SharedPlayer::of(RandomPolicy), 0.0, 0.05)] {
         let bench = Bench::new(FakeFaults::default(), PoolConfig::default());
         let request = EvaluateRequest {
             suite: suite.as_ref(),
             player,
-            open: &|task| open_environment(task, &bench.resources),
+            open: bench.opener(),
             seed: Seed::from_u64(1),
             cancellation: &Cancellation::new(),
             on_episode: &|_| {},
@@ -217,7 +222,7 @@ async fn cancelling_while_a_sandbox_is_waited_for_ends_at_once() {
         tasks: &tasks,
         player: ORACLE,
         strategy: &spar_agent::strategies::Independent,
-        open: &|task| open_environment(task, &bench.resources),
+        open: bench.opener(),
         seed: Seed::from_u64(1),
         cancellation: &cancellation,
         on_episode: &|_| {},

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::Context;
-use spar_agent::{EvaluateConfig, EvaluateRequest, Evaluation, Player, evaluate};
+use spar_agent::{EvaluateConfig, EvaluateRequest, Evaluation, SharedPlayer, evaluate};
 use spar_policy::Weights;
 
 use super::Training;
@@ -86,8 +86,8 @@ impl Training {
         watch.observer.playing(split, tasks.map_or(len, |tasks| tasks.min(len)) * attempts);
         let request = EvaluateRequest {
             suite: domain.suite.as_ref(),
-            player: Player::Policy(&self.policy),
-            open: &domain.sandboxes.opener(),
+            player: SharedPlayer::Policy(self.policy.clone()),
+            open: domain.sandboxes.opener(),
             seed: self.seed.derive("evaluation", split),
             cancellation: watch.cancellation,
             on_episode: &|trajectory| watch.observer.episode(trajectory),

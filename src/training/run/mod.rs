@@ -58,7 +58,7 @@ pub struct Training {
     pub(super) domains: Domains,
     pub(super) seed: Seed,
     pub(super) model: Model,
-    pub(super) policy: LocalPolicy,
+    pub(super) policy: Arc<LocalPolicy>,
     pub(super) trainer: Trainer,
     /// Where the run stands within its stages.
     stage: StageState,
@@ -237,6 +237,7 @@ impl Training {
         let version = trainer.version();
         let policy = LocalPolicy::new("local", tokenizer, weights, version, threads)
             .context("start the engine")?;
+        let policy = Arc::new(policy);
         let metrics = MetricsLog::open(&folder.metrics_path())?;
         let evaluations = MetricsLog::open(&folder.evaluations_path())?;
         let timings = MetricsLog::open(&folder.path().join("timings.jsonl"))?;

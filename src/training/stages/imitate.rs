@@ -221,7 +221,7 @@ impl Imitation {
         let suite = domain.suite.as_ref();
         let tasks = take_demonstrated(suite, &self.place.data, run.seed, first, count)?;
         observer.playing("demonstrations", tasks.len());
-        let player = demonstrator(config.demonstrator, Some(&run.policy), roll_in);
+        let player = demonstrator(config.demonstrator, Some(run.policy.clone()), roll_in);
         let tasks = (&tasks[..], Some(run.model.config.max_position_embeddings));
         let collection =
             demonstrate(&run.recipe, tasks, player, step.seed, domain, &step.watch).await?;

@@ -13,7 +13,7 @@ use spar_agent::credit::{
 use spar_agent::filters::{GroupFilter, kept, open_filter};
 use spar_agent::strategies::{RolloutStrategy, open_strategy};
 use spar_agent::{
-    CollectConfig, CollectRequest, Collection, CutBatch, Player, TurnMask, collect_groups,
+    CollectConfig, CollectRequest, Collection, CutBatch, SharedPlayer, TurnMask, collect_groups,
 };
 use spar_core::{Group, Sample, Signal, TrajectoryStore};
 use spar_policy::Weights;
@@ -267,9 +267,9 @@ impl Reinforcement {
             step.watch.observer.playing("rollouts", tasks.len() * config.group_size);
             let request = CollectRequest {
                 tasks: &tasks,
-                player: Player::Policy(&run.policy),
+                player: SharedPlayer::Policy(run.policy.clone()),
                 strategy: self.strategy.as_ref(),
-                open: &domain.sandboxes.opener(),
+                open: domain.sandboxes.opener(),
                 seed: if round == 0 { step.seed } else { step.seed.derive("round", round) },
                 cancellation: step.watch.cancellation,
                 on_episode: &|trajectory| step.watch.observer.episode(trajectory),

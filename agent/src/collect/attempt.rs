@@ -1,0 +1,265 @@
+//! One try at an episode, as a task of its own.
+
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures::FutureExt;
+use spar_core::{Boundary, EndReason, Observation, Seed, Trajectory};
+use spar_envs::{Environment, EnvironmentError};
+use spar_tasks::Task;
+use tokio::sync::Mutex;
+use tokio::time::timeout;
+
+use super::OpenEnvironment;
+use crate::episode::{broken, cancelled, panicked, stillborn};
+use crate::{
+    BranchPoint, Cancellation, Episode, EpisodeConfig, SharedPlayer, error_chain, run_branch,
+    run_started_episode,
+};
+
+/// What the tasks of a collection share; all of it is their own, since they outlive who no longer waits for them
+/// until they have closed their environments.
+pub(super) struct Common {
+    pub(super) player: SharedPlayer,
+    pub(super) open: OpenEnvironment,
+    pub(super) episode: EpisodeConfig,
+    /// Tells them to stop: because that was asked for, or because nobody waits any more.
+    pub(super) stop: Cancellation,
+}
+
+/// The start that the episodes of a group share: an environment that was reset, and what it showed.
+pub(super) struct Origin {
+    pub(super) task: Arc<Task>,
+    /// What it was reset with.
+    pub(super) seed: Seed,
+    first: Observation,
+    /// Locked while it is forked: environments can be sent, but not shared, between threads.
+    environment: Mutex<Box<dyn Environment>>,
+}
+
+/// Where an episode begins.
+#[derive(Clone)]
+pub(super) enum Start {
+    /// At the start that the group shares.
+    Shared,
+    /// Where another one of the group was.
+    Branch { origin: Arc<Trajectory>, at: BranchPoint },
+}
+
+/// One try at an episode.
+pub(super) struct Attempt {
+    pub(super) common: Arc<Common>,
+    pub(super) origin: Arc<Origin>,
+    pub(super) start: Start,
+    pub(super) id: u64,
+    pub(super) seed: Seed,
+}
+
+/// What came of one try at an episode.
+pub(super) enum Attempted {
+    /// It has a record, of a failure maybe, and be that before its first turn.
+    Recorded {
+        trajectory: Box<Trajectory>,
+        /// Turns that were played again, to begin where another one was.
+        replayed_turns: usize,
+        /// Whether the backend could not make its sandbox.
+        is_absent: bool,
+    },
+    /// It did not begin: no sandbox was asked for, because the backend fails or has no room.
+    Refused(String),
+}
+
+/// Runs a future as a task of its own, so that all cores take part; an error is what it panicked with.
+pub(super) async fn spawned<T: Send + 'static>(
+    future: impl Future<Output = T> + Send + 'static,
+) -> Result<T, String> {
+    let joined = tokio::spawn(future).await;
+    joined.map_err(|error| match error.try_into_panic() {
+        Ok(panic) => panic_text(&*panic),
+        Err(error) => error.to_string(),
+    })
+}
+
+/// What a panic said.
+pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("without a message").to_owned()
+}
+
+impl Attempt {
+    /// Plays it as a task of its own; a panic makes it a failed one.
+    pub(super) async fn spawn(self) -> Attempted {
+        let (common, origin) = (Arc::clone(&self.common), Arc::clone(&self.origin));
+        let (id, seed) = (self.id, self.seed);
+        spawned(self.run()).await.unwrap_or_else(|panic| {
+            let episode = common.episode(&origin, id, seed);
+            Attempted::failed(stillborn(origin.first.clone(), &episode, panicked(&panic)))
+        })
+    }
+
+    /// Plays it to its end, and closes its environment.
+    async fn run(self) -> Attempted {
+        let Self { common, origin, start, .. } = &self;
+        let episode = common.episode(origin, self.id, self.seed);
+        let never = |end| stillborn(origin.first.clone(), &episode, end);
+        // 1. An environment at the start of the group, with all that it needs.
+        let mut environment = match origin.fork(common).await {
+            Ok(environment) => environment,
+            Err(error) => return Attempted::failed(never(broken(&error))),
+        };
+        let prepared = tokio::select! {
+            biased;
+            () = common.stop.cancelled() => Err(None),
+            prepared = environment.prepare() => prepared.map_err(Some),
+        };
+        if let Err(error) = prepared {
+            common.close(&mut *environment).await;
+            let Some(error) = error else { return Attempted::failed(never(cancelled())) };
+            if error.is_refusal() {
+                return Attempted::Refused(error_chain(&error));
+            }
+            let (trajectory, is_absent) = (never(broken(&error)), error.is_backend_failure());
+            let trajectory = Box::new(trajectory);
+            return Attempted::Recorded { trajectory, replayed_turns: 0, is_absent };
+        }
+        // 2. Its turns.
+        let config = &common.episode;
+        let (trajectory, replayed_turns) = match start {
+            Start::Shared => {
+                let first = origin.first.clone();
+                let played = run_started_episode(environment, first, &episode, config).await;
+                let (trajectory, mut environment) = played;
+                common.close(&mut *environment).await;
+                (trajectory, 0)
+            }
+            Start::Branch { origin, at } => {
+                let played = run_branch(&mut *environment, origin, *at, &episode, config).await;
+                common.close(&mut *environment).await;
+                match played {
+                    Ok(trajectory) => (trajectory, at.turn),
+                    Err(error) => {
+                        let (boundary, detail) = (error.boundary(), error_chain(&error));
+                        (never(EndReason::Failed { boundary, detail }), 0)
+                    }
+                }
+            }
+        };
+        let trajectory = Box::new(trajectory);
+        Attempted::Recorded { trajectory, replayed_turns, is_absent: false }
+    }
+}
+
+impl Attempted {
+    fn failed(trajectory: Trajectory) -> Self {
+        let trajectory = Box::new(trajectory);
+        Self::Recorded { trajectory, replayed_turns: 0, is_absent: false }
+    }
+}
+
+impl Common {
+    /// The episode of this id and seed from the start of a group.
+    fn episode<'a>(&'a self, origin: &'a Origin, id: u64, seed: Seed) -> Episode<'a> {
+        Episode {
+            id,
+            task: &origin.task,
+            player: self.player.as_player(),
+            seed,
+            environment_seed: origin.seed,
+            cancellation: &self.stop,
+        }
+    }
+
+    /// Opens and resets the environment of a group.
+    pub(super) async fn origin(
+        self: Arc<Self>,
+        task: Arc<Task>,
+        seed: Seed,
+    ) -> Result<Origin, (Boundary, String)> {
+        let failed = |error: EnvironmentError| (error.boundary(), error_chain(&error));
+        let mut environment = (self.open)(&task).map_err(failed)?;
+        let reset = tokio::select! {
+            biased;
+            () = self.stop.cancelled() => Err((Boundary::Cancelled, "told to stop".to_owned())),
+            reset = self.reset(&mut *environment, seed) => reset.map_err(failed),
+        };
+        match reset {
+            Ok(first) => Ok(Origin { task, seed, first, environment: environment.into() }),
+            Err(failure) => {
+                self.close(&mut *environment).await;
+                Err(failure)
+            }
+        }
+    }
+
+    async fn reset(
+        &self,
+        environment: &mut dyn Environment,
+        seed: Seed,
+    ) -> Result<Observation, EnvironmentError> {
+        let limit = self.episode.turn_timeout();
+        let late = |_| EnvironmentError::Late { doing: "reset", seconds: limit.as_secs() };
+        timeout(limit, environment.reset(seed)).await.map_err(late)?
+    }
+
+    async fn close(&self, environment: &mut (dyn Environment + '_)) {
+        // What has panicked once may do so again.
+        let close = AssertUnwindSafe(environment.close()).catch_unwind();
+        let failure = match timeout(self.episode.turn_timeout(), close).await {
+            Ok(Ok(Ok(()))) => return,
+            Ok(Ok(Err(error))) => error_chain(&error),
+            Ok(Err(panic)) => format!("it panicked: {}", panic_text(&*panic)),
+            Err(_) => "it took too long".to_owned(),
+        };
+        tracing::warn!(%failure, "could not close an environment");
+    }
+}
+
+impl Origin {
+    /// Labels of the task that only its environment knows.
+    pub(super) async fn tags(&self) -> Vec<String> {
+        self.environment.lock().await.tags()
+    }
+
+    /// Closes it, once nothing forks it any more.
+    pub(super) async fn close(&self, common: &Common) {
+        common.close(&mut **self.environment.lock().await).await;
+    }
+
+    /// A fork of the environment, which is brought up anew where it cannot be forked any more.
+    async fn fork(&self, common: &Common) -> Result<Box<dyn Environment>, EnvironmentError> {
+        let mut environment = self.environment.lock().await;
+        match environment.fork().await {
+            Ok(Some(fork)) => return Ok(fork),
+            Ok(None) => {
+                // Every member has an environment of its own then, and brings it up beside the others.
+                drop(environment);
+                return self.anew(common).await;
+            }
+            Err(error) => tracing::warn!(
+                task = self.task.id,
+                error = error_chain(&error),
+                "could not fork a group's start"
+            ),
+        }
+        common.close(&mut **environment).await;
+        let mut anew = self.anew(common).await?;
+        let fork = anew.fork().await?;
+        *environment = anew;
+        fork.ok_or(EnvironmentError::Misused { call: "fork", when: "where it could before" })
+    }
+
+    /// An environment at the start that the members of a group share.
+    async fn anew(&self, common: &Common) -> Result<Box<dyn Environment>, EnvironmentError> {
+        let mut anew = (common.open)(&self.task)?;
+        let error = match common.reset(&mut *anew, self.seed).await {
+            // A group is compared, so its members have to share their start.
+            Ok(first) if first == self.first => return Ok(anew),
+            Ok(_) => EnvironmentError::NotRepeatable { doing: "reset with the same seed" },
+            Err(error) => error,
+        };
+        common.close(&mut *anew).await;
+        Err(error)
+    }
+}
