@@ -40,6 +40,7 @@ mod episode;
 mod episode_config;
 mod error;
 mod evaluate;
+mod failure_store;
 #[cfg(test)]
 mod fake_environment;
 pub mod filters;
@@ -68,6 +69,7 @@ pub use evaluate::{
     EvaluateConfig, EvaluateError, EvaluateRequest, Evaluation, PassAtK, Score, ScoreBuilder,
     TaskResult, evaluate,
 };
+pub use failure_store::{FailureCause, FailureStore};
 pub use limit_counts::LimitCounts;
 pub use parser_choice::ParserChoice;
 pub use player::{Guide, Player, PlayerWith, RollIn, SharedPlayer};

@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use anyhow::{Context, bail, ensure};
 use serde::Serialize;
 use spar::agent::{
-    Cancellation, EpisodeConfig, EvaluateConfig, EvaluateRequest, Evaluation, JsonlStore, evaluate,
+    Cancellation, EpisodeConfig, EvaluateConfig, EvaluateRequest, Evaluation, FailureStore,
+    JsonlStore, evaluate,
 };
 use spar::core::{Seed, TrajectoryStore};
 use spar::sandboxes::OpenSandboxes;
@@ -102,8 +103,12 @@ async fn play(
         evaluations: Vec::new(),
     };
     let mut failure = None;
+    let failures = arguments.save.as_deref().map(FailureStore::beside);
     for (number, split) in splits.iter().enumerate() {
         let tasks = suite.len(split)?.min(arguments.tasks.limit.unwrap_or(usize::MAX));
+        if let Some(failures) = &failures {
+            failures.begin(number as u64 + 1);
+        }
         let meter = Meter::new(split, tasks * arguments.attempts, player.is_human());
         let request = EvaluateRequest {
             suite,
@@ -112,12 +117,18 @@ async fn play(
             // The seed of a run's own evaluations, so that these come out the same.
             seed: Seed::from_u64(seed).derive("evaluation", split),
             cancellation: &cancellation,
-            on_episode: &|trajectory| meter.count(trajectory),
+            on_episode: &|trajectory| {
+                failures.iter().for_each(|failures| failures.keep(trajectory));
+                meter.count(trajectory);
+            },
         };
         let (evaluation, collection) = evaluate(&request, &config(split)).await?;
         drop(meter);
         if let Some(store) = &mut store {
             store.append(number as u64 + 1, &collection.groups).context("keep trajectories")?;
+        }
+        if let Some(failures) = &failures {
+            failures.sync().context("keep failed trajectories")?;
         }
         if collection.counts.finished == 0 && !cancellation.is_cancelled() {
             let detail = why_none(collection.counts.cancelled, collection.last_failure);

@@ -120,10 +120,11 @@ pub(crate) fn store_of(path: &Path) -> anyhow::Result<(PathBuf, Option<Recipe>)>
         anyhow::ensure!(folder.is_dir(), "find trajectories in run `{}`", path.display());
         return Ok((folder, recipe(&run)));
     }
-    // `<run>/trajectories`, or a file in it.
+    // `<run>/trajectories`, the failed ones in it, or a file in one of these.
     let full = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let folder = if full.is_file() { full.parent() } else { Some(full.as_path()) };
-    let run = folder.and_then(Path::parent).and_then(|run| RunFolder::open(run).ok());
+    let mut above = folder.into_iter().flat_map(|folder| folder.ancestors().skip(1).take(2));
+    let run = above.find_map(|run| RunFolder::open(run).ok());
     let reader = JsonlStore::read(path);
     let mut reader =
         reader.with_context(|| format!("find trajectories at `{}`", path.display()))?;

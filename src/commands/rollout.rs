@@ -8,8 +8,8 @@ use anyhow::{Context, bail};
 use serde::Serialize;
 use spar::agent::strategies::Independent;
 use spar::agent::{
-    Cancellation, CollectConfig, CollectRequest, CollectionCounts, CollectionSink, FinishedGroup,
-    JsonlStore, Score, ScoreBuilder, stream_groups,
+    Cancellation, CollectConfig, CollectRequest, CollectionCounts, CollectionSink, FailureStore,
+    FinishedGroup, JsonlStore, Score, ScoreBuilder, stream_groups,
 };
 use spar::core::{Seed, StoreError, Trajectory};
 use spar::envs::shuffled_tasks;
@@ -134,11 +134,13 @@ async fn play(
         splits: Vec::new(),
     };
     let mut last_failure = None;
+    let failures = FailureStore::beside(&arguments.out);
     for (index, split) in splits.iter().enumerate() {
         let limit = arguments.tasks.limit.unwrap_or(DEFAULT_LIMIT);
         let split_seed = Seed::from_u64(seed).derive("rollout", split);
         let shuffled = shuffled_tasks(suite, split, split_seed.derive("tasks", split))?;
         let tasks = shuffled.sample(Some(limit))?;
+        failures.begin(index as u64 + 1);
         let meter = Meter::new(split, tasks.len() * config.group_size, player.is_human());
         let request = CollectRequest {
             tasks: &tasks,
@@ -147,7 +149,10 @@ async fn play(
             open: sandboxes.opener(),
             seed: split_seed,
             cancellation: &cancellation,
-            on_episode: &|trajectory| meter.count(trajectory),
+            on_episode: &|trajectory| {
+                failures.keep(trajectory);
+                meter.count(trajectory);
+            },
         };
         let kept = Kept { store: &mut store, score: ScoreBuilder::default(), failure: None };
         let (number, state) = (index as u64 + 1, Mutex::new(kept));
@@ -157,7 +162,7 @@ async fn play(
         let Kept { store, score, failure: not_kept } =
             keeper.state.into_inner().unwrap_or_else(PoisonError::into_inner);
         let synced = not_kept.map_or_else(|| store.sync(), Err);
-        synced.context("keep trajectories")?;
+        synced.and_then(|()| failures.sync()).context("keep trajectories")?;
         last_failure = failure.or(last_failure);
         if counts.finished == 0 && !cancellation.is_cancelled() {
             let detail = why_none(counts.cancelled, last_failure);

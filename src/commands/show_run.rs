@@ -4,6 +4,7 @@ use std::fs::File;
 use std::process::ExitCode;
 
 use serde_json::json;
+use spar::agent::{FailureCause, FailureStore};
 use spar::recipe::Recipe;
 use spar::trainer::{Checkpoints, Manifest, MetricRecord, RunFolder};
 use spar::training::stages::{StageOutline, outline};
@@ -13,6 +14,8 @@ use super::{print, print_json};
 
 const PLOT_WIDTH: usize = 64;
 const PLOT_HEIGHT: usize = 10;
+/// Causes of failed episodes that are shown.
+const MAX_CAUSES: usize = 8;
 /// Values of the last iteration that are shown.
 const MAX_VALUES: usize = 18;
 
@@ -27,6 +30,7 @@ pub(super) fn show_run(run: &RunFolder, is_json: bool) -> anyhow::Result<ExitCod
         (false, true) => "running",
         (false, false) => "stopped",
     };
+    let failures = FailureStore::causes(&run.trajectories_path())?;
     let last = metrics.iter().rev().find(|record| is_iteration(record));
     if is_json {
         print_json(&json!({
@@ -36,6 +40,7 @@ pub(super) fn show_run(run: &RunFolder, is_json: bool) -> anyhow::Result<ExitCod
             "manifest": manifest,
             "recipe": recipe.to_table(),
             "summary": summary,
+            "failures": failures,
             "last": last,
         }))?;
         return Ok(ExitCode::SUCCESS);
@@ -45,6 +50,7 @@ pub(super) fn show_run(run: &RunFolder, is_json: bool) -> anyhow::Result<ExitCod
         text += &format!("\nWARNING: {warning}\n");
     }
     text += &results(&summary);
+    text += &failed(&failures);
     text += &plot(&metrics);
     if let Some(last) = last {
         text += &values(last);
@@ -144,6 +150,25 @@ fn results(summary: &Summary) -> String {
     text
 }
 
+/// Episodes that failed and were kept, by their cause.
+fn failed(causes: &[FailureCause]) -> String {
+    let total: usize = causes.iter().map(|cause| cause.count).sum();
+    if total == 0 {
+        return String::new();
+    }
+    let mut text = format!("\n{total} episodes failed and were played anew or left out\n");
+    for FailureCause { boundary, detail, count } in causes.iter().take(MAX_CAUSES) {
+        let line = detail.lines().next().unwrap_or_default();
+        let place = format!("{boundary:?}").to_lowercase();
+        text += &format!("  {count:>7}  {place:<12} {line}\n");
+    }
+    if let Some(left) = causes.get(MAX_CAUSES..).filter(|left| !left.is_empty()) {
+        let count: usize = left.iter().map(|cause| cause.count).sum();
+        text += &format!("  {count:>7}  for {} other causes\n", left.len());
+    }
+    text
+}
+
 /// Success over the iterations as text: `·` training episodes, `●` the held-out split.
 fn plot(metrics: &[MetricRecord]) -> String {
     let of = |kind: &str| -> Vec<(u64, f64)> {
@@ -202,6 +227,7 @@ fn files(run: &RunFolder, status: &str) -> anyhow::Result<String> {
         ("curve.svg", "the learning curve as a picture"),
         ("tensorboard", "the same numbers for TensorBoard"),
         ("trajectories", "episodes, read with `spar show --trajectories`"),
+        ("trajectories/failed", "those that failed, read with `spar show` of this folder"),
         ("checkpoints", "models"),
     ] {
         if path.join(name).exists() {

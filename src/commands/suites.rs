@@ -74,7 +74,8 @@ pub(crate) fn default_splits(
 
 /// A folder for trajectories, which must not hold any.
 pub(crate) fn new_store(folder: &Path) -> anyhow::Result<spar::agent::JsonlStore> {
-    let is_shard = |path: PathBuf| path.to_string_lossy().ends_with(".jsonl.zst");
+    let is_shard =
+        |path: PathBuf| path.to_string_lossy().ends_with(".jsonl.zst") || path.ends_with("failed");
     let holds_some = std::fs::read_dir(folder)
         .is_ok_and(|mut entries| entries.any(|e| e.is_ok_and(|e| is_shard(e.path()))));
     anyhow::ensure!(

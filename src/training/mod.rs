@@ -22,6 +22,7 @@ mod state;
 mod summary;
 
 pub use footprint::Footprint;
+pub(crate) use observer::KeepsFailures;
 pub use observer::{Observer, Silent};
 pub use run::{Outcome, StartOptions, Training, check_data};
 pub use summary::{Evaluated, SplitResult, Summary};

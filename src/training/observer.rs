@@ -1,6 +1,6 @@
 //! Who watches a run.
 
-use spar_agent::Evaluation;
+use spar_agent::{Evaluation, FailureStore};
 use spar_core::Trajectory;
 use spar_trainer::MetricRecord;
 
@@ -34,6 +34,39 @@ pub trait Observer: Sync {
     /// Something worth a line.
     fn note(&self, text: &str) {
         let _ = text;
+    }
+}
+
+/// Keeps the episodes that failed, and tells another one everything.
+pub(crate) struct KeepsFailures<'a> {
+    pub(crate) failures: &'a FailureStore,
+    pub(crate) observer: &'a dyn Observer,
+}
+
+impl Observer for KeepsFailures<'_> {
+    fn stage(&self, name: &str, about: &str, done: u64, total: u64) {
+        self.observer.stage(name, about, done, total);
+    }
+
+    fn playing(&self, what: &str, episodes: usize) {
+        self.observer.playing(what, episodes);
+    }
+
+    fn episode(&self, trajectory: &Trajectory) {
+        self.failures.keep(trajectory);
+        self.observer.episode(trajectory);
+    }
+
+    fn iteration(&self, stage: &str, record: &MetricRecord) {
+        self.observer.iteration(stage, record);
+    }
+
+    fn evaluation(&self, iteration: u64, evaluation: &Evaluation) {
+        self.observer.evaluation(iteration, evaluation);
+    }
+
+    fn note(&self, text: &str) {
+        self.observer.note(text);
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use anyhow::{Context, bail, ensure};
-use spar_agent::{Cancellation, JsonlStore, StoreConfig};
+use spar_agent::{Cancellation, FailureStore, JsonlStore, StoreConfig};
 use spar_core::Seed;
 use spar_policy::LocalPolicy;
 use spar_trainer::{
@@ -22,7 +22,7 @@ use super::domains::{Domains, Suites, file_notes};
 use super::model::Model;
 use super::stages::{Plan, RunningStage, Step, Watch};
 use super::state::{self, Loaded, StageState, State};
-use super::{Observer, Summary};
+use super::{KeepsFailures, Observer, Summary};
 use crate::recipe::{Recipe, RecipeError};
 use fresh::Fresh;
 
@@ -75,6 +75,8 @@ pub struct Training {
     events: EventWriter,
     checkpoints: Checkpoints,
     pub(super) store: JsonlStore,
+    /// Episodes that failed, of whatever they were played for.
+    failures: Arc<FailureStore>,
 }
 
 impl Training {
@@ -225,6 +227,7 @@ impl Training {
         self.evaluations.truncate_after(iteration)?;
         self.timings.truncate_after(iteration)?;
         self.store.truncate_after(iteration)?;
+        self.failures.truncate_after(iteration)?;
         self.checkpoints.remove_after(iteration)?;
         Ok(())
     }
@@ -244,6 +247,7 @@ impl Training {
         let events = EventWriter::create(&folder.tensorboard_path(), resumed_at)?;
         let checkpoints = Checkpoints::open(&folder.checkpoints_path(), recipe.keep.checkpoints)?;
         let store = JsonlStore::open(folder.trajectories_path(), StoreConfig::default())?;
+        let failures = Arc::new(FailureStore::beside(&folder.trajectories_path()));
         let seed = Seed::from_u64(recipe.seed);
         let mut training = Self {
             recipe,
@@ -265,6 +269,7 @@ impl Training {
             events,
             checkpoints,
             store,
+            failures,
         };
         training.begin_stage()?;
         Ok(training)
@@ -281,6 +286,8 @@ impl Training {
         cancellation: &Cancellation,
         observer: &dyn Observer,
     ) -> anyhow::Result<Outcome> {
+        let failures = Arc::clone(&self.failures);
+        let observer = &KeepsFailures { failures: &failures, observer };
         let watch = Watch { cancellation, observer };
         while let Some(planned) = self.plan.stages().get(self.stage.index) {
             let iterations = planned.stage.iterations();
@@ -325,6 +332,7 @@ impl Training {
     async fn iteration(&mut self, watch: &Watch<'_>) -> anyhow::Result<bool> {
         let started = Instant::now();
         let number = self.state.iteration + 1;
+        self.failures.begin(number);
         let (seed, done) = (self.seed.derive("iteration", number), self.stage.done);
         let step = Step { number, done, seed, watch: *watch };
         let mut running = self.running.take().context("go on: no stage is under way")?;
@@ -333,6 +341,7 @@ impl Training {
         let record = running.iterate(self, &step).await;
         self.running = Some(running);
         let Some(record) = record? else { return Ok(false) };
+        self.failures.sync()?;
 
         self.is_whole = false;
         (self.state.iteration, self.stage.done) = (number, done + 1);
