@@ -191,8 +191,8 @@ pub(crate) struct PlayerArguments {
     /// Seed of all random choices; left out, the run's, or 0.
     #[arg(long)]
     pub(crate) seed: Option<u64>,
-    /// Episodes in progress at the same time; results do not depend on it. Left out, 256, or 16
-    /// with an endpoint or in sandboxes.
+    /// Episodes in progress at the same time, in sandboxes or not; results do not depend on it. Left out, 128
+    /// per core, or 16 with an endpoint or in sandboxes.
     #[arg(long)]
     pub(crate) concurrency: Option<usize>,
     #[command(flatten)]

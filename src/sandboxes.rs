@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
-use spar_agent::{EpisodeConfig, OpenEnvironment};
+use spar_agent::{Concurrency, EpisodeConfig, OpenEnvironment};
 use spar_core::Seed;
 use spar_envs::{Resources, Sandboxes, needs_sandbox, open_environment};
 use spar_sandbox::pool::{PoolConfig, SandboxPool};
@@ -21,7 +21,7 @@ pub struct SandboxConfig {
     /// The image of tasks that name none, as `spar sandbox run --image` takes it. Default `default`:
     /// the backend's smallest.
     pub image: String,
-    /// Episodes, each in a sandbox of its own, at one time; at least 1. Default 16.
+    /// Sandboxes at one time, one for each episode that needs one; at least 1. Default 16.
     pub concurrency: usize,
 }
 
@@ -34,7 +34,7 @@ impl Default for SandboxConfig {
 /// A pool of sandboxes that is ready for episodes, or nothing where they need none.
 pub struct OpenSandboxes {
     resources: Resources,
-    concurrency: Option<usize>,
+    concurrency: Concurrency,
     pool: Option<Arc<SandboxPool>>,
 }
 
@@ -51,7 +51,8 @@ impl OpenSandboxes {
         split: &str,
         episode: &EpisodeConfig,
     ) -> anyhow::Result<Self> {
-        let none = Self { resources: Resources::default(), concurrency: None, pool: None };
+        let concurrency = Concurrency { sandboxes: config.concurrency, ..Concurrency::default() };
+        let none = Self { resources: Resources::default(), concurrency, pool: None };
         if suite.len(split)? == 0 {
             return Ok(none);
         }
@@ -75,7 +76,6 @@ impl OpenSandboxes {
         sandboxes.answer = Duration::from_secs(episode.turn_timeout_secs);
         sandboxes.max_turns = episode.max_turns;
         let resources = Resources::with_sandboxes(sandboxes);
-        let concurrency = Some(config.concurrency);
         let open = Self { resources, concurrency, pool: Some(pool) };
         if let Err(error) = open.try_out(&task).await {
             open.close().await;
@@ -95,8 +95,8 @@ impl OpenSandboxes {
         Arc::new(move |task| open_environment(task, &resources))
     }
 
-    /// Episodes at one time, where that is for the sandboxes to say.
-    pub fn concurrency(&self) -> Option<usize> {
+    /// How much may be in use at the same time.
+    pub fn concurrency(&self) -> Concurrency {
         self.concurrency
     }
 

@@ -13,7 +13,7 @@ use crate::collect::{
     CollectConfig, CollectRequest, Collection, CollectionCounts, OpenEnvironment, collect_groups,
 };
 use crate::statistics::{Interval, Tally, cluster_bootstrap, pass_at_k, wilson_interval};
-use crate::{Cancellation, ConfigError, EpisodeConfig, LimitCounts, SharedPlayer};
+use crate::{Cancellation, Concurrency, ConfigError, EpisodeConfig, LimitCounts, SharedPlayer};
 
 /// How a player is evaluated.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -28,8 +28,8 @@ pub struct EvaluateConfig {
     pub attempts: usize,
     /// The `k` of pass@k to report; each from 1 to `attempts`. Default none.
     pub pass_at: Vec<usize>,
-    /// Episodes in progress at the same time; at least 1. Default 256.
-    pub concurrency: usize,
+    /// Environments and sandboxes in use at the same time.
+    pub concurrency: Concurrency,
     /// How often a failed episode is played anew. Default 3.
     pub refills: u32,
     /// The share of the episodes, 0 to below 1, that may be missing, for reasons that are not the
@@ -49,7 +49,7 @@ impl Default for EvaluateConfig {
             limit: None,
             attempts: 1,
             pass_at: Vec::new(),
-            concurrency: 256,
+            concurrency: Concurrency::default(),
             refills: 3,
             max_missing: 0.05,
             bootstrap_draws: 1000,
@@ -67,9 +67,9 @@ impl EvaluateConfig {
     pub fn validate(&self) -> Result<(), ConfigError> {
         let mut problems: Vec<_> =
             self.episode.problems().iter().map(|problem| format!("episode.{problem}")).collect();
+        problems.extend(self.concurrency.problems());
         for (name, value) in [
             ("attempts", self.attempts),
-            ("concurrency", self.concurrency),
             ("bootstrap_draws", self.bootstrap_draws),
             ("limit", self.limit.unwrap_or(1)),
         ] {
@@ -541,7 +541,7 @@ short      10        10        0        0      100.0     72.2 - 100.0     3.0   
         let config = EvaluateConfig {
             attempts: 4,
             pass_at: vec![1, 4],
-            concurrency: 3,
+            concurrency: 3.into(),
             ..EvaluateConfig::default()
         };
         let evaluation = run(SharedPlayer::of(RandomPolicy), &config).await.unwrap();
@@ -550,7 +550,7 @@ short      10        10        0        0      100.0     72.2 - 100.0     3.0   
         assert!((evaluation.pass_at_k[0].value.unwrap() - rate).abs() < 1e-9);
         assert!(evaluation.pass_at_k[1].value.unwrap() > rate);
         assert!(evaluation.overall.interval.low < rate && rate < evaluation.overall.interval.high);
-        let config = EvaluateConfig { concurrency: 80, ..config };
+        let config = EvaluateConfig { concurrency: 80.into(), ..config };
         assert_eq!(run(SharedPlayer::of(RandomPolicy), &config).await.unwrap(), evaluation);
     }
 
@@ -598,7 +598,7 @@ pass@1: -
         for (mishaps, is_refused) in [(1, false), (2, true)] {
             let origin = FakeEnvironment::new();
             origin.mishaps.store(mishaps, Ordering::SeqCst);
-            let config = EvaluateConfig { refills: 0, concurrency: 1, ..Default::default() };
+            let config = EvaluateConfig { refills: 0, concurrency: 1.into(), ..Default::default() };
             let evaluation =
                 run_in(&origin, SharedPlayer::Policy(policy.clone()), &config).await.unwrap();
             let overall = &evaluation.overall;

@@ -34,6 +34,7 @@
 
 mod cancellation;
 mod collect;
+mod concurrency;
 mod context;
 pub mod credit;
 mod episode;
@@ -58,6 +59,7 @@ pub use collect::{
     CollectConfig, CollectRequest, Collection, CollectionCounts, CollectionSink, FinishedGroup,
     GroupInProgress, OpenEnvironment, collect_groups, stream_groups,
 };
+pub use concurrency::Concurrency;
 pub use context::{Context, ContextConfig, ListUntried, Prompt};
 pub use episode::{
     BranchError, BranchPoint, Episode, EpisodeInProgress, run_branch, run_episode,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use spar::agent::policies::{HttpPolicy, HttpPolicyConfig, HumanPolicy, RandomPolicy};
-use spar::agent::{EpisodeConfig, SharedPlayer};
+use spar::agent::{Concurrency, EpisodeConfig, SharedPlayer};
 use spar::core::{
     CompletionRequest, Message, Policy, PolicyError, PolicyVersion, Role, Sampling, Seed,
 };
@@ -148,13 +148,13 @@ impl OpenPlayer {
         &self,
         arguments: &PlayerArguments,
         sandboxes: &OpenSandboxes,
-    ) -> usize {
+    ) -> Concurrency {
         let default = match (&arguments.endpoint, self.is_human()) {
-            (_, true) => 1,
-            (Some(_), _) => 16,
-            _ => sandboxes.concurrency().unwrap_or(256),
+            (_, true) => 1.into(),
+            (Some(_), _) => 16.into(),
+            _ => sandboxes.concurrency(),
         };
-        arguments.concurrency.unwrap_or(default)
+        arguments.concurrency.map_or(default, Concurrency::from)
     }
 }
 

@@ -81,7 +81,7 @@ async fn play_once(
     let default = CollectConfig::default();
     let config = CollectConfig {
         group_size: 1,
-        concurrency: domain.sandboxes.concurrency().unwrap_or(default.concurrency),
+        concurrency: domain.sandboxes.concurrency(),
         episode,
         ..default
     };

@@ -256,7 +256,8 @@ async fn docker_containers_that_are_killed_are_refilled() {
             }
         },
     };
-    let config = CollectConfig { group_size: 4, concurrency: 16, ..CollectConfig::default() };
+    let config =
+        CollectConfig { group_size: 4, concurrency: 16.into(), ..CollectConfig::default() };
     let kill = async {
         // Those that are at their first command by now.
         while pool.metrics().in_use < 16 {
@@ -306,7 +307,7 @@ async fn a_docker_engine_that_is_killed_and_comes_back_is_survived() {
         cancellation: &Cancellation::new(),
         on_episode: &|_| {},
     };
-    let config = CollectConfig { group_size: 4, concurrency: 8, ..CollectConfig::default() };
+    let config = CollectConfig { group_size: 4, concurrency: 8.into(), ..CollectConfig::default() };
     let watched = Arc::clone(&pool);
     // On a thread of its own: starting an engine is waited for.
     let restart = tokio::task::spawn_blocking(move || {

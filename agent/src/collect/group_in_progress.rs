@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use rand::RngExt;
 use spar_core::{Boundary, EndReason, Group, Seed, Trajectory};
+use spar_envs::needs_sandbox;
 use tokio::sync::Semaphore;
 
 use super::attempt::{Attempt, Attempted, Common, Origin, Start, spawned};
@@ -23,8 +24,10 @@ pub(super) struct Shared<'a> {
     pub(super) sink: &'a dyn CollectionSink,
     /// What their episodes share, which are tasks of their own.
     pub(super) common: Arc<Common>,
-    /// One for each episode that may be in progress.
-    pub(super) permits: Semaphore,
+    /// One for each environment that may be in use.
+    pub(super) environments: Semaphore,
+    /// One for each sandbox that may be in use.
+    pub(super) sandboxes: Semaphore,
     pub(super) tallies: Mutex<(CollectionCounts, Option<String>)>,
 }
 
@@ -146,7 +149,12 @@ impl GroupInProgress<'_> {
     /// `attempt` counts those before it that took a refill, `number` all that were recorded.
     async fn attempt(&self, start: &Start, seed: Seed, attempt: u32, number: u32) -> Option<Try> {
         let (shared, task) = (self.shared, &self.origin.task);
-        let _permit = shared.permits.acquire().await.ok()?;
+        // Who waits for a sandbox keeps no environment from those that need none.
+        let _sandbox = match needs_sandbox(&task.environment) {
+            true => Some(shared.sandboxes.acquire().await.ok()?),
+            false => None,
+        };
+        let _environment = shared.environments.acquire().await.ok()?;
         if shared.request.cancellation.is_cancelled() {
             return None;
         }
@@ -219,7 +227,7 @@ impl Shared<'_> {
     /// Opens and resets the environment of a group.
     async fn origin(&self, task: Arc<spar_tasks::Task>, seed: Seed) -> Option<Origin> {
         for _ in 0..=self.config.refills {
-            let _permit = self.permits.acquire().await.ok()?;
+            let _environment = self.environments.acquire().await.ok()?;
             if self.request.cancellation.is_cancelled() {
                 return None;
             }

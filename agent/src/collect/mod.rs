@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures::stream::{self, StreamExt};
 use serde::{Deserialize, Serialize};
 use spar_core::{Boundary, EndReason, Group, Seed, Trajectory};
-use spar_envs::{Environment, EnvironmentError};
+use spar_envs::{Environment, EnvironmentError, needs_sandbox};
 use spar_tasks::Task;
 use tokio::sync::Semaphore;
 
@@ -19,7 +19,7 @@ pub(crate) use self::attempt::panic_text;
 pub use self::group_in_progress::GroupInProgress;
 use self::group_in_progress::Shared;
 use crate::strategies::RolloutStrategy;
-use crate::{Cancellation, ConfigError, EpisodeConfig, LimitCounts, SharedPlayer};
+use crate::{Cancellation, Concurrency, ConfigError, EpisodeConfig, LimitCounts, SharedPlayer};
 
 /// How groups are collected.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -27,8 +27,8 @@ use crate::{Cancellation, ConfigError, EpisodeConfig, LimitCounts, SharedPlayer}
 pub struct CollectConfig {
     /// Episodes per task; at least 1. Default 8.
     pub group_size: usize,
-    /// Episodes in progress at the same time; at least 1. Default 256.
-    pub concurrency: usize,
+    /// Environments and sandboxes in use at the same time.
+    pub concurrency: Concurrency,
     /// How often a failed episode is played anew: first with its own seed, then with fresh ones.
     /// Default 3.
     pub refills: u32,
@@ -43,7 +43,7 @@ impl Default for CollectConfig {
     fn default() -> Self {
         Self {
             group_size: 8,
-            concurrency: 256,
+            concurrency: Concurrency::default(),
             refills: 3,
             sandbox_patience_secs: 600,
             episode: EpisodeConfig::default(),
@@ -60,10 +60,9 @@ impl CollectConfig {
     pub fn validate(&self) -> Result<(), ConfigError> {
         let mut problems: Vec<_> =
             self.episode.problems().iter().map(|problem| format!("episode.{problem}")).collect();
-        for (name, value) in [("group_size", self.group_size), ("concurrency", self.concurrency)] {
-            if value == 0 {
-                problems.push(format!("{name} is 0, must be at least 1"));
-            }
+        problems.extend(self.concurrency.problems());
+        if self.group_size == 0 {
+            problems.push("group_size is 0, must be at least 1".to_owned());
         }
         ConfigError::refuse(problems)
     }
@@ -259,6 +258,7 @@ pub async fn stream_groups(
     sink: &dyn CollectionSink,
 ) -> (CollectionCounts, Option<String>) {
     let wanted = request.tasks.len() * config.group_size;
+    let Concurrency { environments, sandboxes } = config.concurrency;
     let stopping = StopOnDrop(Cancellation::new());
     let stop = &stopping.0;
     let shared = Shared {
@@ -271,13 +271,18 @@ pub async fn stream_groups(
             episode: config.episode.clone(),
             stop: stop.clone(),
         }),
-        permits: Semaphore::new(config.concurrency.clamp(1, Semaphore::MAX_PERMITS)),
+        environments: Semaphore::new(environments.clamp(1, Semaphore::MAX_PERMITS)),
+        sandboxes: Semaphore::new(sandboxes.clamp(1, Semaphore::MAX_PERMITS)),
         tallies: Mutex::new((CollectionCounts { wanted, ..Default::default() }, None)),
     };
     let seeds = group_seeds(request);
     let groups = (0..request.tasks.len()).map(|index| shared.group(index, seeds[index]));
     // A group in progress holds its environment, so no more of them than could be played.
-    let mut groups = stream::iter(groups).buffer_unordered(config.concurrency.max(1));
+    let playable = match request.tasks.iter().all(|task| needs_sandbox(&task.environment)) {
+        true => environments.min(sandboxes),
+        false => environments,
+    };
+    let mut groups = stream::iter(groups).buffer_unordered(playable.max(1));
     loop {
         tokio::select! {
             biased;
@@ -372,7 +377,8 @@ mod tests {
             }
         }
         let mut origin = FakeEnvironment::new();
-        let config = CollectConfig { group_size: 4, concurrency: 1, ..CollectConfig::default() };
+        let config =
+            CollectConfig { group_size: 4, concurrency: 1.into(), ..CollectConfig::default() };
         let calm = collect(SharedPlayer::of(RandomPolicy), &origin, 12, &config).await;
         (origin.step_time, origin.is_erratic) = (Duration::from_millis(8), true);
         let tasks: Vec<_> = (0..12).map(fake_task).collect();
@@ -385,7 +391,7 @@ mod tests {
             cancellation: &Cancellation::new(),
             on_episode: &quiet,
         };
-        let config = CollectConfig { concurrency: 64, ..config };
+        let config = CollectConfig { concurrency: 64.into(), ..config };
         let heard = Order::default();
         stream_groups(&request, &config, &heard).await;
         let order = heard.1.into_inner().unwrap();
@@ -479,7 +485,8 @@ mod tests {
     async fn a_collection_that_nobody_waits_for_closes_what_it_opened() {
         let mut origin = FakeEnvironment::new();
         origin.step_time = Duration::from_secs(1);
-        let config = CollectConfig { group_size: 4, concurrency: 6, ..CollectConfig::default() };
+        let config =
+            CollectConfig { group_size: 4, concurrency: 6.into(), ..CollectConfig::default() };
         let player = SharedPlayer::of(ScriptedPolicy::new(["right"]));
         let collecting = collect(player, &origin, 4, &config);
         let waited = tokio::time::timeout(Duration::from_millis(1500), collecting).await;
@@ -514,7 +521,8 @@ mod tests {
                 cancellation: &Cancellation::new(),
                 on_episode: &quiet,
             };
-            let config = CollectConfig { group_size: 2, concurrency: 3, ..Default::default() };
+            let config =
+                CollectConfig { group_size: 2, concurrency: 3.into(), ..Default::default() };
             let sink = Most(&origin.right, AtomicUsize::new(0));
             let (counts, _) = stream_groups(&request, &config, &sink).await;
             assert_eq!(counts.finished, 2 * count);
@@ -533,7 +541,11 @@ mod tests {
         origin.step_time = Duration::from_millis(1);
         let mut collections = Vec::new();
         for concurrency in [1, 7, 500] {
-            let config = CollectConfig { concurrency, group_size: 4, ..CollectConfig::default() };
+            let config = CollectConfig {
+                concurrency: concurrency.into(),
+                group_size: 4,
+                ..CollectConfig::default()
+            };
             let player = SharedPlayer::of(RandomPolicy);
             let collection = is_send(collect(player, &origin, 6, &config)).await;
             assert_eq!(collection.counts.finished, 24);
@@ -583,7 +595,8 @@ mod tests {
         origin.step_time = Duration::from_secs(1);
         let policy = Arc::new(ScriptedPolicy::new(["right"]));
         for (concurrency, seconds) in [(800, 3), (400, 6), (100, 24)] {
-            let config = CollectConfig { concurrency, ..CollectConfig::default() };
+            let config =
+                CollectConfig { concurrency: concurrency.into(), ..CollectConfig::default() };
             let started = tokio::time::Instant::now();
             let collection =
                 collect(SharedPlayer::Policy(policy.clone()), &origin, 100, &config).await;
@@ -625,7 +638,8 @@ mod tests {
                 origin.mishaps.fetch_add(breaks, Ordering::SeqCst);
             },
         };
-        let config = CollectConfig { group_size: 3, concurrency: 1, ..CollectConfig::default() };
+        let config =
+            CollectConfig { group_size: 3, concurrency: 1.into(), ..CollectConfig::default() };
         let collection = collect_groups(&request, &config).await;
         let refills: Vec<_> =
             collection.groups[0].trajectories.iter().map(|trajectory| trajectory.refills).collect();
@@ -696,7 +710,8 @@ mod tests {
             cancellation: &Cancellation::new(),
             on_episode: &quiet,
         };
-        let config = CollectConfig { group_size: 2, concurrency: 1, ..CollectConfig::default() };
+        let config =
+            CollectConfig { group_size: 2, concurrency: 1.into(), ..CollectConfig::default() };
         let heard = Heard::default();
         let (counts, failure) = stream_groups(&request, &config, &heard).await;
         assert_eq!((counts.finished, counts.missing(), failure), (4, 0, None));
@@ -731,7 +746,7 @@ mod tests {
             cancellation: &cancellation,
             on_episode: &hear,
         };
-        let config = CollectConfig { concurrency: 8, ..CollectConfig::default() };
+        let config = CollectConfig { concurrency: 8.into(), ..CollectConfig::default() };
         let (collection, ()) = tokio::join!(collect_groups(&request, &config), async {
             tokio::time::sleep(Duration::from_millis(4500)).await;
             cancellation.cancel();

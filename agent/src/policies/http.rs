@@ -1,5 +1,6 @@
 //! A policy behind an OpenAI-compatible endpoint.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -10,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use spar_core::{
     Completion, CompletionRequest, Message, Policy, PolicyError, SampledTokens, StopCause,
 };
+use tokio::sync::Semaphore;
 
 use super::context_error::{ContextError, context_error};
 use crate::error_chain;
@@ -27,6 +29,9 @@ pub struct HttpPolicyConfig {
     /// Seconds that one request may take; less than a turn may, or a request that hangs is not
     /// sent again. Default 50.
     pub timeout_secs: u64,
+    /// Requests that are with the endpoint at the same time; at least 1. Who waits for one to be over does so
+    /// within the time of its turn. Default 64.
+    pub concurrent_requests: usize,
     /// Requests per answer, the first one included; at least 1. Default 5.
     pub max_requests: u32,
     /// Milliseconds before the second request; each further wait is twice as long, up to 30
@@ -41,6 +46,7 @@ impl Default for HttpPolicyConfig {
             model: "default".to_owned(),
             api_key_env: None,
             timeout_secs: 50,
+            concurrent_requests: 64,
             max_requests: 5,
             retry_delay_ms: 500,
         }
@@ -56,6 +62,8 @@ pub struct HttpPolicy {
     client: reqwest::Client,
     url: String,
     key: Option<String>,
+    /// One for each request that may be with the endpoint.
+    requests: Arc<Semaphore>,
     config: HttpPolicyConfig,
 }
 
@@ -87,6 +95,12 @@ impl HttpPolicy {
         if config.max_requests == 0 {
             return Err(refuse("answers: max_requests is 0, must be at least 1".to_owned()));
         }
+        if !(1..=Semaphore::MAX_PERMITS).contains(&config.concurrent_requests) {
+            let found = config.concurrent_requests;
+            let what = format!("answers: concurrent_requests is {found}, must be at least 1");
+            return Err(refuse(what));
+        }
+        let requests = Arc::new(Semaphore::new(config.concurrent_requests));
         // The process may have chosen another provider already, which serves as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = reqwest::Client::builder()
@@ -94,7 +108,7 @@ impl HttpPolicy {
             .user_agent(concat!("spar/", env!("CARGO_PKG_VERSION")))
             .build()
             .map_err(|error| refuse(format!("answers over HTTP: {}", error_chain(&error))))?;
-        Ok(Self { client, url, key, config })
+        Ok(Self { client, url, key, requests, config })
     }
 
     /// Sends one request.
@@ -109,6 +123,7 @@ impl HttpPolicy {
         }
         let broken =
             |error: reqwest::Error| Failure::Passing(self.unreachable(error_chain(&error)), None);
+        let _permit = self.requests.acquire().await.expect("the semaphore is never closed");
         let mut response = request.send().await.map_err(broken)?;
         let status = response.status();
         let retry_after = response
@@ -376,9 +391,8 @@ mod tests {
         (config, requests)
     }
 
-    async fn ask(script: Script) -> (Result<Completion, PolicyError>, usize) {
-        let (config, requests) = serve(script).await;
-        let request = CompletionRequest {
+    fn request() -> CompletionRequest {
+        CompletionRequest {
             episode: 1,
             messages: vec![Arc::new(Message::new(Role::User, "a room"))],
             prompt_ids: Arc::from([]),
@@ -386,9 +400,24 @@ mod tests {
             choices: None,
             sampling: Sampling::default(),
             seed: Seed::from_u64(0),
-        };
-        let result = HttpPolicy::open(config).unwrap().complete(request).await;
+        }
+    }
+
+    async fn ask(script: Script) -> (Result<Completion, PolicyError>, usize) {
+        let (config, requests) = serve(script).await;
+        let result = HttpPolicy::open(config).unwrap().complete(request()).await;
         (result, requests.load(Ordering::SeqCst))
+    }
+
+    #[tokio::test]
+    async fn only_so_many_requests_are_with_the_endpoint() {
+        let (config, requests) = serve(|_| Deed::Hang).await;
+        let config = HttpPolicyConfig { concurrent_requests: 2, max_requests: 1, ..config };
+        let policy = HttpPolicy::open(config).unwrap();
+        let asking = futures::future::join_all((0..3).map(|_| policy.complete(request())));
+        let early = tokio::time::timeout(Duration::from_millis(500), asking).await;
+        assert!(early.is_err(), "the endpoint hangs");
+        assert_eq!(requests.load(Ordering::SeqCst), 2);
     }
 
     #[tokio::test]

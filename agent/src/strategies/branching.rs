@@ -212,7 +212,7 @@ mod tests {
             cancellation: &Cancellation::new(),
             on_episode: &|_| {},
         };
-        let config = CollectConfig { concurrency, ..CollectConfig::default() };
+        let config = CollectConfig { concurrency: concurrency.into(), ..CollectConfig::default() };
         strategy.check(config.group_size).unwrap();
         collect_groups(&request, &config).await
     }

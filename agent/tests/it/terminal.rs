@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use spar_agent::policies::{RandomPolicy, ScriptedPolicy};
 use spar_agent::{
-    Cancellation, CollectConfig, CollectRequest, Collection, EvaluateConfig, EvaluateRequest,
-    OpenEnvironment, SharedPlayer, collect_groups, evaluate,
+    Cancellation, CollectConfig, CollectRequest, Collection, Concurrency, EvaluateConfig,
+    EvaluateRequest, OpenEnvironment, SharedPlayer, collect_groups, evaluate,
 };
 use spar_core::{Boundary, EndReason, Limit, Seed, Trajectory};
 use spar_envs::{Resources, Sandboxes, open_environment};
@@ -140,7 +140,8 @@ async fn slow_sandboxes_run_side_by_side() {
     let mut task = TerminalTask::new("Wait.", "sleep 1");
     task.solution = vec!["sleep 1".to_owned()];
     let began = tokio::time::Instant::now();
-    let config = CollectConfig { group_size: 32, concurrency: 32, ..CollectConfig::default() };
+    let config =
+        CollectConfig { group_size: 32, concurrency: 32.into(), ..CollectConfig::default() };
     let collection = bench.collect(&[task_of(&task)], ORACLE, &config).await;
     assert_eq!(collection.counts.finished, 32);
     // One second each for creating, acting, judging and closing; in turn it would be 128.
@@ -159,6 +160,24 @@ async fn more_episodes_than_sandboxes_wait_without_losing_time_of_their_own() {
     let collection = bench.collect(&[task_of(&task)], ORACLE, &config).await;
     assert_eq!((collection.counts.finished, collection.counts.truncated), (12, 0));
     assert_eq!((bench.backend.most_live(), collection.counts.sandbox_failures), (2, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn sandboxes_are_limited_apart_from_environments() {
+    let bench = Bench::new(FakeFaults::default(), PoolConfig::default());
+    let mut task = TerminalTask::new("Wait.", "true");
+    task.solution = vec!["sleep 1".to_owned()];
+    let lake = open_suite("frozen-lake", &SuiteOptions::default()).unwrap();
+    let mut tasks = vec![task_of(&task); 3];
+    tasks.extend((0..3).map(|index| lake.task("train", index).unwrap()));
+    let concurrency = Concurrency { environments: 64, sandboxes: 3 };
+    let config = CollectConfig { group_size: 4, concurrency, ..CollectConfig::default() };
+    let collection = bench.collect(&tasks, ORACLE, &config).await;
+    assert_eq!((collection.counts.finished, bench.backend.most_live()), (24, 3));
+    // Environments without a sandbox do not wait for one.
+    let heard = bench.heard.lock().unwrap();
+    let needs_one: Vec<bool> = heard.iter().map(|t| t.environment == "terminal").collect();
+    assert_eq!(needs_one, [vec![false; 12], vec![true; 12]].concat());
 }
 
 #[tokio::test]

@@ -77,7 +77,7 @@ impl Training {
             split: split.to_owned(),
             limit: tasks,
             attempts,
-            concurrency: domain.sandboxes.concurrency().unwrap_or(default.concurrency),
+            concurrency: domain.sandboxes.concurrency(),
             max_missing: self.recipe.evaluation.max_missing,
             episode,
             ..default

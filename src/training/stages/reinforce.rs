@@ -250,7 +250,7 @@ impl Reinforcement {
         let default = CollectConfig::default();
         let collect = CollectConfig {
             group_size: config.group_size,
-            concurrency: domain.sandboxes.concurrency().unwrap_or(default.concurrency),
+            concurrency: domain.sandboxes.concurrency(),
             episode,
             ..default
         };
