@@ -42,7 +42,8 @@ pub struct EpisodeConfig {
     pub sampling: Sampling,
     /// How often a policy that could not be reached is asked again in one turn. Default 2.
     pub policy_retries: u32,
-    /// Milliseconds before a policy is asked again; each further wait is twice as long. Default 200.
+    /// Milliseconds before a policy is asked again; each further wait is twice as long, up to 30 seconds. Default
+    /// 200.
     pub retry_delay_ms: u64,
 }
 

@@ -32,6 +32,7 @@
 //! # Ok::<(), spar_agent::credit::CreditError>(())
 //! ```
 
+mod back_off;
 mod cancellation;
 mod collect;
 mod concurrency;

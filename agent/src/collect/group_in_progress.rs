@@ -3,7 +3,6 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use rand::RngExt;
 use spar_core::{Boundary, EndReason, Group, Seed, Trajectory};
 use spar_envs::needs_sandbox;
 use tokio::sync::Semaphore;
@@ -11,9 +10,9 @@ use tokio::sync::Semaphore;
 use super::attempt::{Attempt, Attempted, Common, Origin, Start, spawned};
 use super::{CollectConfig, CollectRequest, CollectionCounts, CollectionSink, FinishedGroup};
 use crate::BranchPoint;
+use crate::back_off::BackOff;
 
-/// Waits before an episode is played anew whose sandbox failed: doubled from the first to the
-/// second.
+/// The first and the longest wait before an episode is played anew whose sandbox failed.
 const SANDBOX_BACK_OFF: (Duration, Duration) =
     (Duration::from_millis(500), Duration::from_secs(30));
 
@@ -97,7 +96,8 @@ impl GroupInProgress<'_> {
         let task = &self.origin.task;
         let seed = self.seed.derive("member", member);
         let mut patience = Duration::from_secs(sandbox_patience_secs);
-        let (mut attempt, mut absences, mut waits) = (0, 0, 0);
+        let mut back_off = BackOff::new(SANDBOX_BACK_OFF.0, SANDBOX_BACK_OFF.1, seed);
+        let (mut attempt, mut absences) = (0, 0);
         while attempt <= refills {
             let number = attempt + absences;
             let boundary = match self.attempt(&start, seed, attempt, number).await? {
@@ -129,12 +129,8 @@ impl GroupInProgress<'_> {
                 }
             };
             if boundary == Boundary::Sandbox && attempt <= refills {
-                // Not at once, and not all at the same moment.
-                let spread = seed.derive("back-off", waits).rng().random_range(0.75..1.25);
-                let wait = SANDBOX_BACK_OFF.0 * 2_u32.pow(waits.min(10));
-                let wait = wait.min(SANDBOX_BACK_OFF.1).mul_f64(spread).min(patience);
+                let wait = back_off.next().min(patience);
                 patience -= wait;
-                waits += 1;
                 tokio::select! {
                     () = shared.request.cancellation.cancelled() => return None,
                     () = tokio::time::sleep(wait) => {}

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use rand::RngExt;
 use spar_core::{
     Boundary, Completion, CompletionRequest, EndReason, Message, ParsedAction, Policy, PolicyError,
     PolicyVersion, Role, SampledTokens, Source, StopCause,
@@ -11,7 +10,11 @@ use spar_envs::Environment;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::ends::{Limit, failed, late, policy_end, truncated};
+use crate::back_off::BackOff;
 use crate::{EpisodeConfig, Player};
+
+/// The longest wait before a policy is asked again.
+const MAX_DELAY: Duration = Duration::from_secs(30);
 
 /// What a player did in its turn.
 pub(super) struct Answer {
@@ -89,6 +92,8 @@ async fn ask(
     request: CompletionRequest,
     config: &EpisodeConfig,
 ) -> Result<Completion, PolicyError> {
+    let first = Duration::from_millis(config.retry_delay_ms);
+    let mut back_off = BackOff::new(first, MAX_DELAY, request.seed);
     let mut retries = 0;
     loop {
         if retries == config.policy_retries {
@@ -97,11 +102,7 @@ async fn ask(
         match policy.complete(request.clone()).await {
             Err(error) if error.is_transient() => {
                 tracing::warn!(%error, episode = request.episode, "asking the policy again");
-                let delay =
-                    Duration::from_millis(config.retry_delay_ms) * 2_u32.pow(retries.min(10));
-                // Spread out, so that many episodes do not come back at the same moment.
-                let spread = request.seed.derive("retry", retries).rng().random_range(0.75..1.25);
-                sleep(delay.mul_f64(spread)).await;
+                sleep(back_off.next()).await;
                 retries += 1;
             }
             result => return result,

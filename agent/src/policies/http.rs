@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use rand::RngExt;
 use reqwest::StatusCode;
 use reqwest::header::RETRY_AFTER;
 use serde::{Deserialize, Serialize};
@@ -14,6 +13,7 @@ use spar_core::{
 use tokio::sync::Semaphore;
 
 use super::context_error::{ContextError, context_error};
+use crate::back_off::BackOff;
 use crate::error_chain;
 
 /// Which endpoint, and how patiently it is asked.
@@ -197,7 +197,8 @@ impl Policy for HttpPolicy {
 
     async fn complete(&self, request: CompletionRequest) -> Result<Completion, PolicyError> {
         request.refuse_partial(self.name())?;
-        let mut rng = request.seed.rng();
+        let delay = Duration::from_millis(self.config.retry_delay_ms);
+        let mut back_off = BackOff::new(delay, MAX_DELAY, request.seed);
         let body = Body {
             model: &self.config.model,
             messages: request.messages.iter().map(AsRef::as_ref).collect(),
@@ -209,7 +210,6 @@ impl Policy for HttpPolicy {
             // Endpoints take a signed 32-bit number at the least.
             seed: (request.seed.as_u64() >> 33) as u32,
         };
-        let mut delay = Duration::from_millis(self.config.retry_delay_ms);
         for remaining in (0..self.config.max_requests).rev() {
             match self.ask(&body).await {
                 Ok(answer) => return self.read(answer),
@@ -217,10 +217,11 @@ impl Policy for HttpPolicy {
                 Err(Failure::Passing(error, _)) if remaining == 0 => return Err(error),
                 Err(Failure::Passing(error, retry_after)) => {
                     tracing::warn!(%error, remaining, "asking again");
-                    let wait = retry_after.map_or(delay, |wait| wait.min(MAX_RETRY_AFTER));
-                    // Spread out, so that many episodes do not come back at the same moment.
-                    tokio::time::sleep(wait.mul_f64(rng.random_range(1.0..1.25))).await;
-                    delay = (delay * 2).min(MAX_DELAY);
+                    let wait = match retry_after {
+                        Some(told) => back_off.next_of(told.min(MAX_RETRY_AFTER)),
+                        None => back_off.next(),
+                    };
+                    tokio::time::sleep(wait).await;
                 }
             }
         }
