@@ -38,8 +38,8 @@ pub use error::{SamplerError, ShaperError, SuiteError};
 pub use game_folder::GameFolderSuite;
 pub use registry::{SuiteEntry, SuiteOptions, open_suite, suite_registry};
 pub use shapers::{
-    LengthDiscount, LengthDiscountOptions, RewardShaper, RewardShapers, ShaperConfig, ShaperEntry,
-    open_shaper, shaper_registry,
+    Gate, Gated, GatedOptions, LengthDiscount, LengthDiscountOptions, RewardShaper, RewardShapers,
+    ShaperConfig, ShaperEntry, open_shaper, shaper_registry,
 };
 pub use shuffled_tasks::ShuffledTasks;
 pub use suite::{Suite, SuiteManifest};

@@ -8,6 +8,7 @@
 //! recorded and what evaluations report stays unshaped. A new one is one file and one row of
 //! [`shaper_registry`].
 
+mod gated;
 mod length_discount;
 mod registry;
 
@@ -15,6 +16,7 @@ use std::fmt;
 
 use spar_core::{RewardPart, Trajectory};
 
+pub use gated::{Gate, Gated, GatedOptions};
 pub use length_discount::{LengthDiscount, LengthDiscountOptions};
 pub use registry::{ShaperConfig, ShaperEntry, open_shaper, shaper_registry};
 

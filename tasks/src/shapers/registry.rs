@@ -3,7 +3,7 @@
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::{LengthDiscount, RewardShaper};
+use super::{Gated, LengthDiscount, RewardShaper};
 use crate::ShaperError;
 
 /// Which reward shaper, with which options.
@@ -49,11 +49,18 @@ pub struct ShaperEntry {
 
 /// All reward shapers that have a name; a new one is one file and one row here.
 pub fn shaper_registry() -> &'static [ShaperEntry] {
-    &[ShaperEntry {
-        name: "length_discount",
-        about: "Success is worth less by a factor per turn of the episode; penalties are not.",
-        open: |given| Ok(Box::new(LengthDiscount::new(&options("length_discount", given)?)?)),
-    }]
+    &[
+        ShaperEntry {
+            name: "gated",
+            about: "What is earned on the way counts only where the outcome is good enough.",
+            open: |given| Ok(Box::new(Gated::new(&options("gated", given)?)?)),
+        },
+        ShaperEntry {
+            name: "length_discount",
+            about: "Success is worth less by a factor per turn of the episode; penalties are not.",
+            open: |given| Ok(Box::new(LengthDiscount::new(&options("length_discount", given)?)?)),
+        },
+    ]
 }
 
 /// Makes a reward shaper.
@@ -106,7 +113,7 @@ mod tests {
         let error = open_shaper(&ShaperConfig::new("potential")).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "find reward shaper `potential`: known are `length_discount`"
+            "find reward shaper `potential`: known are `gated`, `length_discount`"
         );
         let mut config = ShaperConfig::new("length_discount");
         config.options.insert("facto".to_owned(), 0.9.into());
