@@ -60,6 +60,16 @@ impl Suites {
                 opened.push(OpenedSuite { name, folder, suite, split, max_turns });
                 &opened.last().expect("it was pushed").suite
             };
+            if suite.is_for_evaluation() && planned.stage.trainer().is_some() {
+                problems.push(within(
+                    planned,
+                    anyhow::anyhow!(
+                        "train on suite `{}`: its suite.toml says `evaluation_only`; a stage of kind `evaluate` \
+                         can play it",
+                        data.suite
+                    ),
+                ));
+            }
             let strange = splits.iter().filter_map(|split| suite.len(split).err());
             problems.extend(strange.map(|error| within(planned, error.into())));
         }

@@ -25,6 +25,11 @@ pub trait Suite: Send + Sync {
     /// One line on what it is about.
     fn about(&self) -> &str;
 
+    /// Whether its tasks are for evaluation alone, so that nothing is trained on them. Default false.
+    fn is_for_evaluation(&self) -> bool {
+        false
+    }
+
     /// Makes task `index` of `split`, which [`Suite::task`] has found to be there.
     ///
     /// # Errors

@@ -39,6 +39,8 @@ struct SuiteFile {
     max_turns: u32,
     #[serde(default)]
     tags: Vec<String>,
+    #[serde(default)]
+    evaluation_only: bool,
     splits: BTreeMap<String, SplitTemplate>,
 }
 
@@ -91,6 +93,10 @@ impl Suite for TemplateSuite {
 
     fn about(&self) -> &str {
         &self.file.about
+    }
+
+    fn is_for_evaluation(&self) -> bool {
+        self.file.evaluation_only
     }
 
     fn make_task(&self, split: &str, index: usize) -> Result<Task, SuiteError> {

@@ -56,6 +56,8 @@ struct SuiteFile {
     max_turns: u32,
     #[serde(default)]
     tags: Vec<String>,
+    #[serde(default)]
+    evaluation_only: bool,
     splits: BTreeMap<String, SplitFile>,
 }
 
@@ -169,6 +171,7 @@ impl TerminalSuite {
             instruction: default_instruction(),
             max_turns: MAX_TURNS,
             tags: Vec::new(),
+            evaluation_only: false,
             splits: [("test".to_owned(), SplitFile { tasks: path.to_owned() })].into(),
         };
         Self::read(file, Path::new(""), blake3::Hasher::new())
@@ -221,6 +224,10 @@ impl Suite for TerminalSuite {
 
     fn about(&self) -> &str {
         &self.file.about
+    }
+
+    fn is_for_evaluation(&self) -> bool {
+        self.file.evaluation_only
     }
 
     fn make_task(&self, split: &str, index: usize) -> Result<Task, SuiteError> {

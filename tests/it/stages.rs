@@ -282,6 +282,21 @@ fn a_dry_run_lists_the_stages_and_looks_at_their_data() {
     }
     assert!(!folder.join("runs").exists());
 
+    // A suite for evaluation alone is played, and nothing is trained on it.
+    let suite = include_str!("../../tasks/suites/frozen-lake/suite.toml");
+    let suite = suite.replacen("version = ", "evaluation_only = true\nversion = ", 1);
+    fs::create_dir(folder.join("exam")).unwrap();
+    fs::write(folder.join("exam/suite.toml"), suite).unwrap();
+    fs::write(folder.join("chats.jsonl"), CHATS).unwrap();
+    let exam = |stage: &str| format!("stages.{stage}.data={{suite='exam', test=['test']}}");
+    let dry = |set: &str| run(folder, &["train", "list.toml", "--dry-run", "--set", set]);
+    assert_eq!(dry(&exam("last")).code, Some(0));
+    let ran = dry(&exam("home"));
+    assert_eq!(ran.code, Some(1), "{}", ran.out);
+    for part in ["stage `home`: train on suite `exam`", "`evaluation_only`", "kind `evaluate`"] {
+        assert!(ran.err.contains(part), "{part} is not in\n{}", ran.err);
+    }
+
     // What the model has no words for is told before the first stage begins.
     let tools = CHATS.replace(
         "{\"messages\": [{\"role\": \"system\"",
