@@ -114,6 +114,6 @@ pub use sample_gradient::{
     DeviceModel, Measured, PreparedModel, SampleGradient, SampleLossFn, Slopes,
 };
 pub use schedule::{ScheduleConfig, ScheduleShape};
-pub use trainer::Trainer;
+pub use trainer::{Division, Pass, Trainer};
 pub use trainer_config::{OptimizerPlace, TrainerConfig, WeightPrecision};
 pub use update_metrics::UpdateMetrics;

@@ -11,7 +11,8 @@ use spar_policy::cuda::DeviceGroup;
 use spar_policy::{Parameters, Weights};
 
 use crate::batches::{
-    by_prompt, prefix_order, shared_prefixes, shuffled, split_evenly, split_shared_by_budget,
+    by_prompt, prefix_order, shared_prefixes, shuffled, split_by_budget, split_evenly,
+    split_shared_by_budget,
 };
 use crate::home::{DeviceHome, Home, HostHome, Work};
 use crate::optimisers::{clip_factor, write_state};
@@ -41,6 +42,28 @@ pub struct Trainer {
     place: Place,
     average: Option<WeightAverage>,
     updates: u64,
+}
+
+/// A pass over the samples of an iteration.
+#[derive(Debug, Clone, Copy)]
+pub struct Pass {
+    /// Its number in the iteration, which decides the order of the samples with the seed.
+    pub epoch: usize,
+    /// How the samples are divided into updates.
+    pub division: Division,
+    /// What its random choices derive from.
+    pub seed: Seed,
+    /// How far the run is when it begins and when it ends, 0 to 1, for the schedule.
+    pub progress: [f32; 2],
+}
+
+/// How the samples of a pass are divided into updates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Division {
+    /// So many updates of about equally many tokens.
+    Minibatches(usize),
+    /// Updates of at most so many tokens; a longer sample stands alone.
+    Tokens(usize),
 }
 
 /// Where the weights are.
@@ -227,14 +250,8 @@ impl Trainer {
         Ok(Some(Parameters { data: data.into(), ..self.parameters()? }))
     }
 
-    /// Makes the updates of an iteration: `epochs` times over all samples, each time shuffled by
-    /// `seed`, or their prompts where `keep_prompts_together` says so, and divided into
-    /// `minibatches`.
-    ///
-    /// Rows to which the objective gives no weight are left out first. The others are divided among
-    /// the minibatches, those without gradient as well, so that every loss is divided by what its
-    /// share of the iteration weighs; where no sample of a minibatch has a gradient, no update is
-    /// made. `progress` is how far the run is, 0 to 1, for the schedule.
+    /// Makes the updates of an iteration: `epochs` [passes](Trainer::pass) over all samples, each divided
+    /// into `minibatches`, at the same point of the schedule.
     ///
     /// # Errors
     ///
@@ -248,35 +265,67 @@ impl Trainer {
         seed: Seed,
         progress: f32,
     ) -> Result<Vec<UpdateMetrics>, TrainerError> {
+        let division = Division::Minibatches(self.config.minibatches);
+        let mut metrics = Vec::new();
+        for epoch in 0..self.config.epochs {
+            let pass = Pass { epoch, division, seed, progress: [progress; 2] };
+            metrics.extend(self.pass(samples, objective, aggregation, model, &pass)?);
+        }
+        Ok(metrics)
+    }
+
+    /// Makes one pass over samples, shuffled by its seed and number, or their prompts where
+    /// `keep_prompts_together` says so, and divided into batches of an update each.
+    ///
+    /// Samples to which the objective gives no weight are left out first. The others are divided among
+    /// the batches, those without gradient as well, so that every loss is divided by what its
+    /// share of the pass weighs; where no sample of a batch has a gradient, no update is made.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Trainer::update`]; the updates made before the failed one stay.
+    pub fn pass(
+        &mut self,
+        samples: &[Sample],
+        objective: &dyn Objective,
+        aggregation: LossAggregation,
+        model: &dyn SampleGradient,
+        pass: &Pass,
+    ) -> Result<Vec<UpdateMetrics>, TrainerError> {
         for (sample, streams) in samples.iter().enumerate() {
             streams.validate().map_err(|source| TrainerError::Sample { sample, source })?;
         }
         let samples: Vec<&Sample> =
             samples.iter().filter(|sample| objective.weight(sample) > 0.0).collect();
-        let mut metrics = Vec::new();
         let units = if self.config.keep_prompts_together {
             by_prompt(&samples)
         } else {
             (0..samples.len()).map(|sample| vec![sample]).collect()
         };
         let length = |unit: &usize| units[*unit].iter().map(|sample| samples[*sample].len()).sum();
-        for epoch in 0..self.config.epochs {
-            let order = shuffled(units.len(), seed.derive("epoch", epoch));
-            let lengths: Vec<usize> = order.iter().map(length).collect();
-            for range in split_evenly(&lengths, self.config.minibatches) {
-                let of_range = order[range].iter().flat_map(|unit| &units[*unit]);
-                let batch: Vec<&Sample> = of_range.map(|sample| samples[*sample]).collect();
-                if batch.iter().any(|sample| objective.has_gradient(sample)) {
-                    let seed = seed.derive("update", self.updates);
-                    metrics.push(self.update_by(
-                        &batch,
-                        objective,
-                        aggregation,
-                        model,
-                        progress,
-                        seed,
-                    )?);
-                }
+        let order = shuffled(units.len(), pass.seed.derive("epoch", pass.epoch));
+        let lengths: Vec<usize> = order.iter().map(length).collect();
+        let ranges = match pass.division {
+            Division::Minibatches(parts) => split_evenly(&lengths, parts),
+            Division::Tokens(budget) => split_by_budget(&lengths, budget),
+        };
+        let [from, to] = pass.progress;
+        let share = (to - from) / ranges.len().max(1) as f32;
+        let mut metrics = Vec::new();
+        for (index, range) in ranges.into_iter().enumerate() {
+            let of_range = order[range].iter().flat_map(|unit| &units[*unit]);
+            let batch: Vec<&Sample> = of_range.map(|sample| samples[*sample]).collect();
+            if batch.iter().any(|sample| objective.has_gradient(sample)) {
+                let progress = from + index as f32 * share;
+                let seed = pass.seed.derive("update", self.updates);
+                metrics.push(self.update_by(
+                    &batch,
+                    objective,
+                    aggregation,
+                    model,
+                    progress,
+                    seed,
+                )?);
             }
         }
         Ok(metrics)

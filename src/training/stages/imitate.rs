@@ -10,8 +10,8 @@ use spar_agent::demonstration_samples;
 use spar_core::{Sample, Seed};
 use spar_policy::Tokenizer;
 use spar_trainer::{
-    DecoderGradient, LossAggregation, MetricRecord, Supervised, TrainerConfig, UpdateMetrics,
-    batches,
+    DecoderGradient, Division, LossAggregation, MetricRecord, Pass, Supervised, TrainerConfig,
+    UpdateMetrics, batches,
 };
 
 use super::registry::written;
@@ -294,17 +294,18 @@ impl Imitation {
         let config = &self.config;
         let model = DecoderGradient::of(run.model.trained.clone(), 1.0)
             .with_activation_bytes(config.trainer.activation_bytes());
-        let order = batches::shuffled(samples.len(), step.seed.derive("epoch", epoch));
-        let lengths: Vec<usize> = order.iter().map(|sample| samples[*sample].len()).collect();
-        let ranges = batches::split_by_budget(&lengths, config.batch_tokens);
-        let share = 1.0 / ranges.len().max(1) as f32;
-        for (index, range) in ranges.into_iter().enumerate() {
-            let within = (epoch as f32 + index as f32 * share) / config.trainer.epochs as f32;
-            let progress = (step.done as f32 + within) / config.iterations as f32;
-            let batch: Vec<&Sample> = order[range].iter().map(|sample| &samples[*sample]).collect();
-            let mode = LossAggregation::TokenMean;
-            updates.push(run.trainer.update(&batch, &Supervised, mode, &model, progress)?);
-        }
+        let progress = |epochs: usize| {
+            let within = epochs as f32 / config.trainer.epochs as f32;
+            (step.done as f32 + within) / config.iterations as f32
+        };
+        let pass = Pass {
+            epoch,
+            division: Division::Tokens(config.batch_tokens),
+            seed: step.seed,
+            progress: [progress(epoch), progress(epoch + 1)],
+        };
+        let mode = LossAggregation::TokenMean;
+        updates.extend(run.trainer.pass(samples, &Supervised, mode, &model, &pass)?);
         Ok(())
     }
 }
