@@ -20,7 +20,7 @@ pub(crate) struct BackOff {
 impl BackOff {
     /// Waits from `first` to `longest`, whose spread follows from the seed.
     pub(crate) fn new(first: Duration, longest: Duration, seed: Seed) -> Self {
-        Self { seed: seed.derive("back-off", 0), count: 0, first, longest }
+        Self { seed, count: 0, first, longest }
     }
 
     /// The next wait.
@@ -35,7 +35,9 @@ impl BackOff {
     }
 
     fn spread(&mut self) -> f64 {
-        let spread = self.seed.derive("wait", self.count).rng().random_range(SPREAD);
+        // Most never wait, so nothing is derived before.
+        let seed = self.seed.derive("back-off", 0).derive("wait", self.count);
+        let spread = seed.rng().random_range(SPREAD);
         self.count = self.count.saturating_add(1);
         spread
     }

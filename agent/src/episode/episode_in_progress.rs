@@ -1,6 +1,7 @@
 //! An episode that is being played.
 
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -437,10 +438,12 @@ async fn unless_cancelled<T>(
     episode: &Episode<'_>,
     doing: impl Future<Output = Result<T, EndReason>>,
 ) -> Result<T, EndReason> {
+    // What is done for a turn is some kilobytes, which are not to be moved about.
+    let mut doing = pin!(AssertUnwindSafe(doing).catch_unwind());
     tokio::select! {
         biased;
         () = episode.cancellation.cancelled() => Err(cancelled()),
-        done = AssertUnwindSafe(doing).catch_unwind() => {
+        done = &mut doing => {
             done.unwrap_or_else(|panic| Err(panicked(&panic_text(&*panic))))
         }
     }
