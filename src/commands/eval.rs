@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, anyhow, ensure};
 use serde::Serialize;
 use spar::agent::{
     Cancellation, EpisodeConfig, EvaluateConfig, EvaluateRequest, Evaluation, FailureStore,
@@ -102,7 +102,7 @@ async fn play(
         is_complete: true,
         evaluations: Vec::new(),
     };
-    let mut failure = None;
+    let (mut failure, mut lost) = (None, None);
     let failures = arguments.save.as_deref().map(FailureStore::beside);
     for (number, split) in splits.iter().enumerate() {
         let tasks = suite.len(split)?.min(arguments.tasks.limit.unwrap_or(usize::MAX));
@@ -124,24 +124,36 @@ async fn play(
         };
         let (evaluation, collection) = evaluate(&request, &config(split)).await?;
         drop(meter);
-        if let Some(store) = &mut store {
-            store.append(number as u64 + 1, &collection.groups).context("keep trajectories")?;
-        }
-        if let Some(failures) = &failures {
-            failures.sync().context("keep failed trajectories")?;
-        }
         if collection.counts.finished == 0 && !cancellation.is_cancelled() {
             let detail = why_none(collection.counts.cancelled, collection.last_failure);
-            bail!("evaluate on split `{split}`: no episode came about: {detail}");
+            lost = Some(anyhow!("evaluate on split `{split}`: no episode came about: {detail}"));
+            report.is_complete = false;
+            break;
         }
         report.is_complete &= evaluation.missing == 0;
         failure = failure.or(collection.last_failure);
         report.evaluations.push(evaluation);
-        if cancellation.is_cancelled() {
+        let mut keep = || {
+            if let Some(store) = &mut store {
+                store.append(number as u64 + 1, &collection.groups).context("keep trajectories")?;
+            }
+            if let Some(failures) = &failures {
+                failures.sync().context("keep failed trajectories")?;
+            }
+            anyhow::Ok(())
+        };
+        lost = keep().err();
+        if lost.is_some() || cancellation.is_cancelled() {
+            report.is_complete &= number + 1 == splits.len();
             break;
         }
     }
-    finish(arguments, &report, failure, &cancellation)
+    // What was measured is told whatever became of the rest.
+    let finished = match report.evaluations.is_empty() {
+        true => Ok(ExitCode::SUCCESS),
+        false => finish(arguments, &report, failure, &cancellation),
+    };
+    lost.map_or(finished, Err)
 }
 
 fn finish(
@@ -150,12 +162,8 @@ fn finish(
     failure: Option<String>,
     cancellation: &Cancellation,
 ) -> anyhow::Result<ExitCode> {
-    if let Some(path) = &arguments.out {
-        let text = serde_json::to_string_pretty(report).context("write the results as JSON")?;
-        spar::trainer::write_atomically(path, (text + "\n").as_bytes())?;
-    }
-    if arguments.json {
-        print_json(report)?;
+    let printed = if arguments.json {
+        print_json(report)
     } else {
         let mut text = String::new();
         if let Some(checkpoint) = &report.checkpoint {
@@ -171,8 +179,14 @@ fn finish(
         for evaluation in &report.evaluations {
             writeln!(text, "{evaluation}")?;
         }
-        print(&text)?;
+        print(&text)
+    };
+    // On the screen first: where the disk is full, it was not measured for nothing.
+    if let Some(path) = &arguments.out {
+        let text = serde_json::to_string_pretty(report).context("write the results as JSON")?;
+        spar::trainer::write_atomically(path, (text + "\n").as_bytes())?;
     }
+    printed?;
     if cancellation.is_cancelled() {
         return Ok(stopped());
     }

@@ -509,6 +509,15 @@ fn a_full_disk_is_one_clear_error_and_the_run_goes_on_once_there_is_space() {
     let ran = finish(&mut spar(whole.path(), &merge));
     assert!(ran.err.contains("No space left on device"), "{}", ran.err);
     assert_eq!(fs::read_dir(disk.0.path()).unwrap().count(), 0);
+
+    // What was measured is told before it is written.
+    let disk = SmallDisk::mount(4096).unwrap();
+    fs::write(disk.0.path().join("full"), [0; 4096]).unwrap();
+    let out = disk.0.path().join("e.json");
+    let eval = ["eval", "--policy", "oracle", "--suite", "frozen-lake", "--limit", "4", "--out"];
+    let ran = finish(&mut spar(whole.path(), &[&eval[..], &[out.to_str().unwrap()]].concat()));
+    assert_eq!(ran.code, Some(1), "{}", ran.err);
+    assert!(ran.out.contains("success") && ran.err.contains("e.json"), "{}{}", ran.out, ran.err);
 }
 
 fn has_checkpoint(checkpoints: &Path) -> bool {

@@ -80,7 +80,9 @@ impl DockerHost {
             backend: NAME,
             reason: format!("{} does not answer: {reason}", self.address),
             hint: if local {
-                "start an engine: docker/start-engine.sh, or set DOCKER_HOST".into()
+                "start an engine (docker/start-engine.sh in a checkout), set DOCKER_HOST, or choose another \
+                 backend: `spar doctor` tells which work here"
+                    .into()
             } else {
                 "start the engine on that host, or set DOCKER_HOST to another".into()
             },
