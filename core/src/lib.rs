@@ -30,6 +30,7 @@ mod step;
 mod store;
 mod tool;
 mod trajectory;
+mod verdict;
 
 pub use credit::{Credit, CreditShapeError, PerTurnOrToken};
 pub use group::Group;
@@ -48,3 +49,4 @@ pub use trajectory::{
     Boundary, EndReason, Limit, Lineage, ParsedAction, PromptTokens, Source, TRAJECTORY_VERSION,
     Trajectory, TrajectoryError, Turn,
 };
+pub use verdict::Verdict;

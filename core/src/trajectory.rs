@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Message, SampledTokens, Seed, Step, StopCause};
+use crate::{Message, SampledTokens, Seed, Step, StopCause, Verdict};
 
 /// Version of the trajectory format that this code writes; older ones stay readable.
 pub const TRAJECTORY_VERSION: u32 = 3;
@@ -212,6 +212,10 @@ pub struct Trajectory {
     /// Whether the environment judged the task solved.
     #[serde(alias = "won")]
     pub success: bool,
+    /// What it was judged to be when it was over; absent where the steps have said it all, and in older files, which
+    /// show it in the last observation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Verdict>,
     /// Where it comes from.
     #[serde(default)]
     pub lineage: Lineage,
@@ -477,6 +481,8 @@ mod tests {
                     policy: "policy".to_owned(),
                     first_observation,
                     success: turns.last().is_some_and(|turn| turn.step.success),
+                    verdict: guided
+                        .then(|| Verdict { details: "judged".to_owned(), ..Verdict::default() }),
                     turns,
                     end,
                     lineage: Lineage { parent, fork_turn, fork_token, guided },

@@ -3,38 +3,12 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use spar_core::{Observation, RewardPart, Seed, Step};
+use spar_core::{Observation, Seed, Step, Trajectory, Verdict};
 
 use crate::EnvironmentError;
 
 /// The tag of tasks whose outcome depends on luck even for a perfect player.
 pub const CHANCE_TAG: &str = "chance";
-
-/// What is judged when an episode is over.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Verdict {
-    /// The reward in named parts; empty means zero.
-    pub rewards: Vec<RewardPart>,
-    /// Whether the task is solved.
-    pub success: bool,
-    /// The verdict in words, for whoever reads the episode.
-    pub text: String,
-}
-
-impl Verdict {
-    /// Adds the verdict to the last step of its episode.
-    pub fn apply(self, step: &mut Step) {
-        step.rewards.extend(self.rewards);
-        step.success |= self.success;
-        if !self.text.is_empty() {
-            let text = &mut step.observation.text;
-            if !text.is_empty() && !text.ends_with('\n') {
-                text.push('\n');
-            }
-            text.push_str(&self.text);
-        }
-    }
-}
 
 /// What an environment says about time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -106,6 +80,20 @@ pub trait Environment: Send {
         Ok(None)
     }
 
+    /// As [`Environment::verify`], with the record of the episode, which graders look at; by default that is not
+    /// needed. Who plays an episode calls this, once.
+    ///
+    /// # Errors
+    ///
+    /// As [`Environment::verify`].
+    async fn grade(
+        &mut self,
+        trajectory: &Trajectory,
+    ) -> Result<Option<Verdict>, EnvironmentError> {
+        let _ = trajectory;
+        self.verify().await
+    }
+
     /// A second environment in the same state, independent of this one; `None` where the environment has
     /// no way to copy its state. Whoever needs one then resets another environment with the same seed and
     /// plays the same actions.
@@ -170,6 +158,13 @@ impl Environment for &mut (dyn Environment + '_) {
 
     async fn verify(&mut self) -> Result<Option<Verdict>, EnvironmentError> {
         (**self).verify().await
+    }
+
+    async fn grade(
+        &mut self,
+        trajectory: &Trajectory,
+    ) -> Result<Option<Verdict>, EnvironmentError> {
+        (**self).grade(trajectory).await
     }
 
     async fn fork(&mut self) -> Result<Option<Box<dyn Environment>>, EnvironmentError> {

@@ -40,7 +40,7 @@ mod resources;
 pub mod terminal;
 mod validate;
 
-pub use environment::{CHANCE_TAG, Environment, TimeRules, Verdict};
+pub use environment::{CHANCE_TAG, Environment, TimeRules};
 pub use error::{EnvironmentError, SandboxPhase};
 pub use frozen_lake::FrozenLake;
 pub use registry::{

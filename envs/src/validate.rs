@@ -193,8 +193,8 @@ impl Trial<'_> {
         if num_turns > 0
             && let Some(verdict) = env.verify().await?
         {
-            reward += verdict.rewards.iter().map(|part| part.value).sum::<f64>();
-            success |= verdict.success;
+            reward += verdict.reward();
+            success = verdict.success;
         }
         if with_chance {
             self.report.num_with_chance += 1;
@@ -235,9 +235,9 @@ impl Trial<'_> {
             observation = step.observation;
         }
         if let Some(verdict) = env.verify().await?
-            && (verdict.success || !verdict.rewards.is_empty())
+            && (verdict.success || !verdict.parts.is_empty())
         {
-            self.fail(FailureKind::RewardForNothing, format!("{:?}", verdict.rewards));
+            self.fail(FailureKind::RewardForNothing, format!("{:?}", verdict.parts));
         }
         Ok(())
     }

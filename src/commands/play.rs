@@ -118,6 +118,7 @@ impl Game {
 
     async fn step(&mut self, action: &str) -> anyhow::Result<()> {
         let mut step = self.env.step(action).await?;
+        let mut details = String::new();
         self.turns += 1;
         let is_last = !step.terminated && self.turns >= self.task.max_turns;
         self.is_over = step.terminated || is_last;
@@ -125,10 +126,17 @@ impl Game {
             && let Some(verdict) = self.env.verify().await?
         {
             verdict.apply(&mut step);
+            details = verdict.details;
         }
         self.reward += step.reward();
         let success = step.success;
         self.observation = step.observation;
+        if !details.is_empty() {
+            let text = &mut self.observation.text;
+            let end = text.trim_end().len();
+            text.truncate(end);
+            text.push_str(&format!("\n[{details}]"));
+        }
         self.show()?;
         if is_last {
             print("That was the last turn.\n")?;

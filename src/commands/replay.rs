@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use serde::Serialize;
 use spar::agent::{Cancellation, EpisodeConfig, JsonlStore};
-use spar::core::{EndReason, Limit, Observation, ParsedAction, Step, Trajectory};
+use spar::core::{EndReason, Limit, Observation, ParsedAction, Step, Trajectory, Verdict};
 use spar::envs::{Environment, EnvironmentError};
 use spar::recipe::{DataConfig, Recipe};
 use spar::sandboxes::OpenSandboxes;
@@ -247,14 +247,27 @@ async fn compare(trajectory: &Trajectory, env: &mut dyn Environment) -> Found {
         };
         let is_last = index + 1 == trajectory.turns.len();
         // An episode that broke was not judged.
-        if is_last && !trajectory.is_failed() {
+        // What graders said is not asked for again, nor compared: judges cost, and need not repeat themselves.
+        let is_graded = trajectory.verdict.as_ref().is_some_and(|it| !it.graders.is_empty());
+        if is_last && is_graded {
+            if let Some(step) = &mut step {
+                step.rewards.clone_from(&turn.step.rewards);
+                step.success = turn.step.success;
+            }
+        } else if is_last && !trajectory.is_failed() {
             let verdict = match env.verify().await {
                 Ok(verdict) => verdict,
                 Err(error) => return broken(index + 1, error),
             };
             let success = verdict.as_ref().is_some_and(|verdict| verdict.success);
             match (&mut step, verdict) {
-                (Some(step), Some(verdict)) => verdict.apply(step),
+                (Some(step), Some(verdict)) => {
+                    verdict.apply(step);
+                    // Older files show it in the last observation.
+                    if trajectory.verdict.is_none() {
+                        show_verdict(&mut step.observation.text, &verdict);
+                    }
+                }
                 (None, _) if success != turn.step.success => {
                     return Some((
                         index + 1,
@@ -283,6 +296,14 @@ async fn compare(trajectory: &Trajectory, env: &mut dyn Environment) -> Found {
         return Some((number, "success", trajectory.success.to_string(), success.to_string()));
     }
     None
+}
+
+/// Adds a verdict to an observation as older versions recorded it.
+fn show_verdict(text: &mut String, verdict: &Verdict) {
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text.push_str(&format!("[{}]", verdict.details));
 }
 
 fn is_ended_by_clock(end: &EndReason) -> bool {

@@ -91,6 +91,11 @@ fn transcript(number: usize, stored: &StoredTrajectory) -> String {
     for (index, turn) in trajectory.turns.iter().enumerate() {
         text += &turn_text(index + 1, turn);
     }
+    if let Some(verdict) = &trajectory.verdict
+        && !verdict.details.is_empty()
+    {
+        text += &indented(&format!("[{}]", verdict.details), "      ");
+    }
     text + "\n"
 }
 

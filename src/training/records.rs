@@ -178,6 +178,7 @@ mod tests {
             overall: Score {
                 tasks: episodes,
                 episodes,
+                verdict: None,
                 refills: 0,
                 limits: LimitCounts::default(),
                 missing,

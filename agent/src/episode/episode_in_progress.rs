@@ -190,6 +190,7 @@ impl<'a> EpisodeInProgress<'a> {
             EndReason::Failed { .. } => end,
             EndReason::Terminated | EndReason::Truncated { .. } => {
                 let episode = self.episode;
+                self.trajectory.end = end.clone();
                 unless_cancelled(&episode, self.verify()).await.err().unwrap_or(end)
             }
         };
@@ -389,10 +390,16 @@ impl<'a> EpisodeInProgress<'a> {
 
     async fn verify(&mut self) -> Result<(), EndReason> {
         // Without a turn there is nothing to judge, nor a step to carry the verdict.
-        let Some(last) = self.trajectory.turns.last_mut() else { return Ok(()) };
-        let verdict = self.environment.verify().await.map_err(|error| broken(&error))?;
-        if let Some(verdict) = verdict {
+        if self.trajectory.turns.is_empty() {
+            return Ok(());
+        }
+        let started = Instant::now();
+        let verdict = self.environment.grade(&self.trajectory).await;
+        let verdict = verdict.map_err(|error| broken(&error))?;
+        if let (Some(mut verdict), Some(last)) = (verdict, self.trajectory.turns.last_mut()) {
+            verdict.duration = started.elapsed();
             verdict.apply(&mut last.step);
+            self.trajectory.verdict = Some(verdict);
         }
         Ok(())
     }

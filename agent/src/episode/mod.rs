@@ -63,6 +63,7 @@ impl Episode<'_> {
             success: false,
             lineage: Lineage { guided: self.player.is_guide(), ..Lineage::default() },
             seat: 0,
+            verdict: None,
             refills: 0,
             wall_time: std::time::Duration::ZERO,
         }

@@ -54,6 +54,7 @@ pub(super) fn trajectory(turns: Vec<Turn>) -> Trajectory {
         success: true,
         lineage: Lineage::default(),
         seat: 0,
+        verdict: None,
         refills: 0,
         wall_time: Duration::ZERO,
     }

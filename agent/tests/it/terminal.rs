@@ -194,7 +194,10 @@ async fn an_episode_that_a_limit_ends_is_judged_by_what_it_left() {
     assert_eq!(trajectory.end, EndReason::Truncated { limit: Limit::Turns });
     assert_eq!((trajectory.success, trajectory.total_reward()), (true, 1.0));
     let last = &trajectory.turns[2].step;
-    assert_eq!(last.observation.text, "[exit code 1]\n[verified: 1]");
+    assert_eq!(last.observation.text, "[exit code 1]", "the policy never sees the verdict");
+    assert_eq!(last.rewards[0].name, "verified");
+    let verdict = trajectory.verdict.as_ref().unwrap();
+    assert_eq!((&*verdict.details, verdict.success), ("verified: 1", true));
     assert!(!last.terminated);
 }
 

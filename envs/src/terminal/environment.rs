@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::Deserialize;
-use spar_core::{Observation, RewardPart, Seed, Step};
+use spar_core::{Observation, RewardPart, Seed, Step, Verdict};
 use spar_tasks::{Task, TerminalTask};
 use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
@@ -15,7 +15,7 @@ use super::Deadlines;
 use super::generator::{TaskKind, generate};
 use super::machine::{Machine, Ran, SharedMachine};
 use super::transcript::{is_executable, opening, outcome};
-use crate::{Environment, EnvironmentError, Resources, Sandboxes, TimeRules, Verdict};
+use crate::{Environment, EnvironmentError, Resources, Sandboxes, TimeRules};
 
 const NAME: &str = "terminal";
 
@@ -226,9 +226,10 @@ impl Environment for Terminal {
         let reason = found.reason.map(|reason| format!(": {reason}")).unwrap_or_default();
         let part = RewardPart { name: "verified".to_owned(), value: found.reward };
         Ok(Some(Verdict {
-            rewards: if found.reward > 0.0 { vec![part] } else { Vec::new() },
+            parts: if found.reward > 0.0 { vec![part] } else { Vec::new() },
             success: found.reward >= 1.0,
-            text: format!("[verified: {}{reason}]", found.reward),
+            details: format!("verified: {}{reason}", found.reward),
+            ..Verdict::default()
         }))
     }
 

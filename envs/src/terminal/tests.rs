@@ -68,7 +68,7 @@ async fn an_episode_reads_as_it_should() {
         assert!(step.rewards.is_empty() && !step.success);
     }
     let verdict = env.verify().await.unwrap().unwrap();
-    transcript += &format!("\n{}", verdict.text);
+    transcript += &format!("\n[{}]", verdict.details);
     assert!(verdict.success);
     insta::assert_snapshot!(transcript);
     env.close().await.unwrap();
@@ -83,8 +83,8 @@ async fn what_the_verifier_reads_comes_after_the_agent() {
     // What the agent puts there is gone when the verifier comes.
     text(&mut env, "mkdir /tests; echo forged > /tests/b; echo forged > b").await;
     let verdict = env.verify().await.unwrap().unwrap();
-    assert_eq!((verdict.success, verdict.rewards.len()), (false, 0));
-    assert_eq!(verdict.text, "[verified: 0: the verifier exited with 1]");
+    assert_eq!((verdict.success, verdict.parts.len()), (false, 0));
+    assert_eq!(verdict.details, "verified: 0: the verifier exited with 1");
     assert!(env.step("ls").await.is_err(), "nothing comes after the verdict");
     env.close().await.unwrap();
 }
@@ -103,8 +103,8 @@ async fn rewards_can_be_fractions_that_the_agent_cannot_write() {
         let mut env = begun(&backend, &task).await;
         text(&mut env, action).await;
         let verdict = env.verify().await.unwrap().unwrap();
-        let sum: f64 = verdict.rewards.iter().map(|part| part.value).sum();
-        assert_eq!((sum, verdict.success), (reward, success), "{action}: {}", verdict.text);
+        let sum: f64 = verdict.parts.iter().map(|part| part.value).sum();
+        assert_eq!((sum, verdict.success), (reward, success), "{action}: {}", verdict.details);
         env.close().await.unwrap();
     }
 }
@@ -120,7 +120,7 @@ async fn a_command_that_fails_or_is_late_is_an_observation() {
     task.verifier.command = "sleep 1000".to_owned();
     let mut late = begun(&backend, &task).await;
     let verdict = late.verify().await.unwrap().unwrap();
-    assert!(verdict.text.contains("deadline") && !verdict.success, "{}", verdict.text);
+    assert!(verdict.details.contains("deadline") && !verdict.success, "{}", verdict.details);
     env.close().await.unwrap();
     late.close().await.unwrap();
 }
@@ -321,7 +321,7 @@ async fn a_fresh_sandbox_has_what_is_carried_and_nothing_else() {
             text(&mut env, action).await;
         }
         let verdict = env.verify().await.unwrap().unwrap();
-        assert_eq!(verdict.success, success, "{actions:?}: {}", verdict.text);
+        assert_eq!(verdict.success, success, "{actions:?}: {}", verdict.details);
         env.close().await.unwrap();
     }
     assert_eq!((backend.most_live(), backend.num_created(), backend.num_live()), (1, 8, 0));
@@ -347,9 +347,9 @@ async fn a_result_that_is_too_large_is_not_solved() {
     text(&mut env, "repeat 5000 > b").await;
     let verdict = env.verify().await.unwrap().unwrap();
     assert!(
-        verdict.text.contains("larger than 4000 bytes") && !verdict.success,
+        verdict.details.contains("larger than 4000 bytes") && !verdict.success,
         "{}",
-        verdict.text
+        verdict.details
     );
     env.close().await.unwrap();
 }
@@ -434,9 +434,9 @@ async fn a_verifier_that_the_agent_has_made_impossible_finds_nothing_solved() {
             let mut env = begun(&backend, &chore()).await;
             text(&mut env, "cp a b").await;
             let verdict = env.verify().await.unwrap().unwrap();
-            assert!(!verdict.success && verdict.rewards.is_empty());
-            let why = "[verified: 0: the agent left nothing that can be judged: could not ";
-            assert!(verdict.text.starts_with(why), "{}", verdict.text);
+            assert!(!verdict.success && verdict.parts.is_empty());
+            let why = "verified: 0: the agent left nothing that can be judged: could not ";
+            assert!(verdict.details.starts_with(why), "{}", verdict.details);
             env.close().await.unwrap();
         }
     }

@@ -119,6 +119,7 @@ pub(crate) mod tests {
             success: true,
             lineage: Lineage::default(),
             seat: 0,
+            verdict: None,
             refills: 0,
             wall_time: Duration::ZERO,
         }

@@ -156,8 +156,7 @@ impl Harness {
 }
 
 async fn reward(env: &mut dyn Environment) -> Result<f64, EnvironmentError> {
-    let verdict = env.verify().await?.unwrap_or_default();
-    Ok(verdict.rewards.iter().map(|part| part.value).sum())
+    Ok(env.verify().await?.unwrap_or_default().reward())
 }
 
 fn chain(error: &EnvironmentError) -> String {
