@@ -429,6 +429,8 @@ pub(crate) struct ListArguments {
 pub(crate) enum Listing {
     /// Named sets of tasks.
     Suites,
+    /// Forms in which tasks lie on disk.
+    SuiteFormats,
     /// What tasks are played in.
     Environments,
     /// What `spar train` can do.

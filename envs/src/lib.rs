@@ -35,6 +35,7 @@ mod environment;
 mod error;
 mod frozen_lake;
 pub mod household;
+mod question;
 mod registry;
 mod resources;
 pub mod terminal;
@@ -43,6 +44,7 @@ mod validate;
 pub use environment::{CHANCE_TAG, Environment, TimeRules};
 pub use error::{EnvironmentError, SandboxPhase};
 pub use frozen_lake::FrozenLake;
+pub use question::Question;
 pub use registry::{
     EnvironmentEntry, OpenTask, environment_registry, needs_sandbox, open_environment,
     shuffled_tasks,

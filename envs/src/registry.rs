@@ -5,6 +5,7 @@ use spar_tasks::{ShuffledTasks, Suite, SuiteError, Task};
 
 use crate::frozen_lake::FrozenLake;
 use crate::household::Household;
+use crate::question::Question;
 use crate::terminal::Terminal;
 use crate::{Environment, EnvironmentError, Resources};
 
@@ -45,6 +46,14 @@ pub fn environment_registry() -> &'static [EnvironmentEntry] {
             suite: "frozen-lake",
             needs_sandbox: false,
             open: |task, _| Ok(Box::new(FrozenLake::open(task)?)),
+            stratum: |_| None,
+        },
+        EnvironmentEntry {
+            name: "question",
+            about: "A question, answered in one turn and held against what is right.",
+            suite: "sums",
+            needs_sandbox: false,
+            open: |task, _| Ok(Box::new(Question::open(task)?)),
             stratum: |_| None,
         },
         EnvironmentEntry {

@@ -9,6 +9,7 @@ use spar::agent::strategies::strategy_registry;
 use spar::envs::environment_registry;
 use spar::parsers::parser_registry;
 use spar::recipe::{Recipe, recipe_names};
+use spar::tasks::formats::suite_formats;
 use spar::tasks::samplers::sampler_registry;
 use spar::tasks::{shaper_registry, suite_registry};
 use spar::trainer::{objective_registry, optimizer_registry};
@@ -56,6 +57,9 @@ fn entries(what: Listing) -> anyhow::Result<Vec<(String, String)>> {
                 named(entry.name, &format!("{}{data}", entry.about))
             })
             .collect(),
+        Listing::SuiteFormats => {
+            suite_formats().iter().map(|format| named(format.name(), format.about())).collect()
+        }
         Listing::Environments => {
             environment_registry().iter().map(|entry| named(entry.name, entry.about)).collect()
         }

@@ -178,7 +178,6 @@ mod tests {
             overall: Score {
                 tasks: episodes,
                 episodes,
-                verdict: None,
                 refills: 0,
                 limits: LimitCounts::default(),
                 missing,

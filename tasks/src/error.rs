@@ -7,14 +7,33 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum SuiteError {
     /// No suite has this name.
-    #[error(
-        "find suite `{name}`: known are {known}, or a folder with a suite.toml, or a .jsonl file"
-    )]
+    #[error("find suite `{name}`: known are {known}, or the path of {formats}")]
     Unknown {
         /// The name asked for.
         name: String,
         /// The names there are.
         known: String,
+        /// What paths of suites look like.
+        formats: String,
+    },
+    /// A path is of no format of suites.
+    #[error("find a suite at `{}`: looked for {looked_for}", path.display())]
+    NoFormat {
+        /// The path.
+        path: PathBuf,
+        /// What every format looks for.
+        looked_for: String,
+    },
+    /// A path is of several formats of suites.
+    #[error(
+        "tell what suite lies at `{}`: it is {found}; move what is not meant elsewhere",
+        path.display()
+    )]
+    Ambiguous {
+        /// The path.
+        path: PathBuf,
+        /// What was found there.
+        found: String,
     },
     /// The suite has no such split.
     #[error("find split `{split}` of suite `{suite}`: it has {known}")]

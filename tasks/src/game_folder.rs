@@ -32,6 +32,18 @@ pub struct GameFolderSuite {
 }
 
 impl GameFolderSuite {
+    /// Whether there is a game below `root`, as [`GameFolderSuite::open`] looks for them; no game is read.
+    pub(crate) fn is_at(root: &Path) -> bool {
+        let download = root.join(DOWNLOAD);
+        let root = if download.is_dir() { &download } else { root };
+        // Three levels down and no further: the path may be any folder of the user's.
+        let below = |folders: Vec<PathBuf>| {
+            folders.into_iter().flat_map(|folder| subfolders(&folder).unwrap_or_default())
+        };
+        let splits = subfolders(root).unwrap_or_default();
+        below(below(splits).collect()).any(|trial| trial.join(GAME_FILE).is_file())
+    }
+
     /// Finds the games below `root`; their contents are read when a task is played.
     ///
     /// `root` may also be the folder that `alfworld-download` fills, which has them one level

@@ -3,7 +3,7 @@
 //! ```text
 //!  suite.toml ──▶ Suite ──task(split, index)──▶ Task { environment, parameters, instruction }
 //!  game folder ─┤
-//!  task files ──┘       │
+//!  .jsonl ──────┘       │
 //!                       └─ShuffledTasks (seed) ──▶ tasks of an iteration, samples
 //! ```
 //!
@@ -22,12 +22,17 @@
 //! ```
 
 mod error;
+pub mod formats;
 mod game_folder;
+pub mod graders;
+mod lines;
+mod question_suite;
 mod registry;
 pub mod samplers;
 mod shapers;
 mod shuffled_tasks;
 mod suite;
+mod suite_file;
 mod task;
 mod task_folder;
 mod template_suite;
@@ -36,6 +41,7 @@ mod terminal_task;
 
 pub use error::{SamplerError, ShaperError, SuiteError};
 pub use game_folder::GameFolderSuite;
+pub use question_suite::{QuestionSuite, QuestionTask, ReferenceAnswer};
 pub use registry::{SuiteEntry, SuiteOptions, open_suite, suite_registry};
 pub use shapers::{
     Gate, Gated, GatedOptions, LengthDiscount, LengthDiscountOptions, RewardShaper, RewardShapers,

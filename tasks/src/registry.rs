@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::{GameFolderSuite, Suite, SuiteError, TemplateSuite, TerminalSuite};
+use crate::formats::{format_of, suite_formats};
+use crate::{GameFolderSuite, Suite, SuiteError, TemplateSuite};
 
 /// What a suite may need from the user.
 #[derive(Debug, Clone, Default)]
@@ -45,6 +46,12 @@ pub fn suite_registry() -> &'static [SuiteEntry] {
             open: |_| shipped("terminal", include_str!("../suites/terminal/suite.toml")),
         },
         SuiteEntry {
+            name: "sums",
+            about: "Add two numbers from 0 to 9: questions that are answered in one turn.",
+            needs_data: false,
+            open: |_| shipped("sums", include_str!("../suites/sums/suite.toml")),
+        },
+        SuiteEntry {
             name: "alfworld",
             about: "ALFWorld's household games, from the user's own download.",
             needs_data: true,
@@ -59,32 +66,24 @@ pub fn suite_registry() -> &'static [SuiteEntry] {
     ]
 }
 
-/// Opens a suite by its name, or by the path of a folder with a `suite.toml` or of a `.jsonl` file
-/// with a task on every line.
+/// Opens a suite by its name, or by a path of one of the [formats](suite_formats).
 ///
 /// # Errors
 ///
-/// [`SuiteError`] when there is no such suite or it cannot be read; unknown names list the known.
+/// [`SuiteError`] when there is no such suite or it cannot be read; unknown names list the known, paths of no format or
+/// of several what was looked for.
 pub fn open_suite(name: &str, options: &SuiteOptions) -> Result<Box<dyn Suite>, SuiteError> {
     if let Some(entry) = suite_registry().iter().find(|entry| entry.name == name) {
         return (entry.open)(options);
     }
-    let folder = Path::new(name);
-    if folder.extension().is_some_and(|end| end == "jsonl") && folder.is_file() {
-        return Ok(Box::new(TerminalSuite::open_file(folder)?));
-    }
-    let file = folder.join("suite.toml");
-    if file.is_file() {
-        let text = std::fs::read_to_string(&file)
-            .map_err(|source| SuiteError::Io { path: file.clone(), source })?;
-        return Ok(if TerminalSuite::is_meant(&text) {
-            Box::new(TerminalSuite::open(folder)?)
-        } else {
-            Box::new(TemplateSuite::parse(&text, &file)?)
-        });
+    let path = Path::new(name);
+    if path.exists() {
+        return format_of(path)?.open(path);
     }
     let known: Vec<_> = suite_registry().iter().map(|entry| format!("`{}`", entry.name)).collect();
-    Err(SuiteError::Unknown { name: name.to_owned(), known: known.join(", ") })
+    let formats: Vec<_> = suite_formats().iter().map(|format| format.looks_for()).collect();
+    let (known, formats) = (known.join(", "), formats.join(", or "));
+    Err(SuiteError::Unknown { name: name.to_owned(), known, formats })
 }
 
 fn shipped(name: &str, text: &str) -> Result<Box<dyn Suite>, SuiteError> {

@@ -1,14 +1,14 @@
 //! Suites of tasks at a shell, in files.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs::File;
-use std::io::{BufRead, BufReader, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use crate::lines::{self, Line};
+use crate::suite_file::{SplitFile, SuiteFile};
 use crate::task_folder::read_folder;
-use crate::{Suite, SuiteError, SuiteManifest, Task, TerminalTask};
+use crate::{QuestionSuite, Suite, SuiteError, SuiteManifest, Task, TerminalTask};
 
 /// The environment of its tasks.
 pub(crate) const ENVIRONMENT: &str = "terminal";
@@ -41,38 +41,6 @@ pub struct TerminalSuite {
     manifest: SuiteManifest,
     splits: BTreeMap<String, Vec<Listed>>,
     by_id: HashMap<String, (String, usize)>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct SuiteFile {
-    name: String,
-    version: String,
-    about: String,
-    environment: String,
-    #[serde(default = "default_instruction")]
-    instruction: String,
-    #[serde(default = "default_max_turns")]
-    max_turns: u32,
-    #[serde(default)]
-    tags: Vec<String>,
-    #[serde(default)]
-    evaluation_only: bool,
-    splits: BTreeMap<String, SplitFile>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct SplitFile {
-    tasks: PathBuf,
-}
-
-fn default_instruction() -> String {
-    INSTRUCTION.to_owned()
-}
-
-fn default_max_turns() -> u32 {
-    MAX_TURNS
 }
 
 /// What is kept of a task.
@@ -123,36 +91,24 @@ pub(crate) struct ReadTask {
 }
 
 impl TerminalSuite {
-    /// Whether the `suite.toml` with this text is of this kind: its splits name tasks.
-    pub(crate) fn is_meant(text: &str) -> bool {
-        let table: toml::Table = toml::from_str(text).unwrap_or_default();
-        let splits = table.get("splits").and_then(toml::Value::as_table);
-        splits.is_some_and(|splits| splits.values().any(|split| split.get("tasks").is_some()))
-    }
-
     /// Opens the suite of a folder with a `suite.toml`.
     ///
     /// # Errors
     ///
     /// [`SuiteError`] when a file cannot be read or a task of it is wrong.
     pub fn open(folder: &Path) -> Result<Self, SuiteError> {
-        let path = folder.join("suite.toml");
-        let text = std::fs::read_to_string(&path)
-            .map_err(|source| SuiteError::Io { path: path.clone(), source })?;
-        let file: SuiteFile = toml::from_str(&text).map_err(|source| SuiteError::Manifest {
-            path: path.clone(),
-            source: Box::new(source),
-        })?;
+        let mut hasher = blake3::Hasher::new();
+        let file = SuiteFile::open(folder, &mut hasher)?;
         if file.environment != ENVIRONMENT {
             let detail = format!(
-                "its tasks are files, which only `{ENVIRONMENT}` understands, and its environment \
+                "its tasks are files, which only `{ENVIRONMENT}` and `{}` understand, and its environment \
                  is `{}`",
+                QuestionSuite::ENVIRONMENT,
                 file.environment
             );
+            let path = folder.join("suite.toml");
             return Err(SuiteError::Task { path, place: "`environment`".to_owned(), detail });
         }
-        let mut hasher = blake3::Hasher::new();
-        hasher.update(text.as_bytes());
         Self::read(file, folder, hasher)
     }
 
@@ -162,19 +118,7 @@ impl TerminalSuite {
     ///
     /// As [`TerminalSuite::open`].
     pub fn open_file(path: &Path) -> Result<Self, SuiteError> {
-        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        let file = SuiteFile {
-            about: format!("The tasks of {}.", path.display()),
-            name,
-            version: "1".to_owned(),
-            environment: ENVIRONMENT.to_owned(),
-            instruction: default_instruction(),
-            max_turns: MAX_TURNS,
-            tags: Vec::new(),
-            evaluation_only: false,
-            splits: [("test".to_owned(), SplitFile { tasks: path.to_owned() })].into(),
-        };
-        Self::read(file, Path::new(""), blake3::Hasher::new())
+        Self::read(SuiteFile::of_file(path, ENVIRONMENT), Path::new(""), blake3::Hasher::new())
     }
 
     fn read(
@@ -232,7 +176,9 @@ impl Suite for TerminalSuite {
 
     fn make_task(&self, split: &str, index: usize) -> Result<Task, SuiteError> {
         let found = match &self.splits[split][index].place {
-            Place::Line { path, start } => read_line(path, *start)?,
+            Place::Line { path, start } => {
+                lines::read_at(path, *start, |line| parse_line(line, path))?
+            }
             Place::Folder(path) => read_folder(path, &mut blake3::Hasher::new())?,
         };
         let mut tags = self.file.tags.clone();
@@ -241,8 +187,8 @@ impl Suite for TerminalSuite {
             id: format!("{}/{split}/{}", self.file.name, found.id),
             environment: ENVIRONMENT.to_owned(),
             parameters: serde_json::to_value(&found.task).expect("a task has only string keys"),
-            instruction: self.file.instruction.clone(),
-            max_turns: found.max_turns.unwrap_or(self.file.max_turns),
+            instruction: self.file.instruction.clone().unwrap_or_else(|| INSTRUCTION.to_owned()),
+            max_turns: found.max_turns.or(self.file.max_turns).unwrap_or(MAX_TURNS),
             tags,
         })
     }
@@ -318,49 +264,24 @@ fn index_lines(
     path: &Path,
     hasher: &mut blake3::Hasher,
 ) -> Result<Vec<(String, Listed)>, SuiteError> {
-    let fail = |source| SuiteError::Io { path: path.to_owned(), source };
-    let mut reader = BufReader::new(File::open(path).map_err(fail)?);
-    let (mut found, mut start, mut line) = (Vec::new(), 0, Vec::new());
-    for number in 1.. {
-        line.clear();
-        let len = reader.read_until(b'\n', &mut line).map_err(fail)?;
-        if len == 0 {
-            break;
-        }
-        hasher.update(&line);
-        if !line.trim_ascii().is_empty() {
-            let task = parse_line(&line, path, &format!("line {number}"))?;
-            let place = Place::Line { path: path.to_owned(), start };
-            found.push((task.id, Listed::new(place, &task.tags)));
-        }
-        start += len as u64;
-    }
+    let mut found = Vec::new();
+    lines::read(path, hasher, |line| {
+        let task = parse_line(&line, path)?;
+        let place = Place::Line { path: path.to_owned(), start: line.start };
+        found.push((task.id, Listed::new(place, &task.tags)));
+        Ok(())
+    })?;
     Ok(found)
 }
 
-fn read_line(path: &Path, start: u64) -> Result<ReadTask, SuiteError> {
-    let fail = |source| SuiteError::Io { path: path.to_owned(), source };
-    let mut file = File::open(path).map_err(fail)?;
-    file.seek(SeekFrom::Start(start)).map_err(fail)?;
-    let mut line = Vec::new();
-    let mut reader = BufReader::new(file);
-    reader.read_until(b'\n', &mut line).map_err(fail)?;
-    parse_line(&line, path, &format!("the line at byte {start}"))
-}
-
-fn parse_line(line: &[u8], path: &Path, place: &str) -> Result<ReadTask, SuiteError> {
-    let refuse = |detail: String| SuiteError::Task {
-        path: path.to_owned(),
-        place: place.to_owned(),
-        detail,
-    };
-    let head: TaskHead = serde_json::from_slice(line).map_err(|error| refuse(error.to_string()))?;
-    let found = check_task(head, None, path, place)?;
+fn parse_line(line: &Line<'_>, path: &Path) -> Result<ReadTask, SuiteError> {
+    let found = check_task(line.parse(path)?, None, path, &line.place)?;
     let task = &found.task;
     let mut files = task.files.iter().chain(&task.verifier.files);
     // A file of tasks from elsewhere must not read this machine's files.
     if let Some((name, _)) = files.find(|(_, file)| file.host().is_some()) {
-        return Err(refuse(format!("file `{name}` names a place on the host; give its text")));
+        let detail = format!("file `{name}` names a place on the host; give its text");
+        return Err(line.refuse(path, detail));
     }
     Ok(found)
 }
@@ -433,6 +354,9 @@ mod tests {
         };
         let verifier = r#""verifier": {"command": "true"}"#;
         says("{", "line 4");
+        std::fs::write(&path, format!("{LINES}\n{{\"id\": \"thr")).unwrap();
+        let error = TerminalSuite::open_file(&path).unwrap_err().to_string();
+        assert!(error.contains("line 4") && error.contains("cut off"), "{error}");
         says(&format!(r#"{{"instruction": "a", {verifier}}}"#), "no `id`");
         says(&format!(r#"{{"id": "one", "instruction": "a", {verifier}}}"#), "two tasks `one`");
         says(&format!(r#"{{"id": "a", "instruktion": "a", {verifier}}}"#), "instruktion");

@@ -1,0 +1,186 @@
+//! Questions that are answered in one turn.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use rand::RngExt;
+use serde::Deserialize;
+use spar_core::{Observation, RewardPart, Seed, Step, Verdict};
+use spar_tasks::graders::Exact;
+use spar_tasks::{QuestionTask, ReferenceAnswer, Task};
+
+use crate::{Environment, EnvironmentError};
+
+const NAME: &str = "question";
+/// The largest sum of generated questions, and their largest summand.
+const LARGEST: u32 = 18;
+
+/// A question that is answered in one turn.
+///
+/// Parameters: those of a [`QuestionTask`], or the `seed` of a sum to compute. The answer ends the task, and is judged
+/// behind it: one that says what the task calls right ([`Exact`]) gives the reward part `success`, 1. Where the right answer is a
+/// number, an answer that is none is invalid. Questions without a right answer are for graders to judge; by themselves
+/// they are never solved.
+#[derive(Debug, Clone)]
+pub struct Question {
+    task: Arc<QuestionTask>,
+    admissible: Option<Arc<[Arc<str>]>>,
+    is_asked: bool,
+    answer: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Generated {
+    seed: u64,
+}
+
+impl Question {
+    /// Makes a task interactive.
+    ///
+    /// # Errors
+    ///
+    /// [`EnvironmentError::Parameters`] when the task's parameters are not understood.
+    pub fn open(task: &Task) -> Result<Self, EnvironmentError> {
+        let refuse = |error: serde_json::Error| EnvironmentError::Parameters {
+            task: task.id.clone(),
+            environment: NAME,
+            detail: error.to_string(),
+        };
+        let (found, admissible) = if task.parameters.get("seed").is_some() {
+            let Generated { seed } = Generated::deserialize(&task.parameters).map_err(refuse)?;
+            let mut numbers: Vec<Arc<str>> = (0..=LARGEST).map(|n| n.to_string().into()).collect();
+            numbers.sort();
+            (sum(seed), Some(numbers.into()))
+        } else {
+            (QuestionTask::deserialize(&task.parameters).map_err(refuse)?, None)
+        };
+        Ok(Self { task: Arc::new(found), admissible, is_asked: false, answer: None })
+    }
+
+    /// Whether an answer has the form of the right one.
+    fn is_valid(&self, answer: &str) -> bool {
+        match &self.task.answer {
+            Some(ReferenceAnswer::Number(_)) => answer.trim().parse::<f64>().is_ok(),
+            _ => !answer.trim().is_empty(),
+        }
+    }
+}
+
+fn sum(seed: u64) -> QuestionTask {
+    let mut rng = Seed::from_u64(seed).derive("sum", 0).rng();
+    let (a, b): (u32, u32) = (rng.random_range(0..=LARGEST / 2), rng.random_range(0..=LARGEST / 2));
+    QuestionTask {
+        prompt: format!("What is {a} + {b}?"),
+        answer: Some(ReferenceAnswer::Number((a + b).into())),
+        metadata: serde_json::Map::new(),
+    }
+}
+
+#[async_trait]
+impl Environment for Question {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    async fn reset(&mut self, _seed: Seed) -> Result<Observation, EnvironmentError> {
+        (self.is_asked, self.answer) = (true, None);
+        Ok(Observation {
+            text: self.task.prompt.clone(),
+            instruction: None,
+            admissible: self.admissible.clone(),
+            state_key: self.task.prompt.clone(),
+        })
+    }
+
+    async fn step(&mut self, action: &str) -> Result<Step, EnvironmentError> {
+        let misused = |when| EnvironmentError::Misused { call: "step", when };
+        if !self.is_asked {
+            return Err(misused("before reset"));
+        }
+        if self.answer.is_some() {
+            return Err(misused("after the end"));
+        }
+        self.answer = Some(action.to_owned());
+        Ok(Step {
+            observation: Observation {
+                text: "The question was answered.".to_owned(),
+                instruction: None,
+                admissible: None,
+                state_key: format!("{}\n{action}", self.task.prompt),
+            },
+            rewards: Vec::new(),
+            terminated: true,
+            success: false,
+            valid: self.is_valid(action),
+            wall_time: Duration::ZERO,
+        })
+    }
+
+    async fn verify(&mut self) -> Result<Option<Verdict>, EnvironmentError> {
+        let (Some(answer), Some(right)) = (&self.answer, &self.task.answer) else {
+            return Ok(None);
+        };
+        let success = Exact::default().is_right(answer, right);
+        let part = RewardPart { name: "success".to_owned(), value: 1.0 };
+        Ok(Some(Verdict {
+            parts: if success { vec![part] } else { Vec::new() },
+            success,
+            details: format!("right: {}", right.texts().join(" or ")),
+            ..Verdict::default()
+        }))
+    }
+
+    async fn fork(&mut self) -> Result<Option<Box<dyn Environment>>, EnvironmentError> {
+        Ok(Some(Box::new(self.clone())))
+    }
+
+    fn oracle_action(&self) -> Option<String> {
+        let is_open = self.is_asked && self.answer.is_none();
+        let right = self.task.answer.as_ref().filter(|_| is_open)?;
+        right.texts().into_iter().next()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn question(parameters: serde_json::Value) -> Question {
+        Question::open(&Task {
+            id: "quiz/test/0".to_owned(),
+            environment: NAME.to_owned(),
+            parameters,
+            instruction: String::new(),
+            max_turns: 1,
+            tags: Vec::new(),
+        })
+        .unwrap()
+    }
+
+    #[tokio::test]
+    async fn the_right_answer_is_told_by_the_verdict_alone() {
+        let parameters = serde_json::json!({ "prompt": "Tea?", "answer": ["yes", "please"] });
+        for (answer, success) in [("please", true), (" yes\n", true), ("no", false), ("", false)] {
+            let mut env = question(parameters.clone());
+            assert!(env.step("yes").await.is_err(), "it was not asked");
+            assert_eq!(env.reset(Seed::from_u64(0)).await.unwrap().text, "Tea?");
+            let step = env.step(answer).await.unwrap();
+            assert!(step.terminated && !step.success && step.rewards.is_empty());
+            assert_eq!(step.valid, !answer.is_empty());
+            let verdict = env.verify().await.unwrap().unwrap();
+            assert_eq!((verdict.success, verdict.reward()), (success, f64::from(success)));
+            assert!(env.step("yes").await.is_err(), "it is over");
+        }
+    }
+
+    #[tokio::test]
+    async fn without_a_right_answer_there_is_no_verdict() {
+        let mut env = question(serde_json::json!({ "prompt": "Write a poem." }));
+        env.reset(Seed::from_u64(0)).await.unwrap();
+        assert_eq!(env.oracle_action(), None);
+        env.step("Roses are red").await.unwrap();
+        assert_eq!(env.verify().await.unwrap(), None);
+    }
+}

@@ -1,0 +1,138 @@
+//! Formats of suites: how files on disk become tasks.
+//!
+//! ```text
+//!  path ──matches──▶ the one SuiteFormat it is of ──open──▶ Suite
+//! ```
+//!
+//! A path that no format knows, or more than one, is an error that says what was looked for. A new format is one file
+//! and one row of [`suite_formats`].
+
+mod alfworld;
+mod jsonl;
+mod suite_toml;
+
+use std::fmt;
+use std::path::Path;
+
+pub use alfworld::Alfworld;
+pub use jsonl::Jsonl;
+pub use suite_toml::SuiteToml;
+
+use crate::{Suite, SuiteError};
+
+/// A form in which tasks lie on disk.
+pub trait SuiteFormat: Send + Sync + fmt::Debug {
+    /// The name.
+    fn name(&self) -> &'static str;
+
+    /// One line on what it holds.
+    fn about(&self) -> &'static str;
+
+    /// Where it is described.
+    fn source(&self) -> &'static str;
+
+    /// What a path has to be, or to hold, to be of this format; reads well behind "looked for".
+    fn looks_for(&self) -> &'static str;
+
+    /// Whether a path is of this format, by what is there and not by what it says: files that are wrong match, so that
+    /// opening them tells what is wrong.
+    fn matches(&self, path: &Path) -> bool;
+
+    /// Opens the suite at a path that matches.
+    ///
+    /// # Errors
+    ///
+    /// [`SuiteError`] when it cannot be read or a task of it is wrong.
+    fn open(&self, path: &Path) -> Result<Box<dyn Suite>, SuiteError>;
+}
+
+/// All formats of suites; a new one is one file and one row here.
+pub fn suite_formats() -> &'static [&'static dyn SuiteFormat] {
+    &[&SuiteToml, &Jsonl, &Alfworld]
+}
+
+/// The format of what lies at a path.
+///
+/// # Errors
+///
+/// [`SuiteError::NoFormat`] where it is of none, [`SuiteError::Ambiguous`] where it is of several.
+pub fn format_of(path: &Path) -> Result<&'static dyn SuiteFormat, SuiteError> {
+    choose(path, suite_formats())
+}
+
+fn choose(
+    path: &Path,
+    formats: &[&'static dyn SuiteFormat],
+) -> Result<&'static dyn SuiteFormat, SuiteError> {
+    let found: Vec<_> = formats.iter().copied().filter(|format| format.matches(path)).collect();
+    let listed = |formats: &[&'static dyn SuiteFormat]| {
+        let each = formats.iter().map(|it| format!("{} (`{}`)", it.looks_for(), it.name()));
+        each.collect::<Vec<_>>().join(", ")
+    };
+    let path = path.to_owned();
+    match &found[..] {
+        [format] => Ok(*format),
+        [] => Err(SuiteError::NoFormat { path, looked_for: listed(formats) }),
+        several => Err(SuiteError::Ambiguous { path, found: listed(several) }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::{SuiteOptions, open_suite};
+
+    const SUITE: &str = "name = 's'\nversion = '1'\nabout = 'a'\nenvironment = 'frozen-lake'\ninstruction = 'i'\n\
+                         max_turns = 3\n[splits.test]\ncount = 2\nfirst_seed = 0\n";
+
+    /// A suite of every format, below a folder.
+    fn write_all(root: &Path) -> Vec<(&'static str, std::path::PathBuf)> {
+        let (toml, lines, games) = (root.join("toml"), root.join("q.jsonl"), root.join("games"));
+        fs::create_dir_all(&toml).unwrap();
+        fs::write(toml.join("suite.toml"), SUITE).unwrap();
+        fs::write(&lines, "{\"prompt\": \"1 + 1?\", \"answer\": \"2\"}\n").unwrap();
+        let game = games.join("test/problem/trial");
+        fs::create_dir_all(&game).unwrap();
+        fs::write(game.join("game.tw-pddl"), "{}").unwrap();
+        vec![("suite.toml", toml), ("jsonl", lines), ("alfworld", games)]
+    }
+
+    #[test]
+    fn every_format_opens_what_it_matches_and_nothing_else_matches_that() {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = write_all(folder.path());
+        assert_eq!(paths.len(), suite_formats().len());
+        for (name, path) in paths {
+            let format = format_of(&path).unwrap();
+            assert_eq!(format.name(), name);
+            assert!(!format.about().is_empty() && !format.source().is_empty());
+            let suite = open_suite(path.to_str().unwrap(), &SuiteOptions::default()).unwrap();
+            assert!(suite.len("test").unwrap() > 0, "{name}");
+            let task = suite.task("test", 0).unwrap();
+            assert_eq!(suite.task_by_id(&task.id).unwrap(), task);
+        }
+    }
+
+    #[test]
+    fn what_is_of_no_format_or_of_several_is_told_with_what_was_looked_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = |path: &Path| match open_suite(path.to_str().unwrap(), &SuiteOptions::default())
+        {
+            Ok(_) => panic!("it opened"),
+            Err(error) => error.to_string(),
+        };
+        let told = open(folder.path());
+        for part in ["suite.toml", ".jsonl", "game.tw-pddl"] {
+            assert!(told.contains(part), "{told}");
+        }
+        let (_, games) = write_all(folder.path()).remove(2);
+        fs::write(games.join("suite.toml"), SUITE).unwrap();
+        let told = open(&games);
+        assert!(told.contains("`suite.toml`") && told.contains("`alfworld`"), "{told}");
+        assert!(!told.contains("jsonl"), "{told}");
+        let told = open(Path::new("no-such-suite"));
+        assert!(told.contains("`household`") && told.contains("suite.toml"), "{told}");
+    }
+}

@@ -1,0 +1,43 @@
+//! Folders with a `suite.toml`.
+
+use std::path::Path;
+
+use super::SuiteFormat;
+use crate::{QuestionSuite, Suite, SuiteError, TemplateSuite, TerminalSuite, suite_file};
+
+/// A folder with a `suite.toml`: splits are parameters and seeds, or files and folders of tasks.
+#[derive(Debug, Clone, Copy)]
+pub struct SuiteToml;
+
+impl SuiteFormat for SuiteToml {
+    fn name(&self) -> &'static str {
+        "suite.toml"
+    }
+
+    fn about(&self) -> &'static str {
+        "A folder whose suite.toml has splits of parameters and seeds, or names files of tasks."
+    }
+
+    fn source(&self) -> &'static str {
+        "spar's own, docs/formats.md"
+    }
+
+    fn looks_for(&self) -> &'static str {
+        "a folder with a suite.toml"
+    }
+
+    fn matches(&self, path: &Path) -> bool {
+        path.join("suite.toml").is_file()
+    }
+
+    fn open(&self, path: &Path) -> Result<Box<dyn Suite>, SuiteError> {
+        let file = path.join("suite.toml");
+        let text = std::fs::read_to_string(&file)
+            .map_err(|source| SuiteError::Io { path: file.clone(), source })?;
+        Ok(match suite_file::tasks_of(&text).as_deref() {
+            None => Box::new(TemplateSuite::parse(&text, &file)?),
+            Some(QuestionSuite::ENVIRONMENT) => Box::new(QuestionSuite::open(path)?),
+            Some(_) => Box::new(TerminalSuite::open(path)?),
+        })
+    }
+}

@@ -1,0 +1,81 @@
+//! Answers that have to say what is right.
+
+use serde::{Deserialize, Serialize};
+
+use crate::ReferenceAnswer;
+
+/// Options of [`Exact`].
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ExactOptions {
+    /// What stands before the answer proper, such as `Answer:`; what comes behind its last occurrence counts, and an answer
+    /// without it is wrong. Default absent: all counts.
+    pub after: Option<String>,
+    /// Whether capitals count as small letters. Default false.
+    pub ignore_case: bool,
+}
+
+/// An answer is right if it is one of the right texts, whitespace aside, or a number equal to one.
+///
+/// `success = 1[normal(answer) in { normal(r) : r in reference }]`, where `normal` takes what stands behind `after`, joins words
+/// by one space each, and writes small letters where it is told to. Two numbers are equal by value: `2.0` is `2`.
+///
+/// Source: exact match as SQuAD has it (Rajpurkar et al., arXiv 1606.05250), without its removal of articles and punctuation.
+#[derive(Debug, Clone, Default)]
+pub struct Exact {
+    options: ExactOptions,
+}
+
+impl Exact {
+    /// The comparison with these options.
+    pub fn new(options: ExactOptions) -> Self {
+        Self { options }
+    }
+
+    /// Whether an answer is right.
+    pub fn is_right(&self, answer: &str, reference: &ReferenceAnswer) -> bool {
+        let answer = match &self.options.after {
+            None => answer,
+            Some(mark) => match answer.rsplit_once(mark.as_str()) {
+                Some((_, answer)) => answer,
+                None => return false,
+            },
+        };
+        let answer = self.normal(answer);
+        !answer.is_empty()
+            && reference.texts().iter().any(|right| is_same(&answer, &self.normal(right)))
+    }
+
+    fn normal(&self, text: &str) -> String {
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        if self.options.ignore_case { text.to_lowercase() } else { text }
+    }
+}
+
+fn is_same(answer: &str, right: &str) -> bool {
+    let number = |text: &str| text.parse::<f64>().ok().filter(|number| number.is_finite());
+    answer == right
+        || number(answer).zip(number(right)).is_some_and(|(answer, right)| answer == right)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_and_numbers_are_compared_and_spaces_are_not() {
+        let is_right = |options: &str, answer: &str, right: &str| {
+            let exact = Exact::new(toml::from_str(options).unwrap());
+            exact.is_right(answer, &serde_json::from_str(right).unwrap())
+        };
+        assert!(is_right("", " the  cat\n", r#""the cat""#));
+        assert!(!is_right("", "The cat", r#""the cat""#));
+        assert!(is_right("ignore_case = true", "The cat", r#""the cat""#));
+        assert!(is_right("", "2.0", "2") && !is_right("", "2.5", "2"));
+        assert!(is_right("", "b", r#"["a", "b"]"#) && !is_right("", "", r#"["a", "b"]"#));
+        assert!(!is_right("", "nan", r#""inf""#));
+        let after = "after = 'Answer:'";
+        assert!(is_right(after, "It is 3. Answer: 2? Answer: 4", "4"));
+        assert!(!is_right(after, "4", "4") && !is_right(after, "Answer: 4 no", "4"));
+    }
+}

@@ -1,0 +1,5 @@
+//! Graders: what becomes of an episode when it is over.
+
+mod exact;
+
+pub use exact::{Exact, ExactOptions};

@@ -1,0 +1,309 @@
+//! Suites of questions with answers, in files.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::lines::{self, Line};
+use crate::suite_file::{SplitFile, SuiteFile};
+use crate::{Suite, SuiteError, SuiteManifest, Task};
+
+const INSTRUCTION: &str = "Answer the question of the first message.";
+
+/// A question with its answer: the parameters of the environment `question`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct QuestionTask {
+    /// What is asked.
+    pub prompt: String,
+    /// What is right; absent where a grader has to tell without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<ReferenceAnswer>,
+    /// What else is known of the question, for graders and whoever reads it; never shown to the policy. Default empty.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub metadata: Map<String, Value>,
+}
+
+/// What is the right answer to a question.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum ReferenceAnswer {
+    /// A text.
+    Text(String),
+    /// A number, as it is written.
+    Number(serde_json::Number),
+    /// Any of these.
+    AnyOf(Vec<String>),
+}
+
+impl ReferenceAnswer {
+    /// The texts any of which is right.
+    pub fn texts(&self) -> Vec<String> {
+        match self {
+            Self::Text(text) => vec![text.clone()],
+            Self::Number(number) => vec![number.to_string()],
+            Self::AnyOf(texts) => texts.clone(),
+        }
+    }
+}
+
+/// Questions from a `.jsonl` file, or from a folder whose `suite.toml` names such files; every line is one.
+///
+/// ```json
+/// {"id": "sum", "prompt": "What is 1 + 1?", "answer": "2", "tags": ["easy"], "metadata": {"from": "a book"}}
+/// ```
+///
+/// Only `prompt` has to be there; without an `id`, a question is called by its number among them, from 0. Every line is read and
+/// checked on opening; of those without an `id` only where they begin is kept.
+#[derive(Debug)]
+pub struct QuestionSuite {
+    file: SuiteFile,
+    manifest: SuiteManifest,
+    splits: BTreeMap<String, Questions>,
+}
+
+/// The questions of a split.
+#[derive(Debug)]
+struct Questions {
+    path: PathBuf,
+    /// First bytes of their lines.
+    starts: Vec<u64>,
+    /// Of those that have an id.
+    by_id: HashMap<String, usize>,
+    /// Their tags, joined; empty altogether where none has any.
+    strata: Vec<Box<str>>,
+}
+
+/// A line as it is written.
+#[derive(Debug, Deserialize)]
+struct Written {
+    #[serde(default)]
+    id: Option<String>,
+    #[serde(default)]
+    tags: Vec<String>,
+    #[serde(flatten)]
+    question: Map<String, Value>,
+}
+
+impl QuestionSuite {
+    /// The environment of its tasks.
+    pub const ENVIRONMENT: &str = "question";
+
+    /// Opens the suite of a folder with a `suite.toml` whose splits name `.jsonl` files.
+    ///
+    /// # Errors
+    ///
+    /// [`SuiteError`] when a file cannot be read or a line of it is wrong.
+    pub fn open(folder: &Path) -> Result<Self, SuiteError> {
+        let mut hasher = blake3::Hasher::new();
+        let file = SuiteFile::open(folder, &mut hasher)?;
+        Self::read(file, folder, hasher)
+    }
+
+    /// Opens a `.jsonl` file as a suite with the one split `test`, named like the file.
+    ///
+    /// # Errors
+    ///
+    /// As [`QuestionSuite::open`].
+    pub fn open_file(path: &Path) -> Result<Self, SuiteError> {
+        let file = SuiteFile::of_file(path, Self::ENVIRONMENT);
+        Self::read(file, Path::new(""), blake3::Hasher::new())
+    }
+
+    fn read(
+        file: SuiteFile,
+        folder: &Path,
+        mut hasher: blake3::Hasher,
+    ) -> Result<Self, SuiteError> {
+        let mut splits = BTreeMap::new();
+        for (split, SplitFile { tasks }) in &file.splits {
+            hasher.update(split.as_bytes());
+            splits.insert(split.clone(), Questions::read(folder.join(tasks), &mut hasher)?);
+        }
+        let sizes = splits.iter().map(|(name, found)| (name.clone(), found.starts.len()));
+        let manifest = SuiteManifest {
+            name: file.name.clone(),
+            version: file.version.clone(),
+            content_hash: hasher.finalize().to_hex().to_string(),
+            splits: sizes.collect(),
+        };
+        Ok(Self { file, manifest, splits })
+    }
+}
+
+impl Questions {
+    fn read(path: PathBuf, hasher: &mut blake3::Hasher) -> Result<Self, SuiteError> {
+        let (mut starts, mut strata) = (Vec::new(), Vec::new());
+        let mut by_id: HashMap<String, usize> = HashMap::new();
+        lines::read(&path, hasher, |line| {
+            let (id, tags, _) = parse(&line, &path)?;
+            if let Some(id) = id
+                && let Some(other) = by_id.insert(id.clone(), starts.len())
+            {
+                let detail = format!("question {other}, from 0, has the id `{id}` as well");
+                return Err(line.refuse(&path, detail));
+            }
+            starts.push(line.start);
+            strata.push(tags.join(" ").into_boxed_str());
+            Ok(())
+        })?;
+        if strata.iter().all(|stratum| stratum.is_empty()) {
+            strata = Vec::new();
+        }
+        Ok(Self { path, starts, by_id, strata })
+    }
+}
+
+fn parse(
+    line: &Line<'_>,
+    path: &Path,
+) -> Result<(Option<String>, Vec<String>, QuestionTask), SuiteError> {
+    let Written { id, tags, question } = line.parse(path)?;
+    let question: QuestionTask = serde_json::from_value(question.into())
+        .map_err(|error| line.refuse(path, error.to_string()))?;
+    let mut problems = Vec::new();
+    if question.prompt.trim().is_empty() {
+        problems.push("`prompt` is empty".to_owned());
+    }
+    let is_empty = |answer: &ReferenceAnswer| {
+        let texts = answer.texts();
+        texts.is_empty() || texts.iter().any(|text| text.trim().is_empty())
+    };
+    if question.answer.as_ref().is_some_and(is_empty) {
+        problems.push("`answer` is empty; leave it out where a grader tells".to_owned());
+    }
+    if let Some(id) = &id
+        && (id.is_empty()
+            || id.chars().any(|c| c.is_whitespace() || c.is_control())
+            || id.bytes().all(|byte| byte.is_ascii_digit()))
+    {
+        problems.push(format!("`id` is {id:?}, must be a word and no number"));
+    }
+    if problems.is_empty() {
+        Ok((id, tags, question))
+    } else {
+        Err(line.refuse(path, problems.join("; ")))
+    }
+}
+
+impl Suite for QuestionSuite {
+    fn manifest(&self) -> &SuiteManifest {
+        &self.manifest
+    }
+
+    fn about(&self) -> &str {
+        &self.file.about
+    }
+
+    fn is_for_evaluation(&self) -> bool {
+        self.file.evaluation_only
+    }
+
+    fn make_task(&self, split: &str, index: usize) -> Result<Task, SuiteError> {
+        let Questions { path, starts, .. } = &self.splits[split];
+        let (id, own_tags, question) =
+            lines::read_at(path, starts[index], |line| parse(line, path))?;
+        let mut tags = self.file.tags.clone();
+        tags.extend(own_tags);
+        let key = id.unwrap_or_else(|| index.to_string());
+        Ok(Task {
+            id: format!("{}/{split}/{key}", self.file.name),
+            environment: Self::ENVIRONMENT.to_owned(),
+            parameters: serde_json::to_value(&question).expect("a question has only string keys"),
+            instruction: self.file.instruction.clone().unwrap_or_else(|| INSTRUCTION.to_owned()),
+            max_turns: self.file.max_turns.unwrap_or(1),
+            tags,
+        })
+    }
+
+    /// The tags of a question beside those that the suite gives to all.
+    fn stratum(&self, split: &str, index: usize) -> Option<String> {
+        self.splits[split].strata.get(index).map(ToString::to_string)
+    }
+
+    fn task_by_id(&self, id: &str) -> Result<Task, SuiteError> {
+        let find = || {
+            let rest = id.strip_prefix(self.file.name.as_str())?.strip_prefix('/')?;
+            let (split, key) = rest.rsplit_once('/')?;
+            let questions = self.splits.get(split)?;
+            let index = questions.by_id.get(key).copied().or_else(|| key.parse().ok())?;
+            self.task(split, index).ok().filter(|task| task.id == id)
+        };
+        find().ok_or_else(|| SuiteError::UnknownTask {
+            suite: self.manifest.name.clone(),
+            id: id.to_owned(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINES: &str = concat!(
+        r#"{"prompt": "1 + 1?", "answer": 2}"#,
+        "\n\n",
+        r#"{"id": "tea", "prompt": "Tea?", "answer": ["yes", "please"], "tags": ["drinks"], "metadata": {"by": "me"}}"#,
+    );
+
+    fn suite_of(text: &str) -> Result<(tempfile::TempDir, QuestionSuite), SuiteError> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("quiz.jsonl");
+        std::fs::write(&path, text).unwrap();
+        QuestionSuite::open_file(&path).map(|suite| (folder, suite))
+    }
+
+    #[test]
+    fn lines_are_questions() {
+        let (_folder, suite) = suite_of(LINES).unwrap();
+        assert_eq!(suite.len("test").unwrap(), 2);
+        let sum = suite.task("test", 0).unwrap();
+        assert_eq!((sum.id.as_str(), sum.environment.as_str()), ("quiz/test/0", "question"));
+        assert_eq!(sum.parameters, serde_json::json!({ "prompt": "1 + 1?", "answer": 2 }));
+        let tea = suite.task("test", 1).unwrap();
+        assert_eq!((tea.id.as_str(), &*tea.tags), ("quiz/test/tea", &["drinks".to_owned()][..]));
+        let question: QuestionTask = serde_json::from_value(tea.parameters.clone()).unwrap();
+        assert_eq!(question.answer.unwrap().texts(), ["yes", "please"]);
+        for task in [sum, tea] {
+            assert_eq!(suite.task_by_id(&task.id).unwrap(), task);
+        }
+        for id in ["quiz/test/1", "quiz/test/2", "quiz/test/00", "quiz/dev/0", "0", ""] {
+            assert!(matches!(suite.task_by_id(id), Err(SuiteError::UnknownTask { .. })), "{id}");
+        }
+        assert_eq!(suite.stratum("test", 1).as_deref(), Some("drinks"));
+    }
+
+    #[test]
+    fn wrong_lines_are_told_with_their_number() {
+        let says = |line: &str, parts: &[&str]| {
+            let error = suite_of(&format!("{LINES}\n{line}")).unwrap_err().to_string();
+            assert!(error.contains("line 4"), "{error}");
+            parts.iter().for_each(|part| assert!(error.contains(part), "{error}"));
+        };
+        says(r#"{"prompt": "a", "ans"#, &["cut off"]);
+        says("{\"prompt\": \"a\"\n", &["EOF"]);
+        says(r#"{"answer": "a"}"#, &["prompt"]);
+        says(r#"{"prompt": "a", "anser": "b"}"#, &["anser"]);
+        says(r#"{"prompt": " ", "answer": "", "id": "7"}"#, &["`prompt`", "`answer`", "`id`"]);
+        says(r#"{"prompt": "a", "id": "tea"}"#, &["`tea`"]);
+        // Whole, though the file does not end in a line break.
+        assert_eq!(suite_of(r#"{"prompt": "a"}"#).unwrap().1.len("test").unwrap(), 1);
+    }
+
+    #[test]
+    fn a_suite_file_names_files_of_questions() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = "name = 'q'\nversion = '1'\nabout = 'a'\nenvironment = 'question'\n[splits.dev]\ntasks = 'd.jsonl'\n";
+        std::fs::write(folder.path().join("suite.toml"), text).unwrap();
+        std::fs::write(folder.path().join("d.jsonl"), LINES).unwrap();
+        let path = folder.path().to_str().unwrap();
+        let suite = crate::open_suite(path, &Default::default()).unwrap();
+        assert_eq!(suite.task("dev", 1).unwrap().id, "q/dev/tea");
+        let before = suite.manifest().content_hash.clone();
+        std::fs::write(folder.path().join("d.jsonl"), LINES.replace("please", "no")).unwrap();
+        let again = crate::open_suite(path, &Default::default()).unwrap();
+        assert_ne!(again.manifest().content_hash, before);
+    }
+}
