@@ -89,7 +89,7 @@ fn fails(folder: &Path, arguments: &[&str], code: i32, parts: &[&str]) {
 fn wrong_names_list_the_right_ones() {
     let folder = workplace();
     let folder = folder.path();
-    let suites = "known are `household`, `frozen-lake`, `terminal`, `alfworld`";
+    let suites = "known are `household`, `frozen-lake`, `terminal`, `sums`, `alfworld`";
     fails(
         folder,
         &["validate", "houshold"],
