@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Captured, SandboxError};
+use crate::Captured;
 
 /// One command to run in a sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,12 +56,13 @@ impl ExecRequest {
     }
 
     /// Refuses to give a process its input beforehand, which is to be written to it.
-    pub(crate) fn check_spawn(&self, backend: &'static str) -> Result<(), SandboxError> {
+    #[cfg(any(feature = "docker", feature = "local"))]
+    pub(crate) fn check_spawn(&self, backend: &'static str) -> Result<(), crate::SandboxError> {
         if self.stdin.is_empty() {
             return Ok(());
         }
         let what = "give a process its input beforehand".to_owned();
-        Err(SandboxError::Unsupported { backend, what })
+        Err(crate::SandboxError::Unsupported { backend, what })
     }
 
     /// The same with these bytes on standard input.

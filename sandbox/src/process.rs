@@ -1,7 +1,6 @@
 //! Processes that their starter talks to while they run.
 
 use std::fmt;
-use std::future::Future;
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite};

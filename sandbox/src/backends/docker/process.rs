@@ -87,7 +87,7 @@ async fn follow(
         last = hand_on => last?,
         _ = hung_up => {
             conversation.hang_up().await;
-            return Ok(ExecEnd::Signalled { signal: libc::SIGKILL });
+            return Ok(ExecEnd::Signalled { signal: 9 });
         }
     };
     if let (Loss::IsTold, Said::Broken(said)) = (loss, &last) {
