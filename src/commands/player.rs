@@ -56,11 +56,15 @@ impl OpenPlayer {
             });
         }
         if let Some(base_url) = arguments.endpoint.clone() {
+            let default = HttpPolicyConfig::default();
+            let concurrent_requests = arguments.concurrency.unwrap_or(default.concurrent_requests);
             let config = HttpPolicyConfig {
                 base_url,
+                // Who asks for more episodes at a time does not mean them to wait for each other here.
+                concurrent_requests: concurrent_requests.max(default.concurrent_requests),
                 model: arguments.model.clone().unwrap_or_default(),
                 api_key_env: arguments.api_key_env.clone(),
-                ..HttpPolicyConfig::default()
+                ..default
             };
             probe(HttpPolicyConfig { max_requests: 1, ..config.clone() }).await?;
             return without_model(Kind::Policy(Arc::new(HttpPolicy::open(config)?)));

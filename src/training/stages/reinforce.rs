@@ -280,7 +280,9 @@ impl Reinforcement {
                 return Ok(None);
             }
             let failure = || found.last_failure.clone().unwrap_or_default();
-            ensure!(found.counts.finished > 0, "play a single episode: {}", failure());
+            // A task that nobody can play, drawn in a later round, costs nothing but its group.
+            let finished = collected.collection.counts.finished + found.counts.finished;
+            ensure!(finished > 0, "play a single episode: {}", failure());
             let outcome = |group: &Group| Outcome {
                 returns: GroupView::shaped(group, &self.shapers).returns(),
             };

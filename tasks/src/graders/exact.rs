@@ -53,6 +53,10 @@ impl Exact {
 }
 
 fn is_same(answer: &str, right: &str) -> bool {
+    // Whole numbers as such: floating-point ones cannot tell large ones apart.
+    if let (Ok(answer), Ok(right)) = (answer.parse::<i128>(), right.parse::<i128>()) {
+        return answer == right;
+    }
     let number = |text: &str| text.parse::<f64>().ok().filter(|number| number.is_finite());
     answer == right
         || number(answer).zip(number(right)).is_some_and(|(answer, right)| answer == right)
@@ -72,6 +76,7 @@ mod tests {
         assert!(!is_right("", "The cat", r#""the cat""#));
         assert!(is_right("ignore_case = true", "The cat", r#""the cat""#));
         assert!(is_right("", "2.0", "2") && !is_right("", "2.5", "2"));
+        assert!(!is_right("", "9007199254740992", "9007199254740993"));
         assert!(is_right("", "b", r#"["a", "b"]"#) && !is_right("", "", r#"["a", "b"]"#));
         assert!(!is_right("", "nan", r#""inf""#));
         let after = "after = 'Answer:'";
