@@ -1,11 +1,11 @@
 //! A small environment for the tests of this crate.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use spar_core::{Observation, RewardPart, Seed, Step};
+use spar_core::{Observation, RewardPart, Seed, Step, Verdict};
 use spar_envs::{Environment, EnvironmentError, TimeRules};
 use spar_tasks::Task;
 
@@ -25,6 +25,10 @@ pub(crate) struct FakeEnvironment {
     pub(crate) is_erratic: bool,
     /// After how many steps it panics.
     pub(crate) panics_after: Option<usize>,
+    /// Whether every step panics, shared by forks.
+    pub(crate) panics: Arc<AtomicBool>,
+    /// What it judges an episode to be.
+    pub(crate) verdict: Option<Verdict>,
     /// Of those that were opened or forked, the ones that were not closed.
     pub(crate) open: Arc<AtomicUsize>,
     /// What it offers, as often as anybody holds it.
@@ -62,6 +66,8 @@ impl FakeEnvironment {
             step_time: Duration::ZERO,
             is_erratic: false,
             panics_after: None,
+            panics: Arc::default(),
+            verdict: None,
             open: Arc::default(),
             right: "right".into(),
             time_rules: TimeRules::default(),
@@ -138,7 +144,8 @@ impl Environment for FakeEnvironment {
         if self.breaks_after == Some(self.steps) {
             return Err(EnvironmentError::Misused { call: "step", when: "too often" });
         }
-        assert!(self.panics_after != Some(self.steps), "the floor of the corridor gave way");
+        let panics = self.panics_after == Some(self.steps) || self.panics.load(Ordering::SeqCst);
+        assert!(!panics, "the floor of the corridor gave way");
         if self.step_time > Duration::ZERO {
             let share = if self.is_erratic { rand::random_range(0.0..1.0) } else { 1.0 };
             tokio::time::sleep(self.step_time.mul_f64(share)).await;
@@ -165,6 +172,10 @@ impl Environment for FakeEnvironment {
             valid,
             wall_time: Duration::ZERO,
         })
+    }
+
+    async fn verify(&mut self) -> Result<Option<Verdict>, EnvironmentError> {
+        Ok(self.verdict.clone())
     }
 
     async fn fork(&mut self) -> Result<Option<Box<dyn Environment>>, EnvironmentError> {

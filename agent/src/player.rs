@@ -51,6 +51,9 @@ pub enum Guide {
 }
 
 impl Guide {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Oracle, Self::Expert];
+
     /// What its turns are recorded under.
     pub fn name(self) -> &'static str {
         match self {

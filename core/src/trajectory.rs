@@ -146,6 +146,9 @@ pub struct Turn {
     pub text: String,
     /// What it sampled.
     pub sampled: SampledTokens,
+    /// How many tokens it sampled, as a policy told that does not show them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reported_tokens: Option<usize>,
     /// Why the completion ended; absent in records of version 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<StopCause>,
@@ -160,6 +163,14 @@ pub struct Turn {
 }
 
 impl Turn {
+    /// How many tokens were sampled, as far as the policy showed them or told their number.
+    pub fn num_tokens(&self) -> usize {
+        match self.sampled.ids.len() {
+            0 => self.reported_tokens.unwrap_or(0),
+            shown => shown,
+        }
+    }
+
     /// Whether the completion was broken off before the policy had ended it, as far as is known.
     pub fn is_cut_off(&self) -> bool {
         self.stop.is_some_and(StopCause::is_cut_off)
@@ -431,6 +442,7 @@ mod tests {
                     ParsedAction::Invalid { reason: text.clone() }
                 },
                 text,
+                reported_tokens: sampled.ids.is_empty().then_some(17).filter(|_| valid),
                 sampled,
                 state_key,
                 policy_time: step.wall_time,

@@ -36,6 +36,16 @@ impl Verdict {
         step.success = self.success;
     }
 
+    /// Takes it back from the last step of an episode that goes on after all: its parts leave the rewards, and nothing
+    /// is solved yet.
+    pub fn take_back(&self, step: &mut Step) {
+        let before = step.rewards.len().saturating_sub(self.parts.len());
+        if step.rewards[before..] == self.parts[..] {
+            step.rewards.truncate(before);
+        }
+        step.success = false;
+    }
+
     /// The sum of its parts.
     pub fn reward(&self) -> f64 {
         // From +0, since an empty sum of floats is -0.
@@ -69,7 +79,10 @@ mod tests {
             valid: true,
             wall_time: Duration::ZERO,
         };
+        let before = Step { success: false, ..step.clone() };
         verdict.apply(&mut step);
         assert_eq!((step.reward(), step.success), (0.5, false));
+        verdict.take_back(&mut step);
+        assert_eq!(step, before);
     }
 }

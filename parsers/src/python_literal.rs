@@ -278,14 +278,12 @@ pub(crate) fn name_at(text: &str, at: usize) -> Option<&str> {
 
 /// A number without its sign.
 fn python_number(text: &str, is_negative: bool) -> Option<Number> {
-    // Underscores stand between digits only.
-    let is_divided_well = |text: &str| {
+    // Underscores stand between digits only, which `e` is none of but in hexadecimal numbers.
+    let is_divided_well = |text: &str, radix: u32| {
         let parts = text.split('_');
+        let is_digit = |c: char| c.is_digit(radix);
         parts.clone().count() == 1
-            || parts.clone().all(|part| {
-                part.starts_with(|c: char| c.is_ascii_hexdigit())
-                    && part.ends_with(|c: char| c.is_ascii_hexdigit())
-            })
+            || parts.clone().all(|part| part.starts_with(is_digit) && part.ends_with(is_digit))
     };
     let signed = |value: f64| if is_negative { -value } else { value };
     let radix = match text.get(..2).unwrap_or_default() {
@@ -296,7 +294,7 @@ fn python_number(text: &str, is_negative: bool) -> Option<Number> {
     };
     if let Some(radix) = radix {
         let digits = text[2..].strip_prefix('_').unwrap_or(&text[2..]);
-        if !is_divided_well(digits) || digits.starts_with(['+', '-']) {
+        if !is_divided_well(digits, radix) || digits.starts_with(['+', '-']) {
             return None;
         }
         return match i128::from_str_radix(&digits.replace('_', ""), radix) {
@@ -304,7 +302,7 @@ fn python_number(text: &str, is_negative: bool) -> Option<Number> {
             Err(_) => None,
         };
     }
-    if !is_divided_well(text) {
+    if !is_divided_well(text, 10) {
         return None;
     }
     let digits = text.replace('_', "");
@@ -386,6 +384,8 @@ mod tests {
             ("-0b11", json!(-3)),
             ("1e3", json!(1000.0)),
             ("1.5E-1", json!(0.15)),
+            ("1_0.0_5e0_1", json!(100.5)),
+            ("0xe_e", json!(238)),
             (".5", json!(0.5)),
             ("5.", json!(5.0)),
             ("18446744073709551615", json!(u64::MAX)),
@@ -417,6 +417,11 @@ mod tests {
             "1j",
             "012",
             "1__0",
+            "1_e5",
+            "1e_5",
+            "1_.5",
+            "1._5",
+            "0b1_2",
             "'a",
             "'a\nb'",
             "[1 2]",

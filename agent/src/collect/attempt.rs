@@ -5,7 +5,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures::FutureExt;
-use spar_core::{Boundary, EndReason, Observation, Seed, Trajectory};
+use spar_core::{Boundary, Observation, Seed, Source, Trajectory, Turn};
 use spar_envs::{Environment, EnvironmentError};
 use spar_tasks::Task;
 use tokio::sync::Mutex;
@@ -109,43 +109,41 @@ impl Attempt {
             Ok(environment) => environment,
             Err(error) => return Attempted::failed(never(broken(&error))),
         };
+        let prepare = AssertUnwindSafe(environment.prepare()).catch_unwind();
         let prepared = tokio::select! {
             biased;
-            () = common.stop.cancelled() => Err(None),
-            prepared = environment.prepare() => prepared.map_err(Some),
+            () = common.stop.cancelled() => Err(cancelled()),
+            prepared = prepare => prepared.map_err(|panic| panicked(&panic_text(&*panic))),
         };
-        if let Err(error) = prepared {
-            common.close(&mut *environment).await;
-            let Some(error) = error else { return Attempted::failed(never(cancelled())) };
-            if error.is_refusal() {
+        let is_absent = matches!(&prepared, Ok(Err(error)) if error.is_backend_failure());
+        let failure = match prepared {
+            Ok(Ok(())) => None,
+            Ok(Err(error)) if error.is_refusal() => {
+                common.close(&mut *environment).await;
                 return Attempted::Refused(error_chain(&error));
             }
-            let (trajectory, is_absent) = (never(broken(&error)), error.is_backend_failure());
-            let trajectory = Box::new(trajectory);
+            Ok(Err(error)) => Some(broken(&error)),
+            Err(end) => Some(end),
+        };
+        if let Some(end) = failure {
+            common.close(&mut *environment).await;
+            let trajectory = Box::new(never(end));
             return Attempted::Recorded { trajectory, replayed_turns: 0, is_absent };
         }
-        // 2. Its turns.
+        // 2. Its turns, behind those of another one where it goes on from there.
         let config = &common.episode;
-        let (trajectory, replayed_turns) = match start {
+        let (trajectory, mut environment) = match start {
             Start::Shared => {
                 let first = origin.first.clone();
-                let played = run_started_episode(environment, first, &episode, config).await;
-                let (trajectory, mut environment) = played;
-                common.close(&mut *environment).await;
-                (trajectory, 0)
+                run_started_episode(environment, first, &episode, config).await
             }
             Start::Branch { origin, at } => {
-                let played = run_branch(&mut *environment, origin, *at, &episode, config).await;
-                common.close(&mut *environment).await;
-                match played {
-                    Ok(trajectory) => (trajectory, at.turn),
-                    Err(error) => {
-                        let (boundary, detail) = (error.boundary(), error_chain(&error));
-                        (never(EndReason::Failed { boundary, detail }), 0)
-                    }
-                }
+                run_branch(environment, origin, *at, &episode, config).await
             }
         };
+        common.close(&mut *environment).await;
+        let inherited = |turn: &&Turn| turn.source == Source::Inherited;
+        let replayed_turns = trajectory.turns.iter().filter(inherited).count();
         let trajectory = Box::new(trajectory);
         Attempted::Recorded { trajectory, replayed_turns, is_absent: false }
     }

@@ -331,7 +331,7 @@ mod tests {
     use super::*;
     use crate::fake_environment::{FakeEnvironment, fake_task};
     use crate::policies::{RandomPolicy, ScriptedPolicy};
-    use crate::strategies::Independent;
+    use crate::strategies::{Branching, Independent};
 
     fn quiet(_: &Trajectory) {}
 
@@ -479,6 +479,40 @@ mod tests {
         let collection = collect_groups(&request, &config).await;
         assert_eq!((collection.counts.environment_failures, collection.counts.missing()), (4, 4));
         assert!(collection.last_failure.unwrap().contains("no corridor here"));
+    }
+
+    #[tokio::test]
+    async fn a_branch_that_panics_on_its_way_is_closed() {
+        let origin = FakeEnvironment::new();
+        let tasks = [fake_task(0)];
+        let failed: Mutex<Vec<String>> = Mutex::default();
+        let request = CollectRequest {
+            tasks: &tasks,
+            player: SharedPlayer::of(ScriptedPolicy::new(["right"])),
+            strategy: &Branching::default(),
+            open: origin.opener(),
+            seed: Seed::from_u64(3),
+            cancellation: &Cancellation::new(),
+            on_episode: &|trajectory| {
+                // From the end of the first trunk on, which is played alone.
+                origin.panics.store(true, Ordering::SeqCst);
+                if let EndReason::Failed { detail, .. } = &trajectory.end {
+                    failed.lock().unwrap().push(detail.clone());
+                }
+            },
+        };
+        let config = CollectConfig {
+            group_size: 3,
+            concurrency: 1.into(),
+            refills: 0,
+            ..CollectConfig::default()
+        };
+        let collection = collect_groups(&request, &config).await;
+        assert_eq!((collection.counts.finished, collection.counts.missing()), (1, 2));
+        let failed = failed.into_inner().unwrap();
+        assert!(failed.len() == 2 && failed.iter().all(|why| why.contains("gave way")));
+        assert_eq!(collection.counts.replayed_turns, 0);
+        assert_eq!(origin.open.load(Ordering::SeqCst), 0);
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,6 +1,6 @@
 //! Where one episode parts from another.
 
-use spar_core::{Boundary, Trajectory};
+use spar_core::Trajectory;
 
 /// Where one episode parts from another: what comes before it is shared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -21,11 +21,10 @@ impl BranchPoint {
     pub(super) fn check(self, trajectory: &Trajectory) -> Result<(), BranchError> {
         let Self { turn, token } = self;
         let turns = trajectory.turns.len();
-        if turn > turns || (turn == turns && token > 0) {
-            return Err(BranchError::NoSuchTurn { turn, turns });
-        }
-        if trajectory.turns[..turn].iter().any(|turn| turn.step.terminated) {
-            return Err(BranchError::NoSuchTurn { turn, turns: turns - 1 });
+        // Behind a turn that ended the task nothing comes.
+        let last = trajectory.turns.iter().position(|turn| turn.step.terminated).unwrap_or(turns);
+        if turn > last || (turn == turns && token > 0) {
+            return Err(BranchError::NoSuchTurn { turn, turns: last });
         }
         let tokens = trajectory.turns.get(turn).map_or(0, |turn| turn.sampled.ids.len());
         // Behind its last token an answer has nothing left to sample.
@@ -58,8 +57,8 @@ pub enum BranchError {
         /// Tokens that the answer has.
         tokens: usize,
     },
-    /// The environment broke, or could not be had.
-    #[error("bring an environment to turn {turn}")]
+    /// A second environment could not be had.
+    #[error("fork the environment of an episode at turn {turn}")]
     Environment {
         /// The turn, from 0.
         turn: usize,
@@ -67,30 +66,6 @@ pub enum BranchError {
         #[source]
         source: spar_envs::EnvironmentError,
     },
-    /// Equal actions did not lead where they led the first time: the environment does not repeat itself.
-    #[error("play turn {turn} again: the environment showed something else than the first time")]
-    Diverged {
-        /// The turn whose step came out differently, from 0.
-        turn: usize,
-    },
-    /// The environment did not answer in time.
-    #[error("play turn {turn} again: no answer within {seconds} s")]
-    Late {
-        /// The turn, from 0.
-        turn: usize,
-        /// The time it had.
-        seconds: u64,
-    },
-}
-
-impl BranchError {
-    /// Where an episode broke that could not be begun.
-    pub fn boundary(&self) -> Boundary {
-        match self {
-            Self::Environment { source, .. } => source.boundary(),
-            _ => Boundary::Environment,
-        }
-    }
 }
 
 #[cfg(test)]
@@ -111,7 +86,7 @@ mod tests {
         }
         let past_the_end = check(5, 0).unwrap_err().to_string();
         assert_eq!(past_the_end, "fork an episode at turn 5: it goes on from turns up to 4");
-        assert!(matches!(check(6, 0), Err(BranchError::NoSuchTurn { turns: 5, .. })));
+        assert!(matches!(check(6, 0), Err(BranchError::NoSuchTurn { turns: 4, .. })));
         // One more token ends the turn.
         let whole = check(1, "left".len() + 1).unwrap_err().to_string();
         assert_eq!(whole, "fork an episode in turn 1 behind token 5: the answer has 5");

@@ -6,7 +6,7 @@ use spar_core::{Limit, Turn};
 use spar_envs::TimeRules;
 use tokio::time::Instant;
 
-use crate::{EpisodeConfig, Player};
+use crate::{EpisodeConfig, Guide, Player};
 
 /// What is left of the budgets of an episode.
 pub(super) struct Budgets {
@@ -28,13 +28,15 @@ impl Budgets {
         }
     }
 
-    /// Takes what turns that were inherited used up when they were played first.
+    /// Takes what turns that are inherited used up when they were played first.
     pub(super) fn take(&mut self, turns: &[Turn]) {
         let steps: Duration = turns.iter().map(|turn| turn.step.wall_time).sum();
         let policy: Duration = turns.iter().map(|turn| turn.policy_time).sum();
         self.task = self.task.map(|end| end.checked_sub(steps + policy).unwrap_or(end));
         self.commands = self.commands.map(|left| left.saturating_sub(steps));
-        let sampled: usize = turns.iter().map(|turn| turn.sampled.ids.len()).sum();
+        // What a demonstrator wrote nobody sampled.
+        let is_sampled = |turn: &&Turn| !Guide::ALL.iter().any(|guide| guide.name() == turn.author);
+        let sampled: usize = turns.iter().filter(is_sampled).map(Turn::num_tokens).sum();
         self.tokens = self.tokens.map(|left| left.saturating_sub(sampled));
     }
 

@@ -18,7 +18,7 @@ use super::ends::{broken, cancelled, failed, late, panicked, truncated};
 use super::{BranchError, BranchPoint, Episode};
 use crate::collect::panic_text;
 use crate::context::{Context, action_of};
-use crate::{EpisodeConfig, Player};
+use crate::{EpisodeConfig, Player, error_chain};
 
 /// An episode that is being played, turn by turn.
 ///
@@ -109,34 +109,42 @@ impl<'a> EpisodeInProgress<'a> {
     /// Goes on where another episode was: `environment` is in the state in which `origin` began, and is
     /// brought to the branch point by the same actions.
     ///
-    /// The turns before the point are taken over; the time and the tokens that they took are used up.
-    ///
-    /// # Errors
-    ///
-    /// [`BranchError`] when the origin does not go on from there, or the environment breaks, is late, or
-    /// shows something else than it did before.
+    /// The turns before the point are taken over; the time and the tokens that they took are used up. What goes
+    /// wrong on the way is the episode's [end](Self::end), which then has no turns: the origin does not go on from
+    /// there, or the environment breaks, is late, or shows something else than it did before.
     pub async fn branch(
         mut environment: Box<dyn Environment + 'a>,
         origin: &Trajectory,
         at: BranchPoint,
         episode: &Episode<'a>,
         config: &'a EpisodeConfig,
-    ) -> Result<Self, BranchError> {
-        at.check(origin)?;
-        let prepared = environment.prepare().await;
-        prepared.map_err(|source| BranchError::Environment { turn: at.turn, source })?;
-        replay(&mut *environment, &origin.turns[..at.turn], config.turn_timeout()).await?;
-        Ok(Self::at_branch(environment, origin, at, episode, config))
+    ) -> Self {
+        let bring = async {
+            at.check(origin)
+                .map_err(|error| failed(Boundary::Environment, &error_chain(&error)))?;
+            environment.prepare().await.map_err(|error| broken(&error))?;
+            replay(&mut *environment, &origin.turns[..at.turn], config.turn_timeout()).await
+        };
+        match unless_cancelled(episode, bring).await {
+            Ok(()) => Self::at_branch(environment, origin, at, episode, config),
+            Err(end) => {
+                let first = origin.first_observation.clone();
+                let mut playing = Self::assemble(environment, first, episode, config);
+                playing.end = Some(end);
+                playing
+            }
+        }
     }
 
     /// A second episode that shares this one's past up to `at`, and nothing from there on.
     ///
     /// Where `at` is where this one stands, the environment is forked, if it can be. Else `again` gives
-    /// one in the state in which this one began, and the actions are played again.
+    /// one in the state in which this one began, and the actions are played again; what goes wrong there is the
+    /// new episode's [end](Self::end), as it is for [`EpisodeInProgress::branch`].
     ///
     /// # Errors
     ///
-    /// As [`EpisodeInProgress::branch`].
+    /// [`BranchError`] when this episode does not go on from there, or there is no second environment.
     pub async fn fork(
         &mut self,
         at: BranchPoint,
@@ -145,13 +153,21 @@ impl<'a> EpisodeInProgress<'a> {
     ) -> Result<Self, BranchError> {
         at.check(&self.trajectory)?;
         let broke = |source| BranchError::Environment { turn: at.turn, source };
-        if at == BranchPoint::before(self.trajectory.turns.len())
-            && let Some(fork) = self.environment.fork().await.map_err(broke)?
-        {
-            return Ok(Self::at_branch(fork, &self.trajectory, at, episode, self.config));
+        let is_here = at.turn == self.trajectory.turns.len();
+        let second = if is_here { self.environment.fork().await.map_err(broke)? } else { None };
+        let origin = &self.trajectory;
+        let mut fork = match second {
+            Some(second) => Self::at_branch(second, origin, at, episode, self.config),
+            None => {
+                let environment = again().await.map_err(broke)?;
+                Self::branch(environment, origin, at, episode, self.config).await
+            }
+        };
+        // What was said since the last turn stands in none of them yet.
+        if is_here && fork.end.is_none() {
+            self.injected.iter().for_each(|message| fork.inject(message.clone()));
         }
-        let environment = again().await.map_err(broke)?;
-        Self::branch(environment, &self.trajectory, at, episode, self.config).await
+        Ok(fork)
     }
 
     /// Plays the next turn; `None` when the episode is [over](Self::end).
@@ -248,7 +264,13 @@ impl<'a> EpisodeInProgress<'a> {
             fork.admissible.clone_from(&turn.step.observation.admissible);
             fork.trajectory.turns.push(Turn { source: Source::Inherited, ..turn.clone() });
         }
-        fork.budgets.take(&fork.trajectory.turns);
+        fork.budgets.take(&origin.turns[..at.turn]);
+        // An episode that goes on has not been judged: what its origin earned by ending there is not its own.
+        if let (Some(verdict), true) = (&origin.verdict, at.turn == origin.turns.len())
+            && let Some(last) = fork.trajectory.turns.last_mut()
+        {
+            verdict.take_back(&mut last.step);
+        }
         if let Some(turn) = origin.turns.get(at.turn) {
             turn.injected.iter().for_each(|message| fork.inject(message.clone()));
             fork.partial = turn.sampled.first(at.token);
@@ -315,6 +337,7 @@ impl<'a> EpisodeInProgress<'a> {
             author: completion.author,
             text: completion.text,
             sampled: completion.tokens,
+            reported_tokens: completion.reported_tokens,
             stop: Some(completion.stop),
             parsed,
             state_key: std::mem::replace(&mut self.state_key, next_state_key),
@@ -461,18 +484,28 @@ async fn replay(
     environment: &mut dyn Environment,
     turns: &[Turn],
     limit: Duration,
-) -> Result<(), BranchError> {
+) -> Result<(), EndReason> {
     for (turn, recorded) in turns.iter().enumerate() {
         // Where no action could be read the environment was not asked.
         let Some(action) = action_of(&recorded.parsed) else { continue };
-        let late = |_| BranchError::Late { turn, seconds: limit.as_secs() };
-        let step = timeout(limit, environment.step(action)).await.map_err(late)?;
-        let step = step.map_err(|source| BranchError::Environment { turn, source })?;
+        let step = match environment.time_rules().command {
+            // As in the first place: the environment bounds what the agent may make long.
+            Some(_) => environment.step(action).await,
+            None => {
+                let step = timeout(limit, environment.step(action)).await;
+                let doing = format!("play turn {turn} again");
+                step.map_err(|_| late(Boundary::Environment, &doing, limit))?
+            }
+        };
+        let step = step.map_err(|error| broken(&error))?;
         let is_same = step.observation == recorded.step.observation
             && step.terminated == recorded.step.terminated
             && step.valid == recorded.step.valid;
         if !is_same {
-            return Err(BranchError::Diverged { turn });
+            let detail = format!(
+                "turn {turn} was played again, and the environment showed something else than the first time"
+            );
+            return Err(failed(Boundary::Environment, &detail));
         }
     }
     Ok(())

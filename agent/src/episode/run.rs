@@ -3,7 +3,7 @@
 use spar_core::{EndReason, Observation, Trajectory};
 use spar_envs::Environment;
 
-use super::{BranchError, BranchPoint, Episode, EpisodeInProgress};
+use super::{BranchPoint, Episode, EpisodeInProgress};
 use crate::EpisodeConfig;
 
 /// Plays an episode from reset to end.
@@ -34,21 +34,16 @@ pub async fn run_started_episode<'a>(
     play(EpisodeInProgress::start_from(environment, first, episode, config).await).await
 }
 
-/// Plays an episode that goes on where `origin` was, in an environment that is as it was when `origin` began.
-/// The environment is not closed.
-///
-/// # Errors
-///
-/// As [`EpisodeInProgress::branch`].
-pub async fn run_branch(
-    environment: &mut dyn Environment,
+/// Plays an episode that goes on where `origin` was, in an environment that is as it was when `origin` began,
+/// and gives the environment back. What goes wrong on the way there is the trajectory's end reason too.
+pub async fn run_branch<'a>(
+    environment: Box<dyn Environment + 'a>,
     origin: &Trajectory,
     at: BranchPoint,
-    episode: &Episode<'_>,
-    config: &EpisodeConfig,
-) -> Result<Trajectory, BranchError> {
-    let environment = Box::new(environment);
-    Ok(play(EpisodeInProgress::branch(environment, origin, at, episode, config).await?).await.0)
+    episode: &Episode<'a>,
+    config: &'a EpisodeConfig,
+) -> (Trajectory, Box<dyn Environment + 'a>) {
+    play(EpisodeInProgress::branch(environment, origin, at, episode, config).await).await
 }
 
 async fn play(mut episode: EpisodeInProgress<'_>) -> (Trajectory, Box<dyn Environment + '_>) {

@@ -6,9 +6,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use spar_core::{
     Boundary, Completion, CompletionRequest, EndReason, Limit, Message, Policy, PolicyError,
-    PolicyVersion, Role, SampledTokens, Seed, Source, StopCause, Trajectory,
+    PolicyVersion, RewardPart, Role, SampledTokens, Seed, Source, StopCause, Trajectory, Verdict,
 };
-use spar_envs::{Environment, TimeRules};
+use spar_envs::{Environment, EnvironmentError, TimeRules};
 use tokio::time::{Instant, sleep};
 
 use super::*;
@@ -534,13 +534,86 @@ async fn a_replay_that_comes_out_differently_is_refused() {
     elsewhere.step("right").await.unwrap();
     let fork = episode!(2, &task, &policy, &cancellation);
     let again = async || Ok(Box::new(elsewhere) as Box<dyn Environment>);
-    let refused = origin.fork(BranchPoint::before(1), &fork, again).await.err().unwrap();
-    assert!(matches!(refused, BranchError::Diverged { turn: 0 }), "{refused}");
+    let refused = origin.fork(BranchPoint::before(1), &fork, again).await.unwrap();
+    assert_fails(refused, Boundary::Environment, "turn 0 was played again").await;
     let mut breaks = FakeEnvironment::new();
     breaks.breaks_after = Some(0);
     let again = async || Ok(at_its_start(breaks).await);
-    let broke = origin.fork(BranchPoint::before(1), &fork, again).await.err().unwrap();
-    assert!(matches!(broke, BranchError::Environment { turn: 0, .. }), "{broke}");
+    let broke = origin.fork(BranchPoint::before(1), &fork, again).await.unwrap();
+    assert_fails(broke, Boundary::Environment, "too often").await;
+    let none = EnvironmentError::Misused { call: "open", when: "again" };
+    let none = origin.fork(BranchPoint::before(1), &fork, async || Err(none)).await.err().unwrap();
+    assert!(matches!(none, BranchError::Environment { turn: 1, .. }), "{none}");
+    let never = async || panic!("an episode that cannot be forked there needs no environment");
+    let early = origin.fork(BranchPoint::before(7), &fork, never).await.err().unwrap();
+    assert!(matches!(early, BranchError::NoSuchTurn { turn: 7, turns: 2 }), "{early}");
+}
+
+/// Fails unless the episode has broken there, for this reason, before it had a turn.
+async fn assert_fails(mut playing: EpisodeInProgress<'_>, at: Boundary, because: &str) {
+    assert!(playing.turn().await.is_none());
+    let (trajectory, _environment) = playing.finish().await;
+    assert!(trajectory.turns.is_empty());
+    let EndReason::Failed { boundary, detail } = &trajectory.end else { panic!("{trajectory:?}") };
+    assert_eq!(*boundary, at);
+    assert!(detail.contains(because), "{detail}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replay_can_be_cancelled_and_ends_with_a_panic() {
+    let (task, config) = (fake_task(0), EpisodeConfig::default());
+    let policy = ScriptedPolicy::new(["right", "left", "right", "right", "right"]);
+    let calm = Cancellation::new();
+    let episode = episode!(1, &task, &policy, &calm);
+    let origin = to_the_end(start(FakeEnvironment::new(), &episode, &config).await).await;
+    let cancellation = Cancellation::new();
+    let fork = episode!(2, &task, &policy, &cancellation);
+    let mut slow = FakeEnvironment::new();
+    slow.step_time = Duration::from_secs(60);
+    let started = Instant::now();
+    let at = BranchPoint::before(3);
+    let slow = at_its_start(slow).await;
+    let (branch, ()) =
+        tokio::join!(EpisodeInProgress::branch(slow, &origin, at, &fork, &config), async {
+            sleep(Duration::from_secs(1)).await;
+            cancellation.cancel();
+        });
+    assert_eq!(started.elapsed().as_secs(), 1);
+    assert_fails(branch, Boundary::Cancelled, "told to stop").await;
+    let mut panics = FakeEnvironment::new();
+    panics.panics_after = Some(1);
+    let panics = at_its_start(panics).await;
+    let fork = episode!(3, &task, &policy, &calm);
+    let branch = EpisodeInProgress::branch(panics, &origin, at, &fork, &config).await;
+    assert_fails(branch, Boundary::Environment, "it panicked: the floor").await;
+    let branch = at_its_start(FakeEnvironment::new()).await;
+    let (end, fork) = (BranchPoint::before(9), episode!(4, &task, &policy, &calm));
+    let branch = EpisodeInProgress::branch(branch, &origin, end, &fork, &config).await;
+    assert_fails(branch, Boundary::Environment, "goes on from turns up to 4").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn commands_have_their_time_when_they_are_played_again_too() {
+    let (task, cancellation) = (fake_task(0), Cancellation::new());
+    let config = EpisodeConfig { turn_timeout_secs: 3, ..EpisodeConfig::default() };
+    let policy = ScriptedPolicy::new(["right"]);
+    let mut environment = FakeEnvironment::new();
+    environment.step_time = Duration::from_secs(20);
+    environment.time_rules = TimeRules { task: None, command: Some(Duration::from_secs(30)) };
+    let episode = episode!(1, &task, &policy, &cancellation);
+    let origin = to_the_end(start(environment.clone(), &episode, &config).await).await;
+    assert!(origin.success);
+    let fork = episode!(2, &task, &policy, &cancellation);
+    let at = BranchPoint::before(2);
+    let again = at_its_start(environment.clone()).await;
+    let branch = EpisodeInProgress::branch(again, &origin, at, &fork, &config).await;
+    assert!(to_the_end(branch).await.success);
+    // A step that no command makes long is late all the same.
+    environment.time_rules = TimeRules::default();
+    let again = at_its_start(environment).await;
+    let branch = EpisodeInProgress::branch(again, &origin, at, &fork, &config).await;
+    let because = "it did not play turn 0 again within 3 s";
+    assert_fails(branch, Boundary::Environment, because).await;
 }
 
 /// Ends the word that an answer begins with, and says `right` where nothing was begun.
@@ -581,7 +654,7 @@ async fn a_turn_is_sampled_anew_from_a_token_on() {
     let at = BranchPoint { turn: 1, token: 2 };
     let fork = episode!(2, &task, &Finisher, &cancellation);
     let environment = at_its_start(FakeEnvironment::new()).await;
-    let fork = EpisodeInProgress::branch(environment, &origin, at, &fork, &config).await.unwrap();
+    let fork = EpisodeInProgress::branch(environment, &origin, at, &fork, &config).await;
     let fork = to_the_end(fork).await;
     assert_eq!(actions(&fork), ["right", "left", "right", "right", "right"]);
     let sources: Vec<_> = fork.turns.iter().map(|turn| turn.source).collect();
@@ -593,7 +666,7 @@ async fn a_turn_is_sampled_anew_from_a_token_on() {
     // A policy that cannot go on behind a partial answer says so.
     let unable = episode!(3, &task, &trunk, &cancellation);
     let environment = at_its_start(FakeEnvironment::new()).await;
-    let fork = EpisodeInProgress::branch(environment, &origin, at, &unable, &config).await.unwrap();
+    let fork = EpisodeInProgress::branch(environment, &origin, at, &unable, &config).await;
     let fork = to_the_end(fork).await;
     assert!(matches!(fork.end, EndReason::Failed { boundary: Boundary::Policy, .. }));
 }
@@ -618,7 +691,7 @@ async fn what_is_injected_is_read_recorded_and_taken_over() {
         let environment = at_its_start(FakeEnvironment::new()).await;
         let at = BranchPoint::before(turn);
         let fork = EpisodeInProgress::branch(environment, &origin, at, &fork, &config);
-        let fork = to_the_end(fork.await.unwrap()).await;
+        let fork = to_the_end(fork.await).await;
         assert_eq!(fork.turns[turn].prompt, origin.turns[turn].prompt, "fork at {turn}");
     }
 }
@@ -635,14 +708,88 @@ async fn what_is_used_up_before_a_fork_is_used_up_in_it() {
     let fork = episode!(2, &task, &policy, &cancellation);
     let environment = at_its_start(FakeEnvironment::new()).await;
     let at = BranchPoint::before(whole - 1);
-    let branch = EpisodeInProgress::branch(environment, &origin, at, &fork, &config).await.unwrap();
+    let branch = EpisodeInProgress::branch(environment, &origin, at, &fork, &config).await;
     let branch = to_the_end(branch).await;
     assert_eq!((&branch.end, branch.turns.len()), (&origin.end, whole));
     // In mid-turn, where what is taken over is all that may be sampled.
     let config = EpisodeConfig { max_sampled_tokens: Some(9), ..EpisodeConfig::default() };
     let environment = at_its_start(FakeEnvironment::new()).await;
     let at = BranchPoint { turn: 1, token: 3 };
-    let branch = EpisodeInProgress::branch(environment, &origin, at, &fork, &config).await.unwrap();
+    let branch = EpisodeInProgress::branch(environment, &origin, at, &fork, &config).await;
     let branch = to_the_end(branch).await;
     assert_eq!((&branch.end, branch.turns.len()), (&origin.end, 1));
+}
+
+#[tokio::test]
+async fn whoever_told_or_wrote_tokens_uses_up_as_much_in_a_fork() {
+    let (task, cancellation) = (fake_task(0), Cancellation::new());
+    let config = EpisodeConfig { max_sampled_tokens: Some(13), ..EpisodeConfig::default() };
+    // A policy that shows no tokens, but tells their number.
+    let policy = Moody { reported_tokens: Some(7), ..Moody::new(0, || None) };
+    let episode = episode!(7, &task, &policy, &cancellation);
+    let origin = to_the_end(start(FakeEnvironment::new(), &episode, &config).await).await;
+    assert_eq!((origin.turns.len(), origin.turns[0].num_tokens()), (2, 7));
+    let at = BranchPoint::before(1);
+    let environment = at_its_start(FakeEnvironment::new()).await;
+    let branch = EpisodeInProgress::branch(environment, &origin, at, &episode, &config).await;
+    let branch = to_the_end(branch).await;
+    assert_eq!((&branch.end, branch.turns.len()), (&origin.end, 2));
+    // What a demonstrator wrote was not sampled.
+    let policy = ScriptedPolicy::new(["right"]);
+    let player = Player::Oracle { encoder: Some(&policy) };
+    let guided = Episode { player, ..episode!(1, &task, &policy, &cancellation) };
+    let origin = to_the_end(start(FakeEnvironment::new(), &guided, &config).await).await;
+    assert_eq!(origin.turns[0].num_tokens(), 6);
+    let fork = episode!(2, &task, &policy, &cancellation);
+    let environment = at_its_start(FakeEnvironment::new()).await;
+    let at = BranchPoint::before(2);
+    let branch = EpisodeInProgress::branch(environment, &origin, at, &fork, &config).await;
+    assert!(to_the_end(branch).await.success);
+}
+
+#[tokio::test]
+async fn a_fork_has_the_hints_that_its_origin_was_just_given() {
+    let (task, cancellation, config) =
+        (fake_task(0), Cancellation::new(), EpisodeConfig::default());
+    let policy = ScriptedPolicy::new(["right", "left"]);
+    for can_fork in [true, false] {
+        let environment = FakeEnvironment { can_fork, ..FakeEnvironment::new() };
+        let episode = episode!(1, &task, &policy, &cancellation);
+        let mut origin = start(environment.clone(), &episode, &config).await;
+        origin.turn().await.unwrap();
+        let hint = Message::new(Role::User, "Hint: the right end is the goal.");
+        origin.inject(hint.clone());
+        let fork = episode!(2, &task, &policy, &cancellation);
+        let again = async || Ok(at_its_start(environment.clone()).await);
+        let mut fork = origin.fork(BranchPoint::before(1), &fork, again).await.unwrap();
+        let (theirs, own) = (fork.turn().await.unwrap(), origin.turn().await.unwrap());
+        assert_eq!((&theirs.injected[..], theirs.source), (&[hint][..], Source::Hinted));
+        assert_eq!(theirs.prompt, own.prompt);
+        // Further back nothing had been said.
+        let early = episode!(3, &task, &policy, &cancellation);
+        let again = async || Ok(at_its_start(environment).await);
+        let mut early = origin.fork(BranchPoint::before(0), &early, again).await.unwrap();
+        assert!(early.turn().await.unwrap().injected.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_fork_does_not_earn_what_its_origin_earned_by_ending() {
+    let (task, cancellation) = (fake_task(0), Cancellation::new());
+    let short = EpisodeConfig { max_turns: Some(2), ..EpisodeConfig::default() };
+    let policy = ScriptedPolicy::new(["right"]);
+    let part = RewardPart { name: "verified".to_owned(), value: 0.5 };
+    let verdict = Verdict { parts: vec![part], success: true, ..Verdict::default() };
+    let environment = FakeEnvironment { verdict: Some(verdict), ..FakeEnvironment::new() };
+    let episode = episode!(1, &task, &policy, &cancellation);
+    let origin = to_the_end(start(environment.clone(), &episode, &short).await).await;
+    assert_eq!((origin.success, origin.total_reward()), (true, 0.5));
+    let config = EpisodeConfig::default();
+    let fork = episode!(2, &task, &policy, &cancellation);
+    let environment = at_its_start(environment).await;
+    let at = BranchPoint::before(2);
+    let branch = EpisodeInProgress::branch(environment, &origin, at, &fork, &config).await;
+    assert!(!branch.trajectory().turns[1].step.success);
+    let branch = to_the_end(branch).await;
+    assert_eq!((branch.turns.len(), branch.total_reward()), (3, 1.5), "its own end and verdict");
 }

@@ -27,6 +27,7 @@ pub(super) fn turn(kept: usize, appended: &[u32], sampled: SampledTokens) -> Tur
             wall_time: Duration::ZERO,
         },
         policy_time: Duration::ZERO,
+        reported_tokens: None,
     }
 }
 

@@ -24,10 +24,11 @@ pub struct BranchingOptions {
     /// How the turns are chosen in which episodes fork. Default `uniform`.
     pub choose: ChooseBranches,
     /// Whether the answer of that turn is sampled anew from a token on, drawn among all behind its first, in place of
-    /// from its start; the policy has to go on behind partial answers. Default false.
+    /// from its start; the policy has to go on behind partial answers. First turns are branch points then too.
+    /// Default false.
     pub in_mid_turn: bool,
     /// Tokens that a group may sample; once they are sampled, no further round begins and the group stays smaller.
-    /// Default absent: no limit.
+    /// What forks took over and what was sampled in tries that failed is not counted. Default absent: no limit.
     pub max_tokens: Option<usize>,
 }
 
@@ -60,8 +61,8 @@ pub enum ChooseBranches {
 ///
 /// After Tree-GRPO (arXiv 2509.21240, section 3.2), whose nodes are turns of an agent: there the same number of nodes is
 /// drawn in every tree of a group, here among all turns of the group, a turn that several trajectories share counting
-/// once. The first turn of an episode is no branch point: it would only be one more trunk. Where there is no branch
-/// point at all, there are more trunks.
+/// once. Before the first turn of an episode there is no branch point, only within it: it would be one more trunk. Where
+/// there is no branch point at all, there are more trunks.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Branching {
     options: BranchingOptions,
@@ -95,10 +96,12 @@ impl Branching {
         let mut candidates = Vec::new();
         let mut weights = Vec::new();
         for (origin, trajectory) in grown.iter().enumerate() {
-            for (turn, played) in trajectory.turns.iter().enumerate().skip(1) {
+            for (turn, played) in trajectory.turns.iter().enumerate() {
+                let begins_within = self.options.in_mid_turn && played.sampled.ids.len() > 1;
                 let weight = match self.options.choose {
                     // What was taken over is its owner's candidate.
                     _ if played.source == Source::Inherited => continue,
+                    _ if turn == 0 && !begins_within => continue,
                     ChooseBranches::Uniform => 1.0,
                     ChooseBranches::Unsure => unsureness(played),
                 };
@@ -170,7 +173,9 @@ impl RolloutStrategy for Branching {
 /// Tokens that were sampled for this trajectory alone.
 fn own_tokens(trajectory: &Trajectory) -> usize {
     let own = trajectory.turns.iter().filter(|turn| turn.source != Source::Inherited);
-    own.map(|turn| turn.sampled.ids.len()).sum()
+    let sampled: usize = own.map(Turn::num_tokens).sum();
+    // The first turn of its own may begin with tokens of its origin.
+    sampled.saturating_sub(trajectory.lineage.fork_token.unwrap_or(0) as usize)
 }
 
 /// `-mean log pi` over the tokens that had an alternative; 0 where none had.
@@ -316,6 +321,45 @@ mod tests {
         let last = trunk.turns[3].sampled.ids.len() - 1;
         assert!(tokens.iter().all(|token| (1..=last).contains(token)), "{tokens:?}");
         assert!(tokens.contains(&1) && tokens.contains(&last), "{tokens:?}");
+    }
+
+    #[tokio::test]
+    async fn within_its_first_turn_an_episode_is_forked_too() {
+        let policy = Arc::new(ScriptedPolicy::new(["right"]));
+        let player = SharedPlayer::Policy(policy);
+        let options = || BranchingOptions::default();
+        let collection = grow(options(), player, &FakeEnvironment::new(), 9).await;
+        let mut trunk = collection.groups[0].trajectories[0].clone();
+        trunk.turns.truncate(1);
+        let choose = |trunk: &Trajectory, in_mid_turn| {
+            let branching = Branching::new(BranchingOptions { in_mid_turn, ..options() }).unwrap();
+            branching.choose(std::slice::from_ref(trunk), 20, Seed::from_u64(2))
+        };
+        assert!(choose(&trunk, false).is_empty());
+        let found = choose(&trunk, true);
+        let is_within = |at: &BranchPoint| at.turn == 0 && (1..6).contains(&at.token);
+        assert!(found.len() == 20 && found.iter().all(|(_, at)| is_within(at)), "{found:?}");
+        trunk.turns[0].sampled = trunk.turns[0].sampled.first(1);
+        assert!(choose(&trunk, true).is_empty(), "one token leaves nothing to sample anew");
+    }
+
+    #[tokio::test]
+    async fn tokens_of_a_tree_are_counted_once() {
+        let player = SharedPlayer::of(ScriptedPolicy::new(["right"]));
+        let collection =
+            grow(BranchingOptions::default(), player, &FakeEnvironment::new(), 9).await;
+        let mut branch = collection.groups[0].trajectories[0].clone();
+        assert_eq!(own_tokens(&branch), 18);
+        branch.turns[0].source = Source::Inherited;
+        branch.turns[1].source = Source::Regenerated;
+        branch.lineage.fork_token = Some(2);
+        assert_eq!(own_tokens(&branch), 10, "six of a turn and two of the next are the origin's");
+        for turn in &mut branch.turns {
+            turn.sampled = Default::default();
+            turn.reported_tokens = Some(5);
+        }
+        branch.lineage.fork_token = None;
+        assert_eq!(own_tokens(&branch), 10, "as many as an endpoint tells");
     }
 
     #[tokio::test]

@@ -1,5 +1,7 @@
 //! An answer that is a JSON object.
 
+use std::ops::Range;
+
 use serde_json::Value;
 use spar_core::{Action, ToolCall, ToolSpec};
 
@@ -14,8 +16,8 @@ use crate::{ActionParser, FormatError, FormatErrorKind, Parsed, WriteError};
 /// - `{"name": ..., "arguments": {...}}` is a call, as is `{"action": ..., "action_input": ...}`;
 /// - `{"action": "..."}` is an action in words.
 ///
-/// A `thought` in it is what the policy thought. The object reaches from the first `{` of the answer
-/// to its last `}`.
+/// A `thought` in it is what the policy thought. Beside `action` and what is named here nothing may stand, since it
+/// would be lost. The object reaches from the first `{` of the answer to its last `}`.
 pub(crate) struct JsonObject;
 
 impl ActionParser for JsonObject {
@@ -50,6 +52,7 @@ impl ActionParser for JsonObject {
         }
         let reasoning = value.get("thought").and_then(Value::as_str).map(str::to_owned);
         let said = outside(&text[..start], &text[end..]);
+        refuse_strays(&value, &span)?;
         let action = match (value.get("action"), value.get("action_input")) {
             (Some(Value::String(action)), None) if value.get("name").is_none() => {
                 let action = action.trim();
@@ -95,6 +98,24 @@ impl ActionParser for JsonObject {
     }
 }
 
+/// Refuses what stands beside `action` and would not be read, such as arguments without `action_input` around them.
+fn refuse_strays(value: &Value, span: &Range<usize>) -> Result<(), FormatError> {
+    let Some(fields) = value.as_object().filter(|fields| !fields.contains_key("name")) else {
+        return Ok(());
+    };
+    let is_stray = |key: &&String| !["action", "action_input", "thought"].contains(&key.as_str());
+    match fields.keys().find(is_stray) {
+        Some(key) if fields.contains_key("action") => {
+            let key = key.escape_debug();
+            let message = format!(
+                "nothing reads `{key}` beside `action`; arguments stand in `action_input`, as an object"
+            );
+            Err(FormatError::new(FormatErrorKind::Unexpected, span.clone(), message))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// What is said before and behind the object, its fences apart.
 fn outside(before: &str, after: &str) -> String {
     let fences = ["```json", "```"];
@@ -136,5 +157,19 @@ mod tests {
         assert_eq!(kind("{\"action\": \" \"}"), FormatErrorKind::Empty);
         assert_eq!(kind("{\"action\": {}}"), FormatErrorKind::Name);
         assert_eq!(kind("{x}"), FormatErrorKind::Json);
+    }
+
+    #[test]
+    fn arguments_beside_an_action_are_not_lost() {
+        let read = |text: &str| JsonObject.parse(text, &[]);
+        let error = read("{\"action\": \"go\", \"to\": \"north\"}").unwrap_err();
+        assert_eq!(error.kind, FormatErrorKind::Unexpected);
+        assert!(error.message.contains("`to`") && error.message.contains("`action_input`"));
+        let both = "{\"action\": \"go\", \"action_input\": {\"to\": 1}, \"by\": 2}";
+        assert_eq!(read(both).unwrap_err().kind, FormatErrorKind::Unexpected);
+        let call = "{\"action\": \"go\", \"action_input\": {\"to\": 1}, \"thought\": \"hm\"}";
+        assert!(read(call).is_ok());
+        // What else servers write into calls is no argument.
+        assert!(read("{\"name\": \"go\", \"arguments\": {}, \"id\": \"call_1\"}").is_ok());
     }
 }

@@ -104,6 +104,7 @@ pub(crate) mod tests {
                 wall_time: Duration::ZERO,
             },
             policy_time: Duration::ZERO,
+            reported_tokens: None,
         };
         Trajectory {
             version: TRAJECTORY_VERSION,
