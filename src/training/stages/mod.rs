@@ -9,9 +9,11 @@
 //! [table](stage_registry).
 
 mod evaluate;
+mod groups;
 mod imitate;
 mod outline;
 mod plan;
+mod reference;
 mod registry;
 mod reinforce;
 mod stage;

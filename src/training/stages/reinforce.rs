@@ -1,34 +1,22 @@
 //! Reinforcement learning: groups of episodes, credit over them, updates.
 
-use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use anyhow::{bail, ensure};
+use anyhow::bail;
 use async_trait::async_trait;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use spar_agent::credit::{
-    AdvantageEstimator, BatchView, GroupView, open_estimator, settle_ownership,
-};
+use spar_agent::credit::{AdvantageEstimator, BatchView, open_estimator, settle_ownership};
 use spar_agent::filters::{GroupFilter, kept, open_filter};
-use spar_agent::strategies::{RolloutStrategy, open_strategy};
-use spar_agent::{
-    CollectConfig, CollectRequest, Collection, CutBatch, SharedPlayer, TurnMask, collect_groups,
-};
-use spar_core::{Group, Sample, Signal, TrajectoryStore};
-use spar_policy::Weights;
-use spar_tasks::RewardShapers;
-use spar_tasks::samplers::{Outcome, TaskSampler, open_sampler};
-use spar_trainer::{
-    DecoderGradient, MetricRecord, Trained, TrainerConfig, UpdateMetrics, fill_reference,
-};
+use spar_agent::{CutBatch, TurnMask};
+use spar_core::{Sample, Signal, TrajectoryStore};
+use spar_trainer::{DecoderGradient, MetricRecord, TrainerConfig, UpdateMetrics};
 
+use super::groups::{Collected, GroupOptions, GroupSource};
+use super::reference::Reference;
 use super::registry::written;
 use super::{Place, RunningStage, Stage, Step, WordsRequest};
-use crate::recipe::{DataConfig, Recipe, ReferenceHold, ReinforceConfig};
-use crate::training::demonstrations::{
-    TOKENIZER_TASKS, play_randomly, take_places, take_tasks, words_of,
-};
+use crate::recipe::{DataConfig, Recipe, ReinforceConfig};
+use crate::training::demonstrations::{TOKENIZER_TASKS, play_randomly, take_tasks, words_of};
 use crate::training::records::{with_collection, with_updates};
 use crate::training::run::Training;
 
@@ -111,55 +99,33 @@ impl Stage for Reinforce {
         state: Option<&Value>,
     ) -> anyhow::Result<Box<dyn RunningStage>> {
         let config = self.config.clone();
-        let state: Option<StageState> = state.cloned().map(serde_json::from_value).transpose()?;
-        // Of runs older than the state, behind what it has played.
-        let first = place.first_task + done * config.tasks as u64;
-        let mut sampler = open_sampler(&config.sampler, first)?;
-        if let Some(state) = &state {
-            sampler.load(&state.sampler)?;
-        }
+        let groups = GroupOptions {
+            tasks: config.tasks,
+            group_size: config.group_size,
+            max_turns: config.max_turns,
+            sampler: config.sampler.clone(),
+            strategy: config.strategy.clone(),
+            shapers: config.shapers.clone(),
+        };
         Ok(Box::new(Reinforcement {
-            shapers: RewardShapers::open(&config.shapers)?,
-            sampler,
-            strategy: open_strategy(&config.strategy)?,
+            groups: GroupSource::open(groups, place, done, state)?,
             credit: open_estimator(&config.credit)?,
             filter: open_filter(&config.filter.clone().unwrap_or_default())?,
-            reference: OnceLock::new(),
-            is_begun: state.is_some(),
+            reference: Reference::default(),
             place: place.clone(),
             config,
         }))
     }
 }
 
-/// What reinforcement learning keeps between iterations.
-#[derive(Serialize, Deserialize)]
-struct StageState {
-    /// The task sampler's.
-    sampler: Value,
-}
-
 /// Reinforcement learning that is under way.
 struct Reinforcement {
     config: ReinforceConfig,
     place: Place,
-    shapers: RewardShapers,
-    sampler: Box<dyn TaskSampler>,
-    strategy: Box<dyn RolloutStrategy>,
+    groups: GroupSource,
     credit: Box<dyn AdvantageEstimator>,
     filter: Box<dyn GroupFilter>,
-    /// The reference model's weights, where they stay in memory and have been read.
-    reference: OnceLock<Arc<Weights>>,
-    /// Whether the sampler has drawn.
-    is_begun: bool,
-}
-
-/// The groups of an iteration.
-struct Collected {
-    /// Those that are trained, and the counts of all.
-    collection: Collection,
-    /// Groups that the task sampler left out.
-    num_dropped: usize,
+    reference: Reference,
 }
 
 #[async_trait(?Send)]
@@ -172,14 +138,15 @@ impl RunningStage for Reinforcement {
         // 1. Groups of episodes under the present weights.
         run.publish()?;
         let started = Instant::now();
-        let Some(collected) = self.collect(run, step).await? else { return Ok(None) };
+        let collected = self.groups.collect(run, &self.place, step).await?;
+        let Some(collected) = collected else { return Ok(None) };
         let Collected { collection, num_dropped } = collected;
         let rollout_seconds = started.elapsed().as_secs_f64();
 
         // 2. Credit over all groups at once: what is measured first, then advantages by shaped rewards.
         let mut cut = CutBatch::new(&collection.groups)?;
         self.fill_signals(run, cut.samples_mut())?;
-        let view = BatchView::shaped(&collection.groups, &self.shapers);
+        let view = BatchView::shaped(&collection.groups, self.groups.shapers());
         let credit = self.credit.estimate(&view, &cut.signals())?;
         let kept = kept(self.filter.as_ref(), &view);
         let credit = settle_ownership(&view, credit, &kept)?;
@@ -229,79 +196,11 @@ impl RunningStage for Reinforcement {
     }
 
     fn state(&self) -> Option<Value> {
-        let state = StageState { sampler: self.sampler.state() };
-        let written = || serde_json::to_value(&state).expect("a state is plain data");
-        self.is_begun.then(written)
+        self.groups.state()
     }
 }
 
 impl Reinforcement {
-    /// Plays what the task sampler draws, round by round; `None` when it was told to stop, the sampler then
-    /// standing where it stood.
-    async fn collect(
-        &mut self,
-        run: &Training,
-        step: &Step<'_>,
-    ) -> anyhow::Result<Option<Collected>> {
-        let config = &self.config;
-        let domain = run.domains.of(&self.place.data);
-        let mut episode = run.recipe.episode.clone();
-        episode.max_turns = Some(config.max_turns);
-        let default = CollectConfig::default();
-        let collect = CollectConfig {
-            group_size: config.group_size,
-            concurrency: domain.sandboxes.concurrency(),
-            episode,
-            ..default
-        };
-        let before = self.sampler.state();
-        let mut collected = Collected { collection: Collection::default(), num_dropped: 0 };
-        self.sampler.begin(config.tasks);
-        for round in 0_u64.. {
-            let places = self.sampler.draw();
-            if places.is_empty() {
-                break;
-            }
-            let train = &self.place.data.train;
-            let tasks = take_places(domain.suite.as_ref(), train, run.seed, &places)?;
-            step.watch.observer.playing("rollouts", tasks.len() * config.group_size);
-            let request = CollectRequest {
-                tasks: &tasks,
-                player: SharedPlayer::Policy(run.policy.clone()),
-                strategy: self.strategy.as_ref(),
-                open: domain.sandboxes.opener(),
-                seed: if round == 0 { step.seed } else { step.seed.derive("round", round) },
-                cancellation: step.watch.cancellation,
-                on_episode: &|trajectory| step.watch.observer.episode(trajectory),
-            };
-            let found = collect_groups(&request, &collect).await;
-            if step.watch.cancellation.is_cancelled() {
-                self.sampler.load(&before)?;
-                return Ok(None);
-            }
-            let failure = || found.last_failure.clone().unwrap_or_default();
-            // A task that nobody can play, drawn in a later round, costs nothing but its group.
-            let finished = collected.collection.counts.finished + found.counts.finished;
-            ensure!(finished > 0, "play a single episode: {}", failure());
-            let outcome = |group: &Group| Outcome {
-                returns: GroupView::shaped(group, &self.shapers).returns(),
-            };
-            let outcomes: Vec<Outcome> = found.groups.iter().map(outcome).collect();
-            let kept = self.sampler.observe(&outcomes);
-            ensure!(
-                kept.len() == outcomes.len(),
-                "task sampler `{}` judged {} of {} groups",
-                self.sampler.name(),
-                kept.len(),
-                outcomes.len()
-            );
-            collected.num_dropped += kept.iter().filter(|kept| !**kept).count();
-            collected.collection.keep(found, &kept);
-        }
-        self.is_begun = true;
-        Ok(Some(collected))
-    }
-
     /// Fills the signals that credit needs in the streams of all samples that were cut.
     ///
     /// What [`ReinforceConfig::missing_signal`] does not miss has its source here.
@@ -319,29 +218,13 @@ impl Reinforcement {
         Ok(())
     }
 
-    /// Fills the log-probabilities under the reference model, where the stage has one.
+    /// Fills the log-probabilities under the reference model, where the objective asks for one.
     fn fill_reference(&self, run: &Training, samples: &mut [Sample]) -> anyhow::Result<()> {
-        let Some(reference) = self.reference(run)? else { return Ok(()) };
-        let temperature = run.recipe.episode.sampling.temperature;
-        let model = DecoderGradient::new(reference, temperature).at_base();
-        Ok(fill_reference(samples, model.as_ref(), self.config.trainer.micro_batch_tokens)?)
-    }
-
-    /// The weights of the reference model; `None` where the objective asks for none.
-    fn reference(&self, run: &Training) -> anyhow::Result<Option<Arc<Weights>>> {
         let has_adapter = !run.recipe.adapters().is_empty();
         let hold = self.config.reference_hold(has_adapter, self.place.is_first);
-        let Some(hold) = hold else { return Ok(None) };
-        if let (ReferenceHold::AdapterOff, Trained::Adapter(model)) = (hold, &run.model.trained) {
-            return Ok(Some(model.base().clone()));
-        }
-        if let Some(weights) = self.reference.get() {
-            return Ok(Some(weights.clone()));
-        }
-        let weights = run.marked_reference()?;
-        Ok(Some(match hold {
-            ReferenceHold::Memory => self.reference.get_or_init(|| weights).clone(),
-            _ => weights,
-        }))
+        let Some(hold) = hold else { return Ok(()) };
+        let temperature = run.recipe.episode.sampling.temperature;
+        let budget = self.config.trainer.micro_batch_tokens;
+        self.reference.fill(run, hold, samples, temperature, budget)
     }
 }

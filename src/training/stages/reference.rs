@@ -1,0 +1,46 @@
+//! The model that a stage holds its policy to.
+
+use std::sync::{Arc, OnceLock};
+
+use spar_core::Sample;
+use spar_policy::Weights;
+use spar_trainer::{DecoderGradient, Trained, fill_reference};
+
+use crate::recipe::ReferenceHold;
+use crate::training::run::Training;
+
+/// The model that a stage holds its policy to: the policy that the stage began with.
+#[derive(Default)]
+pub(super) struct Reference {
+    /// Its weights, where they stay in memory and have been read.
+    weights: OnceLock<Arc<Weights>>,
+}
+
+impl Reference {
+    /// Fills the log-probabilities under it, of draws at `temperature`, in all samples.
+    pub(super) fn fill(
+        &self,
+        run: &Training,
+        hold: ReferenceHold,
+        samples: &mut [Sample],
+        temperature: f32,
+        micro_batch_tokens: usize,
+    ) -> anyhow::Result<()> {
+        let model = DecoderGradient::new(self.weights(run, hold)?, temperature).at_base();
+        Ok(fill_reference(samples, model.as_ref(), micro_batch_tokens)?)
+    }
+
+    fn weights(&self, run: &Training, hold: ReferenceHold) -> anyhow::Result<Arc<Weights>> {
+        if let (ReferenceHold::AdapterOff, Trained::Adapter(model)) = (hold, &run.model.trained) {
+            return Ok(model.base().clone());
+        }
+        if let Some(weights) = self.weights.get() {
+            return Ok(weights.clone());
+        }
+        let weights = run.marked_reference()?;
+        Ok(match hold {
+            ReferenceHold::Memory => self.weights.get_or_init(|| weights).clone(),
+            _ => weights,
+        })
+    }
+}
