@@ -23,6 +23,7 @@ mod credit;
 mod group;
 mod message;
 mod policy;
+mod preference;
 mod sample;
 mod seed;
 mod signals;
@@ -39,6 +40,7 @@ pub use policy::{
     Choices, Completion, CompletionRequest, Policy, PolicyError, PolicyVersion, SampledTokens,
     Sampling, StopCause,
 };
+pub use preference::Preference;
 pub use sample::{AllowedTokens, Sample, SampleError};
 pub use seed::Seed;
 pub use signals::{Signal, SignalError, Signals};

@@ -1,6 +1,6 @@
 //! The one data form between credit and objectives.
 
-use crate::PolicyVersion;
+use crate::{PolicyVersion, Preference};
 
 /// The tokens that could be drawn in each place of a sample.
 ///
@@ -49,6 +49,8 @@ impl AllowedTokens {
 pub struct Sample {
     /// The episode the sample was cut from.
     pub episode: u64,
+    /// Which answer of which pair it is; `None` where nobody compared it with another.
+    pub preference: Option<Preference>,
     /// Token ids.
     pub tokens: Vec<u32>,
     /// Weight of the token in the policy-gradient term; 0 for tokens that were not sampled.

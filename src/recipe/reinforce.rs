@@ -120,6 +120,12 @@ impl ReinforceConfig {
         };
         let told = |error: anyhow::Error| vec![format!("{error:#}")];
         within("objective", self.objective.problems());
+        if self.objective.build().is_ok_and(|objective| objective.needs().pairs) {
+            let name = &self.objective.name;
+            let problem =
+                format!("`{name}` learns from pairs of answers, which stage `prefer` has");
+            within("objective", vec![problem]);
+        }
         for shaper in &self.shapers {
             if let Err(error) = open_shaper(shaper) {
                 within("shapers", told(error.into()));

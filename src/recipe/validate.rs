@@ -134,6 +134,13 @@ mod tests {
     }
 
     #[test]
+    fn an_objective_that_compares_answers_is_refused_where_there_are_no_pairs() {
+        let recipe = Recipe::parse("r", "[reinforce.objective]\nname = 'dpo'", &[]).unwrap();
+        let told = recipe.validate().unwrap_err().to_string();
+        assert!(told.contains("`dpo` learns from pairs of answers"), "{told}");
+    }
+
+    #[test]
     fn adapters_and_references_without_effect_are_refused() {
         let told = |text: &str| match Recipe::parse("r", text, &[]).unwrap().validate() {
             Ok(()) => String::new(),

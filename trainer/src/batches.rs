@@ -92,6 +92,33 @@ pub fn by_prompt(samples: &[&Sample]) -> Vec<Vec<usize>> {
     groups
 }
 
+/// Samples, by their indices, that go to one update: those of a pair, where there are pairs, joined with all that
+/// their `units` hold. They stand in the order in which they first appear.
+pub fn joined_by_pair(samples: &[&Sample], units: Vec<Vec<usize>>) -> Vec<Vec<usize>> {
+    // Each unit points at an earlier one that it is joined with, or at itself.
+    let mut joined_with: Vec<usize> = (0..units.len()).collect();
+    let first_of = |joined_with: &[usize], mut unit: usize| {
+        while joined_with[unit] != unit {
+            unit = joined_with[unit];
+        }
+        unit
+    };
+    let mut unit_of_pair: HashMap<u64, usize> = HashMap::new();
+    for (unit, members) in units.iter().enumerate() {
+        for preference in members.iter().filter_map(|sample| samples[*sample].preference) {
+            let other = *unit_of_pair.entry(preference.pair).or_insert(unit);
+            let ends = [first_of(&joined_with, unit), first_of(&joined_with, other)];
+            joined_with[ends[0].max(ends[1])] = ends[0].min(ends[1]);
+        }
+    }
+    let mut joined: Vec<Vec<usize>> = vec![Vec::new(); units.len()];
+    for (unit, members) in units.into_iter().enumerate() {
+        joined[first_of(&joined_with, unit)].extend(members);
+    }
+    joined.retain(|members| !members.is_empty());
+    joined
+}
+
 /// How many tokens each sample shares with the one before, from the first token on.
 pub fn shared_prefixes(samples: &[&Sample]) -> Vec<usize> {
     let shared = |index: usize| match index.checked_sub(1) {
@@ -104,6 +131,7 @@ pub fn shared_prefixes(samples: &[&Sample]) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use spar_core::Preference;
 
     use super::*;
 
@@ -166,6 +194,22 @@ mod tests {
         ];
         let samples: Vec<&Sample> = samples.iter().collect();
         assert_eq!(by_prompt(&samples), [vec![0, 2], vec![1, 4], vec![3]]);
+    }
+
+    #[test]
+    fn pairs_are_joined_with_all_that_is_kept_together_with_them() {
+        let sample = |pair: Option<u64>| {
+            let of = |pair| Preference { pair, is_chosen: true, parts: 1 };
+            Sample { preference: pair.map(of), ..Sample::default() }
+        };
+        let pairs = [Some(7), None, Some(3), Some(7), Some(9), Some(3), Some(9)];
+        let samples: Vec<Sample> = pairs.into_iter().map(sample).collect();
+        let samples: Vec<&Sample> = samples.iter().collect();
+        let alone: Vec<Vec<usize>> = (0..7).map(|index| vec![index]).collect();
+        assert_eq!(joined_by_pair(&samples, alone), [vec![0, 3], vec![1], vec![2, 5], vec![4, 6]]);
+        // Samples 2 and 6 share a prompt, and so their pairs an update.
+        let units = vec![vec![0], vec![1], vec![2, 6], vec![3], vec![4], vec![5]];
+        assert_eq!(joined_by_pair(&samples, units), [vec![0, 3], vec![1], vec![2, 6, 4, 5]]);
     }
 
     #[test]

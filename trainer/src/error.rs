@@ -57,6 +57,12 @@ pub enum TrainerError {
         /// Index of the sample among those given.
         sample: usize,
     },
+    /// The objective compares the answers of pairs, and an update has only a part of one.
+    #[error("train on sample {sample}: the other samples of its pair are not in the same update")]
+    PartedPair {
+        /// Index of the sample among those given.
+        sample: usize,
+    },
     /// No token of the samples carries weight and has a gradient, so there is nothing to learn from.
     #[error("train on {samples} samples: no token carries weight and has a gradient")]
     NoWeight {

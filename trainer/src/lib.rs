@@ -77,6 +77,7 @@ pub mod batches;
 mod decoder_gradient;
 mod drift;
 mod error;
+mod held_out;
 mod home;
 mod learning_curve;
 mod objectives;
@@ -95,11 +96,12 @@ pub use average::{AverageConfig, WeightAverage};
 pub use decoder_gradient::{DecoderGradient, Trained};
 pub use drift::{Distances, Drift};
 pub use error::{RunFolderError, TrainerError};
+pub use held_out::measure_held_out;
 pub use learning_curve::{CurvePoint, CurveRun, CurveSeries, LearningCurve};
 pub use objectives::{
-    BatchWeight, Clip, ClipCov, ClipCovOptions, ClipOptions, Gspo, GspoOptions, KlEstimator,
-    LossAggregation, Needs, Objective, ObjectiveConfig, ObjectiveEntry, PreparedObjective,
-    SampleLoss, Supervised, Tally, Update, objective_registry,
+    BatchWeight, Clip, ClipCov, ClipCovOptions, ClipOptions, Dpo, DpoOptions, Gspo, GspoOptions,
+    KlEstimator, LossAggregation, Needs, Objective, ObjectiveConfig, ObjectiveEntry,
+    PreferenceLoss, PreparedObjective, SampleLoss, Supervised, Tally, Update, objective_registry,
 };
 pub use optimisers::{
     AdamW, AdamWOptions, Muon, MuonOptions, Optimizer, OptimizerConfig, OptimizerEntry, StatePlace,

@@ -15,36 +15,45 @@ use crate::{PreparedModel, TrainerError};
 /// # Errors
 ///
 /// [`TrainerError::Model`] when the model cannot be run on a sample, [`TrainerError::LogprobCount`]
-/// when it contradicts itself; some samples may be filled then.
+/// when it contradicts itself; no sample is filled then.
 pub fn fill_reference(
     samples: &mut [Sample],
     reference: &dyn PreparedModel,
     micro_batch_tokens: usize,
 ) -> Result<(), TrainerError> {
-    let found: Vec<(usize, Vec<f32>)> = {
-        let given: Vec<&Sample> = samples.iter().collect();
-        let order = prefix_order(&given);
-        let sorted: Vec<&Sample> = order.iter().map(|sample| given[*sample]).collect();
-        let lengths: Vec<usize> = sorted.iter().map(|sample| sample.len()).collect();
-        let ranges =
-            split_shared_by_budget(&lengths, &shared_prefixes(&sorted), micro_batch_tokens);
-        let batches = Batches::new(ranges.len());
-        let read = |range: std::ops::Range<usize>| {
-            let logprobs = batches.run(|| reference.logprobs(&sorted[range.clone()]));
-            let logprobs = logprobs.map_err(|source| TrainerError::Model { source })?;
-            Ok(order[range].iter().copied().zip(logprobs).collect::<Vec<_>>())
-        };
-        let parts: Result<Vec<_>, TrainerError> = ranges.into_par_iter().map(read).collect();
-        parts?.into_iter().flatten().collect()
+    let found = read_logprobs(&samples.iter().collect::<Vec<_>>(), reference, micro_batch_tokens)?;
+    for (sample, logprobs) in samples.iter_mut().zip(found) {
+        sample.reference_logprobs = logprobs;
+    }
+    Ok(())
+}
+
+/// The log-probabilities of samples, those that begin alike being read together, up to `micro_batch_tokens` at a time.
+pub(crate) fn read_logprobs(
+    samples: &[&Sample],
+    model: &dyn PreparedModel,
+    micro_batch_tokens: usize,
+) -> Result<Vec<Vec<f32>>, TrainerError> {
+    let order = prefix_order(samples);
+    let sorted: Vec<&Sample> = order.iter().map(|sample| samples[*sample]).collect();
+    let lengths: Vec<usize> = sorted.iter().map(|sample| sample.len()).collect();
+    let ranges = split_shared_by_budget(&lengths, &shared_prefixes(&sorted), micro_batch_tokens);
+    let batches = Batches::new(ranges.len());
+    let read = |range: std::ops::Range<usize>| {
+        let logprobs = batches.run(|| model.logprobs(&sorted[range.clone()]));
+        let logprobs = logprobs.map_err(|source| TrainerError::Model { source })?;
+        Ok(order[range].iter().copied().zip(logprobs).collect::<Vec<_>>())
     };
-    for (sample, logprobs) in found {
+    let parts: Result<Vec<_>, TrainerError> = ranges.into_par_iter().map(read).collect();
+    let mut by_sample = vec![Vec::new(); samples.len()];
+    for (sample, logprobs) in parts?.into_iter().flatten() {
         let (tokens, found) = (samples[sample].len(), logprobs.len());
         if found != tokens {
             return Err(TrainerError::LogprobCount { sample, tokens, found });
         }
-        samples[sample].reference_logprobs = logprobs;
+        by_sample[sample] = logprobs;
     }
-    Ok(())
+    Ok(by_sample)
 }
 
 #[cfg(test)]

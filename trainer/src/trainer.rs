@@ -11,10 +11,11 @@ use spar_policy::cuda::DeviceGroup;
 use spar_policy::{Parameters, Weights};
 
 use crate::batches::{
-    by_prompt, prefix_order, shared_prefixes, shuffled, split_by_budget, split_evenly,
-    split_shared_by_budget,
+    by_prompt, joined_by_pair, prefix_order, shared_prefixes, shuffled, split_by_budget,
+    split_evenly, split_shared_by_budget,
 };
 use crate::home::{DeviceHome, Home, HostHome, Work};
+use crate::objectives::Pairs;
 use crate::optimisers::{clip_factor, write_state};
 use crate::{
     BatchWeight, Drift, LossAggregation, Measured, Objective, OptimizerPlace, SampleGradient,
@@ -275,7 +276,8 @@ impl Trainer {
     }
 
     /// Makes one pass over samples, shuffled by its seed and number, or their prompts where
-    /// `keep_prompts_together` says so, and divided into batches of an update each.
+    /// `keep_prompts_together` says so, and divided into batches of an update each. Pairs stay whole where the objective
+    /// compares their answers.
     ///
     /// Samples to which the objective gives no weight are left out first. The others are divided among
     /// the batches, those without gradient as well, so that every loss is divided by what its
@@ -301,6 +303,10 @@ impl Trainer {
             by_prompt(&samples)
         } else {
             (0..samples.len()).map(|sample| vec![sample]).collect()
+        };
+        let units = match objective.needs().pairs {
+            true => joined_by_pair(&samples, units),
+            false => units,
         };
         let length = |unit: &usize| units[*unit].iter().map(|sample| samples[*sample].len()).sum();
         let order = shuffled(units.len(), pass.seed.derive("epoch", pass.epoch));
@@ -374,6 +380,9 @@ impl Trainer {
                 samples.iter().position(|sample| sample.reference_logprobs.is_empty())
         {
             return Err(TrainerError::NoReference { sample });
+        }
+        if objective.needs().pairs {
+            Pairs::of(samples).map_err(|sample| TrainerError::PartedPair { sample })?;
         }
         // 1. What the loss is divided by, before samples that need not be computed are left out.
         let batch = BatchWeight::of(objective, samples.iter().copied());
@@ -565,10 +574,11 @@ impl Trainer {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use spar_core::Preference;
 
     use super::*;
     use crate::testing::{Bigram, load, saved};
-    use crate::{AverageConfig, Clip, ClipOptions, OptimizerConfig, Supervised};
+    use crate::{AverageConfig, Clip, ClipOptions, Dpo, OptimizerConfig, Supervised};
 
     const VOCABULARY: usize = 5;
 
@@ -694,7 +704,10 @@ mod tests {
     fn every_objective_moves_towards_what_was_good() {
         let names = crate::objective_registry().iter().map(|entry| entry.name);
         for name in names.filter(|name| *name != "supervised") {
-            let aggregation = LossAggregation::SampleMean;
+            let aggregation = match name {
+                "gspo" => LossAggregation::SampleMean,
+                _ => LossAggregation::TokenMean,
+            };
             let config =
                 crate::ObjectiveConfig { name: name.to_owned(), aggregation, ..Default::default() };
             let objective = config.build().unwrap();
@@ -709,6 +722,34 @@ mod tests {
             };
             assert!(gain(0) + gain(2) > gain(1) + gain(3), "{name}");
         }
+    }
+
+    #[test]
+    fn pairs_stay_whole_however_a_pass_is_divided() {
+        let samples = answers(&[1.0, -1.0, 1.0, -1.0, 1.0, -1.0, 1.0, -1.0]);
+        let objective = Dpo::default();
+        for keep_prompts_together in [false, true] {
+            let config = TrainerConfig {
+                minibatches: 3,
+                shards: 3,
+                micro_batch_tokens: 1,
+                keep_prompts_together,
+                ..config_of(0.05)
+            };
+            let mut trainer = Trainer::new(config, Bigram::new(VOCABULARY)).unwrap();
+            for iteration in 0..4 {
+                let (seed, mode) = (Seed::from_u64(iteration), LossAggregation::TokenMean);
+                let updates = trainer.iterate(&samples, &objective, mode, &Bigram, seed, 0.0);
+                let updates = updates.unwrap();
+                assert_eq!(updates.iter().map(|update| update.computed_samples).sum::<usize>(), 8);
+                assert!(updates.iter().all(|update| update.samples % 2 == 0));
+            }
+        }
+        let mut trainer = Trainer::new(config_of(0.05), Bigram::new(VOCABULARY)).unwrap();
+        let parted: Vec<&Sample> = samples.iter().take(3).collect();
+        let mode = LossAggregation::TokenMean;
+        let error = trainer.update(&parted, &objective, mode, &Bigram, 0.0).unwrap_err();
+        assert!(matches!(error, TrainerError::PartedPair { sample: 2 }), "{error}");
     }
 
     #[test]
@@ -744,6 +785,9 @@ mod tests {
                 sample.push(token, 1.0, *advantage, 0.0, logprob, PolicyVersion(0), &[]);
             }
             sample.reference_logprobs = sample.behavior_logprobs.clone();
+            // Each good one and the bad one behind it are a pair.
+            let (pair, is_chosen) = (index as u64 / 2, *advantage > 0.0);
+            sample.preference = Some(Preference { pair, is_chosen, parts: 1 });
             sample
         };
         advantages.iter().enumerate().map(answer).collect()

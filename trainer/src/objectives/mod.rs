@@ -10,9 +10,11 @@
 mod aggregation;
 mod clip;
 mod clip_cov;
+mod dpo;
 mod gspo;
 mod kl;
 mod objective_config;
+mod pairs;
 mod supervised;
 mod tally;
 
@@ -21,10 +23,12 @@ use spar_core::{Sample, Seed};
 pub use aggregation::{BatchWeight, LossAggregation};
 pub use clip::{Clip, ClipOptions};
 pub use clip_cov::{ClipCov, ClipCovOptions};
+pub use dpo::{Dpo, DpoOptions, PreferenceLoss};
 pub use gspo::{Gspo, GspoOptions};
 pub use kl::KlEstimator;
 pub(crate) use objective_config::read_options;
 pub use objective_config::{ObjectiveConfig, ObjectiveEntry, objective_registry};
+pub(crate) use pairs::Pairs;
 pub use supervised::Supervised;
 pub use tally::Tally;
 
@@ -64,6 +68,8 @@ pub struct Needs {
     pub reference: bool,
     /// Log-probabilities at the weights before the update, of all its samples: one pass more.
     pub present: bool,
+    /// Pairs of answers: samples tell which answer of which pair they are, and no pair is parted between updates.
+    pub pairs: bool,
 }
 
 /// The samples of an update, before it is made: those that are computed. An objective that needs all of them, such as

@@ -4,8 +4,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Clip, ClipCov, ClipCovOptions, ClipOptions, Gspo, GspoOptions, LossAggregation, Objective,
-    Supervised,
+    Clip, ClipCov, ClipCovOptions, ClipOptions, Dpo, DpoOptions, Gspo, GspoOptions,
+    LossAggregation, Objective, Supervised,
 };
 use crate::TrainerError;
 
@@ -61,6 +61,12 @@ pub fn objective_registry() -> &'static [ObjectiveEntry] {
             open: clip_cov,
         },
         ObjectiveEntry {
+            name: "dpo",
+            about: "Answers that were chosen become likelier than those that were rejected, as a reference model sees both.",
+            source: "DPO, arXiv 2305.18290, equation 7; IPO, arXiv 2310.12036, equation 17",
+            open: dpo,
+        },
+        ObjectiveEntry {
             name: "gspo",
             about: "The policy gradient, clipped by the ratio of whole sequences.",
             source: "GSPO, arXiv 2507.18071, equations 5, 7, 13 and 14",
@@ -97,6 +103,11 @@ impl ObjectiveConfig {
             // Its ratio is one of the sequence, and so is the mean.
             problems.push("objective `gspo` is used with aggregation = \"sample_mean\"".to_owned());
         }
+        if self.name == "dpo" && self.aggregation != LossAggregation::TokenMean {
+            let problem =
+                "objective `dpo` is a mean over pairs: leave `aggregation` at \"token_mean\"";
+            problems.push(problem.to_owned());
+        }
         match (entry.open)(&self.options) {
             Ok(objective) if problems.is_empty() => return Ok(objective),
             Ok(_) => {}
@@ -127,6 +138,14 @@ fn clip_cov(options: &toml::Table) -> Result<Box<dyn Objective>, Vec<String>> {
     let options: ClipCovOptions = read_options(options)?;
     match options.problems() {
         problems if problems.is_empty() => Ok(Box::new(ClipCov::new(options))),
+        problems => Err(problems),
+    }
+}
+
+fn dpo(options: &toml::Table) -> Result<Box<dyn Objective>, Vec<String>> {
+    let options: DpoOptions = read_options(options)?;
+    match options.problems() {
+        problems if problems.is_empty() => Ok(Box::new(Dpo::new(options))),
         problems => Err(problems),
     }
 }
@@ -175,7 +194,7 @@ mod tests {
         let config: ObjectiveConfig = toml::from_str("name = \"clop\"").unwrap();
         assert_eq!(
             config.problems(),
-            ["find the objective `clop`; known are clip, clip_cov, gspo, supervised"]
+            ["find the objective `clop`; known are clip, clip_cov, dpo, gspo, supervised"]
         );
     }
 
