@@ -10,7 +10,7 @@ use spar_core::Seed;
 use spar_envs::{Resources, Sandboxes, needs_sandbox, open_environment};
 use spar_sandbox::pool::{PoolConfig, SandboxPool};
 use spar_sandbox::{Image, registry};
-use spar_tasks::{Suite, Task};
+use spar_tasks::{Suite, SuiteError, Task};
 
 /// Where the sandboxes of episodes come from; matters only to environments that need sandboxes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,12 +39,12 @@ pub struct OpenSandboxes {
 }
 
 impl OpenSandboxes {
-    /// Opens the pool for the tasks of a suite, if they need one.
+    /// Opens the pool for the tasks of a suite, if any of them need one.
     ///
     /// # Errors
     ///
-    /// When there is no such backend, it does not work here, or the first task of `split` cannot be
-    /// brought up with it: nothing has to be played to find that out.
+    /// When there is no such backend, it does not work here, or the first task of `split`, of a mixture that of
+    /// each suite, cannot be brought up with it: nothing has to be played to find that out.
     pub async fn open(
         config: &SandboxConfig,
         suite: &dyn Suite,
@@ -53,11 +53,9 @@ impl OpenSandboxes {
     ) -> anyhow::Result<Self> {
         let concurrency = Concurrency { sandboxes: config.concurrency, ..Concurrency::default() };
         let none = Self { resources: Resources::default(), concurrency, pool: None };
-        if suite.len(split)? == 0 {
-            return Ok(none);
-        }
-        let task = suite.task(split, 0)?;
-        if !needs_sandbox(&task.environment) {
+        let mut tasks = first_tasks(suite, split)?;
+        tasks.retain(|task| needs_sandbox(&task.environment));
+        if tasks.is_empty() {
             return Ok(none);
         }
         let backend = registry::open(&config.backend)?;
@@ -77,9 +75,11 @@ impl OpenSandboxes {
         sandboxes.max_turns = episode.max_turns;
         let resources = Resources::with_sandboxes(sandboxes);
         let open = Self { resources, concurrency, pool: Some(pool) };
-        if let Err(error) = open.try_out(&task).await {
-            open.close().await;
-            return Err(error.context(format!("bring up task `{}`", task.id)));
+        for task in &tasks {
+            if let Err(error) = open.try_out(task).await {
+                open.close().await;
+                return Err(error.context(format!("bring up task `{}`", task.id)));
+            }
         }
         Ok(open)
     }
@@ -114,4 +114,22 @@ impl OpenSandboxes {
         env.close().await?;
         prepared.context("prepare an episode")
     }
+}
+
+/// The first task of a split, or of each of its shares; none where it is empty.
+pub fn first_tasks(suite: &dyn Suite, split: &str) -> Result<Vec<Task>, SuiteError> {
+    if suite.len(split)? == 0 {
+        return Ok(Vec::new());
+    }
+    let shares = suite.shares(split);
+    if shares.is_empty() {
+        return Ok(vec![suite.task(split, 0)?]);
+    }
+    let mut start = 0;
+    let mut tasks = Vec::new();
+    for share in shares.iter().filter(|share| share.len > 0) {
+        tasks.push(suite.task(split, start)?);
+        start += share.len;
+    }
+    Ok(tasks)
 }

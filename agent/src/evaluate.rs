@@ -198,6 +198,9 @@ pub struct Evaluation {
     pub is_refused: bool,
     /// pass@k for the numbers that were asked for.
     pub pass_at_k: Vec<PassAtK>,
+    /// The episodes of each suite, where several are mixed; empty where there is one.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub by_suite: BTreeMap<String, Score>,
     /// The episodes of the tasks with each tag.
     pub by_tag: BTreeMap<String, Score>,
     /// Every task.
@@ -250,6 +253,11 @@ pub async fn evaluate(
         Score::of(chosen, config.attempts, bootstrap, seed)
     };
     let all: Vec<_> = collection.groups.iter().collect();
+    let mut by_suite: BTreeMap<&str, Vec<&Group>> = BTreeMap::new();
+    for group in &all {
+        let share = suite.share_of(&group.task);
+        share.into_iter().for_each(|share| by_suite.entry(share).or_default().push(group));
+    }
     let mut by_tag: BTreeMap<&String, Vec<&Group>> = BTreeMap::new();
     for (group, tags) in all.iter().zip(&collection.tags) {
         tags.iter().for_each(|tag| by_tag.entry(tag).or_default().push(group));
@@ -274,6 +282,10 @@ pub async fn evaluate(
         missing,
         is_refused,
         pass_at_k,
+        by_suite: by_suite
+            .iter()
+            .map(|(name, groups)| ((*name).to_owned(), score(&format!("suite {name}"), groups)))
+            .collect(),
         by_tag: by_tag.iter().map(|(tag, groups)| ((*tag).clone(), score(tag, groups))).collect(),
         tasks: results,
     };
@@ -366,11 +378,12 @@ impl PassAtK {
 }
 
 impl fmt::Display for Evaluation {
-    /// A table with a line for all episodes and one per tag.
+    /// A table with a line for all episodes, one per suite where several are mixed, and one per tag.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{} on {}/{}", self.player, self.suite, self.split)?;
         let all = "all".to_owned();
-        let lines: Vec<_> = [(&all, &self.overall)].into_iter().chain(&self.by_tag).collect();
+        let parts = self.by_suite.iter().chain(&self.by_tag);
+        let lines: Vec<_> = [(&all, &self.overall)].into_iter().chain(parts).collect();
         let width = lines.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
         writeln!(
             f,

@@ -4,7 +4,7 @@ use anyhow::ensure;
 use spar::agent::EpisodeConfig;
 use spar::envs::needs_sandbox;
 use spar::recipe::Recipe;
-use spar::sandboxes::{OpenSandboxes, SandboxConfig};
+use spar::sandboxes::{OpenSandboxes, SandboxConfig, first_tasks};
 use spar::tasks::Suite;
 
 use crate::cli::EnvironmentArguments;
@@ -24,12 +24,14 @@ pub(super) async fn open_sandboxes(
     episode: &EpisodeConfig,
 ) -> anyhow::Result<OpenSandboxes> {
     let EnvironmentArguments { backend, image } = arguments;
-    if (backend.is_some() || image.is_some()) && suite.len(split)? > 0 {
-        let environment = suite.task(split, 0)?.environment;
+    let tasks = first_tasks(suite, split)?;
+    if (backend.is_some() || image.is_some()) && !tasks.is_empty() {
+        let environments: Vec<_> = tasks.iter().map(|task| task.environment.as_str()).collect();
         ensure!(
-            needs_sandbox(&environment),
-            "take sandboxes for environment `{environment}`: it needs none, so --backend and \
-             --image have no effect"
+            environments.iter().any(|environment| needs_sandbox(environment)),
+            "take sandboxes for environment `{}`: it needs none, so --backend and \
+             --image have no effect",
+            environments.join("`, `")
         );
     }
     let own = recipe.map(|recipe| recipe.sandbox.clone()).unwrap_or_default();

@@ -148,7 +148,7 @@ impl Suites<'_> {
         let own = task.split('/').next().unwrap_or_default();
         if !self.open.contains_key(own) {
             let of_run: Vec<DataConfig> =
-                self.recipe.as_ref().map(Recipe::all_data).unwrap_or_default();
+                self.recipe.as_ref().map(Recipe::all_suites).unwrap_or_default();
             let given = self.arguments.data.as_deref();
             let name = self.arguments.suite.as_deref().unwrap_or(own);
             let named = of_run.iter().find(|data| data.suite == name).or(of_run.first());

@@ -1,5 +1,6 @@
 //! The overview of a run.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::process::ExitCode;
 
@@ -8,7 +9,7 @@ use spar::agent::{FailureCause, FailureStore};
 use spar::recipe::Recipe;
 use spar::trainer::{Checkpoints, Manifest, MetricRecord, RunFolder};
 use spar::training::stages::{StageOutline, outline};
-use spar::training::{Evaluated, Summary};
+use spar::training::{Evaluated, SplitResult, Summary, share};
 
 use super::{print, print_json};
 
@@ -119,21 +120,19 @@ fn results(summary: &Summary) -> String {
         text += &format!("\n{:<32} {:<26} after it\n", "success", "before reinforcement");
     }
     for (split, (before, after)) in &summary.splits {
-        let cell = |result: &Option<spar::training::SplitResult>| {
+        let cell = |result: &Option<SplitResult>| {
             result.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string)
         };
         text += &format!("{split:<32} {:<26} {}\n", cell(before), cell(after));
-        let parts = [before, after].map(|side| side.as_ref().map(|side| &side.by_tag));
-        let tags: std::collections::BTreeSet<&String> =
-            parts.iter().flatten().flat_map(|tags| tags.keys()).collect();
-        for tag in tags {
-            let cell = |index: usize| match parts[index].and_then(|tags| tags.get(tag)) {
-                Some((success, all)) if *all > 0 => {
-                    format!("{:5.1} % of {all}", 100.0 * *success as f64 / *all as f64)
-                }
-                _ => "-".to_owned(),
-            };
-            text += &format!("  {tag:<30} {:<26} {}\n", cell(0), cell(1));
+        let by_suite: fn(&SplitResult) -> &BTreeMap<String, (usize, usize)> = |it| &it.by_suite;
+        for parts_of in [by_suite, |it| &it.by_tag] {
+            let parts = [before, after].map(|side| side.as_ref().map(parts_of));
+            let names: BTreeSet<&String> =
+                parts.iter().flatten().flat_map(|parts| parts.keys()).collect();
+            for name in names {
+                let cell = |index: usize| share(parts[index].and_then(|parts| parts.get(name)));
+                text += &format!("  {name:<30} {:<26} {}\n", cell(0), cell(1));
+            }
         }
     }
     if !summary.evaluations.is_empty() {
@@ -142,6 +141,9 @@ fn results(summary: &Summary) -> String {
     for Evaluated { iteration, stage, suite, split, result } in &summary.evaluations {
         text +=
             &format!("{stage:<16} {iteration:>9}  {:<32} {result}\n", format!("{suite}/{split}"));
+        for (suite, tally) in &result.by_suite {
+            text += &format!("{:<28}  {suite:<30} {}\n", "", share(Some(tally)));
+        }
     }
     if let Some(drift) = summary.max_drift {
         text +=

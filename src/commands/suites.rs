@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use spar::recipe::{Recipe, recipe_names};
+use spar::recipe::{DataConfig, Recipe, recipe_names};
 use spar::tasks::{Suite, SuiteOptions};
 
 use crate::cli::TaskArguments;
@@ -30,6 +30,10 @@ pub(crate) fn open_tasks(
     purpose: Purpose,
 ) -> anyhow::Result<(Box<dyn Suite>, Vec<String>)> {
     let data = recipe.map(|recipe| &recipe.data);
+    let mixed = data.filter(|data| arguments.suite.is_none() && !data.suites.is_empty());
+    if let Some(data) = mixed {
+        return open_mixture(arguments, data, purpose);
+    }
     let name = arguments.suite.as_deref().or(data.map(|data| data.suite.as_str()));
     let folder = arguments.data.as_deref().or(data.and_then(|data| data.folder.as_deref()));
     let suite = open_suite(name.unwrap_or("household"), folder)?;
@@ -38,6 +42,29 @@ pub(crate) fn open_tasks(
         named => named.to_vec(),
     };
     Ok((suite, splits))
+}
+
+/// The mixture of a recipe, and the splits of it.
+fn open_mixture(
+    arguments: &TaskArguments,
+    data: &DataConfig,
+    purpose: Purpose,
+) -> anyhow::Result<(Box<dyn Suite>, Vec<String>)> {
+    let mut data = data.clone();
+    for mixed in data.suites.iter_mut().filter(|mixed| mixed.folder.is_some()) {
+        mixed.folder = arguments.data.clone().or(mixed.folder.take());
+    }
+    let suite = data.open().map_err(|problems| {
+        let problems: Vec<_> = problems.iter().map(ToString::to_string).collect();
+        anyhow::anyhow!("open the suites of the run:\n{}", problems.join("\n"))
+    })?;
+    let splits = match (&*arguments.split, purpose) {
+        ([], Purpose::Training) => vec![data.train.clone()],
+        ([], Purpose::Evaluation) if data.test.is_empty() => vec![data.dev.clone()],
+        ([], Purpose::Evaluation) => data.test.clone(),
+        (named, _) => named.to_vec(),
+    };
+    Ok((suite.suite, splits))
 }
 
 /// The splits that are meant when none is named: those of `recipe`, where it is about this suite,

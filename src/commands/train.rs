@@ -82,6 +82,7 @@ fn resolve(arguments: &TrainArguments) -> anyhow::Result<Recipe> {
     let mut recipe = Recipe::parse(name, &Recipe::text(name)?, &arguments.set)?;
     if let Some(suite) = &arguments.suite {
         recipe.data.suite.clone_from(suite);
+        recipe.data.suites.clear();
     }
     if let Some(seed) = arguments.seed {
         recipe.seed = seed;
@@ -92,12 +93,15 @@ fn resolve(arguments: &TrainArguments) -> anyhow::Result<Recipe> {
     let needs_data = |name: &str| {
         spar::tasks::suite_registry().iter().any(|entry| entry.name == name && entry.needs_data)
     };
-    if needs_data(&recipe.data.suite) && recipe.data.folder.is_none() {
-        recipe.data.folder.clone_from(&arguments.data);
-    }
-    for data in recipe.stages.iter_mut().filter_map(|stage| stage.data.as_mut()) {
-        if needs_data(&data.suite) && data.folder.is_none() {
+    let of_stages = recipe.stages.iter_mut().filter_map(|stage| stage.data.as_mut());
+    for data in std::iter::once(&mut recipe.data).chain(of_stages) {
+        if data.suites.is_empty() && needs_data(&data.suite) && data.folder.is_none() {
             data.folder.clone_from(&arguments.data);
+        }
+        for mixed in &mut data.suites {
+            if needs_data(&mixed.suite) && mixed.folder.is_none() {
+                mixed.folder.clone_from(&arguments.data);
+            }
         }
     }
     Ok(recipe)

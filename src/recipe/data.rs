@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use spar_tasks::{MixedSuite, Mixture, Suite, SuiteError, SuiteManifest, SuiteOptions, open_suite};
 
 /// What is trained on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -12,6 +13,9 @@ pub struct DataConfig {
     pub suite: String,
     /// Folder of third-party data, for suites that need it. Default absent.
     pub folder: Option<PathBuf>,
+    /// Suites that are mixed by weight, in place of `suite`. Default empty.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub suites: Vec<MixedSuite>,
     /// The split that is trained on. Default `train`.
     pub train: String,
     /// The splits that are demonstrated, task by task in turn. Default empty: the one that is
@@ -28,6 +32,7 @@ impl Default for DataConfig {
         Self {
             suite: "household".to_owned(),
             folder: None,
+            suites: Vec::new(),
             train: "train".to_owned(),
             demonstrations: Vec::new(),
             dev: "dev".to_owned(),
@@ -37,8 +42,108 @@ impl Default for DataConfig {
 }
 
 impl DataConfig {
-    /// Whether tasks come from the same suite.
+    /// Whether tasks come from the same suite, or from the same mixture.
     pub fn is_same_suite(&self, other: &Self) -> bool {
-        (&self.suite, &self.folder) == (&other.suite, &other.folder)
+        (&self.suite, &self.folder, &self.suites) == (&other.suite, &other.folder, &other.suites)
+    }
+
+    /// What it is called in records and tables: the suite, or all that are mixed, each behind its weight where that is
+    /// not 1.
+    pub fn label(&self) -> String {
+        let weighed = |mixed: &MixedSuite| {
+            let name = mixed.name.as_ref().unwrap_or(&mixed.suite);
+            if mixed.weight == 1.0 { name.clone() } else { format!("{} {name}", mixed.weight) }
+        };
+        match &self.suites[..] {
+            [] => self.suite.clone(),
+            suites => suites.iter().map(weighed).collect::<Vec<_>>().join(" + "),
+        }
+    }
+
+    /// The suites that tasks come from, one by one.
+    pub fn each_suite(&self) -> impl Iterator<Item = (&str, Option<&PathBuf>)> {
+        let single = self.suites.is_empty().then_some((self.suite.as_str(), self.folder.as_ref()));
+        let mixed = self.suites.iter().map(|mixed| (mixed.suite.as_str(), mixed.folder.as_ref()));
+        single.into_iter().chain(mixed)
+    }
+
+    /// All that is wrong with it, as far as it shows before suites are opened.
+    pub fn problems(&self) -> Vec<String> {
+        let mut problems = MixedSuite::problems_of(&self.suites);
+        let default = Self::default();
+        if !self.suites.is_empty() && (&self.suite, &self.folder) != (&default.suite, &None) {
+            let problem =
+                "`suite` and `folder` have no effect beside `suites`, which have their own";
+            problems.push(problem.to_owned());
+        }
+        problems.into_iter().map(|problem| format!("data: {problem}")).collect()
+    }
+
+    /// Opens the suite, or all that are mixed.
+    ///
+    /// # Errors
+    ///
+    /// All that is wrong with any of them.
+    pub fn open(&self) -> Result<OpenedData, Vec<SuiteError>> {
+        let open = |suite: &str, folder: Option<&PathBuf>| {
+            open_suite(suite, &SuiteOptions { data: folder.cloned() })
+        };
+        let (mut opened, mut problems) = (Vec::new(), Vec::new());
+        for (suite, folder) in self.each_suite() {
+            match open(suite, folder) {
+                Ok(suite) => opened.push(suite),
+                Err(error) => problems.push(error),
+            }
+        }
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let manifests = opened.iter().map(|suite| suite.manifest().clone()).collect();
+        let named = self.each_suite().map(|(name, _)| name).zip(&opened);
+        let for_evaluation = named.filter(|(_, suite)| suite.is_for_evaluation());
+        let for_evaluation = for_evaluation.map(|(name, _)| name.to_owned()).collect();
+        let suite: Box<dyn Suite> = match self.suites.is_empty() {
+            true => opened.pop().expect("one suite was opened"),
+            false => Box::new(Mixture::new(self.suites.iter().cloned().zip(opened).collect())?),
+        };
+        Ok(OpenedData { suite, manifests, for_evaluation })
+    }
+}
+
+/// What a stage plays, opened.
+pub struct OpenedData {
+    /// The suite, or the mixture.
+    pub suite: Box<dyn Suite>,
+    /// What identifies every suite that tasks come from.
+    pub manifests: Vec<SuiteManifest>,
+    /// Those of these suites that are for evaluation alone, as the recipe names them.
+    pub for_evaluation: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> DataConfig {
+        toml::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn a_mixture_is_data_and_a_suite_beside_it_is_refused() {
+        let mixed = "suites = [{ suite = 'frozen-lake', weight = 2 }, { suite = 'sums' }]";
+        let data = read(mixed);
+        assert_eq!((data.label().as_str(), data.problems().len()), ("2 frozen-lake + sums", 0));
+        let opened = data.open().unwrap_or_else(|problems| panic!("{problems:?}"));
+        let names: Vec<_> = opened.manifests.iter().map(|it| it.name.as_str()).collect();
+        assert_eq!(names, ["frozen-lake", "sums"]);
+        assert!(opened.suite.len("train").unwrap() > 100_000);
+        let written = toml::to_string(&data).unwrap();
+        assert_eq!(toml::from_str::<DataConfig>(&written).unwrap(), data);
+        let beside = read(&format!("suite = 'sums'\n{mixed}"));
+        assert!(beside.problems()[0].contains("no effect beside `suites`"));
+        let both = read("suites = [{ suite = 'a' }, { suite = 'b', weight = -1 }]");
+        assert!(both.problems()[0].contains("weight of `b` is -1"), "{:?}", both.problems());
+        assert_eq!(both.open().err().unwrap().len(), 2);
+        assert!(!beside.is_same_suite(&data) && data.is_same_suite(&data.clone()));
     }
 }

@@ -23,7 +23,7 @@ use spar_policy::cuda::DeviceChoice;
 use spar_policy::{LoraConfig, ModelConfig, TokenizerConfig};
 
 pub use self::chats::{ChatsConfig, TrainedMessages};
-pub use self::data::DataConfig;
+pub use self::data::{DataConfig, OpenedData};
 pub use self::error::RecipeError;
 pub use self::evaluation::EvaluationConfig;
 pub use self::imitate::ImitateConfig;

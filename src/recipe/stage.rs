@@ -1,5 +1,7 @@
 //! A stage of a recipe, as it is written.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
 use super::{DataConfig, Recipe};
@@ -38,6 +40,21 @@ impl StageConfig {
 }
 
 impl Recipe {
+    /// What its stages play, and first what it says for those that do not say it themselves; a mixture suite by suite.
+    pub fn all_suites(&self) -> Vec<DataConfig> {
+        let all = self.all_data();
+        let single = |data: &DataConfig| {
+            let of = |(suite, folder): (&str, Option<&PathBuf>)| DataConfig {
+                suite: suite.to_owned(),
+                folder: folder.cloned(),
+                suites: Vec::new(),
+                ..data.clone()
+            };
+            data.each_suite().map(of).collect::<Vec<_>>()
+        };
+        all.iter().flat_map(single).collect()
+    }
+
     /// What its stages play, and first what it says for those that do not say it themselves.
     pub fn all_data(&self) -> Vec<DataConfig> {
         let of_stages = self.stages.iter().filter_map(|stage| stage.data.as_ref());

@@ -47,6 +47,7 @@ impl Recipe {
             let problem = "`sampling.temperature` must be positive in training".to_owned();
             within("episode", vec![problem]);
         }
+        problems.extend(self.data.problems());
         let positive = [
             ("sandbox.concurrency", self.sandbox.concurrency),
             ("evaluation.every", self.evaluation.every as usize),

@@ -2,24 +2,22 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
 
 use anyhow::Context;
 use serde_json::Value;
 use spar_agent::EpisodeConfig;
-use spar_tasks::{Suite, SuiteOptions, open_suite};
+use spar_tasks::Suite;
 
 use super::stages::{Plan, PlannedStage};
-use crate::recipe::{DataConfig, Recipe};
+use crate::recipe::{DataConfig, OpenedData, Recipe};
 use crate::sandboxes::OpenSandboxes;
 
 /// The suites that a plan plays, opened and found to have the splits that are asked of them.
 pub(super) struct Suites(Vec<OpenedSuite>);
 
 struct OpenedSuite {
-    name: String,
-    folder: Option<PathBuf>,
-    suite: Box<dyn Suite>,
+    data: DataConfig,
+    opened: OpenedData,
     /// A split that is played, and the most turns that its episodes may have.
     split: String,
     max_turns: Option<u32>,
@@ -41,35 +39,33 @@ impl Suites {
                 continue;
             }
             let turns = planned.stage.max_turns().max(recipe.evaluation.max_turns);
-            let found = opened.iter_mut().find(|opened| opened.is_of(data));
-            let suite = if let Some(found) = found {
+            let found = opened.iter_mut().find(|opened| opened.data.is_same_suite(data));
+            let OpenedData { suite, for_evaluation, .. } = if let Some(found) = found {
                 found.max_turns = found.max_turns.max(turns);
-                &found.suite
+                &found.opened
             } else {
-                let options = SuiteOptions { data: data.folder.clone() };
-                let suite = match open_suite(&data.suite, &options) {
-                    Ok(suite) => suite,
-                    Err(error) => {
+                let found = match data.open() {
+                    Ok(found) => found,
+                    Err(errors) => {
                         lost.push(data);
-                        problems.push(within(planned, error.into()));
+                        problems.extend(errors.into_iter().map(|it| within(planned, it.into())));
                         continue;
                     }
                 };
-                let (name, folder) = (data.suite.clone(), data.folder.clone());
                 let (split, max_turns) = (split.clone(), turns);
-                opened.push(OpenedSuite { name, folder, suite, split, max_turns });
-                &opened.last().expect("it was pushed").suite
+                opened.push(OpenedSuite { data: data.clone(), opened: found, split, max_turns });
+                &opened.last().expect("it was pushed").opened
             };
-            if suite.is_for_evaluation() && planned.stage.trainer().is_some() {
-                problems.push(within(
+            let refused = for_evaluation.iter().filter(|_| planned.stage.trainer().is_some());
+            problems.extend(refused.map(|name| {
+                within(
                     planned,
                     anyhow::anyhow!(
-                        "train on suite `{}`: its suite.toml says `evaluation_only`; a stage of kind `evaluate` \
-                         can play it",
-                        data.suite
+                        "train on suite `{name}`: its suite.toml says `evaluation_only`; a stage of kind `evaluate` \
+                         can play it"
                     ),
-                ));
-            }
+                )
+            }));
             let strange = splits.iter().filter_map(|split| suite.len(split).err());
             problems.extend(strange.map(|error| within(planned, error.into())));
         }
@@ -78,18 +74,18 @@ impl Suites {
 
     /// Content hashes by name.
     pub(super) fn hashes(&self) -> BTreeMap<String, String> {
-        let manifests = self.0.iter().map(|opened| opened.suite.manifest());
+        let manifests = self.0.iter().flat_map(|opened| &opened.opened.manifests);
         manifests.map(|it| (it.name.clone(), it.content_hash.clone())).collect()
     }
 
     /// Opens their sandboxes.
     pub(super) async fn with_sandboxes(self, recipe: &Recipe) -> anyhow::Result<Domains> {
         let mut domains = Domains(Vec::new());
-        for OpenedSuite { name, folder, suite, split, max_turns } in self.0 {
+        for OpenedSuite { data, opened: OpenedData { suite, .. }, split, max_turns } in self.0 {
             // Sandboxes have to outlive the longest episodes.
             let episode = EpisodeConfig { max_turns, ..recipe.episode.clone() };
             match OpenSandboxes::open(&recipe.sandbox, suite.as_ref(), &split, &episode).await {
-                Ok(sandboxes) => domains.0.push(Domain { name, folder, suite, sandboxes }),
+                Ok(sandboxes) => domains.0.push(Domain { data, suite, sandboxes }),
                 Err(error) => {
                     domains.close().await;
                     return Err(error);
@@ -114,20 +110,13 @@ pub(super) fn file_notes(plan: &Plan) -> anyhow::Result<BTreeMap<String, Value>>
     Ok(notes)
 }
 
-impl OpenedSuite {
-    fn is_of(&self, data: &DataConfig) -> bool {
-        (&self.name, &self.folder) == (&data.suite, &data.folder)
-    }
-}
-
 fn within(planned: &PlannedStage, error: anyhow::Error) -> anyhow::Error {
     error.context(format!("stage `{}`", planned.place.name))
 }
 
 /// A suite with the sandboxes of its episodes.
 pub(crate) struct Domain {
-    name: String,
-    folder: Option<PathBuf>,
+    data: DataConfig,
     pub(crate) suite: Box<dyn Suite>,
     pub(crate) sandboxes: OpenSandboxes,
 }
@@ -138,9 +127,7 @@ pub(super) struct Domains(Vec<Domain>);
 impl Domains {
     /// That of `data`; absent where no stage plays it.
     pub(super) fn find(&self, data: &DataConfig) -> Option<&Domain> {
-        let is_meant =
-            |domain: &&Domain| (&domain.name, &domain.folder) == (&data.suite, &data.folder);
-        self.0.iter().find(is_meant)
+        self.0.iter().find(|domain| domain.data.is_same_suite(data))
     }
 
     /// That of `data`, which a stage plays.

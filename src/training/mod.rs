@@ -25,4 +25,4 @@ pub use footprint::Footprint;
 pub(crate) use observer::KeepsFailures;
 pub use observer::{Observer, Silent};
 pub use run::{Outcome, StartOptions, Training, check_data};
-pub use summary::{Evaluated, SplitResult, Summary};
+pub use summary::{Evaluated, SplitResult, Summary, share};

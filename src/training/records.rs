@@ -1,8 +1,11 @@
 //! What iterations leave in the metrics.
 
+use std::collections::BTreeMap;
+
 use anyhow::ensure;
 use spar_agent::{Collection, Evaluation, LimitCounts};
-use spar_core::{Limit, Source};
+use spar_core::{Limit, Source, Trajectory};
+use spar_tasks::Suite;
 use spar_trainer::{Drift, MetricRecord, UpdateMetrics};
 
 /// Whether a record is that of an iteration; `warm_start` is what older runs call imitation.
@@ -118,7 +121,45 @@ pub(super) fn evaluation_record(
         .iter()
         .map(|(tag, score)| (tag.clone(), serde_json::json!([score.successes, score.episodes])))
         .collect();
+    for (suite, score) in &evaluation.by_suite {
+        record = with_suite(record, suite, (score.successes, score.episodes), score.mean_reward);
+    }
     record.with([("by_tag", serde_json::Value::Object(by_tag))])
+}
+
+/// Adds what came of each suite, where several are mixed.
+pub(super) fn with_suites(
+    record: MetricRecord,
+    collection: &Collection,
+    suite: &dyn Suite,
+) -> MetricRecord {
+    let mut by_suite: BTreeMap<&str, Vec<&Trajectory>> = BTreeMap::new();
+    for group in &collection.groups {
+        if let Some(share) = suite.share_of(&group.task) {
+            by_suite.entry(share).or_default().extend(&group.trajectories);
+        }
+    }
+    by_suite.into_iter().fold(record, |record, (name, trajectories)| {
+        let success = trajectories.iter().filter(|trajectory| trajectory.success).count();
+        let reward: f64 = trajectories.iter().map(|trajectory| trajectory.total_reward()).sum();
+        let episodes = trajectories.len();
+        with_suite(record, name, (success, episodes), reward / episodes.max(1) as f64)
+    })
+}
+
+/// Adds the figures of one suite among several, `name` behind a slash.
+fn with_suite(
+    record: MetricRecord,
+    name: &str,
+    (successes, episodes): (usize, usize),
+    reward: f64,
+) -> MetricRecord {
+    let rate = successes as f64 / episodes as f64;
+    let measured = [("success_rate", rate), ("reward", reward)];
+    let measured = measured.into_iter().filter(|_| episodes > 0);
+    let counted = [("episodes", episodes as f64), ("successes", successes as f64)];
+    let values = counted.into_iter().chain(measured);
+    record.with(values.map(|(value, number)| (format!("{value}/{name}"), number)))
 }
 
 /// The results of an evaluation by task.
@@ -193,7 +234,8 @@ mod tests {
             missing,
             is_refused,
             pass_at_k: Vec::new(),
-            by_tag: std::collections::BTreeMap::new(),
+            by_suite: BTreeMap::new(),
+            by_tag: BTreeMap::new(),
             tasks: Vec::new(),
         }
     }

@@ -29,6 +29,9 @@ pub struct SplitResult {
     /// Tries that broke for reasons that are not the policy's, so that it got another one.
     #[serde(default)]
     pub refills: usize,
+    /// Successes and episodes by suite, where several are mixed.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub by_suite: BTreeMap<String, (usize, usize)>,
     /// Successes and episodes by tag.
     pub by_tag: BTreeMap<String, (usize, usize)>,
 }
@@ -174,7 +177,13 @@ impl SplitResult {
             .get("by_tag")
             .and_then(|by_tag| serde_json::from_value(by_tag.clone()).ok())
             .unwrap_or_default();
+        let of_suite = |name: &String| {
+            let suite = name.strip_prefix("episodes/")?;
+            let successes = number(&format!("successes/{suite}"))? as usize;
+            Some((suite.to_owned(), (successes, number(name)? as usize)))
+        };
         Some(Self {
+            by_suite: record.values.keys().filter_map(of_suite).collect(),
             successes: number("successes")? as usize,
             // None at all have no rate, whatever stands there.
             episodes: number("episodes").filter(|episodes| *episodes > 0.0)? as usize,
@@ -223,12 +232,24 @@ impl fmt::Display for Summary {
         };
         for (split, (before, after)) in &self.splits {
             writeln!(f, "{split:<16} {:<26} {}", text(before), text(after))?;
+            let of = |side: &Option<SplitResult>| {
+                side.as_ref().map(|result| result.by_suite.clone()).unwrap_or_default()
+            };
+            let (before, after) = (of(before), of(after));
+            let suites: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+            for suite in suites {
+                let (before, after) = (share(before.get(suite)), share(after.get(suite)));
+                writeln!(f, "  {suite:<14} {before:<26} {after}")?;
+            }
         }
         if !self.evaluations.is_empty() {
             writeln!(f, "\n{:<16} {:>9}  {:<32} success", "evaluated by", "iteration", "split")?;
         }
         for Evaluated { iteration, stage, suite, split, result } in &self.evaluations {
             writeln!(f, "{stage:<16} {iteration:>9}  {:<32} {result}", format!("{suite}/{split}"))?;
+            for (suite, tally) in &result.by_suite {
+                writeln!(f, "{:<16} {:>9}    {suite:<30} {}", "", "", share(Some(tally)))?;
+            }
         }
         if let Some(drift) = self.max_drift {
             writeln!(
@@ -246,6 +267,16 @@ impl fmt::Display for Summary {
             writeln!(f, "  spar eval --checkpoint {}", checkpoint.display())?;
         }
         Ok(())
+    }
+}
+
+/// Successes among episodes as a share.
+pub fn share(tally: Option<&(usize, usize)>) -> String {
+    match tally {
+        Some((successes, episodes)) if *episodes > 0 => {
+            format!("{:5.1} % of {episodes}", 100.0 * *successes as f64 / *episodes as f64)
+        }
+        _ => "-".to_owned(),
     }
 }
 

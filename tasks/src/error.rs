@@ -65,6 +65,25 @@ pub enum SuiteError {
         /// The split.
         split: String,
     },
+    /// Suites cannot be mixed.
+    #[error("mix suites: {detail}")]
+    Mixture {
+        /// Why not.
+        detail: String,
+    },
+    /// A mixture has no such split.
+    #[error(
+        "find split `{split}` of a mixture: it has {known}, and `{lacking}` has none of that name; name another of its \
+         splits (`splits = {{ {split} = \"...\" }}`), or leave the suite out there (`without = [\"{split}\"]`)"
+    )]
+    NotMixed {
+        /// The split asked for.
+        split: String,
+        /// The suites that have none of that name.
+        lacking: String,
+        /// The splits there are.
+        known: String,
+    },
     /// The suite has no task of this id.
     #[error("find task `{id}` in suite `{suite}`")]
     UnknownTask {

@@ -25,7 +25,9 @@ mod error;
 pub mod formats;
 mod game_folder;
 pub mod graders;
+mod interleaving;
 mod lines;
+mod mixture;
 mod question_suite;
 mod registry;
 pub mod samplers;
@@ -41,6 +43,7 @@ mod terminal_task;
 
 pub use error::{SamplerError, ShaperError, SuiteError};
 pub use game_folder::GameFolderSuite;
+pub use mixture::{MixedSuite, Mixture};
 pub use question_suite::{QuestionSuite, QuestionTask, ReferenceAnswer};
 pub use registry::{SuiteEntry, SuiteOptions, open_suite, suite_registry};
 pub use shapers::{
@@ -48,7 +51,7 @@ pub use shapers::{
     ShaperConfig, ShaperEntry, open_shaper, shaper_registry,
 };
 pub use shuffled_tasks::ShuffledTasks;
-pub use suite::{Suite, SuiteManifest};
+pub use suite::{Share, Suite, SuiteManifest};
 pub use task::Task;
 pub use template_suite::TemplateSuite;
 pub use terminal_suite::TerminalSuite;

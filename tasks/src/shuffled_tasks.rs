@@ -6,7 +6,8 @@ use rand::RngExt;
 use rand::seq::SliceRandom;
 use spar_core::Seed;
 
-use crate::{Suite, SuiteError, Task};
+use crate::interleaving::Interleaving;
+use crate::{Share, Suite, SuiteError, Task};
 
 /// The most tasks that are put in order together.
 const WINDOW: usize = 1_024;
@@ -19,6 +20,9 @@ const ROUNDS: usize = 6;
 /// is taken up at a position goes on as if it had never stopped. Within an epoch every task comes
 /// once. What follows on each other is stratified: any stretch of positions has of every
 /// [`Suite::stratum`] about what its share in the split is, give or take one or two tasks.
+///
+/// Of a split that is mixed from [shares](Suite::shares), any stretch of positions has of each what its weight says; each
+/// has epochs of its own, and what was said holds of it by itself.
 ///
 /// ```text
 ///  position ─▶ epoch, window ─▶ indices of the window (a permutation of the split) ─▶ by stratum,
@@ -41,6 +45,16 @@ pub struct ShuffledTasks<'a> {
     len: usize,
     seed: Seed,
     strata: fn(&Task) -> Option<String>,
+    /// Empty where the split is of one piece.
+    shares: Vec<Share>,
+}
+
+/// Tasks of a split that follow on each other, with the seed of their order.
+#[derive(Debug, Clone, Copy)]
+struct Stretch {
+    start: usize,
+    len: usize,
+    seed: Seed,
 }
 
 impl<'a> ShuffledTasks<'a> {
@@ -50,7 +64,8 @@ impl<'a> ShuffledTasks<'a> {
     ///
     /// [`SuiteError::UnknownSplit`] where there is no such split.
     pub fn new(suite: &'a dyn Suite, split: &'a str, seed: Seed) -> Result<Self, SuiteError> {
-        Ok(Self { suite, split, len: suite.len(split)?, seed, strata: |_| None })
+        let (len, shares) = (suite.len(split)?, suite.shares(split));
+        Ok(Self { suite, split, len, seed, strata: |_| None, shares })
     }
 
     /// The same, the strata being told by the tasks themselves where the suite knows none.
@@ -63,9 +78,10 @@ impl<'a> ShuffledTasks<'a> {
     ///
     /// # Errors
     ///
-    /// [`SuiteError::EmptySplit`] where the split has no tasks, or what reading one gives.
+    /// [`SuiteError::EmptySplit`] where the split or one of its shares has no tasks, or what reading one gives.
     pub fn take(&self, first: u64, count: usize) -> Result<Vec<Task>, SuiteError> {
-        if self.len == 0 && count > 0 {
+        let is_empty = self.len == 0 || self.shares.iter().any(|share| share.len == 0);
+        if is_empty && count > 0 {
             let (suite, split) = (self.suite.manifest().name.clone(), self.split.to_owned());
             return Err(SuiteError::EmptySplit { suite, split });
         }
@@ -74,7 +90,8 @@ impl<'a> ShuffledTasks<'a> {
     }
 
     /// A sample of `limit` tasks without one twice, in the order of the split; all of them where the
-    /// split has no more or there is no limit. Equal seeds give equal samples.
+    /// split has no more or there is no limit. Equal seeds give equal samples. Of a mixed split, every
+    /// share has what its weight says, as far as it has so many.
     ///
     /// # Errors
     ///
@@ -90,18 +107,61 @@ impl<'a> ShuffledTasks<'a> {
         if limit >= self.len {
             return (0..self.len).collect();
         }
-        let mut indices = self.indices(0, limit);
+        let once = |share: &Share| Some(share.len as u64);
+        let mut indices = match &self.shares[..] {
+            [] => self.stretch().indices(self, 0, limit),
+            _ => self.mixed(once, 0, limit),
+        };
         indices.sort_unstable();
         indices
     }
 
     /// Where in the split, which is not empty, the tasks at positions `first..first + count` are.
     fn indices(&self, first: u64, count: usize) -> Vec<usize> {
+        let bound = |share: &Share| Some(u64::from(share.epochs?) * share.len as u64);
+        match &self.shares[..] {
+            [] => self.stretch().indices(self, first, count),
+            _ => self.mixed(bound, first, count),
+        }
+    }
+
+    /// The split as one piece.
+    fn stretch(&self) -> Stretch {
+        Stretch { start: 0, len: self.len, seed: self.seed }
+    }
+
+    /// The same of a mixed split, each share having as many positions as `cap` says at the most.
+    fn mixed(&self, cap: impl Fn(&Share) -> Option<u64>, first: u64, count: usize) -> Vec<usize> {
+        let caps: Vec<_> = self.shares.iter().map(cap).collect();
+        let interleaving = Interleaving::new(&self.shares, &caps, self.seed);
+        let (begin, end) = (interleaving.counts(first), interleaving.counts(first + count as u64));
+        let mut start = 0;
+        let mut drawn = Vec::with_capacity(self.shares.len());
+        for (number, Share { name, len, .. }) in self.shares.iter().enumerate() {
+            let stretch = Stretch { start, len: *len, seed: self.seed.derive("share", &**name) };
+            start += len;
+            let wanted = (end[number] - begin[number]) as usize;
+            drawn.push(stretch.indices(self, begin[number], wanted).into_iter());
+        }
+        let position = |place: usize| interleaving.share(first + place as u64);
+        (0..count).filter_map(|place| drawn[position(place)].next()).collect()
+    }
+
+    /// The stratum of a task; one that cannot be read is told of where it is taken.
+    fn stratum(&self, index: usize) -> Option<String> {
+        let by_suite = self.suite.stratum(self.split, index);
+        by_suite.or_else(|| (self.strata)(&self.suite.make_task(self.split, index).ok()?))
+    }
+}
+
+impl Stretch {
+    /// Where in the split the tasks at positions `first..first + count` of the stretch, which is not empty, are.
+    fn indices(&self, tasks: &ShuffledTasks<'_>, first: u64, count: usize) -> Vec<usize> {
         let mut indices = Vec::with_capacity(count);
         let mut position = first;
         while indices.len() < count {
             let (epoch, within) = (position / self.len as u64, position % self.len as u64);
-            let (window, start) = self.window(epoch, within as usize);
+            let (window, start) = self.window(tasks, epoch, within as usize);
             let here = &window[within as usize - start..];
             let here = &here[..here.len().min(count - indices.len())];
             indices.extend_from_slice(here);
@@ -111,7 +171,12 @@ impl<'a> ShuffledTasks<'a> {
     }
 
     /// The window that holds a position of an epoch, in order, and its first position.
-    fn window(&self, epoch: u64, position: usize) -> (Vec<usize>, usize) {
+    fn window(
+        &self,
+        tasks: &ShuffledTasks<'_>,
+        epoch: u64,
+        position: usize,
+    ) -> (Vec<usize>, usize) {
         let seed = self.seed.derive("epoch", epoch);
         // Of equal length, but for one.
         let num_windows = self.len.div_ceil(WINDOW);
@@ -130,8 +195,8 @@ impl<'a> ShuffledTasks<'a> {
         let mut rng = seed.derive("window", number).rng();
         indices.shuffle(&mut rng);
         let mut strata: BTreeMap<Option<String>, Vec<usize>> = BTreeMap::new();
-        for index in indices {
-            strata.entry(self.stratum(index)).or_default().push(index);
+        for index in indices.into_iter().map(|index| self.start + index) {
+            strata.entry(tasks.stratum(index)).or_default().push(index);
         }
         // Task `i` of `n` in a stratum stands at `(i + offset) / n` of the window.
         let mut placed = Vec::with_capacity(end - start);
@@ -145,12 +210,6 @@ impl<'a> ShuffledTasks<'a> {
         }
         placed.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
         (placed.into_iter().map(|(_, _, index)| index).collect(), start)
-    }
-
-    /// The stratum of a task; one that cannot be read is told of where it is taken.
-    fn stratum(&self, index: usize) -> Option<String> {
-        let by_suite = self.suite.stratum(self.split, index);
-        by_suite.or_else(|| (self.strata)(&self.suite.make_task(self.split, index).ok()?))
     }
 }
 

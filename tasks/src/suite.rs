@@ -17,6 +17,20 @@ pub struct SuiteManifest {
     pub splits: Vec<(String, usize)>,
 }
 
+/// A stretch of a split that has a share of its own in what is drawn from it, as each suite of a
+/// [`Mixture`](crate::Mixture) has.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Share {
+    /// What it is called in reports.
+    pub name: String,
+    /// How many tasks it has, which lie behind those of the shares before it.
+    pub len: usize,
+    /// How much of what is drawn comes from it, relative to the other weights; positive.
+    pub weight: f64,
+    /// How often each of its tasks is drawn at the most; behind that the others take up its share. Absent: without end.
+    pub epochs: Option<u32>,
+}
+
 /// A named, versioned set of tasks with splits.
 pub trait Suite: Send + Sync {
     /// What identifies it.
@@ -49,6 +63,17 @@ pub trait Suite: Send + Sync {
     ///
     /// May panic where there is no such split or index.
     fn stratum(&self, _split: &str, _index: usize) -> Option<String> {
+        None
+    }
+
+    /// The shares of a split that is mixed from several stretches, in their order; empty where it is of one piece, which
+    /// is the default.
+    fn shares(&self, _split: &str) -> Vec<Share> {
+        Vec::new()
+    }
+
+    /// The [share](Share::name) that the task with this id is of; absent where nothing is mixed, which is the default.
+    fn share_of(&self, _id: &str) -> Option<&str> {
         None
     }
 

@@ -310,3 +310,85 @@ fn a_dry_run_lists_the_stages_and_looks_at_their_data() {
     assert!(ran.err.contains("the model's chat template leaves `tools` out"), "{}", ran.err);
     assert!(!folder.join("runs").exists());
 }
+
+#[test]
+fn a_mixture_of_suites_is_trained_told_by_suite_and_gone_on_with_to_the_bit() {
+    let mixed = "suites = [\n  { suite = 'frozen-lake', weight = 2 },\n  { suite = 'sums', epochs = 1, \
+                 without = ['slippery'] },\n]";
+    let folder = place(&TINY.replace("suite = \"frozen-lake\"", mixed));
+    let folder = folder.path();
+    let planned = succeed(folder, &["train", "list.toml", "--dry-run"]).out;
+    assert!(planned.contains("of `2 frozen-lake + sums`"), "{planned}");
+    fs::write(folder.join("again.toml"), &planned).unwrap();
+    assert_eq!(succeed(folder, &["train", "again.toml", "--dry-run"]).out, planned);
+
+    let ran = train(folder, "list.toml", "whole");
+    let whole = records(folder, "whole");
+    let count = |record: &Value, name: &str| record[name].as_f64().unwrap_or_default();
+    let mut drawn = [0.0; 2];
+    for record in whole.iter().filter(|record| record["kind"] == "reinforce") {
+        let by_suite =
+            ["frozen-lake", "sums"].map(|suite| count(record, &format!("episodes/{suite}")));
+        assert_eq!(by_suite[0] + by_suite[1], count(record, "episodes"));
+        (drawn[0], drawn[1]) = (drawn[0] + by_suite[0], drawn[1] + by_suite[1]);
+    }
+    assert_eq!(drawn, [96.0, 48.0]);
+    let dev = whole.iter().find(|record| record["kind"] == "evaluation").unwrap();
+    assert_eq!((&dev["suite"], count(dev, "episodes")), (&"2 frozen-lake + sums".into(), 16.0));
+    let sums = count(dev, "episodes/sums");
+    assert!((4.0..=8.0).contains(&sums), "{dev}");
+    assert_eq!(sums + count(dev, "episodes/frozen-lake"), 16.0);
+    // Where a suite takes no part, the other is all there is.
+    let slippery = whole.iter().find(|record| record["kind"] == "test_before").unwrap();
+    assert!(
+        slippery.get("episodes/sums").is_none() && slippery.get("episodes/frozen-lake").is_some()
+    );
+    assert!(ran.out.contains("  frozen-lake    "), "{}", ran.out);
+    succeed(folder, &["replay", "runs/whole"]);
+    let table =
+        succeed(folder, &["eval", "--checkpoint", "runs/whole", "--split", "test", "--limit", "9"])
+            .out;
+    assert!(table.contains("frozen-lake+sums/test") && table.contains("\nsums "), "{table}");
+
+    for lines in [2, 7, 11] {
+        let name = format!("killed-{lines}");
+        let mut child = spar(folder, &["train", "list.toml", "--name", &name])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let started = Instant::now();
+        while child.try_wait().unwrap().is_none() && records_so_far(folder, &name) < lines {
+            assert!(started.elapsed() < Duration::from_secs(120), "no progress");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        succeed(folder, &["resume", &format!("runs/{name}")]);
+        assert_eq!(records(folder, &name), whole);
+        assert!(weights(folder, &name) == weights(folder, "whole"), "weights differ");
+    }
+
+    // Suites for evaluation alone are refused inside a mixture as well, and all else that is wrong is told beside it.
+    let suite = include_str!("../../tasks/suites/frozen-lake/suite.toml");
+    let suite = suite.replacen("version = ", "evaluation_only = true\nversion = ", 1);
+    fs::create_dir(folder.join("exam")).unwrap();
+    fs::write(folder.join("exam/suite.toml"), suite.replace("\"frozen-lake\"", "\"exam\""))
+        .unwrap();
+    let dry = |suites: &str| {
+        let set = format!("data.suites=[{suites}]");
+        let ran = run(folder, &["train", "list.toml", "--dry-run", "--set", &set]);
+        assert_eq!(ran.code, Some(1), "{}", ran.out);
+        ran.err
+    };
+    let refused = dry("{suite='exam'}, {suite='sums'}");
+    for part in
+        ["train on suite `exam`", "find split `slippery` of a mixture", "without = [\"slippery\"]"]
+    {
+        assert!(refused.contains(part), "{part} is not in\n{refused}");
+    }
+    let weights = dry("{suite='frozen-lake', weight=0}, {suite='sums', epochs=0}");
+    assert!(
+        weights.contains("weight of `frozen-lake` is 0") && weights.contains("epochs of `sums`")
+    );
+}

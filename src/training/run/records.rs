@@ -78,7 +78,7 @@ impl Training {
         place: &Place,
     ) -> anyhow::Result<()> {
         let iteration = self.state.iteration;
-        let suite = Some(("suite", place.data.suite.clone()));
+        let suite = Some(("suite", place.data.label()));
         let learner = Some(("learner", place.learner.clone()));
         let learner = learner.filter(|_| !self.recipe.learners.is_empty());
         let told = || suite.clone().into_iter().chain(learner.clone());
@@ -111,7 +111,9 @@ pub(super) fn is_of(record: &MetricRecord, place: &Place) -> bool {
         let told = record.values.get(name).and_then(|value| value.as_str());
         told.is_none_or(|told| told == wanted)
     };
-    is("suite", &place.data.suite) && is("split", &place.data.dev) && is("learner", &place.learner)
+    is("suite", &place.data.label())
+        && is("split", &place.data.dev)
+        && is("learner", &place.learner)
 }
 
 /// The mark of the checkpoint that the dev split chooses for a learner.

@@ -88,7 +88,7 @@ impl Stage for Evaluate {
             "{tasks} x {} of {} of `{}`, played by {weights}",
             self.config.attempts,
             splits.join(", "),
-            data.suite
+            data.label()
         )
     }
 

@@ -21,7 +21,7 @@ use crate::training::chats::read_chats;
 use crate::training::demonstrations::{
     TOKENIZER_TASKS, demonstrate, demonstrator, imitated, is_cut_off, take_demonstrated, words_of,
 };
-use crate::training::records::{with_collection, with_updates};
+use crate::training::records::{with_collection, with_suites, with_updates};
 use crate::training::run::Training;
 
 /// The most conversations that a model refuses and that are told of.
@@ -113,7 +113,7 @@ impl Stage for Imitate {
             "{} iterations, {} demonstrations of `{}` by `{}`{led}",
             config.iterations,
             self.num_tasks(),
-            data.suite,
+            data.label(),
             config.demonstrator.name()
         )
     }
@@ -251,7 +251,8 @@ impl Imitation {
         }
         let record = MetricRecord::new(step.number, "imitate");
         let record = record.with([("imitated", num_imitated as f64)]);
-        Ok(Some(Shown { samples, record: with_collection(record, &collection) }))
+        let record = with_suites(with_collection(record, &collection), &collection, suite);
+        Ok(Some(Shown { samples, record }))
     }
 
     /// Takes conversations of the files.

@@ -84,7 +84,13 @@ impl Plan {
             if stage.trainer().is_some() && stage.iterations() == 0 {
                 within(vec!["iterations is 0: leave the stage out".to_owned()]);
             }
-            let data = config.data.unwrap_or_else(|| recipe.data.clone());
+            let data = match config.data {
+                Some(data) => {
+                    within(data.problems());
+                    data
+                }
+                None => recipe.data.clone(),
+            };
             let is_same = |earlier: &&PlannedStage| earlier.place.data.is_same_suite(&data);
             let earlier = plan.stages.iter().filter(is_same);
             let first_task = earlier.map(|earlier| earlier.stage.num_tasks()).sum();

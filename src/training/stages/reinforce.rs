@@ -17,7 +17,7 @@ use super::registry::written;
 use super::{Place, RunningStage, Stage, Step, WordsRequest};
 use crate::recipe::{DataConfig, Recipe, ReinforceConfig};
 use crate::training::demonstrations::{TOKENIZER_TASKS, play_randomly, take_tasks, words_of};
-use crate::training::records::{with_collection, with_updates};
+use crate::training::records::{with_collection, with_suites, with_updates};
 use crate::training::run::Training;
 
 /// Reinforcement learning.
@@ -69,7 +69,7 @@ impl Stage for Reinforce {
             "{iterations} iterations of {tasks} tasks x {group_size} on `{}` of `{}`, {} episodes; {} \
              credit, {} objective, {}",
             data.train,
-            data.suite,
+            data.label(),
             iterations * (tasks * group_size) as u64,
             self.config.credit.kind,
             self.config.objective.name,
@@ -185,6 +185,8 @@ impl RunningStage for Reinforcement {
         ];
         run.timings.append(&MetricRecord::new(step.number, "parts").with(times))?;
         let record = with_collection(MetricRecord::new(step.number, "reinforce"), &collection);
+        let suite = run.domains.of(&self.place.data).suite.as_ref();
+        let record = with_suites(record, &collection, suite);
         let record = record.with([
             ("samples", samples.len() as f64),
             ("samples_with_gradient", with_gradient as f64),
