@@ -24,6 +24,7 @@ mod group;
 mod message;
 mod policy;
 mod preference;
+pub mod registry;
 mod sample;
 mod seed;
 mod signals;

@@ -1,6 +1,8 @@
 //! GAE: advantages over what a value head expected.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use spar_core::registry::NamedOptions;
 use spar_core::{Credit, PerTurnOrToken, Signal, Signals};
 
 use super::error::refuse;
@@ -9,7 +11,7 @@ use super::whiten::whiten;
 use super::{AdvantageEstimator, BatchView, CreditError, TrajectoryView};
 
 /// What counts as a step in time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum GaeLevel {
     /// A sampled token, as in PPO on language models.
@@ -22,7 +24,7 @@ pub enum GaeLevel {
 }
 
 /// Options of [`Gae`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct GaeConfig {
     /// Discount per step in time, 0 to 1; per token within a turn where the level is `bi_level`. Default 1.
@@ -55,7 +57,7 @@ impl Default for GaeConfig {
     }
 }
 
-impl GaeConfig {
+impl NamedOptions for GaeConfig {
     fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
         let given = [
@@ -103,7 +105,7 @@ impl Gae {
     ///
     /// # Errors
     ///
-    /// [`CreditError::Range`] lists the options that are outside their range.
+    /// [`CreditError::Row`] lists the options that are outside their range.
     pub fn new(config: GaeConfig) -> Result<Self, CreditError> {
         refuse("gae", config.problems())?;
         Ok(Self { config })

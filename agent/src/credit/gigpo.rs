@@ -1,6 +1,8 @@
 //! GiGPO: the advantage of the episode plus the advantage among steps from the same state.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use spar_core::registry::NamedOptions;
 use spar_core::{Credit, Signals};
 
 use super::error::refuse;
@@ -10,7 +12,7 @@ use super::moments::Moments;
 use super::{AdvantageEstimator, BatchView, CreditError, GroupView, Normalization, Singleton};
 
 /// Options of [`Gigpo`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct GigpoConfig {
     /// Discount of step returns, 0 to 1. Default 0.95.
@@ -42,7 +44,7 @@ impl Default for GigpoConfig {
     }
 }
 
-impl GigpoConfig {
+impl NamedOptions for GigpoConfig {
     fn problems(&self) -> Vec<String> {
         let mut problems: Vec<_> = epsilon_problem(self.epsilon).into_iter().collect();
         if !(0.0..=1.0).contains(&self.discount) {
@@ -71,7 +73,7 @@ impl Gigpo {
     ///
     /// # Errors
     ///
-    /// [`CreditError::Range`] lists the options that are outside their range.
+    /// [`CreditError::Row`] lists the options that are outside their range.
     pub fn new(config: GigpoConfig) -> Result<Self, CreditError> {
         refuse("gigpo", config.problems())?;
         Ok(Self { config })

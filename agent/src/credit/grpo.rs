@@ -1,6 +1,8 @@
 //! GRPO and Dr.GRPO: every step takes the advantage of its whole trajectory.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use spar_core::registry::NamedOptions;
 use spar_core::{Credit, Signals};
 
 use super::error::refuse;
@@ -8,7 +10,7 @@ use super::moments::Moments;
 use super::{AdvantageEstimator, BatchView, CreditError, GroupView, Normalization, Singleton};
 
 /// Options of [`Grpo`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct GrpoConfig {
     /// Whether to divide by the group's standard deviation: `mean_std_norm` is GRPO, `mean_norm`
@@ -30,8 +32,8 @@ impl Default for GrpoConfig {
     }
 }
 
-impl GrpoConfig {
-    pub(super) fn problems(&self) -> Vec<String> {
+impl NamedOptions for GrpoConfig {
+    fn problems(&self) -> Vec<String> {
         epsilon_problem(self.epsilon).into_iter().collect()
     }
 }
@@ -52,7 +54,7 @@ impl Grpo {
     ///
     /// # Errors
     ///
-    /// [`CreditError::Range`] lists the options that are outside their range.
+    /// [`CreditError::Row`] lists the options that are outside their range.
     pub fn new(config: GrpoConfig) -> Result<Self, CreditError> {
         refuse("grpo", config.problems())?;
         Ok(Self { config })

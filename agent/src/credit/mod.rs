@@ -36,6 +36,6 @@ pub use group_view::{EpisodeView, GroupView, StepView, TrajectoryView};
 pub use grpo::{Grpo, GrpoConfig};
 pub use moments::{Normalization, Singleton};
 pub use ownership::settle_ownership;
-pub use registry::{CreditConfig, EstimatorEntry, Options, credit_registry, open_estimator};
+pub use registry::{CreditConfig, EstimatorRow, OpenEstimator, credit_registry, open_estimator};
 pub use reinforce_pp::{Baseline, ReinforcePp, ReinforcePpConfig};
 pub use salt::{Salt, SaltConfig, TransitionMean};

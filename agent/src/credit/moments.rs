@@ -1,9 +1,10 @@
 //! Means and standard deviations with the conventions of the published estimators.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What a value is compared with that has nothing to be compared with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Singleton {
     /// With itself: its advantage is 0.
@@ -14,7 +15,7 @@ pub enum Singleton {
 }
 
 /// Whether differences to the mean are divided by the standard deviation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Normalization {
     /// They are not.

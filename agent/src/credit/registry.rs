@@ -1,10 +1,13 @@
 //! The advantage estimators that have a name.
 
-use serde::de::DeserializeOwned;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use spar_core::registry::{Axis, Given, OptionSet, Options, Row, Table};
 
-use super::{AdvantageEstimator, CreditError, Gae, Gigpo, Grpo, ReinforcePp, Salt};
+use super::{
+    AdvantageEstimator, CreditError, Gae, GaeConfig, Gigpo, GigpoConfig, Grpo, GrpoConfig,
+    ReinforcePp, ReinforcePpConfig, Salt, SaltConfig,
+};
 
 /// Which estimator, with which options.
 ///
@@ -15,7 +18,7 @@ use super::{AdvantageEstimator, CreditError, Gae, Gigpo, Grpo, ReinforcePp, Salt
 /// assert_eq!(open_estimator(&config).unwrap().name(), "gigpo");
 /// # Ok::<(), serde_json::Error>(())
 /// ```
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CreditConfig {
     /// The estimator's name.
     pub kind: String,
@@ -27,7 +30,7 @@ pub struct CreditConfig {
 impl CreditConfig {
     /// The estimator `kind` with its default options.
     pub fn new(kind: impl Into<String>) -> Self {
-        Self { kind: kind.into(), options: Map::new() }
+        Self { kind: kind.into(), options: Options::new() }
     }
 }
 
@@ -38,83 +41,87 @@ impl Default for CreditConfig {
     }
 }
 
-/// An estimator that has a name.
-pub struct EstimatorEntry {
-    /// The name.
-    pub name: &'static str,
-    /// One line on what it does.
-    pub about: &'static str,
-    /// The paper it comes from.
-    pub source: &'static str,
-    /// Makes one from its options.
-    pub open: fn(&Options) -> Result<Box<dyn AdvantageEstimator>, CreditError>,
-}
+/// Makes an estimator from its options.
+pub type OpenEstimator = fn(&Given<'_>) -> Result<Box<dyn AdvantageEstimator>, CreditError>;
 
-/// The options of an estimator, as they were written.
-pub type Options = Map<String, Value>;
+/// An estimator that has a name.
+pub type EstimatorRow = Row<OpenEstimator>;
+
+pub(super) const AXIS: Axis = Axis {
+    name: "credit",
+    what: "advantage estimator",
+    about: "How advantages are assigned to steps.",
+};
+
+const ROWS: &[EstimatorRow] = &[
+    Row {
+        name: "grpo",
+        about: "Every step takes its trajectory's advantage among the group.",
+        source: "DeepSeekMath, arXiv 2402.03300, section 4.1.2; `mean_norm`: Dr.GRPO, arXiv 2503.20783",
+        formula: "A_i = (R_i - mean R) / (std R + epsilon), the same for every step of trajectory i; \
+                  with `mean_norm` A_i = R_i - mean R",
+        options: OptionSet::of::<GrpoConfig>(),
+        open: |given| Ok(Box::new(Grpo::new(given.read()?)?)),
+    },
+    Row {
+        name: "gigpo",
+        about: "Adds the advantage among all steps that were taken in the same state.",
+        source: "GiGPO, arXiv 2505.10978",
+        formula: "A = A_episode + step_weight * A_step; A_step compares ret_t = r_t + discount * ret_{t+1} \
+                  with those of all steps of the group from the same state",
+        options: OptionSet::of::<GigpoConfig>(),
+        open: |given| Ok(Box::new(Gigpo::new(given.read()?)?)),
+    },
+    Row {
+        name: "salt",
+        about: "Equal transitions share their advantage: SALT reconstructed from summaries of it.",
+        source: "SALT, arXiv 2510.20022, reconstructed from GRAFT's appendix on it; assumed: the base is GRPO, \
+                 `history_window`, and that the mean runs over occurrences",
+        formula: "A_t = mean of A_grpo over all steps of the group with the same (state, action, next state)",
+        options: OptionSet::of::<SaltConfig>(),
+        open: |given| Ok(Box::new(Salt::new(given.read()?)?)),
+    },
+    Row {
+        name: "gae",
+        about: "What was earned over what a value head expected, by token or by turn.",
+        source: "GAE, arXiv 1506.02438, equation 16; `bi_level`: RAGEN's code, arXiv 2504.20073",
+        formula: "delta_t = r_t + discount * V_{t+1} - V_t; A_t = delta_t + discount * lambda * A_{t+1}; \
+                  return_t = A_t + V_t",
+        options: OptionSet::of::<GaeConfig>(),
+        open: |given| Ok(Box::new(Gae::new(given.read()?)?)),
+    },
+    Row {
+        name: "reinforce_pp",
+        about: "Every token takes what was earned from it on, normalised over the batch.",
+        source: "REINFORCE++, arXiv 2501.03262",
+        formula: "G_k = r_k + discount * G_{k+1}, or R_i - mean R with baseline `group`; \
+                  A = (G - mean G) / std G over the tokens of the batch",
+        options: OptionSet::of::<ReinforcePpConfig>(),
+        open: |given| Ok(Box::new(ReinforcePp::new(given.read()?)?)),
+    },
+];
+
+static TABLE: Table<OpenEstimator> = Table::new(AXIS, ROWS);
 
 /// All estimators that have a name; a new one is one file and one row here.
-pub fn credit_registry() -> &'static [EstimatorEntry] {
-    &[
-        EstimatorEntry {
-            name: "grpo",
-            about: "Every step takes its trajectory's advantage among the group.",
-            source: "DeepSeekMath, arXiv 2402.03300; `mean_norm`: Dr.GRPO, arXiv 2503.20783",
-            open: |given| Ok(Box::new(Grpo::new(options("grpo", given)?)?)),
-        },
-        EstimatorEntry {
-            name: "gigpo",
-            about: "Adds the advantage among all steps that were taken in the same state.",
-            source: "GiGPO, arXiv 2505.10978",
-            open: |given| Ok(Box::new(Gigpo::new(options("gigpo", given)?)?)),
-        },
-        EstimatorEntry {
-            name: "salt",
-            about: "Equal transitions share their advantage: SALT reconstructed from summaries of it.",
-            source: "SALT, arXiv 2510.20022, through GRAFT's appendix on it",
-            open: |given| Ok(Box::new(Salt::new(options("salt", given)?)?)),
-        },
-        EstimatorEntry {
-            name: "gae",
-            about: "What was earned over what a value head expected, by token or by turn.",
-            source: "GAE, arXiv 1506.02438; `bi_level`: RAGEN's code, arXiv 2504.20073",
-            open: |given| Ok(Box::new(Gae::new(options("gae", given)?)?)),
-        },
-        EstimatorEntry {
-            name: "reinforce_pp",
-            about: "Every token takes what was earned from it on, normalised over the batch.",
-            source: "REINFORCE++, arXiv 2501.03262",
-            open: |given| Ok(Box::new(ReinforcePp::new(options("reinforce_pp", given)?)?)),
-        },
-    ]
+pub fn credit_registry() -> &'static Table<OpenEstimator> {
+    &TABLE
 }
 
 /// Makes an estimator.
 ///
 /// # Errors
 ///
-/// [`CreditError`] when no estimator has the name, or it does not have the options.
+/// [`CreditError::Row`] when no estimator has the name, or it does not have the options.
 pub fn open_estimator(config: &CreditConfig) -> Result<Box<dyn AdvantageEstimator>, CreditError> {
-    match credit_registry().iter().find(|entry| entry.name == config.kind) {
-        Some(entry) => (entry.open)(&config.options),
-        None => {
-            let known: Vec<_> =
-                credit_registry().iter().map(|entry| format!("`{}`", entry.name)).collect();
-            Err(CreditError::Unknown { kind: config.kind.clone(), known: known.join(", ") })
-        }
-    }
-}
-
-fn options<T: DeserializeOwned>(kind: &'static str, given: &Options) -> Result<T, CreditError> {
-    serde_json::from_value(Value::Object(given.clone()))
-        .map_err(|source| CreditError::Options { kind, source })
+    let (row, given) = credit_registry().choose(&config.kind, &config.options)?;
+    (row.open)(&given)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::error::Error;
-
     use proptest::prelude::*;
+    use spar_core::registry::AnyTable;
     use spar_core::{Signal, SignalError, Signals};
 
     use super::super::BatchView;
@@ -122,11 +129,7 @@ mod tests {
     use super::*;
 
     fn error(config: &str) -> String {
-        let error = open_estimator(&serde_json::from_str(config).unwrap()).err().unwrap();
-        match error.source() {
-            Some(source) => format!("{error}: {source}"),
-            None => error.to_string(),
-        }
+        open_estimator(&serde_json::from_str(config).unwrap()).err().unwrap().to_string()
     }
 
     /// Numbers for every signal that an estimator needs.
@@ -140,6 +143,11 @@ mod tests {
     }
 
     #[test]
+    fn every_row_says_what_it_has_to() {
+        assert_eq!(AnyTable::problems(credit_registry()), [""; 0]);
+    }
+
+    #[test]
     fn every_estimator_opens_and_keeps_the_shape() {
         let first = small_group(vec![vec![(0, 0, 1.0), (1, 0, 0.0)], vec![], vec![(0, 1, 0.5)]]);
         let second = small_group(vec![vec![(2, 0, 1.0)]]);
@@ -147,7 +155,6 @@ mod tests {
         for entry in credit_registry() {
             let estimator = open_estimator(&CreditConfig::new(entry.name)).unwrap();
             assert_eq!(estimator.name(), entry.name);
-            assert!(!entry.source.is_empty(), "{}", entry.name);
             let signals = signals(estimator.as_ref(), &batch);
             let credit = estimator.estimate(&batch, &signals).unwrap();
             assert_eq!(credit.check(&batch.num_tokens()), Ok(()), "{}", entry.name);
@@ -207,11 +214,12 @@ mod tests {
     #[test]
     fn what_is_not_known_is_refused() {
         assert_eq!(
-            error(r#"{ "kind": "a2c" }"#),
-            "find advantage estimator `a2c`: known are `grpo`, `gigpo`, `salt`, `gae`, \
+            error(r#"{ "kind": "gigo" }"#),
+            "find advantage estimator `gigo`: known are `gigpo`, `grpo`, `salt`, `gae`, \
              `reinforce_pp`"
         );
-        assert!(error(r#"{ "kind": "grpo", "discount": 1 }"#).contains("unknown field `discount`"));
+        let told = error(r#"{ "kind": "grpo", "discount": 1, "epsilon": "small" }"#);
+        assert!(told.contains("no option `discount`") && told.contains("epsilon: invalid type"));
         assert!(error(r#"{ "kind": "salt", "base": { "w": 1 } }"#).contains("unknown field `w`"));
         let range = error(r#"{ "kind": "gigpo", "discount": 2, "epsilon": 0 }"#);
         assert!(range.contains("discount is 2") && range.contains("epsilon is 0"));

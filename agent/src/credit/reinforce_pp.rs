@@ -1,6 +1,8 @@
 //! REINFORCE++: returns, normalised over the whole batch.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use spar_core::registry::NamedOptions;
 use spar_core::{Credit, PerTurnOrToken, Signals};
 
 use super::error::refuse;
@@ -10,7 +12,7 @@ use super::whiten::whiten;
 use super::{AdvantageEstimator, BatchView, CreditError, Normalization, Singleton, TrajectoryView};
 
 /// What returns are compared with before they are normalised.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Baseline {
     /// With nothing: every token takes what was earned from it on.
@@ -21,7 +23,7 @@ pub enum Baseline {
 }
 
 /// Options of [`ReinforcePp`].
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ReinforcePpConfig {
     /// What returns are compared with. Default `none`.
@@ -33,7 +35,7 @@ pub struct ReinforcePpConfig {
     pub singleton: Option<Singleton>,
 }
 
-impl ReinforcePpConfig {
+impl NamedOptions for ReinforcePpConfig {
     fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
         if let Some(discount) = self.discount.filter(|value| !(0.0..=1.0).contains(value)) {
@@ -69,7 +71,7 @@ impl ReinforcePp {
     ///
     /// # Errors
     ///
-    /// [`CreditError::Range`] lists the options that are outside their range.
+    /// [`CreditError::Row`] lists the options that are outside their range.
     pub fn new(config: ReinforcePpConfig) -> Result<Self, CreditError> {
         refuse("reinforce_pp", config.problems())?;
         Ok(Self { config })

@@ -1,6 +1,8 @@
 //! SALT, reconstructed: equal transitions of different trajectories share their advantage.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use spar_core::registry::NamedOptions;
 use spar_core::{Credit, Signals};
 
 use super::error::refuse;
@@ -8,7 +10,7 @@ use super::interner::Interner;
 use super::{AdvantageEstimator, BatchView, CreditError, GroupView, Grpo, GrpoConfig};
 
 /// How often a transition counts that comes several times in one trajectory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TransitionMean {
     /// As often as it comes. The sum of all step advantages is then that of the base estimator.
@@ -19,7 +21,7 @@ pub enum TransitionMean {
 }
 
 /// Options of [`Salt`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SaltConfig {
     /// How many (state, action) pairs before a state must be equal too, for the state to be the
@@ -35,6 +37,12 @@ pub struct SaltConfig {
 impl Default for SaltConfig {
     fn default() -> Self {
         Self { history_window: 1, mean: TransitionMean::Occurrences, base: GrpoConfig::default() }
+    }
+}
+
+impl NamedOptions for SaltConfig {
+    fn problems(&self) -> Vec<String> {
+        self.base.problems()
     }
 }
 
@@ -61,9 +69,9 @@ impl Salt {
     ///
     /// # Errors
     ///
-    /// [`CreditError::Range`] lists the options that are outside their range.
+    /// [`CreditError::Row`] lists the options that are outside their range.
     pub fn new(config: SaltConfig) -> Result<Self, CreditError> {
-        refuse("salt", config.base.problems())?;
+        refuse("salt", config.problems())?;
         let base = Grpo::new(config.base.clone())?;
         Ok(Self { config, base })
     }

@@ -3,9 +3,9 @@
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use spar_core::registry::Options;
 
 use super::{All, FilterError, GroupFilter, MaxVariance, WithSignal};
-use crate::credit::Options;
 
 /// Which filter, with which options.
 ///
