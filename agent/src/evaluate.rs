@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::{Mutex, PoisonError};
 
 use crate::strategies::Independent;
 use serde::{Deserialize, Serialize};
@@ -10,7 +11,8 @@ use spar_envs::shuffled_tasks;
 use spar_tasks::{Suite, SuiteError};
 
 use crate::collect::{
-    CollectConfig, CollectRequest, Collection, CollectionCounts, OpenEnvironment, collect_groups,
+    CollectConfig, CollectRequest, CollectionCounts, CollectionSink, FinishedGroup,
+    OpenEnvironment, stream_groups,
 };
 use crate::statistics::{Interval, Tally, cluster_bootstrap, pass_at_k, wilson_interval};
 use crate::{Cancellation, Concurrency, ConfigError, EpisodeConfig, LimitCounts, SharedPlayer};
@@ -196,6 +198,9 @@ pub struct Evaluation {
     /// be of another kind than those that did not.
     #[serde(default)]
     pub is_refused: bool,
+    /// Whether it was told to stop before all was played: the score is that of what was.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_stopped: bool,
     /// pass@k for the numbers that were asked for.
     pub pass_at_k: Vec<PassAtK>,
     /// The episodes of each suite, where several are mixed; empty where there is one.
@@ -221,9 +226,11 @@ pub struct EvaluateRequest<'a> {
     pub cancellation: &'a Cancellation,
     /// Told of every episode that ended, failed ones included.
     pub on_episode: &'a (dyn Fn(&Trajectory) + Sync),
+    /// Takes the episodes as they end, to be kept; absent: they are let go of. The evaluation itself holds none.
+    pub keep: Option<&'a dyn CollectionSink>,
 }
 
-/// Plays the tasks of a split and sums up; the episodes come along, to be read or kept.
+/// Plays the tasks of a split and sums up; details of the last failure come along, to tell the user.
 ///
 /// # Errors
 ///
@@ -232,7 +239,7 @@ pub struct EvaluateRequest<'a> {
 pub async fn evaluate(
     request: &EvaluateRequest<'_>,
     config: &EvaluateConfig,
-) -> Result<(Evaluation, Collection), EvaluateError> {
+) -> Result<(Evaluation, Option<String>), EvaluateError> {
     config.validate()?;
     let (suite, split) = (request.suite, config.split.as_str());
     let shuffled = shuffled_tasks(suite, split, request.seed.derive("tasks", split))?;
@@ -246,28 +253,36 @@ pub async fn evaluate(
         cancellation: request.cancellation,
         on_episode: request.on_episode,
     };
-    let collection = collect_groups(&collect, &config.collect_config()).await;
+    let results = Results { keep: request.keep, groups: Mutex::default() };
+    let (counts, last_failure) = stream_groups(&collect, &config.collect_config(), &results).await;
+    let groups = results.into_groups();
     let bootstrap = (config.attempts > 1).then_some(config.bootstrap_draws);
-    let score = |name: &str, chosen: &[&Group]| {
+    let score = |name: &str, chosen: &[&GroupResult]| {
         let seed = request.seed.derive("bootstrap", name);
-        Score::of(chosen, config.attempts, bootstrap, seed)
+        let mut builder = ScoreBuilder::default();
+        chosen.iter().for_each(|group| builder.merge(&group.score));
+        builder.finish(config.attempts, bootstrap, seed)
     };
-    let all: Vec<_> = collection.groups.iter().collect();
-    let mut by_suite: BTreeMap<&str, Vec<&Group>> = BTreeMap::new();
-    for group in &all {
-        let share = suite.share_of(&group.task);
+    let all: Vec<_> = groups.iter().collect();
+    let mut by_suite: BTreeMap<&str, Vec<&GroupResult>> = BTreeMap::new();
+    let mut by_tag: BTreeMap<&String, Vec<&GroupResult>> = BTreeMap::new();
+    for group in &groups {
+        let share = suite.share_of(&group.task.task);
         share.into_iter().for_each(|share| by_suite.entry(share).or_default().push(group));
+        group.task.tags.iter().for_each(|tag| by_tag.entry(tag).or_default().push(group));
     }
-    let mut by_tag: BTreeMap<&String, Vec<&Group>> = BTreeMap::new();
-    for (group, tags) in all.iter().zip(&collection.tags) {
-        tags.iter().for_each(|tag| by_tag.entry(tag).or_default().push(group));
-    }
-    let results: Vec<_> =
-        all.iter().zip(&collection.tags).map(|(group, tags)| TaskResult::of(group, tags)).collect();
-    let (wanted, missing) = (collection.counts.wanted, collection.counts.missing());
-    let is_refused = missing as f64 > config.max_missing * wanted as f64;
+    let (wanted, missing) = (counts.wanted, counts.missing());
+    // Who was told to stop has no score of what was asked for, and nothing has failed.
+    let is_stopped = request.cancellation.is_cancelled() && missing > 0;
+    let is_refused = !is_stopped && missing as f64 > config.max_missing * wanted as f64;
     let mut overall = score("", &all);
-    let mut pass_at_k: Vec<_> = config.pass_at.iter().map(|k| PassAtK::of(&results, *k)).collect();
+    let by_suite = by_suite
+        .iter()
+        .map(|(name, groups)| ((*name).to_owned(), score(&format!("suite {name}"), groups)))
+        .collect();
+    let by_tag = by_tag.iter().map(|(tag, groups)| ((*tag).clone(), score(tag, groups))).collect();
+    let tasks: Vec<_> = groups.into_iter().map(|group| group.task).collect();
+    let mut pass_at_k: Vec<_> = config.pass_at.iter().map(|k| PassAtK::of(&tasks, *k)).collect();
     if is_refused {
         overall = Score { success_rate: None, interval: Interval::WHOLE, ..overall };
         pass_at_k.iter_mut().for_each(|pass| pass.value = None);
@@ -278,18 +293,56 @@ pub async fn evaluate(
         split: split.to_owned(),
         player: request.player.as_player().name().to_owned(),
         overall,
-        counts: collection.counts,
+        counts,
         missing,
         is_refused,
+        is_stopped,
         pass_at_k,
-        by_suite: by_suite
-            .iter()
-            .map(|(name, groups)| ((*name).to_owned(), score(&format!("suite {name}"), groups)))
-            .collect(),
-        by_tag: by_tag.iter().map(|(tag, groups)| ((*tag).clone(), score(tag, groups))).collect(),
-        tasks: results,
+        by_suite,
+        by_tag,
+        tasks,
     };
-    Ok((evaluation, collection))
+    Ok((evaluation, last_failure))
+}
+
+/// Keeps of every group what the results need, and hands its episodes on.
+struct Results<'a> {
+    keep: Option<&'a dyn CollectionSink>,
+    groups: Mutex<Vec<(usize, GroupResult)>>,
+}
+
+/// What one group adds to the results.
+struct GroupResult {
+    task: TaskResult,
+    score: ScoreBuilder,
+}
+
+impl Results<'_> {
+    /// In the order of the tasks, whichever ended first.
+    fn into_groups(self) -> Vec<GroupResult> {
+        let mut groups = self.groups.into_inner().unwrap_or_else(PoisonError::into_inner);
+        groups.sort_by_key(|(index, _)| *index);
+        groups.into_iter().map(|(_, group)| group).collect()
+    }
+}
+
+impl CollectionSink for Results<'_> {
+    fn trajectory(&self, index: usize, trajectory: &Trajectory) {
+        if let Some(keep) = self.keep {
+            keep.trajectory(index, trajectory);
+        }
+    }
+
+    fn group(&self, finished: FinishedGroup) {
+        let mut score = ScoreBuilder::default();
+        score.add(&finished.group);
+        let task = TaskResult::of(&finished.group, &finished.tags);
+        let result = (finished.index, GroupResult { task, score });
+        self.groups.lock().unwrap_or_else(PoisonError::into_inner).push(result);
+        if let Some(keep) = self.keep {
+            keep.group(finished);
+        }
+    }
 }
 
 impl Score {
@@ -328,6 +381,17 @@ impl ScoreBuilder {
                 self.not_executable += usize::from(!turn.step.valid);
             }
         }
+    }
+
+    /// Counts what another one has counted.
+    pub fn merge(&mut self, other: &Self) {
+        self.tallies.extend(&other.tallies);
+        self.limits += other.limits;
+        self.refills += other.refills;
+        self.turns += other.turns;
+        self.invalid += other.invalid;
+        self.not_executable += other.not_executable;
+        self.reward += other.reward;
     }
 
     /// The results of the groups that were counted; as for [`Score::of`].
@@ -430,6 +494,11 @@ impl fmt::Display for Evaluation {
         let (missing, wanted) = (self.missing, self.missing + self.overall.episodes);
         match (missing, self.is_refused) {
             (0, _) => Ok(()),
+            _ if self.is_stopped => writeln!(
+                f,
+                "stopped: {} of {wanted} episodes were played, and the score is of these",
+                self.overall.episodes
+            ),
             (_, false) => writeln!(
                 f,
                 "{missing} of {wanted} episodes could not be played and are not counted"
@@ -511,6 +580,7 @@ mod tests {
             seed: Seed::from_u64(1),
             cancellation: &Cancellation::new(),
             on_episode: &|_| {},
+            keep: None,
         };
         evaluate(&request, config).await.map(|(evaluation, _)| evaluation)
     }

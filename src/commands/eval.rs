@@ -8,14 +8,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use anyhow::{Context, anyhow, ensure};
 use serde::Serialize;
 use spar::agent::{
-    Cancellation, EpisodeConfig, EvaluateConfig, EvaluateRequest, Evaluation, FailureStore,
-    JsonlStore, evaluate,
+    Cancellation, CollectionSink, EpisodeConfig, EvaluateConfig, EvaluateRequest, Evaluation,
+    FailureStore, JsonlStore, evaluate,
 };
-use spar::core::{Seed, TrajectoryStore};
+use spar::core::Seed;
 use spar::sandboxes::OpenSandboxes;
 use spar::tasks::Suite;
 
 use super::environments::{open_sandboxes, within};
+use super::keeper::Keeper;
 use super::player::OpenPlayer;
 use super::suites::{Purpose, new_store, open_tasks};
 use super::{cancel_on_ctrl_c, print, print_json, stopped};
@@ -110,6 +111,8 @@ async fn play(
             failures.begin(number as u64 + 1);
         }
         let meter = Meter::new(split, tasks * arguments.attempts, player.is_human());
+        let keeper =
+            store.as_mut().map(|store| Keeper::new(store, number as u64 + 1, &cancellation));
         let request = EvaluateRequest {
             suite,
             player: player.player(),
@@ -121,28 +124,23 @@ async fn play(
                 failures.iter().for_each(|failures| failures.keep(trajectory));
                 meter.count(trajectory);
             },
+            keep: keeper.as_ref().map(|keeper| keeper as &dyn CollectionSink),
         };
-        let (evaluation, collection) = evaluate(&request, &config(split)).await?;
+        let (evaluation, last_failure) = evaluate(&request, &config(split)).await?;
         drop(meter);
-        if collection.counts.finished == 0 && !cancellation.is_cancelled() {
-            let detail = why_none(collection.counts.cancelled, collection.last_failure);
+        let counts = evaluation.counts;
+        let kept = keeper.map_or(Ok(()), Keeper::finish);
+        let kept = kept.and_then(|()| failures.as_ref().map_or(Ok(()), FailureStore::sync));
+        if counts.finished == 0 && !cancellation.is_cancelled() {
+            let detail = why_none(counts.cancelled, last_failure);
             lost = Some(anyhow!("evaluate on split `{split}`: no episode came about: {detail}"));
             report.is_complete = false;
             break;
         }
         report.is_complete &= evaluation.missing == 0;
-        failure = failure.or(collection.last_failure);
+        failure = failure.or(last_failure);
         report.evaluations.push(evaluation);
-        let mut keep = || {
-            if let Some(store) = &mut store {
-                store.append(number as u64 + 1, &collection.groups).context("keep trajectories")?;
-            }
-            if let Some(failures) = &failures {
-                failures.sync().context("keep failed trajectories")?;
-            }
-            anyhow::Ok(())
-        };
-        lost = keep().err();
+        lost = kept.context("keep trajectories").err();
         if lost.is_some() || cancellation.is_cancelled() {
             report.is_complete &= number + 1 == splits.len();
             break;

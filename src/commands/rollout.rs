@@ -2,14 +2,14 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, bail};
 use serde::Serialize;
 use spar::agent::strategies::Independent;
 use spar::agent::{
-    Cancellation, CollectConfig, CollectRequest, CollectionCounts, CollectionSink, FailureStore,
-    FinishedGroup, JsonlStore, Score, ScoreBuilder, stream_groups,
+    CollectConfig, CollectRequest, CollectionCounts, CollectionSink, FailureStore, FinishedGroup,
+    JsonlStore, Score, ScoreBuilder, stream_groups,
 };
 use spar::core::{Seed, StoreError, Trajectory};
 use spar::envs::shuffled_tasks;
@@ -18,6 +18,7 @@ use spar::tasks::Suite;
 
 use super::environments::{open_sandboxes, within};
 use super::eval::{Meter, why_none};
+use super::keeper::Keeper;
 use super::player::OpenPlayer;
 use super::suites::{Purpose, new_store, open_tasks};
 use super::{cancel_on_ctrl_c, print, print_json, stopped};
@@ -79,40 +80,33 @@ struct Tasks<'a> {
 }
 
 /// Keeps trajectories as they end, and of groups only what the score needs.
-struct Keeper<'a> {
-    /// Number of the split, from 1; the records' iteration.
-    number: u64,
-    cancellation: &'a Cancellation,
-    state: Mutex<Kept<'a>>,
+struct Scored<'a> {
+    keeper: Keeper<'a>,
+    /// By the number of the task.
+    scores: Mutex<Vec<(usize, ScoreBuilder)>>,
 }
 
-struct Kept<'a> {
-    store: &'a mut JsonlStore,
-    score: ScoreBuilder,
-    /// Why nothing is kept any more.
-    failure: Option<StoreError>,
-}
-
-impl<'a> Keeper<'a> {
-    fn state(&self) -> MutexGuard<'_, Kept<'a>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+impl Scored<'_> {
+    /// The score of all groups, in the order of the tasks, and whether all trajectories are kept.
+    fn finish(self) -> (ScoreBuilder, Result<(), StoreError>) {
+        let mut scores = self.scores.into_inner().unwrap_or_else(PoisonError::into_inner);
+        scores.sort_by_key(|(index, _)| *index);
+        let mut score = ScoreBuilder::default();
+        scores.iter().for_each(|(_, of_group)| score.merge(of_group));
+        (score, self.keeper.finish())
     }
 }
 
-impl CollectionSink for Keeper<'_> {
+impl CollectionSink for Scored<'_> {
     fn trajectory(&self, index: usize, trajectory: &Trajectory) {
-        let mut state = self.state();
-        if state.failure.is_none()
-            && let Err(error) = state.store.append_one(self.number, index, trajectory)
-        {
-            // What is played from here on would be lost.
-            state.failure = Some(error);
-            self.cancellation.cancel();
-        }
+        self.keeper.trajectory(index, trajectory);
     }
 
-    fn group(&self, group: FinishedGroup) {
-        self.state().score.add(&group.group);
+    fn group(&self, finished: FinishedGroup) {
+        let mut score = ScoreBuilder::default();
+        score.add(&finished.group);
+        let mut scores = self.scores.lock().unwrap_or_else(PoisonError::into_inner);
+        scores.push((finished.index, score));
     }
 }
 
@@ -154,15 +148,12 @@ async fn play(
                 meter.count(trajectory);
             },
         };
-        let kept = Kept { store: &mut store, score: ScoreBuilder::default(), failure: None };
-        let (number, state) = (index as u64 + 1, Mutex::new(kept));
-        let keeper = Keeper { number, cancellation: &cancellation, state };
-        let (counts, failure) = stream_groups(&request, config, &keeper).await;
+        let keeper = Keeper::new(&mut store, index as u64 + 1, &cancellation);
+        let scored = Scored { keeper, scores: Mutex::default() };
+        let (counts, failure) = stream_groups(&request, config, &scored).await;
         drop(meter);
-        let Kept { store, score, failure: not_kept } =
-            keeper.state.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let synced = not_kept.map_or_else(|| store.sync(), Err);
-        synced.and_then(|()| failures.sync()).context("keep trajectories")?;
+        let (score, kept) = scored.finish();
+        kept.and_then(|()| failures.sync()).context("keep trajectories")?;
         last_failure = failure.or(last_failure);
         if counts.finished == 0 && !cancellation.is_cancelled() {
             let detail = why_none(counts.cancelled, last_failure);

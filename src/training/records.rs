@@ -233,6 +233,7 @@ mod tests {
             counts: CollectionCounts::default(),
             missing,
             is_refused,
+            is_stopped: false,
             pass_at_k: Vec::new(),
             by_suite: BTreeMap::new(),
             by_tag: BTreeMap::new(),

@@ -225,6 +225,7 @@ async fn the_oracle_solves_all_and_chance_nothing() {
             seed: Seed::from_u64(1),
             cancellation: &Cancellation::new(),
             on_episode: &|_| {},
+            keep: None,
         };
         let config = EvaluateConfig { limit: Some(60), ..EvaluateConfig::default() };
         let (evaluation, _) = evaluate(&request, &config).await.unwrap();

@@ -91,12 +91,13 @@ impl Training {
             seed: self.seed.derive("evaluation", split),
             cancellation: watch.cancellation,
             on_episode: &|trajectory| watch.observer.episode(trajectory),
+            keep: None,
         };
-        let (evaluation, collection) = evaluate(&request, &config).await?;
+        let (evaluation, last_failure) = evaluate(&request, &config).await?;
         if watch.cancellation.is_cancelled() {
             return Ok(None);
         }
-        let evaluation = accept(evaluation, collection.last_failure.as_deref())?;
+        let evaluation = accept(evaluation, last_failure.as_deref())?;
         watch.observer.evaluation(self.state.iteration, &evaluation);
         Ok(Some(evaluation))
     }
