@@ -81,19 +81,20 @@ impl FailureStore {
         }
     }
 
-    /// Forgets those of later iterations, so that a run can go on from there.
+    /// Forgets those of later iterations, so that a run can go on from there; how many places are damaged.
     ///
     /// # Errors
     ///
     /// As for [`JsonlStore::truncate_after`].
-    pub fn truncate_after(&self, iteration: u64) -> Result<(), StoreError> {
+    pub fn truncate_after(&self, iteration: u64) -> Result<usize, StoreError> {
         match self.folder.is_dir() {
             true => self.state().open(&self.folder)?.truncate_after(iteration),
-            false => Ok(()),
+            false => Ok(0),
         }
     }
 
-    /// Counts the failed trajectories beside a store in this folder by their cause, the most frequent first.
+    /// Counts the failed trajectories beside a store in this folder by their cause, the most frequent first; those
+    /// that are damaged have none.
     ///
     /// # Errors
     ///
@@ -105,7 +106,11 @@ impl FailureStore {
         }
         let mut counts: BTreeMap<(String, String), FailureCause> = BTreeMap::new();
         for stored in JsonlStore::read(folder)? {
-            if let EndReason::Failed { boundary, detail } = stored?.trajectory.end {
+            let stored = match stored {
+                Err(error) if error.is_local() => continue,
+                stored => stored?,
+            };
+            if let EndReason::Failed { boundary, detail } = stored.trajectory.end {
                 let key = (format!("{boundary:?}"), detail.clone());
                 let cause = FailureCause { boundary, detail, count: 0 };
                 counts.entry(key).or_insert(cause).count += 1;

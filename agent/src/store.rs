@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -32,9 +33,9 @@ impl Default for StoreConfig {
 ///
 /// One append is one zstd frame at the end of the last shard, such as `000003.jsonl.zst`, and is
 /// on disk when it returns ([`JsonlStore::append_one`]: in the file). A line is a trajectory with two more fields, `iteration` and `group`,
-/// so `zstdcat` and any JSON reader understand it. An append that a crash cut off is ignored on
-/// reading and cut off when the store is opened again. A group without trajectories leaves no
-/// line.
+/// so `zstdcat` and any JSON reader understand it. An append that a crash cut off is passed over on
+/// reading, which tells of it, and cut off when the store is opened again. Bytes that are damaged elsewhere cost
+/// the records that they held and no others. A group without trajectories leaves no line.
 #[derive(Debug)]
 pub struct JsonlStore {
     folder: PathBuf,
@@ -80,50 +81,54 @@ impl JsonlStore {
     ///
     /// # Errors
     ///
-    /// [`StoreError`] when the folder cannot be used, or its last shard is damaged elsewhere
-    /// than at its end.
+    /// [`StoreError`] when the folder cannot be used.
     pub fn open(folder: impl Into<PathBuf>, config: StoreConfig) -> Result<Self, StoreError> {
         let folder = folder.into();
         fs::create_dir_all(&folder).map_err(|source| io_error(&folder, source))?;
         let mut store = Self { number: 0, shard: None, config, folder, unsynced_since: None };
         if let Some((number, path)) = shards(&store.folder)?.pop() {
             let bytes = fs::read(&path).map_err(|source| io_error(&path, source))?;
-            let len = scan(&path, &bytes, true)?.last().map_or(0, |frame| frame.end);
+            let len = bytes.len() - scan(&bytes, true).num_cut_off;
             store.open_shard(number, len as u64)?;
         }
         Ok(store)
     }
 
-    /// Forgets what was appended after `iteration`, so that a run can go on from there.
+    /// Forgets what was appended after `iteration`, so that a run can go on from there. Returns how many places
+    /// before that are damaged: what they held is lost, and stays where it is.
     ///
     /// # Errors
     ///
     /// [`StoreError`] when the shards cannot be read or cut.
-    pub fn truncate_after(&mut self, iteration: u64) -> Result<(), StoreError> {
+    pub fn truncate_after(&mut self, iteration: u64) -> Result<usize, StoreError> {
         let shards = shards(&self.folder)?;
-        let mut cut = None;
-        for (index, (number, path)) in shards.iter().enumerate() {
+        let (mut cut, mut num_damaged) = (None, 0);
+        'shards: for (index, (number, path)) in shards.iter().enumerate() {
             let bytes = fs::read(path).map_err(|source| io_error(path, source))?;
-            for frame in scan(path, &bytes, index + 1 == shards.len())? {
-                let found = first_iteration(&bytes[frame.clone()])
-                    .map_err(|source| record_error(path, 1, source))?;
-                if found.is_some_and(|found| found > iteration) {
-                    cut = Some((index, *number, frame.start as u64));
-                    break;
+            for piece in scan(&bytes, index + 1 == shards.len()).pieces {
+                let found = match &piece {
+                    Piece::Frame(frame) => first_iteration(&bytes[frame.clone()]),
+                    Piece::Damage(_) => Err(malformed("damaged")),
+                };
+                match found {
+                    Ok(Some(found)) if found > iteration => {
+                        cut = Some((index, *number, piece.range().start as u64));
+                        break 'shards;
+                    }
+                    Ok(_) => {}
+                    Err(_) => num_damaged += 1,
                 }
             }
-            if cut.is_some() {
-                break;
-            }
         }
-        let Some((index, number, len)) = cut else { return Ok(()) };
+        let Some((index, number, len)) = cut else { return Ok(num_damaged) };
         self.shard = None;
         // From the back, so that a crash in between leaves a shorter store, not one with a hole.
         for (_, path) in shards[index + 1..].iter().rev() {
             fs::remove_file(path).map_err(|source| io_error(path, source))?;
         }
         self.open_shard(number, len)?;
-        sync_folder(&self.folder)
+        sync_folder(&self.folder)?;
+        Ok(num_damaged)
     }
 
     /// Reads the store in a folder, or a single shard of one, oldest trajectory first.
@@ -135,7 +140,7 @@ impl JsonlStore {
         let path = path.as_ref();
         let mut shards = if path.is_file() { vec![(0, path.to_owned())] } else { shards(path)? };
         shards.reverse();
-        Ok(StoreReader { shards, lines: None, failed: false })
+        Ok(StoreReader { shards, lines: None, has_failed: false, cut_off: None })
     }
 
     /// Appends one trajectory, of the group of this number, as soon as it is there; those of other groups
@@ -255,21 +260,23 @@ impl TrajectoryStore for JsonlStore {
     }
 }
 
-/// Reads the trajectories of a store, oldest first; ends after the first error.
+/// Reads the trajectories of a store, oldest first. What is damaged is an error among them, and it goes on behind
+/// that where [`StoreError::is_local`] says so; it ends after any other error.
 #[derive(Debug)]
 pub struct StoreReader {
     /// Shards that come, the next one last.
     shards: Vec<(u32, PathBuf)>,
     lines: Option<ShardLines>,
-    failed: bool,
+    has_failed: bool,
+    cut_off: Option<(PathBuf, usize)>,
 }
 
 /// The lines of one shard.
 struct ShardLines {
     path: PathBuf,
     bytes: Vec<u8>,
-    /// Frames that come, the next one last.
-    frames: Vec<std::ops::Range<usize>>,
+    /// What comes, the next one last.
+    pieces: Vec<Piece>,
     lines: Option<Box<dyn BufRead + Send>>,
     record: usize,
 }
@@ -284,13 +291,20 @@ impl std::fmt::Debug for ShardLines {
 }
 
 impl StoreReader {
+    /// The last file and how many bytes at its end are an append that was not written to its end, or is being
+    /// written; once everything was read.
+    pub fn cut_off(&self) -> Option<(&Path, usize)> {
+        self.cut_off.as_ref().map(|(path, bytes)| (path.as_path(), *bytes))
+    }
+
     /// The same as groups, each with the iteration that appended it, in the order in which they are
     /// complete. The shards are read twice, so that no more is held than the groups that are not.
     pub fn groups(self) -> impl Iterator<Item = Result<(u64, Group), StoreError>> {
         let key = |stored: &StoredTrajectory| (stored.iteration, stored.group);
         let mut left: HashMap<(u64, usize), usize> = HashMap::new();
-        let first = Self { shards: self.shards.clone(), lines: None, failed: false };
-        for stored in first.map_while(Result::ok) {
+        let shards = self.shards.clone();
+        let first = Self { shards, lines: None, has_failed: false, cut_off: None };
+        for stored in first.flatten() {
             *left.entry(key(&stored)).or_default() += 1;
         }
         let mut begun: HashMap<(u64, usize), Group> = HashMap::new();
@@ -321,9 +335,12 @@ impl StoreReader {
             if self.lines.is_none() {
                 let Some((_, path)) = self.shards.pop() else { return Ok(None) };
                 let bytes = fs::read(&path).map_err(|source| io_error(&path, source))?;
-                let mut frames = scan(&path, &bytes, self.shards.is_empty())?;
-                frames.reverse();
-                self.lines = Some(ShardLines { path, bytes, frames, lines: None, record: 0 });
+                let Scan { mut pieces, num_cut_off } = scan(&bytes, self.shards.is_empty());
+                if num_cut_off > 0 {
+                    self.cut_off = Some((path.clone(), num_cut_off));
+                }
+                pieces.reverse();
+                self.lines = Some(ShardLines { path, bytes, pieces, lines: None, record: 0 });
             }
             if let Some(lines) = &mut self.lines {
                 match lines.next()? {
@@ -339,11 +356,11 @@ impl Iterator for StoreReader {
     type Item = Result<StoredTrajectory, StoreError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.failed {
+        if self.has_failed {
             return None;
         }
         let next = self.next_line().transpose();
-        self.failed = matches!(next, Some(Err(_)));
+        self.has_failed = matches!(&next, Some(Err(error)) if !error.is_local());
         next
     }
 }
@@ -352,7 +369,14 @@ impl ShardLines {
     fn next(&mut self) -> Result<Option<StoredTrajectory>, StoreError> {
         loop {
             let Some(lines) = &mut self.lines else {
-                let Some(frame) = self.frames.pop() else { return Ok(None) };
+                let frame = match self.pieces.pop() {
+                    None => return Ok(None),
+                    Some(Piece::Frame(frame)) => frame,
+                    Some(Piece::Damage(range)) => {
+                        let (path, bytes) = (self.path.display().to_string(), range.len());
+                        return Err(StoreError::Damaged { path, start: range.start, bytes });
+                    }
+                };
                 let frame = io::Cursor::new(self.bytes[frame].to_vec());
                 let decoder =
                     zstd::Decoder::new(frame).map_err(|source| io_error(&self.path, source))?;
@@ -366,17 +390,22 @@ impl ShardLines {
                 source,
             };
             let mut line = Vec::new();
-            let count = lines
-                .read_until(b'\n', &mut line)
-                .map_err(|error| fail(malformed(&format!("decompress: {error}"))))?;
+            let count = match lines.read_until(b'\n', &mut line) {
+                Ok(count) => count,
+                Err(error) => {
+                    // Of this frame nothing more can be read.
+                    self.lines = None;
+                    return Err(fail(malformed(&format!("decompress: {error}"))));
+                }
+            };
             if count == 0 {
                 self.lines = None;
                 continue;
             }
-            let trajectory = Trajectory::from_json(&line).map_err(fail)?;
+            self.record = record;
+            let trajectory = Trajectory::from_json(&line).map_err(&fail)?;
             let LineHead { iteration, group } = serde_json::from_slice(&line)
                 .map_err(|error| fail(TrajectoryError::Malformed(error)))?;
-            self.record = record;
             return Ok(Some(StoredTrajectory { iteration, group, trajectory }));
         }
     }
@@ -436,31 +465,61 @@ fn shards(folder: &Path) -> Result<Vec<(u32, PathBuf)>, StoreError> {
     list().map_err(|source| io_error(folder, source))
 }
 
-/// The frames of a shard.
+/// What the bytes of a shard are.
+struct Scan {
+    /// In their order, without gaps.
+    pieces: Vec<Piece>,
+    /// Bytes behind them: an append that was cut off.
+    num_cut_off: usize,
+}
+
+/// Bytes of a shard.
+enum Piece {
+    /// A whole frame.
+    Frame(Range<usize>),
+    /// What is none.
+    Damage(Range<usize>),
+}
+
+impl Piece {
+    fn range(&self) -> &Range<usize> {
+        match self {
+            Self::Frame(range) | Self::Damage(range) => range,
+        }
+    }
+}
+
+/// The frames of a shard, and what is damaged between them.
 ///
-/// What follows the last whole frame is left out where an append may have been cut off there:
-/// in the last shard, when no whole frame comes behind it.
-fn scan(
-    path: &Path,
-    bytes: &[u8],
-    is_last: bool,
-) -> Result<Vec<std::ops::Range<usize>>, StoreError> {
-    let mut frames = Vec::new();
+/// What follows the last whole frame is an append that was cut off where one may have been: in the last shard.
+fn scan(bytes: &[u8], is_last: bool) -> Scan {
+    let mut pieces = Vec::new();
     let mut start = 0;
     while start < bytes.len() {
-        match zstd::zstd_safe::find_frame_compressed_size(&bytes[start..]) {
-            Ok(len) if len > 0 && is_whole(&bytes[start..start + len]) => {
-                frames.push(start..start + len);
-                start += len;
+        if let Some(len) = whole_frame(&bytes[start..]) {
+            pieces.push(Piece::Frame(start..start + len));
+            start += len;
+            continue;
+        }
+        match next_whole_frame(&bytes[start + 1..]) {
+            Some(behind) => {
+                pieces.push(Piece::Damage(start..start + 1 + behind));
+                start += 1 + behind;
             }
-            _ if is_last && !has_whole_frame(&bytes[start + 1..]) => break,
-            _ => {
-                let detail = format!("the compressed frame at byte {start} is damaged");
-                return Err(record_error(path, frames.len() + 1, malformed(&detail)));
+            None if is_last => break,
+            None => {
+                pieces.push(Piece::Damage(start..bytes.len()));
+                start = bytes.len();
             }
         }
     }
-    Ok(frames)
+    Scan { pieces, num_cut_off: bytes.len() - start }
+}
+
+/// How long the frame is that these bytes begin with, if it decompresses, checksum included.
+fn whole_frame(bytes: &[u8]) -> Option<usize> {
+    let len = zstd::zstd_safe::find_frame_compressed_size(bytes).ok().filter(|len| *len > 0)?;
+    is_whole(&bytes[..len]).then_some(len)
 }
 
 /// Whether a frame decompresses, checksum included.
@@ -470,14 +529,11 @@ fn is_whole(frame: &[u8]) -> bool {
         .is_ok()
 }
 
-fn has_whole_frame(bytes: &[u8]) -> bool {
+/// Where the first whole frame begins.
+fn next_whole_frame(bytes: &[u8]) -> Option<usize> {
     const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-    bytes.windows(MAGIC.len()).enumerate().filter(|(_, window)| *window == MAGIC).any(
-        |(start, _)| {
-            zstd::zstd_safe::find_frame_compressed_size(&bytes[start..])
-                .is_ok_and(|len| is_whole(&bytes[start..start + len]))
-        },
-    )
+    let mut starts = bytes.windows(MAGIC.len()).enumerate().filter(|(_, window)| *window == MAGIC);
+    starts.find_map(|(start, _)| whole_frame(&bytes[start..]).map(|_| start))
 }
 
 /// The iteration of a frame's first line; `None` in an empty frame.
@@ -508,10 +564,6 @@ fn sync_folder(folder: &Path) -> Result<(), StoreError> {
 
 fn malformed(detail: &str) -> TrajectoryError {
     TrajectoryError::Malformed(serde::de::Error::custom(detail))
-}
-
-fn record_error(path: &Path, record: usize, source: TrajectoryError) -> StoreError {
-    StoreError::Record { path: path.display().to_string(), record, source }
 }
 
 fn io_error(path: &Path, source: io::Error) -> StoreError {
@@ -682,19 +734,57 @@ mod tests {
     }
 
     #[test]
-    fn damage_elsewhere_is_an_error_and_nothing_is_cut() {
+    fn damage_costs_what_it_hit_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = open(folder.path());
+        for iteration in 1..=3 {
+            store.append(iteration, &[group(iteration)]).unwrap();
+        }
+        let path = store.shard_path(0);
+        let good = fs::read(&path).unwrap();
+        let second = scan(&good, true).pieces[1].range().clone();
+        let mut bytes = good.clone();
+        bytes[second.start + 40] ^= 0x55;
+        fs::write(&path, &bytes).unwrap();
+        let read: Vec<_> = JsonlStore::read(folder.path()).unwrap().collect();
+        let iterations: Vec<_> =
+            read.iter().flatten().map(|stored: &StoredTrajectory| stored.iteration).collect();
+        assert_eq!(iterations, [1, 1, 3, 3]);
+        let errors: Vec<_> = read.iter().filter_map(|stored| stored.as_ref().err()).collect();
+        let expected = format!(
+            "read {} bytes of `{}` from byte {} on: they are damaged",
+            second.len(),
+            path.display(),
+            second.start
+        );
+        assert_eq!(errors.iter().map(ToString::to_string).collect::<Vec<_>>(), [expected]);
+        // A run goes on behind it, and what was damaged stays for whoever can mend it.
+        let mut store = open(folder.path());
+        assert_eq!(store.truncate_after(2).unwrap(), 1);
+        store.append(3, &[group(3)]).unwrap();
+        assert!(fs::read(&path).unwrap().starts_with(&bytes[..second.end]));
+        let kept: Vec<_> =
+            JsonlStore::read(folder.path()).unwrap().groups().flatten().map(|g| g.0).collect();
+        assert_eq!(kept, [1, 3]);
+    }
+
+    #[test]
+    fn a_file_that_lost_its_end_says_so() {
         let folder = tempfile::tempdir().unwrap();
         let mut store = open(folder.path());
         store.append(1, &[group(1)]).unwrap();
         store.append(2, &[group(2)]).unwrap();
         let path = store.shard_path(0);
-        let mut bytes = fs::read(&path).unwrap();
-        bytes[40] ^= 0x55;
-        fs::write(&path, &bytes).unwrap();
-        let error = JsonlStore::read(folder.path()).unwrap().next().unwrap().unwrap_err();
-        assert!(error.to_string().contains("000000.jsonl.zst"), "{error}");
-        assert!(JsonlStore::open(folder.path(), StoreConfig::default()).is_err());
-        assert_eq!(fs::read(&path).unwrap(), bytes);
+        let bytes = fs::read(&path).unwrap();
+        let cut_off = |bytes: &[u8]| {
+            fs::write(&path, bytes).unwrap();
+            let mut reader = JsonlStore::read(folder.path()).unwrap();
+            let count = reader.by_ref().map(Result::unwrap).count();
+            (count, reader.cut_off().map(|(file, bytes)| (file == path, bytes)))
+        };
+        assert_eq!(cut_off(&bytes), (4, None));
+        let first = scan(&bytes, true).pieces[0].range().end;
+        assert_eq!(cut_off(&bytes[..first + 9]), (2, Some((true, 9))));
     }
 
     #[test]

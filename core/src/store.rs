@@ -26,6 +26,23 @@ pub enum StoreError {
         #[source]
         source: TrajectoryError,
     },
+    /// Bytes of it are no record any more; those before and behind them are.
+    #[error("read {bytes} bytes of `{path}` from byte {start} on: they are damaged")]
+    Damaged {
+        /// The file.
+        path: String,
+        /// Where they begin.
+        start: usize,
+        /// How many they are.
+        bytes: usize,
+    },
+}
+
+impl StoreError {
+    /// Whether what comes behind it can still be read.
+    pub fn is_local(&self) -> bool {
+        matches!(self, Self::Record { .. } | Self::Damaged { .. })
+    }
 }
 
 /// Keeps the groups of a run, in the order they were appended.
