@@ -123,7 +123,7 @@ pub(crate) struct TrainArguments {
 /// Arguments of `spar resume`.
 #[derive(Debug, Args)]
 pub(crate) struct ResumeArguments {
-    /// The run's folder; left out, the one that was written last.
+    /// The run's folder or name; left out, the one that was written last.
     pub(crate) run: Option<PathBuf>,
     /// Folder that holds the runs.
     #[arg(long, default_value = "runs")]
@@ -139,7 +139,7 @@ pub(crate) struct ResumeArguments {
 /// Who plays, and by which rules; of `spar eval` and `spar rollout`.
 #[derive(Debug, Args)]
 pub(crate) struct PlayerArguments {
-    /// A checkpoint, a run (its best checkpoint), a folder of a Hugging Face model, or its name on the
+    /// A checkpoint, a run (its best checkpoint; by folder or name), a folder of a Hugging Face model, or its name on the
     /// hub (`organisation/name[@revision]`); left out, the run in `--runs` that was written last.
     #[arg(long, value_name = "FOLDER", group = "who")]
     pub(crate) checkpoint: Option<PathBuf>,
@@ -335,7 +335,7 @@ pub(crate) struct PlayArguments {
 /// Arguments of `spar replay`.
 #[derive(Debug, Args)]
 pub(crate) struct ReplayArguments {
-    /// A run, a folder of trajectories, or one .jsonl.zst file of it.
+    /// A run (its folder, or its name in `runs`), a folder of trajectories, or one .jsonl.zst file of it.
     pub(crate) path: PathBuf,
     /// The suite the tasks are in; left out, the one their ids begin with.
     #[arg(long)]
@@ -356,7 +356,7 @@ pub(crate) struct ReplayArguments {
 /// Arguments of `spar compare`.
 #[derive(Debug, Args)]
 pub(crate) struct CompareArguments {
-    /// Runs of one recipe that differ in their seed; may be given several times.
+    /// Runs of one recipe that differ in their seed, by folder or by name in `runs`; may be given several times.
     #[arg(long, value_name = "NAME=RUN,RUN,...", required = true)]
     pub(crate) series: Vec<String>,
     /// Write the picture to this SVG file.
@@ -370,8 +370,8 @@ pub(crate) struct CompareArguments {
 /// Arguments of `spar show`.
 #[derive(Debug, Args)]
 pub(crate) struct ShowArguments {
-    /// A run, a folder of trajectories, or one .jsonl.zst file of it; left out, the run in
-    /// `--runs` that was written last.
+    /// A run (its folder, or its name in `--runs`), a folder of trajectories, or one .jsonl.zst file of it;
+    /// left out, the run in `--runs` that was written last.
     pub(crate) path: Option<PathBuf>,
     /// Folder that holds the runs.
     #[arg(long, default_value = "runs")]

@@ -3,7 +3,7 @@
 //! Intervals come from a bootstrap over seeds and tasks, differences from the tasks that both sides
 //! played; see [`spar_agent::statistics`].
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -73,6 +73,9 @@ pub struct RunResult {
     is_reinforced: bool,
     #[serde(skip)]
     tasks: [Option<TaskTallies>; 2],
+    /// What its recipe says, by the name of the setting.
+    #[serde(skip)]
+    settings: BTreeMap<String, String>,
 }
 
 /// All runs of a series together.
@@ -115,8 +118,8 @@ impl Comparison {
     ///
     /// # Errors
     ///
-    /// When a run cannot be read, when one stands in a series twice, which would count it as two seeds, or when
-    /// two series have the same name.
+    /// When a run cannot be read, when one stands in a series twice, which would count it as two seeds, when runs of
+    /// a series have recipes that differ in more than the seed, or when two series have the same name.
     pub fn of(series: &[(String, Vec<PathBuf>)]) -> anyhow::Result<Self> {
         let mut notes = Vec::new();
         let mut results: Vec<SeriesResult> = Vec::new();
@@ -131,6 +134,7 @@ impl Comparison {
                 runs.push(RunResult::read(folder, &mut notes)?);
             }
             runs.sort_by_key(|run| run.seed);
+            refuse_other_recipes(name, &runs, &mut notes)?;
             results.push(SeriesResult::new(name, runs));
         }
         let mut pairs = Vec::new();
@@ -176,6 +180,48 @@ impl SeriesResult {
             runs,
         }
     }
+}
+
+/// Settings in which the runs of a series may differ: they have no part in what is learnt.
+const FREE_SETTINGS: [&str; 3] = ["seed", "name", "about"];
+
+/// The setting that says where third-party data lies; its tasks are told apart by their suite's hash.
+const DATA_FOLDER: &str = "data.folder";
+
+/// Refuses runs of one series that differ in more than their seed: what they reached together would be that of no
+/// recipe.
+fn refuse_other_recipes(
+    series: &str,
+    runs: &[RunResult],
+    notes: &mut Vec<String>,
+) -> anyhow::Result<()> {
+    let Some((first, others)) = runs.split_first() else { return Ok(()) };
+    for run in others {
+        let names: BTreeSet<&String> = first.settings.keys().chain(run.settings.keys()).collect();
+        let differ = |name: &&&String| first.settings.get(**name) != run.settings.get(**name);
+        let mut different: Vec<&str> =
+            names.iter().filter(differ).map(|name| name.as_str()).collect();
+        different.retain(|name| !FREE_SETTINGS.contains(name));
+        if let Some(index) = different.iter().position(|name| *name == DATA_FOLDER) {
+            different.remove(index);
+            let (one, two) = (&first.name, &run.name);
+            notes.push(format!(
+                "runs `{one}` and `{two}` of `{series}` have data of their own each"
+            ));
+        }
+        let listed: Vec<String> =
+            different.iter().take(5).map(|name| format!("`{name}`")).collect();
+        let more = different.len() - listed.len();
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        ensure!(
+            different.is_empty(),
+            "pool runs `{}` and `{}` in series `{series}`: their recipes differ in {}{more}; give each recipe a series",
+            first.name,
+            run.name,
+            listed.join(", ")
+        );
+    }
+    Ok(())
 }
 
 /// The seeds of the runs that were evaluated at a moment, and what they reached by task.
@@ -277,6 +323,7 @@ impl RunResult {
             after: total(AFTER),
             curve: dev_points(&metrics),
             is_reinforced,
+            settings: recipe.settings(),
             name,
             tasks,
         })
@@ -413,6 +460,22 @@ mod tests {
             metrics.append(&record.with(numbers)).unwrap();
         }
         folder.path().to_owned()
+    }
+
+    #[test]
+    fn runs_of_other_recipes_are_no_series() {
+        let root = tempfile::tempdir().unwrap();
+        let one = run(root.path(), "one", 1, (8, 9), true);
+        let two = run(root.path(), "two", 2, (8, 9), true);
+        let config = |text: &str| std::fs::write(two.join("config.toml"), text).unwrap();
+        let series = [("a".to_owned(), vec![one, two.clone()])];
+        config("seed = 5\nname = \"two\"\n[data]\nfolder = \"elsewhere\"\n");
+        let found = Comparison::of(&series).unwrap();
+        assert!(found.notes.iter().any(|note| note.contains("data of their own")), "{found}");
+        config("[reinforce]\niterations = 7\ngroup_size = 3\n");
+        let error = Comparison::of(&series).unwrap_err().to_string();
+        let expected = "differ in `reinforce.group_size`, `reinforce.iterations`; give each";
+        assert!(error.contains(expected), "{error}");
     }
 
     fn compare(series: &[(&str, Vec<PathBuf>)]) -> Comparison {

@@ -1,6 +1,6 @@
 //! `spar compare`: several recipes over several seeds each.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
@@ -8,6 +8,7 @@ use spar::comparison::Comparison;
 use spar::picture::comparison_curve;
 use spar::trainer::write_atomically;
 
+use super::train::{RUNS, named_run};
 use super::{print, print_json};
 use crate::cli::CompareArguments;
 
@@ -47,5 +48,8 @@ fn read(text: &str) -> anyhow::Result<(String, Vec<PathBuf>)> {
     if paths.split(',').any(str::is_empty) {
         bail!("find a run between the commas of `{text}`: write NAME=RUN,RUN,...");
     }
-    Ok((name.to_owned(), paths.split(',').map(PathBuf::from).collect()))
+    Ok((
+        name.to_owned(),
+        paths.split(',').map(|run| named_run(Path::new(run), Path::new(RUNS))).collect(),
+    ))
 }

@@ -7,9 +7,12 @@ use anyhow::Context as _;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use spar::policy::hub::{DownloadProgress, resolve};
 
-/// The folder that `path` means: itself where it exists, else the model of that name on the hub,
-/// downloaded with a bar on standard error.
+use super::train::{RUNS, named_run};
+
+/// The folder that `path` means: itself where it exists, else the run of that name in `runs`, else the model of that
+/// name on the hub, downloaded with a bar on standard error.
 pub(crate) async fn local_model(path: &Path) -> anyhow::Result<PathBuf> {
+    let path = &*named_run(path, Path::new(RUNS));
     let target = if std::io::stderr().is_terminal() {
         ProgressDrawTarget::stderr_with_hz(8)
     } else {

@@ -16,6 +16,7 @@ mod list;
 mod merge;
 mod play;
 mod player;
+mod readable;
 mod reap;
 mod replay;
 mod rollout;

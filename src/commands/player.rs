@@ -4,12 +4,13 @@ use std::io::{BufReader, stderr, stdin};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use spar::agent::policies::{HttpPolicy, HttpPolicyConfig, HumanPolicy, RandomPolicy};
 use spar::agent::{Concurrency, EpisodeConfig, SharedPlayer};
 use spar::core::{
     CompletionRequest, Message, Policy, PolicyError, PolicyVersion, Role, Sampling, Seed,
 };
+use spar::policy::checkpoint::KeepAs;
 use spar::policy::{LocalPolicy, checkpoint};
 use spar::recipe::Recipe;
 use spar::sandboxes::OpenSandboxes;
@@ -18,7 +19,7 @@ use spar::training::stages::outline;
 
 use super::hub_model::local_model;
 use super::suites::Purpose;
-use super::train::newest_run;
+use super::train::{named_run, newest_run};
 use super::{open_model, threads};
 use crate::cli::{BuiltIn, PlayerArguments};
 
@@ -42,6 +43,7 @@ impl OpenPlayer {
     /// Opens the player that was asked for; an endpoint is asked for a word, so that one that
     /// cannot answer is found before anything is played.
     pub(crate) async fn open(arguments: &PlayerArguments) -> anyhow::Result<Self> {
+        refuse_without_effect(arguments)?;
         let without_model = |kind| Ok(Self { kind, checkpoint: None, recipe: None });
         if let Some(built_in) = arguments.policy {
             return without_model(match built_in {
@@ -70,7 +72,7 @@ impl OpenPlayer {
             return without_model(Kind::Policy(Arc::new(HttpPolicy::open(config)?)));
         }
         let path = match &arguments.checkpoint {
-            Some(path) => path.clone(),
+            Some(path) => named_run(path, &arguments.runs),
             None => newest_run(&arguments.runs)?,
         };
         let (folder, recipe) = locate(&local_model(&path).await?)?;
@@ -160,6 +162,42 @@ impl OpenPlayer {
         };
         arguments.concurrency.map_or(default, Concurrency::from)
     }
+}
+
+/// Refuses what was typed and the player takes no notice of.
+fn refuse_without_effect(arguments: &PlayerArguments) -> anyhow::Result<()> {
+    let PlayerArguments { temperature, top_k, top_p, min_p, max_tokens, .. } = *arguments;
+    let sampled = [
+        ("--temperature", temperature.is_some()),
+        ("--top-k", top_k.is_some()),
+        ("--top-p", top_p.is_some()),
+        ("--min-p", min_p.is_some()),
+        ("--max-tokens", max_tokens.is_some()),
+    ];
+    let shown = [
+        ("--list-admissible", arguments.list_admissible.is_some()),
+        ("--instruction", arguments.instruction.is_some()),
+    ];
+    let kept = [("--weights", arguments.decoder.weights != KeepAs::default())];
+    let restricted =
+        [("--constrain-to-admissible", arguments.constrain_to_admissible == Some(true))];
+    let (player, ignored) = match (arguments.policy, &arguments.endpoint) {
+        (Some(BuiltIn::Oracle | BuiltIn::Expert), _) => {
+            ("a player that reads the environment", [&sampled[..], &shown, &kept].concat())
+        }
+        (Some(BuiltIn::Random | BuiltIn::Human), _) => {
+            ("a player that is no model", [&sampled[..], &kept].concat())
+        }
+        (None, Some(_)) => ("an endpoint", [&restricted[..], &kept].concat()),
+        (None, None) => return Ok(()),
+    };
+    let ignored: Vec<_> = ignored.iter().filter(|(_, is_given)| *is_given).map(|it| it.0).collect();
+    ensure!(
+        ignored.is_empty(),
+        "play with {} by {player}: without effect there, leave it out",
+        ignored.join(" and ")
+    );
+    Ok(())
 }
 
 /// How a player plays that was not trained here: it is told all that helps.

@@ -15,7 +15,9 @@ use spar::tasks::{Suite, Task};
 use spar::trainer::RunFolder;
 
 use super::environments::{open_sandboxes, warn_of_leftovers};
+use super::readable::Readable;
 use super::suites::open_suite;
+use super::train::{RUNS, named_run};
 use super::{cancel_on_ctrl_c, print, print_json, stopped};
 use crate::bar::Bar;
 use crate::cli::ReplayArguments;
@@ -32,6 +34,8 @@ struct Report {
     turns: usize,
     /// Trajectories that differ; each is left at its first difference.
     mismatches: usize,
+    /// Records and damaged places that could not be read, and so were not played.
+    unreadable: usize,
     described: Vec<Difference>,
 }
 
@@ -50,14 +54,15 @@ struct Difference {
 
 /// Plays stored trajectories again and compares all that the environments answer.
 pub(crate) async fn replay(arguments: &ReplayArguments) -> anyhow::Result<ExitCode> {
-    let (folder, recipe) = store_of(&arguments.path)?;
+    let (folder, recipe) = store_of(&named_run(&arguments.path, Path::new(RUNS)))?;
     let mut suites = Suites { arguments, recipe, open: HashMap::new() };
     let cancellation = cancel_on_ctrl_c();
-    let total = JsonlStore::read(&folder)?.try_fold(0, |sum, next| next.map(|_| sum + 1))?;
+    let total = Readable::silent(&folder)?.try_fold(0, |sum, next| next.map(|_| sum + 1))?;
     let total = arguments.limit.map_or(total, |limit| limit.min(total));
     let bar = Bar::new("replay", total);
     let mut report = Report::default();
-    let played = play_all(&mut suites, &folder, total, &cancellation, &bar, &mut report).await;
+    let played =
+        play_all(&mut suites, &folder, arguments.limit, &cancellation, &bar, &mut report).await;
     suites.close().await;
     played?;
     drop(bar);
@@ -68,7 +73,7 @@ pub(crate) async fn replay(arguments: &ReplayArguments) -> anyhow::Result<ExitCo
     }
     Ok(if cancellation.is_cancelled() {
         stopped()
-    } else if report.mismatches > 0 || report.trajectories == 0 {
+    } else if report.mismatches > 0 || report.unreadable > 0 || report.trajectories == 0 {
         ExitCode::FAILURE
     } else {
         ExitCode::SUCCESS
@@ -78,15 +83,15 @@ pub(crate) async fn replay(arguments: &ReplayArguments) -> anyhow::Result<ExitCo
 async fn play_all(
     suites: &mut Suites<'_>,
     folder: &Path,
-    total: usize,
+    limit: Option<usize>,
     cancellation: &Cancellation,
     bar: &Bar,
     report: &mut Report,
 ) -> anyhow::Result<()> {
-    for stored in JsonlStore::read(folder)?.take(total) {
-        if cancellation.is_cancelled() {
-            break;
-        }
+    let mut readable = Readable::open(folder)?;
+    // Up to the end where all are wanted, so that what was cut off there is told.
+    while limit.is_none_or(|limit| report.trajectories < limit) && !cancellation.is_cancelled() {
+        let Some(stored) = readable.next() else { break };
         let trajectory = stored?.trajectory;
         let (suite, sandboxes) = suites.of(&trajectory.task).await?;
         let task = suite.task_by_id(&trajectory.task)?;
@@ -107,6 +112,7 @@ async fn play_all(
         }
         bar.advance();
     }
+    report.unreadable = readable.num_unreadable();
     Ok(())
 }
 
@@ -358,10 +364,13 @@ fn observations(
 }
 
 fn text(report: &Report) -> String {
-    let Report { trajectories, turns, mismatches, described } = report;
+    let Report { trajectories, turns, mismatches, unreadable, described } = report;
     let mut text = format!(
         "{trajectories} trajectories with {turns} turns played again: {mismatches} mismatches\n"
     );
+    if *unreadable > 0 {
+        text += &format!("{unreadable} places could not be read and were not played\n");
+    }
     for Difference { number, task, turn, what, recorded, found } in described {
         text += &format!(
             "episode {number} of task `{task}`, turn {turn}: {what} differs\n  recorded \

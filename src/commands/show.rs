@@ -4,20 +4,21 @@ use std::process::ExitCode;
 
 use anyhow::ensure;
 use serde_json::json;
-use spar::agent::{JsonlStore, StoredTrajectory};
+use spar::agent::StoredTrajectory;
 use spar::core::{EndReason, ParsedAction, Trajectory, Turn};
 use spar::trainer::RunFolder;
 
+use super::readable::Readable;
 use super::replay::store_of;
 use super::show_run::show_run;
-use super::train::newest_run;
+use super::train::{named_run, newest_run};
 use super::{print, print_json};
 use crate::cli::ShowArguments;
 
 /// Shows a run or trajectories; never writes.
 pub(crate) fn show(arguments: &ShowArguments) -> anyhow::Result<ExitCode> {
     let path = match &arguments.path {
-        Some(path) => path.clone(),
+        Some(path) => named_run(path, &arguments.runs),
         None => newest_run(&arguments.runs)?,
     };
     let wants_trajectories = arguments.trajectories
@@ -36,7 +37,8 @@ pub(crate) fn show(arguments: &ShowArguments) -> anyhow::Result<ExitCode> {
         }
     };
     let (mut total, mut matching, mut shown) = (0, 0, Vec::new());
-    for stored in JsonlStore::read(&folder)? {
+    let mut stored = Readable::open(&folder)?;
+    for stored in stored.by_ref() {
         let stored = stored?;
         total += 1;
         if is_wanted(total, &stored.trajectory) {
@@ -56,7 +58,13 @@ pub(crate) fn show(arguments: &ShowArguments) -> anyhow::Result<ExitCode> {
                 json!({ "number": number, "iteration": iteration, "group": group, "trajectory": trajectory })
             })
             .collect();
-        print_json(&json!({ "trajectories": total, "matching": matching, "shown": list }))?;
+        let counts = json!({
+            "trajectories": total,
+            "matching": matching,
+            "unreadable": stored.num_unreadable(),
+            "shown": list,
+        });
+        print_json(&counts)?;
         return Ok(ExitCode::SUCCESS);
     }
     for (number, stored) in &shown {

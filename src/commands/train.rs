@@ -7,6 +7,7 @@ use anyhow::Context;
 use spar::agent::Cancellation;
 use spar::policy::{ModelConfig, checkpoint, hub};
 use spar::recipe::Recipe;
+use spar::trainer::RunFolder;
 use spar::training::stages::{last_trainer, outline};
 use spar::training::{Footprint, Outcome, StartOptions, Summary, Training, check_data};
 
@@ -45,7 +46,7 @@ pub(crate) async fn train(arguments: &TrainArguments) -> anyhow::Result<ExitCode
 /// Goes on with a run.
 pub(crate) async fn resume(arguments: &ResumeArguments) -> anyhow::Result<ExitCode> {
     let path = match &arguments.run {
-        Some(path) => path.clone(),
+        Some(run) => named_run(run, &arguments.runs),
         None => newest_run(&arguments.runs)?,
     };
     let cancellation = cancel_on_ctrl_c();
@@ -182,6 +183,17 @@ pub(crate) struct NoRun {
     root: PathBuf,
 }
 
+/// The folder that holds runs where none is named.
+pub(crate) const RUNS: &str = "runs";
+
+/// The folder of the run that was named by its path, or by its name in the folder that holds runs; what is neither
+/// stays as it is.
+pub(crate) fn named_run(run: &Path, root: &Path) -> PathBuf {
+    let in_root = root.join(run);
+    let is_name = run.components().count() == 1 && !run.exists();
+    if is_name && RunFolder::open(&in_root).is_ok() { in_root } else { run.to_owned() }
+}
+
 /// The run whose metrics were written last.
 pub(crate) fn newest_run(root: &Path) -> anyhow::Result<PathBuf> {
     let none = || NoRun { root: root.to_owned() };
@@ -196,4 +208,25 @@ pub(crate) fn newest_run(root: &Path) -> anyhow::Result<PathBuf> {
         .filter_map(|path| Some((written(&path).ok()?, path)))
         .max();
     Ok(newest.map(|(_, path)| path).ok_or_else(none)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use spar::trainer::Manifest;
+
+    use super::*;
+
+    #[test]
+    fn a_run_is_named_by_path_or_by_name() {
+        let root = tempfile::tempdir().unwrap();
+        let manifest = Manifest { name: "lake-1".to_owned(), ..Manifest::default() };
+        let (run, _lock) = RunFolder::create(root.path(), &manifest, "").unwrap();
+        let named = |name: &str| named_run(Path::new(name), root.path());
+        assert_eq!(named("lake-1"), run.path());
+        assert_eq!(named_run(run.path(), Path::new("elsewhere")), run.path());
+        // Names on the hub, and what is not there, are left to whoever reads them.
+        for other in ["lake-2", "organisation/lake-1", "src"] {
+            assert_eq!(named(other), Path::new(other));
+        }
+    }
 }

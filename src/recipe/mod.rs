@@ -89,6 +89,15 @@ pub struct Recipe {
 }
 
 impl Recipe {
+    /// Every setting by its name, such as `reinforce.credit.kind`, as TOML writes its value.
+    pub fn settings(&self) -> BTreeMap<String, String> {
+        let mut settings = BTreeMap::new();
+        for (name, value) in self.to_table() {
+            flatten(name, value, &mut settings);
+        }
+        settings
+    }
+
     /// The recipe as TOML, every setting written out; of two descriptions of stages the one that is used.
     pub fn to_toml(&self) -> String {
         let can_be = "a recipe can be written as TOML";
@@ -111,6 +120,18 @@ impl Recipe {
     /// The recipe as a table, as [`Recipe::to_toml`] writes it.
     pub fn to_table(&self) -> toml::Table {
         read_back(&self.to_toml())
+    }
+}
+
+/// Adds a setting, or those in a table of them.
+fn flatten(name: String, value: toml::Value, settings: &mut BTreeMap<String, String>) {
+    match value {
+        toml::Value::Table(table) => {
+            for (inner, value) in table {
+                flatten(format!("{name}.{inner}"), value, settings);
+            }
+        }
+        value => drop(settings.insert(name, value.to_string())),
     }
 }
 

@@ -242,6 +242,12 @@ impl fmt::Display for Summary {
                 writeln!(f, "  {suite:<14} {before:<26} {after}")?;
             }
         }
+        let is_measured = self.splits.values().any(|(_, after)| after.is_some());
+        if let Some(name) =
+            self.checkpoint.as_ref().filter(|_| is_measured).and_then(|it| it.file_name())
+        {
+            writeln!(f, "after it: checkpoint {}", name.to_string_lossy())?;
+        }
         if !self.evaluations.is_empty() {
             writeln!(f, "\n{:<16} {:>9}  {:<32} success", "evaluated by", "iteration", "split")?;
         }

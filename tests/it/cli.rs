@@ -106,6 +106,12 @@ fn wrong_names_list_the_right_ones() {
     fails(folder, &["trian"], 2, &["unrecognized subcommand", "train"]);
     fails(folder, &["eval", "--policy", "wizard"], 2, &["random", "oracle", "expert", "human"]);
     fails(folder, &["eval", "--endpoint", "http://x"], 2, &["--model"]);
+    let ignored = ["eval", "--policy", "oracle", "--temperature", "1", "--weights", "bf16"];
+    fails(folder, &ignored, 1, &["--temperature and --weights", "leave it out"]);
+    let restricted =
+        ["--endpoint", "http://x", "--model", "m", "--constrain-to-admissible", "true"];
+    let parts = ["--constrain-to-admissible by an endpoint"];
+    fails(folder, &[&["eval"], &restricted[..]].concat(), 1, &parts);
     fails(folder, &["list", "suits"], 2, &["suites"]);
     fails(folder, &["generate", "household", "--out", "g", "--size", "9000"], 2, &["4 to 60"]);
 }

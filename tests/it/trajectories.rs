@@ -52,37 +52,62 @@ fn what_was_played_can_be_read_and_played_again() {
 }
 
 #[test]
-fn a_rollout_that_is_killed_has_kept_what_was_finished() {
+fn what_is_killed_has_kept_what_was_finished() {
+    // More than can be played meanwhile.
+    let rollout = ["rollout", "--out", "kept", "--limit", "20000", "--group-size", "200"];
+    let eval = ["eval", "--save", "kept", "--split", "train", "--attempts", "200"];
+    for command in [&rollout[..], &eval[..]] {
+        let folder = workplace();
+        let folder = folder.path();
+        let who = ["--policy", "random", "--suite", "frozen-lake"];
+        let mut child = spar(folder, &[command, &who].concat())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let kept = || -> Vec<_> {
+            let reader = JsonlStore::read(folder.join("kept")).into_iter().flatten();
+            reader.map(|stored| stored.unwrap().trajectory.episode).collect()
+        };
+        let began = Instant::now();
+        let mut seen = Vec::new();
+        while seen.len() < 50 {
+            assert!(began.elapsed() < Duration::from_secs(60), "{} were kept", seen.len());
+            assert!(child.try_wait().unwrap().is_none(), "it has ended");
+            std::thread::sleep(Duration::from_millis(20));
+            seen = kept();
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let left = kept();
+        assert!(left.starts_with(&seen), "{} of {}", left.len(), seen.len());
+        let replay = succeed(folder, &["replay", "kept", "--limit", "5", "--json"]).out;
+        let replay: Value = serde_json::from_str(&replay).unwrap();
+        assert_eq!((&replay["trajectories"], &replay["mismatches"]), (&5.into(), &0.into()));
+    }
+}
+
+#[test]
+fn what_cannot_be_read_is_told_and_the_rest_is_read() {
     let folder = workplace();
     let folder = folder.path();
     let rollout = ["rollout", "--out", "kept", "--policy", "random", "--suite", "frozen-lake"];
-    // More than can be played meanwhile.
-    let size = ["--limit", "20000", "--group-size", "200"];
-    let mut child = spar(folder, &[&rollout[..], &size].concat())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let kept = || -> Vec<_> {
-        let reader = JsonlStore::read(folder.join("kept")).into_iter().flatten();
-        reader.map(|stored| stored.unwrap().trajectory.episode).collect()
-    };
-    let began = Instant::now();
-    let mut seen = Vec::new();
-    while seen.len() < 50 {
-        assert!(began.elapsed() < Duration::from_secs(60), "{} were kept", seen.len());
-        assert!(child.try_wait().unwrap().is_none(), "it has ended");
-        std::thread::sleep(Duration::from_millis(20));
-        seen = kept();
+    succeed(folder, &[&rollout[..], &["--limit", "2", "--group-size", "2"]].concat());
+    let shard = folder.join("kept/000000.jsonl.zst");
+    let mut bytes = fs::read(&shard).unwrap();
+    // The first of four records, and the end of the last.
+    bytes[40] ^= 0x55;
+    bytes.truncate(bytes.len() - 7);
+    fs::write(&shard, &bytes).unwrap();
+    let replay = run(folder, &["replay", "kept", "--json"]);
+    assert_eq!(replay.code, Some(1), "{}", replay.err);
+    let report: Value = serde_json::from_str(&replay.out).unwrap();
+    assert_eq!((&report["trajectories"], &report["unreadable"]), (&2.into(), &2.into()));
+    let show = succeed(folder, &["show", "kept"]);
+    assert!(show.out.contains("2 of 2 shown, 2 in all"), "{}", show.out);
+    for part in ["from byte 0 on: they are damaged", "was not written to its end"] {
+        assert!(show.err.contains(part), "{}", show.err);
     }
-    child.kill().unwrap();
-    child.wait().unwrap();
-    let left = kept();
-    assert!(left.starts_with(&seen), "{} of {}", left.len(), seen.len());
-    let replay: Value =
-        serde_json::from_str(&succeed(folder, &["replay", "kept", "--limit", "5", "--json"]).out)
-            .unwrap();
-    assert_eq!((&replay["trajectories"], &replay["mismatches"]), (&5.into(), &0.into()));
 }
 
 #[test]

@@ -3,13 +3,14 @@
 mod evaluation;
 mod fresh;
 mod records;
+mod unchanged;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, ensure};
 use spar_agent::{Cancellation, FailureStore, JsonlStore, StoreConfig};
 use spar_core::Seed;
 use spar_policy::LocalPolicy;
@@ -18,13 +19,14 @@ use spar_trainer::{
     RunLock, StatePlace, Trainer, TrainerConfig, git_revision, rfc3339,
 };
 
-use super::domains::{Domains, Suites, file_notes};
+use super::domains::{Domains, Suites};
 use super::model::Model;
 use super::stages::{Plan, RunningStage, Step, Watch};
 use super::state::{self, Loaded, StageState, State};
 use super::{KeepsFailures, Observer, Summary};
 use crate::recipe::{Recipe, RecipeError};
 use fresh::Fresh;
+use unchanged::{notes, refuse_changes};
 
 /// How a run is started, beside its recipe.
 #[derive(Debug, Clone)]
@@ -118,7 +120,7 @@ impl Training {
             git_revision: git_revision(Path::new(".")),
             versions: BTreeMap::from([("spar".to_owned(), env!("CARGO_PKG_VERSION").to_owned())]),
             suites: hashes,
-            notes: file_notes(&plan)?,
+            notes: notes(&recipe, &plan)?,
         };
         let (folder, lock) = RunFolder::create(&options.root, &manifest, &recipe.to_toml())?;
         observer.note(&fresh.footprint(&recipe, &plan).to_string());
@@ -146,22 +148,7 @@ impl Training {
         let plan = plan_of(&recipe)?;
         let suites = open_suites(&recipe, &plan)?;
         let manifest = folder.manifest()?;
-        for (name, hash) in &suites.hashes() {
-            if manifest.suites.get(name).is_some_and(|started| started != hash) {
-                bail!(
-                    "resume on suite `{name}`: its tasks are no longer those the run was started on \
-                     (hash {hash}, was {})",
-                    manifest.suites[name]
-                );
-            }
-        }
-        for (file, hash) in &file_notes(&plan)? {
-            if manifest.notes.get(file).is_some_and(|started| started != hash) {
-                bail!(
-                    "resume with {file}: it is no longer what the run was started on, bring it back"
-                );
-            }
-        }
+        refuse_changes(&recipe, &plan, &suites, &manifest)?;
         let watch = Watch { cancellation, observer };
         let Some(latest) = Checkpoints::view(&folder.checkpoints_path()).latest()? else {
             observer.note("the run ended before its first checkpoint: it begins anew");
@@ -209,7 +196,14 @@ impl Training {
         let domains = suites.with_sandboxes(&recipe).await?;
         let parts = Parts { recipe, plan, folder, lock, domains, model, trainer, state };
         let mut training = Self::assemble(parts, threads, Some(iteration))?;
-        training.go_back_to(iteration)?;
+        let num_damaged = training.go_back_to(iteration)?;
+        if num_damaged > 0 {
+            let folder = training.folder.trajectories_path();
+            observer.note(&format!(
+                "{num_damaged} places in {} are damaged: what they held is lost, the run goes on",
+                folder.display()
+            ));
+        }
         training.mark_best()?;
         training.mark_reference()?;
         observer.note(&format!("resumed behind iteration {iteration}"));
@@ -221,15 +215,15 @@ impl Training {
         self.domains.close().await
     }
 
-    /// Forgets what was recorded behind an iteration.
-    fn go_back_to(&mut self, iteration: u64) -> anyhow::Result<()> {
+    /// Forgets what was recorded behind an iteration; how many places of the trajectories before are damaged.
+    fn go_back_to(&mut self, iteration: u64) -> anyhow::Result<usize> {
         self.metrics.truncate_after(iteration)?;
         self.evaluations.truncate_after(iteration)?;
         self.timings.truncate_after(iteration)?;
-        self.store.truncate_after(iteration)?;
-        self.failures.truncate_after(iteration)?;
+        let num_damaged =
+            self.store.truncate_after(iteration)? + self.failures.truncate_after(iteration)?;
         self.checkpoints.remove_after(iteration)?;
-        Ok(())
+        Ok(num_damaged)
     }
 
     fn assemble(parts: Parts, threads: usize, resumed_at: Option<u64>) -> anyhow::Result<Self> {

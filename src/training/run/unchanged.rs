@@ -1,0 +1,105 @@
+//! What has to be as it was when a run is taken up again.
+
+use std::collections::BTreeMap;
+
+use anyhow::{bail, ensure};
+use serde_json::{Map, Value};
+use spar_trainer::Manifest;
+
+use crate::recipe::Recipe;
+use crate::training::domains::{Suites, file_notes};
+use crate::training::stages::Plan;
+
+/// The note with the settings that have to stay.
+const SETTINGS: &str = "settings";
+
+/// Settings that a run cannot go on without: with others it would be another run. What stages do is held by the
+/// checkpoint, and other settings may be changed in `config.toml`.
+const FIXED: [&str; 6] = ["seed", "start_from", "model", "tokenizer", "lora", "learners"];
+
+/// What a run is started from beside its suites, for its manifest.
+pub(super) fn notes(recipe: &Recipe, plan: &Plan) -> anyhow::Result<BTreeMap<String, Value>> {
+    let mut notes = file_notes(plan)?;
+    notes.insert(SETTINGS.to_owned(), Value::Object(fixed_settings(recipe)));
+    Ok(notes)
+}
+
+/// Refuses to go on with other settings, tasks or files than the run was started with, all that differs at once.
+pub(super) fn refuse_changes(
+    recipe: &Recipe,
+    plan: &Plan,
+    suites: &Suites,
+    manifest: &Manifest,
+) -> anyhow::Result<()> {
+    let settings = changed_settings(recipe, manifest);
+    ensure!(
+        settings.is_empty(),
+        "resume with other settings than the run was started with ({}): bring them back in config.toml, or start a new run",
+        settings.join(", ")
+    );
+    for (name, hash) in &suites.hashes() {
+        if let Some(started) = manifest.suites.get(name).filter(|started| *started != hash) {
+            bail!(
+                "resume on suite `{name}`: its tasks are no longer those the run was started on \
+                 (hash {hash}, was {started})"
+            );
+        }
+    }
+    for (file, hash) in &file_notes(plan)? {
+        if manifest.notes.get(file).is_some_and(|started| started != hash) {
+            bail!("resume with {file}: it is no longer what the run was started on, bring it back");
+        }
+    }
+    Ok(())
+}
+
+/// What the recipe says of the settings that have to stay.
+fn fixed_settings(recipe: &Recipe) -> Map<String, Value> {
+    let is_fixed = |name: &str| {
+        FIXED.iter().any(|fixed| {
+            name.strip_prefix(fixed).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        })
+    };
+    let settings = recipe.settings().into_iter().filter(|(name, _)| is_fixed(name));
+    settings.map(|(name, value)| (name, Value::String(value))).collect()
+}
+
+/// The settings that are no longer those of the start, with what they were; older runs did not note them, and newer
+/// versions have settings that older ones did not.
+fn changed_settings(recipe: &Recipe, manifest: &Manifest) -> Vec<String> {
+    let Some(Value::Object(started)) = manifest.notes.get(SETTINGS) else { return Vec::new() };
+    let now = fixed_settings(recipe);
+    let text = |value: Option<&Value>| {
+        value.map_or_else(|| "absent".to_owned(), |it| it.as_str().unwrap_or_default().to_owned())
+    };
+    let changed = started.iter().filter(|(name, value)| now.get(*name) != Some(*value));
+    changed
+        .map(|(name, was)| format!("`{name}` is {}, was {}", text(now.get(name)), text(Some(was))))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_seed_or_model_is_named_and_other_settings_are_free() {
+        let recipe = Recipe::parse("household", &Recipe::text("household").unwrap(), &[]).unwrap();
+        let settings = Value::Object(fixed_settings(&recipe));
+        let notes = BTreeMap::from([(SETTINGS.to_owned(), settings)]);
+        let manifest = Manifest { notes, ..Manifest::default() };
+        assert_eq!(changed_settings(&recipe, &manifest), Vec::<String>::new());
+        let mut edited = recipe.clone();
+        edited.keep.checkpoints += 1;
+        assert_eq!(changed_settings(&edited, &manifest), Vec::<String>::new());
+        edited.seed = 99;
+        edited.model.num_hidden_layers += 1;
+        let changed = changed_settings(&edited, &manifest).join(", ");
+        assert!(
+            changed.contains("`seed` is 99, was ") && changed.contains("`model.num_"),
+            "{changed}"
+        );
+        // An older version noted nothing.
+        assert!(changed_settings(&edited, &Manifest::default()).is_empty());
+    }
+}
