@@ -56,7 +56,7 @@ async fn solution(task: &Task) -> Result<Vec<String>, Box<dyn std::error::Error>
     let mut actions = Vec::new();
     while let Some(action) = environment.oracle_action() {
         environment.step(&action).await?;
-        actions.push(action);
+        actions.push(action.said().to_owned());
     }
     Ok(actions)
 }

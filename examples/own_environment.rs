@@ -14,7 +14,7 @@ use serde::Deserialize;
 use spar::agent::credit::{AdvantageEstimator, BatchView, CreditError, GroupView, TrajectoryView};
 use spar::agent::policies::RandomPolicy;
 use spar::agent::{Cancellation, CollectConfig, CollectRequest, SharedPlayer, collect_groups};
-use spar::core::{Credit, Observation, PerTurnOrToken, RewardPart, Seed, Signals, Step};
+use spar::core::{Action, Credit, Observation, PerTurnOrToken, RewardPart, Seed, Signals, Step};
 use spar::envs::{Environment, EnvironmentError};
 use spar::tasks::Task;
 
@@ -57,11 +57,11 @@ impl Environment for Guess {
         Ok(observation("Guess a number from 1 to 9."))
     }
 
-    async fn step(&mut self, action: &str) -> Result<Step, EnvironmentError> {
+    async fn step(&mut self, action: &Action) -> Result<Step, EnvironmentError> {
         if !self.started {
             return Err(EnvironmentError::Misused { call: "step", when: "before reset" });
         }
-        let guess = action.trim().parse().ok().filter(|guess| (1..=9).contains(guess));
+        let guess = action.said().trim().parse().ok().filter(|guess| (1..=9).contains(guess));
         let success = guess == Some(self.secret);
         let text = match guess {
             None => "Nothing happens.",
@@ -84,19 +84,14 @@ impl Environment for Guess {
         Ok(Some(Box::new(self.clone())))
     }
 
-    fn oracle_action(&self) -> Option<String> {
-        self.started.then(|| self.secret.to_string())
+    fn oracle_action(&self) -> Option<Action> {
+        self.started.then(|| self.secret.to_string().into())
     }
 }
 
 fn observation(text: &str) -> Observation {
     let numbers: Vec<Arc<str>> = (1..=9).map(|number: u32| number.to_string().into()).collect();
-    Observation {
-        text: text.to_owned(),
-        instruction: None,
-        admissible: Some(numbers.into()),
-        state_key: text.to_owned(),
-    }
+    Observation { admissible: Some(numbers.into()), ..Observation::new(text) }
 }
 
 /// Every step takes the return that follows it, less the group's mean return.

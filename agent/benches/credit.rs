@@ -26,7 +26,7 @@ fn credit(c: &mut Criterion) {
         group.push((0..STEPS).map(|t| StepView {
             reward: if t + 1 == STEPS { success } else { 0.0 },
             state: &states[path[t]],
-            action: &actions[path[t] % actions.len()],
+            action: actions[path[t] % actions.len()].as_str().into(),
             next_state: Some(&states[path[t + 1]]),
             valid: true,
             num_tokens: TOKENS,

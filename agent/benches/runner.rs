@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use spar_agent::policies::{RandomPolicy, ScriptedPolicy};
 use spar_agent::{Cancellation, CollectConfig, CollectRequest, SharedPlayer, collect_groups};
-use spar_core::{Observation, Seed, Step};
+use spar_core::{Action, Observation, Seed, Step};
 use spar_envs::{Environment, EnvironmentError, Resources, open_environment};
 use spar_tasks::{SuiteOptions, Task, open_suite};
 
@@ -22,9 +22,9 @@ impl Instant {
     fn observation(&self) -> Observation {
         Observation {
             text: "You are in a room. There is a fridge 1, and a table 1.".to_owned(),
-            instruction: None,
             admissible: Some(Arc::clone(&self.admissible)),
             state_key: "room 1".to_owned(),
+            ..Observation::default()
         }
     }
 }
@@ -39,7 +39,7 @@ impl Environment for Instant {
         Ok(self.observation())
     }
 
-    async fn step(&mut self, _action: &str) -> Result<Step, EnvironmentError> {
+    async fn step(&mut self, _action: &Action) -> Result<Step, EnvironmentError> {
         Ok(Step {
             observation: self.observation(),
             rewards: Vec::new(),

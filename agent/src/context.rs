@@ -4,7 +4,9 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use spar_core::{Message, Observation, ParsedAction, Policy, PromptTokens, Role, Trajectory};
+use spar_core::{
+    Action, Message, Observation, ParsedAction, Policy, PromptTokens, Role, Trajectory,
+};
 use spar_tasks::Task;
 
 /// What a policy sees of its episode.
@@ -96,7 +98,7 @@ impl ContextConfig {
         let mut context = Context::empty(self, None);
         context.push_observation(&trajectory.first_observation, None);
         for turn in &trajectory.turns {
-            context.push_observation(&turn.step.observation, action_of(&turn.parsed));
+            context.push_observation(&turn.step.observation, said_in(&turn.parsed));
         }
         context.messages
     }
@@ -302,12 +304,9 @@ impl<'a> Context<'a> {
     }
 }
 
-/// The action that a turn was read as.
-pub(crate) fn action_of(parsed: &ParsedAction) -> Option<&str> {
-    match parsed {
-        ParsedAction::Action { text } => Some(text),
-        ParsedAction::Invalid { .. } => None,
-    }
+/// What was said in the action that a turn was read as.
+pub(crate) fn said_in(parsed: &ParsedAction) -> Option<&str> {
+    parsed.action().map(Action::said)
 }
 
 fn list(text: &mut String, title: &str, actions: &[Arc<str>]) {
@@ -353,7 +352,7 @@ mod tests {
             text: text.to_owned(),
             instruction: Some("heat it".into()),
             admissible: Some([Arc::from("go"), Arc::from("wait")].into()),
-            state_key: String::new(),
+            ..Observation::default()
         }
     }
 
@@ -373,15 +372,15 @@ mod tests {
                 let answer = Message::new(Role::Assistant, format!("a{turn}"));
                 let sampled = policy.encode(None, &answer);
                 tokens.extend(&sampled);
-                context.push_answer(&answer.content, &sampled);
+                context.push_answer(&answer.text(), &sampled);
                 context.push_observation(&observation(&format!("o{}", turn + 1)), Some("go"));
                 prompt
             })
             .collect()
     }
 
-    fn texts(prompt: &Prompt) -> Vec<&str> {
-        prompt.messages.iter().map(|message| message.content.as_str()).collect()
+    fn texts(prompt: &Prompt) -> Vec<String> {
+        prompt.messages.iter().map(|message| message.text().into_owned()).collect()
     }
 
     #[test]
@@ -453,7 +452,7 @@ mod tests {
         let mut context = Context::new(&config, None, &task(), &first);
         let mut next = |action: Option<&str>| {
             context.push_observation(&seen("o"), action);
-            context.prompt().messages.last().unwrap().content.clone()
+            context.prompt().messages.last().unwrap().text().into_owned()
         };
         assert_eq!(next(None), "o");
         assert_eq!(next(Some("look")), "o");
@@ -477,7 +476,7 @@ mod tests {
             let observation =
                 Observation { admissible: Some(admissible.into()), ..observation("o") };
             context.push_observation(&observation, Some(action));
-            context.prompt().messages.last().unwrap().content.clone()
+            context.prompt().messages.last().unwrap().text().into_owned()
         };
         assert_eq!(next("go off"), "o\nNot tried yet:\n- go to desk 1\n- go to bed 2");
         assert_eq!(next("go to bed 2"), "o\nNot tried yet:\n- go to desk 1\n- go to bed 1");
@@ -499,7 +498,7 @@ mod tests {
             let observation =
                 Observation { admissible: Some(admissible.into()), ..observation("o") };
             context.push_observation(&observation, action);
-            context.prompt().messages.last().unwrap().content.clone()
+            context.prompt().messages.last().unwrap().text().into_owned()
         };
         assert_eq!(next(Some("go to bed 1")), "o");
         assert_eq!(next(Some("go to desk 1")), "o");

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::strategies::Independent;
 use serde::{Deserialize, Serialize};
-use spar_core::{Group, ParsedAction, Seed, Trajectory};
+use spar_core::{Group, Seed, Trajectory};
 use spar_envs::shuffled_tasks;
 use spar_tasks::{Suite, SuiteError};
 
@@ -377,7 +377,7 @@ impl ScoreBuilder {
             self.turns += trajectory.turns.len();
             self.reward += trajectory.total_reward();
             for turn in &trajectory.turns {
-                self.invalid += usize::from(matches!(turn.parsed, ParsedAction::Invalid { .. }));
+                self.invalid += usize::from(turn.parsed.is_invalid());
                 self.not_executable += usize::from(!turn.step.valid);
             }
         }

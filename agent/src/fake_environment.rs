@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use spar_core::{Observation, RewardPart, Seed, Step, Verdict};
+use spar_core::{Action, Observation, RewardPart, Seed, Step, Verdict};
 use spar_envs::{Environment, EnvironmentError, TimeRules};
 use spar_tasks::Task;
 
@@ -104,6 +104,7 @@ impl FakeEnvironment {
             instruction: Some("go right".into()),
             admissible: Some(admissible.into()),
             state_key: format!("at {}", self.place),
+            ..Observation::default()
         }
     }
 
@@ -139,7 +140,7 @@ impl Environment for FakeEnvironment {
         Ok(self.observation())
     }
 
-    async fn step(&mut self, action: &str) -> Result<Step, EnvironmentError> {
+    async fn step(&mut self, action: &Action) -> Result<Step, EnvironmentError> {
         self.mishap()?;
         if self.breaks_after == Some(self.steps) {
             return Err(EnvironmentError::Misused { call: "step", when: "too often" });
@@ -151,7 +152,7 @@ impl Environment for FakeEnvironment {
             tokio::time::sleep(self.step_time.mul_f64(share)).await;
         }
         self.steps += 1;
-        let valid = match action {
+        let valid = match action.said() {
             "right" => {
                 self.place += 1;
                 true
@@ -182,8 +183,8 @@ impl Environment for FakeEnvironment {
         Ok(self.can_fork.then(|| Box::new(self.opened()) as Box<dyn Environment>))
     }
 
-    fn oracle_action(&self) -> Option<String> {
-        Some("right".to_owned())
+    fn oracle_action(&self) -> Option<Action> {
+        Some("right".into())
     }
 
     async fn close(&mut self) -> Result<(), EnvironmentError> {
@@ -192,11 +193,11 @@ impl Environment for FakeEnvironment {
     }
 
     /// Goes back once before it goes on.
-    fn expert_action(&mut self) -> Option<String> {
+    fn expert_action(&mut self) -> Option<Action> {
         if self.place == 1 && self.detour > 0 {
             self.detour -= 1;
-            return Some("left".to_owned());
+            return Some("left".into());
         }
-        Some("right".to_owned())
+        Some("right".into())
     }
 }

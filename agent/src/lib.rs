@@ -19,7 +19,7 @@
 //!
 //! // Two trajectories part in the second state; only one of them solves the task.
 //! let step = |state, action, next_state, reward| {
-//!     StepView { reward, state, action, next_state, valid: true, num_tokens: 2 }
+//!     StepView { reward, state, action: action.into(), next_state, valid: true, num_tokens: 2 }
 //! };
 //! let mut group = GroupView::default();
 //! group.push([step("hall", "go", Some("kitchen"), 0.0), step("kitchen", "take", None, 1.0)]);
@@ -47,6 +47,7 @@ mod failure_store;
 mod fake_environment;
 pub mod filters;
 mod limit_counts;
+mod media_store;
 mod parser_choice;
 mod player;
 pub mod policies;
@@ -74,6 +75,7 @@ pub use evaluate::{
 };
 pub use failure_store::{FailureCause, FailureStore};
 pub use limit_counts::LimitCounts;
+pub use media_store::MediaStore;
 pub use parser_choice::ParserChoice;
 pub use player::{Guide, Player, PlayerWith, RollIn, SharedPlayer};
 pub use samples::{

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use spar_core::{Action, Choices, ParsedAction};
-use spar_parsers::{ActionParser, UnknownParser, WriteError, open_parser};
+use spar_parsers::{ActionParser, Parsed, UnknownParser, WriteError, open_parser};
 
 /// The parser whose answers are the actions themselves.
 const PLAIN: &str = "plain";
@@ -33,10 +33,12 @@ impl ParserChoice {
 
     /// Reads the action in `text`.
     pub fn parse(&self, text: &str) -> ParsedAction {
-        match self.0.parse(text, &[]).map(|parsed| parsed.action) {
-            Ok(Action::Text { text }) => ParsedAction::Action { text },
-            Ok(Action::Calls { .. }) => {
+        match self.0.parse(text, &[]) {
+            Ok(parsed) if !parsed.action.tool_calls().is_empty() => {
                 ParsedAction::Invalid { reason: "a tool was called, and there are none".to_owned() }
+            }
+            Ok(Parsed { action, spans, reasoning }) => {
+                ParsedAction::Action { action, spans, reasoning }
             }
             Err(error) => ParsedAction::Invalid { reason: error.message },
         }
@@ -47,8 +49,8 @@ impl ParserChoice {
     /// # Errors
     ///
     /// [`WriteError`] when the syntax cannot say it.
-    pub fn write(&self, action: &str) -> Result<String, WriteError> {
-        self.0.write(&Action::text(action), &[])
+    pub fn write(&self, action: &Action) -> Result<String, WriteError> {
+        self.0.write(action, &[])
     }
 
     /// The answers that are read as one of `actions`; those that the syntax cannot say are left out.
@@ -56,8 +58,11 @@ impl ParserChoice {
         if self.name() == PLAIN {
             return Arc::clone(actions);
         }
-        let mut answers: Vec<Arc<str>> =
-            actions.iter().filter_map(|action| self.write(action).ok()).map(Arc::from).collect();
+        let mut answers: Vec<Arc<str>> = actions
+            .iter()
+            .filter_map(|action| self.write(&(**action).into()).ok())
+            .map(Arc::from)
+            .collect();
         answers.sort_unstable();
         answers.dedup();
         answers.into()
@@ -104,7 +109,7 @@ mod tests {
 
     fn read(parser: &str, text: &str) -> Result<String, String> {
         match ParserChoice::named(parser).unwrap().parse(text) {
-            ParsedAction::Action { text } => Ok(text),
+            ParsedAction::Action { action, .. } => Ok(action.said().to_owned()),
             ParsedAction::Invalid { reason } => Err(reason),
         }
     }
@@ -122,10 +127,10 @@ mod tests {
             let parser = ParserChoice::named(entry.name).unwrap();
             let answers = parser.choices(&actions);
             assert_eq!(answers.len(), 2, "{}", entry.name);
-            let mut read: Vec<_> = answers.iter().map(|answer| parser.parse(answer)).collect();
-            read.sort_by_key(|parsed| format!("{parsed:?}"));
-            let wanted = |text: &Arc<str>| ParsedAction::Action { text: text.to_string() };
-            assert_eq!(read, actions.iter().map(wanted).collect::<Vec<_>>(), "{}", entry.name);
+            let said = |answer: &Arc<str>| read(entry.name, answer).unwrap();
+            let mut read: Vec<_> = answers.iter().map(said).collect();
+            read.sort();
+            assert_eq!(read, ["go to bed 1", "look"], "{}", entry.name);
         }
     }
 

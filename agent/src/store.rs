@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use spar_core::{Group, StoreError, Trajectory, TrajectoryError, TrajectoryStore};
 
+use crate::MediaStore;
+
 /// How groups are kept.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -35,10 +37,12 @@ impl Default for StoreConfig {
 /// on disk when it returns ([`JsonlStore::append_one`]: in the file). A line is a trajectory with two more fields, `iteration` and `group`,
 /// so `zstdcat` and any JSON reader understand it. An append that a crash cut off is passed over on
 /// reading, which tells of it, and cut off when the store is opened again. Bytes that are damaged elsewhere cost
-/// the records that they held and no others. A group without trajectories leaves no line.
+/// the records that they held and no others. A group without trajectories leaves no line. Media that a trajectory shows
+/// are kept in a folder beside the shards ([`MediaStore`]), before the line that names them.
 #[derive(Debug)]
 pub struct JsonlStore {
     folder: PathBuf,
+    media: MediaStore,
     config: StoreConfig,
     /// Number of the last shard.
     number: u32,
@@ -85,7 +89,9 @@ impl JsonlStore {
     pub fn open(folder: impl Into<PathBuf>, config: StoreConfig) -> Result<Self, StoreError> {
         let folder = folder.into();
         fs::create_dir_all(&folder).map_err(|source| io_error(&folder, source))?;
-        let mut store = Self { number: 0, shard: None, config, folder, unsynced_since: None };
+        let media = MediaStore::beside(&folder);
+        let mut store =
+            Self { number: 0, shard: None, config, folder, media, unsynced_since: None };
         if let Some((number, path)) = shards(&store.folder)?.pop() {
             let bytes = fs::read(&path).map_err(|source| io_error(&path, source))?;
             let len = bytes.len() - scan(&bytes, true).num_cut_off;
@@ -186,9 +192,11 @@ impl JsonlStore {
     fn write<'a>(
         &mut self,
         iteration: u64,
-        lines: impl Iterator<Item = (usize, &'a Trajectory)>,
+        lines: impl Iterator<Item = (usize, &'a Trajectory)> + Clone,
         sync: bool,
     ) -> Result<(), StoreError> {
+        let mut media = lines.clone().flat_map(|(_, trajectory)| trajectory.media());
+        media.try_for_each(|media| self.media.keep(media))?;
         let path = self.shard_path(self.number);
         let bytes = self.compress(iteration, lines).map_err(|source| io_error(&path, source))?;
         let is_full = |(_, len): &(File, u64)| *len >= self.config.shard_bytes;

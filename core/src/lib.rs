@@ -21,7 +21,9 @@
 
 mod credit;
 mod group;
+mod media;
 mod message;
+mod parsed_action;
 mod policy;
 mod preference;
 pub mod registry;
@@ -36,7 +38,9 @@ mod verdict;
 
 pub use credit::{Credit, CreditShapeError, PerTurnOrToken};
 pub use group::Group;
-pub use message::{Message, Role};
+pub use media::{Media, MediaError, MediaHash};
+pub use message::{Message, Part, Role};
+pub use parsed_action::ParsedAction;
 pub use policy::{
     Choices, Completion, CompletionRequest, Policy, PolicyError, PolicyVersion, SampledTokens,
     Sampling, StopCause,
@@ -49,7 +53,7 @@ pub use step::{Observation, RewardPart, Step};
 pub use store::{StoreError, TrajectoryStore};
 pub use tool::{Action, ToolCall, ToolResult, ToolSpec, ToolSpecError};
 pub use trajectory::{
-    Boundary, EndReason, Limit, Lineage, ParsedAction, PromptTokens, Source, TRAJECTORY_VERSION,
-    Trajectory, TrajectoryError, Turn,
+    Boundary, EndReason, Limit, Lineage, PromptTokens, Source, TRAJECTORY_VERSION, TokenCounts,
+    Trajectory, TrajectoryError, Turn, Versions,
 };
 pub use verdict::Verdict;

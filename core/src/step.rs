@@ -5,11 +5,19 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::{Media, ToolResult};
+
 /// What an environment shows.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Observation {
-    /// The text for the policy.
+    /// The text for the policy; may be empty where tools were called, whose results say it all.
     pub text: String,
+    /// What is shown beside the text, such as a screenshot.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub media: Vec<Media>,
+    /// What came of the calls of the action, one for each, in their order; empty behind an action in words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub results: Vec<ToolResult>,
     /// What the task demands, in words; set on reset, absent where the text alone says it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instruction: Option<Arc<str>>,
@@ -19,6 +27,24 @@ pub struct Observation {
     /// Canonical name of the situation as the policy can know it; equal keys are equal
     /// situations for credit assignment.
     pub state_key: String,
+}
+
+impl Observation {
+    /// An observation in words, which are the situation's name as well.
+    pub fn new(text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self { state_key: text.clone(), text, ..Self::default() }
+    }
+
+    /// All media in it, those of results included.
+    pub fn all_media(&self) -> impl Iterator<Item = &Media> {
+        self.media.iter().chain(self.results.iter().flat_map(|result| &result.media))
+    }
+
+    /// The same, to be changed.
+    pub fn all_media_mut(&mut self) -> impl Iterator<Item = &mut Media> {
+        self.media.iter_mut().chain(self.results.iter_mut().flat_map(|result| &mut result.media))
+    }
 }
 
 /// One named part of a reward.

@@ -1,6 +1,6 @@
 //! Where groups are kept.
 
-use crate::{Group, TrajectoryError};
+use crate::{Group, MediaError, TrajectoryError};
 
 /// A trajectory store could not do its part.
 #[derive(Debug, thiserror::Error)]
@@ -35,6 +35,15 @@ pub enum StoreError {
         start: usize,
         /// How many they are.
         bytes: usize,
+    },
+    /// What is shown in a trajectory cannot be had.
+    #[error("use media `{path}`")]
+    Media {
+        /// The file that has it, or should.
+        path: String,
+        /// What is wrong with it.
+        #[source]
+        source: MediaError,
     },
 }
 
@@ -89,6 +98,6 @@ mod tests {
         let error = StoreError::Record { path: "a.zst".to_owned(), record: 2, source };
         assert_eq!(error.to_string(), "read record 2 of `a.zst`");
         let cause = error.source().unwrap().to_string();
-        assert_eq!(cause, "read trajectory format 9: this build reads up to 3");
+        assert_eq!(cause, "read trajectory format 9: this build reads up to 4");
     }
 }

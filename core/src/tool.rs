@@ -1,7 +1,12 @@
 //! Tools that are offered to a policy, and its calls of them.
 
+use std::borrow::Cow;
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+
+use crate::Media;
 
 /// A tool as it is offered: its name, what it is for, and what it takes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -120,9 +125,24 @@ pub struct ToolResult {
     pub call: String,
     /// What the policy reads.
     pub text: String,
+    /// What it sees beside that, such as a screenshot.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub media: Vec<Media>,
     /// Whether the tool could not do what it was called for.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_error: bool,
+}
+
+impl ToolResult {
+    /// What came of `call`, in words.
+    pub fn new(call: &ToolCall, text: impl Into<String>) -> Self {
+        Self { call: call.id.clone(), text: text.into(), media: Vec::new(), is_error: false }
+    }
+
+    /// Why `call` could not be carried out.
+    pub fn error(call: &ToolCall, text: impl Into<String>) -> Self {
+        Self { is_error: true, ..Self::new(call, text) }
+    }
 }
 
 /// What a policy does in a turn.
@@ -153,6 +173,56 @@ impl Action {
     /// Calls with nothing said beside them.
     pub fn calls(calls: Vec<ToolCall>) -> Self {
         Self::Calls { text: String::new(), calls }
+    }
+
+    /// What is said: all there is to an action in words, and what stands beside calls.
+    pub fn said(&self) -> &str {
+        match self {
+            Self::Text { text } | Self::Calls { text, .. } => text,
+        }
+    }
+
+    /// The calls; empty where there is none.
+    pub fn tool_calls(&self) -> &[ToolCall] {
+        match self {
+            Self::Text { .. } => &[],
+            Self::Calls { calls, .. } => calls,
+        }
+    }
+
+    /// The action in one text, which equal actions share: what is said, or the calls as JSON without their ids. What
+    /// is said beside calls is no part of it.
+    pub fn key(&self) -> Cow<'_, str> {
+        match self {
+            Self::Text { text } => Cow::Borrowed(text),
+            Self::Calls { calls, .. } => {
+                let written = |call: &ToolCall| {
+                    format!("{}{}", call.name, Value::Object(call.arguments.clone()))
+                };
+                Cow::Owned(calls.iter().map(written).collect::<Vec<_>>().join("\n"))
+            }
+        }
+    }
+}
+
+/// Written as its [key](Action::key).
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.key())
+    }
+}
+
+/// An action in words.
+impl From<&str> for Action {
+    fn from(text: &str) -> Self {
+        Self::text(text)
+    }
+}
+
+/// An action in words.
+impl From<String> for Action {
+    fn from(text: String) -> Self {
+        Self::Text { text }
     }
 }
 
@@ -207,6 +277,21 @@ mod tests {
             assert_eq!(serde_json::from_str::<Action>(&json).unwrap(), action);
         }
         assert!(serde_json::from_str::<Action>(r#"{ "kind": "calls", "calls": [1] }"#).is_err());
+    }
+
+    #[test]
+    fn equal_actions_have_equal_keys() {
+        let call = |id: &str, n: u32| {
+            let arguments = json!({ "n": n }).as_object().unwrap().clone();
+            ToolCall { id: id.to_owned(), ..ToolCall::new("f", arguments) }
+        };
+        let one = Action::calls(vec![call("a", 1), call("b", 2)]);
+        let said = Action::Calls { text: "so".to_owned(), calls: vec![call("", 1), call("", 2)] };
+        assert_eq!(one.key(), "f{\"n\":1}\nf{\"n\":2}");
+        assert_eq!(one.key(), said.key());
+        assert_eq!((one.said(), said.said(), said.tool_calls().len()), ("", "so", 2));
+        let text = Action::from("go");
+        assert_eq!((&*text.key(), text.tool_calls()), ("go", &[][..]));
     }
 
     #[test]

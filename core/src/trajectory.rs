@@ -1,13 +1,14 @@
 //! The record of an episode.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Message, SampledTokens, Seed, Step, StopCause, Verdict};
+use crate::{Media, Message, ParsedAction, Part, SampledTokens, Seed, Step, StopCause, Verdict};
 
 /// Version of the trajectory format that this code writes; older ones stay readable.
-pub const TRAJECTORY_VERSION: u32 = 3;
+pub const TRAJECTORY_VERSION: u32 = 4;
 
 /// The first version that says `success` and `valid` where `won` and `executable` stood before.
 const FIRST_WITH_SUCCESS: u64 = 3;
@@ -84,22 +85,6 @@ pub enum EndReason {
     },
 }
 
-/// What a turn's completion was read as.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum ParsedAction {
-    /// An action for the environment.
-    Action {
-        /// The action.
-        text: String,
-    },
-    /// No action could be read; the environment was not called.
-    Invalid {
-        /// Why not.
-        reason: String,
-    },
-}
-
 /// The prompt of a turn, as the difference to what stood before it.
 ///
 /// The prompt is the first `kept` tokens of the previous turn's prompt and sampled tokens, then
@@ -110,6 +95,24 @@ pub struct PromptTokens {
     pub kept: usize,
     /// Tokens that come behind them.
     pub appended: Vec<u32>,
+}
+
+/// How many tokens a turn has, as far as the policy shows or tells them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TokenCounts {
+    /// Tokens of the whole prompt. Absent where nobody said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<usize>,
+    /// Tokens of the answer. Absent where nobody said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sampled: Option<usize>,
+}
+
+impl TokenCounts {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// How a turn came into its trajectory.
@@ -146,9 +149,12 @@ pub struct Turn {
     pub text: String,
     /// What it sampled.
     pub sampled: SampledTokens,
-    /// How many tokens it sampled, as a policy told that does not show them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reported_tokens: Option<usize>,
+    /// How many tokens prompt and answer have; unknown in records up to version 3, save by `prompt` and `sampled`.
+    #[serde(default, skip_serializing_if = "TokenCounts::is_empty")]
+    pub counts: TokenCounts,
+    /// Which player of a multi-agent environment acted; 0 in the others.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub seat: u32,
     /// Why the completion ended; absent in records of version 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<StopCause>,
@@ -160,13 +166,17 @@ pub struct Turn {
     pub step: Step,
     /// Wall time the policy took.
     pub policy_time: Duration,
+    /// Wall time the environment took, as whoever asked it has waited; 0 in records up to version 3, whose steps tell
+    /// how long the environment itself was at work.
+    #[serde(default)]
+    pub environment_time: Duration,
 }
 
 impl Turn {
     /// How many tokens were sampled, as far as the policy showed them or told their number.
     pub fn num_tokens(&self) -> usize {
         match self.sampled.ids.len() {
-            0 => self.reported_tokens.unwrap_or(0),
+            0 => self.counts.sampled.unwrap_or(0),
             shown => shown,
         }
     }
@@ -195,6 +205,27 @@ pub struct Lineage {
     pub guided: bool,
 }
 
+/// By which versions of what defines it a task was played and judged.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Versions {
+    /// The version of the environment. Absent in files up to version 3.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub environment: Option<u32>,
+    /// The scaffold's name and version, such as `plain 1`. Absent in files up to version 3.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scaffold: Option<String>,
+    /// The versions of the graders that judged, by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub graders: BTreeMap<String, u32>,
+}
+
+impl Versions {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// The record of one episode; self-describing and versioned.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Trajectory {
@@ -206,6 +237,9 @@ pub struct Trajectory {
     pub task: String,
     /// The environment's name.
     pub environment: String,
+    /// The versions of environment, scaffold and graders.
+    #[serde(default, skip_serializing_if = "Versions::is_empty")]
+    pub versions: Versions,
     /// The seed that the episode's random choices derive from.
     pub seed: Seed,
     /// The seed its environment was reset with, so that the episode can be played again; absent
@@ -282,6 +316,30 @@ impl Trajectory {
         matches!(self.end, EndReason::Failed { .. })
     }
 
+    /// All media that it names, in the order in which they were shown.
+    pub fn media(&self) -> impl Iterator<Item = &Media> {
+        fn of_turn(turn: &Turn) -> impl Iterator<Item = &Media> {
+            let injected = turn.injected.iter().flat_map(Message::media);
+            injected.chain(turn.step.observation.all_media())
+        }
+        self.first_observation.all_media().chain(self.turns.iter().flat_map(of_turn))
+    }
+
+    /// The same, to be loaded.
+    pub fn media_mut(&mut self) -> impl Iterator<Item = &mut Media> {
+        fn injected(message: &mut Message) -> impl Iterator<Item = &mut Media> {
+            message.parts.iter_mut().filter_map(|part| match part {
+                Part::Media(media) => Some(media),
+                Part::Text(_) | Part::Reasoning(_) => None,
+            })
+        }
+        fn of_turn(turn: &mut Turn) -> impl Iterator<Item = &mut Media> {
+            let injected = turn.injected.iter_mut().flat_map(injected);
+            injected.chain(turn.step.observation.all_media_mut())
+        }
+        self.first_observation.all_media_mut().chain(self.turns.iter_mut().flat_map(of_turn))
+    }
+
     /// Reads one JSON record.
     ///
     /// # Errors
@@ -314,7 +372,7 @@ impl Trajectory {
         }
     }
 
-    /// Checks that the token lists of every turn fit together.
+    /// Checks that the token lists of every turn fit together, and that actions stand within what was written.
     ///
     /// # Errors
     ///
@@ -351,6 +409,12 @@ impl Trajectory {
                 }
             }
             length = turn.prompt.kept + turn.prompt.appended.len() + count;
+            if let ParsedAction::Action { spans, .. } = &turn.parsed
+                && let Some(span) =
+                    spans.iter().find(|span| turn.text.get((*span).clone()).is_none())
+            {
+                return Err(fail(format!("has no text at bytes {} to {}", span.start, span.end)));
+            }
         }
         Ok(())
     }
@@ -364,12 +428,19 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{Observation, PolicyVersion, RewardPart};
+    use crate::{Observation, PolicyVersion, RewardPart, Role, ToolResult};
 
     fn observation() -> impl Strategy<Value = Observation> {
         let admissible = proptest::option::of(vec(".{0,6}", 0..4));
         (".{0,20}", proptest::option::of(".{0,9}"), admissible, ".{0,9}").prop_map(
             |(text, instruction, admissible, state_key)| Observation {
+                media: vec![Media::new("image/png", text.as_bytes())],
+                results: vec![ToolResult {
+                    call: state_key.clone(),
+                    text: text.clone(),
+                    media: Vec::new(),
+                    is_error: text.len() > 9,
+                }],
                 text,
                 instruction: instruction.map(Arc::from),
                 admissible: admissible.map(|listed| listed.into_iter().map(Arc::from).collect()),
@@ -433,19 +504,28 @@ mod tests {
             |(appended, author, text, sampled, stop, valid, state_key, step)| Turn {
                 stop,
                 source: if valid { Source::Sampled } else { Source::Regenerated },
-                injected: Vec::new(),
+                injected: vec![Message::new(Role::User, author.as_str())],
+                counts: TokenCounts {
+                    prompt: Some(appended.len()),
+                    sampled: valid.then_some(sampled.ids.len()),
+                },
+                seat: u32::from(valid),
                 prompt: PromptTokens { kept: 0, appended },
                 author,
                 parsed: if valid {
-                    ParsedAction::Action { text: text.clone() }
+                    ParsedAction::Action {
+                        action: text.as_str().into(),
+                        spans: std::iter::once(0..text.len()).collect(),
+                        reasoning: stop.map(|_| text.clone()),
+                    }
                 } else {
                     ParsedAction::Invalid { reason: text.clone() }
                 },
                 text,
-                reported_tokens: sampled.ids.is_empty().then_some(17).filter(|_| valid),
                 sampled,
                 state_key,
                 policy_time: step.wall_time,
+                environment_time: step.wall_time,
                 step,
             },
         )
@@ -488,6 +568,10 @@ mod tests {
                     episode,
                     task: "suite/split/7".to_owned(),
                     environment: "environment".to_owned(),
+                    versions: Versions {
+                        environment: guided.then_some(fork_turn),
+                        ..Versions::default()
+                    },
                     seed,
                     environment_seed: guided.then(|| seed.derive("environment", 0)),
                     policy: "policy".to_owned(),
@@ -581,12 +665,59 @@ mod tests {
         let trajectory = read(&example()).unwrap();
         assert_eq!(trajectory.lineage, Lineage::default());
         assert_eq!((trajectory.environment_seed, trajectory.seat), (None, 0));
+        assert_eq!(trajectory.versions, Versions::default());
+        let turn = &trajectory.turns[0];
+        assert_eq!((turn.seat, turn.counts), (0, TokenCounts::default()));
+        assert_eq!(turn.parsed, ParsedAction::of("go"));
         assert_eq!((trajectory.turns[0].stop, trajectory.refills), (None, 0));
         assert!(!trajectory.turns[0].is_cut_off());
         assert_eq!((trajectory.total_reward(), trajectory.is_failed()), (1.0, false));
         let step = &trajectory.turns[0].step;
         assert!(trajectory.success && step.success && step.valid, "under their older names");
         assert_eq!(step.rewards[0].name, "success");
+    }
+
+    #[test]
+    fn files_of_older_versions_are_read_as_they_were_written() {
+        let files = [
+            include_str!("../tests/fixtures/trajectories/version_1.json"),
+            include_str!("../tests/fixtures/trajectories/version_2.json"),
+            include_str!("../tests/fixtures/trajectories/version_3.json"),
+        ];
+        for (version, file) in (1..).zip(files) {
+            let read = Trajectory::from_json(file.as_bytes()).unwrap();
+            assert_eq!(
+                (read.version, read.episode, read.seat, read.success),
+                (version, 3, 1, true)
+            );
+            assert_eq!(read.refills, if version == 1 { 0 } else { 2 });
+            let [first, last] = &read.turns[..] else { panic!("{} turns", read.turns.len()) };
+            assert!(first.parsed.is_invalid() && !first.step.valid && !first.step.success);
+            assert_eq!(last.parsed, ParsedAction::of("go north"));
+            assert_eq!((last.step.reward(), &*last.step.rewards[0].name), (1.0, "success"));
+            assert!(last.step.valid && last.step.success);
+            assert_eq!((last.prompt.kept, &last.prompt.appended[..]), (4, &[3][..]));
+            assert_eq!(last.sampled.allowed, [[5, 6, 7]]);
+            assert_eq!(last.stop, (version > 1).then_some(StopCause::EndOfTurn));
+            assert_eq!(last.step.observation.admissible.as_ref().unwrap().len(), 2);
+            let end = match version {
+                1 => EndReason::Truncated { limit: Limit::Time },
+                _ => EndReason::Terminated,
+            };
+            assert_eq!(read.end, end);
+            if version == 3 {
+                assert_eq!(last.injected, [Message::new(Role::User, "Hint: north.")]);
+                assert_eq!(last.source, Source::Hinted);
+                assert_eq!(read.lineage.fork_token, Some(2));
+                assert_eq!(read.verdict.as_ref().unwrap().reward(), 0.5);
+            }
+            // What was read is written in the form of this version, and says the same.
+            let written = serde_json::to_vec(&read).unwrap();
+            let mut head: serde_json::Value = serde_json::from_slice(&written).unwrap();
+            head["version"] = TRAJECTORY_VERSION.into();
+            let again = Trajectory::from_json(head.to_string().as_bytes()).unwrap();
+            assert_eq!(Trajectory { version, ..again }, read);
+        }
     }
 
     #[test]
@@ -637,6 +768,12 @@ mod tests {
             contradict("/turns/0/sampled/versions", serde_json::json!([]))
                 .ends_with("2 sampled tokens with 0 versions")
         );
+        let mut value = example();
+        let action = serde_json::json!({ "kind": "text", "text": "go" });
+        let spans = serde_json::json!([{ "start": 0, "end": 3 }]);
+        value["turns"][0]["parsed"] =
+            serde_json::json!({ "kind": "action", "action": action, "spans": spans });
+        assert!(read(&value).unwrap_err().to_string().ends_with("has no text at bytes 0 to 3"));
         let mut value = example();
         value["turns"][0]["sampled"]["allowed"] = serde_json::json!([[5, 9], [7]]);
         let error = read(&value).unwrap_err().to_string();

@@ -1,9 +1,10 @@
 //! A task made interactive.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use spar_core::{Observation, Seed, Step, Trajectory, Verdict};
+use spar_core::{Action, Observation, Seed, Step, ToolSpec, Trajectory, Verdict};
 
 use crate::EnvironmentError;
 
@@ -34,6 +35,12 @@ pub trait Environment: Send {
     /// The registry's name of it.
     fn name(&self) -> &'static str;
 
+    /// The version of its rules and words, which trajectories name: it grows with every change after which equal seeds
+    /// and actions show something else. Default 1.
+    fn version(&self) -> u32 {
+        1
+    }
+
     /// Labels of the task that only the environment knows, such as its family.
     fn tags(&self) -> Vec<String> {
         Vec::new()
@@ -61,14 +68,25 @@ pub trait Environment: Send {
         Ok(())
     }
 
+    /// Has the environment offer tools, and its players call them, where it can be played in words as well. Asked
+    /// before anything is done in an episode; environments that are only played in one way need not heed it.
+    fn use_tools(&mut self) {}
+
+    /// The tools that can be called now, and are offered to whoever acts next; asked before every turn, since some
+    /// tasks change them. Default none: actions are in words.
+    fn tools(&self) -> Arc<[ToolSpec]> {
+        Arc::default()
+    }
+
     /// Carries out an action.
     ///
-    /// An action that cannot be executed is an observation, no error.
+    /// Calls come only where tools are offered, and are answered by one result for each, in their order. An action
+    /// that cannot be executed, such as a call of a tool that is not offered, is an observation, no error.
     ///
     /// # Errors
     ///
     /// [`EnvironmentError`] when the environment broke, or was not reset.
-    async fn step(&mut self, action: &str) -> Result<Step, EnvironmentError>;
+    async fn step(&mut self, action: &Action) -> Result<Step, EnvironmentError>;
 
     /// Judges the episode, after the step that terminated it or the limit that ended it; `None`
     /// where the steps have said it all. Called once, and no step comes after it.
@@ -108,14 +126,14 @@ pub trait Environment: Send {
     /// The next action of a solution, by a player who sees the whole state.
     ///
     /// `None` where the environment has no such player, or the task cannot be solved from here.
-    fn oracle_action(&self) -> Option<String> {
+    fn oracle_action(&self) -> Option<Action> {
         None
     }
 
     /// The next action of a good player who knows only what this episode has shown.
     ///
     /// `None` where the environment has no such player.
-    fn expert_action(&mut self) -> Option<String> {
+    fn expert_action(&mut self) -> Option<Action> {
         None
     }
 
@@ -136,8 +154,20 @@ impl Environment for &mut (dyn Environment + '_) {
         (**self).name()
     }
 
+    fn version(&self) -> u32 {
+        (**self).version()
+    }
+
     fn tags(&self) -> Vec<String> {
         (**self).tags()
+    }
+
+    fn use_tools(&mut self) {
+        (**self).use_tools();
+    }
+
+    fn tools(&self) -> Arc<[ToolSpec]> {
+        (**self).tools()
     }
 
     fn time_rules(&self) -> TimeRules {
@@ -152,7 +182,7 @@ impl Environment for &mut (dyn Environment + '_) {
         (**self).prepare().await
     }
 
-    async fn step(&mut self, action: &str) -> Result<Step, EnvironmentError> {
+    async fn step(&mut self, action: &Action) -> Result<Step, EnvironmentError> {
         (**self).step(action).await
     }
 
@@ -171,11 +201,11 @@ impl Environment for &mut (dyn Environment + '_) {
         (**self).fork().await
     }
 
-    fn oracle_action(&self) -> Option<String> {
+    fn oracle_action(&self) -> Option<Action> {
         (**self).oracle_action()
     }
 
-    fn expert_action(&mut self) -> Option<String> {
+    fn expert_action(&mut self) -> Option<Action> {
         (**self).expert_action()
     }
 

@@ -7,7 +7,7 @@ use std::time::Instant;
 use async_trait::async_trait;
 use rand::{Rng, RngExt};
 use serde::Deserialize;
-use spar_core::{Observation, RewardPart, Seed, Step};
+use spar_core::{Action, Observation, RewardPart, Seed, Step};
 use spar_tasks::Task;
 
 use crate::environment::CHANCE_TAG;
@@ -132,6 +132,7 @@ impl FrozenLake {
             text,
             instruction: (episode.num_moves == 0).then(|| instruction.into()),
             admissible: Some(admissible.unwrap_or_default()),
+            ..Observation::default()
         }
     }
 }
@@ -157,12 +158,12 @@ impl Environment for FrozenLake {
         Ok(observation)
     }
 
-    async fn step(&mut self, action: &str) -> Result<Step, EnvironmentError> {
+    async fn step(&mut self, action: &Action) -> Result<Step, EnvironmentError> {
         let start = Instant::now();
         let Some(mut episode) = self.episode.take() else {
             return Err(EnvironmentError::Misused { call: "step", when: "before reset" });
         };
-        let chosen = Move::ALL.into_iter().find(|way| way.name() == action.trim());
+        let chosen = Move::ALL.into_iter().find(|way| way.name() == action.said().trim());
         if self.lake.is_end(episode.cell) {
             self.episode = Some(episode);
             return Err(EnvironmentError::Misused { call: "step", when: "after the end" });
@@ -199,12 +200,12 @@ impl Environment for FrozenLake {
         Ok(Some(Box::new(self.clone())))
     }
 
-    fn oracle_action(&self) -> Option<String> {
+    fn oracle_action(&self) -> Option<Action> {
         let episode = self.episode.as_ref()?;
-        self.lake.best_move(episode.cell).map(|way| way.name().to_owned())
+        self.lake.best_move(episode.cell).map(|way| way.name().into())
     }
 
-    fn expert_action(&mut self) -> Option<String> {
+    fn expert_action(&mut self) -> Option<Action> {
         // The whole lake is in view, so knowing it is no advantage.
         self.oracle_action()
     }
@@ -395,7 +396,7 @@ mod tests {
         let mut play = || {
             let mut texts = vec![block_on(lake.reset(Seed::from_u64(1))).unwrap().text];
             for action in ["right", "down", "up", "left", "right"] {
-                texts.push(block_on(lake.step(action)).unwrap().observation.text);
+                texts.push(block_on(lake.step(&action.into())).unwrap().observation.text);
             }
             texts
         };
@@ -406,7 +407,7 @@ mod tests {
     fn an_unknown_move_changes_nothing() {
         let mut lake = FrozenLake::open(&task(json!({ "seed": 3 }))).unwrap();
         let before = block_on(lake.reset(Seed::from_u64(1))).unwrap();
-        let step = block_on(lake.step("jump")).unwrap();
+        let step = block_on(lake.step(&"jump".into())).unwrap();
         assert!(!step.valid && !step.terminated && step.rewards.is_empty());
         assert_eq!(step.observation.text, "Nothing happens.");
         assert_eq!(step.observation.state_key, before.state_key);

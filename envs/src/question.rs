@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rand::RngExt;
 use serde::Deserialize;
-use spar_core::{Observation, RewardPart, Seed, Step, Verdict};
+use spar_core::{Action, Observation, RewardPart, Seed, Step, Verdict};
 use spar_tasks::graders::Exact;
 use spar_tasks::{QuestionTask, ReferenceAnswer, Task};
 
@@ -87,14 +87,12 @@ impl Environment for Question {
     async fn reset(&mut self, _seed: Seed) -> Result<Observation, EnvironmentError> {
         (self.is_asked, self.answer) = (true, None);
         Ok(Observation {
-            text: self.task.prompt.clone(),
-            instruction: None,
             admissible: self.admissible.clone(),
-            state_key: self.task.prompt.clone(),
+            ..Observation::new(self.task.prompt.as_str())
         })
     }
 
-    async fn step(&mut self, action: &str) -> Result<Step, EnvironmentError> {
+    async fn step(&mut self, action: &Action) -> Result<Step, EnvironmentError> {
         let misused = |when| EnvironmentError::Misused { call: "step", when };
         if !self.is_asked {
             return Err(misused("before reset"));
@@ -102,13 +100,13 @@ impl Environment for Question {
         if self.answer.is_some() {
             return Err(misused("after the end"));
         }
+        let action = action.said();
         self.answer = Some(action.to_owned());
         Ok(Step {
             observation: Observation {
                 text: "The question was answered.".to_owned(),
-                instruction: None,
-                admissible: None,
                 state_key: format!("{}\n{action}", self.task.prompt),
+                ..Observation::default()
             },
             rewards: Vec::new(),
             terminated: true,
@@ -136,10 +134,10 @@ impl Environment for Question {
         Ok(Some(Box::new(self.clone())))
     }
 
-    fn oracle_action(&self) -> Option<String> {
+    fn oracle_action(&self) -> Option<Action> {
         let is_open = self.is_asked && self.answer.is_none();
         let right = self.task.answer.as_ref().filter(|_| is_open)?;
-        right.texts().into_iter().next()
+        right.texts().into_iter().next().map(Action::from)
     }
 }
 
@@ -164,14 +162,14 @@ mod tests {
         let parameters = serde_json::json!({ "prompt": "Tea?", "answer": ["yes", "please"] });
         for (answer, success) in [("please", true), (" yes\n", true), ("no", false), ("", false)] {
             let mut env = question(parameters.clone());
-            assert!(env.step("yes").await.is_err(), "it was not asked");
+            assert!(env.step(&"yes".into()).await.is_err(), "it was not asked");
             assert_eq!(env.reset(Seed::from_u64(0)).await.unwrap().text, "Tea?");
-            let step = env.step(answer).await.unwrap();
+            let step = env.step(&answer.into()).await.unwrap();
             assert!(step.terminated && !step.success && step.rewards.is_empty());
             assert_eq!(step.valid, !answer.is_empty());
             let verdict = env.verify().await.unwrap().unwrap();
             assert_eq!((verdict.success, verdict.reward()), (success, f64::from(success)));
-            assert!(env.step("yes").await.is_err(), "it is over");
+            assert!(env.step(&"yes".into()).await.is_err(), "it is over");
         }
     }
 
@@ -180,7 +178,7 @@ mod tests {
         let mut env = question(serde_json::json!({ "prompt": "Write a poem." }));
         env.reset(Seed::from_u64(0)).await.unwrap();
         assert_eq!(env.oracle_action(), None);
-        env.step("Roses are red").await.unwrap();
+        env.step(&"Roses are red".into()).await.unwrap();
         assert_eq!(env.verify().await.unwrap(), None);
     }
 }

@@ -1,11 +1,10 @@
 //! Checks a suite by playing it: is every task solvable, fair and repeatable?
 
 use std::ops::ControlFlow;
-use std::sync::Arc;
 
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
-use spar_core::{Observation, Seed, Step};
+use spar_core::{Action, Observation, Seed, Step};
 use spar_tasks::{Suite, SuiteError, Task};
 
 use crate::environment::CHANCE_TAG;
@@ -220,7 +219,7 @@ impl Trial<'_> {
             let idle = IDLE_ACTIONS.into_iter().find(|action| is_listed(&observation, action));
             // By turns, so that both kinds of nothing are tried.
             let action = idle.filter(|_| turn % 2 == 0).unwrap_or(UNKNOWN_ACTION);
-            let step = env.step(action).await?;
+            let step = env.step(&action.into()).await?;
             if step.reward() != 0.0 || step.success {
                 let detail = format!("{} for `{action}`", step.reward());
                 self.fail(FailureKind::RewardForNothing, detail);
@@ -246,7 +245,7 @@ impl Trial<'_> {
     async fn play_random(
         &mut self,
         env: &mut dyn Environment,
-    ) -> Result<Vec<(String, Shown)>, EnvironmentError> {
+    ) -> Result<Vec<(Action, Shown)>, EnvironmentError> {
         let mut rng = seed_of(self.task).derive("random player", 0).rng();
         let mut observation = env.reset(seed_of(self.task)).await?;
         let num_turns = self.task.max_turns.min(MAX_RANDOM_TURNS);
@@ -257,11 +256,11 @@ impl Trial<'_> {
                 // Of one that cannot be forked, its repetition stands for it.
                 fork = env.fork().await?;
             }
-            let action: Arc<str> = match &observation.admissible {
+            let action = match &observation.admissible {
                 Some(listed) if listed.is_empty() => break,
-                Some(listed) => Arc::clone(&listed[rng.random_range(0..listed.len())]),
+                Some(listed) => Action::from(&*listed[rng.random_range(0..listed.len())]),
                 None => match env.oracle_action() {
-                    Some(action) => action.into(),
+                    Some(action) => action,
                     None => break,
                 },
             };
@@ -275,7 +274,7 @@ impl Trial<'_> {
             if !step.valid {
                 self.fail(FailureKind::WrongAdmissible, format!("`{action}` is listed"));
             }
-            episode.push((action.to_string(), shown(&step)));
+            episode.push((action, shown(&step)));
             // What the oracle does is no chance.
             let is_random = observation.admissible.is_some();
             self.report.num_solved_by_random += usize::from(is_random && step.success);
@@ -291,7 +290,7 @@ impl Trial<'_> {
     }
 
     /// The same actions under the same seed show the same again, in an environment of its own.
-    async fn repeat(&mut self, episode: &[(String, Shown)]) -> Result<(), EnvironmentError> {
+    async fn repeat(&mut self, episode: &[(Action, Shown)]) -> Result<(), EnvironmentError> {
         let mut env = open_environment(self.task, self.resources)?;
         env.reset(seed_of(self.task)).await?;
         for (turn, (action, first)) in episode.iter().enumerate() {

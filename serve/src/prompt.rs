@@ -180,7 +180,9 @@ fn lay_out(messages: &[Message], tools: &[Tool]) -> Vec<spar_core::Message> {
             }
         };
         match out.last_mut() {
-            Some(last) if is_tool && was_tool => last.content += &format!("\n{text}"),
+            Some(last) if is_tool && was_tool => {
+                *last = spar_core::Message::new(role, format!("{}\n{text}", last.text()));
+            }
             _ => out.push(spar_core::Message::new(role, text)),
         }
         was_tool = is_tool;

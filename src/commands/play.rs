@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use spar::agent::EpisodeConfig;
-use spar::core::{Observation, Seed};
+use spar::core::{Action, Observation, Seed};
 use spar::envs::{Environment, environment_registry};
 use spar::sandboxes::OpenSandboxes;
 use spar::tasks::{Suite, Task};
@@ -78,10 +78,13 @@ async fn play_task(
                 print(&format!("  `{command}` is unknown; `:help` lists what there is\n"))?;
             }
             command => match resolve(command, &game.observation) {
-                Meaning::Action(action) => tokio::select! {
-                    () = cancellation.cancelled() => return Ok(stopped()),
-                    stepped = game.step(&action) => stepped?,
-                },
+                Meaning::Action(action) => {
+                    let action = action.into();
+                    tokio::select! {
+                        () = cancellation.cancelled() => return Ok(stopped()),
+                        stepped = game.step(&action) => stepped?,
+                    }
+                }
                 Meaning::Several(actions) => {
                     print(&actions.iter().map(|a| format!("  {a}\n")).collect::<String>())?;
                 }
@@ -116,7 +119,7 @@ impl Game {
         print(&numbered.map(|(n, action)| format!("{:4}  {action}\n", n + 1)).collect::<String>())
     }
 
-    async fn step(&mut self, action: &str) -> anyhow::Result<()> {
+    async fn step(&mut self, action: &Action) -> anyhow::Result<()> {
         let mut step = self.env.step(action).await?;
         let mut details = String::new();
         self.turns += 1;

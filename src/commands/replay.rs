@@ -246,7 +246,7 @@ async fn compare(trajectory: &Trajectory, env: &mut dyn Environment) -> Found {
         // Where no action could be read the environment was not asked.
         let mut step = match &turn.parsed {
             ParsedAction::Invalid { .. } => None,
-            ParsedAction::Action { text } => match env.step(text).await {
+            ParsedAction::Action { action, .. } => match env.step(action).await {
                 Ok(step) => Some(step),
                 Err(error) => return broken(index + 1, error),
             },
@@ -389,7 +389,7 @@ mod tests {
     use async_trait::async_trait;
     use spar::agent::policies::ScriptedPolicy;
     use spar::agent::{Episode, Player, run_episode};
-    use spar::core::Seed;
+    use spar::core::{Action, Seed};
 
     use super::*;
 
@@ -414,7 +414,7 @@ mod tests {
             Ok(Observation { text: "begin".to_owned(), ..Observation::default() })
         }
 
-        async fn step(&mut self, _: &str) -> Result<Step, EnvironmentError> {
+        async fn step(&mut self, _: &Action) -> Result<Step, EnvironmentError> {
             Ok(Step {
                 observation: Observation { text: self.says.to_owned(), ..Observation::default() },
                 rewards: Vec::new(),

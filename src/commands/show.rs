@@ -128,8 +128,8 @@ fn turn_text(number: usize, turn: &Turn) -> String {
     }
     let said = turn.text.trim();
     let mut text =
-        if let (ParsedAction::Action { text }, true) = (&turn.parsed, said.contains('\n')) {
-            format!("{}{number:3} > {text}", indented(said, "    | "))
+        if let (ParsedAction::Action { action, .. }, true) = (&turn.parsed, said.contains('\n')) {
+            format!("{}{number:3} > {}", indented(said, "    | "), action.key())
         } else {
             format!("{number:3} > {said}")
         };

@@ -118,7 +118,7 @@ fn messages_of<'a>(context: &ContextConfig, trajectory: &'a Trajectory) -> Vec<C
     let steps = trajectory.turns.iter().map(|turn| &turn.step.observation);
     let observations = std::iter::once(&trajectory.first_observation).chain(steps);
     for (observation, shown) in observations.zip(context.observations(trajectory)) {
-        messages.push(Cow::Owned(shown.content.clone()));
+        messages.push(Cow::Owned(shown.text().into_owned()));
         messages.extend(observation.instruction.as_deref().map(Cow::Borrowed));
         let actions = observation.admissible.iter().flat_map(|actions| actions.iter());
         messages.extend(actions.map(|action| Cow::Borrowed(&**action)));

@@ -326,7 +326,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Duration;
 
-    use spar_core::{Limit, Observation, Step};
+    use spar_core::{Action, Limit, Observation, Step};
 
     use super::*;
     use crate::fake_environment::{FakeEnvironment, fake_task};
@@ -358,7 +358,9 @@ mod tests {
     fn timeless(mut collection: Collection) -> Collection {
         for trajectory in collection.groups.iter_mut().flat_map(|g| &mut g.trajectories) {
             trajectory.wall_time = Duration::ZERO;
-            trajectory.turns.iter_mut().for_each(|turn| turn.policy_time = Duration::ZERO);
+            for turn in &mut trajectory.turns {
+                (turn.policy_time, turn.environment_time) = (Duration::ZERO, Duration::ZERO);
+            }
         }
         collection
     }
@@ -415,7 +417,7 @@ mod tests {
                 self.0.reset(seed).await
             }
 
-            async fn step(&mut self, action: &str) -> Result<Step, EnvironmentError> {
+            async fn step(&mut self, action: &Action) -> Result<Step, EnvironmentError> {
                 self.1.fetch_add(1, Ordering::SeqCst);
                 let began = std::time::Instant::now();
                 // On the thread, as computation is.

@@ -188,7 +188,7 @@ mod tests {
                     view.push(member.iter().map(|&row| StepView {
                         reward: rewards[row],
                         state: &states[row],
-                        action: "",
+                        action: "".into(),
                         next_state: None,
                         valid: true,
                         num_tokens: 1,

@@ -1,19 +1,21 @@
 //! A group as credit sees it.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use spar_core::{EndReason, Group, Lineage, ParsedAction, Trajectory, Turn};
 use spar_tasks::RewardShapers;
 
 /// A step as credit sees it.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct StepView<'a> {
     /// The step's reward.
     pub reward: f64,
     /// Canonical name of the situation in which the action was chosen.
     pub state: &'a str,
-    /// The action; what was written, where no action could be read in it.
-    pub action: &'a str,
+    /// The action, as [`Action::key`](spar_core::Action::key) tells it; what was written, where no action could be
+    /// read in it.
+    pub action: Cow<'a, str>,
     /// Canonical name of the situation that followed; `None` where the task ended.
     pub next_state: Option<&'a str>,
     /// Whether the action could be executed.
@@ -171,8 +173,8 @@ impl<'a> StepView<'a> {
     /// The view of a recorded turn.
     pub fn from_turn(turn: &'a Turn) -> Self {
         let action = match &turn.parsed {
-            ParsedAction::Action { text } => text,
-            ParsedAction::Invalid { .. } => &turn.text,
+            ParsedAction::Action { action, .. } => action.key(),
+            ParsedAction::Invalid { .. } => Cow::Borrowed(&*turn.text),
         };
         let step = &turn.step;
         Self {

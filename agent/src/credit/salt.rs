@@ -119,7 +119,7 @@ fn transitions(group: &GroupView<'_>, history_window: usize) -> (Vec<u32>, usize
     // 1. Words to numbers. What follows a step mostly is the state of the next one.
     let mut words: Interner<&str> = Interner::with_capacity(steps.len());
     let states: Vec<u32> = steps.iter().map(|step| words.id(step.state)).collect();
-    let actions: Vec<u32> = steps.iter().map(|step| words.id(step.action)).collect();
+    let actions: Vec<u32> = steps.iter().map(|step| words.id(&step.action)).collect();
     let next_states: Vec<Option<u32>> = steps
         .iter()
         .enumerate()
@@ -194,10 +194,10 @@ mod tests {
         let key = |i: usize, t: usize| {
             let start = t.saturating_sub(window);
             let history: Vec<_> =
-                trajectories[i][start..t].iter().map(|step| (step.state, step.action)).collect();
-            let step = trajectories[i][t];
+                trajectories[i][start..t].iter().map(|step| (step.state, &*step.action)).collect();
+            let step = &trajectories[i][t];
             // A shorter history is one that touches the start.
-            (history, step.state, step.action, step.next_state)
+            (history, step.state, &*step.action, step.next_state)
         };
         let mut result = Vec::new();
         for i in 0..trajectories.len() {

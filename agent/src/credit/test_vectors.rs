@@ -68,7 +68,7 @@ pub(crate) fn strings(value: &Value) -> Vec<String> {
 
 /// A step that earned `reward` with so many tokens, in a state of no name.
 pub(crate) fn step_of(reward: f64, num_tokens: usize) -> StepView<'static> {
-    StepView { reward, state: "", action: "", next_state: None, valid: true, num_tokens }
+    StepView { reward, state: "", action: "".into(), next_state: None, valid: true, num_tokens }
 }
 
 /// A group of trajectories of one step each.
@@ -96,7 +96,7 @@ pub(crate) fn to_view(group: &SmallGroup) -> GroupView<'_> {
         view.push(steps.iter().enumerate().map(|(t, (state, action, reward))| StepView {
             reward: *reward,
             state,
-            action,
+            action: action.as_str().into(),
             next_state: steps.get(t + 1).map(|(state, ..)| state.as_str()),
             valid: true,
             num_tokens: 1,

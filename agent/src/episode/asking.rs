@@ -45,14 +45,14 @@ pub(super) async fn answer(
         Player::RollIn { .. } => unreachable!("it is one of the others at every turn"),
     };
     let name = player.name();
-    let text = action
+    let action = action
         .ok_or_else(|| failed(Boundary::Policy, &format!("the {name} has no action here")))?;
     // Written as a policy has to, so that who imitates it is understood.
     let written = parser
-        .write(&text)
+        .write(&action)
         .map_err(|error| failed(Boundary::Policy, &format!("the {name} has no words: {error}")))?;
-    let message = Message::new(Role::Assistant, written);
-    let parsed = ParsedAction::Action { text };
+    let message = Message::new(Role::Assistant, written.as_str());
+    let parsed = ParsedAction::of(action);
     let asked = request.messages.last().map(AsRef::as_ref);
     let ids = encoder.map(|encoder| encoder.encode(asked, &message)).unwrap_or_default();
     let tokens = SampledTokens {
@@ -61,7 +61,7 @@ pub(super) async fn answer(
         ids,
         allowed: Vec::new(),
     };
-    let (text, author) = (message.content, name.to_owned());
+    let (text, author) = (written, name.to_owned());
     let stop = StopCause::EndOfTurn;
     let completion = Completion { text, tokens, stop, author, reported_tokens: None };
     Ok(Answer { completion, parsed, source: Source::Demonstrated })

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use spar_core::{
-    Boundary, Choices, CompletionRequest, EndReason, Limit, Message, Observation, ParsedAction,
-    Policy, RewardPart, SampledTokens, Source, Step, Trajectory, Turn,
+    Action, Boundary, Choices, CompletionRequest, EndReason, Limit, Message, Observation,
+    ParsedAction, Policy, RewardPart, SampledTokens, Source, Step, TokenCounts, Trajectory, Turn,
+    Versions,
 };
 use spar_envs::{Environment, EnvironmentError};
 use tokio::time::{Instant, timeout, timeout_at};
@@ -17,7 +18,7 @@ use super::budgets::Budgets;
 use super::ends::{broken, cancelled, failed, late, panicked, truncated};
 use super::{BranchError, BranchPoint, Episode};
 use crate::collect::panic_text;
-use crate::context::{Context, action_of};
+use crate::context::{Context, said_in};
 use crate::{EpisodeConfig, Player, error_chain};
 
 /// An episode that is being played, turn by turn.
@@ -224,7 +225,8 @@ impl<'a> EpisodeInProgress<'a> {
         config: &'a EpisodeConfig,
     ) -> Self {
         let encoder = episode.player.encoder();
-        let mut trajectory = episode.new_trajectory(environment.name());
+        let versions = Versions { environment: Some(environment.version()), ..Versions::default() };
+        let mut trajectory = episode.new_trajectory(environment.name(), versions);
         let context = Context::new(&config.context, encoder, episode.task, &first);
         let (state_key, admissible) = (first.state_key.clone(), first.admissible.clone());
         trajectory.first_observation = first;
@@ -259,7 +261,7 @@ impl<'a> EpisodeInProgress<'a> {
             turn.injected.iter().for_each(|message| fork.context.push_message(message.clone()));
             fork.context.prompt();
             fork.context.push_answer(&turn.text, &turn.sampled.ids);
-            fork.context.push_observation(&turn.step.observation, action_of(&turn.parsed));
+            fork.context.push_observation(&turn.step.observation, said_in(&turn.parsed));
             fork.state_key.clone_from(&turn.step.observation.state_key);
             fork.admissible.clone_from(&turn.step.observation.admissible);
             fork.trajectory.turns.push(Turn { source: Source::Inherited, ..turn.clone() });
@@ -295,10 +297,15 @@ impl<'a> EpisodeInProgress<'a> {
         // 1. The player answers.
         let started = Instant::now();
         let (prompt, request) = self.request(number)?;
+        let prompt_tokens = request.prompt_ids.len();
         let player = episode.player.at(number, episode.seed);
         let answer = answer(player, &mut *self.environment, config, request, self.budgets.task);
         let Answer { completion, parsed, source } = answer.await?;
         let policy_time = started.elapsed();
+        let counts = TokenCounts {
+            prompt: Some(prompt_tokens).filter(|tokens| *tokens > 0),
+            sampled: completion.num_tokens(),
+        };
         if let (Some(tokens), Player::Policy(_)) = (&mut self.budgets.tokens, player) {
             let sampled = completion.num_tokens().ok_or_else(|| {
                 let detail = "it tells no number of tokens, which `max_sampled_tokens` needs";
@@ -307,14 +314,16 @@ impl<'a> EpisodeInProgress<'a> {
             *tokens = tokens.saturating_sub(sampled);
         }
         // 2. The environment answers.
+        let called = Instant::now();
         let (mut step, cut_off) = match &parsed {
-            ParsedAction::Action { text } => match self.step(text).await? {
+            ParsedAction::Action { action, .. } => match self.step(action).await? {
                 Stepped::Done(step) => (step, None),
                 Stepped::CutOff(limit) => (self.unended(), Some(limit)),
             },
             ParsedAction::Invalid { reason } => (self.unread(reason), None),
         };
-        let is_invalid = matches!(parsed, ParsedAction::Invalid { .. });
+        let environment_time = called.elapsed();
+        let is_invalid = parsed.is_invalid();
         let is_penalized = is_invalid || (config.penalize_invalid && !step.valid);
         if is_penalized && config.invalid_penalty > 0.0 {
             let name = "invalid_action".to_owned();
@@ -325,7 +334,7 @@ impl<'a> EpisodeInProgress<'a> {
         let next_state_key = step.observation.state_key.clone();
         if !terminated {
             self.context.push_answer(&completion.text, &completion.tokens.ids);
-            self.context.push_observation(&step.observation, action_of(&parsed));
+            self.context.push_observation(&step.observation, said_in(&parsed));
             self.admissible.clone_from(&step.observation.admissible);
         }
         let injected = std::mem::take(&mut self.injected);
@@ -337,12 +346,14 @@ impl<'a> EpisodeInProgress<'a> {
             author: completion.author,
             text: completion.text,
             sampled: completion.tokens,
-            reported_tokens: completion.reported_tokens,
             stop: Some(completion.stop),
             parsed,
             state_key: std::mem::replace(&mut self.state_key, next_state_key),
+            counts,
+            seat: 0,
             step,
             policy_time,
+            environment_time,
         });
         match cut_off {
             Some(limit) => Err(truncated(limit)),
@@ -385,7 +396,7 @@ impl<'a> EpisodeInProgress<'a> {
     }
 
     /// Carries out an action, for as long as whoever may make it long has time left.
-    async fn step(&mut self, action: &str) -> Result<Stepped, EndReason> {
+    async fn step(&mut self, action: &Action) -> Result<Stepped, EndReason> {
         let rules = self.environment.time_rules();
         let budgets = &mut self.budgets;
         let step = self.environment.step(action);
@@ -442,9 +453,9 @@ impl<'a> EpisodeInProgress<'a> {
         Step {
             observation: Observation {
                 text,
-                instruction: None,
                 admissible: self.admissible.clone(),
                 state_key: self.state_key.clone(),
+                ..Observation::default()
             },
             rewards: Vec::new(),
             terminated: false,
@@ -487,7 +498,7 @@ async fn replay(
 ) -> Result<(), EndReason> {
     for (turn, recorded) in turns.iter().enumerate() {
         // Where no action could be read the environment was not asked.
-        let Some(action) = action_of(&recorded.parsed) else { continue };
+        let Some(action) = recorded.parsed.action() else { continue };
         let step = match environment.time_rules().command {
             // As in the first place: the environment bounds what the agent may make long.
             Some(_) => environment.step(action).await,

@@ -24,7 +24,7 @@ pub use episode_in_progress::EpisodeInProgress;
 pub(crate) use run::stillborn;
 pub use run::{run_branch, run_episode, run_started_episode};
 
-use spar_core::{EndReason, Lineage, Observation, Seed, TRAJECTORY_VERSION, Trajectory};
+use spar_core::{EndReason, Lineage, Observation, Seed, TRAJECTORY_VERSION, Trajectory, Versions};
 use spar_tasks::Task;
 
 use crate::{Cancellation, Player};
@@ -48,13 +48,14 @@ pub struct Episode<'a> {
 
 impl Episode<'_> {
     /// The record of it before anything was shown.
-    fn new_trajectory(&self, environment: &str) -> Trajectory {
+    fn new_trajectory(&self, environment: &str, versions: Versions) -> Trajectory {
         Trajectory {
             version: TRAJECTORY_VERSION,
             episode: self.id,
             task: self.task.id.clone(),
             environment: environment.to_owned(),
             seed: self.seed,
+            versions,
             environment_seed: Some(self.environment_seed),
             policy: self.player.name().to_owned(),
             first_observation: Observation::default(),

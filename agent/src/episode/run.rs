@@ -1,6 +1,6 @@
 //! Episodes without branches.
 
-use spar_core::{EndReason, Observation, Trajectory};
+use spar_core::{EndReason, Observation, Trajectory, Versions};
 use spar_envs::Environment;
 
 use super::{BranchPoint, Episode, EpisodeInProgress};
@@ -54,5 +54,9 @@ async fn play(mut episode: EpisodeInProgress<'_>) -> (Trajectory, Box<dyn Enviro
 /// The record of an episode that broke before it began, so that it is counted as one.
 pub(crate) fn stillborn(first: Observation, episode: &Episode<'_>, end: EndReason) -> Trajectory {
     let environment = &episode.task.environment;
-    Trajectory { first_observation: first, end, ..episode.new_trajectory(environment) }
+    Trajectory {
+        first_observation: first,
+        end,
+        ..episode.new_trajectory(environment, Versions::default())
+    }
 }

@@ -12,7 +12,7 @@ use spar_envs::{Environment, EnvironmentError, TimeRules};
 use tokio::time::{Instant, sleep};
 
 use super::*;
-use crate::context::action_of;
+use crate::context::said_in;
 use crate::fake_environment::{FakeEnvironment, fake_task};
 use crate::policies::{RandomPolicy, ScriptedPolicy};
 use crate::{ContextConfig, EpisodeConfig, Guide, ParserChoice, RollIn};
@@ -112,7 +112,7 @@ async fn demonstrators_write_as_policies_have_to() {
         let trajectory = run(player, &config).await;
         assert!(!trajectory.turns.is_empty());
         for turn in &trajectory.turns {
-            let action = action_of(&turn.parsed).unwrap();
+            let action = said_in(&turn.parsed).unwrap();
             assert_eq!(turn.text, format!("<action>{action}</action>"));
         }
     }
@@ -405,7 +405,9 @@ async fn equal_seeds_give_equal_episodes() {
     let mut second = run(Player::Policy(&RandomPolicy), &config).await;
     for trajectory in [&mut first, &mut second] {
         trajectory.wall_time = Duration::ZERO;
-        trajectory.turns.iter_mut().for_each(|turn| turn.policy_time = Duration::ZERO);
+        for turn in &mut trajectory.turns {
+            (turn.policy_time, turn.environment_time) = (Duration::ZERO, Duration::ZERO);
+        }
     }
     assert_eq!(first, second);
 }
@@ -438,7 +440,9 @@ fn actions(trajectory: &Trajectory) -> Vec<&str> {
 /// What is not a matter of clocks.
 fn timeless(mut trajectory: Trajectory) -> Trajectory {
     trajectory.wall_time = Duration::ZERO;
-    trajectory.turns.iter_mut().for_each(|turn| turn.policy_time = Duration::ZERO);
+    for turn in &mut trajectory.turns {
+        (turn.policy_time, turn.environment_time) = (Duration::ZERO, Duration::ZERO);
+    }
     trajectory
 }
 
@@ -531,7 +535,7 @@ async fn a_replay_that_comes_out_differently_is_refused() {
     }
     // It is not where it says that it is.
     let mut elsewhere = FakeEnvironment { can_fork: false, ..FakeEnvironment::new() };
-    elsewhere.step("right").await.unwrap();
+    elsewhere.step(&"right".into()).await.unwrap();
     let fork = episode!(2, &task, &policy, &cancellation);
     let again = async || Ok(Box::new(elsewhere) as Box<dyn Environment>);
     let refused = origin.fork(BranchPoint::before(1), &fork, again).await.unwrap();
@@ -626,7 +630,7 @@ impl Policy for Finisher {
     }
 
     fn encode(&self, _: Option<&Message>, message: &Message) -> Vec<u32> {
-        message.content.bytes().map(u32::from).collect()
+        message.text().bytes().map(u32::from).collect()
     }
 
     async fn complete(&self, request: CompletionRequest) -> Result<Completion, PolicyError> {

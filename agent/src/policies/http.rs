@@ -201,7 +201,7 @@ impl Policy for HttpPolicy {
         let mut back_off = BackOff::new(delay, MAX_DELAY, request.seed);
         let body = Body {
             model: &self.config.model,
-            messages: request.messages.iter().map(AsRef::as_ref).collect(),
+            messages: request.messages.iter().map(|message| message.to_openai()).collect(),
             temperature: request.sampling.temperature,
             top_k: request.sampling.top_k,
             top_p: Some(request.sampling.top_p).filter(|top_p| *top_p < 1.0),
@@ -273,7 +273,7 @@ enum Failure {
 #[derive(Serialize)]
 struct Body<'a> {
     model: &'a str,
-    messages: Vec<&'a Message>,
+    messages: Vec<serde_json::Value>,
     temperature: f32,
     /// An extension of vLLM, SGLang and this project; sent only where it is asked for.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -81,7 +81,7 @@ impl Console {
             .map_or(0, |position| position + 1);
         for message in &request.messages[first_new..] {
             if message.role != Role::Assistant {
-                writeln!(self.output, "{}\n", message.content)?;
+                writeln!(self.output, "{}\n", message.text())?;
             }
         }
         if let Some(last) = request.messages.last() {

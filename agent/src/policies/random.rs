@@ -31,8 +31,9 @@ impl Policy for RandomPolicy {
         let text = match &request.choices {
             Some(choices) => choices.choose(&mut rng).map(ToString::to_string),
             None => {
-                let all = request.messages.iter().flat_map(|m| m.content.split_whitespace());
-                let words: Vec<&str> = all.collect();
+                let all = request.messages.iter().map(|message| message.text()).collect::<Vec<_>>();
+                let words: Vec<&str> =
+                    all.iter().flat_map(|text| text.split_whitespace()).collect();
                 let draw = |_| words.choose(&mut rng).copied();
                 let drawn: Option<Vec<&str>> = (0..count(&request)).map(draw).collect();
                 drawn.map(|drawn| drawn.join(" "))

@@ -38,10 +38,11 @@ impl Policy for ScriptedPolicy {
     }
 
     fn encode(&self, _before: Option<&Message>, message: &Message) -> Vec<u32> {
-        let bytes = message.content.bytes().map(u32::from);
+        let text = message.text();
+        let bytes = text.bytes().map(u32::from);
         match message.role {
             Role::Assistant => bytes.chain([END_OF_TURN]).collect(),
-            Role::System | Role::User => {
+            Role::System | Role::User | Role::Tool => {
                 [OPEN_MESSAGE].into_iter().chain(bytes).chain([OPEN_TURN]).collect()
             }
         }

@@ -9,7 +9,7 @@ mod cut;
 mod cut_batch;
 mod demonstrations;
 #[cfg(test)]
-mod test_trajectories;
+pub(crate) mod test_trajectories;
 mod turn_mask;
 
 pub use cut::cut_samples;

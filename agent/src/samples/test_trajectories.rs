@@ -4,19 +4,22 @@ use std::time::Duration;
 
 use spar_core::{
     EndReason, Group, Lineage, Observation, ParsedAction, PolicyVersion, PromptTokens,
-    SampledTokens, Seed, Source, Step, StopCause, TRAJECTORY_VERSION, Trajectory, Turn,
+    SampledTokens, Seed, Source, Step, StopCause, TRAJECTORY_VERSION, TokenCounts, Trajectory,
+    Turn, Versions,
 };
 
-pub(super) fn turn(kept: usize, appended: &[u32], sampled: SampledTokens) -> Turn {
+pub(crate) fn turn(kept: usize, appended: &[u32], sampled: SampledTokens) -> Turn {
     Turn {
         prompt: PromptTokens { kept, appended: appended.to_vec() },
         injected: Vec::new(),
+        counts: TokenCounts::default(),
+        seat: 0,
         source: Source::Sampled,
         author: "a".to_owned(),
         text: String::new(),
         sampled,
         stop: Some(StopCause::EndOfTurn),
-        parsed: ParsedAction::Action { text: String::new() },
+        parsed: ParsedAction::of(""),
         state_key: String::new(),
         step: Step {
             observation: Observation::default(),
@@ -27,11 +30,11 @@ pub(super) fn turn(kept: usize, appended: &[u32], sampled: SampledTokens) -> Tur
             wall_time: Duration::ZERO,
         },
         policy_time: Duration::ZERO,
-        reported_tokens: None,
+        environment_time: Duration::ZERO,
     }
 }
 
-pub(super) fn sampled(ids: &[u32], allowed: &[&[u32]]) -> SampledTokens {
+pub(crate) fn sampled(ids: &[u32], allowed: &[&[u32]]) -> SampledTokens {
     SampledTokens {
         ids: ids.to_vec(),
         logprobs: vec![-0.5; ids.len()],
@@ -40,7 +43,7 @@ pub(super) fn sampled(ids: &[u32], allowed: &[&[u32]]) -> SampledTokens {
     }
 }
 
-pub(super) fn trajectory(turns: Vec<Turn>) -> Trajectory {
+pub(crate) fn trajectory(turns: Vec<Turn>) -> Trajectory {
     Trajectory {
         version: TRAJECTORY_VERSION,
         episode: 9,
@@ -48,6 +51,7 @@ pub(super) fn trajectory(turns: Vec<Turn>) -> Trajectory {
         environment: "e".to_owned(),
         seed: Seed::from_u64(0),
         environment_seed: None,
+        versions: Versions::default(),
         policy: "p".to_owned(),
         first_observation: Observation::default(),
         turns,
@@ -61,6 +65,6 @@ pub(super) fn trajectory(turns: Vec<Turn>) -> Trajectory {
     }
 }
 
-pub(super) fn group(turns: Vec<Turn>) -> Group {
+pub(crate) fn group(turns: Vec<Turn>) -> Group {
     Group { task: "t".to_owned(), trajectories: vec![trajectory(turns)] }
 }

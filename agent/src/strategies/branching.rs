@@ -356,7 +356,7 @@ mod tests {
         assert_eq!(own_tokens(&branch), 10, "six of a turn and two of the next are the origin's");
         for turn in &mut branch.turns {
             turn.sampled = Default::default();
-            turn.reported_tokens = Some(5);
+            turn.counts.sampled = Some(5);
         }
         branch.lineage.fork_token = None;
         assert_eq!(own_tokens(&branch), 10, "as many as an endpoint tells");

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use async_trait::async_trait;
-use spar_core::{Observation, RewardPart, Seed, Step};
+use spar_core::{Action, Observation, RewardPart, Seed, Step};
 use spar_tasks::Task;
 
 use super::expert::Expert;
@@ -95,9 +95,9 @@ impl Household {
     fn observe(engine: &Engine) -> Observation {
         Observation {
             text: engine.observation().to_owned(),
-            instruction: None,
             admissible: Some(admissible(engine)),
             state_key: format!("{:032x}", engine.state_key()),
+            ..Observation::default()
         }
     }
 
@@ -135,7 +135,7 @@ impl Environment for Household {
         Ok(observation)
     }
 
-    async fn step(&mut self, action: &str) -> Result<Step, EnvironmentError> {
+    async fn step(&mut self, action: &Action) -> Result<Step, EnvironmentError> {
         let start = Instant::now();
         let Some(engine) = &mut self.engine else {
             return Err(EnvironmentError::Misused { call: "step", when: "before reset" });
@@ -143,7 +143,7 @@ impl Environment for Household {
         if self.over {
             return Err(EnvironmentError::Misused { call: "step", when: "after the end" });
         }
-        let command = action.trim();
+        let command = action.said().trim();
         let outcome = engine.step(command);
         let observation = Self::observe(engine);
         if outcome.executable {
@@ -178,13 +178,13 @@ impl Environment for Household {
         Ok(Some(Box::new(self.clone())))
     }
 
-    fn oracle_action(&self) -> Option<String> {
+    fn oracle_action(&self) -> Option<Action> {
         let engine = self.engine.as_ref().filter(|_| !self.over)?;
         let plan = self.plan.get_or_init(|| oracle::solve(engine));
-        plan.as_ref()?.first().cloned()
+        plan.as_ref()?.first().map(|command| command.as_str().into())
     }
 
-    fn expert_action(&mut self) -> Option<String> {
+    fn expert_action(&mut self) -> Option<Action> {
         if self.over || self.engine.is_none() {
             return None;
         }
@@ -192,7 +192,7 @@ impl Environment for Household {
             self.expert = Some(self.caught_up_expert());
         }
         let engine = self.engine.as_ref()?;
-        self.expert.as_mut()?.action(&admissible(engine))
+        self.expert.as_mut()?.action(&admissible(engine)).map(Action::from)
     }
 }
 
@@ -241,7 +241,7 @@ mod tests {
         }
         assert_eq!(rewards.pop(), Some(1.0));
         assert!(rewards.iter().all(|reward| *reward == 0.0));
-        let error = block_on(env.step("look")).unwrap_err();
+        let error = block_on(env.step(&"look".into())).unwrap_err();
         assert!(matches!(error, EnvironmentError::Misused { .. }), "{error}");
         assert!(!block_on(env.reset(seed)).unwrap().text.is_empty());
     }
@@ -254,7 +254,7 @@ mod tests {
             for turn in 0..10 {
                 let listed = observation.admissible.unwrap();
                 let action = Arc::clone(&listed[(turn * 7 + seed as usize) % listed.len()]);
-                let step = block_on(env.step(&action)).unwrap();
+                let step = block_on(env.step(&(*action).into())).unwrap();
                 observation = step.observation;
                 if step.terminated {
                     break;
@@ -276,7 +276,7 @@ mod tests {
         assert!(error.to_string().contains("unknown field `colour`"), "{error}");
         let error = open(json!({ "game": "/nowhere/game.tw-pddl" })).unwrap_err();
         assert!(matches!(error, EnvironmentError::Household(_)), "{error}");
-        let error = block_on(small(1).step("look")).unwrap_err();
+        let error = block_on(small(1).step(&"look".into())).unwrap_err();
         assert_eq!(error.to_string(), "call `step` before reset");
     }
 }

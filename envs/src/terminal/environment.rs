@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::Deserialize;
-use spar_core::{Observation, RewardPart, Seed, Step, Verdict};
+use spar_core::{Action, Observation, RewardPart, Seed, Step, Verdict};
 use spar_tasks::{Task, TerminalTask};
 use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
@@ -166,16 +166,16 @@ impl Environment for Terminal {
             is_over: false,
         });
         let instruction = Some(self.task.instruction.as_str().into());
-        Ok(Observation { text, instruction, admissible: None, state_key })
+        Ok(Observation { text, instruction, state_key, ..Observation::default() })
     }
 
     async fn prepare(&mut self) -> Result<(), EnvironmentError> {
         self.machine("prepare").await.map(drop)
     }
 
-    async fn step(&mut self, action: &str) -> Result<Step, EnvironmentError> {
+    async fn step(&mut self, action: &Action) -> Result<Step, EnvironmentError> {
         let start = Instant::now();
-        let action = action.trim();
+        let action = action.said().trim();
         if self.begun("step")?.is_over {
             return Err(EnvironmentError::Misused { call: "step", when: "after the end" });
         }
@@ -206,7 +206,7 @@ impl Environment for Terminal {
         episode.state_key = next_key(&episode.state_key, action, &text);
         let state_key = episode.state_key.clone();
         Ok(Step {
-            observation: Observation { text, instruction: None, admissible: None, state_key },
+            observation: Observation { text, state_key, ..Observation::default() },
             rewards: Vec::new(),
             terminated: episode.is_over,
             success: false,
@@ -258,8 +258,8 @@ impl Environment for Terminal {
         Ok(Some(Box::new(fork)))
     }
 
-    fn oracle_action(&self) -> Option<String> {
-        self.next_of_solution().map(str::to_owned)
+    fn oracle_action(&self) -> Option<Action> {
+        self.next_of_solution().map(Action::from)
     }
 
     async fn close(&mut self) -> Result<(), EnvironmentError> {

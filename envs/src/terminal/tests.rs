@@ -48,7 +48,7 @@ async fn begun(backend: &FakeBackend, task: &TerminalTask) -> Terminal {
 }
 
 async fn text(env: &mut Terminal, action: &str) -> String {
-    env.step(action).await.unwrap().observation.text
+    env.step(&action.into()).await.unwrap().observation.text
 }
 
 #[tokio::test]
@@ -61,7 +61,7 @@ async fn an_episode_reads_as_it_should() {
     assert_eq!(first.instruction.as_deref(), Some("Copy a to b."));
     let mut transcript = first.text;
     for action in ["ls", "cat missing", "nowhere", "do it", "cp a b", SUBMIT] {
-        let step = env.step(action).await.unwrap();
+        let step = env.step(&action.into()).await.unwrap();
         transcript += &format!("\n> {action}\n{}", step.observation.text);
         assert_eq!(step.valid, !["nowhere", "do it"].contains(&action), "{action}");
         assert_eq!(step.terminated, action == SUBMIT);
@@ -85,7 +85,7 @@ async fn what_the_verifier_reads_comes_after_the_agent() {
     let verdict = env.verify().await.unwrap().unwrap();
     assert_eq!((verdict.success, verdict.parts.len()), (false, 0));
     assert_eq!(verdict.details, "verified: 0: the verifier exited with 1");
-    assert!(env.step("ls").await.is_err(), "nothing comes after the verdict");
+    assert!(env.step(&"ls".into()).await.is_err(), "nothing comes after the verdict");
     env.close().await.unwrap();
 }
 
@@ -159,7 +159,7 @@ async fn fails(env: &mut Terminal) -> EnvironmentError {
     if let Err(error) = env.prepare().await {
         return error;
     }
-    if let Err(error) = env.step("cp a b").await {
+    if let Err(error) = env.step(&"cp a b".into()).await {
         return error;
     }
     env.verify().await.unwrap_err()
@@ -207,14 +207,14 @@ async fn forks_go_their_own_ways() {
     text(&mut env, "cd d").await;
     let mut fork = env.fork().await.unwrap().unwrap();
     assert_eq!(backend.num_created(), 2);
-    let mine = env.step("echo two > f").await.unwrap();
-    let theirs = fork.step("cat f").await.unwrap().observation.text;
+    let mine = env.step(&"echo two > f".into()).await.unwrap();
+    let theirs = fork.step(&"cat f".into()).await.unwrap().observation.text;
     assert_eq!(theirs, "one\n[exit code 0]", "in the same folder, and not what came later");
-    assert_eq!(early.oracle_action().as_deref(), Some("cp a b"));
+    assert_eq!(early.oracle_action(), Some("cp a b".into()));
     assert_eq!(env.oracle_action(), None, "something else was done");
-    let twin = fork.fork().await.unwrap().unwrap().step("echo two > f").await.unwrap();
+    let twin = fork.fork().await.unwrap().unwrap().step(&"echo two > f".into()).await.unwrap();
     assert_ne!(twin.observation.state_key, mine.observation.state_key, "it has seen more");
-    assert!(early.step("ls").await.unwrap().observation.text.starts_with("a\n[exit"));
+    assert!(early.step(&"ls".into()).await.unwrap().observation.text.starts_with("a\n[exit"));
     for env in [&mut early, &mut fork] {
         env.close().await.unwrap();
     }
@@ -228,7 +228,7 @@ async fn equal_histories_are_equal_situations() {
     for actions in [["ls", "cat a"], ["ls", "cat a"], ["cat a", "ls"]] {
         let mut env = begun(&backend, &chore()).await;
         for action in actions {
-            keys.push(env.step(action).await.unwrap().observation.state_key);
+            keys.push(env.step(&action.into()).await.unwrap().observation.state_key);
         }
         env.close().await.unwrap();
     }
@@ -284,7 +284,7 @@ async fn a_step_that_is_given_up_lets_the_verifier_in() {
     let mut env = begun(&backend, &chore()).await;
     text(&mut env, "cp a b").await;
     let limit = Duration::from_secs(5);
-    assert!(tokio::time::timeout(limit, env.step("slow")).await.is_err());
+    assert!(tokio::time::timeout(limit, env.step(&"slow".into())).await.is_err());
     assert!(env.verify().await.unwrap().unwrap().success);
     env.close().await.unwrap();
     assert_eq!(backend.num_live(), 0);
@@ -389,12 +389,12 @@ async fn what_an_agent_does_to_its_sandbox_is_its_own_and_judged() {
         let backend = troubled(trouble, 2);
         let mut env = begun(&backend, &chore()).await;
         text(&mut env, "cp a b").await;
-        let step = env.step("break it").await.unwrap();
+        let step = env.step(&"break it".into()).await.unwrap();
         assert!(step.terminated && !step.success && step.valid, "{trouble:?}");
         let shown = &step.observation.text;
         assert!(shown.starts_with("[the sandbox cannot go on: could not "), "{shown}");
         // Nothing comes after it, and what is left is judged.
-        assert!(env.step("ls").await.is_err());
+        assert!(env.step(&"ls".into()).await.is_err());
         assert!(env.verify().await.unwrap().unwrap().success, "{trouble:?}");
         env.close().await.unwrap();
         assert_eq!(backend.num_live(), 0, "the fresh one is gone as well");
@@ -406,7 +406,7 @@ async fn what_a_fresh_sandbox_cannot_do_either_is_the_backends() {
     for (trouble, at_exec) in [(FakeTrouble::Refused, 1), (FakeTrouble::Hangs, 1)] {
         let backend = troubled(trouble, at_exec);
         let mut env = begun(&backend, &chore()).await;
-        let error = env.step("cp a b").await.unwrap_err();
+        let error = env.step(&"cp a b".into()).await.unwrap_err();
         assert_eq!(error.boundary(), Boundary::Sandbox);
         assert!(matches!(error, EnvironmentError::Sandbox { phase: SandboxPhase::Step, .. }));
         env.close().await.unwrap();
@@ -421,7 +421,7 @@ async fn what_a_fresh_sandbox_cannot_do_either_is_the_backends() {
         trouble_at_exec: Some((1, FakeTrouble::Refused)),
         ..FakeFaults::default()
     });
-    assert!(env.step("cp a b").await.is_err());
+    assert!(env.step(&"cp a b".into()).await.is_err());
     env.close().await.unwrap();
 }
 
@@ -446,7 +446,7 @@ async fn a_verifier_that_the_agent_has_made_impossible_finds_nothing_solved() {
 async fn a_command_that_cannot_be_is_an_observation_and_the_episode_goes_on() {
     let backend = FakeBackend::new();
     let mut env = begun(&backend, &chore()).await;
-    let step = env.step(&format!("cd {}", "a".repeat(5000))).await.unwrap();
+    let step = env.step(&format!("cd {}", "a".repeat(5000)).into()).await.unwrap();
     assert!(!step.valid && !step.terminated, "{step:?}");
     assert!(step.observation.text.starts_with("[could not use path"), "{step:?}");
     text(&mut env, "cp a b").await;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use futures::executor::block_on;
-use spar_core::Seed;
+use spar_core::{Action, Seed};
 use spar_envs::household::{Household, find_games};
 use spar_envs::{Environment, EnvironmentError};
 use spar_tasks::Task;
@@ -27,13 +27,13 @@ fn task(parameters: serde_json::Value) -> Task {
 /// Turns to the goal, at most 50.
 fn play(
     env: &mut Household,
-    mut choose: impl FnMut(&mut Household) -> Option<String>,
+    mut choose: impl FnMut(&mut Household) -> Option<Action>,
 ) -> Result<Option<usize>, EnvironmentError> {
     block_on(env.reset(Seed::from_u64(0)))?;
     for turn in 1..=50 {
         let Some(action) = choose(env) else { return Ok(None) };
         let step = block_on(env.step(&action))?;
-        assert!(step.valid, "{action}");
+        assert!(step.valid, "{action:?}");
         if step.terminated {
             assert_eq!(step.reward(), 1.0);
             return Ok(Some(turn));

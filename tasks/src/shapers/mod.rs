@@ -77,7 +77,7 @@ pub(crate) mod tests {
 
     use spar_core::{
         EndReason, Lineage, Observation, ParsedAction, PromptTokens, SampledTokens, Seed, Source,
-        Step, TRAJECTORY_VERSION, Turn,
+        Step, TRAJECTORY_VERSION, TokenCounts, Turn, Versions,
     };
 
     use super::*;
@@ -88,12 +88,14 @@ pub(crate) mod tests {
         let turn = |parts: &&[(&str, f64)]| Turn {
             prompt: PromptTokens { kept: 0, appended: Vec::new() },
             injected: Vec::new(),
+            counts: TokenCounts::default(),
+            seat: 0,
             source: Source::Sampled,
             author: String::new(),
             text: String::new(),
             sampled: SampledTokens::default(),
             stop: None,
-            parsed: ParsedAction::Action { text: String::new() },
+            parsed: ParsedAction::of(""),
             state_key: String::new(),
             step: Step {
                 observation: Observation::default(),
@@ -104,7 +106,7 @@ pub(crate) mod tests {
                 wall_time: Duration::ZERO,
             },
             policy_time: Duration::ZERO,
-            reported_tokens: None,
+            environment_time: Duration::ZERO,
         };
         Trajectory {
             version: TRAJECTORY_VERSION,
@@ -113,6 +115,7 @@ pub(crate) mod tests {
             environment: String::new(),
             seed: Seed::from_u64(0),
             environment_seed: None,
+            versions: Versions::default(),
             policy: String::new(),
             first_observation: Observation::default(),
             turns: rewards.iter().map(turn).collect(),

@@ -3,7 +3,6 @@
 use std::ops::Range;
 use std::time::{Duration, SystemTime};
 
-use serde_json::{Value, json};
 use spar_core::{Message, Role};
 
 use super::{Tokenizer, file};
@@ -111,12 +110,12 @@ impl Marks {
     fn encode(&self, tokenizer: &Tokenizer, message: &Message) -> Vec<u32> {
         let (before, after) = match message.role {
             Role::System => (Some(self.system), None),
-            Role::User => (Some(self.user), Some(self.assistant)),
+            Role::User | Role::Tool => (Some(self.user), Some(self.assistant)),
             Role::Assistant => (None, Some(self.end)),
         };
         let mut ids: Vec<u32> = before.into_iter().collect();
         // A space is thought before the contents, whatever stands there.
-        tokenizer.encode_into(&message.content, true, &mut ids);
+        tokenizer.encode_into(&message.text(), true, &mut ids);
         ids.extend(after);
         ids
     }
@@ -184,21 +183,22 @@ impl TemplateLayout {
         let trimmed = |message: &Message| {
             let trims = match message.role {
                 Role::System => self.trims.system,
-                Role::User => self.trims.user,
+                Role::User | Role::Tool => self.trims.user,
                 Role::Assistant => self.trims.assistant,
             };
-            if trims { message.content.trim().to_owned() } else { message.content.clone() }
+            let text = message.text();
+            if trims { text.trim().to_owned() } else { text.into_owned() }
         };
         let mut text = Text::default();
         let mut is_start = false;
         match (message.role, before) {
             // They come with the question, which may be part of the same text.
             (Role::System, _) => return Vec::new(),
-            (Role::User, None) => {
+            (Role::User | Role::Tool, None) => {
                 is_start = true;
                 text.push(&self.opening[0]).push_content(&trimmed(message)).push(&self.opening[1]);
             }
-            (Role::User, Some(system)) if system.role == Role::System => {
+            (Role::User | Role::Tool, Some(system)) if system.role == Role::System => {
                 is_start = true;
                 let question = trimmed(message);
                 match &self.instructed {
@@ -211,11 +211,11 @@ impl TemplateLayout {
                     // As is usual with models that know no instructions.
                     None => text
                         .push(&self.opening[0])
-                        .push_content(&format!("{}\n\n{question}", system.content))
+                        .push_content(&format!("{}\n\n{question}", system.text()))
                         .push(&self.opening[1]),
                 };
             }
-            (Role::User, Some(_)) => {
+            (Role::User | Role::Tool, Some(_)) => {
                 text.push(&self.next[0]).push_content(&trimmed(message)).push(&self.next[1]);
             }
             (Role::Assistant, _) => {
@@ -264,7 +264,7 @@ impl Probe<'_> {
     }
 
     fn render(&self, messages: &[Message]) -> Option<String> {
-        let values = messages.iter().map(|message| json!(message)).collect::<Vec<Value>>();
+        let values = messages.iter().map(Message::to_template).collect();
         let input = ChatInput { now: Some(SystemTime::UNIX_EPOCH + DAY), ..ChatInput::new(values) };
         Some(self.template.render(&input, self.control).ok()?.into_text())
     }
@@ -278,7 +278,7 @@ impl Probe<'_> {
         let mut parts = Vec::with_capacity(messages.len() + 1);
         let mut rest = &*text;
         for message in &messages {
-            let (before, after) = rest.split_once(&*message.content)?;
+            let (before, after) = rest.split_once(&*message.text())?;
             parts.push(before.to_owned());
             rest = after;
         }
@@ -291,9 +291,9 @@ impl Probe<'_> {
         let mut messages: Vec<Message> =
             roles.iter().enumerate().map(|(index, role)| Self::message(index, *role)).collect();
         let plain = self.render(&messages)?;
-        let content = std::mem::take(&mut messages[place].content);
+        let content = messages[place].text().into_owned();
         let spaced = format!(" \n{content}\n ");
-        messages[place].content.clone_from(&spaced);
+        messages[place] = Message::new(roles[place], spaced.as_str());
         let found = self.render(&messages)?;
         if found == plain {
             return Some(true);

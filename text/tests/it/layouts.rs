@@ -57,10 +57,10 @@ fn conversations_cut_at_every_turn_have_the_tokens_of_transformers() {
             let is_instructed = case["messages"][0]["role"] == "system";
             if is_instructed && !has_place {
                 // Part of the first question, wherever the template would have moved them.
-                let first = &messages[1].content;
-                let question = format!("{}\n\n{first}", messages[0].content);
+                let first = &messages[1].text();
+                let question = format!("{}\n\n{first}", messages[0].text());
                 let mut folded = messages[1..].to_vec();
-                folded[0].content = question;
+                folded[0] = Message::new(spar_core::Role::User, question);
                 assert_eq!(found, one_by_one(&tokenizer, &folded), "{name}");
                 continue;
             }
@@ -72,10 +72,10 @@ fn conversations_cut_at_every_turn_have_the_tokens_of_transformers() {
             equal += 1;
             // What is drawn is encoded as what is demonstrated.
             if let [_, answer, ..] = &messages[usize::from(is_instructed)..] {
-                let ids = tokenizer.choice_ids(&answer.content);
+                let ids = tokenizer.choice_ids(&answer.text());
                 assert_eq!(ids, tokenizer.encode_message(None, answer), "{name}");
                 let ids = &ids[..ids.len() - 1];
-                assert_eq!(tokenizer.answer_text(ids).trim(), answer.content, "{name}");
+                assert_eq!(tokenizer.answer_text(ids).trim(), answer.text(), "{name}");
             }
         }
     }

@@ -99,12 +99,12 @@ impl Harness {
             // What takes its own sandbox away has ended its episode.
             let mut is_over = false;
             for command in commands {
-                is_over = is_over || env.step(command).await?.terminated;
+                is_over = is_over || env.step(&(*command).into()).await?.terminated;
             }
             match play {
                 Play::Own => {
                     if !is_over {
-                        env.step(SUBMIT).await?;
+                        env.step(&SUBMIT.into()).await?;
                     }
                     reward(&mut env).await
                 }
@@ -117,7 +117,7 @@ impl Harness {
                 }
                 Play::Next => {
                     for command in &task.solution {
-                        env.step(command).await?;
+                        env.step(&command.as_str().into()).await?;
                     }
                     let mut next = self.open(task)?;
                     next.reset(Seed::from_u64(0)).await?;
