@@ -1,9 +1,10 @@
 //! How episodes are played.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use spar_core::Sampling;
+use spar_core::{GrammarSource, Sampling};
 
 use crate::{ConfigError, ContextConfig, ParserChoice};
 
@@ -33,6 +34,14 @@ pub struct EpisodeConfig {
     /// Whether a policy that can be held to it must answer with an admissible action, where the
     /// environment lists them. Default true.
     pub constrain_to_admissible: bool,
+    /// A grammar that every answer is held to, such as the schema of an action as JSON: `{ kind = "json_schema", schema
+    /// = .. }`, or kind `regex` with an `expression`, `lark` with a `grammar`. A policy that cannot be held to it is not
+    /// asked. Not beside `constrain_to_admissible`. Default none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub grammar: Option<Arc<GrammarSource>>,
+    /// Strings that end an answer and are no part of it; none is empty. Default none.
+    #[serde(skip_serializing_if = "has_none")]
+    pub stop: Arc<[Arc<str>]>,
     /// Taken from the reward of a turn in which no action could be read; 0 or more. Default 0.
     pub invalid_penalty: f64,
     /// Whether actions that could not be executed are penalised in the same way. Default false.
@@ -47,6 +56,10 @@ pub struct EpisodeConfig {
     pub retry_delay_ms: u64,
 }
 
+fn has_none(strings: &Arc<[Arc<str>]>) -> bool {
+    strings.is_empty()
+}
+
 impl Default for EpisodeConfig {
     fn default() -> Self {
         Self {
@@ -57,6 +70,8 @@ impl Default for EpisodeConfig {
             context: ContextConfig::default(),
             parser: ParserChoice::default(),
             constrain_to_admissible: true,
+            grammar: None,
+            stop: Arc::default(),
             invalid_penalty: 0.0,
             penalize_invalid: false,
             sampling: Sampling::default(),
@@ -80,6 +95,14 @@ impl EpisodeConfig {
         let mut problems = self.context.problems();
         if self.max_turns == Some(0) {
             problems.push("max_turns is 0, must be at least 1 or absent".to_owned());
+        }
+        if self.grammar.is_some() && self.constrain_to_admissible {
+            let problem =
+                "grammar is given beside constrain_to_admissible: an answer is held to one of them";
+            problems.push(problem.to_owned());
+        }
+        if self.stop.iter().any(|string| string.is_empty()) {
+            problems.push("stop has an empty string, which every answer would end at".to_owned());
         }
         if self.max_sampled_tokens == Some(0) {
             problems.push("max_sampled_tokens is 0, must be at least 1 or absent".to_owned());
@@ -130,6 +153,14 @@ mod tests {
             assert!(problems.contains(name), "{problems}");
         }
         assert!(serde_json::from_str::<EpisodeConfig>(r#"{ "max_turn": 1 }"#).is_err());
+        let held: EpisodeConfig = serde_json::from_str(
+            r#"{ "grammar": { "kind": "regex", "expression": "a" }, "stop": ["", "b"] }"#,
+        )
+        .unwrap();
+        let problems = held.validate().unwrap_err().problems;
+        assert!(problems.contains("grammar") && problems.contains("stop"), "{problems}");
+        let json = serde_json::to_string(&held).unwrap();
+        assert_eq!(serde_json::from_str::<EpisodeConfig>(&json).unwrap(), held);
         let older: EpisodeConfig =
             serde_json::from_str(r#"{ "episode_timeout_secs": 5, "max_sampled_tokens": 0 }"#)
                 .unwrap();

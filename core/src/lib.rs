@@ -20,6 +20,7 @@
 //! ```
 
 mod credit;
+mod grammar;
 mod group;
 mod media;
 mod message;
@@ -37,16 +38,17 @@ mod trajectory;
 mod verdict;
 
 pub use credit::{Credit, CreditShapeError, PerTurnOrToken};
+pub use grammar::{GrammarHash, GrammarSource};
 pub use group::Group;
 pub use media::{Media, MediaError, MediaHash};
 pub use message::{Message, Part, Role};
 pub use parsed_action::ParsedAction;
 pub use policy::{
-    Choices, Completion, CompletionRequest, Policy, PolicyError, PolicyVersion, SampledTokens,
-    Sampling, StopCause,
+    Choices, Completion, CompletionRequest, MalformedCall, Policy, PolicyError, PolicyVersion,
+    SampledTokens, Sampling, StopCause,
 };
 pub use preference::Preference;
-pub use sample::{AllowedTokens, Sample, SampleError};
+pub use sample::{AllowedTokens, GrammarSpan, Sample, SampleError};
 pub use seed::Seed;
 pub use signals::{Signal, SignalError, Signals};
 pub use step::{Observation, RewardPart, Step};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use crate::{Message, Seed};
+use crate::{GrammarHash, GrammarSource, Message, Seed, ToolCall, ToolSpec};
 
 /// Counts the updates that made a policy's weights; 0 is the policy a run started from.
 #[derive(
@@ -87,8 +87,14 @@ pub struct CompletionRequest {
     /// The conversation as tokens, for policies that [`Policy::encode`] them; sampled tokens of
     /// earlier turns stand in it as they were sampled.
     pub prompt_ids: Arc<[u32]>,
+    /// The tools that the policy may call; default none.
+    pub tools: Arc<[ToolSpec]>,
     /// Restricts the completion to one of these strings.
     pub choices: Option<Choices>,
+    /// Restricts the completion to the texts of a grammar; an answer is held to one thing, so not beside `choices`.
+    pub grammar: Option<Arc<GrammarSource>>,
+    /// Strings that end the answer and are no part of its text, though they are of its tokens; none is empty.
+    pub stop: Arc<[Arc<str>]>,
     /// What the answer begins with, as it was sampled before: the policy goes on behind it, and its answer is the
     /// whole, these tokens among it. Empty: it answers from the start.
     pub partial: SampledTokens,
@@ -99,17 +105,50 @@ pub struct CompletionRequest {
 }
 
 impl CompletionRequest {
-    /// Refuses a partial answer, for the policy of this `name`, which cannot go on behind one.
+    /// A request without messages, with defaults for all that has any.
+    pub fn new(episode: u64, seed: Seed) -> Self {
+        Self {
+            episode,
+            messages: Vec::new(),
+            prompt_ids: Arc::default(),
+            tools: Arc::default(),
+            choices: None,
+            grammar: None,
+            stop: Arc::default(),
+            partial: SampledTokens::default(),
+            sampling: Sampling::default(),
+            seed,
+        }
+    }
+
+    /// Refuses what only a model can do, for the policy of this `name`: going on behind a partial answer, keeping to a
+    /// grammar, ending at stop strings, calling tools.
     ///
     /// # Errors
     ///
-    /// [`PolicyError::Unsupported`] where the request has one.
-    pub fn refuse_partial(&self, name: &str) -> Result<(), PolicyError> {
-        if self.partial.ids.is_empty() {
-            return Ok(());
+    /// [`PolicyError::Unsupported`] names the first that the request asks for.
+    pub fn refuse_all_but_choices(&self, name: &str) -> Result<(), PolicyError> {
+        let asked_for = [
+            (!self.partial.ids.is_empty(), "the rest of an answer that was begun"),
+            (self.grammar.is_some(), "an answer that keeps to a grammar"),
+            (!self.stop.is_empty(), "an answer that ends at stop strings"),
+            (!self.tools.is_empty(), "calls of tools"),
+        ];
+        self.refuse(name, &asked_for)
+    }
+
+    /// Refuses the first of these that is asked for, for the policy of this `name`.
+    ///
+    /// # Errors
+    ///
+    /// [`PolicyError::Unsupported`] where one is.
+    pub fn refuse(&self, name: &str, asked_for: &[(bool, &str)]) -> Result<(), PolicyError> {
+        match asked_for.iter().find(|(is_asked_for, _)| *is_asked_for) {
+            None => Ok(()),
+            Some((_, what)) => {
+                Err(PolicyError::Unsupported { name: name.to_owned(), what: (*what).to_owned() })
+            }
         }
-        let what = "the rest of an answer that was begun".to_owned();
-        Err(PolicyError::Unsupported { name: name.to_owned(), what })
     }
 }
 
@@ -124,9 +163,14 @@ pub struct SampledTokens {
     /// The weights that drew each.
     pub versions: Vec<PolicyVersion>,
     /// The tokens that could be drawn in each place, ascending; an empty list means the whole
-    /// vocabulary, a list of one a forced token. Empty altogether where nothing was restricted.
+    /// vocabulary, or what `grammar` allows there, a list of one a forced token. Empty altogether where nothing was
+    /// restricted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allowed: Vec<Vec<u32>>,
+    /// The grammar that the answer was held to. Replayed over the tokens, it tells what could be drawn in the places
+    /// where `allowed` has an empty list. Absent where there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grammar: Option<GrammarHash>,
 }
 
 impl SampledTokens {
@@ -139,6 +183,7 @@ impl SampledTokens {
             logprobs: self.logprobs[..count].to_vec(),
             versions: self.versions[..count].to_vec(),
             allowed: self.allowed.iter().take(count).cloned().collect(),
+            grammar: self.grammar,
         }
     }
 }
@@ -169,11 +214,29 @@ impl StopCause {
     }
 }
 
+/// What stands in the place of a tool's call is none: the policy's mistake.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[error("the call of tool `{name}` cannot be read: {detail}")]
+pub struct MalformedCall {
+    /// The tool, as far as it was named.
+    pub name: String,
+    /// What is wrong with it.
+    pub detail: String,
+}
+
 /// What a policy answered.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Completion {
-    /// The answer as text, without the end-of-turn token.
+    /// The answer as text, without the end-of-turn token and the stop string that ended it.
     pub text: String,
+    /// What the policy thought before, where it tells that apart from the text.
+    pub reasoning: Option<String>,
+    /// The tools that it calls, or why what it wrote in their place is no call, where the policy reads calls itself, as
+    /// endpoints do. Absent where it called none, and where calls are to be read in the text.
+    pub calls: Option<Result<Vec<ToolCall>, MalformedCall>>,
+    /// The prompt as tokens, where the policy lays conversations out itself and tells. Absent where it
+    /// [encodes](Policy::encode) messages.
+    pub prompt_ids: Option<Arc<[u32]>>,
     /// The answer as tokens; empty for policies that have none.
     pub tokens: SampledTokens,
     /// Why it ended.
@@ -182,11 +245,24 @@ pub struct Completion {
     pub author: String,
     /// How many tokens the answer has, as told by a policy that does not show them. Absent where it
     /// shows them in `tokens`, or does not tell.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reported_tokens: Option<usize>,
 }
 
 impl Completion {
+    /// An answer in words of which no tokens are shown.
+    pub fn new(author: impl Into<String>, text: impl Into<String>, stop: StopCause) -> Self {
+        Self {
+            text: text.into(),
+            reasoning: None,
+            calls: None,
+            prompt_ids: None,
+            tokens: SampledTokens::default(),
+            stop,
+            author: author.into(),
+            reported_tokens: None,
+        }
+    }
+
     /// How many tokens were sampled; absent where the policy neither shows nor tells them.
     pub fn num_tokens(&self) -> Option<usize> {
         if self.tokens.ids.is_empty() { self.reported_tokens } else { Some(self.tokens.ids.len()) }
@@ -324,6 +400,33 @@ mod tests {
         tokens.allowed = vec![vec![1, 2]];
         let json = serde_json::to_string(&tokens).unwrap();
         assert_eq!(serde_json::from_str::<SampledTokens>(&json).unwrap(), tokens);
+    }
+
+    #[test]
+    fn what_only_a_model_can_do_is_refused() {
+        let mut request = CompletionRequest::new(0, Seed::from_u64(0));
+        request.choices = Some([Arc::from("go")].into());
+        assert!(request.refuse_all_but_choices("person").is_ok());
+        type Ask = fn(&mut CompletionRequest);
+        let asks: [(&str, Ask); 4] = [
+            ("begun", |request| request.partial.ids.push(1)),
+            ("grammar", |request| {
+                let expression = "a".to_owned();
+                request.grammar = Some(Arc::new(GrammarSource::Regex { expression }));
+            }),
+            ("stop strings", |request| request.stop = [Arc::from("!")].into()),
+            ("tools", |request| {
+                request.tools = [ToolSpec::new("look", "", serde_json::json!({}))].into();
+            }),
+        ];
+        for (named, ask) in asks {
+            let mut request = request.clone();
+            ask(&mut request);
+            let error = request.refuse_all_but_choices("person").unwrap_err();
+            assert!(
+                matches!(&error, PolicyError::Unsupported { what, .. } if what.contains(named))
+            );
+        }
     }
 
     #[test]

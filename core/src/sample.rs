@@ -1,6 +1,9 @@
 //! The one data form between credit and objectives.
 
-use crate::{PolicyVersion, Preference};
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::{GrammarSource, PolicyVersion, Preference};
 
 /// The tokens that could be drawn in each place of a sample.
 ///
@@ -41,6 +44,15 @@ impl AllowedTokens {
     }
 }
 
+/// Tokens of a sample that were held to a grammar: an answer, from its first token on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GrammarSpan {
+    /// Their places in the sample.
+    pub places: Range<usize>,
+    /// The grammar.
+    pub grammar: Arc<GrammarSource>,
+}
+
 /// A training sample: a token sequence with per-token streams, one entry per token in each.
 ///
 /// Entry `t` of a stream speaks of drawing `tokens[t]` behind `tokens[..t]`, so entry 0 never
@@ -76,8 +88,10 @@ pub struct Sample {
     pub returns: Vec<f32>,
     /// The weights that drew the token.
     pub versions: Vec<PolicyVersion>,
-    /// The tokens that could be drawn.
+    /// The tokens that could be drawn; where the list is empty within one of `grammars`, those that it allows.
     pub allowed: AllowedTokens,
+    /// Answers that were held to a grammar, ascending.
+    pub grammars: Vec<GrammarSpan>,
 }
 
 /// A sample's streams contradict each other.

@@ -1,11 +1,15 @@
 //! The record of an episode.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Media, Message, ParsedAction, Part, SampledTokens, Seed, Step, StopCause, Verdict};
+use crate::{
+    GrammarHash, GrammarSource, Media, Message, ParsedAction, Part, SampledTokens, Seed, Step,
+    StopCause, Verdict,
+};
 
 /// Version of the trajectory format that this code writes; older ones stay readable.
 pub const TRAJECTORY_VERSION: u32 = 4;
@@ -252,6 +256,9 @@ pub struct Trajectory {
     pub first_observation: crate::Observation,
     /// The turns, oldest first.
     pub turns: Vec<Turn>,
+    /// The grammars that answers were held to, by their hash; each once.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub grammars: BTreeMap<GrammarHash, Arc<GrammarSource>>,
     /// How it ended.
     pub end: EndReason,
     /// Whether the environment judged the task solved.
@@ -379,6 +386,7 @@ impl Trajectory {
     /// [`TrajectoryError::Inconsistent`] names the first turn that does not.
     pub fn validate(&self) -> Result<(), TrajectoryError> {
         let mut length = 0;
+        let mut checked = None;
         for (index, turn) in self.turns.iter().enumerate() {
             let fail = |detail: String| TrajectoryError::Inconsistent {
                 episode: self.episode,
@@ -406,6 +414,17 @@ impl Trajectory {
             for (id, allowed) in tokens.ids.iter().zip(&tokens.allowed) {
                 if !allowed.is_empty() && !allowed.contains(id) {
                     return Err(fail(format!("token {id} was not allowed where it was sampled")));
+                }
+            }
+            if let Some(hash) = tokens.grammar
+                && checked != Some(hash)
+            {
+                match self.grammars.get(&hash) {
+                    None => return Err(fail(format!("its grammar {hash} is not there"))),
+                    Some(source) if source.hash() != hash => {
+                        return Err(fail(format!("grammar {hash} has another content")));
+                    }
+                    Some(_) => checked = Some(hash),
                 }
             }
             length = turn.prompt.kept + turn.prompt.appended.len() + count;
@@ -563,7 +582,16 @@ mod tests {
                 }
                 let seed = Seed::from_u64(seed);
                 let (parent, fork_turn, fork_token, guided) = lineage;
+                let mut grammars = BTreeMap::new();
+                for (index, turn) in turns.iter_mut().enumerate().filter(|(index, _)| index % 2 > 0)
+                {
+                    let expression = ".".repeat(index / 3);
+                    let grammar = GrammarSource::Regex { expression };
+                    turn.sampled.grammar = Some(grammar.hash());
+                    grammars.insert(grammar.hash(), Arc::new(grammar));
+                }
                 Trajectory {
+                    grammars,
                     version: TRAJECTORY_VERSION,
                     episode,
                     task: "suite/split/7".to_owned(),
@@ -747,6 +775,21 @@ mod tests {
             value["version"] = version;
             assert!(matches!(read(&value).unwrap_err(), TrajectoryError::Malformed(_)));
         }
+    }
+
+    #[test]
+    fn grammars_are_there_and_those_that_are_named() {
+        let grammar = GrammarSource::Regex { expression: "go|stay".to_owned() };
+        let (hash, other) = (grammar.hash(), GrammarSource::Regex { expression: "go".to_owned() });
+        let mut value = example();
+        value["turns"][0]["sampled"]["grammar"] = serde_json::json!(hash);
+        let error = read(&value).unwrap_err().to_string();
+        assert!(error.ends_with(&format!("its grammar {hash} is not there")), "{error}");
+        value["grammars"] = serde_json::json!({ hash.to_string(): other });
+        let error = read(&value).unwrap_err().to_string();
+        assert!(error.ends_with("has another content"), "{error}");
+        value["grammars"] = serde_json::json!({ hash.to_string(): grammar });
+        assert_eq!(*read(&value).unwrap().grammars[&hash], grammar);
     }
 
     #[test]

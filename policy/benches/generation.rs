@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use spar_core::{CompletionRequest, Message, Policy, PolicyVersion, Role, Sampling, Seed};
+use spar_core::{CompletionRequest, Message, Policy, PolicyVersion, Role, Seed};
 use spar_policy::{
     LocalPolicy, ModelConfig, Tokenizer, TokenizerConfig, Weights, initial_parameters,
 };
@@ -55,13 +55,9 @@ async fn play(policy: &LocalPolicy, round: u64, episode: u64) -> usize {
             (0..12).map(|n| format!("go to desk {}", n + turn).into()).collect();
         choices.sort();
         let request = CompletionRequest {
-            episode: name,
-            messages: Vec::new(),
             prompt_ids: prompt.clone().into(),
-            partial: spar_core::SampledTokens::default(),
             choices: Some(choices.into()),
-            sampling: Sampling::default(),
-            seed: Seed::from_u64(name).derive("turn", turn),
+            ..CompletionRequest::new(name, Seed::from_u64(name).derive("turn", turn))
         };
         let completion = policy.complete(request).await.unwrap();
         drawn += completion.tokens.ids.len();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use spar_core::{Choices, PolicyVersion, SampledTokens, Seed};
+use spar_core::{Choices, GrammarHash, PolicyVersion, SampledTokens, Seed};
 
 use crate::sampling::SamplingOptions;
 use crate::{GenerateError, Grammar};
@@ -50,6 +50,16 @@ pub enum Constraint {
     Grammar(Grammar),
 }
 
+impl Constraint {
+    /// The hash of the grammar, where it is one.
+    pub fn grammar_hash(&self) -> Option<GrammarHash> {
+        match self {
+            Self::Choices(_) => None,
+            Self::Grammar(grammar) => Some(grammar.hash()),
+        }
+    }
+}
+
 /// What is told of each token besides its log-probability.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Report {
@@ -61,7 +71,7 @@ pub struct Report {
     pub top: usize,
     /// Which distribution these are of.
     pub top_of: Distribution,
-    /// The tokens that could be drawn, where that was not the whole vocabulary; see
+    /// The tokens that could be drawn, where that was neither the whole vocabulary nor all that a grammar allows; see
     /// [`sampling`](crate::sampling) for what a trainer needs them for.
     pub allowed: bool,
 }
@@ -90,7 +100,7 @@ pub struct GeneratedToken {
     pub entropy: Option<f32>,
     /// See [`Report::top`]; most probable first. Empty where it was forced.
     pub top: Vec<(u32, f32)>,
-    /// See [`Report::allowed`]; ascending, empty where nothing was left out.
+    /// See [`Report::allowed`]; ascending, empty where nothing was left out but by a grammar, which tells again.
     pub allowed: Vec<u32>,
     /// The weights that drew it.
     pub version: PolicyVersion,
@@ -98,6 +108,24 @@ pub struct GeneratedToken {
     pub is_forced: bool,
     /// The text that can be shown with it.
     pub text: String,
+}
+
+impl GeneratedToken {
+    /// The token in this place of what an answer begins with.
+    pub(crate) fn begun(sampled: &SampledTokens, place: usize, text: String) -> Self {
+        let allowed = sampled.allowed.get(place).cloned().unwrap_or_default();
+        Self {
+            id: sampled.ids[place],
+            logprob: sampled.logprobs[place],
+            raw_logprob: None,
+            entropy: None,
+            top: Vec::new(),
+            is_forced: allowed.len() == 1,
+            allowed,
+            version: sampled.versions[place],
+            text,
+        }
+    }
 }
 
 /// Why an answer ended.
@@ -127,7 +155,7 @@ pub struct Finished {
 /// What comes of a request: tokens, and at last how it ended.
 #[derive(Debug, Clone, PartialEq)]
 pub enum GenerationEvent {
-    /// The next token.
+    /// The next token; those that the answer begins with are told as well.
     Token(GeneratedToken),
     /// The end.
     Finished(Finished),
@@ -180,6 +208,26 @@ impl GenerationRequest {
                     answered.len()
                 ),
                 allowed: "as many of each".to_owned(),
+            });
+        }
+        let grammar = self.constraint.as_ref().and_then(Constraint::grammar_hash);
+        let wanted = grammar.filter(|_| self.report.allowed);
+        if !answered.is_empty() && self.partial.grammar != wanted {
+            let named = |hash: Option<GrammarHash>| {
+                hash.map_or_else(|| "no grammar".to_owned(), |hash| format!("grammar {hash}"))
+            };
+            return Err(GenerateError::Option {
+                option: "partial",
+                found: format!("tokens held to {}", named(self.partial.grammar)),
+                allowed: format!("tokens held to {}, as the whole is", named(wanted)),
+            });
+        }
+        let lists = self.partial.allowed.len();
+        if lists != 0 && lists != answered.len() {
+            return Err(GenerateError::Option {
+                option: "partial",
+                found: format!("{} tokens and {lists} lists of what was allowed", answered.len()),
+                allowed: "as many of each, or no list".to_owned(),
             });
         }
         if !answered.is_empty() && answered.len() >= self.max_tokens {

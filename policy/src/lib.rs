@@ -20,7 +20,7 @@
 //! ```
 //! use std::sync::Arc;
 //!
-//! use spar_core::{CompletionRequest, Message, Policy, PolicyVersion, Role, Sampling, Seed};
+//! use spar_core::{CompletionRequest, Message, Policy, PolicyVersion, Role, Seed};
 //! use spar_policy::{
 //!     LocalPolicy, ModelConfig, Tokenizer, TokenizerConfig, Weights, initial_parameters,
 //! };
@@ -37,13 +37,10 @@
 //! // It answers with one of two commands, and tells how probable each token was.
 //! let message = Arc::new(Message::new(Role::User, "You see a box."));
 //! let request = CompletionRequest {
-//!     episode: 1,
 //!     prompt_ids: policy.encode(None, &message).into(),
-//!     partial: Default::default(),
 //!     messages: vec![message],
 //!     choices: Some([Arc::from("open box"), Arc::from("open door")].into()),
-//!     sampling: Sampling::default(),
-//!     seed: Seed::from_u64(2),
+//!     ..CompletionRequest::new(1, Seed::from_u64(2))
 //! };
 //! let runtime = tokio::runtime::Builder::new_current_thread().build()?;
 //! let answer = runtime.block_on(policy.complete(request.clone()))?;
@@ -92,8 +89,8 @@ pub use rounded_model::RoundedModel;
 pub use spar_ops as ops;
 pub use spar_ops::RopeScaling;
 pub use spar_text::{
-    ChatTemplateError, Grammar, GrammarCompiler, GrammarError, MaskedTokens, TextStream, Tokenizer,
-    TokenizerConfig, TokenizerError, chat_template, hub,
+    ChatTemplateError, Grammar, GrammarCache, GrammarCompiler, GrammarError, MaskedTokens,
+    ReplayError, TextStream, Tokenizer, TokenizerConfig, TokenizerError, chat_template, hub,
 };
 pub use weight_gradient::{AdapterGradient, WeightGradient};
 pub use weights::{Weights, initial_parameters};

@@ -5,14 +5,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use spar_core::{
-    Completion, CompletionRequest, Message, Policy, PolicyError, PolicyVersion, Sampling,
+    Choices, Completion, CompletionRequest, GrammarSource, Message, Policy, PolicyError,
+    PolicyVersion, Sampling,
 };
 use tokio::sync::oneshot;
 
 use crate::engine::{Reply, policy_error};
 use crate::generation::{Constraint, GenerationRequest, Report};
 use crate::sampling::SamplingOptions;
-use crate::{Generator, GeneratorConfig, Tokenizer, Weights};
+use crate::{Generator, GeneratorConfig, GrammarCache, Tokenizer, Weights};
 
 /// Tokens of prompts per step: episodes are many and short, and all wait for each other.
 const PREFILL_TOKENS: usize = 8192;
@@ -25,6 +26,7 @@ pub struct LocalPolicy {
     name: Arc<str>,
     tokenizer: Arc<Tokenizer>,
     generator: Generator,
+    grammars: Arc<GrammarCache>,
     router: Mutex<Router>,
 }
 
@@ -63,10 +65,12 @@ impl LocalPolicy {
             ..GeneratorConfig::default()
         };
         let weights = weights.for_generation();
+        let vocabulary = weights.config().vocab_size;
+        let grammars = Arc::new(GrammarCache::new(tokenizer.clone(), vocabulary));
         let generator = Generator::new(name, &tokenizer, &weights, version, config)?;
         let live = vec![0; generator.num_engines()];
         let router = Router { episodes: HashMap::new(), prompts: HashMap::new(), live };
-        Ok(Self { name: name.into(), tokenizer, generator, router: Mutex::new(router) })
+        Ok(Self { name: name.into(), tokenizer, generator, grammars, router: Mutex::new(router) })
     }
 
     /// Goes on with other weights, from the next token on.
@@ -77,6 +81,39 @@ impl LocalPolicy {
     /// The tokenizer.
     pub fn tokenizer(&self) -> &Arc<Tokenizer> {
         &self.tokenizer
+    }
+
+    /// The grammars that answers were held to.
+    pub fn grammars(&self) -> &Arc<GrammarCache> {
+        &self.grammars
+    }
+
+    /// What an answer is held to.
+    async fn constraint(
+        &self,
+        choices: Option<Choices>,
+        grammar: Option<Arc<GrammarSource>>,
+    ) -> Result<Option<Constraint>, PolicyError> {
+        let unsupported =
+            |what: String| PolicyError::Unsupported { name: self.name.to_string(), what };
+        let source = match (choices, grammar) {
+            (choices, None) => return Ok(choices.map(Constraint::Choices)),
+            (None, Some(source)) => source,
+            (Some(_), Some(_)) => {
+                let what = "an answer that is held to choices and to a grammar".to_owned();
+                return Err(unsupported(what));
+            }
+        };
+        if let Some(grammar) = self.grammars.find(source.hash()) {
+            return Ok(Some(Constraint::Grammar(grammar)));
+        }
+        // The first one of a large vocabulary takes seconds.
+        let grammars = self.grammars.clone();
+        let compiled = tokio::task::spawn_blocking(move || grammars.get(&source)).await;
+        let compiled = compiled.map_err(|error| unsupported(format!("a grammar: {error}")))?;
+        let grammar =
+            compiled.map_err(|error| unsupported(format!("what it cannot do: {error}")))?;
+        Ok(Some(Constraint::Grammar(grammar)))
     }
 
     fn route(&self, episode: u64, prompt: &Arc<[u32]>) -> usize {
@@ -107,14 +144,16 @@ impl Policy for LocalPolicy {
 
     async fn complete(&self, request: CompletionRequest) -> Result<Completion, PolicyError> {
         let (episode, max_tokens) = (request.episode, request.sampling.max_tokens);
+        let constraint = self.constraint(request.choices, request.grammar).await?;
         let mut wanted = GenerationRequest::new(request.prompt_ids, max_tokens, request.seed);
         wanted.partial = request.partial;
         let Sampling { temperature, top_k, top_p, min_p, .. } = request.sampling;
         wanted.sampling = SamplingOptions { temperature, top_k, top_p, min_p, ..wanted.sampling };
         // Where tokens are left out, a trainer has to renormalise over the same ones.
-        let allowed = request.choices.is_some() || wanted.sampling.truncates();
+        let allowed = constraint.is_some() || wanted.sampling.truncates();
         wanted.report = Report { allowed, ..Report::default() };
-        wanted.constraint = request.choices.map(Constraint::Choices);
+        wanted.constraint = constraint;
+        wanted.stop.strings = request.stop;
         self.generator.check(&wanted).map_err(|error| policy_error(error, &self.name))?;
         let engine = self.route(episode, &wanted.prompt_ids);
         let (reply, answer) = oneshot::channel();

@@ -1,9 +1,9 @@
 //! What is served.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use spar_core::PolicyVersion;
-use spar_policy::{Generator, GeneratorConfig, GrammarCompiler, GrammarError, Tokenizer, Weights};
+use spar_policy::{Generator, GeneratorConfig, GrammarCache, Tokenizer, Weights};
 
 use crate::ServeError;
 
@@ -12,9 +12,7 @@ pub struct ServedModel {
     pub(crate) name: String,
     pub(crate) tokenizer: Arc<Tokenizer>,
     pub(crate) generator: Generator,
-    /// Made when the first grammar comes; a large vocabulary takes seconds.
-    grammars: OnceLock<Result<GrammarCompiler, GrammarError>>,
-    vocabulary: usize,
+    pub(crate) grammars: GrammarCache,
 }
 
 impl ServedModel {
@@ -31,20 +29,7 @@ impl ServedModel {
     ) -> Result<Self, ServeError> {
         let generator = Generator::new(name, &tokenizer, weights, PolicyVersion(0), config)
             .map_err(ServeError::Engines)?;
-        let vocabulary = weights.config().vocab_size;
-        Ok(Self {
-            name: name.to_owned(),
-            tokenizer,
-            generator,
-            grammars: OnceLock::new(),
-            vocabulary,
-        })
-    }
-
-    /// What compiles grammars for the model's tokens.
-    pub(crate) fn grammars(&self) -> Result<&GrammarCompiler, GrammarError> {
-        let made =
-            self.grammars.get_or_init(|| GrammarCompiler::new(&self.tokenizer, self.vocabulary));
-        made.as_ref().map_err(Clone::clone)
+        let grammars = GrammarCache::new(tokenizer.clone(), weights.config().vocab_size);
+        Ok(Self { name: name.to_owned(), tokenizer, generator, grammars })
     }
 }

@@ -238,13 +238,9 @@ pub(crate) fn locate(path: &Path) -> anyhow::Result<(PathBuf, Option<Recipe>)> {
 /// Asks an endpoint for a word.
 async fn probe(config: HttpPolicyConfig) -> Result<(), PolicyError> {
     let request = CompletionRequest {
-        episode: 0,
         messages: vec![Arc::new(Message::new(Role::User, "Answer with one word: ready"))],
-        prompt_ids: Arc::from([]),
-        partial: spar::core::SampledTokens::default(),
-        choices: None,
         sampling: Sampling { temperature: 0.0, max_tokens: 16, ..Sampling::default() },
-        seed: Seed::from_u64(0),
+        ..CompletionRequest::new(0, Seed::from_u64(0))
     };
     HttpPolicy::open(config)?.complete(request).await.map(drop)
 }

@@ -7,8 +7,9 @@ use llguidance::api::{GrammarWithLexer, TopLevelGrammar};
 use llguidance::toktrie::{TokEnv, TokRxInfo, TokTrie, TokenizerEnv};
 use llguidance::{JsonCompileOptions, Matcher, ParserFactory};
 use serde_json::Value;
+use spar_core::{GrammarHash, GrammarSource};
 
-use crate::{GrammarError, Tokenizer};
+use crate::{GrammarError, ReplayError, Tokenizer};
 
 /// White space in JSON: room for lines that are indented.
 const WHITE_SPACE: &str = r"[\x20\x0A\x0D\x09]{1,32}";
@@ -25,6 +26,7 @@ pub struct GrammarCompiler {
 #[derive(Clone)]
 pub struct Grammar {
     start: Arc<Matcher>,
+    hash: GrammarHash,
 }
 
 impl fmt::Debug for Grammar {
@@ -98,65 +100,38 @@ impl GrammarCompiler {
         Ok(Self { factory: Arc::new(factory), before })
     }
 
-    /// Any JSON object.
+    /// The texts of `source`.
     ///
     /// # Errors
     ///
-    /// None that are known; see [`GrammarCompiler::json_schema`].
-    pub fn json_object(&self) -> Result<Grammar, GrammarError> {
-        self.json_schema(&serde_json::json!({ "type": "object" }))
+    /// [`GrammarError`] when it is none of its kind, asks for what cannot be ensured token by token, or accepts nothing.
+    pub fn compile(&self, source: &GrammarSource) -> Result<Grammar, GrammarError> {
+        let (kind, grammar) = match source {
+            GrammarSource::JsonSchema { schema } => {
+                let schema = with_bounded_space(schema);
+                ("JSON schema", GrammarWithLexer::from_json_schema(schema))
+            }
+            GrammarSource::JsonBetween { before, schema, after } => {
+                let (before, after) = (Value::from(&**before), Value::from(&**after));
+                let schema = with_bounded_space(schema);
+                let grammar = format!("start: {before} json {after}\njson: %json {schema}\n");
+                ("JSON schema", GrammarWithLexer::from_lark(grammar))
+            }
+            GrammarSource::Regex { expression } => {
+                ("regular expression", GrammarWithLexer::from_regex(expression))
+            }
+            GrammarSource::Lark { grammar } => {
+                ("grammar", GrammarWithLexer::from_lark(grammar.clone()))
+            }
+        };
+        self.compile_as(kind, grammar, source.hash())
     }
 
-    /// JSON that a schema accepts.
-    ///
-    /// # Errors
-    ///
-    /// [`GrammarError`] when it is no schema, asks for what cannot be ensured token by
-    /// token, or accepts nothing.
-    pub fn json_schema(&self, schema: &Value) -> Result<Grammar, GrammarError> {
-        let schema = with_bounded_space(schema);
-        self.compile("JSON schema", GrammarWithLexer::from_json_schema(schema))
-    }
-
-    /// `before`, JSON that a schema accepts, and `after`.
-    ///
-    /// # Errors
-    ///
-    /// As [`GrammarCompiler::json_schema`].
-    pub fn json_between(
-        &self,
-        before: &str,
-        schema: &Value,
-        after: &str,
-    ) -> Result<Grammar, GrammarError> {
-        let (before, after) = (Value::from(before), Value::from(after));
-        let schema = with_bounded_space(schema);
-        let grammar = format!("start: {before} json {after}\njson: %json {schema}\n");
-        self.compile("JSON schema", GrammarWithLexer::from_lark(grammar))
-    }
-
-    /// Text that a regular expression matches as a whole.
-    ///
-    /// # Errors
-    ///
-    /// [`GrammarError`] when it is none.
-    pub fn regex(&self, expression: &str) -> Result<Grammar, GrammarError> {
-        self.compile("regular expression", GrammarWithLexer::from_regex(expression))
-    }
-
-    /// Text of a grammar in llguidance's variant of Lark.
-    ///
-    /// # Errors
-    ///
-    /// [`GrammarError`] when it is none.
-    pub fn lark(&self, grammar: &str) -> Result<Grammar, GrammarError> {
-        self.compile("grammar", GrammarWithLexer::from_lark(grammar.to_owned()))
-    }
-
-    fn compile(
+    fn compile_as(
         &self,
         kind: &'static str,
         mut grammar: GrammarWithLexer,
+        hash: GrammarHash,
     ) -> Result<Grammar, GrammarError> {
         let mut grammars = Vec::new();
         if let Some(before) = self.before {
@@ -178,8 +153,51 @@ impl GrammarCompiler {
                 let detail = detail.lines().next().unwrap_or_default().to_owned();
                 Err(GrammarError { kind, detail })
             }
-            None => Ok(Grammar { start: Arc::new(start) }),
+            None => Ok(Grammar { start: Arc::new(start), hash }),
         }
+    }
+}
+
+impl Grammar {
+    /// The hash of what it was compiled from.
+    pub fn hash(&self) -> GrammarHash {
+        self.hash
+    }
+
+    /// Goes once more the way of an answer that was drawn, and tells `found` the place in it and the tokens that could
+    /// come there, ascending, of each place that is `wanted`.
+    ///
+    /// That is what [`GrammarWalk::next`] told when the answer was drawn, if those places are wanted in which a token
+    /// was drawn, and not those where one was forced. `end` is the token that ends a turn.
+    ///
+    /// # Errors
+    ///
+    /// [`ReplayError`] when the answer is none of this grammar.
+    pub fn replay(
+        &self,
+        end: u32,
+        tokens: &[u32],
+        wanted: impl Fn(usize) -> bool,
+        mut found: impl FnMut(usize, &[u32]),
+    ) -> Result<(), ReplayError> {
+        let mut walk = GrammarWalk::new(self, end);
+        let (mut forced, mut allowed) = (Vec::new(), Vec::new());
+        for (place, token) in tokens.iter().enumerate() {
+            if wanted(place) {
+                forced.clear();
+                walk.next(&mut forced, &mut allowed)
+                    .map_err(|detail| ReplayError::GivenUp { place, detail })?;
+                if let Some(first) = forced.first() {
+                    allowed = vec![*first];
+                }
+                if allowed.binary_search(token).is_err() {
+                    return Err(ReplayError::NotAllowed { place, token: *token });
+                }
+                found(place, &allowed);
+            }
+            walk.advance(*token);
+        }
+        Ok(())
     }
 }
 

@@ -56,6 +56,31 @@ pub enum TokenizerError {
     },
 }
 
+/// An answer could not be replayed with the grammar that it is said to have been held to.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReplayError {
+    /// A token stands where the grammar has no place for it.
+    #[error("replay an answer: the grammar does not allow token {token} in place {place}")]
+    NotAllowed {
+        /// The place in the answer, from 0.
+        place: usize,
+        /// The token.
+        token: u32,
+    },
+    /// A step took the grammar too much work.
+    #[error("replay an answer: the grammar gave up in place {place}: {detail}")]
+    GivenUp {
+        /// The place in the answer, from 0.
+        place: usize,
+        /// Why.
+        detail: String,
+    },
+    /// The grammar is none, for this tokenizer.
+    #[error(transparent)]
+    Grammar(#[from] GrammarError),
+}
+
 /// A chat template could not be read, or not be applied to a conversation.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

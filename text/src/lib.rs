@@ -23,10 +23,12 @@ mod atomic_file;
 pub mod chat_template;
 mod constraint;
 mod error;
+mod grammar_cache;
 pub mod hub;
 mod tokenizer;
 
 pub use atomic_file::write_atomically;
 pub use constraint::{Grammar, GrammarCompiler, GrammarWalk};
-pub use error::{ChatTemplateError, GrammarError, TokenizerError};
+pub use error::{ChatTemplateError, GrammarError, ReplayError, TokenizerError};
+pub use grammar_cache::GrammarCache;
 pub use tokenizer::{MaskedTokens, PartialText, TextStream, Tokenizer, TokenizerConfig};

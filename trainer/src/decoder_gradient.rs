@@ -8,8 +8,11 @@ use spar_core::Sample;
 use spar_policy::cuda::{DeviceChoice, DeviceError, DeviceGroup, DeviceLearner};
 use spar_policy::decoder::{HiddenStates, Tape, TokenTree};
 use spar_policy::head::{Draw, DrawGradient, DrawLoss, DrawStatistics, learn, try_judge};
-use spar_policy::{HalfType, LoraModel, Parameters, RoundedModel, WeightGradient, Weights};
+use spar_policy::{
+    GrammarCache, HalfType, LoraModel, Parameters, RoundedModel, WeightGradient, Weights,
+};
 
+use crate::grammar_replay::{ReplayFailed, Replayed};
 use crate::{
     DeviceModel, Measured, PreparedModel, SampleGradient, SampleLossFn, Slopes, TrainerError,
     WeightPrecision,
@@ -23,6 +26,7 @@ pub struct DecoderGradient {
     trained: Trained,
     temperature: f32,
     activation_bytes: usize,
+    grammars: Option<Arc<GrammarCache>>,
 }
 
 /// What the trainer's parameters are.
@@ -133,7 +137,7 @@ impl DecoderGradient {
 
     /// As [`DecoderGradient::new`], all of the decoder or an adapter being trained.
     pub fn of(trained: Trained, temperature: f32) -> Self {
-        Self { trained, temperature, activation_bytes: usize::MAX }
+        Self { trained, temperature, activation_bytes: usize::MAX, grammars: None }
     }
 
     /// Keeps at most so many bytes of what layers compute for their backward, for samples that are
@@ -143,11 +147,25 @@ impl DecoderGradient {
         Self { activation_bytes, ..self }
     }
 
+    /// Finds again by these what could be drawn where answers were held to a grammar. Without them, samples of such
+    /// answers are refused.
+    pub fn with_grammars(self, grammars: Arc<GrammarCache>) -> Self {
+        Self { grammars: Some(grammars), ..self }
+    }
+
     /// The decoder as it was given, or below its adapter.
     pub fn at_base(&self) -> Box<dyn PreparedModel> {
-        let weights = Ok(self.trained.decoder().clone());
+        Box::new(self.prepared(Ok(self.trained.decoder().clone()), None))
+    }
+
+    fn prepared(
+        &self,
+        weights: Result<Arc<Weights>, DeviceError>,
+        adapter: Option<(Arc<LoraModel>, Parameters)>,
+    ) -> PreparedDecoder {
         let Self { temperature, activation_bytes, .. } = *self;
-        Box::new(PreparedDecoder { weights, adapter: None, temperature, activation_bytes })
+        let grammars = self.grammars.clone();
+        PreparedDecoder { weights, adapter, temperature, activation_bytes, grammars }
     }
 }
 
@@ -158,14 +176,11 @@ impl SampleGradient for DecoderGradient {
             Trained::Weights(_) | Trained::Rounded(_) => None,
             Trained::Adapter(model) => Some((model.clone(), parameters.clone())),
         };
-        let Self { temperature, activation_bytes, .. } = *self;
-        Box::new(PreparedDecoder { weights, adapter, temperature, activation_bytes })
+        Box::new(self.prepared(weights, adapter))
     }
 
     fn prepare_on_device(&self, learner: &Arc<DeviceLearner>) -> Option<Box<dyn DeviceModel>> {
-        let Self { temperature, activation_bytes, .. } = *self;
-        let weights = Ok(learner.weights());
-        let decoder = PreparedDecoder { weights, adapter: None, temperature, activation_bytes };
+        let decoder = self.prepared(Ok(learner.weights()), None);
         Some(Box::new(LearningDecoder { decoder, learner: learner.clone() }))
     }
 }
@@ -187,7 +202,8 @@ impl DeviceModel for LearningDecoder {
         loss: &SampleLossFn<'_>,
     ) -> Result<(), Box<dyn Error + Send + Sync>> {
         let mut tape = Tape::within(self.decoder.activation_bytes);
-        let reading = self.decoder.read(samples, Some(&mut tape))?;
+        let replayed = self.decoder.replay(samples)?;
+        let reading = self.decoder.read(samples, &replayed, Some(&mut tape))?;
         let derivatives = reading.derivatives(samples, loss);
         let loss = reading.loss(self.decoder.temperature, &derivatives);
         Ok(self.learner.learn(&tape, &reading.hidden, &loss)?)
@@ -201,6 +217,7 @@ struct PreparedDecoder {
     adapter: Option<(Arc<LoraModel>, Parameters)>,
     temperature: f32,
     activation_bytes: usize,
+    grammars: Option<Arc<GrammarCache>>,
 }
 
 /// A sample cannot be read by the decoder.
@@ -212,6 +229,8 @@ enum SampleRefused {
     UnknownToken { token: u32, vocabulary: usize },
     #[error("judge token {token}: it is not among those allowed in its place")]
     NotAllowed { token: u32 },
+    #[error(transparent)]
+    Replay(#[from] ReplayFailed),
     #[error(transparent)]
     Device(#[from] DeviceError),
 }
@@ -226,9 +245,15 @@ struct Reading<'a> {
 }
 
 impl PreparedDecoder {
+    /// What could be drawn where that is for grammars to tell.
+    fn replay(&self, samples: &[&Sample]) -> Result<Replayed, SampleRefused> {
+        Ok(Replayed::new(samples, self.grammars.as_deref())?)
+    }
+
     fn read<'a>(
         &self,
         samples: &[&'a Sample],
+        replayed: &'a Replayed,
         tape: Option<&mut Tape>,
     ) -> Result<Reading<'a>, SampleRefused> {
         let weights = self.weights.as_ref().map_err(DeviceError::clone)?;
@@ -253,7 +278,7 @@ impl PreparedDecoder {
                 if sample.policy_weights[t] == 0.0 && sample.cross_entropy_weights[t] == 0.0 {
                     continue;
                 }
-                let allowed = sample.allowed.get(t);
+                let allowed = replayed.get(index, t).unwrap_or(sample.allowed.get(t));
                 if !allowed.is_empty() && allowed.binary_search(token).is_err() {
                     return Err(SampleRefused::NotAllowed { token: *token });
                 }
@@ -319,7 +344,7 @@ impl Reading<'_> {
 
 impl PreparedModel for PreparedDecoder {
     fn logprobs(&self, samples: &[&Sample]) -> Result<Vec<Vec<f32>>, Box<dyn Error + Send + Sync>> {
-        Ok(self.read(samples, None)?.by_sample(samples))
+        Ok(self.read(samples, &self.replay(samples)?, None)?.by_sample(samples))
     }
 
     fn accumulate(
@@ -329,7 +354,8 @@ impl PreparedModel for PreparedDecoder {
         gradient: &mut [f32],
     ) -> Result<(), Box<dyn Error + Send + Sync>> {
         let mut tape = Tape::within(self.activation_bytes);
-        let reading = self.read(samples, Some(&mut tape))?;
+        let replayed = self.replay(samples)?;
+        let reading = self.read(samples, &replayed, Some(&mut tape))?;
         let derivatives = reading.derivatives(samples, loss);
         let loss = reading.loss(self.temperature, &derivatives);
         let gradient = &mut match &self.adapter {

@@ -77,6 +77,7 @@ pub mod batches;
 mod decoder_gradient;
 mod drift;
 mod error;
+mod grammar_replay;
 mod held_out;
 mod home;
 mod learning_curve;

@@ -59,11 +59,10 @@ pub(super) async fn answer(
         logprobs: vec![0.0; ids.len()],
         versions: vec![PolicyVersion(0); ids.len()],
         ids,
-        allowed: Vec::new(),
+        ..SampledTokens::default()
     };
-    let (text, author) = (written, name.to_owned());
-    let stop = StopCause::EndOfTurn;
-    let completion = Completion { text, tokens, stop, author, reported_tokens: None };
+    let completion = Completion::new(name, written, StopCause::EndOfTurn);
+    let completion = Completion { tokens, ..completion };
     Ok(Answer { completion, parsed, source: Source::Demonstrated })
 }
 

@@ -257,6 +257,7 @@ impl<'a> EpisodeInProgress<'a> {
     ) -> Self {
         let first = origin.first_observation.clone();
         let mut fork = Self::assemble(environment, first, episode, config);
+        fork.trajectory.grammars.clone_from(&origin.grammars);
         for turn in &origin.turns[..at.turn] {
             turn.injected.iter().for_each(|message| fork.context.push_message(message.clone()));
             fork.context.prompt();
@@ -337,6 +338,9 @@ impl<'a> EpisodeInProgress<'a> {
             self.context.push_observation(&step.observation, said_in(&parsed));
             self.admissible.clone_from(&step.observation.admissible);
         }
+        if let (Some(hash), Some(grammar)) = (completion.tokens.grammar, &config.grammar) {
+            self.trajectory.grammars.entry(hash).or_insert_with(|| grammar.clone());
+        }
         let injected = std::mem::take(&mut self.injected);
         let is_hinted = !injected.is_empty() && source == Source::Sampled;
         self.trajectory.turns.push(Turn {
@@ -380,7 +384,6 @@ impl<'a> EpisodeInProgress<'a> {
             return Err(truncated(Limit::Context));
         }
         let request = CompletionRequest {
-            episode: episode.id,
             messages: prompt.messages,
             prompt_ids: prompt.ids,
             choices: self
@@ -389,8 +392,10 @@ impl<'a> EpisodeInProgress<'a> {
                 .filter(|_| config.constrain_to_admissible)
                 .map(|actions| config.parser.choices(actions)),
             partial: std::mem::take(&mut self.partial),
+            grammar: config.grammar.clone(),
+            stop: config.stop.clone(),
             sampling,
-            seed: episode.seed.derive("turn", turn),
+            ..CompletionRequest::new(episode.id, episode.seed.derive("turn", turn))
         };
         Ok((prompt.tokens, request))
     }

@@ -60,6 +60,7 @@ impl Episode<'_> {
             policy: self.player.name().to_owned(),
             first_observation: Observation::default(),
             turns: Vec::new(),
+            grammars: Default::default(),
             end: EndReason::Terminated,
             success: false,
             lineage: Lineage { guided: self.player.is_guide(), ..Lineage::default() },

@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use spar_core::{
     Boundary, Completion, CompletionRequest, EndReason, Limit, Message, Policy, PolicyError,
-    PolicyVersion, RewardPart, Role, SampledTokens, Seed, Source, StopCause, Trajectory, Verdict,
+    PolicyVersion, RewardPart, Role, Seed, Source, StopCause, Trajectory, Verdict,
 };
 use spar_envs::{Environment, EnvironmentError, TimeRules};
 use tokio::time::{Instant, sleep};
@@ -210,13 +210,8 @@ impl Policy for Moody {
                 None => std::future::pending().await,
             }
         }
-        Ok(Completion {
-            text: "right".to_owned(),
-            tokens: SampledTokens::default(),
-            stop: StopCause::Length,
-            author: "moody".to_owned(),
-            reported_tokens: self.reported_tokens,
-        })
+        let completion = Completion::new("moody", "right", StopCause::Length);
+        Ok(Completion { reported_tokens: self.reported_tokens, ..completion })
     }
 
     fn forget(&self, episode: u64) {
@@ -642,9 +637,7 @@ impl Policy for Finisher {
             tokens.logprobs.push(-0.5);
             tokens.versions.push(PolicyVersion(7));
         }
-        let (text, author) = (text.to_owned(), "finisher".to_owned());
-        let stop = StopCause::EndOfTurn;
-        Ok(Completion { text, tokens, stop, author, reported_tokens: None })
+        Ok(Completion { tokens, ..Completion::new("finisher", text, StopCause::EndOfTurn) })
     }
 }
 

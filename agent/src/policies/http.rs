@@ -7,9 +7,7 @@ use async_trait::async_trait;
 use reqwest::StatusCode;
 use reqwest::header::RETRY_AFTER;
 use serde::{Deserialize, Serialize};
-use spar_core::{
-    Completion, CompletionRequest, Message, Policy, PolicyError, SampledTokens, StopCause,
-};
+use spar_core::{Completion, CompletionRequest, Message, Policy, PolicyError, StopCause};
 use tokio::sync::Semaphore;
 
 use super::context_error::{ContextError, context_error};
@@ -196,7 +194,7 @@ impl Policy for HttpPolicy {
     }
 
     async fn complete(&self, request: CompletionRequest) -> Result<Completion, PolicyError> {
-        request.refuse_partial(self.name())?;
+        request.refuse_all_but_choices(self.name())?;
         let delay = Duration::from_millis(self.config.retry_delay_ms);
         let mut back_off = BackOff::new(delay, MAX_DELAY, request.seed);
         let body = Body {
@@ -234,19 +232,16 @@ impl HttpPolicy {
         let Some(choice) = answer.choices.into_iter().next() else {
             return Err(self.nonsense("an answer without choices".to_owned()));
         };
-        Ok(Completion {
-            text: choice.message.content.unwrap_or_default(),
-            tokens: SampledTokens::default(),
-            stop: match choice.finish_reason.as_deref() {
-                Some("stop") => StopCause::EndOfTurn,
-                Some("length") => StopCause::Length,
-                Some("tool_calls" | "function_call") => StopCause::ToolCalls,
-                Some("content_filter") => StopCause::Filtered,
-                _ => StopCause::Unknown,
-            },
-            author: self.config.model.clone(),
-            reported_tokens: answer.usage.and_then(|usage| usage.completion_tokens),
-        })
+        let stop = match choice.finish_reason.as_deref() {
+            Some("stop") => StopCause::EndOfTurn,
+            Some("length") => StopCause::Length,
+            Some("tool_calls" | "function_call") => StopCause::ToolCalls,
+            Some("content_filter") => StopCause::Filtered,
+            _ => StopCause::Unknown,
+        };
+        let text = choice.message.content.unwrap_or_default();
+        let reported_tokens = answer.usage.and_then(|usage| usage.completion_tokens);
+        Ok(Completion { reported_tokens, ..Completion::new(&*self.config.model, text, stop) })
     }
 }
 
@@ -326,7 +321,7 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use spar_core::{Role, Sampling, Seed};
+    use spar_core::{Role, Seed};
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpListener;
 
@@ -394,13 +389,8 @@ mod tests {
 
     fn request() -> CompletionRequest {
         CompletionRequest {
-            episode: 1,
             messages: vec![Arc::new(Message::new(Role::User, "a room"))],
-            prompt_ids: Arc::from([]),
-            partial: SampledTokens::default(),
-            choices: None,
-            sampling: Sampling::default(),
-            seed: Seed::from_u64(0),
+            ..CompletionRequest::new(1, Seed::from_u64(0))
         }
     }
 
@@ -545,15 +535,7 @@ mod tests {
         let base_url = format!("http://{}", listener.local_addr().unwrap());
         drop(listener);
         let config = HttpPolicyConfig { base_url, max_requests: 1, ..HttpPolicyConfig::default() };
-        let request = CompletionRequest {
-            episode: 1,
-            messages: Vec::new(),
-            prompt_ids: Arc::from([]),
-            partial: SampledTokens::default(),
-            choices: None,
-            sampling: Sampling::default(),
-            seed: Seed::from_u64(0),
-        };
+        let request = CompletionRequest::new(1, Seed::from_u64(0));
         let error = HttpPolicy::open(config).unwrap().complete(request).await.unwrap_err();
         assert!(error.is_transient(), "{error}");
     }

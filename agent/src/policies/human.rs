@@ -5,9 +5,7 @@ use std::io::{self, BufRead, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use spar_core::{
-    Completion, CompletionRequest, Message, Policy, PolicyError, Role, SampledTokens, StopCause,
-};
+use spar_core::{Completion, CompletionRequest, Message, Policy, PolicyError, Role, StopCause};
 
 /// Shows the conversation to a person and reads the actions they type.
 ///
@@ -45,19 +43,13 @@ impl Policy for HumanPolicy {
     }
 
     async fn complete(&self, request: CompletionRequest) -> Result<Completion, PolicyError> {
-        request.refuse_partial(self.name())?;
+        request.refuse_all_but_choices(self.name())?;
         let console = Arc::clone(&self.console);
         let ask = move || console.lock().unwrap_or_else(PoisonError::into_inner).ask(&request);
         let name = || "human".to_owned();
         let unreachable = |detail: String| PolicyError::Unreachable { name: name(), detail };
         match tokio::task::spawn_blocking(ask).await {
-            Ok(Ok(Some(text))) => Ok(Completion {
-                text,
-                tokens: SampledTokens::default(),
-                stop: StopCause::EndOfTurn,
-                author: name(),
-                reported_tokens: None,
-            }),
+            Ok(Ok(Some(text))) => Ok(Completion::new(name(), text, StopCause::EndOfTurn)),
             Ok(Ok(None)) => Err(PolicyError::Closed { name: name() }),
             Ok(Err(error)) => Err(unreachable(error.to_string())),
             Err(error) => Err(unreachable(error.to_string())),
@@ -111,7 +103,7 @@ impl Console {
 
 #[cfg(test)]
 mod tests {
-    use spar_core::{Sampling, Seed};
+    use spar_core::Seed;
 
     use super::*;
 
@@ -134,13 +126,9 @@ mod tests {
         let screen = Screen::default();
         let policy = HumanPolicy::new(&b"?\n\n go \nwait\n"[..], screen.clone());
         let mut request = CompletionRequest {
-            episode: 1,
             messages: vec![Arc::new(Message::new(Role::User, "a room"))],
-            prompt_ids: Arc::from([]),
-            partial: SampledTokens::default(),
             choices: Some([Arc::from("go")].into()),
-            sampling: Sampling::default(),
-            seed: Seed::from_u64(0),
+            ..CompletionRequest::new(1, Seed::from_u64(0))
         };
         assert_eq!(policy.complete(request.clone()).await.unwrap().text, "go");
         request.messages.push(Arc::new(Message::new(Role::Assistant, "go")));

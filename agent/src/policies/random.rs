@@ -3,9 +3,7 @@
 use async_trait::async_trait;
 use rand::RngExt;
 use rand::seq::IndexedRandom;
-use spar_core::{
-    Completion, CompletionRequest, Message, Policy, PolicyError, SampledTokens, StopCause,
-};
+use spar_core::{Completion, CompletionRequest, Message, Policy, PolicyError, StopCause};
 
 /// The most words of an answer that is free.
 const MAX_WORDS: usize = 4;
@@ -26,7 +24,7 @@ impl Policy for RandomPolicy {
     }
 
     async fn complete(&self, request: CompletionRequest) -> Result<Completion, PolicyError> {
-        request.refuse_partial(self.name())?;
+        request.refuse_all_but_choices(self.name())?;
         let mut rng = request.seed.rng();
         let text = match &request.choices {
             Some(choices) => choices.choose(&mut rng).map(ToString::to_string),
@@ -43,13 +41,7 @@ impl Policy for RandomPolicy {
             name: "random".to_owned(),
             what: "an action where there are none, nor words to draw from".to_owned(),
         })?;
-        Ok(Completion {
-            text,
-            tokens: SampledTokens::default(),
-            stop: StopCause::EndOfTurn,
-            author: "random".to_owned(),
-            reported_tokens: None,
-        })
+        Ok(Completion::new("random", text, StopCause::EndOfTurn))
     }
 }
 
@@ -62,7 +54,7 @@ fn count(request: &CompletionRequest) -> usize {
 mod tests {
     use std::sync::Arc;
 
-    use spar_core::{Role, Sampling, Seed};
+    use spar_core::{Role, Seed};
 
     use super::*;
 
@@ -70,13 +62,9 @@ mod tests {
     async fn without_a_list_it_says_words_of_the_conversation() {
         let message = Arc::new(Message::new(Role::User, "copy a to b"));
         let request = |number, choices| CompletionRequest {
-            episode: 0,
             messages: vec![Arc::clone(&message)],
-            prompt_ids: Arc::from([]),
-            partial: SampledTokens::default(),
             choices,
-            sampling: Sampling::default(),
-            seed: Seed::from_u64(number),
+            ..CompletionRequest::new(0, Seed::from_u64(number))
         };
         let mut lengths = [0; MAX_WORDS + 1];
         for number in 0..100 {

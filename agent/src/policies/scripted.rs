@@ -49,7 +49,7 @@ impl Policy for ScriptedPolicy {
     }
 
     async fn complete(&self, request: CompletionRequest) -> Result<Completion, PolicyError> {
-        request.refuse_partial(self.name())?;
+        request.refuse_all_but_choices(self.name())?;
         let text = {
             let mut positions = self.positions.lock().unwrap_or_else(PoisonError::into_inner);
             let position = positions.entry(request.episode).or_default();
@@ -66,10 +66,9 @@ impl Policy for ScriptedPolicy {
             logprobs: vec![0.0; ids.len()],
             versions: vec![PolicyVersion(0); ids.len()],
             ids,
-            allowed: Vec::new(),
+            ..SampledTokens::default()
         };
-        let (stop, author) = (StopCause::EndOfTurn, "scripted".to_owned());
-        Ok(Completion { text, tokens, stop, author, reported_tokens: None })
+        Ok(Completion { tokens, ..Completion::new("scripted", text, StopCause::EndOfTurn) })
     }
 
     fn forget(&self, episode: u64) {

@@ -1,6 +1,6 @@
 //! Cuts trajectories into samples, before anything has a weight.
 
-use spar_core::{Sample, Trajectory};
+use spar_core::{GrammarSpan, Sample, Trajectory};
 
 use crate::SamplesError;
 
@@ -64,6 +64,13 @@ pub(super) fn cut(
             sample.turns.push(Sample::OBSERVED);
         }
         let sampled = &turn.sampled;
+        if let Some(hash) = &sampled.grammar
+            && !sampled.ids.is_empty()
+        {
+            let places = sample.len()..sample.len() + sampled.ids.len();
+            let grammar = trajectory.grammars[hash].clone();
+            sample.grammars.push(GrammarSpan { places, grammar });
+        }
         for (t, &token) in sampled.ids.iter().enumerate() {
             let allowed = sampled.allowed.get(t).map_or(&[][..], Vec::as_slice);
             let is_forced = allowed.len() == 1;
@@ -86,6 +93,10 @@ pub(super) fn carries_weight(sample: &Sample) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use spar_core::GrammarSource;
+
     use super::super::test_trajectories::{sampled, trajectory, turn};
     use super::*;
 
@@ -104,6 +115,28 @@ mod tests {
         assert_eq!(samples[1].turns, [NONE, NONE, NONE, NONE, 2, 2], "10 is repeated");
         assert!(samples.iter().all(|sample| sample.validate().is_ok() && !carries_weight(sample)));
         assert_eq!(samples[0].behavior_logprobs[2], -0.5);
+    }
+
+    #[test]
+    fn answers_that_were_held_to_a_grammar_are_told() {
+        let grammar = Arc::new(GrammarSource::regex("go|stay"));
+        let mut turns = vec![
+            turn(0, &[1, 2], sampled(&[10, 11], &[&[], &[11]])),
+            turn(4, &[3], sampled(&[13], &[])),
+            turn(3, &[4], sampled(&[14, 15], &[])),
+        ];
+        turns[0].sampled.grammar = Some(grammar.hash());
+        turns[2].sampled.grammar = Some(grammar.hash());
+        let mut trajectory = trajectory(turns);
+        assert!(cut_samples(&trajectory).is_err(), "the grammar is not there");
+        trajectory.grammars.insert(grammar.hash(), grammar.clone());
+        let samples = cut_samples(&trajectory).unwrap();
+        let spans = |sample: &Sample| {
+            sample.grammars.iter().map(|s| (s.places.start, s.places.end)).collect::<Vec<_>>()
+        };
+        assert_eq!(spans(&samples[0]), [(2, 4)]);
+        assert_eq!(spans(&samples[1]), [(4, 6)], "what is repeated is no answer");
+        assert!(samples.iter().flat_map(|sample| &sample.grammars).all(|s| s.grammar == grammar));
     }
 
     #[test]

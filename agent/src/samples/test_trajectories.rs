@@ -40,6 +40,7 @@ pub(crate) fn sampled(ids: &[u32], allowed: &[&[u32]]) -> SampledTokens {
         logprobs: vec![-0.5; ids.len()],
         versions: vec![PolicyVersion(3); ids.len()],
         allowed: allowed.iter().map(|list| list.to_vec()).collect(),
+        grammar: None,
     }
 }
 
@@ -55,6 +56,7 @@ pub(crate) fn trajectory(turns: Vec<Turn>) -> Trajectory {
         policy: "p".to_owned(),
         first_observation: Observation::default(),
         turns,
+        grammars: Default::default(),
         end: EndReason::Terminated,
         success: true,
         lineage: Lineage::default(),

@@ -18,7 +18,9 @@ use self::sequence::{NextToken, Sequence, ShownText};
 use crate::GenerateError;
 use crate::cuda::DeviceError;
 use crate::decoder::{Segment, SequenceCache, try_forward};
-use crate::generation::{Constraint, Distribution, FinishReason, GenerationRequest};
+use crate::generation::{
+    Constraint, Distribution, FinishReason, GeneratedToken, GenerationRequest,
+};
 use crate::head::{log_softmax, try_batch_logits, try_logits};
 use crate::sampling::{Before, ChoiceWalk, StopStrings, TokenCounts, entropy, process};
 use crate::{GrammarError, Tokenizer, Weights};
@@ -133,21 +135,27 @@ impl Walk {
     fn follow(&mut self, tokens: &[u32]) -> Result<(), GenerateError> {
         let (mut forced, mut allowed) = (Vec::new(), Vec::new());
         for (place, token) in tokens.iter().enumerate() {
-            match self {
-                Self::Free => return Ok(()),
-                Self::Choices(walk) => walk.allowed(&mut allowed),
-                Self::Grammar(walk) => {
-                    forced.clear();
-                    walk.next(&mut forced, &mut allowed)
-                        .map_err(|detail| GrammarError { kind: "grammar", detail })?;
-                    if let Some(first) = forced.first() {
-                        allowed = vec![*first];
+            // What is forced comes as a whole; within it, the grammar might find other tokens for the same text.
+            let is_forced = forced.last() == Some(token);
+            if is_forced {
+                forced.pop();
+            } else {
+                match self {
+                    Self::Free => return Ok(()),
+                    Self::Choices(walk) => walk.allowed(&mut allowed),
+                    Self::Grammar(walk) => {
+                        forced.clear();
+                        walk.next(&mut forced, &mut allowed)
+                            .map_err(|detail| GrammarError { kind: "grammar", detail })?;
+                        forced.reverse();
+                        if let Some(first) = forced.pop() {
+                            allowed = vec![first];
+                        }
                     }
                 }
-            }
-            let is_held = matches!(self, Self::Choices(_)) || !allowed.is_empty();
-            if is_held && allowed.binary_search(token).is_err() {
-                return Err(GenerateError::PartialNotAllowed { place, token: *token });
+                if allowed.binary_search(token).is_err() {
+                    return Err(GenerateError::PartialNotAllowed { place, token: *token });
+                }
             }
             self.advance(*token);
         }
@@ -237,20 +245,32 @@ impl Engine {
         };
         let mut counts =
             request.sampling.has_penalties().then(|| TokenCounts::new(&request.prompt_ids));
-        let mut text = matches!(reply, Reply::Events(_)).then(|| ShownText {
+        // Who gets an answer as a whole needs its text under way only where that may end it.
+        let is_watched = matches!(reply, Reply::Events(_)) || !request.stop.strings.is_empty();
+        let mut text = is_watched.then(|| ShownText {
             stops: StopStrings::new(&request.stop.strings),
             ..ShownText::default()
         });
-        // What the answer begins with was drawn before, held to the same, and shown.
-        let partial = &request.partial.ids;
-        let failure = walk.follow(partial).err();
-        for token in partial {
+        // What the answer begins with was drawn before, held to the same, and is told as the rest is.
+        let mut sampled = request.partial;
+        let failure = walk.follow(&sampled.ids).err();
+        let mut finish = (request.max_tokens == 0).then_some(FinishReason::Length);
+        if request.report.allowed {
+            sampled.allowed.resize(sampled.ids.len(), Vec::new());
+            sampled.grammar = request.constraint.as_ref().and_then(Constraint::grammar_hash);
+        }
+        for (place, token) in sampled.ids.iter().enumerate() {
             if let Some(counts) = &mut counts {
                 counts.push(*token);
             }
+            let mut shown = String::new();
             if let Some(text) = &mut text {
                 let piece = text.partial.push(&self.tokenizer, *token);
-                text.stops.push(&piece, &mut String::new());
+                let found = text.stops.push(&piece, &mut shown);
+                finish = finish.or(found.map(FinishReason::StopString));
+            }
+            if failure.is_none() {
+                reply.tell(|| GeneratedToken::begun(&sampled, place, shown));
             }
         }
         self.num_added += 1;
@@ -262,7 +282,7 @@ impl Engine {
             prompt: request.prompt_ids,
             opening: Opening::Done,
             unread: Vec::new(),
-            sampled: request.partial,
+            sampled,
             walk,
             allowed: Vec::new(),
             counts,
@@ -272,7 +292,7 @@ impl Engine {
             max_tokens: request.max_tokens,
             rng: request.seed.rng(),
             text,
-            finish: (request.max_tokens == 0).then_some(FinishReason::Length),
+            finish,
             failure,
             cached_tokens: 0,
             is_counted: false,
@@ -633,13 +653,16 @@ impl Engine {
             Distribution::Raw => most(&[], &b.raw, report.top),
             Distribution::Sampled => most(&b.ids, &b.logits, report.top),
         };
+        // What a grammar allows need not be told: it tells again.
+        let is_grammars = matches!(sequence.walk, Walk::Grammar(_));
+        let is_known = is_grammars && b.ids.len() == sequence.allowed.len();
         let token = NextToken {
             id,
             logprob: b.logits[place],
             raw_logprob,
             entropy: report.entropy.then(|| entropy(&b.logits)),
             top,
-            allowed: &b.ids,
+            allowed: if is_known { &[] } else { &b.ids },
             is_forced: false,
         };
         self.go_on(index, token);

@@ -27,6 +27,14 @@ pub(crate) enum Reply {
 }
 
 impl Reply {
+    /// Tells a token to whoever gets the answer token by token.
+    pub(super) fn tell(&self, token: impl FnOnce() -> GeneratedToken) {
+        if let Self::Events(events) = self {
+            // Whoever asked may have given up.
+            let _ = events.send(GenerationEvent::Token(token()));
+        }
+    }
+
     /// Whether nobody waits any more.
     pub(super) fn is_closed(&self) -> bool {
         match self {
@@ -197,20 +205,18 @@ impl Sequence {
         } else {
             None
         };
-        if let Reply::Events(events) = &self.reply {
-            // Whoever asked may have given up.
-            let _ = events.send(GenerationEvent::Token(GeneratedToken {
-                id,
-                logprob,
-                raw_logprob: token.raw_logprob,
-                entropy: token.entropy,
-                top: token.top,
-                allowed: if self.report.allowed { token.allowed.to_vec() } else { Vec::new() },
-                version,
-                is_forced: token.is_forced,
-                text: shown,
-            }));
-        }
+        let tells_allowed = self.report.allowed;
+        self.reply.tell(|| GeneratedToken {
+            id,
+            logprob,
+            raw_logprob: token.raw_logprob,
+            entropy: token.entropy,
+            top: token.top,
+            allowed: if tells_allowed { token.allowed.to_vec() } else { Vec::new() },
+            version,
+            is_forced: token.is_forced,
+            text: shown,
+        });
     }
 
     /// Answers; the memory is left to whoever has use for it.
@@ -223,21 +229,21 @@ impl Sequence {
         match self.reply {
             Reply::Whole(reply) => {
                 let end = tokenizer.end_of_turn();
-                let text = self.sampled.ids.strip_suffix(&[end]).unwrap_or(&self.sampled.ids);
-                let completion = Completion {
-                    text: tokenizer.answer_text(text),
-                    tokens: self.sampled,
-                    stop: match reason {
-                        FinishReason::Length => StopCause::Length,
-                        FinishReason::StopToken(_) | FinishReason::StopString(_) => {
-                            StopCause::StopSequence
-                        }
-                        FinishReason::EndOfTurn => StopCause::EndOfTurn,
-                    },
-                    author: author.to_owned(),
-                    reported_tokens: None,
+                let ids = self.sampled.ids.strip_suffix(&[end]).unwrap_or(&self.sampled.ids);
+                let mut text = tokenizer.answer_text(ids);
+                if let FinishReason::StopString(string) = &reason {
+                    // Behind the first place where it stands nothing was drawn but the rest of a token.
+                    text.truncate(text.find(&**string).unwrap_or(text.len()));
+                }
+                let stop = match reason {
+                    FinishReason::Length => StopCause::Length,
+                    FinishReason::StopToken(_) | FinishReason::StopString(_) => {
+                        StopCause::StopSequence
+                    }
+                    FinishReason::EndOfTurn => StopCause::EndOfTurn,
                 };
-                let _ = reply.send(Ok(completion));
+                let completion = Completion::new(author, text, stop);
+                let _ = reply.send(Ok(Completion { tokens: self.sampled, ..completion }));
             }
             Reply::Events(events) => {
                 let mut reason = reason;

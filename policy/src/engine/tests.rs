@@ -4,11 +4,11 @@ use crate::decoder::forward;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use spar_core::{SampledTokens, Seed};
+use spar_core::{GrammarSource, SampledTokens, Seed};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::*;
-use crate::generation::{GeneratedToken, GenerationEvent, Report, StopConditions};
+use crate::generation::{GenerationEvent, Report, StopConditions};
 use crate::head::{Draw, log_probabilities};
 use crate::sampling::{BadWords, SamplingOptions};
 use crate::{GrammarCompiler, ModelConfig, TokenizerConfig, initial_parameters};
@@ -128,14 +128,18 @@ fn a_partial_answer_goes_on_as_the_whole_did() {
                 ids: begun.iter().map(|token| token.id).collect(),
                 logprobs: begun.iter().map(|token| token.logprob).collect(),
                 versions: begun.iter().map(|token| token.version).collect(),
-                allowed: Vec::new(),
+                ..SampledTokens::default()
             };
-            let (rest, found, _) = alone(&tokenizer, &weights, &request);
+            let (told, found, _) = alone(&tokenizer, &weights, &request);
             assert_eq!(
-                (&rest[..], &found),
+                (&told[cut..], &found),
                 (&whole[cut..], &reason),
                 "request {number}, cut {cut}"
             );
+            let begun = |tokens: &[GeneratedToken]| -> Vec<(u32, String)> {
+                tokens[..cut].iter().map(|token| (token.id, token.text.clone())).collect()
+            };
+            assert_eq!(begun(&told), begun(&whole));
         }
         request.partial = SampledTokens::default();
     }
@@ -154,7 +158,7 @@ fn a_partial_answer_that_is_not_allowed_is_refused() {
         ids,
         logprobs: vec![0.0; count],
         versions: vec![PolicyVersion(0); count],
-        allowed: Vec::new(),
+        ..SampledTokens::default()
     };
     let mut engine = engine(&tokenizer, &weights, WIDE, usize::MAX);
     let mut events = submit(&mut engine, &request);
@@ -533,7 +537,7 @@ proptest! {
         let schema: serde_json::Value = serde_json::from_str(SCHEMA).unwrap();
         let prompt = tokenizer.encode("You see a door.").into();
         let mut request = GenerationRequest::new(prompt, 1000, Seed::from_u64(seed));
-        request.constraint = Some(Constraint::Grammar(compiler.json_schema(&schema).unwrap()));
+        request.constraint = Some(Constraint::Grammar(compiler.compile(&GrammarSource::json_schema(schema)).unwrap()));
         request.sampling = SamplingOptions { temperature, ..SamplingOptions::default() };
         let (tokens, reason, text) = alone(&tokenizer, &weights, &request);
         // Every part of it has a bounded length.
@@ -555,10 +559,11 @@ fn expressions_and_grammars_hold() {
             request.constraint = Some(Constraint::Grammar(grammar));
             alone(&tokenizer, &weights, &request).2
         };
-        let text = answer(compiler.regex("[a-c]{3}(-| )open [0-9]").unwrap());
+        let text =
+            answer(compiler.compile(&GrammarSource::regex("[a-c]{3}(-| )open [0-9]")).unwrap());
         assert!(text.len() == 10 && text[4..].starts_with("open "), "{text}");
         let lark = "start: verb \" \" noun\nverb: \"open\" | \"shut\"\nnoun: \"box\" | \"door\"\n";
-        let text = answer(compiler.lark(lark).unwrap());
+        let text = answer(compiler.compile(&GrammarSource::lark(lark)).unwrap());
         let (verb, noun) = text.split_once(' ').unwrap();
         assert!(["open", "shut"].contains(&verb) && ["box", "door"].contains(&noun), "{text}");
     }
@@ -568,12 +573,14 @@ fn expressions_and_grammars_hold() {
 fn what_is_no_grammar_is_told_before_anything_is_drawn() {
     let tokenizer = tokenizer();
     let compiler = GrammarCompiler::new(&tokenizer, tokenizer.vocab_size()).unwrap();
-    let schema = |text: &str| compiler.json_schema(&serde_json::from_str(text).unwrap());
+    let schema = |text: &str| {
+        compiler.compile(&GrammarSource::json_schema(serde_json::from_str(text).unwrap()))
+    };
     for (found, kind) in [
         (schema(r#"{ "type": "thing" }"#), "JSON schema"),
         (schema(r#"{ "$ref": "http://example.com/schema" }"#), "JSON schema"),
-        (compiler.regex("(a"), "regular expression"),
-        (compiler.lark("start: nothing"), "grammar"),
+        (compiler.compile(&GrammarSource::regex("(a")), "regular expression"),
+        (compiler.compile(&GrammarSource::lark("start: nothing")), "grammar"),
     ] {
         let error = found.unwrap_err();
         let GrammarError { kind: told, detail } = &error;

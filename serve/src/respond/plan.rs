@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use spar_core::Seed;
+use spar_core::{GrammarSource, Seed};
 use spar_policy::sampling::{BadWords, SamplingOptions};
-use spar_policy::{Constraint, GenerateError, GenerationRequest, Grammar, Report, StopConditions};
+use spar_policy::{Constraint, GenerationRequest, Report, StopConditions};
 
 use super::Form;
 use crate::answer::ToolFormat;
@@ -105,25 +105,27 @@ pub(super) fn constraint(
         // Either the schema itself, or its text.
         match schema {
             Value::String(text) => {
-                WantedGrammar::Schema(serde_json::from_str(text).map_err(|error| {
+                GrammarSource::json_schema(serde_json::from_str(text).map_err(|error| {
                     ApiError::invalid("guided_json", format!("`guided_json` is not JSON: {error}"))
                 })?)
             }
-            schema => WantedGrammar::Schema(schema.clone()),
+            schema => GrammarSource::json_schema(schema.clone()),
         }
     } else if let Some(expression) = &common.guided_regex {
-        WantedGrammar::Regex(expression.clone())
+        GrammarSource::regex(&**expression)
     } else if let Some(grammar) = &common.guided_grammar {
-        WantedGrammar::Lark(grammar.clone())
+        GrammarSource::lark(&**grammar)
     } else if let Some(places) = required {
         let wanted: Vec<&Tool> = places.iter().map(|place| &tools[*place]).collect();
         call_grammar(service.tool_format, &wanted)
     } else {
         match &common.response_format {
             None | Some(ResponseFormat::Text) => return Ok(None),
-            Some(ResponseFormat::JsonObject) => WantedGrammar::Schema(json!({ "type": "object" })),
+            Some(ResponseFormat::JsonObject) => {
+                GrammarSource::json_schema(json!({ "type": "object" }))
+            }
             Some(ResponseFormat::JsonSchema { json_schema }) => {
-                WantedGrammar::Schema(json_schema.schema.clone())
+                GrammarSource::json_schema(json_schema.schema.clone())
             }
         }
     };
@@ -141,8 +143,8 @@ pub(super) async fn compile(
         Some(Wanted::Choices(choices)) => Ok(Some(Constraint::Choices(choices.into()))),
         Some(Wanted::Grammar(grammar)) => {
             let compile = move |service: &Service| {
-                let compiled = grammar.compile(service);
-                compiled.map_err(|error| ApiError::from_generate(error, "prompt", field))
+                let compiled = service.model.grammars.get(&grammar);
+                compiled.map_err(|error| ApiError::from_generate(error.into(), "prompt", field))
             };
             Ok(Some(Constraint::Grammar(service.work_apart(compile).await?)))
         }
@@ -153,33 +155,11 @@ pub(super) async fn compile(
 pub(super) enum Wanted {
     /// One of these, in their order.
     Choices(Vec<Arc<str>>),
-    Grammar(WantedGrammar),
-}
-
-/// A grammar to be compiled.
-pub(super) enum WantedGrammar {
-    Schema(Value),
-    /// JSON of a schema between the marks of a call.
-    Call(Value),
-    Regex(String),
-    Lark(String),
-}
-
-impl WantedGrammar {
-    fn compile(&self, service: &Service) -> Result<Grammar, GenerateError> {
-        let compiler = service.model.grammars()?;
-        let compiled = match self {
-            Self::Schema(schema) => compiler.json_schema(schema),
-            Self::Call(schema) => compiler.json_between("<tool_call>\n", schema, "\n</tool_call>"),
-            Self::Regex(expression) => compiler.regex(expression),
-            Self::Lark(grammar) => compiler.lark(grammar),
-        };
-        compiled.map_err(GenerateError::from)
-    }
+    Grammar(GrammarSource),
 }
 
 /// An answer that calls one of the tools.
-fn call_grammar(format: ToolFormat, tools: &[&Tool]) -> WantedGrammar {
+fn call_grammar(format: ToolFormat, tools: &[&Tool]) -> GrammarSource {
     let key = match format {
         ToolFormat::Hermes => "arguments",
         ToolFormat::Llama3 => "parameters",
@@ -204,8 +184,12 @@ fn call_grammar(format: ToolFormat, tools: &[&Tool]) -> WantedGrammar {
         .collect();
     let schema = json!({ "anyOf": calls });
     match format {
-        ToolFormat::Hermes => WantedGrammar::Call(schema),
-        ToolFormat::Llama3 => WantedGrammar::Schema(schema),
+        ToolFormat::Hermes => GrammarSource::JsonBetween {
+            before: "<tool_call>\n".to_owned(),
+            schema,
+            after: "\n</tool_call>".to_owned(),
+        },
+        ToolFormat::Llama3 => GrammarSource::json_schema(schema),
     }
 }
 

@@ -26,7 +26,9 @@ impl Reference {
         temperature: f32,
         micro_batch_tokens: usize,
     ) -> anyhow::Result<()> {
-        let model = DecoderGradient::new(self.weights(run, hold)?, temperature).at_base();
+        let model = DecoderGradient::new(self.weights(run, hold)?, temperature)
+            .with_grammars(run.policy.grammars().clone())
+            .at_base();
         Ok(fill_reference(samples, model.as_ref(), micro_batch_tokens)?)
     }
 

@@ -164,7 +164,8 @@ impl RunningStage for Reinforcement {
         }
         let temperature = run.recipe.episode.sampling.temperature;
         let model = DecoderGradient::of(run.model.trained.clone(), temperature)
-            .with_activation_bytes(self.config.trainer.activation_bytes());
+            .with_activation_bytes(self.config.trainer.activation_bytes())
+            .with_grammars(run.policy.grammars().clone());
         let updates: Vec<UpdateMetrics> = run.trainer.iterate(
             &samples,
             objective.as_ref(),

@@ -119,6 +119,7 @@ pub(crate) mod tests {
             policy: String::new(),
             first_observation: Observation::default(),
             turns: rewards.iter().map(turn).collect(),
+            grammars: Default::default(),
             end: EndReason::Terminated,
             success: true,
             lineage: Lineage::default(),
