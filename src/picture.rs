@@ -16,7 +16,10 @@ pub fn run_curve(name: &str, metrics: &[MetricRecord]) -> Option<LearningCurve> 
             })
         })
         .collect();
-    let train: Vec<(f64, f64)> = of("reinforce")
+    let is_played = |record: &&MetricRecord| ["reinforce", "prefer"].contains(&&*record.kind);
+    let train: Vec<(f64, f64)> = metrics
+        .iter()
+        .filter(is_played)
         .filter_map(|record| Some((record.iteration as f64, record.number("success_rate")?)))
         .collect();
     if dev.is_empty() && train.is_empty() {
@@ -47,7 +50,7 @@ pub fn dev_points(metrics: &[MetricRecord]) -> CurveRun {
     let mut points = Vec::new();
     for record in metrics {
         match record.kind.as_str() {
-            "reinforce" => episodes += record.number("episodes").unwrap_or(0.0),
+            "reinforce" | "prefer" => episodes += record.number("episodes").unwrap_or(0.0),
             "evaluation" => {
                 points.extend(record.number("success_rate").map(|success| (episodes, success)));
             }

@@ -107,6 +107,13 @@ impl Observer for Progress {
                     .number("drift_current_max")
                     .map_or("-".to_owned(), |max| format!("{max:.1e}")),
             ),
+            "prefer" if is_idle => "no update: there was nothing to compare".to_owned(),
+            "prefer" => format!(
+                "loss {:.4} · preferred {:.0} % · margin {:+.3}",
+                number("loss"),
+                100.0 * number("preference_accuracy"),
+                number("reward_margin"),
+            ),
             _ => format!("loss {:.4}", number("loss")),
         };
         self.iterations.inc(1);

@@ -179,7 +179,9 @@ fn plot(metrics: &[MetricRecord]) -> String {
             .filter_map(|record| Some((record.iteration, record.number("success_rate")?)))
             .collect()
     };
-    let series = [('·', of("reinforce")), ('●', of("evaluation"))];
+    let mut played = [of("reinforce"), of("prefer")].concat();
+    played.sort_unstable_by_key(|(iteration, _)| *iteration);
+    let series = [('·', played), ('●', of("evaluation"))];
     let iterations = || series.iter().flat_map(|(_, points)| points).map(|(x, _)| *x);
     let (Some(first), Some(last)) = (iterations().min(), iterations().max()) else {
         return String::new();
@@ -250,7 +252,7 @@ fn files(run: &RunFolder, status: &str) -> anyhow::Result<String> {
 }
 
 fn is_iteration(record: &MetricRecord) -> bool {
-    ["imitate", "warm_start", "reinforce"].contains(&&*record.kind)
+    ["imitate", "warm_start", "reinforce", "prefer"].contains(&&*record.kind)
 }
 
 /// Whether a process holds the run's lock. Asking takes a shared lock for a moment.

@@ -9,7 +9,7 @@ use spar_tasks::samplers::{SamplerConfig, open_sampler};
 use spar_tasks::{ShaperConfig, open_shaper};
 use spar_trainer::{ObjectiveConfig, TrainerConfig};
 
-use super::Recipe;
+use super::{Recipe, ReferenceHold};
 
 /// Reinforcement learning.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -66,21 +66,6 @@ impl Default for ReinforceConfig {
     }
 }
 
-/// How the reference model is held: the policy as it was when reinforcement learning began, whose
-/// log-probabilities are computed once per row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ReferenceHold {
-    /// Its weights stay in memory.
-    Memory,
-    /// Its weights are read from its checkpoint in every iteration and are in memory only while rows
-    /// are read.
-    Disk,
-    /// The policy without its adapter, which is the model that the run started from; takes no
-    /// memory of its own.
-    AdapterOff,
-}
-
 impl ReinforceConfig {
     /// Whether it needs a reference model.
     pub fn has_reference(&self) -> bool {
@@ -105,11 +90,8 @@ impl ReinforceConfig {
 
     /// How the reference model is held, where there is one; `is_first` where nothing is trained before.
     pub fn reference_hold(&self, has_adapter: bool, is_first: bool) -> Option<ReferenceHold> {
-        let default = match has_adapter && is_first {
-            true => ReferenceHold::AdapterOff,
-            false => ReferenceHold::Memory,
-        };
-        self.has_reference().then(|| self.reference.unwrap_or(default))
+        let hold = || ReferenceHold::or_default(self.reference, has_adapter, is_first);
+        self.has_reference().then(hold)
     }
 
     /// All that is wrong with these settings in a recipe.
@@ -159,16 +141,7 @@ impl ReinforceConfig {
                 problems.push(format!("{name} is 0, must be at least 1"));
             }
         }
-        match self.reference {
-            Some(_) if !self.has_reference() => {
-                problems.push("reference has no effect: the objective asks for none".to_owned());
-            }
-            Some(ReferenceHold::AdapterOff) if recipe.adapters().is_empty() => {
-                let problem = "reference is `adapter_off`: there is no adapter, set [lora]";
-                problems.push(problem.to_owned());
-            }
-            _ => {}
-        }
+        problems.extend(ReferenceHold::problem(self.reference, self.has_reference(), recipe));
         problems
     }
 }

@@ -1,7 +1,6 @@
 //! Conversations in files, as samples.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, bail, ensure};
 use serde_json::Value;
@@ -9,10 +8,9 @@ use spar_core::{Message, Role, Sample};
 use spar_policy::chat_template::ChatInput;
 use spar_policy::{ChatTemplateError, Tokenizer};
 
+use super::json_lines::read_json_lines;
 use crate::recipe::TrainedMessages;
 
-/// The most problems of one file that are told.
-const MAX_PROBLEMS: usize = 20;
 const ROLES: [&str; 5] = ["system", "developer", "user", "assistant", "tool"];
 
 /// A conversation of a file.
@@ -32,45 +30,7 @@ pub(crate) fn read_chats(
     files: &[PathBuf],
     which: TrainedMessages,
 ) -> Result<Vec<Chat>, Vec<String>> {
-    let (mut chats, mut problems) = (Vec::new(), Vec::new());
-    for path in files {
-        match read_file(path, which) {
-            Ok(found) if found.is_empty() => {
-                problems.push(format!("{}: it has no conversation", path.display()));
-            }
-            Ok(found) => chats.extend(found),
-            Err(found) => problems.extend(found),
-        }
-    }
-    if problems.is_empty() { Ok(chats) } else { Err(problems) }
-}
-
-fn read_file(path: &Path, which: TrainedMessages) -> Result<Vec<Chat>, Vec<String>> {
-    let text = fs::read_to_string(path)
-        .map_err(|error| vec![format!("read `{}`: {error}", path.display())])?;
-    let (mut chats, mut problems) = (Vec::new(), Vec::new());
-    for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-        let source = format!("{}:{}", path.display(), index + 1);
-        match serde_json::from_str::<Value>(line) {
-            Ok(value) => match Chat::new(&source, value, which) {
-                Ok(chat) => chats.push(chat),
-                Err(found) => problems.extend(found),
-            },
-            Err(error) if error.is_eof() && !text.ends_with('\n') && text.ends_with(line) => {
-                problems.push(format!(
-                    "{source}: the last line is cut off, as if writing the file had not ended: write it again, \
-                     or remove the line"
-                ));
-            }
-            Err(error) => problems.push(format!("{source}: no JSON: {error}")),
-        }
-    }
-    let more = problems.len().saturating_sub(MAX_PROBLEMS);
-    problems.truncate(MAX_PROBLEMS);
-    if more > 0 {
-        problems.push(format!("{}: {more} more problems", path.display()));
-    }
-    if problems.is_empty() { Ok(chats) } else { Err(problems) }
+    read_json_lines(files, "conversation", |source, value| Chat::new(source, value, which))
 }
 
 impl Chat {
@@ -111,6 +71,19 @@ impl Chat {
             trained.iter_mut().take(last).for_each(|(_, is_trained)| *is_trained = false);
         }
         Ok(Self { source: source.to_owned(), messages, tools, trained })
+    }
+
+    /// A conversation whose messages of the assistant are trained from place `first` on.
+    pub(super) fn answer(source: &str, value: Value, first: usize) -> Result<Self, Vec<String>> {
+        let mut chat = Self::new(source, value, TrainedMessages::All)?;
+        chat.trained
+            .iter_mut()
+            .filter(|(index, _)| *index < first)
+            .for_each(|(_, is_trained)| *is_trained = false);
+        if !chat.trained.iter().any(|(_, is_trained)| *is_trained) {
+            return Err(vec![format!("{source}: it has no message of the assistant to train")]);
+        }
+        Ok(chat)
     }
 
     /// All that is said, message by message.
@@ -334,6 +307,9 @@ fn content_of(message: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::path::Path;
+
     use spar_policy::TokenizerConfig;
 
     use super::*;

@@ -15,7 +15,7 @@ use spar_envs::shuffled_tasks;
 use spar_tasks::{ShuffledTasks, Suite, SuiteError, Task};
 
 use super::domains::Domain;
-use super::stages::Watch;
+use super::stages::{Watch, WordsRequest};
 use crate::recipe::{DataConfig, Recipe};
 
 /// The most tasks or conversations whose text a tokenizer learns from.
@@ -50,7 +50,7 @@ pub(super) async fn demonstrate(
 }
 
 /// Plays every task once by actions drawn at random, for the text that it shows.
-pub(super) async fn play_randomly(
+async fn play_randomly(
     recipe: &Recipe,
     tasks: &[Task],
     seed: Seed,
@@ -103,6 +103,20 @@ pub(super) fn imitated(collection: &Collection, unsolved: bool) -> Vec<&Trajecto
 /// Whether a demonstration is longer than the model reads, so that only its beginning is there.
 pub(super) fn is_cut_off(trajectory: &Trajectory) -> bool {
     trajectory.end == EndReason::Truncated { limit: Limit::Context }
+}
+
+/// All that is said in episodes of random actions on a stage's first tasks; nothing where it needs no suite.
+pub(super) async fn words_of_random_play(
+    request: &WordsRequest<'_>,
+) -> anyhow::Result<Vec<Vec<String>>> {
+    let Some(domain) = request.domain else { return Ok(Vec::new()) };
+    let count = TOKENIZER_TASKS as usize;
+    request.watch.observer.playing("tokenizer", count);
+    let (suite, split) = (domain.suite.as_ref(), &request.data.train);
+    let tasks = take_tasks(suite, split, request.run, 0, count)?;
+    let played =
+        play_randomly(request.recipe, &tasks, request.seed, domain, &request.watch).await?;
+    Ok(words_of(&request.recipe.episode.context, &played))
 }
 
 /// All that is said in the episodes of a collection.

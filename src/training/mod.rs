@@ -5,6 +5,7 @@
 //!                     │ per stage, and per iteration of it
 //!                     ├─ imitate:    demonstrations, chat files ─▶ samples ─▶ Trainer
 //!                     ├─ reinforce:  groups ─▶ credit ─▶ samples ─▶ Trainer ─▶ LocalPolicy
+//!                     ├─ prefer:     pairs of answers, in files or of groups ─▶ samples ─▶ Trainer
 //!                     ├─ evaluate:   splits ─▶ scores
 //!                     └─ metrics, trajectories, evaluations, checkpoints ─▶ RunFolder
 //! ```
@@ -13,10 +14,13 @@ mod chats;
 mod demonstrations;
 mod domains;
 mod footprint;
+mod json_lines;
 mod model;
 mod observer;
+mod pairs;
 mod records;
 mod run;
+mod shuffled_places;
 pub mod stages;
 mod state;
 mod summary;

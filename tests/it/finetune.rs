@@ -2,15 +2,13 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
-use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use spar::core::Seed;
 use spar::policy::checkpoint::{is_adapter, load_model, save_model};
 use spar::policy::{Family, ModelConfig, Tokenizer, initial_parameters};
 
-use crate::support::{spar, succeed, workplace};
+use crate::support::{kill_at, succeed, workplace};
 
 /// A model as Hugging Face's tools leave it, with a tokenizer and chat template of its family.
 fn write_model(folder: &Path, family: Family) {
@@ -129,21 +127,6 @@ fn last_checkpoint(folder: &Path, name: &str) -> PathBuf {
 fn kill_and_resume(folder: &Path, name: &str, arguments: &[&str], lines: usize) {
     kill_at(folder, name, arguments, lines);
     succeed(folder, &["resume", &format!("runs/{name}")]);
-}
-
-/// Kills a run once it has so many lines of metrics.
-fn kill_at(folder: &Path, name: &str, arguments: &[&str], lines: usize) {
-    let mut child =
-        spar(folder, arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let path = folder.join("runs").join(name).join("metrics.jsonl");
-    let started = Instant::now();
-    let count = || fs::read_to_string(&path).unwrap_or_default().lines().count();
-    while child.try_wait().unwrap().is_none() && count() < lines {
-        assert!(started.elapsed() < Duration::from_secs(240), "no progress");
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    child.kill().unwrap();
-    child.wait().unwrap();
 }
 
 #[test]

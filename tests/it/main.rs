@@ -11,6 +11,7 @@ mod finetune;
 mod household;
 mod learning;
 mod play;
+mod prefer;
 mod sandbox;
 mod serve;
 mod stages;

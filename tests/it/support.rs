@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// A run of a second: three iterations of imitation, some of reinforcement learning.
 pub(crate) const TINY: &str = r#"
@@ -104,6 +105,21 @@ pub(crate) fn succeed(folder: &Path, arguments: &[&str]) -> Ran {
     let ran = run(folder, arguments);
     assert_eq!(ran.code, Some(0), "{arguments:?}\n{}\n{}", ran.out, ran.err);
     ran
+}
+
+/// Kills a run once it has so many lines of metrics.
+pub(crate) fn kill_at(folder: &Path, name: &str, arguments: &[&str], lines: usize) {
+    let mut child =
+        spar(folder, arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let path = folder.join("runs").join(name).join("metrics.jsonl");
+    let started = Instant::now();
+    let count = || std::fs::read_to_string(&path).unwrap_or_default().lines().count();
+    while child.try_wait().unwrap().is_none() && count() < lines {
+        assert!(started.elapsed() < Duration::from_secs(240), "no progress");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
 }
 
 /// A folder with the tiny recipe in it.

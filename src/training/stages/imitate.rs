@@ -7,11 +7,11 @@ use std::time::Instant;
 use async_trait::async_trait;
 use serde_json::Value;
 use spar_agent::demonstration_samples;
-use spar_core::{Sample, Seed};
+use spar_core::Sample;
 use spar_policy::Tokenizer;
 use spar_trainer::{
     DecoderGradient, Division, LossAggregation, MetricRecord, Pass, Supervised, TrainerConfig,
-    UpdateMetrics, batches,
+    UpdateMetrics,
 };
 
 use super::registry::written;
@@ -23,6 +23,7 @@ use crate::training::demonstrations::{
 };
 use crate::training::records::{with_collection, with_suites, with_updates};
 use crate::training::run::Training;
+use crate::training::shuffled_places::shuffled_places;
 
 /// The most conversations that a model refuses and that are told of.
 const MAX_REFUSED: usize = 20;
@@ -271,7 +272,8 @@ impl Imitation {
         };
         let count = chats.per_iteration.unwrap_or(conversations.len());
         let seed = run.seed.derive("chats", &*self.place.name);
-        let places = order(conversations.len(), seed, step.done * count as u64, count);
+        let first = step.done * count as u64;
+        let places = shuffled_places(conversations.len(), seed, first, count);
         let samples: Vec<Sample> =
             places.iter().flat_map(|place| conversations[*place].iter().cloned()).collect();
         if samples.is_empty() {
@@ -343,40 +345,6 @@ fn read_conversations(
     Ok(conversations)
 }
 
-/// Places `first..first + count` of an endless order of `0..len` in which every number comes once before any comes
-/// again, each round shuffled by itself.
-fn order(len: usize, seed: Seed, first: u64, count: usize) -> Vec<usize> {
-    let mut places = Vec::with_capacity(count);
-    let (mut round, mut within) = (first / len as u64, (first % len as u64) as usize);
-    while places.len() < count {
-        let shuffled = batches::shuffled(len, seed.derive("round", round));
-        places.extend(shuffled.into_iter().skip(within).take(count - places.len()));
-        (round, within) = (round + 1, 0);
-    }
-    places
-}
-
 fn unreadable(problems: Vec<String>) -> anyhow::Error {
     anyhow::anyhow!("read chat files:\n{}", problems.join("\n"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_conversation_comes_once_before_any_comes_again() {
-        let seed = Seed::from_u64(3);
-        let whole = order(7, seed, 0, 28);
-        for round in whole.chunks(7) {
-            let mut sorted = round.to_vec();
-            sorted.sort_unstable();
-            assert_eq!(sorted, [0, 1, 2, 3, 4, 5, 6]);
-        }
-        assert_ne!(whole[..7], whole[7..14], "rounds are shuffled each by itself");
-        for (first, count) in [(0, 3), (5, 9), (6, 1), (13, 15), (4, 0)] {
-            assert_eq!(order(7, seed, first as u64, count), whole[first..first + count]);
-        }
-        assert_ne!(order(7, Seed::from_u64(4), 0, 7), whole[..7]);
-    }
 }

@@ -13,6 +13,7 @@ mod groups;
 mod imitate;
 mod outline;
 mod plan;
+mod prefer;
 mod reference;
 mod registry;
 mod reinforce;

@@ -6,6 +6,7 @@ use serde::{Serialize, forward_to_deserialize_any};
 use super::Stage;
 use super::evaluate::Evaluate;
 use super::imitate::Imitate;
+use super::prefer::Prefer;
 use super::reinforce::Reinforce;
 use crate::recipe::StageConfig;
 
@@ -45,6 +46,12 @@ pub fn stage_registry() -> &'static [StageEntry] {
             about: "Collects groups of episodes, estimates credit over them, and updates the policy.",
             source: "policy gradients, Williams 1992; PPO, arXiv 1707.06347",
             open: |given| Ok(Box::new(Reinforce { config: options(given)? })),
+        },
+        StageEntry {
+            name: "prefer",
+            about: "Learns from pairs of answers, in files or the best and the worst of groups that it plays.",
+            source: "DPO, arXiv 2305.18290; pairs by reward: iterative DPO, arXiv 2312.11456",
+            open: |given| Ok(Box::new(Prefer { config: options(given)? })),
         },
         StageEntry {
             name: "evaluate",

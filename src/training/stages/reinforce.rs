@@ -16,7 +16,7 @@ use super::reference::Reference;
 use super::registry::written;
 use super::{Place, RunningStage, Stage, Step, WordsRequest};
 use crate::recipe::{DataConfig, Recipe, ReinforceConfig};
-use crate::training::demonstrations::{TOKENIZER_TASKS, play_randomly, take_tasks, words_of};
+use crate::training::demonstrations::words_of_random_play;
 use crate::training::records::{with_collection, with_suites, with_updates};
 use crate::training::run::Training;
 
@@ -82,14 +82,7 @@ impl Stage for Reinforce {
     }
 
     async fn words(&self, request: &WordsRequest<'_>) -> anyhow::Result<Vec<Vec<String>>> {
-        let Some(domain) = request.domain else { return Ok(Vec::new()) };
-        let count = TOKENIZER_TASKS as usize;
-        request.watch.observer.playing("tokenizer", count);
-        let (suite, split) = (domain.suite.as_ref(), &request.data.train);
-        let tasks = take_tasks(suite, split, request.run, 0, count)?;
-        let played =
-            play_randomly(request.recipe, &tasks, request.seed, domain, &request.watch).await?;
-        Ok(words_of(&request.recipe.episode.context, &played))
+        words_of_random_play(request).await
     }
 
     fn begin(
