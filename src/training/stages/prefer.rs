@@ -23,7 +23,7 @@ use super::{Place, RunningStage, Stage, Step, WordsRequest};
 use crate::recipe::{DataConfig, PairsConfig, PreferConfig, Recipe};
 use crate::training::demonstrations::{TOKENIZER_TASKS, words_of_random_play};
 use crate::training::pairs::{PreferencePair, read_pairs};
-use crate::training::records::{with_collection, with_updates};
+use crate::training::records::{with_collection, with_suites, with_updates};
 use crate::training::run::Training;
 use crate::training::shuffled_places::shuffled_places;
 
@@ -314,6 +314,8 @@ impl Preferring {
             run.store.append(step.number, &collection.groups)?;
         }
         let record = with_collection(MetricRecord::new(step.number, "prefer"), &collection);
+        let suite = run.domains.of(&self.place.data).suite.as_ref();
+        let record = with_suites(record, &collection, suite);
         let dropped = Some(("dropped_groups", num_dropped as f64)).filter(|_| num_dropped > 0);
         let record = record.with([("pairs", num_pairs as f64)]).with(dropped);
         Ok(Some(Compared { samples, temperature, record }))
