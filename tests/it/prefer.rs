@@ -44,7 +44,8 @@ reference = 'disk'
     )
 }
 
-/// Pairs of which the answer that was chosen follows from a word of the prompt; those with an odd number are held out.
+/// Pairs of which the answer that was chosen follows from a word of the prompt; things are held out with one of the words
+/// that they come with.
 fn pairs(is_held_out: bool) -> String {
     let (places, things) =
         (["hut", "lake", "hill", "wood"], ["sun", "rain", "wind", "snow", "fog"]);
@@ -177,7 +178,7 @@ fn a_dry_run_tells_all_that_is_wrong_with_pairs() {
     ] {
         assert!(ran.err.contains(part), "{part} is not in\n{}", ran.err);
     }
-    let set = ["--set", "stages.told.margin=0.5", "--set", "stages.played.objective.name=clip"];
+    let set = ["--set", "stages.told.margin=0.5", "--set", "stages.played.objective={name='clip'}"];
     let ran = run(folder, &[&["train", "prefer.toml", "--dry-run"][..], &set].concat());
     assert_eq!(ran.code, Some(1), "{}", ran.out);
     for part in ["`margin` has no effect beside files", "`clip` compares no answers: use `dpo`"] {
@@ -191,7 +192,7 @@ fn pairs_that_are_others_are_not_gone_on_with() {
     let folder = place();
     let folder = folder.path();
     kill_at(folder, "run", &["train", "prefer.toml", "--name", "run"], 6);
-    fs::write(folder.join("held-out.jsonl"), pairs(true).replace("snow", "hail")).unwrap();
+    fs::write(folder.join("held-out.jsonl"), pairs(true).replace("fog", "mist")).unwrap();
     let ran = run(folder, &["resume", "runs/run"]);
     assert_eq!(ran.code, Some(1), "{}", ran.out);
     assert!(ran.err.contains("file held-out.jsonl: it is no longer what the run"), "{}", ran.err);
