@@ -103,7 +103,7 @@ pub(crate) async fn compare(
             for samples in samples.chunks(batch) {
                 let loss = |index: usize, _: Measured<'_>| Slopes::from(slopes(samples[index]));
                 prepared
-                    .accumulate(samples, &loss, &mut gradient)
+                    .accumulate(samples, &loss, &mut gradient, None)
                     .map_err(|error| error as Box<dyn Error>)?;
             }
             best = best.min(started.elapsed());

@@ -82,6 +82,10 @@ pub struct Sample {
     /// The same under the weights before the first update of the iteration, where these differ from those that
     /// sampled.
     pub old_logprobs: Vec<f32>,
+    /// Entropy of what the token was drawn from, in nats, before the first update of the iteration.
+    pub entropies: Vec<f32>,
+    /// Sum of the squared probabilities of that.
+    pub sum_squares: Vec<f32>,
     /// What a value head expected behind `tokens[..t]`, before the first update of the iteration.
     pub values: Vec<f32>,
     /// What the value head is to learn to expect there.
@@ -181,6 +185,8 @@ impl Sample {
             ("turns", self.turns.len()),
             ("reference_logprobs", self.reference_logprobs.len()),
             ("old_logprobs", self.old_logprobs.len()),
+            ("entropies", self.entropies.len()),
+            ("sum_squares", self.sum_squares.len()),
             ("values", self.values.len()),
             ("returns", self.returns.len()),
         ];
@@ -229,7 +235,7 @@ mod tests {
             sample
         };
         type Break = fn(&mut Sample);
-        let breaks: [(&str, Break); 11] = [
+        let breaks: [(&str, Break); 13] = [
             ("policy_weights", |sample| sample.policy_weights.clear()),
             ("advantages", |sample| sample.advantages.push(0.0)),
             ("cross_entropy_weights", |sample| sample.cross_entropy_weights.clear()),
@@ -237,6 +243,8 @@ mod tests {
             ("reference_logprobs", |sample| sample.reference_logprobs.extend([0.0, 0.0])),
             ("turns", |sample| sample.turns.extend([0, 0])),
             ("old_logprobs", |sample| sample.old_logprobs.extend([0.0, 0.0])),
+            ("entropies", |sample| sample.entropies.extend([0.0, 0.0])),
+            ("sum_squares", |sample| sample.sum_squares.extend([0.0, 0.0])),
             ("values", |sample| sample.values.extend([0.0, 0.0])),
             ("returns", |sample| sample.returns.extend([0.0, 0.0])),
             ("versions", |sample| sample.versions.clear()),

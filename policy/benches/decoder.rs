@@ -20,7 +20,13 @@ fn train(weights: &Weights, sequences: &[&[u32]], mut tape: Tape, gradient: &mut
     let judged = judge(weights, &hidden, &draws, 1.0);
     let slopes = vec![DrawGradient { logprob: 1.0, entropy: 0.0 }; draws.len()];
     let mut dhidden = vec![0.0; hidden.len()];
-    let loss = DrawLoss { draws: &draws, temperature: 1.0, told: &judged, derivatives: &slopes };
+    let loss = DrawLoss {
+        draws: &draws,
+        temperature: 1.0,
+        told: &judged,
+        derivatives: &slopes,
+        dstates_td: None,
+    };
     judge_backward(weights, &hidden, &loss, &mut dhidden, &mut WeightGradient::Full(gradient));
     backward(weights, &tape, &dhidden, gradient);
 }

@@ -196,7 +196,10 @@ impl Backend for Cpu {
         gradient: &mut WeightGradient<'_>,
     ) -> Result<(), DeviceError> {
         let hidden_td = hidden.read()?;
-        let mut dhidden = vec![0.0; hidden_td.len()];
+        let mut dhidden = match loss.dstates_td {
+            Some(dstates_td) => dstates_td.to_vec(),
+            None => vec![0.0; hidden_td.len()],
+        };
         head::judge_backward(weights, &hidden_td, loss, &mut dhidden, gradient);
         self.backward(weights, tape, &dhidden, gradient)
     }

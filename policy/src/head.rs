@@ -19,6 +19,9 @@ use spar_ops::parallel;
 /// Hidden states whose logits are in memory at a time.
 const ROWS: usize = 256;
 
+/// Hidden states whose logits over the whole vocabulary are in memory at a time.
+const WHOLE_ROWS: usize = 16;
+
 /// Tokens of the vocabulary whose logits are in memory at a time; fixed, because it takes part in
 /// the rounding.
 const TILE: usize = 4096;
@@ -187,6 +190,9 @@ pub struct DrawLoss<'a> {
     pub told: &'a [DrawStatistics],
     /// The derivative of the loss by it.
     pub derivatives: &'a [DrawGradient],
+    /// The derivative of the loss by the decoder's final states, `[tokens, hidden]`, on ways that do not lead through the
+    /// draws: that of [other heads](crate::state_heads). Absent where there is none.
+    pub dstates_td: Option<&'a [f32]>,
 }
 
 /// The log-probability of every draw; `hidden_td` are the decoder's final states.
@@ -230,6 +236,54 @@ pub fn try_judge(
     temperature: f32,
 ) -> Result<Vec<DrawStatistics>, DeviceError> {
     weights.backend.judge_states(weights, hidden, draws, temperature)
+}
+
+/// Sum of the squared probabilities of what every draw was from; the logits are computed once more.
+///
+/// A draw's result does not depend on the other draws, to the bit.
+///
+/// # Errors
+///
+/// When the decoder is on a device, which fails.
+pub fn try_sum_squares(
+    weights: &Weights,
+    hidden: &HiddenStates,
+    draws: &[Draw<'_>],
+    temperature: f32,
+) -> Result<Vec<f32>, DeviceError> {
+    let hidden_td = hidden.read()?;
+    let (d, v) = (weights.config.hidden_size, weights.config.vocab_size);
+    let state = |row: usize| &hidden_td[row * d..][..d];
+    let mut found = vec![0.0; draws.len()];
+    let mut logits = Vec::new();
+
+    // 1. Draws out of a few tokens.
+    for (found, draw) in found.iter_mut().zip(draws).filter(|(_, draw)| !draw.allowed.is_empty()) {
+        try_logits(weights, state(draw.row), draw.allowed, &mut logits)?;
+        *found = sum_squares(&mut logits, temperature);
+    }
+
+    // 2. Draws out of the whole vocabulary, the logits of some states at a time.
+    let rows = by_row(draws);
+    let rows: Vec<&[usize]> = rows.chunk_by(|a, b| draws[*a].row == draws[*b].row).collect();
+    let mut states = Vec::new();
+    for chunk in rows.chunks(WHOLE_ROWS) {
+        states.clear();
+        chunk.iter().for_each(|of_row| states.extend_from_slice(state(draws[of_row[0]].row)));
+        try_batch_logits(weights, &states, &mut logits)?;
+        for (of_row, logits) in chunk.iter().zip(logits.chunks_exact_mut(v)) {
+            let sum = sum_squares(logits, temperature);
+            of_row.iter().for_each(|index| found[*index] = sum);
+        }
+    }
+    Ok(found)
+}
+
+/// Sum of the squared probabilities at `temperature`; the logits are used up.
+fn sum_squares(logits: &mut [f32], temperature: f32) -> f32 {
+    log_softmax(logits, temperature);
+    exp_scores_with(logits, 0.0, 1.0);
+    dot(logits, logits)
 }
 
 /// Adds to `gradient` what the parameters have to do with a loss: [`judge_backward`] and
@@ -309,7 +363,8 @@ pub fn log_probabilities_backward(
     let told = judge(weights, hidden_td, draws, temperature);
     let by_draw = |logprob: &f32| DrawGradient { logprob: *logprob, entropy: 0.0 };
     let derivatives: Vec<DrawGradient> = dlogprobs.iter().map(by_draw).collect();
-    let loss = DrawLoss { draws, temperature, told: &told, derivatives: &derivatives };
+    let loss =
+        DrawLoss { draws, temperature, told: &told, derivatives: &derivatives, dstates_td: None };
     judge_backward(weights, hidden_td, &loss, dhidden_td, &mut WeightGradient::Full(gradient));
 }
 
@@ -342,7 +397,7 @@ fn judge_backward_here(
     dhidden_td: &mut [f32],
     mut gradient: Option<&mut [f32]>,
 ) {
-    let DrawLoss { draws, temperature, told, derivatives } = *loss;
+    let DrawLoss { draws, temperature, told, derivatives, .. } = *loss;
     let d = weights.config.hidden_size;
     let inverse = 1.0 / temperature;
     let matrix = matrix(weights);
@@ -469,6 +524,14 @@ struct RowDraws<'a> {
     draws: &'a [usize],
 }
 
+/// The draws out of the whole vocabulary, those behind a state side by side.
+fn by_row(draws: &[Draw<'_>]) -> Vec<usize> {
+    let mut free: Vec<usize> =
+        (0..draws.len()).filter(|index| draws[*index].allowed.is_empty()).collect();
+    free.sort_by_key(|index| draws[*index].row);
+    free
+}
+
 /// Calls `visit` with every tile of the vocabulary and its logits `[row, width]`, divided by the
 /// temperature, for every chunk of states behind which something was drawn out of all of it.
 fn for_each_tile(
@@ -479,9 +542,7 @@ fn for_each_tile(
     mut visit: impl FnMut(Tile<'_>, &mut [f32], &[RowDraws<'_>]),
 ) {
     let (d, v) = (weights.config.hidden_size, weights.config.vocab_size);
-    let mut free: Vec<usize> =
-        (0..draws.len()).filter(|index| draws[*index].allowed.is_empty()).collect();
-    free.sort_by_key(|index| draws[*index].row);
+    let free = by_row(draws);
     let rows: Vec<RowDraws<'_>> = free
         .chunk_by(|a, b| draws[*a].row == draws[*b].row)
         .map(|of_row| RowDraws { row: draws[of_row[0]].row, draws: of_row })
@@ -592,7 +653,7 @@ mod tests {
         let hidden = numbers(3 * 8, 0.3);
         let judged = judge(&weights, &hidden, &draws(), 0.7);
         let mut all = Vec::new();
-        for (draw, judged) in draws().iter().zip(&judged) {
+        for (index, (draw, judged)) in draws().iter().zip(&judged).enumerate() {
             logits(&weights, &hidden[draw.row * 8..][..8], draw.allowed, &mut all);
             let exact: Vec<f64> = all.iter().map(|logit| f64::from(*logit) / 0.7).collect();
             let sum: f64 = exact.iter().map(|logit| logit.exp()).sum();
@@ -601,6 +662,12 @@ mod tests {
             let entropy: f64 =
                 exact.iter().map(|logit| logit.exp() / sum * (sum.ln() - logit)).sum();
             assert!((f64::from(judged.entropy) - entropy).abs() < 1e-4);
+            let squares: f64 = exact.iter().map(|logit| (logit.exp() / sum).powi(2)).sum();
+            let states = HiddenStates::from(hidden.clone());
+            let found = try_sum_squares(&weights, &states, &draws(), 0.7).unwrap();
+            assert!((f64::from(found[index]) - squares).abs() < 1e-5 * squares);
+            let alone = try_sum_squares(&weights, &states, &[*draw], 0.7).unwrap();
+            assert_eq!(alone, [found[index]]);
             // As whoever sampled it saw it.
             log_softmax(&mut all, 0.7);
             assert_eq!(all[place], judged.logprob);
@@ -629,8 +696,13 @@ mod tests {
         let judged = judge(&weights, &hidden, &draws, 0.7);
         let mut gradient = vec![0.0; weights.parameters.data.len()];
         let mut dhidden = vec![0.0; hidden.len()];
-        let loss_of =
-            DrawLoss { draws: &draws, temperature: 0.7, told: &judged, derivatives: &slopes };
+        let loss_of = DrawLoss {
+            draws: &draws,
+            temperature: 0.7,
+            told: &judged,
+            derivatives: &slopes,
+            dstates_td: None,
+        };
         let into = &mut WeightGradient::Full(&mut gradient);
         judge_backward(&weights, &hidden, &loss_of, &mut dhidden, into);
         assert_gradient(&hidden, &dhidden, |hidden| loss(&weights, hidden));

@@ -69,12 +69,13 @@ mod lora;
 mod parameters;
 mod rounded_model;
 pub mod sampling;
+pub mod state_heads;
 mod weight_gradient;
 mod weights;
 
 pub use config::ModelConfig;
 pub use engine::GeneratorMetrics;
-pub use error::{CheckpointError, GenerateError};
+pub use error::{CheckpointError, GenerateError, StateHeadError};
 pub use family::Family;
 pub use generation::{
     Constraint, Distribution, FinishReason, Finished, GeneratedToken, GenerationEvent,

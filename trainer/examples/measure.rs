@@ -165,7 +165,9 @@ fn gradient(
             *losses.lock().expect("no panic under the lock") -= sum;
             weights.iter().map(|weight| -weight / total).collect::<Vec<f32>>().into()
         };
-        prepared.accumulate(&samples, &slopes, &mut gradient).map_err(|error| error.to_string())?;
+        prepared
+            .accumulate(&samples, &slopes, &mut gradient, None)
+            .map_err(|error| error.to_string())?;
         all = started.elapsed().as_secs_f64();
         if repetition > 0 {
             seconds.push(all);

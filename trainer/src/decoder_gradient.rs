@@ -1,21 +1,21 @@
 //! The decoder as the trainer sees it.
 
-use std::collections::HashMap;
 use std::error::Error;
 use std::sync::Arc;
 
 use spar_core::Sample;
 use spar_policy::cuda::{DeviceChoice, DeviceError, DeviceGroup, DeviceLearner};
-use spar_policy::decoder::{HiddenStates, Tape, TokenTree};
-use spar_policy::head::{Draw, DrawGradient, DrawLoss, DrawStatistics, learn, try_judge};
+use spar_policy::decoder::Tape;
+use spar_policy::head::learn;
 use spar_policy::{
     GrammarCache, HalfType, LoraModel, Parameters, RoundedModel, WeightGradient, Weights,
 };
 
-use crate::grammar_replay::{ReplayFailed, Replayed};
+use crate::grammar_replay::Replayed;
+use crate::reading::{Asked, Reading, SampleRefused, read};
 use crate::{
-    DeviceModel, Measured, PreparedModel, SampleGradient, SampleLossFn, Slopes, TrainerError,
-    WeightPrecision,
+    DeviceModel, FixedModel, HeadGradient, MeasureRequest, MeasuredTokens, Measures, PreparedModel,
+    SampleGradient, SampleLossFn, TrainerError, WeightPrecision,
 };
 
 /// The decoder as the trainer sees it: the same forward as in generation, and its backward.
@@ -191,21 +191,29 @@ struct LearningDecoder {
     learner: Arc<DeviceLearner>,
 }
 
-impl DeviceModel for LearningDecoder {
-    fn logprobs(&self, samples: &[&Sample]) -> Result<Vec<Vec<f32>>, Box<dyn Error + Send + Sync>> {
-        self.decoder.logprobs(samples)
+impl FixedModel for LearningDecoder {
+    fn measure(
+        &self,
+        samples: &[&Sample],
+        request: &MeasureRequest<'_>,
+    ) -> Result<Vec<Measures>, Box<dyn Error + Send + Sync>> {
+        self.decoder.measure(samples, request)
     }
+}
 
+impl DeviceModel for LearningDecoder {
     fn accumulate(
         &self,
         samples: &[&Sample],
         loss: &SampleLossFn<'_>,
+        head: Option<HeadGradient<'_>>,
     ) -> Result<(), Box<dyn Error + Send + Sync>> {
         let mut tape = Tape::within(self.decoder.activation_bytes);
-        let replayed = self.decoder.replay(samples)?;
-        let reading = self.decoder.read(samples, &replayed, Some(&mut tape))?;
+        let replayed = self.decoder.replay(samples, MeasuredTokens::Weighed)?;
+        let reading = self.decoder.read_to_learn(samples, &replayed, &mut tape, head.as_ref())?;
         let derivatives = reading.derivatives(samples, loss);
-        let loss = reading.loss(self.decoder.temperature, &derivatives);
+        let dstates_td = reading.head_backward(&derivatives, head);
+        let loss = reading.loss(self.decoder.temperature, &derivatives, dstates_td.as_deref());
         Ok(self.learner.learn(&tape, &reading.hidden, &loss)?)
     }
 }
@@ -220,150 +228,68 @@ struct PreparedDecoder {
     grammars: Option<Arc<GrammarCache>>,
 }
 
-/// A sample cannot be read by the decoder.
-#[derive(Debug, thiserror::Error)]
-enum SampleRefused {
-    #[error("read a sample of {tokens} tokens: the model reads up to {limit}")]
-    TooLong { tokens: usize, limit: usize },
-    #[error("read token {token}: the vocabulary has {vocabulary}")]
-    UnknownToken { token: u32, vocabulary: usize },
-    #[error("judge token {token}: it is not among those allowed in its place")]
-    NotAllowed { token: u32 },
-    #[error(transparent)]
-    Replay(#[from] ReplayFailed),
-    #[error(transparent)]
-    Device(#[from] DeviceError),
-}
-
-/// The result of reading samples: the states and what was drawn behind them.
-struct Reading<'a> {
-    hidden: HiddenStates,
-    draws: Vec<Draw<'a>>,
-    /// What is asked for: a sample, a place in it, and the draw that was made there.
-    places: Vec<(usize, usize, usize)>,
-    judged: Vec<DrawStatistics>,
-}
-
 impl PreparedDecoder {
     /// What could be drawn where that is for grammars to tell.
-    fn replay(&self, samples: &[&Sample]) -> Result<Replayed, SampleRefused> {
-        Ok(Replayed::new(samples, self.grammars.as_deref())?)
+    fn replay(
+        &self,
+        samples: &[&Sample],
+        tokens: MeasuredTokens,
+    ) -> Result<Replayed, SampleRefused> {
+        Ok(Replayed::new(samples, tokens, self.grammars.as_deref())?)
     }
 
-    fn read<'a>(
+    fn weights(&self) -> Result<&Weights, DeviceError> {
+        self.weights.as_deref().map_err(DeviceError::clone)
+    }
+
+    /// Reads samples for a backward, which the tape is for.
+    fn read_to_learn<'a>(
         &self,
         samples: &[&'a Sample],
         replayed: &'a Replayed,
-        tape: Option<&mut Tape>,
+        tape: &mut Tape,
+        head: Option<&HeadGradient<'_>>,
     ) -> Result<Reading<'a>, SampleRefused> {
-        let weights = self.weights.as_ref().map_err(DeviceError::clone)?;
-        let config = weights.config();
-        let (limit, vocabulary) = (config.max_position_embeddings, config.vocab_size);
-        for sample in samples {
-            if sample.len() > limit {
-                return Err(SampleRefused::TooLong { tokens: sample.len(), limit });
-            }
-            if let Some(token) = sample.tokens.iter().find(|token| **token as usize >= vocabulary) {
-                return Err(SampleRefused::UnknownToken { token: *token, vocabulary });
-            }
-        }
-        let sequences: Vec<&[u32]> = samples.iter().map(|sample| &sample.tokens[..]).collect();
-        let tree = TokenTree::new(&sequences);
-        let (mut draws, mut places) = (Vec::new(), Vec::new());
-        // Rows that share a prefix share what was drawn in it.
-        let mut known = HashMap::new();
-        for (index, sample) in samples.iter().enumerate() {
-            let states = tree.rows(index);
-            for (t, token) in sample.tokens.iter().enumerate().skip(1) {
-                if sample.policy_weights[t] == 0.0 && sample.cross_entropy_weights[t] == 0.0 {
-                    continue;
-                }
-                let allowed = replayed.get(index, t).unwrap_or(sample.allowed.get(t));
-                if !allowed.is_empty() && allowed.binary_search(token).is_err() {
-                    return Err(SampleRefused::NotAllowed { token: *token });
-                }
-                let state = states[t - 1];
-                let draw = *known.entry((state, *token, allowed)).or_insert_with(|| {
-                    draws.push(Draw { row: state, token: *token, allowed });
-                    draws.len() - 1
-                });
-                places.push((index, t, draw));
-            }
-        }
-        let hidden = tree.try_read(weights, tape)?;
-        let judged = try_judge(weights, &hidden, &draws, self.temperature)?;
-        Ok(Reading { hidden, draws, places, judged })
+        let (tokens, head) = (MeasuredTokens::Weighed, head.map(|head| head.head));
+        let asked = Asked { samples, tokens, replayed, head };
+        read(self.weights()?, &asked, Some(tape), self.temperature)
     }
 }
 
-impl Reading<'_> {
-    /// The log-probabilities by sample and token.
-    fn by_sample(&self, samples: &[&Sample]) -> Vec<Vec<f32>> {
-        let mut by_sample: Vec<Vec<f32>> =
-            samples.iter().map(|sample| vec![0.0; sample.len()]).collect();
-        for (sample, t, draw) in &self.places {
-            by_sample[*sample][*t] = self.judged[*draw].logprob;
-        }
-        by_sample
-    }
-
-    /// The entropies by sample and token.
-    fn entropies(&self, samples: &[&Sample]) -> Vec<Vec<f32>> {
-        let mut by_sample: Vec<Vec<f32>> =
-            samples.iter().map(|sample| vec![0.0; sample.len()]).collect();
-        for (sample, t, draw) in &self.places {
-            by_sample[*sample][*t] = self.judged[*draw].entropy;
-        }
-        by_sample
-    }
-
-    /// How the loss changes with what was told of the draws.
-    fn derivatives(&self, samples: &[&Sample], loss: &SampleLossFn<'_>) -> Vec<DrawGradient> {
-        let found = self.by_sample(samples).into_iter().zip(self.entropies(samples));
-        let slopes: Vec<Slopes> = found
-            .enumerate()
-            .map(|(index, (logprobs, entropies))| {
-                loss(index, Measured { logprobs: &logprobs, entropies: &entropies })
-            })
-            .collect();
-        let mut derivatives = vec![DrawGradient::default(); self.draws.len()];
-        for (sample, t, draw) in &self.places {
-            let slopes = &slopes[*sample];
-            derivatives[*draw].logprob += slopes.logprobs[*t];
-            if let Some(slope) = slopes.entropies.get(*t) {
-                derivatives[*draw].entropy += slope;
-            }
-        }
-        derivatives
-    }
-
-    fn loss<'a>(&'a self, temperature: f32, derivatives: &'a [DrawGradient]) -> DrawLoss<'a> {
-        DrawLoss { draws: &self.draws, temperature, told: &self.judged, derivatives }
+impl FixedModel for PreparedDecoder {
+    fn measure(
+        &self,
+        samples: &[&Sample],
+        request: &MeasureRequest<'_>,
+    ) -> Result<Vec<Measures>, Box<dyn Error + Send + Sync>> {
+        let (weights, temperature) = (self.weights()?, self.temperature);
+        let MeasureRequest { tokens, head, .. } = *request;
+        let replayed = &self.replay(samples, tokens)?;
+        let asked = Asked { samples, tokens, replayed, head };
+        let reading = read(weights, &asked, None, temperature)?;
+        Ok(reading.requested(weights, samples, request, temperature)?)
     }
 }
 
 impl PreparedModel for PreparedDecoder {
-    fn logprobs(&self, samples: &[&Sample]) -> Result<Vec<Vec<f32>>, Box<dyn Error + Send + Sync>> {
-        Ok(self.read(samples, &self.replay(samples)?, None)?.by_sample(samples))
-    }
-
     fn accumulate(
         &self,
         samples: &[&Sample],
         loss: &SampleLossFn<'_>,
         gradient: &mut [f32],
+        head: Option<HeadGradient<'_>>,
     ) -> Result<(), Box<dyn Error + Send + Sync>> {
         let mut tape = Tape::within(self.activation_bytes);
-        let replayed = self.replay(samples)?;
-        let reading = self.read(samples, &replayed, Some(&mut tape))?;
+        let replayed = self.replay(samples, MeasuredTokens::Weighed)?;
+        let reading = self.read_to_learn(samples, &replayed, &mut tape, head.as_ref())?;
         let derivatives = reading.derivatives(samples, loss);
-        let loss = reading.loss(self.temperature, &derivatives);
+        let dstates_td = reading.head_backward(&derivatives, head);
+        let loss = reading.loss(self.temperature, &derivatives, dstates_td.as_deref());
         let gradient = &mut match &self.adapter {
             Some((model, factors)) => model.gradient(factors, gradient),
             None => WeightGradient::Full(gradient),
         };
-        let weights = self.weights.as_ref().map_err(DeviceError::clone)?;
-        learn(weights, &tape, &reading.hidden, &loss, gradient)?;
+        learn(self.weights()?, &tape, &reading.hidden, &loss, gradient)?;
         Ok(())
     }
 }
@@ -371,11 +297,16 @@ impl PreparedModel for PreparedDecoder {
 #[cfg(test)]
 mod tests {
     use spar_core::{PolicyVersion, Seed};
-    use spar_policy::{ModelConfig, initial_parameters};
+    use spar_policy::decoder::{Segment, SequenceCache, forward};
+    use spar_policy::state_heads::{HeadWeights, StateHeadConfig, state_head_registry};
+    use spar_policy::{LoraConfig, ModelConfig, initial_parameters};
 
     use super::*;
     use crate::testing::assert_close;
-    use crate::{Clip, LossAggregation, OptimizerConfig, Supervised, Trainer, TrainerConfig};
+    use crate::{
+        Clip, LossAggregation, Measured, OptimizerConfig, Slopes, Supervised, Trainer,
+        TrainerConfig,
+    };
 
     fn model() -> (DecoderGradient, Parameters) {
         let config = ModelConfig {
@@ -426,7 +357,7 @@ mod tests {
             (0..logprobs.len()).map(|t| slope(sample, t)).collect::<Vec<f32>>().into()
         };
         let mut gradient = vec![0.0; parameters.data.len()];
-        model.prepare(&parameters).accumulate(&samples, &slopes, &mut gradient).unwrap();
+        model.prepare(&parameters).accumulate(&samples, &slopes, &mut gradient, None).unwrap();
         let loss = |parameters: &Parameters| -> f64 {
             let logprobs = model.prepare(parameters).logprobs(&samples).unwrap();
             let of_sample = |(sample, logprobs): (usize, &Vec<f32>)| {
@@ -458,10 +389,10 @@ mod tests {
             let slopes = |_: usize, found: Measured<'_>| {
                 *sum.lock().unwrap() += found.entropies.iter().map(|e| f64::from(*e)).sum::<f64>();
                 let len = found.entropies.len();
-                Slopes { logprobs: vec![0.0; len], entropies: vec![1.0; len] }
+                Slopes { logprobs: vec![0.0; len], entropies: vec![1.0; len], ..Slopes::default() }
             };
             let mut gradient = vec![0.0; parameters.data.len()];
-            model.prepare(parameters).accumulate(&samples, &slopes, &mut gradient).unwrap();
+            model.prepare(parameters).accumulate(&samples, &slopes, &mut gradient, None).unwrap();
             (sum.into_inner().unwrap(), gradient)
         };
         let (_, gradient) = run(&parameters);
@@ -479,6 +410,205 @@ mod tests {
         }
     }
 
+    /// A head whose weights are not 0, so that its gradient goes on into the decoder.
+    fn head(kind: &str, trunk_gradient: bool) -> HeadWeights {
+        let kind = kind.to_owned();
+        let config = StateHeadConfig { kind, trunk_gradient, ..StateHeadConfig::default() };
+        let mut head = HeadWeights::fresh(&config, 16, Seed::from_u64(2)).unwrap();
+        let weights = head.parameters_mut().data.iter_mut();
+        weights.zip(0..).for_each(|(weight, n)| *weight += ((n * 5 % 11) as f32 - 5.0) / 20.0);
+        head
+    }
+
+    /// A loss that no part of what is measured can be changed without: weighted sums of log-probabilities, entropies and
+    /// squares of values.
+    fn mixed(sample: usize, found: Measured<'_>, sum: &std::sync::Mutex<f64>) -> Slopes {
+        let slope = |t: usize| ((sample * 5 + t * 3) % 7) as f32 / 7.0 - 0.4;
+        let len = found.logprobs.len();
+        let mut slopes = Slopes::from(vec![0.0; len]);
+        (slopes.entropies, slopes.values) = (vec![0.0; len], vec![0.0; len]);
+        let mut total = 0.0;
+        for t in 1..len {
+            let (by, entropy, value) = (slope(t), found.entropies[t], found.values[t]);
+            total += f64::from(by * found.logprobs[t] + 0.3 * entropy)
+                + 0.5 * f64::from(value - by).powi(2);
+            (slopes.logprobs[t], slopes.entropies[t], slopes.values[t]) = (by, 0.3, value - by);
+        }
+        *sum.lock().unwrap() += total;
+        slopes
+    }
+
+    #[test]
+    fn policy_entropies_and_values_have_one_gradient_through_the_trunk() {
+        let (model, mut parameters) = model();
+        let samples = samples(3);
+        let samples: Vec<&Sample> = samples.iter().collect();
+        let run = |parameters: &Parameters, head: &HeadWeights| {
+            let sum = std::sync::Mutex::new(0.0);
+            let loss = |sample: usize, found: Measured<'_>| mixed(sample, found, &sum);
+            let mut gradient = vec![0.0; parameters.data.len()];
+            let mut of_head = vec![0.0; head.parameters().data.len()];
+            let into = Some(HeadGradient { head, gradient: &mut of_head });
+            model.prepare(parameters).accumulate(&samples, &loss, &mut gradient, into).unwrap();
+            (sum.into_inner().unwrap(), gradient, of_head)
+        };
+        for entry in state_head_registry() {
+            let mut head = head(entry.name, true);
+            let (_, gradient, of_head) = run(&parameters, &head);
+            for spec in parameters.specs.clone().iter() {
+                for place in [0, spec.len() / 2, spec.len() - 1] {
+                    let index = spec.offset + place;
+                    let middle = parameters.data[index];
+                    parameters.data[index] = middle + 3e-3;
+                    let (above, ..) = run(&parameters, &head);
+                    parameters.data[index] = middle - 3e-3;
+                    let (below, ..) = run(&parameters, &head);
+                    parameters.data[index] = middle;
+                    assert_close(gradient[index].into(), (above - below) / 6e-3, 1e-2);
+                }
+            }
+            for index in (0..of_head.len()).step_by(7) {
+                let middle = head.parameters().data[index];
+                head.parameters_mut().data[index] = middle + 3e-3;
+                let (above, ..) = run(&parameters, &head);
+                head.parameters_mut().data[index] = middle - 3e-3;
+                let (below, ..) = run(&parameters, &head);
+                head.parameters_mut().data[index] = middle;
+                assert_close(of_head[index].into(), (above - below) / 6e-3, 1e-2);
+            }
+        }
+    }
+
+    #[test]
+    fn a_stopped_head_leaves_the_trunk_to_the_others() {
+        let (model, parameters) = model();
+        let samples = samples(3);
+        let samples: Vec<&Sample> = samples.iter().collect();
+        let sum = std::sync::Mutex::new(0.0);
+        let run = |head: &HeadWeights, has_values: bool| {
+            let loss = |sample: usize, found: Measured<'_>| {
+                let slopes = mixed(sample, found, &sum);
+                if has_values { slopes } else { Slopes { values: Vec::new(), ..slopes } }
+            };
+            let mut gradient = vec![0.0; parameters.data.len()];
+            let mut of_head = vec![0.0; head.parameters().data.len()];
+            let into = Some(HeadGradient { head, gradient: &mut of_head });
+            model.prepare(&parameters).accumulate(&samples, &loss, &mut gradient, into).unwrap();
+            (gradient, of_head)
+        };
+        for entry in state_head_registry() {
+            let (stopped, open) = (head(entry.name, false), head(entry.name, true));
+            let (without, nothing) = run(&open, false);
+            assert!(nothing.iter().all(|value| *value == 0.0));
+            let (of_stopped, own) = run(&stopped, true);
+            assert_eq!(of_stopped, without, "to the bit");
+            let (of_open, same) = run(&open, true);
+            assert_eq!(own, same);
+            assert_ne!(of_open, of_stopped);
+        }
+    }
+
+    #[test]
+    fn an_adapter_takes_the_gradient_of_values_that_its_factors_have() {
+        let (model, parameters) = model();
+        let base = model.trained.decoder().with_parameters(parameters);
+        let lora = LoraConfig { rank: 3, alpha: 5.0, ..LoraConfig::default() };
+        let adapted = Arc::new(LoraModel::new(Arc::new(base), &lora));
+        let mut factors = adapted.initial(Seed::from_u64(3));
+        // `B` is 0 to start with, where the gradient of `A` is as well.
+        factors.data.iter_mut().zip(0..).for_each(|(f, n)| *f += (n % 5) as f32 / 50.0);
+        let model = DecoderGradient::of(Trained::Adapter(adapted), 1.0);
+        let (samples, head) = (samples(2), head("linear", true));
+        let samples: Vec<&Sample> = samples.iter().collect();
+        let run = |factors: &Parameters| {
+            let sum = std::sync::Mutex::new(0.0);
+            let loss = |sample: usize, found: Measured<'_>| {
+                let slopes = mixed(sample, found, &sum);
+                let len = found.logprobs.len();
+                Slopes { values: slopes.values, ..Slopes::from(vec![0.0; len]) }
+            };
+            let mut gradient = vec![0.0; factors.data.len()];
+            let mut of_head = vec![0.0; head.parameters().data.len()];
+            let into = Some(HeadGradient { head: &head, gradient: &mut of_head });
+            model.prepare(factors).accumulate(&samples, &loss, &mut gradient, into).unwrap();
+            gradient
+        };
+        let values = |factors: &Parameters| -> f64 {
+            let request = MeasureRequest { head: Some(&head), ..MeasureRequest::default() };
+            let measures = model.prepare(factors).measure(&samples, &request).unwrap();
+            let slope = |sample: usize, t: usize| ((sample * 5 + t * 3) % 7) as f32 / 7.0 - 0.4;
+            let of = |(sample, measures): (usize, &Measures)| -> f64 {
+                let values = &measures.values;
+                let squares = (1..values.len()).map(|t| f64::from(values[t] - slope(sample, t)));
+                squares.map(|error| 0.5 * error * error).sum()
+            };
+            measures.iter().enumerate().map(of).sum()
+        };
+        let gradient = run(&factors);
+        assert!(gradient.iter().any(|value| value.abs() > 1e-3));
+        for index in (0..gradient.len()).step_by(41) {
+            let middle = factors.data[index];
+            factors.data[index] = middle + 1e-2;
+            let above = values(&factors);
+            factors.data[index] = middle - 1e-2;
+            let below = values(&factors);
+            factors.data[index] = middle;
+            assert_close(gradient[index].into(), (above - below) / 2e-2, 1e-2);
+        }
+    }
+
+    #[test]
+    fn what_is_measured_of_sampled_tokens_is_that_of_the_definition() {
+        let (model, parameters) = model();
+        let mut samples = samples(3);
+        for sample in &mut samples {
+            // Nothing weighs yet, and some tokens were observed.
+            let turn = |t: usize| if t.is_multiple_of(4) { Sample::OBSERVED } else { 0 };
+            sample.turns = (0..sample.len()).map(turn).collect();
+            sample.policy_weights.fill(0.0);
+            sample.cross_entropy_weights.fill(0.0);
+        }
+        let given: Vec<&Sample> = samples.iter().collect();
+        let head = head("hidden_layer", true);
+        let tokens = MeasuredTokens::Sampled;
+        let request = MeasureRequest { tokens, sum_squares: true, head: Some(&head) };
+        let prepared = model.prepare(&parameters);
+        let measures = prepared.measure(&given, &request).unwrap();
+        assert!(prepared.logprobs(&given).unwrap()[0].iter().all(|logprob| *logprob == 0.0));
+        let weights = model.trained.weights(&parameters).unwrap();
+        for (sample, measures) in samples.iter().zip(&measures) {
+            // Alone it measures the same, to the bit.
+            assert_eq!(&prepared.measure(&[sample], &request).unwrap()[0], measures);
+            let mut cache = SequenceCache::new(&weights);
+            let states = forward(&weights, &mut [Segment::new(&mut cache, &sample.tokens)], None);
+            for t in 0..sample.len() {
+                let found = [
+                    measures.logprobs[t],
+                    measures.entropies[t],
+                    measures.sum_squares[t],
+                    measures.values[t],
+                ];
+                if sample.turns[t] == Sample::OBSERVED {
+                    assert_eq!(found, [0.0; 4]);
+                    continue;
+                }
+                let state = &states[(t - 1) * 16..t * 16];
+                let mut logits = Vec::new();
+                spar_policy::head::logits(&weights, state, &[], &mut logits);
+                let all: Vec<f64> = logits.iter().map(|logit| f64::from(*logit).exp()).collect();
+                let sum: f64 = all.iter().sum();
+                let p: Vec<f64> = all.iter().map(|value| value / sum).collect();
+                let wanted = [
+                    p[sample.tokens[t] as usize].ln(),
+                    p.iter().map(|p| -p * p.ln()).sum(),
+                    p.iter().map(|p| p * p).sum(),
+                    head.forward(state)[0].into(),
+                ];
+                found.iter().zip(wanted).for_each(|(a, b)| assert_close((*a).into(), b, 1e-5));
+            }
+        }
+    }
+
     #[test]
     fn little_memory_for_activations_changes_no_bit() {
         let (model, parameters) = model();
@@ -487,7 +617,7 @@ mod tests {
         let slopes = |_: usize, found: Measured<'_>| Slopes::from(found.logprobs.to_vec());
         let gradient = |model: &DecoderGradient| {
             let mut gradient = vec![0.0; parameters.data.len()];
-            model.prepare(&parameters).accumulate(&samples, &slopes, &mut gradient).unwrap();
+            model.prepare(&parameters).accumulate(&samples, &slopes, &mut gradient, None).unwrap();
             gradient
         };
         let expected = gradient(&model);
@@ -504,7 +634,7 @@ mod tests {
             let mut gradient = vec![0.0; parameters.data.len()];
             let prepared = model.prepare(parameters);
             let logprobs = prepared.logprobs(&samples).unwrap();
-            prepared.accumulate(&samples, &slopes, &mut gradient).unwrap();
+            prepared.accumulate(&samples, &slopes, &mut gradient, None).unwrap();
             (logprobs, gradient)
         };
         let rounded = model.trained.clone().computing_in(WeightPrecision::Bf16).unwrap();
@@ -572,12 +702,12 @@ mod tests {
             (0..logprobs.len()).map(|t| slope(sample, t)).collect::<Vec<f32>>().into()
         };
         let mut together = vec![0.0; parameters.data.len()];
-        prepared.accumulate(&samples, &slopes, &mut together).unwrap();
+        prepared.accumulate(&samples, &slopes, &mut together, None).unwrap();
         let mut alone = vec![0.0; parameters.data.len()];
         let logprobs = prepared.logprobs(&samples).unwrap();
         for (index, sample) in samples.iter().enumerate() {
             let slopes = |_: usize, found: Measured<'_>| slopes(index, found);
-            prepared.accumulate(&[sample], &slopes, &mut alone).unwrap();
+            prepared.accumulate(&[sample], &slopes, &mut alone, None).unwrap();
             // What is recomputed does not depend on what stands beside it, to the bit.
             assert_eq!(prepared.logprobs(&[sample]).unwrap()[0], logprobs[index]);
         }

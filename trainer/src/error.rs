@@ -63,6 +63,17 @@ pub enum TrainerError {
         /// Index of the sample among those given.
         sample: usize,
     },
+    /// The objective needs values or returns, and the sample has none.
+    #[error("train on sample {sample}: it has no {stream}, which the loss of the value head needs")]
+    NoStream {
+        /// Index of the sample among those given.
+        sample: usize,
+        /// What is missing.
+        stream: &'static str,
+    },
+    /// The objective trains a value head, and the trainer has none.
+    #[error("train a value head: the trainer has none")]
+    NoHead,
     /// No token of the samples carries weight and has a gradient, so there is nothing to learn from.
     #[error("train on {samples} samples: no token carries weight and has a gradient")]
     NoWeight {

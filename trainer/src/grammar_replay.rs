@@ -6,6 +6,8 @@ use std::sync::Arc;
 use spar_core::Sample;
 use spar_policy::{GrammarCache, ReplayError};
 
+use crate::MeasuredTokens;
+
 /// The tokens that could be drawn in places of samples of which a grammar tells.
 ///
 /// Lists of equal content are there once: most places within a string allow the same tokens.
@@ -16,13 +18,14 @@ pub(crate) struct Replayed {
 }
 
 impl Replayed {
-    /// Replays the grammars of `samples` in the places that carry a weight.
+    /// Replays the grammars of `samples` in the places of `tokens`.
     ///
     /// # Errors
     ///
     /// [`ReplayFailed`] when an answer is none of its grammar, or nothing was given to replay it with.
     pub(crate) fn new(
         samples: &[&Sample],
+        tokens: MeasuredTokens,
         grammars: Option<&GrammarCache>,
     ) -> Result<Self, ReplayFailed> {
         let mut lists = HashMap::new();
@@ -31,20 +34,18 @@ impl Replayed {
             for span in &sample.grammars {
                 let first = span.places.start;
                 let is_wanted = |t: usize| {
-                    let weighs =
-                        sample.policy_weights[t] != 0.0 || sample.cross_entropy_weights[t] != 0.0;
-                    weighs && t > 0 && sample.allowed.get(t).is_empty()
+                    t > 0 && tokens.has(sample, t) && sample.allowed.get(t).is_empty()
                 };
                 if !span.places.clone().any(is_wanted) {
                     continue;
                 }
                 let cache = grammars.ok_or(ReplayFailed::NoTokenizer)?;
                 let grammar = cache.get(&span.grammar).map_err(ReplayError::from)?;
-                let tokens = &sample.tokens[span.places.clone()];
+                let drawn = &sample.tokens[span.places.clone()];
                 let end = cache.tokenizer().end_of_turn();
                 grammar.replay(
                     end,
-                    tokens,
+                    drawn,
                     |place| is_wanted(first + place),
                     |place, allowed| {
                         let list = known.get(allowed).cloned().unwrap_or_else(|| {
@@ -262,7 +263,7 @@ mod tests {
             let model = gradient.prepare(&model.parameters);
             let one = model.logprobs(&[sample]).unwrap_err().to_string();
             assert_eq!(
-                model.accumulate(&[sample], &slopes, &mut into).unwrap_err().to_string(),
+                model.accumulate(&[sample], &slopes, &mut into, None).unwrap_err().to_string(),
                 one
             );
             one

@@ -5,15 +5,16 @@ use std::collections::BTreeMap;
 use spar_core::{Sample, Seed};
 
 use crate::objectives::Pairs;
-use crate::reference::read_logprobs;
+use crate::signal_stages::measure_all;
 use crate::{
-    BatchWeight, LossAggregation, Measured, Objective, PreparedModel, Tally, TrainerError, Update,
+    BatchWeight, FixedModel, LossAggregation, MeasureRequest, Measured, Objective, Tally,
+    TrainerError, Update,
 };
 
 /// The loss of samples at the weights of a model and the objective's metrics, without a gradient.
 ///
 /// Samples are read up to `micro_batch_tokens` tokens at a time, on which the result does not depend, to the bit. The
-/// objective is one that looks at log-probabilities alone; of entropies it is told none.
+/// objective is one that looks at log-probabilities and entropies alone; of values it is told none.
 ///
 /// # Errors
 ///
@@ -24,7 +25,7 @@ pub fn measure_held_out(
     samples: &[&Sample],
     objective: &dyn Objective,
     aggregation: LossAggregation,
-    model: &dyn PreparedModel,
+    model: &dyn FixedModel,
     micro_batch_tokens: usize,
 ) -> Result<(f64, BTreeMap<String, f64>), TrainerError> {
     let batch = BatchWeight::of(objective, samples.iter().copied());
@@ -41,13 +42,15 @@ pub fn measure_held_out(
     if needs.pairs {
         Pairs::of(samples).map_err(|sample| TrainerError::PartedPair { sample })?;
     }
-    let present = read_logprobs(samples, model, micro_batch_tokens)?;
+    let measures = measure_all(samples, model, &MeasureRequest::default(), micro_batch_tokens)?;
+    let present: Vec<Vec<f32>> = measures.iter().map(|of| of.logprobs.clone()).collect();
     let update = Update { samples, present: Some(&present), seed: Seed::from_u64(0) };
     let prepared = objective.begin(&update);
     let (mut loss, mut tally) = (0.0, Tally::default());
     for (index, sample) in samples.iter().enumerate() {
         let scale = aggregation.scale(objective.weight(sample), batch);
-        let measured = Measured { logprobs: &present[index], entropies: &[] };
+        let entropies = &measures[index].entropies;
+        let measured = Measured { logprobs: &present[index], entropies, values: &[] };
         let found = prepared.loss(index, measured, scale);
         loss += found.loss;
         tally.merge(&found.tally);

@@ -19,7 +19,8 @@
 //! use spar_core::Sample;
 //! use spar_policy::{ParameterKind, Parameters};
 //! use spar_trainer::{
-//!     LossAggregation, Measured, PreparedModel, SampleGradient, SampleLossFn, Supervised, Trainer, TrainerConfig,
+//!     FixedModel, HeadGradient, LossAggregation, MeasureRequest, Measured, Measures, PreparedModel, SampleGradient,
+//!     SampleLossFn, Supervised, Trainer, TrainerConfig,
 //! };
 //!
 //! /// A coin: token 1 has the probability `sigmoid(weight)`.
@@ -32,24 +33,38 @@
 //!     }
 //! }
 //!
-//! impl PreparedModel for CoinAt {
-//!     fn logprobs(&self, samples: &[&Sample]) -> Result<Vec<Vec<f32>>, Box<dyn Error + Send + Sync>> {
+//! impl FixedModel for CoinAt {
+//!     fn measure(
+//!         &self,
+//!         samples: &[&Sample],
+//!         request: &MeasureRequest<'_>,
+//!     ) -> Result<Vec<Measures>, Box<dyn Error + Send + Sync>> {
+//!         if request.sum_squares || request.head.is_some() {
+//!             return Err("a coin tells log-probabilities alone".into());
+//!         }
 //!         let of_token = |token: &u32| {
 //!             let sign = if *token == 1 { 1.0 } else { -1.0 };
 //!             -(-sign * self.0).exp().ln_1p()
 //!         };
-//!         Ok(samples.iter().map(|sample| sample.tokens.iter().map(of_token).collect()).collect())
+//!         let measure = |sample: &&Sample| Measures {
+//!             logprobs: sample.tokens.iter().map(of_token).collect(),
+//!             ..Measures::default()
+//!         };
+//!         Ok(samples.iter().map(measure).collect())
 //!     }
+//! }
 //!
+//! impl PreparedModel for CoinAt {
 //!     fn accumulate(
 //!         &self,
 //!         samples: &[&Sample],
 //!         loss: &SampleLossFn<'_>,
 //!         gradient: &mut [f32],
+//!         _head: Option<HeadGradient<'_>>,
 //!     ) -> Result<(), Box<dyn Error + Send + Sync>> {
 //!         for (index, logprobs) in self.logprobs(samples)?.iter().enumerate() {
 //!             // A loss that depends on entropies needs them here.
-//!             let measured = Measured { logprobs, entropies: &[] };
+//!             let measured = Measured { logprobs, ..Measured::default() };
 //!             for (t, slope) in loss(index, measured).logprobs.into_iter().enumerate() {
 //!                 let sign = if samples[index].tokens[t] == 1 { 1.0 } else { -1.0 };
 //!                 gradient[0] += slope * sign * (1.0 - logprobs[t].exp());
@@ -83,10 +98,12 @@ mod home;
 mod learning_curve;
 mod objectives;
 mod optimisers;
+mod reading;
 mod reference;
 mod run;
 mod sample_gradient;
 mod schedule;
+mod signal_stages;
 #[cfg(test)]
 mod testing;
 mod trainer;
@@ -102,7 +119,8 @@ pub use learning_curve::{CurvePoint, CurveRun, CurveSeries, LearningCurve};
 pub use objectives::{
     BatchWeight, Clip, ClipCov, ClipCovOptions, ClipOptions, Dpo, DpoOptions, Gspo, GspoOptions,
     KlEstimator, LossAggregation, Needs, Objective, ObjectiveConfig, ObjectiveEntry,
-    PreferenceLoss, PreparedObjective, SampleLoss, Supervised, Tally, Update, objective_registry,
+    PreferenceLoss, PreparedObjective, SampleLoss, Supervised, Tally, Update, ValueLossOptions,
+    explained_variance, objective_registry,
 };
 pub use optimisers::{
     AdamW, AdamWOptions, Muon, MuonOptions, Optimizer, OptimizerConfig, OptimizerEntry, StatePlace,
@@ -114,9 +132,11 @@ pub use run::{
     RunFolder, RunLock, git_revision, read_metrics, rfc3339, write_atomically,
 };
 pub use sample_gradient::{
-    DeviceModel, Measured, PreparedModel, SampleGradient, SampleLossFn, Slopes,
+    DeviceModel, FixedModel, HeadGradient, MeasureRequest, Measured, MeasuredTokens, Measures,
+    PreparedModel, SampleGradient, SampleLossFn, Slopes,
 };
 pub use schedule::{ScheduleConfig, ScheduleShape};
+pub use signal_stages::{MeasuredAt, SignalSource, SignalStage, fill_signals, signal_stages};
 pub use trainer::{Division, Pass, Trainer};
 pub use trainer_config::{OptimizerPlace, TrainerConfig, WeightPrecision};
 pub use update_metrics::UpdateMetrics;

@@ -1,59 +1,23 @@
 //! Log-probabilities under a reference model.
 
-use rayon::prelude::*;
-use spar_core::Sample;
-use spar_policy::ops::parallel::Batches;
+use spar_core::{Sample, Signal};
 
-use crate::batches::{prefix_order, shared_prefixes, split_shared_by_budget};
-use crate::{PreparedModel, TrainerError};
+use crate::{FixedModel, MeasuredAt, MeasuredTokens, SignalSource, TrainerError, fill_signals};
 
-/// Fills the samples' `reference_logprobs`, once for all epochs and minibatches of an iteration.
-///
-/// Rows that begin alike are read together, up to `micro_batch_tokens` at a time. The result does
-/// not depend on that, nor on threads, to the bit.
+/// Fills the `reference_logprobs` of the samples' tokens that weigh, once for all epochs and minibatches of an iteration:
+/// [`fill_signals`] of that signal alone.
 ///
 /// # Errors
 ///
-/// [`TrainerError::Model`] when the model cannot be run on a sample, [`TrainerError::LogprobCount`]
-/// when it contradicts itself; no sample is filled then.
+/// As [`fill_signals`].
 pub fn fill_reference(
     samples: &mut [Sample],
-    reference: &dyn PreparedModel,
+    reference: &dyn FixedModel,
     micro_batch_tokens: usize,
 ) -> Result<(), TrainerError> {
-    let found = read_logprobs(&samples.iter().collect::<Vec<_>>(), reference, micro_batch_tokens)?;
-    for (sample, logprobs) in samples.iter_mut().zip(found) {
-        sample.reference_logprobs = logprobs;
-    }
-    Ok(())
-}
-
-/// The log-probabilities of samples, those that begin alike being read together, up to `micro_batch_tokens` at a time.
-pub(crate) fn read_logprobs(
-    samples: &[&Sample],
-    model: &dyn PreparedModel,
-    micro_batch_tokens: usize,
-) -> Result<Vec<Vec<f32>>, TrainerError> {
-    let order = prefix_order(samples);
-    let sorted: Vec<&Sample> = order.iter().map(|sample| samples[*sample]).collect();
-    let lengths: Vec<usize> = sorted.iter().map(|sample| sample.len()).collect();
-    let ranges = split_shared_by_budget(&lengths, &shared_prefixes(&sorted), micro_batch_tokens);
-    let batches = Batches::new(ranges.len());
-    let read = |range: std::ops::Range<usize>| {
-        let logprobs = batches.run(|| model.logprobs(&sorted[range.clone()]));
-        let logprobs = logprobs.map_err(|source| TrainerError::Model { source })?;
-        Ok(order[range].iter().copied().zip(logprobs).collect::<Vec<_>>())
-    };
-    let parts: Result<Vec<_>, TrainerError> = ranges.into_par_iter().map(read).collect();
-    let mut by_sample = vec![Vec::new(); samples.len()];
-    for (sample, logprobs) in parts?.into_iter().flatten() {
-        let (tokens, found) = (samples[sample].len(), logprobs.len());
-        if found != tokens {
-            return Err(TrainerError::LogprobCount { sample, tokens, found });
-        }
-        by_sample[sample] = logprobs;
-    }
-    Ok(by_sample)
+    let weights = MeasuredAt::Reference;
+    let source = SignalSource { weights, model: reference, head: None, micro_batch_tokens };
+    fill_signals(samples, &[Signal::Reference], MeasuredTokens::Weighed, &source)
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use spar_core::Sample;
 use spar_policy::Parameters;
 use spar_policy::cuda::DeviceLearner;
+use spar_policy::state_heads::HeadWeights;
 
 /// Gives the derivatives of the loss by what is told of a sample.
 ///
@@ -16,12 +17,14 @@ pub type SampleLossFn<'a> = dyn Fn(usize, Measured<'_>) -> Slopes + Sync + 'a;
 
 /// What a model tells of the tokens of a sample, one entry per token in each. Entries of tokens without weight may
 /// be anything.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Measured<'a> {
     /// The log-probability of each token.
     pub logprobs: &'a [f32],
     /// The entropy of what each was drawn from, in nats.
     pub entropies: &'a [f32],
+    /// What the value head expected before each was drawn; empty where there is no head.
+    pub values: &'a [f32],
 }
 
 /// The derivatives of a loss by what a model told of the tokens of a sample.
@@ -31,13 +34,70 @@ pub struct Slopes {
     pub logprobs: Vec<f32>,
     /// By the entropies, one per token; empty where the loss does not depend on them.
     pub entropies: Vec<f32>,
+    /// By the values, one per token; empty where the loss does not depend on them.
+    pub values: Vec<f32>,
 }
 
 impl From<Vec<f32>> for Slopes {
     /// By the log-probabilities alone.
     fn from(logprobs: Vec<f32>) -> Self {
-        Self { logprobs, entropies: Vec::new() }
+        Self { logprobs, ..Self::default() }
     }
+}
+
+/// What a model measured on the tokens of a sample, one entry per token in each list; 0 where none was asked for.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Measures {
+    /// The log-probability of each token.
+    pub logprobs: Vec<f32>,
+    /// The entropy of what each was drawn from, in nats.
+    pub entropies: Vec<f32>,
+    /// The sum of the squared probabilities of that; empty unless asked for.
+    pub sum_squares: Vec<f32>,
+    /// What the value head expected before each was drawn; empty without a head.
+    pub values: Vec<f32>,
+}
+
+/// The tokens of samples that are measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum MeasuredTokens {
+    /// Those that weigh in one of the terms of a loss.
+    #[default]
+    Weighed,
+    /// Those that were sampled, as the stream `turns` tells, whatever they weigh.
+    Sampled,
+}
+
+impl MeasuredTokens {
+    /// Whether token `t` of a sample is one of them.
+    pub fn has(self, sample: &Sample, t: usize) -> bool {
+        match self {
+            Self::Weighed => {
+                sample.policy_weights[t] != 0.0 || sample.cross_entropy_weights[t] != 0.0
+            }
+            Self::Sampled => sample.turns.get(t).is_some_and(|turn| *turn != Sample::OBSERVED),
+        }
+    }
+}
+
+/// What is to be measured; by default log-probabilities and entropies of tokens that weigh.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct MeasureRequest<'a> {
+    /// On which tokens.
+    pub tokens: MeasuredTokens,
+    /// Whether sums of squared probabilities are asked for, which takes one more product by the output matrix.
+    pub sum_squares: bool,
+    /// The head whose values are asked for.
+    pub head: Option<&'a HeadWeights>,
+}
+
+/// A head whose values a loss depends on, and where its gradient goes.
+#[derive(Debug)]
+pub struct HeadGradient<'a> {
+    /// The head.
+    pub head: &'a HeadWeights,
+    /// In the layout of its weights.
+    pub gradient: &'a mut [f32],
 }
 
 /// A model that can be differentiated over samples.
@@ -52,16 +112,36 @@ pub trait SampleGradient: Send + Sync {
     }
 }
 
-/// A model at weights that are trained on a device.
-pub trait DeviceModel: Send + Sync {
-    /// As [`PreparedModel::logprobs`].
+/// A model at fixed weights.
+///
+/// Entry `t` of what is measured on a sample is that of drawing `tokens[t]` behind `tokens[..t]` among
+/// `allowed.get(t)`, or among the whole vocabulary where that is empty.
+pub trait FixedModel: Send + Sync {
+    /// Measures samples.
     ///
     /// # Errors
     ///
-    /// What the model or the device says.
-    fn logprobs(&self, samples: &[&Sample]) -> Result<Vec<Vec<f32>>, Box<dyn Error + Send + Sync>>;
+    /// What the model says when it cannot be run on a sample, such as one that is too long, or cannot have a head.
+    fn measure(
+        &self,
+        samples: &[&Sample],
+        request: &MeasureRequest<'_>,
+    ) -> Result<Vec<Measures>, Box<dyn Error + Send + Sync>>;
 
-    /// As [`PreparedModel::accumulate`], into the gradient of the learner.
+    /// The log-probabilities of the tokens of each sample that weigh.
+    ///
+    /// # Errors
+    ///
+    /// As [`FixedModel::measure`].
+    fn logprobs(&self, samples: &[&Sample]) -> Result<Vec<Vec<f32>>, Box<dyn Error + Send + Sync>> {
+        let measures = self.measure(samples, &MeasureRequest::default())?;
+        Ok(measures.into_iter().map(|measures| measures.logprobs).collect())
+    }
+}
+
+/// A model at weights that are trained on a device.
+pub trait DeviceModel: FixedModel {
+    /// As [`PreparedModel::accumulate`], into the gradient of the learner; that of a head stays with the host.
     ///
     /// # Errors
     ///
@@ -70,35 +150,27 @@ pub trait DeviceModel: Send + Sync {
         &self,
         samples: &[&Sample],
         loss: &SampleLossFn<'_>,
+        head: Option<HeadGradient<'_>>,
     ) -> Result<(), Box<dyn Error + Send + Sync>>;
 }
 
-/// A model at fixed weights.
-///
-/// Both functions use the same forward pass. Entry `t` of a sample's log-probabilities is that of
-/// drawing `tokens[t]` behind `tokens[..t]` among `allowed.get(t)`, or among the whole vocabulary
-/// where that is empty; it may be 0 where the sample gives the token no weight.
-pub trait PreparedModel: Send + Sync {
-    /// The log-probabilities of each sample, one per token.
-    ///
-    /// # Errors
-    ///
-    /// What the model says when it cannot be run on a sample, such as one that is too long.
-    fn logprobs(&self, samples: &[&Sample]) -> Result<Vec<Vec<f32>>, Box<dyn Error + Send + Sync>>;
-
-    /// Runs each sample forward once, asks `loss` once per sample for the derivatives, runs backward,
-    /// and adds the derivative by the weights to `gradient`, which has their layout.
+/// A model at weights in the host's memory.
+pub trait PreparedModel: FixedModel {
+    /// Runs each sample forward once, by the same forward pass as [`FixedModel::measure`], asks `loss` once per sample
+    /// for the derivatives, runs backward, and adds the derivative by the weights to `gradient`, which has their layout,
+    /// and that by the weights of a head, where there is one, to its own.
     ///
     /// The result must be the same to the bit on any number of threads. The trainer calls this for
     /// several shards at the same time.
     ///
     /// # Errors
     ///
-    /// What the model says when it cannot be run on a sample; `gradient` is then thrown away.
+    /// What the model says when it cannot be run on a sample, or cannot have a head; `gradient` is then thrown away.
     fn accumulate(
         &self,
         samples: &[&Sample],
         loss: &SampleLossFn<'_>,
         gradient: &mut [f32],
+        head: Option<HeadGradient<'_>>,
     ) -> Result<(), Box<dyn Error + Send + Sync>>;
 }

@@ -7,7 +7,10 @@ use serde_json::Value;
 use spar_core::{PolicyVersion, Sample};
 use spar_policy::{ParameterKind, Parameters};
 
-use crate::{Measured, PreparedModel, SampleGradient, SampleLossFn, Trainer, TrainerError};
+use crate::{
+    FixedModel, HeadGradient, MeasureRequest, Measured, Measures, PreparedModel, SampleGradient,
+    SampleLossFn, Trainer, TrainerError,
+};
 
 /// The state of a trainer as it is written.
 pub(crate) fn saved(trainer: &Trainer) -> Vec<u8> {
@@ -114,35 +117,67 @@ fn entropy(probabilities: &[f32]) -> f32 {
 
 struct PreparedBigram(Parameters);
 
-impl PreparedModel for PreparedBigram {
-    fn logprobs(&self, samples: &[&Sample]) -> Result<Vec<Vec<f32>>, Box<dyn Error + Send + Sync>> {
-        let parameters = &self.0;
-        let logprobs = |sample: &&Sample| {
-            let mut logprobs = vec![0.0];
-            logprobs.extend(
-                sample
-                    .tokens
-                    .windows(2)
-                    .map(|pair| Bigram::probabilities(parameters, pair[0])[pair[1] as usize].ln()),
-            );
-            logprobs
-        };
-        Ok(samples.iter().map(logprobs).collect())
+impl PreparedBigram {
+    /// What a head sees of the tokens before each but the first: which of the vocabulary they are.
+    fn states(&self, sample: &Sample) -> Vec<f32> {
+        let vocabulary = self.0.specs[0].shape[1];
+        let mut states = vec![0.0; (sample.len() - 1) * vocabulary];
+        let rows = states.chunks_exact_mut(vocabulary).zip(&sample.tokens);
+        rows.for_each(|(row, token)| row[*token as usize] = 1.0);
+        states
     }
+}
 
+impl FixedModel for PreparedBigram {
+    fn measure(
+        &self,
+        samples: &[&Sample],
+        request: &MeasureRequest<'_>,
+    ) -> Result<Vec<Measures>, Box<dyn Error + Send + Sync>> {
+        let measure = |sample: &&Sample| {
+            let behind = |pair: &[u32]| Bigram::probabilities(&self.0, pair[0]);
+            let first = |of_others: Vec<f32>| [vec![0.0], of_others].concat();
+            let all: Vec<Vec<f32>> = sample.tokens.windows(2).map(behind).collect();
+            let drawn = all.iter().zip(&sample.tokens[1..]);
+            let logprobs = drawn.map(|(all, token)| all[*token as usize].ln()).collect();
+            let squares = |all: &Vec<f32>| all.iter().map(|p| p * p).sum();
+            Measures {
+                logprobs: first(logprobs),
+                entropies: first(all.iter().map(|all| entropy(all)).collect()),
+                sum_squares: match request.sum_squares {
+                    true => first(all.iter().map(squares).collect()),
+                    false => Vec::new(),
+                },
+                values: match request.head {
+                    Some(head) => first(head.forward(&self.states(sample))),
+                    None => Vec::new(),
+                },
+            }
+        };
+        Ok(samples.iter().map(measure).collect())
+    }
+}
+
+impl PreparedModel for PreparedBigram {
     fn accumulate(
         &self,
         samples: &[&Sample],
         loss: &SampleLossFn<'_>,
         gradient: &mut [f32],
+        mut head: Option<HeadGradient<'_>>,
     ) -> Result<(), Box<dyn Error + Send + Sync>> {
         let parameters = &self.0;
         let vocabulary = parameters.specs[0].shape[1];
-        for (index, logprobs) in self.logprobs(samples)?.iter().enumerate() {
-            let entropy = |pair: &[u32]| entropy(&Bigram::probabilities(parameters, pair[0]));
-            let behind = samples[index].tokens.windows(2).map(entropy);
-            let entropies: Vec<f32> = std::iter::once(0.0).chain(behind).collect();
-            let slopes = loss(index, Measured { logprobs, entropies: &entropies });
+        let request =
+            MeasureRequest { head: head.as_ref().map(|head| head.head), ..Default::default() };
+        for (index, measures) in self.measure(samples, &request)?.iter().enumerate() {
+            let Measures { logprobs, entropies, values, .. } = measures;
+            let slopes = loss(index, Measured { logprobs, entropies, values });
+            if let (Some(HeadGradient { head, gradient }), false) =
+                (&mut head, slopes.values.is_empty())
+            {
+                head.backward(&self.states(samples[index]), &slopes.values[1..], gradient);
+            }
             for (t, pair) in samples[index].tokens.windows(2).enumerate() {
                 let by_entropy = slopes.entropies.get(t + 1).copied().unwrap_or(0.0);
                 let table = &mut gradient[pair[0] as usize * vocabulary..][..vocabulary];

@@ -5,22 +5,24 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use spar_core::{PolicyVersion, Sample, Seed};
+use spar_core::{PolicyVersion, Sample, Seed, Signal};
 use spar_policy::checkpoint::TensorFile;
 use spar_policy::cuda::DeviceGroup;
+use spar_policy::state_heads::HeadWeights;
 use spar_policy::{Parameters, Weights};
 
 use crate::batches::{
     by_prompt, joined_by_pair, prefix_order, shared_prefixes, shuffled, split_by_budget,
     split_evenly, split_shared_by_budget,
 };
-use crate::home::{DeviceHome, Home, HostHome, Work};
+use crate::home::{DeviceHome, HeadHome, Home, HostHome, Work};
 use crate::objectives::Pairs;
 use crate::optimisers::{clip_factor, write_state};
 use crate::{
-    BatchWeight, Drift, LossAggregation, Measured, Objective, OptimizerPlace, SampleGradient,
-    Slopes, StatePlace, StateReader, StateTensor, Tally, Trained, TrainerConfig, TrainerError,
-    Update, UpdateMetrics, WeightAverage,
+    BatchWeight, Drift, LossAggregation, Measured, MeasuredAt, MeasuredTokens, Objective,
+    OptimizerPlace, SampleGradient, SignalSource, SignalStage, Slopes, StatePlace, StateReader,
+    StateTensor, Tally, Trained, TrainerConfig, TrainerError, Update, UpdateMetrics, WeightAverage,
+    fill_signals, signal_stages,
 };
 
 /// Owns the weights and improves them, one update at a time.
@@ -41,6 +43,8 @@ use crate::{
 pub struct Trainer {
     config: TrainerConfig,
     place: Place,
+    /// The head that is trained beside the vocabulary's, if one is.
+    head: Option<HeadHome>,
     average: Option<WeightAverage>,
     updates: u64,
 }
@@ -194,7 +198,23 @@ impl Trainer {
 
     fn at(config: TrainerConfig, place: Place) -> Self {
         let average = config.average.map(WeightAverage::new);
-        Self { config, place, average, updates: 0 }
+        Self { config, place, head: None, average, updates: 0 }
+    }
+
+    /// Trains a head beside the vocabulary's, from `weights` on: by an optimiser like that of the decoder, in the host's
+    /// memory, both gradients being shortened together. An average of weights has no part of it.
+    ///
+    /// # Errors
+    ///
+    /// [`TrainerError::Config`] when the optimiser cannot be made.
+    pub fn with_head(mut self, weights: HeadWeights) -> Result<Self, TrainerError> {
+        self.head = Some(HeadHome::new(weights, &self.config.optimizer)?);
+        Ok(self)
+    }
+
+    /// The head that is trained beside the vocabulary's, as it is now; `None` where none is.
+    pub fn head(&self) -> Option<&HeadWeights> {
+        self.head.as_ref().map(HeadHome::weights)
     }
 
     /// Counts on from the updates of an earlier stage.
@@ -384,6 +404,7 @@ impl Trainer {
         if objective.needs().pairs {
             Pairs::of(samples).map_err(|sample| TrainerError::PartedPair { sample })?;
         }
+        self.check_values(samples, objective)?;
         // 1. What the loss is divided by, before samples that need not be computed are left out.
         let batch = BatchWeight::of(objective, samples.iter().copied());
         let num_samples = samples.len();
@@ -453,7 +474,9 @@ impl Trainer {
             });
             found.slopes
         };
-        let work = Work { samples: &samples, shards: &shards, loss: &loss };
+        let head_work = self.head.as_ref().map(|head| head.work(shards.len()));
+        let head = head_work.as_ref();
+        let work = Work { samples: &samples, shards: &shards, loss: &loss, head };
         let home = self.place.home_mut();
         home.accumulate(model, &work)?;
 
@@ -476,12 +499,20 @@ impl Trainer {
 
         // 5. The step.
         let max_norm = self.config.max_gradient_norm.unwrap_or(f64::INFINITY);
-        let gradient_norm = home.gradient_norm()?;
+        let mut gradient_norm = home.gradient_norm()?;
+        if let (Some(head), Some(work)) = (&mut self.head, head_work) {
+            head.add_up(work);
+            gradient_norm = gradient_norm.hypot(head.gradient_norm());
+        }
         if !gradient_norm.is_finite() {
             return Err(TrainerError::NonFinite { what: "gradient", update });
         }
         let learning_rate_scale = self.config.schedule.scale(progress);
-        home.step(clip_factor(gradient_norm, max_norm), learning_rate_scale)?;
+        let factor = clip_factor(gradient_norm, max_norm);
+        home.step(factor, learning_rate_scale)?;
+        if let Some(head) = &mut self.head {
+            head.step(factor, learning_rate_scale)?;
+        }
         self.updates = update;
         if let Some(average) = &mut self.average {
             average.add(&home.parameters()?.data);
@@ -502,6 +533,55 @@ impl Trainer {
         })
     }
 
+    /// Whether there is all that the loss of a value head needs.
+    fn check_values(
+        &self,
+        samples: &[&Sample],
+        objective: &dyn Objective,
+    ) -> Result<(), TrainerError> {
+        let needs = objective.needs();
+        if needs.returns && self.head.is_none() {
+            return Err(TrainerError::NoHead);
+        }
+        type Stream = fn(&Sample) -> &[f32];
+        let streams: [(&'static str, bool, Stream); 2] = [
+            ("values", needs.values, |sample| &sample.values),
+            ("returns", needs.returns, |sample| &sample.returns),
+        ];
+        for (stream, _, of) in streams.into_iter().filter(|(_, is_needed, _)| *is_needed) {
+            if let Some(sample) = samples.iter().position(|sample| of(sample).is_empty()) {
+                return Err(TrainerError::NoStream { sample, stream });
+            }
+        }
+        Ok(())
+    }
+
+    /// Fills those of `signals` that are measured at the present weights in the streams of samples, as
+    /// [`fill_signals`] says.
+    ///
+    /// # Errors
+    ///
+    /// As [`fill_signals`].
+    pub fn fill_signals(
+        &self,
+        samples: &mut [Sample],
+        signals: &[Signal],
+        tokens: MeasuredTokens,
+        model: &dyn SampleGradient,
+    ) -> Result<(), TrainerError> {
+        let weights = MeasuredAt::Present;
+        let is_present = |stage: &&SignalStage| stage.weights == weights;
+        let mut present = signal_stages().iter().filter(is_present);
+        if !present.any(|stage| signals.contains(&stage.signal)) {
+            return Ok(());
+        }
+        let model = self.place.home().fixed(model)?;
+        let micro_batch_tokens = self.config.micro_batch_tokens;
+        let (model, head) = (model.as_ref(), self.head());
+        let source = SignalSource { weights, model, head, micro_batch_tokens };
+        fill_signals(samples, signals, tokens, &source)
+    }
+
     /// The log-probabilities of samples at the present weights, read in the same pieces as for the gradient.
     fn measure(
         &self,
@@ -509,9 +589,11 @@ impl Trainer {
         samples: &[&Sample],
         shards: &[Vec<Range<usize>>],
     ) -> Result<Vec<Vec<f32>>, TrainerError> {
+        let model = self.place.home().fixed(model)?;
         let mut all = Vec::with_capacity(samples.len());
         for range in shards.iter().flatten() {
-            all.extend(self.place.home().logprobs(model, &samples[range.clone()])?);
+            let found = model.logprobs(&samples[range.clone()]);
+            all.extend(found.map_err(|source| TrainerError::Model { source })?);
         }
         for (sample, (given, found)) in samples.iter().zip(&all).enumerate() {
             let (tokens, found) = (given.len(), found.len());
@@ -522,7 +604,7 @@ impl Trainer {
         Ok(all)
     }
 
-    /// Writes everything but the weights to a safetensors file: optimiser, update counter, averages.
+    /// Writes everything but the weights to a safetensors file: optimisers, update counter, averages.
     ///
     /// With the weights of the same moment it is all that [`Trainer::load_state`] needs to go on
     /// to the bit.
@@ -536,13 +618,17 @@ impl Trainer {
         let home = self.place.home();
         let name = home.optimizer();
         tensors.extend(home.state()?.into_iter().map(|tensor| tensor.under(name)));
+        if let Some(head) = &self.head {
+            tensors.extend(head.state().into_iter().map(|tensor| tensor.under("head")));
+        }
         if let Some(average) = &self.average {
             tensors.extend(average.state().into_iter().map(|tensor| tensor.under("average")));
         }
         write_state(path, &tensors)
     }
 
-    /// Takes over weights and the state saved with them; on an error it keeps what it had.
+    /// Takes over weights and the state saved with them; the weights of a head are those that the trainer was
+    /// [given](Trainer::with_head). On an error it keeps what it had.
     ///
     /// # Errors
     ///
@@ -562,9 +648,16 @@ impl Trainer {
         if let Some(average) = &mut average {
             average.load_state(state.under("average"), parameters.data.len())?;
         }
+        let anew = |head: &HeadHome| {
+            let mut head = HeadHome::new(head.weights().clone(), &self.config.optimizer)?;
+            head.load_state(state.under("head"))?;
+            Ok::<_, TrainerError>(head)
+        };
+        let head = self.head.as_ref().map(anew).transpose()?;
         let home = self.place.home_mut();
         let name = home.optimizer();
         home.load(parameters, state.under(name))?;
+        self.head = head;
         self.average = average;
         self.updates = updates;
         Ok(())
@@ -577,6 +670,8 @@ mod tests {
     use spar_core::Preference;
 
     use super::*;
+    use spar_policy::state_heads::StateHeadConfig;
+
     use crate::testing::{Bigram, load, saved};
     use crate::{AverageConfig, Clip, ClipOptions, Dpo, OptimizerConfig, Supervised};
 
@@ -698,6 +793,119 @@ mod tests {
         // A prompt of six tokens and four answers in each of two minibatches.
         assert_eq!(computed(true), 2 * 10);
         assert!(computed(false) > 2 * 10);
+    }
+
+    fn fresh_head() -> HeadWeights {
+        let config = StateHeadConfig { learning_rate_scale: 2.0, ..StateHeadConfig::default() };
+        HeadWeights::fresh(&config, VOCABULARY, Seed::from_u64(5)).unwrap()
+    }
+
+    fn ppo(clip: Option<f64>) -> Box<dyn Objective> {
+        let value_loss = Some(crate::ValueLossOptions { weight: 0.5, clip });
+        crate::ObjectiveConfig { value_loss, ..Default::default() }.build().unwrap()
+    }
+
+    /// Samples whose returns follow from the token before, without advantages.
+    fn valued(trainer: &Trainer) -> Vec<Sample> {
+        (0..6)
+            .map(|start| {
+                let mut sample = sampled(trainer, &[(start % 5, 0.0), (2, 0.0), (start % 3, 0.0)]);
+                let before = [&[0], &sample.tokens[..3]].concat();
+                sample.returns = before.iter().map(|token| *token as f32 / 5.0).collect();
+                sample.turns = vec![Sample::OBSERVED, 0, 0, 0];
+                sample
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_value_head_learns_returns_and_leaves_the_policy_alone() {
+        let start = || Trainer::new(config("adamw", 0.02), Bigram::new(VOCABULARY)).unwrap();
+        let mut trainer = start().with_head(fresh_head()).unwrap();
+        let mut samples = valued(&trainer);
+        for iteration in 0..200 {
+            let tokens = MeasuredTokens::Sampled;
+            trainer.fill_signals(&mut samples, &[Signal::Values], tokens, &Bigram).unwrap();
+            if iteration == 0 {
+                assert!(samples.iter().all(|sample| sample.values == [0.0; 4]));
+            }
+            let (seed, mode) = (Seed::from_u64(iteration), LossAggregation::TokenMean);
+            let objective = ppo(Some(0.2));
+            let metrics = trainer.iterate(&samples, &*objective, mode, &Bigram, seed, 0.0).unwrap();
+            assert!(metrics[0].objective.contains_key("value_clip_fraction"));
+            if iteration == 199 {
+                assert!(metrics[0].objective["value_loss"] < 1e-4, "{metrics:?}");
+            }
+        }
+        assert!(crate::explained_variance(&samples).unwrap() > 0.99);
+        // The gradient of the policy is 0 without advantages, and a table is no trunk.
+        assert!(trainer.parameters().unwrap().data.iter().all(|value| *value == 0.0));
+        assert_ne!(trainer.head().unwrap().parameters().data, fresh_head().parameters().data);
+    }
+
+    #[test]
+    fn a_value_loss_is_refused_without_what_it_needs() {
+        let trainer = || Trainer::new(config("adamw", 0.1), Bigram::new(VOCABULARY)).unwrap();
+        let mode = LossAggregation::TokenMean;
+        let update = |mut trainer: Trainer, sample: &Sample, clip| {
+            let error = trainer.update(&[sample], &*ppo(clip), mode, &Bigram, 0.0).unwrap_err();
+            assert_eq!(trainer.version(), PolicyVersion(0));
+            error.to_string()
+        };
+        let mut sample = valued(&trainer()).remove(0);
+        assert_eq!(update(trainer(), &sample, None), "train a value head: the trainer has none");
+        let with_head = || trainer().with_head(fresh_head()).unwrap();
+        let told = update(with_head(), &sample, Some(0.2));
+        assert!(told.contains("sample 0: it has no values"), "{told}");
+        sample.returns.clear();
+        assert!(update(with_head(), &sample, None).contains("it has no returns"));
+    }
+
+    #[test]
+    fn a_head_goes_on_to_the_bit_from_its_weights_and_state() {
+        for name in ["adamw", "muon"] {
+            let fresh = |head| {
+                Trainer::new(config(name, 0.05), Bigram::new(VOCABULARY))
+                    .unwrap()
+                    .with_head(head)
+                    .unwrap()
+            };
+            let mode = LossAggregation::SampleMean;
+            let train = |trainer: &mut Trainer, iterations: Range<u64>| {
+                let mut samples = valued(trainer);
+                for (index, sample) in samples.iter_mut().enumerate() {
+                    sample.advantages.fill(index as f32 - 2.5);
+                }
+                for iteration in iterations {
+                    let seed = Seed::from_u64(iteration);
+                    trainer.iterate(&samples, &*ppo(None), mode, &Bigram, seed, 0.0).unwrap();
+                }
+            };
+            let mut whole = fresh(fresh_head());
+            train(&mut whole, 0..3);
+            let (weights, head) = (whole.parameters().unwrap(), whole.head().unwrap().clone());
+            let state = saved(&whole);
+            train(&mut whole, 3..6);
+            let mut resumed = fresh(head);
+            load(&mut resumed, weights, &state).unwrap();
+            train(&mut resumed, 3..6);
+            let of_head = |trainer: &Trainer| trainer.head().unwrap().parameters().clone();
+            assert_eq!(of_head(&resumed), of_head(&whole), "{name}");
+            assert_eq!(resumed.parameters().unwrap(), whole.parameters().unwrap());
+            assert_eq!(saved(&resumed), saved(&whole));
+            // A state without the head's is refused, and nothing is changed.
+            let mut without = Trainer::new(config(name, 0.05), Bigram::new(VOCABULARY)).unwrap();
+            let plain = saved(&without);
+            train_plain(&mut without);
+            let before = saved(&resumed);
+            assert!(load(&mut resumed, without.parameters().unwrap(), &plain).is_err());
+            assert_eq!(saved(&resumed), before);
+        }
+    }
+
+    fn train_plain(trainer: &mut Trainer) {
+        let (seed, mode) = (Seed::from_u64(1), LossAggregation::TokenMean);
+        trainer.iterate(&demonstrations(), &Supervised, mode, &Bigram, seed, 0.0).unwrap();
     }
 
     #[test]

@@ -47,15 +47,16 @@ impl<'a> CutBatch<'a> {
         &mut self.samples
     }
 
-    /// The signals that have been filled in the streams of all samples: values, and log-probabilities of
-    /// reference and older weights.
+    /// The signals that have been filled in the streams of all samples.
     pub fn signals(&self) -> Signals {
         let mut signals = Signals::default();
         type Stream = fn(&Sample) -> &[f32];
-        let streams: [(Signal, Stream); 3] = [
+        let streams: [(Signal, Stream); 5] = [
             (Signal::Reference, |sample| &sample.reference_logprobs),
             (Signal::Old, |sample| &sample.old_logprobs),
             (Signal::Values, |sample| &sample.values),
+            (Signal::Entropies, |sample| &sample.entropies),
+            (Signal::SumSquares, |sample| &sample.sum_squares),
         ];
         for (signal, stream) in streams {
             if self.samples.iter().any(|sample| stream(sample).len() != sample.len()) {

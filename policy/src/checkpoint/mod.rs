@@ -14,6 +14,7 @@ mod keep_as;
 mod lora;
 mod number_type;
 mod tensor_file;
+mod value_head;
 mod weights_file;
 
 use std::path::{Path, PathBuf};
@@ -26,6 +27,7 @@ pub use self::lora::{LoraAdapter, LowRank};
 pub use self::number_type::NumberType;
 pub(crate) use self::number_type::{to_bf16, to_half};
 pub use self::tensor_file::TensorFile;
+pub use self::value_head::{load_value_head, save_value_head};
 use self::weights_file::Loaded;
 use crate::{
     CheckpointError, HalfParameters, ModelConfig, ParameterKind, Parameters, Tokenizer, Weights,

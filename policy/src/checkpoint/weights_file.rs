@@ -93,6 +93,18 @@ pub(super) fn save(
     remove_shards(folder, &names)
 }
 
+/// Writes all parameters into one file of any name.
+pub(super) fn save_alone(
+    path: &Path,
+    parameters: &Parameters,
+    options: &SaveOptions,
+) -> Result<(), CheckpointError> {
+    for spec in parameters.specs.iter() {
+        check(parameters.view(spec), path, &spec.name, options.number_type)?;
+    }
+    write_shard(path, parameters, &parameters.specs.iter().collect::<Vec<_>>(), options)
+}
+
 fn write_shard(
     path: &Path,
     parameters: &Parameters,

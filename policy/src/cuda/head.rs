@@ -172,7 +172,7 @@ pub(super) fn judge_backward(
     dhidden: &Buffer,
     gradient: Option<&Buffer>,
 ) -> Result<(), DeviceError> {
-    let DrawLoss { draws, temperature, told, derivatives } = *loss;
+    let DrawLoss { draws, temperature, told, derivatives, .. } = *loss;
     let device = placement.device();
     let data = placement.weights(weights)?;
     let (d, vocabulary) = (weights.config.hidden_size, weights.config.vocab_size);

@@ -55,7 +55,10 @@ impl Placement {
         gradient: &Buffer,
     ) -> Result<(), DeviceError> {
         self.with_states(hidden, |DeviceStates(hidden)| {
-            let dhidden = self.device().zeros(Kind::F32, hidden.len())?;
+            let dhidden = match loss.dstates_td {
+                Some(dstates_td) => self.device().upload_f32(dstates_td)?,
+                None => self.device().zeros(Kind::F32, hidden.len())?,
+            };
             let target = Target::new(self.device(), weights, gradient)?;
             head::judge_backward(weights, self, hidden, loss, &dhidden, target.whole())?;
             self.differentiate(weights, tape, &dhidden, &target)

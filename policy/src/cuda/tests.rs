@@ -114,7 +114,16 @@ fn train(weights: &Weights, recomputes: bool) -> Outcome {
         .map(|value| DrawGradient { logprob: value, entropy: 0.3 * value * value })
         .collect();
     let mut gradient = vec![0.0; weights.parameters.data.len()];
-    let loss = DrawLoss { draws: &draws, temperature: 0.7, told: &judged, derivatives: &by };
+    // What other heads have to do with the states.
+    let dstates: Vec<f32> =
+        numbers(hidden.read().unwrap().len(), 0.13).iter().map(|value| 0.1 * value).collect();
+    let loss = DrawLoss {
+        draws: &draws,
+        temperature: 0.7,
+        told: &judged,
+        derivatives: &by,
+        dstates_td: Some(&dstates),
+    };
     learn(weights, &tape, &hidden, &loss, &mut WeightGradient::Full(&mut gradient)).unwrap();
     let judged = judged.iter().map(|told| [told.logprob, told.entropy]).collect();
     Outcome { hidden: hidden.read().unwrap().into_owned(), judged, gradient }
@@ -176,7 +185,13 @@ fn train_adapter(model: &LoraModel, factors: &Parameters) -> Outcome {
     let by: Vec<DrawGradient> =
         slopes.map(|logprob| DrawGradient { logprob, entropy: 0.1 }).collect();
     let mut gradient = vec![0.0; factors.data.len()];
-    let loss = DrawLoss { draws: &draws, temperature: 0.9, told: &judged, derivatives: &by };
+    let loss = DrawLoss {
+        draws: &draws,
+        temperature: 0.9,
+        told: &judged,
+        derivatives: &by,
+        dstates_td: None,
+    };
     learn(&weights, &tape, &hidden, &loss, &mut model.gradient(factors, &mut gradient)).unwrap();
     let judged = judged.iter().map(|told| [told.logprob, told.entropy]).collect();
     Outcome { hidden: hidden.read().unwrap().into_owned(), judged, gradient }

@@ -75,7 +75,13 @@ impl DeviceTrainer {
             let hidden = tree.try_read(&weights, Some(&mut tape))?;
             let told = try_judge(&weights, &hidden, &draws, 1.0)?;
             let derivatives = &derivatives;
-            let loss = DrawLoss { draws: &draws, temperature: 1.0, told: &told, derivatives };
+            let loss = DrawLoss {
+                draws: &draws,
+                temperature: 1.0,
+                told: &told,
+                derivatives,
+                dstates_td: None,
+            };
             self.learner.learn(&tape, &hidden, &loss)?;
             told
         };

@@ -91,8 +91,13 @@ fn gradients_of_the_factors_agree() {
         let slope = DrawGradient { logprob: -1.0 / last as f32, entropy: 0.0 };
         let slopes = vec![slope; last];
         let mut gradient = vec![0.0; factors.data.len()];
-        let loss =
-            DrawLoss { draws: &draws, temperature: 1.0, told: &judged, derivatives: &slopes };
+        let loss = DrawLoss {
+            draws: &draws,
+            temperature: 1.0,
+            told: &judged,
+            derivatives: &slopes,
+            dstates_td: None,
+        };
         let into = &mut model.gradient(&factors, &mut gradient);
         learn(&weights, &tape, &hidden.into(), &loss, into).unwrap();
 

@@ -3,14 +3,15 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use spar_core::Sample;
 use spar_policy::cuda::{DeviceError, DeviceGroup, DeviceLearner};
 use spar_policy::ops::elementwise::AdamWStep;
 use spar_policy::{ParameterSpec, Parameters, Weights};
 
-use super::{Home, Work};
+use super::{HeadWork, Home, Work};
 use crate::optimisers::Moments;
-use crate::{AdamWOptions, Measured, SampleGradient, StateReader, StateTensor, TrainerError};
+use crate::{
+    AdamWOptions, FixedModel, Measured, SampleGradient, StateReader, StateTensor, TrainerError,
+};
 
 /// Weights on a device, with AdamW computing there; or the same weights on every device of a group,
 /// which share out the shards of an update and make equal steps.
@@ -84,12 +85,13 @@ impl Home for DeviceHome {
             let model =
                 model.prepare_on_device(&learners[rank]).ok_or(TrainerError::NotOnDevice)?;
             learners[rank].clear_gradient().map_err(failed)?;
-            let shards = work.shards.iter().skip(rank).step_by(learners.len());
-            for samples in shards.flatten() {
+            let shards = work.shards.iter().enumerate().skip(rank).step_by(learners.len());
+            let parts = shards.flat_map(|(shard, parts)| parts.iter().map(move |it| (shard, it)));
+            for (shard, samples) in parts {
                 let loss =
                     |index: usize, found: Measured<'_>| (work.loss)(samples.start + index, found);
-                model
-                    .accumulate(&work.samples[samples.clone()], &loss)
+                let given = &work.samples[samples.clone()];
+                HeadWork::with_shard(work.head, shard, |head| model.accumulate(given, &loss, head))
                     .map_err(|source| TrainerError::Model { source })?;
             }
             Ok(())
@@ -105,13 +107,8 @@ impl Home for DeviceHome {
         }
     }
 
-    fn logprobs(
-        &self,
-        model: &dyn SampleGradient,
-        samples: &[&Sample],
-    ) -> Result<Vec<Vec<f32>>, TrainerError> {
-        let model = model.prepare_on_device(&self.learners[0]).ok_or(TrainerError::NotOnDevice)?;
-        model.logprobs(samples).map_err(|source| TrainerError::Model { source })
+    fn fixed(&self, model: &dyn SampleGradient) -> Result<Box<dyn FixedModel>, TrainerError> {
+        Ok(model.prepare_on_device(&self.learners[0]).ok_or(TrainerError::NotOnDevice)?)
     }
 
     fn gradient_norm(&self) -> Result<f64, TrainerError> {
@@ -390,23 +387,27 @@ mod tests {
 
     struct FailingThere(Box<dyn crate::DeviceModel>);
 
+    impl FixedModel for FailingThere {
+        fn measure(
+            &self,
+            samples: &[&Sample],
+            request: &crate::MeasureRequest<'_>,
+        ) -> Result<Vec<crate::Measures>, Box<dyn std::error::Error + Send + Sync>> {
+            self.0.measure(samples, request)
+        }
+    }
+
     impl crate::DeviceModel for FailingThere {
         fn accumulate(
             &self,
             samples: &[&Sample],
             loss: &crate::SampleLossFn<'_>,
+            head: Option<crate::HeadGradient<'_>>,
         ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
             if samples.iter().any(|sample| sample.tokens[0] == 3) {
                 return Err("sample 3 cannot be read".into());
             }
-            self.0.accumulate(samples, loss)
-        }
-
-        fn logprobs(
-            &self,
-            samples: &[&Sample],
-        ) -> Result<Vec<Vec<f32>>, Box<dyn std::error::Error + Send + Sync>> {
-            self.0.logprobs(samples)
+            self.0.accumulate(samples, loss, head)
         }
     }
 

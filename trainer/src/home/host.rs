@@ -4,14 +4,14 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use rayon::prelude::*;
-use spar_core::Sample;
 use spar_policy::ops::elementwise::scale_all;
 use spar_policy::ops::parallel::Batches;
 use spar_policy::{ParameterSpec, Parameters};
 
-use super::{Home, Work};
+use super::{HeadWork, Home, Work};
 use crate::{
-    Measured, Optimizer, SampleGradient, StateReader, StateTensor, TrainerError, global_norm,
+    FixedModel, Measured, Optimizer, SampleGradient, StateReader, StateTensor, TrainerError,
+    global_norm,
 };
 
 /// Weights in the host's memory, with an optimiser that computes there.
@@ -52,21 +52,23 @@ impl Home for HostHome {
         // Its weights are those that are about to change: it is gone by then.
         let model = model.prepare(&self.parameters);
         let batches = Batches::new(work.shards.len());
-        let accumulate = |gradient: &mut Vec<f32>, shard: &[Range<usize>]| {
+        let accumulate = |gradient: &mut Vec<f32>, (shard, parts): (usize, &Vec<Range<usize>>)| {
             gradient.clear();
             gradient.resize(num_weights, 0.0);
-            for samples in shard {
+            for samples in parts {
                 let loss =
                     |index: usize, found: Measured<'_>| (work.loss)(samples.start + index, found);
-                model
-                    .accumulate(&work.samples[samples.clone()], &loss, gradient)
-                    .map_err(|source| TrainerError::Model { source })?;
+                let given = &work.samples[samples.clone()];
+                HeadWork::with_shard(work.head, shard, |head| {
+                    model.accumulate(given, &loss, gradient, head)
+                })
+                .map_err(|source| TrainerError::Model { source })?;
             }
             Ok(())
         };
         let shard_gradients = self.shard_gradients.par_iter_mut();
         shard_gradients
-            .zip(work.shards.par_iter())
+            .zip(work.shards.par_iter().enumerate())
             .try_for_each(|(gradient, shard)| batches.run(|| accumulate(gradient, shard)))?;
 
         // 2. Their sum in shard order.
@@ -77,13 +79,8 @@ impl Home for HostHome {
         Ok(())
     }
 
-    fn logprobs(
-        &self,
-        model: &dyn SampleGradient,
-        samples: &[&Sample],
-    ) -> Result<Vec<Vec<f32>>, TrainerError> {
-        let model = model.prepare(&self.parameters);
-        model.logprobs(samples).map_err(|source| TrainerError::Model { source })
+    fn fixed(&self, model: &dyn SampleGradient) -> Result<Box<dyn FixedModel>, TrainerError> {
+        Ok(model.prepare(&self.parameters))
     }
 
     fn gradient_norm(&self) -> Result<f64, TrainerError> {

@@ -1,6 +1,7 @@
 //! Where weights are while they are trained.
 
 mod device;
+mod head;
 mod host;
 
 use std::ops::Range;
@@ -10,8 +11,9 @@ use spar_core::Sample;
 use spar_policy::{ParameterSpec, Parameters};
 
 pub(crate) use self::device::DeviceHome;
+pub(crate) use self::head::{HeadHome, HeadWork};
 pub(crate) use self::host::HostHome;
-use crate::{SampleGradient, SampleLossFn, StateReader, StateTensor, TrainerError};
+use crate::{FixedModel, SampleGradient, SampleLossFn, StateReader, StateTensor, TrainerError};
 
 /// Where weights are while they are trained, with their gradient and their optimiser.
 pub(crate) trait Home: Send + Sync {
@@ -28,12 +30,8 @@ pub(crate) trait Home: Send + Sync {
         work: &Work<'_>,
     ) -> Result<(), TrainerError>;
 
-    /// The log-probabilities of samples at the weights as they are now.
-    fn logprobs(
-        &self,
-        model: &dyn SampleGradient,
-        samples: &[&Sample],
-    ) -> Result<Vec<Vec<f32>>, TrainerError>;
+    /// The model at the weights as they are now.
+    fn fixed(&self, model: &dyn SampleGradient) -> Result<Box<dyn FixedModel>, TrainerError>;
 
     /// The Euclidean length of the gradient.
     fn gradient_norm(&self) -> Result<f64, TrainerError>;
@@ -59,4 +57,6 @@ pub(crate) struct Work<'a> {
     pub(crate) shards: &'a [Vec<Range<usize>>],
     /// The derivatives of the loss by what is told of a sample, by its index.
     pub(crate) loss: &'a SampleLossFn<'a>,
+    /// The head that is trained beside the vocabulary's, if one is.
+    pub(crate) head: Option<&'a HeadWork>,
 }

@@ -353,7 +353,7 @@ mod tests {
 
     /// What a model told; entropies are not looked at.
     fn told(logprobs: &[f32]) -> Measured<'_> {
-        Measured { logprobs, entropies: &[0.0; 64] }
+        Measured { logprobs, entropies: &[0.0; 64], values: &[] }
     }
 
     #[test]
@@ -364,7 +364,8 @@ mod tests {
         let clip = Clip::new(options);
         assert!(clip.has_gradient(&sample) && !Clip::default().has_gradient(&sample));
         let entropies = [f32::NAN, 1.5, f32::NAN, 0.5];
-        let measured = Measured { logprobs: &[0.0, -1.0, f32::NAN, -2.0], entropies: &entropies };
+        let measured =
+            Measured { logprobs: &[0.0, -1.0, f32::NAN, -2.0], entropies: &entropies, values: &[] };
         let found = clip.sample_loss(&sample, measured, 0.5);
         assert_close(found.loss, -0.1, 1e-7);
         assert_eq!(found.slopes.entropies, [0.0, -0.05, 0.0, -0.05]);

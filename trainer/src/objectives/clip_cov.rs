@@ -261,7 +261,7 @@ mod tests {
         let seed = Seed::from_u64(0);
         let update = Update { samples: &samples, present: Some(&present), seed };
         let prepared = objective.begin(&update);
-        let measured = Measured { logprobs: &present[0], entropies: &[0.0; 3] };
+        let measured = Measured { logprobs: &present[0], entropies: &[0.0; 3], values: &[] };
         let found = prepared.loss(0, measured, 1.0);
         assert_eq!((found.loss, found.slopes.logprobs), (0.0, vec![0.0; 3]));
         assert_eq!(found.tally.values()["left_out_fraction"], 1.0);

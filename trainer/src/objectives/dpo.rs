@@ -156,8 +156,12 @@ impl Objective for Dpo {
         sample.preference.map_or(0.0, |preference| 0.5 / f64::from(preference.parts.max(1)))
     }
 
+    fn takes_value_loss(&self) -> bool {
+        false
+    }
+
     fn needs(&self) -> Needs {
-        Needs { reference: true, present: true, pairs: true }
+        Needs { reference: true, present: true, pairs: true, ..Needs::default() }
     }
 
     fn begin<'a>(&'a self, update: &Update<'a>) -> Box<dyn PreparedObjective + 'a> {
@@ -276,7 +280,7 @@ mod tests {
         let mut found = Vec::new();
         for (index, sample) in samples.iter().enumerate() {
             let scale = LossAggregation::TokenMean.scale(dpo.weight(sample), batch);
-            let measured = Measured { logprobs: &present[index], entropies: &[] };
+            let measured = Measured { logprobs: &present[index], ..Measured::default() };
             found.push(prepared.loss(index, measured, scale));
         }
         found
@@ -431,7 +435,7 @@ mod tests {
                 begun.loss(index, measured, scale).slopes
             };
             let mut gradient = vec![0.0; parameters.data.len()];
-            prepared.accumulate(&samples, &slopes, &mut gradient).unwrap();
+            prepared.accumulate(&samples, &slopes, &mut gradient, None).unwrap();
             let mut largest = 0.0_f64;
             for spec in parameters.specs.clone().iter() {
                 for place in [0, spec.len() / 2, spec.len() - 1] {

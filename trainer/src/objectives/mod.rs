@@ -2,7 +2,7 @@
 //!
 //! An objective first sees all samples of an update, with their log-probabilities at the present weights where it
 //! [needs](Needs) them. Then it is given what a model told of one sample at a time, and returns the derivatives by the
-//! sample's log-probabilities and entropies; the model carries them on to the weights. A batch is split over samples,
+//! sample's log-probabilities, entropies and values; the model carries them on to the weights. A batch is split over samples,
 //! shards and micro-batches, so what the loss is divided by comes from outside, as a scale per sample: see
 //! [`LossAggregation`]. Which samples count in it is the objective's word, and is settled before any sample
 //! is left out: one that has no gradient, such as one without advantage, is not computed but counts.
@@ -17,8 +17,9 @@ mod objective_config;
 mod pairs;
 mod supervised;
 mod tally;
+mod value_loss;
 
-use spar_core::{Sample, Seed};
+use spar_core::{Sample, Seed, Signal};
 
 pub use aggregation::{BatchWeight, LossAggregation};
 pub use clip::{Clip, ClipOptions};
@@ -31,6 +32,7 @@ pub use objective_config::{ObjectiveConfig, ObjectiveEntry, objective_registry};
 pub(crate) use pairs::Pairs;
 pub use supervised::Supervised;
 pub use tally::Tally;
+pub use value_loss::{ValueLossOptions, explained_variance};
 
 use crate::{Measured, Slopes};
 
@@ -52,6 +54,12 @@ pub trait Objective: Send + Sync + std::fmt::Debug {
         self.weight(sample) > 0.0
     }
 
+    /// Whether the loss of a value head can stand beside it, which counts the tokens that weigh in the policy gradient.
+    /// Default true.
+    fn takes_value_loss(&self) -> bool {
+        true
+    }
+
     /// What it asks for. Default nothing.
     fn needs(&self) -> Needs {
         Needs::default()
@@ -70,6 +78,18 @@ pub struct Needs {
     pub present: bool,
     /// Pairs of answers: samples tell which answer of which pair they are, and no pair is parted between updates.
     pub pairs: bool,
+    /// What the value head expected before the first update of the iteration, in the samples.
+    pub values: bool,
+    /// A value head, and the returns that it is to learn in the samples.
+    pub returns: bool,
+}
+
+impl Needs {
+    /// The signals that have to be in the samples.
+    pub fn signals(self) -> impl Iterator<Item = Signal> {
+        let asked = [(Signal::Reference, self.reference), (Signal::Values, self.values)];
+        asked.into_iter().filter(|(_, is_asked)| *is_asked).map(|(signal, _)| signal)
+    }
 }
 
 /// The samples of an update, before it is made: those that are computed. An objective that needs all of them, such as

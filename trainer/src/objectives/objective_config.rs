@@ -3,9 +3,10 @@
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::value_loss::WithValueLoss;
 use super::{
     Clip, ClipCov, ClipCovOptions, ClipOptions, Dpo, DpoOptions, Gspo, GspoOptions,
-    LossAggregation, Objective, Supervised,
+    LossAggregation, Objective, Supervised, ValueLossOptions,
 };
 use crate::TrainerError;
 
@@ -20,6 +21,10 @@ pub struct ObjectiveConfig {
     pub aggregation: LossAggregation,
     /// Options of the named objective, such as those of [`ClipOptions`]. Default empty.
     pub options: toml::Table,
+    /// The loss of a value head, `{ weight = 0.5, clip = 0.2 }`, beside that of the named objective, where this trains a
+    /// policy. Default absent: there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value_loss: Option<ValueLossOptions>,
 }
 
 impl Default for ObjectiveConfig {
@@ -28,6 +33,7 @@ impl Default for ObjectiveConfig {
             name: "clip".to_owned(),
             aggregation: LossAggregation::default(),
             options: toml::Table::new(),
+            value_loss: None,
         }
     }
 }
@@ -108,10 +114,21 @@ impl ObjectiveConfig {
                 "objective `dpo` is a mean over pairs: leave `aggregation` at \"token_mean\"";
             problems.push(problem.to_owned());
         }
-        match (entry.open)(&self.options) {
-            Ok(objective) if problems.is_empty() => return Ok(objective),
-            Ok(_) => {}
-            Err(more) => problems.extend(more),
+        problems.extend(self.value_loss.iter().flat_map(ValueLossOptions::problems));
+        let objective = (entry.open)(&self.options);
+        if self.value_loss.is_some() && objective.as_ref().is_ok_and(|it| !it.takes_value_loss()) {
+            let name = &self.name;
+            problems.push(format!(
+                "objective `{name}` takes no `value_loss`: it trains no policy by returns"
+            ));
+        }
+        match (objective, &self.value_loss) {
+            (Ok(policy), None) if problems.is_empty() => return Ok(policy),
+            (Ok(policy), Some(options)) if problems.is_empty() => {
+                return Ok(Box::new(WithValueLoss::new(policy, options.clone())));
+            }
+            (Ok(_), _) => {}
+            (Err(more), _) => problems.extend(more),
         }
         Err(TrainerError::Config { problems })
     }
@@ -184,7 +201,8 @@ mod tests {
                 _ => LossAggregation::default(),
             };
             let options = toml::Table::new();
-            let config = ObjectiveConfig { name: name.to_owned(), aggregation, options };
+            let config =
+                ObjectiveConfig { name: name.to_owned(), aggregation, options, value_loss: None };
             assert_eq!(config.build().unwrap().name(), name);
         }
     }

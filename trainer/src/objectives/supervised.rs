@@ -30,6 +30,10 @@ impl Objective for Supervised {
         sample.cross_entropy_weights.iter().map(|weight| f64::from(*weight)).sum()
     }
 
+    fn takes_value_loss(&self) -> bool {
+        false
+    }
+
     fn begin<'a>(&'a self, update: &Update<'a>) -> Box<dyn PreparedObjective + 'a> {
         let loss = |sample: &Sample, measured: Measured<'_>, scale| {
             self.sample_loss(sample, measured, scale)
@@ -70,7 +74,7 @@ mod tests {
 
     /// What a model told; entropies are not looked at.
     fn told(logprobs: &[f32]) -> Measured<'_> {
-        Measured { logprobs, entropies: &[] }
+        Measured { logprobs, ..Measured::default() }
     }
 
     proptest! {

@@ -1,0 +1,275 @@
+//! The loss of a value head, beside that of the policy.
+
+use serde::{Deserialize, Serialize};
+use spar_core::Sample;
+
+use super::{Needs, Objective, PreparedObjective, SampleLoss, Update};
+use crate::Measured;
+
+/// Options of the loss of a value head.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ValueLossOptions {
+    /// What it weighs beside the policy's loss; positive. Default 0.5.
+    pub weight: f64,
+    /// How far a value can get from what it was before the first update of the iteration, and still gain by it; positive.
+    /// Absent: there is no bound. Absent by default; verl has 0.5, PPO's first implementation 0.2.
+    pub clip: Option<f64>,
+}
+
+impl Default for ValueLossOptions {
+    fn default() -> Self {
+        Self { weight: 0.5, clip: None }
+    }
+}
+
+impl ValueLossOptions {
+    /// All that is wrong with the values; empty when nothing is.
+    pub fn problems(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        if !(self.weight.is_finite() && self.weight > 0.0) {
+            problems.push(format!("`value_loss.weight` {} must be positive", self.weight));
+        }
+        if let Some(clip) = self.clip
+            && !(clip.is_finite() && clip > 0.0)
+        {
+            problems.push(format!("`value_loss.clip` {clip} must be positive"));
+        }
+        problems
+    }
+
+    /// The loss of one value, its derivative by the value, and whether the clipped side was taken.
+    fn of_value(&self, value: f64, old: f64, target: f64) -> (f64, f64, bool) {
+        let free = (value - target).powi(2);
+        // `f64::clamp` lets NaN through.
+        let clipped = self.clip.map(|clip| (value.clamp(old - clip, old + clip) - target).powi(2));
+        match clipped.filter(|clipped| *clipped > free) {
+            Some(clipped) => (0.5 * clipped, 0.0, true),
+            None => (0.5 * free, value - target, false),
+        }
+    }
+}
+
+/// An objective of the policy with the loss of a value head beside it.
+///
+/// With a token's value `v`, the value `v_old` before the first update of the iteration and the return `R`:
+///
+/// ```text
+/// l = l_policy + weight / 2 (v - R)^2                                              without `clip`
+/// l = l_policy + weight / 2 max((v - R)^2, (clip(v, v_old - c, v_old + c) - R)^2)  with `clip` c
+/// ```
+///
+/// Sources: PPO (arXiv 1707.06347, equation 9); the clipping of its first implementation, as in verl's
+/// `compute_value_loss`. It is that of all tokens that weigh in the policy gradient, each counting as one whatever it
+/// weighs there, aggregated as the policy's loss is. A sample without advantage has a gradient by it.
+///
+/// Metrics: `value_loss` (its mean over these tokens, before `weight`), and `value_clip_fraction` with `clip`.
+#[derive(Debug)]
+pub(super) struct WithValueLoss {
+    policy: Box<dyn Objective>,
+    options: ValueLossOptions,
+}
+
+impl WithValueLoss {
+    /// The loss beside that of `policy`.
+    pub(super) fn new(policy: Box<dyn Objective>, options: ValueLossOptions) -> Self {
+        Self { policy, options }
+    }
+}
+
+impl Objective for WithValueLoss {
+    fn name(&self) -> &'static str {
+        self.policy.name()
+    }
+
+    fn weight(&self, sample: &Sample) -> f64 {
+        self.policy.weight(sample)
+    }
+
+    fn has_gradient(&self, sample: &Sample) -> bool {
+        sample.num_weighed() > 0 || self.policy.has_gradient(sample)
+    }
+
+    fn needs(&self) -> Needs {
+        Needs { returns: true, values: self.options.clip.is_some(), ..self.policy.needs() }
+    }
+
+    fn begin<'a>(&'a self, update: &Update<'a>) -> Box<dyn PreparedObjective + 'a> {
+        let (policy, samples) = (self.policy.begin(update), update.samples);
+        Box::new(PreparedWithValueLoss { policy, samples, options: &self.options })
+    }
+}
+
+struct PreparedWithValueLoss<'a> {
+    policy: Box<dyn PreparedObjective + 'a>,
+    samples: &'a [&'a Sample],
+    options: &'a ValueLossOptions,
+}
+
+impl PreparedObjective for PreparedWithValueLoss<'_> {
+    fn loss(&self, index: usize, measured: Measured<'_>, scale: f64) -> SampleLoss {
+        let mut found = self.policy.loss(index, measured, scale);
+        let (sample, options) = (self.samples[index], self.options);
+        let mut slopes = vec![0.0; sample.len()];
+        for (t, _) in sample.policy_weights.iter().enumerate().filter(|(_, weight)| **weight != 0.0)
+        {
+            let value = measured.values[t].into();
+            let old = if options.clip.is_some() { sample.values[t].into() } else { value };
+            let (loss, slope, is_clipped) = options.of_value(value, old, sample.returns[t].into());
+            found.loss += scale * options.weight * loss;
+            slopes[t] = (scale * options.weight * slope) as f32;
+            found.tally.add_mean("value_loss", loss);
+            if options.clip.is_some() {
+                found.tally.add_mean("value_clip_fraction", is_clipped.into());
+            }
+        }
+        found.slopes.values = slopes;
+        found
+    }
+}
+
+/// How much of the differences between returns the values tell: `1 - Var(R - V) / Var(R)` over the tokens that weigh in
+/// the policy gradient, 1 at best, and 0 where one value for all would do as well. `None` where all returns are equal,
+/// or a sample has no values or returns.
+pub fn explained_variance(samples: &[Sample]) -> Option<f64> {
+    let mut returns = Vec::new();
+    let mut errors = Vec::new();
+    for sample in samples {
+        if sample.values.len() != sample.len() || sample.returns.len() != sample.len() {
+            return None;
+        }
+        for t in (0..sample.len()).filter(|t| sample.policy_weights[*t] != 0.0) {
+            let (target, value) = (f64::from(sample.returns[t]), f64::from(sample.values[t]));
+            returns.push(target);
+            errors.push(target - value);
+        }
+    }
+    let variance = |numbers: &[f64]| {
+        let mean = numbers.iter().sum::<f64>() / numbers.len() as f64;
+        numbers.iter().map(|number| (number - mean).powi(2)).sum::<f64>() / numbers.len() as f64
+    };
+    let of_returns = variance(&returns);
+    (of_returns > 0.0).then(|| 1.0 - variance(&errors) / of_returns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::objectives::{BatchWeight, Clip, LossAggregation, ObjectiveConfig};
+    use crate::testing::{assert_close, golden, matrix, number, policy_sample};
+
+    #[test]
+    fn losses_and_gradients_equal_the_golden_numbers() {
+        let mut compared = 0;
+        for case in golden("value_loss") {
+            let params = &case["params"];
+            let options =
+                ValueLossOptions { weight: 1.0, clip: params["cliprange_value"].as_f64() };
+            assert!(options.clip.is_some());
+            let input = |name: &str| matrix(&case["inputs"][name]);
+            let (values, targets) = (input("vpreds"), input("returns"));
+            let (old, mask) = (input("values"), input("response_mask"));
+            let columns = mask[0].len() as f64;
+            let mode = match params["loss_agg_mode"].as_str().unwrap() {
+                "token-mean" => LossAggregation::TokenMean,
+                "seq-mean-token-mean" => LossAggregation::SampleMean,
+                "seq-mean-token-sum" => LossAggregation::SampleSum { constant: 1.0 },
+                "seq-mean-token-sum-norm" => LossAggregation::SampleSum { constant: columns },
+                other => panic!("unknown mode {other}"),
+            };
+            let weights: Vec<f64> = mask.iter().map(|sample| sample.iter().sum()).collect();
+            let batch = BatchWeight {
+                tokens: weights.iter().sum(),
+                samples: weights.iter().filter(|weight| **weight > 0.0).count() as f64,
+            };
+            let gradient = matrix(&case["outputs"]["grad_vpreds"]);
+            let (mut loss, mut clipped) = (0.0, 0.0);
+            for (sample, weight) in weights.iter().enumerate() {
+                let scale = mode.scale(*weight, batch);
+                for t in 0..mask[sample].len() {
+                    let factor = scale * mask[sample][t];
+                    let (of_token, slope, is_clipped) =
+                        options.of_value(values[sample][t], old[sample][t], targets[sample][t]);
+                    assert_close(factor * slope, gradient[sample][t], 1e-8);
+                    loss += factor * of_token;
+                    clipped += mask[sample][t] * f64::from(u8::from(is_clipped));
+                }
+            }
+            assert_close(loss, number(&case["outputs"]["vf_loss"]), 1e-8);
+            assert_close(clipped / batch.tokens, number(&case["outputs"]["vf_clipfrac"]), 1e-7);
+            compared += 1;
+        }
+        assert_eq!(compared, 4);
+    }
+
+    fn valued_sample() -> Sample {
+        let mut sample = policy_sample(&[(true, 0.0, -1.0), (false, 0.0, 0.0), (true, 0.0, -1.0)]);
+        sample.policy_weights[3] = 0.25;
+        sample.values = vec![0.0, 0.1, 0.0, 0.2];
+        sample.returns = vec![0.0, 1.0, 0.0, -1.0];
+        sample
+    }
+
+    #[test]
+    fn it_stands_beside_the_loss_of_the_policy() {
+        let sample = valued_sample();
+        let policy = || -> Box<dyn Objective> { Box::new(Clip::default()) };
+        assert!(!policy().has_gradient(&sample));
+        let objective = WithValueLoss::new(policy(), ValueLossOptions::default());
+        assert!(objective.has_gradient(&sample), "without advantage too");
+        assert_eq!(objective.weight(&sample), 2.0);
+        assert_eq!((objective.needs().returns, objective.needs().values), (true, false));
+        let samples = [&sample];
+        let update =
+            Update { samples: &samples, present: None, seed: spar_core::Seed::from_u64(0) };
+        // Values of tokens without weight are not read.
+        let measured = Measured {
+            logprobs: &[0.0, -1.0, f32::NAN, -1.0],
+            entropies: &[0.0; 4],
+            values: &[f32::NAN, 0.5, f32::NAN, 0.25],
+        };
+        let found = objective.begin(&update).loss(0, measured, 2.0);
+        // 2 * 0.5 * ((0.5 - 1)^2 + (0.25 + 1)^2) / 2, whatever the tokens weigh in the policy gradient.
+        assert!((found.loss - (0.25 + 1.5625) / 2.0).abs() < 1e-9, "{}", found.loss);
+        assert_eq!(found.slopes.values, [0.0, -0.5, 0.0, 1.25]);
+        assert_eq!(found.tally.values()["value_loss"], (0.125 + 0.78125) / 2.0);
+        assert!(!found.tally.values().contains_key("value_clip_fraction"));
+    }
+
+    #[test]
+    fn clipping_holds_values_back_only_where_they_would_gain() {
+        let options = ValueLossOptions { weight: 1.0, clip: Some(0.2) };
+        // Moved beyond the bound towards the return: nothing more is gained, ...
+        assert_eq!(options.of_value(0.5, 0.0, 1.0), (0.5 * 0.8_f64.powi(2), 0.0, true));
+        // ... away from it: it comes back.
+        assert_eq!(options.of_value(-0.5, 0.0, 1.0), (0.5 * 1.5_f64.powi(2), -1.5, false));
+        assert_eq!(options.of_value(0.1, 0.0, 1.0).1, 0.1 - 1.0);
+        assert!(options.of_value(f64::NAN, 0.0, 1.0).1.is_nan());
+    }
+
+    #[test]
+    fn explained_variance_is_one_for_exact_values_and_absent_without_differences() {
+        let mut sample = valued_sample();
+        assert!(explained_variance(&[sample.clone()]).unwrap() < 0.5);
+        sample.values = sample.returns.clone();
+        assert_eq!(explained_variance(&[sample.clone()]), Some(1.0));
+        // One value for all.
+        sample.values = vec![0.3; 4];
+        assert!(explained_variance(&[sample.clone()]).unwrap().abs() < 1e-9);
+        sample.returns = vec![1.0; 4];
+        assert_eq!(explained_variance(&[sample.clone()]), None);
+        sample.returns.clear();
+        assert_eq!(explained_variance(&[sample]), None);
+        assert_eq!(explained_variance(&[]), None);
+    }
+
+    #[test]
+    fn options_are_checked_and_only_objectives_of_draws_take_it() {
+        let problems = |text: &str| toml::from_str::<ObjectiveConfig>(text).unwrap().problems();
+        assert_eq!(problems("value_loss = { weight = 0.1, clip = 0.2 }"), [""; 0]);
+        assert_eq!(problems("value_loss = { weight = 0, clip = -1 }").len(), 2);
+        let told = problems("name = 'supervised'\nvalue_loss = {}");
+        assert_eq!(told.len(), 1);
+        assert!(told[0].contains("`supervised` takes no `value_loss`"), "{told:?}");
+    }
+}

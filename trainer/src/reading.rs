@@ -1,0 +1,246 @@
+//! What the decoder reads of samples, and how a loss changes with it.
+
+use std::collections::HashMap;
+
+use spar_core::Sample;
+use spar_policy::Weights;
+use spar_policy::cuda::DeviceError;
+use spar_policy::decoder::{HiddenStates, Tape, TokenTree};
+use spar_policy::head::{Draw, DrawGradient, DrawLoss, DrawStatistics, try_judge, try_sum_squares};
+use spar_policy::state_heads::HeadWeights;
+
+use crate::grammar_replay::{ReplayFailed, Replayed};
+use crate::{
+    HeadGradient, MeasureRequest, Measured, MeasuredTokens, Measures, SampleLossFn, Slopes,
+};
+
+/// A sample cannot be read by the decoder.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SampleRefused {
+    #[error("read a sample of {tokens} tokens: the model reads up to {limit}")]
+    TooLong { tokens: usize, limit: usize },
+    #[error("read token {token}: the vocabulary has {vocabulary}")]
+    UnknownToken { token: u32, vocabulary: usize },
+    #[error("judge token {token}: it is not among those allowed in its place")]
+    NotAllowed { token: u32 },
+    #[error(transparent)]
+    Replay(#[from] ReplayFailed),
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+}
+
+/// The result of reading samples: the states, what was drawn behind them, and what a head says of them.
+pub(crate) struct Reading<'a> {
+    pub(crate) hidden: HiddenStates,
+    draws: Vec<Draw<'a>>,
+    /// What is asked for: a sample, a place in it, and the draw that was made there.
+    places: Vec<(usize, usize, usize)>,
+    judged: Vec<DrawStatistics>,
+    head: Option<HeadReading>,
+}
+
+/// What a head says of the states that something was drawn behind.
+struct HeadReading {
+    /// Rows of these states, each once.
+    rows: Vec<usize>,
+    /// Of every draw, the place of its state among them.
+    of_draw: Vec<usize>,
+    /// The states, `[rows, hidden]`.
+    states_rd: Vec<f32>,
+    /// The head's number of each.
+    values: Vec<f32>,
+    /// Numbers of all hidden states together.
+    num_numbers: usize,
+}
+
+impl HeadReading {
+    fn of(
+        head: &HeadWeights,
+        hidden: &HiddenStates,
+        draws: &[Draw<'_>],
+        width: usize,
+    ) -> Result<Self, DeviceError> {
+        let mut rows = Vec::new();
+        let mut known = HashMap::new();
+        let of_draw = draws.iter().map(|draw| {
+            *known.entry(draw.row).or_insert_with(|| {
+                rows.push(draw.row);
+                rows.len() - 1
+            })
+        });
+        let of_draw = of_draw.collect();
+        let hidden_td = hidden.read()?;
+        let states_rd: Vec<f32> =
+            rows.iter().flat_map(|row| &hidden_td[row * width..][..width]).copied().collect();
+        let values = head.forward(&states_rd);
+        Ok(Self { rows, of_draw, states_rd, values, num_numbers: hidden_td.len() })
+    }
+}
+
+/// The derivatives of a loss by what was read.
+pub(crate) struct Derivatives {
+    draws: Vec<DrawGradient>,
+    /// By the head's numbers, in the order of its rows; empty where the loss does not depend on them.
+    values: Vec<f32>,
+}
+
+/// What is to be read.
+pub(crate) struct Asked<'s, 'a> {
+    pub(crate) samples: &'s [&'a Sample],
+    pub(crate) tokens: MeasuredTokens,
+    /// What grammars allowed in the places of these tokens.
+    pub(crate) replayed: &'a Replayed,
+    /// Whose values are asked for.
+    pub(crate) head: Option<&'s HeadWeights>,
+}
+
+/// Reads samples by the decoder at `weights`. Rows given together are merged into a tree.
+pub(crate) fn read<'a>(
+    weights: &Weights,
+    asked: &Asked<'_, 'a>,
+    tape: Option<&mut Tape>,
+    temperature: f32,
+) -> Result<Reading<'a>, SampleRefused> {
+    let Asked { samples, tokens, replayed, head } = *asked;
+    let config = weights.config();
+    let (limit, vocabulary) = (config.max_position_embeddings, config.vocab_size);
+    for sample in samples {
+        if sample.len() > limit {
+            return Err(SampleRefused::TooLong { tokens: sample.len(), limit });
+        }
+        if let Some(token) = sample.tokens.iter().find(|token| **token as usize >= vocabulary) {
+            return Err(SampleRefused::UnknownToken { token: *token, vocabulary });
+        }
+    }
+    let sequences: Vec<&[u32]> = samples.iter().map(|sample| &sample.tokens[..]).collect();
+    let tree = TokenTree::new(&sequences);
+    let (mut draws, mut places) = (Vec::new(), Vec::new());
+    // Rows that share a prefix share what was drawn in it.
+    let mut known = HashMap::new();
+    for (index, sample) in samples.iter().enumerate() {
+        let states = tree.rows(index);
+        for (t, token) in sample.tokens.iter().enumerate().skip(1) {
+            if !tokens.has(sample, t) {
+                continue;
+            }
+            let allowed = replayed.get(index, t).unwrap_or(sample.allowed.get(t));
+            if !allowed.is_empty() && allowed.binary_search(token).is_err() {
+                return Err(SampleRefused::NotAllowed { token: *token });
+            }
+            let state = states[t - 1];
+            let draw = *known.entry((state, *token, allowed)).or_insert_with(|| {
+                draws.push(Draw { row: state, token: *token, allowed });
+                draws.len() - 1
+            });
+            places.push((index, t, draw));
+        }
+    }
+    let hidden = tree.try_read(weights, tape)?;
+    let judged = try_judge(weights, &hidden, &draws, temperature)?;
+    let of_head = |head| HeadReading::of(head, &hidden, &draws, config.hidden_size);
+    let head = head.map(of_head).transpose()?;
+    Ok(Reading { hidden, draws, places, judged, head })
+}
+
+impl Reading<'_> {
+    /// What a draw gives, by sample and token; 0 where nothing was asked for.
+    fn by_sample(&self, samples: &[&Sample], of_draw: impl Fn(usize) -> f32) -> Vec<Vec<f32>> {
+        let mut by_sample: Vec<Vec<f32>> =
+            samples.iter().map(|sample| vec![0.0; sample.len()]).collect();
+        for (sample, t, draw) in &self.places {
+            by_sample[*sample][*t] = of_draw(*draw);
+        }
+        by_sample
+    }
+
+    /// Log-probabilities and entropies by sample and token, and values where there is a head.
+    fn measures(&self, samples: &[&Sample]) -> Vec<Measures> {
+        let logprobs = self.by_sample(samples, |draw| self.judged[draw].logprob);
+        let entropies = self.by_sample(samples, |draw| self.judged[draw].entropy);
+        let with = |(logprobs, entropies)| Measures { logprobs, entropies, ..Measures::default() };
+        let mut measures: Vec<Measures> = logprobs.into_iter().zip(entropies).map(with).collect();
+        if let Some(head) = &self.head {
+            let values = self.by_sample(samples, |draw| head.values[head.of_draw[draw]]);
+            measures.iter_mut().zip(values).for_each(|(measures, of)| measures.values = of);
+        }
+        measures
+    }
+
+    /// All that a request asks for.
+    pub(crate) fn requested(
+        &self,
+        weights: &Weights,
+        samples: &[&Sample],
+        request: &MeasureRequest<'_>,
+        temperature: f32,
+    ) -> Result<Vec<Measures>, DeviceError> {
+        let mut measures = self.measures(samples);
+        if request.sum_squares {
+            let sums = try_sum_squares(weights, &self.hidden, &self.draws, temperature)?;
+            let sums = self.by_sample(samples, |draw| sums[draw]);
+            measures.iter_mut().zip(sums).for_each(|(measures, of)| measures.sum_squares = of);
+        }
+        Ok(measures)
+    }
+
+    /// How the loss changes with what was told of the draws.
+    pub(crate) fn derivatives(&self, samples: &[&Sample], loss: &SampleLossFn<'_>) -> Derivatives {
+        let slopes: Vec<Slopes> = self
+            .measures(samples)
+            .iter()
+            .enumerate()
+            .map(|(index, Measures { logprobs, entropies, values, .. })| {
+                loss(index, Measured { logprobs, entropies, values })
+            })
+            .collect();
+        let mut draws = vec![DrawGradient::default(); self.draws.len()];
+        let mut values = Vec::new();
+        if let Some(head) = &self.head
+            && slopes.iter().any(|slopes| !slopes.values.is_empty())
+        {
+            values.resize(head.rows.len(), 0.0);
+        }
+        for (sample, t, draw) in &self.places {
+            let slopes = &slopes[*sample];
+            draws[*draw].logprob += slopes.logprobs[*t];
+            if let Some(slope) = slopes.entropies.get(*t) {
+                draws[*draw].entropy += slope;
+            }
+            if let (Some(head), Some(slope)) = (&self.head, slopes.values.get(*t)) {
+                values[head.of_draw[*draw]] += slope;
+            }
+        }
+        Derivatives { draws, values }
+    }
+
+    /// Adds the gradient of the head, and returns that by all hidden states, `[tokens, hidden]`, where the head's goes on
+    /// into the decoder.
+    pub(crate) fn head_backward(
+        &self,
+        derivatives: &Derivatives,
+        head: Option<HeadGradient<'_>>,
+    ) -> Option<Vec<f32>> {
+        let (HeadGradient { head, gradient }, read) = head.zip(self.head.as_ref())?;
+        if derivatives.values.is_empty() {
+            return None;
+        }
+        let dstates_rd = head.backward(&read.states_rd, &derivatives.values, gradient)?;
+        let width = read.states_rd.len() / read.rows.len().max(1);
+        let mut dstates_td = vec![0.0; read.num_numbers];
+        for (row, dstate) in read.rows.iter().zip(dstates_rd.chunks_exact(width.max(1))) {
+            dstates_td[row * width..][..width].copy_from_slice(dstate);
+        }
+        Some(dstates_td)
+    }
+
+    /// The loss as the vocabulary's head takes it.
+    pub(crate) fn loss<'a>(
+        &'a self,
+        temperature: f32,
+        derivatives: &'a Derivatives,
+        dstates_td: Option<&'a [f32]>,
+    ) -> DrawLoss<'a> {
+        let (draws, told, derivatives) = (&self.draws, &self.judged, &derivatives.draws);
+        DrawLoss { draws, temperature, told, derivatives, dstates_td }
+    }
+}
