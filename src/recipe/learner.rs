@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use spar_policy::LoraConfig;
+use spar_policy::state_heads::StateHeadConfig;
 
 use super::Recipe;
 
@@ -16,6 +17,9 @@ pub const POLICY: &str = "policy";
 pub struct LearnerConfig {
     /// How its adapter is made.
     pub lora: LoraConfig,
+    /// Its head that tells values beside the vocabulary's. Default absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value_head: Option<StateHeadConfig>,
 }
 
 impl Recipe {

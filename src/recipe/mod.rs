@@ -15,6 +15,7 @@ mod roll_in;
 mod shipped;
 mod stage;
 mod validate;
+mod value_head;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -22,6 +23,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use spar_agent::EpisodeConfig;
 use spar_policy::cuda::DeviceChoice;
+use spar_policy::state_heads::StateHeadConfig;
 use spar_policy::{LoraConfig, ModelConfig, TokenizerConfig};
 
 pub use self::chats::{ChatsConfig, TrainedMessages};
@@ -75,6 +77,9 @@ pub struct Recipe {
     /// learner, which is all weights, or the adapter above.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub learners: BTreeMap<String, LearnerConfig>,
+    /// A head that tells values beside the vocabulary's, where there are no named learners. Default absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value_head: Option<StateHeadConfig>,
     /// How episodes are played.
     pub episode: EpisodeConfig,
     /// Where sandboxes come from, for environments that need them.

@@ -75,16 +75,24 @@ impl ReinforceConfig {
 
     /// What is wrong where an estimator needs a signal that nothing gives here; `None` where one does.
     ///
-    /// A learner or stage that gives a signal is named here, and fills it where the run fills signals.
-    pub fn missing_signal(&self, signal: Signal) -> Option<&'static str> {
+    /// What has a [stage](spar_trainer::signal_stages) is given wherever there is the model that it is measured with.
+    pub fn missing_signal(&self, signal: Signal, recipe: &Recipe) -> Option<&'static str> {
         match signal {
-            Signal::Reference if self.has_reference() => None,
-            Signal::Reference => Some("a reference model, and the objective asks for none"),
-            Signal::Values => Some("values, and no learner gives them"),
-            Signal::Old => Some("older log-probabilities, and no stage gives them"),
+            Signal::Reference if !self.has_reference() => {
+                Some("a reference model, and the objective asks for none")
+            }
+            Signal::Values if recipe.value_heads().is_empty() => {
+                Some("values, and no learner gives them: set [value_head] and objective.value_loss")
+            }
+            Signal::Values if self.objective.value_loss.is_none() => {
+                Some("values, which are 0 for good without objective.value_loss")
+            }
             Signal::Teacher => Some("a teacher's log-probabilities, and there is no teacher"),
-            Signal::Entropies => Some("entropies, and no stage gives them"),
-            Signal::SumSquares => Some("sums of squared probabilities, and no stage gives them"),
+            Signal::Reference
+            | Signal::Values
+            | Signal::Old
+            | Signal::Entropies
+            | Signal::SumSquares => None,
         }
     }
 
@@ -123,9 +131,16 @@ impl ReinforceConfig {
         match open_estimator(&self.credit) {
             Err(error) => within("credit", told(error.into())),
             Ok(credit) => {
-                let missing = credit.needs().iter().filter_map(|need| self.missing_signal(*need));
+                let needs = credit.needs().iter();
+                let missing = needs.filter_map(|need| self.missing_signal(*need, recipe));
                 let tell = |missing| format!("credit `{}` needs {missing}", credit.name());
                 within("credit", missing.map(tell).collect());
+                if self.objective.value_loss.is_some() && !credit.gives_returns() {
+                    let name = credit.name();
+                    let problem =
+                        format!("value_loss learns returns, and credit `{name}` gives none");
+                    within("objective", vec![problem]);
+                }
             }
         }
         if let Some(Err(error)) = self.filter.as_ref().map(open_filter) {
@@ -152,12 +167,20 @@ mod tests {
 
     #[test]
     fn signals_are_missed_only_where_nothing_gives_them() {
-        let config = ReinforceConfig::default();
-        for signal in Signal::ALL {
-            assert!(config.missing_signal(signal).is_some(), "{signal}");
+        let missed = |text: &str| -> Vec<Signal> {
+            let recipe = Recipe::parse("r", text, &[]).unwrap();
+            let config = &recipe.reinforce;
+            let is_missed = |signal: &Signal| config.missing_signal(*signal, &recipe).is_some();
+            Signal::ALL.into_iter().filter(is_missed).collect()
+        };
+        assert_eq!(missed(""), [Signal::Reference, Signal::Teacher, Signal::Values]);
+        let kl = "[reinforce.objective]\noptions = { kl_weight = 0.1 }";
+        assert_eq!(missed(kl), [Signal::Teacher, Signal::Values]);
+        let head = "[value_head]\n[reinforce.objective]\nvalue_loss = {}";
+        assert_eq!(missed(head), [Signal::Reference, Signal::Teacher]);
+        // All others have a stage that fills them.
+        for signal in Signal::ALL.into_iter().filter(|signal| *signal != Signal::Teacher) {
+            assert!(spar_trainer::signal_stages().iter().any(|stage| stage.signal == signal));
         }
-        let text = "[reinforce.objective]\noptions = { kl_weight = 0.1 }";
-        let recipe = Recipe::parse("r", text, &[]).unwrap();
-        assert_eq!(recipe.reinforce.missing_signal(Signal::Reference), None);
     }
 }

@@ -70,6 +70,7 @@ impl Recipe {
         let of_evaluation = sampling.problems();
         problems.extend(of_evaluation.into_iter().map(|problem| format!("evaluation.{problem}")));
         problems.extend(self.adapter_problems());
+        problems.extend(self.value_head_problems());
         if self.stages.is_empty() {
             let of_imitation = self.warm_start.problems(self);
             problems.extend(of_imitation.into_iter().map(|it| format!("warm_start.{it}")));

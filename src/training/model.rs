@@ -5,13 +5,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, bail, ensure};
+use spar_core::Seed;
 use spar_policy::checkpoint::{LoraAdapter, NumberType, SaveOptions};
 use spar_policy::cuda::DeviceGroup;
+use spar_policy::state_heads::HeadWeights;
 use spar_policy::{
     CheckpointError, LoraConfig, LoraModel, ModelConfig, Parameters, SharedBuffer, Tokenizer,
     Weights, checkpoint,
 };
-use spar_trainer::Trained;
+use spar_trainer::{Trained, Trainer};
 
 use crate::recipe::{POLICY, Recipe};
 
@@ -27,6 +29,8 @@ pub(super) struct Model {
     pub(super) learner: String,
     /// The learners that do not train now, by name.
     parked: BTreeMap<String, Parked>,
+    /// The value heads of learners that do not train now; the trainer has that of the one that does.
+    heads: BTreeMap<String, HeadWeights>,
     /// The devices that train it, where there are several.
     pub(super) group: Option<Arc<DeviceGroup>>,
     /// The folder of the weights below an adapter.
@@ -50,7 +54,8 @@ impl Model {
         let shape = Parameters { specs: parameters.specs.clone(), data: SharedBuffer::default() };
         let trained = Trained::Weights(Arc::new(Weights::new(&config, shape)));
         let (learner, parked) = (POLICY.to_owned(), BTreeMap::new());
-        Self { config, tokenizer, trained, learner, parked, group: None, base: None }
+        let (heads, group, base) = (BTreeMap::new(), None, None);
+        Self { config, tokenizer, trained, learner, parked, heads, group, base }
     }
 
     /// Adapters are trained on the weights in the folder `base`, `learner` first; all of them share these weights. Each
@@ -75,7 +80,55 @@ impl Model {
         }
         let trained = Trained::Adapter(model);
         let base = Some(base);
-        Ok((Self { config, tokenizer, trained, learner, parked, group: None, base }, own))
+        let (heads, group) = (BTreeMap::new(), None);
+        Ok((Self { config, tokenizer, trained, learner, parked, heads, group, base }, own))
+    }
+
+    /// Gives every learner the value head that the recipe says: the weights that `read` finds for it, given a fresh head's,
+    /// else fresh ones, by which all values are 0.
+    pub(super) fn add_heads(
+        &mut self,
+        recipe: &Recipe,
+        read: impl Fn(&str, &Parameters) -> anyhow::Result<Option<Parameters>>,
+    ) -> anyhow::Result<()> {
+        for (learner, config) in recipe.value_heads() {
+            let seed = Seed::from_u64(recipe.seed).derive("value_head", &learner);
+            let mut head = HeadWeights::fresh(&config, self.config.hidden_size, seed)?;
+            if let Some(parameters) = read(&learner, head.parameters())? {
+                *head.parameters_mut() = parameters;
+            }
+            self.heads.insert(learner, head);
+        }
+        Ok(())
+    }
+
+    /// The same with the weights in a checkpoint of this model.
+    pub(super) fn read_heads(&mut self, recipe: &Recipe, checkpoint: &Path) -> anyhow::Result<()> {
+        self.add_heads(recipe, |learner, shape| {
+            let folder = learner_folder(checkpoint, learner);
+            let found = checkpoint::load_value_head(&folder, shape)
+                .with_context(|| format!("load the value head in `{}`", folder.display()))?;
+            ensure!(
+                found.is_some(),
+                "load the value head in `{}`: there is none",
+                folder.display()
+            );
+            Ok(found)
+        })
+    }
+
+    /// Gives a trainer of the present learner the learner's value head, where it has one.
+    pub(super) fn with_head(&mut self, trainer: Trainer) -> anyhow::Result<Trainer> {
+        Ok(match self.heads.remove(&self.learner) {
+            Some(head) => trainer.with_head(head)?,
+            None => trainer,
+        })
+    }
+
+    /// Takes the value head back from a trainer of the present learner.
+    pub(super) fn keep_head(&mut self, trainer: &Trainer) {
+        let head = trainer.head().map(|head| (self.learner.clone(), head.clone()));
+        self.heads.extend(head);
     }
 
     /// Another learner trains from now on, whose parameters are returned; the present one, which has come to `own`,
@@ -182,6 +235,9 @@ impl Model {
                 frozen.parameters(),
                 &self.tokenizer,
             )?;
+            if let Some(head) = self.heads.get(name) {
+                checkpoint::save_value_head(&folder, head.parameters())?;
+            }
         }
         Ok(())
     }

@@ -133,6 +133,9 @@ pub(super) fn save(
     let json = serde_json::to_vec_pretty(&state).context("write the run's state as JSON")?;
     let write = |folder: &Path| {
         model.write(folder, evaluated, number_type).map_err(into_io)?;
+        if let Some(head) = trainer.head() {
+            checkpoint::save_value_head(folder, head.parameters()).map_err(into_io)?;
+        }
         model.write_parked(folder).map_err(into_io)?;
         if is_averaged || is_rounded {
             let folder = folder.join(RAW_FOLDER);

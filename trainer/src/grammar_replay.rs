@@ -33,9 +33,8 @@ impl Replayed {
         for (index, sample) in samples.iter().enumerate() {
             for span in &sample.grammars {
                 let first = span.places.start;
-                let is_wanted = |t: usize| {
-                    t > 0 && tokens.has(sample, t) && sample.allowed.get(t).is_empty()
-                };
+                let is_wanted =
+                    |t: usize| t > 0 && tokens.has(sample, t) && sample.allowed.get(t).is_empty();
                 if !span.places.clone().any(is_wanted) {
                     continue;
                 }

@@ -14,6 +14,11 @@ pub trait AdvantageEstimator: Send + Sync {
         &[]
     }
 
+    /// Whether it says what a value head is to learn to expect. Default false.
+    fn gives_returns(&self) -> bool {
+        false
+    }
+
     /// The credit of all trajectories of `batch`, in its shape.
     ///
     /// The order of groups, and of the trajectories in them, changes nothing but the order of the result

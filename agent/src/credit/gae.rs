@@ -156,6 +156,10 @@ impl AdvantageEstimator for Gae {
         &[Signal::Values]
     }
 
+    fn gives_returns(&self) -> bool {
+        true
+    }
+
     fn estimate(&self, batch: &BatchView<'_>, signals: &Signals) -> Result<Credit, CreditError> {
         let values = batch.stream(signals, Signal::Values)?;
         let mut advantages = Vec::with_capacity(values.len());

@@ -158,6 +158,7 @@ mod tests {
             let signals = signals(estimator.as_ref(), &batch);
             let credit = estimator.estimate(&batch, &signals).unwrap();
             assert_eq!(credit.check(&batch.num_tokens()), Ok(()), "{}", entry.name);
+            assert_eq!(credit.returns.is_some(), estimator.gives_returns(), "{}", entry.name);
             let nothing = estimator.estimate(&BatchView::default(), &signals_of_nothing());
             assert_eq!(nothing.unwrap().check(&[]), Ok(()), "{}", entry.name);
             if let Some(&signal) = estimator.needs().first() {

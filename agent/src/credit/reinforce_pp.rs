@@ -109,6 +109,10 @@ impl AdvantageEstimator for ReinforcePp {
         "reinforce_pp"
     }
 
+    fn gives_returns(&self) -> bool {
+        self.config.baseline == Baseline::None
+    }
+
     fn estimate(&self, batch: &BatchView<'_>, _: &Signals) -> Result<Credit, CreditError> {
         let (mut advantages, returns) = match self.config.baseline {
             Baseline::None => {

@@ -1,5 +1,7 @@
 //! What a run begins with.
 
+use std::path::Path;
+
 use anyhow::{Context, ensure};
 use spar_core::Seed;
 use spar_policy::{LoraModel, ModelConfig, Parameters, Tokenizer, initial_parameters};
@@ -44,7 +46,7 @@ impl Fresh {
             let adapters = recipe.adapters();
             if adapters.is_empty() {
                 let model = Model::whole(config, &parameters, tokenizer);
-                return Ok(Self { model, parameters });
+                return Self { model, parameters }.with_heads(recipe, Some(&path));
             }
             ensure!(
                 !spar_policy::checkpoint::is_adapter(&path),
@@ -63,13 +65,23 @@ impl Fresh {
             let whole = (config, parameters, tokenizer);
             let learner = plan.learner_at(0);
             let (model, parameters) = Model::adapted(whole, base, adapters, learner, initial)?;
-            return Ok(Self { model, parameters });
+            return Self { model, parameters }.with_heads(recipe, Some(&path));
         }
         let tokenizer = train_tokenizer(recipe, plan, seed, domains, watch).await?;
         let config = ModelConfig { vocab_size: tokenizer.vocab_size(), ..recipe.model.clone() };
         let parameters = initial_parameters(&config, seed.derive("stage", "model"));
         let model = Model::whole(config, &parameters, tokenizer);
-        Ok(Self { model, parameters })
+        Self { model, parameters }.with_heads(recipe, None)
+    }
+
+    /// Adds the value heads of the recipe, as they are in the folder that the run starts from where it has one.
+    fn with_heads(mut self, recipe: &Recipe, from: Option<&Path>) -> anyhow::Result<Self> {
+        self.model.add_heads(recipe, |_, shape| {
+            let Some(folder) = from else { return Ok(None) };
+            spar_policy::checkpoint::load_value_head(folder, shape)
+                .with_context(|| format!("start with the value head in `{}`", folder.display()))
+        })?;
+        Ok(self)
     }
 
     /// Looks whether the model can read what all stages show it, before hours are spent on the first of them.
@@ -109,6 +121,7 @@ impl Fresh {
         model.trained = model.trained.computing_in(config.weights)?;
         let (trained, group) = (&model.trained, model.group.as_ref());
         let trainer = Trainer::in_folder(config, parameters, trained, group, folder.path())?;
+        let trainer = model.with_head(trainer)?;
         Ok(Parts { recipe, plan, folder, lock, domains, model, trainer, state })
     }
 }

@@ -178,6 +178,7 @@ impl Training {
             folder.metrics_path().display()
         );
         let mut model = model;
+        model.read_heads(&recipe, &latest.path)?;
         model.place(&recipe)?;
         let is_older = state.stage.is_none();
         let stage = state.stage_in(&plan)?;
@@ -190,7 +191,8 @@ impl Training {
         state.stage = Some(stage);
         model.trained = model.trained.computing_in(config.weights)?;
         let (start, run, group) = (parameters.clone(), folder.path(), model.group.as_ref());
-        let mut trainer = Trainer::in_folder(config, start, &model.trained, group, run)?;
+        let trainer = Trainer::in_folder(config, start, &model.trained, group, run)?;
+        let mut trainer = model.with_head(trainer)?;
         trainer.load_state(parameters, &trainer_state)?;
         let iteration = state.iteration;
         let domains = suites.with_sandboxes(&recipe).await?;
@@ -424,6 +426,7 @@ impl Training {
             Some(averaged) => averaged,
             None => self.trainer.parameters()?,
         };
+        self.model.keep_head(&self.trainer);
         let learner = self.plan.learner_at(self.stage.index);
         let parameters = if learner == self.model.learner {
             parameters
@@ -445,7 +448,7 @@ impl Training {
         let (trained, group) = (&self.model.trained, self.model.group.as_ref());
         let folder = self.folder.path();
         let trainer = Trainer::in_folder(config, parameters, trained, group, folder)?;
-        self.trainer = trainer.starting_at(version);
+        self.trainer = self.model.with_head(trainer.starting_at(version))?;
         Ok(())
     }
 

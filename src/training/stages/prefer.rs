@@ -13,7 +13,8 @@ use spar_core::{Group, Preference, Sample, Trajectory, TrajectoryStore};
 use spar_policy::Tokenizer;
 use spar_tasks::RewardShapers;
 use spar_trainer::{
-    DecoderGradient, MetricRecord, Objective, TrainerConfig, UpdateMetrics, measure_held_out,
+    DecoderGradient, MeasuredTokens, MetricRecord, Objective, TrainerConfig, UpdateMetrics,
+    measure_held_out,
 };
 
 use super::groups::{Collected, GroupOptions, GroupSource};
@@ -332,7 +333,7 @@ impl Preferring {
         let hold = self.config.reference_hold(has_adapter, self.place.is_first);
         let Some(hold) = hold.filter(|_| !samples.is_empty()) else { return Ok(()) };
         let budget = self.config.trainer.micro_batch_tokens;
-        self.reference.fill(run, hold, samples, temperature, budget)
+        self.reference.fill(run, hold, samples, MeasuredTokens::Weighed, temperature, budget)
     }
 
     /// What the objective says of the pairs that are held out, by names with `held_out_` before them, where that is due

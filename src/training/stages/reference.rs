@@ -2,9 +2,11 @@
 
 use std::sync::{Arc, OnceLock};
 
-use spar_core::Sample;
+use spar_core::{Sample, Signal};
 use spar_policy::Weights;
-use spar_trainer::{DecoderGradient, Trained, fill_reference};
+use spar_trainer::{
+    DecoderGradient, MeasuredAt, MeasuredTokens, SignalSource, Trained, fill_signals,
+};
 
 use crate::recipe::ReferenceHold;
 use crate::training::run::Training;
@@ -23,13 +25,16 @@ impl Reference {
         run: &Training,
         hold: ReferenceHold,
         samples: &mut [Sample],
+        tokens: MeasuredTokens,
         temperature: f32,
         micro_batch_tokens: usize,
     ) -> anyhow::Result<()> {
         let model = DecoderGradient::new(self.weights(run, hold)?, temperature)
             .with_grammars(run.policy.grammars().clone())
             .at_base();
-        Ok(fill_reference(samples, model.as_ref(), micro_batch_tokens)?)
+        let (weights, model) = (MeasuredAt::Reference, model.as_ref());
+        let source = SignalSource { weights, model, head: None, micro_batch_tokens };
+        Ok(fill_signals(samples, &[Signal::Reference], tokens, &source)?)
     }
 
     fn weights(&self, run: &Training, hold: ReferenceHold) -> anyhow::Result<Arc<Weights>> {

@@ -2,14 +2,16 @@
 
 use std::time::Instant;
 
-use anyhow::bail;
+use anyhow::Context;
 use async_trait::async_trait;
 use serde_json::Value;
 use spar_agent::credit::{AdvantageEstimator, BatchView, open_estimator, settle_ownership};
 use spar_agent::filters::{GroupFilter, kept, open_filter};
 use spar_agent::{CutBatch, TurnMask};
 use spar_core::{Sample, Signal, TrajectoryStore};
-use spar_trainer::{DecoderGradient, MetricRecord, TrainerConfig, UpdateMetrics};
+use spar_trainer::{
+    DecoderGradient, MeasuredTokens, MetricRecord, TrainerConfig, UpdateMetrics, explained_variance,
+};
 
 use super::groups::{Collected, GroupOptions, GroupSource};
 use super::reference::Reference;
@@ -57,6 +59,10 @@ impl Stage for Reinforce {
 
     fn has_reference(&self) -> bool {
         self.config.has_reference()
+    }
+
+    fn trains_value_head(&self) -> bool {
+        self.config.objective.value_loss.is_some()
     }
 
     fn problems(&self, recipe: &Recipe) -> Vec<String> {
@@ -137,8 +143,13 @@ impl RunningStage for Reinforcement {
         let rollout_seconds = started.elapsed().as_secs_f64();
 
         // 2. Credit over all groups at once: what is measured first, then advantages by shaped rewards.
+        let temperature = run.recipe.episode.sampling.temperature;
+        let model = DecoderGradient::of(run.model.trained.clone(), temperature)
+            .with_activation_bytes(self.config.trainer.activation_bytes())
+            .with_grammars(run.policy.grammars().clone());
         let mut cut = CutBatch::new(&collection.groups)?;
-        self.fill_signals(run, cut.samples_mut())?;
+        let (asked, tokens) = (self.credit.needs(), MeasuredTokens::Sampled);
+        self.fill_signals(run, &model, asked, tokens, cut.samples_mut())?;
         let view = BatchView::shaped(&collection.groups, self.groups.shapers());
         let credit = self.credit.estimate(&view, &cut.signals())?;
         let kept = kept(self.filter.as_ref(), &view);
@@ -151,14 +162,10 @@ impl RunningStage for Reinforcement {
 
         // 3. Updates.
         let started = Instant::now();
-        // Where credit asked for it, it is there for all samples, these among them.
-        if !self.credit.needs().contains(&Signal::Reference) {
-            self.fill_reference(run, &mut samples)?;
-        }
-        let temperature = run.recipe.episode.sampling.temperature;
-        let model = DecoderGradient::of(run.model.trained.clone(), temperature)
-            .with_activation_bytes(self.config.trainer.activation_bytes())
-            .with_grammars(run.policy.grammars().clone());
+        // What credit asked for is there for all samples, these among them.
+        let is_filled = |signal: &Signal| asked.contains(signal);
+        let left: Vec<Signal> = objective.needs().signals().filter(|it| !is_filled(it)).collect();
+        self.fill_signals(run, &model, &left, MeasuredTokens::Weighed, &mut samples)?;
         let updates: Vec<UpdateMetrics> = run.trainer.iterate(
             &samples,
             objective.as_ref(),
@@ -188,7 +195,9 @@ impl RunningStage for Reinforcement {
         let dropped = Some(("dropped_groups", num_dropped as f64)).filter(|_| num_dropped > 0);
         let num_filtered = kept.iter().filter(|kept| !**kept).count();
         let filtered = self.config.filter.as_ref().map(|_| ("filtered", num_filtered as f64));
-        Ok(Some(with_updates(record.with(dropped).with(filtered), &updates)))
+        let explained = explained_variance(&samples).map(|share| ("explained_variance", share));
+        let record = record.with(dropped).with(filtered).with(explained);
+        Ok(Some(with_updates(record, &updates)))
     }
 
     fn state(&self) -> Option<Value> {
@@ -197,30 +206,25 @@ impl RunningStage for Reinforcement {
 }
 
 impl Reinforcement {
-    /// Fills the signals that credit needs in the streams of all samples that were cut.
+    /// Fills signals in the streams of samples, those that are measured at the same weights in one pass.
     ///
     /// What [`ReinforceConfig::missing_signal`] does not miss has its source here.
-    fn fill_signals(&self, run: &Training, samples: &mut [Sample]) -> anyhow::Result<()> {
-        for &signal in self.credit.needs() {
-            match signal {
-                Signal::Reference => self.fill_reference(run, samples)?,
-                Signal::Old
-                | Signal::Teacher
-                | Signal::Values
-                | Signal::Entropies
-                | Signal::SumSquares => bail!("fill signal `{signal}`: nothing gives it"),
-            }
+    fn fill_signals(
+        &self,
+        run: &Training,
+        model: &DecoderGradient,
+        signals: &[Signal],
+        tokens: MeasuredTokens,
+        samples: &mut [Sample],
+    ) -> anyhow::Result<()> {
+        if signals.contains(&Signal::Reference) {
+            let has_adapter = !run.recipe.adapters().is_empty();
+            let hold = self.config.reference_hold(has_adapter, self.place.is_first);
+            let hold = hold.context("fill signal `reference`: the objective asks for no model")?;
+            let temperature = run.recipe.episode.sampling.temperature;
+            let budget = self.config.trainer.micro_batch_tokens;
+            self.reference.fill(run, hold, samples, tokens, temperature, budget)?;
         }
-        Ok(())
-    }
-
-    /// Fills the log-probabilities under the reference model, where the objective asks for one.
-    fn fill_reference(&self, run: &Training, samples: &mut [Sample]) -> anyhow::Result<()> {
-        let has_adapter = !run.recipe.adapters().is_empty();
-        let hold = self.config.reference_hold(has_adapter, self.place.is_first);
-        let Some(hold) = hold else { return Ok(()) };
-        let temperature = run.recipe.episode.sampling.temperature;
-        let budget = self.config.trainer.micro_batch_tokens;
-        self.reference.fill(run, hold, samples, temperature, budget)
+        Ok(run.trainer.fill_signals(samples, signals, tokens, model)?)
     }
 }

@@ -58,6 +58,11 @@ pub(crate) trait Stage: Send + Sync {
         false
     }
 
+    /// Whether it trains the value head of its learner.
+    fn trains_value_head(&self) -> bool {
+        false
+    }
+
     /// Whether it plays by the checkpoint that a dev split chose.
     fn needs_best(&self) -> bool {
         false
