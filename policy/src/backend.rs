@@ -209,6 +209,9 @@ impl Backend for Cpu {
         adapter: &LoraModel,
         factors: &Parameters,
     ) -> Result<Arc<Weights>, DeviceError> {
-        Ok(adapter.merged(factors))
+        Ok(match adapter.is_apart() {
+            true => Arc::new(adapter.base().beside(adapter.adapter(factors))),
+            false => adapter.merged(factors),
+        })
     }
 }

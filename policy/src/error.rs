@@ -215,6 +215,14 @@ pub enum GenerateError {
         /// Tokens there are.
         vocabulary: usize,
     },
+    /// The generator has no model in this place.
+    #[error("ask model {model}: there are {models}")]
+    NoSuchModel {
+        /// Its place.
+        model: usize,
+        /// Models there are.
+        models: usize,
+    },
     /// The answer is to be one of no strings.
     #[error("answer with one of no choices")]
     NoChoices,

@@ -10,6 +10,8 @@ use crate::{GenerateError, Grammar};
 /// What a generator is asked to continue.
 #[derive(Debug, Clone)]
 pub struct GenerationRequest {
+    /// Which of the generator's models answers, by its place; 0 is the one that it was started with. Default 0.
+    pub model: usize,
     /// The tokens to continue; at least one.
     pub prompt_ids: Arc<[u32]>,
     /// What the answer begins with, as it was sampled before. Default: nothing.
@@ -167,6 +169,7 @@ impl GenerationRequest {
     /// A request with defaults for all but what has none.
     pub fn new(prompt_ids: Arc<[u32]>, max_tokens: usize, seed: Seed) -> Self {
         Self {
+            model: 0,
             prompt_ids,
             partial: SampledTokens::default(),
             max_tokens,

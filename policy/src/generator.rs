@@ -13,7 +13,7 @@ use crate::engine::{
     Counters, Engine, EngineConfig, GeneratorMetrics, KvMemory, Reply, bytes_per_token,
 };
 use crate::generation::{GenerationEvent, GenerationRequest};
-use crate::{GenerateError, Tokenizer, Weights};
+use crate::{Adapter, GenerateError, Tokenizer, Weights};
 use spar_ops::parallel::serially;
 
 /// How much generation may take.
@@ -62,6 +62,8 @@ pub struct Generator {
     memory: Arc<KvMemory>,
     config: GeneratorConfig,
     vocabulary: usize,
+    /// Models that are served.
+    models: usize,
     /// Tokens that prompt and answer may have together.
     limit: usize,
     bytes_per_token: usize,
@@ -69,6 +71,17 @@ pub struct Generator {
     memory_bytes: Option<usize>,
     publication: Mutex<Publication>,
     epoch: AtomicU64,
+}
+
+/// An adapter that is served beside the weights that it changes.
+#[derive(Debug, Clone)]
+pub struct ServedAdapter {
+    /// Told as the author of answers.
+    pub name: Arc<str>,
+    /// Its factors.
+    pub adapter: Arc<Adapter>,
+    /// Their version.
+    pub version: PolicyVersion,
 }
 
 struct Publication {
@@ -85,8 +98,9 @@ struct EngineThread {
 /// What an engine thread is told.
 enum Command {
     Generate(Box<GenerationRequest>, Option<u64>, Reply),
-    Forget(u64),
+    Forget(usize, u64),
     Publish(Arc<Weights>, PolicyVersion, u64),
+    PublishAdapter(usize, Arc<Adapter>, PolicyVersion, u64),
     Pause(bool),
 }
 
@@ -133,6 +147,28 @@ impl Generator {
         version: PolicyVersion,
         config: GeneratorConfig,
     ) -> std::io::Result<Self> {
+        Self::with_adapters(name, tokenizer, weights, version, &[], config)
+    }
+
+    /// As [`Generator::new`], with adapters on the same weights as further models, from place 1 on; all of them are
+    /// answered in one batch, and the weights are in memory once. Only on the CPU.
+    ///
+    /// # Errors
+    ///
+    /// As [`Generator::new`], and `Unsupported` where there are adapters and the weights are on a device.
+    pub fn with_adapters(
+        name: &str,
+        tokenizer: &Arc<Tokenizer>,
+        weights: &Arc<Weights>,
+        version: PolicyVersion,
+        adapters: &[ServedAdapter],
+        config: GeneratorConfig,
+    ) -> std::io::Result<Self> {
+        if !adapters.is_empty() && weights.device().is_some() {
+            let message = "several adapters are answered in one batch on the CPU alone";
+            return Err(std::io::Error::new(std::io::ErrorKind::Unsupported, message));
+        }
+        let models = 1 + adapters.len();
         let name: Arc<str> = name.into();
         let weights = &weights.clone().for_generation();
         let threads = num_engines(weights, config.threads);
@@ -150,7 +186,7 @@ impl Generator {
             ));
         }
         let prefix_limit = config.prefix_memory_bytes / bytes_per_token;
-        let memory = Arc::new(KvMemory::new(limit, prefix_limit, threads));
+        let memory = Arc::new(KvMemory::new(limit, prefix_limit, threads, models));
         let counters = Arc::new(Counters::new(threads));
         let engine_config = EngineConfig {
             prefill_tokens: config.prefill_tokens,
@@ -159,7 +195,7 @@ impl Generator {
         let engines = (0..threads)
             .map(|index| {
                 let (commands, receiver) = channel();
-                let engine = Engine::new(
+                let mut engine = Engine::new(
                     name.clone(),
                     index,
                     tokenizer.clone(),
@@ -169,6 +205,9 @@ impl Generator {
                     memory.clone(),
                     counters.clone(),
                 );
+                for ServedAdapter { name, adapter, version } in adapters {
+                    engine.serve_adapter(name.clone(), adapter.clone(), *version);
+                }
                 let thread = std::thread::Builder::new()
                     .name(format!("engine-{index}"))
                     // Several engines keep the machine busy by themselves; one spreads its
@@ -187,6 +226,7 @@ impl Generator {
             memory,
             limit: config.max_model_len.unwrap_or(most).min(most),
             vocabulary: model.vocab_size,
+            models,
             bytes_per_token,
             memory_bytes,
             config,
@@ -222,6 +262,23 @@ impl Generator {
         self.counters.publications.fetch_add(1, Ordering::Relaxed);
         for engine in &self.engines {
             engine.send(Command::Publish(weights.clone(), version, epoch));
+        }
+    }
+
+    /// Goes on with another version of the adapter that is the model in this place, from the next token on; the other
+    /// models are not concerned.
+    ///
+    /// # Panics
+    ///
+    /// When no adapter was served there from the start.
+    pub fn publish_adapter(&self, model: usize, adapter: &Arc<Adapter>, version: PolicyVersion) {
+        assert!((1..self.models).contains(&model), "an adapter is served as model {model}");
+        // All engines see publications in the same order.
+        let _publication = self.publication.lock().unwrap_or_else(PoisonError::into_inner);
+        let epoch = self.epoch.fetch_add(1, Ordering::Relaxed) + 1;
+        self.counters.publications.fetch_add(1, Ordering::Relaxed);
+        for engine in &self.engines {
+            engine.send(Command::PublishAdapter(model, adapter.clone(), version, epoch));
         }
     }
 
@@ -270,6 +327,10 @@ impl Generator {
 
     /// Whether a request can be answered at all.
     pub(crate) fn check(&self, request: &GenerationRequest) -> Result<(), GenerateError> {
+        let (model, models) = (request.model, self.models);
+        if model >= models {
+            return Err(GenerateError::NoSuchModel { model, models });
+        }
         request.validate(self.vocabulary, self.limit)?;
         let tokens = request.prompt_ids.len() + request.max_tokens;
         let limit = self.memory.share();
@@ -288,9 +349,9 @@ impl Generator {
         self.engines[engine].send(Command::Generate(Box::new(request), episode, reply));
     }
 
-    /// Tells an engine that no further turn of a conversation will come.
-    pub(crate) fn forget(&self, engine: usize, episode: u64) {
-        self.engines[engine].send(Command::Forget(episode));
+    /// Tells an engine that no further turn of a conversation with a model will come.
+    pub(crate) fn forget(&self, engine: usize, model: usize, episode: u64) {
+        self.engines[engine].send(Command::Forget(model, episode));
     }
 }
 
@@ -355,7 +416,10 @@ fn run(mut engine: Engine, commands: &Receiver<Command>) {
 fn take(engine: &mut Engine, command: Command, is_paused: &mut bool) {
     match command {
         Command::Generate(request, episode, reply) => engine.add(*request, episode, reply),
-        Command::Forget(episode) => engine.forget(episode),
+        Command::Forget(model, episode) => engine.forget(model, episode),
+        Command::PublishAdapter(model, adapter, version, epoch) => {
+            engine.publish_adapter(model, adapter, version, epoch);
+        }
         Command::Publish(weights, version, epoch) => engine.publish(weights, version, epoch),
         Command::Pause(paused) => *is_paused = paused,
     }

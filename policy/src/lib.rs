@@ -51,6 +51,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod adapter;
 mod backend;
 pub mod checkpoint;
 mod config;
@@ -73,6 +74,7 @@ pub mod state_heads;
 mod weight_gradient;
 mod weights;
 
+pub use adapter::Adapter;
 pub use config::ModelConfig;
 pub use engine::GeneratorMetrics;
 pub use error::{CheckpointError, GenerateError, StateHeadError};
@@ -81,7 +83,7 @@ pub use generation::{
     Constraint, Distribution, FinishReason, Finished, GeneratedToken, GenerationEvent,
     GenerationRequest, Report, StopConditions,
 };
-pub use generator::{Generation, Generator, GeneratorConfig};
+pub use generator::{Generation, Generator, GeneratorConfig, ServedAdapter};
 pub use half_parameters::{HalfParameters, HalfType};
 pub use local_policy::LocalPolicy;
 pub use lora::{LORA_TARGETS, LoraConfig, LoraModel};

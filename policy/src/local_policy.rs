@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use crate::engine::{Reply, policy_error};
 use crate::generation::{Constraint, GenerationRequest, Report};
 use crate::sampling::SamplingOptions;
-use crate::{Generator, GeneratorConfig, GrammarCache, Tokenizer, Weights};
+use crate::{Generator, GeneratorConfig, GrammarCache, ServedAdapter, Tokenizer, Weights};
 
 /// Tokens of prompts per step: episodes are many and short, and all wait for each other.
 const PREFILL_TOKENS: usize = 8192;
@@ -25,7 +25,9 @@ const PREFILL_TOKENS: usize = 8192;
 pub struct LocalPolicy {
     name: Arc<str>,
     tokenizer: Arc<Tokenizer>,
-    generator: Generator,
+    generator: Arc<Generator>,
+    /// Which of the generator's models it is.
+    model: usize,
     grammars: Arc<GrammarCache>,
     router: Mutex<Router>,
 }
@@ -52,6 +54,25 @@ impl LocalPolicy {
         version: PolicyVersion,
         threads: usize,
     ) -> std::io::Result<Self> {
+        let mut policies =
+            Self::with_adapters(name, tokenizer, weights, version, &[], threads)?.into_iter();
+        Ok(policies.next().expect("the weights are a policy"))
+    }
+
+    /// As [`LocalPolicy::new`]: the weights as a policy, and behind it each adapter beside them as one of its own. All of
+    /// them are answered by the same engines in one batch, and the weights are in memory once.
+    ///
+    /// # Errors
+    ///
+    /// As [`LocalPolicy::new`], and `Unsupported` where there are adapters and the weights are on a device.
+    pub fn with_adapters(
+        name: &str,
+        tokenizer: Arc<Tokenizer>,
+        weights: Arc<Weights>,
+        version: PolicyVersion,
+        adapters: &[ServedAdapter],
+        threads: usize,
+    ) -> std::io::Result<Vec<Self>> {
         if !tokenizer.has_message_layout() {
             let message = "its chat template does not lay out messages one by one";
             return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, message));
@@ -67,15 +88,34 @@ impl LocalPolicy {
         let weights = weights.for_generation();
         let vocabulary = weights.config().vocab_size;
         let grammars = Arc::new(GrammarCache::new(tokenizer.clone(), vocabulary));
-        let generator = Generator::new(name, &tokenizer, &weights, version, config)?;
-        let live = vec![0; generator.num_engines()];
-        let router = Router { episodes: HashMap::new(), prompts: HashMap::new(), live };
-        Ok(Self { name: name.into(), tokenizer, generator, grammars, router: Mutex::new(router) })
+        let generator =
+            Generator::with_adapters(name, &tokenizer, &weights, version, adapters, config)?;
+        let generator = Arc::new(generator);
+        let names =
+            std::iter::once(Arc::from(name)).chain(adapters.iter().map(|it| it.name.clone()));
+        let policy = |(model, name): (usize, Arc<str>)| {
+            let live = vec![0; generator.num_engines()];
+            let router = Router { episodes: HashMap::new(), prompts: HashMap::new(), live };
+            let (tokenizer, grammars) = (tokenizer.clone(), grammars.clone());
+            let (generator, router) = (generator.clone(), Mutex::new(router));
+            Self { name, tokenizer, generator, model, grammars, router }
+        };
+        Ok(names.enumerate().map(policy).collect())
     }
 
-    /// Goes on with other weights, from the next token on.
+    /// Goes on with other weights, from the next token on; with an adapter beside the same weights, where this policy is
+    /// one.
+    ///
+    /// # Panics
+    ///
+    /// When this policy is an adapter, and the weights have none beside them.
     pub fn publish(&self, weights: &Arc<Weights>, version: PolicyVersion) {
-        self.generator.publish(weights, version);
+        if self.model == 0 {
+            self.generator.publish(weights, version);
+        } else {
+            let adapter = weights.adapter().expect("an adapter goes on with an adapter");
+            self.generator.publish_adapter(self.model, adapter, version);
+        }
     }
 
     /// The tokenizer.
@@ -146,6 +186,7 @@ impl Policy for LocalPolicy {
         let (episode, max_tokens) = (request.episode, request.sampling.max_tokens);
         let constraint = self.constraint(request.choices, request.grammar).await?;
         let mut wanted = GenerationRequest::new(request.prompt_ids, max_tokens, request.seed);
+        wanted.model = self.model;
         wanted.partial = request.partial;
         let Sampling { temperature, top_k, top_p, min_p, .. } = request.sampling;
         wanted.sampling = SamplingOptions { temperature, top_k, top_p, min_p, ..wanted.sampling };
@@ -165,7 +206,7 @@ impl Policy for LocalPolicy {
         let mut router = self.router.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(index) = router.episodes.remove(&episode) {
             router.live[index] -= 1;
-            self.generator.forget(index, episode);
+            self.generator.forget(index, self.model, episode);
         }
     }
 }

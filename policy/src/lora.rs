@@ -9,6 +9,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use spar_core::Seed;
 
+use crate::adapter::Adapter;
 use crate::checkpoint::{LoraAdapter, LowRank};
 use crate::cuda::DeviceError;
 use crate::layout;
@@ -115,6 +116,8 @@ pub struct LoraModel {
     matrices: Arc<[AdaptedMatrix]>,
     /// Zeros in the adapter's layout.
     empty: Parameters,
+    /// Whether the factors stand beside the frozen weights on the CPU, too.
+    is_apart: bool,
     /// The factors that were merged last, and the result.
     last: Mutex<Option<(SharedBuffer, Arc<Weights>)>>,
 }
@@ -143,7 +146,28 @@ impl LoraModel {
             matrices.push(AdaptedMatrix { name, weight, outputs, inputs, a, b });
         }
         let (config, empty) = (config.clone(), Parameters::zeros(shapes));
-        Self { base, config, matrices: matrices.into(), empty, last: Mutex::new(None) }
+        let (matrices, is_apart, last) = (matrices.into(), false, Mutex::new(None));
+        Self { base, config, matrices, empty, is_apart, last }
+    }
+
+    /// The model with its factors beside the frozen weights on the CPU, too, as engines of several adapters play it:
+    /// what [`LoraModel::weights`] gives then is what these compute with, to the bit, and shares the memory of the
+    /// frozen weights. Every product takes one of `[tokens, rank]` more.
+    #[must_use]
+    pub fn apart(self) -> Self {
+        Self { is_apart: true, ..self }
+    }
+
+    /// Whether the factors stand beside the frozen weights on the CPU, too.
+    pub fn is_apart(&self) -> bool {
+        self.is_apart
+    }
+
+    /// The factors as they stand beside the frozen weights, whose memory they share.
+    pub fn adapter(&self, factors: &Parameters) -> Arc<Adapter> {
+        let (rank, scale) = (self.config.rank, self.config.scale());
+        let (matrices, factors) = (self.matrices.clone(), factors.data.clone());
+        Arc::new(Adapter { matrices, rank, scale, factors })
     }
 
     /// The frozen weights.
@@ -172,13 +196,14 @@ impl LoraModel {
     /// Those of `place`.
     pub fn placed<E>(&self, place: impl FnOnce(Weights) -> Result<Weights, E>) -> Result<Self, E> {
         let base = Arc::new(place((*self.base).clone())?);
-        let Self { config, matrices, empty, .. } = self;
+        let Self { config, matrices, empty, is_apart, .. } = self;
         let (config, matrices, empty) = (config.clone(), matrices.clone(), empty.clone());
-        Ok(Self { base, config, matrices, empty, last: Mutex::new(None) })
+        Ok(Self { base, config, matrices, empty, is_apart: *is_apart, last: Mutex::new(None) })
     }
 
-    /// The decoder with the adapter: its weights [merged](Self::merged) on the CPU; on a device, where
-    /// narrow numbers would swallow small changes of weights, the factors beside the frozen weights.
+    /// The decoder with the adapter: its weights [merged](Self::merged) on the CPU, unless they are kept
+    /// [apart](Self::apart); on a device, where narrow numbers would swallow small changes of weights, the factors beside
+    /// the frozen weights.
     ///
     /// # Errors
     ///
@@ -333,9 +358,36 @@ mod tests {
     }
 
     #[test]
+    fn beside_the_weights_is_merged_but_for_rounding() {
+        for targets in [&LORA_TARGETS[..], &["k_proj", "down_proj"]] {
+            let model = model(targets).apart();
+            let mut factors = model.initial(Seed::from_u64(2));
+            let read = |weights: &Weights| {
+                let mut cache = SequenceCache::new(weights);
+                forward(weights, &mut [Segment::new(&mut cache, &[1, 5, 2, 8, 5, 12, 0])], None)
+            };
+            // One that changes nothing yet is the base, to the bit.
+            let beside = model.weights(&factors).unwrap();
+            assert_eq!(read(&beside), read(&model.base));
+            let values = numbers(factors.data.len(), 0.3);
+            factors.data.iter_mut().zip(values).for_each(|(factor, value)| *factor = 0.1 * value);
+            let beside = model.weights(&factors).unwrap();
+            assert!(beside.parameters().data.is_shared_with(&model.base.parameters().data));
+            let (found, wanted) = (read(&beside), read(&model.merged(&factors)));
+            let largest = wanted.iter().fold(0.0_f32, |largest, value| largest.max(value.abs()));
+            for (found, wanted) in found.iter().zip(&wanted) {
+                assert!((found - wanted).abs() <= 1e-5 * largest, "{found} {wanted}");
+            }
+            assert_ne!(found, read(&model.base));
+        }
+    }
+
+    #[test]
     fn the_gradient_of_the_factors_is_the_derivative() {
-        for targets in [&LORA_TARGETS[..], &["k_proj", "up_proj"]] {
-            let model = model(targets);
+        for (targets, is_apart) in
+            [(&LORA_TARGETS[..], false), (&["k_proj", "up_proj"], false), (&LORA_TARGETS, true)]
+        {
+            let model = if is_apart { model(targets).apart() } else { model(targets) };
             let mut factors = model.initial(Seed::from_u64(2));
             let values = numbers(factors.data.len(), 0.3);
             // Small, so that a step is small beside what the factors bend.
@@ -343,14 +395,14 @@ mod tests {
             let tokens = [1, 5, 2, 8, 5, 12, 0];
             let slopes = numbers(tokens.len() * 16, 0.7);
             let read = |factors: &Parameters, tape: Option<&mut Tape>| {
-                let weights = model.merged(factors);
+                let weights = model.weights(factors).unwrap();
                 let mut cache = SequenceCache::new(&weights);
                 forward(&weights, &mut [Segment::new(&mut cache, &tokens)], tape)
             };
             let mut tape = Tape::default();
             read(&factors, Some(&mut tape));
             let mut gradient = vec![0.0; factors.data.len()];
-            let weights = model.merged(&factors);
+            let weights = model.weights(&factors).unwrap();
             let into = &mut model.gradient(&factors, &mut gradient);
             weights.backend.backward(&weights, &tape, &slopes, into).unwrap();
             assert!(gradient.iter().filter(|value| **value != 0.0).count() * 2 > gradient.len());

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::adapter::Adapter;
 use crate::backend::{Backend, Cpu};
 use crate::cuda::{Device, DeviceError, LiveWeights, Number, Placement};
 use crate::decoder::{CachePage, page_shape};
@@ -28,6 +29,8 @@ pub struct Weights {
     pub(crate) backend: Arc<dyn Backend>,
     /// The weights themselves where they are on a device alone; `parameters` then has no numbers.
     pub(crate) live: Option<LiveWeights>,
+    /// What stands beside them on the CPU.
+    pub(crate) adapter: Option<Arc<Adapter>>,
 }
 
 impl Weights {
@@ -44,7 +47,8 @@ impl Weights {
         let config = config.clone();
         let (halves, order) = (None, Order::Rows);
         let backend = Arc::new(Cpu);
-        Self { config, layout, rotary, parameters, halves, order, backend, live: None }
+        let (live, adapter) = (None, None);
+        Self { config, layout, rotary, parameters, halves, order, backend, live, adapter }
     }
 
     /// Makes weights in half precision ready.
@@ -57,7 +61,18 @@ impl Weights {
     /// Another version of the same decoder's weights.
     #[must_use]
     pub fn with_parameters(&self, parameters: Parameters) -> Self {
-        Self { parameters, halves: None, order: Order::Rows, live: None, ..self.clone() }
+        let (halves, live, adapter) = (None, None, None);
+        Self { parameters, halves, order: Order::Rows, live, adapter, ..self.clone() }
+    }
+
+    /// The same weights with an adapter beside them, on the CPU.
+    pub(crate) fn beside(&self, adapter: Arc<Adapter>) -> Self {
+        Self { adapter: Some(adapter), ..self.clone() }
+    }
+
+    /// The adapter that stands beside them on the CPU, if one does; [`Weights::parameters`] has nothing of it.
+    pub fn adapter(&self) -> Option<&Arc<Adapter>> {
+        self.adapter.as_ref()
     }
 
     /// Another version of the same decoder's weights, in half precision; on a device, which keeps
@@ -72,7 +87,8 @@ impl Weights {
         let data = SharedBuffer::default();
         let parameters = Parameters { specs: halves.specs().clone(), data };
         let halves = Some(Arc::new(halves));
-        Self { parameters, halves, order: Order::Rows, live: None, ..self.clone() }
+        let (live, adapter) = (None, None);
+        Self { parameters, halves, order: Order::Rows, live, adapter, ..self.clone() }
     }
 
     /// Another version of the same decoder's weights, kept as the other ones are; on a device as that
@@ -83,7 +99,8 @@ impl Weights {
             None => (other.parameters.clone(), other.halves.clone(), other.order),
             Some(_) => (other.to_parameters(), None, Order::Rows),
         };
-        Self { parameters, halves, order, live: None, ..self.clone() }
+        let adapter = other.adapter.clone();
+        Self { parameters, halves, order, live: None, adapter, ..self.clone() }
     }
 
     /// The decoder on its device with weights that are there alone, beside `parameters` or in place of

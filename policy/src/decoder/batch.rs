@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::{CachePage, Segment};
-use crate::Weights;
 use crate::cuda::DeviceError;
+use crate::{Adapter, Weights};
 use spar_ops::attention::{BLOCK_PAGES, KEY_BLOCK, KeyBlock};
 use spar_ops::elementwise::add_scaled;
 use spar_ops::page::{NO_TOKEN, PAGE};
@@ -34,6 +34,8 @@ pub(crate) struct Batch {
     /// The tokens of this call in each page.
     pub(crate) rows_of_page: Vec<[u32; PAGE]>,
     pub(crate) chains: Vec<Chain>,
+    /// The adapters that rows are read with on the CPU, and these rows in ascending runs; few.
+    adapters: Vec<(Arc<Adapter>, Vec<Range<usize>>)>,
 }
 
 #[derive(Debug)]
@@ -73,6 +75,7 @@ impl Batch {
             copies: Vec::new(),
             rows_of_page: Vec::new(),
             chains: Vec::with_capacity(segments.len()),
+            adapters: Vec::new(),
         };
         let mut shared = HashMap::new();
         for index in 0..segments.len() {
@@ -86,10 +89,52 @@ impl Batch {
                     batch.fork(weights, parent, segment)?
                 }
             };
+            let first = batch.tokens.len();
             batch.append(weights, segment, &mut chain)?;
             batch.chains.push(chain);
+            if let Some(adapter) = segment.adapter.as_ref().or(weights.adapter.as_ref()) {
+                batch.read_with(adapter, first..batch.tokens.len());
+            }
         }
         Ok(batch)
+    }
+
+    /// Notes that the rows are read with an adapter.
+    fn read_with(&mut self, adapter: &Arc<Adapter>, rows: Range<usize>) {
+        let known = self.adapters.iter_mut().find(|(known, _)| Arc::ptr_eq(known, adapter));
+        let Some((_, runs)) = known else {
+            return self.adapters.push((adapter.clone(), vec![rows]));
+        };
+        match runs.last_mut().filter(|last| last.end == rows.start) {
+            Some(last) => last.end = rows.end,
+            None => runs.push(rows),
+        }
+    }
+
+    /// Adds what adapters change of the product of `inputs[t, ..]` with the matrices in `range` to `out[t, outputs]`.
+    pub(super) fn adapt(
+        &self,
+        range: &Range<usize>,
+        inputs: &[f32],
+        out: &mut [f32],
+        outputs: usize,
+    ) {
+        for (adapter, runs) in &self.adapters {
+            adapter.add(runs, range, inputs, out, outputs);
+        }
+    }
+
+    /// Adds what the gradient of such a product gives its inputs by way of adapters to `dinputs[t, ..]`.
+    pub(super) fn adapt_backward(
+        &self,
+        range: &Range<usize>,
+        doutputs: &[f32],
+        dinputs: &mut [f32],
+        outputs: usize,
+    ) {
+        for (adapter, runs) in &self.adapters {
+            adapter.add_backward(runs, range, doutputs, dinputs, outputs);
+        }
     }
 
     /// The tokens before that of `row`, nearest first; [`NO_TOKEN`] before the first one.

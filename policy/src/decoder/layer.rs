@@ -132,6 +132,7 @@ fn project(
     resize(&mut tape.qkv_tw, total * w);
     let weight = weights.weight(&layout.qkv);
     linear_by(&tape.normed_td, weight, &mut tape.qkv_tw, total, w, Output::Set);
+    batch.adapt(&layout.qkv, &tape.normed_td, &mut tape.qkv_tw, w);
     if !layout.qkv_bias.is_empty() {
         let bias = weights.vector(&layout.qkv_bias);
         tape.qkv_tw.chunks_exact_mut(w).for_each(|row| add_scaled(row, 1.0, bias));
@@ -202,6 +203,7 @@ fn attend_and_feed(
     let attention = attention(weights, index, batch, &tape.queries_tq);
     attention.forward(&mut tape.attended_tq, &mut tape.statistics_th);
     linear_by(&tape.attended_tq, weights.weight(&layout.output), states, total, d, Output::Add);
+    batch.adapt(&layout.output, &tape.attended_tq, states, d);
 
     resize(&mut tape.fed_td, total * d);
     resize(&mut tape.middle_inverse_t, total);
@@ -210,6 +212,7 @@ fn attend_and_feed(
     resize(&mut tape.gate_up_tf, total * 2 * f);
     let weight = weights.weight(&layout.gate_up);
     linear_by(&tape.fed_td, weight, &mut tape.gate_up_tf, total, 2 * f, Output::Set);
+    batch.adapt(&layout.gate_up, &tape.fed_td, &mut tape.gate_up_tf, 2 * f);
     resize(&mut tape.active_tf, total * f);
     swiglu(&tape.gate_up_tf, f, &mut tape.active_tf);
     if keeps {
@@ -217,6 +220,7 @@ fn attend_and_feed(
         tape.middle_td.extend_from_slice(states);
     }
     linear_by(&tape.active_tf, weights.weight(&layout.down), states, total, d, Output::Add);
+    batch.adapt(&layout.down, &tape.active_tf, states, d);
 }
 
 /// Turns the gradients of a layer's output, `dstates`, into those of its input, and adds those of
@@ -243,6 +247,7 @@ pub(super) fn layer_backward(
     let dactive = &mut buffers.active_tf;
     resize(dactive, total * f);
     linear_backward(dstates, weights.matrix(&layout.down), dactive, total, d, Output::Set);
+    batch.adapt_backward(&layout.down, dstates, dactive, d);
     resize(&mut buffers.again_tf, total * f);
     swiglu(&tape.gate_up_tf, f, &mut buffers.again_tf);
     gradient.add_product(&layout.down, dstates, &buffers.again_tf, total, d);
@@ -257,6 +262,7 @@ pub(super) fn layer_backward(
     let dnormed = &mut buffers.normed_td;
     resize(dnormed, total * d);
     linear_backward(dgate_up, weights.matrix(&layout.gate_up), dnormed, total, 2 * f, Output::Set);
+    batch.adapt_backward(&layout.gate_up, dgate_up, dnormed, 2 * f);
     let (gain, dgain) = (weights.vector(&layout.feed_norm), gradient.vector(&layout.feed_norm));
     rms_norm_backward(dnormed, &tape.middle_td, gain, &tape.middle_inverse_t, dstates, dgain);
 
@@ -264,6 +270,7 @@ pub(super) fn layer_backward(
     let dattended = &mut buffers.attended_tq;
     resize(dattended, total * q);
     linear_backward(dstates, weights.matrix(&layout.output), dattended, total, d, Output::Set);
+    batch.adapt_backward(&layout.output, dstates, dattended, d);
     gradient.add_product(&layout.output, dstates, &tape.attended_tq, total, d);
     zero(&mut buffers.queries_tq, total * q);
     zero(&mut buffers.page_keys, batch.pages.len() * PAGE * k);
@@ -331,6 +338,7 @@ pub(super) fn layer_backward(
     rms_norm(input_td, weights.vector(&layout.input_norm), eps, again, inverse);
     gradient.add_product(&layout.qkv, &buffers.qkv_tw, again, total, w);
     linear_backward(&buffers.qkv_tw, weights.matrix(&layout.qkv), dnormed, total, w, Output::Set);
+    batch.adapt_backward(&layout.qkv, &buffers.qkv_tw, dnormed, w);
     let (gain, dgain) = (weights.vector(&layout.input_norm), gradient.vector(&layout.input_norm));
     rms_norm_backward(dnormed, input_td, gain, &tape.input_inverse_t, dstates, dgain);
 }

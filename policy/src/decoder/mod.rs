@@ -9,6 +9,8 @@ mod sequence_cache;
 mod tests;
 mod token_tree;
 
+use std::sync::Arc;
+
 pub(crate) use cache_page::CachePage;
 pub use hidden_states::HiddenStates;
 pub use sequence_cache::SequenceCache;
@@ -17,9 +19,9 @@ pub use token_tree::{TokenTree, shared_prefix};
 
 use self::batch::{Batch, find_blocks};
 use self::layer::{LayerGradients, LayerTape, layer_backward, layer_forward};
-use crate::Weights;
 use crate::cuda::{DeviceError, DeviceTape};
 use crate::weight_gradient::WeightGradient;
+use crate::{Adapter, Weights};
 use spar_ops::elementwise::{add_product, add_scaled, rms_norm, rms_norm_backward};
 use spar_ops::page::NO_TOKEN;
 
@@ -32,17 +34,25 @@ pub struct Segment<'a> {
     /// The segment of the same call, by its index, whose sequence this one continues; it stands
     /// earlier, and the cache is empty. Absent: the sequence that the cache remembers.
     pub parent: Option<usize>,
+    /// The adapter that its tokens are read with, on the CPU. Absent: that of the weights, if they have one.
+    pub adapter: Option<Arc<Adapter>>,
 }
 
 impl<'a> Segment<'a> {
     /// Tokens that continue the sequence of `cache`.
     pub fn new(cache: &'a mut SequenceCache, tokens: &'a [u32]) -> Self {
-        Self { cache, tokens, parent: None }
+        Self { cache, tokens, parent: None, adapter: None }
     }
 
     /// Tokens that continue the sequence of an earlier segment in the same call; `cache` is empty.
     pub fn child(cache: &'a mut SequenceCache, tokens: &'a [u32], parent: usize) -> Self {
-        Self { cache, tokens, parent: Some(parent) }
+        Self { cache, tokens, parent: Some(parent), adapter: None }
+    }
+
+    /// The same, read with this adapter on the CPU.
+    #[must_use]
+    pub fn with(self, adapter: Option<Arc<Adapter>>) -> Self {
+        Self { adapter, ..self }
     }
 }
 

@@ -169,7 +169,7 @@ fn read_tree(
     let mut segments: Vec<_> = caches
         .iter_mut()
         .zip(tree)
-        .map(|(cache, (parent, tokens))| Segment { cache, tokens, parent: *parent })
+        .map(|(cache, (parent, tokens))| Segment { cache, tokens, parent: *parent, adapter: None })
         .collect();
     let hidden = forward(weights, &mut segments, tape);
     (caches, hidden)
@@ -379,7 +379,7 @@ fn weights_for_generation_give_the_same_bits() {
         let by_rows = weights(&config);
         let halves = HalfParameters::rounded(by_rows.parameters(), HalfType::Bf16);
         for weights in [by_rows.with_halves(halves), by_rows] {
-            let weights = std::sync::Arc::new(weights);
+            let weights = Arc::new(weights);
             let ordered = weights.clone().for_generation();
             let run = |weights: &Weights| {
                 let mut caches = SEQUENCES.map(|_| SequenceCache::new(weights));
@@ -395,7 +395,7 @@ fn weights_for_generation_give_the_same_bits() {
             assert_eq!(run(&ordered), run(&weights), "{config:?}");
             assert_eq!(ordered.to_parameters(), weights.to_parameters());
             // What lies so already is the same, and what is shared is left as it was.
-            assert!(std::sync::Arc::ptr_eq(&ordered, &ordered.clone().for_generation()));
+            assert!(Arc::ptr_eq(&ordered, &ordered.clone().for_generation()));
         }
     }
 }

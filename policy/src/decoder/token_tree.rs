@@ -106,7 +106,10 @@ impl<'a> TokenTree<'a> {
         let mut segments: Vec<_> = caches
             .iter_mut()
             .zip(&self.nodes)
-            .map(|(cache, node)| Segment { cache, tokens: node.tokens, parent: node.parent })
+            .map(|(cache, node)| {
+                let (tokens, parent) = (node.tokens, node.parent);
+                Segment { cache, tokens, parent, adapter: None }
+            })
             .collect();
         forward_states(weights, &mut segments, tape)
     }

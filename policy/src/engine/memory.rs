@@ -18,7 +18,8 @@ pub(crate) struct KvMemory {
     limit: usize,
     /// Tokens of conversations, by engine.
     used: Box<[AtomicUsize]>,
-    prefixes: Mutex<Prefixes>,
+    /// By model: what one reads is of no use to another.
+    prefixes: Mutex<Vec<Prefixes>>,
 }
 
 #[derive(Debug)]
@@ -36,13 +37,16 @@ pub(crate) fn bytes_per_token(weights: &Weights) -> usize {
 }
 
 impl KvMemory {
-    /// Room for `limit` tokens, up to `prefix_limit` of them for prefixes.
-    pub(crate) fn new(limit: usize, prefix_limit: usize, engines: usize) -> Self {
-        let tree = PrefixTree::new(prefix_limit.min(limit));
+    /// Room for `limit` tokens, up to `prefix_limit` of them for prefixes, of which every model has an equal part.
+    pub(crate) fn new(limit: usize, prefix_limit: usize, engines: usize, models: usize) -> Self {
+        let prefixes = || {
+            let tree = PrefixTree::new(prefix_limit.min(limit) / models);
+            Prefixes { epoch: 0, tree }
+        };
         Self {
             limit,
             used: (0..engines).map(|_| AtomicUsize::new(0)).collect(),
-            prefixes: Mutex::new(Prefixes { epoch: 0, tree }),
+            prefixes: Mutex::new((0..models).map(|_| prefixes()).collect()),
         }
     }
 
@@ -55,7 +59,7 @@ impl KvMemory {
     pub(crate) fn set_used(&self, engine: usize, tokens: usize) {
         if self.used[engine].swap(tokens, Ordering::Relaxed) < tokens && self.limit < usize::MAX {
             let left = self.limit.saturating_sub(self.used());
-            self.lock().tree.shrink(left);
+            shrink(&mut self.lock(), left);
         }
     }
 
@@ -66,43 +70,54 @@ impl KvMemory {
 
     /// Tokens of prefixes.
     pub(crate) fn kept(&self) -> usize {
-        self.lock().tree.tokens()
+        self.lock().iter().map(|prefixes| prefixes.tree.tokens()).sum()
     }
 
-    /// Forgets prefixes of weights before `epoch`.
-    pub(crate) fn start_epoch(&self, epoch: u64) {
-        let mut prefixes = self.lock();
+    /// Forgets prefixes of a model's weights before `epoch`.
+    pub(crate) fn start_epoch(&self, model: usize, epoch: u64) {
+        let prefixes = &mut self.lock()[model];
         if prefixes.epoch < epoch {
             prefixes.epoch = epoch;
             prefixes.tree.clear();
         }
     }
 
-    /// What is remembered of the first of `tokens`.
-    pub(crate) fn find(&self, epoch: u64, tokens: &[u32]) -> Option<SequenceCache> {
-        let mut prefixes = self.lock();
+    /// What a model remembers of the first of `tokens`.
+    pub(crate) fn find(&self, model: usize, epoch: u64, tokens: &[u32]) -> Option<SequenceCache> {
+        let prefixes = &mut self.lock()[model];
         if prefixes.epoch == epoch { prefixes.tree.get(tokens) } else { None }
     }
 
-    /// How many of the first of `tokens` are remembered.
-    pub(crate) fn matching(&self, epoch: u64, tokens: &[u32]) -> usize {
-        let prefixes = self.lock();
+    /// How many of the first of `tokens` a model remembers.
+    pub(crate) fn matching(&self, model: usize, epoch: u64, tokens: &[u32]) -> usize {
+        let prefixes = &self.lock()[model];
         if prefixes.epoch == epoch { prefixes.tree.matching(tokens) } else { 0 }
     }
 
-    /// Remembers what was read under the weights of `epoch`.
-    pub(crate) fn keep(&self, epoch: u64, cache: SequenceCache) {
-        let mut prefixes = self.lock();
-        if prefixes.epoch == epoch {
-            prefixes.tree.insert(cache);
+    /// Remembers what a model read under the weights of `epoch`.
+    pub(crate) fn keep(&self, model: usize, epoch: u64, cache: SequenceCache) {
+        let mut all = self.lock();
+        if all[model].epoch == epoch {
+            all[model].tree.insert(cache);
             if self.limit < usize::MAX {
-                let left = self.limit.saturating_sub(self.used());
-                prefixes.tree.shrink(left);
+                shrink(&mut all, self.limit.saturating_sub(self.used()));
             }
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Prefixes> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Prefixes>> {
         self.prefixes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Keeps at most `left` tokens of all models together, the greatest of them giving way first.
+fn shrink(all: &mut [Prefixes], left: usize) {
+    let mut kept: usize = all.iter().map(|prefixes| prefixes.tree.tokens()).sum();
+    while kept > left
+        && let Some(greatest) = all.iter_mut().max_by_key(|prefixes| prefixes.tree.tokens())
+    {
+        let before = greatest.tree.tokens();
+        greatest.tree.shrink(before - before.min(kept - left));
+        kept -= before - greatest.tree.tokens();
     }
 }

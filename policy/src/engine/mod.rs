@@ -6,6 +6,7 @@ mod metrics;
 mod prefix_tree;
 mod readers;
 mod sequence;
+mod served;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -13,8 +14,9 @@ use std::sync::Arc;
 use spar_core::PolicyVersion;
 
 use self::metrics::{add, shift};
-use self::readers::{Opening, Readers};
+use self::readers::Opening;
 use self::sequence::{NextToken, Sequence, ShownText};
+use self::served::Served;
 use crate::GenerateError;
 use crate::cuda::DeviceError;
 use crate::decoder::{Segment, SequenceCache, try_forward};
@@ -23,7 +25,7 @@ use crate::generation::{
 };
 use crate::head::{log_softmax, try_batch_logits, try_logits};
 use crate::sampling::{Before, ChoiceWalk, StopStrings, TokenCounts, entropy, process};
-use crate::{GrammarError, Tokenizer, Weights};
+use crate::{Adapter, GrammarError, Tokenizer, Weights};
 use spar_text::GrammarWalk;
 
 pub(crate) use self::memory::{KvMemory, bytes_per_token};
@@ -56,27 +58,27 @@ pub(crate) struct EngineConfig {
 ///
 /// A completion depends on its request and the weights, not on what else is in the batch, on the
 /// size of steps, or on what is remembered.
+///
+/// One engine can serve several models on the same weights, in one batch: the weights as they are, and adapters beside
+/// them. They share nothing of what is remembered.
 pub(crate) struct Engine {
-    name: Arc<str>,
     /// Its place among those who share the memory.
     index: usize,
     tokenizer: Arc<Tokenizer>,
+    /// What all models share.
     weights: Arc<Weights>,
-    version: PolicyVersion,
-    /// Counts the publications.
-    epoch: u64,
+    /// One at least.
+    models: Vec<Served>,
     config: EngineConfig,
     memory: Arc<KvMemory>,
     counters: Arc<Counters>,
-    /// Memory of conversations between their turns, with when they were used.
-    idle: HashMap<u64, (u64, SequenceCache)>,
+    /// Memory of conversations between their turns, by model and episode, with when they were used.
+    idle: HashMap<(usize, u64), (u64, SequenceCache)>,
     idle_tokens: usize,
     clock: u64,
     waiting: VecDeque<Box<Sequence>>,
     #[expect(clippy::vec_box, reason = "they move when others leave, and are large")]
     active: Vec<Box<Sequence>>,
-    /// Those of the active sequences that read for others as well.
-    readers: Readers,
     /// Numbers sequences.
     num_added: u64,
     choice_ids: HashMap<Arc<str>, Arc<[u32]>>,
@@ -180,13 +182,12 @@ impl Engine {
         memory: Arc<KvMemory>,
         counters: Arc<Counters>,
     ) -> Self {
+        let models = vec![Served::new(name, weights.adapter().cloned(), version)];
         Self {
-            name,
             index,
             tokenizer,
             weights,
-            version,
-            epoch: 0,
+            models,
             config,
             memory,
             counters,
@@ -195,11 +196,20 @@ impl Engine {
             clock: 0,
             waiting: VecDeque::new(),
             active: Vec::new(),
-            readers: Readers::default(),
             num_added: 0,
             choice_ids: HashMap::new(),
             buffers: Buffers::default(),
         }
+    }
+
+    /// Serves an adapter on the same weights as well, as the next model.
+    pub(crate) fn serve_adapter(
+        &mut self,
+        name: Arc<str>,
+        adapter: Arc<Adapter>,
+        version: PolicyVersion,
+    ) {
+        self.models.push(Served::new(name, Some(adapter), version));
     }
 
     /// Whether a completion is under way or waits.
@@ -207,25 +217,45 @@ impl Engine {
         !self.active.is_empty() || !self.waiting.is_empty()
     }
 
-    /// Goes on with other weights; what was remembered under the old ones is read again.
+    /// Goes on with other weights; what was remembered under the old ones, by any model, is read again. Adapters stay as
+    /// they are.
     pub(crate) fn publish(&mut self, weights: Arc<Weights>, version: PolicyVersion, epoch: u64) {
+        self.models[0].adapter = weights.adapter().cloned();
+        self.models[0].version = version;
         self.weights = weights;
-        self.version = version;
-        self.epoch = epoch;
-        self.idle.clear();
-        self.idle_tokens = 0;
-        self.memory.start_epoch(epoch);
-        self.readers.clear();
-        for sequence in self.active.iter_mut().chain(&mut self.waiting) {
+        (0..self.models.len()).for_each(|model| self.start_epoch(model, epoch));
+    }
+
+    /// Goes on with another version of a model's adapter; what was remembered of that model is read again.
+    pub(crate) fn publish_adapter(
+        &mut self,
+        model: usize,
+        adapter: Arc<Adapter>,
+        version: PolicyVersion,
+        epoch: u64,
+    ) {
+        let served = &mut self.models[model];
+        (served.adapter, served.version) = (Some(adapter), version);
+        self.start_epoch(model, epoch);
+    }
+
+    fn start_epoch(&mut self, model: usize, epoch: u64) {
+        self.models[model].epoch = epoch;
+        self.models[model].readers.clear();
+        self.idle.retain(|(of, _), _| *of != model);
+        self.idle_tokens = self.idle.values().map(|(_, cache)| cache.tokens().len()).sum();
+        self.memory.start_epoch(model, epoch);
+        let all = self.active.iter_mut().chain(&mut self.waiting);
+        for sequence in all.filter(|sequence| sequence.model == model) {
             sequence.read_from(SequenceCache::new(&self.weights));
             // What several have in common is read once again.
             sequence.opening = Opening::Undecided;
         }
     }
 
-    /// Drops the memory of a conversation.
-    pub(crate) fn forget(&mut self, episode: u64) {
-        if let Some((_, cache)) = self.idle.remove(&episode) {
+    /// Drops the memory of a conversation with a model.
+    pub(crate) fn forget(&mut self, model: usize, episode: u64) {
+        if let Some((_, cache)) = self.idle.remove(&(model, episode)) {
             self.idle_tokens -= cache.tokens().len();
         }
     }
@@ -276,6 +306,7 @@ impl Engine {
         self.num_added += 1;
         self.waiting.push_back(Box::new(Sequence {
             number: self.num_added,
+            model: request.model,
             reply,
             episode,
             cache: SequenceCache::new(&self.weights),
@@ -323,7 +354,7 @@ impl Engine {
 
     fn drop_cancelled(&mut self) {
         let (counters, engine) = (&self.counters, self.index);
-        let readers = &mut self.readers;
+        let models = &mut self.models;
         let is_wanted = |sequence: &Sequence, gauge| {
             let is_closed = sequence.reply.is_closed();
             if is_closed {
@@ -335,7 +366,7 @@ impl Engine {
         self.active.retain(|sequence| {
             let stays = is_wanted(sequence, &counters.running);
             if !stays {
-                readers.remove(&sequence.prompt, sequence.number);
+                models[sequence.model].readers.remove(&sequence.prompt, sequence.number);
             }
             stays
         });
@@ -354,7 +385,8 @@ impl Engine {
             let reserve = unread + DECODE_TOKENS * (self.active.len() + 1);
             let needed = sequence.prompt.len() + sequence.sampled.ids.len() + reserve;
             if !self.active.is_empty() && used.saturating_add(needed) > share {
-                self.drop_idle(used.saturating_add(needed) - share, sequence.episode);
+                let spared = sequence.episode.map(|episode| (sequence.model, episode));
+                self.drop_idle(used.saturating_add(needed) - share, spared);
                 used = self.used();
                 if used.saturating_add(needed) > share {
                     return;
@@ -363,7 +395,8 @@ impl Engine {
             let Some(mut sequence) = self.waiting.pop_front() else { return };
             shift(&self.counters.waiting, -1);
             shift(&self.counters.running, 1);
-            let idle = sequence.episode.and_then(|episode| self.idle.remove(&episode));
+            let model = sequence.model;
+            let idle = sequence.episode.and_then(|episode| self.idle.remove(&(model, episode)));
             let cache = match idle {
                 Some((_, cache)) => {
                     self.idle_tokens -= cache.tokens().len();
@@ -372,7 +405,7 @@ impl Engine {
                 }
                 None => {
                     sequence.opening = Opening::Undecided;
-                    self.memory.find(self.epoch, &sequence.all_tokens())
+                    self.memory.find(model, self.models[model].epoch, &sequence.all_tokens())
                 }
             };
             let empty = || SequenceCache::new(&self.weights);
@@ -383,7 +416,8 @@ impl Engine {
                 add(&self.counters.requests, 1);
                 add(&self.counters.prompt_tokens, sequence.prompt.len());
                 add(&self.counters.cached_tokens, sequence.cached_tokens);
-                look_ahead(&mut sequence, &self.tokenizer, self.version, &self.counters);
+                let version = self.models[model].version;
+                look_ahead(&mut sequence, &self.tokenizer, version, &self.counters);
             }
             used = used.saturating_add(sequence.tokens());
             unread += sequence.unread.len();
@@ -393,14 +427,14 @@ impl Engine {
 
     /// Forgets at least `tokens` of conversations between their turns, the least recently used
     /// first, but not that of `spared`.
-    fn drop_idle(&mut self, tokens: usize, spared: Option<u64>) {
+    fn drop_idle(&mut self, tokens: usize, spared: Option<(usize, u64)>) {
         let mut dropped = 0;
         while dropped < tokens {
-            let others = self.idle.iter().filter(|(episode, _)| Some(**episode) != spared);
-            let Some((episode, _)) = others.min_by_key(|(_, (used, _))| *used) else { return };
-            let episode = *episode;
+            let others = self.idle.iter().filter(|(key, _)| Some(**key) != spared);
+            let Some((key, _)) = others.min_by_key(|(_, (used, _))| *used) else { return };
+            let (model, episode) = *key;
             let before = self.idle_tokens;
-            self.forget(episode);
+            self.forget(model, episode);
             dropped += before - self.idle_tokens;
         }
     }
@@ -443,7 +477,8 @@ impl Engine {
             let Some(mut youngest) = self.active.pop() else { break };
             lens.pop();
             youngest.cache = SequenceCache::new(&self.weights);
-            self.readers.remove(&youngest.prompt, youngest.number);
+            let readers = &mut self.models[youngest.model].readers;
+            readers.remove(&youngest.prompt, youngest.number);
             shift(&self.counters.running, -1);
             shift(&self.counters.waiting, 1);
             add(&self.counters.interrupted, 1);
@@ -459,10 +494,12 @@ impl Engine {
     /// Nothing is looked at but who has just come, and who waited for one that is done.
     fn find_readers(&mut self) {
         for sequence in &mut self.active {
+            let model = sequence.model;
+            let Served { epoch, readers, .. } = &mut self.models[model];
             match sequence.opening {
                 Opening::Undecided => {}
-                Opening::Waits(reader) if !self.readers.has(reader) => {
-                    if let Some(cache) = self.memory.find(self.epoch, &sequence.all_tokens())
+                Opening::Waits(reader) if !readers.has(reader) => {
+                    if let Some(cache) = self.memory.find(model, *epoch, &sequence.all_tokens())
                         && cache.tokens().len() > sequence.tokens()
                     {
                         let known = sequence.tokens();
@@ -477,7 +514,7 @@ impl Engine {
                 _ => continue,
             }
             let (known, unread) = (sequence.tokens(), sequence.unread.len());
-            let nearest = self.readers.nearest(&sequence.prompt).filter(|(_, shared)| {
+            let nearest = readers.nearest(&sequence.prompt).filter(|(_, shared)| {
                 let most = (known + unread).saturating_sub(1);
                 let gain = (*shared).min(most).saturating_sub(known);
                 gain * 2 > unread || gain + 1 == unread
@@ -485,7 +522,7 @@ impl Engine {
             sequence.opening = match nearest {
                 Some((reader, _)) if unread > 1 => Opening::Waits(reader),
                 _ => {
-                    self.readers.insert(&sequence.prompt, sequence.number);
+                    readers.insert(&sequence.prompt, sequence.number);
                     Opening::Reads
                 }
             };
@@ -504,13 +541,13 @@ impl Engine {
 
     /// What each sequence reads that reads something.
     fn segments<'a>(&'a mut self, lens: &'a [usize]) -> Vec<Segment<'a>> {
-        let segments: Vec<_> = self
-            .active
-            .iter_mut()
-            .zip(lens)
-            .filter(|(_, len)| **len > 0)
-            .map(|(sequence, len)| Segment::new(&mut sequence.cache, &sequence.unread[..*len]))
-            .collect();
+        let models = &self.models;
+        let segment = |(sequence, len): (&'a mut Box<Sequence>, &usize)| {
+            let adapter = models[sequence.model].adapter.clone();
+            Segment::new(&mut sequence.cache, &sequence.unread[..*len]).with(adapter)
+        };
+        let reading = self.active.iter_mut().zip(lens).filter(|(_, len)| **len > 0);
+        let segments: Vec<_> = reading.map(segment).collect();
         if !segments.is_empty() {
             add(&self.counters.steps, 1);
             add(&self.counters.step_sequences, segments.len());
@@ -542,9 +579,12 @@ impl Engine {
             }
             if sequence.opening != Opening::Done {
                 sequence.opening = Opening::Done;
-                self.readers.remove(&sequence.prompt, sequence.number);
-                if self.memory.matching(self.epoch, sequence.cache.tokens()) < sequence.tokens() {
-                    self.memory.keep(self.epoch, sequence.cache.clone());
+                let Served { epoch, readers, .. } = &mut self.models[sequence.model];
+                let (model, epoch) = (sequence.model, *epoch);
+                readers.remove(&sequence.prompt, sequence.number);
+                let known = self.memory.matching(model, epoch, sequence.cache.tokens());
+                if known < sequence.tokens() {
+                    self.memory.keep(model, epoch, sequence.cache.clone());
                 }
             }
             ready.push(Ready { index, place, row: rows - 1 });
@@ -672,22 +712,24 @@ impl Engine {
     /// Appends a token that was drawn, and those that follow of themselves.
     fn go_on(&mut self, index: usize, token: NextToken<'_>) {
         let sequence = &mut self.active[index];
-        sequence.push(token, self.version, &self.tokenizer);
+        let version = self.models[sequence.model].version;
+        sequence.push(token, version, &self.tokenizer);
         add(&self.counters.generated_tokens, 1);
-        look_ahead(sequence, &self.tokenizer, self.version, &self.counters);
+        look_ahead(sequence, &self.tokenizer, version, &self.counters);
     }
 
     fn finish_done(&mut self) {
         let mut index = 0;
         while index < self.active.len() {
             let sequence = &mut self.active[index];
+            let Served { name, epoch, readers, .. } = &mut self.models[sequence.model];
             if sequence.failure.is_some() || sequence.finish.is_some() {
-                self.readers.remove(&sequence.prompt, sequence.number);
+                readers.remove(&sequence.prompt, sequence.number);
             }
             if let Some(error) = sequence.failure.take() {
                 let sequence = self.active.remove(index);
                 self.counters.leave(self.index, &self.counters.running);
-                sequence.fail(error, &self.name);
+                sequence.fail(error, name);
                 continue;
             }
             let Some(reason) = sequence.finish.clone() else {
@@ -700,14 +742,15 @@ impl Engine {
                 FinishReason::Length => add(&self.counters.finished_length, 1),
                 _ => add(&self.counters.finished_stop, 1),
             }
-            let (cache, episode) = sequence.answer(reason, &self.name, &self.tokenizer);
+            let model = sequence.model;
+            let (cache, episode) = sequence.answer(reason, name, &self.tokenizer);
             match episode {
                 Some(episode) => {
                     self.clock += 1;
                     self.idle_tokens += cache.tokens().len();
-                    self.idle.insert(episode, (self.clock, cache));
+                    self.idle.insert((model, episode), (self.clock, cache));
                 }
-                None => self.memory.keep(self.epoch, cache),
+                None => self.memory.keep(model, *epoch, cache),
             }
         }
     }

@@ -51,6 +51,8 @@ impl Reply {
 pub(super) struct Sequence {
     /// No other sequence of the engine has it.
     pub(super) number: u64,
+    /// The model that answers, by its place in the engine.
+    pub(super) model: usize,
     pub(super) reply: Reply,
     pub(super) episode: Option<u64>,
     pub(super) cache: SequenceCache,

@@ -1,5 +1,7 @@
 //! What an answer must not depend on.
 
+mod adapters;
+
 use crate::decoder::forward;
 use std::sync::Arc;
 
@@ -49,7 +51,7 @@ fn engine(
         weights.clone(),
         PolicyVersion(0),
         config,
-        Arc::new(KvMemory::new(limit, limit / 2, 1)),
+        Arc::new(KvMemory::new(limit, limit / 2, 1, 1)),
         Arc::new(Counters::new(1)),
     )
 }
@@ -439,7 +441,7 @@ fn thousands_of_prompts_that_share_some_of_their_beginning_are_told_apart_at_onc
     assert!(started.elapsed().as_secs_f64() < 1.0, "{:?}", started.elapsed());
     drop(receivers);
     engine.step();
-    assert!(!engine.is_busy() && !engine.readers.has(1));
+    assert!(!engine.is_busy() && !engine.models[0].readers.has(1));
 }
 
 #[test]
