@@ -136,6 +136,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         instruction: "Answer every message with a number from 1 to 9.".to_owned(),
         max_turns: 9,
         tags: Vec::new(),
+        graders: Vec::new(),
     };
     let request = CollectRequest {
         tasks: &[task],

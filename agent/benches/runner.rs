@@ -66,6 +66,7 @@ fn runner(c: &mut Criterion) {
             instruction: "Act.".to_owned(),
             max_turns: TURNS,
             tags: Vec::new(),
+            graders: Vec::new(),
         })
         .collect();
     let request = CollectRequest {

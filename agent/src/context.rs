@@ -344,6 +344,7 @@ mod tests {
             instruction: "be good".to_owned(),
             max_turns: 3,
             tags: Vec::new(),
+            graders: Vec::new(),
         }
     }
 

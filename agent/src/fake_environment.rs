@@ -53,6 +53,7 @@ pub(crate) fn fake_task(index: usize) -> Task {
         instruction: "Answer left or right.".to_owned(),
         max_turns: 10,
         tags: vec!["fake".to_owned()],
+        graders: Vec::new(),
     }
 }
 

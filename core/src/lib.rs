@@ -45,7 +45,7 @@ pub use message::{Message, Part, Role};
 pub use parsed_action::ParsedAction;
 pub use policy::{
     Choices, Completion, CompletionRequest, MalformedCall, Policy, PolicyError, PolicyVersion,
-    SampledTokens, Sampling, StopCause,
+    SampledTokens, Sampling, ScoringRequest, StopCause,
 };
 pub use preference::Preference;
 pub use sample::{AllowedTokens, GrammarSpan, Sample, SampleError};

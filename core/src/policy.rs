@@ -152,6 +152,15 @@ impl CompletionRequest {
     }
 }
 
+/// Tokens whose log-probabilities are asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScoringRequest {
+    /// What stands before them.
+    pub prompt_ids: Arc<[u32]>,
+    /// The tokens themselves, one behind the other.
+    pub target_ids: Vec<u32>,
+}
+
 /// The tokens of one completion, one entry per token in every list.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct SampledTokens {
@@ -347,6 +356,31 @@ pub trait Policy: Send + Sync {
     ///
     /// [`PolicyError`] when no answer came about; an answer of low quality is no error.
     async fn complete(&self, request: CompletionRequest) -> Result<Completion, PolicyError>;
+
+    /// The tokens of a text inside of a message, without marks of its role; none for policies that work on text, which is
+    /// the default.
+    fn encode_text(&self, text: &str) -> Vec<u32> {
+        let _ = text;
+        Vec::new()
+    }
+
+    /// Whether it can [score](Policy::score) tokens. Default false.
+    fn can_score(&self) -> bool {
+        false
+    }
+
+    /// The natural logarithm of the probability of each target token behind the prompt and the target tokens before it,
+    /// by the model's own distribution: at temperature 1, nothing left out. By default it cannot tell.
+    ///
+    /// # Errors
+    ///
+    /// [`PolicyError::Unsupported`] when it cannot tell, [`PolicyError::ContextFull`] when the tokens are more than it can
+    /// read, or another when no answer came about.
+    async fn score(&self, request: ScoringRequest) -> Result<Vec<f32>, PolicyError> {
+        let _ = request;
+        let what = "log-probabilities of given tokens".to_owned();
+        Err(PolicyError::Unsupported { name: self.name().to_owned(), what })
+    }
 
     /// Tells that no further turn of this conversation will come.
     fn forget(&self, episode: u64) {

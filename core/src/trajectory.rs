@@ -65,6 +65,8 @@ pub enum Boundary {
     Environment,
     /// The sandbox below the environment.
     Sandbox,
+    /// A grader, such as a judge out of reach.
+    Grader,
     /// The run was told to stop.
     Cancelled,
 }
@@ -560,6 +562,7 @@ mod tests {
                     Just(Boundary::Policy),
                     Just(Boundary::Environment),
                     Just(Boundary::Sandbox),
+                    Just(Boundary::Grader),
                     Just(Boundary::Cancelled)
                 ],
                 ".{0,9}"

@@ -1,10 +1,14 @@
 //! A task made interactive.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use spar_core::{Action, Observation, Seed, Step, ToolSpec, Trajectory, Verdict};
+
+use spar_tasks::graders::ScriptFinding;
+use spar_tasks::{ReferenceAnswer, TerminalVerifier};
 
 use crate::EnvironmentError;
 
@@ -112,6 +116,36 @@ pub trait Environment: Send {
         self.verify().await
     }
 
+    /// What the task calls right, for graders; no policy sees it. Default nothing.
+    fn reference_answer(&self) -> Option<ReferenceAnswer> {
+        None
+    }
+
+    /// The versions of the graders that judge the episode, by what they are called; none where the environment judges by
+    /// itself, which is the default.
+    fn grader_versions(&self) -> BTreeMap<String, u32> {
+        BTreeMap::new()
+    }
+
+    /// Whether scripts of graders can be [run](Environment::run_script). Default false.
+    fn takes_scripts(&self) -> bool {
+        false
+    }
+
+    /// Ends everything that the agent left running, and runs a script of a grader on what it left behind: in its sandbox, or
+    /// in a fresh one, for which that is closed.
+    ///
+    /// # Errors
+    ///
+    /// [`EnvironmentError`] when that could not be done, by no doing of the agent; where there is no sandbox it never can.
+    async fn run_script(
+        &mut self,
+        script: &TerminalVerifier,
+    ) -> Result<ScriptFinding, EnvironmentError> {
+        let _ = script;
+        Err(EnvironmentError::NoScripts { environment: self.name() })
+    }
+
     /// A second environment in the same state, independent of this one; `None` where the environment has
     /// no way to copy its state. Whoever needs one then resets another environment with the same seed and
     /// plays the same actions.
@@ -195,6 +229,25 @@ impl Environment for &mut (dyn Environment + '_) {
         trajectory: &Trajectory,
     ) -> Result<Option<Verdict>, EnvironmentError> {
         (**self).grade(trajectory).await
+    }
+
+    fn reference_answer(&self) -> Option<ReferenceAnswer> {
+        (**self).reference_answer()
+    }
+
+    fn grader_versions(&self) -> BTreeMap<String, u32> {
+        (**self).grader_versions()
+    }
+
+    fn takes_scripts(&self) -> bool {
+        (**self).takes_scripts()
+    }
+
+    async fn run_script(
+        &mut self,
+        script: &TerminalVerifier,
+    ) -> Result<ScriptFinding, EnvironmentError> {
+        (**self).run_script(script).await
     }
 
     async fn fork(&mut self) -> Result<Option<Box<dyn Environment>>, EnvironmentError> {

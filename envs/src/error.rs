@@ -4,6 +4,7 @@ use std::fmt;
 
 use spar_core::Boundary;
 use spar_sandbox::SandboxError;
+use spar_tasks::GraderError;
 
 use crate::household::HouseholdError;
 
@@ -48,6 +49,15 @@ pub enum EnvironmentError {
         /// What the sandbox reported.
         #[source]
         source: SandboxError,
+    },
+    /// A grader could not judge an episode, or graders cannot be used as they are named.
+    #[error("have an episode judged")]
+    Grader(#[source] GraderError),
+    /// It has no sandbox in which scripts of graders could run.
+    #[error("run a script of a grader: environment `{environment}` plays in no sandbox")]
+    NoScripts {
+        /// The environment.
+        environment: &'static str,
     },
     /// The same thing twice came out differently, so that episodes cannot share a past.
     #[error("{doing}: something else was shown than the first time")]
@@ -104,11 +114,25 @@ impl fmt::Display for SandboxPhase {
     }
 }
 
+impl From<GraderError> for EnvironmentError {
+    /// What happened at the environment itself, while it did something for a grader, is its own error.
+    fn from(error: GraderError) -> Self {
+        match error {
+            GraderError::Place(source) => match source.downcast::<Self>() {
+                Ok(own) => *own,
+                Err(source) => Self::Grader(GraderError::Place(source)),
+            },
+            error => Self::Grader(error),
+        }
+    }
+}
+
 impl EnvironmentError {
     /// Where an episode broke that ends with it.
     pub fn boundary(&self) -> Boundary {
         match self {
             Self::Sandbox { .. } => Boundary::Sandbox,
+            Self::Grader(_) => Boundary::Grader,
             _ => Boundary::Environment,
         }
     }

@@ -354,6 +354,7 @@ mod tests {
             instruction: String::new(),
             max_turns: 30,
             tags: Vec::new(),
+            graders: Vec::new(),
         }
     }
 

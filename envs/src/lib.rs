@@ -34,6 +34,7 @@
 mod environment;
 mod error;
 mod frozen_lake;
+mod graded;
 pub mod household;
 mod question;
 mod registry;
@@ -44,6 +45,7 @@ mod validate;
 pub use environment::{CHANCE_TAG, Environment, TimeRules};
 pub use error::{EnvironmentError, SandboxPhase};
 pub use frozen_lake::FrozenLake;
+pub use graded::Graded;
 pub use question::Question;
 pub use registry::{
     EnvironmentEntry, OpenTask, environment_registry, needs_sandbox, open_environment,

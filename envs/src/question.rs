@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rand::RngExt;
 use serde::Deserialize;
-use spar_core::{Action, Observation, RewardPart, Seed, Step, Verdict};
+use spar_core::{Action, Observation, Seed, Step, Verdict};
 use spar_tasks::graders::Exact;
 use spar_tasks::{QuestionTask, ReferenceAnswer, Task};
 
@@ -120,14 +120,11 @@ impl Environment for Question {
         let (Some(answer), Some(right)) = (&self.answer, &self.task.answer) else {
             return Ok(None);
         };
-        let success = Exact::default().is_right(answer, right);
-        let part = RewardPart { name: "success".to_owned(), value: 1.0 };
-        Ok(Some(Verdict {
-            parts: if success { vec![part] } else { Vec::new() },
-            success,
-            details: format!("right: {}", right.texts().join(" or ")),
-            ..Verdict::default()
-        }))
+        Ok(Some(Exact::default().verdict(answer, right)))
+    }
+
+    fn reference_answer(&self) -> Option<ReferenceAnswer> {
+        self.task.answer.clone()
     }
 
     async fn fork(&mut self) -> Result<Option<Box<dyn Environment>>, EnvironmentError> {
@@ -153,6 +150,7 @@ mod tests {
             instruction: String::new(),
             max_turns: 1,
             tags: Vec::new(),
+            graders: Vec::new(),
         })
         .unwrap()
     }

@@ -1,13 +1,14 @@
 //! The environments that have a name.
 
 use spar_core::Seed;
+use spar_tasks::graders::Graders;
 use spar_tasks::{ShuffledTasks, Suite, SuiteError, Task};
 
 use crate::frozen_lake::FrozenLake;
 use crate::household::Household;
 use crate::question::Question;
 use crate::terminal::Terminal;
-use crate::{Environment, EnvironmentError, Resources};
+use crate::{Environment, EnvironmentError, Graded, Resources};
 
 /// An environment that has a name.
 pub struct EnvironmentEntry {
@@ -89,11 +90,11 @@ pub fn shuffled_tasks<'a>(
     }))
 }
 
-/// Makes a task interactive.
+/// Makes a task interactive, judged by the graders that it and `resources` name, or else by the environment itself.
 ///
 /// # Errors
 ///
-/// [`EnvironmentError`] when no environment has the task's name for it, it refuses the task, or it
+/// [`EnvironmentError`] when no environment has the task's name for it, it refuses the task, or it or a grader
 /// needs what `resources` lack.
 pub fn open_environment(
     task: &Task,
@@ -101,7 +102,17 @@ pub fn open_environment(
 ) -> Result<Box<dyn Environment>, EnvironmentError> {
     let entry = environment_registry().iter().find(|entry| entry.name == task.environment);
     match entry {
-        Some(entry) => (entry.open)(task, resources),
+        Some(entry) if task.graders.is_empty() && resources.graders.is_empty() => {
+            (entry.open)(task, resources)
+        }
+        Some(entry) => {
+            // The environment sees all graders, so that its sandboxes live for their scripts.
+            let graders = Graders::merged(&task.graders, &resources.graders);
+            let task = Task { graders, ..task.clone() };
+            let graders = Graders::open(&task.graders)?;
+            let inner = (entry.open)(&task, resources)?;
+            Ok(Box::new(Graded::new(inner, task, graders, resources.models.clone())?))
+        }
         None => {
             let known: Vec<_> =
                 environment_registry().iter().map(|entry| format!("`{}`", entry.name)).collect();

@@ -5,8 +5,10 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use spar_core::Policy;
 use spar_sandbox::pool::SandboxPool;
 use spar_sandbox::{Image, SandboxSpec};
+use spar_tasks::graders::{GraderConfig, GradingModels};
 
 use crate::EnvironmentError;
 
@@ -14,6 +16,10 @@ use crate::EnvironmentError;
 #[derive(Debug, Clone, Default)]
 pub struct Resources {
     sandboxes: Option<Sandboxes>,
+    /// Who judges beside those that tasks name.
+    pub(crate) graders: Arc<[GraderConfig]>,
+    /// The models that take part in judging.
+    pub(crate) models: GradingModels,
 }
 
 /// Where sandboxes are taken from. Clones share the pool.
@@ -38,7 +44,20 @@ pub struct Sandboxes {
 impl Resources {
     /// With sandboxes.
     pub fn with_sandboxes(sandboxes: Sandboxes) -> Self {
-        Self { sandboxes: Some(sandboxes) }
+        Self { sandboxes: Some(sandboxes), ..Self::default() }
+    }
+
+    /// The same, with graders beside those that tasks name, and the models that take part in judging.
+    #[must_use]
+    pub fn with_graders(self, graders: Arc<[GraderConfig]>, models: GradingModels) -> Self {
+        Self { graders, models, ..self }
+    }
+
+    /// The same, with this policy as the one that plays, for graders that ask it.
+    #[must_use]
+    pub fn with_policy(mut self, policy: Option<Arc<dyn Policy>>) -> Self {
+        self.models.policy = policy;
+        self
     }
 
     /// Where an environment takes its sandboxes from.

@@ -70,6 +70,7 @@ mod lora;
 mod parameters;
 mod rounded_model;
 pub mod sampling;
+mod scoring;
 pub mod state_heads;
 mod weight_gradient;
 mod weights;
@@ -89,6 +90,7 @@ pub use local_policy::LocalPolicy;
 pub use lora::{LORA_TARGETS, LoraConfig, LoraModel};
 pub use parameters::{ParameterKind, ParameterSpec, Parameters, SharedBuffer};
 pub use rounded_model::RoundedModel;
+pub use scoring::token_log_probabilities;
 pub use spar_ops as ops;
 pub use spar_ops::RopeScaling;
 pub use spar_text::{

@@ -6,14 +6,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use spar_core::{
     Choices, Completion, CompletionRequest, GrammarSource, Message, Policy, PolicyError,
-    PolicyVersion, Sampling,
+    PolicyVersion, Sampling, ScoringRequest,
 };
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 
+use crate::adapter::Adapter;
 use crate::engine::{Reply, policy_error};
 use crate::generation::{Constraint, GenerationRequest, Report};
 use crate::sampling::SamplingOptions;
-use crate::{Generator, GeneratorConfig, GrammarCache, ServedAdapter, Tokenizer, Weights};
+use crate::{
+    Generator, GeneratorConfig, GrammarCache, ServedAdapter, Tokenizer, Weights,
+    token_log_probabilities,
+};
+use spar_ops::parallel::serially;
 
 /// Tokens of prompts per step: episodes are many and short, and all wait for each other.
 const PREFILL_TOKENS: usize = 8192;
@@ -28,8 +33,12 @@ pub struct LocalPolicy {
     generator: Arc<Generator>,
     /// Which of the generator's models it is.
     model: usize,
+    /// Its adapter, where it is one, as it was published last.
+    adapter: Mutex<Option<Arc<Adapter>>>,
     grammars: Arc<GrammarCache>,
     router: Mutex<Router>,
+    /// One for each scoring that may compute at the same time.
+    scoring: Arc<Semaphore>,
 }
 
 /// Which engine has which conversation.
@@ -93,12 +102,15 @@ impl LocalPolicy {
         let generator = Arc::new(generator);
         let names =
             std::iter::once(Arc::from(name)).chain(adapters.iter().map(|it| it.name.clone()));
+        let scoring = Arc::new(Semaphore::new(generator.num_engines()));
         let policy = |(model, name): (usize, Arc<str>)| {
+            let adapter = model.checked_sub(1).map(|served| adapters[served].adapter.clone());
             let live = vec![0; generator.num_engines()];
             let router = Router { episodes: HashMap::new(), prompts: HashMap::new(), live };
             let (tokenizer, grammars) = (tokenizer.clone(), grammars.clone());
             let (generator, router) = (generator.clone(), Mutex::new(router));
-            Self { name, tokenizer, generator, model, grammars, router }
+            let (adapter, scoring) = (Mutex::new(adapter), scoring.clone());
+            Self { name, tokenizer, generator, model, adapter, grammars, router, scoring }
         };
         Ok(names.enumerate().map(policy).collect())
     }
@@ -114,6 +126,7 @@ impl LocalPolicy {
             self.generator.publish(weights, version);
         } else {
             let adapter = weights.adapter().expect("an adapter goes on with an adapter");
+            *self.adapter.lock().unwrap_or_else(PoisonError::into_inner) = Some(adapter.clone());
             self.generator.publish_adapter(self.model, adapter, version);
         }
     }
@@ -180,6 +193,53 @@ impl Policy for LocalPolicy {
 
     fn encode(&self, before: Option<&Message>, message: &Message) -> Vec<u32> {
         self.tokenizer.encode_message(before, message)
+    }
+
+    fn encode_text(&self, text: &str) -> Vec<u32> {
+        self.tokenizer.encode(text)
+    }
+
+    fn can_score(&self) -> bool {
+        true
+    }
+
+    /// By the weights that were published last.
+    async fn score(&self, request: ScoringRequest) -> Result<Vec<f32>, PolicyError> {
+        let ScoringRequest { prompt_ids, target_ids } = request;
+        let name = || self.name.to_string();
+        let refuse = |what: String| PolicyError::Unsupported { name: name(), what };
+        let (tokens, limit) = (prompt_ids.len() + target_ids.len(), self.generator.max_model_len());
+        if tokens > limit {
+            return Err(PolicyError::ContextFull { tokens: Some(tokens), limit: Some(limit) });
+        }
+        if prompt_ids.is_empty() {
+            return Err(refuse("log-probabilities behind an empty prompt".to_owned()));
+        }
+        let vocabulary = self.generator.vocab_size();
+        let is_strange = |token: &&u32| **token as usize >= vocabulary;
+        if let Some(token) = prompt_ids.iter().chain(&target_ids).find(is_strange) {
+            return Err(refuse(format!("token {token} of a vocabulary of {vocabulary}")));
+        }
+        let (weights, _) = self.generator.published();
+        let adapter = self.adapter.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let weights = adapter.map_or(weights.clone(), |adapter| Arc::new(weights.beside(adapter)));
+        let closed = || PolicyError::Closed { name: name() };
+        let permit = Arc::clone(&self.scoring).acquire_owned().await.map_err(|_| closed())?;
+        let work = move || {
+            let _permit = permit;
+            serially(|| token_log_probabilities(&weights, &prompt_ids, &target_ids))
+        };
+        // Engines go on meanwhile; who no longer waits leaves the rest to this thread.
+        match tokio::task::spawn_blocking(work).await {
+            Ok(Ok(logprobs)) => Ok(logprobs),
+            Ok(Err(error)) => {
+                Err(PolicyError::Unreachable { name: name(), detail: error.to_string() })
+            }
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                Err(_) => Err(closed()),
+            },
+        }
     }
 
     async fn complete(&self, request: CompletionRequest) -> Result<Completion, PolicyError> {

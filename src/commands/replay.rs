@@ -444,6 +444,7 @@ mod tests {
             instruction: String::new(),
             max_turns: 2,
             tags: Vec::new(),
+            graders: Vec::new(),
         };
         let open = Arc::new(AtomicUsize::new(0));
         let env = |says, breaks| Echo { says, breaks, open: Arc::clone(&open) };

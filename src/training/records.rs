@@ -76,6 +76,8 @@ pub(super) fn with_collection(record: MetricRecord, collection: &Collection) -> 
         [("branches", branches as f64), ("replayed_turns", counts.replayed_turns as f64)];
     let record = record.with(of_trees.into_iter().filter(|_| branches > 0));
     let record = with_limits(record, &counts.limits);
+    let graders = Some(("grader_failures", counts.grader_failures as f64));
+    let record = record.with(graders.filter(|(_, failures)| *failures > 0.0));
     record.with([
         ("episodes", trajectories().count() as f64),
         ("success_rate", success as f64 / episodes),

@@ -1,6 +1,10 @@
-//! What can go wrong with suites and reward shapers.
+//! What can go wrong with suites, reward shapers, task samplers and graders.
 
+use std::error::Error;
 use std::path::PathBuf;
+
+use spar_core::PolicyError;
+use spar_core::registry::RowError;
 
 /// A suite or a task of it cannot be had.
 #[derive(Debug, thiserror::Error)]
@@ -206,4 +210,53 @@ pub enum SamplerError {
         /// The sampler.
         name: &'static str,
     },
+}
+
+/// A grader cannot be had, or could not judge; that says nothing about the episode.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum GraderError {
+    /// No grader has this name, or it does not have these options.
+    #[error(transparent)]
+    Row(#[from] RowError),
+    /// Graders cannot be used as they are named.
+    #[error("use graders: {}", problems.join("; "))]
+    Problems {
+        /// All that is wrong.
+        problems: Vec<String>,
+    },
+    /// The model that judges could not be reached, or cannot do what is asked of it.
+    #[error("judge by model `{model}`")]
+    Model {
+        /// The model's name.
+        model: String,
+        /// What it said.
+        #[source]
+        source: PolicyError,
+    },
+    /// The model that judges did not answer in time.
+    #[error("get an answer of model `{model}`, which judges, within {seconds} s")]
+    Late {
+        /// The model's name.
+        model: String,
+        /// The time it had.
+        seconds: u64,
+    },
+    /// No answer of the judge could be read, however often it was asked.
+    #[error(
+        "read a verdict of judge `{model}`, asked {asks} times: {detail}; it ended with {answer:?}"
+    )]
+    Unreadable {
+        /// The judge's name.
+        model: String,
+        /// How often it was asked.
+        asks: u32,
+        /// What was wrong with its last answer.
+        detail: String,
+        /// How that ended.
+        answer: String,
+    },
+    /// Where the episode was played could not do its part.
+    #[error(transparent)]
+    Place(Box<dyn Error + Send + Sync>),
 }

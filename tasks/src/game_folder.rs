@@ -207,6 +207,7 @@ fn new_task(id: String, parameters: serde_json::Value) -> Task {
         instruction: INSTRUCTION.to_owned(),
         max_turns: 50,
         tags: Vec::new(),
+        graders: Vec::new(),
     }
 }
 

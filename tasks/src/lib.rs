@@ -41,7 +41,7 @@ mod template_suite;
 mod terminal_suite;
 mod terminal_task;
 
-pub use error::{SamplerError, ShaperError, SuiteError};
+pub use error::{GraderError, SamplerError, ShaperError, SuiteError};
 pub use game_folder::GameFolderSuite;
 pub use mixture::{MixedSuite, Mixture};
 pub use question_suite::{QuestionSuite, QuestionTask, ReferenceAnswer};

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::graders::{GraderConfig, Graders};
 use crate::lines::{self, Line};
 use crate::suite_file::{SplitFile, SuiteFile};
 use crate::{Suite, SuiteError, SuiteManifest, Task};
@@ -83,6 +84,8 @@ struct Written {
     id: Option<String>,
     #[serde(default)]
     tags: Vec<String>,
+    #[serde(default)]
+    graders: Vec<GraderConfig>,
     #[serde(flatten)]
     question: Map<String, Value>,
 }
@@ -120,7 +123,8 @@ impl QuestionSuite {
         let mut splits = BTreeMap::new();
         for (split, SplitFile { tasks }) in &file.splits {
             hasher.update(split.as_bytes());
-            splits.insert(split.clone(), Questions::read(folder.join(tasks), &mut hasher)?);
+            let found = Questions::read(folder.join(tasks), &file.graders, &mut hasher)?;
+            splits.insert(split.clone(), found);
         }
         let sizes = splits.iter().map(|(name, found)| (name.clone(), found.starts.len()));
         let manifest = SuiteManifest {
@@ -134,11 +138,15 @@ impl QuestionSuite {
 }
 
 impl Questions {
-    fn read(path: PathBuf, hasher: &mut blake3::Hasher) -> Result<Self, SuiteError> {
+    fn read(
+        path: PathBuf,
+        graders: &[GraderConfig],
+        hasher: &mut blake3::Hasher,
+    ) -> Result<Self, SuiteError> {
         let (mut starts, mut strata) = (Vec::new(), Vec::new());
         let mut by_id: HashMap<String, usize> = HashMap::new();
         lines::read(&path, hasher, |line| {
-            let (id, tags, _) = parse(&line, &path)?;
+            let ReadQuestion { id, tags, .. } = parse(&line, &path, graders)?;
             if let Some(id) = id
                 && let Some(other) = by_id.insert(id.clone(), starts.len())
             {
@@ -156,11 +164,22 @@ impl Questions {
     }
 }
 
+/// A question as it was read.
+struct ReadQuestion {
+    id: Option<String>,
+    tags: Vec<String>,
+    /// Those of the suite, where it names none itself.
+    graders: Vec<GraderConfig>,
+    question: QuestionTask,
+}
+
 fn parse(
     line: &Line<'_>,
     path: &Path,
-) -> Result<(Option<String>, Vec<String>, QuestionTask), SuiteError> {
-    let Written { id, tags, question } = line.parse(path)?;
+    of_suite: &[GraderConfig],
+) -> Result<ReadQuestion, SuiteError> {
+    let Written { id, tags, graders, question } = line.parse(path)?;
+    let graders = if graders.is_empty() { of_suite.to_vec() } else { graders };
     let question: QuestionTask = serde_json::from_value(question.into())
         .map_err(|error| line.refuse(path, error.to_string()))?;
     let mut problems = Vec::new();
@@ -181,8 +200,21 @@ fn parse(
     {
         problems.push(format!("`id` is {id:?}, must be a word and no number"));
     }
+    match Graders::open(&graders) {
+        Ok(graders) if graders.needs_reference() && question.answer.is_none() => {
+            problems.push(
+                "a grader needs an answer that is right, and there is no `answer`".to_owned(),
+            );
+        }
+        Ok(graders) if graders.scripts().next().is_some() => {
+            problems
+                .push("a script of a grader needs a sandbox, and a question has none".to_owned());
+        }
+        Ok(_) => {}
+        Err(error) => problems.push(error.to_string()),
+    }
     if problems.is_empty() {
-        Ok((id, tags, question))
+        Ok(ReadQuestion { id, tags, graders, question })
     } else {
         Err(line.refuse(path, problems.join("; ")))
     }
@@ -203,8 +235,9 @@ impl Suite for QuestionSuite {
 
     fn make_task(&self, split: &str, index: usize) -> Result<Task, SuiteError> {
         let Questions { path, starts, .. } = &self.splits[split];
-        let (id, own_tags, question) =
-            lines::read_at(path, starts[index], |line| parse(line, path))?;
+        let read = |line: &Line<'_>| parse(line, path, &self.file.graders);
+        let ReadQuestion { id, tags: own_tags, graders, question } =
+            lines::read_at(path, starts[index], read)?;
         let mut tags = self.file.tags.clone();
         tags.extend(own_tags);
         let key = id.unwrap_or_else(|| index.to_string());
@@ -215,6 +248,7 @@ impl Suite for QuestionSuite {
             instruction: self.file.instruction.clone().unwrap_or_else(|| INSTRUCTION.to_owned()),
             max_turns: self.file.max_turns.unwrap_or(1),
             tags,
+            graders,
         })
     }
 
@@ -290,6 +324,31 @@ mod tests {
         says(r#"{"prompt": "a", "id": "tea"}"#, &["`tea`"]);
         // Whole, though the file does not end in a line break.
         assert_eq!(suite_of(r#"{"prompt": "a"}"#).unwrap().1.len("test").unwrap(), 1);
+    }
+
+    #[test]
+    fn questions_name_their_graders_or_have_those_of_the_suite() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = "name = 'q'\nversion = '1'\nabout = 'a'\nenvironment = 'question'\n[[graders]]\nkind = 'exact'\n\
+                    ignore_case = true\n[splits.dev]\ntasks = 'd.jsonl'\n";
+        std::fs::write(folder.path().join("suite.toml"), text).unwrap();
+        let open = |lines: &str| {
+            std::fs::write(folder.path().join("d.jsonl"), lines).unwrap();
+            QuestionSuite::open(folder.path())
+        };
+        let own = r#"{"prompt": "Tea?", "graders": [{"kind": "judge", "mode": "criteria", "criteria": [{"name": "a", "text": "b"}]}]}"#;
+        let suite = open(&format!("{LINES}\n{own}")).unwrap();
+        let kinds = |index| suite.task("dev", index).unwrap().graders[0].kind.clone();
+        assert_eq!([kinds(0), kinds(1), kinds(2)], ["exact", "exact", "judge"]);
+        for (line, part) in [
+            (r#"{"prompt": "Tea?"}"#, "there is no `answer`"),
+            (r#"{"prompt": "Tea?", "graders": [{"kind": "script"}]}"#, "needs a sandbox"),
+            (r#"{"prompt": "Tea?", "graders": [{"kind": "jugde"}]}"#, "known are"),
+            (r#"{"prompt": "Tea?", "graders": [{"kind": "judge", "mood": 1}]}"#, "mood"),
+        ] {
+            let told = open(line).unwrap_err().to_string();
+            assert!(told.contains(part) && told.contains("line 1"), "{told}");
+        }
     }
 
     #[test]

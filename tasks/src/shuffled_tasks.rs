@@ -302,6 +302,7 @@ mod tests {
                 instruction: String::new(),
                 max_turns: 1,
                 tags: Vec::new(),
+                graders: Vec::new(),
             })
         }
 

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use crate::SuiteError;
+use crate::graders::{GraderConfig, Graders};
 
 /// The `suite.toml` of a suite whose splits name files or folders of tasks.
 #[derive(Debug, Deserialize)]
@@ -24,6 +25,9 @@ pub(crate) struct SuiteFile {
     pub(crate) tags: Vec<String>,
     #[serde(default)]
     pub(crate) evaluation_only: bool,
+    /// Who judges the episodes of tasks that do not name graders themselves.
+    #[serde(default)]
+    pub(crate) graders: Vec<GraderConfig>,
     pub(crate) splits: BTreeMap<String, SplitFile>,
 }
 
@@ -31,6 +35,18 @@ pub(crate) struct SuiteFile {
 #[serde(deny_unknown_fields)]
 pub(crate) struct SplitFile {
     pub(crate) tasks: PathBuf,
+}
+
+/// Refuses graders of a suite that cannot be used.
+pub(crate) fn check_graders(graders: &[GraderConfig], path: &Path) -> Result<(), SuiteError> {
+    match Graders::open(graders) {
+        Ok(_) => Ok(()),
+        Err(source) => Err(SuiteError::Task {
+            path: path.to_owned(),
+            place: "`graders`".to_owned(),
+            detail: source.to_string(),
+        }),
+    }
 }
 
 /// The environment of a `suite.toml` whose splits name tasks; absent where they do not.
@@ -48,8 +64,12 @@ impl SuiteFile {
         let text = std::fs::read_to_string(&path)
             .map_err(|source| SuiteError::Io { path: path.clone(), source })?;
         hasher.update(text.as_bytes());
-        toml::from_str(&text)
-            .map_err(|source| SuiteError::Manifest { path, source: Box::new(source) })
+        let file: Self = toml::from_str(&text).map_err(|source| SuiteError::Manifest {
+            path: path.clone(),
+            source: Box::new(source),
+        })?;
+        check_graders(&file.graders, &path)?;
+        Ok(file)
     }
 
     /// The suite of one file of tasks, with the one split `test`, named like the file.
@@ -63,6 +83,7 @@ impl SuiteFile {
             max_turns: None,
             tags: Vec::new(),
             evaluation_only: false,
+            graders: Vec::new(),
             splits: [("test".to_owned(), SplitFile { tasks: path.to_owned() })].into(),
         }
     }

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::graders::GraderConfig;
+
 /// A problem and how it is judged.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Task {
@@ -17,4 +19,7 @@ pub struct Task {
     pub max_turns: u32,
     /// Labels to report by; environments add their own, such as the task family.
     pub tags: Vec<String>,
+    /// Who judges its episodes; empty: the environment.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub graders: Vec<GraderConfig>,
 }

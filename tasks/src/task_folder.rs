@@ -62,6 +62,11 @@ pub(crate) fn read_folder(
     // The image is part of what the suite is, though its files do not go into a sandbox by hand.
     let mut images = BTreeMap::new();
     collect(&folder.join("environment"), "", &mut images, hasher)?;
+    let has_own = found.graders.iter().any(|grader| grader.kind == "environment");
+    if !found.graders.is_empty() && !has_own && !found.task.verifier.files.is_empty() {
+        let detail = "`tests/` has no effect beside `graders` without `environment`";
+        return Err(refuse(detail.to_owned()));
+    }
     Ok(found)
 }
 

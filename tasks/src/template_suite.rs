@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use crate::graders::GraderConfig;
+use crate::suite_file::check_graders;
 use crate::{Suite, SuiteError, SuiteManifest, Task};
 
 /// A suite whose tasks are the parameters of its split plus a seed each; read from `suite.toml`.
@@ -41,6 +43,8 @@ struct SuiteFile {
     tags: Vec<String>,
     #[serde(default)]
     evaluation_only: bool,
+    #[serde(default)]
+    graders: Vec<GraderConfig>,
     splits: BTreeMap<String, SplitTemplate>,
 }
 
@@ -64,6 +68,7 @@ impl TemplateSuite {
             path: path.to_owned(),
             source: Box::new(source),
         })?;
+        check_graders(&file.graders, path)?;
         let manifest = SuiteManifest {
             name: file.name.clone(),
             version: file.version.clone(),
@@ -110,6 +115,7 @@ impl Suite for TemplateSuite {
             instruction: self.file.instruction.clone(),
             max_turns: self.file.max_turns,
             tags: self.file.tags.clone(),
+            graders: self.file.graders.clone(),
         })
     }
 }

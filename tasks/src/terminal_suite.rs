@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use crate::graders::{GraderConfig, Graders};
 use crate::lines::{self, Line};
 use crate::suite_file::{SplitFile, SuiteFile};
 use crate::task_folder::read_folder;
@@ -78,6 +79,8 @@ pub(crate) struct TaskHead {
     pub(crate) max_turns: Option<u32>,
     #[serde(default)]
     pub(crate) tags: Vec<String>,
+    #[serde(default)]
+    pub(crate) graders: Vec<GraderConfig>,
     #[serde(flatten)]
     pub(crate) rest: serde_json::Map<String, serde_json::Value>,
 }
@@ -87,6 +90,8 @@ pub(crate) struct ReadTask {
     pub(crate) id: String,
     pub(crate) max_turns: Option<u32>,
     pub(crate) tags: Vec<String>,
+    /// Who judges it, where it says so itself.
+    pub(crate) graders: Vec<GraderConfig>,
     pub(crate) task: TerminalTask,
 }
 
@@ -190,6 +195,10 @@ impl Suite for TerminalSuite {
             instruction: self.file.instruction.clone().unwrap_or_else(|| INSTRUCTION.to_owned()),
             max_turns: found.max_turns.or(self.file.max_turns).unwrap_or(MAX_TURNS),
             tags,
+            graders: match found.graders.is_empty() {
+                true => self.file.graders.clone(),
+                false => found.graders,
+            },
         })
     }
 
@@ -211,7 +220,7 @@ impl Suite for TerminalSuite {
 
 /// Understands a task and checks it; `place` is named in errors.
 pub(crate) fn check_task(
-    head: TaskHead,
+    mut head: TaskHead,
     id: Option<String>,
     path: &Path,
     place: &str,
@@ -222,19 +231,45 @@ pub(crate) fn check_task(
         detail,
     };
     let id = head.id.or(id).ok_or_else(|| refuse("it has no `id`".to_owned()))?;
+    if !head.graders.is_empty() {
+        let own = head.rest.entry("verifier").or_insert_with(|| serde_json::json!({}));
+        let has_own = own.as_object().is_some_and(|own| !own.is_empty());
+        if has_own && !head.graders.iter().any(|grader| grader.kind == "environment") {
+            let detail = "`verifier` has no effect beside `graders` without `environment`: name that too, or write the \
+                          verifier as one of them (`script`, `fresh_sandbox`)";
+            return Err(refuse(detail.to_owned()));
+        }
+    }
     let task: TerminalTask =
         serde_json::from_value(head.rest.into()).map_err(|error| refuse(error.to_string()))?;
     let mut problems = task.problems();
     if id.is_empty() || id.chars().any(|c| c.is_whitespace() || c.is_control()) {
         problems.push(format!("`id` is {id:?}, must be a word"));
     }
+    problems.extend(grader_problems(&head.graders, &task));
     if head.max_turns == Some(0) {
         problems.push("`max_turns` is 0, must be at least 1".to_owned());
     }
     if !problems.is_empty() {
         return Err(refuse(problems.join("; ")));
     }
-    Ok(ReadTask { id, max_turns: head.max_turns, tags: head.tags, task })
+    Ok(ReadTask { id, max_turns: head.max_turns, tags: head.tags, graders: head.graders, task })
+}
+
+/// All that is wrong with the graders that a task at a shell names.
+fn grader_problems(graders: &[GraderConfig], task: &TerminalTask) -> Vec<String> {
+    let opened = match Graders::open(graders) {
+        Ok(opened) => opened,
+        Err(error) => return vec![error.to_string()],
+    };
+    let carried = opened.scripts().flat_map(|script| task.carry_problems(script));
+    let mut problems: Vec<String> = carried.collect();
+    if opened.needs_reference() {
+        problems.push(
+            "a grader needs an answer that is right, and a task at a shell has none".to_owned(),
+        );
+    }
+    problems
 }
 
 /// The tasks of a folder of folders, by name.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use spar_sandbox::{Limits, NetworkPolicy};
 
@@ -111,7 +112,7 @@ pub enum VerifierSandbox {
 }
 
 /// A file of a task.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum TaskFile {
     /// Its text.
@@ -121,7 +122,7 @@ pub enum TaskFile {
 }
 
 /// A file with more than its text.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DetailedFile {
     /// Its text.
@@ -181,13 +182,7 @@ impl TerminalTask {
             setup: Vec::new(),
             verifier: TerminalVerifier {
                 command: verifier_command.into(),
-                files: BTreeMap::new(),
-                reward_file: None,
-                verify_secs: default_verify_secs(),
-                sandbox: VerifierSandbox::default(),
-                carry: Vec::new(),
-                carry_limit_bytes: default_carry_limit_bytes(),
-                processes: false,
+                ..TerminalVerifier::default()
             },
             solution: Vec::new(),
             create_secs: default_create_secs(),
@@ -204,9 +199,6 @@ impl TerminalTask {
         if self.instruction.trim().is_empty() {
             problems.push("`instruction` is empty".to_owned());
         }
-        if self.verifier.command.trim().is_empty() {
-            problems.push("`verifier.command` is empty".to_owned());
-        }
         if !self.workdir.starts_with('/') || self.workdir.split('/').any(|part| part == "..") {
             let workdir = &self.workdir;
             problems.push(format!("`workdir` is `{workdir}`, must be absolute and without `..`"));
@@ -216,7 +208,6 @@ impl TerminalTask {
             ("setup_secs", self.setup_secs),
             ("agent_secs", self.agent_secs.unwrap_or(1)),
             ("command_secs", self.command_secs),
-            ("verifier.verify_secs", self.verifier.verify_secs),
         ];
         for (name, value) in seconds {
             if value == 0 {
@@ -226,14 +217,15 @@ impl TerminalTask {
         for (path, file) in &self.files {
             check_file(path, file, &mut problems);
         }
-        for (path, file) in &self.verifier.files {
-            if path.starts_with('/') {
-                problems.push(format!("verifier file `{path}` must be relative"));
-            }
-            check_file(path, file, &mut problems);
-        }
-        problems.extend(self.verifier.sandbox_problems());
-        self.check_carried(&mut problems);
+        problems.extend(self.verifier.problems());
+        self.check_carried(&self.verifier, &mut problems);
+        problems
+    }
+
+    /// What is wrong with what a script of a grader carries over from this task's sandbox; empty where nothing is.
+    pub fn carry_problems(&self, script: &TerminalVerifier) -> Vec<String> {
+        let mut problems = Vec::new();
+        self.check_carried(script, &mut problems);
         problems
     }
 
@@ -244,9 +236,9 @@ impl TerminalTask {
 
     /// What is carried must be somebody's result: apart from what else is carried, from what the
     /// verifier brings, and from what every system has.
-    fn check_carried(&self, problems: &mut Vec<String>) {
+    fn check_carried(&self, script: &TerminalVerifier, problems: &mut Vec<String>) {
         let mut seen: Vec<Vec<String>> = Vec::new();
-        for path in &self.verifier.carry {
+        for path in &script.carry {
             let absolute = self.absolute(path);
             let parts = absolute.split('/').filter(|part| !matches!(*part, "" | "."));
             let parts: Vec<String> = parts.map(str::to_owned).collect();
@@ -270,7 +262,41 @@ impl TerminalTask {
     }
 }
 
+impl Default for TerminalVerifier {
+    fn default() -> Self {
+        Self {
+            command: default_verifier_command(),
+            files: BTreeMap::new(),
+            reward_file: None,
+            verify_secs: default_verify_secs(),
+            sandbox: VerifierSandbox::default(),
+            carry: Vec::new(),
+            carry_limit_bytes: default_carry_limit_bytes(),
+            processes: false,
+        }
+    }
+}
+
 impl TerminalVerifier {
+    /// What is wrong with it whatever the task is; empty where nothing is.
+    pub(crate) fn problems(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        if self.command.trim().is_empty() {
+            problems.push("`verifier.command` is empty".to_owned());
+        }
+        if self.verify_secs == 0 {
+            problems.push("`verifier.verify_secs` is 0, must be at least 1".to_owned());
+        }
+        for (path, file) in &self.files {
+            if path.starts_with('/') {
+                problems.push(format!("verifier file `{path}` must be relative"));
+            }
+            check_file(path, file, &mut problems);
+        }
+        problems.extend(self.sandbox_problems());
+        problems
+    }
+
     /// Settings that do not go together.
     fn sandbox_problems(&self) -> Vec<String> {
         let mut problems = Vec::new();

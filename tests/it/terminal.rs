@@ -155,6 +155,7 @@ fn task_of(found: &TerminalTask) -> Task {
         instruction: String::new(),
         max_turns: 8,
         tags: Vec::new(),
+        graders: Vec::new(),
     }
 }
 

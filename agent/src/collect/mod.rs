@@ -90,6 +90,9 @@ pub struct CollectionCounts {
     /// Sandboxes that could not be had, broke or died, the refilled ones among them.
     #[serde(default)]
     pub sandbox_failures: usize,
+    /// Failures of graders, such as a judge out of reach, the refilled ones among them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub grader_failures: usize,
     /// Episodes that were told to stop.
     pub cancelled: usize,
     /// Turns that were played again, so that an episode could begin where another one was.
@@ -125,6 +128,7 @@ impl CollectionCounts {
             Boundary::Policy => self.policy_failures += 1,
             Boundary::Environment => self.environment_failures += 1,
             Boundary::Sandbox => self.sandbox_failures += 1,
+            Boundary::Grader => self.grader_failures += 1,
             Boundary::Cancelled => self.cancelled += 1,
         }
     }
@@ -140,6 +144,7 @@ impl AddAssign for CollectionCounts {
         self.policy_failures += other.policy_failures;
         self.environment_failures += other.environment_failures;
         self.sandbox_failures += other.sandbox_failures;
+        self.grader_failures += other.grader_failures;
         self.cancelled += other.cancelled;
         self.replayed_turns += other.replayed_turns;
     }

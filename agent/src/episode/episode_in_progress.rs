@@ -225,7 +225,11 @@ impl<'a> EpisodeInProgress<'a> {
         config: &'a EpisodeConfig,
     ) -> Self {
         let encoder = episode.player.encoder();
-        let versions = Versions { environment: Some(environment.version()), ..Versions::default() };
+        let versions = Versions {
+            environment: Some(environment.version()),
+            graders: environment.grader_versions(),
+            ..Versions::default()
+        };
         let mut trajectory = episode.new_trajectory(environment.name(), versions);
         let context = Context::new(&config.context, encoder, episode.task, &first);
         let (state_key, admissible) = (first.state_key.clone(), first.admissible.clone());

@@ -219,6 +219,7 @@ mod tests {
             instruction: String::new(),
             max_turns: 50,
             tags: Vec::new(),
+            graders: Vec::new(),
         })
     }
 

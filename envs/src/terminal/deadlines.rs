@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use spar_sandbox::Lifetimes;
-use spar_tasks::TerminalTask;
+use spar_tasks::{TerminalTask, TerminalVerifier};
 
 /// What opening shells, ending processes and moving files may add to a part.
 const SLACK: Duration = Duration::from_secs(60);
@@ -24,7 +24,7 @@ pub struct Deadlines {
     pub command: Duration,
     /// All turns of the agent, its policy's answers included.
     pub agent: Duration,
-    /// The verifier's command.
+    /// The verifier's command, or all scripts of graders with what each needs beside it.
     pub verify: Duration,
 }
 
@@ -48,6 +48,15 @@ impl Deadlines {
     /// One command with all that comes of it.
     pub(super) fn whole_command(&self) -> Duration {
         self.command + RECOVERY
+    }
+
+    /// The same, the task being judged by its verifier and by these scripts, one after the other.
+    pub(super) fn with_scripts<'a>(
+        self,
+        scripts: impl IntoIterator<Item = &'a TerminalVerifier>,
+    ) -> Self {
+        let scripts = scripts.into_iter().map(whole_script);
+        Self { verify: scripts.fold(self.verify, Duration::saturating_add), ..self }
     }
 
     /// All that happens in verifying.
@@ -74,6 +83,11 @@ impl Deadlines {
             margin_secs: seconds(MARGIN),
         }
     }
+}
+
+/// All that happens in running one script.
+pub(super) fn whole_script(script: &TerminalVerifier) -> Duration {
+    Duration::from_secs(script.verify_secs) + SLACK
 }
 
 #[cfg(test)]

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::Deserialize;
-use spar_core::{Action, Observation, RewardPart, Seed, Step, Verdict};
-use spar_tasks::{Task, TerminalTask};
+use spar_core::{Action, Observation, Seed, Step, Verdict};
+use spar_tasks::graders::{Graders, Script, ScriptFinding};
+use spar_tasks::{Task, TerminalTask, TerminalVerifier};
 use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -15,6 +16,7 @@ use super::Deadlines;
 use super::generator::{TaskKind, generate};
 use super::machine::{Machine, Ran, SharedMachine};
 use super::transcript::{is_executable, opening, outcome};
+use crate::graded::Place;
 use crate::{Environment, EnvironmentError, Resources, Sandboxes, TimeRules};
 
 const NAME: &str = "terminal";
@@ -93,7 +95,15 @@ impl Terminal {
             Some(seconds) => Duration::from_secs(seconds),
             None => sandboxes.commands.saturating_add(waiting),
         };
-        let deadlines = Deadlines::of(&found, agent);
+        // Problems of graders themselves are told by who opens them.
+        let graders = Graders::open(&task.graders).ok();
+        let scripts = || graders.iter().flat_map(Graders::scripts);
+        let carried: Vec<String> =
+            scripts().flat_map(|script| found.carry_problems(script)).collect();
+        if !carried.is_empty() {
+            return Err(refuse(carried.join("; ")));
+        }
+        let deadlines = Deadlines::of(&found, agent).with_scripts(scripts());
         Ok(Self { task: Arc::new(found), kind, sandboxes, deadlines, episode: None })
     }
 
@@ -216,21 +226,27 @@ impl Environment for Terminal {
     }
 
     async fn verify(&mut self) -> Result<Option<Verdict>, EnvironmentError> {
+        // The same grader that other tasks name `script` or `fresh_sandbox`.
+        let script = Script::of_task(&self.task.verifier);
+        Ok(Some(script.judge(&mut Place(self)).await?))
+    }
+
+    fn takes_scripts(&self) -> bool {
+        true
+    }
+
+    async fn run_script(
+        &mut self,
+        script: &TerminalVerifier,
+    ) -> Result<ScriptFinding, EnvironmentError> {
         let machine = self.machine("verify").await?;
         self.begun("verify")?.is_over = true;
         let (sandboxes, task) = (self.sandboxes.clone(), Arc::clone(&self.task));
-        let deadlines = self.deadlines;
-        let found =
-            aside(async move { machine.lock().await.verify(&sandboxes, &task, &deadlines).await });
-        let found = found.await?;
-        let reason = found.reason.map(|reason| format!(": {reason}")).unwrap_or_default();
-        let part = RewardPart { name: "verified".to_owned(), value: found.reward };
-        Ok(Some(Verdict {
-            parts: if found.reward > 0.0 { vec![part] } else { Vec::new() },
-            success: found.reward >= 1.0,
-            details: format!("verified: {}{reason}", found.reward),
-            ..Verdict::default()
-        }))
+        let (script, deadlines) = (script.clone(), self.deadlines);
+        let found = aside(async move {
+            machine.lock().await.verify(&sandboxes, &task, &script, &deadlines).await
+        });
+        found.await
     }
 
     async fn fork(&mut self) -> Result<Option<Box<dyn Environment>>, EnvironmentError> {

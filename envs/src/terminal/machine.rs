@@ -8,10 +8,12 @@ use spar_sandbox::{
     Carried, Evidence, ExecEnd, Fault, Image, Sandbox, SandboxError, SandboxSpec, Shell,
     ShellOptions, ShellResult,
 };
-use spar_tasks::{TaskFile, TerminalTask, VERIFIER_FOLDER, VerifierSandbox};
+use spar_tasks::graders::ScriptFinding as Finding;
+use spar_tasks::{TaskFile, TerminalTask, TerminalVerifier, VERIFIER_FOLDER, VerifierSandbox};
 use tokio::time::{Instant, timeout};
 
 use super::Deadlines;
+use super::deadlines::whole_script;
 use crate::SandboxPhase::{Create, Fork, SetUp, Step, Verify};
 use crate::{EnvironmentError, SandboxPhase, Sandboxes};
 
@@ -40,15 +42,6 @@ pub(super) enum Ran {
     Refused(String),
     /// By what the agent did, nothing can be started any more.
     Lost(String),
-}
-
-/// What the verifier found.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Finding {
-    /// From 0 to 1.
-    pub(super) reward: f64,
-    /// Why it is not what it might have been.
-    pub(super) reason: Option<String>,
 }
 
 impl Machine {
@@ -118,22 +111,23 @@ impl Machine {
     }
 
     /// Ends everything that the agent left running, brings in the verifier's files, and runs it: here,
-    /// or in a new sandbox with what the task carries over. Where the agent
+    /// or in a new sandbox with what the script carries over. Where the agent
     /// itself has made that impossible, nothing is solved.
     pub(super) async fn verify(
         &mut self,
         sandboxes: &Sandboxes,
         task: &TerminalTask,
+        script: &TerminalVerifier,
         deadlines: &Deadlines,
     ) -> Result<Finding, EnvironmentError> {
-        let whole = deadlines.whole_verify();
+        let whole = whole_script(script);
         // 1. Nothing of the agent runs from here on, its shell included, or nothing is judged.
         let ended = timeout(whole, self.sandbox.end_all()).await;
         if let Err(error) = in_time(Verify, whole, ended) {
             return unjudged(&self.sandbox, &self.pool, error).await;
         }
-        if task.verifier.sandbox == VerifierSandbox::Fresh {
-            let carried = timeout(whole, self.take_out(task)).await;
+        if script.sandbox == VerifierSandbox::Fresh {
+            let carried = timeout(whole, self.take_out(task, script)).await;
             let carried = match in_time(Verify, whole, carried) {
                 Ok(Ok(carried)) => carried,
                 Ok(Err(finding)) => return Ok(finding),
@@ -142,30 +136,31 @@ impl Machine {
             // Given back first: episodes that each hold a sandbox must not wait for each other.
             self.sandbox.close().await.map_err(at(Verify))?;
             *self = Self::begin(sandboxes, task, deadlines).await.map_err(in_verifying)?;
-            let brought = timeout(whole, self.bring_in(task, &carried)).await;
+            let brought = timeout(whole, self.bring_in(task, script, &carried)).await;
             if let Err(error) = in_time(Verify, whole, brought) {
                 return unjudged(&self.sandbox, &self.pool, error).await;
             }
         }
-        let judged = timeout(whole, self.judged(task, deadlines.verify)).await;
+        let judged = timeout(whole, self.judged(task, script)).await;
         match in_time(Verify, whole, judged) {
             Ok(finding) => Ok(finding),
             Err(error) => unjudged(&self.sandbox, &self.pool, error).await,
         }
     }
 
-    /// What the task carries over; a finding where it is unfit.
+    /// What the script carries over; a finding where it is unfit.
     async fn take_out(
         &mut self,
         task: &TerminalTask,
+        script: &TerminalVerifier,
     ) -> Result<Result<Carried, Finding>, SandboxError> {
-        let paths: Vec<_> = task.verifier.carry.iter().map(|path| task.absolute(path)).collect();
-        let taken = Carried::take(&self.sandbox, &paths, task.verifier.carry_limit_bytes).await;
+        let paths: Vec<_> = script.carry.iter().map(|path| task.absolute(path)).collect();
+        let taken = Carried::take(&self.sandbox, &paths, script.carry_limit_bytes).await;
         match taken {
             Ok(carried) => Ok(Ok(carried)),
             // Only the agent can have made it so.
             Err(error @ (SandboxError::PathRefused { .. } | SandboxError::TooLarge { .. })) => {
-                Ok(Err(Finding::none(format!("could not {error}"))))
+                Ok(Err(nothing(format!("could not {error}"))))
             }
             Err(error) => Err(error),
         }
@@ -175,9 +170,10 @@ impl Machine {
     async fn bring_in(
         &mut self,
         task: &TerminalTask,
+        script: &TerminalVerifier,
         carried: &Carried,
     ) -> Result<(), SandboxError> {
-        for path in &task.verifier.carry {
+        for path in &script.carry {
             let clear = format!("rm -rf {}", word(&task.absolute(path)));
             expect_success(self.shell.run(&clear, ASIDE).await?, &clear)?;
         }
@@ -187,8 +183,9 @@ impl Machine {
     async fn judged(
         &mut self,
         task: &TerminalTask,
-        limit: Duration,
+        script: &TerminalVerifier,
     ) -> Result<Finding, SandboxError> {
+        let limit = Duration::from_secs(script.verify_secs);
         // 2. Nothing that the agent left takes the place of what comes.
         let options = ShellOptions {
             output_limit_bytes: ASIDE_LIMIT_BYTES,
@@ -196,30 +193,30 @@ impl Machine {
             ..ShellOptions::default()
         };
         let mut shell = self.sandbox.open_shell(&options).await?;
-        let reward_file = task.verifier.reward_file.as_deref().map(|file| task.absolute(file));
+        let reward_file = script.reward_file.as_deref().map(|file| task.absolute(file));
         let cleared = [Some(VERIFIER_FOLDER.to_owned()), reward_file.clone()];
         for path in cleared.into_iter().flatten() {
             shell.run(&format!("rm -rf {}", word(&path)), ASIDE).await?;
         }
         // 3. The verifier comes in.
-        for (path, file) in &task.verifier.files {
+        for (path, file) in &script.files {
             match write(&self.sandbox, &format!("{VERIFIER_FOLDER}/{path}"), file).await {
                 // Only the agent can have made a path unfit, so it is no failure of the sandbox.
                 Err(SandboxError::PathRefused { path, .. }) => {
-                    return Ok(Finding::none(format!("`{path}` cannot be written")));
+                    return Ok(nothing(format!("`{path}` cannot be written")));
                 }
                 // Nor is a disk that it has filled.
                 Err(SandboxError::NoSpace { path }) => {
-                    return Ok(Finding::none(format!("there is no room left for `{path}`")));
+                    return Ok(nothing(format!("there is no room left for `{path}`")));
                 }
                 written => written?,
             }
         }
         // 4. It judges.
         if !shell.run(&format!("cd {}", word(&task.workdir)), ASIDE).await?.end.is_success() {
-            return Ok(Finding::none(format!("`{}` is gone", task.workdir)));
+            return Ok(nothing(format!("`{}` is gone", task.workdir)));
         }
-        let result = shell.run(&task.verifier.command, limit).await?;
+        let result = shell.run(&script.command, limit).await?;
         tracing::debug!(
             end = %result.end, stdout = result.stdout.text(), stderr = result.stderr.text(),
             "a verifier ended"
@@ -227,7 +224,7 @@ impl Machine {
         match (result.end, reward_file) {
             (ExecEnd::Exited { code: 0 }, None) => Ok(Finding { reward: 1.0, reason: None }),
             (ExecEnd::Exited { code: 0 }, Some(path)) => self.read_reward(&path).await,
-            (end, _) => Ok(Finding::none(format!("the verifier {end}"))),
+            (end, _) => Ok(nothing(format!("the verifier {end}"))),
         }
     }
 
@@ -238,7 +235,7 @@ impl Machine {
                 SandboxError::NotFound { .. }
                 | SandboxError::PathRefused { .. }
                 | SandboxError::TooLarge { .. },
-            ) => Ok(Finding::none(format!("the verifier left no `{path}`"))),
+            ) => Ok(nothing(format!("the verifier left no `{path}`"))),
             Err(error) => Err(error),
         }
     }
@@ -298,7 +295,7 @@ async fn unjudged(
     error: SandboxError,
 ) -> Result<Finding, EnvironmentError> {
     let OwnFault { text, .. } = own_fault(sandbox, pool, Verify, error).await?;
-    Ok(Finding::none(format!("the agent left nothing that can be judged: could not {text}")))
+    Ok(nothing(format!("the agent left nothing that can be judged: could not {text}")))
 }
 
 /// Whether a fresh sandbox of the same spec can run a command in a shell just now; absent where none
@@ -323,10 +320,8 @@ async fn control(spec: &SandboxSpec, pool: &SandboxPool) -> Option<bool> {
     Some(works)
 }
 
-impl Finding {
-    fn none(reason: String) -> Self {
-        Self { reward: 0.0, reason: Some(reason) }
-    }
+fn nothing(reason: String) -> Finding {
+    Finding { reward: 0.0, reason: Some(reason) }
 }
 
 /// Where exported variables wait for a fork.
@@ -426,7 +421,7 @@ fn parse_reward(path: &str, bytes: &[u8]) -> Finding {
     let text = String::from_utf8_lossy(bytes);
     match text.trim().parse::<f64>() {
         Ok(reward) if (0.0..=1.0).contains(&reward) => Finding { reward, reason: None },
-        _ => Finding::none(format!("`{path}` holds no number from 0 to 1")),
+        _ => nothing(format!("`{path}` holds no number from 0 to 1")),
     }
 }
 

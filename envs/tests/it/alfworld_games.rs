@@ -21,6 +21,7 @@ fn task(parameters: serde_json::Value) -> Task {
         instruction: String::new(),
         max_turns: 50,
         tags: Vec::new(),
+        graders: Vec::new(),
     }
 }
 

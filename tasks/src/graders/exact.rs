@@ -1,11 +1,16 @@
 //! Answers that have to say what is right.
 
+use async_trait::async_trait;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use spar_core::registry::NamedOptions;
+use spar_core::{RewardPart, Verdict};
 
-use crate::ReferenceAnswer;
+use super::{GradedEpisode, Grader, GraderNeeds, GradingPlace};
+use crate::{GraderError, ReferenceAnswer};
 
 /// Options of [`Exact`].
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ExactOptions {
     /// What stands before the answer proper, such as `Answer:`; what comes behind its last occurrence counts, and an answer
@@ -14,6 +19,8 @@ pub struct ExactOptions {
     /// Whether capitals count as small letters. Default false.
     pub ignore_case: bool,
 }
+
+impl NamedOptions for ExactOptions {}
 
 /// An answer is right if it is one of the right texts, whitespace aside, or a number equal to one.
 ///
@@ -49,6 +56,40 @@ impl Exact {
     fn normal(&self, text: &str) -> String {
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         if self.options.ignore_case { text.to_lowercase() } else { text }
+    }
+}
+
+impl Exact {
+    /// The verdict on an answer: the reward part `success`, 1, where it is right.
+    pub fn verdict(&self, answer: &str, reference: &ReferenceAnswer) -> Verdict {
+        let success = self.is_right(answer, reference);
+        let part = RewardPart { name: "success".to_owned(), value: 1.0 };
+        Verdict {
+            parts: if success { vec![part] } else { Vec::new() },
+            success,
+            details: format!("right: {}", reference.texts().join(" or ")),
+            ..Verdict::default()
+        }
+    }
+}
+
+#[async_trait]
+impl Grader for Exact {
+    fn name(&self) -> &'static str {
+        "exact"
+    }
+
+    fn needs(&self) -> GraderNeeds {
+        GraderNeeds { reference: true, ..GraderNeeds::default() }
+    }
+
+    async fn grade(
+        &self,
+        episode: &GradedEpisode<'_>,
+        _: &mut dyn GradingPlace,
+    ) -> Result<Verdict, GraderError> {
+        let reference = super::expect_reference(episode, "exact")?;
+        Ok(self.verdict(&episode.final_answer(), reference))
     }
 }
 

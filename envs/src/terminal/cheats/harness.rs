@@ -141,6 +141,7 @@ impl Harness {
             instruction: String::new(),
             max_turns: 8,
             tags: Vec::new(),
+            graders: Vec::new(),
         };
         Terminal::open(&task, &Resources::with_sandboxes(self.sandboxes.clone()))
     }

@@ -1,0 +1,154 @@
+//! An environment whose episodes graders judge.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use spar_core::{Action, Observation, Seed, Step, ToolSpec, Trajectory, Verdict};
+use spar_tasks::graders::{Graders, GradingModels, GradingPlace, ScriptFinding};
+use spar_tasks::{GraderError, ReferenceAnswer, Task, TerminalVerifier};
+
+use crate::{Environment, EnvironmentError, TimeRules};
+
+/// An environment whose episodes are judged by the graders that its task and the recipe name.
+pub struct Graded {
+    inner: Box<dyn Environment>,
+    judging: Arc<Judging>,
+}
+
+/// What the forks of an environment share.
+struct Judging {
+    task: Task,
+    graders: Graders,
+    models: GradingModels,
+}
+
+impl Graded {
+    /// The same environment, judged by the graders of its task.
+    ///
+    /// # Errors
+    ///
+    /// [`EnvironmentError::Grader`] when they lack something that they need.
+    pub fn new(
+        inner: Box<dyn Environment>,
+        task: Task,
+        graders: Graders,
+        models: GradingModels,
+    ) -> Result<Self, EnvironmentError> {
+        let has_reference = inner.reference_answer().is_some();
+        let problems = graders.lacks(has_reference, inner.takes_scripts(), &models);
+        if !problems.is_empty() {
+            return Err(EnvironmentError::Grader(GraderError::Problems { problems }));
+        }
+        Ok(Self { inner, judging: Arc::new(Judging { task, graders, models }) })
+    }
+}
+
+/// What an environment does for graders.
+pub(crate) struct Place<'a>(pub(crate) &'a mut dyn Environment);
+
+#[async_trait]
+impl GradingPlace for Place<'_> {
+    async fn own_verdict(&mut self) -> Result<Option<Verdict>, GraderError> {
+        self.0.verify().await.map_err(|error| GraderError::Place(Box::new(error)))
+    }
+
+    async fn run_script(
+        &mut self,
+        script: &TerminalVerifier,
+    ) -> Result<ScriptFinding, GraderError> {
+        let found = self.0.run_script(script).await;
+        found.map_err(|error| GraderError::Place(Box::new(error)))
+    }
+}
+
+#[async_trait]
+impl Environment for Graded {
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+
+    fn version(&self) -> u32 {
+        self.inner.version()
+    }
+
+    fn tags(&self) -> Vec<String> {
+        self.inner.tags()
+    }
+
+    fn time_rules(&self) -> TimeRules {
+        self.inner.time_rules()
+    }
+
+    async fn reset(&mut self, seed: Seed) -> Result<Observation, EnvironmentError> {
+        self.inner.reset(seed).await
+    }
+
+    async fn prepare(&mut self) -> Result<(), EnvironmentError> {
+        self.inner.prepare().await
+    }
+
+    fn use_tools(&mut self) {
+        self.inner.use_tools();
+    }
+
+    fn tools(&self) -> Arc<[ToolSpec]> {
+        self.inner.tools()
+    }
+
+    async fn step(&mut self, action: &Action) -> Result<Step, EnvironmentError> {
+        self.inner.step(action).await
+    }
+
+    /// The environment's own verdict: graders see the record of the episode.
+    async fn verify(&mut self) -> Result<Option<Verdict>, EnvironmentError> {
+        self.inner.verify().await
+    }
+
+    async fn grade(
+        &mut self,
+        trajectory: &Trajectory,
+    ) -> Result<Option<Verdict>, EnvironmentError> {
+        let reference = self.inner.reference_answer();
+        let Judging { task, graders, models } = &*self.judging;
+        let mut place = Place(&mut *self.inner);
+        let judged = graders.grade(task, trajectory, reference.as_ref(), models, &mut place);
+        Ok(Some(judged.await?))
+    }
+
+    fn reference_answer(&self) -> Option<ReferenceAnswer> {
+        self.inner.reference_answer()
+    }
+
+    fn grader_versions(&self) -> BTreeMap<String, u32> {
+        self.judging.graders.versions()
+    }
+
+    fn takes_scripts(&self) -> bool {
+        self.inner.takes_scripts()
+    }
+
+    async fn run_script(
+        &mut self,
+        script: &TerminalVerifier,
+    ) -> Result<ScriptFinding, EnvironmentError> {
+        self.inner.run_script(script).await
+    }
+
+    async fn fork(&mut self) -> Result<Option<Box<dyn Environment>>, EnvironmentError> {
+        let Some(inner) = self.inner.fork().await? else { return Ok(None) };
+        Ok(Some(Box::new(Self { inner, judging: Arc::clone(&self.judging) })))
+    }
+
+    fn oracle_action(&self) -> Option<Action> {
+        self.inner.oracle_action()
+    }
+
+    fn expert_action(&mut self) -> Option<Action> {
+        self.inner.expert_action()
+    }
+
+    async fn close(&mut self) -> Result<(), EnvironmentError> {
+        self.inner.close().await
+    }
+}
