@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use spar::agent::ParserChoice;
+use spar::agent::policies::ServerKind;
 use spar::policy::checkpoint::KeepAs;
 use spar::policy::cuda::DeviceChoice;
 
@@ -155,6 +156,10 @@ pub(crate) struct PlayerArguments {
     /// The environment variable that holds the endpoint's key.
     #[arg(long, value_name = "NAME", requires = "endpoint")]
     pub(crate) api_key_env: Option<String>,
+    /// The program behind the endpoint. Of those that tell tokens, answers are kept as training needs them; left out, no
+    /// more is asked of it than OpenAI's interface has.
+    #[arg(long, requires = "endpoint")]
+    pub(crate) server: Option<Server>,
     /// Folder that holds the runs.
     #[arg(long, default_value = "runs")]
     pub(crate) runs: PathBuf,
@@ -197,6 +202,27 @@ pub(crate) struct PlayerArguments {
     pub(crate) concurrency: Option<usize>,
     #[command(flatten)]
     pub(crate) decoder: DecoderArguments,
+}
+
+/// The program behind an endpoint.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum Server {
+    /// Any, by OpenAI's interface alone.
+    Openai,
+    /// vLLM.
+    Vllm,
+    /// `spar serve policy`.
+    Spar,
+}
+
+impl From<Server> for ServerKind {
+    fn from(server: Server) -> Self {
+        match server {
+            Server::Openai => Self::Openai,
+            Server::Vllm => Self::Vllm,
+            Server::Spar => Self::Spar,
+        }
+    }
 }
 
 /// Where and in what form a decoder computes.

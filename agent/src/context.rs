@@ -137,6 +137,8 @@ pub struct Context<'a> {
     previous: Vec<u32>,
     /// Tokens of the messages since then.
     pending: Vec<u32>,
+    /// The previous turn's prompt and sampled tokens where the policy lays conversations out itself, and tells.
+    laid_out: Vec<u32>,
 }
 
 impl<'a> Context<'a> {
@@ -170,6 +172,7 @@ impl<'a> Context<'a> {
             tokens: Vec::new(),
             previous: Vec::new(),
             pending: Vec::new(),
+            laid_out: Vec::new(),
         }
     }
 
@@ -211,9 +214,34 @@ impl<'a> Context<'a> {
         first.map_or(turns.len(), |first| turns.len() - first)
     }
 
+    /// Takes over the prompt of this turn as the policy has laid it out itself; absent where it does not tell. What is
+    /// returned is the prompt as the difference to the previous turn.
+    pub(crate) fn lay_out(&mut self, ids: Option<&[u32]>) -> Option<PromptTokens> {
+        let Some(ids) = ids else {
+            self.laid_out.clear();
+            return None;
+        };
+        let kept = ids.iter().zip(&self.laid_out).take_while(|(a, b)| a == b).count();
+        self.laid_out = ids.to_vec();
+        Some(PromptTokens { kept, appended: ids[kept..].to_vec() })
+    }
+
+    /// The whole prompt of a turn whose policy has laid it out itself.
+    pub(crate) fn laid_out(&self, prompt: &PromptTokens) -> Vec<u32> {
+        let kept = &self.laid_out[..prompt.kept.min(self.laid_out.len())];
+        [kept, &prompt.appended[..]].concat()
+    }
+
     /// Appends what the policy answered, with the tokens as it sampled them.
     pub fn push_answer(&mut self, text: &str, sampled: &[u32]) {
         self.messages.push(Arc::new(Message::new(Role::Assistant, text)));
+        if !self.laid_out.is_empty() {
+            self.laid_out.extend_from_slice(sampled);
+            if self.config.window_turns.is_some() {
+                self.tokens.push(Vec::new());
+            }
+            return;
+        }
         self.previous.extend_from_slice(sampled);
         if self.config.window_turns.is_some() {
             self.tokens.push(sampled.to_vec());

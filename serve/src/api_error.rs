@@ -113,6 +113,7 @@ impl ApiError {
                 Self::invalid(prompt, text)
             }
             GenerateError::MemoryTooSmall { .. } => Self::invalid("max_tokens", text),
+            GenerateError::PartialNotAllowed { .. } => Self::invalid("partial_token_ids", text),
             GenerateError::NoChoices => Self::invalid("guided_choice", text),
             GenerateError::Closed => Self::closed(),
             _ => Self::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", text),

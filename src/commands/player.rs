@@ -66,6 +66,7 @@ impl OpenPlayer {
                 concurrent_requests: concurrent_requests.max(default.concurrent_requests),
                 model: arguments.model.clone().unwrap_or_default(),
                 api_key_env: arguments.api_key_env.clone(),
+                server: arguments.server.map(Into::into).unwrap_or_default(),
                 ..default
             };
             probe(HttpPolicyConfig { max_requests: 1, ..config.clone() }).await?;

@@ -12,6 +12,7 @@ mod household;
 mod learning;
 mod play;
 mod prefer;
+mod remote;
 mod sandbox;
 mod serve;
 mod stages;

@@ -13,7 +13,7 @@ use spar::policy::{ModelConfig, Tokenizer, TokenizerConfig, initial_parameters};
 use crate::support::{run, spar, succeed};
 
 /// Writes a small random model.
-fn checkpoint(folder: &Path) {
+pub(crate) fn checkpoint(folder: &Path) {
     let games = [["You see a door.", "open door"], ["You see a box.", "open box"]];
     let tokenizer = Tokenizer::train(games, &TokenizerConfig::default()).unwrap();
     let config = ModelConfig {
@@ -29,14 +29,14 @@ fn checkpoint(folder: &Path) {
 }
 
 /// A server that runs until it is dropped.
-struct Server {
+pub(crate) struct Server {
     child: Child,
     /// Up to and without a path.
-    address: String,
+    pub(crate) address: String,
 }
 
 impl Server {
-    fn start(folder: &Path, arguments: &[&str]) -> Self {
+    pub(crate) fn start(folder: &Path, arguments: &[&str]) -> Self {
         let serve = ["serve", "policy", "small", "--port", "0", "--threads", "2"];
         let mut child = spar(folder, &[&serve, arguments].concat())
             .stdout(Stdio::piped())

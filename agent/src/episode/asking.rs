@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use spar_core::{
-    Boundary, Completion, CompletionRequest, EndReason, Message, ParsedAction, Policy, PolicyError,
-    PolicyVersion, Role, SampledTokens, Source, StopCause,
+    Action, Boundary, Completion, CompletionRequest, EndReason, Message, ParsedAction, Policy,
+    PolicyError, PolicyVersion, Role, SampledTokens, Source, StopCause,
 };
 use spar_envs::Environment;
 use tokio::time::{Instant, sleep, timeout_at};
@@ -35,8 +35,20 @@ pub(super) async fn answer(
     let (action, encoder) = match player {
         Player::Policy(policy) => {
             let is_partial = !request.partial.ids.is_empty();
+            let has_tools = !request.tools.is_empty();
             let completion = ask_in_time(policy, request, config, task_end).await?;
-            let parsed = parser.parse(&completion.text);
+            let parsed = match &completion.calls {
+                None => parser.parse(&completion.text),
+                Some(Ok(calls)) if has_tools => ParsedAction::Action {
+                    action: Action::Calls { text: completion.text.clone(), calls: calls.clone() },
+                    spans: Vec::new(),
+                    reasoning: completion.reasoning.clone(),
+                },
+                Some(Ok(_)) => ParsedAction::Invalid {
+                    reason: "a tool was called, and there are none".to_owned(),
+                },
+                Some(Err(malformed)) => ParsedAction::Invalid { reason: malformed.to_string() },
+            };
             let source = if is_partial { Source::Regenerated } else { Source::Sampled };
             return Ok(Answer { completion, parsed, source });
         }

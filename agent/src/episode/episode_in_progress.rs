@@ -2,6 +2,7 @@
 
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -46,6 +47,8 @@ pub struct EpisodeInProgress<'a> {
     admissible: Option<Choices>,
     /// What the next answer begins with.
     partial: SampledTokens,
+    /// The prompt behind which that was sampled, where the policy had laid it out itself.
+    partial_prompt: Arc<[u32]>,
     /// What was said to the policy since its last turn that no environment showed.
     injected: Vec<Message>,
     trajectory: Trajectory,
@@ -243,6 +246,7 @@ impl<'a> EpisodeInProgress<'a> {
             state_key,
             admissible,
             partial: SampledTokens::default(),
+            partial_prompt: Arc::default(),
             injected: Vec::new(),
             trajectory,
             end: None,
@@ -264,7 +268,10 @@ impl<'a> EpisodeInProgress<'a> {
         fork.trajectory.grammars.clone_from(&origin.grammars);
         for turn in &origin.turns[..at.turn] {
             turn.injected.iter().for_each(|message| fork.context.push_message(message.clone()));
-            fork.context.prompt();
+            if fork.context.prompt().ids.is_empty() {
+                let prompt = fork.context.laid_out(&turn.prompt);
+                fork.context.lay_out(Some(&prompt));
+            }
             fork.context.push_answer(&turn.text, &turn.sampled.ids);
             fork.context.push_observation(&turn.step.observation, said_in(&turn.parsed));
             fork.state_key.clone_from(&turn.step.observation.state_key);
@@ -281,6 +288,7 @@ impl<'a> EpisodeInProgress<'a> {
         if let Some(turn) = origin.turns.get(at.turn) {
             turn.injected.iter().for_each(|message| fork.inject(message.clone()));
             fork.partial = turn.sampled.first(at.token);
+            fork.partial_prompt = fork.context.laid_out(&turn.prompt).into();
         }
         let lineage = &mut fork.trajectory.lineage;
         lineage.parent = Some(origin.episode);
@@ -307,6 +315,9 @@ impl<'a> EpisodeInProgress<'a> {
         let answer = answer(player, &mut *self.environment, config, request, self.budgets.task);
         let Answer { completion, parsed, source } = answer.await?;
         let policy_time = started.elapsed();
+        let told = completion.prompt_ids.as_deref();
+        let prompt_tokens = told.map_or(prompt_tokens, <[u32]>::len);
+        let prompt = self.context.lay_out(told).unwrap_or(prompt);
         let counts = TokenCounts {
             prompt: Some(prompt_tokens).filter(|tokens| *tokens > 0),
             sampled: completion.num_tokens(),
@@ -389,7 +400,11 @@ impl<'a> EpisodeInProgress<'a> {
         }
         let request = CompletionRequest {
             messages: prompt.messages,
-            prompt_ids: prompt.ids,
+            // Who lays conversations out itself needs it to go on behind tokens.
+            prompt_ids: match prompt.ids.is_empty() {
+                true => std::mem::take(&mut self.partial_prompt),
+                false => prompt.ids,
+            },
             choices: self
                 .admissible
                 .as_ref()

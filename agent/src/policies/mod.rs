@@ -6,7 +6,7 @@ mod human;
 mod random;
 mod scripted;
 
-pub use http::{HttpPolicy, HttpPolicyConfig};
+pub use http::{HttpPolicy, HttpPolicyConfig, ServerKind};
 pub use human::HumanPolicy;
 pub use random::RandomPolicy;
 pub use scripted::ScriptedPolicy;

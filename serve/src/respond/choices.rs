@@ -6,12 +6,38 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 use serde_json::{Map, Value, json};
-use spar_policy::{FinishReason, Finished, GeneratedToken, Generation, GenerationEvent};
+use spar_core::GrammarHash;
+use spar_policy::{
+    Constraint, FinishReason, Finished, GeneratedToken, Generation, GenerationEvent,
+    GenerationRequest,
+};
 
 use super::token_text;
 use crate::ServedModel;
 use crate::answer::{AnswerParser, Delta};
 use crate::routes::Service;
+
+/// What limits the tokens that could be drawn for an answer.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    /// Whether anything does.
+    pub(super) are_there: bool,
+    /// The grammar that it is held to.
+    pub(super) grammar: Option<GrammarHash>,
+}
+
+impl Limits {
+    pub(super) fn of(request: &GenerationRequest) -> Self {
+        let sampling = &request.sampling;
+        let leaves_out =
+            sampling.truncates() || sampling.min_tokens > 0 || !sampling.bad_words.is_empty();
+        let constraint = request.constraint.as_ref();
+        Self {
+            are_there: leaves_out || constraint.is_some(),
+            grammar: constraint.and_then(Constraint::grammar_hash),
+        }
+    }
+}
 
 /// An answer under way.
 pub(super) struct Choice {
@@ -19,6 +45,7 @@ pub(super) struct Choice {
     /// Which of the request's prompts it follows.
     place: usize,
     pub(super) prompt: Arc<[u32]>,
+    pub(super) limits: Limits,
     generation: Generation,
     parser: Option<AnswerParser>,
     tokens: usize,
@@ -32,7 +59,7 @@ impl Choice {
     pub(super) fn new(
         index: usize,
         place: usize,
-        prompt: Arc<[u32]>,
+        (prompt, limits): (Arc<[u32]>, Limits),
         generation: Generation,
         parser: Option<AnswerParser>,
     ) -> Self {
@@ -40,6 +67,7 @@ impl Choice {
             index,
             place,
             prompt,
+            limits,
             generation,
             parser,
             tokens: 0,
@@ -219,6 +247,7 @@ pub(super) struct TokenIds {
     sampling_logprobs: Vec<f32>,
     entropies: Vec<f32>,
     versions: Vec<u32>,
+    allowed: Vec<Vec<u32>>,
 }
 
 impl TokenIds {
@@ -227,14 +256,18 @@ impl TokenIds {
         self.sampling_logprobs.push(token.logprob);
         self.entropies.push(token.entropy.unwrap_or(0.0));
         self.versions.push(token.version.0);
+        self.allowed.push(token.allowed.clone());
     }
 
     /// Writes them beside the other fields of a choice.
-    pub(super) fn write(&self, choice: &mut Value) {
+    pub(super) fn write(&self, choice: &mut Value, limits: Limits) {
         choice["token_ids"] = json!(self.ids);
         choice["sampling_logprobs"] = json!(self.sampling_logprobs);
         choice["entropies"] = json!(self.entropies);
         choice["policy_versions"] = json!(self.versions);
+        if limits.are_there {
+            choice["allowed_token_ids"] = json!(self.allowed);
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use hyper::{Response, StatusCode};
 use serde_json::json;
 use spar_policy::{GenerateError, GenerationRequest};
 
-use self::choices::{Choice, Choices};
+use self::choices::{Choice, Choices, Limits};
 use crate::ServedModel;
 use crate::answer::AnswerParser;
 use crate::api_error::ApiError;
@@ -94,8 +94,8 @@ pub(crate) async fn chat(
         let mut requests = Vec::new();
         for index in 0..n {
             let mut wanted = GenerationRequest::new(prompt.ids.clone(), max_tokens, seed);
-            plan::fill(service, common, &form, &mut wanted, index)?;
             wanted.constraint.clone_from(&constraint);
+            plan::fill(service, common, &form, &mut wanted, index)?;
             if calls == plan::ToolUse::Auto && request.parallel_tool_calls == Some(false) {
                 plan::stop_after_a_call(service, &mut wanted)?;
             }
@@ -173,8 +173,8 @@ pub(crate) async fn completion(
         for (place, prompt) in prompts.iter().enumerate() {
             for index in 0..n {
                 let mut wanted = GenerationRequest::new(prompt.clone(), max_tokens, seed);
-                plan::fill(service, common, &form, &mut wanted, place * n + index)?;
                 wanted.constraint.clone_from(&constraint);
+                plan::fill(service, common, &form, &mut wanted, place * n + index)?;
                 requests.push(wanted);
             }
         }
@@ -227,10 +227,10 @@ async fn answer(
     let refuse = |error: GenerateError| ApiError::from_generate(error, prompt, schema);
     let mut choices = Vec::new();
     for (index, request) in requests.into_iter().enumerate() {
-        let prompt = request.prompt_ids.clone();
+        let told = (request.prompt_ids.clone(), Limits::of(&request));
         // If one of several is refused, dropping the others cancels them.
         let generation = service.model.generator.generate(request).map_err(refuse)?;
-        choices.push(Choice::new(index, index / n, prompt, generation, parser()));
+        choices.push(Choice::new(index, index / n, told, generation, parser()));
     }
     let choices = Choices::new(choices, service.clone());
     if is_stream {

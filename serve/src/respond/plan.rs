@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use spar_core::{GrammarSource, Seed};
+use spar_core::{GrammarSource, PolicyVersion, SampledTokens, Seed};
 use spar_policy::sampling::{BadWords, SamplingOptions};
 use spar_policy::{Constraint, GenerationRequest, Report, StopConditions};
 
@@ -209,13 +209,10 @@ pub(super) fn stop_after_a_call(
 
 /// Where a request's random choices start.
 pub(super) fn seed(service: &Service, common: &Common) -> Seed {
-    match common.seed {
-        Some(seed) => Seed::from_u64(seed as u64),
-        None => service.next_request().1,
-    }
+    common.seed.unwrap_or_else(|| service.next_request().1)
 }
 
-/// Fills in all that the fields of both kinds say, for the choice of this number.
+/// Fills in all that the fields of both kinds say, for the choice of this number, whose constraint is there.
 pub(super) fn fill(
     service: &Service,
     common: &Common,
@@ -263,7 +260,17 @@ pub(super) fn fill(
         raw: form.logprobs.is_some(),
         entropy: form.token_ids,
         top: form.logprobs.unwrap_or(0),
+        allowed: form.token_ids,
         ..Report::default()
+    };
+    // Whoever sent it knows how it was drawn.
+    let (ids, grammar) = (common.partial_token_ids.clone(), request.constraint.as_ref());
+    request.partial = SampledTokens {
+        logprobs: vec![0.0; ids.len()],
+        versions: vec![PolicyVersion(0); ids.len()],
+        grammar: grammar.filter(|_| form.token_ids).and_then(Constraint::grammar_hash),
+        ids,
+        ..SampledTokens::default()
     };
     if index > 0 {
         request.seed = request.seed.derive("choice", index);

@@ -129,7 +129,8 @@ impl Sender {
             return;
         }
         self.open(place);
-        let index = self.choices.choices[place].index;
+        let (index, limits) =
+            (self.choices.choices[place].index, self.choices.choices[place].limits);
         let empty = deltas.is_empty().then_some(None);
         for delta in deltas.into_iter().map(Some).chain(empty) {
             let mut told = json!({ "index": index });
@@ -145,7 +146,7 @@ impl Sender {
             told["logprobs"] = logprobs.take();
             told["finish_reason"] = Value::Null;
             if let Some(ids) = ids.take() {
-                ids.write(&mut told);
+                ids.write(&mut told, limits);
             }
             let frame = self.frame(json!([told]));
             self.ready.push_back(frame);
@@ -170,6 +171,9 @@ impl Sender {
         }
         told["logprobs"] = Value::Null;
         told["finish_reason"] = Value::Null;
+        if let Some(grammar) = choice.limits.grammar.filter(|_| self.form.token_ids) {
+            told["grammar"] = json!(grammar);
+        }
         let mut frame = self.frame(json!([told]));
         if self.form.is_chat && self.form.token_ids {
             frame["prompt_token_ids"] = json!(choice.prompt);

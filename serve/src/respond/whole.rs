@@ -73,7 +73,10 @@ pub(super) async fn collect(form: &Form, mut choices: Choices) -> Result<Value, 
                 text(form, choice.index, &whole)
             };
             if form.token_ids {
-                whole.ids.write(&mut value);
+                whole.ids.write(&mut value, choice.limits);
+                if let Some(grammar) = choice.limits.grammar {
+                    value["grammar"] = json!(grammar);
+                }
                 if !form.is_chat {
                     value["prompt_token_ids"] = json!(choice.prompt);
                 }

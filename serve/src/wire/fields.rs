@@ -6,6 +6,7 @@ use std::marker::PhantomData;
 
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use spar_core::Seed;
 
 /// An object whose keys are token ids, or null; an error names the key.
 pub(super) fn by_token<'de, D: Deserializer<'de>>(
@@ -19,6 +20,36 @@ pub(super) fn by_token<'de, D: Deserializer<'de>>(
         Err(_) => Err(Error::custom(format!("the key `{name}` is no token id"))),
     };
     named.into_iter().map(token).collect::<Result<_, _>>().map(Some)
+}
+
+/// A number, or all of a seed as its 64 hexadecimal digits, or null.
+pub(super) fn seed<'de, D: Deserializer<'de>>(reader: D) -> Result<Option<Seed>, D::Error> {
+    struct Seeds;
+    impl<'de> Visitor<'de> for Seeds {
+        type Value = Option<Seed>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a whole number of 64 bits, or 64 hexadecimal digits")
+        }
+
+        fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
+            Ok(None)
+        }
+
+        fn visit_i64<E: Error>(self, number: i64) -> Result<Self::Value, E> {
+            Ok(Some(Seed::from_u64(number as u64)))
+        }
+
+        fn visit_u64<E: Error>(self, number: u64) -> Result<Self::Value, E> {
+            let number = i64::try_from(number).map_err(|_| E::custom("a seed beyond 64 bits"))?;
+            self.visit_i64(number)
+        }
+
+        fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
+            Seed::try_from(text.to_owned()).map(Some).map_err(E::custom)
+        }
+    }
+    reader.deserialize_any(Seeds)
 }
 
 /// One, or a list.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::Value;
+use spar_core::Seed;
 
 pub(crate) use super::fields::PromptForm;
 use super::fields::{self, OneOrMany};
@@ -27,13 +28,15 @@ pub(crate) struct Common {
     pub(crate) frequency_penalty: Option<f32>,
     pub(crate) logit_bias: BTreeMap<u32, f32>,
     pub(crate) bad_words: Vec<String>,
-    pub(crate) seed: Option<i64>,
+    pub(crate) seed: Option<Seed>,
     pub(crate) stop: Vec<String>,
     pub(crate) stop_token_ids: Vec<u32>,
     pub(crate) include_stop_str_in_output: bool,
     pub(crate) min_tokens: usize,
     pub(crate) ignore_eos: bool,
     pub(crate) return_token_ids: bool,
+    /// What answers begin with.
+    pub(crate) partial_token_ids: Vec<u32>,
     pub(crate) guided_json: Option<Value>,
     pub(crate) guided_regex: Option<String>,
     pub(crate) guided_choice: Option<Vec<String>>,
@@ -123,6 +126,17 @@ impl ResponseFormat {
     }
 }
 
+/// What an answer has to be, as newer versions of vLLM name it.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct StructuredOutputs {
+    json: Option<Value>,
+    json_object: Option<bool>,
+    regex: Option<String>,
+    choice: Option<Vec<String>>,
+    grammar: Option<String>,
+}
+
 /// Options of streams.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -167,13 +181,16 @@ macro_rules! request {
             #[serde(deserialize_with = "fields::by_token")]
             logit_bias: Option<BTreeMap<u32, f32>>,
             bad_words: Option<Vec<String>>,
-            seed: Option<i64>,
+            #[serde(deserialize_with = "fields::seed")]
+            seed: Option<Seed>,
             stop: Option<OneOrMany<String>>,
             stop_token_ids: Option<Vec<u32>>,
             include_stop_str_in_output: Option<bool>,
             min_tokens: Option<u32>,
             ignore_eos: Option<bool>,
             return_token_ids: Option<bool>,
+            partial_token_ids: Option<Vec<u32>>,
+            structured_outputs: Option<StructuredOutputs>,
             guided_json: Option<Value>,
             guided_regex: Option<String>,
             guided_choice: Option<Vec<String>>,
@@ -197,7 +214,30 @@ macro_rules! request {
 
         impl<'de> Deserialize<'de> for $name {
             fn deserialize<D: serde::Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
-                let raw = $wire::deserialize(reader)?;
+                let mut raw = $wire::deserialize(reader)?;
+                if let Some(outputs) = raw.structured_outputs.take() {
+                    let guided = [
+                        raw.guided_json.is_some(),
+                        raw.guided_regex.is_some(),
+                        raw.guided_choice.is_some(),
+                        raw.guided_grammar.is_some(),
+                    ];
+                    if guided.contains(&true) {
+                        let detail = "`structured_outputs` beside its older form `guided_...`";
+                        return Err(serde::de::Error::custom(detail));
+                    }
+                    raw.guided_json = outputs.json;
+                    raw.guided_regex = outputs.regex;
+                    raw.guided_choice = outputs.choice;
+                    raw.guided_grammar = outputs.grammar;
+                    if outputs.json_object == Some(true) {
+                        if raw.guided_json.is_some() {
+                            let detail = "`structured_outputs` with `json` and `json_object`";
+                            return Err(serde::de::Error::custom(detail));
+                        }
+                        raw.guided_json = Some(serde_json::json!({ "type": "object" }));
+                    }
+                }
                 let common = Common {
                     model: raw.model,
                     stream: raw.stream.unwrap_or(false),
@@ -224,6 +264,7 @@ macro_rules! request {
                     min_tokens: raw.min_tokens.unwrap_or(0) as usize,
                     ignore_eos: raw.ignore_eos.unwrap_or(false),
                     return_token_ids: raw.return_token_ids.unwrap_or(false),
+                    partial_token_ids: raw.partial_token_ids.unwrap_or_default(),
                     guided_json: raw.guided_json,
                     guided_regex: raw.guided_regex,
                     guided_choice: raw.guided_choice,

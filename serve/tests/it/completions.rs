@@ -125,6 +125,57 @@ async fn tokens_come_with_all_that_a_trainer_needs() {
 }
 
 #[tokio::test]
+async fn what_could_be_drawn_is_told_with_the_tokens() {
+    let server = start().await;
+    let ask = async |more: Value| {
+        let mut body =
+            json!({ "prompt": "You", "max_tokens": 30, "return_token_ids": true, "seed": 1 });
+        for (name, value) in more.as_object().unwrap() {
+            body[name] = value.clone();
+        }
+        post(server.address, "/v1/completions", &body).await.ok()["choices"][0].clone()
+    };
+    let free = ask(json!({})).await;
+    assert!(free.get("allowed_token_ids").is_none() && free.get("grammar").is_none());
+    let listed = ask(json!({ "top_k": 3 })).await;
+    let lists = listed["allowed_token_ids"].as_array().unwrap();
+    assert!(lists.iter().all(|list| list.as_array().unwrap().len() == 3));
+    assert_eq!(lists.len(), listed["token_ids"].as_array().unwrap().len());
+    let held = ask(json!({ "structured_outputs": { "regex": "[ab]{4}" } })).await;
+    let grammar = spar_core::GrammarSource::regex("[ab]{4}");
+    assert_eq!(held["grammar"], json!(grammar.hash()));
+    let lists = held["allowed_token_ids"].as_array().unwrap();
+    assert!(lists.iter().all(|list| list.as_array().unwrap().len() < 2), "the grammar tells");
+    // The same by its older name, and behind what was drawn.
+    assert_eq!(ask(json!({ "guided_regex": "[ab]{4}" })).await["token_ids"], held["token_ids"]);
+    let begun = held["token_ids"][0].clone();
+    let rest = json!({ "guided_regex": "[ab]{4}", "partial_token_ids": [begun], "seed": 7 });
+    let rest = ask(rest).await;
+    assert_eq!(rest["token_ids"][0], begun);
+    let text = rest["text"].as_str().unwrap();
+    assert!(text.len() == 4 && text.chars().all(|c| "ab".contains(c)), "{text}");
+}
+
+#[tokio::test]
+async fn what_an_answer_cannot_begin_with_is_refused() {
+    let server = start().await;
+    for (more, expected) in [
+        (json!({ "partial_token_ids": [99_999] }), "99999"),
+        (json!({ "partial_token_ids": [1, 2], "max_tokens": 2 }), "fewer than 2"),
+        (json!({ "partial_token_ids": [200], "guided_regex": "a" }), "could not be drawn there"),
+        (json!({ "structured_outputs": { "regex": "a" }, "guided_regex": "a" }), "older form"),
+        (json!({ "structured_outputs": { "structural_tag": "a" } }), "structural_tag"),
+    ] {
+        let mut body = json!({ "prompt": "You", "max_tokens": 9 });
+        for (name, value) in more.as_object().unwrap() {
+            body[name] = value.clone();
+        }
+        let (status, message, _) = post(server.address, "/v1/completions", &body).await.error();
+        assert!(status == 400 && message.contains(expected), "{status}: {message}");
+    }
+}
+
+#[tokio::test]
 async fn tokens_that_are_parts_of_characters_are_told_apart() {
     let server = start().await;
     let body = json!({ "prompt": "You", "max_tokens": 60, "logprobs": 20, "ignore_eos": true });

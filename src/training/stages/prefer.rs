@@ -218,7 +218,8 @@ impl RunningStage for Preferring {
         let config = &self.config;
         let objective = config.objective.build()?;
         let model = DecoderGradient::of(run.model.trained.clone(), temperature)
-            .with_activation_bytes(config.trainer.activation_bytes());
+            .with_activation_bytes(config.trainer.activation_bytes())
+            .with_grammars(run.policy.grammars().clone());
         let updates: Vec<UpdateMetrics> = run.trainer.iterate(
             &samples,
             objective.as_ref(),
