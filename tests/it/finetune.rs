@@ -262,21 +262,28 @@ fn references_held_in_memory_and_on_disk_give_equal_runs() {
     assert!(off.iter().any(|record| record["kl_reference"].as_f64() > Some(0.0)), "{off:?}");
 }
 
-/// Two adapters on one base, which train in turn.
+/// Two adapters on one base, which train in turn, the first one with a value head.
 fn turns() -> String {
     let (head, rest) = TUNE.split_once("[warm_start]").unwrap();
     let (_, tail) = rest.split_once("[evaluation]").unwrap();
     let reinforce = |name: &str, learner: &str, more: &str| {
+        let (credit, value_loss) = match learner {
+            "left" => {
+                ("{ kind = 'gae', level = 'turn', lambda = 0.9 }", "value_loss = { clip = 0.5 }, ")
+            }
+            _ => ("{ kind = 'grpo', singleton = 'raw' }", ""),
+        };
         format!(
             "[[stages]]\nkind = 'reinforce'\nname = '{name}'\nlearner = '{learner}'\niterations = 2\ntasks = 4\n\
-             group_size = 1\nmax_turns = 4\ncredit = {{ kind = 'grpo', singleton = 'raw' }}\n\
-             objective = {{ options = {{ kl_weight = 0.05 }} }}\n{more}\n"
+             group_size = 1\nmax_turns = 4\ncredit = {credit}\n\
+             objective = {{ {value_loss}options = {{ kl_weight = 0.05 }} }}\n{more}\n"
         )
     };
     let average =
         "trainer = { average = { exponential = { decay = 0.5 } } }\nre_evaluate = ['first']";
     format!(
-        "{head}[learners.left]\nlora = {{ rank = 2 }}\n[learners.right]\nlora = {{ rank = 4, targets = ['q_proj'] }}\n{}\
+        "{head}[learners.left]\nlora = {{ rank = 2 }}\n\
+         value_head = {{ kind = 'hidden_layer', width = 6 }}\n[learners.right]\nlora = {{ rank = 4, targets = ['q_proj'] }}\n{}\
          {}{}\
          [[stages]]\nkind = 'evaluate'\nlearner = 'left'\ntasks = 2\ncheckpoint = 'best'\n\
          [[stages]]\nkind = 'evaluate'\nname = 'rest'\nlearner = 'right'\ntasks = 2\n[evaluation]{tail}",
@@ -311,6 +318,11 @@ fn several_adapters_on_one_base_train_in_turn_and_go_on_to_the_bit_after_being_k
         let checkpoint = checkpoints(name).join(format!("iteration-{iteration:06}"));
         fs::read(checkpoint.join(learner).join("adapter_model.safetensors")).unwrap()
     };
+    let head = |name: &str, iteration: u64| {
+        let checkpoint = checkpoints(name).join(format!("iteration-{iteration:06}"));
+        fs::read(checkpoint.join("value_head.safetensors")).unwrap()
+    };
+    assert!(head("whole", 4) != head("whole", 6));
     // Who does not train stays as it was, to the bit; who trains does not.
     assert!(adapter("whole", 4, "") != adapter("whole", 6, ""));
     assert!(adapter("whole", 4, "learners/right") == adapter("whole", 6, "learners/right"));
@@ -350,5 +362,6 @@ fn several_adapters_on_one_base_train_in_turn_and_go_on_to_the_bit_after_being_k
         for learner in ["", "learners/right"] {
             assert!(adapter(&name, 6, learner) == adapter("whole", 6, learner), "{learner}");
         }
+        assert!(head(&name, 6) == head("whole", 6));
     }
 }

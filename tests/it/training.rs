@@ -159,6 +159,77 @@ fn runs_that_replace_groups_without_a_signal_repeat_and_go_on_to_the_bit() {
 }
 
 #[test]
+fn runs_with_a_value_head_repeat_and_go_on_to_the_bit() {
+    let folder = workplace();
+    let folder = folder.path();
+    let head = |name: &str| {
+        let last = folder.join("runs").join(name).join("checkpoints/iteration-000012");
+        fs::read(last.join("value_head.safetensors")).unwrap()
+    };
+    for (level, more) in [
+        // Of a tree, what branches share is trained once.
+        ("level='token',lambda=0.9", "reinforce.strategy={kind='branching',in_mid_turn=true}"),
+        ("level='bi_level',turn_discount=0.9", "value_head={kind='hidden_layer',width=12}"),
+    ] {
+        let whole = format!("whole-{}", level.len());
+        let credit = format!("reinforce.credit={{kind='gae',{level}}}");
+        let values = "reinforce.objective={value_loss={weight=0.5,clip=0.5}}";
+        let sets = ["value_head={learning_rate_scale=4.0}", &credit, values, more];
+        let sets: Vec<&str> = sets.iter().flat_map(|set| ["--set", set]).collect();
+        train(folder, &whole, &sets);
+        let threads = format!("threads-{}", level.len());
+        train(folder, &threads, &[&sets[..], &["--threads", "3"]].concat());
+        assert_same((folder, &whole), (folder, &threads));
+        assert!(head(&whole) == head(&threads));
+        let told = metrics(folder, &whole);
+        assert!(drifts(&told).iter().all(|drift| *drift == 0.0), "heads are not in the way");
+        let records = told.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let updates: Vec<Value> = records.filter(|record| record["kind"] == "reinforce").collect();
+        for name in ["value_loss", "value_clip_fraction"] {
+            assert!(updates.iter().all(|record| record[name].is_number()), "{name}: {updates:?}");
+        }
+        assert!(updates.iter().any(|record| record["explained_variance"].is_number()));
+
+        let name = format!("killed-{}", level.len());
+        let arguments = [&["train", "tiny.toml", "--name", &name][..], &sets].concat();
+        let mut child = start(folder, &arguments);
+        for lines in [7, 9, 13] {
+            wait_for(&mut child, folder, &name, lines);
+            child.kill().unwrap();
+            child.wait().unwrap();
+            child = start(folder, &["resume", &format!("runs/{name}")]);
+        }
+        assert!(child.wait().unwrap().success());
+        assert_same((folder, &whole), (folder, &name));
+        assert!(head(&whole) == head(&name));
+    }
+
+    // Whoever plays by it needs no head, and who trains on can begin with it.
+    let last = folder.join("runs/whole-24/checkpoints/iteration-000012");
+    let last = last.to_str().unwrap();
+    let eval = ["eval", "--checkpoint", last, "--suite", "frozen-lake", "--split", "test"];
+    succeed(folder, &[&eval[..], &["--limit", "2"]].concat());
+    let on = ["--start-from", last, "--set", "warm_start.iterations=0"];
+    let ppo = [
+        "--set",
+        "value_head={learning_rate_scale=4.0}",
+        "--set",
+        "reinforce.credit={kind='gae'}",
+        "--set",
+        "reinforce.objective={value_loss={}}",
+    ];
+    train(folder, "on", &[&on[..], &ppo].concat());
+    let first = fs::read_to_string(folder.join("runs/on/metrics.jsonl")).unwrap();
+    let mut records = first.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let first = records.find(|record| record["kind"] == "reinforce").unwrap();
+    assert_ne!(first["explained_variance"], 0.0, "its values are not 0: {first}");
+    let other = ["--set", "value_head={kind='hidden_layer',width=3}"];
+    let refused = [&["train", "tiny.toml"][..], &on, &ppo, &other].concat();
+    let ran = run(folder, &refused);
+    assert!(ran.err.contains("start with the value head in"), "{}", ran.err);
+}
+
+#[test]
 fn the_best_can_be_imitated_and_a_stage_that_changes_nothing_says_so() {
     let folder = workplace();
     let folder = folder.path();

@@ -157,12 +157,13 @@ impl Home for DeviceHome {
 mod tests {
     use spar_core::{PolicyVersion, Sample, Seed};
     use spar_policy::cuda::{Device, Number};
+    use spar_policy::state_heads::{HeadWeights, StateHeadConfig};
     use spar_policy::{LoraConfig, LoraModel, ModelConfig, initial_parameters};
 
     use crate::testing::{load, saved};
     use crate::{
-        DecoderGradient, LossAggregation, OptimizerConfig, OptimizerPlace, Supervised, Trained,
-        Trainer, TrainerConfig,
+        DecoderGradient, LossAggregation, ObjectiveConfig, OptimizerConfig, OptimizerPlace,
+        Supervised, Trained, Trainer, TrainerConfig, ValueLossOptions,
     };
 
     use super::*;
@@ -367,6 +368,50 @@ mod tests {
             // The same devices do the same again, to the bit.
             assert_eq!(run(2).0, two);
         }
+    }
+
+    #[test]
+    #[ignore = "needs a C++ compiler"]
+    fn emulated_devices_train_a_head_as_the_cpu_does() {
+        let mut samples = samples();
+        for sample in &mut samples {
+            sample.returns = sample.tokens.iter().map(|token| (token % 3) as f32 / 2.0).collect();
+        }
+        let value_loss = Some(ValueLossOptions::default());
+        let objective = ObjectiveConfig { value_loss, ..ObjectiveConfig::default() };
+        let objective = objective.build().unwrap();
+        let run = |number: Option<Number>, devices: usize| {
+            let trained = trained(number);
+            let group = (devices > 1).then(|| {
+                let first = trained.decoder().device().unwrap();
+                Arc::new(DeviceGroup::around(first, devices).unwrap())
+            });
+            let config = TrainerConfig { shards: 3, ..trainer_config(None) };
+            let trainer = Trainer::beside(config, parameters(), &trained, group.as_ref()).unwrap();
+            let head = HeadWeights::fresh(&StateHeadConfig::default(), 16, Seed::from_u64(1));
+            let mut trainer = trainer.with_head(head.unwrap()).unwrap();
+            let model = DecoderGradient::of(trained, 1.0);
+            let mut losses = Vec::new();
+            for update in 0..6 {
+                let (mode, seed) = (LossAggregation::TokenMean, Seed::from_u64(update));
+                let told = trainer.iterate(&samples, &*objective, mode, &model, seed, 0.2).unwrap();
+                losses.push(told[0].objective["value_loss"]);
+            }
+            let head = trainer.head().unwrap().parameters().clone();
+            (trainer.parameters().unwrap(), head, losses)
+        };
+        let (weights, head, losses) = run(None, 1);
+        assert!(losses[5] < losses[0], "{losses:?}");
+        for devices in [1, 2] {
+            let (found, of_device, told) = run(Some(Number::F32), devices);
+            let apart = largest_difference(&head, &of_device);
+            assert!(apart < 1e-3, "{devices}: {apart}");
+            let apart = largest_difference(&weights, &found);
+            assert!(apart < 1e-3, "{devices}: {apart}");
+            assert!((told[5] - losses[5]).abs() < 1e-3, "{told:?} for {losses:?}");
+        }
+        let (_, _, told) = run(Some(Number::Bf16), 1);
+        assert!((told[5] - losses[5]).abs() < 3e-2, "{told:?} for {losses:?}");
     }
 
     /// A model that fails on samples of a length.
