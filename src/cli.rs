@@ -266,6 +266,24 @@ pub(crate) struct EnvironmentArguments {
     pub(crate) image: Option<String>,
 }
 
+/// The model that judges, for tasks and runs with graders that ask one; of `spar eval` and `spar rollout`.
+#[derive(Debug, Args)]
+pub(crate) struct JudgeArguments {
+    /// An OpenAI-compatible endpoint that judges: its address up to and without `/chat/completions`; left out, the
+    /// run's.
+    #[arg(long, value_name = "URL", requires = "judge_model", conflicts_with = "judge_checkpoint")]
+    pub(crate) judge: Option<String>,
+    /// The model's name at that endpoint.
+    #[arg(long, value_name = "NAME", requires = "judge")]
+    pub(crate) judge_model: Option<String>,
+    /// The environment variable that holds that endpoint's key.
+    #[arg(long, value_name = "NAME", requires = "judge")]
+    pub(crate) judge_api_key_env: Option<String>,
+    /// A checkpoint, a run (its best checkpoint), or a model's name on the hub, that judges in this process.
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) judge_checkpoint: Option<PathBuf>,
+}
+
 /// Which tasks; of `spar eval` and `spar rollout`.
 #[derive(Debug, Args)]
 pub(crate) struct TaskArguments {
@@ -295,6 +313,8 @@ pub(crate) struct EvalArguments {
     pub(crate) tasks: TaskArguments,
     #[command(flatten)]
     pub(crate) environment: EnvironmentArguments,
+    #[command(flatten)]
+    pub(crate) judge: JudgeArguments,
     /// Episodes per task.
     #[arg(long, default_value_t = 1)]
     pub(crate) attempts: usize,
@@ -328,6 +348,8 @@ pub(crate) struct RolloutArguments {
     pub(crate) tasks: TaskArguments,
     #[command(flatten)]
     pub(crate) environment: EnvironmentArguments,
+    #[command(flatten)]
+    pub(crate) judge: JudgeArguments,
     /// Episodes per task.
     #[arg(long, default_value_t = 8)]
     pub(crate) group_size: usize,
@@ -461,6 +483,8 @@ pub(crate) enum Listing {
     Environments,
     /// What `spar train` can do.
     Recipes,
+    /// Who judges an episode when it is over.
+    Graders,
     /// What changes rewards before credit sees them.
     Shapers,
     /// How actions are read in answers.

@@ -19,6 +19,7 @@
 
 pub mod audit;
 pub mod comparison;
+pub mod judging;
 pub mod picture;
 pub mod recipe;
 pub mod sandboxes;

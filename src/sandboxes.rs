@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::judging::Judging;
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use spar_agent::{Concurrency, EpisodeConfig, OpenEnvironment};
-use spar_core::Seed;
+use spar_core::{Policy, Seed};
 use spar_envs::{Resources, Sandboxes, needs_sandbox, open_environment};
 use spar_sandbox::pool::{PoolConfig, SandboxPool};
 use spar_sandbox::{Image, registry};
@@ -89,9 +90,23 @@ impl OpenSandboxes {
         &self.resources
     }
 
-    /// Opens environments with these sandboxes.
-    pub fn opener(&self) -> OpenEnvironment {
-        let resources = self.resources.clone();
+    /// The same, with these graders beside those that tasks name, and the models that take part in judging.
+    #[must_use]
+    pub fn judged_by(mut self, judging: &Judging) -> Self {
+        let Judging { graders, models } = judging.clone();
+        self.resources = self.resources.with_graders(graders, models);
+        self
+    }
+
+    /// Opens environments with these sandboxes, whose episodes this policy plays.
+    pub fn opener(&self, policy: Option<Arc<dyn Policy>>) -> OpenEnvironment {
+        let resources = self.resources.clone().with_policy(policy);
+        Arc::new(move |task| open_environment(task, &resources))
+    }
+
+    /// Opens environments with these sandboxes that judge by themselves, whatever graders tasks name.
+    pub fn ungraded_opener(&self) -> OpenEnvironment {
+        let resources = self.resources.clone().without_graders();
         Arc::new(move |task| open_environment(task, &resources))
     }
 
@@ -108,7 +123,7 @@ impl OpenSandboxes {
     }
 
     async fn try_out(&self, task: &Task) -> anyhow::Result<()> {
-        let mut env = open_environment(task, &self.resources)?;
+        let mut env = self.ungraded_opener()(task)?;
         env.reset(Seed::from_u64(0)).await?;
         let prepared = env.prepare().await;
         env.close().await?;

@@ -105,6 +105,14 @@ impl SharedPlayer {
         Self::Policy(Arc::new(policy))
     }
 
+    /// The policy that plays, or in whose tokens its turns are written.
+    pub fn shared_policy(&self) -> Option<&Arc<dyn Policy>> {
+        match self {
+            Self::Policy(policy) | Self::RollIn { policy, .. } => Some(policy),
+            Self::Oracle { encoder } | Self::Expert { encoder } => encoder.as_ref(),
+        }
+    }
+
     /// The same for one episode.
     pub fn as_player(&self) -> Player<'_> {
         match self {

@@ -36,7 +36,8 @@ impl Graded {
         models: GradingModels,
     ) -> Result<Self, EnvironmentError> {
         let has_reference = inner.reference_answer().is_some();
-        let problems = graders.lacks(has_reference, inner.takes_scripts(), &models);
+        let available = |which| models.get(which).map(|model| model.can_score());
+        let problems = graders.lacks(has_reference, inner.takes_scripts(), available);
         if !problems.is_empty() {
             return Err(EnvironmentError::Grader(GraderError::Problems { problems }));
         }

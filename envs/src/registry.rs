@@ -102,6 +102,10 @@ pub fn open_environment(
 ) -> Result<Box<dyn Environment>, EnvironmentError> {
     let entry = environment_registry().iter().find(|entry| entry.name == task.environment);
     match entry {
+        Some(entry) if resources.is_ungraded => {
+            let task = Task { graders: Vec::new(), ..task.clone() };
+            (entry.open)(&task, resources)
+        }
         Some(entry) if task.graders.is_empty() && resources.graders.is_empty() => {
             (entry.open)(task, resources)
         }

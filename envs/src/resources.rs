@@ -20,6 +20,8 @@ pub struct Resources {
     pub(crate) graders: Arc<[GraderConfig]>,
     /// The models that take part in judging.
     pub(crate) models: GradingModels,
+    /// Whether the environment judges by itself, whatever graders tasks name.
+    pub(crate) is_ungraded: bool,
 }
 
 /// Where sandboxes are taken from. Clones share the pool.
@@ -51,6 +53,13 @@ impl Resources {
     #[must_use]
     pub fn with_graders(self, graders: Arc<[GraderConfig]>, models: GradingModels) -> Self {
         Self { graders, models, ..self }
+    }
+
+    /// The same, where the environment judges by itself whatever graders tasks name: for those who play again what was
+    /// judged, or look at the environment alone.
+    #[must_use]
+    pub fn without_graders(self) -> Self {
+        Self { is_ungraded: true, ..self }
     }
 
     /// The same, with this policy as the one that plays, for graders that ask it.

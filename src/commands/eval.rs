@@ -16,6 +16,7 @@ use spar::sandboxes::OpenSandboxes;
 use spar::tasks::Suite;
 
 use super::environments::{open_sandboxes, within};
+use super::judge::open_judging;
 use super::keeper::Keeper;
 use super::player::OpenPlayer;
 use super::suites::{Purpose, new_store, open_tasks};
@@ -65,6 +66,14 @@ pub(crate) async fn eval(arguments: &EvalArguments) -> anyhow::Result<ExitCode> 
         );
     }
     let store = arguments.save.as_deref().map(new_store).transpose()?;
+    let judging = open_judging(
+        &arguments.judge,
+        player.recipe.as_ref(),
+        player.local_policy().is_some(),
+        suite.as_ref(),
+        &splits,
+    )
+    .await?;
     let sandboxes = open_sandboxes(
         &arguments.environment,
         player.recipe.as_ref(),
@@ -74,6 +83,7 @@ pub(crate) async fn eval(arguments: &EvalArguments) -> anyhow::Result<ExitCode> 
         &config("").episode,
     )
     .await?;
+    let sandboxes = sandboxes.judged_by(&judging);
     within(sandboxes, async |sandboxes| {
         let concurrency = player.concurrency(&arguments.player, sandboxes);
         let config = |split: &str| EvaluateConfig { concurrency, ..config(split) };
@@ -116,7 +126,7 @@ async fn play(
         let request = EvaluateRequest {
             suite,
             player: player.player(),
-            open: sandboxes.opener(),
+            open: sandboxes.opener(player.local_policy()),
             // The seed of a run's own evaluations, so that these come out the same.
             seed: Seed::from_u64(seed).derive("evaluation", split),
             cancellation: &cancellation,

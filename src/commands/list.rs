@@ -10,6 +10,7 @@ use spar::envs::environment_registry;
 use spar::parsers::parser_registry;
 use spar::recipe::{Recipe, recipe_names};
 use spar::tasks::formats::suite_formats;
+use spar::tasks::graders::grader_registry;
 use spar::tasks::samplers::sampler_registry;
 use spar::tasks::{shaper_registry, suite_registry};
 use spar::trainer::{objective_registry, optimizer_registry};
@@ -66,6 +67,9 @@ fn entries(what: Listing) -> anyhow::Result<Vec<(String, String)>> {
         Listing::Recipes => recipe_names()
             .map(|name| Ok(named(name, &Recipe::parse(name, &Recipe::text(name)?, &[])?.about)))
             .collect::<anyhow::Result<_>>()?,
+        Listing::Graders => {
+            grader_registry().iter().map(|entry| named(entry.name, entry.about)).collect()
+        }
         Listing::Shapers => {
             shaper_registry().iter().map(|entry| named(entry.name, entry.about)).collect()
         }

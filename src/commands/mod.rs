@@ -11,6 +11,7 @@ mod eval;
 mod generate;
 mod hints;
 mod hub_model;
+mod judge;
 mod keeper;
 mod list;
 mod merge;

@@ -40,7 +40,7 @@ async fn play_task(
     task: Task,
     sandboxes: &OpenSandboxes,
 ) -> anyhow::Result<ExitCode> {
-    let mut env = sandboxes.opener()(&task)?;
+    let mut env = sandboxes.ungraded_opener()(&task)?;
     let observation = env.reset(Seed::from_u64(arguments.seed).derive("play", 0)).await?;
     let about = suite.about();
     print(&format!("{}: {about}\nType `?` for commands, `:help` for more.\n\n", task.id))?;

@@ -96,6 +96,14 @@ impl OpenPlayer {
         }
     }
 
+    /// The policy, where it plays in this process, so that graders can ask it.
+    pub(crate) fn local_policy(&self) -> Option<Arc<dyn Policy>> {
+        match &self.kind {
+            Kind::Policy(policy) if policy.can_score() => Some(Arc::clone(policy)),
+            _ => None,
+        }
+    }
+
     /// Whether it needs the terminal for itself.
     pub(crate) fn is_human(&self) -> bool {
         matches!(self.kind, Kind::Human(_))

@@ -95,7 +95,7 @@ async fn play_all(
         let trajectory = stored?.trajectory;
         let (suite, sandboxes) = suites.of(&trajectory.task).await?;
         let task = suite.task_by_id(&trajectory.task)?;
-        let open = sandboxes.opener();
+        let open = sandboxes.ungraded_opener();
         let found = tokio::select! {
             found = play_again(&trajectory, &task, &*open) => found,
             // What it holds is closed with the pool.

@@ -18,6 +18,7 @@ use spar::tasks::Suite;
 
 use super::environments::{open_sandboxes, within};
 use super::eval::{Meter, why_none};
+use super::judge::open_judging;
 use super::keeper::Keeper;
 use super::player::OpenPlayer;
 use super::suites::{Purpose, new_store, open_tasks};
@@ -55,6 +56,14 @@ pub(crate) async fn rollout(arguments: &RolloutArguments) -> anyhow::Result<Exit
     config.validate()?;
     splits.iter().try_for_each(|split| suite.len(split).map(drop))?;
     let store = new_store(&arguments.out)?;
+    let judging = open_judging(
+        &arguments.judge,
+        player.recipe.as_ref(),
+        player.local_policy().is_some(),
+        suite.as_ref(),
+        &splits,
+    )
+    .await?;
     let sandboxes = open_sandboxes(
         &arguments.environment,
         player.recipe.as_ref(),
@@ -64,6 +73,7 @@ pub(crate) async fn rollout(arguments: &RolloutArguments) -> anyhow::Result<Exit
         &config.episode,
     )
     .await?;
+    let sandboxes = sandboxes.judged_by(&judging);
     within(sandboxes, async |sandboxes| {
         let concurrency = player.concurrency(&arguments.player, sandboxes);
         let config = CollectConfig { concurrency, ..config };
@@ -140,7 +150,7 @@ async fn play(
             tasks: &tasks,
             player: player.player(),
             strategy: &Independent,
-            open: sandboxes.opener(),
+            open: sandboxes.opener(player.local_policy()),
             seed: split_seed,
             cancellation: &cancellation,
             on_episode: &|trajectory| {

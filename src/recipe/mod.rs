@@ -25,6 +25,7 @@ use spar_agent::EpisodeConfig;
 use spar_policy::cuda::DeviceChoice;
 use spar_policy::state_heads::StateHeadConfig;
 use spar_policy::{LoraConfig, ModelConfig, TokenizerConfig};
+use spar_tasks::graders::GraderConfig;
 
 pub use self::chats::{ChatsConfig, TrainedMessages};
 pub use self::data::{DataConfig, OpenedData};
@@ -39,6 +40,7 @@ pub use self::reinforce::ReinforceConfig;
 pub use self::roll_in::RollInConfig;
 pub use self::shipped::recipe_names;
 pub use self::stage::StageConfig;
+use crate::judging::{JudgeConfig, JudgingConfig};
 use crate::sandboxes::SandboxConfig;
 use crate::training::stages::open_stage;
 
@@ -84,6 +86,12 @@ pub struct Recipe {
     pub episode: EpisodeConfig,
     /// Where sandboxes come from, for environments that need them.
     pub sandbox: SandboxConfig,
+    /// Who judges episodes beside the graders that their tasks name, or else their environments. Default empty.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub graders: Vec<GraderConfig>,
+    /// The model that judges, for graders that ask one. Default absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub judge: Option<JudgeConfig>,
     /// Imitation of demonstrations, where no stages are listed.
     pub warm_start: ImitateConfig,
     /// Reinforcement learning, where no stages are listed.
@@ -124,6 +132,16 @@ impl Recipe {
         table.remove("warm_start");
         table.remove("reinforce");
         toml::to_string(&table).expect(can_be)
+    }
+
+    /// Who judges the episodes of its run.
+    pub(crate) fn judging(&self) -> JudgingConfig<'_> {
+        JudgingConfig {
+            graders: &self.graders,
+            judge: self.judge.as_ref(),
+            reference: self.start_from.as_deref(),
+            has_policy: true,
+        }
     }
 
     /// The recipe as a table, as [`Recipe::to_toml`] writes it.

@@ -3,9 +3,11 @@
 use spar_core::Sampling;
 use spar_policy::ModelConfig;
 use spar_policy::cuda::DeviceChoice;
+use spar_tasks::graders::Graders;
 use spar_trainer::{OptimizerPlace, TrainerConfig, WeightPrecision};
 
 use super::{Recipe, RecipeError};
+use crate::judging::JudgeConfig;
 use crate::training::stages::Plan;
 
 impl Recipe {
@@ -48,6 +50,10 @@ impl Recipe {
             within("episode", vec![problem]);
         }
         problems.extend(self.data.problems());
+        problems.extend(self.judge.iter().flat_map(JudgeConfig::problems));
+        if let Err(error) = Graders::open(&Graders::merged(&[], &self.graders)) {
+            problems.push(format!("graders: {error}"));
+        }
         let positive = [
             ("sandbox.concurrency", self.sandbox.concurrency),
             ("evaluation.every", self.evaluation.every as usize),

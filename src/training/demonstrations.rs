@@ -7,8 +7,8 @@ use anyhow::{Context, ensure};
 use spar_agent::policies::RandomPolicy;
 use spar_agent::strategies::Independent;
 use spar_agent::{
-    CollectConfig, CollectRequest, Collection, ContextConfig, EpisodeConfig, Guide, RollIn,
-    SharedPlayer, collect_groups,
+    CollectConfig, CollectRequest, Collection, ContextConfig, EpisodeConfig, Guide,
+    OpenEnvironment, RollIn, SharedPlayer, collect_groups,
 };
 use spar_core::{EndReason, Limit, Policy, Seed, Trajectory};
 use spar_envs::shuffled_tasks;
@@ -46,7 +46,12 @@ pub(super) async fn demonstrate(
     let mut episode = recipe.episode.clone();
     let limits = [episode.context.max_context_tokens, max_context_tokens];
     episode.context.max_context_tokens = limits.into_iter().flatten().min();
-    play_once(episode, tasks, player, seed, domain, watch).await
+    // Where there is no policy yet, what is said matters and no verdict does.
+    let open = match player.shared_policy() {
+        Some(policy) => domain.sandboxes.opener(Some(policy.clone())),
+        None => domain.sandboxes.ungraded_opener(),
+    };
+    play_once(episode, tasks, (player, open), seed, domain, watch).await
 }
 
 /// Plays every task once by actions drawn at random, for the text that it shows.
@@ -58,13 +63,14 @@ async fn play_randomly(
     watch: &Watch<'_>,
 ) -> anyhow::Result<Collection> {
     let player = SharedPlayer::of(RandomPolicy);
+    let player = (player, domain.sandboxes.ungraded_opener());
     play_once(recipe.episode.clone(), tasks, player, seed, domain, watch).await
 }
 
 async fn play_once(
     episode: EpisodeConfig,
     tasks: &[Task],
-    player: SharedPlayer,
+    (player, open): (SharedPlayer, OpenEnvironment),
     seed: Seed,
     domain: &Domain,
     watch: &Watch<'_>,
@@ -73,7 +79,7 @@ async fn play_once(
         tasks,
         player,
         strategy: &Independent,
-        open: domain.sandboxes.opener(),
+        open,
         seed,
         cancellation: watch.cancellation,
         on_episode: &|trajectory| watch.observer.episode(trajectory),

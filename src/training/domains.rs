@@ -29,6 +29,7 @@ impl Suites {
         let mut opened: Vec<OpenedSuite> = Vec::new();
         let mut problems = Vec::new();
         let mut lost: Vec<&DataConfig> = Vec::new();
+        let mut asks_judge = false;
         for planned in plan.stages() {
             let data = &planned.place.data;
             let of_stage = planned.stage.data_problems().into_iter().map(anyhow::Error::msg);
@@ -66,8 +67,25 @@ impl Suites {
                     ),
                 )
             }));
-            let strange = splits.iter().filter_map(|split| suite.len(split).err());
-            problems.extend(strange.map(|error| within(planned, error.into())));
+            let strange: Vec<_> =
+                splits.iter().filter_map(|split| suite.len(split).err()).collect();
+            if strange.is_empty() {
+                match recipe.judging().problems(suite.as_ref(), &splits) {
+                    Ok(found) => {
+                        problems.extend(
+                            found.into_iter().map(|it| within(planned, anyhow::anyhow!(it))),
+                        );
+                    }
+                    Err(error) => problems.push(within(planned, error.into())),
+                }
+                asks_judge |= recipe.judge.is_some()
+                    && recipe.judging().asks_judge(suite.as_ref(), &splits).unwrap_or(true);
+            }
+            problems.extend(strange.into_iter().map(|error| within(planned, error.into())));
+        }
+        if recipe.judge.is_some() && !asks_judge && problems.is_empty() {
+            problems
+                .push(anyhow::anyhow!("use [judge]: it has no effect, since no grader asks one"));
         }
         if problems.is_empty() { Ok(Self(opened)) } else { Err(problems) }
     }
@@ -80,12 +98,16 @@ impl Suites {
 
     /// Opens their sandboxes.
     pub(super) async fn with_sandboxes(self, recipe: &Recipe) -> anyhow::Result<Domains> {
+        let judging = recipe.judging().open().await?;
         let mut domains = Domains(Vec::new());
         for OpenedSuite { data, opened: OpenedData { suite, .. }, split, max_turns } in self.0 {
             // Sandboxes have to outlive the longest episodes.
             let episode = EpisodeConfig { max_turns, ..recipe.episode.clone() };
             match OpenSandboxes::open(&recipe.sandbox, suite.as_ref(), &split, &episode).await {
-                Ok(sandboxes) => domains.0.push(Domain { data, suite, sandboxes }),
+                Ok(sandboxes) => {
+                    let sandboxes = sandboxes.judged_by(&judging);
+                    domains.0.push(Domain { data, suite, sandboxes });
+                }
                 Err(error) => {
                     domains.close().await;
                     return Err(error);

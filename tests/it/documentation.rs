@@ -112,6 +112,20 @@ fn the_stage_in_contributing_is_one_of_the_table() {
 }
 
 #[test]
+fn the_grader_in_contributing_is_one_of_the_table() {
+    let document = read("CONTRIBUTING.md");
+    let (_, chapter) = document.split_once("## Add a grader").unwrap();
+    let chapter = chapter.split("\n## ").next().unwrap();
+    let [grader, row] = blocks(chapter, "rust")[..] else { panic!("a grader and a row") };
+    assert!(read("tasks/src/graders/environment.rs").contains(grader.trim_end()), "{grader}");
+    let unindented = |text: String| -> Vec<String> {
+        text.lines().map(|line| line.trim_start().to_owned()).collect()
+    };
+    let rows = unindented(read("tasks/src/graders/registry.rs")).join("\n");
+    assert!(rows.contains(unindented(row.trim_end().to_owned()).join("\n").as_str()), "{row}");
+}
+
+#[test]
 fn links_between_documents_lead_somewhere() {
     let mut documents: Vec<String> =
         ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(Into::into).into();

@@ -9,6 +9,7 @@ mod endpoint;
 mod engine_process;
 mod finetune;
 mod household;
+mod judge;
 mod learning;
 mod play;
 mod prefer;

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use spar_core::{Boundary, Seed};
+use spar_core::{Boundary, Seed, Trajectory, Verdict};
 use spar_sandbox::backends::fake::{FakeBackend, FakeFaults, FakeReply, FakeTrouble};
 use spar_sandbox::pool::{PoolConfig, SandboxPool};
-use spar_tasks::{Task, TerminalTask, VerifierSandbox};
+use spar_tasks::graders::GraderConfig;
+use spar_tasks::{GraderError, Task, TerminalTask, VerifierSandbox};
 
 use super::{SUBMIT, Terminal};
-use crate::{Environment, EnvironmentError, Resources, SandboxPhase, Sandboxes};
+use crate::{Environment, EnvironmentError, Resources, SandboxPhase, Sandboxes, open_environment};
 
 fn sandboxes(backend: &FakeBackend) -> Sandboxes {
     let config = PoolConfig { starts_per_second: None, ..PoolConfig::default() };
@@ -469,4 +470,80 @@ async fn a_time_limit_of_the_task_is_told_and_named() {
     let first = env.reset(Seed::from_u64(0)).await.unwrap();
     assert!(first.text.contains("may take 30 s, all of them 90 s; submit"), "{}", first.text);
     assert_eq!(env.time_rules().task, Some(Duration::from_secs(90)));
+}
+
+/// The verdict of graders on an episode in which these commands ran.
+async fn judged(
+    backend: &FakeBackend,
+    task: &TerminalTask,
+    graders: serde_json::Value,
+    actions: &[&str],
+) -> Result<Verdict, EnvironmentError> {
+    let graders: Vec<GraderConfig> = serde_json::from_value(graders).unwrap();
+    let task = Task { graders, ..task_of(task) };
+    let resources = Resources::with_sandboxes(sandboxes(backend));
+    let mut env = open_environment(&task, &resources)?;
+    env.reset(Seed::from_u64(0)).await?;
+    for action in actions {
+        env.step(&(*action).into()).await?;
+    }
+    let record = serde_json::json!({
+        "version": 3, "episode": 1, "task": task.id, "environment": "terminal", "seed": Seed::from_u64(0),
+        "policy": "p", "first_observation": { "text": "", "state_key": "" }, "turns": [],
+        "end": { "kind": "terminated" }, "success": false, "wall_time": { "secs": 0, "nanos": 0 },
+    });
+    let record = Trajectory::from_json(record.to_string().as_bytes()).unwrap();
+    let verdict = env.grade(&record).await;
+    env.close().await?;
+    verdict.map(Option::unwrap)
+}
+
+#[tokio::test]
+async fn scripts_are_graders_of_any_task_at_a_shell() {
+    let backend = FakeBackend::new();
+    let own = serde_json::json!([
+        { "kind": "environment", "decides": true },
+        { "kind": "script", "name": "listed", "weight": 0.5, "command": "cat a" },
+        { "kind": "script", "name": "never", "command": "false" },
+        {
+            "kind": "fresh_sandbox", "name": "alone", "weight": 2, "carry": ["b"],
+            "command": "[ \"$(cat b)\" = \"$(cat /tests/right)\" ]", "files": { "right": "x\n" }
+        },
+    ]);
+    let verdict = judged(&backend, &chore(), own.clone(), &["cp a b"]).await.unwrap();
+    assert_eq!((verdict.reward(), verdict.success), (3.5, true), "{}", verdict.details);
+    let names: Vec<_> = verdict.parts.iter().map(|part| part.name.as_str()).collect();
+    assert_eq!(names, ["verified", "listed", "alone"]);
+    let idle = judged(&backend, &chore(), own, &[]).await.unwrap();
+    assert_eq!((idle.reward(), idle.success), (0.5, false), "{}", idle.details);
+    assert_eq!(backend.num_live(), 0);
+
+    // What is left of the agent's own is not in the fresh sandbox, and its own files are not there before.
+    let fresh =
+        serde_json::json!([{ "kind": "fresh_sandbox", "carry": ["b"], "command": "cat c" }]);
+    let verdict = judged(&backend, &chore(), fresh, &["cp a b", "cp a c"]).await.unwrap();
+    assert!(!verdict.success && verdict.reward() == 0.0, "{}", verdict.details);
+}
+
+#[tokio::test]
+async fn graders_that_cannot_be_are_refused_and_trouble_below_them_is_the_sandbox_s() {
+    let backend = FakeBackend::new();
+    let told = async |graders: serde_json::Value| {
+        let error = judged(&backend, &chore(), graders, &[]).await.unwrap_err();
+        let source = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
+        format!("{error}: {source}")
+    };
+    let judge = told(serde_json::json!([{ "kind": "judge" }])).await;
+    assert!(judge.contains("--judge URL"), "{judge}");
+    let exact = told(serde_json::json!([{ "kind": "exact" }])).await;
+    assert!(exact.contains("an answer that is right"), "{exact}");
+    let carried =
+        told(serde_json::json!([{ "kind": "fresh_sandbox", "carry": ["/proc/1"] }])).await;
+    assert!(carried.contains("not the agent's"), "{carried}");
+    // An error of the sandbox stays one, whichever grader was at work.
+    let place = GraderError::Place(Box::new(EnvironmentError::NoSandboxes { environment: "t" }));
+    let error = EnvironmentError::from(place);
+    assert!(matches!(error, EnvironmentError::NoSandboxes { .. }), "{error}");
+    let unread = GraderError::Late { model: "m".to_owned(), seconds: 1 };
+    assert_eq!(EnvironmentError::from(unread).boundary(), Boundary::Grader);
 }

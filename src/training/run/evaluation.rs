@@ -87,7 +87,7 @@ impl Training {
         let request = EvaluateRequest {
             suite: domain.suite.as_ref(),
             player: SharedPlayer::Policy(self.policy.clone()),
-            open: domain.sandboxes.opener(),
+            open: domain.sandboxes.opener(Some(self.policy.clone())),
             seed: self.seed.derive("evaluation", split),
             cancellation: watch.cancellation,
             on_episode: &|trajectory| watch.observer.episode(trajectory),

@@ -123,7 +123,7 @@ impl GroupSource {
                 tasks: &tasks,
                 player: SharedPlayer::Policy(run.policy.clone()),
                 strategy: self.strategy.as_ref(),
-                open: domain.sandboxes.opener(),
+                open: domain.sandboxes.opener(Some(run.policy.clone())),
                 seed: if round == 0 { step.seed } else { step.seed.derive("round", round) },
                 cancellation: step.watch.cancellation,
                 on_episode: &|trajectory| step.watch.observer.episode(trajectory),

@@ -6,7 +6,9 @@ use std::time::Duration;
 use spar_core::{RewardPart, Trajectory, Verdict};
 
 use super::grader::lacks_model;
-use super::{GradedEpisode, Grader, GraderConfig, GradingModels, GradingPlace, open_grader};
+use super::{
+    GradedEpisode, Grader, GraderConfig, GradingModel, GradingModels, GradingPlace, open_grader,
+};
 use crate::{GraderError, ReferenceAnswer, Task, TerminalVerifier, VerifierSandbox};
 
 /// Several graders as one: named parts with weights, one of which decides what success is.
@@ -90,25 +92,26 @@ impl Graders {
         }
     }
 
-    /// All that they would lack to judge a task that calls `reference` right, with these models, and in a sandbox or not.
+    /// All that they would lack to judge a task that says what is right or not, and is played in a sandbox or not;
+    /// `available` tells of a model whether it can score given tokens, where it is there at all.
     pub fn lacks(
         &self,
         has_reference: bool,
         has_sandbox: bool,
-        models: &GradingModels,
+        available: impl Fn(GradingModel) -> Option<bool>,
     ) -> Vec<String> {
         let mut problems = Vec::new();
         for Member { config, grader, .. } in &self.members {
             let (label, needs) = (config.label(), grader.needs());
-            if let Some(model) = needs.model.filter(|model| models.get(*model).is_none()) {
+            if let Some(model) = needs.model.filter(|model| available(*model).is_none()) {
                 problems.push(lacks_model(label, model));
             }
-            let model = needs.model.and_then(|model| models.get(model));
-            if let Some(model) = model.filter(|model| needs.can_score && !model.can_score()) {
-                let name = model.name();
+            let is_mute = |model: &GradingModel| available(*model) == Some(false);
+            if let Some(model) = needs.model.filter(|model| needs.can_score && is_mute(model)) {
                 problems.push(format!(
-                    "`{label}` needs log-probabilities of given tokens, which model `{name}` does not tell; a checkpoint in \
-                     this process does"
+                    "`{label}` needs log-probabilities of given tokens, which the {} does not tell; a checkpoint in this \
+                     process does",
+                    model.name()
                 ));
             }
             if needs.reference && !has_reference {
@@ -128,6 +131,11 @@ impl Graders {
     pub fn versions(&self) -> BTreeMap<String, u32> {
         let version = |member: &Member| (member.config.label().to_owned(), member.grader.version());
         self.members.iter().map(version).collect()
+    }
+
+    /// Whether one of them asks this model.
+    pub fn needs_model(&self, model: GradingModel) -> bool {
+        self.members.iter().any(|member| member.grader.needs().model == Some(model))
     }
 
     /// Whether the task has to say what is right.
@@ -311,7 +319,7 @@ mod tests {
         let graders =
             r#"[{ "kind": "judge" }, { "kind": "script" }, { "kind": "exact", "decides": true }]"#;
         let graders = Graders::open(&configs(graders)).unwrap();
-        let lacks = graders.lacks(false, false, &GradingModels::default());
+        let lacks = graders.lacks(false, false, |_| None);
         assert_eq!(lacks.len(), 3, "{lacks:?}");
         assert!(lacks[0].contains("--judge URL") && lacks[1].contains("needs a sandbox"));
         assert!(graders.needs_reference() && lacks[2].contains("an answer that is right"));
