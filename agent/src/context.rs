@@ -100,7 +100,7 @@ impl ContextConfig {
         for turn in &trajectory.turns {
             context.push_observation(&turn.step.observation, said_in(&turn.parsed));
         }
-        context.messages
+        Arc::unwrap_or_clone(context.messages)
     }
 }
 
@@ -108,7 +108,7 @@ impl ContextConfig {
 #[derive(Debug, Clone)]
 pub struct Prompt {
     /// The conversation as text.
-    pub messages: Vec<Arc<Message>>,
+    pub messages: Arc<Vec<Arc<Message>>>,
     /// The conversation as tokens.
     pub ids: Arc<[u32]>,
     /// The tokens as the difference to the previous turn.
@@ -128,7 +128,8 @@ pub struct Context<'a> {
     taken: HashSet<String>,
     /// When numbered things were named first, as a place among all of them; only kept where untried actions are listed.
     named: HashMap<(String, String), usize>,
-    messages: Vec<Arc<Message>>,
+    /// Shared with the requests that are under way.
+    messages: Arc<Vec<Arc<Message>>>,
     /// How many messages come before the first turn.
     head: usize,
     /// Tokens of every message; only kept where a window may show them again.
@@ -167,7 +168,7 @@ impl<'a> Context<'a> {
             known: HashSet::new(),
             taken: HashSet::new(),
             named: HashMap::new(),
-            messages: Vec::new(),
+            messages: Arc::default(),
             head: 0,
             tokens: Vec::new(),
             previous: Vec::new(),
@@ -185,7 +186,7 @@ impl<'a> Context<'a> {
             let kept = self.previous.len();
             self.previous.extend_from_slice(&appended);
             return Prompt {
-                messages: self.messages.clone(),
+                messages: Arc::clone(&self.messages),
                 ids: Arc::from(self.previous.as_slice()),
                 tokens: PromptTokens { kept, appended },
             };
@@ -196,7 +197,10 @@ impl<'a> Context<'a> {
             indices.clone().flat_map(|index| &self.tokens[index]).copied().collect();
         let kept = ids.iter().zip(&self.previous).take_while(|(a, b)| a == b).count();
         let prompt = Prompt {
-            messages: indices.map(|index| Arc::clone(&self.messages[index])).collect(),
+            messages: indices
+                .map(|index| Arc::clone(&self.messages[index]))
+                .collect::<Vec<_>>()
+                .into(),
             ids: Arc::from(ids.as_slice()),
             tokens: PromptTokens { kept, appended: ids[kept..].to_vec() },
         };
@@ -234,7 +238,7 @@ impl<'a> Context<'a> {
 
     /// Appends what the policy answered, with the tokens as it sampled them.
     pub fn push_answer(&mut self, text: &str, sampled: &[u32]) {
-        self.messages.push(Arc::new(Message::new(Role::Assistant, text)));
+        Arc::make_mut(&mut self.messages).push(Arc::new(Message::new(Role::Assistant, text)));
         if !self.laid_out.is_empty() {
             self.laid_out.extend_from_slice(sampled);
             if self.config.window_turns.is_some() {
@@ -328,7 +332,7 @@ impl<'a> Context<'a> {
         if self.config.window_turns.is_some() {
             self.tokens.push(tokens);
         }
-        self.messages.push(Arc::new(message));
+        Arc::make_mut(&mut self.messages).push(Arc::new(message));
     }
 }
 

@@ -82,8 +82,9 @@ pub type Choices = Arc<[Arc<str>]>;
 pub struct CompletionRequest {
     /// Names the conversation, so that an engine can keep its state between turns.
     pub episode: u64,
-    /// The conversation as text, oldest first; what an HTTP endpoint is sent.
-    pub messages: Vec<Arc<Message>>,
+    /// The conversation as text, oldest first; what an HTTP endpoint is sent. Shared with the episode, so that a
+    /// request costs the same however long the conversation is.
+    pub messages: Arc<Vec<Arc<Message>>>,
     /// The conversation as tokens, for policies that [`Policy::encode`] them; sampled tokens of
     /// earlier turns stand in it as they were sampled.
     pub prompt_ids: Arc<[u32]>,
@@ -109,7 +110,7 @@ impl CompletionRequest {
     pub fn new(episode: u64, seed: Seed) -> Self {
         Self {
             episode,
-            messages: Vec::new(),
+            messages: Arc::default(),
             prompt_ids: Arc::default(),
             tools: Arc::default(),
             choices: None,

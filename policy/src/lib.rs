@@ -38,7 +38,7 @@
 //! let message = Arc::new(Message::new(Role::User, "You see a box."));
 //! let request = CompletionRequest {
 //!     prompt_ids: policy.encode(None, &message).into(),
-//!     messages: vec![message],
+//!     messages: vec![message].into(),
 //!     choices: Some([Arc::from("open box"), Arc::from("open door")].into()),
 //!     ..CompletionRequest::new(1, Seed::from_u64(2))
 //! };

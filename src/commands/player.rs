@@ -247,7 +247,7 @@ pub(crate) fn locate(path: &Path) -> anyhow::Result<(PathBuf, Option<Recipe>)> {
 /// Asks an endpoint for a word.
 async fn probe(config: HttpPolicyConfig) -> Result<(), PolicyError> {
     let request = CompletionRequest {
-        messages: vec![Arc::new(Message::new(Role::User, "Answer with one word: ready"))],
+        messages: vec![Arc::new(Message::new(Role::User, "Answer with one word: ready"))].into(),
         sampling: Sampling { temperature: 0.0, max_tokens: 16, ..Sampling::default() },
         ..CompletionRequest::new(0, Seed::from_u64(0))
     };

@@ -503,14 +503,18 @@ async fn unless_cancelled<T>(
     episode: &Episode<'_>,
     doing: impl Future<Output = Result<T, EndReason>>,
 ) -> Result<T, EndReason> {
+    if episode.cancellation.is_cancelled() {
+        return Err(cancelled());
+    }
     // What is done for a turn is some kilobytes, which are not to be moved about.
     let mut doing = pin!(AssertUnwindSafe(doing).catch_unwind());
     tokio::select! {
+        // What is done at once need not wait for anything.
         biased;
-        () = episode.cancellation.cancelled() => Err(cancelled()),
         done = &mut doing => {
             done.unwrap_or_else(|panic| Err(panicked(&panic_text(&*panic))))
         }
+        () = episode.cancellation.cancelled() => Err(cancelled()),
     }
 }
 

@@ -126,13 +126,14 @@ mod tests {
         let screen = Screen::default();
         let policy = HumanPolicy::new(&b"?\n\n go \nwait\n"[..], screen.clone());
         let mut request = CompletionRequest {
-            messages: vec![Arc::new(Message::new(Role::User, "a room"))],
+            messages: vec![Arc::new(Message::new(Role::User, "a room"))].into(),
             choices: Some([Arc::from("go")].into()),
             ..CompletionRequest::new(1, Seed::from_u64(0))
         };
         assert_eq!(policy.complete(request.clone()).await.unwrap().text, "go");
-        request.messages.push(Arc::new(Message::new(Role::Assistant, "go")));
-        request.messages.push(Arc::new(Message::new(Role::User, "a hall")));
+        let messages = Arc::make_mut(&mut request.messages);
+        messages.push(Arc::new(Message::new(Role::Assistant, "go")));
+        messages.push(Arc::new(Message::new(Role::User, "a hall")));
         assert_eq!(policy.complete(request.clone()).await.unwrap().text, "wait");
         let end = policy.complete(request).await;
         assert!(matches!(end, Err(PolicyError::Closed { .. })));

@@ -62,7 +62,7 @@ mod tests {
     async fn without_a_list_it_says_words_of_the_conversation() {
         let message = Arc::new(Message::new(Role::User, "copy a to b"));
         let request = |number, choices| CompletionRequest {
-            messages: vec![Arc::clone(&message)],
+            messages: vec![Arc::clone(&message)].into(),
             choices,
             ..CompletionRequest::new(0, Seed::from_u64(number))
         };

@@ -74,7 +74,7 @@ async fn serve(script: Script) -> (HttpPolicyConfig, Arc<AtomicUsize>) {
 
 fn request() -> CompletionRequest {
     CompletionRequest {
-        messages: vec![Arc::new(Message::new(Role::User, "a room"))],
+        messages: vec![Arc::new(Message::new(Role::User, "a room"))].into(),
         ..CompletionRequest::new(1, Seed::from_u64(0))
     }
 }
