@@ -17,7 +17,7 @@ use spar::agent::credit::{BatchView, settle_ownership};
 use spar::agent::policies::RandomPolicy;
 use spar::agent::strategies::{Branching, BranchingOptions, Independent, RolloutStrategy};
 use spar::agent::{
-    Cancellation, CollectConfig, CollectRequest, CutBatch, SharedPlayer, TurnMask, collect_groups,
+    Cancellation, CollectConfig, CollectRequest, CutBatch, SharedPlayer, collect_groups,
 };
 use spar::core::{Credit, Group, Lineage, PolicyVersion, Sample, Seed, Trajectory, Turn};
 use spar::envs::{Resources, open_environment};
@@ -85,9 +85,9 @@ pub(crate) async fn compare(
     let kept = vec![true; trajectories().count()];
     let batch = BatchView::shaped(&groups, &RewardShapers::default());
     let settled = settle_ownership(&batch, credit.clone(), &kept)?;
-    let tree = CutBatch::new(&groups)?.weigh(&settled, &kept, TurnMask::None)?;
+    let tree = CutBatch::new(&groups)?.weigh(&settled, &kept)?;
     // Flat, every trajectory stands for itself.
-    let mut flat = CutBatch::new(&groups)?.weigh(&credit, &kept, TurnMask::None)?;
+    let mut flat = CutBatch::new(&groups)?.weigh(&credit, &kept)?;
     weigh_by_paths(&groups, &mut flat)?;
     let (parameters, weights) = model;
     let gradient_of = DecoderGradient::new(weights, 1.0);

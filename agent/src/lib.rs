@@ -46,6 +46,7 @@ mod failure_store;
 #[cfg(test)]
 mod fake_environment;
 pub mod filters;
+mod keeper;
 mod limit_counts;
 mod media_store;
 mod parser_choice;
@@ -59,7 +60,7 @@ pub mod strategies;
 pub use cancellation::Cancellation;
 pub use collect::{
     CollectConfig, CollectRequest, Collection, CollectionCounts, CollectionSink, FinishedGroup,
-    GroupInProgress, OpenEnvironment, collect_groups, stream_groups,
+    GroupInProgress, LeftOut, OpenEnvironment, collect_groups, stream_groups,
 };
 pub use concurrency::Concurrency;
 pub use context::{Context, ContextConfig, ListUntried, Prompt};
@@ -74,12 +75,14 @@ pub use evaluate::{
     TaskResult, evaluate,
 };
 pub use failure_store::{FailureCause, FailureStore};
+pub use keeper::Keeper;
 pub use limit_counts::LimitCounts;
 pub use media_store::MediaStore;
 pub use parser_choice::ParserChoice;
 pub use player::{Guide, Player, PlayerWith, RollIn, SharedPlayer};
 pub use samples::{
-    CutBatch, DemonstrationConfig, TurnMask, cut_samples, demonstration_samples, group_samples,
+    CutBatch, CutGroup, DemonstrationConfig, TurnMask, cut_samples, demonstration_samples,
+    group_samples,
 };
 pub use store::{JsonlStore, StoreConfig, StoreReader, StoredTrajectory};
 

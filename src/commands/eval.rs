@@ -9,7 +9,7 @@ use anyhow::{Context, anyhow, ensure};
 use serde::Serialize;
 use spar::agent::{
     Cancellation, CollectionSink, EpisodeConfig, EvaluateConfig, EvaluateRequest, Evaluation,
-    FailureStore, JsonlStore, evaluate,
+    FailureStore, JsonlStore, Keeper, evaluate,
 };
 use spar::core::Seed;
 use spar::sandboxes::OpenSandboxes;
@@ -17,7 +17,6 @@ use spar::tasks::Suite;
 
 use super::environments::{open_sandboxes, within};
 use super::judge::open_judging;
-use super::keeper::Keeper;
 use super::player::OpenPlayer;
 use super::suites::{Purpose, new_store, open_tasks};
 use super::{cancel_on_ctrl_c, print, print_json, stopped};

@@ -12,7 +12,6 @@ mod generate;
 mod hints;
 mod hub_model;
 mod judge;
-mod keeper;
 mod list;
 mod merge;
 mod play;

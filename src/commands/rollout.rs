@@ -9,7 +9,7 @@ use serde::Serialize;
 use spar::agent::strategies::Independent;
 use spar::agent::{
     CollectConfig, CollectRequest, CollectionCounts, CollectionSink, FailureStore, FinishedGroup,
-    JsonlStore, Score, ScoreBuilder, stream_groups,
+    JsonlStore, Keeper, Score, ScoreBuilder, stream_groups,
 };
 use spar::core::{Seed, StoreError, Trajectory};
 use spar::envs::shuffled_tasks;
@@ -19,7 +19,6 @@ use spar::tasks::Suite;
 use super::environments::{open_sandboxes, within};
 use super::eval::{Meter, why_none};
 use super::judge::open_judging;
-use super::keeper::Keeper;
 use super::player::OpenPlayer;
 use super::suites::{Purpose, new_store, open_tasks};
 use super::{cancel_on_ctrl_c, print, print_json, stopped};

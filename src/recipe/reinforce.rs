@@ -1,13 +1,14 @@
 //! Reinforcement learning.
 
 use serde::{Deserialize, Serialize};
-use spar_agent::credit::{CreditConfig, open_estimator};
+use spar_agent::TurnMask;
+use spar_agent::credit::{CreditConfig, SharedTurns, open_estimator};
 use spar_agent::filters::{FilterConfig, open_filter};
 use spar_agent::strategies::{StrategyConfig, open_strategy};
 use spar_core::Signal;
 use spar_tasks::samplers::{SamplerConfig, open_sampler};
 use spar_tasks::{ShaperConfig, open_shaper};
-use spar_trainer::{ObjectiveConfig, TrainerConfig};
+use spar_trainer::{Objective, ObjectiveConfig, TrainerConfig};
 
 use super::{Recipe, ReferenceHold};
 
@@ -100,6 +101,20 @@ impl ReinforceConfig {
     pub fn reference_hold(&self, has_adapter: bool, is_first: bool) -> Option<ReferenceHold> {
         let hold = || ReferenceHold::or_default(self.reference, has_adapter, is_first);
         self.has_reference().then(hold)
+    }
+
+    /// Which turns carry weight.
+    pub fn turn_mask(&self) -> TurnMask {
+        if self.mask_cut_off_turns { TurnMask::CutOff } else { TurnMask::None }
+    }
+
+    /// How turns are trained that forks have in common.
+    pub fn shared_turns(&self, objective: &dyn Objective) -> SharedTurns {
+        let has_means = objective.takes_mean_advantages();
+        match has_means && !self.objective.aggregation.is_relative_to_sample() {
+            true => SharedTurns::Owned,
+            false => SharedTurns::Divided,
+        }
     }
 
     /// All that is wrong with these settings in a recipe.

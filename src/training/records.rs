@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::ensure;
 use spar_agent::{Collection, Evaluation, LimitCounts};
-use spar_core::{Limit, Source, Trajectory};
+use spar_core::{Limit, Trajectory};
 use spar_tasks::Suite;
 use spar_trainer::{Drift, MetricRecord, UpdateMetrics};
 
@@ -51,39 +51,22 @@ pub(super) fn with_updates(record: MetricRecord, updates: &[UpdateMetrics]) -> M
     )
 }
 
-/// Adds what came of a collection.
+/// Adds what came of a collection: of all that was played, whether something is learned from it or not.
 pub(super) fn with_collection(record: MetricRecord, collection: &Collection) -> MetricRecord {
-    let trajectories = || collection.groups.iter().flat_map(|group| &group.trajectories);
-    let episodes = trajectories().count().max(1) as f64;
-    let turns: usize = trajectories().map(|trajectory| trajectory.turns.len()).sum();
-    let success = trajectories().filter(|trajectory| trajectory.success).count();
-    // What branches took over was counted where it was sampled.
-    let own_turns = || {
-        let all = trajectories().flat_map(|trajectory| &trajectory.turns);
-        all.filter(|turn| turn.source != Source::Inherited)
-    };
-    let drawn: usize = own_turns()
-        .map(|turn| match &turn.sampled.allowed[..] {
-            // Nothing was restricted.
-            [] => turn.sampled.ids.len(),
-            allowed => allowed.iter().filter(|allowed| allowed.len() != 1).count(),
-        })
-        .sum();
     let counts = &collection.counts;
-    let cut_off = own_turns().filter(|turn| turn.is_cut_off());
-    let branches = trajectories().filter(|trajectory| trajectory.lineage.parent.is_some()).count();
-    let of_trees =
-        [("branches", branches as f64), ("replayed_turns", counts.replayed_turns as f64)];
-    let record = record.with(of_trees.into_iter().filter(|_| branches > 0));
+    let episodes = counts.finished.max(1) as f64;
+    let branches = counts.branches as f64;
+    let of_trees = [("branches", branches), ("replayed_turns", counts.replayed_turns as f64)];
+    let record = record.with(of_trees.into_iter().filter(|_| counts.branches > 0));
     let record = with_limits(record, &counts.limits);
     let graders = Some(("grader_failures", counts.grader_failures as f64));
     let record = record.with(graders.filter(|(_, failures)| *failures > 0.0));
     record.with([
-        ("episodes", trajectories().count() as f64),
-        ("success_rate", success as f64 / episodes),
-        ("turns", turns as f64 / episodes),
-        ("drawn_tokens", drawn as f64),
-        ("cut_off_turns", cut_off.count() as f64),
+        ("episodes", counts.finished as f64),
+        ("success_rate", counts.successes as f64 / episodes),
+        ("turns", counts.turns as f64 / episodes),
+        ("drawn_tokens", counts.drawn_tokens as f64),
+        ("cut_off_turns", counts.cut_off_turns as f64),
         ("truncated", counts.truncated as f64),
         ("refills", counts.refills as f64),
         ("policy_failures", counts.policy_failures as f64),
@@ -135,17 +118,23 @@ pub(super) fn with_suites(
     collection: &Collection,
     suite: &dyn Suite,
 ) -> MetricRecord {
-    let mut by_suite: BTreeMap<&str, Vec<&Trajectory>> = BTreeMap::new();
-    for group in &collection.groups {
-        if let Some(share) = suite.share_of(&group.task) {
-            by_suite.entry(share).or_default().extend(&group.trajectories);
+    let mut by_suite: BTreeMap<&str, (usize, usize, f64)> = BTreeMap::new();
+    let mut add = |task: &str, successes, episodes, reward| {
+        if let Some(share) = suite.share_of(task) {
+            let sums = by_suite.entry(share).or_default();
+            *sums = (sums.0 + successes, sums.1 + episodes, sums.2 + reward);
         }
+    };
+    for group in &collection.groups {
+        let success = group.trajectories.iter().filter(|trajectory| trajectory.success).count();
+        let reward = group.trajectories.iter().map(Trajectory::total_reward).sum();
+        add(&group.task, success, group.trajectories.len(), reward);
     }
-    by_suite.into_iter().fold(record, |record, (name, trajectories)| {
-        let success = trajectories.iter().filter(|trajectory| trajectory.success).count();
-        let reward: f64 = trajectories.iter().map(|trajectory| trajectory.total_reward()).sum();
-        let episodes = trajectories.len();
-        with_suite(record, name, (success, episodes), reward / episodes.max(1) as f64)
+    for group in &collection.left_out {
+        add(&group.task, group.successes, group.episodes, group.reward);
+    }
+    by_suite.into_iter().fold(record, |record, (name, (successes, episodes, reward))| {
+        with_suite(record, name, (successes, episodes), reward / episodes.max(1) as f64)
     })
 }
 

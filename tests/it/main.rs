@@ -21,4 +21,5 @@ mod support;
 mod terminal;
 mod training;
 mod trajectories;
+mod tree_paths;
 mod trees;

@@ -75,14 +75,18 @@ pub fn prefix_order(samples: &[&Sample]) -> Vec<usize> {
     order
 }
 
-/// Rows, by their indices, with the same prompt: the tokens before the first one that weighs.
+/// Samples, by their indices, with the same prompt: the tokens before the first one that was sampled, or that weighs
+/// where nothing tells what was sampled. So forks stand with their origin, also where they weigh from a later turn on.
 /// Prompts stand in the order in which they first appear.
 pub fn by_prompt(samples: &[&Sample]) -> Vec<Vec<usize>> {
     let mut places: HashMap<&[u32], usize> = HashMap::new();
     let mut groups: Vec<Vec<usize>> = Vec::new();
     for (index, sample) in samples.iter().enumerate() {
         let weights = sample.policy_weights.iter().zip(&sample.cross_entropy_weights);
-        let prompt = weights.take_while(|(a, b)| **a == 0.0 && **b == 0.0).count();
+        let prompt = match sample.turns.is_empty() {
+            true => weights.take_while(|(a, b)| **a == 0.0 && **b == 0.0).count(),
+            false => sample.turns.iter().take_while(|turn| **turn == Sample::OBSERVED).count(),
+        };
         let place = *places.entry(&sample.tokens[..prompt]).or_insert_with(|| {
             groups.push(Vec::new());
             groups.len() - 1
@@ -210,6 +214,23 @@ mod tests {
         // Samples 2 and 6 share a prompt, and so their pairs an update.
         let units = vec![vec![0], vec![1], vec![2, 6], vec![3], vec![4], vec![5]];
         assert_eq!(joined_by_pair(&samples, units), [vec![0, 3], vec![1], vec![2, 6, 4, 5]]);
+    }
+
+    #[test]
+    fn forks_stay_with_their_origin() {
+        let of_turns = |turns: &[(u32, u32)], weighs_from: usize| {
+            let mut sample = Sample::default();
+            for (t, (token, turn)) in turns.iter().enumerate() {
+                sample.push_observed(*token, f32::from(u8::from(t >= weighs_from)));
+                sample.turns.push(*turn);
+            }
+            sample
+        };
+        const NONE: u32 = Sample::OBSERVED;
+        let trunk = of_turns(&[(1, NONE), (2, 0), (3, NONE), (4, 1)], 1);
+        let fork = of_turns(&[(1, NONE), (2, 0), (3, NONE), (5, 1)], 3);
+        let other = of_turns(&[(9, NONE), (2, 0)], 1);
+        assert_eq!(by_prompt(&[&trunk, &other, &fork]), [vec![0, 2], vec![1]]);
     }
 
     #[test]

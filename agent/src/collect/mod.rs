@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::stream::{self, StreamExt};
 use serde::{Deserialize, Serialize};
-use spar_core::{Boundary, EndReason, Group, Seed, Trajectory};
+use spar_core::{Boundary, EndReason, Group, Seed, Source, Trajectory};
 use spar_envs::{Environment, EnvironmentError, needs_sandbox};
 use spar_tasks::Task;
 use tokio::sync::Semaphore;
@@ -98,6 +98,21 @@ pub struct CollectionCounts {
     /// Turns that were played again, so that an episode could begin where another one was.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub replayed_turns: usize,
+    /// Finished episodes that solved their task.
+    #[serde(default)]
+    pub successes: usize,
+    /// Finished episodes that were forked off from others.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub branches: usize,
+    /// Turns of finished episodes, those that they took over from others among them.
+    #[serde(default)]
+    pub turns: usize,
+    /// Turns of finished episodes whose answer was cut off, each counted where it was sampled.
+    #[serde(default)]
+    pub cut_off_turns: usize,
+    /// Tokens of finished episodes that had an alternative, each counted where it was sampled.
+    #[serde(default)]
+    pub drawn_tokens: usize,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
@@ -114,12 +129,28 @@ impl CollectionCounts {
     fn add(&mut self, trajectory: &Trajectory) {
         self.limits.count(&trajectory.end);
         match &trajectory.end {
-            EndReason::Terminated => self.finished += 1,
+            EndReason::Terminated => self.finish(trajectory),
             EndReason::Truncated { .. } => {
-                self.finished += 1;
                 self.truncated += 1;
+                self.finish(trajectory);
             }
             EndReason::Failed { boundary, .. } => self.fail(*boundary),
+        }
+    }
+
+    fn finish(&mut self, trajectory: &Trajectory) {
+        self.finished += 1;
+        self.successes += usize::from(trajectory.success);
+        self.branches += usize::from(trajectory.lineage.parent.is_some());
+        self.turns += trajectory.turns.len();
+        // What a fork took over was counted where it was sampled, within its first own turn too.
+        let mut begun = trajectory.lineage.fork_token.unwrap_or(0) as usize;
+        for turn in trajectory.turns.iter().filter(|turn| turn.source != Source::Inherited) {
+            self.cut_off_turns += usize::from(turn.is_cut_off());
+            let own = std::mem::take(&mut begun)..turn.sampled.ids.len();
+            let had_choice =
+                |t: &usize| turn.sampled.allowed.get(*t).is_none_or(|it| it.len() != 1);
+            self.drawn_tokens += own.filter(had_choice).count();
         }
     }
 
@@ -147,6 +178,11 @@ impl AddAssign for CollectionCounts {
         self.grader_failures += other.grader_failures;
         self.cancelled += other.cancelled;
         self.replayed_turns += other.replayed_turns;
+        self.successes += other.successes;
+        self.branches += other.branches;
+        self.turns += other.turns;
+        self.cut_off_turns += other.cut_off_turns;
+        self.drawn_tokens += other.drawn_tokens;
     }
 }
 
@@ -158,20 +194,52 @@ pub struct Collection {
     pub groups: Vec<Group>,
     /// The tags of every task, those that only its environment knows included.
     pub tags: Vec<Vec<String>>,
-    /// What came of it.
+    /// What came of groups that are not among these, because nothing is learned from them.
+    pub left_out: Vec<LeftOut>,
+    /// What came of it, groups that were left out included.
     pub counts: CollectionCounts,
     /// Details of the last failure, to tell the user.
     pub last_failure: Option<String>,
 }
 
+/// What came of a group that was left out.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct LeftOut {
+    /// The task's id.
+    pub task: String,
+    /// Its episodes.
+    pub episodes: usize,
+    /// Those that solved it.
+    pub successes: usize,
+    /// The sum of their rewards.
+    pub reward: f64,
+}
+
+impl LeftOut {
+    fn of(group: &Group) -> Self {
+        Self {
+            task: group.task.clone(),
+            episodes: group.trajectories.len(),
+            successes: group.trajectories.iter().filter(|trajectory| trajectory.success).count(),
+            reward: group.trajectories.iter().map(Trajectory::total_reward).sum(),
+        }
+    }
+}
+
 impl Collection {
-    /// Takes over another collection: its counts, and those of its groups that `kept` tells, one entry for each.
+    /// Takes over another collection: its counts, and those of its groups that `kept` tells, one entry for each; of the
+    /// others what came of them.
     pub fn keep(&mut self, other: Self, kept: &[bool]) {
         let groups = other.groups.into_iter().zip(other.tags).zip(kept);
-        for ((group, tags), _) in groups.filter(|(_, kept)| **kept) {
-            self.groups.push(group);
-            self.tags.push(tags);
+        for ((group, tags), kept) in groups {
+            if *kept {
+                self.groups.push(group);
+                self.tags.push(tags);
+            } else {
+                self.left_out.push(LeftOut::of(&group));
+            }
         }
+        self.left_out.extend(other.left_out);
         self.counts += other.counts;
         self.last_failure = other.last_failure.or(self.last_failure.take());
     }

@@ -6,9 +6,10 @@ use spar_core::registry::NamedOptions;
 use spar_core::{Credit, PerTurnOrToken, Signal, Signals};
 
 use super::error::refuse;
+use super::inheritance::shares;
 use super::token_rewards::token_rewards;
 use super::whiten::whiten;
-use super::{AdvantageEstimator, BatchView, CreditError, TrajectoryView};
+use super::{AdvantageEstimator, BatchView, CreditError, StepView, TrajectoryView};
 
 /// What counts as a step in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -92,7 +93,8 @@ impl NamedOptions for GaeConfig {
 /// of the last one and nothing behind it.
 ///
 /// The value behind the last step is 0, or with `bootstrap` the last value that is known where the episode was cut off.
-/// Advantages are whitened over the batch, forced tokens among them; returns never are. Deviations: RAGEN takes for a
+/// Advantages are whitened over the batch, forced tokens among them, and what forks have in common once; returns never
+/// are. Deviations: RAGEN takes for a
 /// turn's end every token with a reward other than 0, here it is the turn's last token; and a turn without tokens has
 /// no value, so that its reward goes to the turn before it and its own advantage is 0.
 #[derive(Debug, Clone, Default)]
@@ -184,16 +186,14 @@ impl AdvantageEstimator for Gae {
             advantages.push(found);
         }
         if self.config.normalize {
+            let per_token = self.config.level != GaeLevel::Turn;
+            let shares = shares(batch, per_token, |_| true)?;
+            let all = advantages.iter_mut().flatten().zip(shares.into_iter().flatten());
             let steps = batch.trajectories().flat_map(|trajectory| trajectory.steps);
-            match self.config.level {
-                GaeLevel::Turn => whiten(
-                    advantages
-                        .iter_mut()
-                        .flatten()
-                        .zip(steps)
-                        .filter_map(|(a, step)| (step.num_tokens > 0).then_some(a)),
-                ),
-                GaeLevel::Token | GaeLevel::BiLevel => whiten(advantages.iter_mut().flatten()),
+            let has_tokens = |(_, step): &(_, &StepView<'_>)| step.num_tokens > 0;
+            match per_token {
+                true => whiten(all),
+                false => whiten(all.zip(steps).filter(has_tokens).map(|(value, _)| value)),
             }
         }
         let out = |values| match self.config.level {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  Groups ──▶ BatchView ─┐
-//!                        ├─▶ AdvantageEstimator ──▶ Credit ──▶ settle_ownership ──▶ CutBatch::weigh
+//!                        ├─▶ AdvantageEstimator ──▶ Credit ──▶ TurnMask ──▶ SharedTurns ──▶ CutBatch::weigh
 //!  CutBatch ──▶ Signals ─┘
 //! ```
 //!
@@ -16,12 +16,14 @@ mod gae;
 mod gigpo;
 mod group_view;
 mod grpo;
+mod inheritance;
 mod interner;
 mod moments;
 mod ownership;
 mod registry;
 mod reinforce_pp;
 mod salt;
+mod shared_turns;
 #[cfg(test)]
 pub(crate) mod test_vectors;
 mod token_rewards;
@@ -39,3 +41,4 @@ pub use ownership::settle_ownership;
 pub use registry::{CreditConfig, EstimatorRow, OpenEstimator, credit_registry, open_estimator};
 pub use reinforce_pp::{Baseline, ReinforcePp, ReinforcePpConfig};
 pub use salt::{Salt, SaltConfig, TransitionMean};
+pub use shared_turns::SharedTurns;

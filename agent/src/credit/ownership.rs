@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
-use spar_core::{Credit, Lineage, PerTurnOrToken};
+use spar_core::{Credit, PerTurnOrToken};
 
+use super::inheritance::{is_forked, parts_turns, segments};
 use super::{BatchView, CreditError};
 
 /// Gives every inherited turn to one trajectory, with the advantage of all paths that run through it.
@@ -43,18 +44,16 @@ pub fn settle_ownership(
     let num_tokens = batch.num_tokens();
     credit.check(&num_tokens)?;
     assert_eq!(kept.len(), num_tokens.len(), "every trajectory is kept or not");
-    if batch.trajectories().all(|trajectory| trajectory.episode.lineage.parent.is_none()) {
+    if !is_forked(batch) {
         return Ok(credit);
     }
     // 1. Everything in one unit: tokens where something is per token, or begins in mid-turn, else turns.
     let Credit { advantages, weights, returns } = credit;
     let is_tokens = |values: &PerTurnOrToken| matches!(values, PerTurnOrToken::Tokens(_));
-    let begins_in_turn = |lineage: &Lineage| lineage.fork_token.is_some_and(|token| token > 0);
     let per_token = is_tokens(&advantages)
         || weights.as_ref().is_some_and(is_tokens)
         || returns.as_ref().is_some_and(is_tokens)
-        || batch.trajectories().any(|t| begins_in_turn(&t.episode.lineage))
-        || batch.failed().iter().any(|(_, lineage)| begins_in_turn(lineage));
+        || parts_turns(batch);
     let in_units = |values: PerTurnOrToken| match values {
         PerTurnOrToken::Turns(turns) if !per_token => turns,
         values => values.into_tokens(&num_tokens),
@@ -143,70 +142,11 @@ impl Shared {
     }
 }
 
-/// Turns or tokens of a trajectory that were sampled in one episode.
-#[derive(Debug)]
-struct Segment {
-    /// The episode and seat that sampled them.
-    origin: (u64, u32),
-    start: usize,
-    end: usize,
-    /// Whether that is the trajectory itself.
-    is_own: bool,
-}
-
-/// Divides every trajectory by who sampled what, newest first.
-fn segments(
-    batch: &BatchView<'_>,
-    num_tokens: &[Vec<usize>],
-    per_token: bool,
-) -> Result<Vec<Vec<Segment>>, CreditError> {
-    let lineages: HashMap<u64, &Lineage> = batch
-        .failed()
-        .iter()
-        .map(|(episode, lineage)| (*episode, lineage))
-        .chain(batch.trajectories().map(|t| (t.episode.episode, &t.episode.lineage)))
-        .collect();
-    let mut all = Vec::with_capacity(num_tokens.len());
-    for (trajectory, counts) in batch.trajectories().zip(num_tokens) {
-        let episode = trajectory.episode;
-        // What an ancestor inherited is the beginning of this trajectory as well, in the same turns and tokens.
-        let inherited = |lineage: &Lineage| match (lineage.parent, per_token) {
-            (None, _) => 0,
-            (Some(_), false) => lineage.fork_turn as usize,
-            (Some(_), true) => {
-                let turns: usize = counts.iter().take(lineage.fork_turn as usize).sum();
-                turns + lineage.fork_token.unwrap_or(0) as usize
-            }
-        };
-        let mut end = if per_token { counts.iter().sum() } else { counts.len() };
-        let mut segments = Vec::new();
-        let mut current = episode.episode;
-        for generation in 0.. {
-            // Of an ancestor of which nothing is known, nothing older is known either.
-            let lineage = lineages.get(&current).copied();
-            let start = lineage.map_or(0, inherited).min(end);
-            if start < end {
-                let origin = (current, episode.seat);
-                segments.push(Segment { origin, start, end, is_own: generation == 0 });
-            }
-            end = start;
-            let Some(parent) = lineage.and_then(|lineage| lineage.parent) else { break };
-            if end == 0 {
-                break;
-            }
-            if generation > lineages.len() {
-                return Err(CreditError::Lineage { episode: episode.episode });
-            }
-            current = parent;
-        }
-        all.push(segments);
-    }
-    Ok(all)
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+
+    use spar_core::Lineage;
 
     use super::super::test_vectors::step_of;
     use super::super::{EpisodeView, GroupView};

@@ -6,6 +6,7 @@ use spar_core::registry::NamedOptions;
 use spar_core::{Credit, PerTurnOrToken, Signals};
 
 use super::error::refuse;
+use super::inheritance::shares;
 use super::moments::Moments;
 use super::token_rewards::token_rewards;
 use super::whiten::whiten;
@@ -56,7 +57,7 @@ impl NamedOptions for ReinforcePpConfig {
 /// With baseline `none`, `G_k = r_k + discount * G_{k+1}` over the sampled tokens of an episode, a turn's reward standing
 /// at its last token, and `A = (G - mean G) / std G` over the batch. With baseline `group` (the paper's variant with
 /// baseline), every token of episode `i` begins with `R_i - mean R` over its group instead. Forced tokens count in mean and
-/// deviation, and long episodes by their tokens.
+/// deviation, long episodes by their tokens, and tokens that forks have in common once.
 ///
 /// Deviations: the divergence from a reference model is no part of the reward here, it is the objective's; and a group
 /// of one gets 0 before normalisation unless the options say otherwise. `returns` are those of baseline `none`, not
@@ -122,7 +123,8 @@ impl AdvantageEstimator for ReinforcePp {
             }
             Baseline::Group => (self.compared(batch), None),
         };
-        whiten(advantages.iter_mut().flatten());
+        let shares = shares(batch, true, |_| true)?;
+        whiten(advantages.iter_mut().flatten().zip(shares.into_iter().flatten()));
         Ok(Credit { advantages: PerTurnOrToken::Tokens(advantages), weights: None, returns })
     }
 }
@@ -131,8 +133,10 @@ impl AdvantageEstimator for ReinforcePp {
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::super::GroupView;
+    use spar_core::Lineage;
+
     use super::super::test_vectors::{cases, masked_rows, step_of};
+    use super::super::{EpisodeView, GroupView};
     use super::*;
 
     fn estimate(config: ReinforcePpConfig, batch: &BatchView<'_>) -> Credit {
@@ -200,6 +204,33 @@ mod tests {
         let PerTurnOrToken::Tokens(advantages) = credit.advantages else { unreachable!() };
         assert!((advantages[0].iter().sum::<f64>() + advantages[1][0]).abs() < 1e-6);
         assert!((advantages[0][0] - 0.5).abs() < 1e-6 && (advantages[1][0] + 1.5).abs() < 1e-6);
+    }
+
+    #[test]
+    fn tokens_that_forks_have_in_common_count_once() {
+        let plain = {
+            let mut group = GroupView::default();
+            group.push([step_of(1.0, 3)]);
+            group.push([step_of(0.0, 3)]);
+            estimate(ReinforcePpConfig::default(), &group.into())
+        };
+        // The same six tokens, three of which stand in four trajectories.
+        let mut group = GroupView::default();
+        group.push([step_of(1.0, 3)]);
+        group.push_episode(EpisodeView::new(7), [step_of(0.0, 3)]);
+        for episode in 8..11 {
+            let lineage = Lineage { parent: Some(7), fork_turn: 1, ..Lineage::default() };
+            group.push_episode(
+                EpisodeView { lineage, ..EpisodeView::new(episode) },
+                [step_of(0.0, 3)],
+            );
+        }
+        let tree = estimate(ReinforcePpConfig::default(), &group.into());
+        for (trajectory, same) in [(0, 0), (1, 1), (4, 1)] {
+            let (found, wanted) =
+                (tree.advantages.at(trajectory, 0, 1), plain.advantages.at(same, 0, 1));
+            assert!((found - wanted).abs() < 1e-9, "{found} {wanted}");
+        }
     }
 
     #[test]

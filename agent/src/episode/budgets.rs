@@ -14,6 +14,8 @@ pub(super) struct Budgets {
     pub(super) task: Option<Instant>,
     /// What the agent's own commands may still take; absent where it runs none.
     pub(super) commands: Option<Duration>,
+    /// What one of them may make a step take.
+    command: Option<Duration>,
     /// Tokens that may still be sampled.
     pub(super) tokens: Option<usize>,
 }
@@ -24,16 +26,23 @@ impl Budgets {
         Self {
             task: rules.task.map(|time| Instant::now() + time),
             commands: bounded.then(|| config.command_time()),
+            command: rules.command,
             tokens: config.max_sampled_tokens.filter(|_| player.policy().is_some()),
         }
     }
 
     /// Takes what turns that are inherited used up when they were played first.
     pub(super) fn take(&mut self, turns: &[Turn]) {
-        let steps: Duration = turns.iter().map(|turn| turn.step.wall_time).sum();
-        let policy: Duration = turns.iter().map(|turn| turn.policy_time).sum();
-        self.task = self.task.map(|end| end.checked_sub(steps + policy).unwrap_or(end));
-        self.commands = self.commands.map(|left| left.saturating_sub(steps));
+        // As whoever asked has waited; older records tell what the environment itself was at work.
+        let step = |turn: &Turn| match turn.environment_time {
+            Duration::ZERO => turn.step.wall_time,
+            waited => waited,
+        };
+        let limit = self.command.unwrap_or(Duration::MAX);
+        let commands: Duration = turns.iter().map(|turn| step(turn).min(limit)).sum();
+        let all: Duration = turns.iter().map(|turn| step(turn) + turn.policy_time).sum();
+        self.task = self.task.map(|end| end.checked_sub(all).unwrap_or(end));
+        self.commands = self.commands.map(|left| left.saturating_sub(commands));
         // What a demonstrator wrote nobody sampled.
         let is_sampled = |turn: &&Turn| !Guide::ALL.iter().any(|guide| guide.name() == turn.author);
         let sampled: usize = turns.iter().filter(is_sampled).map(Turn::num_tokens).sum();

@@ -717,6 +717,27 @@ async fn what_is_used_up_before_a_fork_is_used_up_in_it() {
     assert_eq!((&branch.end, branch.turns.len()), (&origin.end, 1));
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_fork_has_the_time_for_commands_that_its_origin_had_left() {
+    let (task, cancellation) = (fake_task(0), Cancellation::new());
+    let policy = ScriptedPolicy::new(["left"]);
+    let mut environment = FakeEnvironment::new();
+    environment.step_time = Duration::from_secs(4);
+    environment.time_rules = TimeRules { task: None, command: Some(Duration::from_secs(3)) };
+    let config = EpisodeConfig { command_time_secs: 10, ..EpisodeConfig::default() };
+    let episode = episode!(1, &task, &policy, &cancellation);
+    let origin = to_the_end(start(environment.clone(), &episode, &config).await).await;
+    assert_eq!(origin.end, EndReason::Truncated { limit: Limit::CommandTime });
+    // Three times three seconds are the agent's, and one that is left.
+    assert_eq!(origin.turns.len(), 4);
+    let fork = episode!(2, &task, &policy, &cancellation);
+    let at = BranchPoint::before(2);
+    let again = at_its_start(environment).await;
+    let branch = EpisodeInProgress::branch(again, &origin, at, &fork, &config).await;
+    let branch = to_the_end(branch).await;
+    assert_eq!((&branch.end, branch.turns.len()), (&origin.end, 4));
+}
+
 #[tokio::test]
 async fn whoever_told_or_wrote_tokens_uses_up_as_much_in_a_fork() {
     let (task, cancellation) = (fake_task(0), Cancellation::new());

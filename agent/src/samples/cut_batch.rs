@@ -9,13 +9,13 @@ use crate::SamplesError;
 /// The samples of all groups of an iteration: cut, and not yet weighed.
 ///
 /// ```
-/// use spar_agent::{CutBatch, TurnMask};
+/// use spar_agent::CutBatch;
 /// use spar_core::{Credit, Group};
 ///
 /// let groups: Vec<Group> = Vec::new();
 /// let batch = CutBatch::new(&groups)?;
 /// let credit = Credit::of_turns(Vec::new());
-/// assert!(batch.weigh(&credit, &[], TurnMask::None)?.is_empty());
+/// assert!(batch.weigh(&credit, &[])?.is_empty());
 /// # Ok::<(), spar_agent::SamplesError>(())
 /// ```
 #[derive(Debug, Clone)]
@@ -26,6 +26,30 @@ pub struct CutBatch<'a> {
     ends: Vec<usize>,
 }
 
+/// The samples of one group, which can be cut as soon as it is there.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct CutGroup {
+    samples: Vec<Sample>,
+    /// Where each trajectory ends in `samples`.
+    ends: Vec<usize>,
+}
+
+impl CutGroup {
+    /// Cuts the trajectories of a group, as [`cut_samples`] does.
+    ///
+    /// # Errors
+    ///
+    /// [`SamplesError::Trajectory`] when a trajectory contradicts itself.
+    pub fn new(group: &Group) -> Result<Self, SamplesError> {
+        let mut cut = Self::default();
+        for trajectory in &group.trajectories {
+            cut.samples.extend(cut_samples(trajectory)?);
+            cut.ends.push(cut.samples.len());
+        }
+        Ok(cut)
+    }
+}
+
 impl<'a> CutBatch<'a> {
     /// Cuts the trajectories of `groups`, as [`cut_samples`] does.
     ///
@@ -33,13 +57,24 @@ impl<'a> CutBatch<'a> {
     ///
     /// [`SamplesError::Trajectory`] when a trajectory contradicts itself.
     pub fn new(groups: &'a [Group]) -> Result<Self, SamplesError> {
-        let (mut trajectories, mut samples, mut ends) = (Vec::new(), Vec::new(), Vec::new());
-        for trajectory in groups.iter().flat_map(|group| &group.trajectories) {
-            trajectories.push(trajectory);
-            samples.extend(cut_samples(trajectory)?);
-            ends.push(samples.len());
+        let cut: Result<Vec<_>, _> = groups.iter().map(CutGroup::new).collect();
+        Ok(Self::join(groups, cut?))
+    }
+
+    /// The samples of `groups` that were cut before, group by group in this order.
+    ///
+    /// # Panics
+    ///
+    /// When they are not as many as there are trajectories.
+    pub fn join(groups: &'a [Group], cut: Vec<CutGroup>) -> Self {
+        let trajectories: Vec<_> = groups.iter().flat_map(|group| &group.trajectories).collect();
+        let (mut samples, mut ends) = (Vec::new(), Vec::with_capacity(trajectories.len()));
+        for group in cut {
+            ends.extend(group.ends.iter().map(|end| samples.len() + end));
+            samples.extend(group.samples);
         }
-        Ok(Self { trajectories, samples, ends })
+        assert_eq!(ends.len(), trajectories.len(), "every group was cut");
+        Self { trajectories, samples, ends }
     }
 
     /// The samples of all trajectories, for stages that fill their streams.
@@ -79,8 +114,7 @@ impl<'a> CutBatch<'a> {
     /// best of every group.
     ///
     /// Every sampled token that had an alternative weighs what the credit says, 1 where it says nothing, and
-    /// carries its advantage, and its return where there are any; forced and observed tokens weigh 0, as do
-    /// those of turns that `mask` hides. Trajectories without tokens leave no sample, nor do those that were
+    /// carries its advantage, and its return where there are any; forced and observed tokens weigh 0. Trajectories without tokens leave no sample, nor do those that were
     /// guided by a demonstrator, whose tokens no policy sampled, and those that are not `kept`, by their
     /// place in the batch: these count in nothing, also not in what a loss is divided by. Rows without an
     /// advantage are there: what counts in a loss is for its objective to say.
@@ -94,12 +128,7 @@ impl<'a> CutBatch<'a> {
     ///
     /// [`SamplesError::Credit`] when the credit is that of another batch, [`SamplesError::Kept`] when `kept`
     /// is.
-    pub fn weigh(
-        mut self,
-        credit: &Credit,
-        kept: &[bool],
-        mask: TurnMask,
-    ) -> Result<Vec<Sample>, SamplesError> {
+    pub fn weigh(mut self, credit: &Credit, kept: &[bool]) -> Result<Vec<Sample>, SamplesError> {
         let (found, expected) = (kept.len(), self.trajectories.len());
         if found != expected {
             return Err(SamplesError::Kept { found, expected });
@@ -116,11 +145,9 @@ impl<'a> CutBatch<'a> {
             if trajectory.lineage.guided || !kept[index] {
                 continue;
             }
-            let is_hidden: Vec<bool> =
-                trajectory.turns.iter().map(|turn| mask.hides(turn)).collect();
             let mut token = 0;
             for sample in samples {
-                token = weigh_sample(sample, credit, (index, token), &is_hidden);
+                token = weigh_sample(sample, credit, (index, token));
                 if carries_weight(sample) {
                     weighed.push(std::mem::take(sample));
                 }
@@ -142,7 +169,6 @@ fn weigh_sample(
     sample: &mut Sample,
     credit: &Credit,
     (trajectory, mut token): (usize, usize),
-    is_hidden: &[bool],
 ) -> usize {
     if credit.returns.is_some() {
         sample.returns = vec![0.0; sample.len()];
@@ -159,7 +185,7 @@ fn weigh_sample(
             continue;
         }
         let advantage = credit.advantages.at(trajectory, turn, place);
-        let weight = match sample.allowed.get(t).len() == 1 || is_hidden[turn] {
+        let weight = match sample.allowed.get(t).len() == 1 {
             true => 0.0,
             false => {
                 credit.weights.as_ref().map_or(1.0, |weights| weights.at(trajectory, turn, place))
@@ -186,9 +212,10 @@ pub fn group_samples(
     advantages: &[Vec<f64>],
     mask: TurnMask,
 ) -> Result<Vec<Sample>, SamplesError> {
-    let batch = CutBatch::new(std::slice::from_ref(group))?;
+    let groups = std::slice::from_ref(group);
+    let batch = CutBatch::new(groups)?;
     let kept = vec![true; group.trajectories.len()];
-    batch.weigh(&Credit::of_turns(advantages.to_vec()), &kept, mask)
+    batch.weigh(&mask.hide(groups, Credit::of_turns(advantages.to_vec())), &kept)
 }
 
 #[cfg(test)]
@@ -266,7 +293,7 @@ mod tests {
         assert!(error(&[vec![]]).ends_with("0 advantages for 1 turns of trajectory 0"));
         let groups = [group.clone()];
         let credit = Credit::of_turns(vec![vec![1.0]]);
-        let error = CutBatch::new(&groups).unwrap().weigh(&credit, &[], TurnMask::None);
+        let error = CutBatch::new(&groups).unwrap().weigh(&credit, &[]);
         assert_eq!(
             error.unwrap_err().to_string(),
             "weigh the samples of a batch: told of 0 trajectories whether they are kept, of 1"
@@ -301,7 +328,7 @@ mod tests {
             returns: None,
         };
         let batch = CutBatch::new(&groups).unwrap();
-        let samples = batch.weigh(&credit, &[false, true], TurnMask::None).unwrap();
+        let samples = batch.weigh(&credit, &[false, true]).unwrap();
         assert_eq!(samples.len(), 1);
         assert_eq!(samples[0].policy_weights, [0.0, 0.0, 0.5, 0.0, 0.0, 0.25]);
         assert_eq!(samples[0].cross_entropy_weights, [0.0, 0.0, 0.5, 0.0, 0.0, 0.0]);
@@ -334,7 +361,7 @@ mod tests {
         let config = serde_json::from_str(r#"{ "kind": "gae", "normalize": false }"#).unwrap();
         let view = BatchView::shaped(&groups, &RewardShapers::default());
         let credit = open_estimator(&config).unwrap().estimate(&view, &cut.signals()).unwrap();
-        let samples = cut.weigh(&credit, &[true, true], TurnMask::None).unwrap();
+        let samples = cut.weigh(&credit, &[true, true]).unwrap();
         assert_eq!(samples[0].advantages, [0.0, 0.75, 0.5]);
         assert_eq!(samples[1].advantages, [0.0, 0.0, 0.0]);
         assert!(samples.iter().all(|sample| sample.returns == [0.0, 1.0, 1.0]));
@@ -382,7 +409,7 @@ mod tests {
             let tokens = PerTurnOrToken::Tokens(values);
             let credit = Credit { advantages: tokens.clone(), weights: None, returns: Some(tokens) };
             let kept = vec![true; groups.len()];
-            for sample in batch.weigh(&credit, &kept, TurnMask::None).unwrap() {
+            for sample in batch.weigh(&credit, &kept).unwrap() {
                 for t in 1..sample.len() {
                     let is_sampled = sample.turns[t] != Sample::OBSERVED;
                     let expected = if is_sampled { sample.values[t] } else { 0.0 };

@@ -13,6 +13,6 @@ pub(crate) mod test_trajectories;
 mod turn_mask;
 
 pub use cut::cut_samples;
-pub use cut_batch::{CutBatch, group_samples};
+pub use cut_batch::{CutBatch, CutGroup, group_samples};
 pub use demonstrations::{DemonstrationConfig, demonstration_samples};
 pub use turn_mask::TurnMask;

@@ -1,8 +1,8 @@
 //! Which turns carry weight.
 
-use spar_core::Turn;
+use spar_core::{Credit, Group, PerTurnOrToken, Turn};
 
-/// Which turns of a group carry weight.
+/// Which turns of a batch carry weight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TurnMask {
     /// All of them.
@@ -13,10 +13,101 @@ pub enum TurnMask {
 }
 
 impl TurnMask {
-    pub(super) fn hides(self, turn: &Turn) -> bool {
+    /// The credit of these groups, in which the turns that are masked weigh nothing.
+    ///
+    /// This comes before it is settled how turns are trained that forks have in common: what was cut off in one
+    /// trajectory may have been finished in another that forked within it.
+    #[must_use]
+    pub fn hide(self, groups: &[Group], mut credit: Credit) -> Credit {
+        let trajectories = || groups.iter().flat_map(|group| &group.trajectories);
+        if !trajectories().flat_map(|trajectory| &trajectory.turns).any(|turn| self.hides(turn)) {
+            return credit;
+        }
+        let weights = credit.weights.get_or_insert_with(|| {
+            let ones = |turns: &Vec<Turn>| vec![1.0; turns.len()];
+            PerTurnOrToken::Turns(trajectories().map(|found| ones(&found.turns)).collect())
+        });
+        let (lists, per_token) = match weights {
+            PerTurnOrToken::Turns(lists) => (lists, false),
+            PerTurnOrToken::Tokens(lists) => (lists, true),
+        };
+        for (list, trajectory) in lists.iter_mut().zip(trajectories()) {
+            let mut rest = list.iter_mut();
+            for turn in &trajectory.turns {
+                let count = if per_token { turn.sampled.ids.len() } else { 1 };
+                let of_turn = rest.by_ref().take(count);
+                if self.hides(turn) {
+                    of_turn.for_each(|weight| *weight = 0.0);
+                } else {
+                    of_turn.for_each(drop);
+                }
+            }
+        }
+        credit
+    }
+
+    fn hides(self, turn: &Turn) -> bool {
         match self {
             Self::None => false,
             Self::CutOff => turn.is_cut_off(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use spar_core::{Lineage, StopCause};
+    use spar_tasks::RewardShapers;
+
+    use super::super::test_trajectories::{sampled, trajectory, turn};
+    use super::*;
+    use crate::CutBatch;
+    use crate::credit::{BatchView, SharedTurns};
+
+    #[test]
+    fn weights_of_turns_and_tokens_are_hidden() {
+        let mut turns =
+            vec![turn(0, &[1], sampled(&[2, 3], &[])), turn(3, &[], sampled(&[4], &[]))];
+        turns[0].stop = Some(StopCause::Length);
+        let group = [Group { task: "t".to_owned(), trajectories: vec![trajectory(turns)] }];
+        let of_turns = || Credit::of_turns(vec![vec![1.0, 1.0]]);
+        assert_eq!(TurnMask::None.hide(&group, of_turns()), of_turns());
+        let hidden = TurnMask::CutOff.hide(&group, of_turns());
+        assert_eq!(hidden.weights, Some(PerTurnOrToken::Turns(vec![vec![0.0, 1.0]])));
+        let weights = Some(PerTurnOrToken::Tokens(vec![vec![0.5, 0.5, 0.5]]));
+        let hidden = TurnMask::CutOff.hide(&group, Credit { weights, ..of_turns() });
+        assert_eq!(hidden.weights, Some(PerTurnOrToken::Tokens(vec![vec![0.0, 0.0, 0.5]])));
+    }
+
+    /// The origin's answer was cut off; a fork went on from its second token and ended it.
+    #[test]
+    fn what_was_cut_off_is_trained_where_a_fork_ended_it() {
+        let mut origin = trajectory(vec![turn(0, &[1], sampled(&[2, 3, 4], &[]))]);
+        origin.turns[0].stop = Some(StopCause::Length);
+        let mut fork = trajectory(vec![turn(0, &[1], sampled(&[2, 3, 5], &[]))]);
+        let (parent, fork_token) = (Some(origin.episode), Some(2));
+        fork.lineage = Lineage { parent, fork_token, ..Lineage::default() };
+        fork.episode = 10;
+        let groups = [Group { task: "t".to_owned(), trajectories: vec![origin, fork] }];
+        let view = BatchView::shaped(&groups, &RewardShapers::default());
+        for (shared, wanted) in [
+            (SharedTurns::Owned, [[0.0, 0.5, 0.5, 0.0], [0.0, 0.0, 0.0, 1.0]]),
+            (SharedTurns::Divided, [[0.0; 4], [0.0, 0.5, 0.5, 1.0]]),
+        ] {
+            let credit = Credit::of_turns(vec![vec![-1.0], vec![2.0]]);
+            let credit = TurnMask::CutOff.hide(&groups, credit);
+            let credit = shared.settle(&view, credit, &[true; 2]).unwrap();
+            let samples = CutBatch::new(&groups).unwrap().weigh(&credit, &[true; 2]).unwrap();
+            let mut found = samples.iter().map(|sample| &sample.policy_weights[..]);
+            for wanted in wanted.iter().filter(|weights| weights.iter().any(|w| *w > 0.0)) {
+                assert_eq!(found.next(), Some(&wanted[..]), "{shared:?}");
+            }
+            assert_eq!(found.next(), None);
+            let weighs = |sample: &spar_core::Sample, t| sample.policy_weights[t] > 0.0;
+            for sample in &samples {
+                let trained = (1..sample.len()).filter(|t| weighs(sample, *t));
+                trained.for_each(|t| assert_eq!(sample.advantages[t], 2.0, "that of the fork"));
+            }
         }
     }
 }

@@ -6,7 +6,7 @@ use spar_agent::credit::{BatchView, CreditConfig, GroupView, credit_registry, op
 use spar_agent::policies::{RandomPolicy, ScriptedPolicy};
 use spar_agent::{
     Cancellation, CollectConfig, CollectRequest, Collection, CutBatch, DemonstrationConfig,
-    JsonlStore, SharedPlayer, StoreConfig, TurnMask, collect_groups, demonstration_samples,
+    JsonlStore, SharedPlayer, StoreConfig, collect_groups, demonstration_samples,
 };
 use spar_core::{Seed, Signals, TrajectoryStore};
 use spar_envs::{Resources, Sandboxes, environment_registry, open_environment};
@@ -14,13 +14,13 @@ use spar_sandbox::backends::fake::FakeBackend;
 use spar_sandbox::pool::{PoolConfig, SandboxPool};
 use spar_tasks::{RewardShapers, ShaperConfig, SuiteOptions, Task, open_suite};
 
-fn tasks(suite: &str, count: usize) -> Vec<Task> {
+pub(crate) fn tasks(suite: &str, count: usize) -> Vec<Task> {
     let suite = open_suite(suite, &SuiteOptions::default()).unwrap();
     (0..count).map(|index| suite.task("train", index).unwrap()).collect()
 }
 
 /// With sandboxes in memory.
-fn resources() -> Resources {
+pub(crate) fn resources() -> Resources {
     let config = PoolConfig { starts_per_second: None, ..PoolConfig::default() };
     let pool = SandboxPool::new(Arc::new(FakeBackend::new()), config).unwrap();
     Resources::with_sandboxes(Sandboxes::new(Arc::new(pool)))
@@ -101,7 +101,7 @@ async fn members_share_their_start_and_groups_survive_the_store() {
                 }
                 let credit = estimator.estimate(&batch, &signals).unwrap();
                 let kept = vec![true; group.trajectories.len()];
-                let samples = CutBatch::new(groups).unwrap().weigh(&credit, &kept, TurnMask::None);
+                let samples = CutBatch::new(groups).unwrap().weigh(&credit, &kept);
                 assert!(samples.unwrap().is_empty(), "text has no tokens");
             }
         }

@@ -1,4 +1,5 @@
 //! Episodes in every environment, and in sandboxes, in one binary.
 
 mod environments;
+mod forks;
 mod terminal;

@@ -1,14 +1,20 @@
 //! Groups of episodes, as stages play them to train on.
 
+use std::pin::pin;
+use std::sync::{Mutex, PoisonError};
+
 use anyhow::ensure;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use spar_agent::credit::GroupView;
 use spar_agent::strategies::{RolloutStrategy, StrategyConfig, open_strategy};
-use spar_agent::{CollectConfig, CollectRequest, Collection, SharedPlayer, collect_groups};
-use spar_core::Group;
+use spar_agent::{
+    Cancellation, CollectConfig, CollectRequest, Collection, CollectionSink, CutGroup,
+    EpisodeConfig, FinishedGroup, Keeper, SamplesError, SharedPlayer, stream_groups,
+};
+use spar_core::{Seed, Trajectory};
 use spar_tasks::samplers::{Outcome, SamplerConfig, TaskSampler, open_sampler};
-use spar_tasks::{RewardShapers, ShaperConfig};
+use spar_tasks::{RewardShapers, ShaperConfig, Task};
 
 use super::{Place, Step};
 use crate::training::demonstrations::take_places;
@@ -39,11 +45,21 @@ pub(super) struct GroupSource {
 }
 
 /// The groups of an iteration.
+#[derive(Default)]
 pub(super) struct Collected {
-    /// Those that are trained, and the counts of all.
+    /// Those that are trained, in the order of drawing, and the counts of all.
     pub(super) collection: Collection,
+    /// The samples of these.
+    pub(super) cut: Vec<CutGroup>,
     /// Groups that the task sampler left out.
     pub(super) num_dropped: usize,
+}
+
+/// The groups of one round, in the order of drawing.
+struct Round {
+    collection: Collection,
+    cut: Vec<CutGroup>,
+    outcomes: Vec<Outcome>,
 }
 
 /// What is kept between iterations.
@@ -84,75 +100,167 @@ impl GroupSource {
         self.is_begun.then(written)
     }
 
+    /// The place behind all that was taken of the split.
+    pub(super) fn next_place(&self) -> u64 {
+        self.sampler.next_place()
+    }
+
     /// What changes the rewards.
     pub(super) fn shapers(&self) -> &RewardShapers {
         &self.shapers
     }
 
     /// Plays what the task sampler draws, round by round; `None` when it was told to stop, the sampler then
-    /// standing where it stood.
+    /// standing where it stood. What was kept of such an iteration is cut off when the run goes on.
     pub(super) async fn collect(
         &mut self,
-        run: &Training,
+        run: &mut Training,
         place: &Place,
         step: &Step<'_>,
     ) -> anyhow::Result<Option<Collected>> {
-        let GroupOptions { tasks, group_size, max_turns, .. } = self.options;
-        let domain = run.domains.of(&place.data);
-        let mut episode = run.recipe.episode.clone();
-        episode.max_turns = Some(max_turns);
-        let default = CollectConfig::default();
-        let collect = CollectConfig {
-            group_size,
-            concurrency: domain.sandboxes.concurrency(),
-            episode,
-            ..default
-        };
         let before = self.sampler.state();
-        let mut collected = Collected { collection: Collection::default(), num_dropped: 0 };
-        self.sampler.begin(tasks);
+        let mut collected = Collected::default();
+        self.sampler.begin(self.options.tasks);
         for round in 0_u64.. {
             let places = self.sampler.draw();
             if places.is_empty() {
                 break;
             }
-            let train = &place.data.train;
-            let tasks = take_places(domain.suite.as_ref(), train, run.seed, &places)?;
-            step.watch.observer.playing("rollouts", tasks.len() * group_size);
-            let request = CollectRequest {
-                tasks: &tasks,
-                player: SharedPlayer::Policy(run.policy.clone()),
-                strategy: self.strategy.as_ref(),
-                open: domain.sandboxes.opener(Some(run.policy.clone())),
-                seed: if round == 0 { step.seed } else { step.seed.derive("round", round) },
-                cancellation: step.watch.cancellation,
-                on_episode: &|trajectory| step.watch.observer.episode(trajectory),
-            };
-            let found = collect_groups(&request, &collect).await;
-            if step.watch.cancellation.is_cancelled() {
+            let suite = run.domains.of(&place.data).suite.as_ref();
+            let tasks = take_places(suite, &place.data.train, run.seed, &places)?;
+            let seed = if round == 0 { step.seed } else { step.seed.derive("round", round) };
+            let earlier = collected.collection.groups.len() + collected.num_dropped;
+            let played = self.play(run, place, step, &tasks, seed, earlier).await?;
+            let Some(Round { collection, cut, outcomes }) = played else {
                 self.sampler.load(&before)?;
                 return Ok(None);
-            }
-            let failure = || found.last_failure.clone().unwrap_or_default();
-            // A task that nobody can play, drawn in a later round, costs nothing but its group.
-            let finished = collected.collection.counts.finished + found.counts.finished;
-            ensure!(finished > 0, "play a single episode: {}", failure());
-            let outcome = |group: &Group| Outcome {
-                returns: GroupView::shaped(group, &self.shapers).returns(),
             };
-            let outcomes: Vec<Outcome> = found.groups.iter().map(outcome).collect();
             let kept = self.sampler.observe(&outcomes);
-            ensure!(
-                kept.len() == outcomes.len(),
-                "task sampler `{}` judged {} of {} groups",
-                self.sampler.name(),
-                kept.len(),
-                outcomes.len()
-            );
+            let (found, expected) = (kept.len(), outcomes.len());
+            let name = self.sampler.name();
+            ensure!(found == expected, "task sampler `{name}` judged {found} of {expected} groups");
+            let of_kept = cut.into_iter().zip(&kept).filter(|(_, kept)| **kept);
+            collected.cut.extend(of_kept.map(|(cut, _)| cut));
             collected.num_dropped += kept.iter().filter(|kept| !**kept).count();
-            collected.collection.keep(found, &kept);
+            collected.collection.keep(collection, &kept);
+            // A task that nobody can play, drawn in a later round, costs nothing but its group.
+            let Collection { counts, last_failure, .. } = &collected.collection;
+            let failure = last_failure.as_deref().unwrap_or_default();
+            ensure!(counts.finished > 0, "play a single episode: {failure}");
         }
         self.is_begun = true;
         Ok(Some(collected))
+    }
+
+    /// Plays a group for each of these tasks, behind so many earlier ones of the iteration; `None` when it was told to stop.
+    async fn play(
+        &self,
+        run: &mut Training,
+        place: &Place,
+        step: &Step<'_>,
+        tasks: &[Task],
+        seed: Seed,
+        earlier: usize,
+    ) -> anyhow::Result<Option<Round>> {
+        let GroupOptions { group_size, max_turns, .. } = self.options;
+        step.watch.observer.playing("rollouts", tasks.len() * group_size);
+        let domain = run.domains.of(&place.data);
+        let max_turns = Some(max_turns);
+        let config = CollectConfig {
+            group_size,
+            concurrency: domain.sandboxes.concurrency(),
+            episode: EpisodeConfig { max_turns, ..run.recipe.episode.clone() },
+            ..CollectConfig::default()
+        };
+        // Who cannot keep an episode stops the others as well.
+        let stop = Cancellation::new();
+        let request = CollectRequest {
+            tasks,
+            player: SharedPlayer::Policy(run.policy.clone()),
+            strategy: self.strategy.as_ref(),
+            open: domain.sandboxes.opener(Some(run.policy.clone())),
+            seed,
+            cancellation: &stop,
+            on_episode: &|trajectory| step.watch.observer.episode(trajectory),
+        };
+        let every = run.recipe.keep.trajectories_every;
+        let is_kept = every > 0 && step.number.is_multiple_of(every);
+        let store = Some(&mut run.store).filter(|_| is_kept);
+        let keeper = store.map(|store| Keeper::new(store, step.number, &stop).behind(earlier));
+        let arrivals = Arrivals::new(keeper, &self.shapers);
+        let collecting = stream_groups(&request, &config, &arrivals);
+        let (counts, last_failure) =
+            stopping_with(step.watch.cancellation, &stop, collecting).await;
+        let mut round = arrivals.finish()?;
+        (round.collection.counts, round.collection.last_failure) = (counts, last_failure);
+        Ok((!step.watch.cancellation.is_cancelled()).then_some(round))
+    }
+}
+
+/// Waits for what `stop` stops, and sets it when the run is told to stop.
+async fn stopping_with<T>(
+    run: &Cancellation,
+    stop: &Cancellation,
+    doing: impl Future<Output = T>,
+) -> T {
+    let mut doing = pin!(doing);
+    tokio::select! {
+        biased;
+        () = run.cancelled() => {}
+        done = &mut doing => return done,
+    }
+    stop.cancel();
+    doing.await
+}
+
+/// Does with episodes and groups what can be done as they come, in the order of finishing: trajectories are kept on
+/// disk, and groups cut into samples.
+struct Arrivals<'a> {
+    keeper: Option<Keeper<'a>>,
+    shapers: &'a RewardShapers,
+    arrived: Mutex<Vec<Arrived>>,
+}
+
+/// A group that is done.
+struct Arrived {
+    finished: FinishedGroup,
+    cut: Result<CutGroup, SamplesError>,
+    outcome: Outcome,
+}
+
+impl<'a> Arrivals<'a> {
+    fn new(keeper: Option<Keeper<'a>>, shapers: &'a RewardShapers) -> Self {
+        Self { keeper, shapers, arrived: Mutex::default() }
+    }
+
+    /// All of them, in the order of drawing.
+    fn finish(self) -> anyhow::Result<Round> {
+        self.keeper.map_or(Ok(()), Keeper::finish)?;
+        let mut arrived = self.arrived.into_inner().unwrap_or_else(PoisonError::into_inner);
+        arrived.sort_by_key(|arrived| arrived.finished.index);
+        let collection = Collection::default();
+        let mut round = Round { collection, cut: Vec::new(), outcomes: Vec::new() };
+        for Arrived { finished, cut, outcome } in arrived {
+            round.collection.groups.push(finished.group);
+            round.collection.tags.push(finished.tags);
+            round.cut.push(cut?);
+            round.outcomes.push(outcome);
+        }
+        Ok(round)
+    }
+}
+
+impl CollectionSink for Arrivals<'_> {
+    fn trajectory(&self, index: usize, trajectory: &Trajectory) {
+        if let Some(keeper) = &self.keeper {
+            keeper.trajectory(index, trajectory);
+        }
+    }
+
+    fn group(&self, finished: FinishedGroup) {
+        let returns = GroupView::shaped(&finished.group, self.shapers).returns();
+        let (cut, outcome) = (CutGroup::new(&finished.group), Outcome { returns });
+        let mut arrived = self.arrived.lock().unwrap_or_else(PoisonError::into_inner);
+        arrived.push(Arrived { finished, cut, outcome });
     }
 }

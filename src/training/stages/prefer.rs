@@ -9,7 +9,7 @@ use serde_json::Value;
 use spar_agent::credit::GroupView;
 use spar_agent::strategies::StrategyConfig;
 use spar_agent::{TurnMask, group_samples};
-use spar_core::{Group, Preference, Sample, Trajectory, TrajectoryStore};
+use spar_core::{Group, Preference, Sample, Trajectory};
 use spar_policy::Tokenizer;
 use spar_tasks::RewardShapers;
 use spar_trainer::{
@@ -238,6 +238,10 @@ impl RunningStage for Preferring {
         Ok(Some(with_updates(record, &updates).with(held_out)))
     }
 
+    fn next_place(&self) -> Option<u64> {
+        Some(self.groups.as_ref()?.next_place())
+    }
+
     fn state(&self) -> Option<Value> {
         self.groups.as_ref()?.state()
     }
@@ -301,7 +305,7 @@ impl Preferring {
         let Some(collected) = groups.collect(run, &self.place, step).await? else {
             return Ok(None);
         };
-        let Collected { collection, num_dropped } = collected;
+        let Collected { collection, num_dropped, .. } = collected;
         let mut samples = Vec::new();
         let mut num_pairs = 0;
         for group in &collection.groups {
@@ -311,10 +315,6 @@ impl Preferring {
         }
         let temperature = run.recipe.episode.sampling.temperature;
         self.fill_reference(run, &mut samples, temperature)?;
-        let every = run.recipe.keep.trajectories_every;
-        if every > 0 && step.number.is_multiple_of(every) {
-            run.store.append(step.number, &collection.groups)?;
-        }
         let record = with_collection(MetricRecord::new(step.number, "prefer"), &collection);
         let suite = run.domains.of(&self.place.data).suite.as_ref();
         let record = with_suites(record, &collection, suite);

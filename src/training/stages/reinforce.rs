@@ -5,10 +5,10 @@ use std::time::Instant;
 use anyhow::Context;
 use async_trait::async_trait;
 use serde_json::Value;
-use spar_agent::credit::{AdvantageEstimator, BatchView, open_estimator, settle_ownership};
+use spar_agent::CutBatch;
+use spar_agent::credit::{AdvantageEstimator, BatchView, open_estimator};
 use spar_agent::filters::{GroupFilter, kept, open_filter};
-use spar_agent::{CutBatch, TurnMask};
-use spar_core::{Sample, Signal, TrajectoryStore};
+use spar_core::{Sample, Signal};
 use spar_trainer::{
     DecoderGradient, MeasuredTokens, MetricRecord, TrainerConfig, UpdateMetrics, explained_variance,
 };
@@ -139,7 +139,7 @@ impl RunningStage for Reinforcement {
         let started = Instant::now();
         let collected = self.groups.collect(run, &self.place, step).await?;
         let Some(collected) = collected else { return Ok(None) };
-        let Collected { collection, num_dropped } = collected;
+        let Collected { collection, cut, num_dropped } = collected;
         let rollout_seconds = started.elapsed().as_secs_f64();
 
         // 2. Credit over all groups at once: what is measured first, then advantages by shaped rewards.
@@ -147,17 +147,16 @@ impl RunningStage for Reinforcement {
         let model = DecoderGradient::of(run.model.trained.clone(), temperature)
             .with_activation_bytes(self.config.trainer.activation_bytes())
             .with_grammars(run.policy.grammars().clone());
-        let mut cut = CutBatch::new(&collection.groups)?;
+        let mut cut = CutBatch::join(&collection.groups, cut);
         let (asked, tokens) = (self.credit.needs(), MeasuredTokens::Sampled);
         self.fill_signals(run, &model, asked, tokens, cut.samples_mut())?;
         let view = BatchView::shaped(&collection.groups, self.groups.shapers());
         let credit = self.credit.estimate(&view, &cut.signals())?;
         let kept = kept(self.filter.as_ref(), &view);
-        let credit = settle_ownership(&view, credit, &kept)?;
-        let is_masked = self.config.mask_cut_off_turns;
-        let mask = if is_masked { TurnMask::CutOff } else { TurnMask::None };
-        let mut samples = cut.weigh(&credit, &kept, mask)?;
         let objective = self.config.objective.build()?;
+        let credit = self.config.turn_mask().hide(&collection.groups, credit);
+        let credit = self.config.shared_turns(&*objective).settle(&view, credit, &kept)?;
+        let mut samples = cut.weigh(&credit, &kept)?;
         let with_gradient = samples.iter().filter(|sample| objective.has_gradient(sample)).count();
 
         // 3. Updates.
@@ -175,11 +174,7 @@ impl RunningStage for Reinforcement {
             step.done as f32 / self.config.iterations as f32,
         )?;
 
-        // 4. What is left on disk.
-        let every = run.recipe.keep.trajectories_every;
-        if every > 0 && step.number.is_multiple_of(every) {
-            run.store.append(step.number, &collection.groups)?;
-        }
+        // 4. What is told of it.
         let times = [
             ("rollout_seconds", rollout_seconds),
             ("update_seconds", started.elapsed().as_secs_f64()),
@@ -198,6 +193,10 @@ impl RunningStage for Reinforcement {
         let explained = explained_variance(&samples).map(|share| ("explained_variance", share));
         let record = record.with(dropped).with(filtered).with(explained);
         Ok(Some(with_updates(record, &updates)))
+    }
+
+    fn next_place(&self) -> Option<u64> {
+        Some(self.groups.next_place())
     }
 
     fn state(&self) -> Option<Value> {

@@ -73,6 +73,14 @@ impl LossAggregation {
         }
     }
 
+    /// Whether a token's part in the loss depends on the other tokens of its sample.
+    pub fn is_relative_to_sample(&self) -> bool {
+        match self {
+            Self::SampleMean => true,
+            Self::TokenMean | Self::SampleSum { .. } => false,
+        }
+    }
+
     /// All that is wrong with the values; empty when nothing is.
     pub fn problems(&self) -> Vec<String> {
         match self {

@@ -117,6 +117,11 @@ impl Objective for Gspo {
         sample.has_advantage()
     }
 
+    /// The ratio is that of whole sequences.
+    fn takes_mean_advantages(&self) -> bool {
+        false
+    }
+
     fn begin<'a>(&'a self, update: &Update<'a>) -> Box<dyn PreparedObjective + 'a> {
         let loss = |sample: &Sample, measured: Measured<'_>, scale| {
             self.sample_loss(sample, measured, scale)

@@ -60,6 +60,13 @@ pub trait Objective: Send + Sync + std::fmt::Debug {
         true
     }
 
+    /// Whether a token that stands in several samples may be trained in one of them alone, with the mean of its
+    /// advantages: its loss is linear in the advantage where nothing is clipped, and does not depend on the rest of
+    /// its sample. Default true.
+    fn takes_mean_advantages(&self) -> bool {
+        true
+    }
+
     /// What it asks for. Default nothing.
     fn needs(&self) -> Needs {
         Needs::default()

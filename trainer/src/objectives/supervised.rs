@@ -34,6 +34,11 @@ impl Objective for Supervised {
         false
     }
 
+    /// What is imitated is what was good on its own path.
+    fn takes_mean_advantages(&self) -> bool {
+        false
+    }
+
     fn begin<'a>(&'a self, update: &Update<'a>) -> Box<dyn PreparedObjective + 'a> {
         let loss = |sample: &Sample, measured: Measured<'_>, scale| {
             self.sample_loss(sample, measured, scale)
