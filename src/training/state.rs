@@ -37,6 +37,10 @@ pub(super) struct State {
     /// The learner that trains; absent in older runs, which have one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) learner: Option<String>,
+    /// Tasks that stages took beyond what the plan says, by the stage's name: those behind them on the same suite begin
+    /// further on.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) surplus_tasks: BTreeMap<String, u64>,
     /// Tells the weights below an adapter apart from others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) base: Option<String>,
@@ -67,6 +71,7 @@ impl State {
             is_rounded: false,
             sampler: None,
             learner: None,
+            surplus_tasks: BTreeMap::new(),
             base: None,
         }
     }

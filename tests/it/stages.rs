@@ -1,11 +1,13 @@
 //! Recipes that are lists of stages.
 
+use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use spar::agent::{JsonlStore, StoredTrajectory};
 use spar::recipe::Recipe;
 use spar::training::stages::outline;
 
@@ -210,6 +212,53 @@ fn stages_in_any_order_repeat_and_go_on_to_the_bit_after_being_killed() {
 }
 
 /// Lines of metrics that are whole.
+/// The tasks that a run played in the iterations from `first` to `last`.
+fn played(folder: &Path, name: &str, first: u64, last: u64) -> HashSet<String> {
+    let path = folder.join("runs").join(name).join("trajectories");
+    let stored = JsonlStore::read(path).unwrap().map(Result::unwrap);
+    let is_of = |found: &StoredTrajectory| (first..=last).contains(&found.iteration);
+    stored.filter(is_of).map(|found| found.trajectory.task).collect()
+}
+
+#[test]
+fn a_stage_goes_on_behind_all_that_a_sampler_took_before_it() {
+    let (head, rest) = TINY.split_once("[warm_start]").unwrap();
+    let (_, tail) = rest.split_once("[evaluation]").unwrap();
+    let tail = tail.replace("trajectories_every = 2", "trajectories_every = 1");
+    let stage = |name: &str, iterations: u64, sampler: &str| {
+        format!(
+            "[[stages]]\nkind = 'reinforce'\nname = '{name}'\niterations = {iterations}\ntasks = 4\n\
+             group_size = 2\nmax_turns = 4\nsampler = {{ kind = {sampler} }}\n"
+        )
+    };
+    let first = stage("first", 2, "'dynamic', max_rounds = 3");
+    let second = stage("second", 2, "'uniform'");
+    let folder = place(&format!("{head}\n{first}{second}[evaluation]{tail}"));
+    let folder = folder.path();
+    train(folder, "list.toml", "whole");
+    let (before, behind) = (played(folder, "whole", 1, 2), played(folder, "whole", 3, 4));
+    assert!(before.len() > 8, "groups were replaced: {before:?}");
+    assert_eq!(behind.len(), 8);
+    assert!(before.is_disjoint(&behind), "{before:?} {behind:?}");
+    // Who goes on with the second stage knows it too.
+    let mut child = spar(folder, &["train", "list.toml", "--name", "killed"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let started = Instant::now();
+    let is_behind = || records(folder, "killed").iter().any(|it| it["stage"] == "second");
+    while child.try_wait().unwrap().is_none() && !is_behind() {
+        assert!(started.elapsed() < Duration::from_secs(120), "no progress");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    succeed(folder, &["resume", "runs/killed"]);
+    assert_eq!(played(folder, "killed", 3, 4), behind);
+    assert_eq!(records(folder, "killed"), records(folder, "whole"));
+}
+
 fn records_so_far(folder: &Path, name: &str) -> usize {
     let metrics = fs::read_to_string(folder.join("runs").join(name).join("metrics.jsonl"));
     metrics.unwrap_or_default().matches('\n').count()

@@ -371,6 +371,7 @@ impl Training {
         // 1. What the stage itself does there, and earlier domains again.
         let mut running = self.running.take().context("go on: no stage is under way")?;
         let ended = running.end(self, watch).await;
+        let next_place = running.next_place();
         self.running = Some(running);
         ended?;
         if watch.cancellation.is_cancelled() || !self.re_evaluate(watch).await? {
@@ -393,7 +394,13 @@ impl Training {
             }
         }
 
-        // 3. The next one begins, with its optimiser.
+        // 3. The next one begins, with its optimiser, on tasks that were not met yet.
+        let place = self.plan.place(index, &self.state.surplus_tasks);
+        let planned_end = place.first_task + self.plan.stages()[index].stage.num_tasks();
+        let surplus = next_place.map_or(0, |next| next.saturating_sub(planned_end));
+        if surplus > 0 {
+            self.state.surplus_tasks.insert(place.name, surplus);
+        }
         self.stage = StageState::at(&self.plan, index + 1, 0, None);
         if is_trained {
             if self.plan.next_trained(index + 1).is_some() {
@@ -410,10 +417,12 @@ impl Training {
 
     /// Begins the stage that the run is at, or goes on with it.
     fn begin_stage(&mut self) -> anyhow::Result<()> {
-        let planned = self.plan.stages().get(self.stage.index);
+        let index = self.stage.index;
+        let planned = self.plan.stages().get(index);
         let own = self.stage.own.take();
         let begin = |planned: &super::stages::PlannedStage| {
-            let begun = planned.stage.begin(&planned.place, self.stage.done, own.as_ref());
+            let place = self.plan.place(index, &self.state.surplus_tasks);
+            let begun = planned.stage.begin(&place, self.stage.done, own.as_ref());
             begun.with_context(|| format!("begin stage `{}`", planned.place.name))
         };
         self.running = planned.map(begin).transpose()?;

@@ -1,5 +1,7 @@
 //! What a run does, stage by stage.
 
+use std::collections::BTreeMap;
+
 use spar_trainer::TrainerConfig;
 
 use super::{Stage, open_stage};
@@ -138,6 +140,15 @@ impl Plan {
     /// The stage of this name.
     pub(crate) fn named(&self, name: &str) -> Option<&PlannedStage> {
         self.stages.iter().find(|planned| planned.place.name == name)
+    }
+
+    /// Where a stage stands, behind what those before it took of the same suite beyond the plan.
+    pub(crate) fn place(&self, index: usize, surplus: &BTreeMap<String, u64>) -> Place {
+        let place = &self.stages[index].place;
+        let earlier = self.stages[..index].iter().map(|earlier| &earlier.place);
+        let is_same = |earlier: &&Place| earlier.data.is_same_suite(&place.data);
+        let taken = earlier.filter(is_same).filter_map(|earlier| surplus.get(&earlier.name));
+        Place { first_task: place.first_task + taken.sum::<u64>(), ..place.clone() }
     }
 
     /// Iterations of all stages.
@@ -337,6 +348,21 @@ mod tests {
         assert!(
             told.contains("lora: has no effect") && told.contains("learners.a.lora: there is no")
         );
+    }
+
+    #[test]
+    fn what_a_stage_took_beyond_the_plan_is_not_met_again() {
+        let plan = plan(
+            "[[stages]]\nname = 'a'\nkind = 'reinforce'\niterations = 2\ntasks = 3\n\
+             [[stages]]\nname = 'b'\nkind = 'reinforce'\niterations = 1\ntasks = 4\n\
+             data = { suite = 'frozen-lake' }\n\
+             [[stages]]\nname = 'c'\nkind = 'reinforce'\niterations = 1\ntasks = 5\n",
+        );
+        let (none, surplus) =
+            (BTreeMap::new(), BTreeMap::from([("a".to_owned(), 7), ("b".to_owned(), 100)]));
+        let first = |surplus| [0, 1, 2].map(|index| plan.place(index, surplus).first_task);
+        assert_eq!(first(&none), [0, 0, 6]);
+        assert_eq!(first(&surplus), [0, 0, 13]);
     }
 
     #[test]

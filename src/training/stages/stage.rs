@@ -127,6 +127,12 @@ pub(crate) trait RunningStage: Send + Sync {
         Ok(())
     }
 
+    /// The place behind all that it took of its split's order, where that may be further than its
+    /// [number of tasks](Stage::num_tasks) says.
+    fn next_place(&self) -> Option<u64> {
+        None
+    }
+
     /// What it needs to go on behind a checkpoint, beside how many iterations are done.
     fn state(&self) -> Option<Value> {
         None

@@ -78,6 +78,10 @@ impl TaskSampler for Dynamic {
         kept
     }
 
+    fn next_place(&self) -> u64 {
+        self.next
+    }
+
     fn state(&self) -> Value {
         self.next.into()
     }
@@ -123,6 +127,7 @@ mod tests {
         assert_eq!(dynamic.draw(), [10, 11]);
         dynamic.observe(&[same, mixed]);
         assert!(dynamic.draw().is_empty(), "the rounds are over");
+        assert_eq!(dynamic.next_place(), 12);
         dynamic.begin(1);
         assert_eq!(dynamic.draw(), [12], "no task is met twice before all are");
     }

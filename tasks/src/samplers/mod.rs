@@ -55,6 +55,10 @@ pub trait TaskSampler: Send + Sync + std::fmt::Debug {
     /// Sees what came of the tasks that were drawn last, in that order, and tells for each whether its group is trained.
     fn observe(&mut self, outcomes: &[Outcome]) -> Vec<bool>;
 
+    /// The place behind all that it has drawn: whoever takes tasks of the same split behind it goes on from there, so
+    /// that no task is met twice before all are.
+    fn next_place(&self) -> u64;
+
     /// What has to be kept between iterations.
     fn state(&self) -> Value;
 

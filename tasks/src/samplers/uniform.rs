@@ -40,6 +40,10 @@ impl TaskSampler for Uniform {
         vec![true; outcomes.len()]
     }
 
+    fn next_place(&self) -> u64 {
+        self.next
+    }
+
     fn state(&self) -> Value {
         self.next.into()
     }
