@@ -170,7 +170,7 @@ async fn a_served_policy_goes_on_behind_what_was_sampled() {
     for config in configs() {
         let mut request = CompletionRequest {
             prompt_ids: both.tokenizer.encode_message(None, &message).into(),
-            messages: vec![Arc::new(message.clone())],
+            messages: vec![Arc::new(message.clone())].into(),
             grammar: config.grammar,
             stop: config.stop,
             sampling: config.sampling,

@@ -189,7 +189,7 @@ impl Judge {
         // Exact also in readers that know numbers only as doubles.
         let episode = seed.as_u64() >> 11;
         let request = CompletionRequest {
-            messages: messages.to_vec(),
+            messages: messages.to_vec().into(),
             prompt_ids: super::encoded(model.as_ref(), messages).into(),
             sampling,
             ..CompletionRequest::new(episode, seed)
