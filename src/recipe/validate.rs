@@ -1,8 +1,10 @@
 //! What can be checked before anything is started.
 
-use spar_core::Sampling;
-use spar_policy::ModelConfig;
+use std::sync::Arc;
+
+use spar_core::{GrammarSource, Sampling};
 use spar_policy::cuda::DeviceChoice;
+use spar_policy::{GrammarCache, GrammarError, ModelConfig, Tokenizer, TokenizerConfig};
 use spar_tasks::graders::Graders;
 use spar_trainer::{OptimizerPlace, TrainerConfig, WeightPrecision};
 
@@ -39,6 +41,11 @@ impl Recipe {
         let lines = |error: &dyn std::error::Error| vec![error.to_string()];
         if let Err(error) = self.episode.validate() {
             within("episode", lines(&error));
+        }
+        if let Some(grammar) = &self.episode.grammar
+            && let Err(error) = check_grammar(grammar)
+        {
+            within("episode", vec![format!("grammar: could not {error}")]);
         }
         if self.episode.max_turns.is_some() {
             let problem = "`max_turns` has no effect: set reinforce.max_turns and \
@@ -121,6 +128,15 @@ impl Recipe {
     }
 }
 
+/// Compiles a grammar for a tokenizer of bytes alone, in place of the model's, which may not be there yet.
+fn check_grammar(grammar: &GrammarSource) -> Result<(), GrammarError> {
+    let texts: [[&str; 0]; 0] = [];
+    let tokenizer = Tokenizer::train(texts, &TokenizerConfig::default())
+        .expect("the default vocabulary has room for all bytes");
+    let vocabulary = tokenizer.vocab_size();
+    GrammarCache::new(Arc::new(tokenizer), vocabulary).get(grammar).map(drop)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -139,6 +155,23 @@ mod tests {
         let filter = told("[reinforce]\nfilter = { kind = 'max_variance', keep = 0 }");
         assert!(filter.contains("reinforce.filter: use group filter `max_variance`: keep is 0"));
         assert!(told("[reinforce]\nfilter = { kind = 'some' }").contains("known are `all`"));
+    }
+
+    #[test]
+    fn what_is_no_grammar_is_refused() {
+        let told = |expression: &str| {
+            let held = format!(
+                "[episode]\nconstrain_to_admissible = false\n\
+                 grammar = {{ kind = 'regex', expression = '{expression}' }}"
+            );
+            Recipe::parse("r", &held, &[]).unwrap().validate().map_err(|error| error.to_string())
+        };
+        assert_eq!(told("(go|stay)[a-z]{1,9}"), Ok(()));
+        let error = told("(go").unwrap_err();
+        assert!(
+            error.contains("episode: grammar: could not ") && error.contains("regular expression"),
+            "{error}"
+        );
     }
 
     #[test]

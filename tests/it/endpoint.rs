@@ -71,6 +71,36 @@ fn nonsense_is_told_before_anything_is_played() {
 }
 
 #[test]
+fn a_malformed_call_is_the_policys_mistake() {
+    let address = serve(
+        "200 OK",
+        r#"{"choices":[{"message":{"content":null,"tool_calls":[{"function":{"name":"go","arguments":"{"}}]}}]}"#,
+    );
+    let ran = eval(&address, &["--json"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let report: Value = serde_json::from_str(&ran.out).unwrap();
+    let overall = &report["evaluations"][0]["overall"];
+    assert_eq!((&overall["episodes"], &overall["invalid_rate"]), (&3.into(), &1.0.into()));
+}
+
+#[test]
+fn tokens_that_cannot_be_are_told_before_anything_is_played() {
+    let address = serve(
+        "200 OK",
+        r#"{"prompt_token_ids":[1],"choices":[{"message":{"content":"go"},"token_ids":[1],"sampling_logprobs":[0.5]}]}"#,
+    );
+    // Who is not asked for tokens may tell what it likes.
+    assert_eq!(eval(&address, &[]).code, Some(0));
+    let ran = eval(&address, &["--server", "spar"]);
+    assert_eq!(ran.code, Some(1));
+    assert!(
+        ran.err.contains("a log-probability of 0.5, must be finite and at most 0"),
+        "{}",
+        ran.err
+    );
+}
+
+#[test]
 fn nobody_there_is_told_at_once() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}/v1", listener.local_addr().unwrap());

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use serde_json::json;
 use spar::agent::policies::{HttpPolicy, HttpPolicyConfig, ServerKind};
 use spar::agent::{
-    Cancellation, Episode, EpisodeConfig, Player, TurnMask, group_samples, run_episode,
+    BranchPoint, Cancellation, Episode, EpisodeConfig, EpisodeInProgress, Player, TurnMask,
+    group_samples, run_episode,
 };
 use spar::core::{
     CompletionRequest, GrammarSource, Group, Message, Policy, PolicyVersion, Role, Sample,
-    Sampling, Seed, Trajectory,
+    Sampling, Seed, Source, Trajectory,
 };
 use spar::envs::{Resources, open_environment};
 use spar::policy::checkpoint::load_model;
@@ -100,6 +101,45 @@ async fn play(policy: &dyn Policy, task: &Task, config: &EpisodeConfig, id: u64)
     run_episode(environment.as_mut(), &episode, config).await
 }
 
+/// Plays on from the first answer of `origin` that has several tokens, behind its first one.
+async fn play_on(
+    policy: &dyn Policy,
+    task: &Task,
+    config: &EpisodeConfig,
+    origin: &Trajectory,
+) -> Trajectory {
+    let episode = Episode {
+        id: 100,
+        task,
+        player: Player::Policy(policy),
+        seed: Seed::from_u64(3),
+        environment_seed: Seed::from_u64(2),
+        cancellation: &Cancellation::new(),
+    };
+    let mut environment = open_environment(task, &Resources::default()).unwrap();
+    environment.reset(episode.environment_seed).await.unwrap();
+    // Not the first turn where there are others, so that one is taken over whole.
+    let turn = origin.turns.iter().rposition(|turn| turn.sampled.ids.len() > 1).unwrap();
+    let at = BranchPoint { turn, token: 1 };
+    let mut fork = EpisodeInProgress::branch(environment, origin, at, &episode, config).await;
+    while fork.turn().await.is_some() {}
+    fork.finish().await.0
+}
+
+/// Checks that two episodes have the same turns, save for the times they took and whose they are.
+fn assert_same_turns(here: &Trajectory, there: &Trajectory, about: &str) {
+    assert_eq!((&here.end, here.is_failed()), (&there.end, false), "{about}");
+    assert_eq!(here.turns.len(), there.turns.len(), "{about}");
+    assert_eq!(here.grammars, there.grammars, "{about}");
+    for (here, there) in here.turns.iter().zip(&there.turns) {
+        assert_eq!(here.sampled, there.sampled, "{about}: {}", here.text);
+        assert!(!here.sampled.ids.is_empty(), "{about}");
+        assert_eq!((&here.prompt, here.source), (&there.prompt, there.source), "{about}");
+        assert_eq!((&here.text, here.stop), (&there.text, there.stop), "{about}");
+    }
+    there.validate().unwrap();
+}
+
 fn configs() -> Vec<EpisodeConfig> {
     let plain = EpisodeConfig {
         max_turns: Some(5),
@@ -144,20 +184,19 @@ async fn episodes_of_a_served_policy_train_as_those_of_a_local_one() {
             let task = suite.task("test", id).unwrap();
             let here = play(&both.local, &task, config, id as u64).await;
             let there = play(&remote, &task, config, id as u64).await;
-            assert_eq!((&here.end, here.is_failed()), (&there.end, false), "config {number}");
-            assert_eq!(here.turns.len(), there.turns.len());
-            assert_eq!(here.grammars, there.grammars);
-            for (here, there) in here.turns.iter().zip(&there.turns) {
-                assert_eq!(here.sampled, there.sampled, "config {number}, {}", here.text);
-                assert!(!here.sampled.ids.is_empty());
-                assert_eq!(here.prompt, there.prompt, "config {number}");
-                assert_eq!((&here.text, here.stop), (&there.text, there.stop));
+            assert_same_turns(&here, &there, &format!("config {number}"));
+            for stop in config.stop.iter() {
+                assert!(here.turns.iter().all(|turn| !turn.text.contains(&**stop)));
             }
-            there.validate().unwrap();
             let temperature = config.sampling.temperature;
             let (samples, gradient) = both.gradient(&here, temperature);
             assert!(gradient.iter().any(|slope| *slope != 0.0), "config {number}");
             assert_eq!((samples, gradient), both.gradient(&there, temperature));
+            // Forks in mid-turn are played alike, too.
+            let here = play_on(&both.local, &task, config, &here).await;
+            let there = play_on(&remote, &task, config, &there).await;
+            assert_same_turns(&here, &there, &format!("fork with config {number}"));
+            assert!(here.turns.iter().any(|turn| turn.source == Source::Regenerated));
         }
     }
 }

@@ -237,6 +237,10 @@ impl Training {
         let policy = LocalPolicy::new("local", tokenizer, weights, version, threads)
             .context("start the engine")?;
         let policy = Arc::new(policy);
+        if let Some(grammar) = &recipe.episode.grammar {
+            // Now rather than in the first turn: that of a large vocabulary takes seconds.
+            policy.grammars().get(grammar).context("hold answers to `episode.grammar`")?;
+        }
         let metrics = MetricsLog::open(&folder.metrics_path())?;
         let evaluations = MetricsLog::open(&folder.evaluations_path())?;
         let timings = MetricsLog::open(&folder.path().join("timings.jsonl"))?;
