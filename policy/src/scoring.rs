@@ -47,7 +47,10 @@ mod tests {
     use super::*;
     use crate::decoder::{Segment, SequenceCache, forward};
     use crate::head::{log_softmax, logits};
-    use crate::{LocalPolicy, ModelConfig, Tokenizer, TokenizerConfig, initial_parameters};
+    use crate::{
+        LocalPolicy, LoraConfig, LoraModel, ModelConfig, ServedAdapter, Tokenizer, TokenizerConfig,
+        initial_parameters,
+    };
 
     fn model() -> (Arc<Tokenizer>, Arc<Weights>) {
         let games = [["You see a door.", "open door"], ["You see a box.", "open box"]];
@@ -118,6 +121,36 @@ mod tests {
         let other = initial_parameters(weights.config(), Seed::from_u64(9));
         local.publish(&Arc::new(weights.with_parameters(other)), PolicyVersion(1));
         assert_ne!(local.score(request()).await.unwrap(), scored);
+    }
+
+    #[tokio::test]
+    async fn an_adapter_among_several_is_scored_as_it_samples() {
+        let (tokenizer, weights) = model();
+        let lora = LoraModel::new(weights.clone(), &LoraConfig::default());
+        let mut factors = lora.initial(Seed::from_u64(5));
+        factors.data.iter_mut().enumerate().for_each(|(at, value)| *value += (at % 7) as f32 * 0.1);
+        let version = PolicyVersion(0);
+        let served = ServedAdapter { name: "a".into(), adapter: lora.adapter(&factors), version };
+        let policies =
+            LocalPolicy::with_adapters("base", tokenizer, weights, version, &[served], 1).unwrap();
+        let prompt_ids: Arc<[u32]> = policies[0].encode_text("You see a box.").into();
+        let mut scores = Vec::new();
+        for policy in &policies {
+            let request = CompletionRequest {
+                prompt_ids: prompt_ids.clone(),
+                sampling: Sampling { max_tokens: 8, ..Sampling::default() },
+                ..CompletionRequest::new(1, Seed::from_u64(1))
+            };
+            let sampled = policy.complete(request).await.unwrap().tokens;
+            let request =
+                |target_ids| ScoringRequest { prompt_ids: prompt_ids.clone(), target_ids };
+            let scored = policy.score(request(sampled.ids)).await.unwrap();
+            for (scored, sampled) in scored.iter().zip(&sampled.logprobs) {
+                assert!((scored - sampled).abs() < 1e-4, "{scored} {sampled}");
+            }
+            scores.push(policy.score(request(vec![3, 4, 5])).await.unwrap());
+        }
+        assert_ne!(scores[0], scores[1]);
     }
 
     #[tokio::test]

@@ -1,11 +1,11 @@
 //! Suites that are mixed by weight.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Share, Suite, SuiteError, SuiteManifest, Task};
+use crate::{Share, Suite, SuiteError, SuiteManifest, SuiteOptions, Task, open_suite};
 
 /// The least part of all weights that one suite may have.
 const LEAST_PART: f64 = 1e-6;
@@ -89,6 +89,16 @@ impl MixedSuite {
     }
 }
 
+/// A `suite.toml` that lists suites.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MixtureFile {
+    name: String,
+    version: String,
+    about: String,
+    suites: Vec<MixedSuite>,
+}
+
 /// Several suites as one, of which each has a share by its weight in all that is drawn.
 ///
 /// What comes when follows from the seed and the position, as [`ShuffledTasks`](crate::ShuffledTasks) says: any stretch has
@@ -148,6 +158,10 @@ impl Mixture {
                 let detail = format!("two suites are called `{name}`: give one a `name`");
                 problems.push(SuiteError::Mixture { detail });
             }
+            let is_mixed = |split: &str| !suite.shares(split).is_empty();
+            if suite.manifest().splits.iter().any(|(split, _)| is_mixed(split)) {
+                problems.push(is_mixture(&config.suite));
+            }
             let strange = config.splits.values().filter_map(|own| suite.len(own).err());
             problems.extend(strange);
             members.push(Member { name, config, suite });
@@ -179,6 +193,51 @@ impl Mixture {
         let weighed = |member: &Member| format!("{} {}", member.config.weight, member.name);
         let about = members.iter().map(weighed).collect::<Vec<_>>().join(" to ");
         Ok(Self { manifest, about: format!("Mixed by weight: {about}."), members })
+    }
+
+    /// Opens the mixture of a folder whose `suite.toml` lists `suites`; their paths start from the folder.
+    ///
+    /// # Errors
+    ///
+    /// [`SuiteError`] when the file is not understood, or tells all that is wrong with what is mixed.
+    pub fn open(folder: &Path) -> Result<Self, SuiteError> {
+        let path = folder.join("suite.toml");
+        let text = std::fs::read_to_string(&path)
+            .map_err(|source| SuiteError::Io { path: path.clone(), source })?;
+        let file: MixtureFile = toml::from_str(&text)
+            .map_err(|source| SuiteError::Manifest { path, source: Box::new(source) })?;
+        let (mut opened, mut problems) = (Vec::new(), Vec::new());
+        for mut config in file.suites {
+            let beside = folder.join(&config.suite);
+            if beside.exists() {
+                config.suite = beside.to_string_lossy().into_owned();
+            }
+            // Looked at before it is opened: it may be this very one.
+            if Self::is_at(Path::new(&config.suite)) {
+                problems.push(is_mixture(&config.suite).to_string());
+                continue;
+            }
+            let data = config.folder.as_ref().map(|data| folder.join(data));
+            match open_suite(&config.suite, &SuiteOptions { data }) {
+                Ok(suite) => opened.push((config, suite)),
+                Err(error) => problems.push(error.to_string()),
+            }
+        }
+        let told = |problems: Vec<String>| SuiteError::Mixture { detail: problems.join("; ") };
+        if !problems.is_empty() {
+            return Err(told(problems));
+        }
+        let mut mixture = Self::new(opened)
+            .map_err(|errors| told(errors.iter().map(ToString::to_string).collect()))?;
+        (mixture.manifest.name, mixture.manifest.version) = (file.name, file.version);
+        mixture.about = file.about;
+        Ok(mixture)
+    }
+
+    /// Whether there is a folder whose `suite.toml` lists `suites`.
+    pub(crate) fn is_at(folder: &Path) -> bool {
+        let text = std::fs::read_to_string(folder.join("suite.toml")).unwrap_or_default();
+        toml::from_str::<toml::Table>(&text).is_ok_and(|table| table.contains_key("suites"))
     }
 
     /// The suites by what they are called.
@@ -213,6 +272,12 @@ impl Mixture {
         };
         self.members.iter().find(of)
     }
+}
+
+/// A suite that is mixed already, so that its own weights would count for nothing.
+fn is_mixture(suite: &str) -> SuiteError {
+    let detail = format!("`{suite}` is a mixture itself: name its suites");
+    SuiteError::Mixture { detail }
 }
 
 /// The weight of the first member, in which all others are counted: equal shares are equal hashes.
@@ -327,7 +392,7 @@ mod tests {
     use spar_core::Seed;
 
     use super::*;
-    use crate::{ShuffledTasks, SuiteOptions, open_suite};
+    use crate::ShuffledTasks;
 
     fn mixture(text: &str) -> Result<Mixture, Vec<SuiteError>> {
         #[derive(Deserialize)]
@@ -401,6 +466,30 @@ mod tests {
         assert_eq!(drawn.iter().filter(|task| few(task)).count(), 200);
         assert!(drawn[..200].iter().filter(|task| few(task)).count() >= 149);
         assert!(!drawn[300..].iter().any(few));
+    }
+
+    #[test]
+    fn a_folder_may_hold_a_mixture() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |text: &str| std::fs::write(folder.path().join("suite.toml"), text).unwrap();
+        std::fs::write(folder.path().join("quiz.jsonl"), "{\"prompt\": \"Tea?\"}\n").unwrap();
+        let head = "name = 'both'\nversion = '3'\nabout = 'Two.'\n";
+        let open = || open_suite(folder.path().to_str().unwrap(), &SuiteOptions::default());
+        write(&format!(
+            "{head}suites = [{{ suite = 'quiz.jsonl' }}, {{ suite = 'sums', weight = 9 }}]"
+        ));
+        let suite = open().unwrap();
+        assert_eq!((suite.manifest().name.as_str(), suite.len("test").unwrap()), ("both", 201));
+        assert_eq!(suite.task("test", 0).unwrap().id, "quiz/test/0");
+        assert_eq!(suite.share_of("sums/test/7"), Some("sums"));
+        let sample = ShuffledTasks::new(suite.as_ref(), "test", Seed::from_u64(0)).unwrap();
+        assert_eq!(sample.sample(Some(40)).unwrap().len(), 40);
+        write(&format!("{head}suites = [{{ suite = '.' }}, {{ suite = 'none' }}]"));
+        let told = open().err().unwrap().to_string();
+        assert!(told.contains("is a mixture itself") && told.contains("`none`"), "{told}");
+        let nested =
+            Mixture::new(vec![(MixedSuite::new("two"), Box::new(mixture(TWO).unwrap()) as _)]);
+        assert!(nested.err().unwrap()[0].to_string().contains("is a mixture itself"));
     }
 
     #[test]

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use super::SuiteFormat;
-use crate::{QuestionSuite, Suite, SuiteError, TemplateSuite, TerminalSuite, suite_file};
+use crate::{Mixture, QuestionSuite, Suite, SuiteError, TemplateSuite, TerminalSuite, suite_file};
 
-/// A folder with a `suite.toml`: splits are parameters and seeds, or files and folders of tasks.
+/// A folder with a `suite.toml`: splits are parameters and seeds, or files and folders of tasks; or other suites are mixed.
 #[derive(Debug, Clone, Copy)]
 pub struct SuiteToml;
 
@@ -34,6 +34,9 @@ impl SuiteFormat for SuiteToml {
         let file = path.join("suite.toml");
         let text = std::fs::read_to_string(&file)
             .map_err(|source| SuiteError::Io { path: file.clone(), source })?;
+        if Mixture::is_at(path) {
+            return Ok(Box::new(Mixture::open(path)?));
+        }
         Ok(match suite_file::tasks_of(&text).as_deref() {
             None => Box::new(TemplateSuite::parse(&text, &file)?),
             Some(QuestionSuite::ENVIRONMENT) => Box::new(QuestionSuite::open(path)?),
