@@ -5,11 +5,15 @@ mod serve;
 
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use spar::agent::ParserChoice;
 use spar::agent::policies::ServerKind;
+use spar::core::registry::{AnyTable, Row};
+use spar::players::{BuiltIn, PLAYERS};
 use spar::policy::checkpoint::KeepAs;
 use spar::policy::cuda::DeviceChoice;
+use spar::registry::tables;
 
 pub(crate) use sandbox::{
     DoctorArguments, ReapArguments, SandboxArguments, SandboxCommand, SandboxListArguments,
@@ -52,7 +56,7 @@ pub(crate) enum Command {
     Play(PlayArguments),
     /// Play stored trajectories again and check that everything comes out the same.
     Replay(ReplayArguments),
-    /// Show a run, or read trajectories.
+    /// Show a run, read trajectories, or tell all of what has a name.
     Show(ShowArguments),
     /// Compare recipes over several runs each: a table, and a picture with bands.
     Compare(CompareArguments),
@@ -145,7 +149,7 @@ pub(crate) struct PlayerArguments {
     #[arg(long, value_name = "FOLDER", group = "who")]
     pub(crate) checkpoint: Option<PathBuf>,
     /// A built-in player.
-    #[arg(long, group = "who")]
+    #[arg(long, group = "who", value_parser = player_names())]
     pub(crate) policy: Option<BuiltIn>,
     /// An OpenAI-compatible endpoint: its address up to and without `/chat/completions`.
     #[arg(long, value_name = "URL", group = "who", requires = "model")]
@@ -238,19 +242,6 @@ pub(crate) struct DecoderArguments {
     /// Threads; results do not depend on it.
     #[arg(long, env = "SPAR_THREADS")]
     pub(crate) threads: Option<usize>,
-}
-
-/// A player that needs no model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum BuiltIn {
-    /// Draws one of the admissible actions.
-    Random,
-    /// The environment's player who sees the whole state.
-    Oracle,
-    /// The environment's player who knows only what the episode has shown.
-    Expert,
-    /// You, at this terminal.
-    Human,
 }
 
 /// Where the sandboxes of episodes come from; of commands that play tasks.
@@ -420,7 +411,17 @@ pub(crate) struct CompareArguments {
 pub(crate) struct ShowArguments {
     /// A run (its folder, or its name in `--runs`), a folder of trajectories, or one .jsonl.zst file of it;
     /// left out, the run in `--runs` that was written last.
+    ///
+    /// With a second name, what `spar list` lists: `spar show objectives clip` tells what that computes, where it comes
+    /// from, and its options.
+    #[arg(value_name = "PATH|AXIS")]
     pub(crate) path: Option<PathBuf>,
+    /// A name that `spar list AXIS` lists.
+    #[arg(
+        requires = "path",
+        conflicts_with_all = ["runs", "trajectories", "episode", "failed", "success", "limit"]
+    )]
+    pub(crate) name: Option<String>,
     /// Folder that holds the runs.
     #[arg(long, default_value = "runs")]
     pub(crate) runs: PathBuf,
@@ -469,42 +470,27 @@ pub(crate) struct ValidateArguments {
 #[derive(Debug, Args)]
 pub(crate) struct ListArguments {
     /// What to list; left out, everything.
-    pub(crate) what: Option<Listing>,
+    #[arg(value_parser = axis_names())]
+    pub(crate) axis: Option<String>,
+    /// Print JSON: all that `spar show` tells of each.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
-/// What can be listed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Listing {
-    /// Named sets of tasks.
-    Suites,
-    /// Forms in which tasks lie on disk.
-    SuiteFormats,
-    /// What tasks are played in.
-    Environments,
-    /// What `spar train` can do.
-    Recipes,
-    /// Who judges an episode when it is over.
-    Graders,
-    /// What changes rewards before credit sees them.
-    Shapers,
-    /// How actions are read in answers.
-    Parsers,
-    /// Which tasks are played, and which of their groups are trained.
-    Samplers,
-    /// How the episodes of a group come about.
-    Strategies,
-    /// How advantages are assigned to steps.
-    Credit,
-    /// Which trajectories of a group are trained.
-    Filters,
-    /// What training minimises.
-    Objectives,
-    /// How gradients become changes of the weights.
-    Optimizers,
-    /// What a run can do, one after the other.
-    Stages,
-    /// Players that need no model.
-    Policies,
+/// The names of what can be listed.
+fn axis_names() -> PossibleValuesParser {
+    let value = |table: &dyn AnyTable| {
+        PossibleValue::new(table.axis().name).help(table.axis().about.trim_end_matches('.'))
+    };
+    tables().map(value).into()
+}
+
+/// Reads the name of a player.
+fn player_names() -> impl TypedValueParser<Value = BuiltIn> {
+    let value =
+        |row: &Row<BuiltIn>| PossibleValue::new(row.name).help(row.about.trim_end_matches('.'));
+    let names = PossibleValuesParser::from(PLAYERS.iter().map(value).collect::<Vec<_>>());
+    names.map(|name| PLAYERS.find(&name).expect("it is one of their names").open)
 }
 
 /// Arguments of `spar conformance`.

@@ -17,13 +17,26 @@
 //! # Ok::<(), spar::recipe::RecipeError>(())
 //! ```
 
+// Commands name the library as programs that use it do.
+extern crate self as spar;
+
 pub mod audit;
+mod bar;
+mod cli;
+mod commands;
 pub mod comparison;
 pub mod judging;
 pub mod picture;
+pub mod players;
+mod program;
+mod progress;
 pub mod recipe;
+pub mod registry;
 pub mod sandboxes;
 pub mod training;
+
+pub use program::{main, run};
+pub use registry::Registry;
 
 pub use {spar_agent as agent, spar_core as core, spar_envs as envs, spar_parsers as parsers};
 pub use {

@@ -4,8 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use spar_core::registry::RowError;
 use spar_core::{Action, Choices, ParsedAction};
-use spar_parsers::{ActionParser, Parsed, UnknownParser, WriteError, open_parser};
+use spar_parsers::{ActionParser, Parsed, WriteError, open_parser};
 
 /// The parser whose answers are the actions themselves.
 const PLAIN: &str = "plain";
@@ -21,8 +22,8 @@ impl ParserChoice {
     ///
     /// # Errors
     ///
-    /// [`UnknownParser`] lists the names that there are.
-    pub fn named(name: &str) -> Result<Self, UnknownParser> {
+    /// [`RowError`] lists the names that there are.
+    pub fn named(name: &str) -> Result<Self, RowError> {
         open_parser(name).map(Self)
     }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use rand::RngExt;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use spar_core::{Policy, Seed};
 
@@ -40,7 +41,7 @@ pub enum PlayerWith<P> {
 }
 
 /// One of an environment's own players.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Guide {
     /// A player who sees the whole state.

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use spar_core::Boundary;
+use spar_core::registry::RowError;
 use spar_sandbox::SandboxError;
 use spar_tasks::GraderError;
 
@@ -13,13 +14,8 @@ use crate::household::HouseholdError;
 #[non_exhaustive]
 pub enum EnvironmentError {
     /// No environment has this name.
-    #[error("find environment `{name}`: known are {known}")]
-    Unknown {
-        /// The name asked for.
-        name: String,
-        /// The names there are.
-        known: String,
-    },
+    #[error(transparent)]
+    Row(#[from] RowError),
     /// A task's parameters are not this environment's.
     #[error("understand the parameters of task `{task}` for environment `{environment}`: {detail}")]
     Parameters {

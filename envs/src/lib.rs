@@ -48,8 +48,8 @@ pub use frozen_lake::FrozenLake;
 pub use graded::Graded;
 pub use question::Question;
 pub use registry::{
-    EnvironmentEntry, OpenTask, environment_registry, needs_sandbox, open_environment,
-    shuffled_tasks,
+    EnvironmentRow, NamedEnvironment, OpenTask, environment_registry, needs_sandbox,
+    open_environment, shuffled_tasks,
 };
 pub use resources::{Resources, Sandboxes};
 pub use validate::{FailureKind, ValidationFailure, ValidationReport, validate_suite};

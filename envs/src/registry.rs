@@ -1,6 +1,7 @@
 //! The environments that have a name.
 
 use spar_core::Seed;
+use spar_core::registry::{Axis, OptionSet, Row, Table};
 use spar_tasks::graders::Graders;
 use spar_tasks::{ShuffledTasks, Suite, SuiteError, Task};
 
@@ -10,12 +11,9 @@ use crate::question::Question;
 use crate::terminal::Terminal;
 use crate::{Environment, EnvironmentError, Graded, Resources};
 
-/// An environment that has a name.
-pub struct EnvironmentEntry {
-    /// The name.
-    pub name: &'static str,
-    /// One line on what it is about.
-    pub about: &'static str,
+/// What makes tasks of an environment interactive, and what is known of it before.
+#[derive(Debug, Clone, Copy)]
+pub struct NamedEnvironment {
     /// A suite that exercises it, for the conformance tests.
     pub suite: &'static str,
     /// Whether its episodes need sandboxes.
@@ -27,45 +25,75 @@ pub struct EnvironmentEntry {
     pub stratum: fn(&Task) -> Option<String>,
 }
 
+/// An environment that has a name.
+pub type EnvironmentRow = Row<NamedEnvironment>;
+
 /// Makes a task interactive with what it needs of the machine.
 pub type OpenTask = fn(&Task, &Resources) -> Result<Box<dyn Environment>, EnvironmentError>;
 
-/// All environments that have a name; a new one is one file and one row here.
-pub fn environment_registry() -> &'static [EnvironmentEntry] {
-    &[
-        EnvironmentEntry {
-            name: "household",
-            about: "Household chores in text, equal to ALFWorld's text engine.",
+const AXIS: Axis =
+    Axis { name: "environments", what: "environment", about: "What tasks are played in." };
+
+const ROWS: &[EnvironmentRow] = &[
+    Row {
+        name: "household",
+        about: "Household chores in text, equal to ALFWorld's text engine.",
+        source: "ALFWorld, arXiv 2010.03768, its PDDL and TextWorld grammar",
+        formula: "",
+        options: OptionSet::NONE,
+        open: NamedEnvironment {
             suite: "household",
             needs_sandbox: false,
             open: |task, _| Ok(Box::new(Household::open(task)?)),
             stratum: Household::likely_family,
         },
-        EnvironmentEntry {
-            name: "frozen-lake",
-            about: "Cross a frozen lake drawn in text, slippery or not.",
+    },
+    Row {
+        name: "frozen-lake",
+        about: "Cross a frozen lake drawn in text, slippery or not.",
+        source: "Gymnasium's FrozenLake, in text",
+        formula: "",
+        options: OptionSet::NONE,
+        open: NamedEnvironment {
             suite: "frozen-lake",
             needs_sandbox: false,
             open: |task, _| Ok(Box::new(FrozenLake::open(task)?)),
             stratum: |_| None,
         },
-        EnvironmentEntry {
-            name: "question",
-            about: "A question, answered in one turn and held against what is right.",
+    },
+    Row {
+        name: "question",
+        about: "A question, answered in one turn and held against what is right.",
+        source: "own",
+        formula: "",
+        options: OptionSet::NONE,
+        open: NamedEnvironment {
             suite: "sums",
             needs_sandbox: false,
             open: |task, _| Ok(Box::new(Question::open(task)?)),
             stratum: |_| None,
         },
-        EnvironmentEntry {
-            name: "terminal",
-            about: "Work at a shell in a sandbox, judged by a script when it is done.",
+    },
+    Row {
+        name: "terminal",
+        about: "Work at a shell in a sandbox, judged by a script when it is done.",
+        source: "own, after Terminal-Bench",
+        formula: "",
+        options: OptionSet::NONE,
+        open: NamedEnvironment {
             suite: "terminal",
             needs_sandbox: true,
             open: |task, resources| Ok(Box::new(Terminal::open(task, resources)?)),
             stratum: Terminal::drawn_kind,
         },
-    ]
+    },
+];
+
+static TABLE: Table<NamedEnvironment> = Table::new(AXIS, ROWS);
+
+/// All environments that have a name; a new one is one file and one row here.
+pub fn environment_registry() -> &'static Table<NamedEnvironment> {
+    &TABLE
 }
 
 /// Whether the episodes of an environment need sandboxes; `false` for one that does not exist.
@@ -100,30 +128,20 @@ pub fn open_environment(
     task: &Task,
     resources: &Resources,
 ) -> Result<Box<dyn Environment>, EnvironmentError> {
-    let entry = environment_registry().iter().find(|entry| entry.name == task.environment);
-    match entry {
-        Some(entry) if resources.is_ungraded => {
-            let task = Task { graders: Vec::new(), ..task.clone() };
-            (entry.open)(&task, resources)
-        }
-        Some(entry) if task.graders.is_empty() && resources.graders.is_empty() => {
-            (entry.open)(task, resources)
-        }
-        Some(entry) => {
-            // The environment sees all graders, so that its sandboxes live for their scripts.
-            let graders = Graders::merged(&task.graders, &resources.graders);
-            let task = Task { graders, ..task.clone() };
-            let graders = Graders::open(&task.graders)?;
-            let inner = (entry.open)(&task, resources)?;
-            Ok(Box::new(Graded::new(inner, task, graders, resources.models.clone())?))
-        }
-        None => {
-            let known: Vec<_> =
-                environment_registry().iter().map(|entry| format!("`{}`", entry.name)).collect();
-            let (name, known) = (task.environment.clone(), known.join(", "));
-            Err(EnvironmentError::Unknown { name, known })
-        }
+    let row = environment_registry().find(&task.environment)?;
+    if resources.is_ungraded {
+        let task = Task { graders: Vec::new(), ..task.clone() };
+        return (row.open.open)(&task, resources);
     }
+    if task.graders.is_empty() && resources.graders.is_empty() {
+        return (row.open.open)(task, resources);
+    }
+    // The environment sees all graders, so that its sandboxes live for their scripts.
+    let graders = Graders::merged(&task.graders, &resources.graders);
+    let task = Task { graders, ..task.clone() };
+    let graders = Graders::open(&task.graders)?;
+    let inner = (row.open.open)(&task, resources)?;
+    Ok(Box::new(Graded::new(inner, task, graders, resources.models.clone())?))
 }
 
 #[cfg(test)]

@@ -155,7 +155,7 @@ fn every_parser_says_what_its_entry_promises() {
     let arguments = Map::from_iter([("command".to_owned(), json!("ls"))]);
     let calls = Action::calls(vec![ToolCall::new("bash", arguments)]);
     for entry in parser_registry() {
-        let parser = (entry.open)();
+        let parser = (entry.open.open)();
         assert_eq!(parser.name(), entry.name);
         assert_eq!(parser.write(&Action::text("ls"), &[]).is_ok(), entry.has_text);
         assert_eq!(parser.write(&calls, &tools()).is_ok(), entry.has_calls, "{}", entry.name);
@@ -236,7 +236,7 @@ fn hostile_text_is_read_in_linear_time() {
             let text = format!("{head}{}", piece.repeat(len / piece.len()));
             for entry in parser_registry() {
                 let begun = Instant::now();
-                check(&*(entry.open)(), &text, &tools);
+                check(&*(entry.open.open)(), &text, &tools);
                 let took = begun.elapsed();
                 // Quadratic time would be many seconds, linear time is a tenth of one.
                 let limit = Duration::from_secs(2);
@@ -251,7 +251,7 @@ fn calls_are_bounded() {
     let many = vec![ToolCall::new("f", Map::new()); MAX_CALLS];
     let more = vec![ToolCall::new("f", Map::new()); MAX_CALLS + 1];
     for entry in parser_registry() {
-        let parser = (entry.open)();
+        let parser = (entry.open.open)();
         let Ok(text) = parser.write(&Action::calls(many.clone()), &tools()) else { continue };
         assert_eq!(parser.parse(&text, &tools()).unwrap().spans.len(), MAX_CALLS);
         assert!(parser.write(&Action::calls(more.clone()), &tools()).is_err(), "{}", entry.name);
@@ -262,22 +262,22 @@ proptest! {
     #[test]
     fn fragments_of_all_syntaxes_break_nothing(text in fragments()) {
         for entry in parser_registry() {
-            check(&*(entry.open)(), &text, &tools());
-            check(&*(entry.open)(), &text, &[]);
+            check(&*(entry.open.open)(), &text, &tools());
+            check(&*(entry.open.open)(), &text, &[]);
         }
     }
 
     #[test]
     fn any_text_breaks_nothing(text in any::<String>()) {
         for entry in parser_registry() {
-            check(&*(entry.open)(), &text, &tools());
+            check(&*(entry.open.open)(), &text, &tools());
         }
     }
 
     #[test]
     fn words_that_are_written_are_read(text in "[a-zäß0-9 .,!]{0,20}[a-z]") {
         for entry in parser_registry().iter().filter(|entry| entry.has_text) {
-            let parser = (entry.open)();
+            let parser = (entry.open.open)();
             let action = Action::text(text.trim());
             let written = parser.write(&action, &[]).unwrap();
             prop_assert_eq!(&parser.parse(&written, &[]).unwrap().action, &action);
@@ -287,7 +287,7 @@ proptest! {
     #[test]
     fn calls_that_are_written_are_read(call in call(), other in call()) {
         for entry in parser_registry().iter().filter(|entry| entry.has_calls) {
-            let parser = (entry.open)();
+            let parser = (entry.open.open)();
             // These have no types, no place for a second call, or no tool but one.
             let takes_all = !["qwen3_coder", "fenced_bash", "react", "json_object"].contains(&entry.name);
             for calls in [vec![call.clone()], vec![call.clone(), other.clone()]] {

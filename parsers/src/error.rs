@@ -99,14 +99,3 @@ pub enum WriteError {
         text: String,
     },
 }
-
-/// No parser has the name that was asked for.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("there is no parser `{name}`; known are {known}")]
-#[non_exhaustive]
-pub struct UnknownParser {
-    /// What was asked for.
-    pub name: String,
-    /// The names there are, in backticks, divided by commas.
-    pub known: String,
-}

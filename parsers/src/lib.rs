@@ -45,7 +45,7 @@
 //!
 //! let error = parser.parse("<tool_call>{", &[]).unwrap_err();
 //! assert_eq!(error.kind, FormatErrorKind::Json);
-//! # Ok::<(), spar_parsers::UnknownParser>(())
+//! # Ok::<(), spar_core::registry::RowError>(())
 //! ```
 
 mod action_parser;
@@ -65,6 +65,6 @@ mod typed_value;
 
 pub use action_parser::ActionParser;
 pub use call_list::MAX_CALLS;
-pub use error::{FormatError, FormatErrorKind, UnknownParser, WriteError};
+pub use error::{FormatError, FormatErrorKind, WriteError};
 pub use parsed::Parsed;
-pub use registry::{ParserEntry, open_parser, parser_registry};
+pub use registry::{ParserRow, Syntax, open_parser, parser_registry};

@@ -2,21 +2,17 @@
 
 use std::sync::Arc;
 
+use spar_core::registry::{Axis, OptionSet, Row, RowError, Table};
+
+use crate::ActionParser;
 use crate::syntaxes::{
     Bracketed, DeepSeek, FencedBash, Hermes, JsonObject, Llama3Json, Mistral, Plain, PythonCalls,
     Qwen3Coder, React, Tags,
 };
-use crate::{ActionParser, UnknownParser};
 
-/// A parser that has a name.
+/// What a parser reads, and what makes it.
 #[derive(Debug, Clone, Copy)]
-pub struct ParserEntry {
-    /// The name.
-    pub name: &'static str,
-    /// One line on what it reads.
-    pub about: &'static str,
-    /// Where the syntax comes from, and which parser it was compared with.
-    pub source: &'static str,
+pub struct Syntax {
     /// Whether it reads actions in words.
     pub has_text: bool,
     /// Whether it reads calls of tools.
@@ -25,132 +21,133 @@ pub struct ParserEntry {
     pub open: fn() -> Arc<dyn ActionParser>,
 }
 
+/// A parser that has a name; its source tells which parser it was compared with.
+pub type ParserRow = Row<Syntax>;
+
+const AXIS: Axis =
+    Axis { name: "parsers", what: "parser", about: "How actions are read in answers." };
+
+const ROWS: &[ParserRow] = &[
+    Row {
+        name: "plain",
+        about: "The first line that is not empty.",
+        source: "own",
+        formula: "",
+        options: OptionSet::NONE,
+        open: Syntax { has_text: true, has_calls: false, open: || Arc::new(Plain) },
+    },
+    Row {
+        name: "tags",
+        about: "The last `<action>...</action>`.",
+        source: "R1-style prompts; compared with `XMLParser` of verifiers",
+        formula: "",
+        options: OptionSet::NONE,
+        open: Syntax { has_text: true, has_calls: false, open: || Arc::new(Tags) },
+    },
+    Row {
+        name: "bracketed",
+        about: "The last `[...]`.",
+        source: "the games of TextArena; compared with the pattern of one of them",
+        formula: "",
+        options: OptionSet::NONE,
+        open: Syntax { has_text: true, has_calls: false, open: || Arc::new(Bracketed) },
+    },
+    Row {
+        name: "react",
+        about: "Lines with `Thought:`, `Action:`, `Action Input:` and `Final Answer:`.",
+        source: "ReAct (Yao et al. 2022); compared with `ReActSingleInputOutputParser` of LangChain",
+        formula: "",
+        options: OptionSet::NONE,
+        open: Syntax { has_text: true, has_calls: true, open: || Arc::new(React) },
+    },
+    Row {
+        name: "hermes",
+        about: "`<tool_call>{\"name\": ..., \"arguments\": {...}}</tool_call>`.",
+        source: "Hermes 2 Pro, Qwen 2.5 and 3; compared with `HermesDetector` of SGLang",
+        formula: "",
+        options: OptionSet::NONE,
+        open: Syntax { has_text: true, has_calls: true, open: || Arc::new(Hermes) },
+    },
+    Row {
+        name: "qwen3_coder",
+        about: "`<tool_call>` with `<function=...>` and `<parameter=...>`, typed by schemas.",
+        source: "Qwen3-Coder; compared with `Qwen3CoderDetector` of SGLang",
+        formula: "",
+        options: OptionSet::NONE,
+        open: Syntax { has_text: true, has_calls: true, open: || Arc::new(Qwen3Coder) },
+    },
+    Row {
+        name: "llama3_json",
+        about: "An answer that is `{\"name\": ..., \"parameters\": {...}}`.",
+        source: "Llama 3.1 to 3.3; compared with `Llama32Detector` of SGLang",
+        formula: "",
+        options: OptionSet::NONE,
+        open: Syntax { has_text: true, has_calls: true, open: || Arc::new(Llama3Json) },
+    },
+    Row {
+        name: "mistral",
+        about: "`[TOOL_CALLS]` with a JSON list of calls, or with names and arguments.",
+        source: "Mistral's templates; compared with `MistralDetector` of SGLang",
+        formula: "",
+        options: OptionSet::NONE,
+        open: Syntax { has_text: true, has_calls: true, open: || Arc::new(Mistral) },
+    },
+    Row {
+        name: "deepseek_v3",
+        about: "Calls between special tokens, arguments in fenced JSON.",
+        source: "DeepSeek V3 and R1; compared with `DeepSeekV3Detector` of SGLang",
+        formula: "",
+        options: OptionSet::NONE,
+        open: Syntax { has_text: true, has_calls: true, open: || Arc::new(DeepSeek::V3) },
+    },
+    Row {
+        name: "deepseek_v31",
+        about: "Calls between special tokens, arguments in bare JSON.",
+        source: "DeepSeek V3.1; compared with `DeepSeekV31Detector` of SGLang",
+        formula: "",
+        options: OptionSet::NONE,
+        open: Syntax { has_text: true, has_calls: true, open: || Arc::new(DeepSeek::V31) },
+    },
+    Row {
+        name: "fenced_bash",
+        about: "The only block that is fenced as ```bash.",
+        source: "SWE-agent and its kin; compared with `parse_regex_actions` of mini-swe-agent",
+        formula: "",
+        options: OptionSet::NONE,
+        open: Syntax { has_text: true, has_calls: true, open: || Arc::new(FencedBash) },
+    },
+    Row {
+        name: "json_object",
+        about: "A JSON object with `name` and `arguments`, or with `action`.",
+        source: "agents that ask for JSON; compared with `parse_json_blob` of smolagents",
+        formula: "",
+        options: OptionSet::NONE,
+        open: Syntax { has_text: true, has_calls: true, open: || Arc::new(JsonObject) },
+    },
+    Row {
+        name: "python_calls",
+        about: "A list of calls in Python's syntax, `[f(a=1), g()]`.",
+        source: "Llama 3.2 and 4; compared with `PythonicDetector` of SGLang",
+        formula: "",
+        options: OptionSet::NONE,
+        open: Syntax { has_text: true, has_calls: true, open: || Arc::new(PythonCalls) },
+    },
+];
+
+static TABLE: Table<Syntax> = Table::new(AXIS, ROWS);
+
 /// All parsers that have a name; a new one is one file and one row here.
-pub fn parser_registry() -> &'static [ParserEntry] {
-    const {
-        &[
-            ParserEntry {
-                name: "plain",
-                about: "The first line that is not empty.",
-                source: "spar's own",
-                has_text: true,
-                has_calls: false,
-                open: || Arc::new(Plain),
-            },
-            ParserEntry {
-                name: "tags",
-                about: "The last `<action>...</action>`.",
-                source: "R1-style prompts; compared with `XMLParser` of verifiers",
-                has_text: true,
-                has_calls: false,
-                open: || Arc::new(Tags),
-            },
-            ParserEntry {
-                name: "bracketed",
-                about: "The last `[...]`.",
-                source: "the games of TextArena; compared with the pattern of one of them",
-                has_text: true,
-                has_calls: false,
-                open: || Arc::new(Bracketed),
-            },
-            ParserEntry {
-                name: "react",
-                about: "Lines with `Thought:`, `Action:`, `Action Input:` and `Final Answer:`.",
-                source: "ReAct (Yao et al. 2022); compared with `ReActSingleInputOutputParser` of LangChain",
-                has_text: true,
-                has_calls: true,
-                open: || Arc::new(React),
-            },
-            ParserEntry {
-                name: "hermes",
-                about: "`<tool_call>{\"name\": ..., \"arguments\": {...}}</tool_call>`.",
-                source: "Hermes 2 Pro, Qwen 2.5 and 3; compared with `HermesDetector` of SGLang",
-                has_text: true,
-                has_calls: true,
-                open: || Arc::new(Hermes),
-            },
-            ParserEntry {
-                name: "qwen3_coder",
-                about: "`<tool_call>` with `<function=...>` and `<parameter=...>`, typed by schemas.",
-                source: "Qwen3-Coder; compared with `Qwen3CoderDetector` of SGLang",
-                has_text: true,
-                has_calls: true,
-                open: || Arc::new(Qwen3Coder),
-            },
-            ParserEntry {
-                name: "llama3_json",
-                about: "An answer that is `{\"name\": ..., \"parameters\": {...}}`.",
-                source: "Llama 3.1 to 3.3; compared with `Llama32Detector` of SGLang",
-                has_text: true,
-                has_calls: true,
-                open: || Arc::new(Llama3Json),
-            },
-            ParserEntry {
-                name: "mistral",
-                about: "`[TOOL_CALLS]` with a JSON list of calls, or with names and arguments.",
-                source: "Mistral's templates; compared with `MistralDetector` of SGLang",
-                has_text: true,
-                has_calls: true,
-                open: || Arc::new(Mistral),
-            },
-            ParserEntry {
-                name: "deepseek_v3",
-                about: "Calls between special tokens, arguments in fenced JSON.",
-                source: "DeepSeek V3 and R1; compared with `DeepSeekV3Detector` of SGLang",
-                has_text: true,
-                has_calls: true,
-                open: || Arc::new(DeepSeek::V3),
-            },
-            ParserEntry {
-                name: "deepseek_v31",
-                about: "Calls between special tokens, arguments in bare JSON.",
-                source: "DeepSeek V3.1; compared with `DeepSeekV31Detector` of SGLang",
-                has_text: true,
-                has_calls: true,
-                open: || Arc::new(DeepSeek::V31),
-            },
-            ParserEntry {
-                name: "fenced_bash",
-                about: "The only block that is fenced as ```bash.",
-                source: "SWE-agent and its kin; compared with `parse_regex_actions` of mini-swe-agent",
-                has_text: true,
-                has_calls: true,
-                open: || Arc::new(FencedBash),
-            },
-            ParserEntry {
-                name: "json_object",
-                about: "A JSON object with `name` and `arguments`, or with `action`.",
-                source: "agents that ask for JSON; compared with `parse_json_blob` of smolagents",
-                has_text: true,
-                has_calls: true,
-                open: || Arc::new(JsonObject),
-            },
-            ParserEntry {
-                name: "python_calls",
-                about: "A list of calls in Python's syntax, `[f(a=1), g()]`.",
-                source: "Llama 3.2 and 4; compared with `PythonicDetector` of SGLang",
-                has_text: true,
-                has_calls: true,
-                open: || Arc::new(PythonCalls),
-            },
-        ]
-    }
+pub fn parser_registry() -> &'static Table<Syntax> {
+    &TABLE
 }
 
 /// Finds a parser by its name.
 ///
 /// # Errors
 ///
-/// [`UnknownParser`] when none has it.
-pub fn open_parser(name: &str) -> Result<Arc<dyn ActionParser>, UnknownParser> {
-    match parser_registry().iter().find(|entry| entry.name == name) {
-        Some(entry) => Ok((entry.open)()),
-        None => {
-            let known: Vec<_> =
-                parser_registry().iter().map(|entry| format!("`{}`", entry.name)).collect();
-            Err(UnknownParser { name: name.to_owned(), known: known.join(", ") })
-        }
-    }
+/// [`RowError::Unknown`] when none has it.
+pub fn open_parser(name: &str) -> Result<Arc<dyn ActionParser>, RowError> {
+    parser_registry().find(name).map(|row| (row.open.open)())
 }
 
 #[cfg(test)]
@@ -165,8 +162,6 @@ mod tests {
             assert!(others.iter().all(|other| other.name != entry.name));
         }
         let Err(error) = open_parser("xml") else { panic!() };
-        assert!(
-            error.to_string().starts_with("there is no parser `xml`; known are `plain`, `tags`")
-        );
+        assert!(error.to_string().starts_with("find parser `xml`: known are `plain`, `tags`"));
     }
 }

@@ -2,17 +2,15 @@
 
 use std::sync::Arc;
 
+use spar_core::registry::{Axis, OptionSet, Row, Table, closest_first};
+
 use crate::backends::fake::FakeBackend;
 use crate::conformance::Pins;
 use crate::{SandboxBackend, SandboxError};
 
-/// A backend that can be asked for.
+/// What opens a backend, and what it is held to.
 #[derive(Debug, Clone, Copy)]
-pub struct BackendEntry {
-    /// What users type.
-    pub name: &'static str,
-    /// One sentence.
-    pub about: &'static str,
+pub struct NamedBackend {
     /// Whether it is for tests alone, so that nothing offers it by itself.
     pub is_for_tests: bool,
     /// Which checks of [`conformance`](crate::conformance) it has to pass: all but these.
@@ -20,40 +18,68 @@ pub struct BackendEntry {
     open: fn() -> Result<Arc<dyn SandboxBackend>, SandboxError>,
 }
 
+/// A backend that has a name.
+pub type BackendRow = Row<NamedBackend>;
+
+const AXIS: Axis =
+    Axis { name: "backends", what: "sandbox backend", about: "What sandboxes are made of." };
+
+const ROWS: &[BackendRow] = &[
+    Row {
+        name: "docker",
+        about: "Containers through the API of Docker or Podman.",
+        source: "Docker's Engine API",
+        formula: "",
+        options: OptionSet::NONE,
+        open: NamedBackend {
+            is_for_tests: false,
+            pins: Pins { never: DOCKER_NEVER, depends: DOCKER_DEPENDS },
+            open: docker,
+        },
+    },
+    Row {
+        name: "wasm",
+        about: "WebAssembly guests in this process.",
+        source: "WASI previews 1 and 2, on Wasmtime",
+        formula: "",
+        options: OptionSet::NONE,
+        open: NamedBackend {
+            is_for_tests: false,
+            pins: Pins { never: WASM_NEVER, depends: WASM_DEPENDS },
+            open: wasm,
+        },
+    },
+    Row {
+        name: "local",
+        about: "Linux namespaces without a daemon, for trusted use.",
+        source: "namespaces(7), cgroups(7)",
+        formula: "",
+        options: OptionSet::NONE,
+        open: NamedBackend {
+            is_for_tests: false,
+            pins: Pins { never: LOCAL_NEVER, depends: LOCAL_DEPENDS },
+            open: local,
+        },
+    },
+    Row {
+        name: "fake",
+        about: "Scripted, no isolation at all; for tests.",
+        source: "own",
+        formula: "",
+        options: OptionSet::NONE,
+        open: NamedBackend {
+            is_for_tests: true,
+            pins: Pins { never: FAKE_NEVER, depends: &[] },
+            open: || Ok(Arc::new(FakeBackend::new())),
+        },
+    },
+];
+
+static TABLE: Table<NamedBackend> = Table::new(AXIS, ROWS);
+
 /// All backends, those that were left out of this build included.
-pub fn backend_registry() -> &'static [BackendEntry] {
-    const {
-        &[
-            BackendEntry {
-                name: "docker",
-                about: "Containers through the API of Docker or Podman.",
-                is_for_tests: false,
-                pins: Pins { never: DOCKER_NEVER, depends: DOCKER_DEPENDS },
-                open: docker,
-            },
-            BackendEntry {
-                name: "wasm",
-                about: "WebAssembly guests in this process.",
-                is_for_tests: false,
-                pins: Pins { never: WASM_NEVER, depends: WASM_DEPENDS },
-                open: wasm,
-            },
-            BackendEntry {
-                name: "local",
-                about: "Linux namespaces without a daemon, for trusted use.",
-                is_for_tests: false,
-                pins: Pins { never: LOCAL_NEVER, depends: LOCAL_DEPENDS },
-                open: local,
-            },
-            BackendEntry {
-                name: "fake",
-                about: "Scripted, no isolation at all.",
-                is_for_tests: true,
-                pins: Pins { never: FAKE_NEVER, depends: &[] },
-                open: || Ok(Arc::new(FakeBackend::new())),
-            },
-        ]
-    }
+pub fn backend_registry() -> &'static Table<NamedBackend> {
+    &TABLE
 }
 
 // Backends that build or unpack images are not asked to refuse that; their own tests do it.
@@ -200,15 +226,12 @@ const FAKE_NEVER: &[&str] = &[
 /// [`SandboxError::UnknownBackend`]; [`SandboxError::Unavailable`] where it is not part of this
 /// build, or cannot even be set up.
 pub fn open(name: &str) -> Result<Arc<dyn SandboxBackend>, SandboxError> {
-    let Some(entry) = backend_registry().iter().find(|entry| entry.name == name) else {
-        let known = backend_registry()
-            .iter()
-            .filter(|entry| !entry.is_for_tests)
-            .map(|entry| entry.name)
-            .collect();
+    let Ok(row) = backend_registry().find(name) else {
+        let offered = backend_registry().iter().filter(|row| !row.is_for_tests);
+        let known = closest_first(name, offered.map(|row| row.name));
         return Err(SandboxError::UnknownBackend { name: name.to_owned(), known });
     };
-    (entry.open)()
+    (row.open.open)()
 }
 
 #[cfg(feature = "docker")]

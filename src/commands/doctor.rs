@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Context;
 use serde::Serialize;
 use spar::policy::cuda::{Device, DeviceInfo};
-use spar::sandbox::registry::{self, BackendEntry};
+use spar::sandbox::registry::{self, BackendRow};
 use spar::sandbox::{
     Capabilities, ExecRequest, Image, Latencies, SandboxBackend, SandboxSpec, measure,
 };
@@ -145,7 +145,7 @@ pub(crate) async fn doctor(arguments: &DoctorArguments) -> anyhow::Result<ExitCo
     Ok(ExitCode::SUCCESS)
 }
 
-async fn examine(entry: &BackendEntry, rounds: usize) -> Finding {
+async fn examine(entry: &BackendRow, rounds: usize) -> Finding {
     let mut finding = Finding {
         backend: entry.name,
         about: entry.about,
@@ -166,7 +166,7 @@ async fn examine(entry: &BackendEntry, rounds: usize) -> Finding {
 
 async fn examine_into(
     finding: &mut Finding,
-    entry: &BackendEntry,
+    entry: &BackendRow,
     rounds: usize,
 ) -> anyhow::Result<()> {
     let backend = registry::open(entry.name)?;

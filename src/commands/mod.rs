@@ -24,6 +24,7 @@ mod sandbox;
 mod sandbox_shell;
 mod serve;
 mod show;
+mod show_row;
 mod show_run;
 mod suites;
 mod train;

@@ -10,6 +10,7 @@ use spar::agent::{Concurrency, EpisodeConfig, SharedPlayer};
 use spar::core::{
     CompletionRequest, Message, Policy, PolicyError, PolicyVersion, Role, Sampling, Seed,
 };
+use spar::players::BuiltIn;
 use spar::policy::checkpoint::KeepAs;
 use spar::policy::{LocalPolicy, checkpoint};
 use spar::recipe::Recipe;
@@ -21,7 +22,7 @@ use super::hub_model::local_model;
 use super::suites::Purpose;
 use super::train::{named_run, newest_run};
 use super::{open_model, threads};
-use crate::cli::{BuiltIn, PlayerArguments};
+use crate::cli::PlayerArguments;
 
 /// A player that is ready to play.
 pub(crate) struct OpenPlayer {

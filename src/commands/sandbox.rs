@@ -9,7 +9,7 @@ use anyhow::{Context, bail, ensure};
 use serde_json::json;
 use spar::agent::Cancellation;
 use spar::sandbox::pool::{PoolConfig, SandboxPool};
-use spar::sandbox::registry::{self, BackendEntry};
+use spar::sandbox::registry::{self, BackendRow};
 use spar::sandbox::{
     Determinism, ExecEnd, ExecRequest, ExecResult, Image, Limits, NetworkPolicy, OutputSink,
     Sandbox, SandboxBackend, SandboxRecord, SandboxSpec, Stream,
@@ -260,7 +260,7 @@ pub(super) fn exit_code(end: ExecEnd) -> ExitCode {
 }
 
 /// The entries of the backends that were named, or of all that are not for tests alone.
-pub(super) fn chosen(names: &[String]) -> anyhow::Result<Vec<&'static BackendEntry>> {
+pub(super) fn chosen(names: &[String]) -> anyhow::Result<Vec<&'static BackendRow>> {
     let all = registry::backend_registry();
     if names.is_empty() {
         return Ok(all.iter().filter(|entry| !entry.is_for_tests).collect());
@@ -285,7 +285,7 @@ pub(super) async fn ask<T>(
 }
 
 /// A backend that works here.
-pub(super) async fn working(entry: &BackendEntry) -> anyhow::Result<Arc<dyn SandboxBackend>> {
+pub(super) async fn working(entry: &BackendRow) -> anyhow::Result<Arc<dyn SandboxBackend>> {
     let backend = registry::open(entry.name)?;
     ask("probe the backend", backend.probe()).await?;
     Ok(backend)

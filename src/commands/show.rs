@@ -2,21 +2,27 @@
 
 use std::process::ExitCode;
 
-use anyhow::ensure;
+use anyhow::{bail, ensure};
 use serde_json::json;
 use spar::agent::StoredTrajectory;
+use spar::core::registry::known_names;
 use spar::core::{EndReason, ParsedAction, Trajectory, Turn};
+use spar::registry::tables;
 use spar::trainer::RunFolder;
 
 use super::readable::Readable;
 use super::replay::store_of;
+use super::show_row::show_row;
 use super::show_run::show_run;
 use super::train::{named_run, newest_run};
 use super::{print, print_json};
 use crate::cli::ShowArguments;
 
-/// Shows a run or trajectories; never writes.
+/// Shows a run, trajectories, or what has a name; never writes.
 pub(crate) fn show(arguments: &ShowArguments) -> anyhow::Result<ExitCode> {
+    if let (Some(axis), Some(name)) = (&arguments.path, &arguments.name) {
+        return show_row(&axis.to_string_lossy(), name, arguments.json);
+    }
     let path = match &arguments.path {
         Some(path) => named_run(path, &arguments.runs),
         None => newest_run(&arguments.runs)?,
@@ -27,6 +33,13 @@ pub(crate) fn show(arguments: &ShowArguments) -> anyhow::Result<ExitCode> {
         || arguments.episode.is_some();
     if let (Ok(run), false) = (RunFolder::open(&path), wants_trajectories) {
         return show_run(&run, arguments.json);
+    }
+    if let Some(table) = tables().into_iter().find(|it| path.as_os_str() == it.axis().name)
+        && !path.exists()
+    {
+        let (axis, rows) = (table.axis().name, table.describe());
+        let names = known_names("", rows.iter().map(|row| row.name.as_str()));
+        bail!("show {axis} without a name: `spar show {axis} NAME`, which may be {names}");
     }
     ensure!(path.exists(), "find a run or trajectories at `{}`: nothing is there", path.display());
     let (folder, _) = store_of(&path)?;

@@ -2,13 +2,14 @@
 
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Conversations in files, a JSON object per line.
 ///
 /// An object has `messages` as OpenAI's interface has them, and `tools` where they may be called. Of the messages
 /// only the assistant's are trained, and of these those whose own `weight`, 0 or 1, is not 0.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ChatsConfig {
     /// The files, whose lines follow on each other; at least one.
@@ -20,7 +21,7 @@ pub struct ChatsConfig {
 }
 
 /// Which of the assistant's messages are trained.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TrainedMessages {
     /// All of them.

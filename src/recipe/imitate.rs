@@ -1,13 +1,15 @@
 //! Imitation of demonstrations, or of conversations in files.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use spar_agent::{DemonstrationConfig, Guide, RollIn};
+use spar_core::registry::NamedOptions;
 use spar_trainer::TrainerConfig;
 
 use super::{ChatsConfig, Recipe, RollInConfig};
 
 /// Imitation of demonstrations, or of conversations in files.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ImitateConfig {
     /// Iterations, each on demonstrations of its own; 0 leaves the stage out. Default 40.
@@ -47,6 +49,8 @@ impl Default for ImitateConfig {
         }
     }
 }
+
+impl NamedOptions for ImitateConfig {}
 
 impl ImitateConfig {
     /// The demonstrated tasks that come before an iteration of the stage and in it, as `(first, count)`.

@@ -38,6 +38,7 @@ pub use self::prefer::{PairsConfig, PreferConfig};
 pub use self::reference_hold::ReferenceHold;
 pub use self::reinforce::ReinforceConfig;
 pub use self::roll_in::RollInConfig;
+pub(crate) use self::shipped::SHIPPED_RECIPES;
 pub use self::shipped::recipe_names;
 pub use self::stage::StageConfig;
 use crate::judging::{JudgeConfig, JudgingConfig};

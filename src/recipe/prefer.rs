@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
+use spar_core::registry::NamedOptions;
 use spar_tasks::samplers::{SamplerConfig, open_sampler};
 use spar_tasks::{ShaperConfig, open_shaper};
 use spar_trainer::{ObjectiveConfig, TrainerConfig, objective_registry};
@@ -16,7 +18,7 @@ const DPO: &str = "dpo";
 ///
 /// The pairs are in files, or they are made of groups of episodes that the present policy plays: the best against the
 /// worst of each group.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct PreferConfig {
     /// Iterations, each on pairs of its own. Default 40.
@@ -71,7 +73,7 @@ impl Default for PreferConfig {
 /// An object has `chosen` and `rejected`, and `prompt` where these are answers alone: texts, or lists of messages as
 /// OpenAI's interface has them; and `tools` where they may be called. Conversations without a `prompt` begin with the
 /// messages that both have in common, which are it. Of the rest only the assistant's messages are compared.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct PairsConfig {
     /// The files, whose lines follow on each other; at least one.
@@ -83,6 +85,8 @@ pub struct PairsConfig {
     /// Pairs per iteration, drawn without repeats until all were met. Default absent: all.
     pub per_iteration: Option<usize>,
 }
+
+impl NamedOptions for PreferConfig {}
 
 impl PreferConfig {
     /// Whether its objective needs a reference model.

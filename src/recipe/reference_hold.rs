@@ -1,12 +1,13 @@
 //! How a reference model is held.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Recipe;
 
 /// How the reference model is held: the policy as it was when the stage began, whose log-probabilities are computed once
 /// per sample.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ReferenceHold {
     /// Its weights stay in memory.

@@ -1,11 +1,13 @@
 //! Reinforcement learning.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use spar_agent::TurnMask;
 use spar_agent::credit::{CreditConfig, SharedTurns, open_estimator};
 use spar_agent::filters::{FilterConfig, open_filter};
 use spar_agent::strategies::{StrategyConfig, open_strategy};
 use spar_core::Signal;
+use spar_core::registry::NamedOptions;
 use spar_tasks::samplers::{SamplerConfig, open_sampler};
 use spar_tasks::{ShaperConfig, open_shaper};
 use spar_trainer::{Objective, ObjectiveConfig, TrainerConfig};
@@ -13,7 +15,7 @@ use spar_trainer::{Objective, ObjectiveConfig, TrainerConfig};
 use super::{Recipe, ReferenceHold};
 
 /// Reinforcement learning.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ReinforceConfig {
     /// Iterations of collecting and updating; 0 leaves the stage out. Default 200.
@@ -66,6 +68,8 @@ impl Default for ReinforceConfig {
         }
     }
 }
+
+impl NamedOptions for ReinforceConfig {}
 
 impl ReinforceConfig {
     /// Whether it needs a reference model.

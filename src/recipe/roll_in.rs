@@ -1,10 +1,11 @@
 //! Demonstrations that the policy begins.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use spar_agent::RollIn;
 
 /// In which demonstrations the policy plays first; see [`RollIn`].
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RollInConfig {
     /// How many of an iteration's episodes the policy begins, from 0 to 1. Default 0.

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use spar_core::registry::{AnyTable, Axis, DescribedRow, known_names};
+
 use super::{Recipe, RecipeError};
 
 /// The recipes that ship, by name.
@@ -23,6 +25,41 @@ pub fn recipe_names() -> impl Iterator<Item = &'static str> {
     SHIPPED.iter().map(|(name, _)| *name)
 }
 
+/// The recipes that ship, as a table.
+pub(crate) static SHIPPED_RECIPES: ShippedRecipes = ShippedRecipes;
+
+/// The recipes that ship, as a table.
+pub(crate) struct ShippedRecipes;
+
+impl AnyTable for ShippedRecipes {
+    fn axis(&self) -> Axis {
+        Axis { name: "recipes", what: "recipe", about: "What `spar train` can do." }
+    }
+
+    fn describe(&self) -> Vec<DescribedRow> {
+        let row = |(name, text): &(&str, &str)| DescribedRow {
+            name: (*name).to_owned(),
+            about: Recipe::parse(name, text, &[]).map(|recipe| recipe.about).unwrap_or_default(),
+            source: header(text),
+            formula: String::new(),
+            options: Vec::new(),
+        };
+        SHIPPED.iter().map(row).collect()
+    }
+
+    fn problems(&self) -> Vec<String> {
+        let is_blank = |row: &DescribedRow| !row.about.ends_with('.') || row.source.is_empty();
+        let blank = self.describe().into_iter().filter(is_blank);
+        blank.map(|row| format!("recipe `{}` does not say what it is", row.name)).collect()
+    }
+}
+
+/// The comment that a recipe begins with, which names the published method that it stands for.
+fn header(text: &str) -> String {
+    let lines = text.lines().map_while(|line| line.strip_prefix('#'));
+    lines.map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
 impl Recipe {
     /// The text of a recipe that ships, or of the file at a path.
     ///
@@ -35,8 +72,8 @@ impl Recipe {
         }
         let path = Path::new(name);
         if path.extension().is_none_or(|extension| extension != "toml") {
-            let known: Vec<_> = recipe_names().map(|name| format!("`{name}`")).collect();
-            return Err(RecipeError::Unknown { name: name.to_owned(), known: known.join(", ") });
+            let known = known_names(name, recipe_names());
+            return Err(RecipeError::Unknown { name: name.to_owned(), known });
         }
         std::fs::read_to_string(path)
             .map_err(|source| RecipeError::Read { path: path.to_owned(), source })
@@ -61,7 +98,9 @@ mod tests {
             let data = &recipe.data;
             let is_test = data.test.contains(&data.dev) || data.test.contains(&data.train);
             assert!(!is_test, "{name}: what is trained on or chooses is no test");
-            assert_eq!(Recipe::parse(name, &recipe.to_toml(), &[]).unwrap(), recipe);
+            // Stages are written with all their options.
+            let again = Recipe::parse(name, &recipe.to_toml(), &[]).unwrap();
+            assert_eq!(again.to_toml(), recipe.to_toml());
         }
     }
 

@@ -148,62 +148,18 @@ pub enum SuiteError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ShaperError {
-    /// No shaper has this name.
-    #[error("find reward shaper `{name}`: known are {known}")]
-    Unknown {
-        /// The name asked for.
-        name: String,
-        /// The names there are.
-        known: String,
-    },
-    /// The shaper does not have this option, or not with this value.
-    #[error("understand the options of reward shaper `{name}`")]
-    Options {
-        /// The shaper.
-        name: &'static str,
-        /// What is wrong with them.
-        #[source]
-        source: Box<toml::de::Error>,
-    },
-    /// An option is outside its range.
-    #[error("use reward shaper `{name}`: {problems}")]
-    Range {
-        /// The shaper.
-        name: &'static str,
-        /// All problems, one after the other.
-        problems: String,
-    },
+    /// No shaper has the name, or it does not have the options.
+    #[error(transparent)]
+    Row(#[from] RowError),
 }
 
 /// A task sampler cannot be had, or not go on.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SamplerError {
-    /// No sampler has this name.
-    #[error("find task sampler `{kind}`: known are {known}")]
-    Unknown {
-        /// The name asked for.
-        kind: String,
-        /// The names there are.
-        known: String,
-    },
-    /// The sampler does not have this option, or not with this value.
-    #[error("understand the options of task sampler `{name}`")]
-    Options {
-        /// The sampler.
-        name: &'static str,
-        /// What is wrong with them.
-        #[source]
-        source: serde_json::Error,
-    },
-    /// An option is outside its range.
-    #[error("use task sampler `{name}`: {problems}")]
-    Range {
-        /// The sampler.
-        name: &'static str,
-        /// All problems, one after the other.
-        problems: String,
-    },
+    /// No sampler has the name, or it does not have the options.
+    #[error(transparent)]
+    Row(#[from] RowError),
     /// What was kept of it is nothing that it wrote.
     #[error("go on with task sampler `{name}`: its state is not one of it")]
     State {

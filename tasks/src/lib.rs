@@ -45,10 +45,10 @@ pub use error::{GraderError, SamplerError, ShaperError, SuiteError};
 pub use game_folder::GameFolderSuite;
 pub use mixture::{MixedSuite, Mixture};
 pub use question_suite::{QuestionSuite, QuestionTask, ReferenceAnswer};
-pub use registry::{SuiteEntry, SuiteOptions, open_suite, suite_registry};
+pub use registry::{NamedSuite, SuiteOptions, SuiteRow, open_suite, suite_registry};
 pub use shapers::{
-    Gate, Gated, GatedOptions, LengthDiscount, LengthDiscountOptions, RewardShaper, RewardShapers,
-    ShaperConfig, ShaperEntry, open_shaper, shaper_registry,
+    Gate, Gated, GatedOptions, LengthDiscount, LengthDiscountOptions, OpenShaper, RewardShaper,
+    RewardShapers, ShaperConfig, ShaperRow, open_shaper, shaper_registry,
 };
 pub use shuffled_tasks::ShuffledTasks;
 pub use suite::{Share, Suite, SuiteManifest};

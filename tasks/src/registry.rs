@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use spar_core::registry::{Axis, OptionSet, Row, Table, known_names};
+
 use crate::formats::{format_of, suite_formats};
 use crate::{GameFolderSuite, Suite, SuiteError, TemplateSuite};
 
@@ -12,48 +14,72 @@ pub struct SuiteOptions {
     pub data: Option<PathBuf>,
 }
 
-/// A suite that has a name.
-pub struct SuiteEntry {
-    /// The name.
-    pub name: &'static str,
-    /// One line on what it is about.
-    pub about: &'static str,
+/// What opens a suite that has a name.
+#[derive(Debug, Clone, Copy)]
+pub struct NamedSuite {
     /// Whether it needs a folder of third-party data.
     pub needs_data: bool,
     /// Opens it.
     pub open: fn(&SuiteOptions) -> Result<Box<dyn Suite>, SuiteError>,
 }
 
-/// All suites that have a name.
-pub fn suite_registry() -> &'static [SuiteEntry] {
-    &[
-        SuiteEntry {
-            name: "household",
-            about: "Household chores in text, in generated rooms.",
+/// A suite that has a name.
+pub type SuiteRow = Row<NamedSuite>;
+
+const AXIS: Axis = Axis { name: "suites", what: "suite", about: "Named sets of tasks." };
+
+const ROWS: &[SuiteRow] = &[
+    Row {
+        name: "household",
+        about: "Household chores in text, in generated rooms.",
+        source: "own, after ALFWorld, arXiv 2010.03768",
+        formula: "",
+        options: OptionSet::NONE,
+        open: NamedSuite {
             needs_data: false,
             open: |_| shipped("household", include_str!("../suites/household/suite.toml")),
         },
-        SuiteEntry {
-            name: "frozen-lake",
-            about: "Cross a frozen lake without falling into a hole.",
+    },
+    Row {
+        name: "frozen-lake",
+        about: "Cross a frozen lake without falling into a hole.",
+        source: "Gymnasium's FrozenLake, in text",
+        formula: "",
+        options: OptionSet::NONE,
+        open: NamedSuite {
             needs_data: false,
             open: |_| shipped("frozen-lake", include_str!("../suites/frozen-lake/suite.toml")),
         },
-        SuiteEntry {
-            name: "terminal",
-            about: "Small chores at a shell in a sandbox: count, replace, sort, move, find.",
+    },
+    Row {
+        name: "terminal",
+        about: "Small chores at a shell in a sandbox: count, replace, sort, move, find.",
+        source: "own",
+        formula: "",
+        options: OptionSet::NONE,
+        open: NamedSuite {
             needs_data: false,
             open: |_| shipped("terminal", include_str!("../suites/terminal/suite.toml")),
         },
-        SuiteEntry {
-            name: "sums",
-            about: "Add two numbers from 0 to 9: questions that are answered in one turn.",
+    },
+    Row {
+        name: "sums",
+        about: "Add two numbers from 0 to 9: questions that are answered in one turn.",
+        source: "own",
+        formula: "",
+        options: OptionSet::NONE,
+        open: NamedSuite {
             needs_data: false,
             open: |_| shipped("sums", include_str!("../suites/sums/suite.toml")),
         },
-        SuiteEntry {
-            name: "alfworld",
-            about: "ALFWorld's household games, from the user's own download.",
+    },
+    Row {
+        name: "alfworld",
+        about: "ALFWorld's household games, from the user's own download. Needs --data.",
+        source: "ALFWorld, arXiv 2010.03768, its alfworld-download",
+        formula: "",
+        options: OptionSet::NONE,
+        open: NamedSuite {
             needs_data: true,
             open: |options| {
                 let data = options.data.as_deref().ok_or(SuiteError::NoData {
@@ -63,7 +89,14 @@ pub fn suite_registry() -> &'static [SuiteEntry] {
                 Ok(Box::new(GameFolderSuite::open(data)?))
             },
         },
-    ]
+    },
+];
+
+static TABLE: Table<NamedSuite> = Table::new(AXIS, ROWS);
+
+/// All suites that have a name.
+pub fn suite_registry() -> &'static Table<NamedSuite> {
+    &TABLE
 }
 
 /// Opens a suite by its name, or by a path of one of the [formats](suite_formats).
@@ -73,16 +106,16 @@ pub fn suite_registry() -> &'static [SuiteEntry] {
 /// [`SuiteError`] when there is no such suite or it cannot be read; unknown names list the known, paths of no format or
 /// of several what was looked for.
 pub fn open_suite(name: &str, options: &SuiteOptions) -> Result<Box<dyn Suite>, SuiteError> {
-    if let Some(entry) = suite_registry().iter().find(|entry| entry.name == name) {
-        return (entry.open)(options);
+    if let Ok(row) = suite_registry().find(name) {
+        return (row.open.open)(options);
     }
     let path = Path::new(name);
     if path.exists() {
         return format_of(path)?.open(path);
     }
-    let known: Vec<_> = suite_registry().iter().map(|entry| format!("`{}`", entry.name)).collect();
+    let known = known_names(name, suite_registry().iter().map(|row| row.name));
     let formats: Vec<_> = suite_formats().iter().map(|format| format.looks_for()).collect();
-    let (known, formats) = (known.join(", "), formats.join(", or "));
+    let formats = formats.join(", or ");
     Err(SuiteError::Unknown { name: name.to_owned(), known, formats })
 }
 

@@ -83,32 +83,21 @@ fn every_command_is_in_the_readme() {
 
 #[test]
 fn the_code_in_contributing_is_that_of_the_example() {
-    let example = read("examples/own_environment.rs");
     let document = read("CONTRIBUTING.md");
-    let items: Vec<&str> = blocks(&document, "rust")
-        .into_iter()
-        .filter(|block| block.contains("pub struct"))
-        .collect();
-    assert_eq!(items.len(), 2);
-    for paragraph in items.iter().flat_map(|block| block.trim_end().split("\n\n")) {
-        // An example has no use for visibility.
-        let paragraph = paragraph.replace("pub struct", "struct");
-        assert!(example.contains(&paragraph), "not in the example:\n{paragraph}");
+    let mut quoted = BTreeSet::new();
+    for part in document.split("<!-- examples/").skip(1) {
+        let (path, rest) = part.split_once(" -->\n```").unwrap();
+        let (_, code) = rest.split_once('\n').unwrap();
+        let (code, _) = code.split_once("\n```").unwrap();
+        let source = read(&format!("examples/{path}"));
+        assert!(source.contains(code), "not in examples/{path}:\n{code}");
+        quoted.insert(path.to_owned());
     }
-}
-
-#[test]
-fn the_stage_in_contributing_is_one_of_the_table() {
-    let document = read("CONTRIBUTING.md");
-    let (_, chapter) = document.split_once("## Add a kind of stage").unwrap();
-    let chapter = chapter.split("\n## ").next().unwrap();
-    let [row, stage] = blocks(chapter, "rust")[..] else { panic!("a row and a stage") };
-    let unindented = |text: String| -> Vec<String> {
-        text.lines().map(|line| line.trim_start().to_owned()).collect()
-    };
-    let rows = unindented(read("src/training/stages/registry.rs")).join("\n");
-    assert!(rows.contains(unindented(row.trim_end().to_owned()).join("\n").as_str()), "{row}");
-    assert!(read("src/training/stages/evaluate.rs").contains(stage.trim_end()), "{stage}");
+    // Every file of the example is quoted, each from its row on.
+    for entry in std::fs::read_dir(root().join("examples/own-gym/src")).unwrap() {
+        let name = format!("own-gym/src/{}", entry.unwrap().file_name().to_str().unwrap());
+        assert!(quoted.contains(&name), "{name} is not in CONTRIBUTING.md");
+    }
 }
 
 #[test]

@@ -2,13 +2,14 @@
 
 use std::collections::VecDeque;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::TrainerError;
 use crate::optimisers::{StateReader, StateTensor};
 
 /// Which weights are averaged.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum AverageConfig {
     /// The last so many weights count the same (stochastic weight averaging, arXiv 1803.05407,

@@ -4,22 +4,16 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use spar_core::SampleError;
+use spar_core::registry::RowError;
 use spar_policy::CheckpointError;
 
 /// An update could not be made; the weights are as they were before it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TrainerError {
-    /// A config names what no registry holds.
-    #[error("find the {what} `{name}`; known are {known}")]
-    UnknownName {
-        /// What was looked for, such as `objective`.
-        what: &'static str,
-        /// The name in the config.
-        name: String,
-        /// The names there are, separated by commas.
-        known: String,
-    },
+    /// A config names what no table holds, or options that it does not have.
+    #[error(transparent)]
+    Row(#[from] RowError),
     /// A config has values that cannot be meant.
     #[error("use the configuration: {}", problems.join("; "))]
     Config {
@@ -124,6 +118,15 @@ pub enum TrainerError {
 }
 
 impl TrainerError {
+    /// All that is wrong, each a sentence of its own.
+    pub fn problems(&self) -> Vec<String> {
+        match self {
+            Self::Config { problems } => problems.clone(),
+            Self::Row(error) => error.problems(),
+            other => vec![other.to_string()],
+        }
+    }
+
     /// What the user can do about it.
     pub fn hint(&self) -> Option<String> {
         match self {

@@ -117,14 +117,15 @@ pub use error::{RunFolderError, TrainerError};
 pub use held_out::measure_held_out;
 pub use learning_curve::{CurvePoint, CurveRun, CurveSeries, LearningCurve};
 pub use objectives::{
-    BatchWeight, Clip, ClipCov, ClipCovOptions, ClipOptions, Dpo, DpoOptions, Gspo, GspoOptions,
-    KlEstimator, LossAggregation, Needs, Objective, ObjectiveConfig, ObjectiveEntry,
-    PreferenceLoss, PreparedObjective, SampleLoss, Supervised, Tally, Update, ValueLossOptions,
-    explained_variance, objective_registry,
+    BatchWeight, BySample, Clip, ClipCov, ClipCovOptions, ClipOptions, Dpo, DpoOptions, Gspo,
+    GspoOptions, KlEstimator, LossAggregation, Needs, Objective, ObjectiveConfig, ObjectiveRow,
+    OpenObjective, PreferenceLoss, PreparedObjective, SampleLoss, Supervised, Tally, Update,
+    ValueLossOptions, explained_variance, objective_registry,
 };
 pub use optimisers::{
-    AdamW, AdamWOptions, Muon, MuonOptions, Optimizer, OptimizerConfig, OptimizerEntry, StatePlace,
-    StateReader, StateTensor, clip_global_norm, global_norm, optimizer_registry, orthogonalize,
+    AdamW, AdamWOptions, Muon, MuonOptions, OpenOptimizer, Optimizer, OptimizerConfig,
+    OptimizerRow, StatePlace, StateReader, StateTensor, clip_global_norm, global_norm,
+    optimizer_registry, orthogonalize,
 };
 pub use reference::fill_reference;
 pub use run::{

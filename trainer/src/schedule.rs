@@ -1,9 +1,10 @@
 //! How the learning rate changes over a run.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The course of the learning rate behind the warm-up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ScheduleShape {
     /// It stays.
@@ -16,7 +17,7 @@ pub enum ScheduleShape {
 }
 
 /// How the learning rate changes over a run; a pure function of how far the run is.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ScheduleConfig {
     /// The course behind the warm-up: `constant`, `linear` or `cosine`. Default `constant`.

@@ -1,11 +1,12 @@
 //! How samples become updates.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{AverageConfig, OptimizerConfig, ScheduleConfig, StatePlace};
 
 /// How samples become updates.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct TrainerConfig {
     /// Times each sample is used per iteration; at least 1. Default 1.
@@ -53,7 +54,7 @@ pub struct TrainerConfig {
 }
 
 /// Where the trained weights, their gradient and the optimiser's state are kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OptimizerPlace {
     /// In the memory of the decoder's GPU.
@@ -63,7 +64,7 @@ pub enum OptimizerPlace {
 }
 
 /// What forward, backward and generation compute with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum WeightPrecision {
     /// The weights that are trained.

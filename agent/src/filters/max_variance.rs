@@ -1,12 +1,15 @@
 //! The trajectories of a group whose returns differ most.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use spar_core::registry::{NamedOptions, RowError};
 
+use super::registry::AXIS;
 use super::{FilterError, GroupFilter};
 use crate::credit::GroupView;
 
 /// Options of [`MaxVariance`].
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct MaxVarianceConfig {
     /// Trajectories that are kept of each group, at least 1; groups that have no more are kept whole. Default 4.
@@ -16,6 +19,13 @@ pub struct MaxVarianceConfig {
 impl Default for MaxVarianceConfig {
     fn default() -> Self {
         Self { keep: 4 }
+    }
+}
+
+impl NamedOptions for MaxVarianceConfig {
+    fn problems(&self) -> Vec<String> {
+        let is_none = self.keep == 0;
+        is_none.then(|| "keep is 0, must be at least 1".to_owned()).into_iter().collect()
     }
 }
 
@@ -37,12 +47,9 @@ impl MaxVariance {
     ///
     /// # Errors
     ///
-    /// [`FilterError::Range`] when `keep` is 0.
+    /// [`FilterError::Row`] when `keep` is 0.
     pub fn new(config: MaxVarianceConfig) -> Result<Self, FilterError> {
-        if config.keep == 0 {
-            let problems = "keep is 0, must be at least 1".to_owned();
-            return Err(FilterError::Range { kind: "max_variance", problems });
-        }
+        RowError::refuse(AXIS.what, "max_variance", config.problems())?;
         Ok(Self { config })
     }
 }

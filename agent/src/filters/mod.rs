@@ -19,5 +19,5 @@ pub use all::All;
 pub use error::FilterError;
 pub use filter::{GroupFilter, kept};
 pub use max_variance::{MaxVariance, MaxVarianceConfig};
-pub use registry::{FilterConfig, FilterEntry, filter_registry, open_filter};
+pub use registry::{FilterConfig, FilterRow, OpenFilter, filter_registry, open_filter};
 pub use with_signal::WithSignal;

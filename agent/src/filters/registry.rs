@@ -1,11 +1,10 @@
 //! The group filters that have a name.
 
-use serde::de::DeserializeOwned;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
-use spar_core::registry::Options;
+use spar_core::registry::{Axis, Given, OptionSet, Options, Row, Table};
 
-use super::{All, FilterError, GroupFilter, MaxVariance, WithSignal};
+use super::{All, FilterError, GroupFilter, MaxVariance, MaxVarianceConfig, WithSignal};
 
 /// Which filter, with which options.
 ///
@@ -16,7 +15,7 @@ use super::{All, FilterError, GroupFilter, MaxVariance, WithSignal};
 /// assert_eq!(open_filter(&config).unwrap().name(), "max_variance");
 /// # Ok::<(), serde_json::Error>(())
 /// ```
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FilterConfig {
     /// The filter's name.
     pub kind: String,
@@ -28,7 +27,7 @@ pub struct FilterConfig {
 impl FilterConfig {
     /// The filter `kind` with its default options.
     pub fn new(kind: impl Into<String>) -> Self {
-        Self { kind: kind.into(), options: Map::new() }
+        Self { kind: kind.into(), options: Options::new() }
     }
 }
 
@@ -39,68 +38,60 @@ impl Default for FilterConfig {
     }
 }
 
+/// Makes a filter from its options.
+pub type OpenFilter = fn(&Given<'_>) -> Result<Box<dyn GroupFilter>, FilterError>;
+
 /// A filter that has a name.
-pub struct FilterEntry {
-    /// The name.
-    pub name: &'static str,
-    /// One line on what it does.
-    pub about: &'static str,
-    /// The paper it comes from; empty where there is none.
-    pub source: &'static str,
-    /// Makes one from its options.
-    pub open: fn(&Options) -> Result<Box<dyn GroupFilter>, FilterError>,
-}
+pub type FilterRow = Row<OpenFilter>;
+
+pub(super) const AXIS: Axis = Axis {
+    name: "filters",
+    what: "group filter",
+    about: "Which trajectories of a group are trained.",
+};
+
+const ROWS: &[FilterRow] = &[
+    Row {
+        name: "all",
+        about: "Every trajectory is trained.",
+        source: "own",
+        formula: "",
+        options: OptionSet::NONE,
+        open: |_| Ok(Box::new(All)),
+    },
+    Row {
+        name: "with_signal",
+        about: "Groups whose returns are all equal are left out.",
+        source: "DAPO, arXiv 2503.14476, section 3.2, without sampling others in their place",
+        formula: "keep i iff min R < max R over its group",
+        options: OptionSet::NONE,
+        open: |_| Ok(Box::new(WithSignal)),
+    },
+    Row {
+        name: "max_variance",
+        about: "Of each group, those trajectories whose returns have the greatest variance.",
+        source: "PODS, arXiv 2504.13818, max-variance down-sampling",
+        formula: "keep the `keep` trajectories S of a group that maximise Var(R_i : i in S)",
+        options: OptionSet::of::<MaxVarianceConfig>(),
+        open: |given| Ok(Box::new(MaxVariance::new(given.read()?)?)),
+    },
+];
+
+static TABLE: Table<OpenFilter> = Table::new(AXIS, ROWS);
 
 /// All filters that have a name; a new one is one file and one row here.
-pub fn filter_registry() -> &'static [FilterEntry] {
-    &[
-        FilterEntry {
-            name: "all",
-            about: "Every trajectory is trained.",
-            source: "",
-            open: |given| options::<Nothing>("all", given).map(|_| Box::new(All) as _),
-        },
-        FilterEntry {
-            name: "with_signal",
-            about: "Groups whose returns are all equal are left out.",
-            source: "DAPO, arXiv 2503.14476",
-            open: |given| {
-                options::<Nothing>("with_signal", given).map(|_| Box::new(WithSignal) as _)
-            },
-        },
-        FilterEntry {
-            name: "max_variance",
-            about: "Of each group, those trajectories whose returns have the greatest variance.",
-            source: "PODS, arXiv 2504.13818",
-            open: |given| Ok(Box::new(MaxVariance::new(options("max_variance", given)?)?)),
-        },
-    ]
+pub fn filter_registry() -> &'static Table<OpenFilter> {
+    &TABLE
 }
 
 /// Makes a filter.
 ///
 /// # Errors
 ///
-/// [`FilterError`] when no filter has the name, or it does not have the options.
+/// [`FilterError::Row`] when no filter has the name, or it does not have the options.
 pub fn open_filter(config: &FilterConfig) -> Result<Box<dyn GroupFilter>, FilterError> {
-    match filter_registry().iter().find(|entry| entry.name == config.kind) {
-        Some(entry) => (entry.open)(&config.options),
-        None => {
-            let known: Vec<_> =
-                filter_registry().iter().map(|entry| format!("`{}`", entry.name)).collect();
-            Err(FilterError::Unknown { kind: config.kind.clone(), known: known.join(", ") })
-        }
-    }
-}
-
-/// Options of filters that have none.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Nothing {}
-
-fn options<T: DeserializeOwned>(kind: &'static str, given: &Options) -> Result<T, FilterError> {
-    serde_json::from_value(Value::Object(given.clone()))
-        .map_err(|source| FilterError::Options { kind, source })
+    let (row, given) = filter_registry().choose(&config.kind, &config.options)?;
+    (row.open)(&given)
 }
 
 #[cfg(test)]
@@ -133,7 +124,8 @@ mod tests {
             error(r#"{ "kind": "some" }"#),
             "find group filter `some`: known are `all`, `with_signal`, `max_variance`"
         );
-        assert!(error(r#"{ "kind": "all", "keep": 1 }"#).contains("options of group filter `all`"));
+        let none = error(r#"{ "kind": "all", "keep": 1 }"#);
+        assert_eq!(none, "use group filter `all`: there is no option `keep`: it has no options");
         let range = error(r#"{ "kind": "max_variance", "keep": 0 }"#);
         assert_eq!(range, "use group filter `max_variance`: keep is 0, must be at least 1");
     }

@@ -1,5 +1,6 @@
 //! The samples of demonstrations.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use spar_core::{Sample, Trajectory};
 
@@ -7,7 +8,7 @@ use super::cut::{Segment, carries_weight, cut};
 use crate::{ConfigError, SamplesError};
 
 /// How demonstrations weigh.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct DemonstrationConfig {
     /// Cross-entropy weight of observation tokens; 0 or more. Default 0.1.

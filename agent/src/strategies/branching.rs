@@ -5,14 +5,16 @@ use futures::future::join_all;
 use rand::RngExt;
 use rand::distr::Distribution;
 use rand::distr::weighted::WeightedIndex;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use spar_core::registry::NamedOptions;
 use spar_core::{Seed, Source, Trajectory, Turn};
 
 use super::{RolloutStrategy, StrategyError};
 use crate::{BranchPoint, GroupInProgress};
 
 /// Options of [`Branching`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct BranchingOptions {
     /// Episodes that begin at the group's start, each the root of a tree; at least 1, fewer than the group has
@@ -44,8 +46,23 @@ impl Default for BranchingOptions {
     }
 }
 
+impl NamedOptions for BranchingOptions {
+    fn problems(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        for (name, value) in [("trunks", self.trunks), ("rounds", self.rounds)] {
+            if value == 0 {
+                problems.push(format!("{name} is 0, must be at least 1"));
+            }
+        }
+        if self.max_tokens == Some(0) {
+            problems.push("max_tokens is 0, must be at least 1 or absent".to_owned());
+        }
+        problems
+    }
+}
+
 /// How the turns are chosen in which episodes fork.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ChooseBranches {
     /// Every turn that was sampled is as probable.
@@ -73,21 +90,10 @@ impl Branching {
     ///
     /// # Errors
     ///
-    /// [`StrategyError::Range`] lists the options that are outside their range.
+    /// [`StrategyError::Row`] lists the options that are outside their range.
     pub fn new(options: BranchingOptions) -> Result<Self, StrategyError> {
-        let mut problems = Vec::new();
-        for (name, value) in [("trunks", options.trunks), ("rounds", options.rounds)] {
-            if value == 0 {
-                problems.push(format!("{name} is 0, must be at least 1"));
-            }
-        }
-        if options.max_tokens == Some(0) {
-            problems.push("max_tokens is 0, must be at least 1 or absent".to_owned());
-        }
-        match problems.is_empty() {
-            true => Ok(Self { options }),
-            false => Err(StrategyError::Range { kind: "branching", problems: problems.join("; ") }),
-        }
+        StrategyError::refuse("branching", options.problems())?;
+        Ok(Self { options })
     }
 
     /// Where the next trajectories fork off, each with the number of its origin.
@@ -137,7 +143,7 @@ impl RolloutStrategy for Branching {
             return Ok(());
         }
         let problems = format!("trunks is {trunks}, and groups have {group_size} trajectories");
-        Err(StrategyError::Range { kind: "branching", problems })
+        StrategyError::refuse("branching", vec![problems])
     }
 
     async fn grow(&self, group: &GroupInProgress<'_>) -> Vec<Trajectory> {

@@ -17,7 +17,7 @@ use spar_core::Trajectory;
 pub use branching::{Branching, BranchingOptions, ChooseBranches};
 pub use independent::Independent;
 pub use registry::{
-    OpenStrategy, StrategyConfig, StrategyEntry, StrategyError, open_strategy, strategy_registry,
+    OpenStrategy, StrategyConfig, StrategyError, StrategyRow, open_strategy, strategy_registry,
 };
 
 use crate::GroupInProgress;

@@ -63,6 +63,6 @@ mod table;
 pub use described::{DescribedOption, DescribedRow};
 pub use error::{InstallError, RowError};
 pub use names::{closest_first, known_names};
-pub use options::{Given, NamedOptions, NoOptions, OptionSet, Options};
+pub use options::{Given, NamedOptions, NoOptions, OptionSet, Options, to_options};
 pub use row::Row;
 pub use table::{AnyTable, Axis, Table};

@@ -15,6 +15,16 @@ use super::{DescribedOption, RowError};
 /// Options as they were written.
 pub type Options = Map<String, Value>;
 
+/// Options that were written as something else than JSON, such as a table of TOML.
+///
+/// Numbers that JSON does not have (infinite ones, and what is no number) become `null`, which no row takes.
+pub fn to_options(written: &impl Serialize) -> Options {
+    match serde_json::to_value(written) {
+        Ok(Value::Object(options)) => options,
+        _ => Options::new(),
+    }
+}
+
 /// A struct of options: its doc comments describe them, its `Default` has their defaults.
 ///
 /// It is read with `#[serde(deny_unknown_fields, default)]`.
@@ -123,40 +133,55 @@ impl<'a> Given<'a> {
 
 /// Reads options, or tells all that is wrong with them.
 fn read<T: NamedOptions>(given: &Options) -> Result<T, Vec<String>> {
+    if given.values().any(holds_null) {
+        return Err(diagnose::<T>(given));
+    }
     match serde_json::from_value::<T>(Value::Object(given.clone())) {
         Ok(options) => match options.problems() {
             problems if problems.is_empty() => Ok(options),
             problems => Err(problems),
         },
-        Err(error) => Err(diagnose::<T>(given, &error)),
+        Err(_) => Err(diagnose::<T>(given)),
+    }
+}
+
+/// Whether a value, or one within it, is absent or a number that JSON does not have.
+fn holds_null(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(values) => values.iter().any(holds_null),
+        Value::Object(values) => values.values().any(holds_null),
+        _ => false,
     }
 }
 
 /// What is wrong with options that cannot be read: each is tried alone.
-fn diagnose<T: NamedOptions>(given: &Options, error: &serde_json::Error) -> Vec<String> {
+fn diagnose<T: NamedOptions>(given: &Options) -> Vec<String> {
     let known: Vec<String> = describe::<T>().into_iter().map(|option| option.name).collect();
     let (mut good, mut problems) = (given.clone(), Vec::new());
     good.retain(|name, value| {
         let alone = Options::from_iter([(name.clone(), value.clone())]);
-        let Err(error) = serde_json::from_value::<T>(Value::Object(alone)) else { return true };
-        problems.push(match known.contains(name) {
-            true => format!("{name}: {error}"),
-            false if known.is_empty() => {
-                format!("there is no option `{name}`: it has no options")
+        let told = match serde_json::from_value::<T>(Value::Object(alone)) {
+            _ if known.contains(name) && holds_null(value) => {
+                "leave it out, or give a value that is finite".to_owned()
             }
-            false => {
-                let known = known_names(name, known.iter().map(String::as_str));
-                format!("there is no option `{name}`: options are {known}")
+            Ok(_) => return true,
+            Err(error) if known.contains(name) => error.to_string(),
+            Err(_) => {
+                let options = match known_names(name, known.iter().map(String::as_str)) {
+                    none if none.is_empty() => "it has no options".to_owned(),
+                    known => format!("options are {known}"),
+                };
+                problems.push(format!("there is no option `{name}`: {options}"));
+                return false;
             }
-        });
+        };
+        problems.push(format!("{name}: {told}"));
         false
     });
     match serde_json::from_value::<T>(Value::Object(good)) {
         Ok(options) => problems.extend(options.problems()),
         Err(error) => problems.push(error.to_string()),
-    }
-    if problems.is_empty() {
-        problems.push(error.to_string());
     }
     problems
 }
@@ -220,6 +245,8 @@ mod tests {
         assert!(told[1].starts_with("limit: invalid type"), "{told:?}");
         assert!(told[2].contains("options are `words`"), "{told:?}");
         assert_eq!(told[3], "share is 2, must be 0 to 1");
+        let told = set.check(&to_options(&Sample { limit: None, ..Sample::default() }));
+        assert_eq!(told, ["limit: leave it out, or give a value that is finite"]);
         let none = OptionSet::NONE.check(&options(r#"{ "share": 2 }"#));
         assert_eq!(none, ["there is no option `share`: it has no options"]);
     }

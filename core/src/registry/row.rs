@@ -1,12 +1,14 @@
 //! A row of a table.
 
 use std::fmt;
+use std::ops::Deref;
 
-use super::{DescribedRow, OptionSet};
+use super::{DescribedRow, OptionSet, Options};
 
 /// What has a name: what it is, where it comes from, what can be set, and what opens it.
 ///
-/// `O` is what the axis needs to open it, mostly a function from [`Given`](super::Given) options.
+/// `O` is what the axis needs to open it, mostly a function from [`Given`](super::Given) options. Where an axis has to know
+/// more of a row, it is a struct, whose fields can be read from the row.
 #[derive(Clone, Copy)]
 pub struct Row<O> {
     /// The name: lower-case letters, digits, and `_`, `-` or `.` between them.
@@ -58,7 +60,7 @@ impl<O> Row<O> {
                 problems.push(format!("option `{}` has no doc comment", option.name));
             }
         }
-        let defaults = self.options.check(&super::Options::new());
+        let defaults = self.options.check(&Options::new());
         problems.extend(defaults.into_iter().map(|problem| format!("its defaults: {problem}")));
         let unknown =
             [("no such option".to_owned(), serde_json::Value::Null)].into_iter().collect();
@@ -66,6 +68,14 @@ impl<O> Row<O> {
             problems.push("options that it does not have are not refused".to_owned());
         }
         problems
+    }
+}
+
+impl<O> Deref for Row<O> {
+    type Target = O;
+
+    fn deref(&self) -> &O {
+        &self.open
     }
 }
 

@@ -6,7 +6,7 @@
 //! [`SandboxError::Unsupported`](crate::SandboxError::Unsupported).
 //!
 //! A backend has to pass all checks but those that its row in the registry names
-//! ([`BackendEntry::pins`](crate::registry::BackendEntry::pins)): a check that was left out is a failure like
+//! ([`NamedBackend::pins`](crate::registry::NamedBackend::pins)): a check that was left out is a failure like
 //! any other, unless the row says so.
 //!
 //! ```

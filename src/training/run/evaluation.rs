@@ -61,7 +61,11 @@ impl Training {
     /// Evaluates the published weights on tasks of a split, so many episodes of each; `None` when it was told to stop.
     /// Where too many episodes did not come about, that is an error: nothing is recorded, and who takes up the run
     /// plays them anew.
-    pub(in crate::training) async fn play(
+    ///
+    /// # Errors
+    ///
+    /// When the split is not there, or more episodes failed than the recipe lets be missing.
+    pub async fn play(
         &self,
         data: &DataConfig,
         split: &str,
@@ -103,14 +107,22 @@ impl Training {
     }
 
     /// The trainer's weights go to the policy.
-    pub(in crate::training) fn publish(&self) -> anyhow::Result<()> {
+    ///
+    /// # Errors
+    ///
+    /// When they cannot be had from the device that they are on.
+    pub fn publish(&self) -> anyhow::Result<()> {
         let weights = self.trainer.weights(&self.model.trained)?;
         self.policy.publish(&weights, self.trainer.version());
         Ok(())
     }
 
     /// The weights of a learner that are evaluated go to the policy: the average where there is one.
-    pub(in crate::training) fn publish_evaluated(&self, learner: &str) -> anyhow::Result<()> {
+    ///
+    /// # Errors
+    ///
+    /// When they cannot be had from the device or the file that they are in.
+    pub fn publish_evaluated(&self, learner: &str) -> anyhow::Result<()> {
         let weights = match self.model.parked_weights(learner)? {
             Some(weights) => weights,
             None => match self.trainer.averaged()? {
@@ -123,7 +135,11 @@ impl Training {
     }
 
     /// The weights of a learner that the dev split chooses go to the policy.
-    pub(in crate::training) fn publish_best(&self, learner: &str) -> anyhow::Result<()> {
+    ///
+    /// # Errors
+    ///
+    /// When no checkpoint was chosen yet, or it cannot be read.
+    pub fn publish_best(&self, learner: &str) -> anyhow::Result<()> {
         let best = self.checkpoints.marked(&best_mark(learner))?;
         let (best, _) = best.context("find the best checkpoint")?;
         let weights = self.model.weights_in(&best.path, learner)?;

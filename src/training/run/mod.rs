@@ -82,6 +82,16 @@ pub struct Training {
 }
 
 impl Training {
+    /// What it does.
+    pub fn recipe(&self) -> &Recipe {
+        &self.recipe
+    }
+
+    /// Where it is written, with the metrics of what is done.
+    pub fn folder(&self) -> &RunFolder {
+        &self.folder
+    }
+
     /// Starts a run: checks the recipe, makes the folder, trains the tokenizer, draws the weights.
     ///
     /// # Errors

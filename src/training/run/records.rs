@@ -70,8 +70,12 @@ impl Training {
         Ok(())
     }
 
-    /// Keeps an evaluation: by task first, so that what the metrics tell of is there.
-    pub(in crate::training) fn log_evaluation(
+    /// Keeps an evaluation in the metrics, under the name of the stage that asked for it, and its results by task.
+    ///
+    /// # Errors
+    ///
+    /// When the run's files cannot be written.
+    pub fn log_evaluation(
         &mut self,
         kind: &str,
         evaluation: &Evaluation,
@@ -82,6 +86,7 @@ impl Training {
         let learner = Some(("learner", place.learner.clone()));
         let learner = learner.filter(|_| !self.recipe.learners.is_empty());
         let told = || suite.clone().into_iter().chain(learner.clone());
+        // By task first, so that what the metrics tell of is there.
         self.evaluations.append(&task_record(iteration, kind, evaluation).with(told()))?;
         self.log(&evaluation_record(iteration, kind, evaluation).with(told()))
     }

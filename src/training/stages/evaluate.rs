@@ -1,8 +1,10 @@
 //! Evaluation as a stage of its own.
 
 use async_trait::async_trait;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use spar_core::registry::NamedOptions;
 
 use super::registry::written;
 use super::{Place, RunningStage, Stage, Watch};
@@ -11,7 +13,7 @@ use crate::training::records::is_scored;
 use crate::training::run::Training;
 
 /// What an evaluation plays, and with which weights.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct EvaluateOptions {
     /// The splits that are played. Default empty: those of `data.test`.
@@ -27,7 +29,7 @@ pub(super) struct EvaluateOptions {
 }
 
 /// Which weights are evaluated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Weighed {
     /// Those that the run has come to; their average where one is kept.
@@ -40,6 +42,19 @@ pub(super) enum Weighed {
 impl Default for EvaluateOptions {
     fn default() -> Self {
         Self { splits: Vec::new(), tasks: None, attempts: 1, checkpoint: Weighed::Present }
+    }
+}
+
+impl NamedOptions for EvaluateOptions {
+    fn problems(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        if self.attempts == 0 {
+            problems.push("attempts is 0, must be at least 1".to_owned());
+        }
+        if self.tasks == Some(0) {
+            problems.push("tasks is 0, must be at least 1 or absent".to_owned());
+        }
+        problems
     }
 }
 
@@ -65,14 +80,7 @@ impl Stage for Evaluate {
     }
 
     fn problems(&self, _: &Recipe) -> Vec<String> {
-        let mut problems = Vec::new();
-        if self.config.attempts == 0 {
-            problems.push("attempts is 0, must be at least 1".to_owned());
-        }
-        if self.config.tasks == Some(0) {
-            problems.push("tasks is 0, must be at least 1 or absent".to_owned());
-        }
-        problems
+        self.config.problems()
     }
 
     fn budget(&self, data: &DataConfig) -> String {

@@ -20,7 +20,7 @@ mod reinforce;
 mod stage;
 
 pub use self::outline::{StageOutline, last_trainer, outline};
-pub(crate) use self::plan::{Place, Plan, PlannedStage};
-pub(crate) use self::registry::open_stage;
-pub use self::registry::{StageEntry, stage_registry};
-pub(crate) use self::stage::{RunningStage, Stage, Step, Watch, WordsRequest};
+pub use self::plan::Place;
+pub(crate) use self::plan::{Plan, PlannedStage};
+pub use self::registry::{OpenStage, StageRow, open_stage, stage_registry, written};
+pub use self::stage::{RunningStage, Stage, Step, Watch, WordsRequest};

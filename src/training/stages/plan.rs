@@ -29,17 +29,17 @@ pub(crate) struct PlannedStage {
 
 /// Where a stage stands in its run.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Place {
+pub struct Place {
     /// Tells it apart from the others.
-    pub(crate) name: String,
+    pub name: String,
     /// Who is trained, or plays.
-    pub(crate) learner: String,
+    pub learner: String,
     /// What it plays.
-    pub(crate) data: DataConfig,
+    pub data: DataConfig,
     /// Tasks of the same suite that earlier stages take, so that no task is met twice before all are.
-    pub(crate) first_task: u64,
+    pub first_task: u64,
     /// Whether its learner is not trained before.
-    pub(crate) is_first: bool,
+    pub is_first: bool,
 }
 
 impl PlannedStage {

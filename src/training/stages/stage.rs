@@ -18,7 +18,7 @@ use crate::training::run::Training;
 
 /// A kind of work with its options.
 #[async_trait(?Send)]
-pub(crate) trait Stage: Send + Sync {
+pub trait Stage: Send + Sync {
     /// Iterations of training; 0 where it trains nothing.
     fn iterations(&self) -> u64 {
         0
@@ -110,7 +110,7 @@ pub(crate) trait Stage: Send + Sync {
 
 /// A stage that the run is at.
 #[async_trait(?Send)]
-pub(crate) trait RunningStage: Send + Sync {
+pub trait RunningStage: Send + Sync {
     /// One iteration; `None` when it was told to stop, the stage then standing where it stood.
     async fn iterate(
         &mut self,
@@ -141,31 +141,37 @@ pub(crate) trait RunningStage: Send + Sync {
 
 /// Who watches a run, and who may stop it.
 #[derive(Clone, Copy)]
-pub(crate) struct Watch<'a> {
-    pub(crate) cancellation: &'a Cancellation,
-    pub(crate) observer: &'a dyn Observer,
+pub struct Watch<'a> {
+    /// Set when the run is to stop.
+    pub cancellation: &'a Cancellation,
+    /// Who is told how it goes on.
+    pub observer: &'a dyn Observer,
 }
 
 /// An iteration.
-pub(crate) struct Step<'a> {
+pub struct Step<'a> {
     /// Its number in the run, from 1.
-    pub(crate) number: u64,
+    pub number: u64,
     /// Iterations of the stage before it.
-    pub(crate) done: u64,
+    pub done: u64,
     /// What its random choices derive from.
-    pub(crate) seed: Seed,
-    pub(crate) watch: Watch<'a>,
+    pub seed: Seed,
+    /// Who watches, and who may stop it.
+    pub watch: Watch<'a>,
 }
 
 /// What a stage plays for the tokenizer's sake.
-pub(crate) struct WordsRequest<'a> {
-    pub(crate) recipe: &'a Recipe,
-    pub(crate) data: &'a DataConfig,
+pub struct WordsRequest<'a> {
+    /// The recipe.
+    pub recipe: &'a Recipe,
+    /// What the stage plays.
+    pub data: &'a DataConfig,
     /// Absent where the stage needs no suite.
     pub(crate) domain: Option<&'a Domain>,
     /// The run's seed, which decides the order of tasks.
-    pub(crate) run: Seed,
+    pub run: Seed,
     /// What the episodes' random choices derive from.
-    pub(crate) seed: Seed,
-    pub(crate) watch: Watch<'a>,
+    pub seed: Seed,
+    /// Who watches, and who may stop it.
+    pub watch: Watch<'a>,
 }

@@ -14,14 +14,6 @@ impl SuiteFormat for Alfworld {
         "alfworld"
     }
 
-    fn about(&self) -> &'static str {
-        "ALFWorld's household games, in the folders of its own download."
-    }
-
-    fn source(&self) -> &'static str {
-        "ALFWorld, arXiv 2010.03768, its alfworld-download"
-    }
-
     fn looks_for(&self) -> &'static str {
         "a folder with a <split>/<problem>/<trial>/game.tw-pddl"
     }

@@ -15,14 +15,6 @@ impl SuiteFormat for Jsonl {
         "jsonl"
     }
 
-    fn about(&self) -> &'static str {
-        "A task on every line: a prompt with its answer, or a task at a shell."
-    }
-
-    fn source(&self) -> &'static str {
-        "JSON Lines, docs/formats.md"
-    }
-
     fn looks_for(&self) -> &'static str {
         "a .jsonl file"
     }

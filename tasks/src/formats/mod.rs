@@ -18,18 +18,14 @@ pub use alfworld::Alfworld;
 pub use jsonl::Jsonl;
 pub use suite_toml::SuiteToml;
 
+use spar_core::registry::{Axis, OptionSet, Row, Table};
+
 use crate::{Suite, SuiteError};
 
 /// A form in which tasks lie on disk.
 pub trait SuiteFormat: Send + Sync + fmt::Debug {
     /// The name.
     fn name(&self) -> &'static str;
-
-    /// One line on what it holds.
-    fn about(&self) -> &'static str;
-
-    /// Where it is described.
-    fn source(&self) -> &'static str;
 
     /// What a path has to be, or to hold, to be of this format; reads well behind "looked for".
     fn looks_for(&self) -> &'static str;
@@ -46,9 +42,47 @@ pub trait SuiteFormat: Send + Sync + fmt::Debug {
     fn open(&self, path: &Path) -> Result<Box<dyn Suite>, SuiteError>;
 }
 
+/// A format of suites that has a name.
+pub type FormatRow = Row<&'static dyn SuiteFormat>;
+
+const AXIS: Axis = Axis {
+    name: "suite-formats",
+    what: "suite format",
+    about: "Forms in which tasks lie on disk.",
+};
+
+const ROWS: &[FormatRow] = &[
+    Row {
+        name: "suite.toml",
+        about: "A folder whose suite.toml has splits of parameters and seeds, or names files of tasks.",
+        source: "own, docs/formats.md",
+        formula: "",
+        options: OptionSet::NONE,
+        open: &SuiteToml,
+    },
+    Row {
+        name: "jsonl",
+        about: "A task on every line: a prompt with its answer, or a task at a shell.",
+        source: "JSON Lines, docs/formats.md",
+        formula: "",
+        options: OptionSet::NONE,
+        open: &Jsonl,
+    },
+    Row {
+        name: "alfworld",
+        about: "ALFWorld's household games, in the folders of its own download.",
+        source: "ALFWorld, arXiv 2010.03768, its alfworld-download",
+        formula: "",
+        options: OptionSet::NONE,
+        open: &Alfworld,
+    },
+];
+
+static TABLE: Table<&'static dyn SuiteFormat> = Table::new(AXIS, ROWS);
+
 /// All formats of suites; a new one is one file and one row here.
-pub fn suite_formats() -> &'static [&'static dyn SuiteFormat] {
-    &[&SuiteToml, &Jsonl, &Alfworld]
+pub fn suite_formats() -> &'static Table<&'static dyn SuiteFormat> {
+    &TABLE
 }
 
 /// The format of what lies at a path.
@@ -57,13 +91,14 @@ pub fn suite_formats() -> &'static [&'static dyn SuiteFormat] {
 ///
 /// [`SuiteError::NoFormat`] where it is of none, [`SuiteError::Ambiguous`] where it is of several.
 pub fn format_of(path: &Path) -> Result<&'static dyn SuiteFormat, SuiteError> {
-    choose(path, suite_formats())
+    choose(path, suite_formats().iter().map(|row| row.open))
 }
 
 fn choose(
     path: &Path,
-    formats: &[&'static dyn SuiteFormat],
+    formats: impl Iterator<Item = &'static dyn SuiteFormat>,
 ) -> Result<&'static dyn SuiteFormat, SuiteError> {
+    let formats: Vec<_> = formats.collect();
     let found: Vec<_> = formats.iter().copied().filter(|format| format.matches(path)).collect();
     let listed = |formats: &[&'static dyn SuiteFormat]| {
         let each = formats.iter().map(|it| format!("{} (`{}`)", it.looks_for(), it.name()));
@@ -72,7 +107,7 @@ fn choose(
     let path = path.to_owned();
     match &found[..] {
         [format] => Ok(*format),
-        [] => Err(SuiteError::NoFormat { path, looked_for: listed(formats) }),
+        [] => Err(SuiteError::NoFormat { path, looked_for: listed(&formats) }),
         several => Err(SuiteError::Ambiguous { path, found: listed(several) }),
     }
 }
@@ -107,7 +142,6 @@ mod tests {
         for (name, path) in paths {
             let format = format_of(&path).unwrap();
             assert_eq!(format.name(), name);
-            assert!(!format.about().is_empty() && !format.source().is_empty());
             let suite = open_suite(path.to_str().unwrap(), &SuiteOptions::default()).unwrap();
             assert!(suite.len("test").unwrap() > 0, "{name}");
             let task = suite.task("test", 0).unwrap();

@@ -14,14 +14,6 @@ impl SuiteFormat for SuiteToml {
         "suite.toml"
     }
 
-    fn about(&self) -> &'static str {
-        "A folder whose suite.toml has splits of parameters and seeds, or names files of tasks."
-    }
-
-    fn source(&self) -> &'static str {
-        "spar's own, docs/formats.md"
-    }
-
     fn looks_for(&self) -> &'static str {
         "a folder with a suite.toml"
     }

@@ -1,13 +1,16 @@
 //! Groups without a signal are replaced.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use spar_core::registry::{NamedOptions, RowError};
 
+use super::registry::AXIS;
 use super::{Outcome, TaskSampler};
 use crate::SamplerError;
 
 /// Options of [`Dynamic`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct DynamicOptions {
     /// How often an iteration plays tasks at the most, the first time among them; at least 1. With fewer groups
@@ -18,6 +21,13 @@ pub struct DynamicOptions {
 impl Default for DynamicOptions {
     fn default() -> Self {
         Self { max_rounds: 10 }
+    }
+}
+
+impl NamedOptions for DynamicOptions {
+    fn problems(&self) -> Vec<String> {
+        let is_none = self.max_rounds == 0;
+        is_none.then(|| "max_rounds is 0, must be at least 1".to_owned()).into_iter().collect()
     }
 }
 
@@ -43,12 +53,9 @@ impl Dynamic {
     ///
     /// # Errors
     ///
-    /// [`SamplerError::Range`] when an option is outside its range.
+    /// [`SamplerError::Row`] when an option is outside its range.
     pub fn new(options: &DynamicOptions, first: u64) -> Result<Self, SamplerError> {
-        if options.max_rounds == 0 {
-            let problems = "max_rounds is 0, must be at least 1".to_owned();
-            return Err(SamplerError::Range { name: "dynamic", problems });
-        }
+        RowError::refuse(AXIS.what, "dynamic", options.problems())?;
         Ok(Self { max_rounds: options.max_rounds, next: first, wanted: 0, rounds: 0 })
     }
 }

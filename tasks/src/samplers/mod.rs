@@ -17,7 +17,7 @@ mod uniform;
 use serde_json::Value;
 
 pub use dynamic::{Dynamic, DynamicOptions};
-pub use registry::{OpenSampler, SamplerConfig, SamplerEntry, open_sampler, sampler_registry};
+pub use registry::{OpenSampler, SamplerConfig, SamplerRow, open_sampler, sampler_registry};
 pub use uniform::Uniform;
 
 use crate::SamplerError;

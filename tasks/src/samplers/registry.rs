@@ -1,10 +1,10 @@
 //! The task samplers that have a name.
 
-use serde::de::DeserializeOwned;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use spar_core::registry::{Axis, Given, OptionSet, Options, Row, Table};
 
-use super::{Dynamic, TaskSampler, Uniform};
+use super::{Dynamic, DynamicOptions, TaskSampler, Uniform};
 use crate::SamplerError;
 
 /// Which task sampler, with which options.
@@ -18,102 +18,86 @@ use crate::SamplerError;
 /// assert_eq!(sampler.draw(), [0, 1]);
 /// # Ok::<(), toml::de::Error>(())
 /// ```
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SamplerConfig {
     /// The sampler's name.
     pub kind: String,
     /// Its options; those left out have the defaults that it documents.
     #[serde(flatten)]
-    pub options: Map<String, Value>,
+    pub options: Options,
 }
 
 impl Default for SamplerConfig {
     /// `uniform`.
     fn default() -> Self {
-        Self { kind: "uniform".to_owned(), options: Map::new() }
+        Self { kind: "uniform".to_owned(), options: Options::new() }
     }
 }
 
 /// Makes a task sampler from its options, to begin at a place.
-pub type OpenSampler = fn(&Map<String, Value>, u64) -> Result<Box<dyn TaskSampler>, SamplerError>;
+pub type OpenSampler = fn(&Given<'_>, u64) -> Result<Box<dyn TaskSampler>, SamplerError>;
 
 /// A task sampler that has a name.
-pub struct SamplerEntry {
-    /// The name.
-    pub name: &'static str,
-    /// One line on what it does.
-    pub about: &'static str,
-    /// Where it is described.
-    pub source: &'static str,
-    /// Makes one.
-    pub open: OpenSampler,
-}
+pub type SamplerRow = Row<OpenSampler>;
+
+pub(super) const AXIS: Axis = Axis {
+    name: "samplers",
+    what: "task sampler",
+    about: "Which tasks are played, and which of their groups are trained.",
+};
+
+const ROWS: &[SamplerRow] = &[
+    Row {
+        name: "uniform",
+        about: "Tasks as they come in their shuffled, stratified order.",
+        source: "own",
+        formula: "",
+        options: OptionSet::NONE,
+        open: |_, first| Ok(Box::new(Uniform::new(first))),
+    },
+    Row {
+        name: "dynamic",
+        about: "Drops groups whose episodes all earned the same, and plays other tasks for them.",
+        source: "DAPO, arXiv 2503.14476, section 3.2, equation 11",
+        formula: "a group is trained iff min R < max R over its episodes",
+        options: OptionSet::of::<DynamicOptions>(),
+        open: |given, first| Ok(Box::new(Dynamic::new(&given.read()?, first)?)),
+    },
+];
+
+static TABLE: Table<OpenSampler> = Table::new(AXIS, ROWS);
 
 /// All task samplers that have a name; a new one is one file and one row here.
-pub fn sampler_registry() -> &'static [SamplerEntry] {
-    &[
-        SamplerEntry {
-            name: "uniform",
-            about: "Tasks as they come in their shuffled, stratified order.",
-            source: "spar's own",
-            open: |given, first| {
-                options::<NoOptions>("uniform", given)?;
-                Ok(Box::new(Uniform::new(first)))
-            },
-        },
-        SamplerEntry {
-            name: "dynamic",
-            about: "Drops groups whose episodes all earned the same, and plays other tasks for them.",
-            source: "DAPO, arXiv 2503.14476, equation 11",
-            open: |given, first| Ok(Box::new(Dynamic::new(&options("dynamic", given)?, first)?)),
-        },
-    ]
+pub fn sampler_registry() -> &'static Table<OpenSampler> {
+    &TABLE
 }
 
 /// Makes a task sampler that begins at the place `first` of the shuffled order.
 ///
 /// # Errors
 ///
-/// [`SamplerError`] when none has the name, it does not have the options, or one is out of range.
+/// [`SamplerError::Row`] when none has the name, it does not have the options, or one is out of range.
 pub fn open_sampler(
     config: &SamplerConfig,
     first: u64,
 ) -> Result<Box<dyn TaskSampler>, SamplerError> {
-    match sampler_registry().iter().find(|entry| entry.name == config.kind) {
-        Some(entry) => (entry.open)(&config.options, first),
-        None => {
-            let known: Vec<_> =
-                sampler_registry().iter().map(|entry| format!("`{}`", entry.name)).collect();
-            Err(SamplerError::Unknown { kind: config.kind.clone(), known: known.join(", ") })
-        }
-    }
-}
-
-/// A sampler that has nothing to set.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct NoOptions {}
-
-fn options<T: DeserializeOwned>(
-    name: &'static str,
-    given: &Map<String, Value>,
-) -> Result<T, SamplerError> {
-    serde_json::from_value(Value::Object(given.clone()))
-        .map_err(|source| SamplerError::Options { name, source })
+    let (row, given) = sampler_registry().choose(&config.kind, &config.options)?;
+    (row.open)(&given, first)
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::super::Outcome;
     use super::*;
 
     #[test]
     fn every_sampler_gives_what_is_wanted_and_goes_on_from_its_state() {
         for entry in sampler_registry() {
-            let config = SamplerConfig { kind: entry.name.to_owned(), options: Map::new() };
+            let config = SamplerConfig { kind: entry.name.to_owned(), options: Options::new() };
             let mut sampler = open_sampler(&config, 3).unwrap();
             assert_eq!(sampler.name(), entry.name);
-            assert!(!entry.about.is_empty() && !entry.source.is_empty());
             sampler.begin(2);
             let drawn = sampler.draw();
             assert_eq!(drawn, [3, 4], "{}", entry.name);
@@ -132,18 +116,13 @@ mod tests {
 
     #[test]
     fn what_is_not_known_is_refused() {
-        let open = |text: &str| {
-            let error = open_sampler(&toml::from_str(text).unwrap(), 0).unwrap_err();
-            match std::error::Error::source(&error) {
-                Some(source) => format!("{error}: {source}"),
-                None => error.to_string(),
-            }
-        };
+        let open =
+            |text: &str| open_sampler(&toml::from_str(text).unwrap(), 0).unwrap_err().to_string();
         assert_eq!(
             open("kind = 'hard'"),
             "find task sampler `hard`: known are `uniform`, `dynamic`"
         );
-        assert!(open("kind = 'uniform'\nmax_rounds = 1").contains("field `max_rounds`"));
+        assert!(open("kind = 'uniform'\nmax_rounds = 1").contains("no option `max_rounds`"));
         assert!(open("kind = 'dynamic'\nmax_rounds = 0").contains("max_rounds is 0"));
     }
 }

@@ -2,16 +2,19 @@
 
 use std::collections::HashSet;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use spar_core::registry::{NamedOptions, RowError};
 use spar_core::{RewardPart, Trajectory};
 
 use super::RewardShaper;
+use super::registry::AXIS;
 use crate::ShaperError;
 
 const NAME: &str = "gated";
 
 /// Options of [`Gated`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct GatedOptions {
     /// The gates, the one that matters most first; at least one. Default one: the parts `success`, `goal`
@@ -22,7 +25,7 @@ pub struct GatedOptions {
 }
 
 /// A level of rewards that opens those below it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Gate {
     /// The parts of rewards that make the level.
@@ -35,6 +38,31 @@ impl Default for GatedOptions {
     fn default() -> Self {
         let parts = ["success", "goal", "verified"].map(str::to_owned).to_vec();
         Self { gates: vec![Gate { parts, threshold: 1.0 }], always: Vec::new() }
+    }
+}
+
+impl NamedOptions for GatedOptions {
+    fn problems(&self) -> Vec<String> {
+        let GatedOptions { gates, always } = self;
+        let mut problems = Vec::new();
+        if gates.is_empty() {
+            problems.push("gates is empty, must name what opens the rest".to_owned());
+        }
+        for (index, gate) in gates.iter().enumerate() {
+            if gate.parts.is_empty() {
+                problems.push(format!("gate {index} names no parts"));
+            }
+            if !gate.threshold.is_finite() {
+                problems.push(format!("the threshold of gate {index} is {}", gate.threshold));
+            }
+        }
+        let mut named = HashSet::new();
+        for part in gates.iter().flat_map(|gate| &gate.parts).chain(always) {
+            if !named.insert(part) {
+                problems.push(format!("`{part}` is named twice"));
+            }
+        }
+        problems
     }
 }
 
@@ -59,31 +87,11 @@ impl Gated {
     ///
     /// # Errors
     ///
-    /// [`ShaperError::Range`] tells all that is wrong: no gate, a gate without parts or with a threshold that is
+    /// [`ShaperError::Row`] tells all that is wrong: no gate, a gate without parts or with a threshold that is
     /// no number, a part that is named twice.
     pub fn new(options: &GatedOptions) -> Result<Self, ShaperError> {
+        RowError::refuse(AXIS.what, NAME, options.problems())?;
         let GatedOptions { gates, always } = options;
-        let mut problems = Vec::new();
-        if gates.is_empty() {
-            problems.push("gates is empty, must name what opens the rest".to_owned());
-        }
-        for (index, gate) in gates.iter().enumerate() {
-            if gate.parts.is_empty() {
-                problems.push(format!("gate {index} names no parts"));
-            }
-            if !gate.threshold.is_finite() {
-                problems.push(format!("the threshold of gate {index} is {}", gate.threshold));
-            }
-        }
-        let mut named = HashSet::new();
-        for part in gates.iter().flat_map(|gate| &gate.parts).chain(always) {
-            if !named.insert(part) {
-                problems.push(format!("`{part}` is named twice"));
-            }
-        }
-        if !problems.is_empty() {
-            return Err(ShaperError::Range { name: NAME, problems: problems.join("; ") });
-        }
         Ok(Self { gates: gates.clone(), always: always.iter().cloned().collect() })
     }
 

@@ -1,13 +1,16 @@
 //! Shorter solutions are worth more.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use spar_core::registry::{NamedOptions, RowError};
 use spar_core::{RewardPart, Trajectory};
 
 use super::RewardShaper;
+use super::registry::AXIS;
 use crate::ShaperError;
 
 /// Options of [`LengthDiscount`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LengthDiscountOptions {
     /// What success is multiplied by per turn of the episode; above 0, below 1. Default 0.95.
@@ -17,6 +20,15 @@ pub struct LengthDiscountOptions {
 impl Default for LengthDiscountOptions {
     fn default() -> Self {
         Self { factor: 0.95 }
+    }
+}
+
+impl NamedOptions for LengthDiscountOptions {
+    fn problems(&self) -> Vec<String> {
+        let Self { factor } = self;
+        let is_wrong = !(*factor > 0.0 && *factor < 1.0);
+        let tell = || format!("factor is {factor}, must be above 0 and below 1");
+        is_wrong.then(tell).into_iter().collect()
     }
 }
 
@@ -41,14 +53,10 @@ impl LengthDiscount {
     ///
     /// # Errors
     ///
-    /// [`ShaperError::Range`] when the factor is not between 0 and 1.
+    /// [`ShaperError::Row`] when the factor is not between 0 and 1.
     pub fn new(options: &LengthDiscountOptions) -> Result<Self, ShaperError> {
-        let factor = options.factor;
-        if !(factor > 0.0 && factor < 1.0) {
-            let problems = format!("factor is {factor}, must be above 0 and below 1");
-            return Err(ShaperError::Range { name: "length_discount", problems });
-        }
-        Ok(Self { factor })
+        RowError::refuse(AXIS.what, "length_discount", options.problems())?;
+        Ok(Self { factor: options.factor })
     }
 }
 

@@ -18,7 +18,7 @@ use spar_core::{RewardPart, Trajectory};
 
 pub use gated::{Gate, Gated, GatedOptions};
 pub use length_discount::{LengthDiscount, LengthDiscountOptions};
-pub use registry::{ShaperConfig, ShaperEntry, open_shaper, shaper_registry};
+pub use registry::{OpenShaper, ShaperConfig, ShaperRow, open_shaper, shaper_registry};
 
 use crate::ShaperError;
 

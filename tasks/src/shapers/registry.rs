@@ -1,9 +1,10 @@
 //! The reward shapers that have a name.
 
-use serde::de::DeserializeOwned;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use spar_core::registry::{Axis, Given, OptionSet, Options, Row, Table, to_options};
 
-use super::{Gated, LengthDiscount, RewardShaper};
+use super::{Gated, GatedOptions, LengthDiscount, LengthDiscountOptions, RewardShaper};
 use crate::ShaperError;
 
 /// Which reward shaper, with which options.
@@ -20,13 +21,14 @@ use crate::ShaperError;
 /// assert_eq!(open_shaper(&config).unwrap().name(), "length_discount");
 /// # Ok::<(), toml::de::Error>(())
 /// ```
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ShaperConfig {
     /// The shaper's name.
     pub name: String,
     /// Its options; those left out have the defaults that the shaper documents. Default empty.
     #[serde(default)]
+    #[schemars(with = "Options")]
     pub options: toml::Table,
 }
 
@@ -37,57 +39,58 @@ impl ShaperConfig {
     }
 }
 
+/// Makes a reward shaper from its options.
+pub type OpenShaper = fn(&Given<'_>) -> Result<Box<dyn RewardShaper>, ShaperError>;
+
 /// A reward shaper that has a name.
-pub struct ShaperEntry {
-    /// The name.
-    pub name: &'static str,
-    /// One line on what it does.
-    pub about: &'static str,
-    /// Makes one from its options.
-    pub open: fn(&toml::Table) -> Result<Box<dyn RewardShaper>, ShaperError>,
-}
+pub type ShaperRow = Row<OpenShaper>;
+
+pub(super) const AXIS: Axis = Axis {
+    name: "shapers",
+    what: "reward shaper",
+    about: "What changes rewards before credit sees them.",
+};
+
+const ROWS: &[ShaperRow] = &[
+    Row {
+        name: "gated",
+        about: "What is earned on the way counts only where the outcome is good enough.",
+        source: "G-RA of \"Stabilizing Long-term Multi-turn Reinforcement Learning with Gated Rewards\", reconstructed \
+                 from its abstract; assumed: the thresholds, more than two levels, and parts that always count",
+        formula: "R = R_0 + sum_{l > 0} 1[R_k >= tau_k for all k < l] R_l",
+        options: OptionSet::of::<GatedOptions>(),
+        open: |given| Ok(Box::new(Gated::new(&given.read()?)?)),
+    },
+    Row {
+        name: "length_discount",
+        about: "Success is worth less by a factor per turn of the episode; penalties are not.",
+        source: "Sutton and Barto, Reinforcement Learning, 2nd edition, equation 3.8, given to the whole episode",
+        formula: "r' = r factor^T for every part r > 0 of an episode of T turns",
+        options: OptionSet::of::<LengthDiscountOptions>(),
+        open: |given| Ok(Box::new(LengthDiscount::new(&given.read()?)?)),
+    },
+];
+
+static TABLE: Table<OpenShaper> = Table::new(AXIS, ROWS);
 
 /// All reward shapers that have a name; a new one is one file and one row here.
-pub fn shaper_registry() -> &'static [ShaperEntry] {
-    &[
-        ShaperEntry {
-            name: "gated",
-            about: "What is earned on the way counts only where the outcome is good enough.",
-            open: |given| Ok(Box::new(Gated::new(&options("gated", given)?)?)),
-        },
-        ShaperEntry {
-            name: "length_discount",
-            about: "Success is worth less by a factor per turn of the episode; penalties are not.",
-            open: |given| Ok(Box::new(LengthDiscount::new(&options("length_discount", given)?)?)),
-        },
-    ]
+pub fn shaper_registry() -> &'static Table<OpenShaper> {
+    &TABLE
 }
 
 /// Makes a reward shaper.
 ///
 /// # Errors
 ///
-/// [`ShaperError`] when none has the name, it does not have the options, or one is out of range.
+/// [`ShaperError::Row`] when none has the name, it does not have the options, or one is out of range.
 pub fn open_shaper(config: &ShaperConfig) -> Result<Box<dyn RewardShaper>, ShaperError> {
-    match shaper_registry().iter().find(|entry| entry.name == config.name) {
-        Some(entry) => (entry.open)(&config.options),
-        None => {
-            let known: Vec<_> =
-                shaper_registry().iter().map(|entry| format!("`{}`", entry.name)).collect();
-            Err(ShaperError::Unknown { name: config.name.clone(), known: known.join(", ") })
-        }
-    }
-}
-
-fn options<T: DeserializeOwned>(name: &'static str, given: &toml::Table) -> Result<T, ShaperError> {
-    let options = given.clone().try_into();
-    options.map_err(|source| ShaperError::Options { name, source: Box::new(source) })
+    let options = to_options(&config.options);
+    let (row, given) = shaper_registry().choose(&config.name, &options)?;
+    (row.open)(&given)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::error::Error;
-
     use super::super::RewardShapers;
     use super::super::tests::episode;
     use super::*;
@@ -118,6 +121,9 @@ mod tests {
         let mut config = ShaperConfig::new("length_discount");
         config.options.insert("facto".to_owned(), 0.9.into());
         let error = open_shaper(&config).unwrap_err();
-        assert!(error.source().unwrap().to_string().contains("unknown field `facto`"));
+        assert_eq!(
+            error.to_string(),
+            "use reward shaper `length_discount`: there is no option `facto`: options are `factor`"
+        );
     }
 }

@@ -64,7 +64,7 @@ impl Home for HostHome {
                 })
                 .map_err(|source| TrainerError::Model { source })?;
             }
-            Ok(())
+            Ok::<(), TrainerError>(())
         };
         let shard_gradients = self.shard_gradients.par_iter_mut();
         shard_gradients

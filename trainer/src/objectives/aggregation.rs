@@ -1,5 +1,6 @@
 //! How the losses of tokens become the loss of a batch.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use spar_core::Sample;
 
@@ -17,7 +18,7 @@ use super::Objective;
 /// | `sample_sum` | `1/R sum_i (sum_t w l / constant)` | Dr. GRPO (arXiv 2503.20783) |
 ///
 /// Rows without weight do not count, as in verl's `agg_loss` since 2026.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum LossAggregation {
     /// Every token counts the same, long samples count more.

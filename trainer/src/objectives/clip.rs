@@ -1,7 +1,9 @@
 //! The clipped policy-gradient objective of PPO and DAPO.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use spar_core::Sample;
+use spar_core::registry::NamedOptions;
 
 use super::{
     BySample, KlEstimator, Needs, Objective, PreparedObjective, SampleLoss, Tally, Update,
@@ -13,7 +15,7 @@ use crate::{Measured, Slopes};
 const MAX_LOG_RATIO: f64 = 20.0;
 
 /// Options of [`Clip`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ClipOptions {
     /// How far below 1 the ratio still has a gradient; 0 to 1. Default 0.2.
@@ -45,9 +47,8 @@ impl Default for ClipOptions {
     }
 }
 
-impl ClipOptions {
-    /// All that is wrong with the values; empty when nothing is.
-    pub fn problems(&self) -> Vec<String> {
+impl NamedOptions for ClipOptions {
+    fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
         if !(0.0..=1.0).contains(&self.clip_low) {
             problems.push(format!("`clip_low` {} is outside 0 to 1", self.clip_low));

@@ -1,14 +1,16 @@
 //! Clip-Cov: tokens whose covariance is high are left out.
 
 use rand::seq::index::sample as choose;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use spar_core::registry::NamedOptions;
 use spar_core::{Sample, Seed};
 
 use super::{Clip, ClipOptions, Needs, Objective, PreparedObjective, SampleLoss, Tally, Update};
 use crate::{Measured, Slopes};
 
 /// Options of [`ClipCov`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ClipCovOptions {
     /// As of the objective `clip`. Default 0.2.
@@ -30,9 +32,8 @@ impl Default for ClipCovOptions {
     }
 }
 
-impl ClipCovOptions {
-    /// All that is wrong with the values; empty when nothing is.
-    pub fn problems(&self) -> Vec<String> {
+impl NamedOptions for ClipCovOptions {
+    fn problems(&self) -> Vec<String> {
         let mut problems = self.clip().problems();
         if !(self.share > 0.0 && self.share <= 1.0) {
             problems.push(format!("`share` {} is outside 0 to 1, or 0", self.share));
@@ -44,7 +45,9 @@ impl ClipCovOptions {
         }
         problems
     }
+}
 
+impl ClipCovOptions {
     fn clip(&self) -> ClipOptions {
         let Self { clip_low, clip_high, .. } = *self;
         ClipOptions { clip_low, clip_high, ..ClipOptions::default() }

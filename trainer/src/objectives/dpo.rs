@@ -1,14 +1,16 @@
 //! Direct preference optimisation: of two answers, the one that was chosen becomes likelier.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use spar_core::Sample;
+use spar_core::registry::NamedOptions;
 
 use super::pairs::{Pair, Pairs};
-use super::{Needs, Objective, PreparedObjective, SampleLoss, Tally, Update};
+use super::{LossAggregation, Needs, Objective, PreparedObjective, SampleLoss, Tally, Update};
 use crate::{Measured, Slopes};
 
 /// Options of [`Dpo`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct DpoOptions {
     /// How strongly the policy is held to the reference model; positive. Default 0.1.
@@ -21,7 +23,7 @@ pub struct DpoOptions {
 }
 
 /// What [`Dpo`] makes of the margin between two answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PreferenceLoss {
     /// DPO's logistic loss, on sums over the tokens of an answer.
@@ -37,9 +39,8 @@ impl Default for DpoOptions {
     }
 }
 
-impl DpoOptions {
-    /// All that is wrong with the values; empty when nothing is.
-    pub fn problems(&self) -> Vec<String> {
+impl NamedOptions for DpoOptions {
+    fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
         if !(self.beta.is_finite() && self.beta > 0.0) {
             problems.push(format!("`beta` {} must be positive", self.beta));
@@ -149,6 +150,12 @@ fn weight_of(sample: &Sample, t: usize) -> f64 {
 impl Objective for Dpo {
     fn name(&self) -> &'static str {
         "dpo"
+    }
+
+    fn aggregation_problems(&self, aggregation: LossAggregation) -> Vec<String> {
+        let is_other = aggregation != LossAggregation::TokenMean;
+        let tell = || "it is a mean over pairs: leave `aggregation` at \"token_mean\"".to_owned();
+        is_other.then(tell).into_iter().collect()
     }
 
     /// The samples of a pair weigh 1 together, half of it for each answer.

@@ -1,16 +1,18 @@
 //! Group sequence policy optimisation: one ratio per sequence.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use spar_core::Sample;
+use spar_core::registry::NamedOptions;
 
-use super::{BySample, Objective, PreparedObjective, SampleLoss, Tally, Update};
+use super::{BySample, LossAggregation, Objective, PreparedObjective, SampleLoss, Tally, Update};
 use crate::{Measured, Slopes};
 
 /// Beyond this the logarithm of a ratio is cut off, as in verl's code: the token has no gradient then.
 const MAX_LOG_RATIO: f64 = 10.0;
 
 /// Options of [`Gspo`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct GspoOptions {
     /// How far the ratio of a sequence may fall below 1; 0 to 1. Default 3e-4, the paper's.
@@ -25,9 +27,8 @@ impl Default for GspoOptions {
     }
 }
 
-impl GspoOptions {
-    /// All that is wrong with the values; empty when nothing is.
-    pub fn problems(&self) -> Vec<String> {
+impl NamedOptions for GspoOptions {
+    fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
         if !(0.0..=1.0).contains(&self.clip_low) {
             problems.push(format!("`clip_low` {} is outside 0 to 1", self.clip_low));
@@ -107,6 +108,13 @@ impl Gspo {
 impl Objective for Gspo {
     fn name(&self) -> &'static str {
         "gspo"
+    }
+
+    fn aggregation_problems(&self, aggregation: LossAggregation) -> Vec<String> {
+        // Its ratio is one of the sequence, and so is the mean.
+        let is_other = aggregation != LossAggregation::SampleMean;
+        let tell = || "it is used with aggregation = \"sample_mean\"".to_owned();
+        is_other.then(tell).into_iter().collect()
     }
 
     fn weight(&self, sample: &Sample) -> f64 {

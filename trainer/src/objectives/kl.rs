@@ -1,5 +1,6 @@
 //! The distance to a reference model.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Log-ratios are held within this before they are exponentiated, as verl does; a token beyond it
@@ -20,7 +21,7 @@ const MAX_ESTIMATE: f64 = 10.0;
 /// than `-d`. As a term of a loss, the derivative of `k2` is that of the divergence itself in the
 /// mean, that of `k3` only near the reference. `-d` itself is not offered: in the mean its
 /// derivative is zero.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum KlEstimator {
     /// `exp(d) - d - 1`.

@@ -27,8 +27,7 @@ pub use clip_cov::{ClipCov, ClipCovOptions};
 pub use dpo::{Dpo, DpoOptions, PreferenceLoss};
 pub use gspo::{Gspo, GspoOptions};
 pub use kl::KlEstimator;
-pub(crate) use objective_config::read_options;
-pub use objective_config::{ObjectiveConfig, ObjectiveEntry, objective_registry};
+pub use objective_config::{ObjectiveConfig, ObjectiveRow, OpenObjective, objective_registry};
 pub(crate) use pairs::Pairs;
 pub use supervised::Supervised;
 pub use tally::Tally;
@@ -70,6 +69,12 @@ pub trait Objective: Send + Sync + std::fmt::Debug {
     /// What it asks for. Default nothing.
     fn needs(&self) -> Needs {
         Needs::default()
+    }
+
+    /// All that is wrong with how its losses would become one number; empty by default: nothing is.
+    fn aggregation_problems(&self, aggregation: LossAggregation) -> Vec<String> {
+        let _ = aggregation;
+        Vec::new()
     }
 
     /// Sees all samples of an update that are computed, before it is asked for their parts of the loss.
@@ -120,10 +125,20 @@ pub trait PreparedObjective: Send + Sync {
     fn loss(&self, index: usize, measured: Measured<'_>, scale: f64) -> SampleLoss;
 }
 
-/// An objective that looks at each sample by itself.
-struct BySample<'a, F> {
+/// An objective that looks at each sample by itself: a function from a sample, what a model told of it, and its scale.
+pub struct BySample<'a, F> {
     samples: &'a [&'a Sample],
     loss: F,
+}
+
+impl<'a, F> BySample<'a, F>
+where
+    F: Fn(&Sample, Measured<'_>, f64) -> SampleLoss + Send + Sync,
+{
+    /// Asks `loss` for the samples of an update.
+    pub fn new(update: &Update<'a>, loss: F) -> Self {
+        Self { samples: update.samples, loss }
+    }
 }
 
 impl<F> PreparedObjective for BySample<'_, F>

@@ -1,7 +1,8 @@
 //! Which objective is minimised.
 
-use serde::de::DeserializeOwned;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use spar_core::registry::{Axis, Given, OptionSet, Options, Row, Table, to_options};
 
 use super::value_loss::WithValueLoss;
 use super::{
@@ -11,7 +12,7 @@ use super::{
 use crate::TrainerError;
 
 /// Which objective is minimised, and how token losses become one number.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ObjectiveConfig {
     /// Name of the objective; one in [`objective_registry`]. Default `clip`.
@@ -20,6 +21,7 @@ pub struct ObjectiveConfig {
     /// `{ sample_sum = { constant = 512.0 } }`. Default `"token_mean"`.
     pub aggregation: LossAggregation,
     /// Options of the named objective, such as those of [`ClipOptions`]. Default empty.
+    #[schemars(with = "Options")]
     pub options: toml::Table,
     /// The loss of a value head, `{ weight = 0.5, clip = 0.2 }`, beside that of the named objective, where this trains a
     /// policy. Default absent: there is none.
@@ -38,53 +40,68 @@ impl Default for ObjectiveConfig {
     }
 }
 
-type Constructor = fn(&toml::Table) -> Result<Box<dyn Objective>, Vec<String>>;
+/// Makes an objective from its options.
+pub type OpenObjective = fn(&Given<'_>) -> Result<Box<dyn Objective>, TrainerError>;
 
 /// An objective that has a name.
-pub struct ObjectiveEntry {
-    /// The name.
-    pub name: &'static str,
-    /// One line on what it does.
-    pub about: &'static str,
-    /// Where it is described.
-    pub source: &'static str,
-    open: Constructor,
-}
+pub type ObjectiveRow = Row<OpenObjective>;
+
+const AXIS: Axis =
+    Axis { name: "objectives", what: "objective", about: "What training minimises." };
+
+const ROWS: &[ObjectiveRow] = &[
+    Row {
+        name: "clip",
+        about: "The policy gradient, clipped token by token; with a reference model and an entropy bonus if asked.",
+        source: "PPO, arXiv 1707.06347, equations 7 and 9; dual clip, arXiv 1912.09729; two sides: DAPO, arXiv \
+                 2503.14476; k: GRPO, arXiv 2402.03300",
+        formula: "l = max(-A r, -A clip(r, 1 - clip_low, 1 + clip_high)), at most -A dual_clip where A < 0; \
+                  plus kl_weight k, less entropy_weight H; r = pi / pi_old",
+        options: OptionSet::of::<ClipOptions>(),
+        open: |given| Ok(Box::new(Clip::new(given.read()?))),
+    },
+    Row {
+        name: "clip_cov",
+        about: "The same without some of the tokens that would lower the entropy most.",
+        source: "arXiv 2505.22617, equations 9 to 11",
+        formula: "as `clip`, without a random share of the tokens with \
+                  cov_low < (A_t - mean A) (log pi_t - mean log pi) < cov_high",
+        options: OptionSet::of::<ClipCovOptions>(),
+        open: |given| Ok(Box::new(ClipCov::new(given.read()?))),
+    },
+    Row {
+        name: "dpo",
+        about: "Answers that were chosen become likelier than those that were rejected, as a reference model sees both.",
+        source: "DPO, arXiv 2305.18290, equation 7; IPO, arXiv 2310.12036, equation 17",
+        formula: "-(1 - s) log sigmoid(beta h) - s log sigmoid(-beta h), or with `ipo` (h - 1 / (2 beta))^2; \
+                  h = r(chosen) - r(rejected), r = sum_t log pi / pi_ref",
+        options: OptionSet::of::<DpoOptions>(),
+        open: |given| Ok(Box::new(Dpo::new(given.read()?))),
+    },
+    Row {
+        name: "gspo",
+        about: "The policy gradient, clipped by the ratio of whole sequences.",
+        source: "GSPO, arXiv 2507.18071, equations 5, 7, 13 and 14",
+        formula: "l = max(-A s, -A clip(s, 1 - clip_low, 1 + clip_high)); \
+                  s = exp(1/|y| sum_t (log pi - log pi_old))",
+        options: OptionSet::of::<GspoOptions>(),
+        open: |given| Ok(Box::new(Gspo::new(given.read()?))),
+    },
+    Row {
+        name: "supervised",
+        about: "Imitates what weighs in the cross-entropy: demonstrations, or the best of each group.",
+        source: "cross-entropy; of groups CRR's binary filter, arXiv 2006.15134",
+        formula: "l = -log pi",
+        options: OptionSet::NONE,
+        open: |_| Ok(Box::new(Supervised)),
+    },
+];
+
+static TABLE: Table<OpenObjective> = Table::new(AXIS, ROWS);
 
 /// All objectives that have a name; a new one is a file in this folder and a row here.
-pub fn objective_registry() -> &'static [ObjectiveEntry] {
-    &[
-        ObjectiveEntry {
-            name: "clip",
-            about: "The policy gradient, clipped token by token; with a reference model and an entropy bonus if asked.",
-            source: "PPO, arXiv 1707.06347, equations 7 and 9; DAPO, arXiv 2503.14476",
-            open: clip,
-        },
-        ObjectiveEntry {
-            name: "clip_cov",
-            about: "The same without some of the tokens that would lower the entropy most.",
-            source: "arXiv 2505.22617, equations 9 to 11",
-            open: clip_cov,
-        },
-        ObjectiveEntry {
-            name: "dpo",
-            about: "Answers that were chosen become likelier than those that were rejected, as a reference model sees both.",
-            source: "DPO, arXiv 2305.18290, equation 7; IPO, arXiv 2310.12036, equation 17",
-            open: dpo,
-        },
-        ObjectiveEntry {
-            name: "gspo",
-            about: "The policy gradient, clipped by the ratio of whole sequences.",
-            source: "GSPO, arXiv 2507.18071, equations 5, 7, 13 and 14",
-            open: gspo,
-        },
-        ObjectiveEntry {
-            name: "supervised",
-            about: "Imitates what weighs in the cross-entropy: demonstrations, or the best of each group.",
-            source: "cross-entropy; of groups CRR's binary filter, arXiv 2006.15134",
-            open: supervised,
-        },
-    ]
+pub fn objective_registry() -> &'static Table<OpenObjective> {
+    &TABLE
 }
 
 impl ObjectiveConfig {
@@ -92,99 +109,38 @@ impl ObjectiveConfig {
     ///
     /// # Errors
     ///
-    /// [`TrainerError::UnknownName`] lists the known names; [`TrainerError::Config`] tells all
+    /// [`TrainerError::Row`] lists the known names; [`TrainerError::Config`] tells all
     /// that is wrong with the options.
     pub fn build(&self) -> Result<Box<dyn Objective>, TrainerError> {
-        let named = |entry: &&ObjectiveEntry| entry.name == self.name;
-        let Some(entry) = objective_registry().iter().find(named) else {
-            let names: Vec<_> = objective_registry().iter().map(|entry| entry.name).collect();
-            return Err(TrainerError::UnknownName {
-                what: "objective",
-                name: self.name.clone(),
-                known: names.join(", "),
-            });
-        };
+        let row = objective_registry().find(&self.name)?;
         let mut problems = self.aggregation.problems();
-        if self.name == "gspo" && self.aggregation != LossAggregation::SampleMean {
-            // Its ratio is one of the sequence, and so is the mean.
-            problems.push("objective `gspo` is used with aggregation = \"sample_mean\"".to_owned());
-        }
-        if self.name == "dpo" && self.aggregation != LossAggregation::TokenMean {
-            let problem =
-                "objective `dpo` is a mean over pairs: leave `aggregation` at \"token_mean\"";
-            problems.push(problem.to_owned());
-        }
         problems.extend(self.value_loss.iter().flat_map(ValueLossOptions::problems));
-        let objective = (entry.open)(&self.options);
-        if self.value_loss.is_some() && objective.as_ref().is_ok_and(|it| !it.takes_value_loss()) {
-            let name = &self.name;
-            problems.push(format!(
-                "objective `{name}` takes no `value_loss`: it trains no policy by returns"
-            ));
-        }
-        match (objective, &self.value_loss) {
-            (Ok(policy), None) if problems.is_empty() => return Ok(policy),
-            (Ok(policy), Some(options)) if problems.is_empty() => {
-                return Ok(Box::new(WithValueLoss::new(policy, options.clone())));
+        let options = to_options(&self.options);
+        let objective = match objective_registry().choose(row.name, &options) {
+            Ok((row, given)) => (row.open)(&given)?,
+            Err(error) => {
+                problems.extend(error.problems());
+                return Err(TrainerError::Config { problems });
             }
-            (Ok(_), _) => {}
-            (Err(more), _) => problems.extend(more),
+        };
+        let tell = |problem| format!("{} `{}`: {problem}", AXIS.what, row.name);
+        let of_objective = objective.aggregation_problems(self.aggregation);
+        problems.extend(of_objective.into_iter().map(tell));
+        if self.value_loss.is_some() && !objective.takes_value_loss() {
+            let problem = "it takes no `value_loss`: it trains no policy by returns";
+            problems.push(tell(problem.to_owned()));
         }
-        Err(TrainerError::Config { problems })
+        match &self.value_loss {
+            _ if !problems.is_empty() => Err(TrainerError::Config { problems }),
+            None => Ok(objective),
+            Some(options) => Ok(Box::new(WithValueLoss::new(objective, options.clone()))),
+        }
     }
 
     /// All that is wrong with the values; empty when nothing is.
     pub fn problems(&self) -> Vec<String> {
-        match self.build() {
-            Ok(_) => Vec::new(),
-            Err(TrainerError::Config { problems }) => problems,
-            Err(other) => vec![other.to_string()],
-        }
+        self.build().err().map(|error| error.problems()).unwrap_or_default()
     }
-}
-
-fn clip(options: &toml::Table) -> Result<Box<dyn Objective>, Vec<String>> {
-    let options: ClipOptions = read_options(options)?;
-    match options.problems() {
-        problems if problems.is_empty() => Ok(Box::new(Clip::new(options))),
-        problems => Err(problems),
-    }
-}
-
-fn clip_cov(options: &toml::Table) -> Result<Box<dyn Objective>, Vec<String>> {
-    let options: ClipCovOptions = read_options(options)?;
-    match options.problems() {
-        problems if problems.is_empty() => Ok(Box::new(ClipCov::new(options))),
-        problems => Err(problems),
-    }
-}
-
-fn dpo(options: &toml::Table) -> Result<Box<dyn Objective>, Vec<String>> {
-    let options: DpoOptions = read_options(options)?;
-    match options.problems() {
-        problems if problems.is_empty() => Ok(Box::new(Dpo::new(options))),
-        problems => Err(problems),
-    }
-}
-
-fn gspo(options: &toml::Table) -> Result<Box<dyn Objective>, Vec<String>> {
-    let options: GspoOptions = read_options(options)?;
-    match options.problems() {
-        problems if problems.is_empty() => Ok(Box::new(Gspo::new(options))),
-        problems => Err(problems),
-    }
-}
-
-fn supervised(options: &toml::Table) -> Result<Box<dyn Objective>, Vec<String>> {
-    let refuse = |name: &String| format!("objective `supervised` has no option `{name}`");
-    match options.keys().map(refuse).collect::<Vec<_>>() {
-        problems if problems.is_empty() => Ok(Box::new(Supervised)),
-        problems => Err(problems),
-    }
-}
-
-pub(crate) fn read_options<T: DeserializeOwned>(options: &toml::Table) -> Result<T, Vec<String>> {
-    options.clone().try_into().map_err(|error| vec![error.to_string().trim().to_owned()])
 }
 
 #[cfg(test)]
@@ -193,9 +149,7 @@ mod tests {
 
     #[test]
     fn every_name_builds_its_objective() {
-        for ObjectiveEntry { name, about, source, .. } in objective_registry() {
-            assert!(!about.is_empty() && !source.is_empty());
-            let name = *name;
+        for name in objective_registry().iter().map(|row| row.name) {
             let aggregation = match name {
                 "gspo" => LossAggregation::SampleMean,
                 _ => LossAggregation::default(),
@@ -212,7 +166,7 @@ mod tests {
         let config: ObjectiveConfig = toml::from_str("name = \"clop\"").unwrap();
         assert_eq!(
             config.problems(),
-            ["find the objective `clop`; known are clip, clip_cov, dpo, gspo, supervised"]
+            ["find objective `clop`: known are `clip`, `clip_cov`, `dpo`, `gspo`, `supervised`"]
         );
     }
 
@@ -226,7 +180,10 @@ mod tests {
         assert_eq!(config.problems().len(), 3);
         let config: ObjectiveConfig =
             toml::from_str("name = 'supervised'\noptions = { clip_low = 0.2 }").unwrap();
-        assert_eq!(config.problems(), ["objective `supervised` has no option `clip_low`"]);
+        assert_eq!(
+            config.problems(),
+            ["objective `supervised`: there is no option `clip_low`: it has no options"]
+        );
         assert!(toml::from_str::<ObjectiveConfig>("nam = 'clip'").is_err());
     }
 }

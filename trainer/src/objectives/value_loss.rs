@@ -1,5 +1,6 @@
 //! The loss of a value head, beside that of the policy.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use spar_core::Sample;
 
@@ -7,7 +8,7 @@ use super::{Needs, Objective, PreparedObjective, SampleLoss, Update};
 use crate::Measured;
 
 /// Options of the loss of a value head.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ValueLossOptions {
     /// What it weighs beside the policy's loss; positive. Default 0.5.

@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use spar_core::registry::NamedOptions;
 use spar_policy::ops::elementwise::{AdamWStep, adamw};
 use spar_policy::{ParameterKind, ParameterSpec, Parameters};
 
@@ -12,7 +14,7 @@ use super::{Optimizer, StateReader, StateTensor};
 use crate::TrainerError;
 
 /// Options of [`AdamW`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct AdamWOptions {
     /// Learning rate of what has no rate of its own; not negative. Default 4e-4.
@@ -46,6 +48,34 @@ impl Default for AdamWOptions {
     }
 }
 
+impl NamedOptions for AdamWOptions {
+    fn problems(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        let not_negative = [
+            ("learning_rate", Some(self.learning_rate)),
+            ("embedding_learning_rate", self.embedding_learning_rate),
+            ("vector_learning_rate", self.vector_learning_rate),
+            ("weight_decay", Some(self.weight_decay)),
+        ];
+        for (name, value) in not_negative {
+            if let Some(value) = value
+                && !(value.is_finite() && value >= 0.0)
+            {
+                problems.push(format!("`{name}` {value} must not be negative"));
+            }
+        }
+        for (name, beta) in [("beta1", self.beta1), ("beta2", self.beta2)] {
+            if !(0.0..1.0).contains(&beta) {
+                problems.push(format!("`{name}` {beta} is outside 0 to 1"));
+            }
+        }
+        if !(self.epsilon.is_finite() && self.epsilon > 0.0) {
+            problems.push(format!("`epsilon` {} must be positive", self.epsilon));
+        }
+        problems
+    }
+}
+
 impl AdamWOptions {
     /// The learning rate of a kind of parameter.
     pub fn learning_rate_of(&self, kind: ParameterKind) -> f32 {
@@ -72,33 +102,6 @@ impl AdamWOptions {
             step: (f64::from(rate) / correction(beta1)) as f32,
             root: correction(beta2).sqrt() as f32,
         }
-    }
-
-    /// All that is wrong with the values; empty when nothing is.
-    pub fn problems(&self) -> Vec<String> {
-        let mut problems = Vec::new();
-        let not_negative = [
-            ("learning_rate", Some(self.learning_rate)),
-            ("embedding_learning_rate", self.embedding_learning_rate),
-            ("vector_learning_rate", self.vector_learning_rate),
-            ("weight_decay", Some(self.weight_decay)),
-        ];
-        for (name, value) in not_negative {
-            if let Some(value) = value
-                && !(value.is_finite() && value >= 0.0)
-            {
-                problems.push(format!("`{name}` {value} must not be negative"));
-            }
-        }
-        for (name, beta) in [("beta1", self.beta1), ("beta2", self.beta2)] {
-            if !(0.0..1.0).contains(&beta) {
-                problems.push(format!("`{name}` {beta} is outside 0 to 1"));
-            }
-        }
-        if !(self.epsilon.is_finite() && self.epsilon > 0.0) {
-            problems.push(format!("`epsilon` {} must be positive", self.epsilon));
-        }
-        problems
     }
 }
 

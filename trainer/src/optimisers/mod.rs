@@ -16,7 +16,7 @@ pub(crate) use gradient_norm::clip_factor;
 pub use gradient_norm::{clip_global_norm, global_norm};
 pub use muon::{Muon, MuonOptions};
 pub use newton_schulz::orthogonalize;
-pub use optimizer_config::{OptimizerConfig, OptimizerEntry, optimizer_registry};
+pub use optimizer_config::{OpenOptimizer, OptimizerConfig, OptimizerRow, optimizer_registry};
 pub(crate) use state_file::write_state;
 pub use state_file::{StateReader, StateTensor};
 pub use state_numbers::StatePlace;

@@ -3,7 +3,10 @@
 use std::path::Path;
 
 use rayon::prelude::*;
-use serde::{Deserialize, Serialize};
+use schemars::JsonSchema;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+use spar_core::registry::{NamedOptions, Options};
 use spar_policy::{ParameterKind, ParameterSpec, Parameters};
 
 use super::adamw::Moments;
@@ -11,7 +14,7 @@ use super::{AdamWOptions, Optimizer, StateReader, StateTensor, orthogonalize};
 use crate::TrainerError;
 
 /// Options of [`Muon`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct MuonOptions {
     /// Learning rate of matrices between hidden layers; not negative. Default 0.02.
@@ -26,6 +29,7 @@ pub struct MuonOptions {
     pub weight_decay: f32,
     /// How embeddings, gains and biases are updated. Default that of [`AdamWOptions`] with
     /// `learning_rate` 1e-2.
+    #[serde(deserialize_with = "adamw_beside")]
     pub adamw: AdamWOptions,
 }
 
@@ -42,9 +46,16 @@ impl Default for MuonOptions {
     }
 }
 
-impl MuonOptions {
-    /// All that is wrong with the values; empty when nothing is.
-    pub fn problems(&self) -> Vec<String> {
+/// Options of AdamW that keep Muon's default rate for it unless they name one.
+fn adamw_beside<'de, D: Deserializer<'de>>(deserializer: D) -> Result<AdamWOptions, D::Error> {
+    let mut given = Options::deserialize(deserializer)?;
+    let rate = MuonOptions::default().adamw.learning_rate;
+    given.entry("learning_rate").or_insert(rate.into());
+    serde_json::from_value(given.into()).map_err(D::Error::custom)
+}
+
+impl NamedOptions for MuonOptions {
+    fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
         for (name, value) in
             [("learning_rate", self.learning_rate), ("weight_decay", self.weight_decay)]

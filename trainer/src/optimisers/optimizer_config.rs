@@ -2,21 +2,23 @@
 
 use std::path::Path;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use spar_core::registry::{Axis, Given, OptionSet, Options, Row, Table, to_options};
 use spar_policy::Parameters;
 
 use super::{AdamW, AdamWOptions, Muon, MuonOptions, Optimizer};
 use crate::TrainerError;
-use crate::objectives::read_options;
 
 /// Which optimiser is used.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct OptimizerConfig {
     /// Name of the optimiser; `adamw` or `muon`. Default `adamw`.
     pub name: String,
     /// Options of the named optimiser: those of [`AdamWOptions`] or [`MuonOptions`].
     /// Default empty.
+    #[schemars(with = "Options")]
     pub options: toml::Table,
 }
 
@@ -26,36 +28,49 @@ impl Default for OptimizerConfig {
     }
 }
 
-type Constructor =
-    fn(&toml::Table, &Parameters, Option<&Path>) -> Result<Box<dyn Optimizer>, TrainerError>;
+/// Makes an optimiser from its options for weights in a layout; its state is in a file within a folder where there is one.
+pub type OpenOptimizer =
+    fn(&Given<'_>, &Parameters, Option<&Path>) -> Result<Box<dyn Optimizer>, TrainerError>;
 
 /// An optimiser that has a name.
-pub struct OptimizerEntry {
-    /// The name.
-    pub name: &'static str,
-    /// One line on what it does.
-    pub about: &'static str,
-    /// Where it is described.
-    pub source: &'static str,
-    open: Constructor,
-}
+pub type OptimizerRow = Row<OpenOptimizer>;
+
+const AXIS: Axis = Axis {
+    name: "optimizers",
+    what: "optimizer",
+    about: "How gradients become changes of the weights.",
+};
+
+const ROWS: &[OptimizerRow] = &[
+    Row {
+        name: "adamw",
+        about: "Steps by running means of the gradient and of its square; weights decay apart from it.",
+        source: "AdamW, arXiv 1711.05101, algorithm 2; Adam, arXiv 1412.6980, algorithm 1",
+        formula: "m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2; \
+                  w = w (1 - rate decay) - rate (m / (1 - beta1^k)) / (sqrt(v / (1 - beta2^k)) + epsilon)",
+        options: OptionSet::of::<AdamWOptions>(),
+        open: |given, parameters, folder| {
+            Ok(Box::new(AdamW::new(given.read()?, parameters, folder)?))
+        },
+    },
+    Row {
+        name: "muon",
+        about: "Orthogonalised momentum for the matrices between hidden layers, AdamW for the rest.",
+        source: "Muon, K. Jordan 2024; arXiv 2502.16982",
+        formula: "m = momentum m + (1 - momentum) g; \
+                  w = w (1 - rate decay) - rate sqrt(max(1, out / in)) orthogonalize(m), with Nesterov of the next m",
+        options: OptionSet::of::<MuonOptions>(),
+        open: |given, parameters, folder| {
+            Ok(Box::new(Muon::new(given.read()?, parameters, folder)?))
+        },
+    },
+];
+
+static TABLE: Table<OpenOptimizer> = Table::new(AXIS, ROWS);
 
 /// All optimisers that have a name; a new one is a file in this folder and a row here.
-pub fn optimizer_registry() -> &'static [OptimizerEntry] {
-    &[
-        OptimizerEntry {
-            name: "adamw",
-            about: "Steps by running means of the gradient and of its square; weights decay apart from it.",
-            source: "AdamW, arXiv 1711.05101",
-            open: adamw,
-        },
-        OptimizerEntry {
-            name: "muon",
-            about: "Orthogonalised momentum for the matrices between hidden layers, AdamW for the rest.",
-            source: "Muon, K. Jordan 2024; arXiv 2502.16982",
-            open: muon,
-        },
-    ]
+pub fn optimizer_registry() -> &'static Table<OpenOptimizer> {
+    &TABLE
 }
 
 impl OptimizerConfig {
@@ -64,73 +79,30 @@ impl OptimizerConfig {
     ///
     /// # Errors
     ///
-    /// [`TrainerError::UnknownName`] lists the known names; [`TrainerError::Config`] tells all
-    /// that is wrong with the options; [`TrainerError::StateFile`] that the file cannot be made.
+    /// [`TrainerError::Row`] lists the known names, or tells all that is wrong with the options;
+    /// [`TrainerError::StateFile`] that the file cannot be made.
     pub fn build(
         &self,
         parameters: &Parameters,
         folder: Option<&Path>,
     ) -> Result<Box<dyn Optimizer>, TrainerError> {
-        let Some(entry) = optimizer_registry().iter().find(|entry| entry.name == self.name) else {
-            let names: Vec<_> = optimizer_registry().iter().map(|entry| entry.name).collect();
-            return Err(TrainerError::UnknownName {
-                what: "optimizer",
-                name: self.name.clone(),
-                known: names.join(", "),
-            });
-        };
-        (entry.open)(&self.options, parameters, folder)
+        let options = to_options(&self.options);
+        let (row, given) = optimizer_registry().choose(&self.name, &options)?;
+        (row.open)(&given, parameters, folder)
     }
 
     /// The options of AdamW, which the config has to name.
     pub(crate) fn adamw(&self) -> Result<AdamWOptions, TrainerError> {
-        adamw_options(&self.options).map_err(|problems| TrainerError::Config { problems })
+        let options = to_options(&self.options);
+        let (_, given) = optimizer_registry().choose("adamw", &options)?;
+        Ok(given.read()?)
     }
 
     /// All that is wrong with the values; empty when nothing is.
     pub fn problems(&self) -> Vec<String> {
-        match self.build(&Parameters::zeros(Vec::new()), None) {
-            Ok(_) => Vec::new(),
-            Err(TrainerError::Config { problems }) => problems,
-            Err(other) => vec![other.to_string()],
-        }
-    }
-}
-
-fn adamw(
-    options: &toml::Table,
-    parameters: &Parameters,
-    folder: Option<&Path>,
-) -> Result<Box<dyn Optimizer>, TrainerError> {
-    let options = adamw_options(options).map_err(wrong)?;
-    Ok(Box::new(AdamW::new(options, parameters, folder)?))
-}
-
-fn adamw_options(options: &toml::Table) -> Result<AdamWOptions, Vec<String>> {
-    let options: AdamWOptions = read_options(options)?;
-    let problems = options.problems();
-    if problems.is_empty() { Ok(options) } else { Err(problems) }
-}
-
-fn wrong(problems: Vec<String>) -> TrainerError {
-    TrainerError::Config { problems }
-}
-
-fn muon(
-    options: &toml::Table,
-    parameters: &Parameters,
-    folder: Option<&Path>,
-) -> Result<Box<dyn Optimizer>, TrainerError> {
-    let mut options = options.clone();
-    // A table of Adam's options keeps Muon's default rate unless it names one.
-    if let Some(toml::Value::Table(adamw)) = options.get_mut("adamw") {
-        let rate = MuonOptions::default().adamw.learning_rate;
-        adamw.entry("learning_rate").or_insert(toml::Value::Float(rate.into()));
-    }
-    let options: MuonOptions = read_options(&options).map_err(wrong)?;
-    match options.problems() {
-        problems if problems.is_empty() => Ok(Box::new(Muon::new(options, parameters, folder)?)),
-        problems => Err(wrong(problems)),
+        let options = to_options(&self.options);
+        let chosen = optimizer_registry().choose(&self.name, &options);
+        chosen.err().map(|error| error.problems()).unwrap_or_default()
     }
 }
 
@@ -197,6 +169,6 @@ mod tests {
                 .unwrap();
         assert_eq!(config.problems().len(), 2);
         let config: OptimizerConfig = toml::from_str("name = 'sgd'").unwrap();
-        assert_eq!(config.problems(), ["find the optimizer `sgd`; known are adamw, muon"]);
+        assert_eq!(config.problems(), ["find optimizer `sgd`: known are `adamw`, `muon`"]);
     }
 }
