@@ -59,6 +59,23 @@ fn everything_with_a_name_is_listed() {
 }
 
 #[test]
+fn a_page_tells_all_of_what_has_a_name() {
+    for (axis, name) in [("objectives", "clip"), ("credit", "salt"), ("environments", "household")]
+    {
+        let page = succeed(Path::new("."), &["show", axis, name]).out;
+        insta::assert_snapshot!(format!("show_{axis}_{name}"), page);
+    }
+    let json = succeed(Path::new("."), &["show", "samplers", "dynamic", "--json"]).out;
+    insta::assert_snapshot!("show_samplers_dynamic_json", json);
+    let folder = workplace();
+    let known = ["find objective `clop`", "known are `clip`, "];
+    fails(folder.path(), &["show", "objectives", "clop"], 1, &known);
+    fails(folder.path(), &["show", "objectivs", "clip"], 1, &["are `objectives`, "]);
+    fails(folder.path(), &["show", "objectives"], 1, &["`spar show objectives NAME`", "`gspo`"]);
+    fails(folder.path(), &["show", "objectives", "clip", "--failed"], 2, &["cannot be used with"]);
+}
+
+#[test]
 fn a_dry_run_prints_a_recipe_that_can_be_used_and_leaves_nothing_behind() {
     let folder = workplace();
     let arguments =

@@ -15,7 +15,7 @@ pub(crate) const ROW: SamplerRow = Row {
     options: OptionSet::of::<RepeatOptions>(),
     open: |given, first| {
         let RepeatOptions { times } = given.read()?;
-        Ok(Box::new(Repeat { times, next: first, round: 0, wanted: 0 }))
+        Ok(Box::new(Repeat { times, next: first, round: 0, behind: first, wanted: 0 }))
     },
 };
 
@@ -48,6 +48,8 @@ struct Repeat {
     next: u64,
     /// Iterations that have played these tasks.
     round: u64,
+    /// The place behind all tasks that were played.
+    behind: u64,
     /// Groups that the iteration still wants.
     wanted: usize,
 }
@@ -65,8 +67,9 @@ impl TaskSampler for Repeat {
         let count = std::mem::take(&mut self.wanted) as u64;
         let places = (self.next..self.next + count).collect();
         self.round += u64::from(count > 0);
+        self.behind = self.behind.max(self.next + count);
         if self.round == self.times {
-            (self.next, self.round) = (self.next + count, 0);
+            (self.next, self.round) = (self.behind, 0);
         }
         places
     }
@@ -76,15 +79,15 @@ impl TaskSampler for Repeat {
     }
 
     fn next_place(&self) -> u64 {
-        self.next
+        self.behind
     }
 
     fn state(&self) -> Value {
-        json!([self.next, self.round])
+        json!([self.next, self.round, self.behind])
     }
 
     fn load(&mut self, state: &Value) -> Result<(), SamplerError> {
-        (self.next, self.round) =
+        (self.next, self.round, self.behind) =
             Deserialize::deserialize(state).map_err(|_| SamplerError::State { name: "repeat" })?;
         Ok(())
     }
