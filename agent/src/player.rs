@@ -114,6 +114,18 @@ impl SharedPlayer {
         }
     }
 
+    /// The same for one episode in an environment of this name, which a policy may have [another
+    /// one](Policy::for_environment) for.
+    pub fn in_environment(&self, environment: &str) -> Player<'_> {
+        let player = self.as_player();
+        match player {
+            Player::Policy(policy) => {
+                Player::Policy(policy.for_environment(environment).unwrap_or(policy))
+            }
+            other => other,
+        }
+    }
+
     /// The same for one episode.
     pub fn as_player(&self) -> Player<'_> {
         match self {

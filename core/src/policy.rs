@@ -387,6 +387,12 @@ pub trait Policy: Send + Sync {
     fn forget(&self, episode: u64) {
         let _ = episode;
     }
+
+    /// The policy that plays episodes in an environment of this name in its place. Default: none, it plays them itself.
+    fn for_environment(&self, environment: &str) -> Option<&dyn Policy> {
+        let _ = environment;
+        None
+    }
 }
 
 #[cfg(test)]

@@ -170,6 +170,11 @@ impl LoraModel {
         Arc::new(Adapter { matrices, rank, scale, factors })
     }
 
+    /// How the adapter is made.
+    pub fn config(&self) -> &LoraConfig {
+        &self.config
+    }
+
     /// The frozen weights.
     pub fn base(&self) -> &Arc<Weights> {
         &self.base

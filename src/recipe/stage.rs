@@ -1,5 +1,6 @@
 //! A stage of a recipe, as it is written.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -19,6 +20,9 @@ pub struct StageConfig {
     /// Who is trained, or plays: one of the recipe's learners. Default: the only one there is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub learner: Option<String>,
+    /// Learners by the environment that they play, where one stage trains several. Default empty.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub learners: BTreeMap<String, String>,
     /// Earlier stages whose dev splits are played again once this one is over. Default empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub re_evaluate: Vec<String>,
@@ -35,7 +39,8 @@ impl StageConfig {
     fn new(kind: &str, name: &str, config: &impl Serialize) -> Self {
         let options = toml::Table::try_from(config).expect("options can be written as TOML");
         let (kind, name) = (kind.to_owned(), Some(name.to_owned()));
-        Self { kind, name, learner: None, re_evaluate: Vec::new(), data: None, options }
+        let (learner, learners, re_evaluate) = (None, BTreeMap::new(), Vec::new());
+        Self { kind, name, learner, learners, re_evaluate, data: None, options }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The suites that a run plays, each with the sandboxes that its episodes take theirs from.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use anyhow::Context;
@@ -11,6 +11,9 @@ use spar_tasks::Suite;
 use super::stages::{Plan, PlannedStage};
 use crate::recipe::{DataConfig, OpenedData, Recipe};
 use crate::sandboxes::OpenSandboxes;
+
+/// Tasks of a split whose environments are looked at, roughly.
+const LOOKED_AT: usize = 64;
 
 /// The suites that a plan plays, opened and found to have the splits that are asked of them.
 pub(super) struct Suites(Vec<OpenedSuite>);
@@ -82,6 +85,15 @@ impl Suites {
                     && recipe.judging().asks_judge(suite.as_ref(), &splits).unwrap_or(true);
             }
             problems.extend(strange.into_iter().map(|error| within(planned, error.into())));
+            let learners = &planned.place.learners;
+            let played = splits.iter().flat_map(|split| environments(suite.as_ref(), split));
+            let stray: BTreeSet<String> = played
+                .filter(|name| !learners.is_empty() && !learners.contains_key(name))
+                .collect();
+            problems.extend(stray.into_iter().map(|name| {
+                let problem = format!("`learners` names none for environment `{name}`");
+                within(planned, anyhow::Error::msg(problem))
+            }));
         }
         if recipe.judge.is_some() && !asks_judge && problems.is_empty() {
             problems
@@ -116,6 +128,13 @@ impl Suites {
         }
         Ok(domains)
     }
+}
+
+/// The environments of some of a split's tasks, spread over all of it; none where the split cannot be read.
+fn environments(suite: &dyn Suite, split: &str) -> Vec<String> {
+    let len = suite.len(split).unwrap_or(0);
+    let places = (0..len).step_by((len / LOOKED_AT).max(1));
+    places.filter_map(|place| Some(suite.task(split, place).ok()?.environment)).collect()
 }
 
 /// What the files of all stages hold, told apart from what others hold, by what notes call them.

@@ -15,6 +15,7 @@ mod demonstrations;
 mod domains;
 mod footprint;
 mod json_lines;
+mod learners;
 mod model;
 mod observer;
 mod pairs;

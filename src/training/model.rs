@@ -175,6 +175,33 @@ impl Model {
         }
     }
 
+    /// What is trained of a learner, its factors beside the weights that all learners share.
+    pub(super) fn apart(&self, learner: &str) -> anyhow::Result<Trained> {
+        Ok(Trained::Adapter(Arc::new(self.adapter_model(learner)?.apart())))
+    }
+
+    /// What is trained of a learner, its factors merged into a copy of the weights.
+    pub(super) fn merged(&self, learner: &str) -> anyhow::Result<Trained> {
+        Ok(Trained::Adapter(Arc::new(self.adapter_model(learner)?)))
+    }
+
+    fn adapter_model(&self, learner: &str) -> anyhow::Result<LoraModel> {
+        match (self.parked.get(learner), &self.trained) {
+            (Some(parked), _) => self.parked_model(parked),
+            (None, Trained::Adapter(model)) if self.learner == learner => {
+                Ok(LoraModel::new(model.base().clone(), model.config()))
+            }
+            _ => bail!("train learner `{learner}`: there is no such adapter"),
+        }
+    }
+
+    /// What a learner that does not train now has come to.
+    pub(super) fn parked_parameters(&self, learner: &str) -> anyhow::Result<Parameters> {
+        let parked = self.parked.get(learner);
+        let parked = parked.with_context(|| format!("read learner `{learner}`: there is none"))?;
+        Ok(parked.parameters.clone())
+    }
+
     fn parked_model(&self, parked: &Parked) -> anyhow::Result<LoraModel> {
         let Trained::Adapter(model) = &self.trained else {
             bail!("only adapters share their weights with others");

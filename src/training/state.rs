@@ -9,11 +9,12 @@ use spar_policy::checkpoint::NumberType;
 use spar_policy::{CheckpointError, LoraConfig, LoraModel, Parameters, Tokenizer, checkpoint};
 use spar_trainer::{Checkpoint, Checkpoints, Trainer, TrainerError, WeightPrecision};
 
+use super::learners::Companion;
 use super::model::{Model, learner_folder, read_factors};
 use super::stages::Plan;
 use crate::recipe::POLICY;
 
-const TRAINER_FILE: &str = "trainer.safetensors";
+pub(super) const TRAINER_FILE: &str = "trainer.safetensors";
 const STATE_FILE: &str = "state.json";
 /// The trainer's own weights, where the model beside it is an average or rounded.
 const RAW_FOLDER: &str = "raw";
@@ -127,6 +128,7 @@ pub(super) fn save(
     state: &State,
     model: &Model,
     trainer: &Trainer,
+    companions: &BTreeMap<String, Companion>,
 ) -> anyhow::Result<Checkpoint> {
     let (averaged, own) = (trainer.averaged()?, trainer.parameters()?);
     let evaluated = averaged.as_ref().unwrap_or(&own);
@@ -142,6 +144,10 @@ pub(super) fn save(
             checkpoint::save_value_head(folder, head.parameters()).map_err(into_io)?;
         }
         model.write_parked(folder).map_err(into_io)?;
+        for (learner, companion) in companions {
+            let file = learner_folder(folder, learner).join(TRAINER_FILE);
+            companion.trainer.save_state(&file).map_err(trainer_into_io)?;
+        }
         if is_averaged || is_rounded {
             let folder = folder.join(RAW_FOLDER);
             model.write(&folder, &own, NumberType::F32).map_err(into_io)?;

@@ -293,6 +293,123 @@ fn turns() -> String {
     )
 }
 
+/// Two adapters on one base, each of which plays an environment of its own, in one stage; then one of them alone.
+fn side_by_side() -> String {
+    let (head, rest) = TUNE.split_once("[warm_start]").unwrap();
+    let (_, tail) = rest.split_once("[evaluation]").unwrap();
+    let head = head.replace(
+        "[data]\nsuite = \"frozen-lake\"\n",
+        "[data]\nsuites = [{ suite = 'frozen-lake' }, { suite = 'household', splits = { test = 'dev' } }]\n",
+    );
+    let head = head.replace("test = [\"slippery\"]", "test = []");
+    format!(
+        "{head}[learners.walker]\nlora = {{ rank = 2 }}\n\
+         [learners.cook]\nlora = {{ rank = 4, targets = ['q_proj', 'down_proj'] }}\n\
+         [[stages]]\nkind = 'reinforce'\nname = 'both'\niterations = 4\ntasks = 6\ngroup_size = 1\nmax_turns = 3\n\
+         learners = {{ frozen-lake = 'walker', household = 'cook' }}\n\
+         credit = {{ kind = 'grpo', singleton = 'raw' }}\nreference = 'adapter_off'\n\
+         objective = {{ options = {{ kl_weight = 0.05 }} }}\ntrainer = {{ minibatches = 2 }}\n\
+         [[stages]]\nkind = 'reinforce'\nname = 'alone'\nlearner = 'walker'\niterations = 1\ntasks = 2\n\
+         group_size = 1\nmax_turns = 3\ncredit = {{ kind = 'grpo', singleton = 'raw' }}\n\
+         data = {{ suite = 'frozen-lake', dev = 'test', test = [] }}\n[evaluation]{tail}"
+    )
+}
+
+#[test]
+fn two_adapters_train_side_by_side_each_on_its_environment_and_go_on_to_the_bit() {
+    let folder = tuning_place(Family::Qwen3);
+    let folder = folder.path();
+    fs::write(folder.join("both.toml"), side_by_side()).unwrap();
+    let arguments = ["train", "both.toml", "--start-from", "model", "--name"];
+    let planned = succeed(folder, &[&arguments[..4], &["--dry-run"]].concat()).out;
+    assert!(planned.contains("; learner walker in frozen-lake, cook in household"), "{planned}");
+    succeed(folder, &[&arguments[..], &["whole"]].concat());
+    let whole = records(folder, "whole");
+    let both: Vec<&Value> = whole.iter().filter(|record| record["stage"] == "both").collect();
+    assert_eq!(both.len(), 4);
+    for record in &both {
+        let number = |name: &str| record[name].as_f64().unwrap();
+        // Of each suite three tasks.
+        assert_eq!((number("episodes/frozen-lake"), number("episodes/household")), (3.0, 3.0));
+        let samples = [number("samples/walker"), number("samples/cook")];
+        assert!(samples.iter().all(|samples| *samples >= 3.0), "{record}");
+        assert_eq!(samples[0] + samples[1], number("samples"));
+    }
+    for learner in ["walker", "cook"] {
+        let updates = |record: &&Value| record[format!("updates/{learner}")].as_f64().unwrap();
+        assert!(both.iter().map(updates).sum::<f64>() > 0.0, "{both:?}");
+    }
+    // What was drawn beside the other learner is what each is trained on, to the bit.
+    let drifts: Vec<&Value> = both
+        .iter()
+        .map(|record| &record["drift_current_max"])
+        .filter(|drift| !drift.is_null())
+        .collect();
+    assert!(!drifts.is_empty() && drifts.iter().all(|drift| **drift == 0.0), "{drifts:?}");
+
+    let adapter = |name: &str, iteration: u64, learner: &str| {
+        let checkpoints = folder.join("runs").join(name).join("checkpoints");
+        let checkpoint = checkpoints.join(format!("iteration-{iteration:06}"));
+        fs::read(checkpoint.join(learner).join("adapter_model.safetensors")).unwrap()
+    };
+    // Behind the first stage the walker is the one that trains, and the cook waits.
+    assert!(adapter("whole", 4, "") != adapter("whole", 5, ""));
+    assert!(adapter("whole", 4, "learners/cook") == adapter("whole", 5, "learners/cook"));
+    assert!(adapter("whole", 3, "learners/walker") != adapter("whole", 4, ""));
+    assert!(adapter("whole", 3, "") != adapter("whole", 4, "learners/cook"));
+
+    for lines in [&[2][..], &[1, 3, 5]] {
+        let name = format!("killed-{}", lines.len());
+        let path = format!("runs/{name}");
+        for (time, lines) in lines.iter().enumerate() {
+            let begin = [&arguments[..], &[&name]].concat();
+            let go_on = ["resume", &path];
+            kill_at(folder, &name, if time == 0 { &begin } else { &go_on }, *lines);
+        }
+        succeed(folder, &["resume", &path]);
+        assert_eq!(records(folder, &name), whole);
+        for (iteration, learner) in [(4, ""), (4, "learners/cook"), (5, "")] {
+            let same = adapter(&name, iteration, learner) == adapter("whole", iteration, learner);
+            assert!(same, "{iteration} {learner}");
+        }
+    }
+}
+
+#[test]
+fn what_is_wrong_with_learners_of_one_stage_is_told_at_once() {
+    let folder = tuning_place(Family::Qwen3);
+    let folder = folder.path();
+    fs::write(folder.join("both.toml"), side_by_side()).unwrap();
+    let told = |settings: &[&str]| {
+        let mut arguments = vec!["train", "both.toml", "--start-from", "model", "--dry-run"];
+        settings.iter().for_each(|setting| arguments.extend(["--set", setting]));
+        let ran = crate::support::run(folder, &arguments);
+        assert_eq!(ran.code, Some(1), "{}", ran.out);
+        ran.err
+    };
+    let err = told(&[
+        "stages.both.learners={frozen='walker',question='adder',household='cook'}",
+        "stages.both.learner=walker",
+        "stages.both.trainer.average={last={count=2}}",
+        "stages.both.reference=memory",
+        "device=cuda",
+    ]);
+    for part in [
+        "environment `frozen`: known are",
+        "learner is `adder`: known are `cook`, `walker`",
+        "learner has no effect beside learners",
+        "keep no average",
+        "set reference = \"adapter_off\"",
+        "the recipe's device is a GPU",
+    ] {
+        assert!(err.contains(part), "{part} is not in\n{err}");
+    }
+    let err = told(&["stages.both.learners={frozen-lake='walker',question='cook'}"]);
+    assert!(err.contains("`learners` names none for environment `household`"), "{err}");
+    let err = told(&["stages.both.learners={frozen-lake='walker',household='walker'}"]);
+    assert!(err.contains("learners names one for all environments"), "{err}");
+}
+
 #[test]
 fn several_adapters_on_one_base_train_in_turn_and_go_on_to_the_bit_after_being_killed() {
     let folder = tuning_place(Family::Qwen3);

@@ -162,7 +162,7 @@ impl Common {
         Episode {
             id,
             task: &origin.task,
-            player: self.player.as_player(),
+            player: self.player.in_environment(&origin.task.environment),
             seed,
             environment_seed: origin.seed,
             cancellation: &self.stop,

@@ -1,5 +1,6 @@
 //! Evaluations, and what weights they are made with.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anyhow::Context;
@@ -31,9 +32,14 @@ impl Training {
             return Ok(true);
         }
         let size = (Some(config.dev_tasks), config.dev_attempts);
-        self.publish_evaluated(&place.learner)?;
         let data = &place.data;
-        let Some(evaluation) = self.play(data, &data.dev, size, watch).await? else {
+        let player = if place.learners.is_empty() {
+            self.publish_evaluated(&place.learner)?;
+            SharedPlayer::Policy(self.policy.clone())
+        } else {
+            self.player(place)?
+        };
+        let Some(evaluation) = self.play_by(player, data, &data.dev, size, watch).await? else {
             return Ok(false);
         };
         self.log_evaluation(kind, &evaluation, place)?;
@@ -47,7 +53,8 @@ impl Training {
         let again = |name: &String| {
             let earlier = &self.plan.named(name)?.place;
             // Whether the present learner still can what was learned there.
-            Some(Place { learner: planned.place.learner.clone(), ..earlier.clone() })
+            let (learner, learners) = (planned.place.learner.clone(), BTreeMap::new());
+            Some(Place { learner, learners, ..earlier.clone() })
         };
         let places: Vec<Place> = planned.re_evaluate.iter().filter_map(again).collect();
         for place in places {
@@ -72,6 +79,19 @@ impl Training {
         (tasks, attempts): (Option<usize>, usize),
         watch: &Watch<'_>,
     ) -> anyhow::Result<Option<Evaluation>> {
+        let player = SharedPlayer::Policy(self.policy.clone());
+        self.play_by(player, data, split, (tasks, attempts), watch).await
+    }
+
+    /// As [`Training::play`], by another player.
+    async fn play_by(
+        &self,
+        player: SharedPlayer,
+        data: &DataConfig,
+        split: &str,
+        (tasks, attempts): (Option<usize>, usize),
+        watch: &Watch<'_>,
+    ) -> anyhow::Result<Option<Evaluation>> {
         let domain = self.domains.of(data);
         let mut episode = self.recipe.episode.clone();
         episode.max_turns = self.recipe.evaluation.max_turns;
@@ -90,8 +110,8 @@ impl Training {
         watch.observer.playing(split, tasks.map_or(len, |tasks| tasks.min(len)) * attempts);
         let request = EvaluateRequest {
             suite: domain.suite.as_ref(),
-            player: SharedPlayer::Policy(self.policy.clone()),
-            open: domain.sandboxes.opener(Some(self.policy.clone())),
+            open: domain.sandboxes.opener(player.shared_policy().cloned()),
+            player,
             seed: self.seed.derive("evaluation", split),
             cancellation: watch.cancellation,
             on_episode: &|trajectory| watch.observer.episode(trajectory),

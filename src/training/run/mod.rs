@@ -1,5 +1,6 @@
 //! A training run from its start, or from its last checkpoint, to its end.
 
+mod companions;
 mod evaluation;
 mod fresh;
 mod records;
@@ -20,8 +21,9 @@ use spar_trainer::{
 };
 
 use super::domains::{Domains, Suites};
+use super::learners::{Companion, LearnersPolicy};
 use super::model::Model;
-use super::stages::{Plan, RunningStage, Step, Watch};
+use super::stages::{Plan, PlannedStage, RunningStage, Step, Watch};
 use super::state::{self, Loaded, StageState, State};
 use super::{KeepsFailures, Observer, Summary};
 use crate::recipe::{Recipe, RecipeError};
@@ -62,6 +64,12 @@ pub struct Training {
     pub(super) model: Model,
     pub(super) policy: Arc<LocalPolicy>,
     pub(super) trainer: Trainer,
+    /// The other learners of the stage that is under way, where it trains several.
+    companions: BTreeMap<String, Companion>,
+    /// All of them as a policy.
+    learners: Option<Arc<LearnersPolicy>>,
+    /// Engine threads.
+    threads: usize,
     /// Where the run stands within its stages.
     stage: StageState,
     /// The stage that it is at; absent while that works, and when all are over.
@@ -136,6 +144,7 @@ impl Training {
         observer.note(&fresh.footprint(&recipe, &plan).to_string());
         let parts = fresh.into_parts(recipe, plan, folder, lock, domains)?;
         let mut training = Self::assemble(parts, options.threads, None)?;
+        training.open_companions(None)?;
         training.save()?;
         Ok(training)
     }
@@ -165,6 +174,7 @@ impl Training {
             let (fresh, domains) = begin(&recipe, &plan, suites, watch).await?;
             let parts = fresh.into_parts(recipe, plan, folder, lock, domains)?;
             let mut training = Self::assemble(parts, threads, Some(0))?;
+            training.open_companions(None)?;
             training.go_back_to(0)?;
             training.save()?;
             return Ok(training);
@@ -208,6 +218,7 @@ impl Training {
         let domains = suites.with_sandboxes(&recipe).await?;
         let parts = Parts { recipe, plan, folder, lock, domains, model, trainer, state };
         let mut training = Self::assemble(parts, threads, Some(iteration))?;
+        training.open_companions(Some(&latest.path))?;
         let num_damaged = training.go_back_to(iteration)?;
         if num_damaged > 0 {
             let folder = training.folder.trajectories_path();
@@ -269,6 +280,9 @@ impl Training {
             model,
             policy,
             trainer,
+            companions: BTreeMap::new(),
+            learners: None,
+            threads,
             stage,
             running: None,
             state,
@@ -397,7 +411,10 @@ impl Training {
         let planned = &self.plan.stages()[index];
         let next = self.plan.next_trained(index + 1);
         let is_trained = planned.stage.trainer().is_some();
-        if let Some(next) = next.filter(|next| is_trained && next.stage.has_baseline()) {
+        let is_measured = |next: &&PlannedStage| {
+            is_trained && next.stage.has_baseline() && next.place.learners.is_empty()
+        };
+        if let Some(next) = next.filter(is_measured) {
             let (before, place) = (&planned.place, next.place.clone());
             let is_known = planned.plays()
                 && before.learner == place.learner
@@ -434,7 +451,7 @@ impl Training {
         let index = self.stage.index;
         let planned = self.plan.stages().get(index);
         let own = self.stage.own.take();
-        let begin = |planned: &super::stages::PlannedStage| {
+        let begin = |planned: &PlannedStage| {
             let place = self.plan.place(index, &self.state.surplus_tasks);
             let begun = planned.stage.begin(&place, self.stage.done, own.as_ref());
             begun.with_context(|| format!("begin stage `{}`", planned.place.name))
@@ -450,6 +467,7 @@ impl Training {
             None => self.trainer.parameters()?,
         };
         self.model.keep_head(&self.trainer);
+        self.close_companions()?;
         let learner = self.plan.learner_at(self.stage.index);
         let parameters = if learner == self.model.learner {
             parameters
@@ -472,7 +490,7 @@ impl Training {
         let folder = self.folder.path();
         let trainer = Trainer::in_folder(config, parameters, trained, group, folder)?;
         self.trainer = self.model.with_head(trainer.starting_at(version))?;
-        Ok(())
+        self.open_companions(None)
     }
 
     fn stop(&mut self) -> anyhow::Result<Outcome> {

@@ -23,7 +23,7 @@ impl Training {
             None => self.stage.own.clone(),
         };
         self.state.stage = Some(StageState { own, ..self.stage.clone() });
-        state::save(&self.checkpoints, &self.state, &self.model, trainer)?;
+        state::save(&self.checkpoints, &self.state, &self.model, trainer, &self.companions)?;
         self.mark_best()?;
         self.mark_reference()?;
         self.draw_curve()

@@ -10,7 +10,7 @@ use spar_agent::credit::GroupView;
 use spar_agent::strategies::{RolloutStrategy, StrategyConfig, open_strategy};
 use spar_agent::{
     Cancellation, CollectConfig, CollectRequest, Collection, CollectionSink, CutGroup,
-    EpisodeConfig, FinishedGroup, Keeper, SamplesError, SharedPlayer, stream_groups,
+    EpisodeConfig, FinishedGroup, Keeper, SamplesError, stream_groups,
 };
 use spar_core::{Seed, Trajectory};
 use spar_tasks::samplers::{Outcome, SamplerConfig, TaskSampler, open_sampler};
@@ -163,6 +163,8 @@ impl GroupSource {
         earlier: usize,
     ) -> anyhow::Result<Option<Round>> {
         let GroupOptions { group_size, max_turns, .. } = self.options;
+        run.check_environments(place, tasks.iter().map(|task| task.environment.as_str()))?;
+        let player = run.player(place)?;
         step.watch.observer.playing("rollouts", tasks.len() * group_size);
         let domain = run.domains.of(&place.data);
         let max_turns = Some(max_turns);
@@ -176,9 +178,9 @@ impl GroupSource {
         let stop = Cancellation::new();
         let request = CollectRequest {
             tasks,
-            player: SharedPlayer::Policy(run.policy.clone()),
+            player: player.clone(),
             strategy: self.strategy.as_ref(),
-            open: domain.sandboxes.opener(Some(run.policy.clone())),
+            open: domain.sandboxes.opener(player.shared_policy().cloned()),
             seed,
             cancellation: &stop,
             on_episode: &|trajectory| step.watch.observer.episode(trajectory),

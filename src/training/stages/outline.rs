@@ -3,7 +3,7 @@
 use serde::Serialize;
 use spar_trainer::TrainerConfig;
 
-use super::Plan;
+use super::{Place, Plan};
 use crate::recipe::{Recipe, RecipeError};
 
 /// A stage of a recipe in words.
@@ -35,13 +35,22 @@ pub fn outline(recipe: &Recipe) -> Result<Vec<StageOutline>, RecipeError> {
     let outline = plan.stages().iter().map(|planned| StageOutline {
         name: planned.place.name.clone(),
         kind: planned.kind.clone(),
-        learner: planned.place.learner.clone(),
+        learner: learner(&planned.place),
         iterations: planned.stage.iterations(),
         budget: planned.stage.budget(&planned.place.data),
         max_turns: planned.stage.max_turns(),
         re_evaluate: planned.re_evaluate.clone(),
     });
     Ok(outline.collect())
+}
+
+/// Who is trained, or plays, in words.
+fn learner(place: &Place) -> String {
+    if place.learners.is_empty() {
+        return place.learner.clone();
+    }
+    let by = place.learners.iter().map(|(name, learner)| format!("{learner} in {name}"));
+    by.collect::<Vec<_>>().join(", ")
 }
 
 /// How the last stage of a recipe that trains updates.

@@ -1,7 +1,9 @@
 //! What a run does, stage by stage.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use spar_envs::environment_registry;
+use spar_policy::cuda::DeviceChoice;
 use spar_trainer::TrainerConfig;
 
 use super::{Stage, open_stage};
@@ -34,12 +36,21 @@ pub struct Place {
     pub name: String,
     /// Who is trained, or plays.
     pub learner: String,
+    /// Learners by environment, where it trains several; `learner` is the first of them by name.
+    pub learners: BTreeMap<String, String>,
     /// What it plays.
     pub data: DataConfig,
     /// Tasks of the same suite that earlier stages take, so that no task is met twice before all are.
     pub first_task: u64,
     /// Whether its learner is not trained before.
     pub is_first: bool,
+}
+
+impl Place {
+    /// Whether this learner is trained, or plays.
+    fn has_learner(&self, learner: &str) -> bool {
+        self.learner == learner || self.learners.values().any(|other| other == learner)
+    }
 }
 
 impl PlannedStage {
@@ -96,12 +107,18 @@ impl Plan {
             let is_same = |earlier: &&PlannedStage| earlier.place.data.is_same_suite(&data);
             let earlier = plan.stages.iter().filter(is_same);
             let first_task = earlier.map(|earlier| earlier.stage.num_tasks()).sum();
-            let learner = recipe.learner_of(config.learner.as_deref()).unwrap_or_else(|problem| {
+            let learners = config.learners;
+            if !learners.is_empty() {
+                within(learners_problems(recipe, config.learner.as_ref(), &learners));
+                within(stage.learners_problems());
+            }
+            let lead = learners.values().min().or(config.learner.as_ref());
+            let learner = recipe.learner_of(lead.map(String::as_str)).unwrap_or_else(|problem| {
                 within(vec![problem]);
                 String::new()
             });
             let mut before = plan.stages.iter().filter(|earlier| earlier.trains());
-            let is_first = !before.any(|earlier| earlier.place.learner == learner);
+            let is_first = !before.any(|earlier| earlier.place.has_learner(&learner));
             let chooses = |earlier: &PlannedStage| {
                 earlier.trains() && earlier.plays() && earlier.place.learner == learner
             };
@@ -110,7 +127,7 @@ impl Plan {
                     "checkpoint is `best`, and no stage before it plays a dev split to choose one";
                 within(vec![problem.to_owned()]);
             }
-            let place = Place { name, learner, data, first_task, is_first };
+            let place = Place { name, learner, learners, data, first_task, is_first };
             let iterations = stage.iterations();
             let (kind, re_evaluate) = (config.kind, config.re_evaluate);
             plan.stages.push(PlannedStage { kind, place, re_evaluate, stage, first_iteration });
@@ -209,6 +226,14 @@ impl Plan {
         planned.map_or(POLICY, |planned| &planned.place.learner)
     }
 
+    /// The learners that train while the run is at a stage, by environment; empty where that is
+    /// [one](Self::learner_at).
+    pub(crate) fn learners_at(&self, index: usize) -> BTreeMap<String, String> {
+        let last = || self.stages.iter().rev().find(|planned| planned.trains());
+        let planned = self.next_trained(index).or_else(last);
+        planned.map(|planned| planned.place.learners.clone()).unwrap_or_default()
+    }
+
     /// The stages on whose dev splits checkpoints are chosen while the run is at a stage, one per learner: the last one
     /// that trained it there, or is to train it first.
     pub(crate) fn chosen_by(&self, index: usize) -> Vec<&PlannedStage> {
@@ -227,6 +252,35 @@ impl Plan {
         let found = self.stages.iter().position(|planned| std::ptr::eq(planned, wanted));
         found.expect("it is a stage of this plan")
     }
+}
+
+/// What is wrong with the learners that a stage names by environment.
+fn learners_problems(
+    recipe: &Recipe,
+    learner: Option<&String>,
+    learners: &BTreeMap<String, String>,
+) -> Vec<String> {
+    let mut problems = Vec::new();
+    if learner.is_some() {
+        problems.push("learner has no effect beside learners".to_owned());
+    }
+    let known: Vec<&str> = environment_registry().iter().map(|entry| entry.name).collect();
+    for environment in learners.keys().filter(|name| !known.contains(&name.as_str())) {
+        let known = known.join("`, `");
+        problems.push(format!("learners names environment `{environment}`: known are `{known}`"));
+    }
+    let distinct: BTreeSet<&String> = learners.values().collect();
+    // The first of them is looked for where one is.
+    let others = distinct.iter().skip(1);
+    problems.extend(others.filter_map(|learner| recipe.learner_of(Some(learner)).err()));
+    if distinct.len() == 1 {
+        problems.push("learners names one for all environments: say `learner`".to_owned());
+    }
+    if recipe.device == DeviceChoice::Cuda {
+        let problem = "learners of one stage play on the CPU, and the recipe's device is a GPU";
+        problems.push(problem.to_owned());
+    }
+    problems
 }
 
 fn name_problems(name: &str, before: &[String], is_given: bool) -> Vec<String> {

@@ -300,7 +300,6 @@ impl Preferring {
         run: &mut Training,
         step: &Step<'_>,
     ) -> anyhow::Result<Option<Compared>> {
-        run.publish()?;
         let groups = self.groups.as_mut().context("play groups: pairs are in files")?;
         let Some(collected) = groups.collect(run, &self.place, step).await? else {
             return Ok(None);

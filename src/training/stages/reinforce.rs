@@ -1,14 +1,16 @@
 //! Reinforcement learning: groups of episodes, credit over them, updates.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 use anyhow::Context;
 use async_trait::async_trait;
 use serde_json::Value;
-use spar_agent::CutBatch;
 use spar_agent::credit::{AdvantageEstimator, BatchView, open_estimator};
 use spar_agent::filters::{GroupFilter, kept, open_filter};
-use spar_core::{Sample, Signal};
+use spar_agent::{CutBatch, CutGroup};
+use spar_core::{Group, Sample, Signal};
 use spar_trainer::{
     DecoderGradient, MeasuredTokens, MetricRecord, TrainerConfig, UpdateMetrics, explained_variance,
 };
@@ -17,7 +19,7 @@ use super::groups::{Collected, GroupOptions, GroupSource};
 use super::reference::Reference;
 use super::registry::written;
 use super::{Place, RunningStage, Stage, Step, WordsRequest};
-use crate::recipe::{DataConfig, Recipe, ReinforceConfig};
+use crate::recipe::{DataConfig, Recipe, ReferenceHold, ReinforceConfig};
 use crate::training::demonstrations::words_of_random_play;
 use crate::training::records::{with_collection, with_suites, with_updates};
 use crate::training::run::Training;
@@ -59,6 +61,22 @@ impl Stage for Reinforce {
 
     fn has_reference(&self) -> bool {
         self.config.has_reference()
+    }
+
+    fn learners_problems(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        if self.config.objective.value_loss.is_some() {
+            problems.push("learners: several at one time train no value heads".to_owned());
+        }
+        if self.config.trainer.average.is_some() {
+            problems.push("learners: several at one time keep no average of weights".to_owned());
+        }
+        if self.has_reference() && self.config.reference != Some(ReferenceHold::AdapterOff) {
+            let problem = "learners: several at one time are held to the model below them, set \
+                           reference = \"adapter_off\"";
+            problems.push(problem.to_owned());
+        }
+        problems
     }
 
     fn trains_value_head(&self) -> bool {
@@ -135,46 +153,24 @@ impl RunningStage for Reinforcement {
         step: &Step<'_>,
     ) -> anyhow::Result<Option<MetricRecord>> {
         // 1. Groups of episodes under the present weights.
-        run.publish()?;
         let started = Instant::now();
         let collected = self.groups.collect(run, &self.place, step).await?;
         let Some(collected) = collected else { return Ok(None) };
         let Collected { collection, cut, num_dropped } = collected;
         let rollout_seconds = started.elapsed().as_secs_f64();
 
-        // 2. Credit over all groups at once: what is measured first, then advantages by shaped rewards.
-        let temperature = run.recipe.episode.sampling.temperature;
-        let model = DecoderGradient::of(run.model.trained.clone(), temperature)
-            .with_activation_bytes(self.config.trainer.activation_bytes())
-            .with_grammars(run.policy.grammars().clone());
-        let mut cut = CutBatch::join(&collection.groups, cut);
-        let (asked, tokens) = (self.credit.needs(), MeasuredTokens::Sampled);
-        self.fill_signals(run, &model, asked, tokens, cut.samples_mut())?;
-        let view = BatchView::shaped(&collection.groups, self.groups.shapers());
-        let credit = self.credit.estimate(&view, &cut.signals())?;
-        let kept = kept(self.filter.as_ref(), &view);
-        let objective = self.config.objective.build()?;
-        let credit = self.config.turn_mask().hide(&collection.groups, credit);
-        let credit = self.config.shared_turns(&*objective).settle(&view, credit, &kept)?;
-        let mut samples = cut.weigh(&credit, &kept)?;
-        let with_gradient = samples.iter().filter(|sample| objective.has_gradient(sample)).count();
-
-        // 3. Updates.
+        // 2. Each learner learns from its own groups: all of them, where there is one.
         let started = Instant::now();
-        // What credit asked for is there for all samples, these among them.
-        let is_filled = |signal: &Signal| asked.contains(signal);
-        let left: Vec<Signal> = objective.needs().signals().filter(|it| !is_filled(it)).collect();
-        self.fill_signals(run, &model, &left, MeasuredTokens::Weighed, &mut samples)?;
-        let updates: Vec<UpdateMetrics> = run.trainer.iterate(
-            &samples,
-            objective.as_ref(),
-            self.config.objective.aggregation,
-            &model,
-            step.seed.derive("updates", 0),
-            step.done as f32 / self.config.iterations as f32,
-        )?;
+        let present = run.model.learner.clone();
+        let mut learned = Vec::new();
+        for (learner, groups, cut) in by_learner(&self.place, &collection.groups, cut) {
+            run.turn_to(&learner)?;
+            let found = self.learn(run, step, (groups.as_ref(), cut), &learner)?;
+            learned.push((learner, found));
+        }
+        run.turn_to(&present)?;
 
-        // 4. What is told of it.
+        // 3. What is told of it.
         let times = [
             ("rollout_seconds", rollout_seconds),
             ("update_seconds", started.elapsed().as_secs_f64()),
@@ -183,16 +179,9 @@ impl RunningStage for Reinforcement {
         let record = with_collection(MetricRecord::new(step.number, "reinforce"), &collection);
         let suite = run.domains.of(&self.place.data).suite.as_ref();
         let record = with_suites(record, &collection, suite);
-        let record = record.with([
-            ("samples", samples.len() as f64),
-            ("samples_with_gradient", with_gradient as f64),
-        ]);
         let dropped = Some(("dropped_groups", num_dropped as f64)).filter(|_| num_dropped > 0);
-        let num_filtered = kept.iter().filter(|kept| !**kept).count();
-        let filtered = self.config.filter.as_ref().map(|_| ("filtered", num_filtered as f64));
-        let explained = explained_variance(&samples).map(|share| ("explained_variance", share));
-        let record = record.with(dropped).with(filtered).with(explained);
-        Ok(Some(with_updates(record, &updates)))
+        let record = with_learned(record.with(dropped), &self.config, &self.place, &learned);
+        Ok(Some(record))
     }
 
     fn next_place(&self) -> Option<u64> {
@@ -204,7 +193,127 @@ impl RunningStage for Reinforcement {
     }
 }
 
+/// What came of the updates on a learner's groups.
+struct Learned {
+    num_samples: usize,
+    num_with_gradient: usize,
+    num_filtered: usize,
+    explained_variance: Option<f64>,
+    updates: Vec<UpdateMetrics>,
+}
+
+/// The groups that each learner of a stage learns from.
+fn by_learner<'a>(
+    place: &Place,
+    groups: &'a [Group],
+    cut: Vec<CutGroup>,
+) -> Vec<(String, Cow<'a, [Group]>, Vec<CutGroup>)> {
+    if place.learners.is_empty() {
+        return vec![(place.learner.clone(), groups.into(), cut)];
+    }
+    let mut found: BTreeMap<&String, (Vec<Group>, Vec<CutGroup>)> = BTreeMap::new();
+    for (group, cut) in groups.iter().zip(cut) {
+        let environment = group.trajectories.first().map(|trajectory| &trajectory.environment);
+        if let Some(learner) = environment.and_then(|name| place.learners.get(name)) {
+            let (groups, all) = found.entry(learner).or_default();
+            groups.push(group.clone());
+            all.push(cut);
+        }
+    }
+    let owned = |(learner, (groups, cut)): (&String, (Vec<Group>, Vec<CutGroup>))| {
+        (learner.clone(), groups.into(), cut)
+    };
+    found.into_iter().map(owned).collect()
+}
+
+/// Adds what the learners learned: over all of them, and of each where there are several.
+fn with_learned(
+    record: MetricRecord,
+    config: &ReinforceConfig,
+    place: &Place,
+    learned: &[(String, Learned)],
+) -> MetricRecord {
+    let sum = |count: fn(&Learned) -> usize| {
+        learned.iter().map(|(_, learned)| count(learned) as f64).sum::<f64>()
+    };
+    let mut record = record.with([
+        ("samples", sum(|learned| learned.num_samples)),
+        ("samples_with_gradient", sum(|learned| learned.num_with_gradient)),
+    ]);
+    let num_filtered = sum(|learned| learned.num_filtered);
+    record = record.with(config.filter.as_ref().map(|_| ("filtered", num_filtered)));
+    if let [(_, only)] = learned {
+        record = record.with(only.explained_variance.map(|share| ("explained_variance", share)));
+    }
+    if !place.learners.is_empty() {
+        for (learner, learned) in learned {
+            let count = learned.updates.len();
+            let loss = learned.updates.iter().map(|update| update.loss).sum::<f64>();
+            record = record.with([
+                (format!("samples/{learner}"), learned.num_samples as f64),
+                (format!("updates/{learner}"), count as f64),
+                (format!("loss/{learner}"), loss / count.max(1) as f64),
+            ]);
+        }
+    }
+    let updates: Vec<UpdateMetrics> =
+        learned.iter().flat_map(|(_, learned)| learned.updates.iter().cloned()).collect();
+    with_updates(record, &updates)
+}
+
 impl Reinforcement {
+    /// Updates the present learner by its groups, which credit sees all at once.
+    fn learn(
+        &self,
+        run: &mut Training,
+        step: &Step<'_>,
+        (groups, cut): (&[Group], Vec<CutGroup>),
+        learner: &str,
+    ) -> anyhow::Result<Learned> {
+        let seed = step.seed.derive("updates", 0);
+        let seed = match self.place.learners.is_empty() {
+            true => seed,
+            false => seed.derive("learner", learner),
+        };
+        // 1. Credit over all groups at once: what is measured first, then advantages by shaped rewards.
+        let temperature = run.recipe.episode.sampling.temperature;
+        let model = DecoderGradient::of(run.model.trained.clone(), temperature)
+            .with_activation_bytes(self.config.trainer.activation_bytes())
+            .with_grammars(run.policy.grammars().clone());
+        let mut cut = CutBatch::join(groups, cut);
+        let (asked, tokens) = (self.credit.needs(), MeasuredTokens::Sampled);
+        self.fill_signals(run, &model, asked, tokens, cut.samples_mut())?;
+        let view = BatchView::shaped(groups, self.groups.shapers());
+        let credit = self.credit.estimate(&view, &cut.signals())?;
+        let kept = kept(self.filter.as_ref(), &view);
+        let objective = self.config.objective.build()?;
+        let credit = self.config.turn_mask().hide(groups, credit);
+        let credit = self.config.shared_turns(&*objective).settle(&view, credit, &kept)?;
+        let mut samples = cut.weigh(&credit, &kept)?;
+        let with_gradient = samples.iter().filter(|sample| objective.has_gradient(sample)).count();
+
+        // 2. Updates.
+        // What credit asked for is there for all samples, these among them.
+        let is_filled = |signal: &Signal| asked.contains(signal);
+        let left: Vec<Signal> = objective.needs().signals().filter(|it| !is_filled(it)).collect();
+        self.fill_signals(run, &model, &left, MeasuredTokens::Weighed, &mut samples)?;
+        let updates: Vec<UpdateMetrics> = run.trainer.iterate(
+            &samples,
+            objective.as_ref(),
+            self.config.objective.aggregation,
+            &model,
+            seed,
+            step.done as f32 / self.config.iterations as f32,
+        )?;
+        Ok(Learned {
+            num_samples: samples.len(),
+            num_with_gradient: with_gradient,
+            num_filtered: kept.iter().filter(|kept| !**kept).count(),
+            explained_variance: explained_variance(&samples),
+            updates,
+        })
+    }
+
     /// Fills signals in the streams of samples, those that are measured at the same weights in one pass.
     ///
     /// What [`ReinforceConfig::missing_signal`] does not miss has its source here.

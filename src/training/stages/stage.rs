@@ -58,6 +58,11 @@ pub trait Stage: Send + Sync {
         false
     }
 
+    /// All that keeps it from training several learners at one time.
+    fn learners_problems(&self) -> Vec<String> {
+        vec!["learners has no effect here: a stage of kind `reinforce` trains several".to_owned()]
+    }
+
     /// Whether it trains the value head of its learner.
     fn trains_value_head(&self) -> bool {
         false
