@@ -463,6 +463,12 @@ fn several_adapters_on_one_base_train_in_turn_and_go_on_to_the_bit_after_being_k
         ],
     );
 
+    // A merged model has no head, and its policy is the same.
+    let own = checkpoints("whole").join("iteration-000006");
+    succeed(folder, &["merge", own.to_str().unwrap(), "--out", "with-head"]);
+    assert!(own.join("value_head.safetensors").exists());
+    assert!(!folder.join("with-head/value_head.safetensors").exists());
+
     for lines in [&[2][..], &[4, 6], &[5, 7, 9]] {
         let name = format!("killed-{}", lines.len());
         let mut is_started = false;

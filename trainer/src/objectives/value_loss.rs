@@ -62,7 +62,8 @@ impl ValueLossOptions {
 ///
 /// Sources: PPO (arXiv 1707.06347, equation 9); the clipping of its first implementation, as in verl's
 /// `compute_value_loss`. It is that of all tokens that weigh in the policy gradient, each counting as one whatever it
-/// weighs there, aggregated as the policy's loss is. A sample without advantage has a gradient by it.
+/// weighs there, aggregated as the policy's loss is. A sample without advantage has a gradient by it. Where paths of a tree
+/// share a token, their mean return gives the mean of the paths' gradients, but for those that `clip` holds back.
 ///
 /// Metrics: `value_loss` (its mean over these tokens, before `weight`), and `value_clip_fraction` with `clip`.
 #[derive(Debug)]
@@ -246,6 +247,15 @@ mod tests {
         assert_eq!(options.of_value(-0.5, 0.0, 1.0), (0.5 * 1.5_f64.powi(2), -1.5, false));
         assert_eq!(options.of_value(0.1, 0.0, 1.0).1, 0.1 - 1.0);
         assert!(options.of_value(f64::NAN, 0.0, 1.0).1.is_nan());
+    }
+
+    #[test]
+    fn the_mean_return_of_paths_has_the_mean_of_their_gradients() {
+        let options = ValueLossOptions::default();
+        let slope = |target: f64| options.of_value(0.375, 0.0, target).1;
+        let paths = [1.0, -0.5, 0.25, 0.0];
+        let mean = |numbers: [f64; 4]| numbers.iter().sum::<f64>() / 4.0;
+        assert_eq!(slope(mean(paths)), mean(paths.map(slope)));
     }
 
     #[test]
