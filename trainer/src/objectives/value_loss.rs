@@ -61,9 +61,9 @@ impl ValueLossOptions {
 /// ```
 ///
 /// Sources: PPO (arXiv 1707.06347, equation 9); the clipping of its first implementation, as in verl's
-/// `compute_value_loss`. It is that of all tokens that weigh in the policy gradient, each counting as one whatever it
-/// weighs there, aggregated as the policy's loss is. A sample without advantage has a gradient by it. Where paths of a tree
-/// share a token, their mean return gives the mean of the paths' gradients, but for those that `clip` holds back.
+/// `compute_value_loss`. It is that of all tokens that weigh in the policy gradient, times what they weigh there, and
+/// aggregated as the policy's loss is. A sample without advantage has a gradient by it. Where paths of a tree share a
+/// token, their mean return gives the mean of the paths' gradients, but for those that `clip` holds back.
 ///
 /// Metrics: `value_loss` (its mean over these tokens, before `weight`), and `value_clip_fraction` with `clip`.
 #[derive(Debug)]
@@ -92,6 +92,10 @@ impl Objective for WithValueLoss {
         sample.num_weighed() > 0 || self.policy.has_gradient(sample)
     }
 
+    fn takes_mean_advantages(&self) -> bool {
+        self.policy.takes_mean_advantages()
+    }
+
     fn needs(&self) -> Needs {
         Needs { returns: true, values: self.options.clip.is_some(), ..self.policy.needs() }
     }
@@ -113,13 +117,15 @@ impl PreparedObjective for PreparedWithValueLoss<'_> {
         let mut found = self.policy.loss(index, measured, scale);
         let (sample, options) = (self.samples[index], self.options);
         let mut slopes = vec![0.0; sample.len()];
-        for (t, _) in sample.policy_weights.iter().enumerate().filter(|(_, weight)| **weight != 0.0)
+        for (t, &weight) in
+            sample.policy_weights.iter().enumerate().filter(|(_, weight)| **weight != 0.0)
         {
             let value = measured.values[t].into();
             let old = if options.clip.is_some() { sample.values[t].into() } else { value };
             let (loss, slope, is_clipped) = options.of_value(value, old, sample.returns[t].into());
-            found.loss += scale * options.weight * loss;
-            slopes[t] = (scale * options.weight * slope) as f32;
+            let factor = scale * options.weight * f64::from(weight);
+            found.loss += factor * loss;
+            slopes[t] = (factor * slope) as f32;
             found.tally.add_mean("value_loss", loss);
             if options.clip.is_some() {
                 found.tally.add_mean("value_clip_fraction", is_clipped.into());
@@ -231,9 +237,9 @@ mod tests {
             values: &[f32::NAN, 0.5, f32::NAN, 0.25],
         };
         let found = objective.begin(&update).loss(0, measured, 2.0);
-        // 2 * 0.5 * ((0.5 - 1)^2 + (0.25 + 1)^2) / 2, whatever the tokens weigh in the policy gradient.
-        assert!((found.loss - (0.25 + 1.5625) / 2.0).abs() < 1e-9, "{}", found.loss);
-        assert_eq!(found.slopes.values, [0.0, -0.5, 0.0, 1.25]);
+        // 2 * 0.5 * ((0.5 - 1)^2 + 0.25 (0.25 + 1)^2) / 2.
+        assert!((found.loss - (0.25 + 0.25 * 1.5625) / 2.0).abs() < 1e-9, "{}", found.loss);
+        assert_eq!(found.slopes.values, [0.0, -0.5, 0.0, 0.25 * 1.25]);
         assert_eq!(found.tally.values()["value_loss"], (0.125 + 0.78125) / 2.0);
         assert!(!found.tally.values().contains_key("value_clip_fraction"));
     }
@@ -281,6 +287,6 @@ mod tests {
         assert_eq!(problems("value_loss = { weight = 0, clip = -1 }").len(), 2);
         let told = problems("name = 'supervised'\nvalue_loss = {}");
         assert_eq!(told.len(), 1);
-        assert!(told[0].contains("`supervised` takes no `value_loss`"), "{told:?}");
+        assert!(told[0].contains("takes no `value_loss`"), "{told:?}");
     }
 }
