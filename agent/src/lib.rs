@@ -18,7 +18,7 @@
 //! use spar_core::{PerTurnOrToken, Signals};
 //!
 //! // Two trajectories part in the second state; only one of them solves the task.
-//! let step = |state, action, next_state, reward| {
+//! let step = |state, action: &'static str, next_state, reward| {
 //!     StepView { reward, state, action: action.into(), next_state, valid: true, num_tokens: 2 }
 //! };
 //! let mut group = GroupView::default();
