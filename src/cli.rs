@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use spar::agent::ParserChoice;
 use spar::agent::policies::ServerKind;
+use spar::agent::{ParserChoice, ScaffoldChoice};
 use spar::core::registry::{AnyTable, Row};
 use spar::players::{BuiltIn, PLAYERS};
 use spar::policy::checkpoint::KeepAs;
@@ -185,7 +185,10 @@ pub(crate) struct PlayerArguments {
     /// Turns an episode may have; left out, as the run or else the task says.
     #[arg(long)]
     pub(crate) max_turns: Option<u32>,
-    /// How actions are read in answers; `spar list parsers` tells the names.
+    /// How the task is put to the player, and whether tools are offered; `spar list scaffolds` tells the names.
+    #[arg(long, value_name = "NAME", value_parser = ScaffoldChoice::named)]
+    pub(crate) scaffold: Option<ScaffoldChoice>,
+    /// How actions are read in answers; `spar list parsers` tells the names. Left out, as the scaffold has it.
     #[arg(long, value_name = "NAME", value_parser = ParserChoice::named)]
     pub(crate) parser: Option<ParserChoice>,
     /// Whether observations list the actions that can be executed.

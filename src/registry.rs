@@ -2,6 +2,7 @@
 
 use spar_agent::credit::{EstimatorRow, credit_registry};
 use spar_agent::filters::{FilterRow, filter_registry};
+use spar_agent::scaffolds::{ScaffoldRow, scaffold_registry};
 use spar_agent::strategies::{StrategyRow, strategy_registry};
 use spar_core::registry::{AnyTable, InstallError};
 use spar_envs::{EnvironmentRow, environment_registry};
@@ -18,7 +19,7 @@ use crate::recipe::SHIPPED_RECIPES;
 use crate::training::stages::{StageRow, stage_registry};
 
 /// All tables, in the order in which they are listed.
-pub fn tables() -> [&'static dyn AnyTable; 16] {
+pub fn tables() -> [&'static dyn AnyTable; 17] {
     [
         suite_registry(),
         suite_formats(),
@@ -27,6 +28,7 @@ pub fn tables() -> [&'static dyn AnyTable; 16] {
         &SHIPPED_RECIPES,
         sampler_registry(),
         strategy_registry(),
+        scaffold_registry(),
         parser_registry(),
         grader_registry(),
         shaper_registry(),
@@ -90,6 +92,8 @@ open_tables! {
     sampler: SamplerRow, sampler_registry;
     /// Adds a rollout strategy.
     strategy: StrategyRow, strategy_registry;
+    /// Adds a scaffold.
+    scaffold: ScaffoldRow, scaffold_registry;
     /// Adds a parser of actions.
     parser: ParserRow, parser_registry;
     /// Adds a grader.

@@ -7,7 +7,7 @@ use crate::judging::Judging;
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use spar_agent::{Concurrency, EpisodeConfig, OpenEnvironment};
-use spar_core::{Policy, Seed};
+use spar_core::{Policy, Seed, ToolSpec};
 use spar_envs::{Resources, Sandboxes, needs_sandbox, open_environment};
 use spar_sandbox::pool::{PoolConfig, SandboxPool};
 use spar_sandbox::{Image, registry};
@@ -129,6 +129,32 @@ impl OpenSandboxes {
         env.close().await?;
         prepared.context("prepare an episode")
     }
+}
+
+/// Checks that a suite can be played as `episode` says: that its scaffold and the environments fit, and that what they
+/// offer as tools are some. Where that takes a sandbox, the tools are looked at as they are offered.
+///
+/// # Errors
+///
+/// The first thing that does not fit.
+pub async fn check_scaffold(
+    suite: &dyn Suite,
+    split: &str,
+    episode: &EpisodeConfig,
+) -> anyhow::Result<()> {
+    for task in first_tasks(suite, split)? {
+        episode.fits(&task.environment)?;
+        if !episode.offers_tools() || needs_sandbox(&task.environment) {
+            continue;
+        }
+        let mut env = open_environment(&task, &Resources::default())?;
+        env.use_tools();
+        env.reset(Seed::from_u64(0)).await?;
+        let checked = env.tools().iter().try_for_each(ToolSpec::validate);
+        env.close().await?;
+        checked?;
+    }
+    Ok(())
 }
 
 /// The first task of a split, or of each of its shares; none where it is empty.

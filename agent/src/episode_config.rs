@@ -5,8 +5,11 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use spar_core::{GrammarSource, Sampling};
+use spar_envs::actions_of;
+use spar_tasks::Task;
 
-use crate::{ConfigError, ContextConfig, ParserChoice};
+use crate::scaffolds::ToolUse;
+use crate::{ConfigError, ContextConfig, ParserChoice, ScaffoldChoice};
 
 /// How episodes are played.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -29,8 +32,12 @@ pub struct EpisodeConfig {
     pub command_time_secs: u64,
     /// What the policy sees.
     pub context: ContextConfig,
-    /// How actions are read. Default `plain`.
-    pub parser: ParserChoice,
+    /// How the task is put to the policy, and whether tools are offered: one of `spar list scaffolds`. Default
+    /// `plain`.
+    pub scaffold: ScaffoldChoice,
+    /// How actions are read. Default absent: as the scaffold has it, which is `plain` in `plain`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parser: Option<ParserChoice>,
     /// Whether a policy that can be held to it must answer with an admissible action, where the
     /// environment lists them. Default true.
     pub constrain_to_admissible: bool,
@@ -68,7 +75,8 @@ impl Default for EpisodeConfig {
             turn_timeout_secs: 120,
             command_time_secs: 600,
             context: ContextConfig::default(),
-            parser: ParserChoice::default(),
+            scaffold: ScaffoldChoice::default(),
+            parser: None,
             constrain_to_admissible: true,
             grammar: None,
             stop: Arc::default(),
@@ -91,8 +99,54 @@ impl EpisodeConfig {
         ConfigError::refuse(self.problems())
     }
 
+    /// The parser that reads actions.
+    pub fn parser(&self) -> &ParserChoice {
+        self.parser.as_ref().unwrap_or(self.scaffold.parser())
+    }
+
+    /// Whether tools are offered, where the environment has any.
+    pub fn offers_tools(&self) -> bool {
+        self.scaffold.scaffold().tools != ToolUse::None
+    }
+
+    /// Checks that an environment can be played with this scaffold; one that is in no table can.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError`] names the scaffold, the environment and what to take in their place.
+    pub fn fits(&self, environment: &str) -> Result<(), ConfigError> {
+        let Some(actions) = actions_of(environment) else { return Ok(()) };
+        let scaffold = self.scaffold.name();
+        let problem = match self.offers_tools() {
+            // In words there are no tools to describe.
+            _ if self.scaffold.scaffold().tools == ToolUse::InWords => return Ok(()),
+            true if !actions.has_calls() => {
+                format!("environment `{environment}` has no tools; scaffold `plain` is for words")
+            }
+            false if !actions.has_words() => format!(
+                "environment `{environment}` is played by calls of tools, which scaffold `{scaffold}` does not offer; \
+                 scaffold `tools` does"
+            ),
+            _ => return Ok(()),
+        };
+        ConfigError::refuse(vec![format!("scaffold `{scaffold}`: {problem}")])
+    }
+
+    /// Turns of an episode of a task, after which it is truncated.
+    pub(crate) fn turns_of(&self, task: &Task) -> u32 {
+        self.max_turns.or(self.scaffold.scaffold().max_turns).unwrap_or(task.max_turns)
+    }
+
+    /// Tokens that may be sampled in an episode; absent where nothing limits them.
+    pub(crate) fn sampled_tokens(&self) -> Option<usize> {
+        self.max_sampled_tokens.or(self.scaffold.scaffold().max_sampled_tokens)
+    }
+
     pub(crate) fn problems(&self) -> Vec<String> {
         let mut problems = self.context.problems();
+        let of_scaffold = self.scaffold.scaffold().problems(self.parser());
+        let scaffold = self.scaffold.name();
+        problems.extend(of_scaffold.into_iter().map(|p| format!("scaffold `{scaffold}`: {p}")));
         if self.max_turns == Some(0) {
             problems.push("max_turns is 0, must be at least 1 or absent".to_owned());
         }
@@ -139,6 +193,33 @@ impl EpisodeConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_scaffold_and_an_environment_have_to_fit() {
+        let told = |scaffold: &str, environment: &str| {
+            let scaffold = ScaffoldChoice::named(scaffold).unwrap();
+            let config = EpisodeConfig { scaffold, ..EpisodeConfig::default() };
+            config.fits(environment).err().map(|error| error.problems).unwrap_or_default()
+        };
+        let pairs = [
+            ("plain", "household"),
+            ("tools", "ledger"),
+            ("tools", "terminal"),
+            ("plain", "terminal"),
+            ("react", "household"),
+            ("react", "ledger"),
+            ("tools", "my own"),
+        ];
+        for (scaffold, environment) in pairs {
+            assert_eq!(told(scaffold, environment), "", "{scaffold}, {environment}");
+        }
+        assert!(told("plain", "ledger").contains("scaffold `tools` does"));
+        assert!(told("tools", "household").contains("`household` has no tools"));
+        let config: EpisodeConfig =
+            serde_json::from_str(r#"{ "scaffold": "tools", "parser": "tags" }"#).unwrap();
+        assert!(config.validate().unwrap_err().problems.contains("parser `tags` reads no calls"));
+        assert!(serde_json::from_str::<EpisodeConfig>(r#"{ "scaffold": "tool" }"#).is_err());
+    }
 
     #[test]
     fn all_problems_are_told_at_once() {

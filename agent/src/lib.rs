@@ -53,6 +53,7 @@ mod parser_choice;
 mod player;
 pub mod policies;
 mod samples;
+pub mod scaffolds;
 pub mod statistics;
 mod store;
 pub mod strategies;
@@ -63,7 +64,7 @@ pub use collect::{
     GroupInProgress, LeftOut, OpenEnvironment, collect_groups, stream_groups,
 };
 pub use concurrency::Concurrency;
-pub use context::{Context, ContextConfig, ListUntried, Prompt};
+pub use context::{Context, ContextConfig, ListUntried, Prompt, ReasoningRule};
 pub use episode::{
     BranchError, BranchPoint, Episode, EpisodeInProgress, run_branch, run_episode,
     run_started_episode,
@@ -84,6 +85,7 @@ pub use samples::{
     CutBatch, CutGroup, DemonstrationConfig, TurnMask, cut_samples, demonstration_samples,
     group_samples,
 };
+pub use scaffolds::ScaffoldChoice;
 pub use store::{JsonlStore, StoreConfig, StoreReader, StoredTrajectory};
 
 pub(crate) use error::error_chain;

@@ -5,15 +5,13 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use spar_core::registry::RowError;
-use spar_core::{Action, Choices, ParsedAction};
-use spar_parsers::{ActionParser, Parsed, WriteError, open_parser};
+use spar_core::{Action, Choices, ParsedAction, ToolSpec};
+use spar_parsers::{ActionParser, Parsed, WriteError, open_parser, parser_registry};
 
 /// The parser whose answers are the actions themselves.
 const PLAIN: &str = "plain";
 
 /// Which parser reads the actions in what a policy wrote; in recipes its name, such as `"tags"`.
-///
-/// Environments offer no tools yet, so that a call of one is no action.
 #[derive(Clone)]
 pub struct ParserChoice(Arc<dyn ActionParser>);
 
@@ -32,10 +30,15 @@ impl ParserChoice {
         self.0.name()
     }
 
-    /// Reads the action in `text`.
-    pub fn parse(&self, text: &str) -> ParsedAction {
-        match self.0.parse(text, &[]) {
-            Ok(parsed) if !parsed.action.tool_calls().is_empty() => {
+    /// Whether it reads calls of tools.
+    pub fn has_calls(&self) -> bool {
+        parser_registry().iter().any(|entry| entry.name == self.name() && entry.open.has_calls)
+    }
+
+    /// Reads the action in `text`, where these tools are offered; without any, a call is no action.
+    pub fn parse(&self, text: &str, tools: &[ToolSpec]) -> ParsedAction {
+        match self.0.parse(text, tools) {
+            Ok(parsed) if tools.is_empty() && !parsed.action.tool_calls().is_empty() => {
                 ParsedAction::Invalid { reason: "a tool was called, and there are none".to_owned() }
             }
             Ok(Parsed { action, spans, reasoning }) => {
@@ -45,13 +48,13 @@ impl ParserChoice {
         }
     }
 
-    /// The answer that is read as `action`, as a demonstrator writes it.
+    /// The answer that is read as `action` where these tools are offered, as a demonstrator writes it.
     ///
     /// # Errors
     ///
     /// [`WriteError`] when the syntax cannot say it.
-    pub fn write(&self, action: &Action) -> Result<String, WriteError> {
-        self.0.write(action, &[])
+    pub fn write(&self, action: &Action, tools: &[ToolSpec]) -> Result<String, WriteError> {
+        self.0.write(action, tools)
     }
 
     /// The answers that are read as one of `actions`; those that the syntax cannot say are left out.
@@ -61,7 +64,7 @@ impl ParserChoice {
         }
         let mut answers: Vec<Arc<str>> = actions
             .iter()
-            .filter_map(|action| self.write(&(**action).into()).ok())
+            .filter_map(|action| self.write(&(**action).into(), &[]).ok())
             .map(Arc::from)
             .collect();
         answers.sort_unstable();
@@ -104,12 +107,10 @@ impl<'de> Deserialize<'de> for ParserChoice {
 
 #[cfg(test)]
 mod tests {
-    use spar_parsers::parser_registry;
-
     use super::*;
 
     fn read(parser: &str, text: &str) -> Result<String, String> {
-        match ParserChoice::named(parser).unwrap().parse(text) {
+        match ParserChoice::named(parser).unwrap().parse(text, &[]) {
             ParsedAction::Action { action, .. } => Ok(action.said().to_owned()),
             ParsedAction::Invalid { reason } => Err(reason),
         }
@@ -122,9 +123,31 @@ mod tests {
     }
 
     #[test]
+    fn what_is_written_with_tools_is_read_with_them() {
+        let schema =
+            serde_json::json!({ "type": "object", "properties": { "n": { "type": "integer" } } });
+        let tools = [ToolSpec::new("add", "Adds.", schema)];
+        let arguments = serde_json::json!({ "n": 3 }).as_object().unwrap().clone();
+        let action = Action::calls(vec![spar_core::ToolCall::new("add", arguments)]);
+        for entry in parser_registry().iter().filter(|entry| entry.open.has_calls) {
+            let parser = ParserChoice::named(entry.name).unwrap();
+            assert!(parser.has_calls());
+            // A shell's syntax calls nothing but the shell.
+            let Ok(written) = parser.write(&action, &tools) else {
+                assert_eq!(entry.name, "fenced_bash");
+                continue;
+            };
+            let read = parser.parse(&written, &tools);
+            assert_eq!(read.action().unwrap().key(), action.key(), "{}", entry.name);
+            assert!(parser.parse(&written, &[]).is_invalid(), "{}", entry.name);
+        }
+        assert!(!ParserChoice::default().has_calls());
+    }
+
+    #[test]
     fn what_is_written_is_read_in_every_syntax() {
         let actions: Choices = ["go to bed 1", "look"].map(Arc::from).into();
-        for entry in parser_registry().iter().filter(|entry| entry.has_text) {
+        for entry in parser_registry().iter().filter(|entry| entry.open.has_text) {
             let parser = ParserChoice::named(entry.name).unwrap();
             let answers = parser.choices(&actions);
             assert_eq!(answers.len(), 2, "{}", entry.name);

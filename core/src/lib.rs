@@ -19,6 +19,7 @@
 //! assert_ne!(episode, run.derive("task", "household/train/4").derive("episode", 0));
 //! ```
 
+mod conversation;
 mod credit;
 mod grammar;
 mod group;
@@ -37,6 +38,7 @@ mod tool;
 mod trajectory;
 mod verdict;
 
+pub use conversation::{Conversation, Encoded};
 pub use credit::{Credit, CreditShapeError, PerTurnOrToken};
 pub use grammar::{GrammarHash, GrammarSource};
 pub use group::Group;
@@ -55,7 +57,7 @@ pub use step::{Observation, RewardPart, Step};
 pub use store::{StoreError, TrajectoryStore};
 pub use tool::{Action, ToolCall, ToolResult, ToolSpec, ToolSpecError};
 pub use trajectory::{
-    Boundary, EndReason, Limit, Lineage, PromptTokens, Source, TRAJECTORY_VERSION, TokenCounts,
-    Trajectory, TrajectoryError, Turn, Versions,
+    Boundary, EndReason, Limit, Lineage, OfferedTools, PromptTokens, Source, TRAJECTORY_VERSION,
+    TokenCounts, Trajectory, TrajectoryError, Turn, Versions,
 };
 pub use verdict::Verdict;

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use crate::{GrammarHash, GrammarSource, Message, Seed, ToolCall, ToolSpec};
+use crate::{
+    Conversation, Encoded, GrammarHash, GrammarSource, Message, Role, Seed, ToolCall, ToolSpec,
+};
 
 /// Counts the updates that made a policy's weights; 0 is the policy a run started from.
 #[derive(
@@ -350,6 +352,30 @@ pub trait Policy: Send + Sync {
     /// is empty and comes with the message behind it. Policies that work on text return an empty
     /// list.
     fn encode(&self, before: Option<&Message>, message: &Message) -> Vec<u32>;
+
+    /// The tokens of a conversation with the tools that are offered, at whose end the policy answers; of what has come
+    /// to it since the last answer, where the conversation goes on from the tokens so far.
+    ///
+    /// By default the messages one by one, as [`Policy::encode`] lays them out; tools are then told by the request
+    /// alone.
+    ///
+    /// # Errors
+    ///
+    /// [`PolicyError::Unsupported`] when the policy has no layout for such a conversation.
+    fn encode_conversation(&self, conversation: &Conversation<'_>) -> Result<Encoded, PolicyError> {
+        let Conversation { messages, encoded, .. } = *conversation;
+        let mut ids = Vec::new();
+        for place in encoded..messages.len() {
+            let before = place.checked_sub(1).map(|before| &*messages[before]);
+            ids.append(&mut self.encode(before, &messages[place]));
+        }
+        Ok(Encoded::Alone(ids))
+    }
+
+    /// The tokens of an answer that says `text`, with its end, as the policy would sample them.
+    fn encode_answer(&self, text: &str) -> Vec<u32> {
+        self.encode(None, &Message::new(Role::Assistant, text))
+    }
 
     /// Answers a conversation.
     ///

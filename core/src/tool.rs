@@ -197,7 +197,7 @@ impl Action {
             Self::Text { text } => Cow::Borrowed(text),
             Self::Calls { calls, .. } => {
                 let written = |call: &ToolCall| {
-                    format!("{}{}", call.name, Value::Object(call.arguments.clone()))
+                    format!("{} {}", call.name, Value::Object(call.arguments.clone()))
                 };
                 Cow::Owned(calls.iter().map(written).collect::<Vec<_>>().join("\n"))
             }
@@ -287,7 +287,7 @@ mod tests {
         };
         let one = Action::calls(vec![call("a", 1), call("b", 2)]);
         let said = Action::Calls { text: "so".to_owned(), calls: vec![call("", 1), call("", 2)] };
-        assert_eq!(one.key(), "f{\"n\":1}\nf{\"n\":2}");
+        assert_eq!(one.key(), "f {\"n\":1}\nf {\"n\":2}");
         assert_eq!(one.key(), said.key());
         assert_eq!((one.said(), said.said(), said.tool_calls().len()), ("", "so", 2));
         let text = Action::from("go");

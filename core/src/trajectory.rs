@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     GrammarHash, GrammarSource, Media, Message, ParsedAction, Part, SampledTokens, Seed, Step,
-    StopCause, Verdict,
+    StopCause, ToolSpec, Verdict,
 };
 
 /// Version of the trajectory format that this code writes; older ones stay readable.
@@ -232,6 +232,16 @@ impl Versions {
     }
 }
 
+/// Tools that were offered from a turn on, to the next entry or the end.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OfferedTools {
+    /// The first turn in which they were, from 0.
+    pub turn: usize,
+    /// The tools; empty where none were any more.
+    pub tools: Arc<[ToolSpec]>,
+}
+
 /// The record of one episode; self-describing and versioned.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Trajectory {
@@ -256,6 +266,9 @@ pub struct Trajectory {
     pub policy: String,
     /// What the environment showed on reset.
     pub first_observation: crate::Observation,
+    /// The tools that were offered, where any were: an entry for each change, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<OfferedTools>,
     /// The turns, oldest first.
     pub turns: Vec<Turn>,
     /// The grammars that answers were held to, by their hash; each once.
@@ -323,6 +336,12 @@ impl Trajectory {
     /// Whether the episode broke for reasons that are not the policy's.
     pub fn is_failed(&self) -> bool {
         matches!(self.end, EndReason::Failed { .. })
+    }
+
+    /// The tools that were offered in a turn; none beyond the last.
+    pub fn tools_at(&self, turn: usize) -> Arc<[ToolSpec]> {
+        let last = self.tools.iter().rfind(|offered| offered.turn <= turn);
+        last.map(|offered| Arc::clone(&offered.tools)).unwrap_or_default()
     }
 
     /// All media that it names, in the order in which they were shown.
@@ -607,6 +626,7 @@ mod tests {
                     environment_seed: guided.then(|| seed.derive("environment", 0)),
                     policy: "policy".to_owned(),
                     first_observation,
+                    tools: Vec::new(),
                     success: turns.last().is_some_and(|turn| turn.step.success),
                     verdict: guided
                         .then(|| Verdict { details: "judged".to_owned(), ..Verdict::default() }),

@@ -36,6 +36,7 @@ mod error;
 mod frozen_lake;
 mod graded;
 pub mod household;
+mod ledger;
 mod question;
 mod registry;
 mod resources;
@@ -46,10 +47,11 @@ pub use environment::{CHANCE_TAG, Environment, TimeRules};
 pub use error::{EnvironmentError, SandboxPhase};
 pub use frozen_lake::FrozenLake;
 pub use graded::Graded;
+pub use ledger::Ledger;
 pub use question::Question;
 pub use registry::{
-    EnvironmentRow, NamedEnvironment, OpenTask, environment_registry, needs_sandbox,
-    open_environment, shuffled_tasks,
+    Actions, EnvironmentRow, NamedEnvironment, OpenTask, actions_of, environment_registry,
+    needs_sandbox, open_environment, shuffled_tasks,
 };
 pub use resources::{Resources, Sandboxes};
 pub use validate::{FailureKind, ValidationFailure, ValidationReport, validate_suite};

@@ -7,6 +7,7 @@ use spar_tasks::{ShuffledTasks, Suite, SuiteError, Task};
 
 use crate::frozen_lake::FrozenLake;
 use crate::household::Household;
+use crate::ledger::Ledger;
 use crate::question::Question;
 use crate::terminal::Terminal;
 use crate::{Environment, EnvironmentError, Graded, Resources};
@@ -18,11 +19,42 @@ pub struct NamedEnvironment {
     pub suite: &'static str,
     /// Whether its episodes need sandboxes.
     pub needs_sandbox: bool,
+    /// How it can be played.
+    pub actions: Actions,
     /// Makes a task interactive.
     pub open: OpenTask,
     /// What family a task is of, as far as its parameters tell without making it: strata of the order
     /// in which tasks are met, and of samples. It need not be exact.
     pub stratum: fn(&Task) -> Option<String>,
+}
+
+/// In what an environment can be played.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Actions {
+    /// In words alone.
+    Words,
+    /// By calls of tools alone.
+    Calls,
+    /// In either.
+    Both,
+}
+
+impl Actions {
+    /// Whether it can be played in words.
+    pub fn has_words(self) -> bool {
+        self != Self::Calls
+    }
+
+    /// Whether it can be played by calls of tools.
+    pub fn has_calls(self) -> bool {
+        self != Self::Words
+    }
+}
+
+/// In what an environment can be played; absent where there is none of this name.
+pub fn actions_of(environment: &str) -> Option<Actions> {
+    let entry = environment_registry().iter().find(|entry| entry.name == environment);
+    entry.map(|entry| entry.open.actions)
 }
 
 /// An environment that has a name.
@@ -44,6 +76,7 @@ const ROWS: &[EnvironmentRow] = &[
         open: NamedEnvironment {
             suite: "household",
             needs_sandbox: false,
+            actions: Actions::Words,
             open: |task, _| Ok(Box::new(Household::open(task)?)),
             stratum: Household::likely_family,
         },
@@ -57,6 +90,7 @@ const ROWS: &[EnvironmentRow] = &[
         open: NamedEnvironment {
             suite: "frozen-lake",
             needs_sandbox: false,
+            actions: Actions::Words,
             open: |task, _| Ok(Box::new(FrozenLake::open(task)?)),
             stratum: |_| None,
         },
@@ -70,7 +104,22 @@ const ROWS: &[EnvironmentRow] = &[
         open: NamedEnvironment {
             suite: "sums",
             needs_sandbox: false,
+            actions: Actions::Words,
             open: |task, _| Ok(Box::new(Question::open(task)?)),
+            stratum: |_| None,
+        },
+    },
+    Row {
+        name: "ledger",
+        about: "A book of accounts that is kept by calls of tools, which change with the book.",
+        source: "own",
+        formula: "",
+        options: OptionSet::NONE,
+        open: NamedEnvironment {
+            suite: "ledger",
+            needs_sandbox: false,
+            actions: Actions::Calls,
+            open: |task, _| Ok(Box::new(Ledger::open(task)?)),
             stratum: |_| None,
         },
     },
@@ -83,6 +132,7 @@ const ROWS: &[EnvironmentRow] = &[
         open: NamedEnvironment {
             suite: "terminal",
             needs_sandbox: true,
+            actions: Actions::Both,
             open: |task, resources| Ok(Box::new(Terminal::open(task, resources)?)),
             stratum: Terminal::drawn_kind,
         },

@@ -71,6 +71,8 @@ pub enum FailureKind {
     ForkDiffers,
     /// An action listed as admissible could not be executed, or one not listed could.
     WrongAdmissible,
+    /// What is offered as a tool is none, or calls were not answered by one result each.
+    WrongTools,
 }
 
 impl ValidationReport {
@@ -88,7 +90,8 @@ impl ValidationReport {
 /// Plays every task of `splits` (of each a sample of `limit`, always the same one) with an oracle, an
 /// idle and a random player, and checks that episodes repeat and that forks agree with their origin.
 ///
-/// Where an environment lists no admissible actions, the random player makes the oracle's moves.
+/// Environments that can be played in words and by calls are played by calls. Where an environment lists no admissible
+/// actions, the random player makes the oracle's moves.
 /// Tasks tagged [`CHANCE_TAG`] need not be solved by the oracle; how many are is reported apart.
 /// `progress` is called after each task with the number of tasks done and of all, and may end it there;
 /// the report then tells of these.
@@ -156,6 +159,7 @@ struct Shown {
 impl Trial<'_> {
     async fn run(&mut self) -> Result<(), EnvironmentError> {
         let mut env = open_environment(self.task, self.resources)?;
+        env.use_tools();
         let with_chance = env.tags().iter().any(|tag| tag == CHANCE_TAG);
         self.play_oracle(env.as_mut(), with_chance).await?;
         self.play_idle(env.as_mut()).await?;
@@ -178,7 +182,17 @@ impl Trial<'_> {
                 self.fail(FailureKind::NoOracle, detail);
                 return Ok(());
             };
+            for tool in env.tools().iter() {
+                if let Err(error) = tool.validate() {
+                    self.fail(FailureKind::WrongTools, error.to_string());
+                }
+            }
             let step = env.step(&action).await?;
+            let (calls, results) = (action.tool_calls(), &step.observation.results);
+            if !results.iter().map(|it| &it.call).eq(calls.iter().map(|it| &it.id)) {
+                let detail = format!("{} results for `{action}`", results.len());
+                self.fail(FailureKind::WrongTools, detail);
+            }
             num_turns += 1;
             reward += step.reward();
             success |= step.success;
@@ -292,6 +306,7 @@ impl Trial<'_> {
     /// The same actions under the same seed show the same again, in an environment of its own.
     async fn repeat(&mut self, episode: &[(Action, Shown)]) -> Result<(), EnvironmentError> {
         let mut env = open_environment(self.task, self.resources)?;
+        env.use_tools();
         env.reset(seed_of(self.task)).await?;
         for (turn, (action, first)) in episode.iter().enumerate() {
             let step = env.step(action).await?;

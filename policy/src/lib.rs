@@ -96,6 +96,7 @@ pub use spar_ops::RopeScaling;
 pub use spar_text::{
     ChatTemplateError, Grammar, GrammarCache, GrammarCompiler, GrammarError, MaskedTokens,
     ReplayError, TextStream, Tokenizer, TokenizerConfig, TokenizerError, chat_template, hub,
+    tool_words,
 };
 pub use weight_gradient::{AdapterGradient, WeightGradient};
 pub use weights::{Weights, initial_parameters};

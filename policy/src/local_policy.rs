@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use spar_core::{
-    Choices, Completion, CompletionRequest, GrammarSource, Message, Policy, PolicyError,
-    PolicyVersion, Sampling, ScoringRequest,
+    Choices, Completion, CompletionRequest, Conversation, Encoded, GrammarSource, Message, Policy,
+    PolicyError, PolicyVersion, Sampling, ScoringRequest,
 };
 use tokio::sync::{Semaphore, oneshot};
 
@@ -55,7 +55,7 @@ impl LocalPolicy {
     /// # Errors
     ///
     /// What the system says when a thread cannot be started; `InvalidInput` when the tokenizer has
-    /// no layout of messages one by one ([`Tokenizer::has_message_layout`]).
+    /// no layout of conversations ([`Tokenizer::has_layout`]).
     pub fn new(
         name: &str,
         tokenizer: Arc<Tokenizer>,
@@ -82,8 +82,8 @@ impl LocalPolicy {
         adapters: &[ServedAdapter],
         threads: usize,
     ) -> std::io::Result<Vec<Self>> {
-        if !tokenizer.has_message_layout() {
-            let message = "its chat template does not lay out messages one by one";
+        if !tokenizer.has_layout() {
+            let message = "it has no chat template";
             return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, message));
         }
         // Whoever plays bounds the number of episodes.
@@ -192,7 +192,22 @@ impl Policy for LocalPolicy {
     }
 
     fn encode(&self, before: Option<&Message>, message: &Message) -> Vec<u32> {
-        self.tokenizer.encode_message(before, message)
+        match self.tokenizer.has_message_layout() {
+            true => self.tokenizer.encode_message(before, message),
+            // Nothing stands alone in what its template writes.
+            false => Vec::new(),
+        }
+    }
+
+    fn encode_conversation(&self, conversation: &Conversation<'_>) -> Result<Encoded, PolicyError> {
+        self.tokenizer.encode_conversation(conversation).map_err(|error| PolicyError::Unsupported {
+            name: self.name.to_string(),
+            what: format!("an answer to this conversation: {error}"),
+        })
+    }
+
+    fn encode_answer(&self, text: &str) -> Vec<u32> {
+        self.tokenizer.choice_ids(text)
     }
 
     fn encode_text(&self, text: &str) -> Vec<u32> {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use spar_policy::Tokenizer;
 use spar_policy::chat_template::ChatInput;
+use spar_policy::{Tokenizer, tool_words};
 
 use crate::ServedModel;
 use crate::answer::ToolFormat;
@@ -169,7 +169,7 @@ fn lay_out(messages: &[Message], tools: &[Tool]) -> Vec<spar_core::Message> {
         };
         let is_tool = message.role == Role::Tool;
         let text = match message.role {
-            Role::Tool => format!("<tool_response>\n{text}\n</tool_response>"),
+            Role::Tool => tool_words::result(text),
             _ => {
                 let calls = message.tool_calls.as_deref().unwrap_or_default();
                 let parts: Vec<String> = std::iter::once(text.to_owned())
@@ -188,16 +188,8 @@ fn lay_out(messages: &[Message], tools: &[Tool]) -> Vec<spar_core::Message> {
         was_tool = is_tool;
     }
     if !tools.is_empty() {
-        let signatures: Vec<String> =
-            tools.iter().filter_map(|tool| serde_json::to_string(tool).ok()).collect();
-        system.push(format!(
-            "# Tools\n\nYou may call one or more functions to assist with the user query.\n\nYou \
-             are provided with function signatures within <tools></tools> XML tags:\n<tools>\n{}\n\
-             </tools>\n\nFor each function call, return a json object with function name and \
-             arguments within <tool_call></tool_call> XML tags:\n<tool_call>\n{{\"name\": \
-             <function-name>, \"arguments\": <args-json-object>}}\n</tool_call>",
-            signatures.join("\n")
-        ));
+        let signatures = tools.iter().filter_map(|tool| serde_json::to_value(tool).ok());
+        system.push(tool_words::offer(signatures));
     }
     if !system.is_empty() {
         let text = system.join("\n\n");
@@ -212,6 +204,5 @@ fn written(call: &ToolCall) -> String {
     // Arguments that are no JSON stand as text.
     let arguments: Value = serde_json::from_str(&function.arguments)
         .unwrap_or_else(|_| function.arguments.clone().into());
-    let call = json!({ "name": function.name, "arguments": arguments });
-    format!("<tool_call>\n{call}\n</tool_call>")
+    tool_words::call(&function.name, &arguments)
 }

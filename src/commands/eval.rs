@@ -12,7 +12,7 @@ use spar::agent::{
     FailureStore, JsonlStore, Keeper, evaluate,
 };
 use spar::core::Seed;
-use spar::sandboxes::OpenSandboxes;
+use spar::sandboxes::{OpenSandboxes, check_scaffold};
 use spar::tasks::Suite;
 
 use super::environments::{open_sandboxes, within};
@@ -64,6 +64,7 @@ pub(crate) async fn eval(arguments: &EvalArguments) -> anyhow::Result<ExitCode> 
             path.display()
         );
     }
+    check_scaffold(suite.as_ref(), &splits[0], &config("").episode).await?;
     let store = arguments.save.as_deref().map(new_store).transpose()?;
     let judging = open_judging(
         &arguments.judge,

@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use spar::agent::EpisodeConfig;
-use spar::core::{Action, Observation, Seed};
+use spar::core::{Action, Observation, Seed, ToolCall, ToolSpec};
 use spar::envs::{Environment, environment_registry};
 use spar::sandboxes::OpenSandboxes;
 use spar::tasks::{Suite, Task};
@@ -79,7 +79,7 @@ async fn play_task(
             }
             command => match resolve(command, &game.observation) {
                 Meaning::Action(action) => {
-                    let action = action.into();
+                    let action = typed(&action, &game.env.tools());
                     tokio::select! {
                         () = cancellation.cancelled() => return Ok(stopped()),
                         stepped = game.step(&action) => stepped?,
@@ -108,10 +108,22 @@ struct Game {
 
 impl Game {
     fn show(&self) -> anyhow::Result<()> {
+        for result in &self.observation.results {
+            let mark = if result.is_error { "error: " } else { "" };
+            print(&format!("{mark}{}\n", result.text.trim_end()))?;
+        }
         print(&format!("{}\n\n", self.observation.text.trim_end()))
     }
 
     fn list(&self, word: &str) -> anyhow::Result<()> {
+        let tools = self.env.tools();
+        if !tools.is_empty() {
+            let offered = tools.iter().filter(|tool| tool.name.contains(word));
+            let line = |tool: &ToolSpec| {
+                format!("  {} {}  {}\n", tool.name, tool.parameters, tool.description)
+            };
+            return print(&offered.map(line).collect::<String>());
+        }
         let Some(actions) = &self.observation.admissible else {
             return print("  this environment lists no commands\n");
         };
@@ -153,6 +165,17 @@ impl Game {
     fn result(&self) -> String {
         let end = if self.is_over { "after" } else { "left after" };
         format!("{end} {} turns with reward {:.2}\n", self.turns, self.reward)
+    }
+}
+
+/// The action that a line means: a call, where it is the name of a tool with its arguments as a JSON object or none,
+/// and else its words.
+fn typed(line: &str, tools: &[ToolSpec]) -> Action {
+    let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, "{}"));
+    let arguments = serde_json::from_str(rest.trim());
+    match (tools.iter().any(|tool| tool.name == name), arguments) {
+        (true, Ok(arguments)) => Action::calls(vec![ToolCall::new(name, arguments)]),
+        _ => line.into(),
     }
 }
 
@@ -220,6 +243,17 @@ pub(super) fn read_lines() -> mpsc::Receiver<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn calls_are_typed_as_names_with_their_arguments() {
+        let tools = [ToolSpec::new("pay", "", serde_json::json!({}))];
+        let call = typed(r#"pay {"amount": 3}"#, &tools);
+        assert_eq!(call.tool_calls()[0].arguments["amount"], 3);
+        assert_eq!(typed("pay", &tools).tool_calls().len(), 1);
+        for words in ["pay three", "pays {}", "look"] {
+            assert_eq!(typed(words, &tools), words.into());
+        }
+    }
 
     #[test]
     fn numbers_and_beginnings_stand_for_commands() {

@@ -147,8 +147,12 @@ impl OpenPlayer {
         let context = &mut episode.context;
         context.instruction = arguments.instruction.unwrap_or(context.instruction);
         context.list_admissible = arguments.list_admissible.unwrap_or(context.list_admissible);
+        if let Some(scaffold) = &arguments.scaffold {
+            // The parser of another scaffold is not this one's.
+            (episode.scaffold, episode.parser) = (scaffold.clone(), None);
+        }
         if let Some(parser) = &arguments.parser {
-            episode.parser = parser.clone();
+            episode.parser = Some(parser.clone());
         }
         episode
     }

@@ -6,8 +6,10 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use serde::Serialize;
-use spar::agent::{Cancellation, EpisodeConfig, JsonlStore};
-use spar::core::{EndReason, Limit, Observation, ParsedAction, Step, Trajectory, Verdict};
+use spar::agent::{Cancellation, EpisodeConfig, JsonlStore, ScaffoldChoice};
+use spar::core::{
+    Action, EndReason, Limit, Observation, ParsedAction, Step, Trajectory, Turn, Verdict,
+};
 use spar::envs::{Environment, EnvironmentError};
 use spar::recipe::{DataConfig, Recipe};
 use spar::sandboxes::OpenSandboxes;
@@ -232,6 +234,9 @@ fn broken(turn: usize, error: EnvironmentError) -> Found {
 
 /// The first difference between a trajectory and what an environment answers now.
 async fn compare(trajectory: &Trajectory, env: &mut dyn Environment) -> Found {
+    if !trajectory.tools.is_empty() {
+        env.use_tools();
+    }
     let first = match env.reset(trajectory.environment_seed.unwrap_or(trajectory.seed)).await {
         Ok(first) => first,
         Err(error) => return broken(0, error),
@@ -246,6 +251,8 @@ async fn compare(trajectory: &Trajectory, env: &mut dyn Environment) -> Found {
         // Where no action could be read the environment was not asked.
         let mut step = match &turn.parsed {
             ParsedAction::Invalid { .. } => None,
+            // By its scaffold's word for that, the policy ended the episode itself.
+            ParsedAction::Action { .. } if was_stopped(trajectory, turn) => None,
             ParsedAction::Action { action, .. } => match env.step(action).await {
                 Ok(step) => Some(step),
                 Err(error) => return broken(index + 1, error),
@@ -304,6 +311,17 @@ async fn compare(trajectory: &Trajectory, env: &mut dyn Environment) -> Found {
     None
 }
 
+/// Whether the policy ended the episode in this turn, so that the environment was not asked.
+fn was_stopped(trajectory: &Trajectory, turn: &Turn) -> bool {
+    let scaffold = trajectory.versions.scaffold.as_deref().and_then(|name| name.split(' ').next());
+    let scaffold = scaffold.and_then(|name| ScaffoldChoice::named(name).ok());
+    let stop = scaffold.and_then(|scaffold| scaffold.scaffold().stop_action);
+    match (turn.parsed.action(), stop) {
+        (Some(Action::Text { text }), Some(stop)) => turn.step.terminated && text.trim() == stop,
+        _ => false,
+    }
+}
+
 /// Adds a verdict to an observation as older versions recorded it.
 fn show_verdict(text: &mut String, verdict: &Verdict) {
     if !text.is_empty() && !text.ends_with('\n') {
@@ -344,6 +362,12 @@ fn observations(
 ) -> Option<(&'static str, String, String)> {
     if recorded.text != found.text {
         return Some(("observation", recorded.text.clone(), found.text.clone()));
+    }
+    if recorded.results != found.results || recorded.media != found.media {
+        let text = |observation: &Observation| {
+            format!("{:?}, {:?}", observation.results, observation.media)
+        };
+        return Some(("results", text(recorded), text(found)));
     }
     if recorded.instruction != found.instruction {
         let text = |observation: &Observation| format!("{:?}", observation.instruction);
@@ -389,7 +413,7 @@ mod tests {
     use async_trait::async_trait;
     use spar::agent::policies::ScriptedPolicy;
     use spar::agent::{Episode, Player, run_episode};
-    use spar::core::{Action, Seed};
+    use spar::core::Seed;
 
     use super::*;
 

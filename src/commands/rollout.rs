@@ -13,7 +13,7 @@ use spar::agent::{
 };
 use spar::core::{Seed, StoreError, Trajectory};
 use spar::envs::shuffled_tasks;
-use spar::sandboxes::OpenSandboxes;
+use spar::sandboxes::{OpenSandboxes, check_scaffold};
 use spar::tasks::Suite;
 
 use super::environments::{open_sandboxes, within};
@@ -54,6 +54,7 @@ pub(crate) async fn rollout(arguments: &RolloutArguments) -> anyhow::Result<Exit
     };
     config.validate()?;
     splits.iter().try_for_each(|split| suite.len(split).map(drop))?;
+    check_scaffold(suite.as_ref(), &splits[0], &config.episode).await?;
     let store = new_store(&arguments.out)?;
     let judging = open_judging(
         &arguments.judge,

@@ -147,7 +147,15 @@ fn turn_text(number: usize, turn: &Turn) -> String {
             format!("{number:3} > {said}")
         };
     text += &format!("   [{}]\n", notes.join(", "));
-    text + &indented(&turn.step.observation.text, "      ")
+    let observation = &turn.step.observation;
+    for result in &observation.results {
+        let mark = if result.is_error { "error: " } else { "" };
+        text += &indented(&format!("{mark}{}", result.text), "    = ");
+    }
+    for media in observation.all_media() {
+        text += &format!("      [{} {}]\n", media.media_type, media.hash);
+    }
+    text + &indented(&observation.text, "      ")
 }
 
 /// The beginning of a state's name, which mostly is a long number.

@@ -14,6 +14,7 @@ const SHIPPED: &[(&str, &str)] = &[
     ("alfworld", include_str!("../../recipes/alfworld.toml")),
     ("frozen-lake", include_str!("../../recipes/frozen-lake.toml")),
     ("frozen-lake-ppo", include_str!("../../recipes/frozen-lake-ppo.toml")),
+    ("ledger", include_str!("../../recipes/ledger.toml")),
     ("preferences", include_str!("../../recipes/preferences.toml")),
     ("terminal", include_str!("../../recipes/terminal.toml")),
     ("adapter", include_str!("../../recipes/adapter.toml")),

@@ -7,11 +7,12 @@ use anyhow::{Context, ensure};
 use spar_agent::policies::RandomPolicy;
 use spar_agent::strategies::Independent;
 use spar_agent::{
-    CollectConfig, CollectRequest, Collection, ContextConfig, EpisodeConfig, Guide,
-    OpenEnvironment, RollIn, SharedPlayer, collect_groups,
+    CollectConfig, CollectRequest, Collection, EpisodeConfig, Guide, OpenEnvironment, RollIn,
+    SharedPlayer, collect_groups,
 };
-use spar_core::{EndReason, Limit, Policy, Seed, Trajectory};
+use spar_core::{EndReason, Limit, Policy, Role, Seed, ToolSpec, Trajectory};
 use spar_envs::shuffled_tasks;
+use spar_policy::tool_words;
 use spar_tasks::{ShuffledTasks, Suite, SuiteError, Task};
 
 use super::domains::Domain;
@@ -122,23 +123,35 @@ pub(super) async fn words_of_random_play(
     let tasks = take_tasks(suite, split, request.run, 0, count)?;
     let played =
         play_randomly(request.recipe, &tasks, request.seed, domain, &request.watch).await?;
-    Ok(words_of(&request.recipe.episode.context, &played))
+    Ok(words_of(&request.recipe.episode, &played))
 }
 
 /// All that is said in the episodes of a collection.
-pub(super) fn words_of(context: &ContextConfig, collection: &Collection) -> Vec<Vec<String>> {
+pub(super) fn words_of(episode: &EpisodeConfig, collection: &Collection) -> Vec<Vec<String>> {
     let trajectories = collection.groups.iter().flat_map(|group| &group.trajectories);
-    let said = trajectories.map(|trajectory| messages_of(context, trajectory));
+    let said = trajectories.map(|trajectory| messages_of(episode, trajectory));
     said.map(|messages| messages.into_iter().map(Cow::into_owned).collect()).collect()
 }
 
 /// All that is said in an episode, message by message, and all that could have been said.
-fn messages_of<'a>(context: &ContextConfig, trajectory: &'a Trajectory) -> Vec<Cow<'a, str>> {
+fn messages_of<'a>(episode: &EpisodeConfig, trajectory: &'a Trajectory) -> Vec<Cow<'a, str>> {
     let mut messages = Vec::new();
+    for offered in &trajectory.tools {
+        let native = || tool_words::offer(offered.tools.iter().map(ToolSpec::to_function));
+        let told = episode.scaffold.system("", &offered.tools);
+        messages.push(Cow::Owned(told.unwrap_or_else(native)));
+    }
     let steps = trajectory.turns.iter().map(|turn| &turn.step.observation);
     let observations = std::iter::once(&trajectory.first_observation).chain(steps);
-    for (observation, shown) in observations.zip(context.observations(trajectory)) {
-        messages.push(Cow::Owned(shown.text().into_owned()));
+    for (observation, shown) in observations.zip(episode.observations(trajectory)) {
+        messages.extend(shown.iter().map(|message| {
+            let text = message.text();
+            // As models read them that know no messages of tools.
+            Cow::Owned(match message.role {
+                Role::Tool => tool_words::result(&text),
+                _ => text.into_owned(),
+            })
+        }));
         messages.extend(observation.instruction.as_deref().map(Cow::Borrowed));
         let actions = observation.admissible.iter().flat_map(|actions| actions.iter());
         messages.extend(actions.map(|action| Cow::Borrowed(&**action)));

@@ -10,7 +10,7 @@ use spar_tasks::Suite;
 
 use super::stages::{Plan, PlannedStage};
 use crate::recipe::{DataConfig, OpenedData, Recipe};
-use crate::sandboxes::OpenSandboxes;
+use crate::sandboxes::{OpenSandboxes, check_scaffold};
 
 /// Tasks of a split whose environments are looked at, roughly.
 const LOOKED_AT: usize = 64;
@@ -115,7 +115,11 @@ impl Suites {
         for OpenedSuite { data, opened: OpenedData { suite, .. }, split, max_turns } in self.0 {
             // Sandboxes have to outlive the longest episodes.
             let episode = EpisodeConfig { max_turns, ..recipe.episode.clone() };
-            match OpenSandboxes::open(&recipe.sandbox, suite.as_ref(), &split, &episode).await {
+            let opened = async {
+                check_scaffold(suite.as_ref(), &split, &episode).await?;
+                OpenSandboxes::open(&recipe.sandbox, suite.as_ref(), &split, &episode).await
+            };
+            match opened.await {
                 Ok(sandboxes) => {
                     let sandboxes = sandboxes.judged_by(&judging);
                     domains.0.push(Domain { data, suite, sandboxes });

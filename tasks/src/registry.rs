@@ -52,6 +52,17 @@ const ROWS: &[SuiteRow] = &[
         },
     },
     Row {
+        name: "ledger",
+        about: "Enter payments in a book of accounts, by calls of tools.",
+        source: "own",
+        formula: "",
+        options: OptionSet::NONE,
+        open: NamedSuite {
+            needs_data: false,
+            open: |_| shipped("ledger", include_str!("../suites/ledger/suite.toml")),
+        },
+    },
+    Row {
         name: "terminal",
         about: "Small chores at a shell in a sandbox: count, replace, sort, move, find.",
         source: "own",

@@ -19,6 +19,7 @@ mod serve;
 mod stages;
 mod support;
 mod terminal;
+mod tools;
 mod training;
 mod trajectories;
 mod tree_paths;

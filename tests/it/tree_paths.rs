@@ -191,6 +191,7 @@ fn trajectory(episode: u64) -> Trajectory {
         policy: "p".to_owned(),
         first_observation: Observation::default(),
         grammars: Default::default(),
+        tools: Vec::new(),
         turns: Vec::new(),
         end: EndReason::Terminated,
         success: false,

@@ -26,6 +26,7 @@ mod error;
 mod grammar_cache;
 pub mod hub;
 mod tokenizer;
+pub mod tool_words;
 
 pub use atomic_file::write_atomically;
 pub use constraint::{Grammar, GrammarCompiler, GrammarWalk};

@@ -27,7 +27,7 @@ impl Budgets {
             task: rules.task.map(|time| Instant::now() + time),
             commands: bounded.then(|| config.command_time()),
             command: rules.command,
-            tokens: config.max_sampled_tokens.filter(|_| player.policy().is_some()),
+            tokens: config.sampled_tokens().filter(|_| player.policy().is_some()),
         }
     }
 

@@ -8,18 +8,19 @@ use std::time::Duration;
 use futures::FutureExt;
 use spar_core::{
     Action, Boundary, Choices, CompletionRequest, EndReason, Limit, Message, Observation,
-    ParsedAction, Policy, RewardPart, SampledTokens, Source, Step, TokenCounts, Trajectory, Turn,
-    Versions,
+    OfferedTools, ParsedAction, Policy, RewardPart, SampledTokens, Source, Step, TokenCounts,
+    ToolSpec, Trajectory, Turn, Versions,
 };
 use spar_envs::{Environment, EnvironmentError};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::asking::{Answer, answer};
 use super::budgets::Budgets;
-use super::ends::{broken, cancelled, failed, late, panicked, truncated};
+use super::ends::{broken, cancelled, failed, late, panicked, policy_end, truncated};
 use super::{BranchError, BranchPoint, Episode};
 use crate::collect::panic_text;
 use crate::context::{Context, said_in};
+use crate::scaffolds::ToolUse;
 use crate::{EpisodeConfig, Player, error_chain};
 
 /// An episode that is being played, turn by turn.
@@ -88,7 +89,7 @@ impl<'a> EpisodeInProgress<'a> {
             Ok(first) => Self::start_from(environment, first, episode, config).await,
             Err(end) => {
                 let first = Observation::default();
-                let mut playing = Self::assemble(environment, first, episode, config);
+                let mut playing = Self::assemble(environment, first, episode, config, None);
                 playing.end = Some(end);
                 playing
             }
@@ -105,7 +106,7 @@ impl<'a> EpisodeInProgress<'a> {
         // How long a sandbox took to be there is not for the policy to answer for.
         let prepare = async { environment.prepare().await.map_err(|error| broken(&error)) };
         let prepared = unless_cancelled(episode, prepare).await;
-        let mut playing = Self::assemble(environment, first, episode, config);
+        let mut playing = Self::assemble(environment, first, episode, config, None);
         playing.end = prepared.err();
         playing
     }
@@ -123,6 +124,9 @@ impl<'a> EpisodeInProgress<'a> {
         episode: &Episode<'a>,
         config: &'a EpisodeConfig,
     ) -> Self {
+        if config.offers_tools() {
+            environment.use_tools();
+        }
         let bring = async {
             at.check(origin)
                 .map_err(|error| failed(Boundary::Environment, &error_chain(&error)))?;
@@ -133,7 +137,7 @@ impl<'a> EpisodeInProgress<'a> {
             Ok(()) => Self::at_branch(environment, origin, at, episode, config),
             Err(end) => {
                 let first = origin.first_observation.clone();
-                let mut playing = Self::assemble(environment, first, episode, config);
+                let mut playing = Self::assemble(environment, first, episode, config, None);
                 playing.end = Some(end);
                 playing
             }
@@ -221,20 +225,30 @@ impl<'a> EpisodeInProgress<'a> {
         (trajectory, self.environment)
     }
 
+    /// The episode before its first turn, or that of `origin`, whose environment may stand elsewhere by now.
     fn assemble(
-        environment: Box<dyn Environment + 'a>,
+        mut environment: Box<dyn Environment + 'a>,
         first: Observation,
         episode: &Episode<'a>,
         config: &'a EpisodeConfig,
+        origin: Option<&Trajectory>,
     ) -> Self {
         let encoder = episode.player.encoder();
         let versions = Versions {
             environment: Some(environment.version()),
             graders: environment.grader_versions(),
-            ..Versions::default()
+            scaffold: Some(config.scaffold.version()),
         };
         let mut trajectory = episode.new_trajectory(environment.name(), versions);
-        let context = Context::new(&config.context, encoder, episode.task, &first);
+        if config.offers_tools() {
+            environment.use_tools();
+        }
+        let tools = match (config.offers_tools(), origin) {
+            (false, _) => Arc::default(),
+            (true, Some(origin)) => origin.tools_at(0),
+            (true, None) => environment.tools(),
+        };
+        let context = Context::new(config, encoder, episode.task, &first, tools);
         let (state_key, admissible) = (first.state_key.clone(), first.admissible.clone());
         trajectory.first_observation = first;
         Self {
@@ -264,15 +278,25 @@ impl<'a> EpisodeInProgress<'a> {
         config: &'a EpisodeConfig,
     ) -> Self {
         let first = origin.first_observation.clone();
-        let mut fork = Self::assemble(environment, first, episode, config);
+        let mut fork = Self::assemble(environment, first, episode, config, Some(origin));
+        fork.trajectory.tools =
+            origin.tools.iter().filter(|it| it.turn < at.turn).cloned().collect();
         fork.trajectory.grammars.clone_from(&origin.grammars);
-        for turn in &origin.turns[..at.turn] {
+        for (index, turn) in origin.turns[..at.turn].iter().enumerate() {
             turn.injected.iter().for_each(|message| fork.context.push_message(message.clone()));
-            if fork.context.prompt().ids.is_empty() {
-                let prompt = fork.context.laid_out(&turn.prompt);
-                fork.context.lay_out(Some(&prompt));
+            // The same prompt as then: what cannot be laid out was refused there.
+            match fork.context.prompt(&origin.tools_at(index)) {
+                Ok(prompt) if prompt.ids.is_empty() => {
+                    let prompt = fork.context.laid_out(&turn.prompt);
+                    fork.context.lay_out(Some(&prompt));
+                }
+                Ok(_) => {}
+                Err(error) => {
+                    fork.end = Some(policy_end(&error));
+                    return fork;
+                }
             }
-            fork.context.push_answer(&turn.text, &turn.sampled.ids);
+            fork.context.push_answer(&turn.text, &turn.parsed, &turn.sampled.ids);
             fork.context.push_observation(&turn.step.observation, said_in(&turn.parsed));
             fork.state_key.clone_from(&turn.step.observation.state_key);
             fork.admissible.clone_from(&turn.step.observation.admissible);
@@ -301,7 +325,7 @@ impl<'a> EpisodeInProgress<'a> {
     async fn play_turn(&mut self, index: usize) -> Result<(), EndReason> {
         let (episode, config) = (self.episode, self.config);
         let number = u32::try_from(index).unwrap_or(u32::MAX);
-        if number >= config.max_turns.unwrap_or(episode.task.max_turns) {
+        if number >= config.turns_of(episode.task) {
             return Err(truncated(Limit::Turns));
         }
         if let Some(limit) = self.budgets.used_up() {
@@ -309,10 +333,12 @@ impl<'a> EpisodeInProgress<'a> {
         }
         // 1. The player answers.
         let started = Instant::now();
-        let (prompt, request) = self.request(number)?;
+        let tools = self.offered_tools(index);
+        let (prompt, request) = self.request(number, &tools)?;
         let prompt_tokens = request.prompt_ids.len();
         let player = episode.player.at(number, episode.seed);
-        let answer = answer(player, &mut *self.environment, config, request, self.budgets.task);
+        let (environment, end) = (&mut *self.environment, self.budgets.task);
+        let answer = answer(player, environment, config, request, end, (number, &tools));
         let Answer { completion, parsed, source } = answer.await?;
         let policy_time = started.elapsed();
         let told = completion.prompt_ids.as_deref();
@@ -332,6 +358,7 @@ impl<'a> EpisodeInProgress<'a> {
         // 2. The environment answers.
         let called = Instant::now();
         let (mut step, cut_off) = match &parsed {
+            ParsedAction::Action { action, .. } if self.is_stop(action) => (self.stopped(), None),
             ParsedAction::Action { action, .. } => match self.step(action).await? {
                 Stepped::Done(step) => (step, None),
                 Stepped::CutOff(limit) => (self.unended(), Some(limit)),
@@ -349,7 +376,7 @@ impl<'a> EpisodeInProgress<'a> {
         let terminated = step.terminated;
         let next_state_key = step.observation.state_key.clone();
         if !terminated {
-            self.context.push_answer(&completion.text, &completion.tokens.ids);
+            self.context.push_answer(&completion.text, &parsed, &completion.tokens.ids);
             self.context.push_observation(&step.observation, said_in(&parsed));
             self.admissible.clone_from(&step.observation.admissible);
         }
@@ -385,9 +412,11 @@ impl<'a> EpisodeInProgress<'a> {
     fn request(
         &mut self,
         turn: u32,
+        tools: &Arc<[ToolSpec]>,
     ) -> Result<(spar_core::PromptTokens, CompletionRequest), EndReason> {
         let (episode, config) = (&self.episode, self.config);
-        let prompt = self.context.prompt();
+        let prompt = self.context.prompt(tools).map_err(|error| policy_end(&error))?;
+        let is_native = config.scaffold.scaffold().tools == ToolUse::Native;
         let mut sampling = config.sampling.clone();
         sampling.max_tokens = self.budgets.tokens.unwrap_or(usize::MAX).min(sampling.max_tokens);
         // What the answer begins with was sampled in the origin, and counts here as well.
@@ -409,7 +438,8 @@ impl<'a> EpisodeInProgress<'a> {
                 .admissible
                 .as_ref()
                 .filter(|_| config.constrain_to_admissible)
-                .map(|actions| config.parser.choices(actions)),
+                .map(|actions| config.parser().choices(actions)),
+            tools: if is_native { Arc::clone(tools) } else { Arc::default() },
             partial: std::mem::take(&mut self.partial),
             grammar: config.grammar.clone(),
             stop: config.stop.clone(),
@@ -443,7 +473,13 @@ impl<'a> EpisodeInProgress<'a> {
             // What comes beyond the limit was not the command's.
             *left = left.saturating_sub(started.elapsed().min(limit));
         }
-        stepped.map(Stepped::Done).map_err(|error| broken(&error))
+        let step = stepped.map_err(|error| broken(&error))?;
+        let (found, expected) = (step.observation.results.len(), action.tool_calls().len());
+        if found != expected {
+            let detail = format!("it gave {found} results for {expected} calls");
+            return Err(failed(Boundary::Environment, &detail));
+        }
+        Ok(Stepped::Done(step))
     }
 
     async fn verify(&mut self) -> Result<(), EndReason> {
@@ -468,9 +504,39 @@ impl<'a> EpisodeInProgress<'a> {
         Step { valid: true, ..self.unchanged(text.to_owned()) }
     }
 
+    /// Whether an action is that by which the policy ends the episode.
+    fn is_stop(&self, action: &Action) -> bool {
+        let stop = self.config.scaffold.scaffold().stop_action;
+        matches!((action, stop), (Action::Text { text }, Some(stop)) if text.trim() == stop)
+    }
+
+    /// The answer to it.
+    fn stopped(&self) -> Step {
+        let unchanged = self.unchanged("The episode was ended.".to_owned());
+        Step { valid: true, terminated: true, ..unchanged }
+    }
+
+    /// The tools that are offered in this turn, which are recorded where they are others than before.
+    fn offered_tools(&mut self, turn: usize) -> Arc<[ToolSpec]> {
+        if !self.config.offers_tools() {
+            return Arc::default();
+        }
+        let tools = self.environment.tools();
+        let offered = &mut self.trajectory.tools;
+        let is_known = match offered.last() {
+            Some(last) => *last.tools == *tools,
+            None => tools.is_empty(),
+        };
+        if !is_known {
+            offered.push(OfferedTools { turn, tools: Arc::clone(&tools) });
+        }
+        tools
+    }
+
     /// The answer to a turn in which no action could be read: nothing has changed.
     fn unread(&self, reason: &str) -> Step {
-        self.unchanged(format!("No action could be read: {reason}."))
+        let told = self.config.scaffold.format_error(reason);
+        self.unchanged(told.unwrap_or_else(|| format!("No action could be read: {reason}.")))
     }
 
     fn unchanged(&self, text: String) -> Step {

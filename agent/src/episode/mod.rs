@@ -59,6 +59,7 @@ impl Episode<'_> {
             environment_seed: Some(self.environment_seed),
             policy: self.player.name().to_owned(),
             first_observation: Observation::default(),
+            tools: Vec::new(),
             turns: Vec::new(),
             grammars: Default::default(),
             end: EndReason::Terminated,

@@ -106,8 +106,10 @@ async fn a_demonstrator_goes_on_from_where_the_policy_led() {
 
 #[tokio::test]
 async fn demonstrators_write_as_policies_have_to() {
-    let config =
-        EpisodeConfig { parser: ParserChoice::named("tags").unwrap(), ..EpisodeConfig::default() };
+    let config = EpisodeConfig {
+        parser: Some(ParserChoice::named("tags").unwrap()),
+        ..EpisodeConfig::default()
+    };
     for player in [Player::Oracle { encoder: None }, Player::Policy(&RandomPolicy)] {
         let trajectory = run(player, &config).await;
         assert!(!trajectory.turns.is_empty());
@@ -122,7 +124,7 @@ async fn demonstrators_write_as_policies_have_to() {
 async fn an_invalid_action_is_an_observation_with_a_penalty() {
     let policy = ScriptedPolicy::new(["right", "<action>right</action>"]);
     let config = EpisodeConfig {
-        parser: ParserChoice::named("tags").unwrap(),
+        parser: Some(ParserChoice::named("tags").unwrap()),
         invalid_penalty: 0.1,
         ..EpisodeConfig::default()
     };

@@ -55,6 +55,7 @@ pub(crate) fn trajectory(turns: Vec<Turn>) -> Trajectory {
         versions: Versions::default(),
         policy: "p".to_owned(),
         first_observation: Observation::default(),
+        tools: Vec::new(),
         turns,
         grammars: Default::default(),
         end: EndReason::Terminated,

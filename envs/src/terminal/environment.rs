@@ -1,11 +1,12 @@
 //! The environment of the registry.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::Deserialize;
-use spar_core::{Action, Observation, Seed, Step, Verdict};
+use serde_json::{Map, Value, json};
+use spar_core::{Action, Observation, Seed, Step, ToolCall, ToolResult, ToolSpec, Verdict};
 use spar_tasks::graders::{Graders, Script, ScriptFinding};
 use spar_tasks::{Task, TerminalTask, TerminalVerifier};
 use tokio::sync::Mutex;
@@ -23,11 +24,14 @@ const NAME: &str = "terminal";
 
 /// The action that ends the task.
 pub const SUBMIT: &str = "submit";
+/// The tool that runs commands.
+const SHELL: &str = "shell";
 
 /// A shell in a sandbox, and a task in it.
 ///
 /// Parameters: those of a [`TerminalTask`], or `seed` and optionally `kind` of a generated one. Every
-/// action is a command, `submit` ends the task. The working directory and variables last from one
+/// action is a command, `submit` ends the task; where tools are used, these are the tools `shell` (`command`) and
+/// `submit`, one call per action, and words are no action. The working directory and variables last from one
 /// command to the next. Solving it gives the reward part `verified`, 1 or the fraction that the
 /// verifier wrote; it comes with [`Environment::verify`], once everything the agent started has
 /// ended, and whether the agent submitted or ran into a limit.
@@ -42,6 +46,8 @@ pub struct Terminal {
     kind: Option<TaskKind>,
     sandboxes: Sandboxes,
     deadlines: Deadlines,
+    /// Whether it offers its shell as a tool.
+    uses_tools: bool,
     episode: Option<Episode>,
 }
 
@@ -104,7 +110,8 @@ impl Terminal {
             return Err(refuse(carried.join("; ")));
         }
         let deadlines = Deadlines::of(&found, agent).with_scripts(scripts());
-        Ok(Self { task: Arc::new(found), kind, sandboxes, deadlines, episode: None })
+        let task = Arc::new(found);
+        Ok(Self { task, kind, sandboxes, deadlines, uses_tools: false, episode: None })
     }
 
     /// The kind of a generated task, by its parameters alone.
@@ -135,6 +142,63 @@ impl Terminal {
         let machine = Arc::new(Mutex::new(machine));
         self.begun(call)?.machine = Some(Arc::clone(&machine));
         Ok(machine)
+    }
+
+    /// Carries out a command.
+    async fn carry_out(&mut self, action: &str) -> Result<Step, EnvironmentError> {
+        let start = Instant::now();
+        let action = action.trim();
+        let is_expected = self.next_of_solution() == Some(action);
+        let (text, valid) = if action == SUBMIT {
+            self.begun("step")?.is_over = true;
+            ("The task was submitted.".to_owned(), true)
+        } else {
+            let machine = self.machine("step").await?;
+            let (command, deadlines) = (action.to_owned(), self.deadlines);
+            let ran = aside(async move { machine.lock().await.run(&command, &deadlines).await });
+            match ran.await? {
+                Ran::Ended(result) => (outcome(&result, deadlines.command), is_executable(&result)),
+                Ran::Refused(reason) => (format!("[could not {reason}]"), false),
+                Ran::Lost(reason) => {
+                    // What is left is judged.
+                    self.begun("step")?.is_over = true;
+                    (format!("[the sandbox cannot go on: could not {reason}]"), true)
+                }
+            }
+        };
+        let episode = self.begun("step")?;
+        episode.num_commands += 1;
+        // What was no command has changed nothing.
+        if is_expected || valid {
+            episode.solved = episode.solved.filter(|_| is_expected).map(|done| done + 1);
+        }
+        episode.state_key = next_key(&episode.state_key, action, &text);
+        let state_key = episode.state_key.clone();
+        Ok(Step {
+            observation: Observation { text, state_key, ..Observation::default() },
+            rewards: Vec::new(),
+            terminated: episode.is_over,
+            success: false,
+            valid,
+            wall_time: start.elapsed(),
+        })
+    }
+
+    /// The answer to what was no command.
+    fn nothing_done(&mut self, text: &str, calls: &[ToolCall]) -> Result<Step, EnvironmentError> {
+        let results = calls.iter().map(|call| ToolResult::error(call, text)).collect::<Vec<_>>();
+        let episode = self.begun("step")?;
+        episode.state_key = next_key(&episode.state_key, "", text);
+        let text = if results.is_empty() { text.to_owned() } else { String::new() };
+        let state_key = episode.state_key.clone();
+        Ok(Step {
+            observation: Observation { text, state_key, results, ..Observation::default() },
+            rewards: Vec::new(),
+            terminated: false,
+            success: false,
+            valid: false,
+            wall_time: Duration::ZERO,
+        })
     }
 
     /// What remains of the solution, while nothing else was done.
@@ -183,46 +247,36 @@ impl Environment for Terminal {
         self.machine("prepare").await.map(drop)
     }
 
+    fn use_tools(&mut self) {
+        self.uses_tools = true;
+    }
+
+    fn tools(&self) -> Arc<[ToolSpec]> {
+        match &self.episode {
+            Some(episode) if self.uses_tools && !episode.is_over => offered(),
+            _ => Arc::default(),
+        }
+    }
+
     async fn step(&mut self, action: &Action) -> Result<Step, EnvironmentError> {
-        let start = Instant::now();
-        let action = action.said().trim();
         if self.begun("step")?.is_over {
             return Err(EnvironmentError::Misused { call: "step", when: "after the end" });
         }
-        let is_expected = self.next_of_solution() == Some(action);
-        let (text, valid) = if action == SUBMIT {
-            self.begun("step")?.is_over = true;
-            ("The task was submitted.".to_owned(), true)
-        } else {
-            let machine = self.machine("step").await?;
-            let (command, deadlines) = (action.to_owned(), self.deadlines);
-            let ran = aside(async move { machine.lock().await.run(&command, &deadlines).await });
-            match ran.await? {
-                Ran::Ended(result) => (outcome(&result, deadlines.command), is_executable(&result)),
-                Ran::Refused(reason) => (format!("[could not {reason}]"), false),
-                Ran::Lost(reason) => {
-                    // What is left is judged.
-                    self.begun("step")?.is_over = true;
-                    (format!("[the sandbox cannot go on: could not {reason}]"), true)
-                }
-            }
+        let calls = action.tool_calls();
+        let command = match (calls, self.uses_tools) {
+            ([], false) => return self.carry_out(action.said()).await,
+            ([], true) => return self.nothing_done("Nothing happens: call a tool.", &[]),
+            ([call], _) => command_of(call),
+            (_, _) => Err("Nothing was done: call one tool at a time.".to_owned()),
         };
-        let episode = self.begun("step")?;
-        episode.num_commands += 1;
-        // What was no command has changed nothing.
-        if is_expected || valid {
-            episode.solved = episode.solved.filter(|_| is_expected).map(|done| done + 1);
-        }
-        episode.state_key = next_key(&episode.state_key, action, &text);
-        let state_key = episode.state_key.clone();
-        Ok(Step {
-            observation: Observation { text, state_key, ..Observation::default() },
-            rewards: Vec::new(),
-            terminated: episode.is_over,
-            success: false,
-            valid,
-            wall_time: start.elapsed(),
-        })
+        let command = match command {
+            Ok(command) => command,
+            Err(error) => return self.nothing_done(&error, calls),
+        };
+        let mut step = self.carry_out(&command).await?;
+        let text = std::mem::take(&mut step.observation.text);
+        step.observation.results.extend(calls.iter().map(|call| ToolResult::new(call, &*text)));
+        Ok(step)
     }
 
     async fn verify(&mut self) -> Result<Option<Verdict>, EnvironmentError> {
@@ -255,6 +309,7 @@ impl Environment for Terminal {
             kind: self.kind,
             sandboxes: self.sandboxes.clone(),
             deadlines: self.deadlines,
+            uses_tools: self.uses_tools,
             episode: None,
         };
         if let Some(episode) = &self.episode {
@@ -275,7 +330,8 @@ impl Environment for Terminal {
     }
 
     fn oracle_action(&self) -> Option<Action> {
-        self.next_of_solution().map(Action::from)
+        let next = self.next_of_solution()?;
+        Some(if self.uses_tools { tool_action(next) } else { next.into() })
     }
 
     async fn close(&mut self) -> Result<(), EnvironmentError> {
@@ -284,6 +340,50 @@ impl Environment for Terminal {
         };
         // A command that was given up lets go of it in a moment.
         machine.lock().await.close().await
+    }
+}
+
+/// The tools that are offered.
+fn offered() -> Arc<[ToolSpec]> {
+    static TOOLS: OnceLock<Arc<[ToolSpec]>> = OnceLock::new();
+    let tools = || {
+        let command = json!({ "type": "string", "description": "What the shell is to run." });
+        let shell = json!({ "type": "object", "properties": { "command": command }, "required": ["command"] });
+        let nothing = json!({ "type": "object", "properties": {} });
+        let about = "Runs a command in a shell. The working directory and variables last from one to the next.";
+        [
+            ToolSpec::new(SHELL, about, shell),
+            ToolSpec::new(SUBMIT, "Hands in the task, when it is done.", nothing),
+        ]
+        .into()
+    };
+    Arc::clone(TOOLS.get_or_init(tools))
+}
+
+/// The call that carries out a command.
+fn tool_action(command: &str) -> Action {
+    let call = match command {
+        SUBMIT => ToolCall::new(SUBMIT, Map::new()),
+        command => {
+            let arguments = [("command".to_owned(), command.into())].into_iter().collect();
+            ToolCall::new(SHELL, arguments)
+        }
+    };
+    Action::calls(vec![call])
+}
+
+/// The command that a call asks for, or why it asks for none.
+fn command_of(call: &ToolCall) -> Result<String, String> {
+    match &*call.name {
+        SUBMIT => Ok(SUBMIT.to_owned()),
+        SHELL => match call.arguments.get("command") {
+            Some(Value::String(command)) if command.trim() == SUBMIT => {
+                Err(format!("Nothing was done: `{SUBMIT}` is a tool of its own."))
+            }
+            Some(Value::String(command)) => Ok(command.clone()),
+            _ => Err(format!("Nothing was done: `{SHELL}` takes `command`, a text.")),
+        },
+        other => Err(format!("There is no tool `{other}`, only `{SHELL}` and `{SUBMIT}`.")),
     }
 }
 

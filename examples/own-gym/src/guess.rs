@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use spar::core::registry::{OptionSet, Row};
 use spar::core::{Action, Observation, RewardPart, Seed, Step};
-use spar::envs::{Environment, EnvironmentError, EnvironmentRow, NamedEnvironment};
+use spar::envs::{Actions, Environment, EnvironmentError, EnvironmentRow, NamedEnvironment};
 use spar::tasks::{NamedSuite, SuiteRow, Task, TemplateSuite};
 
 pub(crate) const ENVIRONMENT: EnvironmentRow = Row {
@@ -20,6 +20,7 @@ pub(crate) const ENVIRONMENT: EnvironmentRow = Row {
     open: NamedEnvironment {
         suite: "guess",
         needs_sandbox: false,
+        actions: Actions::Words,
         open: |task, _| Ok(Box::new(Guess::open(task)?)),
         stratum: |_| None,
     },

@@ -138,7 +138,7 @@ impl Stage for Imitate {
         let (seed, watch) = (request.seed, &request.watch);
         let recipe = request.recipe;
         let played = demonstrate(recipe, (&tasks, None), player, seed, domain, watch).await?;
-        Ok(words_of(&recipe.episode.context, &played))
+        Ok(words_of(&recipe.episode, &played))
     }
 
     fn begin(

@@ -118,6 +118,7 @@ pub(crate) mod tests {
             versions: Versions::default(),
             policy: String::new(),
             first_observation: Observation::default(),
+            tools: Vec::new(),
             turns: rewards.iter().map(turn).collect(),
             grammars: Default::default(),
             end: EndReason::Terminated,

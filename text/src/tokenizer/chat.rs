@@ -52,6 +52,14 @@ impl Tokenizer {
         ids
     }
 
+    /// The tokens of the part of it that begins at byte `start`, which is not its beginning.
+    pub(super) fn encode_rendered_from(&self, chat: &RenderedChat, start: usize) -> Vec<u32> {
+        let text = chat.text();
+        let mut ids = Vec::new();
+        self.encode_range(text, start..text.len(), |start| chat.is_content(start), &mut ids);
+        ids
+    }
+
     /// The conversation as tokens, and which of them the assistant wrote, up to the end of its
     /// turns: by the template's `{% generation %}` blocks where it has them, else by laying the
     /// conversation out message by message.

@@ -10,7 +10,7 @@ use crate::chat_template::{ChatInput, ChatTemplate, ControlTokens};
 
 /// The day that templates are told which ask for it: 26 July 2024, which Llama's take where they
 /// are told none. A prompt must not depend on the day a run is resumed.
-const DAY: Duration = Duration::from_secs(1_721_952_000);
+pub(super) const DAY: Duration = Duration::from_secs(1_721_952_000);
 
 /// How messages are encoded one by one.
 #[derive(Debug, Clone)]

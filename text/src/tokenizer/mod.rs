@@ -2,6 +2,7 @@
 
 mod bytes;
 mod chat;
+mod conversation;
 mod file;
 mod layout;
 mod lexicon;

@@ -42,6 +42,26 @@ fn tokenizer() -> Tokenizer {
     train(&games(), &TokenizerConfig::default())
 }
 
+/// One without a template of its own.
+pub(super) fn trained() -> Tokenizer {
+    tokenizer()
+}
+
+/// The vocabulary made here with the marks and rules of another family, and this chat template.
+pub(super) fn with_template(template: &str) -> Tokenizer {
+    let mut file = tokenizer().file;
+    file["normalizer"] = Value::Null;
+    for (index, mark) in ["<|endoftext|>", "<|im_start|>", "<|im_end|>"].into_iter().enumerate() {
+        file["added_tokens"][index]["content"] = mark.into();
+    }
+    file["decoder"] = file["decoder"]["decoders"][0].clone();
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join(FILE), file.to_string()).unwrap();
+    let config = serde_json::json!({ "eos_token": "<|im_end|>", "chat_template": template });
+    std::fs::write(folder.path().join(CONFIG_FILE), config.to_string()).unwrap();
+    Tokenizer::load(folder.path()).unwrap()
+}
+
 fn texts(tokenizer: &Tokenizer, text: &str) -> Vec<String> {
     let texts = |id: &u32| String::from_utf8(tokenizer.texts[*id as usize].to_vec()).unwrap();
     tokenizer.encode(text).iter().map(texts).collect()

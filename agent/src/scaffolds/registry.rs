@@ -1,0 +1,89 @@
+//! The scaffolds that have a name.
+
+use spar_core::registry::{Axis, OptionSet, Row, Table};
+
+use super::{Scaffold, ToolUse};
+
+/// A scaffold that has a name.
+pub type ScaffoldRow = Row<&'static Scaffold>;
+
+const ROWS: &[ScaffoldRow] = &[
+    Row {
+        name: "plain",
+        about: "What task and environment say, and nothing else; the first line of an answer is the action.",
+        source: "own",
+        formula: "",
+        options: OptionSet::NONE,
+        open: &Scaffold::PLAIN,
+    },
+    Row {
+        name: "react",
+        about: "Thought, action and observation in turn; tools are described in words.",
+        source: "ReAct, arXiv 2210.03629, section 2; words reconstructed",
+        formula: "",
+        options: OptionSet::NONE,
+        open: &REACT,
+    },
+    Row {
+        name: "tools",
+        about: "Tools are offered, called and answered as the model's chat template lays them out.",
+        source: "the tool use of chat templates; calls as Hermes 2 Pro and Qwen 2.5 and 3 write them",
+        formula: "",
+        options: OptionSet::NONE,
+        open: &TOOLS,
+    },
+];
+
+const REACT: Scaffold = Scaffold {
+    version: 1,
+    system: Some(
+        "{{ instruction }}{% if tools %}\n\nThese tools can be called:\n{% for tool in tools %}\
+         {{ tool.name }}: {{ tool.description }} Its input: {{ tool.parameters }}\n{% endfor %}\
+         \nIn every answer, think, then call one tool:\nThought: what you think\nAction: the tool's name\n\
+         Action Input: its arguments as a JSON object\n\nWhen you are done:\nThought: what you think\n\
+         Final Answer: finish{% else %}\n\nIn every answer, think, then act:\nThought: what you think\n\
+         Action: what you do\n\nWhen you are done:\nThought: what you think\nFinal Answer: finish{% endif %}",
+    ),
+    observation: Some(
+        "Observation: {% for result in results %}{{ result.text }}\n{% endfor %}{{ observation }}",
+    ),
+    format_error: Some(
+        "No action could be read: {{ reason }}. Answer with a line that begins with `Thought:`, and \
+         behind it one that begins with `Action:`.",
+    ),
+    parser: "react",
+    tools: ToolUse::InWords,
+    stop_action: Some("finish"),
+    ..Scaffold::PLAIN
+};
+
+const TOOLS: Scaffold =
+    Scaffold { version: 1, parser: "hermes", tools: ToolUse::Native, ..Scaffold::PLAIN };
+
+static SCAFFOLDS: Table<&'static Scaffold> = Table::new(
+    Axis { name: "scaffolds", what: "scaffold", about: "How a task is put to a policy." },
+    ROWS,
+);
+
+/// All scaffolds that have a name; a new one is one row here.
+pub fn scaffold_registry() -> &'static Table<&'static Scaffold> {
+    &SCAFFOLDS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ScaffoldChoice;
+
+    #[test]
+    fn every_scaffold_can_be_used_with_its_own_parser() {
+        for row in scaffold_registry().iter() {
+            assert_eq!(row.problems(), [""; 0], "{}", row.name);
+            let choice = ScaffoldChoice::named(row.name).unwrap();
+            assert_eq!(choice.name(), row.name);
+            assert_eq!(choice.scaffold().problems(choice.parser()), [""; 0], "{}", row.name);
+        }
+        let error = ScaffoldChoice::named("plane").unwrap_err().to_string();
+        assert!(error.contains("`plane`") && error.contains("`plain`"), "{error}");
+    }
+}

@@ -1,0 +1,170 @@
+//! Environments that are played by calls of tools.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use spar::agent::{
+    Cancellation, Episode, EpisodeConfig, Player, ScaffoldChoice, cut_samples, run_episode,
+};
+use spar::core::{Policy, PolicyVersion, ScoringRequest, Seed};
+use spar::envs::{Resources, open_environment};
+use spar::policy::{
+    LocalPolicy, ModelConfig, Tokenizer, TokenizerConfig, Weights, initial_parameters,
+};
+use spar::tasks::{SuiteOptions, open_suite};
+
+use crate::support::{run, succeed, workplace};
+
+#[test]
+fn calls_are_played_kept_shown_and_played_again() {
+    let folder = workplace();
+    let folder = folder.path();
+    let eval = ["eval", "--suite", "ledger", "--limit", "20", "--json"];
+    for scaffold in ["tools", "react"] {
+        let played = ["--policy", "oracle", "--scaffold", scaffold, "--save", scaffold];
+        let report = succeed(folder, &[&eval[..], &played].concat()).out;
+        let report: Value = serde_json::from_str(&report).unwrap();
+        let score = &report["splits"][0]["score"];
+        assert_eq!(
+            (&score["episodes"], &score["success_rate"]),
+            (&20.into(), &1.0.into()),
+            "{report:#}"
+        );
+        let again = succeed(folder, &["replay", scaffold, "--json"]).out;
+        let again: Value = serde_json::from_str(&again).unwrap();
+        assert_eq!((&again["trajectories"], &again["mismatches"]), (&20.into(), &0.into()));
+        let shown = succeed(folder, &["show", scaffold, "--episode", "1"]).out;
+        assert!(shown.contains("Your task is to: pay ") && shown.contains("= Paid "), "{shown}");
+    }
+    // Whoever knows no tools does nothing, which is no failure of the environment.
+    let idle = ["--policy", "random", "--scaffold", "tools"];
+    let report: Value =
+        serde_json::from_str(&succeed(folder, &[&eval[..], &idle].concat()).out).unwrap();
+    assert_eq!(report["splits"][0]["score"]["success_rate"], 0.0);
+}
+
+#[test]
+fn what_does_not_fit_is_refused_before_anything_starts() {
+    let folder = workplace();
+    let folder = folder.path();
+    let refused = |arguments: &[&str], told: &str| {
+        let ran = run(folder, &[&["eval", "--limit", "1", "--save", "kept"], arguments].concat());
+        assert_ne!(ran.code, Some(0));
+        assert!(ran.err.contains(told), "{}", ran.err);
+        assert!(!folder.join("kept").exists());
+    };
+    refused(&["--policy", "oracle", "--suite", "ledger"], "scaffold `tools` does");
+    let tools = ["--policy", "oracle", "--scaffold", "tools"];
+    refused(&[&tools[..], &["--suite", "household"]].concat(), "`household` has no tools");
+    refused(&[&tools[..], &["--parser", "tags"]].concat(), "parser `tags` reads no calls");
+    refused(&["--policy", "oracle", "--scaffold", "tool"], "known are `tools`");
+    let recipe = "[data]\nsuite = 'ledger'\ntrain = 'train'\ndev = 'dev'\ntest = ['test']\n";
+    std::fs::write(folder.join("words.toml"), recipe).unwrap();
+    let ran = run(folder, &["train", "words.toml"]);
+    assert!(ran.code != Some(0) && ran.err.contains("scaffold `tools` does"), "{}", ran.err);
+    let listed = succeed(folder, &["list", "scaffolds"]).out;
+    assert!(["plain", "react", "tools"].iter().all(|name| listed.contains(name)), "{listed}");
+}
+
+#[test]
+fn a_tiny_policy_learns_to_call_tools_from_demonstrations() {
+    let folder = workplace();
+    let settings = [
+        "train",
+        "ledger",
+        "--name",
+        "book",
+        "--json",
+        "--set",
+        "reinforce.iterations=2",
+        "--set",
+        "evaluation.every=2",
+        "--set",
+        r#"data.test=["test"]"#,
+        "--set",
+        "evaluation.test_tasks=50",
+    ];
+    let summary: Value = serde_json::from_str(&succeed(folder.path(), &settings).out).unwrap();
+    let rate = summary["splits"]["test"][1]["success_rate"].as_f64().unwrap();
+    assert!(rate > 0.5, "{summary:#}");
+    // Tools change when the book is opened, so that every episode has two samples, and what was sampled is recomputed
+    // with the log-probabilities that it had.
+    assert_eq!(summary["max_drift"], 0.0);
+    succeed(folder.path(), &["replay", "runs/book"]);
+}
+
+/// Tells the number of messages first, so that nothing said behind it is laid out as before.
+const REWRITING: &str = "{%- if tools -%}{{ '<|im_start|>system\\n' + (tools | tojson) + '<|im_end|>\\n' }}\
+    {%- endif -%}{{ messages | length }}{%- for m in messages -%}\
+    {{ '<|im_start|>' + m.role + '\\n' + m.content + '<|im_end|>\\n' }}{%- endfor -%}\
+    {{ '<|im_start|>assistant\\n' }}";
+
+/// A tokenizer with the marks of another family and this chat template.
+fn with_template(folder: &Path, template: &str) -> Tokenizer {
+    let games = [["You keep a book.", "open the book"], ["Pay 3 from ada to ben.", "close it"]];
+    let own = Tokenizer::train(games, &TokenizerConfig::default()).unwrap();
+    own.save(folder).unwrap();
+    let path = folder.join("tokenizer.json");
+    let mut file: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    file["normalizer"] = Value::Null;
+    for (index, mark) in ["<|endoftext|>", "<|im_start|>", "<|im_end|>"].into_iter().enumerate() {
+        file["added_tokens"][index]["content"] = mark.into();
+    }
+    file["decoder"] = file["decoder"]["decoders"][0].clone();
+    std::fs::write(path, file.to_string()).unwrap();
+    let config = json!({ "eos_token": "<|im_end|>", "chat_template": template });
+    std::fs::write(folder.join("tokenizer_config.json"), config.to_string()).unwrap();
+    Tokenizer::load(folder).unwrap()
+}
+
+#[test]
+fn a_template_that_rewrites_what_was_said_begins_samples_that_are_right() {
+    let folder = tempfile::tempdir().unwrap();
+    let tokenizer = with_template(folder.path(), REWRITING);
+    assert!(!tokenizer.has_message_layout() && tokenizer.has_layout());
+    let vocab_size = tokenizer.vocab_size();
+    let model = ModelConfig { vocab_size, hidden_size: 32, ..ModelConfig::default() };
+    let weights = Arc::new(Weights::new(&model, initial_parameters(&model, Seed::from_u64(1))));
+    let policy =
+        LocalPolicy::new("local", Arc::new(tokenizer), weights, PolicyVersion(0), 1).unwrap();
+
+    let task = open_suite("ledger", &SuiteOptions::default()).unwrap().task("test", 0).unwrap();
+    let mut environment = open_environment(&task, &Resources::default()).unwrap();
+    let mut config = EpisodeConfig { max_turns: Some(4), ..EpisodeConfig::default() };
+    config.scaffold = ScaffoldChoice::named("tools").unwrap();
+    config.sampling.max_tokens = 12;
+    let episode = Episode {
+        id: 1,
+        task: &task,
+        player: Player::Policy(&policy),
+        seed: Seed::from_u64(3),
+        environment_seed: Seed::from_u64(4),
+        cancellation: &Cancellation::new(),
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let trajectory = runtime.block_on(run_episode(environment.as_mut(), &episode, &config));
+    assert_eq!(trajectory.turns.len(), 4, "{:?}", trajectory.end);
+    assert_eq!(trajectory.tools[0].tools[0].name, "open");
+
+    // Every turn begins a sample, which repeats what it keeps as observed and ends with what was sampled.
+    let samples = cut_samples(&trajectory).unwrap();
+    assert_eq!(samples.len(), 4);
+    let mut tokens: Vec<u32> = Vec::new();
+    for (turn, sample) in trajectory.turns.iter().zip(&samples) {
+        let (before, sampled) = (tokens.len(), &turn.sampled);
+        assert!(turn.prompt.kept < before || before == 0);
+        tokens.truncate(turn.prompt.kept);
+        tokens.extend(&turn.prompt.appended);
+        let prompt = tokens.clone();
+        tokens.extend(&sampled.ids);
+        assert_eq!(sample.tokens, tokens);
+        assert_eq!(&sample.behavior_logprobs[prompt.len()..], &sampled.logprobs[..]);
+        // What was drawn has the probability that it was drawn with, behind just this prompt.
+        let request = ScoringRequest { prompt_ids: prompt.into(), target_ids: sampled.ids.clone() };
+        let scored = runtime.block_on(policy.score(request)).unwrap();
+        for (scored, sampled) in scored.iter().zip(&sampled.logprobs) {
+            assert!((scored - sampled).abs() < 1e-4, "{scored} and {sampled}");
+        }
+    }
+}
