@@ -65,6 +65,14 @@ pub enum TrainerError {
         /// What is missing.
         stream: &'static str,
     },
+    /// The objective needs values or returns, which are not measured on samples that are held out.
+    #[error(
+        "measure `{objective}` on samples that are held out: it needs a value head, leave out its `value_loss`"
+    )]
+    HeldOutValues {
+        /// Name of the objective.
+        objective: &'static str,
+    },
     /// The objective trains a value head, and the trainer has none.
     #[error("train a value head: the trainer has none")]
     NoHead,

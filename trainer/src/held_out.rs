@@ -14,13 +14,13 @@ use crate::{
 /// The loss of samples at the weights of a model and the objective's metrics, without a gradient.
 ///
 /// Samples are read up to `micro_batch_tokens` tokens at a time, on which the result does not depend, to the bit. The
-/// objective is one that looks at log-probabilities and entropies alone; of values it is told none.
+/// objective is one that looks at log-probabilities and entropies alone.
 ///
 /// # Errors
 ///
-/// [`TrainerError::NoWeight`] where no sample has weight, [`TrainerError::NoReference`] and
-/// [`TrainerError::PartedPair`] where one lacks what the objective needs, [`TrainerError::Model`] when the model cannot be
-/// run on a sample.
+/// [`TrainerError::HeldOutValues`] where the objective needs a value head, [`TrainerError::NoWeight`] where no sample has
+/// weight, [`TrainerError::NoReference`] and [`TrainerError::PartedPair`] where one lacks what the objective needs,
+/// [`TrainerError::Model`] when the model cannot be run on a sample.
 pub fn measure_held_out(
     samples: &[&Sample],
     objective: &dyn Objective,
@@ -28,11 +28,14 @@ pub fn measure_held_out(
     model: &dyn FixedModel,
     micro_batch_tokens: usize,
 ) -> Result<(f64, BTreeMap<String, f64>), TrainerError> {
+    let needs = objective.needs();
+    if needs.values || needs.returns {
+        return Err(TrainerError::HeldOutValues { objective: objective.name() });
+    }
     let batch = BatchWeight::of(objective, samples.iter().copied());
     if batch.samples == 0.0 {
         return Err(TrainerError::NoWeight { samples: samples.len() });
     }
-    let needs = objective.needs();
     let lacks_reference = |sample: &&Sample| sample.reference_logprobs.is_empty();
     if needs.reference
         && let Some(sample) = samples.iter().position(lacks_reference)
@@ -61,8 +64,22 @@ pub fn measure_held_out(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Bigram;
-    use crate::{SampleGradient, Supervised};
+    use crate::testing::{Bigram, policy_sample};
+    use crate::{ObjectiveConfig, SampleGradient, Supervised, ValueLossOptions};
+
+    #[test]
+    fn an_objective_that_needs_a_value_head_is_refused() {
+        let (sample, model) =
+            (policy_sample(&[(true, 1.0, -1.0)]), Bigram.prepare(&Bigram::new(5)));
+        let told = |value_loss| {
+            let objective = ObjectiveConfig { value_loss, ..Default::default() }.build().unwrap();
+            let mode = LossAggregation::TokenMean;
+            measure_held_out(&[&sample], &*objective, mode, model.as_ref(), 10)
+        };
+        assert!(told(None).is_ok());
+        let error = told(Some(ValueLossOptions::default())).unwrap_err();
+        assert!(matches!(error, TrainerError::HeldOutValues { objective: "clip" }), "{error}");
+    }
 
     #[test]
     fn what_is_measured_does_not_depend_on_how_it_is_read() {

@@ -23,7 +23,7 @@ pub struct Measured<'a> {
     pub logprobs: &'a [f32],
     /// The entropy of what each was drawn from, in nats.
     pub entropies: &'a [f32],
-    /// What the value head expected before each was drawn; empty where there is no head.
+    /// What the value head expected before each was drawn; empty where the objective needs no returns.
     pub values: &'a [f32],
 }
 

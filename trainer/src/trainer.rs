@@ -202,7 +202,8 @@ impl Trainer {
     }
 
     /// Trains a head beside the vocabulary's, from `weights` on: by an optimiser like that of the decoder, in the host's
-    /// memory, both gradients being shortened together. An average of weights has no part of it.
+    /// memory, both gradients being shortened together. An average of weights has no part of it. Updates of objectives
+    /// that need no returns leave it as it is.
     ///
     /// # Errors
     ///
@@ -474,7 +475,9 @@ impl Trainer {
             });
             found.slopes
         };
-        let head_work = self.head.as_ref().map(|head| head.work(shards.len()));
+        // A head that nothing is learned of is neither run nor moved: its weights would decay.
+        let trained_head = self.head.as_ref().filter(|_| objective.needs().returns);
+        let head_work = trained_head.map(|head| head.work(shards.len()));
         let head = head_work.as_ref();
         let work = Work { samples: &samples, shards: &shards, loss: &loss, head };
         let home = self.place.home_mut();
@@ -500,9 +503,11 @@ impl Trainer {
         // 5. The step.
         let max_norm = self.config.max_gradient_norm.unwrap_or(f64::INFINITY);
         let mut gradient_norm = home.gradient_norm()?;
+        let mut trained_head = None;
         if let (Some(head), Some(work)) = (&mut self.head, head_work) {
             head.add_up(work);
             gradient_norm = gradient_norm.hypot(head.gradient_norm());
+            trained_head = Some(head);
         }
         if !gradient_norm.is_finite() {
             return Err(TrainerError::NonFinite { what: "gradient", update });
@@ -510,7 +515,7 @@ impl Trainer {
         let learning_rate_scale = self.config.schedule.scale(progress);
         let factor = clip_factor(gradient_norm, max_norm);
         home.step(factor, learning_rate_scale)?;
-        if let Some(head) = &mut self.head {
+        if let Some(head) = trained_head {
             head.step(factor, learning_rate_scale)?;
         }
         self.updates = update;
@@ -673,7 +678,10 @@ mod tests {
     use spar_policy::state_heads::StateHeadConfig;
 
     use crate::testing::{Bigram, load, saved};
-    use crate::{AverageConfig, Clip, ClipOptions, Dpo, OptimizerConfig, Supervised};
+    use crate::{
+        AverageConfig, BySample, Clip, ClipOptions, Dpo, OptimizerConfig, PreparedObjective,
+        SampleLoss, Supervised,
+    };
 
     const VOCABULARY: usize = 5;
 
@@ -841,6 +849,54 @@ mod tests {
         // The gradient of the policy is 0 without advantages, and a table is no trunk.
         assert!(trainer.parameters().unwrap().data.iter().all(|value| *value == 0.0));
         assert_ne!(trainer.head().unwrap().parameters().data, fresh_head().parameters().data);
+    }
+
+    /// Imitates what weighs in the cross-entropy, and needs no values.
+    #[derive(Debug)]
+    struct Unvalued;
+
+    impl Objective for Unvalued {
+        fn name(&self) -> &'static str {
+            "unvalued"
+        }
+
+        fn weight(&self, sample: &Sample) -> f64 {
+            Supervised.weight(sample)
+        }
+
+        fn begin<'a>(&'a self, update: &Update<'a>) -> Box<dyn PreparedObjective + 'a> {
+            Box::new(BySample::new(update, |sample: &Sample, measured: Measured<'_>, scale| {
+                assert!(measured.values.is_empty(), "the head was run");
+                let slope = |weight: &f32| -(scale as f32) * weight;
+                let slopes: Vec<f32> = sample.cross_entropy_weights.iter().map(slope).collect();
+                SampleLoss { slopes: slopes.into(), ..SampleLoss::default() }
+            }))
+        }
+    }
+
+    #[test]
+    fn a_head_is_left_alone_where_the_objective_needs_no_returns() {
+        for name in ["adamw", "muon"] {
+            let mut config = config(name, 0.1);
+            config.optimizer.options.insert("weight_decay".to_owned(), 0.5.into());
+            let start = || Trainer::new(config.clone(), Bigram::new(VOCABULARY)).unwrap();
+            let mut head = fresh_head();
+            head.parameters_mut().data.fill(0.5);
+            let mut trainer = start().with_head(head.clone()).unwrap();
+            let before = saved(&trainer);
+            let samples = demonstrations();
+            let all: Vec<&Sample> = samples.iter().collect();
+            let mode = LossAggregation::TokenMean;
+            let update = |trainer: &mut Trainer| {
+                trainer.update(&all, &Unvalued, mode, &Bigram, 0.0).unwrap().gradient_norm
+            };
+            let found = update(&mut trainer);
+            assert_eq!(trainer.head().unwrap().parameters(), head.parameters(), "{name}");
+            assert_ne!(saved(&trainer), before, "{name}");
+            let mut without = start();
+            assert_eq!(update(&mut without), found, "{name}");
+            assert_eq!(trainer.parameters().unwrap(), without.parameters().unwrap(), "{name}");
+        }
     }
 
     #[test]

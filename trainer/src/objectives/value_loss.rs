@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use spar_core::Sample;
 
-use super::{Needs, Objective, PreparedObjective, SampleLoss, Update};
+use super::{LossAggregation, Needs, Objective, PreparedObjective, SampleLoss, Update};
 use crate::Measured;
 
 /// Options of the loss of a value head.
@@ -92,8 +92,16 @@ impl Objective for WithValueLoss {
         sample.num_weighed() > 0 || self.policy.has_gradient(sample)
     }
 
+    fn takes_value_loss(&self) -> bool {
+        self.policy.takes_value_loss()
+    }
+
     fn takes_mean_advantages(&self) -> bool {
         self.policy.takes_mean_advantages()
+    }
+
+    fn aggregation_problems(&self, aggregation: LossAggregation) -> Vec<String> {
+        self.policy.aggregation_problems(aggregation)
     }
 
     fn needs(&self) -> Needs {
@@ -163,7 +171,7 @@ pub fn explained_variance(samples: &[Sample]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::objectives::{BatchWeight, Clip, LossAggregation, ObjectiveConfig};
+    use crate::objectives::{BatchWeight, Clip, ObjectiveConfig};
     use crate::testing::{assert_close, golden, matrix, number, policy_sample};
 
     #[test]
@@ -242,6 +250,55 @@ mod tests {
         assert_eq!(found.slopes.values, [0.0, -0.5, 0.0, 0.25 * 1.25]);
         assert_eq!(found.tally.values()["value_loss"], (0.125 + 0.78125) / 2.0);
         assert!(!found.tally.values().contains_key("value_clip_fraction"));
+    }
+
+    /// An objective that says something else than the defaults wherever it can.
+    #[derive(Debug)]
+    struct Unusual;
+
+    impl Objective for Unusual {
+        fn name(&self) -> &'static str {
+            "unusual"
+        }
+
+        fn weight(&self, _: &Sample) -> f64 {
+            0.25
+        }
+
+        fn has_gradient(&self, _: &Sample) -> bool {
+            true
+        }
+
+        fn takes_value_loss(&self) -> bool {
+            false
+        }
+
+        fn takes_mean_advantages(&self) -> bool {
+            false
+        }
+
+        fn needs(&self) -> Needs {
+            Needs { reference: true, present: true, pairs: true, ..Needs::default() }
+        }
+
+        fn aggregation_problems(&self, aggregation: LossAggregation) -> Vec<String> {
+            vec![format!("{aggregation:?}")]
+        }
+
+        fn begin<'a>(&'a self, _: &Update<'a>) -> Box<dyn PreparedObjective + 'a> {
+            unreachable!("no update is made")
+        }
+    }
+
+    #[test]
+    fn what_the_policys_objective_says_of_itself_stays() {
+        let objective = WithValueLoss::new(Box::new(Unusual), ValueLossOptions::default());
+        let (empty, mode) = (Sample::default(), LossAggregation::SampleMean);
+        assert_eq!((objective.name(), objective.weight(&empty)), ("unusual", 0.25));
+        assert!(objective.has_gradient(&empty));
+        assert!(!objective.takes_value_loss() && !objective.takes_mean_advantages());
+        assert_eq!(objective.needs(), Needs { returns: true, ..Unusual.needs() });
+        assert_eq!(objective.aggregation_problems(mode), Unusual.aggregation_problems(mode));
     }
 
     #[test]
