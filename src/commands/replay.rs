@@ -13,7 +13,7 @@ use spar::core::{
 use spar::envs::{Environment, EnvironmentError};
 use spar::recipe::{DataConfig, Recipe};
 use spar::sandboxes::OpenSandboxes;
-use spar::tasks::{Suite, Task};
+use spar::tasks::{Suite, Task, suite_registry};
 use spar::trainer::RunFolder;
 
 use super::environments::{open_sandboxes, warn_of_leftovers};
@@ -157,22 +157,8 @@ impl Suites<'_> {
         if !self.open.contains_key(own) {
             let of_run: Vec<DataConfig> =
                 self.recipe.as_ref().map(Recipe::all_suites).unwrap_or_default();
-            let given = self.arguments.data.as_deref();
-            let name = self.arguments.suite.as_deref().unwrap_or(own);
-            let named = of_run.iter().find(|data| data.suite == name).or(of_run.first());
-            let folder = given.or(named.and_then(|data| data.folder.as_deref()));
-            let suite = match open_suite(name, folder) {
-                // The suites of a run may be folders, which the ids of their tasks do not name.
-                Err(error) if self.arguments.suite.is_none() => {
-                    let folder =
-                        |data: &DataConfig| given.map(Path::to_owned).or(data.folder.clone());
-                    let open =
-                        |data: &DataConfig| open_suite(&data.suite, folder(data).as_deref()).ok();
-                    let mut opened = of_run.iter().filter_map(open);
-                    opened.find(|suite| suite.task_by_id(task).is_ok()).ok_or(error)
-                }
-                suite => suite,
-            };
+            let (given, suite) = (self.arguments.data.as_deref(), self.arguments.suite.as_deref());
+            let suite = open_suite_of(task, own, suite, given, &of_run);
             let suite = suite.with_context(|| format!("play task `{task}` again"))?;
             let split = self.split_of(suite.as_ref(), task);
             let episode = EpisodeConfig::default();
@@ -204,6 +190,57 @@ impl Suites<'_> {
             warn_of_leftovers(sandboxes.close().await);
         }
     }
+}
+
+/// Opens the suite that a task is in, whose id begins with `own`: the one that is `named`, else that of the run which has
+/// it. The suites of a run may be files and folders, which the ids of their tasks do not name.
+fn open_suite_of(
+    task: &str,
+    own: &str,
+    named: Option<&str>,
+    folder: Option<&Path>,
+    of_run: &[DataConfig],
+) -> anyhow::Result<Box<dyn Suite>> {
+    let folder_of = |data: &'_ DataConfig| folder.map(Path::to_owned).or(data.folder.clone());
+    let by_name = || {
+        let name = named.unwrap_or(own);
+        let data = of_run.iter().find(|data| data.suite == name).or(of_run.first());
+        open_suite(name, data.and_then(folder_of).or(folder.map(Path::to_owned)).as_deref())
+    };
+    if named.is_some() {
+        return by_name();
+    }
+    // What has a name is opened by that alone, as reading large data takes a while.
+    let may_have_it =
+        |data: &&DataConfig| data.suite == own || suite_registry().find(&data.suite).is_err();
+    let mut places: Vec<(&str, Option<PathBuf>)> = Vec::new();
+    for data in of_run.iter().filter(may_have_it) {
+        let place = (data.suite.as_str(), folder_of(data));
+        if !places.contains(&place) {
+            places.push(place);
+        }
+    }
+    let mut found: Option<Box<dyn Suite>> = None;
+    for (name, folder) in places {
+        let Ok(suite) = open_suite(name, folder.as_deref()) else { continue };
+        if suite.manifest().name != own && suite.task_by_id(task).is_err() {
+            continue;
+        }
+        let Some(first) = &found else {
+            found = Some(suite);
+            continue;
+        };
+        let (one, other) = (first.manifest(), suite.manifest());
+        // A suite may be there by itself and in a mixture.
+        let is_same = one.content_hash == other.content_hash
+            || one.name != other.name && first.task_by_id(task).ok() == suite.task_by_id(task).ok();
+        anyhow::ensure!(
+            is_same,
+            "find task `{task}`: several suites of the run are called `{own}`, and which of them it is of is not told by its \
+             id; name one with --suite, and its folder with --data"
+        );
+    }
+    found.map_or_else(by_name, Ok)
 }
 
 /// The first difference: its turn, what differs, what was recorded and what is found.
@@ -416,6 +453,40 @@ mod tests {
     use spar::core::Seed;
 
     use super::*;
+
+    #[test]
+    fn a_task_that_several_suites_of_a_run_may_have_is_not_played_in_any_of_them() {
+        let root = tempfile::tempdir().unwrap();
+        let data = |place: &str, question: &str| {
+            let folder = root.path().join(place);
+            std::fs::create_dir(&folder).unwrap();
+            let file = folder.join("sums.jsonl");
+            std::fs::write(&file, format!("{{\"prompt\": \"{question}\"}}\n")).unwrap();
+            DataConfig { suite: file.to_str().unwrap().to_owned(), ..DataConfig::default() }
+        };
+        let (tea, milk, again) = (data("a", "Tea?"), data("b", "Milk?"), data("c", "Tea?"));
+        let open = |named, of_run: &[&DataConfig]| {
+            let of_run: Vec<DataConfig> = of_run.iter().map(|data| (*data).clone()).collect();
+            let suite = open_suite_of("sums/test/0", "sums", named, None, &of_run);
+            suite.map(|suite| format!("{:?}", suite.task("test", 0).unwrap()))
+        };
+        // The run's own, not the one that ships under this name.
+        assert!(open(None, &[&tea, &again]).unwrap().contains("Tea?"));
+        let told = open(None, &[&tea, &milk]).err().unwrap().to_string();
+        assert!(told.contains("are called `sums`") && told.contains("--suite"), "{told}");
+        assert!(open(Some(&milk.suite), &[&tea, &milk]).unwrap().contains("Milk?"));
+        // Where the run has none it is looked for by its name, also beside others.
+        for of_run in [&[][..], &[&DataConfig::default()]] {
+            assert!(!open(None, of_run).unwrap().contains("Tea?"));
+        }
+        // A suite by itself and in a mixture is one.
+        let text = "name = 'both'\nversion = '1'\nabout = 'Two.'\n\
+                    suites = [{ suite = 'a/sums.jsonl' }, { suite = 'frozen-lake' }]";
+        std::fs::write(root.path().join("suite.toml"), text).unwrap();
+        let suite = root.path().to_str().unwrap().to_owned();
+        let mixture = DataConfig { suite, ..DataConfig::default() };
+        assert!(open(None, &[&mixture, &tea]).is_ok() && open(None, &[&mixture, &milk]).is_err());
+    }
 
     /// Says the same to everything, and counts how often it is open.
     struct Echo {

@@ -1,5 +1,6 @@
 //! What a recipe trains on.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -79,6 +80,30 @@ impl DataConfig {
         problems.into_iter().map(|problem| format!("data: {problem}")).collect()
     }
 
+    /// Own splits of mixed suites that are trained on under one name, and under another measure what that led to.
+    pub fn trained_and_measured(&self) -> Vec<String> {
+        let trained: BTreeSet<&String> = self.demonstrations.iter().chain([&self.train]).collect();
+        let measuring: BTreeSet<&String> = self.test.iter().chain([&self.dev]).collect();
+        let mut problems = Vec::new();
+        for mixed in &self.suites {
+            let pairs =
+                trained.iter().flat_map(|train| measuring.iter().map(move |it| (train, it)));
+            // Where both have one name the recipe says so itself.
+            for (train, measure) in pairs.filter(|(train, measure)| train != measure) {
+                let own = mixed.own_split(train);
+                let Some(own) = own.filter(|own| mixed.own_split(measure) == Some(own)) else {
+                    continue;
+                };
+                let name = mixed.name.as_ref().unwrap_or(&mixed.suite);
+                problems.push(format!(
+                    "data: `{own}` of `{name}` is trained on as `{train}`, and measures that as `{measure}`: leave it out \
+                     there (`without = [\"{measure}\"]`), or name another of its splits (`splits`)"
+                ));
+            }
+        }
+        problems
+    }
+
     /// Opens the suite, or all that are mixed.
     ///
     /// # Errors
@@ -145,5 +170,22 @@ mod tests {
         assert!(both.problems()[0].contains("weight of `b` is -1"), "{:?}", both.problems());
         assert_eq!(both.open().err().unwrap().len(), 2);
         assert!(!beside.is_same_suite(&data) && data.is_same_suite(&data.clone()));
+    }
+
+    #[test]
+    fn a_split_that_is_trained_on_does_not_measure_under_another_name() {
+        let told = |text: &str| read(text).trained_and_measured();
+        let both = "suites = [{ suite = 'sums', splits = { train = 'dev', more = 'x' } }, \
+                    { suite = 'household', splits = { seen = 'x', more = 'x' } }]\n\
+                    demonstrations = ['more']\n";
+        let found = told(both);
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert!(found[0].contains("`dev` of `sums` is trained on as `train`"), "{found:?}");
+        assert!(found[0].contains("`without = [\"dev\"]`"), "{found:?}");
+        assert!(found[1].contains("`x` of `household` is trained on as `more`"), "{found:?}");
+        let apart = both.replace("more = 'x' } }, ", "more = 'x' }, without = ['dev'] }, ");
+        assert_eq!(told(&apart.replace("seen = 'x'", "seen = 'y'")), Vec::<String>::new());
+        // Who says it himself means it.
+        assert!(told("suites = [{ suite = 'sums' }]\ntrain = 'dev'").is_empty());
     }
 }

@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::path::PathBuf;
 
 use anyhow::Context;
 use serde_json::Value;
 use spar_agent::EpisodeConfig;
-use spar_tasks::Suite;
+use spar_tasks::{Suite, SuiteManifest};
 
 use super::stages::{Plan, PlannedStage};
 use crate::recipe::{DataConfig, OpenedData, Recipe};
@@ -39,6 +40,10 @@ impl Suites {
             problems.extend(of_stage.map(|error| within(planned, error)));
             let splits = planned.stage.splits(data);
             let Some(split) = splits.first() else { continue };
+            if planned.stage.trainer().is_some() {
+                let leaks = data.trained_and_measured().into_iter().map(anyhow::Error::msg);
+                problems.extend(leaks.map(|error| within(planned, error)));
+            }
             if lost.iter().any(|other| other.is_same_suite(data)) {
                 continue;
             }
@@ -102,10 +107,13 @@ impl Suites {
         if problems.is_empty() { Ok(Self(opened)) } else { Err(problems) }
     }
 
-    /// Content hashes by name.
+    /// Content hashes by name; where several suites have one name, with their number among these (`quiz#2`).
     pub(super) fn hashes(&self) -> BTreeMap<String, String> {
-        let manifests = self.0.iter().flat_map(|opened| &opened.opened.manifests);
-        manifests.map(|it| (it.name.clone(), it.content_hash.clone())).collect()
+        hashes_of(
+            self.0.iter().flat_map(|OpenedSuite { data, opened, .. }| {
+                data.each_suite().zip(&opened.manifests)
+            }),
+        )
     }
 
     /// Opens their sandboxes.
@@ -132,6 +140,29 @@ impl Suites {
         }
         Ok(domains)
     }
+}
+
+/// The content hashes of suites, each under its name and folder in the recipe.
+fn hashes_of<'a>(
+    suites: impl Iterator<Item = ((&'a str, Option<&'a PathBuf>), &'a SuiteManifest)>,
+) -> BTreeMap<String, String> {
+    let mut by_name: BTreeMap<&str, Vec<(_, &str)>> = BTreeMap::new();
+    for (place, manifest) in suites {
+        // Told apart by where they are: what they hold is what may have changed.
+        let namesakes = by_name.entry(&manifest.name).or_default();
+        if !namesakes.iter().any(|(other, _)| *other == place) {
+            namesakes.push((place, &manifest.content_hash));
+        }
+    }
+    let mut hashes = BTreeMap::new();
+    for (name, namesakes) in by_name {
+        let is_alone = namesakes.len() == 1;
+        for (number, (_, hash)) in (1..).zip(namesakes) {
+            let key = if is_alone { name.to_owned() } else { format!("{name}#{number}") };
+            hashes.insert(key, hash.to_owned());
+        }
+    }
+    hashes
 }
 
 /// The environments of some of a split's tasks, spread over all of it; none where the split cannot be read.
@@ -187,5 +218,38 @@ impl Domains {
             left += domain.sandboxes.close().await;
         }
         left
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_content_hash_is_lost_where_suites_have_one_name() {
+        let manifest = |name: &str, hash: &str| SuiteManifest {
+            name: name.to_owned(),
+            version: String::new(),
+            content_hash: hash.to_owned(),
+            splits: Vec::new(),
+        };
+        let folder = PathBuf::from("games");
+        let hashes = |b: &str| {
+            let suites = [
+                (("sums", None), manifest("sums", "s")),
+                (("a/quiz.jsonl", None), manifest("quiz", "a")),
+                (("b/quiz.jsonl", None), manifest("quiz", b)),
+                (("alfworld", None), manifest("alfworld", "g")),
+                (("alfworld", Some(&folder)), manifest("alfworld", "h")),
+                // In two parts, or of two stages.
+                (("sums", None), manifest("sums", "s")),
+            ];
+            let told = hashes_of(suites.iter().map(|(place, manifest)| (*place, manifest)));
+            let told: Vec<_> = told.iter().map(|(name, hash)| format!("{name} {hash}")).collect();
+            told.join(", ")
+        };
+        assert_eq!(hashes("b"), "alfworld#1 g, alfworld#2 h, quiz#1 a, quiz#2 b, sums s");
+        // What a file comes to hold changes nobody's name.
+        assert_eq!(hashes("a"), "alfworld#1 g, alfworld#2 h, quiz#1 a, quiz#2 a, sums s");
     }
 }

@@ -56,6 +56,12 @@ impl MixedSuite {
         }
     }
 
+    /// Its own split that stands for one of the mixture; absent where it takes no part in that.
+    pub fn own_split<'a>(&'a self, split: &'a str) -> Option<&'a str> {
+        let takes_part = !self.without.iter().any(|without| without == split);
+        takes_part.then(|| self.splits.get(split).map_or(split, String::as_str))
+    }
+
     /// All that is wrong with suites that are to be mixed, as far as it shows without opening them.
     pub fn problems_of(mixed: &[Self]) -> Vec<String> {
         let mut problems = Vec::new();
@@ -107,7 +113,8 @@ struct MixtureFile {
 /// once: weights matter only to draws and samples.
 ///
 /// Its splits are those that all of its suites have, by the names that [`MixedSuite::splits`] gives them, or are
-/// [without](MixedSuite::without). Tasks keep their ids.
+/// [without](MixedSuite::without). Tasks keep their ids, so that suites of one name have to be the same, and every task
+/// is of one suite whatever split it is played in.
 pub struct Mixture {
     manifest: SuiteManifest,
     about: String,
@@ -121,10 +128,8 @@ struct Member {
 }
 
 impl Member {
-    /// Its own split that stands for one of the mixture, where it takes part in that.
     fn own_split<'a>(&'a self, split: &'a str) -> Option<&'a str> {
-        let takes_part = !self.config.without.iter().any(|without| without == split);
-        takes_part.then(|| self.config.splits.get(split).map_or(split, String::as_str))
+        self.config.own_split(split)
     }
 
     fn has(&self, own_split: &str) -> bool {
@@ -143,8 +148,8 @@ impl Mixture {
     ///
     /// # Errors
     ///
-    /// All that is wrong with it: weights out of range, two suites of one name, splits that are not there, tasks
-    /// that would come from two of them.
+    /// All that is wrong with it: weights out of range, two suites of one name, whether given or their own, splits that
+    /// are not there, tasks that would come from two of them.
     pub fn new(suites: Vec<(MixedSuite, Box<dyn Suite>)>) -> Result<Self, Vec<SuiteError>> {
         let configs: Vec<_> = suites.iter().map(|(config, _)| config.clone()).collect();
         let mut problems: Vec<SuiteError> = MixedSuite::problems_of(&configs)
@@ -158,6 +163,7 @@ impl Mixture {
                 let detail = format!("two suites are called `{name}`: give one a `name`");
                 problems.push(SuiteError::Mixture { detail });
             }
+            problems.extend(members.iter().find_map(|other| same_ids(other, &config, &*suite)));
             let is_mixed = |split: &str| !suite.shares(split).is_empty();
             if suite.manifest().splits.iter().any(|(split, _)| is_mixed(split)) {
                 problems.push(is_mixture(&config.suite));
@@ -167,9 +173,7 @@ impl Mixture {
             members.push(Member { name, config, suite });
         }
         let splits = splits_of(&members);
-        for split in splits.keys() {
-            problems.extend(twice(&members, split));
-        }
+        problems.extend(twice(&members, &splits));
         if !problems.is_empty() {
             return Err(problems);
         }
@@ -304,27 +308,42 @@ fn splits_of(members: &[Member]) -> BTreeMap<String, usize> {
     splits
 }
 
-/// Members that would give the same tasks to a split.
-fn twice(members: &[Member], split: &str) -> Vec<SuiteError> {
-    let source = |member: &Member| {
-        let own = member.own_split(split)?;
-        Some((member.suite.manifest().content_hash.clone(), own.to_owned()))
-    };
-    let sources: Vec<_> = members.iter().map(source).collect();
-    let is_repeated = |number: &usize| {
-        sources[*number].is_some() && sources[..*number].contains(&sources[*number])
-    };
-    let repeated = (0..members.len()).filter(is_repeated);
-    repeated
-        .map(|number| {
-            let (name, own) = (&members[number].name, &sources[number]);
-            let own = own.as_ref().map(|(_, own)| own.as_str()).unwrap_or_default();
+/// Another suite under the name of a member, whose tasks would have the ids of that member's.
+fn same_ids(member: &Member, config: &MixedSuite, suite: &dyn Suite) -> Option<SuiteError> {
+    let (one, other) = (member.suite.manifest(), suite.manifest());
+    if one.name != other.name || one.content_hash == other.content_hash {
+        return None;
+    }
+    let detail = format!(
+        "`{}` and `{}` hold different tasks under the name `{}`, and their ids begin with it: rename one of the files, or \
+         give it another `name` in its suite.toml",
+        member.config.suite, config.suite, one.name
+    );
+    Some(SuiteError::Mixture { detail })
+}
+
+/// Members that would give tasks which another gives already, be it to another split: whose they are in reports, and
+/// whether they were trained on, would not be told by their ids.
+fn twice(members: &[Member], splits: &BTreeMap<String, usize>) -> Vec<SuiteError> {
+    let mut sources: BTreeMap<(&str, &str), (&Member, &str)> = BTreeMap::new();
+    let mut problems = Vec::new();
+    for member in members {
+        let gives = splits.keys().filter_map(|split| Some((split, member.own_split(split)?)));
+        for (split, own) in gives {
+            let source = (member.suite.manifest().content_hash.as_str(), own);
+            let (first, earlier) = *sources.entry(source).or_insert((member, split));
+            if std::ptr::eq(first, member) {
+                continue;
+            }
             let detail = format!(
-                "`{name}` gives the tasks of `{own}` to `{split}`, which another suite gives already"
+                "`{}` gives the tasks of `{own}` to `{split}`, and `{}` gives them to `{earlier}` already: let one of the \
+                 two do without (`without`), or name another of its splits (`splits`)",
+                member.name, first.name
             );
-            SuiteError::Mixture { detail }
-        })
-        .collect()
+            problems.push(SuiteError::Mixture { detail });
+        }
+    }
+    problems
 }
 
 impl Suite for Mixture {
@@ -458,7 +477,8 @@ mod tests {
     fn a_suite_may_come_in_parts_and_be_used_up() {
         let text = "[[suites]]\nsuite = 'sums'\nname = 'few'\nepochs = 1\nweight = 3\n\
                     splits = { train = 'dev' }\nwithout = ['dev', 'test']\n\
-                    [[suites]]\nsuite = 'sums'\nname = 'many'";
+                    [[suites]]\nsuite = 'sums'\nname = 'many'\nsplits = { dev = 'test' }\n\
+                    without = ['test']";
         let mixed = mixture(text).unwrap();
         let tasks = ShuffledTasks::new(&mixed, "train", Seed::from_u64(0)).unwrap();
         let drawn = tasks.take(0, 1000).unwrap();
@@ -507,9 +527,53 @@ mod tests {
             "all suites have `epochs`",
             "two suites are called `sums`",
             "find split `no`",
-            "another suite gives already",
+            "gives the tasks of `train` to `train`, and `sums` gives them to `train` already",
         ] {
             assert!(told.contains(part), "{part}: {told}");
         }
+    }
+
+    #[test]
+    fn a_task_is_of_one_suite_whatever_split_it_is_played_in() {
+        // The same tasks are trained on as those of one, and measure it as those of the other.
+        let told = problems(
+            "[[suites]]\nsuite = 'sums'\nname = 'few'\nsplits = { train = 'dev' }\n\
+             without = ['dev', 'test']\n[[suites]]\nsuite = 'sums'\nname = 'many'\n\
+             splits = { test = 'dev' }",
+        );
+        for part in [
+            "`many` gives the tasks of `dev` to `dev`, and `few` gives them to `train` already",
+            "`many` gives the tasks of `dev` to `test`, and `few` gives them to `train` already",
+            "`without`",
+        ] {
+            assert!(told.contains(part), "{part}: {told}");
+        }
+    }
+
+    #[test]
+    fn suites_of_one_name_and_different_tasks_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let quiz = |place: &str, question: &str| {
+            std::fs::create_dir(folder.path().join(place)).unwrap();
+            let path = folder.path().join(place).join("quiz.jsonl");
+            std::fs::write(&path, format!("{{\"prompt\": \"{question}\"}}\n")).unwrap();
+            let suite = open_suite(path.to_str().unwrap(), &SuiteOptions::default()).unwrap();
+            let config = MixedSuite::new(path.to_str().unwrap());
+            (MixedSuite { name: Some(place.to_owned()), ..config }, suite)
+        };
+        let told = Mixture::new(vec![quiz("a", "Tea?"), quiz("b", "Milk?")]).err().unwrap();
+        let told = told.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+        let parts = [
+            "a/quiz.jsonl` and `",
+            "under the name `quiz`",
+            "rename one of the files",
+            "suite.toml",
+        ];
+        for part in parts {
+            assert!(told.contains(part), "{part}: {told}");
+        }
+        // The same tasks are no others, wherever they are: that they come twice is told.
+        let told = Mixture::new(vec![quiz("c", "Tea?"), quiz("d", "Tea?")]).err().unwrap();
+        assert!(!told[0].to_string().contains("different tasks"), "{told:?}");
     }
 }

@@ -22,10 +22,11 @@ impl Training {
         watch: &Watch<'_>,
     ) -> anyhow::Result<bool> {
         let (iteration, config) = (self.state.iteration, &self.recipe.evaluation);
+        let suite = self.domains.of(&place.data).suite.manifest();
         let is_done = self.folder.metrics()?.iter().any(|record| {
             record.kind == kind
                 && record.iteration == iteration
-                && is_of(record, place)
+                && is_of(record, place, suite)
                 && is_scored(record, config.max_missing)
         });
         if is_done {

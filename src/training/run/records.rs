@@ -1,6 +1,7 @@
 //! What a run leaves on disk.
 
 use spar_agent::Evaluation;
+use spar_tasks::SuiteManifest;
 use spar_trainer::{CheckpointMark, MetricRecord, write_atomically};
 
 use super::Training;
@@ -37,8 +38,9 @@ impl Training {
         let max_missing = self.recipe.evaluation.max_missing;
         for chosen in self.plan.chosen_by(self.stage.index) {
             let place = &chosen.place;
+            let suite = self.domains.of(&place.data).suite.manifest();
             let of_stage: Vec<MetricRecord> =
-                metrics.iter().filter(|record| is_of(record, place)).cloned().collect();
+                metrics.iter().filter(|record| is_of(record, place, suite)).cloned().collect();
             if let Some((score, iteration)) = best(&of_stage, max_missing, &kept) {
                 let mark = CheckpointMark { iteration, score: Some(score) };
                 self.checkpoints.mark(&best_mark(&place.learner), &mark)?;
@@ -82,7 +84,7 @@ impl Training {
         place: &Place,
     ) -> anyhow::Result<()> {
         let iteration = self.state.iteration;
-        let suite = Some(("suite", place.data.label()));
+        let suite = [("suite", place.data.label()), ("suite_hash", evaluation.suite_hash.clone())];
         let learner = Some(("learner", place.learner.clone()));
         let learner = learner.filter(|_| !self.recipe.learners.is_empty());
         let told = || suite.clone().into_iter().chain(learner.clone());
@@ -109,16 +111,19 @@ impl Training {
     }
 }
 
-/// Whether an evaluation was played on the dev split of a stage by its learner; older runs have one suite and one
-/// learner, and do not tell them.
-pub(super) fn is_of(record: &MetricRecord, place: &Place) -> bool {
+/// Whether an evaluation was played on the dev split of a stage, which plays this suite, by its learner; older runs have
+/// one suite and one learner, and do not tell them. The hash tells suites apart, as two mixtures may look alike in
+/// tables; older runs have the name alone.
+pub(super) fn is_of(record: &MetricRecord, place: &Place, suite: &SuiteManifest) -> bool {
     let is = |name: &str, wanted: &str| {
         let told = record.values.get(name).and_then(|value| value.as_str());
         told.is_none_or(|told| told == wanted)
     };
-    is("suite", &place.data.label())
-        && is("split", &place.data.dev)
-        && is("learner", &place.learner)
+    let is_suite = match record.values.get("suite_hash") {
+        Some(hash) => hash.as_str() == Some(&suite.content_hash),
+        None => is("suite", &place.data.label()),
+    };
+    is_suite && is("split", &place.data.dev) && is("learner", &place.learner)
 }
 
 /// The mark of the checkpoint that the dev split chooses for a learner.
@@ -152,6 +157,33 @@ fn best(metrics: &[MetricRecord], max_missing: f64, kept: &[u64]) -> Option<(f64
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::recipe::DataConfig;
+
+    #[test]
+    fn mixtures_that_look_alike_are_told_apart_by_their_hashes() {
+        let place = |splits: &str| {
+            let sums = format!("{{ suite = 'sums', splits = {{ {splits} }}, without = ['test'] }}");
+            let data = format!("suites = [{{ suite = 'frozen-lake' }}, {sums}]");
+            let data: DataConfig = toml::from_str(&data).unwrap();
+            let (name, learner) = ("stage".to_owned(), POLICY.to_owned());
+            let learners = std::collections::BTreeMap::new();
+            Place { name, learner, learners, data, first_task: 0, is_first: true }
+        };
+        let (one, other) = (place(""), place("dev = 'test'"));
+        assert_eq!(one.data.label(), other.data.label());
+        let suite = |place: &Place| place.data.open().ok().unwrap().suite.manifest().clone();
+        let told = [("suite", one.data.label()), ("split", "dev".to_owned())];
+        let older = MetricRecord::new(1, "evaluation").with(told);
+        let record = older.clone().with([("suite_hash", suite(&one).content_hash)]);
+        assert!(is_of(&record, &one, &suite(&one)));
+        assert!(!is_of(&record, &other, &suite(&other)));
+        // Older runs tell the name alone, or not even that.
+        for older in [older, MetricRecord::new(1, "evaluation")] {
+            assert!(is_of(&older, &one, &suite(&one)));
+        }
+        let elsewhere = MetricRecord::new(1, "evaluation").with([("suite", "sums")]);
+        assert!(!is_of(&elsewhere, &one, &suite(&one)));
+    }
 
     #[test]
     fn a_few_lucky_episodes_of_an_outage_are_not_the_best() {

@@ -1,20 +1,22 @@
 //! What has to be as it was when a run is taken up again.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use anyhow::{bail, ensure};
 use serde_json::{Map, Value};
+use spar_tasks::MixedSuite;
 use spar_trainer::Manifest;
 
-use crate::recipe::Recipe;
+use crate::recipe::{DataConfig, Recipe};
 use crate::training::domains::{Suites, file_notes};
 use crate::training::stages::Plan;
 
 /// The note with the settings that have to stay.
 const SETTINGS: &str = "settings";
 
-/// Settings that a run cannot go on without: with others it would be another run. What stages do is held by the
-/// checkpoint, and other settings may be changed in `config.toml`.
+/// Settings that a run cannot go on without, beside [what is trained on](data_settings): with others it would be another
+/// run. What stages do is held by the checkpoint, and other settings may be changed in `config.toml`.
 const FIXED: [&str; 6] = ["seed", "start_from", "model", "tokenizer", "lora", "learners"];
 
 /// What a run is started from beside its suites, for its manifest.
@@ -60,8 +62,39 @@ fn fixed_settings(recipe: &Recipe) -> Map<String, Value> {
             name.strip_prefix(fixed).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         })
     };
-    let settings = recipe.settings().into_iter().filter(|(name, _)| is_fixed(name));
-    settings.map(|(name, value)| (name, Value::String(value))).collect()
+    let mut settings = recipe.settings();
+    settings.retain(|name, _| is_fixed(name));
+    let stages = recipe.stage_configs();
+    if stages.iter().any(|stage| stage.data.is_none()) {
+        settings.extend(data_settings("data", &recipe.data));
+    }
+    for stage in &stages {
+        let name = format!("stages.{}.data", stage.name.as_ref().unwrap_or(&stage.kind));
+        settings.extend(stage.data.iter().flat_map(|data| data_settings(&name, data)));
+    }
+    settings.into_iter().map(|(name, value)| (name, Value::String(value))).collect()
+}
+
+/// What decides which tasks are met: suites, their weights and splits. Not where suites lie, which may move while
+/// their content hashes stay, nor the splits that are only reported.
+fn data_settings(name: &str, data: &DataConfig) -> Vec<(String, String)> {
+    let stays = |suite: &str| match Path::new(suite).file_name() {
+        Some(last) => last.to_string_lossy().into_owned(),
+        None => suite.to_owned(),
+    };
+    let mixed = data.suites.iter().map(|mixed| {
+        let mixed = MixedSuite { suite: stays(&mixed.suite), folder: None, ..mixed.clone() };
+        toml::Value::try_from(mixed).expect("a suite can be written as TOML")
+    });
+    let texts = |names: &[String]| toml::Value::from(names.to_vec()).to_string();
+    let told = [
+        ("suite", stays(&data.suite)),
+        ("suites", toml::Value::Array(mixed.collect()).to_string()),
+        ("train", data.train.clone()),
+        ("demonstrations", texts(&data.demonstrations)),
+        ("dev", data.dev.clone()),
+    ];
+    told.map(|(setting, value)| (format!("{name}.{setting}"), value)).into()
 }
 
 /// The settings that are no longer those of the start, with what they were; older runs did not note them, and newer
@@ -101,5 +134,45 @@ mod tests {
         );
         // An older version noted nothing.
         assert!(changed_settings(&edited, &Manifest::default()).is_empty());
+    }
+
+    #[test]
+    fn another_mixture_is_named_and_its_folders_are_free() {
+        let recipe = |text: &str| Recipe::parse("r", text, &[]).unwrap();
+        let text = "[data]\nsuites = [{ suite = '/a/quiz.jsonl', weight = 2, epochs = 3 }, \
+                    { suite = 'alfworld', folder = '/a', splits = { dev = 'seen' } }]\n\
+                    [[stages]]\nkind = 'imitate'\n\
+                    [[stages]]\nkind = 'reinforce'\ndata = { suite = 'sums', test = ['test'] }";
+        let settings = Value::Object(fixed_settings(&recipe(text)));
+        let notes = BTreeMap::from([(SETTINGS.to_owned(), settings)]);
+        let manifest = Manifest { notes, ..Manifest::default() };
+        let changed = |from: &str, to: &str| {
+            assert!(text.contains(from), "{from}");
+            changed_settings(&recipe(&text.replace(from, to)), &manifest).join(", ")
+        };
+        assert_eq!(changed("/a", "/b"), "");
+        assert_eq!(changed("test = ['test']", "test = ['dev']"), "");
+        for (from, to, told) in [
+            ("weight = 2", "weight = 3", "weight = 2"),
+            ("epochs = 3", "epochs = 4", "epochs = 3"),
+            (", epochs = 3", "", "epochs = 3"),
+            ("{ dev = 'seen' }", "{ dev = 'unseen' }", "dev = \"seen\""),
+            ("folder = '/a', ", "without = ['unseen'], ", "`data.suites` is "),
+            ("quiz", "exam", "quiz.jsonl"),
+            ("[data]\n", "[data]\ntrain = 'more'\n", "`data.train` is more, was train"),
+            ("'sums'", "'ledger'", "`stages.reinforce.data.suite` is ledger, was sums"),
+        ] {
+            let changed = changed(from, to);
+            assert!(changed.contains(told), "{to}: {changed}");
+        }
+        // A version that did not note it.
+        let is_older = |settings: Map<String, Value>| {
+            settings.into_iter().filter(|(name, _)| !name.contains("data.")).collect()
+        };
+        let older = Value::Object(is_older(fixed_settings(&recipe(text))));
+        let notes = BTreeMap::from([(SETTINGS.to_owned(), older)]);
+        let edited = recipe(&text.replace("weight = 2", "weight = 3"));
+        let manifest = Manifest { notes, ..Manifest::default() };
+        assert!(changed_settings(&edited, &manifest).is_empty());
     }
 }

@@ -100,6 +100,12 @@ impl Plan {
             let data = match config.data {
                 Some(data) => {
                     within(data.problems());
+                    // With splits that are sure to be named.
+                    if stage.splits(&DataConfig::default()).is_empty() {
+                        let problem =
+                            "data has no effect beside files: nothing is played, leave it out";
+                        within(vec![problem.to_owned()]);
+                    }
                     data
                 }
                 None => recipe.data.clone(),
@@ -356,7 +362,7 @@ mod tests {
         .join("\n");
         for part in [
             "stages.immitate: find stage kind `immitate`: known are",
-            "stages.reinforce: `batch_tokens` has no effect here",
+            "stages.reinforce: stage kind `reinforce`: there is no option `batch_tokens`",
             "several stages are of kind `reinforce`",
             "tasks is 0",
             "credit `gae` needs values, and no learner gives them",
@@ -373,6 +379,17 @@ mod tests {
         assert!(problems("[[stages]]\nkind = 'evaluate'")[0].contains("none of them trains"));
         let both = Recipe::parse("r", "[warm_start]\ntasks = 2\n[[stages]]\nkind = 'imitate'", &[]);
         assert!(both.unwrap_err().to_string().contains("[warm_start] has no effect beside"));
+    }
+
+    #[test]
+    fn data_of_a_stage_that_plays_nothing_is_refused() {
+        let files = problems(
+            "[[stages]]\nkind = 'prefer'\npairs = { files = ['a'] }\ndata = { suite = 'sums' }\n\
+             [[stages]]\nkind = 'imitate'\nchats = { files = ['a'] }\ndata = { suite = 'sums' }\n\
+             [[stages]]\nkind = 'evaluate'\ndata = { suite = 'sums', test = ['test'] }",
+        );
+        assert_eq!(files.len(), 2, "{files:?}");
+        assert!(files[0].contains("stages.prefer: data has no effect beside files"), "{files:?}");
     }
 
     #[test]
