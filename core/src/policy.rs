@@ -309,6 +309,14 @@ pub enum PolicyError {
         /// What was found.
         detail: String,
     },
+    /// The policy does not answer this conversation because of what is said in it; trying again will not help.
+    #[error("have policy `{name}` answer what it refuses: {detail}")]
+    Refused {
+        /// The policy's name.
+        name: String,
+        /// What it told.
+        detail: String,
+    },
     /// The request asks for what this policy cannot do.
     #[error("ask policy `{name}` for {what}")]
     Unsupported {

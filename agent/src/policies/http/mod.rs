@@ -184,6 +184,10 @@ impl HttpPolicy {
         {
             return Err(Failure::Final(self.full(full, max_tokens)));
         }
+        if !status.is_success() && is_refusal(&bytes) {
+            let name = self.config.model.clone();
+            return Err(Failure::Final(PolicyError::Refused { name, detail: detail() }));
+        }
         if status.is_server_error()
             || status == StatusCode::TOO_MANY_REQUESTS
             || status == StatusCode::REQUEST_TIMEOUT
@@ -299,6 +303,24 @@ fn may_be_context(status: StatusCode) -> bool {
             | StatusCode::REQUEST_TIMEOUT
             | StatusCode::TOO_MANY_REQUESTS
     )
+}
+
+/// The codes by which endpoints tell that a filter held a conversation back: those of OpenAI, Azure and Alibaba.
+const REFUSALS: [&str; 5] = [
+    "content_filter",
+    "content_policy_violation",
+    "ResponsibleAIPolicyViolation",
+    "invalid_prompt",
+    "data_inspection_failed",
+];
+
+/// Whether an error says, by a code and not in words, that the conversation is refused for what is said in it.
+fn is_refusal(bytes: &[u8]) -> bool {
+    let Ok(body) = serde_json::from_slice::<serde_json::Value>(bytes) else { return false };
+    let error = body.get("error").unwrap_or(&body);
+    let codes = ["/code", "/type", "/innererror/code"].map(|pointer| error.pointer(pointer));
+    let mut told = codes.into_iter().flatten().filter_map(serde_json::Value::as_str);
+    told.any(|code| REFUSALS.contains(&code))
 }
 
 enum Failure {

@@ -215,6 +215,24 @@ async fn why_an_answer_ended_and_how_long_it_is_are_kept() {
 }
 
 #[tokio::test]
+async fn a_conversation_that_a_filter_holds_back_is_refused() {
+    let held_back = |_: usize| {
+        Deed::Answer(
+            "400 Bad Request",
+            r#"{"error":{"code":"content_filter","message":"management policy","status":400}}"#,
+        )
+    };
+    let (result, requests) = ask(held_back).await;
+    assert!(matches!(result, Err(PolicyError::Refused { .. })), "{result:?}");
+    assert_eq!(requests, 1);
+    let words = |_: usize| {
+        Deed::Answer("400 Bad Request", r#"{"error":{"code":"x","message":"content_filter"}}"#)
+    };
+    let (result, _) = ask(words).await;
+    assert!(matches!(result, Err(PolicyError::Nonsense { .. })), "{result:?}");
+}
+
+#[tokio::test]
 async fn nobody_there_is_unreachable() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base_url = format!("http://{}", listener.local_addr().unwrap());
