@@ -216,3 +216,18 @@ pub enum GraderError {
     #[error(transparent)]
     Place(Box<dyn Error + Send + Sync>),
 }
+
+impl GraderError {
+    /// The model that the episode itself kept from judging it: by filling its context, by what it refuses to answer, or by
+    /// words after which it gave no verdict however often it was asked. Absent where the episode has no part in the error.
+    pub(crate) fn model_kept_from_judging(&self) -> Option<&str> {
+        match self {
+            Self::Model {
+                model,
+                source: PolicyError::ContextFull { .. } | PolicyError::Refused { .. },
+            }
+            | Self::Unreadable { model, .. } => Some(model),
+            _ => None,
+        }
+    }
+}

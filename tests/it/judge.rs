@@ -87,7 +87,7 @@ fn a_judge_behind_an_endpoint_judges_hostile_answers_by_itself() {
     assert_eq!((&overall["episodes"], &overall["successes"]), (&2.into(), &0.into()));
     assert_eq!(overall["mean_reward"], 0.15);
     let shown = succeed(folder.path(), &["show", "kept", "--json", "--limit", "9"]).out;
-    for part in ["judge (prompt 1) by wise", "\\\"score\\\": 3", "\"judge\": 1"] {
+    for part in ["judge (prompt 2) by wise", "\\\"score\\\": 3", "\"judge\": 1"] {
         assert!(shown.replace("\":1", "\": 1").contains(part), "{part} is not in\n{shown}");
     }
     succeed(folder.path(), &["replay", "kept", "--suite", "quiz.jsonl"]);

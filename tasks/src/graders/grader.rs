@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use spar_core::{Observation, Policy, Seed, Trajectory, Turn, Verdict};
+use spar_core::{Observation, ParsedAction, Policy, Seed, Trajectory, Turn, Verdict};
 
 use super::ScriptFinding;
 use crate::{GraderError, ReferenceAnswer, Task, TerminalVerifier};
@@ -13,7 +13,8 @@ use crate::{GraderError, ReferenceAnswer, Task, TerminalVerifier};
 /// Judges an episode that is over: what became of it in, a verdict out.
 ///
 /// What keeps it from judging is an error, never a verdict: such an episode counts as the infrastructure's failure and is
-/// played anew.
+/// played anew. What the episode itself has brought about is none: such an episode is worth nothing, so that making itself
+/// hard to judge buys it no other try.
 #[async_trait]
 pub trait Grader: Send + Sync + fmt::Debug {
     /// The name in suites and recipes.
@@ -202,6 +203,21 @@ pub(super) fn answer_of(turn: &Turn) -> Cow<'_, str> {
         Some(action) if action.tool_calls().is_empty() => Cow::Borrowed(action.said()),
         Some(action) if action.said().is_empty() => action.key(),
         Some(action) => Cow::Owned(format!("{}\n{}", action.said(), action.key())),
+    }
+}
+
+/// All that the policy wrote in a turn, with calls behind it that stand beside the text, as those of endpoints do.
+pub(super) fn written(turn: &Turn) -> Cow<'_, str> {
+    match &turn.parsed {
+        ParsedAction::Action { action, spans, .. }
+            if !action.tool_calls().is_empty() && spans.is_empty() =>
+        {
+            match turn.text.is_empty() {
+                true => action.key(),
+                false => Cow::Owned(format!("{}\n{}", turn.text, action.key())),
+            }
+        }
+        _ => Cow::Borrowed(&turn.text),
     }
 }
 

@@ -1,14 +1,16 @@
 //! How likely a model finds what is right.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use spar_core::registry::{NamedOptions, RowError};
 use spar_core::{Message, Policy, RewardPart, Role, ScoringRequest, Turn, Verdict};
+use tokio::time::timeout;
 
-use super::grader::shown_text;
+use super::grader::{shown_text, written};
 use super::registry::AXIS;
 use super::{GradedEpisode, Grader, GraderNeeds, GradingModel, GradingPlace};
 use crate::GraderError;
@@ -29,6 +31,8 @@ pub struct LikelihoodOptions {
     pub debias: bool,
     /// The task counts as solved from this value on, which is from 0 to 1. Default 0.5.
     pub success_at: f64,
+    /// Seconds that the scoring of an answer may take; at least 1. Default 300.
+    pub timeout_secs: u64,
 }
 
 /// What becomes of the log-probabilities of an answer's tokens.
@@ -69,6 +73,7 @@ impl Default for LikelihoodOptions {
             measure: LikelihoodMeasure::default(),
             debias: false,
             success_at: 0.5,
+            timeout_secs: 300,
         }
     }
 }
@@ -81,6 +86,9 @@ impl NamedOptions for LikelihoodOptions {
         }
         if !(0.0..=1.0).contains(&self.success_at) {
             problems.push(format!("`success_at` is {}, must be from 0 to 1", self.success_at));
+        }
+        if self.timeout_secs == 0 {
+            problems.push("`timeout_secs` is 0, must be at least 1".to_owned());
         }
         problems
     }
@@ -95,6 +103,8 @@ impl NamedOptions for LikelihoodOptions {
 /// The reward part is `likelihood`. Of several answers that are right, the likeliest counts. Where the policy's tokens were
 /// kept and it is scored by itself, the conversation is the prompt as it was read; else it is laid out from the task's
 /// instruction, what was observed and what was answered.
+///
+/// A model that is out of reach or late is an error; a conversation that its context cannot hold has value 0.
 ///
 /// Sources: the product is the reward of VeriFree (arXiv 2505.21493, equation 3); the arithmetic mean, debiased and clipped, that
 /// of RLPR (arXiv 2506.18254, section 2.3), without its filter by deviation; the geometric mean is the inverse of the
@@ -130,10 +140,11 @@ impl Likelihood {
             // As it would stand there: behind a space, as words do.
             let target_ids = model.encode_text(&format!(" {}", answer.trim()));
             let request = ScoringRequest { prompt_ids: prompt.clone(), target_ids };
-            let logprobs = model
-                .score(request)
+            let (name, seconds) = (|| model.name().to_owned(), self.options.timeout_secs);
+            let logprobs = timeout(Duration::from_secs(seconds), model.score(request))
                 .await
-                .map_err(|source| GraderError::Model { model: model.name().to_owned(), source })?;
+                .map_err(|_| GraderError::Late { model: name(), seconds })?
+                .map_err(|source| GraderError::Model { model: name(), source })?;
             best = best.max(self.options.measure.of(&logprobs));
         }
         Ok(best)
@@ -151,11 +162,22 @@ impl Grader for Likelihood {
         GraderNeeds { model, reference: true, can_score: true }
     }
 
+    fn version(&self) -> u32 {
+        2
+    }
+
     async fn grade(
         &self,
         episode: &GradedEpisode<'_>,
         _: &mut dyn GradingPlace,
     ) -> Result<Verdict, GraderError> {
+        let judged_by = |model: &str| format!("likelihood under {model}");
+        super::or_worth_nothing(self.judged(episode).await, judged_by)
+    }
+}
+
+impl Likelihood {
+    async fn judged(&self, episode: &GradedEpisode<'_>) -> Result<Verdict, GraderError> {
         let options = &self.options;
         let model = episode.models.expect(options.model, "likelihood")?;
         let answers = super::expect_reference(episode, "likelihood")?.texts();
@@ -171,7 +193,7 @@ impl Grader for Likelihood {
         };
         let prompt_ids: Arc<[u32]> = match recorded_prompt(&episode.trajectory.turns) {
             Some(ids) if options.model == GradingModel::Policy => ids.into(),
-            _ => super::encoded(model.as_ref(), &conversation(episode)).into(),
+            _ => super::encoded(model.as_ref(), &conversation(episode))?.into(),
         };
         let own = self.value(model.as_ref(), &prompt_ids, reasoning, &answers).await?;
         let base = match options.debias {
@@ -215,7 +237,7 @@ fn conversation(episode: &GradedEpisode<'_>) -> Vec<Arc<Message>> {
     }
     say(Role::User, &shown_text(&trajectory.first_observation));
     for turn in &trajectory.turns[..trajectory.turns.len().saturating_sub(1)] {
-        say(Role::Assistant, &turn.text);
+        say(Role::Assistant, &written(turn));
         say(Role::User, &shown_text(&turn.step.observation));
     }
     messages
@@ -261,8 +283,14 @@ mod tests {
         }
 
         async fn score(&self, request: ScoringRequest) -> Result<Vec<f32>, PolicyError> {
+            if request.prompt_ids.len() > 1000 {
+                return Err(PolicyError::ContextFull { tokens: None, limit: Some(1000) });
+            }
             let text = |ids: &[u32]| ids.iter().map(|id| *id as u8 as char).collect::<String>();
             let asked = (text(&request.prompt_ids), text(&request.target_ids));
+            if asked.0.contains("hang") {
+                std::future::pending::<()>().await;
+            }
             self.asked.lock().unwrap().push(asked);
             let likely = 1.0 - 1.0 / request.prompt_ids.len() as f32;
             let logprob = |number| if number % 2 == 0 { likely.ln() } else { 0.0 };
@@ -271,6 +299,14 @@ mod tests {
     }
 
     async fn grade(options: &str, trajectory: &Trajectory) -> (Verdict, Vec<(String, String)>) {
+        let (verdict, asked) = graded(options, trajectory).await;
+        (verdict.unwrap(), asked)
+    }
+
+    async fn graded(
+        options: &str,
+        trajectory: &Trajectory,
+    ) -> (Result<Verdict, GraderError>, Vec<(String, String)>) {
         let model = Arc::new(Bytes::default());
         let models = GradingModels { policy: Some(model.clone()), ..GradingModels::default() };
         let right: ReferenceAnswer = serde_json::from_str(r#"["no", "never"]"#).unwrap();
@@ -287,8 +323,7 @@ mod tests {
                 },
                 &mut NoPlace,
             )
-            .await
-            .unwrap();
+            .await;
         let asked = model.asked.lock().unwrap().clone();
         (verdict, asked)
     }
@@ -322,11 +357,30 @@ mod tests {
         assert!(without.reward() == 0.0 && !without.success && asked.is_empty());
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn what_fills_the_context_is_worth_nothing_and_what_takes_too_long_is_a_failure() {
+        let said = format!("{} Answer: yes", "on ".repeat(500));
+        let (full, _) = grade("", &episode(&[&said])).await;
+        assert!(full.reward() == 0.0 && !full.success, "{full:?}");
+        assert!(full.details.contains("context of 1000 tokens"), "{}", full.details);
+        let (late, _) = graded("timeout_secs = 9", &episode(&["hang Answer: yes"])).await;
+        assert!(matches!(late, Err(GraderError::Late { seconds: 9, .. })), "{late:?}");
+    }
+
     #[test]
     fn options_that_cannot_be_are_refused() {
-        let options =
-            LikelihoodOptions { after: " ".to_owned(), success_at: -1.0, ..Default::default() };
+        let options = LikelihoodOptions {
+            after: " ".to_owned(),
+            success_at: -1.0,
+            timeout_secs: 0,
+            ..Default::default()
+        };
         let told = Likelihood::new(options).unwrap_err().to_string();
-        assert!(told.contains("`after` is empty") && told.contains("`success_at` is -1"), "{told}");
+        assert!(
+            told.contains("`after` is empty")
+                && told.contains("`timeout_secs` is 0")
+                && told.contains("`success_at` is -1"),
+            "{told}"
+        );
     }
 }

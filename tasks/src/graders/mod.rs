@@ -9,8 +9,8 @@
 //! ```
 //!
 //! A task names graders, and a recipe can add some; each has a weight, and one decides what success is. Where none is named,
-//! the environment judges. What keeps a grader from judging is an error, never a verdict. A new grader is one file and one
-//! row of [`grader_registry`].
+//! the environment judges. What keeps a grader from judging is an error, never a verdict, unless the episode itself has brought
+//! it about: then it is worth nothing. A new grader is one file and one row of [`grader_registry`].
 
 mod environment;
 mod exact;
@@ -35,19 +35,40 @@ pub use script::{FreshSandboxOptions, Script, ScriptFinding, ScriptOptions};
 
 use std::sync::Arc;
 
-use spar_core::{Message, Policy};
+use spar_core::{Conversation, Encoded, Message, Policy, Verdict};
 
 use crate::{GraderError, ReferenceAnswer};
 
-/// The tokens of a conversation, message by message; none for a policy that works on text.
-fn encoded(policy: &dyn Policy, messages: &[Arc<Message>]) -> Vec<u32> {
-    let mut before: Option<&Message> = None;
-    let mut ids = Vec::new();
-    for message in messages {
-        ids.extend(policy.encode(before, message));
-        before = Some(message);
+/// The tokens of a conversation; none for a policy that works on text.
+fn encoded(policy: &dyn Policy, messages: &[Arc<Message>]) -> Result<Vec<u32>, GraderError> {
+    let conversation = Conversation { messages, tools: &[], encoded: 0, answer: &[] };
+    match policy.encode_conversation(&conversation) {
+        Ok(Encoded::Alone(ids) | Encoded::Behind(ids) | Encoded::Anew(ids)) => Ok(ids),
+        Err(source) => Err(GraderError::Model { model: policy.name().to_owned(), source }),
     }
-    ids
+}
+
+/// What was judged; where the episode itself kept a model from judging it, that it is worth nothing, and why.
+fn or_worth_nothing(
+    judged: Result<Verdict, GraderError>,
+    judged_by: impl Fn(&str) -> String,
+) -> Result<Verdict, GraderError> {
+    let error = match judged {
+        Err(error) => error,
+        judged => return judged,
+    };
+    let Some(model) = error.model_kept_from_judging() else { return Err(error) };
+    Ok(Verdict {
+        details: format!("it could not be judged: {}", error_chain(&error)),
+        graders: vec![judged_by(model)],
+        ..Verdict::default()
+    })
+}
+
+/// An error with all that it came of, in one line.
+fn error_chain(error: &dyn std::error::Error) -> String {
+    let sources = std::iter::successors(error.source(), |error| error.source());
+    sources.fold(error.to_string(), |text, source| format!("{text}: {source}"))
 }
 
 /// What the task calls right, for a grader that cannot do without.

@@ -34,7 +34,8 @@ const EXCERPT_CHARS: usize = 200;
 /// It sees the parts that [`sees`](JudgeOptions::sees) names and nothing else. They stand between marks that derive from a hash
 /// of the episode and its seed, so that what is judged cannot end a part; and its verdict is the one line that carries the
 /// mark, so that what it repeats of the episode is no verdict. An answer that cannot be read is asked for again, with what
-/// was wrong with it; a judge that is out of reach, late or cannot be read to the end is an error.
+/// was wrong with it. A judge that is out of reach or late is an error. Where none of its answers can be read, or it refuses the
+/// episode, or its context cannot hold it, the episode is not solved and has value 0, with the reason in the details.
 ///
 /// The value of an episode is from 0 to 1, in the reward part `judge` (mode `criteria`: `judge.NAME` for each):
 ///
@@ -141,7 +142,7 @@ impl Judge {
         let model = episode.models.expect(options.model, "judge")?;
         let num_turns = episode.trajectory.turns.len();
         let mark = mark(seed, shown_pieces);
-        let material = shown(shown_pieces, &mark, options.max_chars);
+        let material = shown(shown_pieces, &mark, options);
         let mut messages = vec![
             Arc::new(Message::new(Role::System, SYSTEM)),
             Arc::new(Message::new(Role::User, material + &question(options, &mark, num_turns))),
@@ -190,7 +191,7 @@ impl Judge {
         let episode = seed.as_u64() >> 11;
         let request = CompletionRequest {
             messages: messages.to_vec().into(),
-            prompt_ids: super::encoded(model.as_ref(), messages).into(),
+            prompt_ids: super::encoded(model.as_ref(), messages)?.into(),
             sampling,
             ..CompletionRequest::new(episode, seed)
         };
@@ -260,13 +261,19 @@ impl Grader for Judge {
         episode: &GradedEpisode<'_>,
         _: &mut dyn GradingPlace,
     ) -> Result<Verdict, GraderError> {
+        let judged_by = |model: &str| format!("judge (prompt {PROMPT_VERSION}) by {model}");
+        super::or_worth_nothing(self.judged(episode).await, judged_by)
+    }
+}
+
+impl Judge {
+    async fn judged(&self, episode: &GradedEpisode<'_>) -> Result<Verdict, GraderError> {
         let options = &self.options;
         let [low, high] = options.range;
         let share = |score: f64| (score - low) / (high - low);
         if options.mode == JudgeMode::Pairwise {
             let right = super::expect_reference(episode, "judge")?;
-            let reference =
-                vec![Piece::new("candidate", ReferenceAnswer::texts(right).join("\nor\n"))];
+            let reference = vec![Piece::final_answer(ReferenceAnswer::texts(right).join("\nor\n"))];
             let (value, asked) =
                 self.both_orders(episode, [self.candidate(episode), reference]).await?;
             let details = format!("{value} against the reference");

@@ -22,10 +22,13 @@ pub struct JudgeOptions {
     pub range: [f64; 2],
     /// What mode `criteria` asks for, one score each. Default none.
     pub criteria: Vec<Criterion>,
-    /// The task counts as solved from this value on, which is from 0 to 1. Default 0.5.
+    /// The task counts as solved from this value on, which is from 0 to 1; in mode `steps` where there is no error. Default 0.5.
     pub success_at: f64,
-    /// Characters that it sees of each part at the most, the middle being left out; at least 100. Default 20,000.
+    /// Characters that it sees of each text at the most, the middle being left out; at least 100. Default 20,000.
     pub max_chars: usize,
+    /// Characters that it sees in all, marks aside; shared out to the parts, and of each to its texts, whose middle is left
+    /// out. At least `max_chars`. Default 60,000.
+    pub max_total_chars: usize,
     /// How often it is asked until its answer can be read; at least 1. Default 3.
     pub asks: u32,
     /// Tokens that an answer may have; at least 1. Default 1024.
@@ -99,6 +102,7 @@ impl Default for JudgeOptions {
             criteria: Vec::new(),
             success_at: 0.5,
             max_chars: 20_000,
+            max_total_chars: 60_000,
             asks: 3,
             max_tokens: 1024,
             temperature: 0.0,
@@ -138,8 +142,22 @@ impl NamedOptions for JudgeOptions {
         if !(0.0..=1.0).contains(&self.success_at) {
             problems.push(format!("`success_at` is {}, must be from 0 to 1", self.success_at));
         }
+        if self.mode == JudgeMode::Steps && self.success_at != Self::default().success_at {
+            let problem = "`success_at` has no effect in this mode: solved is what has no error";
+            problems.push(problem.to_owned());
+        }
+        if self.mode == JudgeMode::Pairwise && self.sees.contains(&Shown::Reference) {
+            let problem = "`sees` names `reference`, which is one of the two: the judge could tell which it is";
+            problems.push(problem.to_owned());
+        }
         if self.max_chars < 100 {
             problems.push(format!("`max_chars` is {}, must be at least 100", self.max_chars));
+        }
+        if self.max_total_chars < self.max_chars {
+            let (total, each) = (self.max_total_chars, self.max_chars);
+            problems.push(format!(
+                "`max_total_chars` is {total}, must be at least `max_chars`, {each}"
+            ));
         }
         let counts = [
             ("asks", u64::from(self.asks)),

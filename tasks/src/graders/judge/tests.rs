@@ -2,7 +2,10 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use spar_core::{Completion, PolicyError, StopCause, Trajectory};
+use spar_core::{
+    Action, Completion, Conversation, Encoded, ParsedAction, PolicyError, StopCause, ToolCall,
+    Trajectory,
+};
 
 use super::super::test_episodes::{NoPlace, episode, task};
 use super::super::{GradingModel, GradingModels};
@@ -33,7 +36,14 @@ impl Policy for FakeJudge {
                 std::future::pending::<()>().await;
             }
             let (name, detail) = ("fake".to_owned(), "it is gone".to_owned());
-            return Err(PolicyError::Unreachable { name, detail });
+            let shown = request.messages[1].text();
+            return Err(match () {
+                () if shown.contains("a flood") => {
+                    PolicyError::ContextFull { tokens: Some(9000), limit: Some(4096) }
+                }
+                () if shown.contains("an outrage") => PolicyError::Refused { name, detail },
+                () => PolicyError::Unreachable { name, detail },
+            });
         };
         Ok(Completion::new("fake-1", text, StopCause::EndOfTurn))
     }
@@ -127,7 +137,9 @@ async fn hostile_episodes_are_not_read_as_the_answer_of_the_judge() {
         // A judge that only repeats has judged nothing.
         let asking = judge("asks = 2", episode(&[text]), |messages| Some(material(messages)));
         let Asking { verdict, prompts } = asking.await;
-        assert!(matches!(verdict, Err(GraderError::Unreadable { asks: 2, .. })), "{verdict:?}");
+        let verdict = verdict.unwrap();
+        assert!(verdict.reward() == 0.0 && !verdict.success, "{verdict:?}");
+        assert!(verdict.details.contains("asked 2 times"), "{}", verdict.details);
         assert_eq!(prompts.len(), 2);
     }
 }
@@ -144,10 +156,88 @@ async fn an_answer_that_cannot_be_read_is_asked_for_again() {
     assert_eq!((verdict.reward(), verdict.success, prompts.len()), (1.0, true, 2));
     assert_eq!(verdict.artifacts["answers"].as_array().unwrap().len(), 2);
     assert_eq!(verdict.artifacts["judge"], "fake-1");
-    assert_eq!(verdict.graders, ["judge (prompt 1) by fake-1"]);
+    assert_eq!(verdict.graders, ["judge (prompt 2) by fake-1"]);
     let never = judge("", episode(&["yes"]), |_| Some("score: 10".to_owned())).await.verdict;
-    let text = never.unwrap_err().to_string();
+    let text = never.unwrap().details;
     assert!(text.contains("asked 3 times") && text.contains("score: 10"), "{text}");
+}
+
+#[tokio::test]
+async fn an_episode_that_keeps_the_judge_from_judging_is_worth_nothing() {
+    for (text, reason) in
+        [("a flood", "9000 tokens into a context of 4096"), ("an outrage", "refuses")]
+    {
+        let verdict = judge("", episode(&[text]), |_| None).await.verdict.unwrap();
+        assert!(verdict.reward() == 0.0 && !verdict.success, "{verdict:?}");
+        assert!(verdict.details.contains(reason), "{}", verdict.details);
+        assert_eq!(verdict.graders, ["judge (prompt 2) by fake"]);
+    }
+}
+
+#[tokio::test]
+async fn a_long_episode_is_shown_within_a_bound_and_with_its_task() {
+    let answer = |messages: &[Arc<Message>]| {
+        Some(format!("verdict {}: {{\"score\": 1}}", mark_in(messages)))
+    };
+    let long = "so it goes on ".repeat(100);
+    let texts: Vec<&str> = std::iter::repeat_n(&*long, 2000).collect();
+    let options = "sees = ['task', 'transcript', 'actions', 'final_answer']";
+    let prompt = judge(options, episode(&texts), answer).await.prompts.remove(0);
+    assert!(prompt.len() < 3 * 60_000, "{}", prompt.len());
+    for part in
+        ["Answer in a word.", "turn 1, the agent", "turn 2000, the agent", "turns left out", &long]
+    {
+        assert!(prompt.contains(part), "{part} is not in {prompt}");
+    }
+    assert!(!prompt.contains("turn 1000, the agent"));
+}
+
+#[tokio::test]
+async fn calls_that_stand_beside_the_text_are_shown() {
+    let answer = |messages: &[Arc<Message>]| {
+        Some(format!("verdict {}: {{\"score\": 1}}", mark_in(messages)))
+    };
+    let mut called = episode(&["", "I look."]);
+    for turn in &mut called.turns {
+        let arguments = serde_json::json!({ "at": "door" }).as_object().cloned().unwrap();
+        turn.parsed = ParsedAction::of(Action::calls(vec![ToolCall::new("look", arguments)]));
+    }
+    let prompt = judge("sees = ['transcript']", called, answer).await.prompts.remove(0);
+    assert_eq!(prompt.matches("look {\"at\":\"door\"}\n[end turn").count(), 2, "{prompt}");
+    assert!(prompt.contains("I look.\nlook {"), "{prompt}");
+}
+
+/// Lays conversations out as a whole.
+struct Whole;
+
+#[async_trait]
+impl Policy for Whole {
+    fn name(&self) -> &'static str {
+        "whole"
+    }
+
+    fn encode(&self, _: Option<&Message>, _: &Message) -> Vec<u32> {
+        Vec::new()
+    }
+
+    fn encode_conversation(&self, conversation: &Conversation<'_>) -> Result<Encoded, PolicyError> {
+        match conversation.messages {
+            [] => Err(PolicyError::Unsupported { name: "whole".to_owned(), what: String::new() }),
+            messages => Ok(Encoded::Anew(vec![messages.len() as u32])),
+        }
+    }
+
+    async fn complete(&self, _: CompletionRequest) -> Result<Completion, PolicyError> {
+        Err(PolicyError::Closed { name: "whole".to_owned() })
+    }
+}
+
+#[test]
+fn conversations_are_laid_out_as_a_whole() {
+    let messages = ["a", "b"].map(|text| Arc::new(Message::new(Role::User, text)));
+    assert_eq!(super::super::encoded(&Whole, &messages).unwrap(), [2]);
+    let refused = super::super::encoded(&Whole, &[]).unwrap_err();
+    assert!(matches!(refused, GraderError::Model { .. }), "{refused}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -196,6 +286,10 @@ async fn a_preference_for_a_place_cancels_out() {
     let asking = judge(options, episode(&["yes"]), always_first).await;
     assert_eq!((asking.verdict.unwrap().reward(), asking.prompts.len()), (0.5, 2));
     assert!(asking.prompts[0] != asking.prompts[1]);
+    // Nothing but the place tells which of them is the task's own.
+    for label in ["[begin first, final answer ", "[begin second, final answer "] {
+        assert!(asking.prompts[0].contains(label), "{}", asking.prompts[0]);
+    }
     // One that looks for what is longer says the same in both orders.
     let by_content = |messages: &[Arc<Message>]| {
         let text = &messages[1].text();
@@ -288,6 +382,9 @@ fn options_that_cannot_be_are_refused() {
             "mode = 'criteria'\ncriteria = [{ name = 'a b', text = '' , weight = 0 }]",
             "says nothing",
         ),
+        ("mode = 'steps'\nsees = ['transcript']\nsuccess_at = 1", "`success_at` has no effect"),
+        ("mode = 'pairwise'\nsees = ['final_answer', 'reference']", "is one of the two"),
+        ("max_chars = 500\nmax_total_chars = 400", "at least `max_chars`, 500"),
         ("sees = []", "nothing to judge"),
         ("sees = ['task', 'task']", "twice"),
         ("success_at = 2", "`success_at` is 2"),
