@@ -35,7 +35,8 @@ pub struct EvaluateConfig {
     /// How often a failed episode is played anew. Default 3.
     pub refills: u32,
     /// The share of the episodes, 0 to below 1, that may be missing, for reasons that are not the
-    /// player's; where more are, there is no score. Default 0.05.
+    /// player's; where more are, there is no score. Of a mixture's suites each has none where more of its own
+    /// are. Default 0.05.
     pub max_missing: f64,
     /// Draws of the bootstrap that makes the interval where `attempts` is above 1; at least 1.
     /// Default 1000.
@@ -203,7 +204,8 @@ pub struct Evaluation {
     pub is_stopped: bool,
     /// pass@k for the numbers that were asked for.
     pub pass_at_k: Vec<PassAtK>,
-    /// The episodes of each suite, where several are mixed; empty where there is one.
+    /// The episodes of each suite, where several are mixed; empty where there is one. One of which more are missing
+    /// than allowed has no rate, as have all where the whole has none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub by_suite: BTreeMap<String, Score>,
     /// The episodes of the tasks with each tag.
@@ -274,17 +276,30 @@ pub async fn evaluate(
     let (wanted, missing) = (counts.wanted, counts.missing());
     // Who was told to stop has no score of what was asked for, and nothing has failed.
     let is_stopped = request.cancellation.is_cancelled() && missing > 0;
-    let is_refused = !is_stopped && missing as f64 > config.max_missing * wanted as f64;
-    let mut overall = score("", &all);
+    let are_too_many = |missing: usize, wanted: usize| {
+        !is_stopped && missing as f64 > config.max_missing * wanted as f64
+    };
+    let is_refused = are_too_many(missing, wanted);
+    let unless = |is_refused: bool, score: Score| match is_refused {
+        true => Score { success_rate: None, interval: Interval::WHOLE, ..score },
+        false => score,
+    };
+    let overall = unless(is_refused, score("", &all));
     let by_suite = by_suite
         .iter()
-        .map(|(name, groups)| ((*name).to_owned(), score(&format!("suite {name}"), groups)))
+        .map(|(name, groups)| {
+            let score = score(&format!("suite {name}"), groups);
+            let lacks = are_too_many(score.missing, score.missing + score.episodes);
+            ((*name).to_owned(), unless(is_refused || lacks, score))
+        })
         .collect();
-    let by_tag = by_tag.iter().map(|(tag, groups)| ((*tag).clone(), score(tag, groups))).collect();
+    let by_tag = by_tag
+        .iter()
+        .map(|(tag, groups)| ((*tag).clone(), unless(is_refused, score(tag, groups))))
+        .collect();
     let tasks: Vec<_> = groups.into_iter().map(|group| group.task).collect();
     let mut pass_at_k: Vec<_> = config.pass_at.iter().map(|k| PassAtK::of(&tasks, *k)).collect();
     if is_refused {
-        overall = Score { success_rate: None, interval: Interval::WHOLE, ..overall };
         pass_at_k.iter_mut().for_each(|pass| pass.value = None);
     }
     let evaluation = Evaluation {
@@ -490,6 +505,16 @@ impl fmt::Display for Evaluation {
         }
         if self.overall.limits.total() > 0 {
             writeln!(f, "ended by a limit: {}", self.overall.limits)?;
+        }
+        for (name, Score { missing, episodes, success_rate, .. }) in &self.by_suite {
+            if success_rate.is_none() && *missing > 0 && !self.is_refused && !self.is_stopped {
+                let wanted = missing + episodes;
+                writeln!(
+                    f,
+                    "{missing} of {wanted} episodes of `{name}` could not be played, more than allowed: \
+                     no score of it"
+                )?;
+            }
         }
         let (missing, wanted) = (self.missing, self.missing + self.overall.episodes);
         match (missing, self.is_refused) {
@@ -700,6 +725,64 @@ pass@1: -
             let evaluation =
                 run_in(&origin, SharedPlayer::Policy(policy.clone()), &generous).await.unwrap();
             assert_eq!(evaluation.overall.success_rate, Some(1.0));
+        }
+    }
+
+    /// A suite whose tasks of these ids are a share of their own.
+    struct Mixed {
+        suite: TemplateSuite,
+        few: Vec<String>,
+    }
+
+    impl Suite for Mixed {
+        fn manifest(&self) -> &spar_tasks::SuiteManifest {
+            self.suite.manifest()
+        }
+
+        fn about(&self) -> &str {
+            self.suite.about()
+        }
+
+        fn make_task(&self, split: &str, index: usize) -> Result<spar_tasks::Task, SuiteError> {
+            self.suite.make_task(split, index)
+        }
+
+        fn share_of(&self, id: &str) -> Option<&str> {
+            Some(if self.few.iter().any(|few| few == id) { "few" } else { "many" })
+        }
+    }
+
+    #[tokio::test]
+    async fn a_share_of_which_too_much_is_missing_has_no_score() {
+        let player = SharedPlayer::Policy(Arc::new(ScriptedPolicy::new(["right"])));
+        let config = EvaluateConfig { refills: 0, concurrency: 1.into(), ..Default::default() };
+        let order = run(player.clone(), &config).await.unwrap().tasks;
+        let few = order.iter().take(2).map(|task| task.task.clone()).collect();
+        let suite = Mixed { suite: suite(), few };
+        // One of the few, of whom there are two of twenty; then both.
+        for (mishaps, is_refused) in [(0, false), (1, false), (2, true)] {
+            let origin = FakeEnvironment::new();
+            origin.mishaps.store(mishaps, Ordering::SeqCst);
+            let request = EvaluateRequest {
+                suite: &suite,
+                player: player.clone(),
+                open: origin.opener(),
+                seed: Seed::from_u64(1),
+                cancellation: &Cancellation::new(),
+                on_episode: &|_| {},
+                keep: None,
+            };
+            let (evaluation, _) = evaluate(&request, &config).await.unwrap();
+            let (few, many) = (&evaluation.by_suite["few"], &evaluation.by_suite["many"]);
+            assert_eq!((few.missing, many.missing), (mishaps, 0));
+            assert_eq!(evaluation.is_refused, is_refused);
+            assert_eq!(few.success_rate, (mishaps == 0).then_some(1.0));
+            let rate = (!is_refused).then_some(1.0);
+            assert_eq!((evaluation.overall.success_rate, many.success_rate), (rate, rate));
+            assert_eq!(evaluation.by_tag["fake"].success_rate, rate);
+            assert_eq!(few.interval == Interval::WHOLE, mishaps > 0);
+            let told = "1 of 2 episodes of `few` could not be played, more than allowed";
+            assert_eq!(evaluation.to_string().contains(told), mishaps == 1);
         }
     }
 
