@@ -19,14 +19,16 @@ pub(super) struct Body<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Value>,
     temperature: f32,
-    /// An extension of vLLM, SGLang and this project; sent only where it is asked for.
+    /// An extension of vLLM, SGLang and this project; vLLM takes -1 for all tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
-    top_k: Option<usize>,
+    top_k: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     top_p: Option<f32>,
     /// An extension as well.
     #[serde(skip_serializing_if = "Option::is_none")]
     min_p: Option<f32>,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    penalties: Option<Penalties>,
     pub(super) max_tokens: usize,
     seed: Value,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
@@ -43,6 +45,19 @@ pub(super) struct Body<'a> {
     /// Of this project: what the answer begins with.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     partial_token_ids: &'a [u32],
+}
+
+/// What draws are to be without. Where vLLM is not told, the model's own `generation_config.json` decides.
+#[derive(Debug, Serialize)]
+struct Penalties {
+    repetition_penalty: f32,
+    presence_penalty: f32,
+    frequency_penalty: f32,
+}
+
+impl Penalties {
+    const NONE: Self =
+        Self { repetition_penalty: 1.0, presence_penalty: 0.0, frequency_penalty: 0.0 };
 }
 
 impl<'a> Body<'a> {
@@ -87,22 +102,27 @@ impl<'a> Body<'a> {
             ],
         )?;
         let sampling = &request.sampling;
+        // vLLM takes what is left out from the model's `generation_config.json`, and would cut off what its
+        // log-probabilities still count: neutral values are sent as well.
+        let is_vllm = server == ServerKind::Vllm;
+        let top_k = sampling.top_k.map(|top_k| i64::try_from(top_k).unwrap_or(i64::MAX));
         let mut body = Self {
             model,
             messages: Some(request.messages.iter().map(|message| message.to_openai()).collect()),
             prompt: None,
             tools: request.tools.iter().map(|tool| tool.to_function()).collect(),
             temperature: sampling.temperature,
-            top_k: sampling.top_k,
-            top_p: Some(sampling.top_p).filter(|top_p| *top_p < 1.0),
-            min_p: Some(sampling.min_p).filter(|min_p| *min_p > 0.0),
+            top_k: top_k.or(is_vllm.then_some(-1)),
+            top_p: Some(sampling.top_p).filter(|top_p| is_vllm || *top_p < 1.0),
+            min_p: Some(sampling.min_p).filter(|min_p| is_vllm || *min_p > 0.0),
+            penalties: is_vllm.then_some(Penalties::NONE),
             max_tokens: sampling.max_tokens,
             seed: seed(server, request),
             stop: &request.stop,
             response_format: None,
             structured_outputs: None,
             return_token_ids: server.tells_tokens().then_some(true),
-            logprobs: (server == ServerKind::Vllm).then(|| json!(true)),
+            logprobs: is_vllm.then(|| json!(true)),
             partial_token_ids: &[],
         };
         if of_vllm {

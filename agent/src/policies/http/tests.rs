@@ -344,6 +344,48 @@ async fn tools_stop_strings_and_schemas_are_sent() {
 }
 
 #[tokio::test]
+async fn vllm_is_told_what_draws_are_to_be_without() {
+    let neutral = [
+        ("top_k", json!(-1)),
+        ("top_p", json!(1.0)),
+        ("min_p", json!(0.0)),
+        ("repetition_penalty", json!(1.0)),
+        ("presence_penalty", json!(0.0)),
+        ("frequency_penalty", json!(0.0)),
+    ];
+    let partial = SampledTokens {
+        ids: vec![7],
+        logprobs: vec![-0.5],
+        versions: vec![PolicyVersion(0)],
+        ..SampledTokens::default()
+    };
+    let begun = CompletionRequest { partial, prompt_ids: [1, 2].into(), ..request() };
+    let sampling = Sampling { top_k: Some(5), top_p: 0.5, min_p: 0.25, ..Sampling::default() };
+    let cut = CompletionRequest { sampling, ..request() };
+    let (config, seen) = record(chat(json!({ "content": "go" })).to_string()).await;
+    for server in [ServerKind::Vllm, ServerKind::Spar, ServerKind::Openai] {
+        let policy = HttpPolicy::open(HttpPolicyConfig { server, ..config.clone() }).unwrap();
+        for request in [&request(), &begun, &cut] {
+            // Not every server goes on with an answer, and what it says is not looked at here.
+            let _ = policy.complete(request.clone()).await;
+        }
+    }
+    let mut seen = seen.lock().unwrap().clone();
+    // Not those of texts that are to be read as tokens.
+    seen.retain(|body| body.get("temperature").is_some());
+    let [whole, rest, cut, spar @ .., openai, _] = &seen[..] else { panic!("{seen:?}") };
+    assert!(rest.get("prompt").is_some() && whole.get("messages").is_some());
+    for (field, value) in &neutral {
+        assert_eq!((&whole[field], &rest[field]), (value, value), "{field}");
+        for body in [&spar[0], openai] {
+            assert!(body.get(field).is_none(), "{field} was not asked for");
+        }
+    }
+    assert_eq!((&cut["top_k"], &cut["top_p"]), (&json!(5), &json!(0.5)));
+    assert_eq!((&cut["min_p"], &cut["repetition_penalty"]), (&json!(0.25), &json!(1.0)));
+}
+
+#[tokio::test]
 async fn what_a_server_cannot_do_is_refused() {
     let begun = || SampledTokens {
         ids: vec![7],
