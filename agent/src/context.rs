@@ -11,7 +11,7 @@ use spar_core::{
 use spar_tasks::Task;
 
 use crate::scaffolds::{ToolUse, elided};
-use crate::{EpisodeConfig, ScaffoldChoice};
+use crate::{EpisodeConfig, ParserChoice, ScaffoldChoice};
 
 /// What a policy sees of its episode.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -149,6 +149,7 @@ pub struct Prompt {
 /// was sampled.
 pub struct Context<'a> {
     config: &'a ContextConfig,
+    parser: &'a ParserChoice,
     scaffold: &'a ScaffoldChoice,
     /// How many of the last turns are kept in sight.
     window: Option<usize>,
@@ -212,6 +213,7 @@ impl<'a> Context<'a> {
         let scaffold = &episode.scaffold;
         Self {
             config: &episode.context,
+            parser: episode.parser(),
             scaffold,
             window: episode.context.window_turns.or(scaffold.scaffold().window_turns),
             encoder,
@@ -413,6 +415,10 @@ impl<'a> Context<'a> {
         };
         let is_native = self.scaffold.scaffold().tools == ToolUse::Native;
         let mut parts = Vec::with_capacity(1);
+        let thoughts = match self.config.reasoning {
+            ReasoningRule::Keep => thoughts.or_else(|| self.told_apart(said, parsed)),
+            ReasoningRule::Inline | ReasoningRule::Strip => thoughts,
+        };
         parts.extend(thoughts.map(|thoughts| Part::Reasoning(thoughts.to_owned())));
         let calls = match parsed.action() {
             Some(Action::Calls { text, calls }) if is_native => {
@@ -427,6 +433,19 @@ impl<'a> Context<'a> {
             }
         };
         Message { tool_calls: calls, ..Message::of_parts(Role::Assistant, parts) }
+    }
+
+    /// What the policy itself has told apart as thoughts: what does not stand in its text, where the parser finds it.
+    fn told_apart<'b>(&self, text: &str, parsed: &'b ParsedAction) -> Option<&'b str> {
+        let ParsedAction::Action { reasoning: Some(thoughts), spans, .. } = parsed else {
+            return None;
+        };
+        let is_in_text = !spans.is_empty()
+            && matches!(
+                self.parser.parse(text, &self.tools),
+                ParsedAction::Action { reasoning: Some(found), .. } if found == *thoughts
+            );
+        (!is_in_text).then_some(thoughts)
     }
 
     /// Appends what the environment showed, behind `action` where one was understood.
@@ -885,6 +904,43 @@ mod tests {
             let (kept, text, thoughts) = second(ReasoningRule::Strip, window);
             assert_eq!((kept, &*text, &*thoughts), (0, "o0goo1", ""));
         }
+    }
+
+    #[test]
+    fn thoughts_that_an_endpoint_tells_apart_are_kept() {
+        let (task, first) = (task(), Observation::new("o0"));
+        let thoughts = |scaffold, rule, text: &str, parsed: &ParsedAction| {
+            let context = ContextConfig { reasoning: rule, ..ContextConfig::default() };
+            let config = scaffolded(scaffold, context);
+            let mut context = Context::new(&config, None, &task, &first, tools(&["f"]));
+            context.push_answer(text, parsed, &[]);
+            let last = Arc::clone(context.messages.last().unwrap());
+            (last.reasoning().into_owned(), last.text().into_owned(), last.to_openai())
+        };
+        let told = |action: Action, spans| ParsedAction::Action {
+            action,
+            spans,
+            reasoning: Some("left?".to_owned()),
+        };
+        let in_words = told(Action::from("go"), std::iter::once(0..2).collect());
+        let calls = called("c1").0.action().unwrap().clone();
+        let by_call = told(calls, Vec::new());
+        for (scaffold, text, parsed) in [("plain", "go", &in_words), ("tools", "", &by_call)] {
+            let (kept, said, sent) = thoughts(scaffold, ReasoningRule::Keep, text, parsed);
+            assert_eq!((&*kept, &*said), ("left?", text));
+            assert_eq!(sent["reasoning_content"], "left?");
+            for rule in [ReasoningRule::Strip, ReasoningRule::Inline] {
+                let (kept, said, _) = thoughts(scaffold, rule, text, parsed);
+                assert_eq!((&*kept, &*said), ("", text));
+            }
+        }
+        // What a parser has found in the text stands there already.
+        let text = "Thought: left?\nAction: f\nAction Input: {}";
+        let config = scaffolded("react", ContextConfig::default());
+        let read = config.parser().parse(text, &tools(&["f"]));
+        assert!(matches!(&read, ParsedAction::Action { reasoning: Some(it), .. } if it == "left?"));
+        let (kept, said, _) = thoughts("react", ReasoningRule::Keep, text, &read);
+        assert_eq!((&*kept, &*said), ("", text));
     }
 
     #[test]
