@@ -234,6 +234,9 @@ pub struct MalformedCall {
     pub name: String,
     /// What is wrong with it.
     pub detail: String,
+    /// What stands in the place of the answer's calls, all of them, as far as the policy showed it.
+    #[serde(default)]
+    pub written: String,
 }
 
 /// What a policy answered.

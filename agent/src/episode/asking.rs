@@ -1,5 +1,6 @@
 //! The player's part of a turn.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use spar_core::{
@@ -38,8 +39,11 @@ pub(super) async fn answer(
     let (action, encoder) = match player {
         Player::Policy(policy) => {
             let is_partial = !request.partial.ids.is_empty();
-            let completion = ask_in_time(policy, request, config, task_end).await?;
+            let mut completion = ask_in_time(policy, request, config, task_end).await?;
             let parsed = read(config, &completion, tools, turn);
+            if parsed.is_invalid() {
+                keep_unread(&mut completion);
+            }
             let source = if is_partial { Source::Regenerated } else { Source::Sampled };
             return Ok(Answer { completion, parsed, source });
         }
@@ -113,11 +117,39 @@ fn read(
     parsed
 }
 
-/// Gives calls that have none ids of their own: nine letters and digits, which every chat template takes.
+/// Puts calls that are no action into the text of their answer: there people and judges read them, and the policy itself
+/// in the turns after.
+fn keep_unread(completion: &mut Completion) {
+    let written = match &completion.calls {
+        None => return,
+        Some(Err(malformed)) => malformed.written.clone(),
+        Some(Ok(calls)) => serde_json::to_string(calls).expect("calls are JSON"),
+    };
+    if !completion.text.is_empty() && !written.is_empty() {
+        completion.text.push('\n');
+    }
+    completion.text.push_str(&written);
+}
+
+/// Gives calls that have none, or that of another, ids of their own: nine letters and digits, which every chat template
+/// takes.
 fn number_calls(parsed: &mut ParsedAction, turn: u32) {
-    if let ParsedAction::Action { action: Action::Calls { calls, .. }, .. } = parsed {
-        for (place, call) in calls.iter_mut().enumerate().filter(|(_, call)| call.id.is_empty()) {
-            call.id = format!("c{turn:05}{place:03}");
+    let ParsedAction::Action { action: Action::Calls { calls, .. }, .. } = parsed else { return };
+    let mut taken: HashSet<String> = calls.iter().map(|call| call.id.clone()).collect();
+    let mut seen = HashSet::new();
+    let mut place = 0;
+    for call in calls {
+        if !call.id.is_empty() && seen.insert(call.id.clone()) {
+            place += 1;
+            continue;
+        }
+        loop {
+            let id = format!("c{turn:05}{place:03}");
+            place += 1;
+            if taken.insert(id.clone()) {
+                call.id = id;
+                break;
+            }
         }
     }
 }
@@ -162,5 +194,51 @@ async fn ask(
             }
             result => return result,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use spar_core::{MalformedCall, ToolCall};
+
+    use super::*;
+
+    #[test]
+    fn every_call_of_a_turn_has_an_id_of_its_own() {
+        let call = |id: &str| ToolCall {
+            id: id.to_owned(),
+            ..ToolCall::new("look", serde_json::Map::new())
+        };
+        let ids = |given: &[&str]| -> Vec<String> {
+            let calls = given.iter().map(|id| call(id)).collect();
+            let mut parsed = ParsedAction::of(Action::calls(calls));
+            number_calls(&mut parsed, 7);
+            parsed.action().unwrap().tool_calls().iter().map(|call| call.id.clone()).collect()
+        };
+        assert_eq!(ids(&["", "a", ""]), ["c00007000", "a", "c00007002"]);
+        assert_eq!(ids(&["a", "a", "a"]), ["a", "c00007001", "c00007002"]);
+        assert_eq!(ids(&["", "c00007000"]), ["c00007001", "c00007000"]);
+    }
+
+    #[test]
+    fn calls_that_are_no_action_stay_in_the_text() {
+        let malformed = MalformedCall {
+            name: "look".to_owned(),
+            detail: "no object".to_owned(),
+            written: "look({".to_owned(),
+        };
+        let answer = |text: &str, calls| {
+            let mut completion = Completion::new("endpoint", text, StopCause::ToolCalls);
+            completion.calls = calls;
+            let parsed = read(&EpisodeConfig::default(), &completion, &[], 0);
+            assert!(parsed.is_invalid());
+            keep_unread(&mut completion);
+            completion.text
+        };
+        assert_eq!(answer("", Some(Err(malformed.clone()))), "look({");
+        assert_eq!(answer("so:", Some(Err(malformed))), "so:\nlook({");
+        // There are no tools.
+        let calls = vec![ToolCall::new("look", serde_json::Map::new())];
+        assert!(answer("", Some(Ok(calls))).contains("\"name\":\"look\""));
     }
 }

@@ -7,6 +7,8 @@ use spar_core::{
     StopCause, ToolCall,
 };
 
+use spar_parsers::MAX_CALLS;
+
 use super::server_kind::ServerKind;
 
 /// The body of an answer.
@@ -295,13 +297,29 @@ fn stop_cause(finish: Option<&str>, reason: Option<&Value>) -> StopCause {
 /// The calls of an answer, or the first that is none; absent where there are none.
 fn calls(told: Option<Vec<Value>>) -> Option<Result<Vec<ToolCall>, MalformedCall>> {
     let told = told.filter(|calls| !calls.is_empty())?;
-    Some(told.iter().map(call).collect())
+    let calls = match told.get(MAX_CALLS) {
+        Some(beyond) => Err(MalformedCall {
+            name: text_at(beyond, "/function/name").to_owned(),
+            detail: format!("the answer has more than {MAX_CALLS} calls"),
+            written: String::new(),
+        }),
+        None => told.iter().map(call).collect(),
+    };
+    Some(calls.map_err(|malformed| {
+        let written: Vec<_> = told.iter().map(|call| call.to_string()).collect();
+        MalformedCall { written: written.join("\n"), ..malformed }
+    }))
 }
 
+fn text_at<'a>(told: &'a Value, pointer: &str) -> &'a str {
+    told.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// One call; what is written in the place of all is for the caller to add.
 fn call(told: &Value) -> Result<ToolCall, MalformedCall> {
-    let text = |pointer: &str| told.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    let name = text("/function/name").to_owned();
-    let malformed = |detail: String| MalformedCall { name: name.clone(), detail };
+    let name = text_at(told, "/function/name").to_owned();
+    let malformed =
+        |detail: String| MalformedCall { name: name.clone(), detail, written: String::new() };
     if name.is_empty() {
         return Err(malformed("it names no tool".to_owned()));
     }
@@ -314,5 +332,5 @@ fn call(told: &Value) -> Result<ToolCall, MalformedCall> {
         Some(Value::Object(arguments)) => arguments.clone(),
         Some(_) => return Err(malformed("its arguments are no JSON object".to_owned())),
     };
-    Ok(ToolCall { id: text("/id").to_owned(), name, arguments })
+    Ok(ToolCall { id: text_at(told, "/id").to_owned(), name, arguments })
 }

@@ -447,8 +447,10 @@ async fn calls_are_read_and_malformed_ones_are_the_policys_mistake() {
     }
     let deep = format!("{{\"a\":{}1{}}}", "[".repeat(100_000), "]".repeat(100_000));
     for arguments in [json!("{"), json!("[1]"), json!("look"), json!(7), json!(deep)] {
-        let malformed = read(call(arguments)).await.unwrap().unwrap_err();
+        let malformed = read(call(arguments.clone())).await.unwrap().unwrap_err();
         assert_eq!(malformed.name, "look");
+        let written: Value = serde_json::from_str(&malformed.written).unwrap();
+        assert_eq!(written["function"]["arguments"], arguments);
         assert!(malformed.to_string().contains("JSON object"), "{malformed}");
         assert!(malformed.to_string().len() < 300);
     }
@@ -456,6 +458,14 @@ async fn calls_are_read_and_malformed_ones_are_the_policys_mistake() {
         let message = json!({ "content": null, "reasoning": "hm", "tool_calls": [call] });
         assert!(read(message).await.unwrap().is_err());
     }
+    let called = |count| {
+        let calls = vec![json!({ "id": "c", "function": { "name": "look" } }); count];
+        json!({ "content": null, "reasoning": "hm", "tool_calls": calls })
+    };
+    assert_eq!(read(called(spar_parsers::MAX_CALLS)).await.unwrap().unwrap().len(), 128);
+    let malformed = read(called(spar_parsers::MAX_CALLS + 1)).await.unwrap().unwrap_err();
+    assert!(malformed.to_string().contains("more than 128 calls"), "{malformed}");
+    assert_eq!(malformed.written.lines().count(), 129);
     let none =
         told(ServerKind::Openai, request(), chat(json!({ "content": "go", "tool_calls": [] })));
     assert_eq!(none.await.unwrap().calls, None);
