@@ -7,19 +7,22 @@ use spar_agent::strategies::{StrategyRow, strategy_registry};
 use spar_core::registry::{AnyTable, InstallError};
 use spar_envs::{EnvironmentRow, environment_registry};
 use spar_parsers::{ParserRow, parser_registry};
-use spar_sandbox::registry::backend_registry;
+use spar_policy::state_heads::{StateHeadRow, state_head_registry};
+use spar_sandbox::registry::{BackendRow, backend_registry};
 use spar_tasks::formats::{FormatRow, suite_formats};
 use spar_tasks::graders::{GraderRow, grader_registry};
 use spar_tasks::samplers::{SamplerRow, sampler_registry};
 use spar_tasks::{ShaperRow, SuiteRow, shaper_registry, suite_registry};
-use spar_trainer::{ObjectiveRow, OptimizerRow, objective_registry, optimizer_registry};
+use spar_trainer::{
+    ObjectiveRow, OptimizerRow, objective_registry, optimizer_registry, signal_stages,
+};
 
 use crate::players::PLAYERS;
 use crate::recipe::SHIPPED_RECIPES;
 use crate::training::stages::{StageRow, stage_registry};
 
 /// All tables, in the order in which they are listed.
-pub fn tables() -> [&'static dyn AnyTable; 17] {
+pub fn tables() -> [&'static dyn AnyTable; 19] {
     [
         suite_registry(),
         suite_formats(),
@@ -32,9 +35,11 @@ pub fn tables() -> [&'static dyn AnyTable; 17] {
         parser_registry(),
         grader_registry(),
         shaper_registry(),
+        signal_stages(),
         credit_registry(),
         filter_registry(),
         objective_registry(),
+        state_head_registry(),
         optimizer_registry(),
         stage_registry(),
         &PLAYERS,
@@ -44,7 +49,8 @@ pub fn tables() -> [&'static dyn AnyTable; 17] {
 /// What ships, and the rows that a program adds to it.
 ///
 /// Rows become part of the tables before anything else is done, so that recipes, lists, pages and checks know them like
-/// those that ship.
+/// those that ship. Three tables take none: signals have fields of samples, recipes are files that every command takes by
+/// path, and players are part of the command line.
 ///
 /// ```no_run
 /// # use spar::Registry;
@@ -88,6 +94,8 @@ open_tables! {
     suite_format: FormatRow, suite_formats;
     /// Adds an environment.
     environment: EnvironmentRow, environment_registry;
+    /// Adds a backend of sandboxes.
+    backend: BackendRow, backend_registry;
     /// Adds a task sampler.
     sampler: SamplerRow, sampler_registry;
     /// Adds a rollout strategy.
@@ -106,6 +114,8 @@ open_tables! {
     filter: FilterRow, filter_registry;
     /// Adds an objective.
     objective: ObjectiveRow, objective_registry;
+    /// Adds a head that reads values off the decoder's final states.
+    head: StateHeadRow, state_head_registry;
     /// Adds an optimiser.
     optimizer: OptimizerRow, optimizer_registry;
     /// Adds a kind of stage.

@@ -4,28 +4,6 @@ use std::path::PathBuf;
 
 use spar_text::{GrammarError, TokenizerError};
 
-/// A head beside the vocabulary's cannot be had.
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum StateHeadError {
-    /// No head has this name.
-    #[error("find head `{kind}`: known are {known}")]
-    Unknown {
-        /// The name asked for.
-        kind: String,
-        /// The names there are.
-        known: String,
-    },
-    /// The head does not have these options.
-    #[error("understand the options of head `{kind}`: {detail}")]
-    Options {
-        /// The head.
-        kind: &'static str,
-        /// What is wrong with them.
-        detail: String,
-    },
-}
-
 /// A checkpoint could not be read or written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

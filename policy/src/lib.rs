@@ -78,7 +78,7 @@ mod weights;
 pub use adapter::Adapter;
 pub use config::ModelConfig;
 pub use engine::GeneratorMetrics;
-pub use error::{CheckpointError, GenerateError, StateHeadError};
+pub use error::{CheckpointError, GenerateError};
 pub use family::Family;
 pub use generation::{
     Constraint, Distribution, FinishReason, Finished, GeneratedToken, GenerationEvent,

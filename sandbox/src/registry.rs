@@ -15,7 +15,8 @@ pub struct NamedBackend {
     pub is_for_tests: bool,
     /// Which checks of [`conformance`](crate::conformance) it has to pass: all but these.
     pub pins: Pins,
-    open: fn() -> Result<Arc<dyn SandboxBackend>, SandboxError>,
+    /// Makes it; whether it works here is looked at later, by its `probe`.
+    pub open: fn() -> Result<Arc<dyn SandboxBackend>, SandboxError>,
 }
 
 /// A backend that has a name.

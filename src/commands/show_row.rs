@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 
 use anyhow::{Context, anyhow};
-use spar::core::registry::{Axis, DescribedOption, DescribedRow, known_names};
+use serde_json::Value;
+use spar::core::registry::{Axis, DescribedDetail, DescribedOption, DescribedRow, known_names};
 use spar::registry::tables;
 
 use super::{print, print_json};
@@ -45,12 +46,33 @@ fn page(axis: Axis, row: &DescribedRow) -> String {
         text += &format!("formula\n{}\n", wrapped(&row.formula, 2));
     }
     text += &format!("source\n{}\n", wrapped(&row.source, 2));
+    text += &details(&row.details);
     text += if row.options.is_empty() { "no options\n" } else { "options\n" };
     let width = row.options.iter().map(|option| option.name.len()).max().unwrap_or_default();
     for option in &row.options {
         let DescribedOption { name, kind, doc, .. } = option;
         text += &format!("  {name:width$}  {kind}; default {}\n", option.default_text());
         text += &format!("{}\n", wrapped(doc, width + 4));
+    }
+    text
+}
+
+/// What a row consists of; texts of several lines as they are, with a bar before each of their lines.
+fn details(details: &[DescribedDetail]) -> String {
+    let mut text = String::new();
+    for DescribedDetail { name, value } in details {
+        text += &format!("{name}\n");
+        match value {
+            Value::Null => text += "  absent\n",
+            Value::String(value) if value.contains('\n') => {
+                value.split('\n').for_each(|line| {
+                    text += format!("  | {line}").trim_end();
+                    text += "\n";
+                });
+            }
+            Value::String(value) => text += &format!("  {value}\n"),
+            value => text += &format!("  {value}\n"),
+        }
     }
     text
 }
@@ -82,6 +104,9 @@ mod tests {
                 let (axis, found) = find(table.axis().name, &row.name).unwrap();
                 let page = page(axis, &found);
                 assert!(page.lines().all(|line| !line.trim().is_empty()), "{page}");
+                for detail in &found.details {
+                    assert!(page.contains(&format!("\n{}\n  ", detail.name)), "{page}");
+                }
                 assert!(page.contains("\nsource\n  ") && page.contains("options\n"), "{page}");
                 for option in &found.options {
                     assert!(!option.doc.is_empty() && !option.kind.is_empty(), "{page}");

@@ -39,6 +39,7 @@ impl AnyTable for ShippedRecipes {
 
     fn describe(&self) -> Vec<DescribedRow> {
         let row = |(name, text): &(&str, &str)| DescribedRow {
+            details: Vec::new(),
             name: (*name).to_owned(),
             about: Recipe::parse(name, text, &[]).map(|recipe| recipe.about).unwrap_or_default(),
             source: header(text),

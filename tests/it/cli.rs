@@ -60,8 +60,14 @@ fn everything_with_a_name_is_listed() {
 
 #[test]
 fn a_page_tells_all_of_what_has_a_name() {
-    for (axis, name) in [("objectives", "clip"), ("credit", "salt"), ("environments", "household")]
-    {
+    let pages = [
+        ("objectives", "clip"),
+        ("credit", "salt"),
+        ("environments", "household"),
+        ("scaffolds", "react"),
+        ("heads", "hidden_layer"),
+    ];
+    for (axis, name) in pages {
         let page = succeed(Path::new("."), &["show", axis, name]).out;
         insta::assert_snapshot!(format!("show_{axis}_{name}"), page);
     }
@@ -106,7 +112,7 @@ fn fails(folder: &Path, arguments: &[&str], code: i32, parts: &[&str]) {
 fn wrong_names_list_the_right_ones() {
     let folder = workplace();
     let folder = folder.path();
-    let suites = "known are `household`, `frozen-lake`, `terminal`, `sums`, `alfworld`";
+    let suites = "known are `household`, `frozen-lake`, `ledger`, `terminal`, `sums`, `alfworld`";
     fails(
         folder,
         &["validate", "houshold"],

@@ -137,7 +137,9 @@ pub use sample_gradient::{
     PreparedModel, SampleGradient, SampleLossFn, Slopes,
 };
 pub use schedule::{ScheduleConfig, ScheduleShape};
-pub use signal_stages::{MeasuredAt, SignalSource, SignalStage, fill_signals, signal_stages};
+pub use signal_stages::{
+    MeasuredAt, SignalRow, SignalSource, SignalStage, fill_signals, signal_stages,
+};
 pub use trainer::{Division, Pass, Trainer};
 pub use trainer_config::{OptimizerPlace, TrainerConfig, WeightPrecision};
 pub use update_metrics::UpdateMetrics;

@@ -1,6 +1,7 @@
 //! Stages that fill streams of samples with what is measured before credit is estimated.
 
 use rayon::prelude::*;
+use spar_core::registry::{Axis, OptionSet, Row, Table};
 use spar_core::{Sample, Signal};
 use spar_policy::ops::parallel::Batches;
 use spar_policy::state_heads::HeadWeights;
@@ -18,63 +19,102 @@ pub enum MeasuredAt {
 }
 
 /// Fills one stream of samples.
+#[derive(Debug, Clone, Copy)]
 pub struct SignalStage {
     /// What it fills.
     pub signal: Signal,
-    /// One line on what that is.
-    pub about: &'static str,
-    /// Where it is described, or used first.
-    pub source: &'static str,
     /// Whose weights it is measured at; all that are measured at the same ones take one pass.
     pub weights: MeasuredAt,
     read: fn(&Measures) -> &[f32],
     stream: fn(&mut Sample) -> &mut Vec<f32>,
 }
 
-/// All signals that something fills; a new one is a row here, and a stream of samples.
-pub fn signal_stages() -> &'static [SignalStage] {
-    &[
-        SignalStage {
+/// A signal that something fills, under its own name.
+pub type SignalRow = Row<SignalStage>;
+
+const ROWS: &[SignalRow] = &[
+    Row {
+        name: "reference",
+        about: "Log-probabilities under the reference model.",
+        source: "the divergence from a reference model, InstructGPT, arXiv 2203.02155",
+        formula: "ln pi_ref(a)",
+        options: OptionSet::NONE,
+        open: SignalStage {
             signal: Signal::Reference,
-            about: "Log-probabilities under the reference model.",
-            source: "the divergence from a reference model, InstructGPT, arXiv 2203.02155",
             weights: MeasuredAt::Reference,
             read: |measures| &measures.logprobs,
             stream: |sample| &mut sample.reference_logprobs,
         },
-        SignalStage {
+    },
+    Row {
+        name: "old",
+        about: "Log-probabilities before the first update of the iteration.",
+        source: "the proximal policy of decoupled PPO, arXiv 2110.00641",
+        formula: "ln pi_old(a)",
+        options: OptionSet::NONE,
+        open: SignalStage {
             signal: Signal::Old,
-            about: "Log-probabilities before the first update of the iteration.",
-            source: "the proximal policy of decoupled PPO, arXiv 2110.00641",
             weights: MeasuredAt::Present,
             read: |measures| &measures.logprobs,
             stream: |sample| &mut sample.old_logprobs,
         },
-        SignalStage {
+    },
+    Row {
+        name: "values",
+        about: "What the value head expects before each token is drawn.",
+        source: "PPO, arXiv 1707.06347, equation 9",
+        formula: "",
+        options: OptionSet::NONE,
+        open: SignalStage {
             signal: Signal::Values,
-            about: "What the value head expects before each token is drawn.",
-            source: "PPO, arXiv 1707.06347, equation 9",
             weights: MeasuredAt::Present,
             read: |measures| &measures.values,
             stream: |sample| &mut sample.values,
         },
-        SignalStage {
+    },
+    Row {
+        name: "entropies",
+        about: "Entropies of what tokens were drawn from, in nats.",
+        source: "Shannon 1948",
+        formula: "H = -sum p ln p",
+        options: OptionSet::NONE,
+        open: SignalStage {
             signal: Signal::Entropies,
-            about: "Entropies of what tokens were drawn from, in nats.",
-            source: "the sum of -p ln p",
             weights: MeasuredAt::Present,
             read: |measures| &measures.entropies,
             stream: |sample| &mut sample.entropies,
         },
-        SignalStage {
+    },
+    Row {
+        name: "sum_squares",
+        about: "Sums of the squared probabilities of what tokens were drawn from.",
+        source: "the optimal token baseline of verl's `compute_optimal_token_baseline_advantage`",
+        formula: "sum p^2",
+        options: OptionSet::NONE,
+        open: SignalStage {
             signal: Signal::SumSquares,
-            about: "Sums of the squared probabilities of what tokens were drawn from.",
-            source: "the optimal token baseline of verl's `compute_optimal_token_baseline_advantage`",
             weights: MeasuredAt::Present,
             read: |measures| &measures.sum_squares,
             stream: |sample| &mut sample.sum_squares,
         },
-    ]
+    },
+];
+
+static SIGNALS: Table<SignalStage> = Table::new(
+    Axis {
+        name: "signals",
+        what: "signal",
+        about: "What is measured of every sampled token before credit is assigned.",
+    },
+    ROWS,
+);
+
+/// All signals that something fills; a new one is a row here, and a stream of samples.
+///
+/// What ships is all there is: a signal has a field of [`Sample`] and a variant of [`Signal`], so that no row of another
+/// crate could fill one.
+pub fn signal_stages() -> &'static Table<SignalStage> {
+    &SIGNALS
 }
 
 /// A model that signals are measured with.
@@ -107,8 +147,8 @@ pub fn fill_signals(
     source: &SignalSource<'_>,
 ) -> Result<(), TrainerError> {
     let is_asked =
-        |stage: &&SignalStage| stage.weights == source.weights && signals.contains(&stage.signal);
-    let stages: Vec<&SignalStage> = signal_stages().iter().filter(is_asked).collect();
+        |stage: &&SignalRow| stage.weights == source.weights && signals.contains(&stage.signal);
+    let stages: Vec<&SignalRow> = signal_stages().iter().filter(is_asked).collect();
     if stages.is_empty() {
         return Ok(());
     }
@@ -221,7 +261,7 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         for stage in signal_stages() {
-            assert!(!stage.about.is_empty() && !stage.source.is_empty());
+            assert_eq!(stage.name, stage.signal.name());
             let found = fill(&[stage.signal], stage.weights, 1);
             assert!(found.iter().all(|sample| filled(sample) == [stage.signal]));
             assert_eq!(fill(&[stage.signal], stage.weights, 1000), found);

@@ -20,7 +20,7 @@ use crate::objectives::Pairs;
 use crate::optimisers::{clip_factor, write_state};
 use crate::{
     BatchWeight, Drift, LossAggregation, Measured, MeasuredAt, MeasuredTokens, Objective,
-    OptimizerPlace, SampleGradient, SignalSource, SignalStage, Slopes, StatePlace, StateReader,
+    OptimizerPlace, SampleGradient, SignalRow, SignalSource, Slopes, StatePlace, StateReader,
     StateTensor, Tally, Trained, TrainerConfig, TrainerError, Update, UpdateMetrics, WeightAverage,
     fill_signals, signal_stages,
 };
@@ -575,7 +575,7 @@ impl Trainer {
         model: &dyn SampleGradient,
     ) -> Result<(), TrainerError> {
         let weights = MeasuredAt::Present;
-        let is_present = |stage: &&SignalStage| stage.weights == weights;
+        let is_present = |stage: &&SignalRow| stage.weights == weights;
         let mut present = signal_stages().iter().filter(is_present);
         if !present.any(|stage| signals.contains(&stage.signal)) {
             return Ok(());

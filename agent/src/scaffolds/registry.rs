@@ -60,9 +60,10 @@ const REACT: Scaffold = Scaffold {
 const TOOLS: Scaffold =
     Scaffold { version: 1, parser: "hermes", tools: ToolUse::Native, ..Scaffold::PLAIN };
 
-static SCAFFOLDS: Table<&'static Scaffold> = Table::new(
+static SCAFFOLDS: Table<&'static Scaffold> = Table::with_details(
     Axis { name: "scaffolds", what: "scaffold", about: "How a task is put to a policy." },
     ROWS,
+    |scaffold| scaffold.details(),
 );
 
 /// All scaffolds that have a name; a new one is one row here.
@@ -72,6 +73,8 @@ pub fn scaffold_registry() -> &'static Table<&'static Scaffold> {
 
 #[cfg(test)]
 mod tests {
+    use spar_core::registry::AnyTable;
+
     use super::*;
     use crate::ScaffoldChoice;
 
@@ -85,5 +88,20 @@ mod tests {
         }
         let error = ScaffoldChoice::named("plane").unwrap_err().to_string();
         assert!(error.contains("`plane`") && error.contains("`plain`"), "{error}");
+    }
+
+    #[test]
+    fn descriptions_tell_all_that_a_scaffold_consists_of() {
+        let rows = scaffold_registry().describe();
+        let react = rows.iter().find(|row| row.name == "react").unwrap();
+        let detail = |name: &str| {
+            let detail = react.details.iter().find(|detail| detail.name == name);
+            detail.map(|detail| detail.value.clone()).unwrap()
+        };
+        assert_eq!(detail("system"), REACT.system.unwrap());
+        assert_eq!(detail("instance"), serde_json::Value::Null);
+        assert_eq!((detail("parser"), detail("version")), ("react".into(), 1.into()));
+        // One for each field.
+        assert_eq!(react.details.len(), 12);
     }
 }

@@ -1,5 +1,6 @@
 //! How a task is put to a policy.
 
+use spar_core::registry::DescribedDetail;
 use spar_core::{Action, ToolSpec};
 
 use crate::ParserChoice;
@@ -65,6 +66,43 @@ impl Scaffold {
         max_turns: None,
         max_sampled_tokens: None,
     };
+
+    /// Every field with its name, as it is shown.
+    pub(super) fn details(&self) -> Vec<DescribedDetail> {
+        let Self {
+            version,
+            system,
+            instance,
+            observation,
+            format_error,
+            parser,
+            tools,
+            stop_action,
+            window_turns,
+            max_observation_chars,
+            max_turns,
+            max_sampled_tokens,
+        } = *self;
+        let tools = match tools {
+            ToolUse::None => "not offered",
+            ToolUse::InWords => "described in words",
+            ToolUse::Native => "laid out by the model's chat template",
+        };
+        vec![
+            DescribedDetail::new("version", version),
+            DescribedDetail::new("system", system),
+            DescribedDetail::new("instance", instance),
+            DescribedDetail::new("observation", observation),
+            DescribedDetail::new("format_error", format_error),
+            DescribedDetail::new("parser", parser),
+            DescribedDetail::new("tools", tools),
+            DescribedDetail::new("stop_action", stop_action),
+            DescribedDetail::new("window_turns", window_turns),
+            DescribedDetail::new("max_observation_chars", max_observation_chars),
+            DescribedDetail::new("max_turns", max_turns),
+            DescribedDetail::new("max_sampled_tokens", max_sampled_tokens),
+        ]
+    }
 
     /// All that does not fit together where actions are read by `parser`; empty when nothing is wrong.
     pub fn problems(&self, parser: &ParserChoice) -> Vec<String> {

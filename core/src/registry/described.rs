@@ -15,8 +15,27 @@ pub struct DescribedRow {
     /// What it computes; empty where it is no method.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub formula: String,
+    /// What it consists of, where its axis tells; otherwise empty.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub details: Vec<DescribedDetail>,
     /// What can be set.
     pub options: Vec<DescribedOption>,
+}
+
+/// A part of what a row opens, described.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct DescribedDetail {
+    /// What it is.
+    pub name: &'static str,
+    /// The part itself; `null` where the row does without it.
+    pub value: Value,
+}
+
+impl DescribedDetail {
+    /// A part that may be absent.
+    pub fn new(name: &'static str, value: impl Into<Value>) -> Self {
+        Self { name, value: value.into() }
+    }
 }
 
 /// An option, described.

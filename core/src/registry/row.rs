@@ -26,13 +26,14 @@ pub struct Row<O> {
 }
 
 impl<O> Row<O> {
-    /// What it says about itself.
+    /// What it says about itself; details are the table's part.
     pub fn describe(&self) -> DescribedRow {
         DescribedRow {
             name: self.name.to_owned(),
             about: self.about.to_owned(),
             source: self.source.to_owned(),
             formula: self.formula.to_owned(),
+            details: Vec::new(),
             options: self.options.describe(),
         }
     }

@@ -5,7 +5,7 @@ use std::slice;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use super::names::known_names;
-use super::{DescribedRow, Given, InstallError, Options, Row, RowError};
+use super::{DescribedDetail, DescribedRow, Given, InstallError, Options, Row, RowError};
 
 /// What a table is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +25,7 @@ pub struct Axis {
 pub struct Table<O: 'static> {
     axis: Axis,
     shipped: &'static [Row<O>],
+    details: fn(&O) -> Vec<DescribedDetail>,
     added: Mutex<Added<O>>,
     rows: OnceLock<Vec<Row<O>>>,
 }
@@ -39,8 +40,17 @@ struct Added<O> {
 impl<O: Copy> Table<O> {
     /// The table of an axis with the rows that ship.
     pub const fn new(axis: Axis, shipped: &'static [Row<O>]) -> Self {
+        Self::with_details(axis, shipped, |_| Vec::new())
+    }
+
+    /// The same, where descriptions of rows also tell what these consist of.
+    pub const fn with_details(
+        axis: Axis,
+        shipped: &'static [Row<O>],
+        details: fn(&O) -> Vec<DescribedDetail>,
+    ) -> Self {
         let added = Mutex::new(Added { rows: Vec::new(), is_closed: false });
-        Self { axis, shipped, added, rows: OnceLock::new() }
+        Self { axis, shipped, details, added, rows: OnceLock::new() }
     }
 
     /// What it is of.
@@ -146,7 +156,9 @@ impl<O: Copy + Send + Sync> AnyTable for Table<O> {
     }
 
     fn describe(&self) -> Vec<DescribedRow> {
-        self.rows().iter().map(Row::describe).collect()
+        let describe =
+            |row: &Row<O>| DescribedRow { details: (self.details)(&row.open), ..row.describe() };
+        self.rows().iter().map(describe).collect()
     }
 
     fn problems(&self) -> Vec<String> {
@@ -188,6 +200,23 @@ mod tests {
         assert_eq!((table.find("three").unwrap().open)(), 3);
         assert!(AnyTable::problems(&table).is_empty());
         assert_eq!(table.describe()[2].name, "three");
+    }
+
+    #[test]
+    fn a_table_tells_what_its_rows_consist_of() {
+        const SHIPPED: &[Row<Open>] = &[row("one", || 1)];
+        let axis = Axis { name: "numbers", what: "number", about: "Numbers." };
+        let table: Table<Open> = Table::with_details(axis, SHIPPED, |open| {
+            vec![
+                DescribedDetail::new("double", 2 * open()),
+                DescribedDetail::new("half", None::<u32>),
+            ]
+        });
+        let row = serde_json::to_value(&table.describe()[0]).unwrap();
+        let told = r#"[{"name":"double","value":2},{"name":"half","value":null}]"#;
+        assert_eq!(row["details"].to_string(), told);
+        let plain = serde_json::to_value(&self::table().describe()[0]).unwrap();
+        assert_eq!(plain.get("details"), None);
     }
 
     #[test]

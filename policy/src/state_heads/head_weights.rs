@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use spar_core::Seed;
+use spar_core::registry::RowError;
 use spar_ops::parallel;
 
 use super::{StateHead, StateHeadConfig, open_state_head};
-use crate::{Parameters, StateHeadError};
+use crate::Parameters;
 
 /// A head at one version of its weights; a clone costs nothing until one side changes them.
 #[derive(Debug, Clone)]
@@ -21,12 +22,8 @@ impl HeadWeights {
     ///
     /// # Errors
     ///
-    /// [`StateHeadError`] when there is no such head, or its options are wrong.
-    pub fn fresh(
-        config: &StateHeadConfig,
-        width: usize,
-        seed: Seed,
-    ) -> Result<Self, StateHeadError> {
+    /// [`RowError`] when there is no such head, or its options are wrong.
+    pub fn fresh(config: &StateHeadConfig, width: usize, seed: Seed) -> Result<Self, RowError> {
         let head = open_state_head(config)?;
         let parameters = head.initial(width, seed);
         Ok(Self { head, config: config.clone(), parameters })

@@ -1,8 +1,10 @@
 //! A head with one hidden layer.
 
 use rand::RngExt;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use spar_core::Seed;
+use spar_core::registry::NamedOptions;
 use spar_ops::matmul::{Output, linear, linear_backward, linear_gradient};
 
 use super::StateHead;
@@ -10,11 +12,18 @@ use super::linear::{last_backward, last_forward, last_layer};
 use crate::{ParameterKind, Parameters};
 
 /// Options of [`HiddenLayer`].
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct HiddenLayerOptions {
     /// Numbers of the hidden layer; at least 1. Default absent: as many as a state has.
     pub(super) width: Option<usize>,
+}
+
+impl NamedOptions for HiddenLayerOptions {
+    fn problems(&self) -> Vec<String> {
+        let is_wrong = self.width == Some(0);
+        is_wrong.then(|| "width is 0, must be at least 1".to_owned()).into_iter().collect()
+    }
 }
 
 /// `w tanh(W x + c) + b` of a state `x`; `W` begins uniform within `1 / sqrt(width of x)`, all else at 0.
@@ -35,11 +44,8 @@ struct Parts<T> {
 
 impl HiddenLayer {
     /// A head with these options.
-    pub(super) fn new(options: HiddenLayerOptions) -> Result<Self, String> {
-        match options.width {
-            Some(0) => Err("width is 0, must be at least 1".to_owned()),
-            _ => Ok(Self { options }),
-        }
+    pub(super) fn new(options: HiddenLayerOptions) -> Self {
+        Self { options }
     }
 
     /// What the hidden layer makes of states, `[rows, hidden]`.

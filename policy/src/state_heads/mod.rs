@@ -17,7 +17,9 @@ use spar_core::Seed;
 use crate::{ParameterKind, Parameters};
 
 pub use head_weights::HeadWeights;
-pub use registry::{StateHeadConfig, StateHeadEntry, open_state_head, state_head_registry};
+pub use registry::{
+    OpenStateHead, StateHeadConfig, StateHeadRow, open_state_head, state_head_registry,
+};
 
 /// Reads one number off each of the decoder's final hidden states.
 ///

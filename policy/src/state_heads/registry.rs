@@ -2,14 +2,12 @@
 
 use std::sync::Arc;
 
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use spar_core::registry::{Axis, Given, OptionSet, Options, Row, RowError, Table};
 
 use super::StateHead;
 use super::hidden_layer::{HiddenLayer, HiddenLayerOptions};
 use super::linear::Linear;
-use crate::StateHeadError;
 
 /// Which head reads numbers off the decoder's final states, and how it is trained.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -24,7 +22,7 @@ pub struct StateHeadConfig {
     pub learning_rate_scale: f32,
     /// The options of the named head. Default empty.
     #[serde(flatten)]
-    pub options: Map<String, Value>,
+    pub options: Options,
 }
 
 impl Default for StateHeadConfig {
@@ -33,7 +31,7 @@ impl Default for StateHeadConfig {
             kind: "linear".to_owned(),
             trunk_gradient: true,
             learning_rate_scale: 1.0,
-            options: Map::new(),
+            options: Options::new(),
         }
     }
 }
@@ -46,66 +44,58 @@ impl StateHeadConfig {
         if !(scale.is_finite() && scale > 0.0) {
             problems.push(format!("`learning_rate_scale` {scale} must be positive"));
         }
-        problems.extend(open_state_head(self).err().map(|error| error.to_string()));
+        problems.extend(open_state_head(self).err().iter().flat_map(RowError::problems));
         problems
     }
 }
 
-type Constructor = fn(&Map<String, Value>) -> Result<Arc<dyn StateHead>, String>;
+/// What makes a head of options.
+pub type OpenStateHead = fn(&Given<'_>) -> Result<Arc<dyn StateHead>, RowError>;
 
 /// A head that has a name.
-pub struct StateHeadEntry {
-    /// The name.
-    pub name: &'static str,
-    /// One line on what it computes.
-    pub about: &'static str,
-    /// Where it is described.
-    pub source: &'static str,
-    open: Constructor,
-}
+pub type StateHeadRow = Row<OpenStateHead>;
+
+const ROWS: &[StateHeadRow] = &[
+    Row {
+        name: "linear",
+        about: "A weighted sum of the state, and a bias.",
+        source: "the value head of TRL's AutoModelForCausalLMWithValueHead, zero to start with",
+        formula: "v(x) = w x + b",
+        options: OptionSet::NONE,
+        open: |_| Ok(Arc::new(Linear)),
+    },
+    Row {
+        name: "hidden_layer",
+        about: "The same of a hidden layer of `width` numbers with tanh.",
+        source: "the usual critic of two layers",
+        formula: "v(x) = w tanh(W x + c) + b",
+        options: OptionSet::of::<HiddenLayerOptions>(),
+        open: |given| Ok(Arc::new(HiddenLayer::new(given.read()?))),
+    },
+];
+
+static HEADS: Table<OpenStateHead> = Table::new(
+    Axis {
+        name: "heads",
+        what: "head",
+        about: "What reads values off the decoder's final states, in `[value_head]`.",
+    },
+    ROWS,
+);
 
 /// All heads that have a name; a new one is a file in this folder and a row here.
-pub fn state_head_registry() -> &'static [StateHeadEntry] {
-    &[
-        StateHeadEntry {
-            name: "linear",
-            about: "A weighted sum of the state, and a bias.",
-            source: "the value head of TRL's AutoModelForCausalLMWithValueHead, zero to start with",
-            open: |given| {
-                options::<NoOptions>(given)?;
-                Ok(Arc::new(Linear))
-            },
-        },
-        StateHeadEntry {
-            name: "hidden_layer",
-            about: "The same of a hidden layer of `width` numbers with tanh.",
-            source: "the usual critic of two layers",
-            open: |given| Ok(Arc::new(HiddenLayer::new(options::<HiddenLayerOptions>(given)?)?)),
-        },
-    ]
+pub fn state_head_registry() -> &'static Table<OpenStateHead> {
+    &HEADS
 }
 
 /// Makes a head.
 ///
 /// # Errors
 ///
-/// [`StateHeadError`] when no head has the name, or it does not have the options.
-pub fn open_state_head(config: &StateHeadConfig) -> Result<Arc<dyn StateHead>, StateHeadError> {
-    let Some(entry) = state_head_registry().iter().find(|entry| entry.name == config.kind) else {
-        let known: Vec<_> =
-            state_head_registry().iter().map(|entry| format!("`{}`", entry.name)).collect();
-        return Err(StateHeadError::Unknown { kind: config.kind.clone(), known: known.join(", ") });
-    };
-    (entry.open)(&config.options)
-        .map_err(|detail| StateHeadError::Options { kind: entry.name, detail })
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct NoOptions {}
-
-fn options<T: DeserializeOwned>(given: &Map<String, Value>) -> Result<T, String> {
-    serde_json::from_value(Value::Object(given.clone())).map_err(|error| error.to_string())
+/// [`RowError`] when no head has the name, or tells all that is wrong with the options.
+pub fn open_state_head(config: &StateHeadConfig) -> Result<Arc<dyn StateHead>, RowError> {
+    let (row, given) = state_head_registry().choose(&config.kind, &config.options)?;
+    (row.open)(&given)
 }
 
 #[cfg(test)]
@@ -119,7 +109,7 @@ mod tests {
     #[test]
     fn every_head_opens_under_its_name() {
         for entry in state_head_registry() {
-            assert!(!entry.about.is_empty() && !entry.source.is_empty());
+            assert_eq!(entry.problems(), [""; 0]);
             let config = StateHeadConfig { kind: entry.name.to_owned(), ..Default::default() };
             assert_eq!(open_state_head(&config).unwrap().name(), entry.name);
         }
@@ -131,7 +121,10 @@ mod tests {
         let told = problems(r#"{ "kind": "cubic", "learning_rate_scale": 0 }"#);
         assert_eq!(told.len(), 2);
         assert_eq!(told[1], "find head `cubic`: known are `linear`, `hidden_layer`");
-        assert!(problems(r#"{ "width": 3 }"#)[0].contains("unknown field `width`"));
+        assert!(problems(r#"{ "kind": "liner" }"#)[0].contains("known are `linear`"));
+        let told = problems(r#"{ "width": 3, "depth": 2, "learning_rate_scale": -1 }"#);
+        assert_eq!(told.len(), 3, "{told:?}");
+        assert_eq!(told[2], "head `linear`: there is no option `width`: it has no options");
         assert!(problems(r#"{ "kind": "hidden_layer", "width": 0 }"#)[0].contains("width is 0"));
         assert_eq!(problems(r#"{ "kind": "hidden_layer", "width": 3 }"#), [""; 0]);
     }
