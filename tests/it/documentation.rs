@@ -115,20 +115,6 @@ fn the_grader_in_contributing_is_one_of_the_table() {
 }
 
 #[test]
-fn the_scaffold_in_contributing_is_one_of_the_table() {
-    let document = read("CONTRIBUTING.md");
-    let (_, chapter) = document.split_once("## Add a scaffold").unwrap();
-    let chapter = chapter.split("\n## ").next().unwrap();
-    let [row, scaffold] = blocks(chapter, "rust")[..] else { panic!("a row and a scaffold") };
-    let unindented = |text: &str| -> String {
-        text.trim_end().lines().map(str::trim_start).collect::<Vec<_>>().join("\n")
-    };
-    let table = unindented(&read("agent/src/scaffolds/registry.rs"));
-    assert!(table.contains(&unindented(row)), "{row}");
-    assert!(table.contains(&unindented(scaffold)), "{scaffold}");
-}
-
-#[test]
 fn links_between_documents_lead_somewhere() {
     let mut documents: Vec<String> =
         ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(Into::into).into();

@@ -4,9 +4,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 /// What this crate adds, by axis.
-const ROWS: [(&str, &str); 8] = [
+const ROWS: [(&str, &str); 11] = [
     ("suites", "guess"),
     ("environments", "guess"),
+    ("suites", "lamps"),
+    ("environments", "lamps"),
+    ("scaffolds", "brief"),
     ("credit", "to_go"),
     ("objectives", "reinforce"),
     ("samplers", "repeat"),
@@ -26,8 +29,8 @@ fn succeed(folder: &Path, arguments: &[&str]) -> String {
     String::from_utf8(stdout).unwrap()
 }
 
-fn recipe() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("guess.toml")
+fn recipe(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
 }
 
 #[test]
@@ -43,18 +46,53 @@ fn rows_of_this_crate_are_listed_and_shown_beside_those_that_ship() {
     let page = succeed(Path::new("."), &["show", "shapers", "haste"]);
     assert!(page.contains("cost  number; default 0.01"), "{page}");
     assert!(page.contains("What a turn costs; 0 or more."), "{page}");
+    let page = succeed(Path::new("."), &["show", "scaffolds", "brief"]);
+    assert!(page.contains("  {{ instruction }} Answer with one call"), "{page}");
+    assert!(page.contains("max_turns\n  3\n"), "{page}");
 }
 
 #[test]
-fn the_environment_of_this_crate_is_checked_like_those_that_ship() {
-    let told = succeed(Path::new("."), &["validate", "guess", "--limit", "5", "--json"]);
-    assert!(told.contains("guess"), "{told}");
+fn the_environments_of_this_crate_are_checked_like_those_that_ship() {
+    for suite in ["guess", "lamps"] {
+        let told = succeed(Path::new("."), &["validate", suite, "--limit", "5", "--json"]);
+        assert!(told.contains(suite), "{told}");
+    }
+}
+
+#[test]
+fn tools_of_this_crate_are_called_under_its_scaffold() {
+    let folder = tempfile::tempdir().unwrap();
+    let eval = ["eval", "--suite", "lamps", "--policy", "oracle", "--limit", "6", "--json"];
+    let played = ["--scaffold", "brief", "--save", "kept"];
+    let report = succeed(folder.path(), &[&eval[..], &played].concat());
+    let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+    let score = &report["evaluations"][0]["overall"];
+    let told = (score["episodes"].as_u64(), score["success_rate"].as_f64());
+    assert_eq!(told, (Some(6), Some(1.0)), "{report:#}");
+    let shown = succeed(folder.path(), &["show", "kept", "--episode", "1"]);
+    assert!(shown.contains("Light the ") && shown.contains(" lamp is lit."), "{shown}");
+    // In words, nothing can be lit.
+    let Output { status, stderr, .. } = run(folder.path(), &eval);
+    let told = String::from_utf8(stderr).unwrap();
+    assert!(!status.success() && told.contains("`lamps`"), "{told}");
+}
+
+#[test]
+fn a_policy_learns_to_call_the_tool_from_demonstrations() {
+    let folder = tempfile::tempdir().unwrap();
+    let recipe = recipe("lamps.toml");
+    succeed(folder.path(), &["train", recipe.to_str().unwrap(), "--name", "a"]);
+    let metrics = std::fs::read_to_string(folder.path().join("runs/a/metrics.jsonl")).unwrap();
+    let evaluated = metrics.lines().rfind(|line| line.contains("\"evaluation\"")).unwrap();
+    let evaluated: serde_json::Value = serde_json::from_str(evaluated).unwrap();
+    // A policy that has learned nothing writes no call, and a lamp is lit by a call alone.
+    assert!(evaluated["success_rate"].as_f64().unwrap() > 0.2, "{metrics}");
 }
 
 #[test]
 fn a_run_trains_with_all_that_this_crate_adds() {
     let folder = tempfile::tempdir().unwrap();
-    let recipe = recipe();
+    let recipe = recipe("guess.toml");
     let recipe = recipe.to_str().unwrap();
     succeed(folder.path(), &["train", recipe, "--name", "a", "--seed", "5"]);
     let metrics = std::fs::read_to_string(folder.path().join("runs/a/metrics.jsonl")).unwrap();
@@ -70,7 +108,7 @@ fn a_run_trains_with_all_that_this_crate_adds() {
 #[test]
 fn a_bar_that_is_not_reached_ends_the_run_and_wrong_options_are_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let text = std::fs::read_to_string(recipe()).unwrap();
+    let text = std::fs::read_to_string(recipe("guess.toml")).unwrap();
     let write = |text: &str| std::fs::write(folder.path().join("own.toml"), text).unwrap();
     write(&text.replace("at_least = 0.0", "at_least = 1.0"));
     let Output { status, stderr, .. } = run(folder.path(), &["train", "own.toml"]);
