@@ -418,6 +418,19 @@ fn a_mixture_of_suites_is_trained_told_by_suite_and_gone_on_with_to_the_bit() {
         assert!(weights(folder, &name) == weights(folder, "whole"), "weights differ");
     }
 
+    // With other weights it would be another run.
+    let config = folder.join("runs/whole/config.toml");
+    let text = fs::read_to_string(&config).unwrap();
+    assert!(text.contains("weight = 2.0"), "{text}");
+    fs::write(&config, text.replace("weight = 2.0", "weight = 3.0")).unwrap();
+    let ran = run(folder, &["resume", "runs/whole"]);
+    assert_eq!(ran.code, Some(1), "{}", ran.out);
+    assert!(
+        ran.err.contains("`data.suites` is ") && ran.err.contains("weight = 2.0"),
+        "{}",
+        ran.err
+    );
+
     // Suites for evaluation alone are refused inside a mixture as well, and all else that is wrong is told beside it.
     let suite = include_str!("../../tasks/suites/frozen-lake/suite.toml");
     let suite = suite.replacen("version = ", "evaluation_only = true\nversion = ", 1);
@@ -436,6 +449,9 @@ fn a_mixture_of_suites_is_trained_told_by_suite_and_gone_on_with_to_the_bit() {
     {
         assert!(refused.contains(part), "{part} is not in\n{refused}");
     }
+    let leak =
+        dry("{suite='frozen-lake'}, {suite='sums', splits={train='test'}, without=['slippery']}");
+    assert!(leak.contains("`test` of `sums` is trained on as `train`"), "{leak}");
     let weights = dry("{suite='frozen-lake', weight=0}, {suite='sums', epochs=0}");
     assert!(
         weights.contains("weight of `frozen-lake` is 0") && weights.contains("epochs of `sums`")
