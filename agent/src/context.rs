@@ -311,6 +311,21 @@ impl<'a> Context<'a> {
         Ok(self.begin_anew(Arc::new(messages), ids))
     }
 
+    /// The prompt of a turn that another episode of the same policy and configuration was given behind the same past,
+    /// taken over instead of being laid out again.
+    pub(crate) fn take_over(&mut self, tools: &Arc<[ToolSpec]>, prompt: &PromptTokens) {
+        self.offer(tools);
+        self.previous.truncate(prompt.kept);
+        self.previous.extend_from_slice(&prompt.appended);
+        self.encoded = self.messages.len();
+        self.is_broken = false;
+    }
+
+    /// Whether a prompt of tokens can be taken over: a window shows messages again, whose tokens are kept one by one.
+    pub(crate) fn can_take_over(&self, prompt: &PromptTokens) -> bool {
+        self.window.is_none() && prompt.kept <= self.previous.len()
+    }
+
     /// A prompt that keeps of the tokens before what is equal at the beginning.
     fn begin_anew(&mut self, messages: Arc<Vec<Arc<Message>>>, ids: Vec<u32>) -> Prompt {
         let kept = ids.iter().zip(&self.previous).take_while(|(a, b)| a == b).count();

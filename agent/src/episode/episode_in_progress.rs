@@ -282,25 +282,29 @@ impl<'a> EpisodeInProgress<'a> {
         fork.trajectory.tools =
             origin.tools.iter().filter(|it| it.turn < at.turn).cloned().collect();
         fork.trajectory.grammars.clone_from(&origin.grammars);
+        // Whether the policy lays the first prompt out as the origin's did, so that the others need not be.
+        let mut is_alike = false;
         for (index, turn) in origin.turns[..at.turn].iter().enumerate() {
             turn.injected.iter().for_each(|message| fork.context.push_message(message.clone()));
+            let tools = origin.tools_at(index);
+            if is_alike && fork.context.can_take_over(&turn.prompt) {
+                fork.context.take_over(&tools, &turn.prompt);
+                fork.inherit(turn);
+                continue;
+            }
             // The same prompt as then: what cannot be laid out was refused there.
-            match fork.context.prompt(&origin.tools_at(index)) {
+            match fork.context.prompt(&tools) {
                 Ok(prompt) if prompt.ids.is_empty() => {
                     let prompt = fork.context.laid_out(&turn.prompt);
                     fork.context.lay_out(Some(&prompt));
                 }
-                Ok(_) => {}
+                Ok(prompt) => is_alike = index == 0 && *prompt.ids == *turn.prompt.appended,
                 Err(error) => {
                     fork.end = Some(policy_end(&error));
                     return fork;
                 }
             }
-            fork.context.push_answer(&turn.text, &turn.parsed, &turn.sampled.ids);
-            fork.context.push_observation(&turn.step.observation, said_in(&turn.parsed));
-            fork.state_key.clone_from(&turn.step.observation.state_key);
-            fork.admissible.clone_from(&turn.step.observation.admissible);
-            fork.trajectory.turns.push(Turn { source: Source::Inherited, ..turn.clone() });
+            fork.inherit(turn);
         }
         fork.budgets.take(&origin.turns[..at.turn]);
         // An episode that goes on has not been judged: what its origin earned by ending there is not its own.
@@ -319,6 +323,15 @@ impl<'a> EpisodeInProgress<'a> {
         lineage.fork_turn = u32::try_from(at.turn).unwrap_or(u32::MAX);
         lineage.fork_token = (at.token > 0).then(|| u32::try_from(at.token).unwrap_or(u32::MAX));
         fork
+    }
+
+    /// Takes over a turn, the prompt of which stands in the context already.
+    fn inherit(&mut self, turn: &Turn) {
+        self.context.push_answer(&turn.text, &turn.parsed, &turn.sampled.ids);
+        self.context.push_observation(&turn.step.observation, said_in(&turn.parsed));
+        self.state_key.clone_from(&turn.step.observation.state_key);
+        self.admissible.clone_from(&turn.step.observation.admissible);
+        self.trajectory.turns.push(Turn { source: Source::Inherited, ..turn.clone() });
     }
 
     /// Plays the turn of this index; an error is how the episode ends.

@@ -813,3 +813,57 @@ async fn a_fork_does_not_earn_what_its_origin_earned_by_ending() {
     let branch = to_the_end(branch).await;
     assert_eq!((branch.turns.len(), branch.total_reward()), (3, 1.5), "its own end and verdict");
 }
+
+/// Lays every conversation out as a whole, as chat templates do, and counts how often.
+struct Whole {
+    scripted: ScriptedPolicy,
+    laid_out: AtomicUsize,
+}
+
+#[async_trait]
+impl Policy for Whole {
+    fn name(&self) -> &str {
+        self.scripted.name()
+    }
+
+    fn encode(&self, before: Option<&Message>, message: &Message) -> Vec<u32> {
+        self.scripted.encode(before, message)
+    }
+
+    fn encode_conversation(
+        &self,
+        conversation: &spar_core::Conversation<'_>,
+    ) -> Result<spar_core::Encoded, PolicyError> {
+        self.laid_out.fetch_add(1, Ordering::SeqCst);
+        let whole = spar_core::Conversation { encoded: 0, ..*conversation };
+        let spar_core::Encoded::Alone(ids) = self.scripted.encode_conversation(&whole)? else {
+            panic!("it has words alone")
+        };
+        Ok(spar_core::Encoded::Anew(ids))
+    }
+
+    async fn complete(&self, request: CompletionRequest) -> Result<Completion, PolicyError> {
+        self.scripted.complete(request).await
+    }
+}
+
+#[tokio::test]
+async fn a_branch_takes_the_prompts_of_its_origin_over() {
+    let (task, cancellation) = (fake_task(0), Cancellation::new());
+    let policy = Whole { scripted: ScriptedPolicy::new(["left"]), laid_out: AtomicUsize::new(0) };
+    for (window_turns, before) in [(None, 1), (Some(9), 3)] {
+        let context = ContextConfig { window_turns, ..ContextConfig::default() };
+        let config = EpisodeConfig { context, max_turns: Some(5), ..EpisodeConfig::default() };
+        let episode = episode!(1, &task, &policy, &cancellation);
+        let origin = to_the_end(start(FakeEnvironment::new(), &episode, &config).await).await;
+        assert!(origin.turns.len() > 3, "{}", origin.turns.len());
+        let fork = episode!(2, &task, &policy, &cancellation);
+        let environment = at_its_start(FakeEnvironment::new()).await;
+        policy.laid_out.store(0, Ordering::SeqCst);
+        let at = BranchPoint::before(3);
+        let mut branch = EpisodeInProgress::branch(environment, &origin, at, &fork, &config).await;
+        let laid_out = policy.laid_out.load(Ordering::SeqCst);
+        assert!(if before == 1 { laid_out == 1 } else { laid_out >= before }, "{laid_out}");
+        assert_eq!(branch.turn().await.unwrap().prompt, origin.turns[3].prompt);
+    }
+}
