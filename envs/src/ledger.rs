@@ -16,13 +16,17 @@ use crate::{Environment, EnvironmentError};
 
 const NAME: &str = "ledger";
 
-const OWNERS: [&str; 8] = ["ada", "ben", "cleo", "dan", "eve", "finn", "gus", "hal"];
+/// Who pays.
+const PAYERS: [&str; 8] = ["ada", "ben", "cleo", "dan", "eve", "finn", "gus", "hal"];
+/// Who is paid.
+const PAYEES: [&str; 8] =
+    ["baker", "cooper", "dyer", "joiner", "mason", "miller", "potter", "weaver"];
 /// Accounts of a book.
 const ACCOUNTS: usize = 3;
 /// The most that is paid at a time; every account holds as much for each payment.
 const LARGEST: u32 = 9;
 
-/// A book of three accounts, in which payments are to be entered.
+/// A book of three accounts, in which payments of one to the others are to be entered.
 ///
 /// Parameters: `seed`, and `payments` (1 to 3, default 1). The book is closed at first, and `open` is the only tool; in
 /// an open book there are `balance`, `pay` and `close`, which ends the task. A book whose balances are right when it is
@@ -245,16 +249,16 @@ impl Environment for Ledger {
 impl Payments {
     fn draw(seed: Seed, count: usize) -> Self {
         let mut rng = seed.rng();
-        let mut owners = OWNERS;
-        owners.shuffle(&mut rng);
-        let owners = [owners[0], owners[1], owners[2]];
+        let mut payees = PAYEES;
+        payees.shuffle(&mut rng);
+        let owners = [PAYERS[rng.random_range(0..PAYERS.len())], payees[0], payees[1]];
         let balances: [u32; ACCOUNTS] =
             std::array::from_fn(|_| count as u32 * LARGEST + rng.random_range(0..=LARGEST));
         let mut goal = balances;
         let payments = (0..count)
             .map(|number| {
-                // In a circle, so that no payment makes up for another.
-                let (from, to) = (number % ACCOUNTS, (number + 1) % ACCOUNTS);
+                // Always from the same, so that no payment makes up for another.
+                let (from, to) = (0, 1 + number % 2);
                 let amount = rng.random_range(1..=LARGEST);
                 goal[from] -= amount;
                 goal[to] += amount;
@@ -264,12 +268,13 @@ impl Payments {
         Self { owners, balances, payments, goal }
     }
 
-    /// What is demanded.
+    /// What is demanded, as vouchers.
     fn words(&self) -> String {
         let words = |(from, to, amount): &(usize, usize, u32)| {
-            format!("pay {amount} from {} to {}", self.owners[*from], self.owners[*to])
+            let (from, to) = (self.owners[*from], self.owners[*to]);
+            format!(r#"{{"from": "{from}", "to": "{to}", "amount": {amount}}}"#)
         };
-        self.payments.iter().map(words).collect::<Vec<_>>().join(", ")
+        format!("enter {}", self.payments.iter().map(words).collect::<Vec<_>>().join(", "))
     }
 
     /// A payment that leads to the goal: the next of the task, while only its first ones were made; otherwise one from
