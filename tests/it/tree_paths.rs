@@ -7,30 +7,35 @@ use std::time::Duration;
 use spar::agent::credit::{BatchView, SharedTurns};
 use spar::agent::{CutBatch, TurnMask, cut_samples};
 use spar::core::{
-    Credit, EndReason, Group, Lineage, Message, Observation, ParsedAction, PolicyVersion,
-    PromptTokens, Role, Sample, SampledTokens, Seed, Source, Step, StopCause, TRAJECTORY_VERSION,
-    TokenCounts, Trajectory, Turn, Versions,
+    Credit, EndReason, Group, Lineage, Message, Observation, ParsedAction, PerTurnOrToken,
+    PolicyVersion, PromptTokens, Role, Sample, SampledTokens, Seed, Source, Step, StopCause,
+    TRAJECTORY_VERSION, TokenCounts, Trajectory, Turn, Versions,
 };
+use spar::policy::state_heads::{HeadWeights, StateHeadConfig};
 use spar::policy::{ModelConfig, Parameters, Weights, initial_parameters};
 use spar::recipe::ReinforceConfig;
 use spar::tasks::RewardShapers;
 use spar::trainer::{
-    BatchWeight, DecoderGradient, LossAggregation, Measured, Objective, PreparedModel,
-    SampleGradient, Update, objective_registry,
+    BatchWeight, DecoderGradient, HeadGradient, LossAggregation, MeasureRequest, Measured,
+    Objective, ObjectiveConfig, PreparedModel, SampleGradient, Slopes, Update, objective_registry,
 };
 
 const VOCABULARY: usize = 12;
 
 /// Every objective that groups can be trained by, with each aggregation that it takes. What would leave tokens out by
 /// chance leaves none out, and of the divergence from a reference model no two words are lost: it counts every token
-/// that is trained once, whatever it weighs.
-const OBJECTIVES: [&str; 9] = [
+/// that is trained once, whatever it weighs. No value is held back by its clip: all are as they were.
+const OBJECTIVES: [&str; 13] = [
     "name = 'clip'",
     "name = 'clip'\naggregation = 'sample_mean'",
     "name = 'clip'\naggregation = { sample_sum = { constant = 7.0 } }",
     "name = 'clip'\noptions = { entropy_weight = 0.3, dual_clip = 3.0 }",
     "name = 'clip_cov'\noptions = { cov_low = 1e8, cov_high = 1e9 }",
     "name = 'gspo'\naggregation = 'sample_mean'\noptions = { clip_low = 0.1, clip_high = 0.1 }",
+    "name = 'clip'\nvalue_loss = {}",
+    "name = 'clip'\naggregation = 'sample_mean'\nvalue_loss = { weight = 2.0, clip = 0.2 }",
+    "name = 'clip'\naggregation = { sample_sum = { constant = 7.0 } }\nvalue_loss = {}",
+    "name = 'gspo'\naggregation = 'sample_mean'\nvalue_loss = {}",
     "name = 'supervised'",
     "name = 'supervised'\naggregation = 'sample_mean'",
     "name = 'supervised'\naggregation = { sample_sum = { constant = 7.0 } }",
@@ -60,6 +65,8 @@ struct Tree {
     kept: Vec<bool>,
     /// Of every turn.
     advantages: Vec<Vec<f64>>,
+    /// Of every turn: what a value head learns.
+    returns: Vec<Vec<f64>>,
     mask: TurnMask,
 }
 
@@ -82,11 +89,13 @@ impl Tree {
         let survivors: Vec<&Trajectory> =
             episodes.iter().zip(&has_failed).filter(|it| !it.1).map(|it| &it.0.0).collect();
         let kept = survivors.iter().map(|_| !dice.is_one_of(6)).collect();
-        let mut worth = || (dice.roll(9) as f64 - 4.0) / 2.0;
-        let advantages =
-            survivors.iter().map(|found| found.turns.iter().map(|_| worth()).collect()).collect();
+        let mut worths = || -> Vec<Vec<f64>> {
+            let mut worth = |_| (dice.roll(9) as f64 - 4.0) / 2.0;
+            survivors.iter().map(|found| found.turns.iter().map(&mut worth).collect()).collect()
+        };
+        let (advantages, returns) = (worths(), worths());
         let mask = if dice.is_one_of(2) { TurnMask::CutOff } else { TurnMask::None };
-        Self { episodes, has_failed, kept, advantages, mask }
+        Self { episodes, has_failed, kept, advantages, returns, mask }
     }
 
     /// The episodes that did not fail, each with the names of its tokens.
@@ -102,7 +111,9 @@ impl Tree {
         for ((failed, _), _) in self.episodes.iter().zip(&self.has_failed).filter(|it| *it.1) {
             view.push_failed(failed.episode, failed.lineage.clone());
         }
-        let credit = self.mask.hide(&groups, Credit::of_turns(self.advantages.clone()));
+        let returns = Some(PerTurnOrToken::Turns(self.returns.clone()));
+        let credit = Credit { returns, ..Credit::of_turns(self.advantages.clone()) };
+        let credit = self.mask.hide(&groups, credit);
         let credit = shared.settle(&view, credit, &self.kept).unwrap();
         CutBatch::new(&groups).unwrap().weigh(&credit, &self.kept).unwrap()
     }
@@ -125,6 +136,7 @@ impl Tree {
         for (path, (trajectory, names)) in self.survivors().enumerate().filter(|it| counts(it.0)) {
             let mut names = names.iter();
             for (part, mut sample) in cut_samples(trajectory).unwrap().into_iter().enumerate() {
+                sample.returns = vec![0.0; sample.len()];
                 for t in 0..sample.len() {
                     if sample.turns[t] == Sample::OBSERVED {
                         continue;
@@ -140,6 +152,7 @@ impl Tree {
                     let weight = (1.0 / holders[name]) as f32;
                     sample.policy_weights[t] = weight;
                     sample.advantages[t] = advantage;
+                    sample.returns[t] = self.returns[path][turn] as f32;
                     sample.cross_entropy_weights[t] = if advantage > 0.0 { weight } else { 0.0 };
                     weighed.insert(*name);
                     if let Some(owner) = self.owner_of(*name) {
@@ -298,6 +311,14 @@ fn add_turn(
     });
 }
 
+/// A value head on its states.
+fn value_head() -> HeadWeights {
+    let mut head = HeadWeights::fresh(&StateHeadConfig::default(), 8, Seed::from_u64(3)).unwrap();
+    let data = &mut head.parameters_mut().data;
+    data.iter_mut().zip(0..).for_each(|(weight, n)| *weight = (n * 5 % 9) as f32 / 4.0 - 1.0);
+    head
+}
+
 /// A decoder of random weights.
 fn decoder() -> (Parameters, DecoderGradient) {
     let config = ModelConfig {
@@ -320,26 +341,43 @@ fn decoder() -> (Parameters, DecoderGradient) {
     (parameters, DecoderGradient::new(weights, 1.0))
 }
 
-/// Adds the gradient of samples that are read together, each with its factor in the loss.
+/// The derivatives of a loss that is not scaled by the values of a sample's tokens.
+type ByValues<'a> = dyn Fn(&Sample, &[f32]) -> Vec<f64> + Sync + 'a;
+
+/// Adds the gradient of samples that are read together, each with its factor in the loss, `values` being the derivatives
+/// by a token's value where the objective does not tell them. That by the head's weights comes behind the decoder's.
 fn accumulate(
     model: &dyn PreparedModel,
     objective: &dyn Objective,
     samples: &[&Sample],
     scales: &[f64],
+    values: Option<&ByValues<'_>>,
     gradient: &mut [f32],
 ) {
     let present = model.logprobs(samples).unwrap();
     let update = Update { samples, present: Some(&present), seed: Seed::from_u64(1) };
     let prepared = objective.begin(&update);
-    let loss =
-        |index: usize, measured: Measured<'_>| prepared.loss(index, measured, scales[index]).slopes;
-    model.accumulate(samples, &loss, gradient, None).unwrap();
+    let loss = |index: usize, measured: Measured<'_>| {
+        let slopes = prepared.loss(index, measured, scales[index]).slopes;
+        let Some(values) = values else { return slopes };
+        let values = values(samples[index], measured.values);
+        let values = values.into_iter().map(|slope| (scales[index] * slope) as f32).collect();
+        Slopes { values, ..slopes }
+    };
+    let head = value_head();
+    let of_decoder = gradient.len() - head.parameters().data.len();
+    let (gradient, of_head) = gradient.split_at_mut(of_decoder);
+    let head = HeadGradient { head: &head, gradient: of_head };
+    model.accumulate(samples, &loss, gradient, Some(head)).unwrap();
 }
 
-/// The log-probabilities when they were drawn: those of the present weights, or other ones.
+/// The values, and the log-probabilities when tokens were drawn: those of the present weights, or other ones.
 fn sample_with(model: &dyn PreparedModel, samples: &mut [Sample], is_off_policy: bool) {
+    let head = value_head();
+    let request = MeasureRequest { head: Some(&head), ..MeasureRequest::default() };
     for sample in samples {
-        sample.behavior_logprobs = model.logprobs(&[&*sample]).unwrap().remove(0);
+        let measures = model.measure(&[&*sample], &request).unwrap().remove(0);
+        (sample.behavior_logprobs, sample.values) = (measures.logprobs, measures.values);
         if is_off_policy {
             // The same wherever the token stands.
             for t in 0..sample.len() {
@@ -360,6 +398,7 @@ fn compare(
     len: usize,
     is_off_policy: bool,
 ) -> (f32, f32) {
+    let len = len + value_head().parameters().data.len();
     let objective = config.objective.build().unwrap();
     let of_paths_by = config.shared_turns(&*objective);
     let mut of_tree = vec![0.0; len];
@@ -369,13 +408,26 @@ fn compare(
     let aggregation = config.objective.aggregation;
     let scales: Vec<f64> =
         samples.iter().map(|sample| aggregation.scale(objective.weight(sample), batch)).collect();
-    accumulate(model, &*objective, &samples.iter().collect::<Vec<_>>(), &scales, &mut of_tree);
+    let given: Vec<&Sample> = samples.iter().collect();
+    accumulate(model, &*objective, &given, &scales, None, &mut of_tree);
+    // Of a path's token that weighs `w`, the loss of the value `v` with return `R` is `weight w / 2 (v - R)^2`.
+    let value_weight = config.objective.value_loss.as_ref().map_or(0.0, |options| options.weight);
+    let by_values = |sample: &Sample, values: &[f32]| -> Vec<f64> {
+        let slope = |t: usize| match f64::from(sample.policy_weights[t]) {
+            0.0 => 0.0,
+            weight => value_weight * weight * f64::from(values[t] - sample.returns[t]),
+        };
+        (0..sample.len()).map(slope).collect()
+    };
+    let of_policy = ObjectiveConfig { value_loss: None, ..config.objective.clone() };
+    let of_policy = of_policy.build().unwrap();
     let mut of_paths = vec![0.0; len];
     for (sample, scale) in tree.paths(of_paths_by, config) {
         let mut sample = [sample];
         sample_with(model, &mut sample, is_off_policy);
         if scale > 0.0 {
-            accumulate(model, &*objective, &[&sample[0]], &[scale], &mut of_paths);
+            let given = (&[&sample[0]], &[scale]);
+            accumulate(model, &*of_policy, given.0, given.1, Some(&by_values), &mut of_paths);
         }
     }
     let apart = of_tree.iter().zip(&of_paths).map(|(tree, paths)| (tree - paths).abs());
@@ -433,6 +485,6 @@ fn trees_have_the_gradient_of_all_their_paths() {
     assert!(forks > 40 && within > 8 && orphans > 4, "{forks} {within} {orphans}");
 }
 
-fn toml_of(text: &str) -> spar::trainer::ObjectiveConfig {
+fn toml_of(text: &str) -> ObjectiveConfig {
     text.parse::<toml::Table>().unwrap().try_into().unwrap()
 }
