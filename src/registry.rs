@@ -4,7 +4,7 @@ use spar_agent::credit::{EstimatorRow, credit_registry};
 use spar_agent::filters::{FilterRow, filter_registry};
 use spar_agent::scaffolds::{ScaffoldRow, scaffold_registry};
 use spar_agent::strategies::{StrategyRow, strategy_registry};
-use spar_core::registry::{AnyTable, InstallError};
+use spar_core::registry::{AnyTable, InstallError, Row, Table};
 use spar_envs::{EnvironmentRow, environment_registry};
 use spar_parsers::{ParserRow, parser_registry};
 use spar_policy::state_heads::{StateHeadRow, state_head_registry};
@@ -62,7 +62,20 @@ pub fn tables() -> [&'static dyn AnyTable; 19] {
 /// ```
 #[derive(Default)]
 pub struct Registry {
-    rows: Vec<Box<dyn FnOnce() -> Result<(), InstallError>>>,
+    rows: Vec<AddedRow>,
+}
+
+/// A row with the table that it is added to.
+struct AddedRow {
+    install: Box<dyn FnOnce() -> Result<(), InstallError>>,
+    check: Box<dyn FnOnce() -> Result<(), InstallError>>,
+}
+
+impl AddedRow {
+    fn new<O: Copy + Send + 'static>(table: &'static Table<O>, row: Row<O>) -> Self {
+        let install = Box::new(move || table.install(row));
+        Self { install, check: Box::new(move || table.check(&row)) }
+    }
 }
 
 /// Rows cannot be added.
@@ -80,7 +93,7 @@ macro_rules! open_tables {
             $($(#[$doc])*
             #[must_use]
             pub fn $method(mut self, row: $row) -> Self {
-                self.rows.push(Box::new(move || $table().install(row)));
+                self.rows.push(AddedRow::new($table(), row));
                 self
             })*
         }
@@ -133,9 +146,12 @@ impl Registry {
     ///
     /// # Errors
     ///
-    /// [`RegistryError`] tells of all rows that cannot be added; the others are.
+    /// [`RegistryError`] tells of all rows that cannot be added, or do not say what they have to; the others are added.
     pub fn install(self) -> Result<(), RegistryError> {
-        let results = self.rows.into_iter().map(|install| install());
+        let (installs, checks): (Vec<_>, Vec<_>) =
+            self.rows.into_iter().map(|row| (row.install, row.check)).unzip();
+        // What checks the options of a row may read other tables, which have all of their rows by then.
+        let results = installs.into_iter().chain(checks).map(|step| step());
         let problems: Vec<_> = results.filter_map(Result::err).collect();
         if problems.is_empty() { Ok(()) } else { Err(RegistryError { problems }) }
     }
@@ -143,7 +159,79 @@ impl Registry {
 
 #[cfg(test)]
 mod tests {
+    use schemars::JsonSchema;
+    use serde::{Deserialize, Serialize};
+    use spar_core::registry::{Axis, NamedOptions, OptionSet};
+
     use super::*;
+
+    type Number = fn() -> u32;
+
+    const fn axis(name: &'static str) -> Axis {
+        Axis { name, what: "number", about: "Numbers." }
+    }
+
+    const fn number(name: &'static str, options: OptionSet) -> Row<Number> {
+        Row { name, about: "A number.", source: "own", formula: "", options, open: || 1 }
+    }
+
+    /// Tables whose rows' options name a row of the table at the same place of `PARTS`.
+    static SUMS: [Table<Number>; 2] = [const { Table::new(axis("sums"), &[]) }; 2];
+    static PARTS: [Table<Number>; 2] = [const { Table::new(axis("parts"), &[]) }; 2];
+
+    /// Options of a sum of the first table.
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields, default)]
+    struct FirstOptions {
+        /// What is added. Default `one`.
+        part: String,
+    }
+
+    impl Default for FirstOptions {
+        fn default() -> Self {
+            Self { part: "one".to_owned() }
+        }
+    }
+
+    impl NamedOptions for FirstOptions {
+        fn problems(&self) -> Vec<String> {
+            PARTS[0].find(&self.part).err().iter().map(ToString::to_string).collect()
+        }
+    }
+
+    /// Those of the second table.
+    #[derive(Default, Serialize, Deserialize, JsonSchema)]
+    #[serde(transparent)]
+    struct SecondOptions(FirstOptions);
+
+    impl NamedOptions for SecondOptions {
+        fn problems(&self) -> Vec<String> {
+            PARTS[1].find(&self.0.part).err().iter().map(ToString::to_string).collect()
+        }
+    }
+
+    #[test]
+    fn rows_whose_options_read_another_table_are_added_in_any_order() {
+        let part = |table: usize| AddedRow::new(&PARTS[table], number("one", OptionSet::NONE));
+        let first = AddedRow::new(&SUMS[0], number("sum", OptionSet::of::<FirstOptions>()));
+        Registry { rows: vec![first, part(0)] }.install().unwrap();
+        let second = AddedRow::new(&SUMS[1], number("sum", OptionSet::of::<SecondOptions>()));
+        Registry { rows: vec![part(1), second] }.install().unwrap();
+        for table in 0..2 {
+            assert_eq!((SUMS[table].len(), PARTS[table].len()), (1, 1));
+        }
+    }
+
+    #[test]
+    fn all_rows_that_do_not_say_what_they_have_to_are_told_of() {
+        static TABLE: Table<Number> = Table::new(axis("numbers"), &[]);
+        let blank = |name| Row { about: "", ..number(name, OptionSet::NONE) };
+        let rows = [blank("one"), number("two", OptionSet::NONE), blank("three")];
+        let rows = rows.into_iter().map(|row| AddedRow::new(&TABLE, row)).collect();
+        let told = Registry { rows }.install().unwrap_err();
+        let is_blank = |problem: &InstallError| matches!(problem, InstallError::Incomplete { .. });
+        assert!(told.problems.len() == 2 && told.problems.iter().all(is_blank), "{told}");
+    }
 
     #[test]
     fn every_row_says_what_it_has_to() {

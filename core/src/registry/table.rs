@@ -69,18 +69,15 @@ impl<O: Copy> Table<O> {
         })
     }
 
-    /// Adds a row, before the table is read for the first time.
+    /// Adds a row, before the table is read for the first time. Nothing of it is run, so that no table is read; once all
+    /// tables have their rows, [`check`](Self::check) looks at what it says.
     ///
     /// # Errors
     ///
-    /// [`InstallError`] when the table has been read, a row has the name, or the row does not say what it has to.
+    /// [`InstallError`] when the table has been read, or a row has the name.
     pub fn install(&self, row: Row<O>) -> Result<(), InstallError> {
         let Axis { name: axis, what, .. } = self.axis;
         let name = row.name;
-        let problems = row.problems();
-        if !problems.is_empty() {
-            return Err(InstallError::Incomplete { what, name, problems });
-        }
         let mut added = self.added.lock().unwrap_or_else(PoisonError::into_inner);
         if added.is_closed {
             return Err(InstallError::InUse { what, axis, name });
@@ -90,6 +87,21 @@ impl<O: Copy> Table<O> {
         }
         added.rows.push(row);
         Ok(())
+    }
+
+    /// Looks at what a row says about itself. What checks its options may read any table, to which nothing can be added
+    /// any more then.
+    ///
+    /// # Errors
+    ///
+    /// [`InstallError::Incomplete`] when it does not say what it has to.
+    pub fn check(&self, row: &Row<O>) -> Result<(), InstallError> {
+        match row.problems() {
+            problems if problems.is_empty() => Ok(()),
+            problems => {
+                Err(InstallError::Incomplete { what: self.axis.what, name: row.name, problems })
+            }
+        }
     }
 
     /// The row of a name.
@@ -222,10 +234,11 @@ mod tests {
     #[test]
     fn rows_are_refused_behind_first_use_under_a_known_name_or_without_what_they_have_to_say() {
         let table = table();
+        table.check(&row("two", || 4)).unwrap();
         let told = table.install(row("two", || 4)).unwrap_err();
         assert_eq!(told.to_string(), "add number `two`: there is one of this name");
         let blank = Row { about: "", source: " ", ..row("No", || 0) };
-        let InstallError::Incomplete { problems, .. } = table.install(blank).unwrap_err() else {
+        let InstallError::Incomplete { problems, .. } = table.check(&blank).unwrap_err() else {
             panic!()
         };
         assert_eq!(problems.len(), 3, "{problems:?}");
