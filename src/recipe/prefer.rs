@@ -71,8 +71,9 @@ impl Default for PreferConfig {
 /// Pairs of answers in files, a JSON object per line.
 ///
 /// An object has `chosen` and `rejected`, and `prompt` where these are answers alone: texts, or lists of messages as
-/// OpenAI's interface has them; and `tools` where they may be called. Conversations without a `prompt` begin with the
-/// messages that both have in common, which are it. Of the rest only the assistant's messages are compared.
+/// OpenAI's interface has them; and `tools` where they may be called. A `prompt` stands before both lists, unless both
+/// begin with it, behind the system's messages at most. Conversations without one begin with the messages that both have
+/// in common, which are it. Of the rest only the assistant's messages are compared.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct PairsConfig {
@@ -151,6 +152,9 @@ impl PreferConfig {
             let name = &self.objective.name;
             problems.push(format!("`{name}` compares no answers: use {}", known.join(" or ")));
         }
+        if self.objective.value_loss.is_some() && self.objective.build().is_ok() {
+            problems.push("pairs have no returns: leave `value_loss` out".to_owned());
+        }
         problems
     }
 
@@ -228,6 +232,11 @@ mod tests {
         let clip = told("objective = { name = 'clip' }\nreference = 'memory'");
         assert!(clip.contains("`clip` compares no answers: use `dpo`"), "{clip}");
         assert!(clip.contains("reference has no effect"), "{clip}");
+        let valued = told("objective = { name = 'clip', value_loss = {} }");
+        assert!(
+            valued.contains("objective: pairs have no returns: leave `value_loss` out"),
+            "{valued}"
+        );
         let twice = told("pairs = { files = ['a'], held_out = ['a'] }");
         assert!(twice.contains("`a` is trained on and held out"), "{twice}");
     }

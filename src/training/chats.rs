@@ -73,9 +73,13 @@ impl Chat {
         Ok(Self { source: source.to_owned(), messages, tools, trained })
     }
 
-    /// A conversation whose messages of the assistant are trained from place `first` on.
+    /// A conversation, opened by somebody else, whose messages of the assistant are trained from place `first` on.
     pub(super) fn answer(source: &str, value: Value, first: usize) -> Result<Self, Vec<String>> {
         let mut chat = Self::new(source, value, TrainedMessages::All)?;
+        if chat.trained.first().is_some_and(|(index, _)| *index == 0) {
+            let problem = "it opens with the assistant: a prompt has to come first";
+            return Err(vec![format!("{source}: {problem}")]);
+        }
         chat.trained
             .iter_mut()
             .filter(|(index, _)| *index < first)

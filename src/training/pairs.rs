@@ -57,20 +57,33 @@ impl PreferencePair {
             return Err(tell("`chosen` and `rejected` are equal"));
         }
         let shared = chosen.iter().zip(&rejected).take_while(|(a, b)| a == b).count();
-        // Whole conversations bring their prompt themselves, also where a text repeats it.
-        let (before, skipped) = match prompt {
-            Some((prompt, is_text)) if !is_text || shared == 0 => (prompt, 0),
-            _ if is_text => {
+        let (before, first_answered) = match prompt {
+            Some((prompt, _)) => match [&chosen, &rejected].map(|it| end_of_prompt(it, &prompt)) {
+                [None, None] => {
+                    let end = prompt.len();
+                    (prompt, end)
+                }
+                // Whole conversations bring their prompt themselves.
+                [Some(end), Some(other_end)]
+                    if end == other_end && are_same(&chosen[..end], &rejected[..end]) =>
+                {
+                    (Vec::new(), end)
+                }
+                _ => {
+                    let problem = "only one of `chosen` and `rejected` begins with `prompt`, or both differently";
+                    return Err(tell(problem));
+                }
+            },
+            None if is_text => {
                 let problem = "`prompt` is missing: it can only be told from lists of messages";
                 return Err(tell(problem));
             }
-            _ if shared == 0 => {
+            None if shared == 0 => {
                 let problem = "`prompt` is missing, and `chosen` and `rejected` do not begin alike";
                 return Err(tell(problem));
             }
-            _ => (Vec::new(), shared),
+            None => (Vec::new(), shared),
         };
-        let first_answered = before.len() + skipped;
         let tools = fields.get("tools").cloned().unwrap_or_default();
         let chat = |name: &str, answer: Vec<Value>| {
             let messages: Vec<Value> = before.iter().cloned().chain(answer).collect();
@@ -103,6 +116,27 @@ impl PreferencePair {
         }
         Ok(samples)
     }
+}
+
+/// Where the prompt ends that a conversation begins with, by roles, contents and calls; `None` where it begins otherwise.
+/// Before a prompt without a system message there can be one.
+fn end_of_prompt(conversation: &[Value], prompt: &[Value]) -> Option<usize> {
+    let is_system =
+        |message: &Value| matches!(message["role"].as_str(), Some("system" | "developer"));
+    let has_system = prompt.first().is_none_or(is_system);
+    let leading =
+        conversation.iter().take_while(|message| !has_system && is_system(message)).count();
+    let end = leading + prompt.len();
+    let found = conversation.get(leading..end)?;
+    are_same(found, prompt).then_some(end)
+}
+
+/// Whether messages have the same roles, contents and calls.
+fn are_same(messages: &[Value], others: &[Value]) -> bool {
+    let is_same = |(a, b): (&Value, &Value)| {
+        ["role", "content", "tool_calls"].into_iter().all(|field| a[field] == b[field])
+    };
+    messages.len() == others.len() && messages.iter().zip(others).all(is_same)
 }
 
 #[cfg(test)]
@@ -154,6 +188,9 @@ mod tests {
             format!(
                 r#"{{"prompt": "sky", "chosen": [{user}, {blue}], "rejected": [{user}, {green}]}}"#
             ),
+            format!(
+                r#"{{"prompt": [{user}], "chosen": [{user}, {blue}], "rejected": [{user}, {green}]}}"#
+            ),
             format!(r#"{{"chosen": [{user}, {blue}], "rejected": [{user}, {green}]}}"#),
         ];
         for shape in &shapes {
@@ -163,6 +200,47 @@ mod tests {
         for shape in &shapes[1..] {
             assert_eq!(samples(shape), samples(&shapes[0]), "{shape}");
         }
+    }
+
+    #[test]
+    fn a_prompt_is_put_in_front_unless_both_conversations_begin_with_it() {
+        let message = |(role, text): (&str, &str)| json!({ "role": role, "content": text });
+        let words = |prompt: Value, chosen: &[(&str, &str)], rejected: &[(&str, &str)]| {
+            let [chosen, rejected] =
+                [chosen, rejected].map(|all| all.iter().copied().map(message).collect::<Vec<_>>());
+            let pair = json!({ "prompt": prompt, "chosen": chosen, "rejected": rejected });
+            read(&pair.to_string()).map(|pairs| pairs[0].words().map(|words| words.join(" ")))
+        };
+        let (user, blue, green) = (("user", "sky"), ("assistant", "blue"), ("assistant", "green"));
+        // A first message in common that is not the prompt, or has its words in another role.
+        let more = ("user", "more");
+        let found = words("sky".into(), &[more, blue], &[more, green]).unwrap();
+        assert_eq!(found, ["sky more blue", "sky more green"]);
+        let said = json!([message(user), message(("assistant", "more"))]);
+        let found = words(said.clone(), &[more, blue], &[more, green]).unwrap();
+        assert_eq!(found, ["sky more more blue", "sky more more green"]);
+        // The whole prompt, also behind the system's message.
+        let asked = ("assistant", "more");
+        let found = words(said, &[user, asked, blue], &[user, asked, green]).unwrap();
+        assert_eq!(found, ["sky more blue", "sky more green"]);
+        let system = ("system", "up");
+        let found = words("sky".into(), &[system, user, blue], &[system, user, green]).unwrap();
+        assert_eq!(found, ["up sky blue", "up sky green"]);
+        let told = words("sky".into(), &[user, blue], &[green]).unwrap_err();
+        assert!(told[0].contains("pairs.jsonl:1: only one of `chosen` and `rejected`"), "{told:?}");
+    }
+
+    #[test]
+    fn behind_a_prompt_all_of_the_assistant_is_compared() {
+        let [user, up, blue, green] =
+            [("user", "sky"), ("assistant", "up"), ("assistant", "blue"), ("assistant", "green")]
+                .map(|(role, text)| json!({ "role": role, "content": text }));
+        let of_answers =
+            json!({ "prompt": "sky", "chosen": [up, user, blue], "rejected": [up, user, green] });
+        let whole = json!({ "prompt": "sky", "chosen": [user, up, user, blue], "rejected": [user, up, user, green] });
+        let found = trained(&of_answers.to_string());
+        assert!(found[0].1.contains("up") && found[0].1.contains("blue"), "{found:?}");
+        assert_eq!(trained(&whole.to_string()), found);
     }
 
     #[test]
@@ -194,6 +272,8 @@ mod tests {
             format!(r#"{{"chosen": [{user}, {said}], "rejected": [{user}]}}"#),
             r#"{"prompt": "a", "chosen": "b", "rejected": "c", "tools": [1]}"#.to_owned(),
             r#"{"prompt": "a", "chosen": [{"role": "bot"}], "rejected": []}"#.to_owned(),
+            format!(r#"{{"chosen": [{said}, {user}, {said}], "rejected": [{said}, {said}]}}"#),
+            format!(r#"{{"prompt": [], "chosen": [{said}], "rejected": [{said}, {said}]}}"#),
         ];
         let told = read(&lines.join("\n")).unwrap_err();
         let parts = [
@@ -210,6 +290,10 @@ mod tests {
             "pairs.jsonl:9 (rejected): `tools` is no list",
             "pairs.jsonl:10 (chosen): message 2: role `bot`",
             "pairs.jsonl:10 (rejected): it has no message of the assistant",
+            "pairs.jsonl:11 (chosen): it opens with the assistant: a prompt has to come first",
+            "pairs.jsonl:11 (rejected): it opens with the assistant",
+            "pairs.jsonl:12 (chosen): it opens with the assistant",
+            "pairs.jsonl:12 (rejected): it opens with the assistant",
         ];
         assert_eq!(told.len(), parts.len(), "{told:#?}");
         for (told, part) in told.iter().zip(parts) {
