@@ -96,15 +96,22 @@ impl Tokenizer {
             template.render(&input, &self.control.texts)
         };
         let whole = render(messages)?;
+        let tools = conversation.tools;
         let answered =
             encoded.checked_sub(1).filter(|last| messages[*last].role == Role::Assistant);
         if let Some(last) = answered.filter(|last| *last > 0) {
-            let before = render(&messages[..last])?;
-            if whole.text().starts_with(before.text())
-                && let Some(rest) = self.behind_answer(&whole, before.text().len(), answer)
+            let before = match self.renderings.take(&messages[..last], tools) {
+                Some(text) => text,
+                None => render(&messages[..last])?.into_text(),
+            };
+            self.renderings.remember(messages, tools, whole.text());
+            if whole.text().starts_with(&before)
+                && let Some(rest) = self.behind_answer(&whole, before.len(), answer)
             {
                 return Ok(Encoded::Behind(self.encode_rendered_from(&whole, rest)));
             }
+        } else {
+            self.renderings.remember(messages, tools, whole.text());
         }
         Ok(Encoded::Anew(self.encode_rendered(&whole)))
     }
@@ -284,6 +291,31 @@ mod tests {
             go_on(&tokenizer, &messages, 1, &as_laid_out.replace("\"a\"", "\"b\""));
         assert!(!is_behind);
         assert_eq!(text, rendered(&tokenizer, &messages));
+    }
+
+    #[test]
+    fn what_was_rendered_for_the_turn_before_is_not_rendered_again() {
+        let tokenizer = with_template(TEMPLATE);
+        let result = Arc::new(Message::tool_result("c", "text"));
+        let messages = [say(Role::User, "read a"), calling(None), result];
+        let (tools, written) = (
+            tools(),
+            "\n<tool_call>\n{\"name\": \"read\", \"arguments\": {\"path\": \"a\"}}\n</tool_call>",
+        );
+        go_on(&tokenizer, &messages, 1, written);
+        // The turn before was used up, and this one is remembered for the next.
+        assert_eq!(tokenizer.renderings.take(&messages[..1], &tools), None);
+        let remembered = tokenizer.renderings.take(&messages, &tools).unwrap();
+        assert_eq!(remembered, rendered(&tokenizer, &messages));
+        // What is remembered is what counts: a past that was another one begins anew.
+        tokenizer.renderings.remember(&messages[..1], &tools, "another");
+        let answer = tokenizer.choice_ids(written);
+        let next = Conversation { messages: &messages, tools: &tools, encoded: 2, answer: &answer };
+        let encoded = tokenizer.encode_conversation(&next).unwrap();
+        assert!(matches!(encoded, Encoded::Anew(_)), "{encoded:?}");
+        // Nothing remembered: it is rendered.
+        let encoded = tokenizer.encode_conversation(&next).unwrap();
+        assert!(matches!(encoded, Encoded::Behind(_)), "{encoded:?}");
     }
 
     #[test]

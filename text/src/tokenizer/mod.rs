@@ -7,6 +7,7 @@ mod file;
 mod layout;
 mod lexicon;
 mod pieces;
+mod renderings;
 mod stream;
 mod texts;
 mod train;
@@ -23,6 +24,7 @@ pub use self::chat::MaskedTokens;
 use self::layout::{Layout, Marks, TemplateLayout};
 use self::lexicon::Lexicon;
 use self::pieces::piece_end;
+use self::renderings::Renderings;
 pub use self::stream::PartialText;
 pub use self::stream::TextStream;
 use self::texts::Spelling;
@@ -91,6 +93,8 @@ pub struct Tokenizer {
     control: Control,
     layout: Option<Layout>,
     chat: Option<Arc<ChatTemplate>>,
+    /// What that has rendered last.
+    renderings: Renderings,
     /// Tokens that end a completion; the first one ends a turn.
     ends: Vec<u32>,
     /// The vocabulary as text, for tokenizers made here.
@@ -387,6 +391,7 @@ impl Tokenizer {
             control,
             layout: None,
             chat: chat.map(Arc::new),
+            renderings: Renderings::default(),
             ends: Vec::new(),
             lexicon,
         };
