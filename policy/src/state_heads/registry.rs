@@ -124,7 +124,7 @@ mod tests {
         assert!(problems(r#"{ "kind": "liner" }"#)[0].contains("known are `linear`"));
         let told = problems(r#"{ "width": 3, "depth": 2, "learning_rate_scale": -1 }"#);
         assert_eq!(told.len(), 3, "{told:?}");
-        assert_eq!(told[2], "head `linear`: there is no option `width`: it has no options");
+        assert_eq!(told[1], "head `linear`: there is no option `width`: it has no options");
         assert!(problems(r#"{ "kind": "hidden_layer", "width": 0 }"#)[0].contains("width is 0"));
         assert_eq!(problems(r#"{ "kind": "hidden_layer", "width": 3 }"#), [""; 0]);
     }
