@@ -127,18 +127,23 @@ impl JudgingConfig<'_> {
             let opened = open_environment(&bare, &Resources::default());
             opened.is_ok_and(|opened| opened.reference_answer().is_some())
         };
-        let lacks = graders.lacks(has_reference, has_sandbox, |model| self.available(model));
+        let lacks = graders.lacks(task, has_reference, has_sandbox, |model| self.available(model));
         lacks.into_iter().map(|problem| format!("graders: {problem}")).collect()
     }
 
-    /// Whether a grader of these splits asks the judge, as far as it can be seen before anything is started.
+    /// Whether a grader of these splits asks this model, as far as it can be seen before anything is started.
     ///
     /// # Errors
     ///
     /// When a task cannot be read.
-    pub fn asks_judge(&self, suite: &dyn Suite, splits: &[String]) -> Result<bool, SuiteError> {
+    pub fn asks(
+        &self,
+        model: GradingModel,
+        suite: &dyn Suite,
+        splits: &[String],
+    ) -> Result<bool, SuiteError> {
         let asks = |configs: &[GraderConfig]| {
-            Graders::open(configs).is_ok_and(|graders| graders.needs_model(GradingModel::Judge))
+            Graders::open(configs).is_ok_and(|graders| graders.needs_model(model))
         };
         if asks(&Graders::merged(&[], self.graders)) {
             return Ok(true);
@@ -158,12 +163,13 @@ impl JudgingConfig<'_> {
         Ok(false)
     }
 
-    /// Opens the models that take part.
+    /// Opens the models that take part; the reference model where `asks_reference`, which is whether a grader
+    /// [asks](Self::asks) it.
     ///
     /// # Errors
     ///
     /// When one cannot be loaded, or the endpoint's settings are wrong; it is asked nothing yet.
-    pub async fn open(&self) -> anyhow::Result<Judging> {
+    pub async fn open(&self, asks_reference: bool) -> anyhow::Result<Judging> {
         let judge: Option<Arc<dyn Policy>> = match self.judge {
             Some(JudgeConfig { endpoint: Some(endpoint), .. }) => {
                 Some(Arc::new(HttpPolicy::open(endpoint.clone())?))
@@ -173,11 +179,7 @@ impl JudgingConfig<'_> {
             }
             _ => None,
         };
-        let asks = |which| {
-            let merged = Graders::merged(&[], self.graders);
-            Graders::open(&merged).is_ok_and(|graders| graders.needs_model(which))
-        };
-        let reference = match self.reference.filter(|_| asks(GradingModel::Reference)) {
+        let reference = match self.reference.filter(|_| asks_reference) {
             Some(checkpoint) => Some(local("reference", checkpoint).await?),
             None => None,
         };
@@ -240,10 +242,23 @@ mod tests {
         assert!(told.contains("needs log-probabilities"), "{told}");
         let reference = r#"[{ "kind": "likelihood", "model": "reference" }]"#;
         assert!(problems("sums", reference, None, true).contains("needs a reference model"));
-        let suite = open_suite("sums", &SuiteOptions::default()).unwrap();
-        assert!(
-            !JudgingConfig::default().asks_judge(suite.as_ref(), &["test".to_owned()]).unwrap()
-        );
+    }
+
+    #[test]
+    fn what_tasks_name_tells_which_models_are_asked() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("quiz.jsonl");
+        let row = r#"{"prompt": "1 + 1?", "answer": 2, "graders": [{"kind": "likelihood", "model": "reference"}]}"#;
+        std::fs::write(&path, row).unwrap();
+        let asks = |suite: &str, model| {
+            let suite = open_suite(suite, &SuiteOptions::default()).unwrap();
+            let splits: Vec<_> =
+                suite.manifest().splits.iter().map(|(name, _)| name.clone()).collect();
+            JudgingConfig::default().asks(model, suite.as_ref(), &splits).unwrap()
+        };
+        let quiz = path.to_str().unwrap();
+        assert!(asks(quiz, GradingModel::Reference) && !asks(quiz, GradingModel::Judge));
+        assert!(!asks("sums", GradingModel::Reference) && !asks("sums", GradingModel::Judge));
     }
 
     #[test]

@@ -147,7 +147,7 @@ pub async fn check_scaffold(
         if !episode.offers_tools() || needs_sandbox(&task.environment) {
             continue;
         }
-        let mut env = open_environment(&task, &Resources::default())?;
+        let mut env = open_environment(&task, &Resources::default().without_graders())?;
         env.use_tools();
         env.reset(Seed::from_u64(0)).await?;
         let checked = env.tools().iter().try_for_each(ToolSpec::validate);
@@ -173,4 +173,38 @@ pub fn first_tasks(suite: &dyn Suite, split: &str) -> Result<Vec<Task>, SuiteErr
         start += share.len;
     }
     Ok(tasks)
+}
+
+#[cfg(test)]
+mod tests {
+    use spar_tasks::graders::GraderConfig;
+    use spar_tasks::{SuiteManifest, SuiteOptions, open_suite};
+
+    use super::*;
+
+    /// Tasks that name a judge.
+    struct Judged(Box<dyn Suite>);
+
+    impl Suite for Judged {
+        fn manifest(&self) -> &SuiteManifest {
+            self.0.manifest()
+        }
+
+        fn about(&self) -> &str {
+            self.0.about()
+        }
+
+        fn make_task(&self, split: &str, index: usize) -> Result<Task, SuiteError> {
+            let graders = vec![GraderConfig::new("judge")];
+            Ok(Task { graders, ..self.0.make_task(split, index)? })
+        }
+    }
+
+    #[tokio::test]
+    async fn tools_are_looked_at_whoever_judges() {
+        let suite = Judged(open_suite("ledger", &SuiteOptions::default()).unwrap());
+        let episode: EpisodeConfig = toml::from_str("scaffold = 'tools'").unwrap();
+        assert!(episode.offers_tools());
+        check_scaffold(&suite, "test", &episode).await.unwrap();
+    }
 }

@@ -37,7 +37,7 @@ impl Graded {
     ) -> Result<Self, EnvironmentError> {
         let has_reference = inner.reference_answer().is_some();
         let available = |which| models.get(which).map(|model| model.can_score());
-        let problems = graders.lacks(has_reference, inner.takes_scripts(), available);
+        let problems = graders.lacks(&task, has_reference, inner.takes_scripts(), available);
         if !problems.is_empty() {
             return Err(EnvironmentError::Grader(GraderError::Problems { problems }));
         }

@@ -5,6 +5,7 @@ use spar::agent::policies::HttpPolicyConfig;
 use spar::judging::{JudgeConfig, Judging, JudgingConfig};
 use spar::recipe::Recipe;
 use spar::tasks::Suite;
+use spar::tasks::graders::GradingModel;
 
 use super::hub_model::local_model;
 use super::player::locate;
@@ -33,13 +34,14 @@ pub(super) async fn open_judging(
     };
     let problems = config.problems(suite, splits)?;
     ensure!(problems.is_empty(), "have episodes judged:\n{}", problems.join("\n"));
-    let asks = config.judge.is_some() && config.asks_judge(suite, splits)?;
+    let asks = config.judge.is_some() && config.asks(GradingModel::Judge, suite, splits)?;
     ensure!(
         typed.is_none() || asks,
         "ask a judge: no grader of these tasks asks one, so --judge and --judge-checkpoint have no effect"
     );
     // A run's own judge is not loaded for tasks that do not ask it.
-    JudgingConfig { judge: config.judge.filter(|_| asks), ..config }.open().await
+    let config = JudgingConfig { judge: config.judge.filter(|_| asks), ..config };
+    config.open(config.asks(GradingModel::Reference, suite, splits)?).await
 }
 
 async fn typed(arguments: &JudgeArguments) -> anyhow::Result<Option<JudgeConfig>> {

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use serde_json::Value;
 use spar_agent::EpisodeConfig;
+use spar_tasks::graders::GradingModel;
 use spar_tasks::{Suite, SuiteManifest};
 
 use super::stages::{Plan, PlannedStage};
@@ -17,7 +18,11 @@ use crate::sandboxes::{OpenSandboxes, check_scaffold};
 const LOOKED_AT: usize = 64;
 
 /// The suites that a plan plays, opened and found to have the splits that are asked of them.
-pub(super) struct Suites(Vec<OpenedSuite>);
+pub(super) struct Suites {
+    opened: Vec<OpenedSuite>,
+    /// Whether a grader asks the reference model.
+    asks_reference: bool,
+}
 
 struct OpenedSuite {
     data: DataConfig,
@@ -33,7 +38,7 @@ impl Suites {
         let mut opened: Vec<OpenedSuite> = Vec::new();
         let mut problems = Vec::new();
         let mut lost: Vec<&DataConfig> = Vec::new();
-        let mut asks_judge = false;
+        let (mut asks_judge, mut asks_reference) = (false, false);
         for planned in plan.stages() {
             let data = &planned.place.data;
             let of_stage = planned.stage.data_problems().into_iter().map(anyhow::Error::msg);
@@ -86,8 +91,10 @@ impl Suites {
                     }
                     Err(error) => problems.push(within(planned, error.into())),
                 }
-                asks_judge |= recipe.judge.is_some()
-                    && recipe.judging().asks_judge(suite.as_ref(), &splits).unwrap_or(true);
+                let asks =
+                    |model| recipe.judging().asks(model, suite.as_ref(), &splits).unwrap_or(true);
+                asks_judge |= recipe.judge.is_some() && asks(GradingModel::Judge);
+                asks_reference |= recipe.start_from.is_some() && asks(GradingModel::Reference);
             }
             problems.extend(strange.into_iter().map(|error| within(planned, error.into())));
             let learners = &planned.place.learners;
@@ -104,13 +111,13 @@ impl Suites {
             problems
                 .push(anyhow::anyhow!("use [judge]: it has no effect, since no grader asks one"));
         }
-        if problems.is_empty() { Ok(Self(opened)) } else { Err(problems) }
+        if problems.is_empty() { Ok(Self { opened, asks_reference }) } else { Err(problems) }
     }
 
     /// Content hashes by name; where several suites have one name, with their number among these (`quiz#2`).
     pub(super) fn hashes(&self) -> BTreeMap<String, String> {
         hashes_of(
-            self.0.iter().flat_map(|OpenedSuite { data, opened, .. }| {
+            self.opened.iter().flat_map(|OpenedSuite { data, opened, .. }| {
                 data.each_suite().zip(&opened.manifests)
             }),
         )
@@ -118,9 +125,10 @@ impl Suites {
 
     /// Opens their sandboxes.
     pub(super) async fn with_sandboxes(self, recipe: &Recipe) -> anyhow::Result<Domains> {
-        let judging = recipe.judging().open().await?;
+        let judging = recipe.judging().open(self.asks_reference).await?;
         let mut domains = Domains(Vec::new());
-        for OpenedSuite { data, opened: OpenedData { suite, .. }, split, max_turns } in self.0 {
+        for OpenedSuite { data, opened: OpenedData { suite, .. }, split, max_turns } in self.opened
+        {
             // Sandboxes have to outlive the longest episodes.
             let episode = EpisodeConfig { max_turns, ..recipe.episode.clone() };
             let opened = async {

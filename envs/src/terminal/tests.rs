@@ -540,6 +540,12 @@ async fn graders_that_cannot_be_are_refused_and_trouble_below_them_is_the_sandbo
     let carried =
         told(serde_json::json!([{ "kind": "fresh_sandbox", "carry": ["/proc/1"] }])).await;
     assert!(carried.contains("not the agent's"), "{carried}");
+    let behind = serde_json::json!([
+        { "kind": "environment", "decides": true }, { "kind": "script", "command": "cat a" },
+    ]);
+    let error = judged(&backend, &fresh_chore(), behind, &[]).await.unwrap_err();
+    let source = std::error::Error::source(&error).unwrap().to_string();
+    assert!(source.contains("name it before `environment`"), "{source}");
     // An error of the sandbox stays one, whichever grader was at work.
     let place = GraderError::Place(Box::new(EnvironmentError::NoSandboxes { environment: "t" }));
     let error = EnvironmentError::from(place);

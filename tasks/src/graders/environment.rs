@@ -17,6 +17,10 @@ impl Grader for OwnVerdict {
         "environment"
     }
 
+    fn has_named_parts(&self) -> bool {
+        true
+    }
+
     async fn grade(
         &self,
         episode: &GradedEpisode<'_>,

@@ -31,6 +31,12 @@ pub trait Grader: Send + Sync + fmt::Debug {
         GraderNeeds::default()
     }
 
+    /// Whether it gives parts of its reward names that tell them apart, however many of them are worth something. Default
+    /// false: it has one part.
+    fn has_named_parts(&self) -> bool {
+        false
+    }
+
     /// The script that it runs in the episode's sandbox, so that the sandbox lives for it. Default none.
     fn script(&self) -> Option<&TerminalVerifier> {
         None

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use serde::Deserialize;
 use spar_core::{RewardPart, Trajectory, Verdict};
 
 use super::grader::lacks_model;
@@ -14,7 +15,7 @@ use crate::{GraderError, ReferenceAnswer, Task, TerminalVerifier, VerifierSandbo
 /// Several graders as one: named parts with weights, one of which decides what success is.
 ///
 /// The reward is the sum over graders and their parts of weight times value. A grader that was given a name of its own
-/// calls its part so, or its parts `name.part`; the others keep the names of their parts. What each found, its weight aside, stands
+/// calls its part so, or `name.part` where it tells [several](Grader::has_named_parts) apart; the others keep the names of their parts. What each found, its weight aside, stands
 /// in the artifacts under its name.
 #[derive(Debug)]
 pub struct Graders {
@@ -92,10 +93,11 @@ impl Graders {
         }
     }
 
-    /// All that they would lack to judge a task that says what is right or not, and is played in a sandbox or not;
+    /// All that they would lack to judge `task`, which says what is right or not, and is played in a sandbox or not;
     /// `available` tells of a model whether it can score given tokens, where it is there at all.
     pub fn lacks(
         &self,
+        task: &Task,
         has_reference: bool,
         has_sandbox: bool,
         available: impl Fn(GradingModel) -> Option<bool>,
@@ -124,7 +126,30 @@ impl Graders {
                     .push(format!("`{label}` needs a sandbox, and the environment plays in none"));
             }
         }
+        if has_sandbox {
+            problems.extend(self.behind_fresh_verifier(task));
+        }
         problems
+    }
+
+    /// Scripts behind `environment` where its verifier has a fresh sandbox, which they would find in place of the
+    /// episode's own.
+    fn behind_fresh_verifier(&self, task: &Task) -> Vec<String> {
+        let sandbox = task.parameters.pointer("/verifier/sandbox");
+        let is_fresh = sandbox.is_some_and(|sandbox| {
+            VerifierSandbox::deserialize(sandbox).is_ok_and(|it| it == VerifierSandbox::Fresh)
+        });
+        let members = self.members.iter();
+        let behind = members.skip_while(|member| !is_fresh || member.config.kind != "environment");
+        behind
+            .filter(|member| member.grader.script().is_some())
+            .map(|member| {
+                let label = member.config.label();
+                format!(
+                    "`environment` closes the episode's sandbox, since the task's verifier has `sandbox = \"fresh\"`, and                      `{label}` behind it needs that: name it before `environment` in the task's graders"
+                )
+            })
+            .collect()
     }
 
     /// Their versions, by what they are called.
@@ -183,12 +208,11 @@ impl Graders {
         for (Member { config, decides, grader }, (label, verdict)) in
             self.members.iter().zip(verdicts)
         {
-            let is_single = verdict.parts.len() == 1;
             let found = serde_json::json!({ "parts": verdict.parts, "success": verdict.success });
             for part in verdict.parts.into_iter().filter(|_| config.weight > 0.0) {
                 let name = match &config.name {
                     None => part.name,
-                    Some(name) if is_single => name.clone(),
+                    Some(name) if !grader.has_named_parts() => name.clone(),
                     Some(name) => format!("{name}.{}", part.name),
                 };
                 all.parts.push(RewardPart { name, value: config.weight * part.value });
@@ -274,6 +298,49 @@ mod tests {
     }
 
     #[test]
+    fn names_of_parts_do_not_depend_on_what_is_found() {
+        let graders = configs(
+            r#"[{ "kind": "judge", "name": "style", "decides": true, "mode": "criteria",
+                  "criteria": [{ "name": "a", "text": "a?" }, { "name": "b", "text": "b?" }] },
+                { "kind": "judge", "name": "whole" }]"#,
+        );
+        let graders = Graders::open(&graders).unwrap();
+        let parts = |names: &[&str]| {
+            let part = |name: &&str| RewardPart { name: (*name).to_owned(), value: 0.5 };
+            Verdict { parts: names.iter().map(part).collect(), ..Verdict::default() }
+        };
+        for named in [&["judge.a"][..], &["judge.a", "judge.b"]] {
+            let found =
+                [("style".to_owned(), parts(named)), ("whole".to_owned(), parts(&["judge"]))];
+            let all = graders.combined(found.into());
+            let names: Vec<_> = all.parts.iter().map(|part| part.name.as_str()).collect();
+            let (last, of_style) = names.split_last().unwrap();
+            assert_eq!(*last, "whole");
+            let expected: Vec<_> = named.iter().map(|name| format!("style.{name}")).collect();
+            assert_eq!(of_style, expected);
+        }
+    }
+
+    #[test]
+    fn scripts_behind_a_verifier_in_a_fresh_sandbox_are_refused() {
+        let lacks = |sandbox: &str, graders: &str| {
+            let mut task = task();
+            task.parameters["verifier"] = serde_json::json!({ "sandbox": sandbox });
+            Graders::open(&configs(graders)).unwrap().lacks(&task, true, true, |_| None)
+        };
+        let behind = r#"[{ "kind": "environment", "decides": true }, { "kind": "script" }]"#;
+        let before = r#"[{ "kind": "script" }, { "kind": "environment", "decides": true }]"#;
+        let told = lacks("fresh", behind);
+        assert!(told.len() == 1 && told[0].contains("`script` behind it"), "{told:?}");
+        let fresh = r#"[{ "kind": "environment", "decides": true },
+            { "kind": "fresh_sandbox", "carry": ["a"] }]"#;
+        assert!(lacks("fresh", fresh)[0].contains("`fresh_sandbox` behind it"));
+        for (sandbox, graders) in [("same", behind), ("same", fresh), ("fresh", before)] {
+            assert_eq!(lacks(sandbox, graders), Vec::<String>::new(), "{sandbox} {graders}");
+        }
+    }
+
+    #[test]
     fn all_that_is_wrong_with_graders_is_told_at_once() {
         let told = problems(
             r#"[{ "kind": "exact" }, { "kind": "exact", "weight": -1 }, { "kind": "perfect" },
@@ -319,7 +386,7 @@ mod tests {
         let graders =
             r#"[{ "kind": "judge" }, { "kind": "script" }, { "kind": "exact", "decides": true }]"#;
         let graders = Graders::open(&configs(graders)).unwrap();
-        let lacks = graders.lacks(false, false, |_| None);
+        let lacks = graders.lacks(&task(), false, false, |_| None);
         assert_eq!(lacks.len(), 3, "{lacks:?}");
         assert!(lacks[0].contains("--judge URL") && lacks[1].contains("needs a sandbox"));
         assert!(graders.needs_reference() && lacks[2].contains("an answer that is right"));

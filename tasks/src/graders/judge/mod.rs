@@ -247,6 +247,10 @@ impl Grader for Judge {
         PROMPT_VERSION
     }
 
+    fn has_named_parts(&self) -> bool {
+        self.options.mode == JudgeMode::Criteria
+    }
+
     fn needs(&self) -> GraderNeeds {
         let is_shown = self.options.sees.contains(&Shown::Reference);
         GraderNeeds {
