@@ -186,6 +186,7 @@ pub(crate) struct PlayerArguments {
     #[arg(long)]
     pub(crate) max_turns: Option<u32>,
     /// How the task is put to the player, and whether tools are offered; `spar list scaffolds` tells the names.
+    /// Left out, as the run says, or `tools` for tasks that are played by calls alone.
     #[arg(long, value_name = "NAME", value_parser = ScaffoldChoice::named)]
     pub(crate) scaffold: Option<ScaffoldChoice>,
     /// How actions are read in answers; `spar list parsers` tells the names. Left out, as the scaffold has it.

@@ -12,7 +12,7 @@ use spar::agent::{
     FailureStore, JsonlStore, Keeper, evaluate,
 };
 use spar::core::Seed;
-use spar::sandboxes::{OpenSandboxes, check_scaffold};
+use spar::sandboxes::{OpenSandboxes, check_scaffold, first_tasks};
 use spar::tasks::Suite;
 
 use super::environments::{open_sandboxes, within};
@@ -44,13 +44,15 @@ pub(crate) async fn eval(arguments: &EvalArguments) -> anyhow::Result<ExitCode> 
         open_tasks(&arguments.tasks, player.recipe.as_ref(), Purpose::Evaluation)?;
     let own = player.recipe.as_ref().map(|recipe| recipe.evaluation.max_missing);
     let max_missing = own.unwrap_or(EvaluateConfig::default().max_missing);
+    let first = first_tasks(suite.as_ref(), &splits[0])?;
+    let episode = player.episode(&arguments.player, Purpose::Evaluation, &first);
     let config = |split: &str| EvaluateConfig {
         split: split.to_owned(),
         limit: arguments.tasks.limit,
         attempts: arguments.attempts,
         pass_at: arguments.pass_at.clone(),
         max_missing: arguments.max_missing.unwrap_or(max_missing),
-        episode: player.episode(&arguments.player, Purpose::Evaluation),
+        episode: episode.clone(),
         ..EvaluateConfig::default()
     };
     config("").validate()?;

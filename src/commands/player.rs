@@ -6,15 +6,17 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail, ensure};
 use spar::agent::policies::{HttpPolicy, HttpPolicyConfig, HumanPolicy, RandomPolicy};
-use spar::agent::{Concurrency, EpisodeConfig, SharedPlayer};
+use spar::agent::{Concurrency, EpisodeConfig, ScaffoldChoice, SharedPlayer};
 use spar::core::{
     CompletionRequest, Message, Policy, PolicyError, PolicyVersion, Role, Sampling, Seed,
 };
+use spar::envs::{Actions, actions_of};
 use spar::players::BuiltIn;
 use spar::policy::checkpoint::KeepAs;
 use spar::policy::{LocalPolicy, checkpoint};
 use spar::recipe::Recipe;
 use spar::sandboxes::OpenSandboxes;
+use spar::tasks::Task;
 use spar::trainer::{Checkpoints, RunFolder};
 use spar::training::stages::outline;
 
@@ -23,6 +25,9 @@ use super::suites::Purpose;
 use super::train::{named_run, newest_run};
 use super::{open_model, threads};
 use crate::cli::PlayerArguments;
+
+/// The scaffold of tasks that are played by calls of tools, where nobody chose one.
+const TOOLS: &str = "tools";
 
 /// A player that is ready to play.
 pub(crate) struct OpenPlayer {
@@ -110,8 +115,14 @@ impl OpenPlayer {
         matches!(self.kind, Kind::Human(_))
     }
 
-    /// How it plays: as its run does, with what was typed over it.
-    pub(crate) fn episode(&self, arguments: &PlayerArguments, purpose: Purpose) -> EpisodeConfig {
+    /// How it plays such tasks: as its run does, with what was typed over it. Where nobody chose how tasks are put that
+    /// are played by calls of tools alone, tools are offered.
+    pub(crate) fn episode(
+        &self,
+        arguments: &PlayerArguments,
+        purpose: Purpose,
+        tasks: &[Task],
+    ) -> EpisodeConfig {
         let mut episode = match &self.recipe {
             Some(recipe) => {
                 let mut episode = recipe.episode.clone();
@@ -147,6 +158,10 @@ impl OpenPlayer {
         let context = &mut episode.context;
         context.instruction = arguments.instruction.unwrap_or(context.instruction);
         context.list_admissible = arguments.list_admissible.unwrap_or(context.list_admissible);
+        let calls = |task: &Task| actions_of(&task.environment) == Some(Actions::Calls);
+        if self.recipe.is_none() && !tasks.is_empty() && tasks.iter().all(calls) {
+            episode.scaffold = ScaffoldChoice::named(TOOLS).expect("it is in the table");
+        }
         if let Some(scaffold) = &arguments.scaffold {
             // The parser of another scaffold is not this one's.
             (episode.scaffold, episode.parser) = (scaffold.clone(), None);

@@ -13,7 +13,7 @@ use spar::agent::{
 };
 use spar::core::{Seed, StoreError, Trajectory};
 use spar::envs::shuffled_tasks;
-use spar::sandboxes::{OpenSandboxes, check_scaffold};
+use spar::sandboxes::{OpenSandboxes, check_scaffold, first_tasks};
 use spar::tasks::Suite;
 
 use super::environments::{open_sandboxes, within};
@@ -47,11 +47,10 @@ struct SplitReport {
 pub(crate) async fn rollout(arguments: &RolloutArguments) -> anyhow::Result<ExitCode> {
     let player = OpenPlayer::open(&arguments.player).await?;
     let (suite, splits) = open_tasks(&arguments.tasks, player.recipe.as_ref(), Purpose::Training)?;
-    let config = CollectConfig {
-        group_size: arguments.group_size,
-        episode: player.episode(&arguments.player, Purpose::Training),
-        ..CollectConfig::default()
-    };
+    let first = first_tasks(suite.as_ref(), &splits[0])?;
+    let episode = player.episode(&arguments.player, Purpose::Training, &first);
+    let config =
+        CollectConfig { group_size: arguments.group_size, episode, ..CollectConfig::default() };
     config.validate()?;
     splits.iter().try_for_each(|split| suite.len(split).map(drop))?;
     check_scaffold(suite.as_ref(), &splits[0], &config.episode).await?;

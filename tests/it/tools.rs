@@ -21,9 +21,10 @@ fn calls_are_played_kept_shown_and_played_again() {
     let folder = workplace();
     let folder = folder.path();
     let eval = ["eval", "--suite", "ledger", "--split", "test", "--limit", "20", "--json"];
-    for scaffold in ["tools", "react"] {
-        let played = ["--policy", "oracle", "--scaffold", scaffold, "--save", scaffold];
-        let report = succeed(folder, &[&eval[..], &played].concat()).out;
+    // Where none is named, it is the one that offers tools.
+    for (scaffold, named) in [("react", &["--scaffold", "react"][..]), ("default", &[])] {
+        let played = ["--policy", "oracle", "--save", scaffold];
+        let report = succeed(folder, &[&eval[..], &played, named].concat()).out;
         let report: Value = serde_json::from_str(&report).unwrap();
         let score = &report["evaluations"][0]["overall"];
         assert_eq!(
@@ -38,7 +39,7 @@ fn calls_are_played_kept_shown_and_played_again() {
         assert!(shown.contains("Your task is to: enter {") && shown.contains("= Paid "), "{shown}");
     }
     // Who calls no tools by itself is asked for nothing.
-    let ran = run(folder, &[&eval[..], &["--policy", "random", "--scaffold", "tools"]].concat());
+    let ran = run(folder, &[&eval[..], &["--policy", "random"]].concat());
     assert!(ran.code != Some(0) && ran.err.contains("for calls of tools"), "{}", ran.err);
 }
 
@@ -52,7 +53,8 @@ fn what_does_not_fit_is_refused_before_anything_starts() {
         assert!(ran.err.contains(told), "{}", ran.err);
         assert!(!folder.join("kept").exists());
     };
-    refused(&["--policy", "oracle", "--suite", "ledger"], "scaffold `tools` does");
+    let in_words = ["--policy", "oracle", "--suite", "ledger", "--scaffold", "plain"];
+    refused(&in_words, "scaffold `tools` does");
     let tools = ["--policy", "oracle", "--scaffold", "tools"];
     refused(&[&tools[..], &["--suite", "household"]].concat(), "`household` has no tools");
     refused(&[&tools[..], &["--parser", "tags"]].concat(), "parser `tags` reads no calls");
