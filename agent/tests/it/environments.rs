@@ -6,10 +6,12 @@ use spar_agent::credit::{BatchView, CreditConfig, GroupView, credit_registry, op
 use spar_agent::policies::{RandomPolicy, ScriptedPolicy};
 use spar_agent::{
     Cancellation, CollectConfig, CollectRequest, Collection, CutBatch, DemonstrationConfig,
-    JsonlStore, SharedPlayer, StoreConfig, collect_groups, demonstration_samples,
+    JsonlStore, ScaffoldChoice, SharedPlayer, StoreConfig, collect_groups, demonstration_samples,
 };
 use spar_core::{Seed, Signals, TrajectoryStore};
-use spar_envs::{Resources, Sandboxes, environment_registry, open_environment};
+use spar_envs::{
+    Actions, Resources, Sandboxes, actions_of, environment_registry, open_environment,
+};
 use spar_sandbox::backends::fake::FakeBackend;
 use spar_sandbox::pool::{PoolConfig, SandboxPool};
 use spar_tasks::{RewardShapers, ShaperConfig, SuiteOptions, Task, open_suite};
@@ -37,7 +39,10 @@ async fn collect(tasks: &[Task], player: SharedPlayer, group_size: usize) -> Col
         cancellation: &Cancellation::new(),
         on_episode: &|_| {},
     };
-    let config = CollectConfig { group_size, ..CollectConfig::default() };
+    let mut config = CollectConfig { group_size, ..CollectConfig::default() };
+    if tasks.iter().all(|task| actions_of(&task.environment) == Some(Actions::Calls)) {
+        config.episode.scaffold = ScaffoldChoice::named("tools").unwrap();
+    }
     let collection = collect_groups(&request, &config).await;
     assert_eq!(collection.counts.missing(), 0, "{:?}", collection.last_failure);
     collection

@@ -133,7 +133,7 @@ fn contents_that_look_like_marks_stay_text() {
             }
             // As the template itself does.
             let now = Some(SystemTime::UNIX_EPOCH + Duration::from_secs(1_721_952_000));
-            let input = ChatInput { now, ..ChatInput::new(vec![serde_json::json!(question)]) };
+            let input = ChatInput { now, ..ChatInput::new(vec![question.to_template()]) };
             assert_eq!(
                 tokenizer.encode_message(None, &question),
                 tokenizer.encode_chat(&input).unwrap(),
