@@ -72,7 +72,8 @@ fn tools_of_this_crate_are_called_under_its_scaffold() {
     let shown = succeed(folder.path(), &["show", "kept", "--episode", "1"]);
     assert!(shown.contains("Light the ") && shown.contains(" lamp is lit."), "{shown}");
     // In words, nothing can be lit.
-    let Output { status, stderr, .. } = run(folder.path(), &eval);
+    let Output { status, stderr, .. } =
+        run(folder.path(), &[&eval[..], &["--scaffold", "plain"]].concat());
     let told = String::from_utf8(stderr).unwrap();
     assert!(!status.success() && told.contains("`lamps`"), "{told}");
 }
