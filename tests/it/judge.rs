@@ -87,14 +87,14 @@ fn a_judge_behind_an_endpoint_judges_hostile_answers_by_itself() {
     assert_eq!((&overall["episodes"], &overall["successes"]), (&2.into(), &0.into()));
     assert_eq!(overall["mean_reward"], 0.15);
     let shown = succeed(folder.path(), &["show", "kept", "--json", "--limit", "9"]).out;
-    for part in ["judge (prompt 2) by wise", "\\\"score\\\": 3", "\"judge\": 1"] {
-        assert!(shown.replace("\":1", "\": 1").contains(part), "{part} is not in\n{shown}");
+    for part in ["judge (prompt 2) by wise", "\\\"score\\\": 3", "\"judge\": 2"] {
+        assert!(shown.replace("\":2", "\": 2").contains(part), "{part} is not in\n{shown}");
     }
     succeed(folder.path(), &["replay", "kept", "--suite", "quiz.jsonl"]);
 }
 
 #[test]
-fn a_judge_that_cannot_be_asked_is_a_failure_and_no_score() {
+fn a_judge_that_cannot_be_asked_is_a_failure_and_one_that_cannot_be_read_solves_nothing() {
     let folder = questions();
     let gone = serve(|_| Err("404 Not Found"));
     let ran =
@@ -108,10 +108,16 @@ fn a_judge_that_cannot_be_asked_is_a_failure_and_no_score() {
     );
     assert_eq!(evaluation["counts"]["grader_failures"], 4);
     assert!(ran.err.contains("model `wise`"), "{}", ran.err);
+    // One that answers, but nothing that can be read, has been kept from judging by the episode.
     let mute = serve(|_| Ok("10 of 10!".to_owned()));
-    let ran =
-        eval(folder.path(), &["--judge", &mute, "--judge-model", "wise", "--max-missing", "0.9"]);
-    assert!(ran.err.contains("asked 3 times"), "{}", ran.err);
+    let judged = ["--judge", &mute, "--judge-model", "wise", "--save", "mute"];
+    let ran = eval(folder.path(), &judged);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let report: Value = serde_json::from_str(&ran.out).unwrap();
+    let overall = &report["evaluations"][0]["overall"];
+    assert_eq!((&overall["episodes"], &overall["successes"]), (&2.into(), &0.into()));
+    let shown = succeed(folder.path(), &["show", "mute", "--json", "--limit", "9"]).out;
+    assert!(shown.contains("asked 3 times"), "{shown}");
 }
 
 #[test]
@@ -187,10 +193,12 @@ fn a_recipe_adds_graders_and_a_checkpoint_judges() {
     let shown = succeed(folder.path(), &["show", "kept", "--json", "--limit", "40"]).out;
     assert!(shown.contains("likelihood under local") && shown.contains("half"), "{shown}");
 
-    // The tiny model as the judge has nothing to say that could be read, which is no score.
+    // The tiny model as the judge has nothing to say that could be read, so that nothing is solved.
     let lines = "{\"prompt\": \"Hm?\", \"graders\": [{\"kind\": \"judge\", \"asks\": 1, \"max_tokens\": 2}]}\n";
     fs::write(folder.path().join("quiz.jsonl"), lines).unwrap();
     let ran = eval(folder.path(), &["--judge-checkpoint", "runs/graded"]);
-    assert_eq!(ran.code, Some(1), "{}", ran.out);
-    assert!(ran.err.contains("model `judge`") || ran.err.contains("judge `judge`"), "{}", ran.err);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let report: Value = serde_json::from_str(&ran.out).unwrap();
+    let overall = &report["evaluations"][0]["overall"];
+    assert_eq!((&overall["episodes"], &overall["successes"]), (&1.into(), &0.into()));
 }

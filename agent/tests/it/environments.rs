@@ -28,6 +28,11 @@ pub(crate) fn resources() -> Resources {
     Resources::with_sandboxes(Sandboxes::new(Arc::new(pool)))
 }
 
+/// Whether the task is played by calls of tools alone.
+fn is_called(task: &Task) -> bool {
+    actions_of(&task.environment) == Some(Actions::Calls)
+}
+
 async fn collect(tasks: &[Task], player: SharedPlayer, group_size: usize) -> Collection {
     let resources = resources();
     let request = CollectRequest {
@@ -40,7 +45,7 @@ async fn collect(tasks: &[Task], player: SharedPlayer, group_size: usize) -> Col
         on_episode: &|_| {},
     };
     let mut config = CollectConfig { group_size, ..CollectConfig::default() };
-    if tasks.iter().all(|task| actions_of(&task.environment) == Some(Actions::Calls)) {
+    if tasks.iter().all(is_called) {
         config.episode.scaffold = ScaffoldChoice::named("tools").unwrap();
     }
     let collection = collect_groups(&request, &config).await;
@@ -58,8 +63,11 @@ async fn guides_leave_demonstrations_that_become_rows() {
         for trajectory in collection.groups.iter().flat_map(|group| &group.trajectories) {
             assert!(!trajectory.turns.is_empty());
             let rows = demonstration_samples(trajectory, &DemonstrationConfig::default()).unwrap();
-            assert_eq!(rows.len(), 1, "everything is appended, so all turns join");
-            let actions = rows[0].cross_entropy_weights.iter().filter(|w| **w == 1.0).count();
+            // Tools that change are told anew, which begins another sample.
+            let is_appended = !tasks.iter().all(is_called);
+            assert!(rows.len() == 1 || !is_appended, "everything is appended, so all turns join");
+            let weights = rows.iter().flat_map(|row| &row.cross_entropy_weights);
+            let actions = weights.filter(|weight| **weight == 1.0).count();
             let sampled: usize = trajectory.turns.iter().map(|turn| turn.sampled.ids.len()).sum();
             assert_eq!(actions, sampled);
         }
@@ -88,14 +96,20 @@ async fn what_any_environment_pays_for_success_can_be_discounted() {
 async fn members_share_their_start_and_groups_survive_the_store() {
     for entry in environment_registry() {
         let tasks = tasks(entry.suite, 2);
-        let collection = collect(&tasks, SharedPlayer::of(RandomPolicy), 4).await;
+        // Chance calls no tools.
+        let is_called = tasks.iter().all(is_called);
+        let player = match is_called {
+            true => SharedPlayer::Oracle { encoder: None },
+            false => SharedPlayer::of(RandomPolicy),
+        };
+        let collection = collect(&tasks, player, 4).await;
         for group in &collection.groups {
             let first = &group.trajectories[0].first_observation;
             assert!(group.trajectories.iter().all(|t| t.first_observation == *first));
             let actions = |index: usize| -> Vec<&str> {
                 group.trajectories[index].turns.iter().map(|turn| turn.text.as_str()).collect()
             };
-            assert_ne!(actions(0), actions(1), "members choose for themselves");
+            assert_eq!(actions(0) == actions(1), is_called, "members choose for themselves");
             let groups = std::slice::from_ref(group);
             let batch = BatchView::shaped(groups, &RewardShapers::default());
             for entry in credit_registry() {
