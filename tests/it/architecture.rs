@@ -17,6 +17,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("tasks", &["core", "sandbox"]),
     ("envs", &["core", "sandbox", "tasks"]),
     ("agent", &["core", "parsers", "sandbox", "tasks", "envs"]),
+    // Small learned functions beside the policy: features in, numbers out.
+    ("predictors", &["core"]),
     // Learning: no environments.
     ("ops", &[]),
     ("text", &["core"]),
