@@ -7,7 +7,7 @@
 use spar::agent::credit::{CreditConfig, GroupView, open_estimator};
 use spar::agent::policies::ScriptedPolicy;
 use spar::agent::{Cancellation, Episode, EpisodeConfig, Player, run_episode};
-use spar::core::{Group, Seed, Signals};
+use spar::core::{Group, Seat, Seed, Signals};
 use spar::envs::{Resources, open_environment};
 use spar::tasks::{SuiteOptions, Task, open_suite};
 
@@ -27,6 +27,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             id: id as u64,
             task: &task,
             player: Player::Policy(&policy),
+            seat: Seat::FIRST,
             seed,
             environment_seed: Seed::from_u64(2),
             cancellation: &Cancellation::new(),

@@ -143,7 +143,7 @@ impl State {
 
 #[cfg(test)]
 mod tests {
-    use spar_core::Seed;
+    use spar_core::{Seat, Seed};
 
     use super::*;
     use crate::fake_environment::{FakeEnvironment, fake_task};
@@ -223,6 +223,7 @@ mod tests {
             id: 1,
             task: &task,
             player,
+            seat: Seat::FIRST,
             seed: Seed::from_u64(1),
             environment_seed: Seed::from_u64(1),
             cancellation: &cancellation,

@@ -66,8 +66,8 @@ pub use collect::{
 pub use concurrency::Concurrency;
 pub use context::{Context, ContextConfig, ListUntried, Prompt, ReasoningRule};
 pub use episode::{
-    BranchError, BranchPoint, Episode, EpisodeInProgress, run_branch, run_episode,
-    run_started_episode,
+    BranchError, BranchPoint, Episode, EpisodeInProgress, SeatedEpisode, TableInProgress,
+    run_branch, run_episode, run_started_episode,
 };
 pub use episode_config::EpisodeConfig;
 pub use error::{ConfigError, SamplesError};

@@ -581,7 +581,7 @@ fn io_error(path: &Path, source: io::Error) -> StoreError {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use spar_core::Seed;
+    use spar_core::{Seat, Seed};
 
     use super::*;
     use crate::fake_environment::{FakeEnvironment, fake_task};
@@ -595,6 +595,7 @@ mod tests {
             id,
             task: &task,
             player: Player::Policy(&policy),
+            seat: Seat::FIRST,
             seed,
             environment_seed: seed,
             cancellation: &Cancellation::new(),

@@ -30,6 +30,7 @@ mod policy;
 mod preference;
 pub mod registry;
 mod sample;
+mod seat;
 mod seed;
 mod signals;
 mod step;
@@ -51,6 +52,7 @@ pub use policy::{
 };
 pub use preference::Preference;
 pub use sample::{AllowedTokens, GrammarSpan, Sample, SampleError};
+pub use seat::{Seat, SeatSpec, Told};
 pub use seed::Seed;
 pub use signals::{Signal, SignalError, Signals};
 pub use step::{Observation, RewardPart, Step};

@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    GrammarHash, GrammarSource, Media, Message, ParsedAction, Part, SampledTokens, Seed, Step,
-    StopCause, ToolSpec, Verdict,
+    GrammarHash, GrammarSource, Media, Message, ParsedAction, Part, SampledTokens, Seat, Seed,
+    Step, StopCause, ToolSpec, Verdict,
 };
 
 /// Version of the trajectory format that this code writes; older ones stay readable.
@@ -158,9 +158,9 @@ pub struct Turn {
     /// How many tokens prompt and answer have; unknown in records up to version 3, save by `prompt` and `sampled`.
     #[serde(default, skip_serializing_if = "TokenCounts::is_empty")]
     pub counts: TokenCounts,
-    /// Which player of a multi-agent environment acted; 0 in the others.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub seat: u32,
+    /// Who acted; 0 where there is one seat.
+    #[serde(default, skip_serializing_if = "Seat::is_first")]
+    pub seat: Seat,
     /// Why the completion ended; absent in records of version 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<StopCause>,
@@ -286,9 +286,9 @@ pub struct Trajectory {
     /// Where it comes from.
     #[serde(default)]
     pub lineage: Lineage,
-    /// Which player of a multi-agent environment; 0 in the others.
+    /// Whose record of the episode it is; 0 where there is one seat.
     #[serde(default)]
-    pub seat: u32,
+    pub seat: Seat,
     /// Tries at this episode before it that broke for reasons that are not the policy's, so that it
     /// was played anew; 0 in older files.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -328,9 +328,12 @@ pub enum TrajectoryError {
 }
 
 impl Trajectory {
-    /// The sum of all rewards.
+    /// The sum of all rewards. Where a seat earned something without a turn, its verdict has it.
     pub fn total_reward(&self) -> f64 {
-        self.turns.iter().fold(0.0, |sum, turn| sum + turn.step.reward())
+        match (&self.turns[..], &self.verdict) {
+            ([], Some(verdict)) => verdict.reward(),
+            (turns, _) => turns.iter().fold(0.0, |sum, turn| sum + turn.step.reward()),
+        }
     }
 
     /// Whether the episode broke for reasons that are not the policy's.
@@ -549,7 +552,7 @@ mod tests {
                     prompt: Some(appended.len()),
                     sampled: valid.then_some(sampled.ids.len()),
                 },
-                seat: u32::from(valid),
+                seat: Seat(u32::from(valid)),
                 prompt: PromptTokens { kept: 0, appended },
                 author,
                 parsed: if valid {
@@ -633,7 +636,7 @@ mod tests {
                     turns,
                     end,
                     lineage: Lineage { parent, fork_turn, fork_token, guided },
-                    seat: fork_turn % 3,
+                    seat: Seat(fork_turn % 3),
                     refills: fork_turn % 2,
                     wall_time: Duration::from_millis(episode),
                 }
@@ -715,10 +718,10 @@ mod tests {
     fn fields_that_came_later_may_be_absent() {
         let trajectory = read(&example()).unwrap();
         assert_eq!(trajectory.lineage, Lineage::default());
-        assert_eq!((trajectory.environment_seed, trajectory.seat), (None, 0));
+        assert_eq!((trajectory.environment_seed, trajectory.seat), (None, Seat::FIRST));
         assert_eq!(trajectory.versions, Versions::default());
         let turn = &trajectory.turns[0];
-        assert_eq!((turn.seat, turn.counts), (0, TokenCounts::default()));
+        assert_eq!((turn.seat, turn.counts), (Seat::FIRST, TokenCounts::default()));
         assert_eq!(turn.parsed, ParsedAction::of("go"));
         assert_eq!((trajectory.turns[0].stop, trajectory.refills), (None, 0));
         assert!(!trajectory.turns[0].is_cut_off());
@@ -739,7 +742,7 @@ mod tests {
             let read = Trajectory::from_json(file.as_bytes()).unwrap();
             assert_eq!(
                 (read.version, read.episode, read.seat, read.success),
-                (version, 3, 1, true)
+                (version, 3, Seat(1), true)
             );
             assert_eq!(read.refills, if version == 1 { 0 } else { 2 });
             let [first, last] = &read.turns[..] else { panic!("{} turns", read.turns.len()) };

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use spar_core::{Action, Observation, Seed, Step, ToolSpec, Trajectory, Verdict};
+use spar_core::{
+    Action, Observation, Seat, SeatSpec, Seed, Step, Told, ToolSpec, Trajectory, Verdict,
+};
 
 use spar_tasks::graders::ScriptFinding;
 use spar_tasks::{ReferenceAnswer, TerminalVerifier};
@@ -82,7 +84,46 @@ pub trait Environment: Send {
         Arc::default()
     }
 
-    /// Carries out an action.
+    /// The seats of those who act, in their order; known when the environment is opened. Default one.
+    ///
+    /// Where there are several, [`step`](Self::step), [`tools`](Self::tools), [`oracle_action`](Self::oracle_action) and
+    /// [`expert_action`](Self::expert_action) are about the seat that is [to move](Self::to_move), and what others'
+    /// moves bring to a seat is [told](Self::told) to it.
+    fn seats(&self) -> &[SeatSpec] {
+        SeatSpec::ONE
+    }
+
+    /// The seat that is to move: some one from the reset until the episode has terminated. Default the first.
+    fn to_move(&self) -> Option<Seat> {
+        Some(Seat::FIRST)
+    }
+
+    /// What has come about for a seat since it moved, or since it was told last. Asked when the seat is to move after
+    /// others have, and when the episode has terminated, of every seat but the one whose step did that: so a seat
+    /// that does not move is paid as well. What it shows is what this seat may see, and nothing else. Default nothing.
+    fn told(&mut self, seat: Seat) -> Told {
+        let _ = seat;
+        Told::default()
+    }
+
+    /// A budget of the seat that is to move is used up: it does not move any more. What that means is the environment's
+    /// rule. Where another seat is to move afterwards the episode goes on without this one, else it is over, and what
+    /// it came to is told to all. Default: it is over, and nobody earns anything by that.
+    ///
+    /// # Errors
+    ///
+    /// [`EnvironmentError`] when the environment broke.
+    async fn forfeit(&mut self, seat: Seat) -> Result<(), EnvironmentError> {
+        let _ = seat;
+        Ok(())
+    }
+
+    /// Whether what all seats earn in an episode always adds up to zero. Default false.
+    fn is_zero_sum(&self) -> bool {
+        false
+    }
+
+    /// Carries out an action of the seat that is to move.
     ///
     /// Calls come only where tools are offered, and are answered by one result for each, in their order. An action
     /// that cannot be executed, such as a call of a tool that is not offered, is an observation, no error.
@@ -103,7 +144,8 @@ pub trait Environment: Send {
     }
 
     /// As [`Environment::verify`], with the record of the episode, which graders look at; by default that is not
-    /// needed. Who plays an episode calls this, once.
+    /// needed. Who plays an episode calls this, once for each seat that has moved, with the record of that seat, which
+    /// [says](Trajectory::seat) which it is.
     ///
     /// # Errors
     ///
@@ -214,6 +256,26 @@ impl Environment for &mut (dyn Environment + '_) {
 
     async fn prepare(&mut self) -> Result<(), EnvironmentError> {
         (**self).prepare().await
+    }
+
+    fn seats(&self) -> &[SeatSpec] {
+        (**self).seats()
+    }
+
+    fn to_move(&self) -> Option<Seat> {
+        (**self).to_move()
+    }
+
+    fn told(&mut self, seat: Seat) -> Told {
+        (**self).told(seat)
+    }
+
+    async fn forfeit(&mut self, seat: Seat) -> Result<(), EnvironmentError> {
+        (**self).forfeit(seat).await
+    }
+
+    fn is_zero_sum(&self) -> bool {
+        (**self).is_zero_sum()
     }
 
     async fn step(&mut self, action: &Action) -> Result<Step, EnvironmentError> {

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use spar_core::{Action, Observation, Seed, Step, ToolSpec, Trajectory, Verdict};
+use spar_core::{
+    Action, Observation, Seat, SeatSpec, Seed, Step, Told, ToolSpec, Trajectory, Verdict,
+};
 use spar_tasks::graders::{Graders, GradingModels, GradingPlace, ScriptFinding};
 use spar_tasks::{GraderError, ReferenceAnswer, Task, TerminalVerifier};
 
@@ -95,6 +97,26 @@ impl Environment for Graded {
 
     fn tools(&self) -> Arc<[ToolSpec]> {
         self.inner.tools()
+    }
+
+    fn seats(&self) -> &[SeatSpec] {
+        self.inner.seats()
+    }
+
+    fn to_move(&self) -> Option<Seat> {
+        self.inner.to_move()
+    }
+
+    fn told(&mut self, seat: Seat) -> Told {
+        self.inner.told(seat)
+    }
+
+    async fn forfeit(&mut self, seat: Seat) -> Result<(), EnvironmentError> {
+        self.inner.forfeit(seat).await
+    }
+
+    fn is_zero_sum(&self) -> bool {
+        self.inner.is_zero_sum()
     }
 
     async fn step(&mut self, action: &Action) -> Result<Step, EnvironmentError> {

@@ -450,7 +450,7 @@ mod tests {
     use async_trait::async_trait;
     use spar::agent::policies::ScriptedPolicy;
     use spar::agent::{Episode, Player, run_episode};
-    use spar::core::Seed;
+    use spar::core::{Seat, Seed};
 
     use super::*;
 
@@ -548,6 +548,7 @@ mod tests {
             id: 1,
             task: &task,
             player: Player::Policy(&policy),
+            seat: Seat::FIRST,
             seed,
             environment_seed: seed,
             cancellation: &Cancellation::new(),

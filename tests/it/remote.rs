@@ -11,7 +11,7 @@ use spar::agent::{
 };
 use spar::core::{
     CompletionRequest, GrammarSource, Group, Message, Policy, PolicyVersion, Role, Sample,
-    Sampling, Seed, Source, Trajectory,
+    Sampling, Seat, Seed, Source, Trajectory,
 };
 use spar::envs::{Resources, open_environment};
 use spar::policy::checkpoint::load_model;
@@ -93,6 +93,7 @@ async fn play(policy: &dyn Policy, task: &Task, config: &EpisodeConfig, id: u64)
         id,
         task,
         player: Player::Policy(policy),
+        seat: Seat::FIRST,
         seed: Seed::from_u64(1).derive("episode", id),
         environment_seed: Seed::from_u64(2),
         cancellation: &Cancellation::new(),
@@ -112,6 +113,7 @@ async fn play_on(
         id: 100,
         task,
         player: Player::Policy(policy),
+        seat: Seat::FIRST,
         seed: Seed::from_u64(3),
         environment_seed: Seed::from_u64(2),
         cancellation: &Cancellation::new(),

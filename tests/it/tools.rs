@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use spar::agent::{
     Cancellation, Episode, EpisodeConfig, Player, ScaffoldChoice, cut_samples, run_episode,
 };
-use spar::core::{Policy, PolicyVersion, ScoringRequest, Seed};
+use spar::core::{Policy, PolicyVersion, ScoringRequest, Seat, Seed};
 use spar::envs::{Resources, open_environment};
 use spar::policy::{
     LocalPolicy, ModelConfig, Tokenizer, TokenizerConfig, Weights, initial_parameters,
@@ -142,6 +142,7 @@ fn a_template_that_rewrites_what_was_said_begins_samples_that_are_right() {
         id: 1,
         task: &task,
         player: Player::Policy(&policy),
+        seat: Seat::FIRST,
         seed: Seed::from_u64(3),
         environment_seed: Seed::from_u64(4),
         cancellation: &Cancellation::new(),

@@ -8,7 +8,7 @@ use spar::agent::credit::{BatchView, SharedTurns};
 use spar::agent::{CutBatch, TurnMask, cut_samples};
 use spar::core::{
     Credit, EndReason, Group, Lineage, Message, Observation, ParsedAction, PerTurnOrToken,
-    PolicyVersion, PromptTokens, Role, Sample, SampledTokens, Seed, Source, Step, StopCause,
+    PolicyVersion, PromptTokens, Role, Sample, SampledTokens, Seat, Seed, Source, Step, StopCause,
     TRAJECTORY_VERSION, TokenCounts, Trajectory, Turn, Versions,
 };
 use spar::policy::state_heads::{HeadWeights, StateHeadConfig};
@@ -209,7 +209,7 @@ fn trajectory(episode: u64) -> Trajectory {
         end: EndReason::Terminated,
         success: false,
         lineage: Lineage::default(),
-        seat: 0,
+        seat: Seat::FIRST,
         verdict: None,
         refills: 0,
         wall_time: Duration::ZERO,
@@ -294,7 +294,7 @@ fn add_turn(
         text: String::new(),
         sampled,
         counts: TokenCounts::default(),
-        seat: 0,
+        seat: Seat::FIRST,
         stop: Some(stop(dice)),
         parsed: ParsedAction::Invalid { reason: String::new() },
         state_key: String::new(),

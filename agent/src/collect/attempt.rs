@@ -5,7 +5,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures::FutureExt;
-use spar_core::{Boundary, Observation, Seed, Source, Trajectory, Turn};
+use spar_core::{Boundary, Observation, Seat, Seed, Source, Trajectory, Turn};
 use spar_envs::{Environment, EnvironmentError};
 use spar_tasks::Task;
 use tokio::sync::Mutex;
@@ -163,6 +163,7 @@ impl Common {
             id,
             task: &origin.task,
             player: self.player.in_environment(&origin.task.environment),
+            seat: Seat::FIRST,
             seed,
             environment_seed: origin.seed,
             cancellation: &self.stop,

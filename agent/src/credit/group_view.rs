@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use spar_core::{EndReason, Group, Lineage, ParsedAction, Trajectory, Turn};
+use spar_core::{EndReason, Group, Lineage, ParsedAction, Seat, Trajectory, Turn};
 use spar_tasks::RewardShapers;
 
 /// A step as credit sees it.
@@ -32,7 +32,7 @@ pub struct EpisodeView {
     /// Where it comes from.
     pub lineage: Lineage,
     /// Which player of it; 0 where there is one.
-    pub seat: u32,
+    pub seat: Seat,
     /// Wall time of all of it.
     pub duration: Duration,
     /// Whether the task ended; otherwise a budget cut the episode off, and there was more to come.
@@ -45,7 +45,7 @@ impl EpisodeView {
         Self {
             episode,
             lineage: Lineage::default(),
-            seat: 0,
+            seat: Seat::FIRST,
             duration: Duration::ZERO,
             is_terminated: true,
         }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use spar_core::Lineage;
+use spar_core::{Lineage, Seat};
 
 use super::{BatchView, CreditError};
 
@@ -38,7 +38,7 @@ pub(super) fn shares(
     }
     let segments = segments(batch, &num_tokens, per_token)?;
     let counted = || segments.iter().enumerate().filter(|(index, _)| counts(*index));
-    let mut holders: HashMap<(u64, u32), Vec<f64>> = HashMap::new();
+    let mut holders: HashMap<(u64, Seat), Vec<f64>> = HashMap::new();
     for segment in counted().flat_map(|(_, segments)| segments) {
         let units = holders.entry(segment.origin).or_default();
         if units.len() < segment.end {
@@ -61,7 +61,7 @@ pub(super) fn shares(
 #[derive(Debug)]
 pub(super) struct Segment {
     /// The episode and seat that sampled them.
-    pub(super) origin: (u64, u32),
+    pub(super) origin: (u64, Seat),
     /// The first of them.
     pub(super) start: usize,
     /// The first behind them.
@@ -80,11 +80,12 @@ pub(super) fn segments(
     num_tokens: &[Vec<usize>],
     per_token: bool,
 ) -> Result<Vec<Vec<Segment>>, CreditError> {
-    let lineages: HashMap<u64, &Lineage> = batch
-        .failed()
-        .iter()
-        .map(|(episode, lineage)| (*episode, lineage))
-        .chain(batch.trajectories().map(|t| (t.episode.episode, &t.episode.lineage)))
+    let failed: HashMap<u64, &Lineage> =
+        batch.failed().iter().map(|(episode, lineage)| (*episode, lineage)).collect();
+    // The seats of an episode have taken over as many turns as each of them had.
+    let lineages: HashMap<(u64, Seat), &Lineage> = batch
+        .trajectories()
+        .map(|t| ((t.episode.episode, t.episode.seat), &t.episode.lineage))
         .collect();
     let mut all = Vec::with_capacity(num_tokens.len());
     for (trajectory, counts) in batch.trajectories().zip(num_tokens) {
@@ -103,7 +104,7 @@ pub(super) fn segments(
         let mut current = episode.episode;
         for generation in 0.. {
             // Of an ancestor of which nothing is known, nothing older is known either.
-            let lineage = lineages.get(&current).copied();
+            let lineage = lineages.get(&(current, episode.seat)).or(failed.get(&current)).copied();
             let start = lineage.map_or(0, inherited).min(end);
             if start < end {
                 let origin = (current, episode.seat);
@@ -114,7 +115,7 @@ pub(super) fn segments(
             if end == 0 {
                 break;
             }
-            if generation > lineages.len() {
+            if generation > lineages.len() + failed.len() {
                 return Err(CreditError::Lineage { episode: episode.episode });
             }
             current = parent;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use spar_core::{Credit, PerTurnOrToken};
+use spar_core::{Credit, PerTurnOrToken, Seat};
 
 use super::inheritance::{is_forked, parts_turns, segments};
 use super::{BatchView, CreditError};
@@ -65,7 +65,7 @@ pub fn settle_ownership(
 
     // 2. What each trajectory has of whom, and the sums over all that have it.
     let segments = segments(batch, &num_tokens, per_token)?;
-    let mut shared: HashMap<(u64, u32), Vec<Shared>> = HashMap::new();
+    let mut shared: HashMap<(u64, Seat), Vec<Shared>> = HashMap::new();
     for (index, (segments, trajectory)) in segments.iter().zip(batch.trajectories()).enumerate() {
         let is_guided = trajectory.episode.lineage.guided;
         for segment in segments {

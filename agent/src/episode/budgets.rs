@@ -9,6 +9,7 @@ use tokio::time::Instant;
 use crate::{EpisodeConfig, Guide, Player};
 
 /// What is left of the budgets of an episode.
+#[derive(Clone)]
 pub(super) struct Budgets {
     /// When the time is over that the task's rules give.
     pub(super) task: Option<Instant>,
@@ -47,6 +48,11 @@ impl Budgets {
         let is_sampled = |turn: &&Turn| !Guide::ALL.iter().any(|guide| guide.name() == turn.author);
         let sampled: usize = turns.iter().filter(is_sampled).map(Turn::num_tokens).sum();
         self.tokens = self.tokens.map(|left| left.saturating_sub(sampled));
+    }
+
+    /// Gives back time that others took.
+    pub(super) fn give_back(&mut self, waited: Duration) {
+        self.task = self.task.map(|end| end + waited);
     }
 
     /// The first that is used up.

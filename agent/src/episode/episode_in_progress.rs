@@ -1,5 +1,7 @@
 //! An episode that is being played.
 
+mod seated;
+
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
@@ -14,6 +16,7 @@ use spar_core::{
 use spar_envs::{Environment, EnvironmentError};
 use tokio::time::{Instant, timeout, timeout_at};
 
+pub(super) use self::seated::earned_unplayed;
 use super::asking::{Answer, answer};
 use super::budgets::Budgets;
 use super::ends::{broken, cancelled, failed, late, panicked, policy_end, truncated};
@@ -55,7 +58,23 @@ pub struct EpisodeInProgress<'a> {
     trajectory: Trajectory,
     end: Option<EndReason>,
     started: Instant,
+    /// What its seat did last, as long as others move and so nobody knows what comes of it.
+    acted: Option<Acted>,
+    /// What its seat earned before it had moved.
+    owed: Vec<RewardPart>,
+    /// Since when others move, and for how long they have moved in all: neither is its own time.
+    waiting_since: Option<Instant>,
+    waited: Duration,
     _forget: Forget<'a>,
+}
+
+/// A turn that was played, up to what is recorded of it.
+#[derive(Clone)]
+pub(super) struct Acted {
+    /// The turn, with the step as it was answered at once.
+    turn: Turn,
+    /// The budget that its step has used up.
+    cut_off: Option<Limit>,
 }
 
 /// Tells the policy that the episode is over, however it ends.
@@ -221,7 +240,8 @@ impl<'a> EpisodeInProgress<'a> {
         let mut trajectory = self.trajectory;
         trajectory.end = end;
         trajectory.success = trajectory.turns.last().is_some_and(|turn| turn.step.success);
-        trajectory.wall_time = self.started.elapsed();
+        let waited = self.waited + self.waiting_since.map_or(Duration::ZERO, |it| it.elapsed());
+        trajectory.wall_time = self.started.elapsed().saturating_sub(waited);
         (trajectory, self.environment)
     }
 
@@ -265,7 +285,11 @@ impl<'a> EpisodeInProgress<'a> {
             trajectory,
             end: None,
             started: Instant::now(),
-            _forget: Forget { policy: encoder, episode: episode.id },
+            acted: None,
+            owed: Vec::new(),
+            waiting_since: None,
+            waited: Duration::ZERO,
+            _forget: Forget { policy: encoder, episode: episode.conversation() },
         }
     }
 
@@ -336,6 +360,12 @@ impl<'a> EpisodeInProgress<'a> {
 
     /// Plays the turn of this index; an error is how the episode ends.
     async fn play_turn(&mut self, index: usize) -> Result<(), EndReason> {
+        let acted = self.act(index).await?;
+        self.record(acted)
+    }
+
+    /// Has the player answer and the environment carry that out; an error is how the episode ends without this turn.
+    async fn act(&mut self, index: usize) -> Result<Acted, EndReason> {
         let (episode, config) = (self.episode, self.config);
         let number = u32::try_from(index).unwrap_or(u32::MAX);
         if number >= config.turns_of(episode.task) {
@@ -385,20 +415,12 @@ impl<'a> EpisodeInProgress<'a> {
             let name = "invalid_action".to_owned();
             step.rewards.push(RewardPart { name, value: -config.invalid_penalty });
         }
-        // 3. Both are recorded.
-        let terminated = step.terminated;
-        let next_state_key = step.observation.state_key.clone();
-        if !terminated {
-            self.context.push_answer(&completion.text, &parsed, &completion.tokens.ids);
-            self.context.push_observation(&step.observation, said_in(&parsed));
-            self.admissible.clone_from(&step.observation.admissible);
-        }
         if let (Some(hash), Some(grammar)) = (completion.tokens.grammar, &config.grammar) {
             self.trajectory.grammars.entry(hash).or_insert_with(|| grammar.clone());
         }
         let injected = std::mem::take(&mut self.injected);
         let is_hinted = !injected.is_empty() && source == Source::Sampled;
-        self.trajectory.turns.push(Turn {
+        let turn = Turn {
             prompt,
             source: if is_hinted { Source::Hinted } else { source },
             injected,
@@ -407,13 +429,29 @@ impl<'a> EpisodeInProgress<'a> {
             sampled: completion.tokens,
             stop: Some(completion.stop),
             parsed,
-            state_key: std::mem::replace(&mut self.state_key, next_state_key),
+            state_key: std::mem::take(&mut self.state_key),
             counts,
-            seat: 0,
+            seat: episode.seat,
             step,
             policy_time,
             environment_time,
-        });
+        };
+        Ok(Acted { turn, cut_off })
+    }
+
+    /// Records a turn with what has come of it; an error is how the episode ends with it.
+    fn record(&mut self, acted: Acted) -> Result<(), EndReason> {
+        let Acted { mut turn, cut_off } = acted;
+        turn.step.rewards.append(&mut self.owed);
+        let step = &turn.step;
+        let terminated = step.terminated;
+        self.state_key.clone_from(&step.observation.state_key);
+        if !terminated {
+            self.context.push_answer(&turn.text, &turn.parsed, &turn.sampled.ids);
+            self.context.push_observation(&step.observation, said_in(&turn.parsed));
+            self.admissible.clone_from(&step.observation.admissible);
+        }
+        self.trajectory.turns.push(turn);
         match cut_off {
             Some(limit) => Err(truncated(limit)),
             None if terminated => Err(EndReason::Terminated),
@@ -457,7 +495,7 @@ impl<'a> EpisodeInProgress<'a> {
             grammar: config.grammar.clone(),
             stop: config.stop.clone(),
             sampling,
-            ..CompletionRequest::new(episode.id, episode.seed.derive("turn", turn))
+            ..CompletionRequest::new(episode.conversation(), episode.seed.derive("turn", turn))
         };
         Ok((prompt.tokens, request))
     }
@@ -578,7 +616,7 @@ enum Stepped {
 }
 
 /// A panic on the way makes the episode a failed one, with the turns that it has.
-async fn unless_cancelled<T>(
+pub(super) async fn unless_cancelled<T>(
     episode: &Episode<'_>,
     doing: impl Future<Output = Result<T, EndReason>>,
 ) -> Result<T, EndReason> {

@@ -15,6 +15,7 @@ mod budgets;
 mod ends;
 mod episode_in_progress;
 mod run;
+mod table_in_progress;
 #[cfg(test)]
 mod tests;
 
@@ -23,8 +24,11 @@ pub(crate) use ends::{broken, cancelled, panicked};
 pub use episode_in_progress::EpisodeInProgress;
 pub(crate) use run::stillborn;
 pub use run::{run_branch, run_episode, run_started_episode};
+pub use table_in_progress::{SeatedEpisode, TableInProgress};
 
-use spar_core::{EndReason, Lineage, Observation, Seed, TRAJECTORY_VERSION, Trajectory, Versions};
+use spar_core::{
+    EndReason, Lineage, Observation, Seat, Seed, TRAJECTORY_VERSION, Trajectory, Versions,
+};
 use spar_tasks::Task;
 
 use crate::{Cancellation, Player};
@@ -38,6 +42,8 @@ pub struct Episode<'a> {
     pub task: &'a Task,
     /// Who chooses the actions.
     pub player: Player<'a>,
+    /// Whose record of it is made; the first where there is one.
+    pub seat: Seat,
     /// Where the random choices of the player start.
     pub seed: Seed,
     /// Where the random choices of the environment start: what it is, or was, reset with.
@@ -47,6 +53,15 @@ pub struct Episode<'a> {
 }
 
 impl Episode<'_> {
+    /// What a policy knows its conversation by: an id of its own for every seat, since several may have one policy.
+    fn conversation(&self) -> u64 {
+        match self.seat {
+            Seat::FIRST => self.id,
+            // Exact also in readers that know numbers only as doubles.
+            Seat(seat) => Seed::from_u64(self.id).derive("seat", seat).as_u64() >> 11,
+        }
+    }
+
     /// The record of it before anything was shown.
     fn new_trajectory(&self, environment: &str, versions: Versions) -> Trajectory {
         Trajectory {
@@ -65,7 +80,7 @@ impl Episode<'_> {
             end: EndReason::Terminated,
             success: false,
             lineage: Lineage { guided: self.player.is_guide(), ..Lineage::default() },
-            seat: 0,
+            seat: self.seat,
             verdict: None,
             refills: 0,
             wall_time: std::time::Duration::ZERO,

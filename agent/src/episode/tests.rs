@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use spar_core::{
     Boundary, Completion, CompletionRequest, EndReason, Limit, Message, Policy, PolicyError,
-    PolicyVersion, RewardPart, Role, Seed, Source, StopCause, Trajectory, Verdict,
+    PolicyVersion, RewardPart, Role, Seat, Seed, Source, StopCause, Trajectory, Verdict,
 };
 use spar_envs::{Environment, EnvironmentError, TimeRules};
 use tokio::time::{Instant, sleep};
@@ -37,6 +37,7 @@ async fn run_seeded(
         id: 7,
         task: &task,
         player,
+        seat: Seat::FIRST,
         seed,
         environment_seed: seed,
         cancellation: &cancellation,
@@ -380,6 +381,7 @@ async fn cancelling_ends_an_episode_in_the_middle_of_a_call() {
         id: 7,
         task: &task,
         player: Player::Policy(&policy),
+        seat: Seat::FIRST,
         seed,
         environment_seed: seed,
         cancellation: &cancellation,
@@ -449,6 +451,7 @@ macro_rules! episode {
             id: $id,
             task: $task,
             player: Player::Policy($policy),
+            seat: Seat::FIRST,
             seed: Seed::from_u64($id),
             environment_seed: Seed::from_u64(1),
             cancellation: $cancellation,

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use spar_core::{
     EndReason, Group, Lineage, Observation, ParsedAction, PolicyVersion, PromptTokens,
-    SampledTokens, Seed, Source, Step, StopCause, TRAJECTORY_VERSION, TokenCounts, Trajectory,
-    Turn, Versions,
+    SampledTokens, Seat, Seed, Source, Step, StopCause, TRAJECTORY_VERSION, TokenCounts,
+    Trajectory, Turn, Versions,
 };
 
 pub(crate) fn turn(kept: usize, appended: &[u32], sampled: SampledTokens) -> Turn {
@@ -13,7 +13,7 @@ pub(crate) fn turn(kept: usize, appended: &[u32], sampled: SampledTokens) -> Tur
         prompt: PromptTokens { kept, appended: appended.to_vec() },
         injected: Vec::new(),
         counts: TokenCounts::default(),
-        seat: 0,
+        seat: Seat::FIRST,
         source: Source::Sampled,
         author: "a".to_owned(),
         text: String::new(),
@@ -61,7 +61,7 @@ pub(crate) fn trajectory(turns: Vec<Turn>) -> Trajectory {
         end: EndReason::Terminated,
         success: true,
         lineage: Lineage::default(),
-        seat: 0,
+        seat: Seat::FIRST,
         verdict: None,
         refills: 0,
         wall_time: Duration::ZERO,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use spar_agent::policies::{RandomPolicy, ScriptedPolicy};
 use spar_agent::{BranchPoint, Cancellation, Episode, EpisodeConfig, EpisodeInProgress, Player};
-use spar_core::{Action, Observation, Policy, Seed, Step, ToolSpec, Trajectory, Verdict};
+use spar_core::{Action, Observation, Policy, Seat, Seed, Step, ToolSpec, Trajectory, Verdict};
 use spar_envs::{
     Environment, EnvironmentError, Resources, TimeRules, environment_registry, open_environment,
 };
@@ -82,6 +82,7 @@ impl Play<'_> {
             id,
             task: self.task,
             player: Player::Policy(self.policies[id as usize]),
+            seat: Seat::FIRST,
             seed: Seed::from_u64(id),
             environment_seed: Seed::from_u64(9),
             cancellation: &cancellation,

@@ -76,8 +76,8 @@ pub(crate) mod tests {
     use std::time::Duration;
 
     use spar_core::{
-        EndReason, Lineage, Observation, ParsedAction, PromptTokens, SampledTokens, Seed, Source,
-        Step, TRAJECTORY_VERSION, TokenCounts, Turn, Versions,
+        EndReason, Lineage, Observation, ParsedAction, PromptTokens, SampledTokens, Seat, Seed,
+        Source, Step, TRAJECTORY_VERSION, TokenCounts, Turn, Versions,
     };
 
     use super::*;
@@ -89,7 +89,7 @@ pub(crate) mod tests {
             prompt: PromptTokens { kept: 0, appended: Vec::new() },
             injected: Vec::new(),
             counts: TokenCounts::default(),
-            seat: 0,
+            seat: Seat::FIRST,
             source: Source::Sampled,
             author: String::new(),
             text: String::new(),
@@ -124,7 +124,7 @@ pub(crate) mod tests {
             end: EndReason::Terminated,
             success: true,
             lineage: Lineage::default(),
-            seat: 0,
+            seat: Seat::FIRST,
             verdict: None,
             refills: 0,
             wall_time: Duration::ZERO,
