@@ -54,18 +54,25 @@ if cargo clippy --version >/dev/null 2>&1; then
 
     # Each crate that has features without them, and with each of them alone: round i has the i-th feature of
     # every crate. Only these crates, and no tests: what others depend on would turn features on. The root
-    # package's features only pass on what its crates have.
+    # package's features only pass on what its crates have. A feature whose comment ends in "needs PROGRAM" is
+    # left out where there is no such program.
     crates=()
     sets=("")
     for manifest in */Cargo.toml; do
         [ "$manifest" = fuzz/Cargo.toml ] && continue
         features="$(awk '/^\[/ { inside = $0 == "[features]" }
-            inside && /^[A-Za-z0-9_-]+ *=/ { sub(/ *=.*/, ""); if ($0 != "default") print }' "$manifest")"
+            /^#/ { needs = ""; if (match($0, / needs [^ ]+$/)) needs = ":" substr($0, RSTART + 7) }
+            inside && /^[A-Za-z0-9_-]+ *=/ { sub(/ *=.*/, ""); if ($0 != "default") print $0 needs; needs = "" }' "$manifest")"
         [ -n "$features" ] || continue
         crate="$(awk -F'"' '/^name *=/ { print $2; exit }' "$manifest")"
         crates+=(--package "$crate")
         round=1
         for feature in $features; do
+            program="${feature#*:}" feature="${feature%%:*}"
+            if [ "$program" != "$feature" ] && ! has "$program"; then
+                skipped+=("feature \`$feature\` of $crate: no $program")
+                continue
+            fi
             sets[round]="${sets[round]:+${sets[round]},}$crate/$feature"
             round=$((round + 1))
         done

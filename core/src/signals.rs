@@ -21,17 +21,27 @@ pub enum Signal {
     Entropies,
     /// Sum of the squared probabilities of that distribution.
     SumSquares,
+    /// What the token's turn contributes to the outcome, as a predictor of progress has it; the same for all tokens of a
+    /// turn, as are the two below.
+    Progress,
+    /// What a critic expects of the rest of the episode behind the turn's action.
+    ActionValues,
+    /// What a critic expects of the rest of the episode before the turn's action.
+    StateValues,
 }
 
 impl Signal {
     /// All signals, in the order of reports.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 9] = [
         Self::Reference,
         Self::Old,
         Self::Teacher,
         Self::Values,
         Self::Entropies,
         Self::SumSquares,
+        Self::Progress,
+        Self::ActionValues,
+        Self::StateValues,
     ];
 
     /// Its name in messages and settings.
@@ -43,6 +53,9 @@ impl Signal {
             Self::Values => "values",
             Self::Entropies => "entropies",
             Self::SumSquares => "sum_squares",
+            Self::Progress => "progress",
+            Self::ActionValues => "action_values",
+            Self::StateValues => "state_values",
         }
     }
 }

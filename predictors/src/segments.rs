@@ -93,6 +93,26 @@ impl Segments {
         &self.features
     }
 
+    /// Some of them, by their places, one behind the other.
+    ///
+    /// # Panics
+    ///
+    /// When there are not so many.
+    pub fn rows_of(&self, rows: Range<usize>) -> &[f32] {
+        &self.features[rows.start * self.width..rows.end * self.width]
+    }
+
+    /// The sum of a number of each segment, by sequence: of contributions that is the predicted outcome.
+    ///
+    /// # Panics
+    ///
+    /// When there is not one for every segment.
+    pub fn sums(&self, of_segments: &[f32]) -> Vec<f64> {
+        assert_eq!(of_segments.len(), self.rows(), "a number for every segment");
+        let sum = |rows: Range<usize>| of_segments[rows].iter().map(|of| f64::from(*of)).sum();
+        self.sequence_rows().map(sum).collect()
+    }
+
     /// Which rows are the segments of each sequence, in the order in which they were added.
     pub fn sequence_rows(&self) -> impl Iterator<Item = Range<usize>> {
         self.bounds.windows(2).map(|pair| pair[0]..pair[1])
@@ -112,6 +132,8 @@ mod tests {
         assert_eq!((segments.rows(), segments.sequences()), (3, 3));
         assert_eq!(segments.sequence_rows().collect::<Vec<_>>(), [0..2, 2..2, 2..3]);
         assert_eq!(segments.features(), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+        assert_eq!(segments.rows_of(1..3), [3.0, 4.0, 5.0, 6.0]);
+        assert_eq!(segments.sums(&[0.5, 1.0, 4.0]), [1.5, 0.0, 4.0]);
     }
 
     #[test]

@@ -93,6 +93,9 @@ impl ReinforceConfig {
                 Some("values, which are 0 for good without objective.value_loss")
             }
             Signal::Teacher => Some("a teacher's log-probabilities, and there is no teacher"),
+            Signal::Progress | Signal::ActionValues | Signal::StateValues => {
+                Some("what a predictor gives, and there is none")
+            }
             Signal::Reference
             | Signal::Values
             | Signal::Old
@@ -192,13 +195,17 @@ mod tests {
             let is_missed = |signal: &Signal| config.missing_signal(*signal, &recipe).is_some();
             Signal::ALL.into_iter().filter(is_missed).collect()
         };
-        assert_eq!(missed(""), [Signal::Reference, Signal::Teacher, Signal::Values]);
+        let predicted = [Signal::Progress, Signal::ActionValues, Signal::StateValues];
+        let and_predicted = |others: &[Signal]| [others, &predicted].concat();
+        let others = [Signal::Reference, Signal::Teacher, Signal::Values];
+        assert_eq!(missed(""), and_predicted(&others));
         let kl = "[reinforce.objective]\noptions = { kl_weight = 0.1 }";
-        assert_eq!(missed(kl), [Signal::Teacher, Signal::Values]);
+        assert_eq!(missed(kl), and_predicted(&others[1..]));
         let head = "[value_head]\n[reinforce.objective]\nvalue_loss = {}";
-        assert_eq!(missed(head), [Signal::Reference, Signal::Teacher]);
+        assert_eq!(missed(head), and_predicted(&others[..2]));
         // All others have a stage that fills them.
-        for signal in Signal::ALL.into_iter().filter(|signal| *signal != Signal::Teacher) {
+        let has_stage = |signal: &Signal| *signal != Signal::Teacher && !predicted.contains(signal);
+        for signal in Signal::ALL.into_iter().filter(has_stage) {
             assert!(spar_trainer::signal_stages().iter().any(|stage| stage.signal == signal));
         }
     }
