@@ -36,7 +36,7 @@ mod back_off;
 mod cancellation;
 mod collect;
 mod concurrency;
-mod context;
+mod contexts;
 pub mod credit;
 mod episode;
 mod episode_config;
@@ -64,7 +64,7 @@ pub use collect::{
     GroupInProgress, LeftOut, OpenEnvironment, collect_groups, stream_groups,
 };
 pub use concurrency::Concurrency;
-pub use context::{Context, ContextConfig, ListUntried, Prompt, ReasoningRule};
+pub use contexts::{Context, ContextConfig, ListUntried, Prompt, ReasoningRule};
 pub use episode::{
     BranchError, BranchPoint, Episode, EpisodeInProgress, SeatedEpisode, TableInProgress,
     run_branch, run_episode, run_started_episode,

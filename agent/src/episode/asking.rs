@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use super::ends::{Limit, failed, late, policy_end, truncated};
 use crate::back_off::BackOff;
-use crate::context::{ReasoningRule, split_thoughts};
+use crate::contexts::{ReasoningRule, split_thoughts};
 use crate::{EpisodeConfig, Player};
 
 /// The longest wait before a policy is asked again.

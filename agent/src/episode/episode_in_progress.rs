@@ -22,7 +22,7 @@ use super::budgets::Budgets;
 use super::ends::{broken, cancelled, failed, late, panicked, policy_end, truncated};
 use super::{BranchError, BranchPoint, Episode};
 use crate::collect::panic_text;
-use crate::context::{Context, said_in};
+use crate::contexts::{Context, said_in};
 use crate::scaffolds::ToolUse;
 use crate::{EpisodeConfig, Player, error_chain};
 

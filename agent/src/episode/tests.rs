@@ -12,7 +12,7 @@ use spar_envs::{Environment, EnvironmentError, TimeRules};
 use tokio::time::{Instant, sleep};
 
 use super::*;
-use crate::context::said_in;
+use crate::contexts::said_in;
 use crate::fake_environment::{FakeEnvironment, fake_task};
 use crate::policies::{RandomPolicy, ScriptedPolicy};
 use crate::{ContextConfig, EpisodeConfig, Guide, ParserChoice, RollIn};
