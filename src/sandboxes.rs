@@ -115,8 +115,9 @@ impl OpenSandboxes {
         self.concurrency
     }
 
-    /// Closes all sandboxes and waits for it; how many could not be removed.
+    /// Closes all sandboxes, ends all programs of environments, and waits for it; how many sandboxes could not be removed.
     pub async fn close(self) -> u64 {
+        self.resources.close_programs().await;
         let Some(pool) = self.pool else { return 0 };
         pool.shutdown().await;
         pool.metrics().close_failures
@@ -143,7 +144,7 @@ pub async fn check_scaffold(
     episode: &EpisodeConfig,
 ) -> anyhow::Result<()> {
     for task in first_tasks(suite, split)? {
-        episode.fits(&task.environment)?;
+        episode.fits(&task)?;
         if !episode.offers_tools() || needs_sandbox(&task.environment) {
             continue;
         }

@@ -1,6 +1,7 @@
 //! What can go wrong with environments.
 
 use std::fmt;
+use std::sync::Arc;
 
 use spar_core::Boundary;
 use spar_core::registry::RowError;
@@ -8,6 +9,7 @@ use spar_sandbox::SandboxError;
 use spar_tasks::GraderError;
 
 use crate::household::HouseholdError;
+use crate::process::ProgramError;
 
 /// The environment could not do its part; the action is not to blame.
 #[derive(Debug, thiserror::Error)]
@@ -45,6 +47,21 @@ pub enum EnvironmentError {
         /// What the sandbox reported.
         #[source]
         source: SandboxError,
+    },
+    /// Its program did something that it should not, or not what it should.
+    #[error("have a program {doing}")]
+    Program {
+        /// What it was to do.
+        doing: &'static str,
+        /// What it did, and its last words.
+        #[source]
+        source: Arc<ProgramError>,
+    },
+    /// All programs of its kind are taken, and there may be no more of them.
+    #[error("get a place in a program within {seconds} s (`limits.programs`, `limits.wait_secs`)")]
+    NoPlace {
+        /// How long it was waited for one.
+        seconds: u64,
     },
     /// A grader could not judge an episode, or graders cannot be used as they are named.
     #[error("have an episode judged")]
@@ -133,10 +150,13 @@ impl EnvironmentError {
         }
     }
 
-    /// Whether no sandbox was to be had, because the backend is failing or too much is asked of it.
+    /// Whether no sandbox was to be had, because the backend is failing or too much is asked of it, or no place in a program.
     /// No episode has begun then; later there may be one.
     pub fn is_refusal(&self) -> bool {
-        matches!(self, Self::Sandbox { source: SandboxError::Saturated { .. }, .. })
+        matches!(
+            self,
+            Self::Sandbox { source: SandboxError::Saturated { .. }, .. } | Self::NoPlace { .. }
+        )
     }
 
     /// Whether no sandbox was made because of its backend, whatever was asked for. No episode has

@@ -37,6 +37,7 @@ mod frozen_lake;
 mod graded;
 pub mod household;
 mod ledger;
+pub mod process;
 mod question;
 mod registry;
 mod resources;
@@ -48,10 +49,11 @@ pub use error::{EnvironmentError, SandboxPhase};
 pub use frozen_lake::FrozenLake;
 pub use graded::Graded;
 pub use ledger::Ledger;
+pub use process::{Process, ProgramError, ProgramFault};
 pub use question::Question;
 pub use registry::{
-    Actions, EnvironmentRow, NamedEnvironment, OpenTask, actions_of, environment_registry,
-    needs_sandbox, open_environment, shuffled_tasks,
+    Actions, EnvironmentRow, NamedEnvironment, OpenTask, actions_of, actions_of_task,
+    environment_registry, needs_sandbox, open_environment, shuffled_tasks,
 };
 pub use resources::{Resources, Sandboxes};
 pub use validate::{FailureKind, ValidationFailure, ValidationReport, validate_suite};

@@ -8,6 +8,7 @@ use spar_tasks::{ShuffledTasks, Suite, SuiteError, Task};
 use crate::frozen_lake::FrozenLake;
 use crate::household::Household;
 use crate::ledger::Ledger;
+use crate::process::Process;
 use crate::question::Question;
 use crate::terminal::Terminal;
 use crate::{Environment, EnvironmentError, Graded, Resources};
@@ -55,6 +56,14 @@ impl Actions {
 pub fn actions_of(environment: &str) -> Option<Actions> {
     let entry = environment_registry().iter().find(|entry| entry.name == environment);
     entry.map(|entry| entry.open.actions)
+}
+
+/// In what a task can be played, where its environment leaves that to the task; absent where its environment has no row.
+pub fn actions_of_task(task: &Task) -> Option<Actions> {
+    match task.environment == Process::NAME {
+        true => Process::actions(task),
+        false => actions_of(&task.environment),
+    }
 }
 
 /// An environment that has a name.
@@ -120,6 +129,20 @@ const ROWS: &[EnvironmentRow] = &[
             needs_sandbox: false,
             actions: Actions::Calls,
             open: |task, _| Ok(Box::new(Ledger::open(task)?)),
+            stratum: |_| None,
+        },
+    },
+    Row {
+        name: "process",
+        about: "A program in any language, asked and answering in lines of JSON.",
+        source: "own, docs/process-environments.md",
+        formula: "",
+        options: OptionSet::NONE,
+        open: NamedEnvironment {
+            suite: "dial",
+            needs_sandbox: false,
+            actions: Actions::Both,
+            open: |task, resources| Ok(Box::new(Process::open(task, resources)?)),
             stratum: |_| None,
         },
     },

@@ -11,11 +11,14 @@ use spar_sandbox::{Image, SandboxSpec};
 use spar_tasks::graders::{GraderConfig, GradingModels};
 
 use crate::EnvironmentError;
+use crate::process::Programs;
 
 /// What environments may need of the machine; by default nothing. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct Resources {
     sandboxes: Option<Sandboxes>,
+    /// The programs that environments are played in.
+    pub(crate) programs: Programs,
     /// Who judges beside those that tasks name.
     pub(crate) graders: Arc<[GraderConfig]>,
     /// The models that take part in judging.
@@ -67,6 +70,11 @@ impl Resources {
     pub fn with_policy(mut self, policy: Option<Arc<dyn Policy>>) -> Self {
         self.models.policy = policy;
         self
+    }
+
+    /// Ends the programs that environments were played in, and waits for it; nothing is played in them afterwards.
+    pub async fn close_programs(&self) {
+        self.programs.close().await;
     }
 
     /// Where an environment takes its sandboxes from.

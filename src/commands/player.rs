@@ -10,7 +10,7 @@ use spar::agent::{Concurrency, EpisodeConfig, ScaffoldChoice, SharedPlayer};
 use spar::core::{
     CompletionRequest, Message, Policy, PolicyError, PolicyVersion, Role, Sampling, Seed,
 };
-use spar::envs::{Actions, actions_of};
+use spar::envs::{Actions, actions_of_task};
 use spar::players::BuiltIn;
 use spar::policy::checkpoint::KeepAs;
 use spar::policy::{LocalPolicy, checkpoint};
@@ -158,7 +158,7 @@ impl OpenPlayer {
         let context = &mut episode.context;
         context.instruction = arguments.instruction.unwrap_or(context.instruction);
         context.list_admissible = arguments.list_admissible.unwrap_or(context.list_admissible);
-        let calls = |task: &Task| actions_of(&task.environment) == Some(Actions::Calls);
+        let calls = |task: &Task| actions_of_task(task) == Some(Actions::Calls);
         if self.recipe.is_none() && !tasks.is_empty() && tasks.iter().all(calls) {
             episode.scaffold = ScaffoldChoice::named(TOOLS).expect("it is in the table");
         }

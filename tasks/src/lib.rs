@@ -28,6 +28,8 @@ pub mod graders;
 mod interleaving;
 mod lines;
 mod mixture;
+mod process_suite;
+mod process_task;
 mod question_suite;
 mod registry;
 pub mod samplers;
@@ -44,6 +46,10 @@ mod terminal_task;
 pub use error::{GraderError, SamplerError, ShaperError, SuiteError};
 pub use game_folder::GameFolderSuite;
 pub use mixture::{MixedSuite, Mixture};
+pub use process_suite::ProcessSuite;
+pub use process_task::{
+    ProcessTask, ProgramActions, ProgramLimits, ProgramSandbox, ProgramSpec, ProgramTimeouts,
+};
 pub use question_suite::{QuestionSuite, QuestionTask, ReferenceAnswer};
 pub use registry::{NamedSuite, SuiteOptions, SuiteRow, open_suite, suite_registry};
 pub use shapers::{

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use spar_core::registry::{Axis, OptionSet, Row, Table, known_names};
 
 use crate::formats::{format_of, suite_formats};
-use crate::{GameFolderSuite, Suite, SuiteError, TemplateSuite};
+use crate::{GameFolderSuite, ProcessSuite, Suite, SuiteError, TemplateSuite};
 
 /// What a suite may need from the user.
 #[derive(Debug, Clone, Default)]
@@ -71,6 +71,22 @@ const ROWS: &[SuiteRow] = &[
         open: NamedSuite {
             needs_data: false,
             open: |_| shipped("terminal", include_str!("../suites/terminal/suite.toml")),
+        },
+    },
+    Row {
+        name: "dial",
+        about: "Turn a dial to a number, played by a program of its own, in a few lines of sh.",
+        source: "own",
+        formula: "",
+        options: OptionSet::NONE,
+        open: NamedSuite {
+            needs_data: false,
+            open: |_| {
+                let text = include_str!("../suites/dial/env.toml");
+                let script = include_str!("../suites/dial/dial.sh");
+                let path = Path::new("dial/env.toml");
+                Ok(Box::new(ProcessSuite::shipped(text, path, script)?))
+            },
         },
     },
     Row {

@@ -10,7 +10,7 @@ use spar_agent::{
 };
 use spar_core::{Seed, Signals, TrajectoryStore};
 use spar_envs::{
-    Actions, Resources, Sandboxes, actions_of, environment_registry, open_environment,
+    Actions, Resources, Sandboxes, actions_of_task, environment_registry, open_environment,
 };
 use spar_sandbox::backends::fake::FakeBackend;
 use spar_sandbox::pool::{PoolConfig, SandboxPool};
@@ -30,7 +30,7 @@ pub(crate) fn resources() -> Resources {
 
 /// Whether the task is played by calls of tools alone.
 fn is_called(task: &Task) -> bool {
-    actions_of(&task.environment) == Some(Actions::Calls)
+    actions_of_task(task) == Some(Actions::Calls)
 }
 
 async fn collect(tasks: &[Task], player: SharedPlayer, group_size: usize) -> Collection {

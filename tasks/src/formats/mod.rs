@@ -8,6 +8,7 @@
 //! and one row of [`suite_formats`].
 
 mod alfworld;
+mod env_toml;
 mod jsonl;
 mod suite_toml;
 
@@ -15,6 +16,7 @@ use std::fmt;
 use std::path::Path;
 
 pub use alfworld::Alfworld;
+pub use env_toml::EnvToml;
 pub use jsonl::Jsonl;
 pub use suite_toml::SuiteToml;
 
@@ -59,6 +61,14 @@ const ROWS: &[FormatRow] = &[
         formula: "",
         options: OptionSet::NONE,
         open: &SuiteToml,
+    },
+    Row {
+        name: "env.toml",
+        about: "A folder with a program in any language that plays the tasks, and what they are.",
+        source: "own, docs/process-environments.md",
+        formula: "",
+        options: OptionSet::NONE,
+        open: &EnvToml,
     },
     Row {
         name: "jsonl",
@@ -128,10 +138,14 @@ mod tests {
         fs::create_dir_all(&toml).unwrap();
         fs::write(toml.join("suite.toml"), SUITE).unwrap();
         fs::write(&lines, "{\"prompt\": \"1 + 1?\", \"answer\": \"2\"}\n").unwrap();
+        let program = root.join("program");
+        fs::create_dir_all(&program).unwrap();
+        let env = "name = 'p'\nversion = '1'\nabout = 'a'\nmax_turns = 3\ncommand = ['true']\n[splits.test]\ncount = 2\n";
+        fs::write(program.join("env.toml"), env).unwrap();
         let game = games.join("test/problem/trial");
         fs::create_dir_all(&game).unwrap();
         fs::write(game.join("game.tw-pddl"), "{}").unwrap();
-        vec![("suite.toml", toml), ("jsonl", lines), ("alfworld", games)]
+        vec![("suite.toml", toml), ("env.toml", program), ("jsonl", lines), ("alfworld", games)]
     }
 
     #[test]
@@ -158,10 +172,10 @@ mod tests {
             Err(error) => error.to_string(),
         };
         let told = open(folder.path());
-        for part in ["suite.toml", ".jsonl", "game.tw-pddl"] {
+        for part in ["suite.toml", "env.toml", ".jsonl", "game.tw-pddl"] {
             assert!(told.contains(part), "{told}");
         }
-        let (_, games) = write_all(folder.path()).remove(2);
+        let (_, games) = write_all(folder.path()).remove(3);
         fs::write(games.join("suite.toml"), SUITE).unwrap();
         let told = open(&games);
         assert!(told.contains("`suite.toml`") && told.contains("`alfworld`"), "{told}");
