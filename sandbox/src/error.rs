@@ -177,6 +177,46 @@ impl SandboxError {
         )
     }
 
+    /// The same for somebody else who waited for it. What cannot be copied is told in words.
+    pub(crate) fn told_again(&self) -> Self {
+        match self {
+            Self::Unavailable { backend, reason, hint } => {
+                Self::Unavailable { backend, reason: reason.clone(), hint: hint.clone() }
+            }
+            Self::Unsupported { backend, what } => {
+                Self::Unsupported { backend, what: what.clone() }
+            }
+            Self::InvalidSpec { problems } => Self::InvalidSpec { problems: problems.clone() },
+            Self::ImageMissing { image, reason, hint } => Self::ImageMissing {
+                image: image.clone(),
+                reason: reason.clone(),
+                hint: hint.clone(),
+            },
+            Self::ImageBuild { image, reason } => {
+                Self::ImageBuild { image: image.clone(), reason: reason.clone() }
+            }
+            Self::CreateTimedOut { seconds } => Self::CreateTimedOut { seconds: *seconds },
+            Self::DiskFull { doing } => Self::DiskFull { doing: doing.clone() },
+            Self::Saturated { reason } => Self::Saturated { reason: reason.clone() },
+            Self::Host { doing, path, source } => Self::Host {
+                doing,
+                path: path.clone(),
+                source: io::Error::new(source.kind(), source.to_string()),
+            },
+            other => {
+                let mut words = Vec::new();
+                let mut source = std::error::Error::source(other);
+                while let Some(error) = source {
+                    words.push(error.to_string());
+                    source = error.source();
+                }
+                let words =
+                    if words.is_empty() { "it failed".to_owned() } else { words.join(": ") };
+                Self::Backend { doing: other.to_string(), source: words.into() }
+            }
+        }
+    }
+
     /// The same, told as [`SandboxError::NoSpace`] where the disk is full and has a limit that commands
     /// inside can reach.
     #[cfg(any(feature = "docker", feature = "local"))]

@@ -5,6 +5,7 @@
 //!        ▲            docker · wasm ·             │ ├──open_shell──▶ Shell::run
 //!        │            local · fake                │ ├──read / write / list / tar
 //!   Image, Limits,                                │ ├──spawn──▶ Process: streams, wait, kill
+//!                                                 │ ├──changes──▶ what differs from where it began
 //!                                                 │ └──snapshot──▶ Snapshot ──▶ SandboxBackend::restore
 //!   NetworkPolicy                                 ▼
 //!                                          fork: a second Sandbox        reap: what dead owners left
@@ -32,7 +33,9 @@
 pub mod allow_list;
 mod archive;
 pub mod backends;
+mod capability_set;
 mod captured;
+mod changes;
 pub mod conformance;
 mod error;
 mod exec;
@@ -51,7 +54,9 @@ mod shell;
 mod spec;
 
 pub use archive::Carried;
+pub use capability_set::CapabilitySet;
 pub use captured::Captured;
+pub use changes::{Change, ChangeKind, Changes, FileState};
 pub use error::{Death, SandboxError};
 pub use exec::{ExecEnd, ExecRequest, ExecResult, OutputSink, Stream};
 pub use fault::{Evidence, Fault, Vitals};

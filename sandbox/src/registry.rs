@@ -108,6 +108,8 @@ const LOCAL_NEVER: &[&str] = &[
 
 /// Control groups, Linux before 6.6, being root, and a host that has no name.
 const LOCAL_DEPENDS: &[&str] = &[
+    "capabilities for packages give files away and change users",
+    "capabilities for packages lead nowhere out",
     "ending all makes room where all processes are used up",
     "a limit of the disk that is not kept is refused",
     "a full disk is told to the command inside",
@@ -120,6 +122,12 @@ const LOCAL_DEPENDS: &[&str] = &[
 
 /// It has neither processes nor a network, and its guests are no programs of POSIX.
 const WASM_NEVER: &[&str] = &[
+    "a limit of shared memory is kept",
+    "a limit of open files is kept",
+    "commands have no capabilities that nobody asked for",
+    "capabilities for packages give files away and change users",
+    "capabilities for packages lead nowhere out",
+    "changes are told of everything that a file can be",
     "a process answers line by line until its input ends",
     "a process that cannot be had is refused",
     "a process's streams are told apart, and its end is told",
@@ -163,6 +171,12 @@ const WASM_DEPENDS: &[&str] = &["the host's name is not told"];
 
 /// It runs no programs at all.
 const FAKE_NEVER: &[&str] = &[
+    "a limit of shared memory is kept",
+    "a limit of open files is kept",
+    "commands have no capabilities that nobody asked for",
+    "capabilities for packages give files away and change users",
+    "capabilities for packages lead nowhere out",
+    "changes are told of everything that a file can be",
     "a process answers line by line until its input ends",
     "a process that cannot be had is refused",
     "a process's streams are told apart, and its end is told",

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::allow_list::NetworkStats;
 use crate::{
-    ExecRequest, ExecResult, OutputSink, Owner, OwnerState, Process, SandboxError, SandboxSpec,
-    Shell, ShellOptions,
+    Changes, ExecRequest, ExecResult, OutputSink, Owner, OwnerState, Process, SandboxError,
+    SandboxSpec, Shell, ShellOptions,
 };
 
 /// What a backend can do. Asking for more is [`SandboxError::Unsupported`].
@@ -41,12 +41,21 @@ pub struct Capabilities {
     pub pids_reserve: u32,
     /// [`Limits::disk_bytes`](crate::Limits::disk_bytes) is kept whatever else the spec says.
     pub disk_limit: bool,
+    /// [`Limits::shm_bytes`](crate::Limits::shm_bytes) is kept.
+    #[serde(default)]
+    pub shm_limit: bool,
+    /// [`Limits::open_files`](crate::Limits::open_files) is kept.
+    #[serde(default)]
+    pub open_files_limit: bool,
     /// [`Limits::fuel`](crate::Limits::fuel) is kept.
     pub fuel_limit: bool,
     /// [`NetworkPolicy::Bridge`](crate::NetworkPolicy::Bridge).
     pub network: bool,
     /// [`NetworkPolicy::Allow`](crate::NetworkPolicy::Allow).
     pub network_allow_list: bool,
+    /// [`SandboxSpec::capabilities`] beside none.
+    #[serde(default)]
+    pub capability_sets: bool,
     /// [`SandboxSpec::determinism`].
     pub determinism: bool,
     /// Images built from a Dockerfile.
@@ -238,6 +247,15 @@ pub trait Sandbox: Send + Sync {
     ///
     /// [`SandboxError::Died`] and those of the backend: then something may still run.
     async fn end_all(&self) -> Result<(), SandboxError>;
+
+    /// What differs in its files from the state that it began in, what its set-up did included; at most
+    /// `limit` of it. Mounts, and what lies in memory alone (`/dev/shm`, `/tmp` of a read-only root), are left out.
+    /// What changes meanwhile may be told or not.
+    ///
+    /// # Errors
+    ///
+    /// [`SandboxError::Died`] and those of the backend.
+    async fn changes(&self, limit: usize) -> Result<Changes, SandboxError>;
 
     /// Keeps the present state; the sandbox goes on.
     ///

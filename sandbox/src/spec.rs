@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::SandboxError;
 use crate::allow_list::AllowedHost;
+use crate::{CapabilitySet, SandboxError};
 
 /// What a sandbox is made from: an image, limits, and what may be reached from inside.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -26,6 +26,9 @@ pub struct SandboxSpec {
     /// Who commands run as, `name`, `uid` or `uid:gid`. Default the image's own user.
     #[serde(default)]
     pub user: Option<String>,
+    /// Capabilities of commands that run as the first user, `root`. Default none.
+    #[serde(default)]
+    pub capabilities: CapabilitySet,
     /// Environment variables of every command, beside those of the image. Nothing of the host's
     /// environment is passed on.
     #[serde(default)]
@@ -60,6 +63,7 @@ impl SandboxSpec {
             limits: Limits::default(),
             network: NetworkPolicy::default(),
             user: None,
+            capabilities: CapabilitySet::default(),
             env: BTreeMap::new(),
             workdir: None,
             mounts: Vec::new(),
@@ -177,6 +181,12 @@ pub struct Limits {
     pub pids: Option<u32>,
     /// Bytes that may be written to the sandbox's own file system. Default absent.
     pub disk_bytes: Option<u64>,
+    /// Bytes of `/dev/shm`, memory that processes share, at least 4096; what lies there counts as memory,
+    /// too. Default absent: 64 MiB where there is one.
+    pub shm_bytes: Option<u64>,
+    /// Files, sockets and pipes that one process may hold open, at least 32. Default absent: the
+    /// backend's own, 4096 with docker, with local as many as this process may.
+    pub open_files: Option<u64>,
     /// WebAssembly instructions of one exec, roughly. Default absent.
     pub fuel: Option<u64>,
 }
@@ -188,6 +198,8 @@ impl Default for Limits {
             memory_bytes: Some(2 << 30),
             pids: Some(256),
             disk_bytes: None,
+            shm_bytes: None,
+            open_files: None,
             fuel: None,
         }
     }
@@ -213,6 +225,16 @@ impl Limits {
         }
         if self.disk_bytes == Some(0) {
             problems.push("disk_bytes must be positive; `read_only_root` forbids writing".into());
+        }
+        if let Some(bytes) = self.shm_bytes
+            && !(4096..=1 << 50).contains(&bytes)
+        {
+            problems.push(format!("shm_bytes must lie in 4096..=2^50, not {bytes}"));
+        }
+        if let Some(files) = self.open_files
+            && !(32..=1 << 20).contains(&files)
+        {
+            problems.push(format!("open_files must lie in 32..=1048576, not {files}"));
         }
         if self.fuel == Some(0) {
             problems.push("fuel must be positive".into());

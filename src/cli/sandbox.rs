@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use spar::sandbox::{Mount, NetworkPolicy};
+use spar::sandbox::{CapabilitySet, Mount, NetworkPolicy};
 
 /// Arguments of `spar sandbox`.
 #[derive(Debug, Args)]
@@ -51,6 +51,12 @@ pub(crate) struct SpecArguments {
     /// What may be written to the sandbox's own disk, such as 2G.
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) disk: Option<u64>,
+    /// Size of /dev/shm, memory that processes share [default: 64M].
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub(crate) shm: Option<u64>,
+    /// Files that one process may hold open.
+    #[arg(long, value_name = "N")]
+    pub(crate) open_files: Option<u64>,
     /// WebAssembly instructions of one command, roughly.
     #[arg(long, value_name = "N")]
     pub(crate) fuel: Option<u64>,
@@ -65,6 +71,10 @@ pub(crate) struct SpecArguments {
     /// Who commands run as: a name, uid or uid:gid.
     #[arg(long)]
     pub(crate) user: Option<String>,
+    /// What root may do beyond what files' permissions say: none, or packages (what package managers, useradd and
+    /// su need).
+    #[arg(long, default_value = "none", value_name = "SET")]
+    pub(crate) capabilities: CapabilitySet,
     /// An environment variable; may be given several times.
     #[arg(long, value_name = "NAME=VALUE", value_parser = parse_variable)]
     pub(crate) env: Vec<(String, String)>,
@@ -94,6 +104,10 @@ pub(crate) struct SandboxRunArguments {
     /// Print how it went as JSON, output included, instead of the output.
     #[arg(long)]
     pub(crate) json: bool,
+    /// Tell which files the command added, modified and deleted, on standard error, or in the JSON; N of them at the
+    /// most [default: 1000].
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "1000")]
+    pub(crate) changes: Option<usize>,
     /// The program and its arguments; for a wasm guest the arguments alone.
     #[arg(last = true)]
     pub(crate) command: Vec<String>,

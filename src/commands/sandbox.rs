@@ -11,8 +11,8 @@ use spar::agent::Cancellation;
 use spar::sandbox::pool::{PoolConfig, SandboxPool};
 use spar::sandbox::registry::{self, BackendRow};
 use spar::sandbox::{
-    Determinism, ExecEnd, ExecRequest, ExecResult, Image, Limits, NetworkPolicy, OutputSink,
-    Sandbox, SandboxBackend, SandboxRecord, SandboxSpec, Stream,
+    Change, ChangeKind, Changes, Determinism, ExecEnd, ExecRequest, ExecResult, FileKind, Image,
+    Limits, NetworkPolicy, OutputSink, Sandbox, SandboxBackend, SandboxRecord, SandboxSpec, Stream,
 };
 use tokio::sync::mpsc;
 
@@ -83,6 +83,8 @@ fn spec(arguments: &SpecArguments) -> anyhow::Result<SandboxSpec> {
         memory_bytes: arguments.memory.or(default.memory_bytes),
         pids: arguments.pids.or(default.pids),
         disk_bytes: arguments.disk,
+        shm_bytes: arguments.shm,
+        open_files: arguments.open_files,
         fuel: arguments.fuel,
     };
     spec.network = arguments.network.clone();
@@ -95,6 +97,7 @@ fn spec(arguments: &SpecArguments) -> anyhow::Result<SandboxSpec> {
         }
     }
     spec.user = arguments.user.clone();
+    spec.capabilities = arguments.capabilities;
     spec.env = arguments.env.iter().cloned().collect();
     spec.workdir = arguments.workdir.clone();
     spec.mounts = arguments.mount.clone();
@@ -139,14 +142,24 @@ async fn run(arguments: &SandboxRunArguments) -> anyhow::Result<ExitCode> {
                 eprintln!("warning: could not {error}");
                 None
             });
-            Ok((sandbox.id().to_owned(), result, network))
+            let changes = match arguments.changes {
+                Some(limit) => Some(sandbox.changes(limit).await.context("tell what has changed")?),
+                None => None,
+            };
+            Ok((sandbox.id().to_owned(), result, network, changes))
         })
         .await?;
-    let Some((id, result, network)) = found else { return Ok(stopped()) };
+    let Some((id, result, network, changes)) = found else { return Ok(stopped()) };
     if arguments.json {
         let mut told = as_json(pool.backend().name(), &id, &spec, &result);
         told["network"] = json!(network);
+        if let Some(changes) = &changes {
+            told["changes"] = json!(changes);
+        }
         print_json(&told)?;
+    }
+    if let Some(changes) = changes.filter(|_| !arguments.json) {
+        eprint!("{}", describe(&changes));
     }
     if let Some(network) = network.filter(|network| network.refused > 0) {
         eprintln!("note: --network refused {} connection(s)", network.refused);
@@ -155,6 +168,50 @@ async fn run(arguments: &SandboxRunArguments) -> anyhow::Result<ExitCode> {
         eprintln!("note: the command {note}");
     }
     Ok(exit_code(result.end))
+}
+
+/// Changed files, a line each: `A`, `M` or `D`, what is there now, its permissions and size, and the path.
+pub(super) fn describe(changes: &Changes) -> String {
+    let mut text = String::new();
+    for Change { path, kind, now, .. } in &changes.changes {
+        let letter = match kind {
+            ChangeKind::Added => 'A',
+            ChangeKind::Modified => 'M',
+            ChangeKind::Deleted => 'D',
+        };
+        let (what, mode, size, link) = match now {
+            None => (' ', String::new(), String::new(), String::new()),
+            Some(now) => {
+                let what = match now.kind {
+                    FileKind::File => '-',
+                    FileKind::Folder => 'd',
+                    FileKind::Link => 'l',
+                    FileKind::Other => '?',
+                };
+                let link = now.link.as_ref().map(|link| format!(" -> {}", plain(link)));
+                let size = if now.kind == FileKind::File {
+                    now.size_bytes.to_string()
+                } else {
+                    String::new()
+                };
+                (what, format!("{:04o}", now.mode), size, link.unwrap_or_default())
+            }
+        };
+        text += &format!("{letter} {what} {mode:4} {size:>10} {}{link}\n", plain(path));
+    }
+    if changes.is_cut {
+        text += &format!("... and more; these are the first {}\n", changes.changes.len());
+    }
+    text
+}
+
+/// A name on one line, without anything that a terminal would obey.
+fn plain(name: &str) -> String {
+    let mut text = String::new();
+    for c in name.chars() {
+        if c.is_control() { text.extend(c.escape_default()) } else { text.push(c) }
+    }
+    text
 }
 
 /// What is piped in, to its end; nothing from a terminal.
@@ -377,6 +434,22 @@ mod tests {
         let text = table(&[record], now);
         let words: Vec<_> = text.lines().nth(1).unwrap().split("  ").map(str::trim).collect();
         assert_eq!(words.join("|"), "docker|abc|busybox|7 (alive)|5 min|in 2 h");
+    }
+
+    #[test]
+    fn changed_files_are_told_on_a_line_each_whatever_they_are_called() {
+        let told = r#"{"changes": [
+            {"path": "/a", "kind": "deleted"},
+            {"path": "/b\nc\u001b[0m", "kind": "added",
+             "now": {"kind": "file", "mode": 493, "size_bytes": 12}},
+            {"path": "/l", "kind": "modified",
+             "now": {"kind": "link", "mode": 511, "size_bytes": 0, "link": "/x"}}], "is_cut": true}"#;
+        let text = describe(&serde_json::from_str(told).unwrap());
+        let expected = "D                   /a\n\
+                        A - 0755         12 /b\\nc\\u{1b}[0m\n\
+                        M l 0777            /l -> /x\n\
+                        ... and more; these are the first 3\n";
+        assert_eq!(text, expected);
     }
 
     #[test]

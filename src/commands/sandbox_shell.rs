@@ -11,12 +11,14 @@ use spar::sandbox::{ExecEnd, Sandbox, Shell, ShellOptions, Snapshot};
 use tokio::sync::mpsc;
 
 use super::play::read_lines;
-use super::sandbox::{Session, exit_code, note};
+use super::sandbox::{Session, describe, exit_code, note};
 use super::{print, stopped};
 use crate::cli::SandboxShellArguments;
 
 /// Sandboxes at one time: the first and its forks.
 const MAX_FORKS: usize = 16;
+/// Changed files that are listed.
+const MAX_CHANGES: usize = 1000;
 /// What asking for the working directory may take.
 const ASK_FOLDER: Duration = Duration::from_secs(10);
 
@@ -27,6 +29,7 @@ const HELP: &str = "\
   :snapshot   keeps the present state
   :restore N  goes on in a new sandbox from state N, as :fork does
   :stats      shows what the sandbox has used up
+  :changes    lists the files that are not as they were when the sandbox began
   :quit       removes everything and leaves
 ";
 
@@ -140,6 +143,10 @@ impl Work {
                 let fork = self.level().sandbox.fork_pooled().await?;
                 self.levels.push(Level::open(fork).await?);
                 Ok(())
+            }
+            [":changes"] => {
+                let changes = self.level().sandbox.changes(MAX_CHANGES).await?;
+                print(&describe(&changes))
             }
             [":back"] => {
                 anyhow::ensure!(self.levels.len() > 1, "go back: this is the first sandbox");

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use spar_sandbox::{Limits, NetworkPolicy};
+use spar_sandbox::{CapabilitySet, Limits, NetworkPolicy};
 
 /// Where the files of a verifier lie inside the sandbox while it runs.
 pub const VERIFIER_FOLDER: &str = "/tests";
@@ -33,6 +33,10 @@ pub struct TerminalTask {
     /// What may be used up.
     #[serde(default)]
     pub limits: Limits,
+    /// What the agent may do as `root` beyond what files' permissions say: `packages` where it has to install
+    /// packages, add users or become one of them. It holds for set-up and verifier as well. Default none.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub capabilities: CapabilitySet,
     /// Files that are there from the beginning, by path.
     #[serde(default)]
     pub files: BTreeMap<String, TaskFile>,
@@ -178,6 +182,7 @@ impl TerminalTask {
             env: BTreeMap::new(),
             network: NetworkPolicy::default(),
             limits: Limits::default(),
+            capabilities: CapabilitySet::None,
             files: BTreeMap::new(),
             setup: Vec::new(),
             verifier: TerminalVerifier {
@@ -334,6 +339,10 @@ fn check_file(path: &str, file: &TaskFile, problems: &mut Vec<String>) {
     }
 }
 
+fn is_none(set: &CapabilitySet) -> bool {
+    *set == CapabilitySet::None
+}
+
 fn default_workdir() -> String {
     "/task".to_owned()
 }
@@ -381,6 +390,18 @@ mod tests {
         assert_eq!(serde_json::from_str::<TerminalTask>(&text).unwrap(), task);
         let typo = r#"{"instruction": "a", "verifier": {"command": "true"}, "setpu": []}"#;
         assert!(serde_json::from_str::<TerminalTask>(typo).is_err());
+    }
+
+    #[test]
+    fn capabilities_are_named_and_written_only_where_there_are_any() {
+        let text = r#"{"instruction": "a", "capabilities": "packages", "verifier": {}}"#;
+        let task: TerminalTask = serde_json::from_str(text).unwrap();
+        assert_eq!(task.capabilities, CapabilitySet::Packages);
+        assert!(serde_json::to_string(&task).unwrap().contains("packages"));
+        let plain = serde_json::to_string(&TerminalTask::new("a", "true")).unwrap();
+        assert!(!plain.contains("capabilities"), "{plain}");
+        let error = serde_json::from_str::<TerminalTask>(&text.replace("packages", "all"));
+        assert!(error.unwrap_err().to_string().contains("packages"));
     }
 
     #[test]

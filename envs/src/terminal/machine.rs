@@ -339,6 +339,7 @@ fn spec_of(sandboxes: &Sandboxes, task: &TerminalTask, deadlines: &Deadlines) ->
     SandboxSpec {
         limits: task.limits.clone(),
         network: task.network.clone(),
+        capabilities: task.capabilities,
         env: task.env.clone(),
         workdir: Some(task.workdir.clone()),
         lifetimes: deadlines.lifetimes(),

@@ -553,3 +553,60 @@ async fn graders_that_cannot_be_are_refused_and_trouble_below_them_is_the_sandbo
     let unread = GraderError::Late { model: "m".to_owned(), seconds: 1 };
     assert_eq!(EnvironmentError::from(unread).boundary(), Boundary::Grader);
 }
+
+/// A line of a task file: another user's file is to be written, which only who may become that user can do.
+const AS_ANOTHER: &str = r#"{
+    "instruction": "Let user 4711 write `done` into its file `mine`.", "capabilities": "packages",
+    "setup": ["echo 'ann:x:4711:4711::/tmp:/bin/sh' >>/etc/passwd"],
+    "verifier": {"command": "ls -ln mine | grep -q ' 4711 ' && [ \"$(cat mine)\" = done ]"},
+    "solution": ["touch mine; chown 4711 mine", "su ann -c 'echo done >mine' </dev/null"]}"#;
+
+/// The reward of the solution of a task on a backend of the registry.
+async fn solved_on(backend: &str, task: &TerminalTask) -> f64 {
+    let backend = spar_sandbox::registry::open(backend).unwrap();
+    let pool = Arc::new(SandboxPool::new(backend, PoolConfig::default()).unwrap());
+    let resources = Resources::with_sandboxes(Sandboxes::new(Arc::clone(&pool)));
+    let mut env = Terminal::open(&task_of(task), &resources).unwrap();
+    env.reset(Seed::from_u64(0)).await.unwrap();
+    for command in &task.solution {
+        env.step(&command.as_str().into()).await.unwrap();
+    }
+    env.step(&SUBMIT.into()).await.unwrap();
+    let reward = env.verify().await.unwrap().unwrap_or_default().reward();
+    env.close().await.unwrap();
+    pool.shutdown().await;
+    reward
+}
+
+async fn capabilities_are_given_where_a_task_asks(backend: &str) {
+    let mut task: TerminalTask = serde_json::from_str(AS_ANOTHER).unwrap();
+    assert_eq!(solved_on(backend, &task).await, 1.0);
+    task.capabilities = spar_sandbox::CapabilitySet::None;
+    assert_eq!(solved_on(backend, &task).await, 0.0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Docker"]
+async fn a_task_has_the_capabilities_that_it_asks_for_on_docker() {
+    capabilities_are_given_where_a_task_asks("docker").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs namespaces"]
+async fn a_task_has_the_capabilities_that_it_asks_for_in_namespaces() {
+    let backend = spar_sandbox::registry::open("local").unwrap();
+    if !backend.capabilities().capability_sets {
+        // Without being root there are no other users: that is refused, as conformance checks.
+        return;
+    }
+    capabilities_are_given_where_a_task_asks("local").await;
+}
+
+#[tokio::test]
+async fn capabilities_that_a_backend_lacks_are_refused_before_anything_is_played() {
+    let task: TerminalTask = serde_json::from_str(AS_ANOTHER).unwrap();
+    let mut env = begun(&FakeBackend::new(), &task).await;
+    let error = env.prepare().await.unwrap_err();
+    let EnvironmentError::Sandbox { source, .. } = &error else { panic!("{error}") };
+    assert!(source.to_string().contains("give capabilities"), "{source}");
+}

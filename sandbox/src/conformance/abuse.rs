@@ -25,6 +25,26 @@ pub(super) const TRIALS: &[Trial] = trials![
     "the host's name is not told" => host_name,
 ];
 
+/// Everything that might lead out of a sandbox, or hold it up, one after the other.
+pub(super) async fn all_that_reach(context: &Context<'_>) -> Result<(), Finding> {
+    fork_bomb_where_limited(context).await?;
+    ignored_signals(context).await?;
+    nothing_outlives(context).await?;
+    kept_pipe(context).await?;
+    host_files(context).await?;
+    host_processes(context).await?;
+    devices(context).await?;
+    mounts(context).await?;
+    kernel_settings(context).await?;
+    tracing(context).await?;
+    egress(context).await?;
+    clock(context).await
+}
+
+async fn fork_bomb_where_limited(context: &Context<'_>) -> Result<(), Finding> {
+    if context.can().pids_limit { fork_bomb(context).await } else { Ok(()) }
+}
+
 /// The sandbox still does its work; a bomb may need a moment to be cleared away.
 async fn still_works(sandbox: &dyn Sandbox) -> Result<(), Finding> {
     let until = Instant::now() + Duration::from_secs(60);

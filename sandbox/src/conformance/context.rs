@@ -7,7 +7,8 @@ use std::time::Duration;
 use super::{Options, Program};
 use crate::nonce::nonce;
 use crate::{
-    Capabilities, ExecRequest, ExecResult, Sandbox, SandboxBackend, SandboxError, SandboxSpec,
+    Capabilities, CapabilitySet, ExecRequest, ExecResult, Sandbox, SandboxBackend, SandboxError,
+    SandboxSpec,
 };
 
 /// Why a check did not pass.
@@ -42,6 +43,8 @@ pub(super) use ensure;
 pub(super) struct Context<'c> {
     pub(super) backend: &'c dyn SandboxBackend,
     pub(super) options: &'c Options,
+    /// Of the sandboxes that are made.
+    pub(super) capabilities: CapabilitySet,
     /// Sandboxes of this process that are not the checks'.
     pub(super) before: Vec<String>,
 }
@@ -51,7 +54,7 @@ impl<'c> Context<'c> {
         // A backend that cannot list fails the checks of that.
         let listed = backend.list().await.unwrap_or_default();
         let before = listed.into_iter().map(|record| record.id).collect();
-        Self { backend, options, before }
+        Self { backend, options, capabilities: CapabilitySet::None, before }
     }
 
     pub(super) fn can(&self) -> Capabilities {
@@ -59,7 +62,8 @@ impl<'c> Context<'c> {
     }
 
     pub(super) fn spec(&self) -> SandboxSpec {
-        SandboxSpec::new(self.options.image.clone())
+        let spec = SandboxSpec::new(self.options.image.clone());
+        SandboxSpec { capabilities: self.capabilities, ..spec }
     }
 
     pub(super) async fn create(&self) -> Result<Box<dyn Sandbox>, Finding> {
@@ -73,7 +77,8 @@ impl<'c> Context<'c> {
     ) -> Result<(&'p Program, SandboxSpec), Finding> {
         let program = program.as_ref().ok_or_else(|| Finding::Skipped("no such program".into()))?;
         let image = program.image.as_ref().unwrap_or(&self.options.image);
-        Ok((program, SandboxSpec::new(image.clone())))
+        let spec = SandboxSpec::new(image.clone());
+        Ok((program, SandboxSpec { capabilities: self.capabilities, ..spec }))
     }
 
     /// Runs a program in a new sandbox, after `prepare` had its way with spec and request.

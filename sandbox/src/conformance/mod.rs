@@ -23,12 +23,14 @@
 
 mod abuse;
 mod allow_list;
+mod changes;
 mod context;
 mod exec;
 mod files;
 mod hostile;
 mod lifecycle;
 mod pins;
+mod powers;
 mod processes;
 mod programs;
 mod shells;
@@ -192,6 +194,8 @@ fn all() -> impl Iterator<Item = &'static Trial> {
         spawn::TRIALS,
         lifecycle::TRIALS,
         processes::TRIALS,
+        changes::TRIALS,
+        powers::TRIALS,
         abuse::TRIALS,
         allow_list::TRIALS,
         lifecycle::LAST,

@@ -12,12 +12,16 @@ pub struct PoolConfig {
     pub max_live: usize,
     /// Sandboxes that are being started at one time. Default 8.
     pub max_starts: usize,
+    /// Images that are being prepared at one time: pulled, built, unpacked or compiled. Default 4.
+    pub max_preparations: usize,
     /// Starts per second at the most, evenly spaced. Default 50; absent: no bound.
     pub starts_per_second: Option<f64>,
-    /// Seconds that a caller waits for its turn. Default 600.
+    /// Seconds that a caller waits for its turn, its image being prepared left out. Default 600.
     pub acquire_secs: u64,
-    /// Seconds that a start may take in all: getting the image, creating, set-up. A net for
-    /// backends that keep no deadline of their own. Default 3600.
+    /// Seconds that preparing an image may take. Default 3600.
+    pub prepare_secs: u64,
+    /// Seconds that a start may take in all: creating, set-up, and getting the image where it went after it
+    /// was prepared. A net for backends that keep no deadline of their own. Default 3600.
     pub start_secs: u64,
     /// Seconds that removing a sandbox may take. Default 60.
     pub close_secs: u64,
@@ -55,8 +59,10 @@ impl Default for PoolConfig {
         Self {
             max_live: 64,
             max_starts: 8,
+            max_preparations: 4,
             starts_per_second: Some(50.0),
             acquire_secs: 600,
+            prepare_secs: 3600,
             start_secs: 3600,
             close_secs: 60,
             idle_secs: 300,
@@ -82,7 +88,9 @@ impl PoolConfig {
         let numbers = [
             ("max_live", self.max_live as u64),
             ("max_starts", self.max_starts as u64),
+            ("max_preparations", self.max_preparations as u64),
             ("acquire_secs", self.acquire_secs),
+            ("prepare_secs", self.prepare_secs),
             ("start_secs", self.start_secs),
             ("close_secs", self.close_secs),
             ("idle_secs", self.idle_secs),
@@ -124,6 +132,10 @@ impl PoolConfig {
 
     pub(super) fn acquire(&self) -> Duration {
         Duration::from_secs(self.acquire_secs)
+    }
+
+    pub(super) fn prepare(&self) -> Duration {
+        Duration::from_secs(self.prepare_secs)
     }
 
     pub(super) fn start(&self) -> Duration {

@@ -16,13 +16,14 @@ use super::breakers::{Breakers, Outcome};
 use super::guards::{Gauge, Refill, Ticket};
 use super::live::{Core, Live};
 use super::metrics::PoolMetrics;
+use super::preparations::Preparations;
 use super::rate::StartRate;
 use super::shelf::Shelves;
 use crate::{Death, Owner, Sandbox, SandboxBackend, SandboxError, SandboxSpec, Snapshot};
 
 /// How long a start that is under way may go on after the pool was shut down. What it has made by
 /// then is closed; what it has not is left to the backend's own net.
-const START_GRACE: Duration = Duration::from_secs(5);
+pub(super) const START_GRACE: Duration = Duration::from_secs(5);
 
 /// How long a warm sandbox may take to say that it lives.
 const SOUND: Duration = Duration::from_secs(5);
@@ -38,6 +39,7 @@ pub(super) struct Inner {
     room: Arc<Semaphore>,
     slots: Arc<Semaphore>,
     rate: StartRate,
+    pub(super) preparations: Preparations,
     state: Mutex<State>,
     /// Handed out or warm, by number: everything that nobody has begun to close.
     open: Mutex<HashMap<u64, Weak<Core>>>,
@@ -71,10 +73,13 @@ const LONGEST_SECS: u64 = 1 << 30;
 pub(super) struct Counts {
     pub(super) waiting: AtomicUsize,
     pub(super) starting: AtomicUsize,
+    pub(super) preparing: AtomicUsize,
     pub(super) closing: AtomicUsize,
     pub(super) stuck: AtomicUsize,
     next: AtomicU64,
     starts: AtomicU64,
+    preparations: AtomicU64,
+    preparation_failures: AtomicU64,
     start_failures: AtomicU64,
     pub(super) warm_hits: AtomicU64,
     pub(super) cold_starts: AtomicU64,
@@ -107,6 +112,7 @@ impl Inner {
             room: Arc::new(Semaphore::new(config.max_live)),
             slots: Arc::new(Semaphore::new(config.max_starts)),
             rate: StartRate::new(config.start_interval()),
+            preparations: Preparations::new(config.max_preparations),
             state: Mutex::new(State {
                 breakers: Breakers::new(config.breaker.clone(), seed),
                 shelves: Shelves::default(),
@@ -340,6 +346,9 @@ impl Inner {
                 Ok(self.admit(sandbox, began, room))
             }
             Err(error) => {
+                if let (Origin::Spec(spec), SandboxError::ImageMissing { .. }) = (origin, &error) {
+                    self.preparations.forget(spec);
+                }
                 self.counts.start_failures.fetch_add(1, Ordering::Relaxed);
                 ticket.settle(Outcome::of(&error), &chain(&error));
                 Err(error)
@@ -404,6 +413,12 @@ impl Inner {
             let Some(spec) = spec else { return };
             let inner = Arc::clone(self);
             let on_its_way = Refill::new(self, spec.key());
+            if !self.preparations.is_ready(&spec) {
+                // Neither room nor slot wait for that.
+                drop((room, slot));
+                self.spawn(inner.prepare_refill(spec, on_its_way));
+                continue;
+            }
             self.spawn(async move {
                 let deadline = Instant::now() + inner.config.acquire();
                 let made = inner.start(Origin::Spec(spec), room, Some(slot), deadline).await;
@@ -418,6 +433,17 @@ impl Inner {
                 }
             });
         }
+    }
+
+    /// Prepares the image of a refill, which is begun anew when that is done.
+    async fn prepare_refill(self: Arc<Self>, spec: SandboxSpec, on_its_way: Refill) {
+        let prepared = self.prepared(&spec, Instant::now() + self.config.acquire()).await;
+        let key = on_its_way.arrived();
+        if let Err(error) = prepared {
+            self.state().shelves.record(&key, false, Instant::now());
+            tracing::warn!(error = chain(&error), "could not make a warm sandbox");
+        }
+        self.wanted.notify_one();
     }
 
     /// Removes a sandbox in the background; nothing where somebody does already.
@@ -495,6 +521,9 @@ impl Inner {
             closing: counts.closing.load(Ordering::Relaxed),
             stuck: counts.stuck.load(Ordering::Relaxed),
             waiting: counts.waiting.load(Ordering::Relaxed),
+            preparing: counts.preparing.load(Ordering::Relaxed),
+            preparations: many(&counts.preparations),
+            preparation_failures: many(&counts.preparation_failures),
             starts: many(&counts.starts),
             start_failures: many(&counts.start_failures),
             warm_hits: many(&counts.warm_hits),
@@ -506,6 +535,14 @@ impl Inner {
             breaker,
             refused_specs,
         }
+    }
+}
+
+impl Counts {
+    /// A preparation is over.
+    pub(super) fn prepared(&self, is_done: bool) {
+        let count = if is_done { &self.preparations } else { &self.preparation_failures };
+        count.fetch_add(1, Ordering::Relaxed);
     }
 }
 

@@ -20,6 +20,13 @@ pub struct PoolMetrics {
     pub stuck: usize,
     /// Callers that wait for room.
     pub waiting: usize,
+    /// Images that are being prepared; at most
+    /// [`PoolConfig::max_preparations`](crate::pool::PoolConfig::max_preparations).
+    pub preparing: usize,
+    /// Images that were prepared so far.
+    pub preparations: u64,
+    /// Preparations that failed.
+    pub preparation_failures: u64,
     /// Starts so far.
     pub starts: u64,
     /// Starts that failed.

@@ -1,11 +1,14 @@
 //! A bounded number of sandboxes for many callers, some of them made in advance.
 //!
 //! ```text
-//!   acquire ──▶ a warm one of this spec? ───────────────────────────▶ PooledSandbox
+//!   acquire ──▶ image prepared? ─▶ a warm one of this spec? ────────▶ PooledSandbox
 //!      │ no                                                                │ dropped, closed
 //!      ▼                                                                   ▼
 //!   room (max_live) ─▶ slot (max_starts) ─▶ rate ─▶ breakers ─▶ start    removed, room is free
 //! ```
+//!
+//! An image is prepared once for all who wait for it, in a task of its own that takes up neither room nor slot, so
+//! that a slow or broken image holds up no other (max_preparations).
 //!
 //! Rooms and slots are given out in the order in which they were asked for. A sandbox that was
 //! handed out is never handed out again. Breakers refuse at once while the backend, or this spec,
@@ -22,6 +25,7 @@ mod keeper;
 mod live;
 mod metrics;
 mod pooled;
+mod preparations;
 mod rate;
 mod sandbox_pool;
 mod shelf;

@@ -9,8 +9,8 @@ use super::inner::Origin;
 use super::live::Live;
 use super::sandbox_pool::acquire;
 use crate::{
-    Capabilities, ExecRequest, ExecResult, FileEntry, OutputSink, Process, Sandbox, SandboxError,
-    SandboxSpec, SandboxStats, Shell, ShellOptions, Snapshot,
+    Capabilities, Changes, ExecRequest, ExecResult, FileEntry, OutputSink, Process, Sandbox,
+    SandboxError, SandboxSpec, SandboxStats, Shell, ShellOptions, Snapshot,
 };
 
 /// A sandbox that was handed out by a pool. Dropping it removes it in the background, which makes
@@ -113,6 +113,10 @@ impl Sandbox for PooledSandbox {
 
     async fn end_all(&self) -> Result<(), SandboxError> {
         self.watch(self.sandbox().end_all().await)
+    }
+
+    async fn changes(&self, limit: usize) -> Result<Changes, SandboxError> {
+        self.watch(self.sandbox().changes(limit).await)
     }
 
     async fn snapshot(&self) -> Result<Snapshot, SandboxError> {

@@ -150,12 +150,13 @@ pub(super) async fn acquire(
     origin: Origin,
 ) -> Result<PooledSandbox, SandboxError> {
     let deadline = Instant::now() + inner.config.acquire();
-    let turn = loop {
-        match inner.turn(&origin, deadline).await {
-            // It may have died on its shelf, with its daemon or by somebody's hand.
-            Ok(Turn::Warm(live)) if !inner.is_sound(&live).await => inner.discard([live]),
-            turn => break turn,
-        }
+    let prepared = match &origin {
+        Origin::Spec(spec) => inner.prepared(spec, deadline).await,
+        Origin::Snapshot(_) | Origin::Fork(_) => Ok(deadline),
+    };
+    let (turn, deadline) = match prepared {
+        Ok(deadline) => (take_turn(inner, &origin, deadline).await, deadline),
+        Err(error) => (Err(error), deadline),
     };
     let (live, count) = match turn {
         Ok(Turn::Warm(live)) => (Ok(live), &inner.counts.warm_hits),
@@ -179,6 +180,21 @@ pub(super) async fn acquire(
                 inner.counts.refusals.fetch_add(1, Ordering::Relaxed);
             }
             Err(error)
+        }
+    }
+}
+
+/// Room for a sandbox of this origin, or a warm one that still lives.
+async fn take_turn(
+    inner: &Arc<Inner>,
+    origin: &Origin,
+    deadline: Instant,
+) -> Result<Turn, SandboxError> {
+    loop {
+        match inner.turn(origin, deadline).await {
+            // It may have died on its shelf, with its daemon or by somebody's hand.
+            Ok(Turn::Warm(live)) if !inner.is_sound(&live).await => inner.discard([live]),
+            turn => return turn,
         }
     }
 }

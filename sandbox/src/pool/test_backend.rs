@@ -1,5 +1,6 @@
 //! A backend that counts: how many sandboxes there are, and when they were started.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -9,7 +10,7 @@ use async_trait::async_trait;
 use tokio::time::{Instant, sleep};
 
 use crate::{
-    Capabilities, Death, ExecRequest, ExecResult, FileEntry, Image, OutputSink, Process,
+    Capabilities, Changes, Death, ExecRequest, ExecResult, FileEntry, Image, OutputSink, Process,
     ReapReport, Sandbox, SandboxBackend, SandboxError, SandboxRecord, SandboxSpec, SandboxStats,
     Shell, ShellOptions, Snapshot,
 };
@@ -25,6 +26,10 @@ pub(super) struct TestBackend {
     pub(super) failing: AtomicBool,
     pub(super) failure: Mutex<Option<fn() -> SandboxError>>,
     pub(super) panics: AtomicBool,
+    /// How long preparing an image takes, by its name; one that is not here takes no time.
+    pub(super) prepare: Mutex<HashMap<&'static str, Duration>>,
+    /// An image that cannot be prepared.
+    pub(super) unfit_image: Mutex<Option<&'static str>>,
     /// An image of which no sandbox gets ready in time.
     pub(super) bad_image: Mutex<Option<&'static str>>,
     /// Names of engines, which get sandboxes in turn; where there are none, the backend is one.
@@ -44,6 +49,10 @@ pub(super) struct TestCounts {
     pub(super) execs_fail: AtomicBool,
     pub(super) warm_died: AtomicBool,
     pub(super) reaps: AtomicUsize,
+    pub(super) preparing: AtomicUsize,
+    pub(super) most_preparing: AtomicUsize,
+    /// Images in the order in which they were asked for.
+    pub(super) prepared: Mutex<Vec<String>>,
     /// An engine that is gone: what it keeps can neither be used nor removed, and nothing is
     /// started there.
     pub(super) dead_engine: Mutex<Option<&'static str>>,
@@ -129,7 +138,19 @@ impl SandboxBackend for TestBackend {
         Ok("test".into())
     }
 
-    async fn prepare(&self, _: &SandboxSpec) -> Result<(), SandboxError> {
+    async fn prepare(&self, spec: &SandboxSpec) -> Result<(), SandboxError> {
+        let image = spec.image.to_string();
+        let takes = self.prepare.lock().unwrap().get(image.as_str()).copied();
+        let unfit = *self.unfit_image.lock().unwrap();
+        self.counts.prepared.lock().unwrap().push(image.clone());
+        let preparing = self.counts.preparing.fetch_add(1, Ordering::SeqCst) + 1;
+        self.counts.most_preparing.fetch_max(preparing, Ordering::SeqCst);
+        sleep(takes.unwrap_or_default()).await;
+        self.counts.preparing.fetch_sub(1, Ordering::SeqCst);
+        if unfit == Some(image.as_str()) {
+            let (reason, hint) = ("nobody has it".to_owned(), "make it".to_owned());
+            return Err(SandboxError::ImageMissing { image, reason, hint });
+        }
         Ok(())
     }
 
@@ -254,6 +275,10 @@ impl Sandbox for TestSandbox {
 
     async fn end_all(&self) -> Result<(), SandboxError> {
         unsupported("end what runs in a sandbox")
+    }
+
+    async fn changes(&self, _: usize) -> Result<Changes, SandboxError> {
+        unsupported("tell what has changed")
     }
 
     async fn snapshot(&self) -> Result<Snapshot, SandboxError> {

@@ -11,6 +11,8 @@ use super::test_backend::{TestBackend, TestCounts};
 use super::{BreakerConfig, BreakerState, PoolConfig, PooledSandbox, SandboxPool};
 use crate::{ExecRequest, Image, Lifetimes, Sandbox, SandboxError, SandboxSpec};
 
+mod preparations;
+
 const SECOND: Duration = Duration::from_secs(1);
 
 fn spec(name: &str) -> SandboxSpec {

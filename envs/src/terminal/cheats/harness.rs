@@ -149,6 +149,7 @@ impl Harness {
     fn spec(&self, task: &TerminalTask) -> SandboxSpec {
         SandboxSpec {
             limits: task.limits.clone(),
+            capabilities: task.capabilities,
             workdir: Some(task.workdir.clone()),
             lifetimes: Deadlines::of(task, Duration::from_secs(600)).lifetimes(),
             ..SandboxSpec::new(self.sandboxes.image.clone())

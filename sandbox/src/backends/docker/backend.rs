@@ -333,7 +333,11 @@ impl SandboxBackend for DockerBackend {
     async fn prepare(&self, spec: &SandboxSpec) -> Result<(), SandboxError> {
         let mut trouble = None;
         let mut done = false;
-        let all = self.engines.iter().map(|engine| image::prepare(engine, spec, true));
+        // Nobody is to wait for engines that were given up, unless there are no others.
+        let is_any_trusted = self.engines.iter().any(|engine| engine.health.is_trusted());
+        let asked =
+            self.engines.iter().filter(|engine| engine.health.is_trusted() || !is_any_trusted);
+        let all = asked.map(|engine| image::prepare(engine, spec, true));
         for prepared in join_all(all).await {
             match prepared {
                 Ok(_) => done = true,

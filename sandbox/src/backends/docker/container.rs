@@ -23,7 +23,7 @@ use crate::{NetworkPolicy, Owner, SandboxError, SandboxSpec};
 /// Processes beyond [`Limits::pids`](crate::Limits::pids): the first one, the relay of an allow-list,
 /// and what the engine and the helper need to start a command even when the limit is used up.
 pub(super) const OWN_PIDS: u32 = 13;
-/// More than an engine has itself cannot be given, and some have little.
+/// What is given where nothing is asked for: more than an engine has itself it cannot give, and some have little.
 const OPEN_FILES: i64 = 4096;
 /// Processes of one user on the engine's machine. Podman asks for more than some machines allow unless
 /// it is told how many; what bounds a sandbox is [`Limits::pids`](crate::Limits::pids).
@@ -274,7 +274,8 @@ fn host_config(spec: &SandboxSpec, ways: &Ways) -> Result<HostConfig, SandboxErr
         soft: Some(value),
         hard: Some(value),
     };
-    let mut ulimits = vec![ulimit("nofile", OPEN_FILES), ulimit("core", 0)];
+    let open_files = limits.open_files.map(|files| i64::try_from(files).unwrap_or(i64::MAX));
+    let mut ulimits = vec![ulimit("nofile", open_files.unwrap_or(OPEN_FILES)), ulimit("core", 0)];
     if ways.is_podman {
         ulimits.push(ulimit("nproc", PODMAN_PROCESSES));
     }
@@ -305,6 +306,8 @@ fn host_config(spec: &SandboxSpec, ways: &Ways) -> Result<HostConfig, SandboxErr
             HashMap::from([("/tmp".to_owned(), format!("rw,exec,nosuid,nodev,mode=1777{size}"))])
         }),
         cap_drop: Some(vec!["ALL".into()]),
+        cap_add: Some(capability_names(spec)).filter(|names| !names.is_empty()),
+        shm_size: limits.shm_bytes.map(|bytes| i64::try_from(bytes).unwrap_or(i64::MAX)),
         security_opt: Some(vec!["no-new-privileges".into()]),
         ipc_mode: Some("private".into()),
         init: Some(false),
@@ -312,6 +315,11 @@ fn host_config(spec: &SandboxSpec, ways: &Ways) -> Result<HostConfig, SandboxErr
         log_config: Some(HostConfigLogConfig { typ: Some("none".into()), config: None }),
         ..Default::default()
     })
+}
+
+/// What commands of the first user may do, as the engine calls it.
+fn capability_names(spec: &SandboxSpec) -> Vec<String> {
+    spec.capabilities.capabilities().iter().map(|(name, _)| format!("CAP_{name}")).collect()
 }
 
 fn mounts(spec: &SandboxSpec, ways: &Ways) -> Result<Vec<Mount>, SandboxError> {
@@ -405,6 +413,8 @@ mod tests {
             memory_bytes: Some(64 << 20),
             pids: Some(100),
             disk_bytes: Some(1 << 30),
+            shm_bytes: Some(1 << 20),
+            open_files: Some(100),
             fuel: None,
         };
         spec.read_only_root = true;
@@ -415,13 +425,19 @@ mod tests {
         assert!(config.storage_opt.is_none());
         assert_eq!(config.network_mode.as_deref(), Some("none"));
         assert_eq!(config.cap_drop, Some(vec!["ALL".to_owned()]));
+        assert_eq!((config.cap_add, config.shm_size), (None, Some(1 << 20)));
+        let nofile = &config.ulimits.unwrap()[0];
+        assert_eq!((nofile.name.as_deref(), nofile.hard), (Some("nofile"), Some(100)));
         assert_eq!(config.security_opt, Some(vec!["no-new-privileges".to_owned()]));
         assert_eq!(config.readonly_rootfs, Some(true));
         assert!(config.tmpfs.unwrap()["/tmp"].ends_with(",size=1073741824"));
         assert!(config.privileged.is_none());
         assert_eq!(config.mounts.unwrap()[0].read_only, Some(true));
         spec.read_only_root = false;
+        spec.capabilities = crate::CapabilitySet::Packages;
         let config = host_config(&spec, &Ways::default()).unwrap();
+        assert_eq!(config.cap_drop, Some(vec!["ALL".to_owned()]));
+        assert!(config.cap_add.unwrap().contains(&"CAP_SETUID".to_owned()));
         assert_eq!(config.storage_opt.unwrap()["size"], "1073741824");
         assert!(config.tmpfs.is_none());
     }

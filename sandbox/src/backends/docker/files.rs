@@ -150,8 +150,21 @@ impl Shared {
         input: Input<'_>,
         told: (&str, u64),
     ) -> Result<Vec<u8>, SandboxError> {
+        self.gather_as(None, operation, input, told).await
+    }
+
+    /// The same as another user than the container's.
+    pub(super) async fn gather_as(
+        &self,
+        user: Option<&str>,
+        operation: Vec<String>,
+        input: Input<'_>,
+        told: (&str, u64),
+    ) -> Result<Vec<u8>, SandboxError> {
         let whole = async {
-            let mut conversation = self.converse(operation, Surroundings::default(), input).await?;
+            let user = user.map(str::to_owned);
+            let surroundings = Surroundings { user, ..Surroundings::default() };
+            let mut conversation = self.converse(operation, surroundings, input).await?;
             let (mut bytes, mut words) = (Vec::new(), Vec::new());
             loop {
                 match conversation.next().await {

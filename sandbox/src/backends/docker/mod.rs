@@ -17,6 +17,7 @@
 
 mod backend;
 mod build_context;
+mod changes;
 mod container;
 mod conversation;
 mod credentials;

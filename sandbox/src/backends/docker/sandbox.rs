@@ -23,9 +23,9 @@ use super::relay::Relay;
 use super::{NAME, image, process, reap, shell};
 use crate::set_up::set_up;
 use crate::{
-    Capabilities, Captured, Death, ExecEnd, ExecRequest, ExecResult, FileEntry, OutputSink,
-    Process, Sandbox, SandboxError, SandboxSpec, SandboxStats, Shell, ShellOptions, Snapshot,
-    Stream,
+    Capabilities, Captured, Changes, Death, ExecEnd, ExecRequest, ExecResult, FileEntry,
+    OutputSink, Process, Sandbox, SandboxError, SandboxSpec, SandboxStats, Shell, ShellOptions,
+    Snapshot, Stream,
 };
 
 /// How long after a deadline the helper may take to say that it kept it. Ending what resists takes
@@ -261,8 +261,7 @@ impl Shared {
     /// The first process has no power over processes of other users than its own: helpers of those
     /// users do the same for theirs.
     async fn sweep_users(&self) -> Result<(), SandboxError> {
-        let users = self.users.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        for user in users {
+        for user in self.named_users() {
             let surroundings = Surroundings { user: Some(user), ..Default::default() };
             let swept = async {
                 let operation = vec!["sweep".to_owned()];
@@ -284,6 +283,11 @@ impl Shared {
             }
         }
         Ok(())
+    }
+
+    /// Users that commands named beside the container's own.
+    pub(super) fn named_users(&self) -> BTreeSet<String> {
+        self.users.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Remembers a user who may leave processes behind.
@@ -626,6 +630,10 @@ impl Sandbox for DockerSandbox {
 
     async fn end_all(&self) -> Result<(), SandboxError> {
         self.shared.end_all().await
+    }
+
+    async fn changes(&self, limit: usize) -> Result<Changes, SandboxError> {
+        self.shared.changes(limit).await
     }
 
     async fn snapshot(&self) -> Result<Snapshot, SandboxError> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::archive::normalise;
-use crate::{FileEntry, FileKind, SandboxError};
+use crate::{Change, ChangeKind, FileEntry, FileKind, FileState, SandboxError};
 
 /// How many links a path may lead through, as Linux limits them.
 const MAX_LINKS: usize = 40;
@@ -20,6 +20,17 @@ enum Node {
     File { bytes: Vec<u8>, mode: u32 },
     Folder,
     Link { target: String },
+}
+
+impl Node {
+    fn state(&self) -> FileState {
+        let (kind, mode, size_bytes, link) = match self {
+            Self::File { bytes, mode } => (FileKind::File, *mode, bytes.len() as u64, None),
+            Self::Folder => (FileKind::Folder, 0o755, 0, None),
+            Self::Link { target } => (FileKind::Link, 0o777, 0, Some(target.clone())),
+        };
+        FileState { kind, mode, size_bytes, link }
+    }
 }
 
 impl FakeFiles {
@@ -48,6 +59,25 @@ impl FakeFiles {
             .iter()
             .filter(|(_, node)| matches!(node, Node::File { .. }))
             .map(|(path, _)| path.as_str())
+    }
+
+    /// What is not as it is in `base`.
+    pub(super) fn changes(&self, base: &Self) -> Vec<Change> {
+        let now = self.nodes.iter().filter_map(|(path, node)| {
+            let kind = match base.nodes.get(path) {
+                None => ChangeKind::Added,
+                Some(was) if was != node => ChangeKind::Modified,
+                Some(_) => return None,
+            };
+            Some(Change::new(path.as_bytes(), kind, Some(node.state())))
+        });
+        let gone = base.nodes.keys().filter(|path| {
+            // What lay in a folder that is gone went with it.
+            let above = parent(path);
+            !self.nodes.contains_key(*path) && (above == "/" || self.nodes.contains_key(above))
+        });
+        now.chain(gone.map(|path| Change::new(path.as_bytes(), ChangeKind::Deleted, None)))
+            .collect()
     }
 
     pub(super) fn size_bytes(&self) -> u64 {

@@ -16,8 +16,9 @@ use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 use crate::{
-    Capabilities, Death, ExecEnd, ExecRequest, Image, NetworkPolicy, Owner, OwnerState, ReapReport,
-    Sandbox, SandboxBackend, SandboxError, SandboxRecord, SandboxSpec, Snapshot,
+    Capabilities, CapabilitySet, Death, ExecEnd, ExecRequest, Image, NetworkPolicy, Owner,
+    OwnerState, ReapReport, Sandbox, SandboxBackend, SandboxError, SandboxRecord, SandboxSpec,
+    Snapshot,
 };
 
 pub use files::FakeFiles;
@@ -39,9 +40,12 @@ pub const CAPABILITIES: Capabilities = Capabilities {
     pids_limit: false,
     pids_reserve: 0,
     disk_limit: false,
+    shm_limit: false,
+    open_files_limit: false,
     fuel_limit: false,
     network: false,
     network_allow_list: false,
+    capability_sets: false,
     determinism: false,
     image_build: false,
     image_root_tar: false,
@@ -176,6 +180,8 @@ struct World {
 /// A living sandbox.
 struct State {
     files: FakeFiles,
+    /// As they were when it began.
+    base: FakeFiles,
     spec: SandboxSpec,
     created: SystemTime,
     num_execs: u64,
@@ -265,6 +271,7 @@ impl Shared {
     async fn make(
         self: &Arc<Self>,
         spec: &SandboxSpec,
+        base: FakeFiles,
         files: FakeFiles,
     ) -> Result<FakeSandbox, SandboxError> {
         let takes = self.faults().create_takes;
@@ -284,8 +291,14 @@ impl Shared {
         }
         let id = format!("fake-{}", self.next.fetch_add(1, Ordering::SeqCst));
         let created = SystemTime::now();
-        let state =
-            State { files, spec: spec.clone(), created, num_execs: 0, ends: watch::Sender::new(0) };
+        let state = State {
+            files,
+            base,
+            spec: spec.clone(),
+            created,
+            num_execs: 0,
+            ends: watch::Sender::new(0),
+        };
         let mut world = self.world();
         world.sandboxes.insert(id.clone(), state);
         world.most_live = world.most_live.max(world.sandboxes.len());
@@ -300,6 +313,9 @@ fn unsupported(spec: &SandboxSpec) -> Option<&'static str> {
         (spec.network != NetworkPolicy::None, "reach a network"),
         (spec.limits.disk_bytes.is_some(), "limit the disk"),
         (spec.limits.fuel.is_some(), "limit the fuel"),
+        (spec.limits.shm_bytes.is_some(), "limit shared memory"),
+        (spec.limits.open_files.is_some(), "limit open files"),
+        (spec.capabilities != CapabilitySet::None, "give capabilities"),
         (spec.determinism.is_some(), "seed chance and time"),
         (!spec.mounts.is_empty(), "mount folders of the host"),
         (spec.user.is_some(), "run as another user"),
@@ -340,7 +356,7 @@ impl SandboxBackend for FakeBackend {
         if let Some(workdir) = &spec.workdir {
             files.make_folder(workdir)?;
         }
-        let sandbox = self.shared.make(spec, files).await?;
+        let sandbox = self.shared.make(spec, FakeFiles::default(), files).await?;
         sandbox.set_up().await?;
         Ok(Box::new(sandbox))
     }
@@ -352,7 +368,7 @@ impl SandboxBackend for FakeBackend {
             reason: "the snapshot was removed".into(),
             hint: "take another one".into(),
         })?;
-        Ok(Box::new(self.shared.make(&snapshot.spec, files).await?))
+        Ok(Box::new(self.shared.make(&snapshot.spec, files.clone(), files).await?))
     }
 
     async fn remove_snapshot(&self, snapshot: &Snapshot) -> Result<(), SandboxError> {

@@ -15,9 +15,9 @@ use crate::archive::{PartFile, check_tar, normalise};
 use crate::nonce::nonce;
 use crate::set_up::set_up;
 use crate::{
-    Capabilities, Captured, Death, ExecEnd, ExecRequest, ExecResult, FileEntry, OutputSink,
-    Process, Sandbox, SandboxError, SandboxSpec, SandboxStats, Shell, ShellOptions, ShellResult,
-    Snapshot, Stream,
+    Capabilities, Captured, Changes, Death, ExecEnd, ExecRequest, ExecResult, FileEntry,
+    OutputSink, Process, Sandbox, SandboxError, SandboxSpec, SandboxStats, Shell, ShellOptions,
+    ShellResult, Snapshot, Stream,
 };
 
 /// A sandbox in memory.
@@ -248,6 +248,11 @@ impl Sandbox for FakeSandbox {
         self.with(|state| state.ends.send_modify(|number| *number += 1))
     }
 
+    async fn changes(&self, limit: usize) -> Result<Changes, SandboxError> {
+        let found = self.with(|state| state.files.changes(&state.base))?;
+        Ok(Changes::settle(found, &self.spec, limit))
+    }
+
     async fn snapshot(&self) -> Result<Snapshot, SandboxError> {
         let files = self.with(|state| state.files.clone())?;
         let id = format!("fake-snapshot-{}", nonce());
@@ -257,7 +262,7 @@ impl Sandbox for FakeSandbox {
 
     async fn fork(&self) -> Result<Box<dyn Sandbox>, SandboxError> {
         let files = self.with(|state| state.files.clone())?;
-        Ok(Box::new(self.shared.make(&self.spec, files).await?))
+        Ok(Box::new(self.shared.make(&self.spec, files.clone(), files).await?))
     }
 
     async fn stats(&self) -> Result<SandboxStats, SandboxError> {

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! A sandbox has user, mount, process, network, IPC, host-name and control-group namespaces of its
-//! own. Commands have no capabilities, gain none, and run under a filter of system calls. What a
+//! own. Commands have no capabilities but those of the spec, gain none, and run under a filter of system calls. What a
 //! command leaves running when it ends goes on, as in a container; a deadline or a dropped exec
 //! ends all that it started.
 //!
@@ -19,6 +19,7 @@
 //! `root` inside and can be nobody else.
 
 mod cgroup;
+mod changes;
 mod exec;
 mod files;
 mod image;
@@ -50,8 +51,8 @@ use self::sandbox::LocalSandbox;
 use self::store::Store;
 use crate::set_up::set_up;
 use crate::{
-    Capabilities, ExecRequest, Limits, NetworkPolicy, ReapReport, Sandbox, SandboxBackend,
-    SandboxError, SandboxRecord, SandboxSpec, Snapshot,
+    Capabilities, CapabilitySet, ExecRequest, Limits, NetworkPolicy, ReapReport, Sandbox,
+    SandboxBackend, SandboxError, SandboxRecord, SandboxSpec, Snapshot,
 };
 
 /// Its name in the registry.
@@ -132,6 +133,14 @@ impl LocalBackend {
         if !can.disk_limit && limits.disk_bytes.is_some() {
             return unsupported("limit the disk before Linux 6.6");
         }
+        if let (Some(files), Some(most)) = (limits.open_files, most_open_files())
+            && files > most
+        {
+            return unsupported(&format!("let a process hold more than {most} files open"));
+        }
+        if spec.capabilities != CapabilitySet::None && !can.capability_sets {
+            return unsupported("give capabilities over several users without being root");
+        }
         if limits.fuel.is_some() {
             return unsupported("limit the fuel");
         }
@@ -168,6 +177,10 @@ impl SandboxBackend for LocalBackend {
             pids_limit: groups.has("pids") || !rustix::process::geteuid().is_root(),
             // Only then can an overlay write to a file system in memory.
             disk_limit: kernel_release() >= (6, 6),
+            shm_limit: true,
+            open_files_limit: true,
+            // An ordinary user is the only one there is.
+            capability_sets: rustix::process::geteuid().is_root(),
             // Sockets of the host that have no path (the abstract ones, of container engines among
             // them) belong to its network namespace and look at nothing but the user.
             network: !rustix::process::geteuid().is_root(),
@@ -258,6 +271,11 @@ async fn blocking<T: Send + 'static>(
         Ok(result) => result,
         Err(error) => Err(backend_error("finish in the background")(io::Error::other(error))),
     }
+}
+
+/// What a process of this one may raise its limit of open files to; absent where there is none.
+fn most_open_files() -> Option<u64> {
+    rustix::process::getrlimit(rustix::process::Resource::Nofile).maximum
 }
 
 fn kernel_release() -> (u32, u32) {

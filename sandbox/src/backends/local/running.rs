@@ -13,6 +13,7 @@ use rustix::fs::{fstatvfs, statfs};
 use tokio::runtime::Handle;
 
 use super::cgroup::{Groups, Hierarchy, remove_groups, thaw_groups};
+use super::changes::Part;
 use super::files::{FileOwner, RootFiles};
 use super::image::{self, Base};
 use super::init::{Init, Payload};
@@ -20,8 +21,9 @@ use super::store::{Record, Store};
 use super::users::User;
 use super::{backend_error, host_error, seccomp, tree};
 use crate::allow_list::{self, Proxy, Server};
+use crate::changes::is_apart;
 use crate::owner::process_start;
-use crate::{Death, ExecRequest, NetworkPolicy, SandboxError, SandboxSpec, SandboxStats};
+use crate::{Changes, Death, ExecRequest, NetworkPolicy, SandboxError, SandboxSpec, SandboxStats};
 
 /// Layers that a chain of forks may have: all their names have to fit into one page.
 const MAX_LAYERS: usize = 100;
@@ -47,6 +49,10 @@ const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 const LIMIT_DATA: u64 = 2;
 const LIMIT_CORE: u64 = 4;
 const LIMIT_PROCESSES: u64 = 6;
+const LIMIT_FILES: u64 = 7;
+
+/// Bytes of `/dev/shm` where nothing is asked for.
+const SHM_BYTES: u64 = 64 << 20;
 
 /// A running sandbox.
 #[derive(Debug)]
@@ -57,7 +63,8 @@ pub(crate) struct RunningSandbox {
     pub(crate) groups: Groups,
     /// Held for reading while something begins to write, for writing while a state is kept.
     pub(crate) gate: tokio::sync::RwLock<()>,
-    store: Store,
+    pub(super) store: Store,
+    base: Base,
     parts: Vec<String>,
     user: User,
     /// The way out of a network of a few hosts.
@@ -121,6 +128,7 @@ impl RunningSandbox {
             removed: Mutex::new(false),
             copying: Mutex::new(()),
             store: store.clone(),
+            base,
             record,
             groups,
             parts,
@@ -221,6 +229,9 @@ impl RunningSandbox {
             // The two processes of the sandbox and the supervisors count, too.
             limits.push((LIMIT_PROCESSES, u64::from(pids) + 3));
         }
+        if let Some(files) = spec.limits.open_files {
+            limits.push((LIMIT_FILES, files));
+        }
         let workdir = match &request.workdir {
             Some(path) => crate::archive::normalise(path, self.workdir())?,
             None => self.workdir().to_owned(),
@@ -242,7 +253,9 @@ impl RunningSandbox {
             })
             .list(limits, |payload, (resource, value)| {
                 payload.number(resource).number(value);
-            });
+            })
+            .number(if user.uid == 0 { spec.capabilities.mask() } else { 0 })
+            .number(spec.capabilities.mask());
         Ok(payload)
     }
 
@@ -333,6 +346,25 @@ impl RunningSandbox {
         self.parts.iter().try_for_each(|part| {
             tree::copy_layer(&self.init.upper, OsStr::new(part), &target.join(part)).map(drop)
         })
+    }
+
+    /// As [`Sandbox::changes`](crate::Sandbox::changes).
+    pub(crate) fn changes(&self, limit: usize) -> Result<Changes, SandboxError> {
+        self.check_alive()?;
+        let mut found = Vec::new();
+        let mut is_cut = false;
+        for ((target, image), part) in self.base.overlays.iter().zip(&self.parts) {
+            let frozen = self.record.layers.iter().map(|id| self.store.layer(id).join(part));
+            let below: Vec<PathBuf> = frozen.chain(image.iter().cloned()).collect();
+            let is_wanted = |path: &[u8]| !is_apart(path, &self.record.spec);
+            let part = Part { upper: &self.init.upper, name: part, target, below: &below };
+            let some = part.changes(limit, &is_wanted);
+            let some = some.map_err(backend_error("look for changed files"))?;
+            is_cut |= some.is_cut;
+            found.extend(some.changes);
+        }
+        let changes = Changes::settle(found, &self.record.spec, limit);
+        Ok(Changes { is_cut: is_cut || changes.is_cut, ..changes })
     }
 
     pub(crate) fn stats(&self) -> Result<SandboxStats, SandboxError> {
@@ -478,6 +510,7 @@ fn describe(store: &Store, record: &Record, base: &Base) -> Result<Payload, Sand
         .bytes(disk_options.as_bytes())
         .bytes(format!("{home}/upper").as_bytes())
         .number(u64::from(spec.read_only_root))
+        .number(spec.limits.shm_bytes.unwrap_or(SHM_BYTES))
         .list(&spec.mounts, |payload, mount| {
             payload
                 .bytes(mount.host.as_os_str().as_bytes())

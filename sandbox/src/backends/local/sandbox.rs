@@ -15,8 +15,8 @@ use super::{BACKEND, LocalBackend, blocking, exec, host_error};
 use crate::archive::{check_tar, normalise};
 use crate::shell::PosixShell;
 use crate::{
-    Capabilities, ExecRequest, ExecResult, FileEntry, OutputSink, Process, Sandbox, SandboxBackend,
-    SandboxError, SandboxSpec, SandboxStats, Shell, ShellOptions, Snapshot,
+    Capabilities, Changes, ExecRequest, ExecResult, FileEntry, OutputSink, Process, Sandbox,
+    SandboxBackend, SandboxError, SandboxSpec, SandboxStats, Shell, ShellOptions, Snapshot,
 };
 
 /// A sandbox of namespaces.
@@ -131,6 +131,12 @@ impl Sandbox for LocalSandbox {
         let _gate = self.sandbox.gate.write().await;
         let sandbox = self.sandbox.clone();
         blocking(move || sandbox.end_all()).await
+    }
+
+    async fn changes(&self, limit: usize) -> Result<Changes, SandboxError> {
+        let _gate = self.sandbox.gate.read().await;
+        let sandbox = self.sandbox.clone();
+        blocking(move || sandbox.changes(limit)).await
     }
 
     async fn snapshot(&self) -> Result<Snapshot, SandboxError> {

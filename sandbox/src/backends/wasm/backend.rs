@@ -19,8 +19,8 @@ use super::tree::{ROOT, Tree};
 use super::{NAME, capabilities, tree_tar};
 use crate::set_up::set_up;
 use crate::{
-    Capabilities, Death, Image, Limits, NetworkPolicy, Owner, ReapReport, Sandbox, SandboxBackend,
-    SandboxError, SandboxRecord, SandboxSpec, Snapshot, Stream,
+    Capabilities, CapabilitySet, Death, Image, Limits, NetworkPolicy, Owner, ReapReport, Sandbox,
+    SandboxBackend, SandboxError, SandboxRecord, SandboxSpec, Snapshot, Stream,
 };
 
 /// The guests that ship.
@@ -190,6 +190,15 @@ fn check(spec: &SandboxSpec) -> Result<(), SandboxError> {
     if spec.user.is_some() {
         return Err(unsupported("run as another user"));
     }
+    if spec.capabilities != CapabilitySet::None {
+        return Err(unsupported("give capabilities"));
+    }
+    if spec.limits.shm_bytes.is_some() {
+        return Err(unsupported("limit shared memory, of which there is none"));
+    }
+    if spec.limits.open_files.is_some() {
+        return Err(unsupported("limit open files"));
+    }
     // One core is what a command has anyway.
     if spec.limits.cpus.is_some_and(|_| spec.limits.cpus != Limits::default().cpus) {
         return Err(unsupported("limit the cpus"));
@@ -204,13 +213,18 @@ fn kind_of(spec: &SandboxSpec) -> EngineKind {
     EngineKind { fuel: spec.limits.fuel.is_some(), deterministic: spec.determinism.is_some() }
 }
 
-/// The files that a sandbox starts with.
-fn first_tree(spec: &SandboxSpec, settings: &WasmSettings, now: u64) -> Result<Tree, SandboxError> {
+/// The files of the image, and those that a sandbox starts with.
+fn first_trees(
+    spec: &SandboxSpec,
+    settings: &WasmSettings,
+    now: u64,
+) -> Result<(Arc<Tree>, Arc<Tree>), SandboxError> {
     let limit = spec.limits.disk_bytes.unwrap_or(settings.disk_bytes);
     let mut tree = Tree::new(settings.disk_bytes.max(limit));
     for mount in &spec.mounts {
         tree_tar::import(&mut tree, &mount.host, &mount.guest, now)?;
     }
+    let base = Arc::new(tree.clone());
     if let Some(workdir) = &spec.workdir {
         tree.make_folders(ROOT, workdir, now).map_err(|errno| path_error(workdir, errno))?;
     }
@@ -221,7 +235,7 @@ fn first_tree(spec: &SandboxSpec, settings: &WasmSettings, now: u64) -> Result<T
     if spec.read_only_root {
         tree.make_read_only();
     }
-    Ok(tree)
+    Ok((base, Arc::new(tree)))
 }
 
 fn missing(image: &Image, path: &Path, reason: String) -> SandboxError {
@@ -288,19 +302,20 @@ impl SandboxBackend for WasmBackend {
         let guest = self.guest(&spec.image, kind).await?;
         let surroundings = Surroundings::new(spec.determinism.as_ref());
         let now = surroundings.file_time();
-        let tree = if spec.mounts.is_empty() {
-            first_tree(spec, &self.0.settings, now)?
+        let (base, tree) = if spec.mounts.is_empty() {
+            first_trees(spec, &self.0.settings, now)?
         } else {
             let (spec, shared) = (spec.clone(), Arc::clone(&self.0));
             let seconds = spec.lifetimes.create_secs;
-            let reading = blocking(move || first_tree(&spec, &shared.settings, now));
+            let reading = blocking(move || first_trees(&spec, &shared.settings, now));
             tokio::time::timeout(Duration::from_secs(seconds), reading)
                 .await
                 .map_err(|_| SandboxError::CreateTimedOut { seconds })??
         };
-        let frozen = Frozen { spec: spec.clone(), guest, tree, surroundings, sessions: Vec::new() };
+        let (spec, sessions) = (spec.clone(), Vec::new());
+        let frozen = Frozen { spec, guest, base, tree, surroundings, sessions };
         let sandbox = WasmSandbox(Inner::thaw(&self.0, &frozen));
-        if !spec.setup.is_empty() {
+        if !frozen.spec.setup.is_empty() {
             self.set_up(&sandbox.0, kind).await?;
         }
         Ok(Box::new(sandbox))

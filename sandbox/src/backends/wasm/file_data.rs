@@ -31,6 +31,23 @@ impl FileData {
         self.len
     }
 
+    /// Whether both hold the same, holes being zeros. What they share is not read.
+    pub(crate) fn has_same_bytes(&self, other: &Self) -> bool {
+        let numbers = self.pieces.keys().chain(other.pieces.keys());
+        self.len == other.len
+            && numbers.into_iter().all(|number| {
+                match (self.pieces.get(number), other.pieces.get(number)) {
+                    (Some(one), Some(other)) if Arc::ptr_eq(one, other) => true,
+                    (one, other) => {
+                        let [one, other] = [one, other].map(|piece| piece.map_or(&[][..], |p| p));
+                        let common = one.len().min(other.len());
+                        let rest = one[common..].iter().chain(&other[common..]);
+                        one[..common] == other[..common] && rest.copied().all(|byte| byte == 0)
+                    }
+                }
+            })
+    }
+
     /// Bytes of the host's memory that it takes, at the most: for each piece its room, and what
     /// finding it takes.
     pub(crate) fn cost(&self) -> u64 {

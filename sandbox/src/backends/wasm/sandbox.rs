@@ -21,10 +21,11 @@ use super::tree::{ROOT, Tree};
 use super::usage::Usage;
 use super::{capabilities, tree_tar};
 use crate::archive::{check_tar, normalise};
+use crate::changes::is_apart;
 use crate::{
-    Capabilities, Death, ExecEnd, ExecRequest, ExecResult, FileEntry, FileKind, OutputSink, Owner,
-    OwnerState, Process, Sandbox, SandboxError, SandboxRecord, SandboxSpec, SandboxStats, Shell,
-    ShellOptions, Snapshot, Stream,
+    Capabilities, Changes, Death, ExecEnd, ExecRequest, ExecResult, FileEntry, FileKind,
+    OutputSink, Owner, OwnerState, Process, Sandbox, SandboxError, SandboxRecord, SandboxSpec,
+    SandboxStats, Shell, ShellOptions, Snapshot, Stream,
 };
 
 /// How long instances may take to end.
@@ -46,7 +47,9 @@ pub(crate) struct Guest {
 pub(crate) struct Frozen {
     pub(crate) spec: SandboxSpec,
     pub(crate) guest: Guest,
-    pub(crate) tree: Tree,
+    /// The files that changes are told against.
+    pub(crate) base: Arc<Tree>,
+    pub(crate) tree: Arc<Tree>,
     pub(crate) surroundings: Surroundings,
     pub(crate) sessions: Vec<SessionImage>,
 }
@@ -58,6 +61,8 @@ pub(crate) struct Inner {
     guest: Guest,
     shared: Arc<Shared>,
     tree: SharedTree,
+    /// Its files as they were when it began.
+    base: Mutex<Arc<Tree>>,
     surroundings: Arc<Surroundings>,
     usage: Arc<Usage>,
     /// One for each instance that may run at a time.
@@ -87,6 +92,7 @@ impl Inner {
             guest: frozen.guest.clone(),
             shared: Arc::clone(shared),
             tree: Arc::new(Mutex::new(frozen.tree.fork())),
+            base: Mutex::new(Arc::clone(&frozen.base)),
             surroundings: Arc::new(frozen.surroundings.fork()),
             usage: Arc::default(),
             permits: Semaphore::new(instances),
@@ -107,10 +113,12 @@ impl Inner {
         let sessions = guard(&self.sessions).clone();
         let mut copies = images(sessions).await;
         copies.extend(guard(&self.suspended).iter().cloned());
+        let tree = Arc::new(lock(&self.tree).clone());
         Ok(Frozen {
             spec: self.spec.clone(),
             guest: self.guest.clone(),
-            tree: lock(&self.tree).clone(),
+            base: Arc::clone(&tree),
+            tree,
             surroundings: self.surroundings.fork(),
             sessions: copies,
         })
@@ -170,6 +178,7 @@ impl Inner {
             }
         }
         *lock(&self.tree) = Tree::new(0x1000);
+        *guard(&self.base) = Arc::new(Tree::new(0x1000));
         self.shared.forget(&self.id);
     }
 
@@ -493,6 +502,18 @@ impl Sandbox for WasmSandbox {
 
     async fn end_all(&self) -> Result<(), SandboxError> {
         self.0.end_all().await
+    }
+
+    async fn changes(&self, limit: usize) -> Result<Changes, SandboxError> {
+        self.0.check_alive()?;
+        let (base, tree) = (guard(&self.0.base).clone(), lock(&self.0.tree).clone());
+        let spec = self.0.spec.clone();
+        blocking(move || {
+            let (found, is_cut) = tree.changes(&base, limit, &|path| !is_apart(path, &spec));
+            let changes = Changes::settle(found, &spec, limit);
+            Ok(Changes { is_cut: is_cut || changes.is_cut, ..changes })
+        })
+        .await
     }
 
     async fn snapshot(&self) -> Result<Snapshot, SandboxError> {

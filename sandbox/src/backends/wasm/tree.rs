@@ -8,6 +8,7 @@ use super::file_data::FileData;
 use crate::FileKind;
 use walk::parts;
 
+mod changes;
 #[cfg(all(test, target_os = "linux"))]
 mod costs;
 mod walk;

@@ -12,6 +12,7 @@
 #![no_main]
 
 mod files;
+mod look;
 mod relay;
 mod run;
 mod sys;
@@ -32,6 +33,7 @@ fn main(arguments: &Arguments) -> i32 {
         b"read" => wire::report(files::read(arguments.get(2), arguments.number(3))),
         b"write" => wire::report(files::write(arguments.get(2), arguments.number(3))),
         b"list" => wire::report(files::list(arguments.get(2), arguments.number(3))),
+        b"look" => wire::report(look::look()),
         b"pack" => wire::report(files::pack(arguments.get(2), arguments.number(3))),
         b"unpack" => wire::report(unpack::unpack(arguments.get(2))),
         b"alone" => wire::report(run::alone(arguments)),

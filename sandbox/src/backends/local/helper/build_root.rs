@@ -52,6 +52,7 @@ pub fn build(payload: &mut Payload) -> Result<(OwnedFd, OwnedFd), Failure> {
     let disk_options = payload.bytes().doing(reading)?.to_vec();
     let upper = payload.text().doing(reading)?;
     let read_only = payload.number().doing(reading)? != 0;
+    let shm_bytes = payload.number().doing(reading)?;
     let binds = payload
         .list(|payload| Ok((payload.bytes()?.to_vec(), payload.text()?, payload.number()? != 0)))
         .doing(reading)?;
@@ -111,7 +112,7 @@ pub fn build(payload: &mut Payload) -> Result<(OwnedFd, OwnedFd), Failure> {
     std::env::set_current_dir("/").doing("enter the new root")?;
 
     // Stage 4: what every system has.
-    make_devices(&devices).doing("make /dev")?;
+    make_devices(&devices, shm_bytes).doing("make /dev")?;
     guard_proc().doing("guard /proc")?;
     make_folder("/tmp", 0o1777).doing("make /tmp")?;
     if read_only {
@@ -164,13 +165,15 @@ fn guard_proc() -> io::Result<()> {
     Ok(())
 }
 
-fn make_devices(devices: &[(&str, OwnedFd)]) -> io::Result<()> {
+fn make_devices(devices: &[(&str, OwnedFd)], shm_bytes: u64) -> io::Result<()> {
     make_folder("/dev", 0o755)?;
     let flags = sys::MS_NOSUID | sys::MS_NOEXEC;
     sys::mount_at("dev", "/dev", "tmpfs", flags, b"mode=755,size=65536,nr_inodes=256")?;
     for (name, tree) in devices {
         let path = format!("/dev/{name}");
         fs::File::create(&path)?;
+        // Bytes pass all the same; but whose it is and who may use it, which is the host's, stays.
+        sys::restrict_mount(tree, sys::MOUNT_ATTR_RDONLY | sys::MOUNT_ATTR_NOSUID)?;
         sys::attach_mount(tree, &path)?;
     }
     for (name, target) in [
@@ -183,8 +186,9 @@ fn make_devices(devices: &[(&str, OwnedFd)]) -> io::Result<()> {
         symlink(target, format!("/dev/{name}"))?;
     }
     fs::create_dir("/dev/shm")?;
+    let options = format!("mode=1777,size={shm_bytes}");
     let flags = sys::MS_NOSUID | sys::MS_NODEV;
-    sys::mount_at("shm", "/dev/shm", "tmpfs", flags, b"mode=1777,size=67108864")?;
+    sys::mount_at("shm", "/dev/shm", "tmpfs", flags, options.as_bytes())?;
     fs::create_dir("/dev/pts")?;
     let flags = sys::MS_NOSUID | sys::MS_NOEXEC;
     sys::mount_at("pts", "/dev/pts", "devpts", flags, b"newinstance,ptmxmode=0666,mode=620")

@@ -150,6 +150,8 @@ fn prepare(mut payload: Payload, filter: &[u8]) -> Result<(Vec<CString>, Vec<CSt
     let groups = payload.list(|payload| Ok(payload.number()? as u32)).doing(reading)?;
     let limits =
         payload.list(|payload| Ok((payload.number()? as u32, payload.number()?))).doing(reading)?;
+    let held = payload.number().doing(reading)?;
+    let bounding = payload.number().doing(reading)?;
     sys::new_session();
     sys::set_mask();
     // Where it was never changed, setting it back fails or changes nothing.
@@ -157,9 +159,9 @@ fn prepare(mut payload: Payload, filter: &[u8]) -> Result<(Vec<CString>, Vec<CSt
     for (resource, value) in limits {
         sys::limit_resource(resource, value).doing("limit resources")?;
     }
-    sys::drop_bounding_set().doing("give up capabilities")?;
+    sys::drop_bounding_set(bounding).doing("give up capabilities")?;
     sys::become_user(user, group, &groups).doing("become the user")?;
-    sys::drop_capabilities().doing("give up capabilities")?;
+    sys::keep_capabilities(held).doing("give up capabilities")?;
     sys::no_new_privileges().doing("give up privileges")?;
     // As the user, who may lack the right to enter it.
     std::env::set_current_dir(&folder).doing(&format!("cd {folder}"))?;

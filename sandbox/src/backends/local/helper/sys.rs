@@ -267,10 +267,13 @@ pub fn no_new_privileges() -> io::Result<()> {
     control(38, 1)
 }
 
-/// Gives up all capabilities for good.
-pub fn drop_bounding_set() -> io::Result<()> {
+/// Gives up all capabilities for good but those of the bits that are set.
+pub fn drop_bounding_set(kept: u64) -> io::Result<()> {
     control(47, 4)?;
     for capability in 0..64 {
+        if kept >> capability & 1 == 1 {
+            continue;
+        }
         if control(24, capability).is_err() {
             return if capability > 0 { Ok(()) } else { Err(io::Error::last_os_error()) };
         }
@@ -278,12 +281,14 @@ pub fn drop_bounding_set() -> io::Result<()> {
     Ok(())
 }
 
-/// Gives up the capabilities at hand.
-pub fn drop_capabilities() -> io::Result<()> {
+/// Gives up the capabilities at hand but those of the bits that are set.
+pub fn keep_capabilities(kept: u64) -> io::Result<()> {
     let header: [u32; 2] = [0x2008_0522, 0];
-    let none = [0u32; 6];
+    // Effective, permitted and inheritable, the lower halves first.
+    let (low, high) = (kept as u32, (kept >> 32) as u32);
+    let sets: [u32; 6] = [low, low, 0, high, high, 0];
     // SAFETY: both arrays have the layout of version 3 and outlive the call.
-    check_long(unsafe { syscall(SYS_CAPSET, header.as_ptr(), none.as_ptr()) }).map(drop)
+    check_long(unsafe { syscall(SYS_CAPSET, header.as_ptr(), sets.as_ptr()) }).map(drop)
 }
 
 /// `program` is an array of `sock_filter`.
