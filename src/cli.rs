@@ -1,5 +1,6 @@
 //! What can be typed.
 
+mod env;
 mod sandbox;
 mod serve;
 
@@ -15,6 +16,7 @@ use spar::policy::checkpoint::KeepAs;
 use spar::policy::cuda::DeviceChoice;
 use spar::registry::tables;
 
+pub(crate) use env::{EnvArguments, EnvCommand, EnvInitArguments, EnvKind};
 pub(crate) use sandbox::{
     DoctorArguments, ReapArguments, SandboxArguments, SandboxCommand, SandboxListArguments,
     SandboxRunArguments, SandboxShellArguments, SpecArguments,
@@ -60,8 +62,10 @@ pub(crate) enum Command {
     Show(ShowArguments),
     /// Compare recipes over several runs each: a table, and a picture with bands.
     Compare(CompareArguments),
-    /// Check a suite: can every task be solved, repeated and forked?
+    /// Check a suite: can every task be solved, repeated and forked? Of a program, does it keep to the protocol?
     Validate(ValidateArguments),
+    /// Begin an environment of one's own: a program, a crate, or tasks in files.
+    Env(EnvArguments),
     /// List what there is: suites, environments, recipes and the parts recipes name.
     List(ListArguments),
     /// Compare an environment with recordings of its reference.
@@ -92,7 +96,7 @@ pub(crate) struct TrainArguments {
     /// A recipe that ships (see `spar list`), or the path of a .toml file.
     #[arg(default_value = "household")]
     pub(crate) recipe: String,
-    /// Train on this suite; `alfworld` chooses the recipe of that name as well.
+    /// Train on this suite; `alfworld`, or a folder with a recipe.toml, chooses that recipe as well.
     #[arg(long)]
     pub(crate) suite: Option<String>,
     /// Folder of third-party data, for suites that need it.
@@ -282,7 +286,7 @@ pub(crate) struct JudgeArguments {
 /// Which tasks; of `spar eval` and `spar rollout`.
 #[derive(Debug, Args)]
 pub(crate) struct TaskArguments {
-    /// A suite (see `spar list suites`), a folder with a suite.toml, or a .jsonl file of tasks; left
+    /// A suite (see `spar list suites`), a folder with a suite.toml or an env.toml, or a .jsonl file of tasks; left
     /// out, the run's, or `household`.
     #[arg(long)]
     pub(crate) suite: Option<String>,
@@ -356,7 +360,7 @@ pub(crate) struct RolloutArguments {
 /// Arguments of `spar play`.
 #[derive(Debug, Args)]
 pub(crate) struct PlayArguments {
-    /// An environment, a suite, a folder with a suite.toml, or a .jsonl file of tasks.
+    /// An environment, a suite, a folder with a suite.toml or an env.toml, or a .jsonl file of tasks.
     #[arg(default_value = "household")]
     pub(crate) name: String,
     /// The split the task is taken from; left out, the one that recipes train on.
@@ -452,7 +456,8 @@ pub(crate) struct ShowArguments {
 /// Arguments of `spar validate`.
 #[derive(Debug, Args)]
 pub(crate) struct ValidateArguments {
-    /// A suite, a folder with a suite.toml, or a .jsonl file of tasks.
+    /// A suite, a folder with a suite.toml, or a .jsonl file of tasks; of a folder with an env.toml, the program is
+    /// checked as well.
     pub(crate) suite: String,
     /// A split; may be given several times. Left out, all of them.
     #[arg(long)]

@@ -143,19 +143,33 @@ pub async fn check_scaffold(
     split: &str,
     episode: &EpisodeConfig,
 ) -> anyhow::Result<()> {
+    let resources = Resources::default().without_graders();
+    let mut checked = Ok(());
     for task in first_tasks(suite, split)? {
-        episode.fits(&task)?;
-        if !episode.offers_tools() || needs_sandbox(&task.environment) {
-            continue;
+        checked = check_tools(&task, episode, &resources).await;
+        if checked.is_err() {
+            break;
         }
-        let mut env = open_environment(&task, &Resources::default().without_graders())?;
-        env.use_tools();
-        env.reset(Seed::from_u64(0)).await?;
-        let checked = env.tools().iter().try_for_each(ToolSpec::validate);
-        env.close().await?;
-        checked?;
     }
-    Ok(())
+    resources.close_programs().await;
+    checked
+}
+
+async fn check_tools(
+    task: &Task,
+    episode: &EpisodeConfig,
+    resources: &Resources,
+) -> anyhow::Result<()> {
+    episode.fits(task)?;
+    if !episode.offers_tools() || needs_sandbox(&task.environment) {
+        return Ok(());
+    }
+    let mut env = open_environment(task, resources)?;
+    env.use_tools();
+    env.reset(Seed::from_u64(0)).await?;
+    let checked = env.tools().iter().try_for_each(ToolSpec::validate);
+    env.close().await?;
+    Ok(checked?)
 }
 
 /// The first task of a split, or of each of its shares; none where it is empty.

@@ -6,6 +6,7 @@ mod compare;
 mod completions;
 mod conformance;
 mod doctor;
+mod env;
 mod environments;
 mod eval;
 mod generate;
@@ -77,6 +78,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             Command::Show(arguments) => show::show(&arguments),
             Command::Compare(arguments) => compare::compare(&arguments),
             Command::Validate(arguments) => validate::validate(&arguments).await,
+            Command::Env(arguments) => env::env(&arguments),
             Command::List(arguments) => list::list(&arguments),
             Command::Conformance(arguments) => conformance::conformance(&arguments),
             Command::Bench(arguments) => bench::bench(&arguments),

@@ -75,12 +75,12 @@ async fn finish(
 fn resolve(arguments: &TrainArguments) -> anyhow::Result<Recipe> {
     let name = match arguments.suite.as_deref() {
         Some(suite) if arguments.recipe == "household" => {
-            let own = spar::recipe::recipe_names().find(|name| *name == suite);
-            own.unwrap_or(&arguments.recipe)
+            let own = spar::recipe::recipe_names().find(|name| *name == suite).map(str::to_owned);
+            own.or_else(|| recipe_in(suite)).unwrap_or_else(|| arguments.recipe.clone())
         }
-        _ => &arguments.recipe,
+        _ => arguments.recipe.clone(),
     };
-    let mut recipe = Recipe::parse(name, &Recipe::text(name)?, &arguments.set)?;
+    let mut recipe = Recipe::parse(&name, &Recipe::text(&name)?, &arguments.set)?;
     if let Some(suite) = &arguments.suite {
         recipe.data.suite.clone_from(suite);
         recipe.data.suites.clear();
@@ -106,6 +106,12 @@ fn resolve(arguments: &TrainArguments) -> anyhow::Result<Recipe> {
         }
     }
     Ok(recipe)
+}
+
+/// The path of the recipe that lies in the folder of a suite; absent where none does.
+fn recipe_in(suite: &str) -> Option<String> {
+    let path = Path::new(suite).join("recipe.toml");
+    path.is_file().then(|| path.to_str().map(str::to_owned)).flatten()
 }
 
 /// The recipe, and its stages with their budgets.

@@ -1,10 +1,14 @@
 //! `spar validate`.
 
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::process::ExitCode;
 
+use serde::Serialize;
 use spar::agent::EpisodeConfig;
-use spar::envs::{ValidationReport, validate_suite};
+use spar::envs::process::{ProgramReport, check_program};
+use spar::envs::{Resources, ValidationReport, validate_suite};
+use spar::tasks::ProcessSuite;
 
 use super::environments::{open_sandboxes, within};
 use super::suites::open_suite;
@@ -17,8 +21,85 @@ const DEFAULT_LIMIT: usize = 200;
 /// Failures that are named; the others are only counted.
 const MAX_NAMED: usize = 50;
 
-/// Plays a suite with an oracle, an idle and a random player, and tells what is wrong with it.
+/// What is told of the folder of a program as JSON.
+#[derive(Serialize)]
+struct FolderReport {
+    program: ProgramReport,
+    /// Absent where the program fails its checks, or has no oracle that could solve tasks.
+    tasks: Option<ValidationReport>,
+}
+
+/// Checks the program of a folder that has one; plays a suite with an oracle, an idle and a random player, and tells what
+/// is wrong with it.
 pub(crate) async fn validate(arguments: &ValidateArguments) -> anyhow::Result<ExitCode> {
+    if !ProcessSuite::is_at(Path::new(&arguments.suite)) {
+        let Some((report, splits)) = play(arguments).await? else { return Ok(stopped()) };
+        match arguments.json {
+            true => print_json(&report)?,
+            false => print(&text(&report, &splits))?,
+        }
+        return Ok(code(report.is_valid()));
+    }
+    let suite = ProcessSuite::open(Path::new(&arguments.suite))?;
+    let resources = Resources::default().without_graders();
+    let cancellation = cancel_on_ctrl_c();
+    let checked = tokio::select! {
+        () = cancellation.cancelled() => None,
+        checked = check_program(&suite, &resources) => Some(checked),
+    };
+    resources.close_programs().await;
+    let Some(program) = checked.transpose()? else { return Ok(stopped()) };
+    if !arguments.json {
+        print(&program_text(&program))?;
+    }
+    let mut is_valid = program.is_valid();
+    let mut tasks = None;
+    if is_valid && program.has_oracle {
+        let Some((report, splits)) = play(arguments).await? else { return Ok(stopped()) };
+        is_valid = report.is_valid();
+        if !arguments.json {
+            print(&text(&report, &splits))?;
+        }
+        tasks = Some(report);
+    }
+    if arguments.json {
+        print_json(&FolderReport { program, tasks })?;
+    }
+    Ok(code(is_valid))
+}
+
+fn code(is_valid: bool) -> ExitCode {
+    if is_valid { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn program_text(report: &ProgramReport) -> String {
+    let mut text = format!("{}: the program\n", report.name);
+    for check in &report.checks {
+        let mark = match check.passed {
+            Some(true) => "pass",
+            Some(false) => "FAIL",
+            None => "  - ",
+        };
+        text += &format!("  {mark}  {}", check.name);
+        text += &if check.detail.is_empty() {
+            "\n".to_owned()
+        } else {
+            format!(": {}\n", check.detail)
+        };
+    }
+    match (report.is_valid(), report.has_oracle) {
+        (false, _) => {
+            text + "mend that, and check again; docs/process-environments.md has the protocol\n"
+        }
+        (true, false) => text + "it has no `oracle`, so that no task was solved\n",
+        (true, true) => text,
+    }
+}
+
+/// Plays the tasks, and tells of them and their splits; absent where Ctrl-C came.
+async fn play(
+    arguments: &ValidateArguments,
+) -> anyhow::Result<Option<(ValidationReport, Vec<String>)>> {
     let suite = open_suite(&arguments.suite, arguments.data.as_deref())?;
     let all = suite.manifest().splits.iter().map(|(split, _)| split.as_str());
     let splits: Vec<&str> = match &*arguments.split {
@@ -56,18 +137,12 @@ pub(crate) async fn validate(arguments: &ValidateArguments) -> anyhow::Result<Ex
     })
     .await?;
     drop(bar);
-    let Some(report) = report.filter(|_| !cancellation.is_cancelled()) else {
-        return Ok(stopped());
-    };
-    if arguments.json {
-        print_json(&report)?;
-    } else {
-        print(&text(&report, &splits))?;
-    }
-    Ok(if report.is_valid() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let report = report.filter(|_| !cancellation.is_cancelled());
+    let splits = splits.into_iter().map(str::to_owned).collect();
+    Ok(report.map(|report| (report, splits)))
 }
 
-fn text(report: &ValidationReport, splits: &[&str]) -> String {
+fn text(report: &ValidationReport, splits: &[String]) -> String {
     let mut text = format!(
         "{} ({}): {} tasks, {} solved by the oracle",
         report.suite,

@@ -27,6 +27,8 @@ const NO_TOOL: &str = "no_such_tool";
 pub struct ProgramReport {
     /// The environment's name.
     pub name: String,
+    /// Whether it tells an `oracle`, by whose moves its tasks can be solved.
+    pub has_oracle: bool,
     /// What was checked, in order. Behind the first check that the program did not survive, nothing is.
     pub checks: Vec<ProgramCheck>,
 }
@@ -61,7 +63,8 @@ pub async fn check_program(
     suite: &ProcessSuite,
     resources: &Resources,
 ) -> Result<ProgramReport, spar_tasks::SuiteError> {
-    let mut report = ProgramReport { name: suite.manifest().name.clone(), checks: Vec::new() };
+    let mut report =
+        ProgramReport { name: suite.manifest().name.clone(), ..ProgramReport::default() };
     let split = suite.manifest().splits.iter().find(|(_, len)| *len > 0);
     let Some((split, len)) = split else {
         report.tell("has tasks", Some(false), "all splits are empty".to_owned());
@@ -115,6 +118,9 @@ impl Checking<'_> {
         report.tell(doing, Some(true), detail);
 
         *doing = "plays an episode";
+        let (mut env, _) = self.open(0).await?;
+        report.has_oracle = env.oracle_action().is_some();
+        env.close().await?;
         let first = self.play(0, 1).await?;
         report.tell(doing, Some(true), String::new());
         report.check(

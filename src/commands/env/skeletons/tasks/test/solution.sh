@@ -1,0 +1,1 @@
+wc -l < words.txt > count.txt

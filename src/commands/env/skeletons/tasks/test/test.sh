@@ -1,0 +1,1 @@
+test "$(tr -d "[:space:]" < count.txt)" = 3
