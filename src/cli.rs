@@ -62,7 +62,7 @@ pub(crate) enum Command {
     Show(ShowArguments),
     /// Compare recipes over several runs each: a table, and a picture with bands.
     Compare(CompareArguments),
-    /// Check a suite: can every task be solved, repeated and forked? Of a program, does it keep to the protocol?
+    /// Check a suite: can every task be solved, repeated and forked?
     Validate(ValidateArguments),
     /// Begin an environment of one's own: a program, a crate, or tasks in files.
     Env(EnvArguments),

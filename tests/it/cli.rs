@@ -29,6 +29,7 @@ const VERBS: [&str; 20] = [
     "sandbox",
     "reap",
     "doctor",
+    "env",
     "completions",
 ];
 
