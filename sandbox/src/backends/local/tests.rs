@@ -542,6 +542,66 @@ async fn a_killed_owner_leaves_nothing_that_reaping_does_not_remove() {
     assert_eq!(place.num_left(), 0);
 }
 
+#[tokio::test]
+#[ignore = "needs namespaces"]
+async fn the_devices_of_the_host_stay_as_they_are_whatever_root_inside_may_do() {
+    let place = place();
+    for capabilities in CapabilitySet::ALL {
+        let spec = SandboxSpec { capabilities, ..SandboxSpec::new(Image::Default) };
+        if capabilities != CapabilitySet::None && !place.backend.capabilities().capability_sets {
+            let refused = place.backend.create(&spec).await.map(drop).unwrap_err();
+            assert!(matches!(refused, SandboxError::Unsupported { .. }), "{refused}");
+            continue;
+        }
+        let sandbox = place.backend.create(&spec).await.unwrap();
+        // To what they are already, so that a hole does no harm.
+        let script = "for d in null zero full random urandom tty; do [ -e /dev/$d ] || continue; \
+                      chmod $(stat -c %a /dev/$d) /dev/$d 2>&1 && echo CHANGED; \
+                      chown $(stat -c %u:%g /dev/$d) /dev/$d 2>&1 && echo GIVEN; \
+                      echo x >/dev/null && head -c 1 /dev/zero >/dev/null && echo works; done";
+        let said = output(&*sandbox, script).await;
+        let is_refused = !said.contains("CHANGED") && !said.contains("GIVEN");
+        assert!(is_refused && said.contains("works"), "{capabilities}: {said}");
+        sandbox.close().await.unwrap();
+    }
+}
+
+/// With Debian's own tools: a package with files of another owner is unpacked and its script run as that
+/// owner, a user is added and becomes one.
+#[tokio::test]
+#[ignore = "needs namespaces"]
+async fn packages_are_installed_and_users_added_with_the_capabilities_for_that_and_not_without() {
+    let place = place();
+    let has = |program: &str| {
+        ["/usr/bin", "/usr/sbin"].iter().any(|f| Path::new(f).join(program).exists())
+    };
+    if !place.backend.capabilities().capability_sets || !has("dpkg-deb") || !has("useradd") {
+        // What is refused then, conformance checks.
+        return;
+    }
+    let script = "set -e; mkdir -p /var/lib/dpkg/info /var/lib/dpkg/updates /var/lib/dpkg/triggers /tmp/p/DEBIAN /tmp/p/opt/it; \
+                  touch /var/lib/dpkg/status /etc/shadow /etc/gshadow; chmod 640 /etc/shadow; cd /tmp; \
+                  useradd -m -s /bin/sh ann; su ann -c 'touch ~/hers'; ls -l /home/ann/hers | cut -d' ' -f3; \
+                  printf 'Package: it\\nVersion: 1\\nArchitecture: all\\nMaintainer: a\\nDescription: b\\n' >p/DEBIAN/control; \
+                  printf '#!/bin/sh\\nsu ann -c \"id -un >/opt/it/who\"\\n' >p/DEBIAN/postinst; chmod 755 p/DEBIAN/postinst; \
+                  echo hello >p/opt/it/file; chown -R ann: p/opt/it; dpkg-deb --build p it.deb >/dev/null; \
+                  dpkg --force-depends -i it.deb >/dev/null; cat /opt/it/file /opt/it/who; \
+                  ls -l /opt/it/file | cut -d' ' -f3";
+    let spec =
+        SandboxSpec { capabilities: CapabilitySet::Packages, ..SandboxSpec::new(Image::Default) };
+    let sandbox = place.backend.create(&spec).await.unwrap();
+    assert_eq!(output(&*sandbox, script).await, "ann\nhello\nann\nann\n");
+    let changes = sandbox.changes(10_000).await.unwrap();
+    let made = changes.changes.iter().find(|change| change.path == "/opt/it/file").unwrap();
+    assert_eq!((made.kind, changes.is_cut), (crate::ChangeKind::Added, false));
+    sandbox.close().await.unwrap();
+    let sandbox = place.sandbox().await;
+    let (end, said) = sh(&*sandbox, script).await;
+    assert!(!end.is_success(), "{said}");
+    sandbox.close().await.unwrap();
+    assert_eq!(place.num_left(), 0);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs namespaces"]
 async fn the_backend_conforms() {
