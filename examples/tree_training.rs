@@ -17,7 +17,7 @@ use spar::agent::credit::{BatchView, settle_ownership};
 use spar::agent::policies::RandomPolicy;
 use spar::agent::strategies::{Branching, BranchingOptions, Independent, RolloutStrategy};
 use spar::agent::{
-    Cancellation, CollectConfig, CollectRequest, CutBatch, SharedPlayer, collect_groups,
+    Cancellation, CollectConfig, CollectRequest, CutBatch, Seating, SharedPlayer, collect_groups,
 };
 use spar::core::{Credit, Group, Lineage, PolicyVersion, Sample, Seed, Trajectory, Turn};
 use spar::envs::{Resources, open_environment};
@@ -181,6 +181,7 @@ async fn play(
     let request = CollectRequest {
         tasks,
         player,
+        seating: Seating::default(),
         strategy,
         open: Arc::new(move |task| open_environment(task, &resources)),
         seed: Seed::from_u64(1),

@@ -15,6 +15,7 @@ use spar::players::{BuiltIn, PLAYERS};
 use spar::policy::checkpoint::KeepAs;
 use spar::policy::cuda::DeviceChoice;
 use spar::registry::tables;
+use spar::seats::SeatPlayerConfig;
 
 pub(crate) use env::{EnvArguments, EnvCommand, EnvInitArguments, EnvKind};
 pub(crate) use sandbox::{
@@ -205,6 +206,11 @@ pub(crate) struct PlayerArguments {
     /// Whether the task's instruction opens the conversation.
     #[arg(long, value_name = "BOOL")]
     pub(crate) instruction: Option<bool>,
+    /// Who takes a seat where several act: `self` (the player above), `random`, `oracle`, `expert`, `script:FILE`, the folder
+    /// of a checkpoint, or `URL#MODEL` of an endpoint; may be given several times. Left out, as the run or else the
+    /// environment says.
+    #[arg(long, value_name = "NAME=PLAYER", value_parser = seat_player)]
+    pub(crate) seat: Vec<(String, SeatPlayerConfig)>,
     /// Seed of all random choices; left out, the run's, or 0.
     #[arg(long)]
     pub(crate) seed: Option<u64>,
@@ -214,6 +220,12 @@ pub(crate) struct PlayerArguments {
     pub(crate) concurrency: Option<usize>,
     #[command(flatten)]
     pub(crate) decoder: DecoderArguments,
+}
+
+/// A seat and who takes it.
+fn seat_player(text: &str) -> Result<(String, SeatPlayerConfig), String> {
+    let (seat, player) = text.split_once('=').ok_or("it has the form NAME=PLAYER")?;
+    Ok((seat.to_owned(), SeatPlayerConfig::typed(player)))
 }
 
 /// The program behind an endpoint.
@@ -369,6 +381,12 @@ pub(crate) struct PlayArguments {
     /// Number of the task, from 0; left out, drawn by the seed.
     #[arg(long)]
     pub(crate) index: Option<usize>,
+    /// The seat that you take where several act; left out, the first.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) seat: Option<String>,
+    /// Who takes another seat, as `--seat` of `spar eval` has it; left out, the expert.
+    #[arg(long, value_name = "NAME=PLAYER", value_parser = seat_player)]
+    pub(crate) against: Vec<(String, SeatPlayerConfig)>,
     /// Seed of all random choices.
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,

@@ -175,12 +175,12 @@ impl JudgingConfig<'_> {
                 Some(Arc::new(HttpPolicy::open(endpoint.clone())?))
             }
             Some(JudgeConfig { checkpoint: Some(checkpoint), .. }) => {
-                Some(local("judge", checkpoint).await?)
+                Some(local_model("judge", checkpoint).await?)
             }
             _ => None,
         };
         let reference = match self.reference.filter(|_| asks_reference) {
-            Some(checkpoint) => Some(local("reference", checkpoint).await?),
+            Some(checkpoint) => Some(local_model("reference", checkpoint).await?),
             None => None,
         };
         let models = GradingModels { judge, policy: None, reference };
@@ -193,8 +193,8 @@ fn is_generated(suite: &dyn Suite, split: &str, task: &Task) -> bool {
     suite.shares(split).is_empty() && task.parameters.get("seed").is_some()
 }
 
-/// A model in this process that answers one question at a time.
-async fn local(name: &str, path: &Path) -> anyhow::Result<Arc<dyn Policy>> {
+/// A model in this process, with weights of its own.
+pub(crate) async fn local_model(name: &str, path: &Path) -> anyhow::Result<Arc<dyn Policy>> {
     let path = hub::resolve(path, &mut |_| {})
         .await
         .with_context(|| format!("find the {name} `{}`", path.display()))?;

@@ -33,6 +33,7 @@ mod progress;
 pub mod recipe;
 pub mod registry;
 pub mod sandboxes;
+pub mod seats;
 pub mod training;
 
 pub use program::{main, run};

@@ -6,7 +6,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use spar_agent::policies::{RandomPolicy, ScriptedPolicy};
-use spar_agent::{Cancellation, CollectConfig, CollectRequest, SharedPlayer, collect_groups};
+use spar_agent::{
+    Cancellation, CollectConfig, CollectRequest, Seating, SharedPlayer, collect_groups,
+};
 use spar_core::{Action, Observation, Seed, Step};
 use spar_envs::{Environment, EnvironmentError, Resources, open_environment};
 use spar_tasks::{SuiteOptions, Task, open_suite};
@@ -72,6 +74,7 @@ fn runner(c: &mut Criterion) {
     let request = CollectRequest {
         tasks: &tasks,
         player: SharedPlayer::of(policy),
+        seating: Seating::default(),
         strategy: &spar_agent::strategies::Independent,
         open: Arc::new(move |_| Ok(Box::new(origin.clone()))),
         seed: Seed::from_u64(0),
@@ -97,6 +100,7 @@ fn runner(c: &mut Criterion) {
     let request = CollectRequest {
         tasks: &tasks,
         player,
+        seating: Seating::default(),
         strategy: &spar_agent::strategies::Independent,
         open: Arc::new(|task| open_environment(task, &Resources::default())),
         ..request

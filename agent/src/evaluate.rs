@@ -1,21 +1,23 @@
 //! How good a player is on a suite.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
 use crate::strategies::Independent;
 use serde::{Deserialize, Serialize};
-use spar_core::{Group, Seed, Trajectory};
+use spar_core::{Group, Seat, Seed, Trajectory};
 use spar_envs::shuffled_tasks;
 use spar_tasks::{Suite, SuiteError};
 
 use crate::collect::{
-    CollectConfig, CollectRequest, CollectionCounts, CollectionSink, FinishedGroup,
+    CollectConfig, CollectRequest, CollectionCounts, CollectionSink, FinishedGroup, GroupSeat,
     OpenEnvironment, stream_groups,
 };
 use crate::statistics::{Interval, Tally, cluster_bootstrap, pass_at_k, wilson_interval};
-use crate::{Cancellation, Concurrency, ConfigError, EpisodeConfig, LimitCounts, SharedPlayer};
+use crate::{
+    Cancellation, Concurrency, ConfigError, EpisodeConfig, LimitCounts, Seating, SharedPlayer,
+};
 
 /// How a player is evaluated.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -177,6 +179,18 @@ pub struct TaskResult {
     pub mean_turns: f64,
 }
 
+/// The results of one seat, where several act.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SeatResult {
+    /// Who took it.
+    pub player: String,
+    /// Its episodes.
+    #[serde(flatten)]
+    pub score: Score,
+    /// Episodes in which no seat succeeded, such as draws.
+    pub draws: usize,
+}
+
 /// How good a player is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Evaluation {
@@ -188,7 +202,7 @@ pub struct Evaluation {
     pub split: String,
     /// The player's name.
     pub player: String,
-    /// All episodes.
+    /// All episodes; where several act, as each seat that is evaluated has played them.
     pub overall: Score,
     /// What came of all that was played, failures by their place included.
     #[serde(default)]
@@ -208,6 +222,9 @@ pub struct Evaluation {
     /// than allowed has no rate, as have all where the whole has none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub by_suite: BTreeMap<String, Score>,
+    /// The episodes as each seat has played them, evaluated or not, by its name; empty where one acts.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub by_seat: BTreeMap<String, SeatResult>,
     /// The episodes of the tasks with each tag.
     pub by_tag: BTreeMap<String, Score>,
     /// Every task.
@@ -220,6 +237,8 @@ pub struct EvaluateRequest<'a> {
     pub suite: &'a dyn Suite,
     /// Who chooses the actions.
     pub player: SharedPlayer,
+    /// Who takes the seats where several act, `player` being `self` there.
+    pub seating: Seating,
     /// Makes a task interactive.
     pub open: OpenEnvironment,
     /// Where all random choices start.
@@ -249,6 +268,7 @@ pub async fn evaluate(
     let collect = CollectRequest {
         tasks: &tasks,
         player: request.player.clone(),
+        seating: request.seating.clone(),
         strategy: &Independent,
         open: request.open.clone(),
         seed: request.seed,
@@ -258,12 +278,15 @@ pub async fn evaluate(
     let results = Results { keep: request.keep, groups: Mutex::default() };
     let (counts, last_failure) = stream_groups(&collect, &config.collect_config(), &results).await;
     let groups = results.into_groups();
-    let bootstrap = (config.attempts > 1).then_some(config.bootstrap_draws);
+    // Where several seats are evaluated, a task has as many records of each episode.
+    let seats = groups.iter().map(|group| group.evaluated_seats).max().unwrap_or(1).max(1);
+    let attempts = config.attempts * seats;
+    let bootstrap = (attempts > 1).then_some(config.bootstrap_draws);
     let score = |name: &str, chosen: &[&GroupResult]| {
         let seed = request.seed.derive("bootstrap", name);
         let mut builder = ScoreBuilder::default();
         chosen.iter().for_each(|group| builder.merge(&group.score));
-        builder.finish(config.attempts, bootstrap, seed)
+        builder.finish(attempts, bootstrap, seed)
     };
     let all: Vec<_> = groups.iter().collect();
     let mut by_suite: BTreeMap<&str, Vec<&GroupResult>> = BTreeMap::new();
@@ -297,6 +320,14 @@ pub async fn evaluate(
         .iter()
         .map(|(tag, groups)| ((*tag).clone(), unless(is_refused, score(tag, groups))))
         .collect();
+    let by_seat = by_seat(&groups, config, request.seed);
+    let by_seat = by_seat
+        .into_iter()
+        .map(|(name, result)| {
+            let score = unless(is_refused, result.score);
+            (name, SeatResult { score, ..result })
+        })
+        .collect();
     let tasks: Vec<_> = groups.into_iter().map(|group| group.task).collect();
     let mut pass_at_k: Vec<_> = config.pass_at.iter().map(|k| PassAtK::of(&tasks, *k)).collect();
     if is_refused {
@@ -314,6 +345,7 @@ pub async fn evaluate(
         is_stopped,
         pass_at_k,
         by_suite,
+        by_seat,
         by_tag,
         tasks,
     };
@@ -330,6 +362,61 @@ struct Results<'a> {
 struct GroupResult {
     task: TaskResult,
     score: ScoreBuilder,
+    /// The seats that are evaluated; 1 where one acts.
+    evaluated_seats: usize,
+    /// What each seat's records add, with its name and player; empty where one acts.
+    seats: Vec<(GroupSeat, ScoreBuilder)>,
+    /// Episodes in which no seat succeeded.
+    draws: usize,
+}
+
+/// The results of each seat over all groups.
+fn by_seat(
+    groups: &[GroupResult],
+    config: &EvaluateConfig,
+    seed: Seed,
+) -> BTreeMap<String, SeatResult> {
+    let mut builders: BTreeMap<&str, (&str, ScoreBuilder, usize)> = BTreeMap::new();
+    for group in groups {
+        for (seat, score) in &group.seats {
+            let first = || (seat.player.as_str(), ScoreBuilder::default(), 0);
+            let (_, builder, draws) = builders.entry(&seat.name).or_insert_with(first);
+            builder.merge(score);
+            *draws += group.draws;
+        }
+    }
+    let bootstrap = (config.attempts > 1).then_some(config.bootstrap_draws);
+    let result = |(name, (player, builder, draws)): (&str, (&str, ScoreBuilder, usize))| {
+        let seed = seed.derive("bootstrap", format!("seat {name}"));
+        let score = builder.finish(config.attempts, bootstrap, seed);
+        (name.to_owned(), SeatResult { player: player.to_owned(), score, draws })
+    };
+    builders.into_iter().map(result).collect()
+}
+
+impl GroupResult {
+    fn of(finished: &FinishedGroup) -> Self {
+        let FinishedGroup { group, others, seats, tags, .. } = finished;
+        let mut score = ScoreBuilder::default();
+        score.add(group);
+        let task = TaskResult::of(group, tags);
+        let all = || group.trajectories.iter().chain(others);
+        let of_seat = |(index, seat): (usize, &GroupSeat)| {
+            let records = all().filter(|it| it.seat == Seat::at(index));
+            let mut score = ScoreBuilder::default();
+            score.add_each(records);
+            (seat.clone(), score)
+        };
+        let episodes: BTreeSet<u64> = all().map(|it| it.episode).collect();
+        let won: BTreeSet<u64> = all().filter(|it| it.success).map(|it| it.episode).collect();
+        Self {
+            task,
+            score,
+            evaluated_seats: seats.iter().filter(|seat| seat.is_grouped).count().max(1),
+            seats: seats.iter().enumerate().map(of_seat).collect(),
+            draws: episodes.len() - won.len(),
+        }
+    }
 }
 
 impl Results<'_> {
@@ -349,10 +436,7 @@ impl CollectionSink for Results<'_> {
     }
 
     fn group(&self, finished: FinishedGroup) {
-        let mut score = ScoreBuilder::default();
-        score.add(&finished.group);
-        let task = TaskResult::of(&finished.group, &finished.tags);
-        let result = (finished.index, GroupResult { task, score });
+        let result = (finished.index, GroupResult::of(&finished));
         self.groups.lock().unwrap_or_else(PoisonError::into_inner).push(result);
         if let Some(keep) = self.keep {
             keep.group(finished);
@@ -385,8 +469,15 @@ pub struct ScoreBuilder {
 impl ScoreBuilder {
     /// Counts a group.
     pub fn add(&mut self, group: &Group) {
-        self.tallies.push(tally(group));
-        for trajectory in &group.trajectories {
+        self.add_each(&group.trajectories);
+    }
+
+    /// Counts trajectories of one task.
+    fn add_each<'t>(&mut self, trajectories: impl IntoIterator<Item = &'t Trajectory>) {
+        let mut tally = Tally::default();
+        for trajectory in trajectories {
+            tally.successes += usize::from(trajectory.success);
+            tally.attempts += 1;
             self.limits.count(&trajectory.end);
             self.refills += trajectory.refills as usize;
             self.turns += trajectory.turns.len();
@@ -396,6 +487,7 @@ impl ScoreBuilder {
                 self.not_executable += usize::from(!turn.step.valid);
             }
         }
+        self.tallies.push(tally);
     }
 
     /// Counts what another one has counted.
@@ -503,6 +595,16 @@ impl fmt::Display for Evaluation {
                 None => writeln!(f, "pass@{k}: -")?,
             }
         }
+        for (name, SeatResult { player, score, draws }) in &self.by_seat {
+            let rate = score.success_rate.map_or("-".to_owned(), percent);
+            let (low, high) = (percent(score.interval.low), percent(score.interval.high));
+            writeln!(
+                f,
+                "seat {name} ({player}): success {rate} % ({low} - {high}), {draws} of {} episodes without success of \
+                 any seat, reward {:.3}",
+                score.episodes, score.mean_reward
+            )?;
+        }
         if self.overall.limits.total() > 0 {
             writeln!(f, "ended by a limit: {}", self.overall.limits)?;
         }
@@ -601,6 +703,7 @@ mod tests {
         let request = EvaluateRequest {
             suite: &suite,
             player,
+            seating: Seating::default(),
             open: origin.opener(),
             seed: Seed::from_u64(1),
             cancellation: &Cancellation::new(),
@@ -766,6 +869,7 @@ pass@1: -
             let request = EvaluateRequest {
                 suite: &suite,
                 player: player.clone(),
+                seating: Seating::default(),
                 open: origin.opener(),
                 seed: Seed::from_u64(1),
                 cancellation: &Cancellation::new(),

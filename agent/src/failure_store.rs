@@ -149,12 +149,15 @@ mod tests {
     use crate::fake_environment::{FakeEnvironment, fake_task};
     use crate::policies::ScriptedPolicy;
     use crate::strategies::Independent;
-    use crate::{Cancellation, CollectConfig, CollectRequest, SharedPlayer, collect_groups};
+    use crate::{
+        Cancellation, CollectConfig, CollectRequest, Seating, SharedPlayer, collect_groups,
+    };
 
     async fn collect(origin: &FakeEnvironment, failures: &FailureStore) {
         let request = CollectRequest {
             tasks: &[fake_task(0)],
             player: SharedPlayer::of(ScriptedPolicy::new(["right"])),
+            seating: Seating::default(),
             strategy: &Independent,
             open: origin.opener(),
             seed: Seed::from_u64(1),

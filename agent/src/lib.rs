@@ -54,6 +54,7 @@ mod player;
 pub mod policies;
 mod samples;
 pub mod scaffolds;
+mod seating;
 pub mod statistics;
 mod store;
 pub mod strategies;
@@ -61,7 +62,7 @@ pub mod strategies;
 pub use cancellation::Cancellation;
 pub use collect::{
     CollectConfig, CollectRequest, Collection, CollectionCounts, CollectionSink, FinishedGroup,
-    GroupInProgress, LeftOut, OpenEnvironment, collect_groups, stream_groups,
+    GroupInProgress, GroupSeat, LeftOut, OpenEnvironment, collect_groups, stream_groups,
 };
 pub use concurrency::Concurrency;
 pub use contexts::{Context, ContextConfig, ListUntried, Prompt, ReasoningRule};
@@ -73,7 +74,7 @@ pub use episode_config::EpisodeConfig;
 pub use error::{ConfigError, SamplesError};
 pub use evaluate::{
     EvaluateConfig, EvaluateError, EvaluateRequest, Evaluation, PassAtK, Score, ScoreBuilder,
-    TaskResult, evaluate,
+    SeatResult, TaskResult, evaluate,
 };
 pub use failure_store::{FailureCause, FailureStore};
 pub use keeper::Keeper;
@@ -86,6 +87,7 @@ pub use samples::{
     group_samples,
 };
 pub use scaffolds::ScaffoldChoice;
+pub use seating::{SeatPlayer, Seating};
 pub use store::{JsonlStore, StoreConfig, StoreReader, StoredTrajectory};
 
 pub(crate) use error::error_chain;

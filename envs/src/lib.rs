@@ -32,6 +32,7 @@
 //! ```
 
 mod environment;
+mod errand;
 mod error;
 mod frozen_lake;
 mod graded;
@@ -41,10 +42,13 @@ pub mod process;
 mod question;
 mod registry;
 mod resources;
+mod seat_accounts;
 pub mod terminal;
+mod tic_tac_toe;
 mod validate;
 
 pub use environment::{CHANCE_TAG, Environment, TimeRules};
+pub use errand::Errand;
 pub use error::{EnvironmentError, SandboxPhase};
 pub use frozen_lake::FrozenLake;
 pub use graded::Graded;
@@ -53,7 +57,23 @@ pub use process::{Process, ProgramError, ProgramFault};
 pub use question::Question;
 pub use registry::{
     Actions, EnvironmentRow, NamedEnvironment, OpenTask, actions_of, actions_of_task,
-    environment_registry, needs_sandbox, open_environment, shuffled_tasks,
+    environment_registry, needs_sandbox, open_environment, seats_of, shuffled_tasks,
 };
 pub use resources::{Resources, Sandboxes};
+pub use seat_accounts::SeatAccounts;
+pub use tic_tac_toe::TicTacToe;
 pub use validate::{FailureKind, ValidationFailure, ValidationReport, validate_suite};
+
+/// A task of an environment with these parameters.
+#[cfg(test)]
+pub(crate) fn test_task(environment: &str, parameters: serde_json::Value) -> spar_tasks::Task {
+    spar_tasks::Task {
+        id: "test".to_owned(),
+        environment: environment.to_owned(),
+        parameters,
+        instruction: String::new(),
+        max_turns: 30,
+        tags: Vec::new(),
+        graders: Vec::new(),
+    }
+}

@@ -1,16 +1,18 @@
 //! The environments that have a name.
 
-use spar_core::Seed;
 use spar_core::registry::{Axis, OptionSet, Row, Table};
+use spar_core::{SeatSpec, Seed};
 use spar_tasks::graders::Graders;
-use spar_tasks::{ShuffledTasks, Suite, SuiteError, Task};
+use spar_tasks::{ShuffledTasks, Suite, SuiteError, SuiteOptions, Task, open_suite};
 
+use crate::errand::Errand;
 use crate::frozen_lake::FrozenLake;
 use crate::household::Household;
 use crate::ledger::Ledger;
 use crate::process::Process;
 use crate::question::Question;
 use crate::terminal::Terminal;
+use crate::tic_tac_toe::TicTacToe;
 use crate::{Environment, EnvironmentError, Graded, Resources};
 
 /// What makes tasks of an environment interactive, and what is known of it before.
@@ -64,6 +66,20 @@ pub fn actions_of_task(task: &Task) -> Option<Actions> {
         true => Process::actions(task),
         false => actions_of(&task.environment),
     }
+}
+
+/// The seats of an environment that has a name, as a task of its own suite has them; absent where there is no such
+/// environment, or that takes a sandbox to tell.
+pub fn seats_of(environment: &str) -> Option<Vec<SeatSpec>> {
+    let row = environment_registry().iter().find(|entry| entry.name == environment)?;
+    if row.needs_sandbox {
+        return None;
+    }
+    let suite = open_suite(row.suite, &SuiteOptions::default()).ok()?;
+    let (split, _) = suite.manifest().splits.first()?.clone();
+    let task = suite.task(&split, 0).ok()?;
+    let resources = Resources::default().without_graders();
+    Some(open_environment(&task, &resources).ok()?.seats().to_vec())
 }
 
 /// An environment that has a name.
@@ -147,6 +163,34 @@ const ROWS: &[EnvironmentRow] = &[
         },
     },
     Row {
+        name: "tic-tac-toe",
+        about: "Tic-tac-toe in text: two seats, three in a row win.",
+        source: "own",
+        formula: "",
+        options: OptionSet::NONE,
+        open: NamedEnvironment {
+            suite: "tic-tac-toe",
+            needs_sandbox: false,
+            actions: Actions::Words,
+            open: |task, _| Ok(Box::new(TicTacToe::open(task)?)),
+            stratum: |_| None,
+        },
+    },
+    Row {
+        name: "errand",
+        about: "A customer who wants something, and an agent who has to ask for it: two seats that talk.",
+        source: "own, after simulated users as in tau-bench, arXiv 2406.12045",
+        formula: "",
+        options: OptionSet::NONE,
+        open: NamedEnvironment {
+            suite: "errand",
+            needs_sandbox: false,
+            actions: Actions::Both,
+            open: |task, _| Ok(Box::new(Errand::open(task)?)),
+            stratum: |_| None,
+        },
+    },
+    Row {
         name: "terminal",
         about: "Work at a shell in a sandbox, judged by a script when it is done.",
         source: "own, after Terminal-Bench",
@@ -224,7 +268,6 @@ mod tests {
 
     use spar_sandbox::backends::fake::FakeBackend;
     use spar_sandbox::pool::{PoolConfig, SandboxPool};
-    use spar_tasks::{SuiteOptions, open_suite};
 
     use super::*;
     use crate::Sandboxes;

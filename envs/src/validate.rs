@@ -1,5 +1,7 @@
 //! Checks a suite by playing it: is every task solvable, fair and repeatable?
 
+mod seats;
+
 use std::ops::ControlFlow;
 
 use rand::RngExt;
@@ -29,7 +31,8 @@ pub struct ValidationReport {
     pub num_with_chance: usize,
     /// Of these, how many the oracle solved.
     pub num_solved_with_chance: usize,
-    /// Tasks the oracle solved.
+    /// Tasks the oracle solved; where several act, those that oracles at all seats played to their end, and solved
+    /// unless one's gain is another's loss.
     pub num_solved: usize,
     /// Turns the oracle needed in all tasks it solved.
     pub num_oracle_turns: u64,
@@ -73,6 +76,8 @@ pub enum FailureKind {
     WrongAdmissible,
     /// What is offered as a tool is none, or calls were not answered by one result each.
     WrongTools,
+    /// The seats of those who act are not as they have to be: who is to move, what they are told, or what they earn.
+    WrongSeats,
 }
 
 impl ValidationReport {
@@ -89,6 +94,9 @@ impl ValidationReport {
 
 /// Plays every task of `splits` (of each a sample of `limit`, always the same one) with an oracle, an
 /// idle and a random player, and checks that episodes repeat and that forks agree with their origin.
+///
+/// Where several act, each of the three takes all seats, and what every seat is told and earns is looked at; nobody has to
+/// win what another loses.
 ///
 /// Environments that can be played in words and by calls are played by calls. Where an environment lists no admissible
 /// actions, the random player makes the oracle's moves.
@@ -160,6 +168,9 @@ impl Trial<'_> {
     async fn run(&mut self) -> Result<(), EnvironmentError> {
         let mut env = open_environment(self.task, self.resources)?;
         env.use_tools();
+        if env.seats().len() > 1 {
+            return self.run_seats(env).await;
+        }
         let with_chance = env.tags().iter().any(|tag| tag == CHANCE_TAG);
         self.play_oracle(env.as_mut(), with_chance).await?;
         self.play_idle(env.as_mut()).await?;

@@ -39,11 +39,12 @@ struct Report<'a> {
 
 /// Evaluates a player on the splits of a suite.
 pub(crate) async fn eval(arguments: &EvalArguments) -> anyhow::Result<ExitCode> {
-    let player = OpenPlayer::open(&arguments.player).await?;
+    let mut player = OpenPlayer::open(&arguments.player).await?;
     let (suite, splits) =
         open_tasks(&arguments.tasks, player.recipe.as_ref(), Purpose::Evaluation)?;
     let own = player.recipe.as_ref().map(|recipe| recipe.evaluation.max_missing);
     let max_missing = own.unwrap_or(EvaluateConfig::default().max_missing);
+    player.take_seats(&arguments.player, suite.as_ref(), &splits).await?;
     let first = first_tasks(suite.as_ref(), &splits[0])?;
     let episode = player.episode(&arguments.player, Purpose::Evaluation, &first);
     let config = |split: &str| EvaluateConfig {
@@ -128,6 +129,7 @@ async fn play(
         let request = EvaluateRequest {
             suite,
             player: player.player(),
+            seating: player.seating.clone(),
             open: sandboxes.opener(player.local_policy()),
             // The seed of a run's own evaluations, so that these come out the same.
             seed: Seed::from_u64(seed).derive("evaluation", split),

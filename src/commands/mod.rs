@@ -16,6 +16,7 @@ mod judge;
 mod list;
 mod merge;
 mod play;
+mod play_seats;
 mod player;
 mod readable;
 mod reap;

@@ -3,6 +3,7 @@
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
+use anyhow::ensure;
 use spar::agent::EpisodeConfig;
 use spar::core::{Action, Observation, Seed, ToolCall, ToolSpec};
 use spar::envs::{Environment, environment_registry};
@@ -11,6 +12,7 @@ use spar::tasks::{Suite, Task};
 use tokio::sync::mpsc;
 
 use super::environments::{open_sandboxes, within};
+use super::play_seats::play_seats;
 use super::suites::{Purpose, default_splits, open_suite};
 use super::{cancel_on_ctrl_c, print, stopped};
 use crate::cli::PlayArguments;
@@ -41,6 +43,15 @@ async fn play_task(
     sandboxes: &OpenSandboxes,
 ) -> anyhow::Result<ExitCode> {
     let mut env = sandboxes.ungraded_opener()(&task)?;
+    let seats = env.seats().to_vec();
+    if seats.len() > 1 {
+        env.close().await?;
+        return play_seats(arguments, suite.about(), task, &seats, sandboxes).await;
+    }
+    ensure!(
+        arguments.seat.is_none() && arguments.against.is_empty(),
+        "take a seat: one acts in this task, so --seat and --against have no effect"
+    );
     let observation = env.reset(Seed::from_u64(arguments.seed).derive("play", 0)).await?;
     let about = suite.about();
     print(&format!("{}: {about}\nType `?` for commands, `:help` for more.\n\n", task.id))?;

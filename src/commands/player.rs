@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail, ensure};
 use spar::agent::policies::{HttpPolicy, HttpPolicyConfig, HumanPolicy, RandomPolicy};
-use spar::agent::{Concurrency, EpisodeConfig, ScaffoldChoice, SharedPlayer};
+use spar::agent::{Concurrency, EpisodeConfig, ScaffoldChoice, Seating, SharedPlayer};
 use spar::core::{
     CompletionRequest, Message, Policy, PolicyError, PolicyVersion, Role, Sampling, Seed,
 };
@@ -16,7 +16,7 @@ use spar::policy::checkpoint::KeepAs;
 use spar::policy::{LocalPolicy, checkpoint};
 use spar::recipe::Recipe;
 use spar::sandboxes::OpenSandboxes;
-use spar::tasks::Task;
+use spar::tasks::{Suite, Task};
 use spar::trainer::{Checkpoints, RunFolder};
 use spar::training::stages::outline;
 
@@ -36,6 +36,8 @@ pub(crate) struct OpenPlayer {
     pub(crate) checkpoint: Option<PathBuf>,
     /// The recipe of the run the checkpoint belongs to.
     pub(crate) recipe: Option<Recipe>,
+    /// Who takes the seats where several act.
+    pub(crate) seating: Seating,
 }
 
 enum Kind {
@@ -50,7 +52,8 @@ impl OpenPlayer {
     /// cannot answer is found before anything is played.
     pub(crate) async fn open(arguments: &PlayerArguments) -> anyhow::Result<Self> {
         refuse_without_effect(arguments)?;
-        let without_model = |kind| Ok(Self { kind, checkpoint: None, recipe: None });
+        let without_model =
+            |kind| Ok(Self { kind, checkpoint: None, recipe: None, seating: Seating::default() });
         if let Some(built_in) = arguments.policy {
             return without_model(match built_in {
                 BuiltIn::Random => Kind::Policy(Arc::new(RandomPolicy)),
@@ -89,7 +92,32 @@ impl OpenPlayer {
         let policy = LocalPolicy::new("local", tokenizer, weights, PolicyVersion(0), threads)
             .context("start the engine")?;
         let kind = Kind::Policy(Arc::new(policy));
-        Ok(Self { kind, checkpoint: Some(folder), recipe })
+        Ok(Self { kind, checkpoint: Some(folder), recipe, seating: Seating::default() })
+    }
+
+    /// Has the seats of these tasks taken: as it was typed, or else as its run does.
+    ///
+    /// # Errors
+    ///
+    /// When a seat that was typed is not there, or somebody cannot be had; nothing has been played then.
+    pub(crate) async fn take_seats(
+        &mut self,
+        arguments: &PlayerArguments,
+        suite: &dyn Suite,
+        splits: &[String],
+    ) -> anyhow::Result<()> {
+        let own = self.recipe.as_ref().map(|recipe| recipe.seats.clone()).unwrap_or_default();
+        // A run's other suites may have seats that these tasks have not.
+        let seats = own.within(suite, &splits[0])?.with(&arguments.seat);
+        let mut problems = seats.problems();
+        for split in splits {
+            if problems.is_empty() {
+                problems = seats.problems_in(suite, split)?;
+            }
+        }
+        ensure!(problems.is_empty(), "have the seats taken:\n{}", problems.join("\n"));
+        self.seating = seats.open().await?;
+        Ok(())
     }
 
     /// The player.

@@ -45,8 +45,9 @@ struct SplitReport {
 
 /// Lets a player play tasks and keeps its trajectories.
 pub(crate) async fn rollout(arguments: &RolloutArguments) -> anyhow::Result<ExitCode> {
-    let player = OpenPlayer::open(&arguments.player).await?;
+    let mut player = OpenPlayer::open(&arguments.player).await?;
     let (suite, splits) = open_tasks(&arguments.tasks, player.recipe.as_ref(), Purpose::Training)?;
+    player.take_seats(&arguments.player, suite.as_ref(), &splits).await?;
     let first = first_tasks(suite.as_ref(), &splits[0])?;
     let episode = player.episode(&arguments.player, Purpose::Training, &first);
     let config =
@@ -148,6 +149,7 @@ async fn play(
         let request = CollectRequest {
             tasks: &tasks,
             player: player.player(),
+            seating: player.seating.clone(),
             strategy: &Independent,
             open: sandboxes.opener(player.local_policy()),
             seed: split_seed,

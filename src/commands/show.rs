@@ -6,7 +6,8 @@ use anyhow::{bail, ensure};
 use serde_json::json;
 use spar::agent::StoredTrajectory;
 use spar::core::registry::known_names;
-use spar::core::{EndReason, ParsedAction, Trajectory, Turn};
+use spar::core::{EndReason, ParsedAction, SeatSpec, Trajectory, Turn};
+use spar::envs::seats_of;
 use spar::registry::tables;
 use spar::trainer::RunFolder;
 
@@ -101,8 +102,9 @@ fn transcript(number: usize, stored: &StoredTrajectory) -> String {
         EndReason::Failed { boundary, detail } => format!("failed at {boundary:?}: {detail}"),
     };
     let mut text = format!(
-        "━━ episode {number} · {} · {} · {end} in {} turns · reward {:.2} · iteration {iteration}, \
+        "━━ episode {number}{} · {} · {} · {end} in {} turns · reward {:.2} · iteration {iteration}, \
          group {group}\n",
+        seat_of(trajectory),
         trajectory.task,
         trajectory.policy,
         trajectory.turns.len(),
@@ -118,6 +120,21 @@ fn transcript(number: usize, stored: &StoredTrajectory) -> String {
         text += &indented(&format!("[{}]", verdict.details), "      ");
     }
     text + "\n"
+}
+
+/// Which seat it is of, where several act: by its name, where the environment is known.
+fn seat_of(trajectory: &Trajectory) -> String {
+    let name =
+        |seats: &[SeatSpec]| seats.get(trajectory.seat.index()).map(|it| it.name.to_string());
+    let seats = seats_of(&trajectory.environment).filter(|seats| seats.len() > 1);
+    match seats {
+        Some(seats) => {
+            let name = name(&seats).unwrap_or_else(|| trajectory.seat.to_string());
+            format!(" · seat {name}, game {}", trajectory.episode)
+        }
+        None if trajectory.seat.is_first() => String::new(),
+        None => format!(" · seat {}, game {}", trajectory.seat, trajectory.episode),
+    }
 }
 
 fn turn_text(number: usize, turn: &Turn) -> String {

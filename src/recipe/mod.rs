@@ -43,6 +43,7 @@ pub use self::shipped::recipe_names;
 pub use self::stage::StageConfig;
 use crate::judging::{JudgeConfig, JudgingConfig};
 use crate::sandboxes::SandboxConfig;
+use crate::seats::SeatsConfig;
 use crate::training::stages::open_stage;
 
 /// What a training run does; written resolved into the run folder.
@@ -85,6 +86,9 @@ pub struct Recipe {
     pub value_head: Option<StateHeadConfig>,
     /// How episodes are played.
     pub episode: EpisodeConfig,
+    /// Who takes the seats of environments in which several act. Default as these say.
+    #[serde(skip_serializing_if = "is_default")]
+    pub seats: SeatsConfig,
     /// Where sandboxes come from, for environments that need them.
     pub sandbox: SandboxConfig,
     /// Who judges episodes beside the graders that their tasks name, or else their environments. Default empty.
@@ -149,6 +153,10 @@ impl Recipe {
     pub fn to_table(&self) -> toml::Table {
         read_back(&self.to_toml())
     }
+}
+
+fn is_default(seats: &SeatsConfig) -> bool {
+    *seats == SeatsConfig::default()
 }
 
 /// Adds a setting, or those in a table of them.

@@ -57,6 +57,7 @@ impl Recipe {
             within("episode", vec![problem]);
         }
         problems.extend(self.data.problems());
+        problems.extend(self.seats.problems());
         problems.extend(self.judge.iter().flat_map(JudgeConfig::problems));
         if let Err(error) = Graders::open(&Graders::merged(&[], &self.graders)) {
             problems.push(format!("graders: {error}"));

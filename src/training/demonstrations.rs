@@ -8,7 +8,7 @@ use spar_agent::policies::RandomPolicy;
 use spar_agent::strategies::Independent;
 use spar_agent::{
     CollectConfig, CollectRequest, Collection, EpisodeConfig, Guide, OpenEnvironment, RollIn,
-    SharedPlayer, collect_groups,
+    Seating, SharedPlayer, collect_groups,
 };
 use spar_core::{EndReason, Limit, Policy, Role, Seed, ToolSpec, Trajectory};
 use spar_envs::shuffled_tasks;
@@ -52,7 +52,8 @@ pub(super) async fn demonstrate(
         Some(policy) => domain.sandboxes.opener(Some(policy.clone())),
         None => domain.sandboxes.ungraded_opener(),
     };
-    play_once(episode, tasks, (player, open), seed, domain, watch).await
+    let seating = domain.seating.clone();
+    play_once(episode, tasks, (player, seating, open), seed, domain, watch).await
 }
 
 /// Plays every task once by actions drawn at random, for the text that it shows.
@@ -64,14 +65,14 @@ async fn play_randomly(
     watch: &Watch<'_>,
 ) -> anyhow::Result<Collection> {
     let player = SharedPlayer::of(RandomPolicy);
-    let player = (player, domain.sandboxes.ungraded_opener());
+    let player = (player, Seating::default(), domain.sandboxes.ungraded_opener());
     play_once(recipe.episode.clone(), tasks, player, seed, domain, watch).await
 }
 
 async fn play_once(
     episode: EpisodeConfig,
     tasks: &[Task],
-    (player, open): (SharedPlayer, OpenEnvironment),
+    (player, seating, open): (SharedPlayer, Seating, OpenEnvironment),
     seed: Seed,
     domain: &Domain,
     watch: &Watch<'_>,
@@ -79,6 +80,7 @@ async fn play_once(
     let request = CollectRequest {
         tasks,
         player,
+        seating,
         strategy: &Independent,
         open,
         seed,

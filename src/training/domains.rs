@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use serde_json::Value;
-use spar_agent::EpisodeConfig;
+use spar_agent::{EpisodeConfig, Seating};
 use spar_tasks::graders::GradingModel;
 use spar_tasks::{Suite, SuiteManifest};
 
@@ -96,6 +96,16 @@ impl Suites {
                 asks_judge |= recipe.judge.is_some() && asks(GradingModel::Judge);
                 asks_reference |= recipe.start_from.is_some() && asks(GradingModel::Reference);
             }
+            if strange.is_empty() {
+                match recipe.seats.problems_in(suite.as_ref(), split) {
+                    Ok(found) => {
+                        problems.extend(
+                            found.into_iter().map(|it| within(planned, anyhow::anyhow!(it))),
+                        );
+                    }
+                    Err(error) => problems.push(within(planned, error)),
+                }
+            }
             problems.extend(strange.into_iter().map(|error| within(planned, error.into())));
             let learners = &planned.place.learners;
             let played = splits.iter().flat_map(|split| environments(suite.as_ref(), split));
@@ -126,6 +136,7 @@ impl Suites {
     /// Opens their sandboxes.
     pub(super) async fn with_sandboxes(self, recipe: &Recipe) -> anyhow::Result<Domains> {
         let judging = recipe.judging().open(self.asks_reference).await?;
+        let seating = recipe.seats.open().await?;
         let mut domains = Domains(Vec::new());
         for OpenedSuite { data, opened: OpenedData { suite, .. }, split, max_turns } in self.opened
         {
@@ -138,7 +149,8 @@ impl Suites {
             match opened.await {
                 Ok(sandboxes) => {
                     let sandboxes = sandboxes.judged_by(&judging);
-                    domains.0.push(Domain { data, suite, sandboxes });
+                    let seating = seating.clone();
+                    domains.0.push(Domain { data, suite, sandboxes, seating });
                 }
                 Err(error) => {
                     domains.close().await;
@@ -203,6 +215,8 @@ pub(crate) struct Domain {
     data: DataConfig,
     pub(crate) suite: Box<dyn Suite>,
     pub(crate) sandboxes: OpenSandboxes,
+    /// Who takes the seats where several act.
+    pub(crate) seating: Seating,
 }
 
 /// The suites that a run plays.

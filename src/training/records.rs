@@ -228,6 +228,7 @@ mod tests {
             is_stopped: false,
             pass_at_k: Vec::new(),
             by_suite: BTreeMap::new(),
+            by_seat: BTreeMap::new(),
             by_tag: BTreeMap::new(),
             tasks: Vec::new(),
         }

@@ -63,6 +63,28 @@ const ROWS: &[SuiteRow] = &[
         },
     },
     Row {
+        name: "tic-tac-toe",
+        about: "Tic-tac-toe in text, for two seats.",
+        source: "own",
+        formula: "",
+        options: OptionSet::NONE,
+        open: NamedSuite {
+            needs_data: false,
+            open: |_| shipped("tic-tac-toe", include_str!("../suites/tic-tac-toe/suite.toml")),
+        },
+    },
+    Row {
+        name: "errand",
+        about: "Ask a customer what is wanted, and order it: two seats that talk.",
+        source: "own",
+        formula: "",
+        options: OptionSet::NONE,
+        open: NamedSuite {
+            needs_data: false,
+            open: |_| shipped("errand", include_str!("../suites/errand/suite.toml")),
+        },
+    },
+    Row {
         name: "terminal",
         about: "Small chores at a shell in a sandbox: count, replace, sort, move, find.",
         source: "own",

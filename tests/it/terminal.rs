@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 use spar::agent::policies::ScriptedPolicy;
-use spar::agent::{Cancellation, CollectConfig, CollectRequest, SharedPlayer, collect_groups};
+use spar::agent::{
+    Cancellation, CollectConfig, CollectRequest, Seating, SharedPlayer, collect_groups,
+};
 use spar::core::{Boundary, EndReason, Seed};
 use spar::envs::{Resources, Sandboxes, open_environment};
 use spar::sandbox::OwnerState;
@@ -185,6 +187,7 @@ async fn cheats_fail_on(backend: &str) {
     let request = CollectRequest {
         tasks: &[task_of(&task)],
         player: SharedPlayer::of(policy),
+        seating: Seating::default(),
         strategy: &spar::agent::strategies::Independent,
         open: Arc::new(move |task| open_environment(task, &resources)),
         seed: Seed::from_u64(1),
@@ -247,6 +250,7 @@ async fn docker_containers_that_are_killed_are_refilled() {
     let request = CollectRequest {
         tasks: &tasks,
         player: SharedPlayer::Oracle { encoder: None },
+        seating: Seating::default(),
         strategy: &spar::agent::strategies::Independent,
         open: Arc::new(move |task| open_environment(task, &resources)),
         seed: Seed::from_u64(1),
@@ -302,6 +306,7 @@ async fn a_docker_engine_that_is_killed_and_comes_back_is_survived() {
     let request = CollectRequest {
         tasks: &tasks,
         player: SharedPlayer::Oracle { encoder: None },
+        seating: Seating::default(),
         strategy: &spar::agent::strategies::Independent,
         open: Arc::new(move |task| open_environment(task, &resources)),
         seed: Seed::from_u64(1),

@@ -11,17 +11,19 @@ use spar_tasks::Task;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
-use super::OpenEnvironment;
+use super::{GroupSeat, OpenEnvironment};
 use crate::episode::{broken, cancelled, panicked, stillborn};
+use crate::seating::TakenSeat;
 use crate::{
-    BranchPoint, Cancellation, Episode, EpisodeConfig, SharedPlayer, error_chain, run_branch,
-    run_started_episode,
+    BranchPoint, Cancellation, Episode, EpisodeConfig, SeatedEpisode, Seating, SharedPlayer,
+    TableInProgress, error_chain, run_branch, run_started_episode,
 };
 
 /// What the tasks of a collection share; all of it is their own, since they outlive who no longer waits for them
 /// until they have closed their environments.
 pub(super) struct Common {
     pub(super) player: SharedPlayer,
+    pub(super) seating: Seating,
     pub(super) open: OpenEnvironment,
     pub(super) episode: EpisodeConfig,
     /// Tells them to stop: because that was asked for, or because nobody waits any more.
@@ -34,6 +36,8 @@ pub(super) struct Origin {
     /// What it was reset with.
     pub(super) seed: Seed,
     first: Observation,
+    /// Who takes the seats; empty where there is one.
+    seats: Vec<TakenSeat>,
     /// Locked while it is forked: environments can be sent, but not shared, between threads.
     environment: Mutex<Box<dyn Environment>>,
 }
@@ -60,7 +64,8 @@ pub(super) struct Attempt {
 pub(super) enum Attempted {
     /// It has a record, of a failure maybe, and be that before its first turn.
     Recorded {
-        trajectory: Box<Trajectory>,
+        /// One for each seat, in their order.
+        trajectories: Vec<Trajectory>,
         /// Turns that were played again, to begin where another one was.
         replayed_turns: usize,
         /// Whether the backend could not make its sandbox.
@@ -127,10 +132,13 @@ impl Attempt {
         };
         if let Some(end) = failure {
             common.close(&mut *environment).await;
-            let trajectory = Box::new(never(end));
-            return Attempted::Recorded { trajectory, replayed_turns: 0, is_absent };
+            let trajectories = vec![never(end)];
+            return Attempted::Recorded { trajectories, replayed_turns: 0, is_absent };
         }
         // 2. Its turns, behind those of another one where it goes on from there.
+        if !origin.seats.is_empty() {
+            return self.run_table(environment).await;
+        }
         let config = &common.episode;
         let (trajectory, mut environment) = match start {
             Start::Shared => {
@@ -144,15 +152,40 @@ impl Attempt {
         common.close(&mut *environment).await;
         let inherited = |turn: &&Turn| turn.source == Source::Inherited;
         let replayed_turns = trajectory.turns.iter().filter(inherited).count();
-        let trajectory = Box::new(trajectory);
-        Attempted::Recorded { trajectory, replayed_turns, is_absent: false }
+        let trajectories = vec![trajectory];
+        Attempted::Recorded { trajectories, replayed_turns, is_absent: false }
+    }
+
+    /// Plays an episode in which several act.
+    async fn run_table(&self, environment: Box<dyn Environment>) -> Attempted {
+        let Self { common, origin, start, .. } = self;
+        let base = common.episode(origin, self.id, self.seed);
+        if let Start::Branch { .. } = start {
+            let mut environment = environment;
+            common.close(&mut *environment).await;
+            let error = EnvironmentError::Misused { call: "branch", when: "where several act" };
+            return Attempted::failed(stillborn(origin.first.clone(), &base, broken(&error)));
+        }
+        let name = &origin.task.environment;
+        let seated = origin.seats.iter().enumerate().map(|(index, taken)| {
+            let seat = Seat::at(index);
+            // Not the same draws for two that share a policy.
+            let seed = if seat.is_first() { self.seed } else { self.seed.derive("seat", seat) };
+            let player = taken.player.in_environment(name);
+            SeatedEpisode { episode: Episode { seat, seed, player, ..base }, config: &taken.config }
+        });
+        let first = origin.first.clone();
+        let mut table = TableInProgress::start_from(environment, first, seated.collect()).await;
+        while table.turn().await.is_some() {}
+        let (trajectories, mut environment) = table.finish().await;
+        common.close(&mut *environment).await;
+        Attempted::Recorded { trajectories, replayed_turns: 0, is_absent: false }
     }
 }
 
 impl Attempted {
     fn failed(trajectory: Trajectory) -> Self {
-        let trajectory = Box::new(trajectory);
-        Self::Recorded { trajectory, replayed_turns: 0, is_absent: false }
+        Self::Recorded { trajectories: vec![trajectory], replayed_turns: 0, is_absent: false }
     }
 }
 
@@ -184,7 +217,22 @@ impl Common {
             reset = self.reset(&mut *environment, seed) => reset.map_err(failed),
         };
         match reset {
-            Ok(first) => Ok(Origin { task, seed, first, environment: environment.into() }),
+            Ok(first) => {
+                let seats = environment.seats();
+                let taken = match seats.len() {
+                    1 => Ok(Vec::new()),
+                    _ => self.seating.taken(&task, seats, &self.player, &self.episode),
+                };
+                match taken {
+                    Ok(seats) => {
+                        Ok(Origin { task, seed, first, seats, environment: environment.into() })
+                    }
+                    Err(problem) => {
+                        self.close(&mut *environment).await;
+                        Err((Boundary::Environment, problem))
+                    }
+                }
+            }
             Err(failure) => {
                 self.close(&mut *environment).await;
                 Err(failure)
@@ -216,6 +264,21 @@ impl Common {
 }
 
 impl Origin {
+    /// Its seats; none where one acts.
+    pub(super) fn seats(&self) -> Vec<GroupSeat> {
+        let seat = |taken: &TakenSeat| GroupSeat {
+            name: taken.name.clone(),
+            player: taken.player.as_player().name().to_owned(),
+            is_grouped: taken.is_grouped,
+        };
+        self.seats.iter().map(seat).collect()
+    }
+
+    /// Whether the trajectories of a seat are in the group.
+    pub(super) fn is_grouped(&self, seat: Seat) -> bool {
+        self.seats.get(seat.index()).is_none_or(|taken| taken.is_grouped)
+    }
+
     /// Labels of the task that only its environment knows.
     pub(super) async fn tags(&self) -> Vec<String> {
         self.environment.lock().await.tags()

@@ -1,5 +1,6 @@
 //! A group whose episodes are being played.
 
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -41,12 +42,19 @@ pub struct GroupInProgress<'a> {
     origin: Arc<Origin>,
     is_closed: bool,
     seed: Seed,
+    /// The records of further seats, with the number of the member.
+    further: Mutex<Vec<(usize, Trajectory)>>,
 }
 
 /// What came of one try at an episode.
 enum Try {
     /// It ended by its task or by a limit.
-    Finished(Box<Trajectory>),
+    Finished {
+        /// The record of the first seat that is grouped.
+        trajectory: Box<Trajectory>,
+        /// Those of the others.
+        further: Vec<Trajectory>,
+    },
     /// It broke, for reasons at this boundary.
     Broke(Boundary),
     /// It did not begin: no sandbox was asked for, because the backend fails or has no room.
@@ -89,6 +97,28 @@ impl GroupInProgress<'_> {
         self.member(member, Start::Branch { origin: Arc::new(origin.clone()), at }).await
     }
 
+    /// Puts the records of further seats that are grouped behind those of the first one that a strategy has grown, seat by
+    /// seat in the order of the members, and gives those of the others. What the strategy let go of is left out.
+    fn further_seats(&self, grown: &mut Vec<Trajectory>) -> Vec<Trajectory> {
+        let further =
+            std::mem::take(&mut *self.further.lock().unwrap_or_else(PoisonError::into_inner));
+        if further.is_empty() {
+            return Vec::new();
+        }
+        let episodes: HashSet<u64> = grown.iter().map(|trajectory| trajectory.episode).collect();
+        let mut further: Vec<_> =
+            further.into_iter().filter(|(_, it)| episodes.contains(&it.episode)).collect();
+        further.sort_by_key(|(member, trajectory)| (trajectory.seat, *member));
+        let mut others = Vec::new();
+        for (_, trajectory) in further {
+            match self.origin.is_grouped(trajectory.seat) {
+                true => grown.push(trajectory),
+                false => others.push(trajectory),
+            }
+        }
+        others
+    }
+
     /// Plays one member, anew when it failed; `None` when it failed for good.
     async fn member(&self, member: usize, start: Start) -> Option<Trajectory> {
         let shared = self.shared;
@@ -101,8 +131,11 @@ impl GroupInProgress<'_> {
         while attempt <= refills {
             let number = attempt + absences;
             let boundary = match self.attempt(&start, seed, attempt, number).await? {
-                Try::Finished(trajectory) => {
+                Try::Finished { trajectory, further } => {
                     shared.sink.trajectory(self.index, &trajectory);
+                    further.iter().for_each(|it| shared.sink.trajectory(self.index, it));
+                    let mut all = self.further.lock().unwrap_or_else(PoisonError::into_inner);
+                    all.extend(further.into_iter().map(|further| (member, further)));
                     return Some(*trajectory);
                 }
                 Try::Stopped => return None,
@@ -163,25 +196,35 @@ impl GroupInProgress<'_> {
             id: seed.derive("episode", number).as_u64() >> 11,
             seed,
         };
-        let (mut trajectory, replayed_turns, is_absent) = match attempted.spawn().await {
+        let (mut trajectories, replayed_turns, is_absent) = match attempted.spawn().await {
             Attempted::Refused(detail) => return Some(Try::Refused(detail)),
-            Attempted::Recorded { trajectory, replayed_turns, is_absent } => {
-                (trajectory, replayed_turns, is_absent)
+            Attempted::Recorded { trajectories, replayed_turns, is_absent } => {
+                (trajectories, replayed_turns, is_absent)
             }
         };
-        trajectory.refills = attempt;
+        trajectories.iter_mut().for_each(|trajectory| trajectory.refills = attempt);
+        let is_grouped = |trajectory: &Trajectory| self.origin.is_grouped(trajectory.seat);
+        let first = trajectories.iter().position(is_grouped).unwrap_or(0);
+        let trajectory = trajectories.remove(first);
+        let further = trajectories;
         shared.tally(|counts| {
             counts.add(&trajectory);
+            if !trajectory.is_failed() {
+                further.iter().filter(|it| is_grouped(it)).for_each(|it| counts.add_turns(it));
+            }
             counts.replayed_turns += replayed_turns;
         });
         (shared.request.on_episode)(&trajectory);
+        further.iter().filter(|it| it.is_failed()).for_each(shared.request.on_episode);
         Some(match &trajectory.end {
             EndReason::Failed { boundary: Boundary::Cancelled, .. } => Try::Stopped,
             EndReason::Failed { boundary, detail } => {
                 shared.remember(&task.id, detail);
                 if is_absent { Try::Absent } else { Try::Broke(*boundary) }
             }
-            EndReason::Terminated | EndReason::Truncated { .. } => Try::Finished(trajectory),
+            EndReason::Terminated | EndReason::Truncated { .. } => {
+                Try::Finished { trajectory: Box::new(trajectory), further }
+            }
         })
     }
 }
@@ -205,10 +248,12 @@ impl Shared<'_> {
         let mut tags = task.tags.clone();
         let mut group = Group { task: task.id.clone(), trajectories: Vec::new() };
         let Some(origin) = self.origin(task, seed).await else {
-            return FinishedGroup { index, group, tags };
+            return FinishedGroup { index, group, others: Vec::new(), seats: Vec::new(), tags };
         };
         let origin = Arc::new(origin);
-        let mut playing = GroupInProgress { shared: self, index, origin, is_closed: false, seed };
+        let further = Mutex::default();
+        let mut playing =
+            GroupInProgress { shared: self, index, origin, is_closed: false, seed, further };
         for tag in playing.origin.tags().await {
             if !tags.contains(&tag) {
                 tags.push(tag);
@@ -217,7 +262,8 @@ impl Shared<'_> {
         group.trajectories = self.request.strategy.grow(&playing).await;
         playing.origin.close(&self.common).await;
         playing.is_closed = true;
-        FinishedGroup { index, group, tags }
+        let others = playing.further_seats(&mut group.trajectories);
+        FinishedGroup { index, group, others, seats: playing.origin.seats(), tags }
     }
 
     /// Opens and resets the environment of a group.

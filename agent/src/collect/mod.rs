@@ -19,7 +19,9 @@ pub(crate) use self::attempt::panic_text;
 pub use self::group_in_progress::GroupInProgress;
 use self::group_in_progress::Shared;
 use crate::strategies::RolloutStrategy;
-use crate::{Cancellation, Concurrency, ConfigError, EpisodeConfig, LimitCounts, SharedPlayer};
+use crate::{
+    Cancellation, Concurrency, ConfigError, EpisodeConfig, LimitCounts, Seating, SharedPlayer,
+};
 
 /// How groups are collected.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -142,6 +144,11 @@ impl CollectionCounts {
         self.finished += 1;
         self.successes += usize::from(trajectory.success);
         self.branches += usize::from(trajectory.lineage.parent.is_some());
+        self.add_turns(trajectory);
+    }
+
+    /// Counts what a further seat of a finished episode did.
+    fn add_turns(&mut self, trajectory: &Trajectory) {
         self.turns += trajectory.turns.len();
         // What a fork took over was counted where it was sampled, within its first own turn too.
         let mut begun = trajectory.lineage.fork_token.unwrap_or(0) as usize;
@@ -255,6 +262,8 @@ pub struct CollectRequest<'a> {
     pub tasks: &'a [Task],
     /// Who chooses the actions.
     pub player: SharedPlayer,
+    /// Who takes the seats where several act, `player` being `self` there.
+    pub seating: Seating,
     /// How the trajectories of a group come about.
     pub strategy: &'a dyn RolloutStrategy,
     /// Makes a task interactive.
@@ -263,8 +272,20 @@ pub struct CollectRequest<'a> {
     pub seed: Seed,
     /// Tells it to stop.
     pub cancellation: &'a Cancellation,
-    /// Told of every episode that ended, failed ones included.
+    /// Told of every episode that ended, failed ones included. Where several act, of one that failed by the records of
+    /// all seats, and of others by that of the first seat that is grouped.
     pub on_episode: &'a (dyn Fn(&Trajectory) + Sync),
+}
+
+/// A seat of a group, where several act.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupSeat {
+    /// What its environment calls it.
+    pub name: String,
+    /// Who took it.
+    pub player: String,
+    /// Whether its trajectories are in the group.
+    pub is_grouped: bool,
 }
 
 /// A group that is done.
@@ -272,16 +293,21 @@ pub struct CollectRequest<'a> {
 pub struct FinishedGroup {
     /// The number of its task among those of the request.
     pub index: usize,
-    /// The episodes in the order of the members, without those that failed for good.
+    /// The episodes in the order of the members, without those that failed for good. Where several act, those of the
+    /// seats that are grouped: first all of the first such seat, then all of the next.
     pub group: Group,
+    /// The records of the other seats, in the same order.
+    pub others: Vec<Trajectory>,
+    /// The seats, in their order; empty where one acts.
+    pub seats: Vec<GroupSeat>,
     /// The tags of its task, those that only its environment knows included.
     pub tags: Vec<String>,
 }
 
 /// Takes what a collection yields as soon as it is there, so that nothing has to be held.
 pub trait CollectionSink: Sync {
-    /// An episode of the task of this number ended by its task or by a limit. The others of its group
-    /// may still be under way.
+    /// An episode of the task of this number ended by its task or by a limit, of which this is the record of one seat,
+    /// grouped or not. The others of its group may still be under way.
     fn trajectory(&self, index: usize, trajectory: &Trajectory);
 
     /// The last episode of a group ended; all of them were handed over before.
@@ -340,6 +366,7 @@ pub async fn stream_groups(
         sink,
         common: Arc::new(Common {
             player: request.player.clone(),
+            seating: request.seating.clone(),
             open: Arc::clone(&request.open),
             episode: config.episode.clone(),
             stop: stop.clone(),
@@ -418,6 +445,7 @@ mod tests {
         let request = CollectRequest {
             tasks: &tasks,
             player,
+            seating: Seating::default(),
             strategy: &Independent,
             open: origin.opener(),
             seed: Seed::from_u64(3),
@@ -460,6 +488,7 @@ mod tests {
         let request = CollectRequest {
             tasks: &tasks,
             player: SharedPlayer::of(RandomPolicy),
+            seating: Seating::default(),
             strategy: &Independent,
             open: origin.opener(),
             seed: Seed::from_u64(3),
@@ -511,6 +540,7 @@ mod tests {
         let request = CollectRequest {
             tasks: &[fake_task(0)],
             player: SharedPlayer::of(ScriptedPolicy::new(["right"])),
+            seating: Seating::default(),
             strategy: &Independent,
             open: Arc::new(open),
             seed: Seed::from_u64(3),
@@ -530,6 +560,7 @@ mod tests {
         let request = CollectRequest {
             tasks: &[fake_task(0), fake_task(1)],
             player: SharedPlayer::of(ScriptedPolicy::new(["right"])),
+            seating: Seating::default(),
             strategy: &Independent,
             open: origin.opener(),
             seed: Seed::from_u64(3),
@@ -564,6 +595,7 @@ mod tests {
         let request = CollectRequest {
             tasks: &tasks,
             player: SharedPlayer::of(ScriptedPolicy::new(["right"])),
+            seating: Seating::default(),
             strategy: &Branching::default(),
             open: origin.opener(),
             seed: Seed::from_u64(3),
@@ -624,6 +656,7 @@ mod tests {
             let request = CollectRequest {
                 tasks: &tasks,
                 player: SharedPlayer::of(ScriptedPolicy::new(["right"])),
+                seating: Seating::default(),
                 strategy: &Independent,
                 open: origin.opener(),
                 seed: Seed::from_u64(3),
@@ -678,6 +711,7 @@ mod tests {
         let request = CollectRequest {
             tasks: &tasks,
             player: SharedPlayer::of(RandomPolicy),
+            seating: Seating::default(),
             strategy: &Independent,
             open: FakeEnvironment::new().opener(),
             seed: Seed::from_u64(3),
@@ -738,6 +772,7 @@ mod tests {
         let request = CollectRequest {
             tasks: &tasks,
             player: SharedPlayer::Policy(policy.clone()),
+            seating: Seating::default(),
             strategy: &Independent,
             open: origin.opener(),
             seed: Seed::from_u64(3),
@@ -773,6 +808,7 @@ mod tests {
         let request = CollectRequest {
             tasks: &tasks,
             player: SharedPlayer::Policy(policy.clone()),
+            seating: Seating::default(),
             strategy: &Independent,
             open: Arc::new(|_| Err(EnvironmentError::Misused { call: "open", when: "never" })),
             seed: Seed::from_u64(3),
@@ -813,6 +849,7 @@ mod tests {
         let request = CollectRequest {
             tasks: &tasks,
             player: SharedPlayer::Policy(policy.clone()),
+            seating: Seating::default(),
             strategy: &Independent,
             open: origin.opener(),
             seed: Seed::from_u64(3),
@@ -849,6 +886,7 @@ mod tests {
         let request = CollectRequest {
             tasks: &tasks,
             player: SharedPlayer::Policy(policy.clone()),
+            seating: Seating::default(),
             strategy: &Independent,
             open: origin.opener(),
             seed: Seed::from_u64(3),

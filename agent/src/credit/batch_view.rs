@@ -16,9 +16,9 @@ pub struct BatchView<'a> {
 }
 
 impl<'a> BatchView<'a> {
-    /// The view of recorded groups whose rewards were shaped.
+    /// The view of recorded groups whose rewards were shaped. The trajectories of each seat are a group of their own.
     pub fn shaped(groups: &'a [Group], shapers: &RewardShapers) -> Self {
-        groups.iter().map(|group| GroupView::shaped(group, shapers)).collect()
+        groups.iter().flat_map(|group| GroupView::by_seat(group, shapers)).collect()
     }
 
     /// Appends a group.

@@ -95,10 +95,21 @@ impl<'a> GroupView<'a> {
         view
     }
 
-    /// The view of a recorded group whose rewards were shaped.
+    /// The views of a recorded group whose rewards were shaped, one for each run of trajectories of one seat: what one
+    /// seat earns is no measure for another.
+    pub fn by_seat(group: &'a Group, shapers: &RewardShapers) -> Vec<Self> {
+        let same = |a: &Trajectory, b: &Trajectory| a.seat == b.seat;
+        group.trajectories.chunk_by(same).map(|of_seat| Self::of(of_seat, shapers)).collect()
+    }
+
+    /// The view of a recorded group whose rewards were shaped, of all seats.
     pub fn shaped(group: &'a Group, shapers: &RewardShapers) -> Self {
+        Self::of(&group.trajectories, shapers)
+    }
+
+    fn of(trajectories: &'a [Trajectory], shapers: &RewardShapers) -> Self {
         let mut view = Self::default();
-        for trajectory in &group.trajectories {
+        for trajectory in trajectories {
             let rewards = shapers.rewards(trajectory);
             let steps = trajectory.turns.iter().zip(rewards);
             let steps =

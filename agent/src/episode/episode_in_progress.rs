@@ -115,7 +115,8 @@ impl<'a> EpisodeInProgress<'a> {
         }
     }
 
-    /// As [`EpisodeInProgress::start`], of an environment that was reset already and has shown `first`.
+    /// As [`EpisodeInProgress::start`], of an environment that was reset already and has shown `first`. One in which
+    /// several act fails: a [`TableInProgress`](crate::TableInProgress) plays that.
     pub async fn start_from(
         mut environment: Box<dyn Environment + 'a>,
         first: Observation,
@@ -125,8 +126,13 @@ impl<'a> EpisodeInProgress<'a> {
         // How long a sandbox took to be there is not for the policy to answer for.
         let prepare = async { environment.prepare().await.map_err(|error| broken(&error)) };
         let prepared = unless_cancelled(episode, prepare).await;
+        let is_shared = environment.seats().len() > 1;
         let mut playing = Self::assemble(environment, first, episode, config, None);
         playing.end = prepared.err();
+        if is_shared {
+            let detail = "several act in it, so that it is played by a table";
+            playing.end = Some(failed(Boundary::Environment, detail));
+        }
         playing
     }
 

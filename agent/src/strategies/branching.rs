@@ -203,7 +203,8 @@ mod tests {
     use crate::fake_environment::{FakeEnvironment, fake_task};
     use crate::policies::{RandomPolicy, ScriptedPolicy};
     use crate::{
-        Cancellation, CollectConfig, CollectRequest, Collection, SharedPlayer, collect_groups,
+        Cancellation, CollectConfig, CollectRequest, Collection, Seating, SharedPlayer,
+        collect_groups,
     };
 
     async fn grow(
@@ -217,6 +218,7 @@ mod tests {
         let request = CollectRequest {
             tasks: &tasks,
             player,
+            seating: Seating::default(),
             strategy: &strategy,
             open: environment.opener(),
             seed: Seed::from_u64(5),
@@ -390,6 +392,7 @@ mod tests {
         let request = CollectRequest {
             tasks: &tasks,
             player: SharedPlayer::Policy(policy.clone()),
+            seating: Seating::default(),
             strategy: &strategy,
             open: FakeEnvironment::new().opener(),
             seed: Seed::from_u64(5),

@@ -2,4 +2,5 @@
 
 mod environments;
 mod forks;
+mod seats;
 mod terminal;

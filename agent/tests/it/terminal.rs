@@ -7,7 +7,7 @@ use std::time::Duration;
 use spar_agent::policies::{RandomPolicy, ScriptedPolicy};
 use spar_agent::{
     Cancellation, CollectConfig, CollectRequest, Collection, Concurrency, EvaluateConfig,
-    EvaluateRequest, OpenEnvironment, SharedPlayer, collect_groups, evaluate,
+    EvaluateRequest, OpenEnvironment, Seating, SharedPlayer, collect_groups, evaluate,
 };
 use spar_core::{Boundary, EndReason, Limit, Seed, Trajectory};
 use spar_envs::{Resources, Sandboxes, open_environment};
@@ -48,6 +48,7 @@ impl Bench {
         let request = CollectRequest {
             tasks,
             player,
+            seating: Seating::default(),
             strategy: &spar_agent::strategies::Independent,
             open: self.opener(),
             seed: Seed::from_u64(1),
@@ -221,6 +222,7 @@ async fn the_oracle_solves_all_and_chance_nothing() {
         let request = EvaluateRequest {
             suite: suite.as_ref(),
             player,
+            seating: Seating::default(),
             open: bench.opener(),
             seed: Seed::from_u64(1),
             cancellation: &Cancellation::new(),
@@ -244,6 +246,7 @@ async fn cancelling_while_a_sandbox_is_waited_for_ends_at_once() {
     let request = CollectRequest {
         tasks: &tasks,
         player: ORACLE,
+        seating: Seating::default(),
         strategy: &spar_agent::strategies::Independent,
         open: bench.opener(),
         seed: Seed::from_u64(1),

@@ -12,7 +12,7 @@ use spar_agent::{
     Cancellation, CollectConfig, CollectRequest, Collection, CollectionSink, CutGroup,
     EpisodeConfig, FinishedGroup, Keeper, SamplesError, stream_groups,
 };
-use spar_core::{Seed, Trajectory};
+use spar_core::{EndReason, Seed, Trajectory};
 use spar_tasks::samplers::{Outcome, SamplerConfig, TaskSampler, open_sampler};
 use spar_tasks::{RewardShapers, ShaperConfig, Task};
 
@@ -179,6 +179,7 @@ impl GroupSource {
         let request = CollectRequest {
             tasks,
             player: player.clone(),
+            seating: domain.seating.clone(),
             strategy: self.strategy.as_ref(),
             open: domain.sandboxes.opener(player.shared_policy().cloned()),
             seed,
@@ -259,8 +260,14 @@ impl CollectionSink for Arrivals<'_> {
         }
     }
 
-    fn group(&self, finished: FinishedGroup) {
-        let returns = GroupView::shaped(&finished.group, self.shapers).returns();
+    fn group(&self, mut finished: FinishedGroup) {
+        // A seat that never moved has nothing to learn from, and is no measure for those that did.
+        finished.group.trajectories.retain(|trajectory| {
+            trajectory.end != EndReason::Terminated || !trajectory.turns.is_empty()
+        });
+        // What one seat earns says nothing of another's tries: a sampler sees those of the first.
+        let views = GroupView::by_seat(&finished.group, self.shapers);
+        let returns = views.first().map(GroupView::returns).unwrap_or_default();
         let (cut, outcome) = (CutGroup::new(&finished.group), Outcome { returns });
         let mut arrived = self.arrived.lock().unwrap_or_else(PoisonError::into_inner);
         arrived.push(Arrived { finished, cut, outcome });

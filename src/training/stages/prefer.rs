@@ -366,15 +366,27 @@ impl Preferring {
 }
 
 /// The samples of the best and the worst trajectory of a group, as pair `number`; none where the best has not earned
-/// more by more than the margin, or one of them drew nothing.
+/// more by more than the margin, or one of them drew nothing. Where several seats are trained, these are those of the
+/// seat whose returns are furthest apart, the first of such.
 fn compare(
     group: &Group,
     shapers: &RewardShapers,
     margin: f64,
     number: u64,
 ) -> anyhow::Result<Vec<Sample>> {
-    let returns = GroupView::shaped(group, shapers).returns();
-    let Some([best, worst]) = best_and_worst(&returns, margin) else { return Ok(Vec::new()) };
+    let mut found: Option<([usize; 2], f64)> = None;
+    let mut start = 0;
+    for view in GroupView::by_seat(group, shapers) {
+        let returns = view.returns();
+        if let Some([best, worst]) = best_and_worst(&returns, margin) {
+            let apart = returns[best] - returns[worst];
+            if found.is_none_or(|(_, widest)| apart > widest) {
+                found = Some(([start + best, start + worst], apart));
+            }
+        }
+        start += returns.len();
+    }
+    let Some(([best, worst], _)) = found else { return Ok(Vec::new()) };
     let mut samples = Vec::new();
     for (place, is_chosen) in [(best, true), (worst, false)] {
         let answer = samples_of(group, &group.trajectories[place], is_chosen)?;

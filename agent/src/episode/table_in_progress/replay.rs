@@ -27,20 +27,11 @@ impl TableInProgress<'_> {
             let index = seat.index();
             let Some(turns) = recorded.get(index) else { return Err(differs(seat)) };
             let number = made[index];
-            let Some(turn) = turns.get(number) else {
-                let playing = self.playing[index].as_ref();
-                match playing.and_then(|playing| playing.end()) {
-                    // A seat that left has done so once its turns were over.
-                    Some(_) if !self.is_over => {
-                        environment.forfeit(seat).await.map_err(|e| broken(&e))?
-                    }
-                    _ => break,
-                }
-                if environment.to_move() == Some(seat) {
-                    break;
-                }
-                continue;
-            };
+            let playing = self.playing[index].as_ref();
+            let has_left = playing.is_some_and(|playing| playing.end().is_some());
+            if number == turns.len() && !has_left {
+                break;
+            }
             if number == 0 && !is_first {
                 let Told { observation, .. } = environment.told(seat);
                 let first =
@@ -57,6 +48,14 @@ impl TableInProgress<'_> {
                 }
             }
             (is_first, is_behind[index]) = (false, false);
+            let Some(turn) = turns.get(number) else {
+                // A seat that left has done so once its turns were over.
+                environment.forfeit(seat).await.map_err(|error| broken(&error))?;
+                if environment.to_move() == Some(seat) {
+                    break;
+                }
+                continue;
+            };
             made[index] += 1;
             let Some(action) = turn.parsed.action() else { continue };
             let limit = self.seated[index].config.turn_timeout();
