@@ -6,6 +6,7 @@
 //! ones through the command line of docker.
 
 mod figures;
+mod talks;
 
 use std::process::Stdio;
 use std::sync::Arc;
@@ -89,6 +90,9 @@ async fn main() {
         let target = if name == "exec, spar" { Target::AtMost(1.1) } else { Target::None };
         figures.add(&format!("{name}, to raw bollard"), ratio, "times", target);
     }
+    let sandbox = backend.create(&spec).await.expect("a sandbox can be made");
+    talks::talks(&*sandbox, &mut figures).await.expect("it can be talked to");
+    sandbox.close().await.expect("a sandbox can be closed");
     figures.finish();
 }
 

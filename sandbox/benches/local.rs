@@ -3,6 +3,7 @@
 //! `cargo bench -p spar-sandbox --bench local -- [--json FILE]`
 
 mod figures;
+mod talks;
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -66,6 +67,7 @@ async fn measure(backend: &LocalBackend, figures: &mut Figures) -> Result<(), Sa
         forked.close().await?;
     }
     line("fork (1 MiB written)", fork, Target::AtMost(40.0));
+    talks::talks(&*sandbox, figures).await?;
     sandbox.close().await
 }
 

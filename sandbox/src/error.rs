@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// The sandbox could not do its part; the command inside it is not to blame.
 ///
@@ -108,6 +109,29 @@ pub enum SandboxError {
     UsedUp {
         /// Of what: `processes`.
         what: &'static str,
+    },
+    /// Nobody listens on a port of the sandbox.
+    #[error("connect to port {port} of the sandbox: nobody listens there")]
+    NotListening {
+        /// As asked for.
+        port: u16,
+    },
+    /// A connection into the sandbox does not come about for another reason.
+    #[error("connect to port {port} of the sandbox")]
+    ConnectRefused {
+        /// As asked for.
+        port: u16,
+        /// What the kernel said.
+        #[source]
+        source: io::Error,
+    },
+    /// A connection into the sandbox was neither accepted nor refused.
+    #[error("connect to port {port} of the sandbox: no answer within {:.0} s", after.as_secs_f64())]
+    ConnectTimedOut {
+        /// As asked for.
+        port: u16,
+        /// How long it was tried.
+        after: Duration,
     },
     /// A path inside that does not exist.
     #[error("find `{path}` in the sandbox")]
@@ -243,6 +267,7 @@ impl SandboxError {
             Self::Unsupported { .. }
                 | Self::InvalidSpec { .. }
                 | Self::UsedUp { .. }
+                | Self::NotListening { .. }
                 | Self::NotFound { .. }
                 | Self::PathRefused { .. }
                 | Self::TooLarge { .. }

@@ -89,6 +89,7 @@ impl SandboxError {
     /// | the disk is full | it has filled it | agent |
     /// | | it has not | infrastructure |
     /// | a path that is missing or refused, something too large | | agent |
+    /// | nobody listens on a port | | agent |
     /// | getting or making a sandbox, an image, set-up, a file of the host | | infrastructure |
     /// | anything else, and whatever took too long | it is gone | as it died |
     /// | | its backend cannot tell how it is | infrastructure |
@@ -109,6 +110,7 @@ impl SandboxError {
             Self::Died { death, .. } => of_death(*death),
             Self::UsedUp { .. }
             | Self::NoSpace { .. }
+            | Self::NotListening { .. }
             | Self::NotFound { .. }
             | Self::PathRefused { .. }
             | Self::TooLarge { .. } => Fault::Agent,
@@ -122,7 +124,10 @@ impl SandboxError {
             | Self::Setup { .. }
             | Self::Saturated { .. }
             | Self::Host { .. } => Fault::Infrastructure,
-            Self::Unsupported { .. } | Self::Backend { .. } => match evidence.vitals {
+            Self::Unsupported { .. }
+            | Self::ConnectRefused { .. }
+            | Self::ConnectTimedOut { .. }
+            | Self::Backend { .. } => match evidence.vitals {
                 Vitals::Gone(death) => of_death(death),
                 Vitals::Unknown => Fault::Infrastructure,
                 Vitals::Lives => agent_if(evidence.filled_disk || evidence.control != Some(false)),
@@ -189,6 +194,17 @@ mod tests {
             (disk_full(), full, Agent),
             (disk_full(), lives(), Infrastructure),
             (SandboxError::NotFound { path: text() }, lives(), Agent),
+            (SandboxError::NotListening { port: 80 }, with(Vitals::Unknown), Agent),
+            (
+                SandboxError::ConnectTimedOut { port: 80, after: Duration::from_secs(10) },
+                control(false),
+                Infrastructure,
+            ),
+            (
+                SandboxError::ConnectRefused { port: 80, source: std::io::ErrorKind::Other.into() },
+                lives(),
+                Agent,
+            ),
             (SandboxError::PathRefused { path: text(), reason: text() }, lives(), Agent),
             (SandboxError::TooLarge { path: text(), limit_bytes: 1 }, lives(), Agent),
             (SandboxError::Saturated { reason: text() }, lives(), Infrastructure),

@@ -4,7 +4,8 @@
 //!   SandboxSpec ──▶ SandboxBackend::create ──▶ Sandbox ──exec──▶ ExecResult { end, stdout, stderr }
 //!        ▲            docker · wasm ·             │ ├──open_shell──▶ Shell::run
 //!        │            local · fake                │ ├──read / write / list / tar
-//!   Image, Limits,                                │ ├──spawn──▶ Process: streams, wait, kill
+//!   Image, Limits,                                │ ├──spawn / spawn_pty──▶ Process: streams, wait, kill
+//!                                                 │ ├──connect──▶ ByteStream to a port inside
 //!                                                 │ ├──changes──▶ what differs from where it began
 //!                                                 │ └──snapshot──▶ Snapshot ──▶ SandboxBackend::restore
 //!   NetworkPolicy                                 ▼
@@ -33,6 +34,7 @@
 pub mod allow_list;
 mod archive;
 pub mod backends;
+mod byte_stream;
 mod capability_set;
 mod captured;
 mod changes;
@@ -47,6 +49,7 @@ mod nonce;
 mod owner;
 pub mod pool;
 mod process;
+mod pty;
 pub mod registry;
 mod sandbox;
 mod set_up;
@@ -54,6 +57,7 @@ mod shell;
 mod spec;
 
 pub use archive::Carried;
+pub use byte_stream::ByteStream;
 pub use capability_set::CapabilitySet;
 pub use captured::Captured;
 pub use changes::{Change, ChangeKind, Changes, FileState};
@@ -63,6 +67,7 @@ pub use fault::{Evidence, Fault, Vitals};
 pub use measure::{Latencies, measure};
 pub use owner::{Owner, OwnerState};
 pub use process::{Process, ProcessHandle};
+pub use pty::{PtyProcess, PtySize, PtyWindow};
 pub use sandbox::{
     Capabilities, FileEntry, FileKind, ReapReport, Sandbox, SandboxBackend, SandboxRecord,
     SandboxStats, Snapshot,

@@ -17,7 +17,9 @@ const ENDING: Duration = Duration::from_secs(30);
 /// What it writes has to be read: a process whose pipes are full waits, as on any POSIX system, and
 /// one stream that nobody reads may hold up the other.
 pub struct Process {
-    /// Its standard input; shutting it down or dropping it is its end.
+    /// Its standard input; shutting it down or dropping it is its end. In a container, a process that leaves
+    /// more than about 200 kB of it unread cannot be killed through its handle: its deadline,
+    /// [`end_all`](crate::Sandbox::end_all) and the sandbox's end still end it.
     pub stdin: Box<dyn AsyncWrite + Send + Unpin>,
     /// Its standard output; it ends when nobody holds it any more.
     pub stdout: Box<dyn AsyncRead + Send + Unpin>,

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::allow_list::NetworkStats;
 use crate::{
-    Changes, ExecRequest, ExecResult, OutputSink, Owner, OwnerState, Process, SandboxError,
-    SandboxSpec, Shell, ShellOptions,
+    ByteStream, Changes, ExecRequest, ExecResult, OutputSink, Owner, OwnerState, Process,
+    PtyProcess, PtySize, SandboxError, SandboxSpec, Shell, ShellOptions,
 };
 
 /// What a backend can do. Asking for more is [`SandboxError::Unsupported`].
@@ -23,6 +23,12 @@ pub struct Capabilities {
     /// [`Sandbox::spawn`].
     #[serde(default)]
     pub spawn: bool,
+    /// [`Sandbox::spawn_pty`].
+    #[serde(default)]
+    pub pty: bool,
+    /// [`Sandbox::connect`], but for networks that the backend names when asked.
+    #[serde(default)]
+    pub connect: bool,
     /// [`Sandbox::snapshot`] and [`SandboxBackend::restore`].
     pub snapshot: bool,
     /// [`Sandbox::fork`].
@@ -183,6 +189,43 @@ pub trait Sandbox: Send + Sync {
     /// [`SandboxError::Unsupported`], also for a request that has `stdin`, which is to be written to the
     /// process; and as [`Sandbox::exec`].
     async fn spawn(&self, request: &ExecRequest) -> Result<Process, SandboxError>;
+
+    /// As [`Sandbox::spawn`], on a pseudo-terminal of this size, which the process controls: it has job
+    /// control, and keys such as Ctrl-C reach what is in its foreground. `TERM` is `xterm` unless the request
+    /// or the spec says another.
+    ///
+    /// # Errors
+    ///
+    /// As [`Sandbox::spawn`].
+    async fn spawn_pty(
+        &self,
+        request: &ExecRequest,
+        size: PtySize,
+    ) -> Result<PtyProcess, SandboxError>;
+
+    /// Connects to what listens on a TCP port of the sandbox's own loopback, `127.0.0.1` or else `::1`. It
+    /// needs no network in the sandbox, and never leads to a port of the host.
+    ///
+    /// # Errors
+    ///
+    /// [`SandboxError::NotListening`], [`SandboxError::ConnectRefused`], [`SandboxError::ConnectTimedOut`]
+    /// after ten seconds, [`SandboxError::Unsupported`] also where the sandbox shares the host's loopback,
+    /// [`SandboxError::Died`] and those of the backend.
+    async fn connect(&self, port: u16) -> Result<ByteStream, SandboxError> {
+        self.connect_within(port, Duration::ZERO).await
+    }
+
+    /// As [`Sandbox::connect`], where it waits for as long as `patience` says until somebody listens: for a
+    /// server that is being started.
+    ///
+    /// # Errors
+    ///
+    /// As [`Sandbox::connect`]; [`SandboxError::NotListening`] where nobody did in time.
+    async fn connect_within(
+        &self,
+        port: u16,
+        patience: Duration,
+    ) -> Result<ByteStream, SandboxError>;
 
     /// A shell that keeps its working directory and variables between commands.
     ///

@@ -24,6 +24,7 @@
 mod abuse;
 mod allow_list;
 mod changes;
+mod connections;
 mod context;
 mod exec;
 mod files;
@@ -35,6 +36,7 @@ mod processes;
 mod programs;
 mod shells;
 mod spawn;
+mod terminals;
 
 use std::fmt;
 use std::future::Future;
@@ -192,6 +194,8 @@ fn all() -> impl Iterator<Item = &'static Trial> {
         hostile::TRIALS,
         shells::TRIALS,
         spawn::TRIALS,
+        terminals::TRIALS,
+        connections::TRIALS,
         lifecycle::TRIALS,
         processes::TRIALS,
         changes::TRIALS,

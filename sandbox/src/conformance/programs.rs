@@ -64,6 +64,11 @@ pub struct Programs {
     pub write_file: Option<Program>,
     /// Writes what is in the file `/tmp/given`.
     pub read_file: Option<Program>,
+    /// Listens on the port that its last argument, which is added, names, sends back what each connection
+    /// sends, and ends one whose client has ended. The program itself ends at once and leaves that behind;
+    /// where programs are of POSIX, it adds a line to `/tmp/served`
+    /// for each connection that ended.
+    pub echo_server: Option<Program>,
     /// Whether scripts of `sh` run in the image of the options, with the usual commands in them:
     /// hostile ones are tried then, as far as they need no processes.
     pub scripts: bool,
@@ -88,6 +93,7 @@ impl Programs {
             crash: sh("kill -SEGV $$"),
             write_file: sh("printf made >/tmp/made"),
             read_file: sh("cat /tmp/given"),
+            echo_server: sh(&echo_server()),
             scripts: true,
         }
     }
@@ -107,7 +113,26 @@ impl Programs {
             forever: words("sleep 1000000"),
             write_file: words("write /tmp/made made"),
             read_file: words("cat /tmp/given"),
+            echo_server: words("listen"),
             ..Self::default()
         }
     }
+}
+
+/// With Perl, which distributions have by default, or with the `nc` of busybox.
+fn echo_server() -> String {
+    const PERL: &str = "use IO::Socket::INET; $SIG{CHLD} = \"IGNORE\"; \
+                        my $s = IO::Socket::INET->new(Listen => 256, LocalAddr => \"127.0.0.1\", \
+                        LocalPort => $ARGV[0], ReuseAddr => 1) or exit 1; \
+                        while (my $c = $s->accept) { my $p = fork; next if $p or !defined $p; \
+                        open(STDIN, \"<&\", $c); open(STDOUT, \">&\", $c); close $c; close $s; \
+                        exec \"sh\", \"-c\", $ARGV[1]; }";
+    // It counts how often it is told to listen: so many connections may wait.
+    let listen = "l".repeat(128);
+    format!(
+        "serve='cat; echo over >>/tmp/served'; \
+         if command -v perl; then set -- perl -e '{PERL}' \"$0\" \"$serve\"; \
+         else set -- nc -{listen} -p \"$0\" -e sh -c \"$serve\"; fi >/dev/null; \
+         setsid \"$@\" </dev/null >/dev/null 2>&1 &"
+    )
 }

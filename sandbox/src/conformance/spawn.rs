@@ -15,6 +15,7 @@ pub(super) const TRIALS: &[Trial] = trials![
     "much passes a process unchanged in both directions" => passes_much,
     "several processes run at one time and do not disturb each other" => several,
     "a process that is killed or dropped ends with all that it started" => killed,
+    "a process whose output nobody reads waits, and so does who writes what it does not read" => waits,
     "a process meets its deadline where it has one" => deadline,
     "a process ends with its sandbox" => with_sandbox,
 ];
@@ -153,7 +154,7 @@ async fn several(context: &Context<'_>) -> Result<(), Finding> {
 }
 
 /// Started in the background, and in a session of its own.
-const FAMILY: &str = "rm -f /tmp/alive; (setsid sh -c 'while :; do echo x >>/tmp/alive; sleep 0.05; done' \
+pub(super) const FAMILY: &str = "rm -f /tmp/alive; (setsid sh -c 'while :; do echo x >>/tmp/alive; sleep 0.05; done' \
                       </dev/null >/dev/null 2>&1 &); while [ ! -s /tmp/alive ]; do sleep 0.05; done; echo begun; \
                       exec sleep 1000";
 
@@ -172,18 +173,77 @@ async fn killed(context: &Context<'_>) -> Result<(), Finding> {
             ensure!(end == ExecEnd::Signalled { signal: 9 }, "it {end}");
             ensure!(began.elapsed() < LONG, "it took {:?}", began.elapsed());
         }
-        // A dropped one ends without anybody who waits.
-        let mut is_quiet = false;
-        for _ in 0..50 {
-            let found = sh(&*sandbox, "wc -c </tmp/alive; sleep 0.3; wc -c </tmp/alive").await?;
-            let mut counts = found.split_whitespace();
-            is_quiet = counts.next() == counts.next();
-            if is_quiet || !is_dropped {
-                break;
-            }
-        }
-        ensure!(is_quiet, "what it started goes on");
+        ensure!(goes_quiet(&*sandbox, is_dropped).await?, "what it started goes on");
     }
+    Ok(sandbox.close().await?)
+}
+
+/// Whether [`FAMILY`] does nothing any more. A dropped one ends without anybody who waits.
+pub(super) async fn goes_quiet(sandbox: &dyn Sandbox, is_dropped: bool) -> Result<bool, Finding> {
+    for _ in 0..50 {
+        let found = sh(sandbox, "wc -c </tmp/alive; sleep 0.3; wc -c </tmp/alive").await?;
+        let mut counts = found.split_whitespace();
+        let is_quiet = counts.next() == counts.next();
+        if is_quiet || !is_dropped {
+            return Ok(is_quiet);
+        }
+    }
+    Ok(false)
+}
+
+/// What may be on its way to somebody who does not read.
+pub(super) const MOST: u64 = 4 << 20;
+
+/// Writes without end, so many bytes at one time, and how many that were into a file.
+pub(super) fn flood(file: &str, gush: u64) -> String {
+    format!(
+        "i=0; while :; do head -c {gush} /dev/zero; i=$((i + {gush})); echo $i >{file}.new; \
+         mv {file}.new {file}; done"
+    )
+}
+
+/// Waits until [`flood`] has been held up; how much it wrote.
+pub(super) async fn stands_still(sandbox: &dyn Sandbox, file: &str) -> Result<u64, Finding> {
+    let count = async || match sandbox.read_file(file, 100).await {
+        Ok(bytes) => String::from_utf8_lossy(&bytes).trim().parse().unwrap_or(0),
+        Err(_) => 0u64,
+    };
+    let until = Instant::now() + LONG;
+    let mut before = count().await;
+    loop {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let now = count().await;
+        if now == before && now > 0 || now >= MOST {
+            return Ok(now);
+        }
+        ensure!(Instant::now() < until, "it wrote {now} bytes and is not held up");
+        before = now;
+    }
+}
+
+async fn waits(context: &Context<'_>) -> Result<(), Finding> {
+    let sandbox = context.posix().await?;
+    let Process { mut stdout, mut handle, .. } =
+        spawn(context, &*sandbox, &flood("/tmp/count", 1 << 16)).await?;
+    let written = stands_still(&*sandbox, "/tmp/count").await?;
+    ensure!(written < MOST, "{written} bytes were taken that nobody reads");
+    // It goes on once somebody reads.
+    let mut much = vec![1; 2 * MOST as usize];
+    in_time("much", stdout.read_exact(&mut much)).await?.map_err(failed)?;
+    ensure!(much.iter().all(|byte| *byte == 0), "what was read differs");
+    let end = in_time("killing", handle.kill()).await??;
+    ensure!(end == ExecEnd::Signalled { signal: 9 }, "it {end}");
+
+    let Process { mut stdin, mut handle, .. } =
+        spawn(context, &*sandbox, "exec sleep 1000").await?;
+    let (mut taken, chunk) = (0, vec![7; 1 << 16]);
+    while let Ok(count) = tokio::time::timeout(Duration::from_secs(1), stdin.write(&chunk)).await {
+        taken += count.map_err(failed)? as u64;
+        ensure!(taken < MOST, "{taken} bytes were taken that the process does not read");
+    }
+    sandbox.end_all().await?;
+    let end = wait(&mut handle).await?;
+    ensure!(end == ExecEnd::Signalled { signal: 9 }, "with all others it {end}");
     Ok(sandbox.close().await?)
 }
 

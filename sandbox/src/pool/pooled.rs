@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 
@@ -9,8 +10,9 @@ use super::inner::Origin;
 use super::live::Live;
 use super::sandbox_pool::acquire;
 use crate::{
-    Capabilities, Changes, ExecRequest, ExecResult, FileEntry, OutputSink, Process, Sandbox,
-    SandboxError, SandboxSpec, SandboxStats, Shell, ShellOptions, Snapshot,
+    ByteStream, Capabilities, Changes, ExecRequest, ExecResult, FileEntry, OutputSink, Process,
+    PtyProcess, PtySize, Sandbox, SandboxError, SandboxSpec, SandboxStats, Shell, ShellOptions,
+    Snapshot,
 };
 
 /// A sandbox that was handed out by a pool. Dropping it removes it in the background, which makes
@@ -80,6 +82,22 @@ impl Sandbox for PooledSandbox {
 
     async fn spawn(&self, request: &ExecRequest) -> Result<Process, SandboxError> {
         self.watch(self.sandbox().spawn(request).await)
+    }
+
+    async fn spawn_pty(
+        &self,
+        request: &ExecRequest,
+        size: PtySize,
+    ) -> Result<PtyProcess, SandboxError> {
+        self.watch(self.sandbox().spawn_pty(request, size).await)
+    }
+
+    async fn connect_within(
+        &self,
+        port: u16,
+        patience: Duration,
+    ) -> Result<ByteStream, SandboxError> {
+        self.watch(self.sandbox().connect_within(port, patience).await)
     }
 
     async fn open_shell(&self, options: &ShellOptions) -> Result<Box<dyn Shell>, SandboxError> {

@@ -10,9 +10,9 @@ use async_trait::async_trait;
 use tokio::time::{Instant, sleep};
 
 use crate::{
-    Capabilities, Changes, Death, ExecRequest, ExecResult, FileEntry, Image, OutputSink, Process,
-    ReapReport, Sandbox, SandboxBackend, SandboxError, SandboxRecord, SandboxSpec, SandboxStats,
-    Shell, ShellOptions, Snapshot,
+    ByteStream, Capabilities, Changes, Death, ExecRequest, ExecResult, FileEntry, Image,
+    OutputSink, Process, PtyProcess, PtySize, ReapReport, Sandbox, SandboxBackend, SandboxError,
+    SandboxRecord, SandboxSpec, SandboxStats, Shell, ShellOptions, Snapshot,
 };
 
 /// A backend that counts.
@@ -247,6 +247,14 @@ impl Sandbox for TestSandbox {
 
     async fn spawn(&self, _: &ExecRequest) -> Result<Process, SandboxError> {
         unsupported("start a process")
+    }
+
+    async fn spawn_pty(&self, _: &ExecRequest, _: PtySize) -> Result<PtyProcess, SandboxError> {
+        unsupported("start a process")
+    }
+
+    async fn connect_within(&self, _: u16, _: Duration) -> Result<ByteStream, SandboxError> {
+        unsupported("connect to a sandbox")
     }
 
     async fn open_shell(&self, _: &ShellOptions) -> Result<Box<dyn Shell>, SandboxError> {

@@ -20,9 +20,10 @@ use super::{NAME, helper, network};
 use crate::allow_list;
 use crate::{NetworkPolicy, Owner, SandboxError, SandboxSpec};
 
-/// Processes beyond [`Limits::pids`](crate::Limits::pids): the first one, the relay of an allow-list,
-/// and what the engine and the helper need to start a command even when the limit is used up.
-pub(super) const OWN_PIDS: u32 = 13;
+/// Processes beyond [`Limits::pids`](crate::Limits::pids): the first one, the relay of an allow-list, what
+/// carries connections into the sandbox, and what the engine and the helper need to start a command even
+/// when the limit is used up.
+pub(super) const OWN_PIDS: u32 = 14;
 /// What is given where nothing is asked for: more than an engine has itself it cannot give, and some have little.
 const OPEN_FILES: i64 = 4096;
 /// Processes of one user on the engine's machine. Podman asks for more than some machines allow unless

@@ -20,6 +20,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::engine::{Engine, REQUEST, within};
 use super::helper;
+use crate::PtySize;
 
 /// Bytes that are read from the connection at one time.
 const CAPACITY: usize = 1 << 16;
@@ -56,6 +57,14 @@ pub(super) enum Input<'a> {
     Bytes(&'a [u8]),
     /// Comes bit by bit; the channel's end is its end.
     Channel(Receiver<Bytes>),
+    /// What is done at a terminal; the channel's end hangs it up.
+    Terminal(Receiver<Typed>),
+}
+
+/// What is done at a terminal.
+pub(super) enum Typed {
+    Bytes(Bytes),
+    Size(PtySize),
 }
 
 /// What the helper says.
@@ -267,13 +276,13 @@ impl<'a> Conversation<'a> {
                     self.flushed = self.writer.as_mut().poll_flush(context).is_ready();
                 }
                 return;
-            } else if let Poll::Ready(bytes) = self.input.poll_next(context) {
-                self.input_ended = bytes.is_none();
-                let bytes = bytes.unwrap_or_default();
-                let mut frame = BytesMut::with_capacity(bytes.len() + 4);
-                frame.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
-                frame.extend_from_slice(&bytes);
-                self.frame = frame.freeze();
+            } else if let Poll::Ready(next) = self.input.poll_next(context) {
+                self.input_ended = next.is_none();
+                self.frame = match next {
+                    Some(Typed::Size(size)) => resizing(size),
+                    Some(Typed::Bytes(bytes)) => framed(&bytes),
+                    None => framed(&[]),
+                };
             } else {
                 return;
             }
@@ -283,23 +292,46 @@ impl<'a> Conversation<'a> {
 
 impl Input<'_> {
     /// The next bytes, never none; absent at the end.
-    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Typed>> {
         match self {
             Self::Bytes([]) => Poll::Ready(None),
             Self::Bytes(bytes) => {
                 let (chunk, rest) = bytes.split_at(bytes.len().min(CHUNK));
                 *bytes = rest;
-                Poll::Ready(Some(Bytes::copy_from_slice(chunk)))
+                Poll::Ready(Some(Typed::Bytes(Bytes::copy_from_slice(chunk))))
             }
             Self::Channel(channel) => loop {
                 match futures::ready!(channel.poll_recv(context)) {
                     // An empty frame would be the end.
                     Some(bytes) if bytes.is_empty() => {}
+                    other => return Poll::Ready(other.map(Typed::Bytes)),
+                }
+            },
+            Self::Terminal(channel) => loop {
+                match futures::ready!(channel.poll_recv(context)) {
+                    Some(Typed::Bytes(bytes)) if bytes.is_empty() => {}
                     other => return Poll::Ready(other),
                 }
             },
         }
     }
+}
+
+/// A frame of these bytes; without any it is the end.
+fn framed(bytes: &[u8]) -> Bytes {
+    let mut frame = BytesMut::with_capacity(bytes.len() + 4);
+    frame.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+    frame.extend_from_slice(bytes);
+    frame.freeze()
+}
+
+/// A frame that gives a terminal another size.
+fn resizing(PtySize { rows, columns }: PtySize) -> Bytes {
+    let mut frame = BytesMut::with_capacity(8);
+    frame.extend_from_slice(&u32::MAX.to_le_bytes());
+    frame.extend_from_slice(&rows.to_le_bytes());
+    frame.extend_from_slice(&columns.to_le_bytes());
+    frame.freeze()
 }
 
 /// Takes the frames of standard error apart.

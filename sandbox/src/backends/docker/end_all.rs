@@ -32,6 +32,7 @@ impl Shared {
             // It may be another user's than the first process, which cannot end it then.
             relay.end().await;
         }
+        self.dialer.end().await;
         match self.end_by_signal(*num_ended + 1).await {
             Ok(number) => *num_ended = number,
             Err(error @ SandboxError::Died { .. }) => return Err(error),

@@ -151,6 +151,8 @@ impl Engine {
             posix: true,
             shell: true,
             spawn: true,
+            pty: true,
+            connect: true,
             snapshot: true,
             fork: true,
             memory_in_snapshot: false,

@@ -11,41 +11,29 @@
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use bytes::{Buf, BufMut, Bytes, BytesMut};
-use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex, split};
-use tokio::sync::mpsc::{self, Sender, UnboundedReceiver, UnboundedSender};
-use tokio::sync::{Mutex, Notify, Semaphore};
+use bytes::Bytes;
+use tokio::io::{AsyncWriteExt, duplex, split};
+use tokio::sync::Mutex;
+use tokio::sync::mpsc::{self, Sender, UnboundedReceiver};
 use tokio::task::{JoinHandle, JoinSet};
 
 use super::conversation::{Conversation, Input, Said, Status, Surroundings};
+use super::mux::{
+    CHUNK, CLOSE, Carried, Frame, Frames, OPEN, QUEUE, READY, Stream, frame, inward, outward,
+};
 use super::sandbox::{ROOM_MS, Shared};
 use crate::allow_list::{NetworkStats, PORT, Proxy};
 use crate::{NetworkPolicy, SandboxError};
 
 /// How long the relay may take to listen.
 const START: Duration = Duration::from_secs(60);
-/// What the relay may send of a stream, and what it has room for, without word from here.
-const WINDOW: usize = 256 << 10;
-/// What was handed on before that is worth a credit.
-const WORTH_A_CREDIT: usize = WINDOW / 4;
-/// Bytes of a stream in one frame.
-const CHUNK: usize = 32 << 10;
 /// Numbers that streams may have.
 const STREAMS: u16 = 64;
-/// Frames on their way to the relay.
-const QUEUE: usize = 16;
 /// The port is another program's.
 const EADDRINUSE: u32 = 98;
-
-const READY: u8 = 0;
-const OPEN: u8 = 1;
-const DATA: u8 = 2;
-const CREDIT: u8 = 3;
-const END: u8 = 4;
-const CLOSE: u8 = 5;
 
 /// The relay of one sandbox, and the proxy behind it.
 pub(super) struct Relay {
@@ -179,24 +167,6 @@ struct Streams {
     carrying: JoinSet<()>,
 }
 
-/// One connection as the relay's frames find it.
-struct Stream {
-    /// Absent once the client has ended.
-    bytes: Option<UnboundedSender<Bytes>>,
-    shared: Arc<Carried>,
-    client_closed: bool,
-}
-
-/// What a connection's own task has in common with the frames.
-struct Carried {
-    /// Bytes that came and are not credited yet.
-    waiting: AtomicUsize,
-    /// Bytes that may be sent.
-    credit: Semaphore,
-    client_gone: Notify,
-    is_closed: AtomicBool,
-}
-
 impl Streams {
     /// Works until the relay ends; why it did.
     async fn work(mut self, mut conversation: Conversation<'static>) -> String {
@@ -229,65 +199,23 @@ impl Streams {
             return self.open(number);
         }
         let stream = self.streams.get_mut(&number).ok_or("a stream that is not open")?;
-        if stream.client_closed {
-            return Err("a word after the last");
-        }
-        match kind {
-            DATA => {
-                let carried = &stream.shared.waiting;
-                let waiting = carried.fetch_add(bytes.len(), Ordering::AcqRel) + bytes.len();
-                if bytes.is_empty() || waiting > WINDOW {
-                    return Err("more bytes than it had credit for");
-                }
-                match &stream.bytes {
-                    // Nobody takes them any more where the host has ended.
-                    Some(sender) => drop(sender.send(bytes)),
-                    None => return Err("bytes after the end"),
-                }
-            }
-            CREDIT => {
-                let credit = <[u8; 4]>::try_from(&bytes[..]).map_err(|_| "half a number")?;
-                let credit = u32::from_le_bytes(credit) as usize;
-                let semaphore = &stream.shared.credit;
-                if credit > WINDOW - semaphore.available_permits().min(WINDOW) {
-                    return Err("more credit than there is");
-                }
-                semaphore.add_permits(credit);
-            }
-            END => stream.bytes = None,
-            CLOSE => {
-                stream.bytes = None;
-                stream.client_closed = true;
-                stream.shared.client_gone.notify_one();
-                if stream.shared.is_closed.load(Ordering::Acquire) {
-                    self.streams.remove(&number);
-                }
-            }
-            _ => return Err("a word that is not known"),
+        stream.obey(kind, bytes)?;
+        if stream.is_over() {
+            self.streams.remove(&number);
         }
         Ok(())
     }
 
     fn open(&mut self, number: u16) -> Result<(), &'static str> {
-        let is_over = |stream: &Stream| {
-            stream.client_closed && stream.shared.is_closed.load(Ordering::Acquire)
-        };
-        if number >= STREAMS || self.streams.get(&number).is_some_and(|stream| !is_over(stream)) {
+        if number >= STREAMS || self.streams.get(&number).is_some_and(|stream| !stream.is_over()) {
             return Err("a stream that is open already");
         }
-        let shared = Arc::new(Carried {
-            waiting: AtomicUsize::new(0),
-            credit: Semaphore::new(WINDOW),
-            client_gone: Notify::new(),
-            is_closed: AtomicBool::new(false),
-        });
-        let (sender, receiver) = mpsc::unbounded_channel();
-        let stream =
-            Stream { bytes: Some(sender), shared: Arc::clone(&shared), client_closed: false };
+        let (stream, receiver) = Stream::new();
+        let shared = Arc::clone(&stream.shared);
         self.streams.insert(number, stream);
         let (proxy, out) = (Arc::clone(&self.proxy), self.out.clone());
         self.carrying.spawn(async move {
-            let gone = shared.client_gone.notified();
+            let gone = shared.gone.notified();
             tokio::select! {
                 () = carry(number, &proxy, receiver, &shared, &out) => {}
                 () = gone => {}
@@ -311,86 +239,23 @@ async fn carry(
     let permit = proxy.permit().await;
     let (ours, theirs) = duplex(CHUNK);
     let (mut from_proxy, mut to_proxy) = split(ours);
-    let inward = async {
-        let mut handed_on = 0;
-        while let Some(part) = bytes.recv().await {
-            // Where nobody listens any more, the client's bytes come to nothing.
-            let _ = to_proxy.write_all(&part).await;
-            handed_on += part.len();
-            if handed_on >= WORTH_A_CREDIT {
-                shared.waiting.fetch_sub(handed_on, Ordering::AcqRel);
-                let _ = out.send(frame(CREDIT, number, &(handed_on as u32).to_le_bytes())).await;
-                handed_on = 0;
-            }
-        }
+    let taking = async {
+        // Where the proxy listens no more, the client's bytes come to nothing.
+        while !inward(number, &mut bytes, &mut to_proxy, shared, out).await {}
         let _ = to_proxy.shutdown().await;
     };
-    let outward = async {
-        let mut buffer = vec![0; CHUNK];
-        while let Ok(count @ 1..) = from_proxy.read(&mut buffer).await {
-            let Ok(permits) = shared.credit.acquire_many(count as u32).await else { return };
-            permits.forget();
-            if out.send(frame(DATA, number, &buffer[..count])).await.is_err() {
-                return;
-            }
-        }
-        let _ = out.send(frame(END, number, &[])).await;
-    };
+    let outward = outward(number, &mut from_proxy, shared, out);
     let serving = async { tokio::join!(proxy.serve(theirs, permit), outward) };
     tokio::select! {
         _ = serving => {}
-        () = async { inward.await; std::future::pending().await } => {}
-    }
-}
-
-/// A frame without the length before it, which the conversation adds.
-fn frame(kind: u8, number: u16, bytes: &[u8]) -> Bytes {
-    let mut frame = BytesMut::with_capacity(4 + bytes.len());
-    frame.put_u8(kind);
-    frame.put_u8(0);
-    frame.put_u16_le(number);
-    frame.put_slice(bytes);
-    frame.freeze()
-}
-
-struct Frame {
-    kind: u8,
-    number: u16,
-    bytes: Bytes,
-}
-
-/// Takes what the relay writes apart into frames.
-#[derive(Default)]
-struct Frames {
-    buffer: BytesMut,
-}
-
-impl Frames {
-    fn push(&mut self, bytes: &[u8]) {
-        self.buffer.extend_from_slice(bytes);
-    }
-
-    fn next(&mut self) -> Result<Option<Frame>, &'static str> {
-        let Some(header) = self.buffer.get(..4) else { return Ok(None) };
-        let length = u32::from_le_bytes(header.try_into().expect("4 bytes")) as usize;
-        if !(4..=4 + CHUNK).contains(&length) {
-            return Err("a frame of no possible length");
-        }
-        if self.buffer.len() < 4 + length {
-            return Ok(None);
-        }
-        self.buffer.advance(4);
-        let mut frame = self.buffer.split_to(length).freeze();
-        let kind = frame.get_u8();
-        frame.advance(1);
-        let number = frame.get_u16_le();
-        Ok(Some(Frame { kind, number, bytes: frame }))
+        () = async { taking.await; std::future::pending().await } => {}
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backends::docker::mux::{CREDIT, DATA, END, WINDOW};
 
     fn streams() -> (Streams, mpsc::Receiver<Bytes>) {
         let (out, queue) = mpsc::channel(QUEUE);

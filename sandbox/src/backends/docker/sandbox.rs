@@ -16,16 +16,18 @@ use tokio::runtime::Handle;
 
 use super::container::{self, Hold, Started};
 use super::conversation::{Conversation, Input, Said, Status, Surroundings};
+use super::dial::Dialer;
 use super::engine::{Engine, SIGN_OF_LIFE, SLOW_REQUEST, is_unreachable, message, status, within};
 use super::labels::{SNAPSHOT, Tag};
 use super::process::Loss;
 use super::relay::Relay;
 use super::{NAME, image, process, reap, shell};
+use crate::byte_stream::connect_by;
 use crate::set_up::set_up;
 use crate::{
-    Capabilities, Captured, Changes, Death, ExecEnd, ExecRequest, ExecResult, FileEntry,
-    OutputSink, Process, Sandbox, SandboxError, SandboxSpec, SandboxStats, Shell, ShellOptions,
-    Snapshot, Stream,
+    ByteStream, Capabilities, Captured, Changes, Death, ExecEnd, ExecRequest, ExecResult,
+    FileEntry, OutputSink, Process, PtyProcess, PtySize, Sandbox, SandboxError, SandboxSpec,
+    SandboxStats, Shell, ShellOptions, Snapshot, Stream,
 };
 
 /// How long after a deadline the helper may take to say that it kept it. Ending what resists takes
@@ -60,6 +62,8 @@ pub(super) struct Shared {
     own_image: Option<String>,
     /// The way out, where single hosts are allowed.
     pub(super) relay: Option<Relay>,
+    /// The way in.
+    pub(super) dialer: Dialer,
     /// Until somebody has tried to remove it.
     hold: Mutex<Option<Hold>>,
     runtime: Handle,
@@ -80,6 +84,7 @@ impl DockerSandbox {
         Self {
             shared: Arc::new(Shared {
                 relay,
+                dialer: Dialer::default(),
                 engine,
                 name,
                 workdir,
@@ -344,7 +349,7 @@ impl Shared {
         timeout: Duration,
         sink: &mut dyn OutputSink,
     ) -> Result<Option<Finished>, SandboxError> {
-        let begun = self.begin(request, Some(timeout), Input::Bytes(&request.stdin)).await?;
+        let begun = self.begin(request, None, Some(timeout), Input::Bytes(&request.stdin)).await?;
         let Some(mut conversation) = begun else { return Ok(None) };
         let mut stdout = Captured::new(request.output_limit_bytes);
         let mut stderr = Captured::new(request.output_limit_bytes);
@@ -378,10 +383,12 @@ impl Shared {
         Ok(Some(Finished { end, stdout, stderr }))
     }
 
-    /// Starts a command; without `timeout` it may run for ever. Absent: there is no room for its process.
+    /// Starts a command, on a terminal of a size or with streams; without `timeout` it may run for ever.
+    /// Absent: there is no room for its process.
     pub(super) async fn begin<'i>(
         &self,
         request: &ExecRequest,
+        terminal: Option<PtySize>,
         timeout: Option<Duration>,
         input: Input<'i>,
     ) -> Result<Option<Conversation<'i>>, SandboxError> {
@@ -389,7 +396,12 @@ impl Shared {
         let milliseconds = timeout.and_then(|timeout| u64::try_from(timeout.as_millis()).ok());
         let deadline = milliseconds.unwrap_or(u64::MAX).to_string();
         let heartbeat = self.engine.heartbeat();
-        let mut operation = vec!["run".into(), deadline, heartbeat, workdir.into()];
+        let name = if terminal.is_some() { "pty" } else { "run" };
+        let mut operation = vec![name.to_owned(), deadline, heartbeat];
+        operation.extend(
+            terminal.iter().flat_map(|size| [size.rows, size.columns]).map(|n| n.to_string()),
+        );
+        operation.push(workdir.into());
         operation.extend(request.command.iter().cloned());
         let surroundings = Surroundings {
             user: request.user.clone(),
@@ -525,6 +537,7 @@ impl Shared {
         if let Some(relay) = &self.relay {
             relay.end().await;
         }
+        self.dialer.end().await;
         if let Some(image) = &self.own_image {
             reap::leave_image(&self.engine, image);
         }
@@ -550,7 +563,7 @@ struct Finished {
 }
 
 /// Whether the engine says that the container's process limit is used up.
-fn wants_processes(said: &str) -> bool {
+pub(super) fn wants_processes(said: &str) -> bool {
     let said = said.to_ascii_lowercase();
     // Of the kernel, of runc about the process that becomes the command, and of Go's runtime.
     let signs = [
@@ -595,6 +608,25 @@ impl Sandbox for DockerSandbox {
         check_request(request)?;
         request.check_spawn(NAME)?;
         process::spawn(&self.shared, request, Loss::IsCleared).await
+    }
+
+    async fn spawn_pty(
+        &self,
+        request: &ExecRequest,
+        size: PtySize,
+    ) -> Result<PtyProcess, SandboxError> {
+        check_request(request)?;
+        request.check_spawn(NAME)?;
+        process::spawn_pty(&self.shared, request, size).await
+    }
+
+    async fn connect_within(
+        &self,
+        port: u16,
+        patience: Duration,
+    ) -> Result<ByteStream, SandboxError> {
+        let shared = &*self.shared;
+        connect_by(port, patience, || shared.dialer.connect(shared, port)).await
     }
 
     async fn open_shell(&self, options: &ShellOptions) -> Result<Box<dyn Shell>, SandboxError> {
@@ -668,6 +700,9 @@ impl Sandbox for DockerSandbox {
         if let Some(relay) = &self.shared.relay {
             stats.network = Some(relay.stats());
             // The relay is not the sandbox's, either.
+            stats.pids = stats.pids.map(|pids| pids.saturating_sub(1));
+        }
+        if self.shared.dialer.is_running().await {
             stats.pids = stats.pids.map(|pids| pids.saturating_sub(1));
         }
         Ok(stats)

@@ -728,3 +728,10 @@ async fn a_relay_that_is_killed_or_displaced_comes_back_with_the_next_command() 
     assert!(answer.stdout.text().contains(" 403 "), "{answer:?}");
     sandbox.close().await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Docker"]
+async fn an_mcp_server_answers_and_a_web_server_is_reached() {
+    crate::backends::services::an_mcp_server_answers(&backend().await).await;
+    crate::backends::services::a_web_server_is_reached(&backend().await).await;
+}

@@ -4,14 +4,16 @@ mod files;
 mod programs;
 mod sandbox;
 mod script;
+mod service;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
+use tokio::io::DuplexStream;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
@@ -23,6 +25,7 @@ use crate::{
 
 pub use files::FakeFiles;
 use sandbox::FakeSandbox;
+use service::Service;
 
 /// Its name in the registry.
 pub const NAME: &str = "fake";
@@ -32,6 +35,8 @@ pub const CAPABILITIES: Capabilities = Capabilities {
     posix: false,
     shell: true,
     spawn: false,
+    pty: false,
+    connect: true,
     snapshot: true,
     fork: true,
     memory_in_snapshot: false,
@@ -58,7 +63,8 @@ pub type FakeScript = dyn Fn(&ExecRequest, &mut FakeFiles) -> Option<FakeReply> 
 ///
 /// Commands are answered by a script, or by programs built in: `echo WORDS`, `cat [PATHS]`,
 /// `write PATH WORDS`, `sleep SECONDS`, `pwd`, `env`, `repeat NUM` (zeros),
-/// `complain WORDS` (to standard error, exits with 1), `exit CODE`, `true`, `false`, and the plainest
+/// `complain WORDS` (to standard error, exits with 1), `exit CODE`, `true`, `false`, `listen PORT` (from then
+/// on what connects there gets back what it sends; no part of a script), and the plainest
 /// forms of `ls`, `mkdir`, `rm`, `mv`, `cp`, `test`, `grep`, `sort`, `sed`, `cut`, `head`, `tail` and
 /// `wc`; all others exit with 127. `sh -c` knows lists, pipes, redirections, quotes, `$(...)` and `*`.
 /// Time is tokio's, so that it can be paused. Clones are the same backend.
@@ -164,6 +170,7 @@ impl FakeFaults {
 
 struct Shared {
     script: Box<FakeScript>,
+    services: Mutex<BTreeMap<u16, Arc<Service>>>,
     faults: Mutex<FakeFaults>,
     world: Mutex<World>,
     next: AtomicU64,
@@ -185,6 +192,8 @@ struct State {
     spec: SandboxSpec,
     created: SystemTime,
     num_execs: u64,
+    /// Where `listen` was told to.
+    listening: BTreeSet<u16>,
     /// How often everything that ran was ended.
     ends: watch::Sender<u64>,
 }
@@ -213,6 +222,7 @@ impl FakeBackend {
     ) -> Self {
         let shared = Shared {
             script: Box::new(script),
+            services: Mutex::default(),
             faults: Mutex::default(),
             world: Mutex::default(),
             next: AtomicU64::new(1),
@@ -224,6 +234,22 @@ impl FakeBackend {
     #[must_use]
     pub fn with_faults(self, faults: FakeFaults) -> Self {
         self.set_faults(faults);
+        self
+    }
+
+    /// The same, where `service` serves whoever connects to `port` of a sandbox: until it returns, and
+    /// no longer than all that runs in the sandbox.
+    #[must_use]
+    pub fn with_service<F>(
+        self,
+        port: u16,
+        service: impl Fn(DuplexStream) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let service: Arc<Service> = Arc::new(move |stream| Box::pin(service(stream)));
+        self.shared.services().insert(port, service);
         self
     }
 
@@ -263,6 +289,10 @@ impl Shared {
         self.world.lock().expect("nothing panics while it holds the world")
     }
 
+    fn services(&self) -> MutexGuard<'_, BTreeMap<u16, Arc<Service>>> {
+        self.services.lock().expect("nothing panics while it holds the services")
+    }
+
     fn faults(&self) -> MutexGuard<'_, FakeFaults> {
         self.faults.lock().expect("nothing panics while it holds the faults")
     }
@@ -293,10 +323,11 @@ impl Shared {
         let created = SystemTime::now();
         let state = State {
             files,
-            base,
             spec: spec.clone(),
             created,
             num_execs: 0,
+            listening: BTreeSet::new(),
+            base,
             ends: watch::Sender::new(0),
         };
         let mut world = self.world();
@@ -410,6 +441,7 @@ impl SandboxBackend for FakeBackend {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::time::Instant;
 
     fn spec() -> SandboxSpec {
@@ -450,6 +482,27 @@ mod tests {
             FakeBackend::new().with_faults(FakeFaults { create_takes, ..FakeFaults::default() });
         let error = backend.create(&spec()).await.err().unwrap();
         assert!(matches!(error, SandboxError::CreateTimedOut { seconds: 120 }), "{error}");
+    }
+
+    #[tokio::test]
+    async fn who_connects_is_served_until_all_in_the_sandbox_ends() {
+        let backend = FakeBackend::new().with_service(80, async |mut stream| {
+            let mut name = [0; 3];
+            stream.read_exact(&mut name).await.unwrap();
+            stream.write_all(&[b"hello ", &name[..]].concat()).await.unwrap();
+        });
+        let sandbox = backend.create(&spec()).await.unwrap();
+        let mut stream = sandbox.connect(80).await.unwrap();
+        stream.write_all(b"you").await.unwrap();
+        let mut said = String::new();
+        stream.read_to_string(&mut said).await.unwrap();
+        assert_eq!(said, "hello you");
+        let absent = sandbox.connect(81).await.unwrap_err();
+        assert!(matches!(absent, SandboxError::NotListening { port: 81 }), "{absent}");
+
+        let mut stream = sandbox.connect(80).await.unwrap();
+        sandbox.end_all().await.unwrap();
+        assert_eq!(stream.read_to_string(&mut said).await.unwrap(), 0);
     }
 
     #[tokio::test]

@@ -10,14 +10,15 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::programs::Surroundings;
 use super::script::run_script;
-use super::{CAPABILITIES, FakeFiles, FakeReply, FakeTrouble, NAME, Shared, State, died};
+use super::{CAPABILITIES, FakeReply, FakeTrouble, NAME, Shared, State, died, service};
 use crate::archive::{PartFile, check_tar, normalise};
+use crate::byte_stream::connect_by;
 use crate::nonce::nonce;
 use crate::set_up::set_up;
 use crate::{
-    Capabilities, Captured, Changes, Death, ExecEnd, ExecRequest, ExecResult, FileEntry,
-    OutputSink, Process, Sandbox, SandboxError, SandboxSpec, SandboxStats, Shell, ShellOptions,
-    ShellResult, Snapshot, Stream,
+    ByteStream, Capabilities, Captured, Changes, Death, ExecEnd, ExecRequest, ExecResult,
+    FileEntry, OutputSink, Process, PtyProcess, PtySize, Sandbox, SandboxError, SandboxSpec,
+    SandboxStats, Shell, ShellOptions, ShellResult, Snapshot, Stream,
 };
 
 /// A sandbox in memory.
@@ -71,7 +72,7 @@ impl FakeSandbox {
                 return None;
             }
             let scripted = (self.shared.script)(request, &mut state.files);
-            Some(scripted.unwrap_or_else(|| self.builtin(request, &mut state.files)))
+            Some(scripted.unwrap_or_else(|| self.builtin(request, state)))
         })?;
         reply.ok_or_else(|| {
             self.shared.world().sandboxes.remove(&self.id);
@@ -94,11 +95,19 @@ impl FakeSandbox {
         }
     }
 
-    fn builtin(&self, request: &ExecRequest, files: &mut FakeFiles) -> FakeReply {
+    fn builtin(&self, request: &ExecRequest, state: &mut State) -> FakeReply {
+        if let [listen, port] = request.command.as_slice()
+            && listen == "listen"
+        {
+            return match port.parse() {
+                Ok(port) if state.listening.insert(port) => FakeReply::exited(0, ""),
+                _ => FakeReply::failed(1, format!("listen: {port}: cannot be had\n")),
+            };
+        }
         let mut env = self.spec.env.clone();
         env.extend(request.env.clone());
         let mut at = Surroundings {
-            files,
+            files: &mut state.files,
             workdir: request.workdir.as_deref().unwrap_or(self.workdir()),
             env,
             is_writable: &|path| self.check_writable(path).is_ok(),
@@ -178,6 +187,26 @@ impl Sandbox for FakeSandbox {
         Err(super::refuse("start a process to talk to"))
     }
 
+    async fn spawn_pty(&self, _: &ExecRequest, _: PtySize) -> Result<PtyProcess, SandboxError> {
+        Err(super::refuse("start a process on a terminal"))
+    }
+
+    async fn connect_within(
+        &self,
+        port: u16,
+        patience: Duration,
+    ) -> Result<ByteStream, SandboxError> {
+        connect_by(port, patience, async || {
+            let (listens, ends) =
+                self.with(|state| (state.listening.contains(&port), state.ends.subscribe()))?;
+            let service = self.shared.services().get(&port).cloned();
+            let service = service.or_else(|| listens.then(service::echo));
+            let service = service.ok_or(SandboxError::NotListening { port })?;
+            Ok(service::connect(&*service, ends))
+        })
+        .await
+    }
+
     async fn open_shell(&self, options: &ShellOptions) -> Result<Box<dyn Shell>, SandboxError> {
         self.with(|_| ())?;
         if options.user.is_some() {
@@ -245,7 +274,10 @@ impl Sandbox for FakeSandbox {
     }
 
     async fn end_all(&self) -> Result<(), SandboxError> {
-        self.with(|state| state.ends.send_modify(|number| *number += 1))
+        self.with(|state| {
+            state.listening.clear();
+            state.ends.send_modify(|number| *number += 1);
+        })
     }
 
     async fn changes(&self, limit: usize) -> Result<Changes, SandboxError> {

@@ -7,17 +7,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use rustix::pipe::{PipeFlags, pipe_with};
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncReadExt, Interest};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe::{Receiver, Sender};
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::backend_error;
-use super::init::memory_file;
+use super::init::{memory_file, receive};
 use super::running::RunningSandbox;
+use super::terminal::Terminal;
+use crate::pty::with_term;
 use crate::{
-    Captured, ExecEnd, ExecRequest, ExecResult, OutputSink, Process, ProcessHandle, SandboxError,
-    Stream,
+    ByteStream, Captured, ExecEnd, ExecRequest, ExecResult, OutputSink, Process, ProcessHandle,
+    PtyProcess, PtySize, SandboxError, Stream,
 };
 
 /// How long output is waited for after the command has ended, while something that it left
@@ -35,6 +38,12 @@ pub(crate) struct Streams {
     pub(crate) stdin: OwnedFd,
     pub(crate) stdout: OwnedFd,
     pub(crate) stderr: OwnedFd,
+}
+
+/// What a command reads and writes.
+enum Ends {
+    Streams(Streams),
+    Terminal(PtySize),
 }
 
 /// What tells how an exec ends; dropping it before that ends the exec.
@@ -65,9 +74,27 @@ impl Status {
         request: &ExecRequest,
         streams: Streams,
     ) -> Result<Self, SandboxError> {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
-        let id = COUNT.fetch_add(1, Ordering::Relaxed);
-        Self::send(sandbox, request, streams, id, false).await
+        Self::send(sandbox, request, Ends::Streams(streams), None).await
+    }
+
+    /// The same on a new terminal.
+    async fn start_on_terminal(
+        sandbox: &RunningSandbox,
+        request: &ExecRequest,
+        size: PtySize,
+    ) -> Result<(Self, OwnedFd), SandboxError> {
+        let kills = sandbox.groups.out_of_memory_kills();
+        let status = Self::send(sandbox, request, Ends::Terminal(size), None).await?;
+        let socket = &status.socket;
+        match socket.async_io(Interest::READABLE, || receive(socket)).await {
+            Ok((b'M', mut fds)) if fds.len() == 1 => Ok((status, fds.remove(0))),
+            Ok((b'P', _)) => Err(SandboxError::UsedUp { what: "processes" }),
+            Ok(_) => Err(backend_error("make a terminal")(io::ErrorKind::InvalidData.into())),
+            Err(error) => {
+                lost(sandbox, kills).await?;
+                Err(backend_error("make a terminal")(error))
+            }
+        }
     }
 
     /// Starts `request`'s command in the process namespace of this exec. Dropping what is returned
@@ -78,31 +105,39 @@ impl Status {
         request: &ExecRequest,
         streams: Streams,
     ) -> Result<Self, SandboxError> {
-        Self::send(sandbox, request, streams, self.id, true).await
+        Self::send(sandbox, request, Ends::Streams(streams), Some(self.id)).await
     }
 
     async fn send(
         sandbox: &RunningSandbox,
         request: &ExecRequest,
-        streams: Streams,
-        id: u64,
-        joins: bool,
+        ends: Ends,
+        joins: Option<u64>,
     ) -> Result<Self, SandboxError> {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let id = joins.unwrap_or_else(|| COUNT.fetch_add(1, Ordering::Relaxed));
         sandbox.check_alive()?;
         let failed = backend_error("start a command");
         if request.command.iter().any(|argument| argument.contains('\0')) {
             return Err(failed(io::ErrorKind::InvalidInput.into()));
         }
-        let payload = sandbox.describe_exec(id, request)?;
+        let terminal = match &ends {
+            Ends::Streams(_) => None,
+            Ends::Terminal(size) => Some(*size),
+        };
+        let payload = sandbox.describe_exec(id, request, terminal)?;
         let (ours, theirs) = std::os::unix::net::UnixStream::pair().map_err(&failed)?;
         ours.set_nonblocking(true).map_err(&failed)?;
         let socket = UnixStream::from_std(ours).map_err(&failed)?;
-        let ends = [streams.stdin.as_fd(), streams.stdout.as_fd(), streams.stderr.as_fd()];
         let _gate = sandbox.gate.read().await;
-        sandbox
-            .init
-            .execute(payload, joins, ends, theirs.as_fd())
-            .map_err(|error| if sandbox.init.is_gone() { sandbox.died() } else { failed(error) })?;
+        let sent = match &ends {
+            Ends::Streams(Streams { stdin, stdout, stderr }) => {
+                let streams = [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()];
+                sandbox.init.execute(payload, joins.is_some(), streams, theirs.as_fd())
+            }
+            Ends::Terminal(_) => sandbox.init.execute_on_terminal(payload, theirs.as_fd()),
+        };
+        sent.map_err(|error| if sandbox.init.is_gone() { sandbox.died() } else { failed(error) })?;
         Ok(Self { id, socket, seen: Vec::new() })
     }
 
@@ -238,10 +273,44 @@ pub(crate) async fn spawn(
     let failed = backend_error("start a process");
     let kills = sandbox.groups.out_of_memory_kills();
     let (pipes, streams) = Pipes::new().map_err(&failed)?;
-    let mut status = Status::start(sandbox, request, streams).await?;
+    let status = Status::start(sandbox, request, streams).await?;
+    let Pipes { stdin, stdout, stderr } = pipes;
+    Ok(Process {
+        stdin: Box::new(stdin),
+        stdout: Box::new(stdout),
+        stderr: Box::new(stderr),
+        handle: follow(sandbox, request, status, kills, None),
+    })
+}
+
+/// The same on a terminal.
+pub(crate) async fn spawn_pty(
+    sandbox: &Arc<RunningSandbox>,
+    request: &ExecRequest,
+    size: PtySize,
+) -> Result<PtyProcess, SandboxError> {
+    let kills = sandbox.groups.out_of_memory_kills();
+    let request = with_term(request, &sandbox.record.spec.env);
+    let (status, terminal) = Status::start_on_terminal(sandbox, &request, size).await?;
+    let (running, runs) = oneshot::channel();
+    let terminal = Terminal::new(terminal, runs).map_err(backend_error("use a terminal"))?;
+    let window = terminal.window();
+    let handle = follow(sandbox, &request, status, kills, Some(running));
+    Ok(PtyProcess { terminal: ByteStream::new(terminal), window, handle })
+}
+
+/// Follows a process to its end, or brings that about; until then keeps `running`.
+fn follow(
+    sandbox: &Arc<RunningSandbox>,
+    request: &ExecRequest,
+    mut status: Status,
+    kills: Option<u64>,
+    running: Option<oneshot::Sender<()>>,
+) -> ProcessHandle {
     let deadline = request.timeout.map(|timeout| Instant::now() + timeout);
     let sandbox = Arc::clone(sandbox);
-    let handle = ProcessHandle::of(async move |hung_up| {
+    ProcessHandle::of(async move |hung_up| {
+        let _running = running;
         let late = async {
             match deadline {
                 Some(deadline) => tokio::time::sleep_until(deadline).await,
@@ -256,13 +325,6 @@ pub(crate) async fn spawn(
             () = late => status.end_in(&sandbox).await.map(|()| ExecEnd::TimedOut),
             report = status.report() => status.settle(&sandbox, report, kills).await,
         }
-    });
-    let Pipes { stdin, stdout, stderr } = pipes;
-    Ok(Process {
-        stdin: Box::new(stdin),
-        stdout: Box::new(stdout),
-        stderr: Box::new(stderr),
-        handle,
     })
 }
 

@@ -159,6 +159,20 @@ impl Init {
         send(&self.control, order, &[payload.as_fd(), stdin, stdout, stderr, status])
     }
 
+    /// As [`Init::execute`], on a terminal, which `status` hands out first.
+    pub(crate) fn execute_on_terminal(
+        &self,
+        payload: Payload,
+        status: BorrowedFd<'_>,
+    ) -> io::Result<()> {
+        send(&self.control, b'E', &[payload.into_file()?.as_fd(), status])
+    }
+
+    /// Asks for sockets of the sandbox's network, which `reply` hands out.
+    pub(crate) fn ask_for_sockets(&self, reply: BorrowedFd<'_>) -> io::Result<()> {
+        send(&self.control, b'N', &[reply])
+    }
+
     /// Stops all commands by signals: whether they stand still. They may find a way to go on; what
     /// [`Init::go_on`] says tells. One caller at a time.
     pub(crate) fn stop(&self) -> io::Result<bool> {
@@ -305,13 +319,13 @@ fn expect(socket: &UnixStream, wanted: u8) -> io::Result<Vec<OwnedFd>> {
 }
 
 /// Receives a byte and what comes with it.
-fn receive(socket: &UnixStream) -> io::Result<(u8, Vec<OwnedFd>)> {
+pub(super) fn receive(socket: impl AsFd) -> io::Result<(u8, Vec<OwnedFd>)> {
     let mut space = [MaybeUninit::<u8>::uninit(); rustix::cmsg_space!(ScmRights(8))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let mut byte = [0];
     let message = loop {
         let mut slices = [IoSliceMut::new(&mut byte)];
-        match recvmsg(socket, &mut slices, &mut control, RecvFlags::CMSG_CLOEXEC) {
+        match recvmsg(&socket, &mut slices, &mut control, RecvFlags::CMSG_CLOEXEC) {
             Err(rustix::io::Errno::INTR) => {}
             result => break result?,
         }

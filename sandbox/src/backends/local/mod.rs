@@ -20,6 +20,7 @@
 
 mod cgroup;
 mod changes;
+mod connect;
 mod exec;
 mod files;
 mod image;
@@ -29,6 +30,7 @@ mod running;
 mod sandbox;
 mod seccomp;
 mod store;
+mod terminal;
 #[cfg(test)]
 mod tests;
 mod transport;
@@ -169,6 +171,8 @@ impl SandboxBackend for LocalBackend {
             posix: true,
             shell: true,
             spawn: true,
+            pty: true,
+            connect: true,
             snapshot: true,
             fork: true,
             cpu_limit: groups.has("cpu"),

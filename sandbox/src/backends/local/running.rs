@@ -23,7 +23,9 @@ use super::{backend_error, host_error, seccomp, tree};
 use crate::allow_list::{self, Proxy, Server};
 use crate::changes::is_apart;
 use crate::owner::process_start;
-use crate::{Changes, Death, ExecRequest, NetworkPolicy, SandboxError, SandboxSpec, SandboxStats};
+use crate::{
+    Changes, Death, ExecRequest, NetworkPolicy, PtySize, SandboxError, SandboxSpec, SandboxStats,
+};
 
 /// Layers that a chain of forks may have: all their names have to fit into one page.
 const MAX_LAYERS: usize = 100;
@@ -196,11 +198,13 @@ impl RunningSandbox {
         Ok(user)
     }
 
-    /// An exec as the first process is told it. `id` is that of the exec, or of the one it joins.
+    /// An exec as the first process is told it, on a terminal of a size or with streams of its own. `id` is
+    /// that of the exec, or of the one it joins.
     pub(crate) fn describe_exec(
         &self,
         id: u64,
         request: &ExecRequest,
+        terminal: Option<PtySize>,
     ) -> Result<Payload, SandboxError> {
         let spec = &self.record.spec;
         let found;
@@ -236,9 +240,13 @@ impl RunningSandbox {
             Some(path) => crate::archive::normalise(path, self.workdir())?,
             None => self.workdir().to_owned(),
         };
+        let size = terminal.unwrap_or_default();
         let mut payload = Payload::default();
         payload
             .number(id)
+            .number(u64::from(terminal.is_some()))
+            .number(u64::from(size.rows))
+            .number(u64::from(size.columns))
             .list(&request.command, |payload, argument| {
                 payload.bytes(argument.as_bytes());
             })

@@ -5,18 +5,21 @@ use std::io::{self, BufReader, BufWriter, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 use async_trait::async_trait;
 
 use super::files::RootFiles;
 use super::running::RunningSandbox;
 use super::transport::LocalTransport;
-use super::{BACKEND, LocalBackend, blocking, exec, host_error};
+use super::{BACKEND, LocalBackend, blocking, connect, exec, host_error};
 use crate::archive::{check_tar, normalise};
+use crate::byte_stream::connect_by;
 use crate::shell::PosixShell;
 use crate::{
-    Capabilities, Changes, ExecRequest, ExecResult, FileEntry, OutputSink, Process, Sandbox,
-    SandboxBackend, SandboxError, SandboxSpec, SandboxStats, Shell, ShellOptions, Snapshot,
+    ByteStream, Capabilities, Changes, ExecRequest, ExecResult, FileEntry, OutputSink, Process,
+    PtyProcess, PtySize, Sandbox, SandboxBackend, SandboxError, SandboxSpec, SandboxStats, Shell,
+    ShellOptions, Snapshot,
 };
 
 /// A sandbox of namespaces.
@@ -75,6 +78,23 @@ impl Sandbox for LocalSandbox {
     async fn spawn(&self, request: &ExecRequest) -> Result<Process, SandboxError> {
         request.check_spawn(BACKEND)?;
         exec::spawn(&self.sandbox, request).await
+    }
+
+    async fn spawn_pty(
+        &self,
+        request: &ExecRequest,
+        size: PtySize,
+    ) -> Result<PtyProcess, SandboxError> {
+        request.check_spawn(BACKEND)?;
+        exec::spawn_pty(&self.sandbox, request, size).await
+    }
+
+    async fn connect_within(
+        &self,
+        port: u16,
+        patience: Duration,
+    ) -> Result<ByteStream, SandboxError> {
+        connect_by(port, patience, || connect::connect(&self.sandbox, port)).await
     }
 
     async fn open_shell(&self, options: &ShellOptions) -> Result<Box<dyn Shell>, SandboxError> {

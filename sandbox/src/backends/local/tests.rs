@@ -623,3 +623,12 @@ async fn an_allow_list_is_kept() {
     assert!(report.is_passed(), "{report}");
     assert_eq!(place.num_left(), 0);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs namespaces"]
+async fn an_mcp_server_answers_and_a_web_server_is_reached() {
+    let place = place();
+    crate::backends::services::an_mcp_server_answers(&place.backend).await;
+    crate::backends::services::a_web_server_is_reached(&place.backend).await;
+    assert_eq!(place.num_left(), 0);
+}

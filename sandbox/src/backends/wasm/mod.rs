@@ -56,6 +56,8 @@ fn capabilities() -> Capabilities {
         posix: false,
         shell: true,
         spawn: false,
+        pty: false,
+        connect: false,
         snapshot: true,
         fork: true,
         memory_in_snapshot: true,

@@ -23,9 +23,9 @@ use super::{capabilities, tree_tar};
 use crate::archive::{check_tar, normalise};
 use crate::changes::is_apart;
 use crate::{
-    Capabilities, Changes, Death, ExecEnd, ExecRequest, ExecResult, FileEntry, FileKind,
-    OutputSink, Owner, OwnerState, Process, Sandbox, SandboxError, SandboxRecord, SandboxSpec,
-    SandboxStats, Shell, ShellOptions, Snapshot, Stream,
+    ByteStream, Capabilities, Changes, Death, ExecEnd, ExecRequest, ExecResult, FileEntry,
+    FileKind, OutputSink, Owner, OwnerState, Process, PtyProcess, PtySize, Sandbox, SandboxError,
+    SandboxRecord, SandboxSpec, SandboxStats, Shell, ShellOptions, Snapshot, Stream,
 };
 
 /// How long instances may take to end.
@@ -429,6 +429,14 @@ impl Sandbox for WasmSandbox {
 
     async fn spawn(&self, _: &ExecRequest) -> Result<Process, SandboxError> {
         Err(unsupported("start a process to talk to"))
+    }
+
+    async fn spawn_pty(&self, _: &ExecRequest, _: PtySize) -> Result<PtyProcess, SandboxError> {
+        Err(unsupported("start a process on a terminal"))
+    }
+
+    async fn connect_within(&self, _: u16, _: Duration) -> Result<ByteStream, SandboxError> {
+        Err(unsupported("connect to a sandbox"))
     }
 
     async fn open_shell(&self, options: &ShellOptions) -> Result<Box<dyn Shell>, SandboxError> {

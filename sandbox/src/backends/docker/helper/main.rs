@@ -1,8 +1,8 @@
 //! The program that the docker backend puts into every container, at `/dev/spar/exec`.
 //!
 //! It needs no library and no file of the image. As `init` it is the container's first process;
-//! as `run` it stands above one command and ends it with everything that came of it; as `relay` it
-//! carries connections; the other operations move files. `wire.rs` describes what it speaks with the backend.
+//! as `run` it stands above one command and ends it with everything that came of it, and as `pty` above
+//! one on a terminal; as `relay` and `dial` it carries connections; the other operations move files. `wire.rs` describes what it speaks with the backend.
 //!
 //! What runs in the container may kill it (it has the same user), but can neither leave its tree
 //! (`tree.rs`) nor kill `init`, which the kernel protects: after a signal of the backend `init`
@@ -28,8 +28,10 @@ fn main(arguments: &Arguments) -> i32 {
     let code = match arguments.get(1).to_bytes() {
         b"init" => return run::init(),
         b"run" => run::run(arguments),
+        b"pty" => run::run_on_terminal(arguments),
         b"sweep" => wire::report(run::sweep()),
         b"relay" => relay::relay(arguments),
+        b"dial" => relay::dial(arguments),
         b"read" => wire::report(files::read(arguments.get(2), arguments.number(3))),
         b"write" => wire::report(files::write(arguments.get(2), arguments.number(3))),
         b"list" => wire::report(files::list(arguments.get(2), arguments.number(3))),

@@ -2,6 +2,7 @@
 //!
 //! A sandbox with an allow-list has no network. This program listens on its loopback, where the
 //! proxy is said to be, and hands what comes to the backend, in whose process the proxy really is.
+//! Another of its kind listens nowhere: it connects to ports of the loopback as the backend asks for it.
 //!
 //! Both ways go frames: a `u32` of how many bytes follow, a byte for the kind, a zero, a `u16` for
 //! the stream, and what the kind says.
@@ -9,7 +10,9 @@
 //! | kind | means | carries |
 //! | --- | --- | --- |
 //! | `READY` | it listens; the first frame of the program | |
-//! | `OPEN` | somebody connected | |
+//! | `OPEN` | somebody connected, or the connection that was asked for stands | |
+//! | `DIAL` | the backend asks for a connection | the port as a `u16` |
+//! | `REFUSED` | it does not come about; the last word about the stream | the error as a `u32` |
 //! | `DATA` | bytes of a stream | the bytes, at least one |
 //! | `CREDIT` | that many more may come | a `u32` |
 //! | `END` | no more bytes from this side | |
@@ -29,8 +32,12 @@ const DATA: u8 = 2;
 const CREDIT: u8 = 3;
 const END: u8 = 4;
 const CLOSE: u8 = 5;
+const DIAL: u8 = 6;
+const REFUSED: u8 = 7;
 
-const STREAMS: usize = 64;
+/// Connections that are asked for at one time; of those that come, fewer are taken.
+const STREAMS: usize = 128;
+const ACCEPTED: usize = 64;
 const WINDOW: usize = 256 << 10;
 /// What was handed on before that is worth a credit.
 const WORTH_A_CREDIT: usize = WINDOW / 4;
@@ -42,8 +49,18 @@ const OUT: usize = 64 << 10;
 
 /// `relay PORT BEAT`, with the milliseconds between two signs of life
 pub fn relay(arguments: &Arguments) -> i32 {
-    match Multiplexer::open(arguments.number(2) as u16) {
-        Ok(mut relay) => relay.work(arguments.number(3)),
+    let listener = sys::listen_on_loopback(arguments.number(2) as u16);
+    carry(listener.and_then(|listener| Multiplexer::open(Some(listener))), arguments.number(3))
+}
+
+/// `dial BEAT`
+pub fn dial(arguments: &Arguments) -> i32 {
+    carry(Multiplexer::open(None), arguments.number(2))
+}
+
+fn carry(opened: Result<Multiplexer, Errno>, beat: u64) -> i32 {
+    match opened {
+        Ok(mut multiplexer) => multiplexer.work(beat),
         Err(errno) => {
             wire::status(Kind::Failed, errno as u32, u32::MAX, 0);
             1
@@ -56,6 +73,8 @@ pub fn relay(arguments: &Arguments) -> i32 {
 struct Stream {
     fd: Option<Fd>,
     is_used: bool,
+    /// The port that it is on its way to, and whether by IPv6.
+    connecting: Option<(u16, bool)>,
     /// Where its waiting bytes begin in its part of the memory, and how many there are.
     start: usize,
     waiting: usize,
@@ -72,6 +91,7 @@ struct Stream {
     owes_open: bool,
     owes_end: bool,
     owes_close: bool,
+    owes_refusal: Option<Errno>,
     close_sent: bool,
     close_received: bool,
 }
@@ -79,6 +99,7 @@ struct Stream {
 const FREE: Stream = Stream {
     fd: None,
     is_used: false,
+    connecting: None,
     start: 0,
     waiting: 0,
     host_ended: false,
@@ -89,6 +110,7 @@ const FREE: Stream = Stream {
     owes_open: false,
     owes_end: false,
     owes_close: false,
+    owes_refusal: None,
     close_sent: false,
     close_received: false,
 };
@@ -98,9 +120,49 @@ impl Stream {
         if let Some(fd) = self.fd.take() {
             sys::close(fd);
         }
+        self.connecting = None;
         self.waiting = 0;
         self.owes_end = false;
         self.owes_close = !self.close_sent;
+    }
+
+    /// Sets out to a port.
+    fn set_out(&mut self, port: u16, is_v6: bool) {
+        match sys::connect_to_loopback(port, is_v6) {
+            Ok(fd) => {
+                self.fd = Some(fd);
+                self.connecting = Some((port, is_v6));
+            }
+            Err(errno) => self.miss(port, is_v6, errno),
+        }
+    }
+
+    /// Looks what became of setting out.
+    fn arrive(&mut self) {
+        let (Some(fd), Some((port, is_v6))) = (self.fd, self.connecting) else { return };
+        match sys::socket_error(fd) {
+            0 => {
+                self.connecting = None;
+                self.owes_open = true;
+            }
+            errno => {
+                self.fd = None;
+                self.connecting = None;
+                sys::close(fd);
+                self.miss(port, is_v6, errno);
+            }
+        }
+    }
+
+    /// Where nobody listens by IPv4, somebody may by IPv6; what that says is of no interest otherwise.
+    fn miss(&mut self, port: u16, is_v6: bool, errno: Errno) {
+        if is_v6 {
+            self.owes_refusal = Some(sys::ECONNREFUSED);
+        } else if errno == sys::ECONNREFUSED {
+            self.set_out(port, true);
+        } else {
+            self.owes_refusal = Some(errno);
+        }
     }
 
     /// Writes what waits to the client.
@@ -139,7 +201,8 @@ impl Stream {
 }
 
 struct Multiplexer {
-    listener: Fd,
+    /// Absent where it only connects.
+    listener: Option<Fd>,
     streams: [Stream; STREAMS],
     /// The streams' bytes on their way to clients, `WINDOW` each.
     memory: &'static mut [u8],
@@ -158,8 +221,7 @@ struct Multiplexer {
 }
 
 impl Multiplexer {
-    fn open(port: u16) -> Result<Self, Errno> {
-        let listener = sys::listen_on_loopback(port)?;
+    fn open(listener: Option<Fd>) -> Result<Self, Errno> {
         let memory = sys::memory(STREAMS * WINDOW)?;
         sys::signals(&[sys::SIGPIPE])?;
         sys::set_nonblocking(0);
@@ -189,18 +251,20 @@ impl Multiplexer {
         loop {
             self.pay();
             let mut polls = [Poll { fd: -1, events: 0, happened: 0 }; STREAMS + OWN];
-            let is_free = self.streams.iter().any(|stream| !stream.is_used);
+            let is_free = self.streams[..ACCEPTED].iter().any(|stream| !stream.is_used);
             polls[0] = Poll { fd: 0, events: POLLIN, happened: 0 };
             if self.out_start < self.out_end {
                 polls[1] = Poll { fd: 1, events: POLLOUT, happened: 0 };
             }
             if is_free && self.room() >= HEADER {
-                polls[2] = Poll { fd: self.listener, events: POLLIN, happened: 0 };
+                polls[2] = Poll { fd: self.listener.unwrap_or(-1), events: POLLIN, happened: 0 };
             }
             let may_fill = self.room() > HEADER;
             for (stream, poll) in self.streams.iter().zip(&mut polls[OWN..]) {
-                let reads = may_fill && !stream.client_ended && stream.credit > 0;
-                let writes = stream.waiting > 0;
+                let connects = stream.connecting.is_some();
+                let reads =
+                    !connects && may_fill && !stream.client_ended && stream.credit > 0;
+                let writes = connects || stream.waiting > 0;
                 poll.events = if reads { POLLIN } else { 0 } | if writes { POLLOUT } else { 0 };
                 // Without anything to wait for, its end would be told again and again.
                 poll.fd = stream.fd.filter(|_| poll.events != 0).unwrap_or(-1);
@@ -223,6 +287,10 @@ impl Multiplexer {
                 if happened == 0 {
                     continue;
                 }
+                if self.streams[index].connecting.is_some() {
+                    self.streams[index].arrive();
+                    continue;
+                }
                 if events & POLLOUT != 0 {
                     let memory = &self.memory[index * WINDOW..(index + 1) * WINDOW];
                     self.streams[index].hand_on(memory);
@@ -239,6 +307,12 @@ impl Multiplexer {
     fn pay(&mut self) {
         for index in 0..STREAMS {
             if !self.streams[index].is_used {
+                continue;
+            }
+            if let Some(errno) = self.streams[index].owes_refusal {
+                if self.say(REFUSED, index, &(errno as u32).to_le_bytes()) {
+                    self.streams[index] = FREE;
+                }
                 continue;
             }
             if self.streams[index].owes_open && self.say(OPEN, index, &[]) {
@@ -310,9 +384,12 @@ impl Multiplexer {
     }
 
     fn accept(&mut self) {
-        let Some(index) = self.streams.iter().position(|stream| !stream.is_used) else { return };
+        let mut free = self.streams[..ACCEPTED].iter();
+        let Some(index) = free.position(|stream| !stream.is_used) else { return };
         // Who connected may be gone already.
-        if let Ok(fd) = sys::accept(self.listener) {
+        if let Some(listener) = self.listener
+            && let Ok(fd) = sys::accept(listener)
+        {
             self.streams[index] = Stream { fd: Some(fd), is_used: true, owes_open: true, ..FREE };
         }
     }
@@ -360,8 +437,7 @@ impl Multiplexer {
     fn take_in(&mut self, mut bytes: &[u8]) -> bool {
         while !bytes.is_empty() {
             if self.left == 0 {
-                let is_credit = self.header_filled >= HEADER && self.header[4] == CREDIT;
-                let whole = if is_credit { HEADER + 4 } else { HEADER };
+                let whole = if self.header_filled >= HEADER { self.whole() } else { HEADER };
                 let part = bytes.len().min(whole - self.header_filled);
                 self.header[self.header_filled..][..part].copy_from_slice(&bytes[..part]);
                 self.header_filled += part;
@@ -369,8 +445,7 @@ impl Multiplexer {
                 if self.header_filled < HEADER {
                     continue;
                 }
-                let is_whole = self.header[4] != CREDIT || self.header_filled == HEADER + 4;
-                if is_whole && !self.obey() {
+                if self.header_filled == self.whole() && !self.obey() {
                     return false;
                 }
                 continue;
@@ -383,6 +458,15 @@ impl Multiplexer {
             bytes = rest;
         }
         true
+    }
+
+    /// Bytes that are to be seen before a frame of the present kind can be obeyed.
+    fn whole(&self) -> usize {
+        match self.header[4] {
+            CREDIT => HEADER + 4,
+            DIAL => HEADER + 2,
+            _ => HEADER,
+        }
     }
 
     /// The stream that the present frame is about.
@@ -398,10 +482,19 @@ impl Multiplexer {
             u32::from_le_bytes(bytes) as usize
         };
         let (length, credit) = (number(0), number(HEADER));
+        let port = u16::from_le_bytes([self.header[HEADER], self.header[HEADER + 1]]);
         let index = self.index();
         let Some(stream) = self.streams.get_mut(index) else { return false };
         match self.header[4] {
             DATA if (5..=4 + WINDOW).contains(&length) => self.left = length - 4,
+            DIAL if length == 6 && self.listener.is_none() => {
+                // The last words about the connection before may not have been looked at yet.
+                if stream.is_used && !(stream.close_sent && stream.close_received) {
+                    return false;
+                }
+                *stream = Stream { is_used: true, ..FREE };
+                stream.set_out(port, false);
+            }
             CREDIT if length == 8 => stream.credit = (stream.credit + credit).min(WINDOW),
             END if length == 4 => {
                 stream.host_ended = true;

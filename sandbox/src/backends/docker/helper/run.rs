@@ -124,8 +124,20 @@ fn make_root_writable() {
 /// `run MILLISECONDS BEAT FOLDER PROGRAM ARGUMENT...`, with the milliseconds that the command may take,
 /// and those between two signs of life.
 pub fn run(arguments: &Arguments) -> i32 {
+    const FOLDER: usize = 4;
+    watch_over(arguments, FOLDER, None)
+}
+
+/// `pty MILLISECONDS BEAT ROWS COLUMNS FOLDER PROGRAM ARGUMENT...`: the same on a terminal of a size.
+pub fn run_on_terminal(arguments: &Arguments) -> i32 {
+    const FOLDER: usize = 6;
+    let size = [arguments.number(4) as u16, arguments.number(5) as u16];
+    watch_over(arguments, FOLDER, Some(size))
+}
+
+fn watch_over(arguments: &Arguments, folder: usize, terminal: Option<[u16; 2]>) -> i32 {
     sys::become_subreaper();
-    match Command::start(arguments) {
+    match Command::start(arguments, folder, terminal) {
         Ok(mut command) => {
             let (kind, value) = command.watch(arguments.number(2), arguments.number(3));
             command.finish(kind, value);
@@ -145,25 +157,28 @@ struct Command {
 }
 
 impl Command {
-    fn start(arguments: &Arguments) -> Result<Self, (Kind, Errno)> {
+    fn start(
+        arguments: &Arguments,
+        folder: usize,
+        terminal: Option<[u16; 2]>,
+    ) -> Result<Self, (Kind, Errno)> {
         let failed = |errno| (Kind::Failed, errno);
         let signals = sys::signals(&[sys::SIGCHLD, sys::SIGPIPE]).map_err(failed)?;
         let kills_before = memory_kills();
-        let stdin = sys::pipe().map_err(failed)?;
-        let stdout = sys::pipe().map_err(failed)?;
-        let stderr = sys::pipe().map_err(failed)?;
+        let ends = Ends::make(terminal).map_err(failed)?;
         let trouble = sys::pipe().map_err(failed)?;
         let pid = sys::fork().map_err(failed)?;
         if pid == 0 {
-            let (kind, errno) = become_command(arguments, [stdin.0, stdout.1, stderr.1]);
+            let (kind, errno) = become_command(arguments, folder, &ends);
             let mut message = [kind as u8; 5];
             message[1..].copy_from_slice(&errno.to_le_bytes());
             let _ = sys::write(trouble.1, &message);
             sys::exit(127);
         }
-        for fd in [stdin.0, stdout.1, stderr.1, trouble.1] {
-            sys::close(fd);
+        if !ends.is_terminal {
+            ends.command.into_iter().for_each(sys::close);
         }
+        sys::close(trouble.1);
         let mut message = [0u8; 5];
         // The pipe ends when the new program runs.
         if sys::read(trouble.0, &mut message) == Ok(message.len()) {
@@ -172,15 +187,15 @@ impl Command {
             return Err((kind, i32::from_le_bytes(errno)));
         }
         sys::close(trouble.0);
-        for fd in [0, 1, 2, stdin.1, stdout.0, stderr.0] {
+        for fd in [0, 1, 2, ends.stdin, ends.stdout, ends.stderr] {
             sys::set_nonblocking(fd);
         }
         Ok(Self {
             pid,
             signals,
-            input: Input::new(stdin.1),
-            stdout: OutputPump::new(stdout.0, 1, false),
-            stderr: OutputPump::new(stderr.0, 2, true),
+            input: Input::new(ends.stdin, ends.is_terminal),
+            stdout: OutputPump::new(ends.stdout, 1, false),
+            stderr: OutputPump::new(ends.stderr, 2, true),
             kills_before,
         })
     }
@@ -213,6 +228,9 @@ impl Command {
                 // The backend is gone or does not want to know any more.
                 end_descendants(sys::own_pid(), END_MS);
                 sys::exit(1);
+            }
+            if self.input.is_hung_up() {
+                self.stdout.open = false;
             }
             if polls[2].happened != 0 {
                 self.input.to_command();
@@ -258,28 +276,60 @@ impl Command {
     }
 }
 
-/// In the new process: returns only why it did not become the program.
-fn become_command(arguments: &Arguments, streams: [Fd; 3]) -> (Kind, Errno) {
+/// The command's streams, and our ends of them.
+struct Ends {
+    command: [Fd; 3],
+    stdin: Fd,
+    stdout: Fd,
+    /// None on a terminal, which is one stream.
+    stderr: Fd,
+    /// On one, the command's end stays open here as well: without anybody who holds it, be it for a moment,
+    /// our end would show that again and again.
+    is_terminal: bool,
+}
+
+impl Ends {
+    /// Three pipes, or a terminal of a size.
+    fn make(terminal: Option<[u16; 2]>) -> Result<Self, Errno> {
+        if let Some([rows, columns]) = terminal {
+            let (typist, program) = sys::open_terminal(rows, columns)?;
+            let command = [program; 3];
+            return Ok(Self { command, stdin: typist, stdout: typist, stderr: -1, is_terminal: true });
+        }
+        let (stdin, stdout, stderr) = (sys::pipe()?, sys::pipe()?, sys::pipe()?);
+        let command = [stdin.0, stdout.1, stderr.1];
+        Ok(Self { command, stdin: stdin.1, stdout: stdout.0, stderr: stderr.0, is_terminal: false })
+    }
+}
+
+/// In the new process: returns only why it did not become the program. `at` is where the folder stands
+/// among the arguments, before the program.
+fn become_command(arguments: &Arguments, at: usize, ends: &Ends) -> (Kind, Errno) {
     sys::new_session();
     sys::release_signals();
-    for (to, from) in streams.into_iter().enumerate() {
+    for (to, from) in ends.command.into_iter().enumerate() {
         if let Err(errno) = sys::duplicate(from, to as Fd) {
             return (Kind::NoProgram, errno);
         }
     }
-    let folder = arguments.get(4);
+    if ends.is_terminal
+        && let Err(errno) = sys::control_terminal()
+    {
+        return (Kind::NoProgram, errno);
+    }
+    let folder = arguments.get(at);
     if !folder.is_empty()
         && let Err(errno) = sys::change_folder(folder)
     {
         return (Kind::NoFolder, errno);
     }
-    const PROGRAM: usize = 5;
-    let program = arguments.get(PROGRAM);
-    if arguments.len() <= PROGRAM || program.is_empty() {
+    let first = at + 1;
+    let program = arguments.get(first);
+    if arguments.len() <= first || program.is_empty() {
         return (Kind::NoProgram, sys::ENOENT);
     }
     if program.to_bytes().contains(&b'/') {
-        return (Kind::NoProgram, arguments.execute(program, PROGRAM));
+        return (Kind::NoProgram, arguments.execute(program, first));
     }
     let mut found = sys::ENOENT;
     let path = arguments.variable(b"PATH").unwrap_or(b"/usr/local/bin:/usr/bin:/bin");
@@ -290,7 +340,7 @@ fn become_command(arguments: &Arguments, streams: [Fd; 3]) -> (Kind, Errno) {
             full.push(program.to_bytes())?;
             Ok(full)
         });
-        match full.map(|full| arguments.execute(full.as_c(), PROGRAM)) {
+        match full.map(|full| arguments.execute(full.as_c(), first)) {
             Ok(sys::ENOENT | sys::ENOTDIR) | Err(_) => {}
             Ok(sys::EACCES) => found = sys::EACCES,
             Ok(errno) => return (Kind::NoProgram, errno),
@@ -302,7 +352,9 @@ fn become_command(arguments: &Arguments, streams: [Fd; 3]) -> (Kind, Errno) {
 /// Standard input on its way from the backend to the command.
 struct Input {
     to: Option<Fd>,
-    header: [u8; 4],
+    is_terminal: bool,
+    /// The length of a frame, and behind one that says so the size of a terminal.
+    header: [u8; 8],
     header_filled: usize,
     left: usize,
     ended: bool,
@@ -312,10 +364,11 @@ struct Input {
 }
 
 impl Input {
-    fn new(to: Fd) -> Self {
+    fn new(to: Fd, is_terminal: bool) -> Self {
         Self {
             to: Some(to),
-            header: [0; 4],
+            is_terminal,
+            header: [0; 8],
             header_filled: 0,
             left: 0,
             ended: false,
@@ -343,18 +396,12 @@ impl Input {
         }
         if self.left == 0 || self.ended {
             let at = self.header_filled;
-            return match sys::read(0, &mut self.header[at..]) {
+            let whole = if at < 4 { 4 } else { self.header.len() };
+            return match sys::read(0, &mut self.header[at..whole]) {
                 Ok(0) => false,
                 Ok(count) => {
                     self.header_filled += count;
-                    if self.header_filled == 4 {
-                        self.header_filled = 0;
-                        self.left = u32::from_le_bytes(self.header) as usize;
-                        if self.left == 0 {
-                            self.ended = true;
-                            self.close();
-                        }
-                    }
+                    self.take_header();
                     true
                 }
                 Err(errno) => matches!(errno, sys::EAGAIN | sys::EINTR),
@@ -371,6 +418,34 @@ impl Input {
             }
             Err(errno) => matches!(errno, sys::EAGAIN | sys::EINTR),
         }
+    }
+
+    /// Obeys a header that is whole.
+    fn take_header(&mut self) {
+        let [a, b, c, d, rows @ .., e, f] = self.header;
+        let length = u32::from_le_bytes([a, b, c, d]);
+        let is_size = self.is_terminal && length == u32::MAX;
+        if self.header_filled < 4 || is_size && self.header_filled < self.header.len() {
+            return;
+        }
+        self.header_filled = 0;
+        if is_size {
+            if let Some(terminal) = self.to {
+                let (rows, columns) = (u16::from_le_bytes(rows), u16::from_le_bytes([e, f]));
+                sys::resize_terminal(terminal, rows, columns);
+            }
+            return;
+        }
+        self.left = length as usize;
+        if self.left == 0 {
+            self.ended = true;
+            self.close();
+        }
+    }
+
+    /// Whether the backend has hung up the terminal.
+    fn is_hung_up(&self) -> bool {
+        self.is_terminal && self.to.is_none()
     }
 
     /// Hands on what the command takes; one that closed its end loses the rest.
@@ -411,7 +486,7 @@ struct OutputPump {
 
 impl OutputPump {
     fn new(from: Fd, to: Fd, framed: bool) -> Self {
-        Self { from, to, framed, open: true, total: 0, buffer: [0; CHUNK + 4], start: 0, end: 0 }
+        Self { from, to, framed, open: from >= 0, total: 0, buffer: [0; CHUNK + 4], start: 0, end: 0 }
     }
 
     /// Whether all that was begun is handed on.
@@ -437,6 +512,9 @@ impl OutputPump {
 
     /// Takes in what there is; returns how much.
     fn fill(&mut self) -> usize {
+        if !self.open {
+            return 0;
+        }
         match sys::read(self.from, &mut self.buffer[4..]) {
             Ok(0) => {
                 self.open = false;

@@ -22,10 +22,14 @@ pub const EINVAL: Errno = 22;
 pub const ENAMETOOLONG: Errno = 36;
 pub const ELOOP: Errno = 40;
 pub const ETIMEDOUT: Errno = 110;
+pub const ECONNREFUSED: Errno = 111;
+const EINPROGRESS: Errno = 115;
 pub const EPROTO: Errno = 71;
 
 pub const AT_FDCWD: Fd = -100;
 pub const O_WRONLY: usize = 0o1;
+const O_RDWR: usize = 0o2;
+const O_NOCTTY: usize = 0o400;
 pub const O_CREAT: usize = 0o100;
 pub const O_EXCL: usize = 0o200;
 pub const O_TRUNC: usize = 0o1000;
@@ -65,12 +69,15 @@ mod number {
     pub const CLOSE: usize = 3;
     pub const MMAP: usize = 9;
     pub const RT_SIGPROCMASK: usize = 14;
+    pub const IOCTL: usize = 16;
     pub const GETPID: usize = 39;
     pub const SOCKET: usize = 41;
+    pub const CONNECT: usize = 42;
     pub const SHUTDOWN: usize = 48;
     pub const BIND: usize = 49;
     pub const LISTEN: usize = 50;
     pub const SETSOCKOPT: usize = 54;
+    pub const GETSOCKOPT: usize = 55;
     pub const CLONE: usize = 56;
     pub const EXECVE: usize = 59;
     pub const WAIT4: usize = 61;
@@ -103,6 +110,7 @@ mod number {
 mod number {
     pub const DUP3: usize = 24;
     pub const FCNTL: usize = 25;
+    pub const IOCTL: usize = 29;
     pub const MKDIRAT: usize = 34;
     pub const UNLINKAT: usize = 35;
     pub const SYMLINKAT: usize = 36;
@@ -130,7 +138,9 @@ mod number {
     pub const SOCKET: usize = 198;
     pub const BIND: usize = 200;
     pub const LISTEN: usize = 201;
+    pub const CONNECT: usize = 203;
     pub const SETSOCKOPT: usize = 208;
+    pub const GETSOCKOPT: usize = 209;
     pub const SHUTDOWN: usize = 210;
     pub const CLONE: usize = 220;
     pub const EXECVE: usize = 221;
@@ -420,6 +430,86 @@ pub fn listen_on_loopback(port: u16) -> Result<Fd, Errno> {
     unsafe { syscall(number::BIND, [fd, address.as_ptr() as usize, address.len(), 0, 0, 0]) }?;
     plain(number::LISTEN, fd, BACKLOG, 0)?;
     Ok(fd as Fd)
+}
+
+/// A socket on its way to a port of loopback, without waiting for the answer.
+pub fn connect_to_loopback(port: u16, is_v6: bool) -> Result<Fd, Errno> {
+    const AF_INET: u16 = 2;
+    const AF_INET6: u16 = 10;
+    const SOCK_STREAM: usize = 1;
+    const IPPROTO_TCP: usize = 6;
+    const TCP_NODELAY: usize = 1;
+    let (family, length) = if is_v6 { (AF_INET6, 28) } else { (AF_INET, 16) };
+    let kind = SOCK_STREAM | O_CLOEXEC | O_NONBLOCK;
+    let fd = plain(number::SOCKET, usize::from(family), kind, 0)?;
+    // Questions and answers are small and wait for each other.
+    let one = 1i32;
+    let value = (&raw const one) as usize;
+    // SAFETY: the kernel reads four bytes.
+    let _ = unsafe { syscall(number::SETSOCKOPT, [fd, IPPROTO_TCP, TCP_NODELAY, value, 4, 0]) };
+    // `struct sockaddr_in`, or `struct sockaddr_in6` with `::1`.
+    let mut address = [0u8; 28];
+    address[..2].copy_from_slice(&family.to_ne_bytes());
+    address[2..4].copy_from_slice(&port.to_be_bytes());
+    if is_v6 {
+        address[23] = 1;
+    } else {
+        address[4..8].copy_from_slice(&[127, 0, 0, 1]);
+    }
+    // SAFETY: the kernel reads `length` bytes, which the array has.
+    match unsafe { syscall(number::CONNECT, [fd, address.as_ptr() as usize, length, 0, 0, 0]) } {
+        Ok(_) | Err(EINPROGRESS) => Ok(fd as Fd),
+        Err(errno) => {
+            close(fd as Fd);
+            Err(errno)
+        }
+    }
+}
+
+/// What became of a socket that was on its way: 0 where it is connected.
+pub fn socket_error(fd: Fd) -> Errno {
+    const SOL_SOCKET: usize = 1;
+    const SO_ERROR: usize = 4;
+    let (mut errno, mut length) = (0i32, 4u32);
+    let (to, size) = ((&raw mut errno) as usize, (&raw mut length) as usize);
+    // SAFETY: the kernel writes two numbers of four bytes.
+    match unsafe { syscall(number::GETSOCKOPT, [fd as usize, SOL_SOCKET, SO_ERROR, to, size, 0]) } {
+        Ok(_) => errno,
+        Err(failed) => failed,
+    }
+}
+
+/// A new pseudo-terminal: its side for whoever types, and its side for programs.
+pub fn open_terminal(rows: u16, columns: u16) -> Result<(Fd, Fd), Errno> {
+    const TIOCSPTLCK: usize = 0x4004_5431;
+    const TIOCGPTPEER: usize = 0x5441;
+    // Where there is no link to it, the file system of terminals has it itself.
+    let flags = O_RDWR | O_NOCTTY | O_NONBLOCK;
+    let typist = open(AT_FDCWD, c"/dev/pts/ptmx", flags, 0)
+        .or_else(|_| open(AT_FDCWD, c"/dev/ptmx", flags, 0))?;
+    let unlocked = 0i32;
+    let value = (&raw const unlocked) as usize;
+    // SAFETY: the kernel reads four bytes.
+    unsafe { syscall(number::IOCTL, [typist as usize, TIOCSPTLCK, value, 0, 0, 0]) }?;
+    let flags = O_RDWR | O_NOCTTY | O_CLOEXEC;
+    let program = plain(number::IOCTL, typist as usize, TIOCGPTPEER, flags)? as Fd;
+    resize_terminal(typist, rows, columns);
+    Ok((typist, program))
+}
+
+/// Gives a terminal a size; what is on it is told.
+pub fn resize_terminal(terminal: Fd, rows: u16, columns: u16) {
+    const TIOCSWINSZ: usize = 0x5414;
+    let size = [rows, columns, 0, 0];
+    let value = size.as_ptr() as usize;
+    // SAFETY: the kernel reads one `struct winsize`.
+    let _ = unsafe { syscall(number::IOCTL, [terminal as usize, TIOCSWINSZ, value, 0, 0, 0]) };
+}
+
+/// Makes the terminal that is standard input the one of this session.
+pub fn control_terminal() -> Result<(), Errno> {
+    const TIOCSCTTY: usize = 0x540e;
+    plain(number::IOCTL, 0, TIOCSCTTY, 0).map(|_| ())
 }
 
 /// The next connection.

@@ -3,6 +3,7 @@
 //! - Standard input: frames of a `u32` length and that many bytes; a length of 0 ends the input.
 //!   The pipe stays open until the backend has its answer, so that its end before means that the
 //!   backend is gone, and its end after that the answer has arrived: the program waits for it.
+//!   On a terminal, a length of `u32::MAX` is followed by its new size: rows and columns as `u16`.
 //! - Standard output: the bytes themselves.
 //! - Standard error: frames as above; one of length 0 only says that the program works, so that no
 //!   way between the two is idle for long; a length of `u32::MAX` begins the status, the last thing

@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 
 use crate::payload::Payload;
 use crate::sys::{Children, PollFd};
-use crate::{Doing, Exec, Failure, build_root, read_from_signals, sys};
+use crate::{Doing, Exec, Failure, Streams, build_root, read_from_signals, sys};
 
 /// A command in this process namespace.
 struct Command {
@@ -15,6 +15,9 @@ struct Command {
     status: OwnedFd,
     /// The one that the namespace was made for; the first process ends it.
     is_first: bool,
+    /// Its terminal, which stays open as long as it runs: whoever reads the other side sees an end when
+    /// nobody holds this one, be it for a moment.
+    _terminal: Option<OwnedFd>,
 }
 
 /// The first process of an exec's process namespace: starts the command and those that join it,
@@ -27,7 +30,10 @@ pub fn supervise(exec: Exec, side: &UnixStream, filter: &[u8]) -> ! {
         let null = sys::open_path("/dev/null").doing("open /dev/null")?;
         sys::duplicate(null.as_raw_fd(), 0).doing("close the control socket")?;
         drop(null);
-        let mut fds: Vec<RawFd> = exec.streams.iter().map(AsRawFd::as_raw_fd).collect();
+        let mut fds: Vec<RawFd> = match &exec.streams {
+            Streams::Given(streams) => streams.iter().map(AsRawFd::as_raw_fd).collect(),
+            Streams::Terminal { .. } => Vec::new(),
+        };
         fds.extend([exec.status.as_raw_fd(), side.as_raw_fd()]);
         sys::close_others(3, &fds);
         build_root::mount_own_proc().doing("mount /proc")?;
@@ -100,10 +106,25 @@ fn start(
     filter: &[u8],
 ) -> Result<(), Failure> {
     let Exec { payload, streams, status, .. } = exec;
+    let mut terminal = None;
+    let streams = match streams {
+        Streams::Given(streams) => streams,
+        Streams::Terminal { rows, columns } => {
+            let (typist, program) =
+                sys::open_terminal(rows, columns).doing("make a terminal for a command")?;
+            sys::send(status.as_raw_fd(), b'M', &[typist.as_raw_fd()])
+                .doing("hand out a terminal")?;
+            let streams = [program.try_clone(), program.try_clone(), program.try_clone()];
+            terminal = Some(program);
+            let [stdin, stdout, stderr] = streams;
+            let copying = "hand out a terminal";
+            [stdin.doing(copying)?, stdout.doing(copying)?, stderr.doing(copying)?]
+        }
+    };
     match sys::fork_process() {
         Ok(Some(pid)) => {
             // The streams close here: only the command and what it starts hold them open.
-            commands.push(Command { pid, status, is_first });
+            commands.push(Command { pid, status, is_first, _terminal: terminal });
             Ok(())
         }
         Ok(None) => {
@@ -113,7 +134,7 @@ fn start(
                 }
             }
             sys::close_others(3, &[]);
-            become_command(payload, filter)
+            become_command(payload, terminal.is_some(), filter)
         }
         Err(source) => {
             let _ = sys::send(status.as_raw_fd(), b'P', &[]);
@@ -122,8 +143,8 @@ fn start(
     }
 }
 
-fn become_command(payload: Payload, filter: &[u8]) -> ! {
-    let (code, failure) = match prepare(payload, filter) {
+fn become_command(payload: Payload, has_terminal: bool, filter: &[u8]) -> ! {
+    let (code, failure) = match prepare(payload, has_terminal, filter) {
         Ok((arguments, environment)) => {
             let error = execute(&arguments, &environment);
             let code = if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 };
@@ -137,7 +158,11 @@ fn become_command(payload: Payload, filter: &[u8]) -> ! {
 }
 
 /// Everything up to the program itself; afterwards this process can do no more than it may.
-fn prepare(mut payload: Payload, filter: &[u8]) -> Result<(Vec<CString>, Vec<CString>), Failure> {
+fn prepare(
+    mut payload: Payload,
+    has_terminal: bool,
+    filter: &[u8],
+) -> Result<(Vec<CString>, Vec<CString>), Failure> {
     let reading = "read the command";
     let string = |payload: &mut Payload| {
         CString::new(payload.bytes()?).map_err(|_| io::ErrorKind::InvalidInput.into())
@@ -153,6 +178,10 @@ fn prepare(mut payload: Payload, filter: &[u8]) -> Result<(Vec<CString>, Vec<CSt
     let held = payload.number().doing(reading)?;
     let bounding = payload.number().doing(reading)?;
     sys::new_session();
+    if has_terminal {
+        sys::control_terminal().doing("take over the terminal")?;
+        std::os::unix::fs::fchown(io::stdin(), Some(user), None).doing("own the terminal")?;
+    }
     sys::set_mask();
     // Where it was never changed, setting it back fails or changes nothing.
     let _ = std::fs::write("/proc/self/oom_score_adj", "0");

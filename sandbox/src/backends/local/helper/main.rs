@@ -14,6 +14,10 @@
 //! it started, whatever that did. The status socket of an exec says how the command ended (four
 //! bytes), and its end says that nothing of it is left; closing it from the other side before
 //! that ends the exec. When the control socket closes, the sandbox ends.
+//!
+//! An exec on a terminal has no streams of its own: its supervisor makes the terminal, and sends the
+//! library's side of it through the status socket before anything else. For a connection into the
+//! sandbox, the first process hands out sockets of its network, which the library connects.
 #![deny(unsafe_code)]
 
 mod build_root;
@@ -202,6 +206,7 @@ fn serve(children: &OwnedFd, filter: &[u8]) {
             match sys::receive(CONTROL) {
                 Ok(Some((b'E', fds))) => start(fds, filter, &mut running),
                 Ok(Some((b'J', fds))) => join(&fds, &running),
+                Ok(Some((b'N', fds))) => hand_out_sockets(&fds),
                 Ok(Some((b'F', _))) => {
                     standstill = Standstill::begin();
                     let answer = if standstill.is_some() { b'f' } else { b'x' };
@@ -221,6 +226,16 @@ fn serve(children: &OwnedFd, filter: &[u8]) {
             }
         }
     }
+}
+
+/// Sends new sockets of this network namespace to whoever wants to connect: of IPv4, then of IPv6 where
+/// the kernel knows it. What fails is told by the early end.
+fn hand_out_sockets(fds: &[OwnedFd]) {
+    let Some(reply) = fds.first() else { return };
+    let sockets: Vec<OwnedFd> =
+        [false, true].into_iter().map_while(|is_v6| sys::tcp_socket(is_v6).ok()).collect();
+    let sockets: Vec<RawFd> = sockets.iter().map(AsRawFd::as_raw_fd).collect();
+    let _ = sys::send(reply.as_raw_fd(), b'N', &sockets);
 }
 
 /// Ends every process of the sandbox but this one; whether nothing is left.
@@ -275,16 +290,32 @@ fn join(fds: &[OwnedFd], running: &[Running]) {
 struct Exec {
     id: u64,
     payload: Payload,
-    streams: [OwnedFd; 3],
+    streams: Streams,
     status: OwnedFd,
+}
+
+/// What a command's standard streams are.
+enum Streams {
+    Given([OwnedFd; 3]),
+    /// A terminal that is still to be made.
+    Terminal { rows: u16, columns: u16 },
 }
 
 impl Exec {
     fn new(fds: Vec<OwnedFd>) -> Result<Self, Failure> {
-        let invalid = |_| Failure::new("receive a command", io::ErrorKind::InvalidData.into());
-        let [payload, stdin, stdout, stderr, status] = fds.try_into().map_err(invalid)?;
-        let mut payload = read_payload(Some(&payload))?;
+        let invalid = |_: Vec<OwnedFd>| Failure::new("receive a command", io::ErrorKind::InvalidData.into());
+        let mut fds = fds.into_iter();
+        let mut payload = read_payload(fds.next().as_ref())?;
         let id = payload.number().doing("read a command")?;
-        Ok(Self { id, payload, streams: [stdin, stdout, stderr], status })
+        let is_on_terminal = payload.number().doing("read a command")? != 0;
+        let size = [payload.number(), payload.number()].map(|number| number.unwrap_or(0) as u16);
+        let mut streams = Vec::from_iter(fds);
+        let status = streams.pop();
+        let streams = match (is_on_terminal, <[OwnedFd; 3]>::try_from(streams)) {
+            (false, streams) => Streams::Given(streams.map_err(invalid)?),
+            (true, _) => Streams::Terminal { rows: size[0], columns: size[1] },
+        };
+        let status = status.ok_or_else(|| invalid(Vec::new()))?;
+        Ok(Self { id, payload, streams, status })
     }
 }

@@ -420,6 +420,49 @@ pub fn loopback_up() -> io::Result<()> {
     }
 }
 
+/// A TCP socket of this network namespace that leads nowhere yet, of IPv4 or of IPv6.
+pub fn tcp_socket(is_v6: bool) -> io::Result<OwnedFd> {
+    // AF_INET or AF_INET6; SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK
+    let (domain, kind) = (if is_v6 { 10 } else { 2 }, 1 | 0o2_000_000 | 0o4000);
+    // SAFETY: takes no pointers; the new descriptor is ours alone.
+    unsafe { Ok(OwnedFd::from_raw_fd(check(socket(domain, kind, 0))?)) }
+}
+
+/// A new pseudo-terminal of the `/dev/pts` that is mounted: its side for whoever types, which does not
+/// wait, and its side for programs.
+pub fn open_terminal(rows: u16, columns: u16) -> io::Result<(OwnedFd, OwnedFd)> {
+    const TIOCSPTLCK: c_ulong = 0x4004_5431;
+    const TIOCGPTPEER: c_ulong = 0x5441;
+    // O_RDWR | O_NOCTTY | O_CLOEXEC
+    let flags: c_int = 0o2 | 0o400 | 0o2_000_000;
+    let unlocked: c_int = 0;
+    // SAFETY: the string and the number outlive the calls; the new descriptors are ours alone. What is no
+    // terminal, because somebody inside put it there, knows none of the requests.
+    unsafe {
+        let typist = check(open(c"/dev/pts/ptmx".as_ptr(), flags | 0o4000))?;
+        let typist = OwnedFd::from_raw_fd(typist);
+        check(ioctl(typist.as_raw_fd(), TIOCSPTLCK, &raw const unlocked))?;
+        let program = check(ioctl(typist.as_raw_fd(), TIOCGPTPEER, flags))?;
+        let program = OwnedFd::from_raw_fd(program);
+        set_terminal_size(&program, rows, columns)?;
+        Ok((typist, program))
+    }
+}
+
+fn set_terminal_size(terminal: &OwnedFd, rows: u16, columns: u16) -> io::Result<()> {
+    const TIOCSWINSZ: c_ulong = 0x5414;
+    let size = [rows, columns, 0, 0];
+    // SAFETY: the array has the layout of winsize and outlives the call.
+    check(unsafe { ioctl(terminal.as_raw_fd(), TIOCSWINSZ, size.as_ptr()) }).map(drop)
+}
+
+/// Makes the terminal that is standard input the one of this session.
+pub fn control_terminal() -> io::Result<()> {
+    const TIOCSCTTY: c_ulong = 0x540e;
+    // SAFETY: takes no pointers.
+    check(unsafe { ioctl(0, TIOCSCTTY, 0 as c_ulong) }).map(drop)
+}
+
 /// A descriptor that only names `path`.
 pub fn open_path(path: &str) -> io::Result<OwnedFd> {
     let path = c_string(path.as_bytes())?;

@@ -501,6 +501,7 @@ while (n > 0) { const m = Math.min(n, 65536); std.out.write(zeros, 0, m); n -= m
         crash: Some(Program::new([""; 0]).with_image(crash)),
         write_file: sh("printf made >/tmp/made"),
         read_file: sh("cat /tmp/given"),
+        echo_server: None,
         scripts: true,
     };
     let report = conformance::run(&backend(), &Options::new(programs)).await;
