@@ -19,8 +19,8 @@ use spar::seats::SeatPlayerConfig;
 
 pub(crate) use env::{EnvArguments, EnvCommand, EnvInitArguments, EnvKind};
 pub(crate) use sandbox::{
-    DoctorArguments, ReapArguments, SandboxArguments, SandboxCommand, SandboxListArguments,
-    SandboxRunArguments, SandboxShellArguments, SpecArguments,
+    DoctorArguments, Forward, ReapArguments, SandboxArguments, SandboxCommand,
+    SandboxListArguments, SandboxRunArguments, SandboxShellArguments, SpecArguments,
 };
 pub(crate) use serve::{
     AuditArguments, MergeArguments, ServeArguments, ServeCommand, ServePolicyArguments,

@@ -19,7 +19,7 @@ pub(crate) enum SandboxCommand {
     /// Run a command in a new sandbox and remove it.
     ///
     /// Output comes as it is written. Standard input is passed on where it is no terminal, once it
-    /// has ended. The exit code is the command's; 124 after the deadline, 137 out of memory, 152
+    /// has ended; --tty gives the command a terminal instead. The exit code is the command's; 124 after the deadline, 137 out of memory, 152
     /// out of fuel, 134 trapped, 128 + n by signal n. Ctrl-C, SIGTERM and SIGHUP end the command
     /// and remove the sandbox.
     Run(Box<SandboxRunArguments>),
@@ -104,6 +104,13 @@ pub(crate) struct SandboxRunArguments {
     /// Print how it went as JSON, output included, instead of the output.
     #[arg(long)]
     pub(crate) json: bool,
+    /// Run the command on a terminal, operated from this one: keys, colours and sizes as they are.
+    #[arg(short, long, conflicts_with = "json")]
+    pub(crate) tty: bool,
+    /// Lead connections to 127.0.0.1:LOCAL of this machine to PORT of the sandbox, which needs no network
+    /// for that; LOCAL is PORT unless given, and any that is free where it is 0. May be given several times.
+    #[arg(long, value_name = "[LOCAL:]PORT", value_parser = parse_forward)]
+    pub(crate) forward: Vec<Forward>,
     /// Tell which files the command added, modified and deleted, on standard error, or in the JSON; N of them at the
     /// most [default: 1000].
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "1000")]
@@ -111,6 +118,15 @@ pub(crate) struct SandboxRunArguments {
     /// The program and its arguments; for a wasm guest the arguments alone.
     #[arg(last = true)]
     pub(crate) command: Vec<String>,
+}
+
+/// A port of this machine that leads to one of a sandbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Forward {
+    /// Of this machine's loopback; 0 for any that is free.
+    pub(crate) local: u16,
+    /// Of the sandbox.
+    pub(crate) port: u16,
 }
 
 /// Arguments of `spar sandbox shell`.
@@ -181,6 +197,15 @@ fn parse_variable(text: &str) -> Result<(String, String), String> {
     }
 }
 
+/// Reads a port that leads to another.
+fn parse_forward(text: &str) -> Result<Forward, String> {
+    let (local, port) = text.split_once(':').unwrap_or((text, text));
+    match (local.parse(), port.parse()) {
+        (Ok(local), Ok(port)) if port > 0 => Ok(Forward { local, port }),
+        _ => Err("ports are PORT or LOCAL:PORT, numbers up to 65535".to_owned()),
+    }
+}
+
 /// Reads a mount.
 fn parse_mount(text: &str) -> Result<Mount, String> {
     let (paths, read_only) = match text.rsplit_once(':') {
@@ -200,6 +225,15 @@ fn parse_mount(text: &str) -> Result<Mount, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ports_lead_to_themselves_or_to_others() {
+        assert_eq!(parse_forward("8000"), Ok(Forward { local: 8000, port: 8000 }));
+        assert_eq!(parse_forward("0:80"), Ok(Forward { local: 0, port: 80 }));
+        for wrong in ["", "0", "80:", ":80", "80:0", "65536", "a:80", "1:2:3"] {
+            assert!(parse_forward(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn sizes_are_read_as_people_type_them() {

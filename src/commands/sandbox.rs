@@ -16,7 +16,9 @@ use spar::sandbox::{
 };
 use tokio::sync::mpsc;
 
-use super::{cancel_on_ctrl_c, print, print_json, sandbox_shell, stopped};
+use super::{
+    cancel_on_ctrl_c, print, print_json, sandbox_forward, sandbox_shell, sandbox_terminal, stopped,
+};
 use crate::cli::{
     SandboxArguments, SandboxCommand, SandboxListArguments, SandboxRunArguments, SpecArguments,
 };
@@ -124,13 +126,26 @@ async fn run(arguments: &SandboxRunArguments) -> anyhow::Result<ExitCode> {
             );
             let timeout = Duration::from_secs(arguments.spec.timeout);
             let mut request = ExecRequest::new(arguments.command.iter().cloned());
-            request.stdin = stdin(timeout).await?;
-            request.timeout = Some(timeout);
-            let sandbox = pool.acquire(&spec).await?;
-            let result = if arguments.json {
-                sandbox.exec(&request).await?
+            if arguments.tty {
+                sandbox_terminal::check()?;
             } else {
-                relay(&sandbox, &request).await?
+                request.stdin = stdin(timeout).await?;
+            }
+            request.timeout = Some(timeout);
+            let listeners = sandbox_forward::listen(&arguments.forward).await?;
+            let sandbox = pool.acquire(&spec).await?;
+            let work = async {
+                if arguments.tty {
+                    sandbox_terminal::operate(&sandbox, &request).await
+                } else if arguments.json {
+                    Ok(sandbox.exec(&request).await?)
+                } else {
+                    relay(&sandbox, &request).await
+                }
+            };
+            let result = tokio::select! {
+                result = work => result?,
+                never = sandbox_forward::forward(&sandbox, listeners) => match never {},
             };
             // Only where there is a list is there something to tell.
             let network = match &spec.network {

@@ -1,6 +1,6 @@
 //! Sandboxes from the command line.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -85,6 +85,9 @@ fn wrong_sandboxes_are_refused_with_what_would_be_right() {
     assert_eq!(wrong(&no_bytes, &["max_bytes must be positive"]), Some(1));
     assert_eq!(wrong(&["--mount", "/a"], &["HOST:GUEST"]), Some(2));
     assert_eq!(wrong(&["--env", "A"], &["NAME=VALUE"]), Some(2));
+    assert_eq!(wrong(&["--forward", "80:0"], &["LOCAL:PORT"]), Some(2));
+    assert_eq!(wrong(&["--tty", "--json"], &["cannot be used with"]), Some(2));
+    assert_eq!(wrong(&["--tty"], &["what is none: leave it out"]), Some(1));
     assert_eq!(wrong(&["--memory", "1K", "--pids", "1"], &["at least 6 MiB", "pids"]), Some(1));
     let ran = sandbox("dokcer", &[], &["true"]);
     assert_eq!(ran.code, Some(1));
@@ -249,16 +252,68 @@ fn killed_runs_leave_nothing_of_wasm_guests() {
     leaves_nothing_when_killed("wasm");
 }
 
+/// A port of this machine leads to a server inside, and a terminal here to one there.
+fn is_reached_and_operated(backend: &str) {
+    let serve = "mkdir -p /tmp/site; echo hello from inside >/tmp/site/page; cd /tmp/site; \
+                 if command -v busybox >/dev/null; then exec busybox httpd -f -p 127.0.0.1:8000; \
+                 else exec python3 -m http.server --bind 127.0.0.1 8000; fi";
+    let head = ["sandbox", "run", "--backend", backend, "--forward", "0:8000", "--", "sh", "-c"];
+    let mut child = spar(Path::new("."), &[&head[..], &[serve]].concat())
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut told = String::new();
+    let mut told_by = BufReader::new(child.stderr.take().unwrap());
+    told_by.read_line(&mut told).unwrap();
+    let address = told.split_whitespace().nth(1).unwrap();
+    let mut answer = String::new();
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    stream.write_all(b"GET /page HTTP/1.0\r\n\r\n").unwrap();
+    stream.read_to_string(&mut answer).unwrap();
+    Command::new("kill").arg(child.id().to_string()).status().unwrap();
+    let mut rest = String::new();
+    told_by.read_to_string(&mut rest).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(143), "{told}{rest}");
+    assert!(answer.contains(" 200 ") && answer.ends_with("hello from inside\n"), "{answer:?}");
+
+    // `script` gives a terminal; what is piped to it is typed there.
+    let program = env!("CARGO_BIN_EXE_spar");
+    let command = format!(
+        "stty rows 31 cols 97; {program} sandbox run --backend {backend} --tty -- \
+         sh -c 'stty size; read -r line; echo got $line; exit 3'"
+    );
+    let mut child = Command::new("script")
+        .args(["-qec", &command, "/dev/null"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut shown = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    shown.read_line(&mut line).unwrap();
+    assert_eq!(line, "31 97\r\n");
+    let mut keys = child.stdin.take().unwrap();
+    keys.write_all(b"typed\r").unwrap();
+    let mut rest = String::new();
+    shown.read_to_string(&mut rest).unwrap();
+    assert!(rest.contains("got typed\r\n"), "{rest:?}");
+    assert_eq!(child.wait().unwrap().code(), Some(3), "{rest:?}");
+}
+
 #[test]
 #[ignore = "needs Docker"]
 fn the_command_line_works_with_docker() {
     real_backend("docker");
+    is_reached_and_operated("docker");
 }
 
 #[test]
 #[ignore = "needs namespaces"]
 fn the_command_line_works_with_namespaces() {
     real_backend("local");
+    is_reached_and_operated("local");
 }
 
 #[test]
