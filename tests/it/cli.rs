@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::{generate_games, run, spar, succeed, workplace};
 
-const VERBS: [&str; 20] = [
+const VERBS: [&str; 21] = [
     "train",
     "resume",
     "eval",
