@@ -15,6 +15,7 @@ const SHIPPED: &[(&str, &str)] = &[
     ("frozen-lake", include_str!("../../recipes/frozen-lake.toml")),
     ("frozen-lake-ppo", include_str!("../../recipes/frozen-lake-ppo.toml")),
     ("ledger", include_str!("../../recipes/ledger.toml")),
+    ("tic-tac-toe", include_str!("../../recipes/tic-tac-toe.toml")),
     ("preferences", include_str!("../../recipes/preferences.toml")),
     ("terminal", include_str!("../../recipes/terminal.toml")),
     ("adapter", include_str!("../../recipes/adapter.toml")),

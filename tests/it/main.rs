@@ -15,6 +15,7 @@ mod play;
 mod prefer;
 mod remote;
 mod sandbox;
+mod seats;
 mod serve;
 mod stages;
 mod support;

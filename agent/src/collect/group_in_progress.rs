@@ -87,13 +87,19 @@ impl GroupInProgress<'_> {
         self.member(member, Start::Shared).await
     }
 
-    /// Plays the member of this number from where another member was, whose past it takes over.
+    /// Plays the member of this number from where another member was, whose past it takes over. Where several act there
+    /// are no branches yet: it fails.
     pub async fn branch(
         &self,
         member: usize,
         origin: &Trajectory,
         at: BranchPoint,
     ) -> Option<Trajectory> {
+        if !self.origin.seats().is_empty() {
+            let detail = "branches within episodes are not played where several act";
+            self.shared.note(&self.origin.task.id, Boundary::Environment, detail);
+            return None;
+        }
         self.member(member, Start::Branch { origin: Arc::new(origin.clone()), at }).await
     }
 
