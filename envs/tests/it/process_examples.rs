@@ -1,0 +1,225 @@
+//! The examples of programs that environments are played in, and their skeleton.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use futures::future::join_all;
+use serde_json::json;
+use spar_core::{Action, Seed};
+use spar_envs::process::check_program;
+use spar_envs::{EnvironmentError, Resources, open_environment};
+use spar_tasks::{ProcessSuite, ProgramSandbox, Suite, Task};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn suite(folder: &str) -> ProcessSuite {
+    ProcessSuite::open(&root().join(folder)).unwrap()
+}
+
+/// The folder that `spar env init` writes.
+fn skeleton() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for file in ["env.toml", "game.py", "spar_env.py"] {
+        let text = fs::read_to_string(root().join("src/commands/env/skeletons/python").join(file));
+        fs::write(folder.path().join(file), text.unwrap().replace("NAME", "my-game")).unwrap();
+    }
+    folder
+}
+
+fn has_python() -> bool {
+    let version = Command::new("python3").arg("--version").stdout(Stdio::null()).status();
+    version.is_ok_and(|status| status.success())
+}
+
+/// Plays a task to its end, by the oracle or else by the same words again and again: the turns, and whether it was solved.
+async fn play(task: &Task, resources: &Resources) -> Result<(u32, bool), EnvironmentError> {
+    let mut env = open_environment(task, resources)?;
+    env.reset(Seed::from_u64(1)).await?;
+    env.prepare().await?;
+    for turn in 1..=task.max_turns {
+        let action = env.oracle_action().unwrap_or_else(|| Action::text("right"));
+        let step = env.step(&action).await?;
+        if step.terminated {
+            env.close().await?;
+            return Ok((turn, step.success));
+        }
+    }
+    env.close().await?;
+    Ok((task.max_turns, false))
+}
+
+/// Plays 64 tasks at one time.
+async fn play_many(tasks: &[Task]) -> Vec<(u32, bool)> {
+    let resources = Resources::default();
+    let played = join_all(tasks.iter().map(|task| play(task, &resources))).await;
+    resources.close_programs().await;
+    played.into_iter().collect::<Result<_, _>>().unwrap()
+}
+
+fn tasks(suite: &ProcessSuite, count: usize) -> Vec<Task> {
+    (0..count).map(|index| suite.task("train", index).unwrap()).collect()
+}
+
+/// The same tasks, in sandboxes.
+fn in_sandboxes(tasks: Vec<Task>, backend: &str, image: &str) -> Vec<Task> {
+    let sandbox = ProgramSandbox {
+        backend: backend.to_owned(),
+        image: image.to_owned(),
+        ..ProgramSandbox::default()
+    };
+    let within = |mut task: Task| {
+        task.parameters["program"]["sandbox"] = json!(sandbox);
+        // Two sandboxes, with half of the sessions in each.
+        task.parameters["program"]["limits"] = json!({ "sessions_per_program": 32 });
+        task
+    };
+    tasks.into_iter().map(within).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn programs_in_python_keep_to_the_protocol_many_at_a_time() {
+    if !has_python() {
+        eprintln!("not run: there is no python3");
+        return;
+    }
+    let skeleton = skeleton();
+    let suites =
+        [suite("examples/process/python-guess"), ProcessSuite::open(skeleton.path()).unwrap()];
+    for suite in suites {
+        let resources = Resources::default();
+        let report = check_program(&suite, &resources).await.unwrap();
+        assert!(report.is_valid() && report.has_oracle, "{report:#?}");
+        let played = play_many(&tasks(&suite, 64)).await;
+        assert!(played.iter().all(|(turns, is_solved)| *turns == 1 && *is_solved));
+    }
+}
+
+#[test]
+fn the_helper_of_the_example_is_that_of_the_skeleton() {
+    let read = |path: &str| fs::read_to_string(root().join(path)).unwrap();
+    let helper = read("src/commands/env/skeletons/python/spar_env.py");
+    assert_eq!(read("examples/process/python-gymnasium/spar_env.py"), helper);
+    let guess = read("examples/process/python-guess/guess.py");
+    assert!(guess.lines().filter(|line| !line.trim().is_empty()).count() <= 40);
+}
+
+/// Tools, forks and errors of the helper, with a program of its own.
+#[tokio::test]
+async fn methods_are_tools_and_exceptions_fail_the_episode() {
+    if !has_python() {
+        eprintln!("not run: there is no python3");
+        return;
+    }
+    let folder = skeleton();
+    let env = fs::read_to_string(folder.path().join("env.toml")).unwrap();
+    let env = env.replace("command =", "actions = \"calls\"\ncommand =");
+    fs::write(folder.path().join("env.toml"), env).unwrap();
+    let program = r#"
+from spar_env import Env, call, serve, tool
+
+class Doors(Env):
+    def reset(self, task, seed):
+        print("this goes to standard error")
+        self.right = task["seed"] % 3
+        return "Three doors."
+
+    @tool
+    def open(self, door: int, slowly: bool = False):
+        """Opens a door."""
+        if door == 99:
+            raise ValueError("there is no such door")
+        if door == self.right:
+            self.end(success=True, reward=1.0)
+        return f"Door {door} is open."
+
+    def oracle(self):
+        return call("open", door=self.right)
+
+serve(Doors)
+"#;
+    fs::write(folder.path().join("game.py"), program).unwrap();
+    let suite = ProcessSuite::open(folder.path()).unwrap();
+    let resources = Resources::default();
+    let report = check_program(&suite, &resources).await.unwrap();
+    assert!(report.is_valid(), "{report:#?}");
+    let resources = Resources::default();
+    let mut env = open_environment(&suite.task("train", 4).unwrap(), &resources).unwrap();
+    env.reset(Seed::from_u64(1)).await.unwrap();
+    let tool = env.tools()[0].clone();
+    assert_eq!((tool.name.as_str(), tool.description.as_str()), ("open", "Opens a door."));
+    let schema = json!({
+        "type": "object",
+        "properties": { "door": { "type": "integer" }, "slowly": { "type": "boolean" } },
+        "required": ["door"],
+    });
+    assert_eq!(tool.parameters, schema);
+    let open = |door: i32| {
+        let arguments = json!({ "door": door }).as_object().unwrap().clone();
+        Action::calls(vec![spar_core::ToolCall::new("open", arguments)])
+    };
+    let step = env.step(&open(0)).await.unwrap();
+    assert_eq!((step.observation.results[0].text.as_str(), step.valid), ("Door 0 is open.", true));
+    let mut fork = env.fork().await.unwrap().unwrap();
+    assert!(fork.step(&open(1)).await.unwrap().success);
+    let error = env.step(&open(99)).await.unwrap_err();
+    let told = std::error::Error::source(&error).unwrap().to_string();
+    assert!(told.contains("ValueError: there is no such door"), "{told}");
+    // The program lives on.
+    assert_eq!(play(&suite.task("train", 2).unwrap(), &resources).await.unwrap(), (1, true));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs namespaces"]
+async fn namespaces_hold_programs() {
+    let tasks = tasks(&suite("examples/process/python-guess"), 64);
+    let played = play_many(&in_sandboxes(tasks, "local", "default")).await;
+    assert!(played.iter().all(|(_, is_solved)| *is_solved));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs Docker"]
+async fn docker_containers_hold_programs() {
+    use spar_tasks::{SuiteOptions, open_suite};
+
+    // The smallest image has a shell and no Python.
+    let suite = open_suite("dial", &SuiteOptions::default()).unwrap();
+    let tasks: Vec<_> = (0..64).map(|index| suite.task("train", index).unwrap()).collect();
+    let played = play_many(&in_sandboxes(tasks, "docker", "default")).await;
+    assert!(played.iter().all(|(_, is_solved)| *is_solved));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs gymnasium from PyPI"]
+async fn gymnasium_is_played() {
+    let python = std::env::var("SPAR_GYMNASIUM_PYTHON")
+        .expect("SPAR_GYMNASIUM_PYTHON names a Python with gymnasium");
+    let suite = suite("examples/process/python-gymnasium");
+    let with_python = |mut task: Task| {
+        task.parameters["program"]["command"][0] = json!(python);
+        task
+    };
+    let resources = Resources::default();
+    let mut env =
+        open_environment(&with_python(suite.task("train", 0).unwrap()), &resources).unwrap();
+    let first = env.reset(Seed::from_u64(1)).await.unwrap();
+    assert!(first.text.contains("[S]FFF"), "{}", first.text);
+    let mut last = None;
+    for action in ["down", "down", "right", "right", "down", "right"] {
+        let twin = env.fork().await.unwrap();
+        let step = env.step(&action.into()).await.unwrap();
+        if let Some(mut twin) = twin {
+            assert_eq!(twin.step(&action.into()).await.unwrap().observation, step.observation);
+            twin.close().await.unwrap();
+        }
+        last = Some(step);
+    }
+    let last = last.unwrap();
+    assert!(last.success && last.terminated && last.reward() == 1.0, "{last:?}");
+    let taxi = suite.task("taxi", 0).unwrap();
+    let played: Vec<_> = tasks(&suite, 63).into_iter().chain([taxi]).map(with_python).collect();
+    // Going right for ever leads nowhere.
+    assert!(play_many(&played).await.iter().all(|(_, is_solved)| !is_solved));
+}
