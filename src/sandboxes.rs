@@ -69,7 +69,7 @@ impl OpenSandboxes {
         };
         let pool = Arc::new(SandboxPool::new(backend, pool_config)?);
         let Ok(image) = config.image.parse::<Image>();
-        let mut sandboxes = Sandboxes::new(Arc::clone(&pool));
+        let mut sandboxes = Sandboxes::new(Arc::clone(&pool)).with_judges(warm);
         (sandboxes.image, sandboxes.warm) = (image, warm);
         sandboxes.commands = Duration::from_secs(episode.command_time_secs);
         sandboxes.answer = Duration::from_secs(episode.turn_timeout_secs);

@@ -10,6 +10,8 @@ use spar_sandbox::pool::SandboxPool;
 use spar_sandbox::{Image, SandboxSpec};
 use spar_tasks::graders::{GraderConfig, GradingModels};
 
+use tokio::sync::{Semaphore, SemaphorePermit};
+
 use crate::EnvironmentError;
 use crate::process::Programs;
 
@@ -44,6 +46,8 @@ pub struct Sandboxes {
     /// Sandboxes of every spec that are kept ready in advance. Default none.
     pub warm: usize,
     warmed: Arc<Mutex<HashSet<String>>>,
+    /// Episodes that may hold a second sandbox.
+    judges: Arc<Semaphore>,
 }
 
 impl Resources {
@@ -98,7 +102,20 @@ impl Sandboxes {
             max_turns: None,
             warm: 0,
             warmed: Arc::default(),
+            judges: Arc::new(Semaphore::new(1)),
         }
+    }
+
+    /// The same, where so many episodes at one time may hold a second sandbox, in which a service of the first is
+    /// judged; the pool needs room for them beside those of all episodes. Default 1.
+    #[must_use]
+    pub fn with_judges(self, judges: usize) -> Self {
+        Self { judges: Arc::new(Semaphore::new(judges.max(1))), ..self }
+    }
+
+    /// Leave to hold a second sandbox.
+    pub(crate) async fn judging(&self) -> SemaphorePermit<'_> {
+        self.judges.acquire().await.expect("nobody closes it")
     }
 
     /// Has the pool keep some ready of a spec that is met for the first time.

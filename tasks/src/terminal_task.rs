@@ -10,6 +10,9 @@ use spar_sandbox::{CapabilitySet, Limits, NetworkPolicy};
 /// Where the files of a verifier lie inside the sandbox while it runs.
 pub const VERIFIER_FOLDER: &str = "/tests";
 
+/// Services of one task.
+const MAX_SERVICES: usize = 16;
+
 /// A task at a shell: what it starts from, what is to be done, and how that is judged. These are the
 /// parameters of the environment `terminal`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -68,7 +71,8 @@ pub struct TerminalTask {
     pub output_limit_bytes: usize,
 }
 
-/// How a task at a shell is judged, after the agent's processes have been ended.
+/// How a task at a shell is judged: after the agent's processes have been ended, or, where they are what is judged, in
+/// another sandbox than theirs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TerminalVerifier {
@@ -96,8 +100,18 @@ pub struct TerminalVerifier {
     /// Default 64 MiB.
     #[serde(default = "default_carry_limit_bytes")]
     pub carry_limit_bytes: u64,
-    /// Whether a process that the agent leaves running, such as a server, is what is judged. No such
-    /// task can be judged yet: everything that the agent started is ended first. Default false.
+    /// Ports of services that the agent leaves running, which are what is judged. The command runs in a
+    /// fresh sandbox, in which nothing of the agent is, and finds each at the address `HOST:PORT` that the variable
+    /// `SERVICE_<port>` names, through the proxy that `HTTP_PROXY` names; the agent's sandbox goes on
+    /// meanwhile. Default none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub service_ports: Vec<u16>,
+    /// Seconds that are waited until something listens on each of `service_ports`; where nothing does, nothing is
+    /// solved. Default 30.
+    #[serde(default = "default_service_secs", skip_serializing_if = "is_default_service_secs")]
+    pub service_secs: u64,
+    /// Whether a process that the agent leaves running is what is judged; it has to be named by
+    /// `service_ports`. Default false.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub processes: bool,
 }
@@ -223,6 +237,13 @@ impl TerminalTask {
             check_file(path, file, &mut problems);
         }
         problems.extend(self.verifier.problems());
+        if !self.verifier.service_ports.is_empty() && self.network == NetworkPolicy::Bridge {
+            problems.push(
+                "`network` is `bridge`, from which services cannot be told apart: name the hosts that are \
+                 needed (`allow`)"
+                    .to_owned(),
+            );
+        }
         self.check_carried(&self.verifier, &mut problems);
         problems
     }
@@ -277,6 +298,8 @@ impl Default for TerminalVerifier {
             sandbox: VerifierSandbox::default(),
             carry: Vec::new(),
             carry_limit_bytes: default_carry_limit_bytes(),
+            service_ports: Vec::new(),
+            service_secs: default_service_secs(),
             processes: false,
         }
     }
@@ -305,18 +328,14 @@ impl TerminalVerifier {
     /// Settings that do not go together.
     fn sandbox_problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
-        if self.processes {
-            problems.push(
-                "`verifier.processes` is true, and no result can be judged yet that is a running \
-                 process: everything that the agent started is ended before the verifier runs"
-                    .to_owned(),
-            );
-        }
+        self.check_services(&mut problems);
         match self.sandbox {
-            VerifierSandbox::Fresh if self.carry.is_empty() => problems.push(
-                "`verifier.sandbox` is `fresh` and `verifier.carry` names nothing to judge"
-                    .to_owned(),
-            ),
+            VerifierSandbox::Fresh if self.carry.is_empty() && self.service_ports.is_empty() => {
+                problems.push(
+                    "`verifier.sandbox` is `fresh` and `verifier.carry` names nothing to judge"
+                        .to_owned(),
+                )
+            }
             VerifierSandbox::Same if !self.carry.is_empty() => problems.push(
                 "`verifier.carry` has no effect unless `verifier.sandbox` is `fresh`".to_owned(),
             ),
@@ -326,6 +345,41 @@ impl TerminalVerifier {
             problems.push("`verifier.carry_limit_bytes` is 0, must be at least 1".to_owned());
         }
         problems
+    }
+}
+
+impl TerminalVerifier {
+    fn check_services(&self, problems: &mut Vec<String>) {
+        let ports = &self.service_ports;
+        if self.processes && ports.is_empty() {
+            problems.push(
+                "`verifier.processes` is true and `verifier.service_ports` names no port: a process is \
+                 judged by what it answers there"
+                    .to_owned(),
+            );
+        }
+        if !ports.is_empty() && self.sandbox != VerifierSandbox::Fresh {
+            problems.push(
+                "`verifier.service_ports` needs `verifier.sandbox` to be `fresh`: what runs on is not \
+                 judged beside itself"
+                    .to_owned(),
+            );
+        }
+        let is_twice = |at: usize| ports[..at].contains(&ports[at]);
+        if ports.contains(&0) || ports.len() > MAX_SERVICES || (0..ports.len()).any(is_twice) {
+            problems.push(format!(
+                "`verifier.service_ports` must name at most {MAX_SERVICES} ports, each once and none of them 0"
+            ));
+        }
+        if !(1..=3600).contains(&self.service_secs) {
+            let seconds = self.service_secs;
+            problems.push(format!("`verifier.service_secs` is {seconds}, must lie in 1..=3600"));
+        }
+        if ports.is_empty() && self.service_secs != default_service_secs() {
+            problems.push(
+                "`verifier.service_secs` has no effect without `verifier.service_ports`".to_owned(),
+            );
+        }
     }
 }
 
@@ -369,6 +423,14 @@ fn default_output_limit_bytes() -> usize {
 
 fn default_verify_secs() -> u64 {
     300
+}
+
+fn default_service_secs() -> u64 {
+    30
+}
+
+fn is_default_service_secs(seconds: &u64) -> bool {
+    *seconds == default_service_secs()
 }
 
 fn default_carry_limit_bytes() -> u64 {
@@ -437,11 +499,31 @@ mod tests {
         task.verifier.carry_limit_bytes = 0;
         task.verifier.processes = true;
         let problems = task.problems().join("; ");
-        for part in ["names nothing to judge", "carry_limit_bytes", "is a running process"] {
+        for part in ["names nothing to judge", "carry_limit_bytes", "names no port"] {
             assert!(problems.contains(part), "{problems}");
         }
         let text = r#"{"instruction": "a", "verifier": {"sandbox": "frsh"}}"#;
         assert!(serde_json::from_str::<TerminalTask>(text).is_err());
+    }
+
+    #[test]
+    fn services_are_judged_from_elsewhere_by_ports_that_are_named() {
+        let text =
+            r#"{"instruction": "a", "verifier": {"sandbox": "fresh", "service_ports": [8080]}}"#;
+        let task: TerminalTask = serde_json::from_str(text).unwrap();
+        assert_eq!((task.problems(), task.verifier.service_secs), (vec![], 30));
+        let mut bad = task.clone();
+        bad.verifier.service_ports = vec![80, 0, 80];
+        bad.verifier.service_secs = 0;
+        bad.verifier.sandbox = VerifierSandbox::Same;
+        bad.network = NetworkPolicy::Bridge;
+        let problems = bad.problems().join("; ");
+        for part in ["each once", "service_secs", "to be `fresh`", "`bridge`"] {
+            assert!(problems.contains(part), "{problems}");
+        }
+        let mut idle = TerminalTask::new("a", "true");
+        idle.verifier.service_secs = 5;
+        assert!(idle.problems()[0].contains("no effect"), "{:?}", idle.problems());
     }
 
     #[test]

@@ -36,7 +36,7 @@ impl Deadlines {
             set_up: Duration::from_secs(task.setup_secs),
             command: Duration::from_secs(task.command_secs),
             agent,
-            verify: Duration::from_secs(task.verifier.verify_secs),
+            verify: Duration::from_secs(task.verifier.verify_secs).saturating_add(services(task)),
         }
     }
 
@@ -85,9 +85,20 @@ impl Deadlines {
     }
 }
 
+/// What judging services takes beyond the verifier's command: the agent's sandbox lives until another one is there.
+fn services(task: &TerminalTask) -> Duration {
+    if task.verifier.service_ports.is_empty() {
+        return Duration::ZERO;
+    }
+    let waits = task.verifier.service_secs.saturating_mul(task.verifier.service_ports.len() as u64);
+    let seconds = waits.saturating_add(task.create_secs).saturating_add(task.setup_secs);
+    Duration::from_secs(seconds).saturating_add(RECOVERY)
+}
+
 /// All that happens in running one script.
 pub(super) fn whole_script(script: &TerminalVerifier) -> Duration {
-    Duration::from_secs(script.verify_secs) + SLACK
+    let waits = script.service_secs.saturating_mul(script.service_ports.len() as u64);
+    Duration::from_secs(script.verify_secs.saturating_add(waits)) + SLACK
 }
 
 #[cfg(test)]

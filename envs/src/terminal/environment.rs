@@ -109,6 +109,20 @@ impl Terminal {
         if !carried.is_empty() {
             return Err(refuse(carried.join("; ")));
         }
+        if !found.verifier.service_ports.is_empty() {
+            if scripts().next().is_some() {
+                let why =
+                    "services are judged by `verifier` alone: scripts of graders would end them";
+                return Err(refuse(why.to_owned()));
+            }
+            let can = sandboxes.pool.backend().capabilities();
+            if !can.connect || !can.network_allow_list {
+                let name = sandboxes.pool.backend().name();
+                return Err(refuse(format!(
+                    "the backend `{name}` cannot reach services: use docker or local"
+                )));
+            }
+        }
         let deadlines = Deadlines::of(&found, agent).with_scripts(scripts());
         let task = Arc::new(found);
         Ok(Self { task, kind, sandboxes, deadlines, uses_tools: false, episode: None })

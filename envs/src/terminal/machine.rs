@@ -28,10 +28,10 @@ const REWARD_LIMIT_BYTES: u64 = 4096;
 
 /// The sandbox of one episode, with the shell in it.
 pub(super) struct Machine {
-    sandbox: PooledSandbox,
+    pub(super) sandbox: Arc<PooledSandbox>,
     shell: Box<dyn Shell>,
     /// Where fresh sandboxes come from.
-    pool: Arc<SandboxPool>,
+    pub(super) pool: Arc<SandboxPool>,
 }
 
 /// What came of a command of the agent.
@@ -53,7 +53,17 @@ impl Machine {
     ) -> Result<Self, EnvironmentError> {
         let spec = spec_of(sandboxes, task, deadlines);
         sandboxes.warm_up(&spec);
-        let sandbox = sandboxes.pool.acquire(&spec).await.map_err(at(Create))?;
+        Self::begin_of(sandboxes, &spec, task, deadlines).await
+    }
+
+    /// The same in a sandbox of this spec.
+    pub(super) async fn begin_of(
+        sandboxes: &Sandboxes,
+        spec: &SandboxSpec,
+        task: &TerminalTask,
+        deadlines: &Deadlines,
+    ) -> Result<Self, EnvironmentError> {
+        let sandbox = Arc::new(sandboxes.pool.acquire(spec).await.map_err(at(Create))?);
         let set_up = timeout(deadlines.whole_set_up(), set_up(&sandbox, task, deadlines));
         let shell = in_time(SetUp, deadlines.whole_set_up(), set_up.await).map_err(at(SetUp))?;
         let pool = Arc::clone(&sandboxes.pool);
@@ -99,7 +109,7 @@ impl Machine {
                 exported = Some(EXPORTED);
             }
         }
-        let sandbox = self.sandbox.fork_pooled().await?;
+        let sandbox = Arc::new(self.sandbox.fork_pooled().await?);
         let mut shell = sandbox.open_shell(&options).await?;
         if let Some(path) = exported {
             let script = format!(". {path}; rm -f {path}");
@@ -120,6 +130,9 @@ impl Machine {
         script: &TerminalVerifier,
         deadlines: &Deadlines,
     ) -> Result<Finding, EnvironmentError> {
+        if !script.service_ports.is_empty() {
+            return self.verify_services(sandboxes, task, script, deadlines).await;
+        }
         let whole = whole_script(script);
         // 1. Nothing of the agent runs from here on, its shell included, or nothing is judged.
         let ended = timeout(whole, self.sandbox.end_all()).await;
@@ -149,13 +162,13 @@ impl Machine {
     }
 
     /// What the script carries over; a finding where it is unfit.
-    async fn take_out(
+    pub(super) async fn take_out(
         &mut self,
         task: &TerminalTask,
         script: &TerminalVerifier,
     ) -> Result<Result<Carried, Finding>, SandboxError> {
         let paths: Vec<_> = script.carry.iter().map(|path| task.absolute(path)).collect();
-        let taken = Carried::take(&self.sandbox, &paths, script.carry_limit_bytes).await;
+        let taken = Carried::take(&*self.sandbox, &paths, script.carry_limit_bytes).await;
         match taken {
             Ok(carried) => Ok(Ok(carried)),
             // Only the agent can have made it so.
@@ -167,7 +180,7 @@ impl Machine {
     }
 
     /// Puts what was carried over in the place of what a new sandbox has there.
-    async fn bring_in(
+    pub(super) async fn bring_in(
         &mut self,
         task: &TerminalTask,
         script: &TerminalVerifier,
@@ -177,10 +190,10 @@ impl Machine {
             let clear = format!("rm -rf {}", word(&task.absolute(path)));
             expect_success(self.shell.run(&clear, ASIDE).await?, &clear)?;
         }
-        carried.bring(&self.sandbox).await
+        carried.bring(&*self.sandbox).await
     }
 
-    async fn judged(
+    pub(super) async fn judged(
         &mut self,
         task: &TerminalTask,
         script: &TerminalVerifier,
@@ -200,7 +213,7 @@ impl Machine {
         }
         // 3. The verifier comes in.
         for (path, file) in &script.files {
-            match write(&self.sandbox, &format!("{VERIFIER_FOLDER}/{path}"), file).await {
+            match write(&*self.sandbox, &format!("{VERIFIER_FOLDER}/{path}"), file).await {
                 // Only the agent can have made a path unfit, so it is no failure of the sandbox.
                 Err(SandboxError::PathRefused { path, .. }) => {
                     return Ok(nothing(format!("`{path}` cannot be written")));
@@ -252,14 +265,14 @@ impl Machine {
 }
 
 /// Why an agent is to answer for what went wrong in its sandbox.
-struct OwnFault {
+pub(super) struct OwnFault {
     text: String,
     /// The command itself could not be: the sandbox goes on.
     is_of_request: bool,
 }
 
 /// Why the agent itself is to answer for an error, which is handed back where it is not.
-async fn own_fault(
+pub(super) async fn own_fault(
     sandbox: &PooledSandbox,
     pool: &SandboxPool,
     phase: SandboxPhase,
@@ -289,7 +302,7 @@ async fn own_fault(
 
 /// What is found where an error kept the verifier from judging: nothing is solved, if the agent is to
 /// answer for that.
-async fn unjudged(
+pub(super) async fn unjudged(
     sandbox: &PooledSandbox,
     pool: &SandboxPool,
     error: SandboxError,
@@ -320,7 +333,7 @@ async fn control(spec: &SandboxSpec, pool: &SandboxPool) -> Option<bool> {
     Some(works)
 }
 
-fn nothing(reason: String) -> Finding {
+pub(super) fn nothing(reason: String) -> Finding {
     Finding { reward: 0.0, reason: Some(reason) }
 }
 
@@ -328,7 +341,11 @@ fn nothing(reason: String) -> Finding {
 const EXPORTED: &str = "/tmp/.spar-exported";
 
 /// What the sandbox of a task is made from.
-fn spec_of(sandboxes: &Sandboxes, task: &TerminalTask, deadlines: &Deadlines) -> SandboxSpec {
+pub(super) fn spec_of(
+    sandboxes: &Sandboxes,
+    task: &TerminalTask,
+    deadlines: &Deadlines,
+) -> SandboxSpec {
     let image = match &task.image {
         Some(image) => {
             let Ok(image) = image.parse::<Image>();
@@ -427,7 +444,7 @@ fn parse_reward(path: &str, bytes: &[u8]) -> Finding {
 }
 
 /// Bringing up the sandbox of a verifier is part of verifying.
-fn in_verifying(error: EnvironmentError) -> EnvironmentError {
+pub(super) fn in_verifying(error: EnvironmentError) -> EnvironmentError {
     match error {
         EnvironmentError::Sandbox { source, .. } => {
             EnvironmentError::Sandbox { phase: Verify, source }
@@ -441,7 +458,7 @@ fn at(phase: SandboxPhase) -> impl Fn(SandboxError) -> EnvironmentError {
 }
 
 /// The result of a part, if it came in time.
-fn in_time<T>(
+pub(super) fn in_time<T>(
     phase: SandboxPhase,
     limit: Duration,
     result: Result<Result<T, SandboxError>, tokio::time::error::Elapsed>,
@@ -452,7 +469,7 @@ fn in_time<T>(
     })
 }
 
-fn with_sources(error: &SandboxError) -> String {
+pub(super) fn with_sources(error: &SandboxError) -> String {
     let mut text = error.to_string();
     let mut source = std::error::Error::source(error);
     while let Some(error) = source {

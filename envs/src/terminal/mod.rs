@@ -5,6 +5,7 @@
 //!   prepare ─▶ sandbox from the pool, files, set-up, a shell
 //!   step(command) ─▶ output, exit code          step("submit") ─▶ terminated
 //!   verify ─▶ everything is ended, the verifier's files come in, it runs: here or in a fresh sandbox
+//!             (services that are judged run on, and the verifier reaches them from a fresh one)
 //! ```
 //!
 //! A command that fails, runs into its time limit or runs out of memory is an observation. A sandbox
@@ -18,6 +19,7 @@ mod deadlines;
 mod environment;
 mod generator;
 mod machine;
+mod service;
 #[cfg(test)]
 mod tests;
 mod transcript;

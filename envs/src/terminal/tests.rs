@@ -12,6 +12,8 @@ use spar_tasks::{GraderError, Task, TerminalTask, VerifierSandbox};
 use super::{SUBMIT, Terminal};
 use crate::{Environment, EnvironmentError, Resources, SandboxPhase, Sandboxes, open_environment};
 
+mod services;
+
 fn sandboxes(backend: &FakeBackend) -> Sandboxes {
     let config = PoolConfig { starts_per_second: None, ..PoolConfig::default() };
     Sandboxes::new(Arc::new(SandboxPool::new(Arc::new(backend.clone()), config).unwrap()))

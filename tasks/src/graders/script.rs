@@ -122,7 +122,7 @@ impl From<FreshSandboxOptions> for Script {
     fn from(options: FreshSandboxOptions) -> Self {
         let FreshSandboxOptions { command, files, reward_file, verify_secs, .. } = options;
         let FreshSandboxOptions { carry, carry_limit_bytes, .. } = options;
-        let (sandbox, processes) = (VerifierSandbox::Fresh, false);
+        let sandbox = VerifierSandbox::Fresh;
         Self {
             script: TerminalVerifier {
                 command,
@@ -132,7 +132,7 @@ impl From<FreshSandboxOptions> for Script {
                 sandbox,
                 carry,
                 carry_limit_bytes,
-                processes,
+                ..TerminalVerifier::default()
             },
         }
     }

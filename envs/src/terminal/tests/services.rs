@@ -1,0 +1,119 @@
+//! Services that are judged from a fresh sandbox, honest ones and those of cheats.
+
+use super::*;
+
+/// A web server on port 8080 is to answer `/answer` with what the verifier expects.
+const TASK: &str = r#"{
+    "instruction": "Serve the answer at /answer on port 8080.", "command_secs": 20,
+    "setup": ["mkdir -p www"],
+    "verifier": {
+        "command": "sh /tests/test.sh", "sandbox": "fresh", "service_ports": [8080], "service_secs": 3,
+        "reward_file": "/logs/reward", "verify_secs": 10,
+        "files": {
+            "expected": "xyzzy-5313\n",
+            "test.sh": "mkdir -p /logs; echo 0 >/logs/reward; for i in 1 2 3; do [ \"$(wget -q -O - http://$SERVICE_8080/answer)\" = \"$(cat /tests/expected)\" ] || exit 1; done; echo 1 >/logs/reward"
+        }
+    }}"#;
+
+/// Starts a server of the folder `www` that runs on.
+const SERVE: &str = "(setsid busybox httpd -f -p 8080 -h /task/www </dev/null >/dev/null 2>&1 &)";
+
+fn task() -> TerminalTask {
+    serde_json::from_str(TASK).unwrap()
+}
+
+struct Bench {
+    pool: Arc<SandboxPool>,
+}
+
+impl Bench {
+    fn new(backend: &str) -> Self {
+        let backend = spar_sandbox::registry::open(backend).unwrap();
+        let config = PoolConfig { max_live: 2, ..PoolConfig::default() };
+        Self { pool: Arc::new(SandboxPool::new(backend, config).unwrap()) }
+    }
+
+    /// The reward of an agent that does this, and what the verdict says.
+    async fn judged(&self, task: &TerminalTask, commands: &[&str]) -> (f64, String) {
+        let resources = Resources::with_sandboxes(Sandboxes::new(Arc::clone(&self.pool)));
+        let mut env = Terminal::open(&task_of(task), &resources).unwrap();
+        env.reset(Seed::from_u64(0)).await.unwrap();
+        for command in commands {
+            env.step(&(*command).into()).await.unwrap();
+        }
+        env.step(&SUBMIT.into()).await.unwrap();
+        let verdict = env.verify().await.unwrap().unwrap_or_default();
+        env.close().await.unwrap();
+        (verdict.reward(), verdict.details)
+    }
+}
+
+async fn services_are_judged_by_what_they_answer(backend: &str) {
+    let bench = Bench::new(backend);
+    let answer = "echo xyzzy-5313 >www/answer";
+    let (reward, said) = bench.judged(&task(), &[answer, SERVE]).await;
+    assert_eq!(reward, 1.0, "honest: {said}");
+
+    // Agents that solve nothing.
+    let late = "(setsid sh -c 'sleep 600; busybox httpd -f -p 8080' </dev/null >/dev/null 2>&1 &)";
+    let once = "(setsid sh -c 'printf \"HTTP/1.0 200 OK\\r\\n\\r\\nxyzzy-5313\\n\" | busybox nc -l -p 8080' \
+                </dev/null >/dev/null 2>&1 &)";
+    let held = "(setsid sh -c 'echo $$ >/task/pid; exec busybox httpd -f -p 8080 -h /task/www' </dev/null \
+                >/dev/null 2>&1 &)";
+    // Its own files, at the places of the judge's, while the judge works.
+    let forges = "(setsid sh -c 'mkdir -p /logs /tests; while :; do echo 1 >/logs/reward; echo exit 0 >/tests/test.sh; \
+                  cp /tests/expected /task/www/answer; done' </dev/null >/dev/null 2>&1 &)";
+    // Whatever else listens or can be seen from the agent's sandbox, it looks for the expected answer there.
+    let looks = "(setsid sh -c 'while :; do for p in 3128 $(seq 30000 97 60000); do \
+                 wget -q -T 1 -O - http://127.0.0.1:$p/tests/expected >/task/www/answer; done; \
+                 cat /proc/[0-9]*/root/tests/expected >/task/www/answer; done' </dev/null >/dev/null 2>&1 &)";
+    let cheats: [(&str, &[&str]); 7] = [
+        ("nothing", &["true"]),
+        ("a service that comes too late", &[answer, late]),
+        ("a wrong answer", &["echo 1 >www/answer", SERVE]),
+        ("a service that dies behind its first answer", &[once, "sleep 1"]),
+        ("a service that is stopped", &[answer, held, "sleep 1; kill -STOP $(cat pid)"]),
+        ("files at the places of the judge's", &["echo 1 >www/answer", SERVE, forges]),
+        ("a search for the judge", &["echo 1 >www/answer", SERVE, looks]),
+    ];
+    for (name, commands) in cheats {
+        let (reward, said) = bench.judged(&task(), commands).await;
+        assert_eq!(reward, 0.0, "{name}: {said}");
+    }
+    // Nothing is left, and two sandboxes at one time were enough.
+    bench.pool.shutdown().await;
+    assert_eq!(bench.pool.metrics().live, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Docker"]
+async fn services_are_judged_from_a_fresh_sandbox_on_docker() {
+    services_are_judged_by_what_they_answer("docker").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs namespaces"]
+async fn services_are_judged_from_a_fresh_sandbox_in_namespaces() {
+    let backend = spar_sandbox::registry::open("local").unwrap();
+    let sandbox = backend
+        .create(&spar_sandbox::SandboxSpec::new(spar_sandbox::Image::Default))
+        .await
+        .unwrap();
+    let looks = spar_sandbox::ExecRequest::sh(
+        "busybox httpd --help 2>&1 | grep -q Usage && command -v wget",
+    );
+    let has_server = sandbox.exec(&looks).await.unwrap().end.is_success();
+    sandbox.close().await.unwrap();
+    if !has_server {
+        println!("skipped: the host has no busybox or no wget");
+        return;
+    }
+    services_are_judged_by_what_they_answer("local").await;
+}
+
+#[tokio::test]
+async fn services_that_cannot_be_reached_are_refused_before_anything_is_played() {
+    let resources = Resources::with_sandboxes(sandboxes(&FakeBackend::new()));
+    let error = Terminal::open(&task_of(&task()), &resources).err().unwrap();
+    assert!(error.to_string().contains("cannot reach services"), "{error}");
+}
