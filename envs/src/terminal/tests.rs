@@ -559,7 +559,7 @@ async fn graders_that_cannot_be_are_refused_and_trouble_below_them_is_the_sandbo
 /// A line of a task file: another user's file is to be written, which only who may become that user can do.
 const AS_ANOTHER: &str = r#"{
     "instruction": "Let user 4711 write `done` into its file `mine`.", "capabilities": "packages",
-    "setup": ["echo 'ann:x:4711:4711::/tmp:/bin/sh' >>/etc/passwd"],
+    "setup": ["echo 'ann:*:4711:4711::/tmp:/bin/sh' >>/etc/passwd"],
     "verifier": {"command": "ls -ln mine | grep -q ' 4711 ' && [ \"$(cat mine)\" = done ]"},
     "solution": ["touch mine; chown 4711 mine", "su ann -c 'echo done >mine' </dev/null"]}"#;
 
