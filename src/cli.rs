@@ -197,6 +197,18 @@ pub(crate) struct PlayerArguments {
     /// How actions are read in answers; `spar list parsers` tells the names. Left out, as the scaffold has it.
     #[arg(long, value_name = "NAME", value_parser = ParserChoice::named)]
     pub(crate) parser: Option<ParserChoice>,
+    /// What becomes of the conversation as it grows; `spar list contexts` tells the names. Left out, as the run or
+    /// else the scaffold says.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) context: Option<String>,
+    /// An option of that context policy, as `spar show contexts NAME` tells them; can be given several times.
+    #[arg(
+        long = "context-option",
+        value_name = "NAME=VALUE",
+        value_parser = parse_option,
+        requires = "context"
+    )]
+    pub(crate) context_options: Vec<(String, serde_json::Value)>,
     /// Whether observations list the actions that can be executed.
     #[arg(long, value_name = "BOOL")]
     pub(crate) list_admissible: Option<bool>,
@@ -226,6 +238,17 @@ pub(crate) struct PlayerArguments {
 fn seat_player(text: &str) -> Result<(String, SeatPlayerConfig), String> {
     let (seat, player) = text.split_once('=').ok_or("it has the form NAME=PLAYER")?;
     Ok((seat.to_owned(), SeatPlayerConfig::typed(player)))
+}
+
+/// Reads an option: its value as JSON, or else as text.
+fn parse_option(text: &str) -> Result<(String, serde_json::Value), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => {
+            let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
+            Ok((name.to_owned(), value))
+        }
+        _ => Err("an option is NAME=VALUE".to_owned()),
+    }
 }
 
 /// The program behind an endpoint.

@@ -1,5 +1,6 @@
 //! All that has a name, and rows that other crates add to it.
 
+use spar_agent::contexts::{ContextPolicyRow, context_registry};
 use spar_agent::credit::{EstimatorRow, credit_registry};
 use spar_agent::filters::{FilterRow, filter_registry};
 use spar_agent::scaffolds::{ScaffoldRow, scaffold_registry};
@@ -22,7 +23,7 @@ use crate::recipe::SHIPPED_RECIPES;
 use crate::training::stages::{StageRow, stage_registry};
 
 /// All tables, in the order in which they are listed.
-pub fn tables() -> [&'static dyn AnyTable; 19] {
+pub fn tables() -> [&'static dyn AnyTable; 20] {
     [
         suite_registry(),
         suite_formats(),
@@ -32,6 +33,7 @@ pub fn tables() -> [&'static dyn AnyTable; 19] {
         sampler_registry(),
         strategy_registry(),
         scaffold_registry(),
+        context_registry(),
         parser_registry(),
         grader_registry(),
         shaper_registry(),
@@ -115,6 +117,8 @@ open_tables! {
     strategy: StrategyRow, strategy_registry;
     /// Adds a scaffold.
     scaffold: ScaffoldRow, scaffold_registry;
+    /// Adds a context policy.
+    context_policy: ContextPolicyRow, context_registry;
     /// Adds a parser of actions.
     parser: ParserRow, parser_registry;
     /// Adds a grader.

@@ -8,6 +8,7 @@ use spar_core::{GrammarSource, Sampling};
 use spar_envs::{Actions, actions_of_task};
 use spar_tasks::Task;
 
+use crate::contexts::ContextPolicy;
 use crate::scaffolds::ToolUse;
 use crate::{ConfigError, ContextConfig, ParserChoice, ScaffoldChoice};
 
@@ -104,6 +105,11 @@ impl EpisodeConfig {
         self.parser.as_ref().unwrap_or(self.scaffold.parser())
     }
 
+    /// What becomes of the conversation as it grows.
+    pub fn context_policy(&self) -> &dyn ContextPolicy {
+        self.context.policy.as_ref().unwrap_or(self.scaffold.context_policy()).policy()
+    }
+
     /// Whether tools are offered, where the environment has any.
     pub fn offers_tools(&self) -> bool {
         self.scaffold.scaffold().tools != ToolUse::None
@@ -153,6 +159,16 @@ impl EpisodeConfig {
         let of_scaffold = self.scaffold.scaffold().problems(self.parser());
         let scaffold = self.scaffold.name();
         problems.extend(of_scaffold.into_iter().map(|p| format!("scaffold `{scaffold}`: {p}")));
+        let policy = self.context_policy();
+        let of_policy = policy.problems(self).into_iter();
+        problems.extend(of_policy.map(|it| format!("context policy `{}`: {it}", policy.name())));
+        let window = self.context.window_turns.or(self.scaffold.scaffold().window_turns);
+        if window.is_some() && !policy.keeps_all() {
+            problems.push(format!(
+                "window_turns is given beside context policy `{}`: turns are left out by one of them",
+                policy.name()
+            ));
+        }
         if self.max_turns == Some(0) {
             problems.push("max_turns is 0, must be at least 1 or absent".to_owned());
         }

@@ -480,9 +480,9 @@ impl ScoreBuilder {
             tally.attempts += 1;
             self.limits.count(&trajectory.end);
             self.refills += trajectory.refills as usize;
-            self.turns += trajectory.turns.len();
+            self.turns += trajectory.acting().count();
             self.reward += trajectory.total_reward();
-            for turn in &trajectory.turns {
+            for turn in trajectory.acting() {
                 self.invalid += usize::from(turn.parsed.is_invalid());
                 self.not_executable += usize::from(!turn.step.valid);
             }
@@ -529,7 +529,7 @@ impl ScoreBuilder {
 
 impl TaskResult {
     fn of(group: &Group, tags: &[String]) -> Self {
-        let turns: usize = group.trajectories.iter().map(|t| t.turns.len()).sum();
+        let turns: usize = group.trajectories.iter().map(|t| t.acting().count()).sum();
         let tally = tally(group);
         let mean_turns = ratio(turns as f64, tally.attempts);
         Self { task: group.task.clone(), tags: tags.to_vec(), tally, mean_turns }

@@ -36,7 +36,7 @@ mod back_off;
 mod cancellation;
 mod collect;
 mod concurrency;
-mod contexts;
+pub mod contexts;
 pub mod credit;
 mod episode;
 mod episode_config;
@@ -65,7 +65,9 @@ pub use collect::{
     GroupInProgress, GroupSeat, LeftOut, OpenEnvironment, collect_groups, stream_groups,
 };
 pub use concurrency::Concurrency;
-pub use contexts::{Context, ContextConfig, ListUntried, Prompt, ReasoningRule};
+pub use contexts::{
+    Context, ContextConfig, ContextPolicyChoice, ListUntried, Prompt, ReasoningRule,
+};
 pub use episode::{
     BranchError, BranchPoint, Episode, EpisodeInProgress, SeatedEpisode, TableInProgress,
     run_branch, run_episode, run_started_episode,

@@ -37,6 +37,7 @@ mod step;
 mod store;
 mod tool;
 mod trajectory;
+mod turn_kind;
 mod verdict;
 
 pub use conversation::{Conversation, Encoded};
@@ -62,4 +63,5 @@ pub use trajectory::{
     Boundary, EndReason, Limit, Lineage, OfferedTools, PromptTokens, Source, TRAJECTORY_VERSION,
     TokenCounts, Trajectory, TrajectoryError, Turn, Versions,
 };
+pub use turn_kind::TurnKind;
 pub use verdict::Verdict;

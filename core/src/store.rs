@@ -98,6 +98,6 @@ mod tests {
         let error = StoreError::Record { path: "a.zst".to_owned(), record: 2, source };
         assert_eq!(error.to_string(), "read record 2 of `a.zst`");
         let cause = error.source().unwrap().to_string();
-        assert_eq!(cause, "read trajectory format 9: this build reads up to 4");
+        assert_eq!(cause, "read trajectory format 9: this build reads up to 5");
     }
 }

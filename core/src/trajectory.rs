@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     GrammarHash, GrammarSource, Media, Message, ParsedAction, Part, SampledTokens, Seat, Seed,
-    Step, StopCause, ToolSpec, Verdict,
+    Step, StopCause, ToolSpec, TurnKind, Verdict,
 };
 
 /// Version of the trajectory format that this code writes; older ones stay readable.
-pub const TRAJECTORY_VERSION: u32 = 4;
+pub const TRAJECTORY_VERSION: u32 = 5;
 
 /// The first version that says `success` and `valid` where `won` and `executable` stood before.
 const FIRST_WITH_SUCCESS: u64 = 3;
@@ -141,6 +141,9 @@ pub enum Source {
 /// One assistant message with the observation that answers it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Turn {
+    /// What it is for; an action in records up to version 4.
+    #[serde(default, skip_serializing_if = "TurnKind::is_action")]
+    pub kind: TurnKind,
     /// What the policy saw.
     pub prompt: PromptTokens,
     /// What was said to the policy before it that no environment showed, such as hints.
@@ -166,7 +169,7 @@ pub struct Turn {
     pub stop: Option<StopCause>,
     /// How that was read.
     pub parsed: ParsedAction,
-    /// Canonical name of the situation in which the action was chosen.
+    /// Canonical name of the situation in which the action was chosen; that of a [summary](Turn::summary_key) is its own.
     pub state_key: String,
     /// The step that answered, with the penalty of an invalid action among its rewards.
     pub step: Step,
@@ -185,6 +188,17 @@ impl Turn {
             0 => self.counts.sampled.unwrap_or(0),
             shown => shown,
         }
+    }
+
+    /// Whether it sums up what came before, and the environment was not asked.
+    pub fn is_summary(&self) -> bool {
+        self.kind == TurnKind::Summary
+    }
+
+    /// The name of the situation in which a summary is written while the environment is in the situation of this name:
+    /// summaries are compared with each other, and never with actions.
+    pub fn summary_key(state_key: &str) -> String {
+        format!("\u{1f}summary\u{1f}{state_key}")
     }
 
     /// Whether the completion was broken off before the policy had ended it, as far as is known.
@@ -341,6 +355,21 @@ impl Trajectory {
         matches!(self.end, EndReason::Failed { .. })
     }
 
+    /// The turns in which the policy acted: all but summaries.
+    pub fn acting(&self) -> impl DoubleEndedIterator<Item = &Turn> {
+        self.turns.iter().filter(|turn| !turn.is_summary())
+    }
+
+    /// The last turn in which the policy acted, which carries what the whole is judged to be.
+    pub fn last_acting(&self) -> Option<&Turn> {
+        self.acting().next_back()
+    }
+
+    /// The same, to be changed.
+    pub fn last_acting_mut(&mut self) -> Option<&mut Turn> {
+        self.turns.iter_mut().rfind(|turn| !turn.is_summary())
+    }
+
     /// The tools that were offered in a turn; none beyond the last.
     pub fn tools_at(&self, turn: usize) -> Arc<[ToolSpec]> {
         let last = self.tools.iter().rfind(|offered| offered.turn <= turn);
@@ -403,7 +432,8 @@ impl Trajectory {
         }
     }
 
-    /// Checks that the token lists of every turn fit together, and that actions stand within what was written.
+    /// Checks that the token lists of every turn fit together, that actions stand within what was written, and that
+    /// summaries are none.
     ///
     /// # Errors
     ///
@@ -450,6 +480,9 @@ impl Trajectory {
                     }
                     Some(_) => checked = Some(hash),
                 }
+            }
+            if turn.is_summary() && (turn.parsed.action().is_some() || turn.step.terminated) {
+                return Err(fail("is a summary, and acts or ends the task".to_owned()));
             }
             length = turn.prompt.kept + turn.prompt.appended.len() + count;
             if let ParsedAction::Action { spans, .. } = &turn.parsed
@@ -545,6 +578,10 @@ mod tests {
         ];
         (appended, ".{0,9}", ".{0,9}", sampled(), stop, valid, ".{0,9}", step()).prop_map(
             |(appended, author, text, sampled, stop, valid, state_key, step)| Turn {
+                kind: match valid || step.terminated {
+                    true => TurnKind::Action,
+                    false => TurnKind::Summary,
+                },
                 stop,
                 source: if valid { Source::Sampled } else { Source::Regenerated },
                 injected: vec![Message::new(Role::User, author.as_str())],
@@ -737,6 +774,7 @@ mod tests {
             include_str!("../tests/fixtures/trajectories/version_1.json"),
             include_str!("../tests/fixtures/trajectories/version_2.json"),
             include_str!("../tests/fixtures/trajectories/version_3.json"),
+            include_str!("../tests/fixtures/trajectories/version_4.json"),
         ];
         for (version, file) in (1..).zip(files) {
             let read = Trajectory::from_json(file.as_bytes()).unwrap();
@@ -759,7 +797,12 @@ mod tests {
                 _ => EndReason::Terminated,
             };
             assert_eq!(read.end, end);
-            if version == 3 {
+            assert!(read.turns.iter().all(|turn| turn.kind == TurnKind::Action));
+            if version == 4 {
+                assert_eq!(last.counts.prompt, Some(5));
+                assert_eq!(read.versions.scaffold.as_deref(), Some("plain 1"));
+            }
+            if version >= 3 {
                 assert_eq!(last.injected, [Message::new(Role::User, "Hint: north.")]);
                 assert_eq!(last.source, Source::Hinted);
                 assert_eq!(read.lineage.fork_token, Some(2));
@@ -843,6 +886,9 @@ mod tests {
         value["turns"][0]["parsed"] =
             serde_json::json!({ "kind": "action", "action": action, "spans": spans });
         assert!(read(&value).unwrap_err().to_string().ends_with("has no text at bytes 0 to 3"));
+        let mut value = example();
+        value["turns"][0]["kind"] = "summary".into();
+        assert!(read(&value).unwrap_err().to_string().ends_with("acts or ends the task"));
         let mut value = example();
         value["turns"][0]["sampled"]["allowed"] = serde_json::json!([[5, 9], [7]]);
         let error = read(&value).unwrap_err().to_string();

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail, ensure};
 use spar::agent::policies::{HttpPolicy, HttpPolicyConfig, HumanPolicy, RandomPolicy};
-use spar::agent::{Concurrency, EpisodeConfig, ScaffoldChoice, Seating, SharedPlayer};
+use spar::agent::{
+    Concurrency, ContextPolicyChoice, EpisodeConfig, ScaffoldChoice, Seating, SharedPlayer,
+};
 use spar::core::{
     CompletionRequest, Message, Policy, PolicyError, PolicyVersion, Role, Sampling, Seed,
 };
@@ -38,6 +40,8 @@ pub(crate) struct OpenPlayer {
     pub(crate) recipe: Option<Recipe>,
     /// Who takes the seats where several act.
     pub(crate) seating: Seating,
+    /// What becomes of conversations as they grow, where somebody chose that.
+    context_policy: Option<ContextPolicyChoice>,
 }
 
 enum Kind {
@@ -52,8 +56,12 @@ impl OpenPlayer {
     /// cannot answer is found before anything is played.
     pub(crate) async fn open(arguments: &PlayerArguments) -> anyhow::Result<Self> {
         refuse_without_effect(arguments)?;
-        let without_model =
-            |kind| Ok(Self { kind, checkpoint: None, recipe: None, seating: Seating::default() });
+        let context_policy = chosen_context(arguments)?;
+        let of_context = context_policy.clone();
+        let without_model = |kind| {
+            let seating = Seating::default();
+            Ok(Self { kind, checkpoint: None, recipe: None, seating, context_policy: of_context })
+        };
         if let Some(built_in) = arguments.policy {
             return without_model(match built_in {
                 BuiltIn::Random => Kind::Policy(Arc::new(RandomPolicy)),
@@ -92,7 +100,8 @@ impl OpenPlayer {
         let policy = LocalPolicy::new("local", tokenizer, weights, PolicyVersion(0), threads)
             .context("start the engine")?;
         let kind = Kind::Policy(Arc::new(policy));
-        Ok(Self { kind, checkpoint: Some(folder), recipe, seating: Seating::default() })
+        let seating = Seating::default();
+        Ok(Self { kind, checkpoint: Some(folder), recipe, seating, context_policy })
     }
 
     /// Has the seats of these tasks taken: as it was typed, or else as its run does.
@@ -186,6 +195,9 @@ impl OpenPlayer {
         let context = &mut episode.context;
         context.instruction = arguments.instruction.unwrap_or(context.instruction);
         context.list_admissible = arguments.list_admissible.unwrap_or(context.list_admissible);
+        if self.context_policy.is_some() {
+            context.policy.clone_from(&self.context_policy);
+        }
         let calls = |task: &Task| actions_of_task(task) == Some(Actions::Calls);
         if self.recipe.is_none() && !tasks.is_empty() && tasks.iter().all(calls) {
             episode.scaffold = ScaffoldChoice::named(TOOLS).expect("it is in the table");
@@ -221,6 +233,13 @@ impl OpenPlayer {
     }
 }
 
+/// The context policy that was typed.
+fn chosen_context(arguments: &PlayerArguments) -> anyhow::Result<Option<ContextPolicyChoice>> {
+    let Some(name) = &arguments.context else { return Ok(None) };
+    let options = arguments.context_options.iter().cloned().collect();
+    Ok(Some(ContextPolicyChoice::new(name, options)?))
+}
+
 /// Refuses what was typed and the player takes no notice of.
 fn refuse_without_effect(arguments: &PlayerArguments) -> anyhow::Result<()> {
     let PlayerArguments { temperature, top_k, top_p, min_p, max_tokens, .. } = *arguments;
@@ -234,6 +253,7 @@ fn refuse_without_effect(arguments: &PlayerArguments) -> anyhow::Result<()> {
     let shown = [
         ("--list-admissible", arguments.list_admissible.is_some()),
         ("--instruction", arguments.instruction.is_some()),
+        ("--context", arguments.context.is_some()),
     ];
     let kept = [("--weights", arguments.decoder.weights != KeepAs::default())];
     let restricted =

@@ -284,8 +284,10 @@ async fn compare(trajectory: &Trajectory, env: &mut dyn Environment) -> Found {
     if has_begun && let Some((what, recorded, found)) = observations(recorded, &first) {
         return Some((0, what, recorded, found));
     }
+    // What was summed up behind it, nothing came of.
+    let last_acting = trajectory.turns.iter().rposition(|turn| !turn.is_summary());
     for (index, turn) in trajectory.turns.iter().enumerate() {
-        // Where no action could be read the environment was not asked.
+        // Where no action could be read, or none was asked for, the environment was not asked.
         let mut step = match &turn.parsed {
             ParsedAction::Invalid { .. } => None,
             // By its scaffold's word for that, the policy ended the episode itself.
@@ -295,7 +297,7 @@ async fn compare(trajectory: &Trajectory, env: &mut dyn Environment) -> Found {
                 Err(error) => return broken(index + 1, error),
             },
         };
-        let is_last = index + 1 == trajectory.turns.len();
+        let is_last = Some(index) == last_acting;
         // An episode that broke was not judged.
         // What graders said is not asked for again, nor compared: judges cost, and need not repeat themselves.
         let is_graded = trajectory.verdict.as_ref().is_some_and(|it| !it.graders.is_empty());
@@ -336,7 +338,7 @@ async fn compare(trajectory: &Trajectory, env: &mut dyn Environment) -> Found {
             return Some((index + 1, what, recorded, found));
         }
     }
-    let last = trajectory.turns.last().map(|turn| &turn.step);
+    let last = trajectory.last_acting().map(|turn| &turn.step);
     let (terminated, success) = last.map_or((false, false), |step| (step.terminated, step.success));
     let number = trajectory.turns.len();
     if (trajectory.end == EndReason::Terminated) != terminated {

@@ -101,13 +101,19 @@ fn transcript(number: usize, stored: &StoredTrajectory) -> String {
         EndReason::Truncated { limit } => format!("cut off ({})", limit.name().replace('_', " ")),
         EndReason::Failed { boundary, detail } => format!("failed at {boundary:?}: {detail}"),
     };
+    let acting = trajectory.acting().count();
+    let summaries = match trajectory.turns.len() - acting {
+        0 => String::new(),
+        1 => " and 1 summary".to_owned(),
+        count => format!(" and {count} summaries"),
+    };
     let mut text = format!(
-        "━━ episode {number}{} · {} · {} · {end} in {} turns · reward {:.2} · iteration {iteration}, \
+        "━━ episode {number}{} · {} · {} · {end} in {} turns{summaries} · reward {:.2} · iteration {iteration}, \
          group {group}\n",
         seat_of(trajectory),
         trajectory.task,
         trajectory.policy,
-        trajectory.turns.len(),
+        acting,
         trajectory.total_reward(),
     );
     text += &indented(&trajectory.first_observation.text, "");
@@ -138,11 +144,15 @@ fn seat_of(trajectory: &Trajectory) -> String {
 }
 
 fn turn_text(number: usize, turn: &Turn) -> String {
-    let mut notes = vec![format!("state {}", short(&turn.state_key))];
+    let mut notes = match turn.is_summary() {
+        true => vec!["summary".to_owned()],
+        false => vec![format!("state {}", short(&turn.state_key))],
+    };
     if turn.step.reward() != 0.0 {
         notes.push(format!("reward {:+.2}", turn.step.reward()));
     }
     match &turn.parsed {
+        ParsedAction::Invalid { .. } if turn.is_summary() => {}
         ParsedAction::Invalid { reason } => notes.push(format!("not an action: {reason}")),
         ParsedAction::Action { .. } if !turn.step.valid => {
             notes.push("not executable".to_owned());
@@ -157,6 +167,9 @@ fn turn_text(number: usize, turn: &Turn) -> String {
         notes.push(format!("probability {:.3}", logprob.exp()));
     }
     let said = turn.text.trim();
+    if turn.is_summary() {
+        return format!("{number:3} ~ [{}]\n{}", notes.join(", "), indented(said, "    ~ "));
+    }
     let mut text =
         if let (ParsedAction::Action { action, .. }, true) = (&turn.parsed, said.contains('\n')) {
             format!("{}{number:3} > {}", indented(said, "    | "), action.key())

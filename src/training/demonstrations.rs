@@ -159,6 +159,9 @@ fn messages_of<'a>(episode: &EpisodeConfig, trajectory: &'a Trajectory) -> Vec<C
         messages.extend(actions.map(|action| Cow::Borrowed(&**action)));
     }
     messages.extend(trajectory.turns.iter().map(|turn| Cow::Borrowed(&*turn.text)));
+    if let Some(rules) = episode.context_policy().summaries() {
+        messages.extend([Cow::Owned(rules.request.clone()), Cow::Owned(rules.note(""))]);
+    }
     messages
 }
 

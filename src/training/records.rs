@@ -61,6 +61,8 @@ pub(super) fn with_collection(record: MetricRecord, collection: &Collection) -> 
     let record = with_limits(record, &counts.limits);
     let graders = Some(("grader_failures", counts.grader_failures as f64));
     let record = record.with(graders.filter(|(_, failures)| *failures > 0.0));
+    let summaries = Some(("summaries", counts.summaries as f64 / episodes));
+    let record = record.with(summaries.filter(|(_, summaries)| *summaries > 0.0));
     record.with([
         ("episodes", counts.finished as f64),
         ("success_rate", counts.successes as f64 / episodes),

@@ -136,6 +136,42 @@ fn runs_that_grow_trees_repeat_and_go_on_to_the_bit() {
 }
 
 #[test]
+fn runs_that_sum_up_repeat_and_go_on_to_the_bit() {
+    let folder = workplace();
+    let folder = folder.path();
+    let policy = "episode.context.policy={kind='compact',tokens=64,max_summary_tokens=6,prompt='Sum up.',\
+                  note='{{ summary }}'}";
+    let sums_up = ["--set", policy];
+    train(folder, "whole", &sums_up);
+    train(folder, "threads", &[&sums_up[..], &["--threads", "3"]].concat());
+    assert_same((folder, "whole"), (folder, "threads"));
+    let metrics_of = metrics(folder, "whole");
+    let records = metrics_of.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let with_summaries = records.filter(|record| record["summaries"].as_f64() > Some(0.0)).count();
+    assert!(with_summaries >= 8, "{with_summaries} iterations have summaries:\n{metrics_of}");
+    assert!(drifts(&metrics_of).iter().all(|drift| *drift == 0.0));
+
+    let arguments = [&["train", "tiny.toml", "--name", "killed"][..], &sums_up].concat();
+    let mut child = start(folder, &arguments);
+    wait_for(&mut child, folder, "killed", 9);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    succeed(folder, &["resume", "runs/killed"]);
+    assert_same((folder, "whole"), (folder, "killed"));
+    // The environments answer as they did, and people can read the summaries.
+    succeed(folder, &["replay", "runs/whole/trajectories"]);
+    let shown = succeed(folder, &["show", "runs/whole/trajectories", "--limit", "30"]).out;
+    assert!(shown.contains(" ~ [summary") && shown.contains("summar"), "{shown}");
+
+    let evaluate = ["eval", "--policy", "oracle", "--suite", "frozen-lake", "--context", "window"];
+    let error = run(folder, &evaluate);
+    assert!(error.err.contains("--context"), "{}", error.err);
+    let evaluate = ["eval", "runs/whole", "--context", "window", "--context-option", "kep=0.5"];
+    let error = run(folder, &evaluate);
+    assert!(error.err.contains("no option `kep`: options are `keep`"), "{}", error.err);
+}
+
+#[test]
 fn runs_that_replace_groups_without_a_signal_repeat_and_go_on_to_the_bit() {
     let folder = workplace();
     let folder = folder.path();

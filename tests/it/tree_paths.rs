@@ -9,7 +9,7 @@ use spar::agent::{CutBatch, TurnMask, cut_samples};
 use spar::core::{
     Credit, EndReason, Group, Lineage, Message, Observation, ParsedAction, PerTurnOrToken,
     PolicyVersion, PromptTokens, Role, Sample, SampledTokens, Seat, Seed, Source, Step, StopCause,
-    TRAJECTORY_VERSION, TokenCounts, Trajectory, Turn, Versions,
+    TRAJECTORY_VERSION, TokenCounts, Trajectory, Turn, TurnKind, Versions,
 };
 use spar::policy::state_heads::{HeadWeights, StateHeadConfig};
 use spar::policy::{ModelConfig, Parameters, Weights, initial_parameters};
@@ -287,6 +287,7 @@ fn add_turn(
     sample_tokens(dice, names, &mut sampled, of_tokens);
     let hint = || Message::new(Role::User, "Hint.");
     grown.turns.push(Turn {
+        kind: TurnKind::Action,
         prompt: PromptTokens { kept, appended },
         injected: is_hinted.then(hint).into_iter().collect(),
         source: if is_hinted { Source::Hinted } else { Source::Sampled },

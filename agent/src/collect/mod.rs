@@ -106,9 +106,12 @@ pub struct CollectionCounts {
     /// Finished episodes that were forked off from others.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub branches: usize,
-    /// Turns of finished episodes, those that they took over from others among them.
+    /// Turns of finished episodes in which the policy acted, those that they took over from others among them.
     #[serde(default)]
     pub turns: usize,
+    /// Turns of finished episodes in which it summed up what came before, likewise.
+    #[serde(default)]
+    pub summaries: usize,
     /// Turns of finished episodes whose answer was cut off, each counted where it was sampled.
     #[serde(default)]
     pub cut_off_turns: usize,
@@ -149,7 +152,9 @@ impl CollectionCounts {
 
     /// Counts what a further seat of a finished episode did.
     fn add_turns(&mut self, trajectory: &Trajectory) {
-        self.turns += trajectory.turns.len();
+        let acting = trajectory.acting().count();
+        self.turns += acting;
+        self.summaries += trajectory.turns.len() - acting;
         // What a fork took over was counted where it was sampled, within its first own turn too.
         let mut begun = trajectory.lineage.fork_token.unwrap_or(0) as usize;
         for turn in trajectory.turns.iter().filter(|turn| turn.source != Source::Inherited) {
@@ -188,6 +193,7 @@ impl AddAssign for CollectionCounts {
         self.successes += other.successes;
         self.branches += other.branches;
         self.turns += other.turns;
+        self.summaries += other.summaries;
         self.cut_off_turns += other.cut_off_turns;
         self.drawn_tokens += other.drawn_tokens;
     }

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::ContextPolicyChoice;
+
 /// What a policy sees of its episode.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -35,6 +37,11 @@ pub struct ContextConfig {
     /// Tokens of prompt and answer together, beyond which an episode is truncated. Default
     /// absent: the policy's own limit.
     pub max_context_tokens: Option<usize>,
+    /// What becomes of the conversation as it grows: one of `spar list contexts` with its options, such as
+    /// `{ kind = "compact", tokens = 4000 }`. Default absent: as the scaffold has it, which is `keep_all` in those that
+    /// ship.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policy: Option<ContextPolicyChoice>,
 }
 
 /// When actions that were not taken yet are listed.
@@ -77,6 +84,7 @@ impl Default for ContextConfig {
             max_untried: None,
             reasoning: ReasoningRule::Inline,
             max_context_tokens: None,
+            policy: None,
         }
     }
 }

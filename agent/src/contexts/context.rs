@@ -9,46 +9,73 @@ use spar_core::{
 use spar_tasks::Task;
 
 use super::thoughts::split_thoughts;
-use super::{ContextConfig, Listing, Prompt, ReasoningRule};
+use super::{ContextConfig, ContextPolicy, Listing, Prompt, ReasoningRule};
 use crate::scaffolds::{ToolUse, elided};
 use crate::{EpisodeConfig, ParserChoice, ScaffoldChoice};
+
+/// What a message of a conversation is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mark {
+    /// Part of the task: its instruction, and what was shown first.
+    Task,
+    /// The answer that led to the observation of this number.
+    Answer(usize),
+    /// Part of the observation of this number, counted from 0 behind the first one.
+    Shown(usize),
+    /// What is left of an observation, or could not be left out.
+    Elided,
+    /// What was said to the policy, and no environment showed.
+    Said,
+}
 
 /// The conversation of one episode, as messages and as tokens.
 ///
 /// Every message is encoded once, as long as the conversation goes on from what stands; what a policy sampled stays as it
 /// was sampled.
 pub struct Context<'a> {
-    config: &'a ContextConfig,
+    pub(super) config: &'a ContextConfig,
     parser: &'a ParserChoice,
     scaffold: &'a ScaffoldChoice,
     /// How many of the last turns are kept in sight.
     window: Option<usize>,
+    /// What becomes of the conversation as it grows; absent where all is kept.
+    pub(super) policy: Option<&'a dyn ContextPolicy>,
     encoder: Option<&'a dyn Policy>,
     reminder: Option<Arc<str>>,
     listing: Listing,
     /// Shared with the requests that are under way.
-    messages: Arc<Vec<Arc<Message>>>,
+    pub(super) messages: Arc<Vec<Arc<Message>>>,
+    /// What each of them is.
+    pub(super) marks: Vec<Mark>,
+    /// Observations that were shown behind the first one.
+    pub(super) num_observations: usize,
+    /// Turns that were dropped without having been summed up.
+    pub(super) dropped: usize,
+    /// Answers that acted since the conversation was last summed up.
+    pub(super) since_summary: usize,
+    /// The last message of the task as it was before anything stood behind it.
+    pub(super) task: Option<Arc<Message>>,
     /// The instruction of the task, as far as it is told.
     instruction: &'a str,
     /// The tools that were offered last.
     tools: Arc<[ToolSpec]>,
     /// How many messages come before the first turn.
-    head: usize,
+    pub(super) head: usize,
     /// How many messages `previous` stands for.
-    encoded: usize,
+    pub(super) encoded: usize,
     /// Whether `previous` is not what the conversation goes on from, because of other tools, or since thoughts are left
     /// out.
-    is_broken: bool,
+    pub(super) is_broken: bool,
     /// Tokens of every message; only kept where a window may show them again, and each stands alone.
     tokens: Vec<Vec<u32>>,
     /// Whether the policy has laid out all messages one by one so far.
     stand_alone: bool,
     /// The previous turn's prompt and sampled tokens.
-    previous: Vec<u32>,
+    pub(super) previous: Vec<u32>,
     /// Where in them those begin that were sampled.
-    answer: usize,
+    pub(super) answer: usize,
     /// The previous turn's prompt and sampled tokens where the policy lays conversations out itself, and tells.
-    laid_out: Vec<u32>,
+    pub(super) laid_out: Vec<u32>,
 }
 
 impl<'a> Context<'a> {
@@ -67,7 +94,7 @@ impl<'a> Context<'a> {
         context.tools = tools;
         let system = context.system();
         if !system.is_empty() {
-            context.push_message(Message::new(Role::System, system));
+            context.push(Mark::Task, Message::new(Role::System, system));
         }
         context.push_observation(first, None);
         context.head = context.messages.len();
@@ -81,10 +108,16 @@ impl<'a> Context<'a> {
             parser: episode.parser(),
             scaffold,
             window: episode.context.window_turns.or(scaffold.scaffold().window_turns),
+            policy: Some(episode.context_policy()).filter(|policy| !policy.keeps_all()),
             encoder,
             reminder: None,
             listing: Listing::default(),
             messages: Arc::default(),
+            marks: Vec::new(),
+            num_observations: 0,
+            dropped: 0,
+            since_summary: 0,
+            task: None,
             instruction: "",
             tools: Arc::default(),
             head: 0,
@@ -105,7 +138,7 @@ impl<'a> Context<'a> {
     }
 
     /// Offers tools from here on.
-    fn offer(&mut self, tools: &Arc<[ToolSpec]>) {
+    pub(super) fn offer(&mut self, tools: &Arc<[ToolSpec]>) {
         let is_same = Arc::ptr_eq(tools, &self.tools) || **tools == *self.tools;
         self.tools = Arc::clone(tools);
         if is_same {
@@ -184,13 +217,14 @@ impl<'a> Context<'a> {
         self.is_broken = false;
     }
 
-    /// Whether a prompt of tokens can be taken over: a window shows messages again, whose tokens are kept one by one.
+    /// Whether a prompt of tokens can be taken over: a window shows messages again, whose tokens are kept one by one, and
+    /// a context policy has to see what it was asked of.
     pub(crate) fn can_take_over(&self, prompt: &PromptTokens) -> bool {
-        self.window.is_none() && prompt.kept <= self.previous.len()
+        self.window.is_none() && self.policy.is_none() && prompt.kept <= self.previous.len()
     }
 
     /// A prompt that keeps of the tokens before what is equal at the beginning.
-    fn begin_anew(&mut self, messages: Arc<Vec<Arc<Message>>>, ids: Vec<u32>) -> Prompt {
+    pub(super) fn begin_anew(&mut self, messages: Arc<Vec<Arc<Message>>>, ids: Vec<u32>) -> Prompt {
         let kept = ids.iter().zip(&self.previous).take_while(|(a, b)| a == b).count();
         let prompt = Prompt {
             messages,
@@ -201,7 +235,11 @@ impl<'a> Context<'a> {
         prompt
     }
 
-    fn encode(&self, messages: &[Arc<Message>], encoded: usize) -> Result<Encoded, PolicyError> {
+    pub(super) fn encode(
+        &self,
+        messages: &[Arc<Message>],
+        encoded: usize,
+    ) -> Result<Encoded, PolicyError> {
         let Some(encoder) = self.encoder else { return Ok(Encoded::Alone(Vec::new())) };
         encoder.encode_conversation(&Conversation {
             messages,
@@ -268,7 +306,8 @@ impl<'a> Context<'a> {
             message.parts.retain(|part| !matches!(part, Part::Reasoning(_)));
             self.is_broken = true;
         }
-        Arc::make_mut(&mut self.messages).push(Arc::new(message));
+        self.push(Mark::Answer(self.num_observations), message);
+        self.since_summary += 1;
         self.encoded = self.messages.len();
         self.answer = self.previous.len();
         if !self.laid_out.is_empty() {
@@ -335,21 +374,26 @@ impl<'a> Context<'a> {
             text.push_str("\n> ");
             text.push_str(reminder);
         }
-        self.push_shown(observation, text);
+        let mark = match self.head {
+            0 => Mark::Task,
+            _ => Mark::Shown(self.num_observations),
+        };
+        self.push_shown(mark, observation, text);
+        self.num_observations += usize::from(mark != Mark::Task);
     }
 
     /// Appends the results of an observation and its text, as the scaffold has them.
-    fn push_shown(&mut self, observation: &Observation, text: String) {
+    fn push_shown(&mut self, mark: Mark, observation: &Observation, text: String) {
         let scaffold = self.scaffold;
         let most = scaffold.scaffold().max_observation_chars;
-        let is_first = self.head == 0;
+        let is_first = mark == Mark::Task;
         let mut results = observation.results.clone();
         results.iter_mut().for_each(|result| result.text = elided(&result.text, most));
         if scaffold.scaffold().tools == ToolUse::Native {
             for result in results.drain(..) {
                 let mut message = Message::tool_result(result.call, result.text);
                 message.parts.extend(result.media.into_iter().map(Part::Media));
-                self.push_message(message);
+                self.push(mark, message);
             }
             if text.is_empty() && observation.media.is_empty() && !observation.results.is_empty() {
                 return;
@@ -376,12 +420,23 @@ impl<'a> Context<'a> {
         });
         let mut message = Message::new(Role::User, text);
         message.parts.extend(media);
-        self.push_message(message);
+        self.push(mark, message);
     }
 
     /// Appends a message that is no answer of the policy.
     pub(crate) fn push_message(&mut self, message: Message) {
+        self.push(Mark::Said, message);
+    }
+
+    /// All messages, of which none are left.
+    fn take_messages(&mut self) -> Vec<Arc<Message>> {
+        self.marks.clear();
+        Arc::unwrap_or_clone(std::mem::take(&mut self.messages))
+    }
+
+    pub(super) fn push(&mut self, mark: Mark, message: Message) {
         Arc::make_mut(&mut self.messages).push(Arc::new(message));
+        self.marks.push(mark);
     }
 }
 
@@ -392,12 +447,16 @@ impl EpisodeConfig {
         context.tools = trajectory.tools_at(0);
         let mut shown = Vec::with_capacity(trajectory.turns.len() + 1);
         context.push_observation(&trajectory.first_observation, None);
-        shown.push(Arc::unwrap_or_clone(std::mem::take(&mut context.messages)));
+        shown.push(context.take_messages());
         // What comes now is not the first.
         context.head = 1;
         for turn in &trajectory.turns {
+            if turn.is_summary() {
+                shown.push(Vec::new());
+                continue;
+            }
             context.push_observation(&turn.step.observation, said_in(&turn.parsed));
-            shown.push(Arc::unwrap_or_clone(std::mem::take(&mut context.messages)));
+            shown.push(context.take_messages());
         }
         shown
     }

@@ -212,6 +212,59 @@ mod tests {
         }
     }
 
+    /// A recorded group: the first trajectory walks, sums up under this key and wins; the second walks and loses.
+    fn group_with_summary(key: &str) -> spar_core::Group {
+        use crate::samples::test_trajectories::{sampled, trajectory, turn};
+        use spar_core::{ParsedAction, RewardPart, TurnKind};
+        let step = |state: &str, next: &str, text: &str, reward: f64| {
+            let mut turn = turn(0, &[1], sampled(&[2, 3], &[]));
+            (turn.state_key, turn.parsed) = (state.to_owned(), ParsedAction::of(text));
+            turn.step.observation.state_key = next.to_owned();
+            turn.step.rewards = vec![RewardPart { name: "success".to_owned(), value: reward }];
+            turn
+        };
+        let mut summary = step(key, "yard", "", 0.0);
+        summary.kind = TurnKind::Summary;
+        summary.parsed = ParsedAction::Invalid { reason: "it is a summary".to_owned() };
+        summary.step.rewards.clear();
+        let won = vec![step("hall", "yard", "go", 0.0), summary, step("yard", "gate", "go", 1.0)];
+        let lost = vec![step("hall", "yard", "go", 0.0), step("yard", "hall", "turn", 0.0)];
+        let mut trajectories = vec![trajectory(won), trajectory(lost)];
+        trajectories[1].episode += 1;
+        spar_core::Group { task: "t".to_owned(), trajectories }
+    }
+
+    #[test]
+    fn summaries_share_in_the_outcome_and_are_compared_with_no_action() {
+        for entry in credit_registry() {
+            let mut config = CreditConfig::new(entry.name);
+            if entry.name == "gae" {
+                config.options.insert("normalize".to_owned(), false.into());
+            }
+            let estimator = open_estimator(&config).unwrap();
+            let estimate = |key: &str| {
+                let groups = [group_with_summary(key)];
+                let batch = BatchView::shaped(&groups, &spar_tasks::RewardShapers::default());
+                let signals = signals(estimator.as_ref(), &batch);
+                let credit = estimator.estimate(&batch, &signals).unwrap();
+                credit.advantages.into_tokens(&batch.num_tokens())
+            };
+            let found = estimate(&spar_core::Turn::summary_key("yard"));
+            assert_eq!(found.iter().map(Vec::len).collect::<Vec<_>>(), [6, 4], "{}", entry.name);
+            assert!(found.iter().flatten().all(|value| value.is_finite()), "{}", entry.name);
+            assert!(found[0][2..4].iter().all(|value| *value > 0.0), "{}: {found:?}", entry.name);
+            assert_eq!(found, estimate("a situation that comes nowhere else"), "{}", entry.name);
+        }
+        // Were it an action in the yard, others would be compared with it.
+        let gigpo = open_estimator(&CreditConfig::new("gigpo")).unwrap();
+        let estimate = |key: &str| {
+            let groups = [group_with_summary(key)];
+            let batch = BatchView::shaped(&groups, &spar_tasks::RewardShapers::default());
+            gigpo.estimate(&batch, &Signals::default()).unwrap().advantages
+        };
+        assert_ne!(estimate("yard"), estimate(&spar_core::Turn::summary_key("yard")));
+    }
+
     #[test]
     fn what_is_not_known_is_refused() {
         assert_eq!(

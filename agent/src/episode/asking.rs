@@ -38,13 +38,12 @@ pub(super) async fn answer(
     let parser = config.parser();
     let (action, encoder) = match player {
         Player::Policy(policy) => {
-            let is_partial = !request.partial.ids.is_empty();
+            let source = source_of(&request);
             let mut completion = ask_in_time(policy, request, config, task_end).await?;
             let parsed = read(config, &completion, tools, turn);
             if parsed.is_invalid() {
                 keep_unread(&mut completion);
             }
-            let source = if is_partial { Source::Regenerated } else { Source::Sampled };
             return Ok(Answer { completion, parsed, source });
         }
         Player::Oracle { encoder } => (environment.oracle_action(), encoder),
@@ -70,6 +69,25 @@ pub(super) async fn answer(
     let completion = Completion::new(name, written, StopCause::EndOfTurn);
     let completion = Completion { tokens, ..completion };
     Ok(Answer { completion, parsed, source: Source::Demonstrated })
+}
+
+/// Asks the policy to sum up what came before; what it writes is no action, whatever it is.
+pub(super) async fn summary(
+    policy: &dyn Policy,
+    config: &EpisodeConfig,
+    request: CompletionRequest,
+    task_end: Option<Instant>,
+) -> Result<Answer, EndReason> {
+    let source = source_of(&request);
+    let mut completion = ask_in_time(policy, request, config, task_end).await?;
+    keep_unread(&mut completion);
+    let parsed = ParsedAction::Invalid { reason: "it is a summary".to_owned() };
+    Ok(Answer { completion, parsed, source })
+}
+
+/// How the answer to a request comes about.
+fn source_of(request: &CompletionRequest) -> Source {
+    if request.partial.ids.is_empty() { Source::Sampled } else { Source::Regenerated }
 }
 
 /// Reads what a policy answered.

@@ -1,6 +1,7 @@
 //! An episode that is being played.
 
 mod seated;
+mod summary;
 
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
@@ -9,9 +10,9 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use spar_core::{
-    Action, Boundary, Choices, CompletionRequest, EndReason, Limit, Message, Observation,
-    OfferedTools, ParsedAction, Policy, RewardPart, SampledTokens, Source, Step, TokenCounts,
-    ToolSpec, Trajectory, Turn, Versions,
+    Action, Boundary, Choices, Completion, CompletionRequest, EndReason, GrammarSource, Limit,
+    Message, Observation, OfferedTools, ParsedAction, Policy, PromptTokens, RewardPart,
+    SampledTokens, Source, Step, TokenCounts, ToolSpec, Trajectory, Turn, TurnKind, Versions,
 };
 use spar_envs::{Environment, EnvironmentError};
 use tokio::time::{Instant, timeout, timeout_at};
@@ -22,7 +23,7 @@ use super::budgets::Budgets;
 use super::ends::{broken, cancelled, failed, late, panicked, policy_end, truncated};
 use super::{BranchError, BranchPoint, Episode};
 use crate::collect::panic_text;
-use crate::contexts::{Context, said_in};
+use crate::contexts::{Context, Next, Prompt, said_in};
 use crate::scaffolds::ToolUse;
 use crate::{EpisodeConfig, Player, error_chain};
 
@@ -56,6 +57,8 @@ pub struct EpisodeInProgress<'a> {
     /// What was said to the policy since its last turn that no environment showed.
     injected: Vec<Message>,
     trajectory: Trajectory,
+    /// How many of its turns count as none of the task's: summaries, unless their rules say otherwise.
+    uncounted: usize,
     end: Option<EndReason>,
     started: Instant,
     /// What its seat did last, as long as others move and so nobody knows what comes of it.
@@ -75,6 +78,20 @@ pub(super) struct Acted {
     turn: Turn,
     /// The budget that its step has used up.
     cut_off: Option<Limit>,
+}
+
+/// What the player of a turn is asked for.
+struct Asked {
+    /// The turn's index.
+    turn: usize,
+    /// Tokens that the answer may have, unless fewer are left.
+    max_tokens: usize,
+    /// What it has to be one of.
+    choices: Option<Choices>,
+    /// What it is held to.
+    grammar: Option<Arc<GrammarSource>>,
+    /// What ends it.
+    stop: Arc<[Arc<str>]>,
 }
 
 /// Tells the policy that the episode is over, however it ends.
@@ -245,7 +262,7 @@ impl<'a> EpisodeInProgress<'a> {
         };
         let mut trajectory = self.trajectory;
         trajectory.end = end;
-        trajectory.success = trajectory.turns.last().is_some_and(|turn| turn.step.success);
+        trajectory.success = trajectory.last_acting().is_some_and(|turn| turn.step.success);
         let waited = self.waited + self.waiting_since.map_or(Duration::ZERO, |it| it.elapsed());
         trajectory.wall_time = self.started.elapsed().saturating_sub(waited);
         (trajectory, self.environment)
@@ -289,6 +306,7 @@ impl<'a> EpisodeInProgress<'a> {
             partial_prompt: Arc::default(),
             injected: Vec::new(),
             trajectory,
+            uncounted: 0,
             end: None,
             started: Instant::now(),
             acted: None,
@@ -323,7 +341,7 @@ impl<'a> EpisodeInProgress<'a> {
                 continue;
             }
             // The same prompt as then: what cannot be laid out was refused there.
-            match fork.context.prompt(&tools) {
+            match fork.prompt_again(turn, &tools) {
                 Ok(prompt) if prompt.ids.is_empty() => {
                     let prompt = fork.context.laid_out(&turn.prompt);
                     fork.context.lay_out(Some(&prompt));
@@ -339,7 +357,7 @@ impl<'a> EpisodeInProgress<'a> {
         fork.budgets.take(&origin.turns[..at.turn]);
         // An episode that goes on has not been judged: what its origin earned by ending there is not its own.
         if let (Some(verdict), true) = (&origin.verdict, at.turn == origin.turns.len())
-            && let Some(last) = fork.trajectory.turns.last_mut()
+            && let Some(last) = fork.trajectory.last_acting_mut()
         {
             verdict.take_back(&mut last.step);
         }
@@ -357,53 +375,81 @@ impl<'a> EpisodeInProgress<'a> {
 
     /// Takes over a turn, the prompt of which stands in the context already.
     fn inherit(&mut self, turn: &Turn) {
-        self.context.push_answer(&turn.text, &turn.parsed, &turn.sampled.ids);
-        self.context.push_observation(&turn.step.observation, said_in(&turn.parsed));
-        self.state_key.clone_from(&turn.step.observation.state_key);
-        self.admissible.clone_from(&turn.step.observation.admissible);
+        if turn.is_summary() {
+            self.take_summary(turn);
+        } else {
+            self.context.push_answer(&turn.text, &turn.parsed, &turn.sampled.ids);
+            self.context.push_observation(&turn.step.observation, said_in(&turn.parsed));
+            self.state_key.clone_from(&turn.step.observation.state_key);
+            self.admissible.clone_from(&turn.step.observation.admissible);
+        }
         self.trajectory.turns.push(Turn { source: Source::Inherited, ..turn.clone() });
     }
 
     /// Plays the turn of this index; an error is how the episode ends.
     async fn play_turn(&mut self, index: usize) -> Result<(), EndReason> {
-        let acted = self.act(index).await?;
-        self.record(acted)
+        match self.next(index)? {
+            Next::Summarize => self.summarize(index).await,
+            Next::Act => {
+                let acted = self.act(index).await?;
+                self.record(acted)
+            }
+        }
     }
 
-    /// Has the player answer and the environment carry that out; an error is how the episode ends without this turn.
-    async fn act(&mut self, index: usize) -> Result<Acted, EndReason> {
-        let (episode, config) = (self.episode, self.config);
-        let number = u32::try_from(index).unwrap_or(u32::MAX);
-        if number >= config.turns_of(episode.task) {
+    /// What the turn of this index is for; an error is how the episode ends without it.
+    fn next(&mut self, index: usize) -> Result<Next, EndReason> {
+        if self.number(index) >= self.config.turns_of(self.episode.task) {
             return Err(truncated(Limit::Turns));
         }
         if let Some(limit) = self.budgets.used_up() {
             return Err(truncated(limit));
         }
+        if !self.context.is_shortened() {
+            return Ok(Next::Act);
+        }
+        let tools = self.offered_tools(index);
+        let next = self.context.shorten(&tools).map_err(|error| policy_end(&error))?;
+        // Demonstrators remember everything, and write no summaries.
+        Ok(if self.player(index).is_guide() { Next::Act } else { next })
+    }
+
+    /// The number of a turn among those that count as the task's.
+    fn number(&self, index: usize) -> u32 {
+        u32::try_from(index - self.uncounted).unwrap_or(u32::MAX)
+    }
+
+    /// Who plays the turn of this index.
+    fn player(&self, index: usize) -> Player<'a> {
+        self.episode.player.at(self.number(index), self.episode.seed)
+    }
+
+    /// Has the player answer and the environment carry that out; an error is how the episode ends without this turn.
+    async fn act(&mut self, index: usize) -> Result<Acted, EndReason> {
+        let (episode, config) = (self.episode, self.config);
         // 1. The player answers.
         let started = Instant::now();
         let tools = self.offered_tools(index);
-        let (prompt, request) = self.request(number, &tools)?;
+        let prompt = self.context.prompt(&tools).map_err(|error| policy_end(&error))?;
+        let asked = Asked {
+            turn: index,
+            max_tokens: config.sampling.max_tokens,
+            choices: self
+                .admissible
+                .as_ref()
+                .filter(|_| config.constrain_to_admissible)
+                .map(|actions| config.parser().choices(actions)),
+            grammar: config.grammar.clone(),
+            stop: config.stop.clone(),
+        };
+        let (prompt, request) = self.request(prompt, asked, &tools)?;
         let prompt_tokens = request.prompt_ids.len();
-        let player = episode.player.at(number, episode.seed);
+        let (player, number) = (self.player(index), self.number(index));
         let (environment, end) = (&mut *self.environment, self.budgets.task);
         let answer = answer(player, environment, config, request, end, (number, &tools));
         let Answer { completion, parsed, source } = answer.await?;
         let policy_time = started.elapsed();
-        let told = completion.prompt_ids.as_deref();
-        let prompt_tokens = told.map_or(prompt_tokens, <[u32]>::len);
-        let prompt = self.context.lay_out(told).unwrap_or(prompt);
-        let counts = TokenCounts {
-            prompt: Some(prompt_tokens).filter(|tokens| *tokens > 0),
-            sampled: completion.num_tokens(),
-        };
-        if let (Some(tokens), Player::Policy(_)) = (&mut self.budgets.tokens, player) {
-            let sampled = completion.num_tokens().ok_or_else(|| {
-                let detail = "it tells no number of tokens, which `max_sampled_tokens` needs";
-                failed(Boundary::Policy, detail)
-            })?;
-            *tokens = tokens.saturating_sub(sampled);
-        }
+        let (prompt, counts) = self.take_counts(&completion, prompt, prompt_tokens, player)?;
         // 2. The environment answers.
         let called = Instant::now();
         let (mut step, cut_off) = match &parsed {
@@ -427,6 +473,7 @@ impl<'a> EpisodeInProgress<'a> {
         let injected = std::mem::take(&mut self.injected);
         let is_hinted = !injected.is_empty() && source == Source::Sampled;
         let turn = Turn {
+            kind: TurnKind::Action,
             prompt,
             source: if is_hinted { Source::Hinted } else { source },
             injected,
@@ -465,17 +512,42 @@ impl<'a> EpisodeInProgress<'a> {
         }
     }
 
-    /// What the player of this turn is asked, and the prompt's tokens for the record.
+    /// The prompt of a turn for the record, with its numbers of tokens, which are taken from the budgets.
+    fn take_counts(
+        &mut self,
+        completion: &Completion,
+        prompt: PromptTokens,
+        prompt_tokens: usize,
+        player: Player<'_>,
+    ) -> Result<(PromptTokens, TokenCounts), EndReason> {
+        let told = completion.prompt_ids.as_deref();
+        let prompt_tokens = told.map_or(prompt_tokens, <[u32]>::len);
+        let prompt = self.context.lay_out(told).unwrap_or(prompt);
+        let counts = TokenCounts {
+            prompt: Some(prompt_tokens).filter(|tokens| *tokens > 0),
+            sampled: completion.num_tokens(),
+        };
+        if let (Some(tokens), Player::Policy(_)) = (&mut self.budgets.tokens, player) {
+            let sampled = completion.num_tokens().ok_or_else(|| {
+                let detail = "it tells no number of tokens, which `max_sampled_tokens` needs";
+                failed(Boundary::Policy, detail)
+            })?;
+            *tokens = tokens.saturating_sub(sampled);
+        }
+        Ok((prompt, counts))
+    }
+
+    /// What the player of a turn is asked, and the prompt's tokens for the record.
     fn request(
         &mut self,
-        turn: u32,
+        prompt: Prompt,
+        asked: Asked,
         tools: &Arc<[ToolSpec]>,
-    ) -> Result<(spar_core::PromptTokens, CompletionRequest), EndReason> {
+    ) -> Result<(PromptTokens, CompletionRequest), EndReason> {
         let (episode, config) = (&self.episode, self.config);
-        let prompt = self.context.prompt(tools).map_err(|error| policy_end(&error))?;
         let is_native = config.scaffold.scaffold().tools == ToolUse::Native;
         let mut sampling = config.sampling.clone();
-        sampling.max_tokens = self.budgets.tokens.unwrap_or(usize::MAX).min(sampling.max_tokens);
+        sampling.max_tokens = self.budgets.tokens.unwrap_or(usize::MAX).min(asked.max_tokens);
         // What the answer begins with was sampled in the origin, and counts here as well.
         if !self.partial.ids.is_empty() && self.partial.ids.len() >= sampling.max_tokens {
             return Err(truncated(Limit::Tokens));
@@ -484,6 +556,7 @@ impl<'a> EpisodeInProgress<'a> {
         if config.context.max_context_tokens.is_some_and(|limit| num_tokens > limit) {
             return Err(truncated(Limit::Context));
         }
+        let turn = u32::try_from(asked.turn).unwrap_or(u32::MAX);
         let request = CompletionRequest {
             messages: prompt.messages,
             // Who lays conversations out itself needs it to go on behind tokens.
@@ -491,15 +564,11 @@ impl<'a> EpisodeInProgress<'a> {
                 true => std::mem::take(&mut self.partial_prompt),
                 false => prompt.ids,
             },
-            choices: self
-                .admissible
-                .as_ref()
-                .filter(|_| config.constrain_to_admissible)
-                .map(|actions| config.parser().choices(actions)),
+            choices: asked.choices,
             tools: if is_native { Arc::clone(tools) } else { Arc::default() },
             partial: std::mem::take(&mut self.partial),
-            grammar: config.grammar.clone(),
-            stop: config.stop.clone(),
+            grammar: asked.grammar,
+            stop: asked.stop,
             sampling,
             ..CompletionRequest::new(episode.conversation(), episode.seed.derive("turn", turn))
         };
@@ -547,7 +616,7 @@ impl<'a> EpisodeInProgress<'a> {
         let started = Instant::now();
         let verdict = self.environment.grade(&self.trajectory).await;
         let verdict = verdict.map_err(|error| broken(&error))?;
-        if let (Some(mut verdict), Some(last)) = (verdict, self.trajectory.turns.last_mut()) {
+        if let (Some(mut verdict), Some(last)) = (verdict, self.trajectory.last_acting_mut()) {
             verdict.duration = started.elapsed();
             verdict.apply(&mut last.step);
             self.trajectory.verdict = Some(verdict);
@@ -648,7 +717,7 @@ async fn replay(
     limit: Duration,
 ) -> Result<(), EndReason> {
     for (turn, recorded) in turns.iter().enumerate() {
-        // Where no action could be read the environment was not asked.
+        // Where no action could be read, or none was asked for, the environment was not asked.
         let Some(action) = recorded.parsed.action() else { continue };
         let step = match environment.time_rules().command {
             // As in the first place: the environment bounds what the agent may make long.

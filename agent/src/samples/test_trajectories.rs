@@ -5,11 +5,12 @@ use std::time::Duration;
 use spar_core::{
     EndReason, Group, Lineage, Observation, ParsedAction, PolicyVersion, PromptTokens,
     SampledTokens, Seat, Seed, Source, Step, StopCause, TRAJECTORY_VERSION, TokenCounts,
-    Trajectory, Turn, Versions,
+    Trajectory, Turn, TurnKind, Versions,
 };
 
 pub(crate) fn turn(kept: usize, appended: &[u32], sampled: SampledTokens) -> Turn {
     Turn {
+        kind: TurnKind::Action,
         prompt: PromptTokens { kept, appended: appended.to_vec() },
         injected: Vec::new(),
         counts: TokenCounts::default(),

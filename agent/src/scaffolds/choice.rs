@@ -10,7 +10,7 @@ use spar_core::registry::RowError;
 use spar_core::{ToolCall, ToolResult, ToolSpec};
 
 use super::{Scaffold, scaffold_registry};
-use crate::ParserChoice;
+use crate::{ContextPolicyChoice, ParserChoice};
 
 /// Which scaffold is used; in recipes its name, such as `"tools"`.
 #[derive(Clone)]
@@ -20,6 +20,7 @@ struct Opened {
     name: String,
     scaffold: &'static Scaffold,
     parser: ParserChoice,
+    context_policy: ContextPolicyChoice,
     templates: Environment<'static>,
 }
 
@@ -49,9 +50,14 @@ impl ScaffoldChoice {
                 ParserChoice::default()
             }
         };
+        let context_policy = context_policy(scaffold).unwrap_or_else(|problem| {
+            problems.push(problem);
+            ContextPolicyChoice::default()
+        });
         problems.extend(scaffold.problems(&parser));
         refuse(problems)?;
-        Ok(Self(Arc::new(Opened { name: row.name.to_owned(), scaffold, parser, templates })))
+        let name = row.name.to_owned();
+        Ok(Self(Arc::new(Opened { name, scaffold, parser, context_policy, templates })))
     }
 
     /// The scaffold's name.
@@ -67,6 +73,11 @@ impl ScaffoldChoice {
     /// The parser that reads actions, unless another one is chosen.
     pub fn parser(&self) -> &ParserChoice {
         &self.0.parser
+    }
+
+    /// What becomes of the conversation as it grows, unless another context policy is chosen.
+    pub fn context_policy(&self) -> &ContextPolicyChoice {
+        &self.0.context_policy
     }
 
     /// Its name and version, for records.
@@ -117,6 +128,12 @@ impl ScaffoldChoice {
         let text = template.and_then(|template| template.render(values()));
         Some(text.expect("it was rendered with values of the same types when it was opened"))
     }
+}
+
+/// The context policy that a scaffold names.
+fn context_policy(scaffold: &Scaffold) -> Result<ContextPolicyChoice, String> {
+    let Some(written) = scaffold.context_policy else { return Ok(ContextPolicyChoice::default()) };
+    serde_json::from_str(written).map_err(|error| format!("its context policy: {error}"))
 }
 
 fn listed(tools: &[ToolSpec]) -> Value {
@@ -239,6 +256,19 @@ mod tests {
         assert_eq!(react.observation("", &[result]).unwrap(), "Observation: 3\n");
         assert!(react.format_error("too short").unwrap().contains("read: too short."));
         assert_eq!(ScaffoldChoice::default().system("Do it.", &[]), None);
+    }
+
+    #[test]
+    fn a_scaffold_may_name_a_context_policy() {
+        let of = |written| {
+            context_policy(&Scaffold { context_policy: written, ..Scaffold::PLAIN })
+                .map(|policy| policy.name().to_owned())
+        };
+        assert_eq!(of(None).unwrap(), "keep_all");
+        let elides = r#"{"kind":"elide_observations","keep_last":2}"#;
+        assert_eq!(of(Some(elides)).unwrap(), "elide_observations");
+        assert!(of(Some(r#"{"kind":"elide"}"#)).unwrap_err().contains("`elide_observations`"));
+        assert!(of(Some(r#"{"kind":"window","keep":0}"#)).unwrap_err().contains("keep is 0"));
     }
 
     #[test]

@@ -102,6 +102,6 @@ mod tests {
         assert_eq!(detail("instance"), serde_json::Value::Null);
         assert_eq!((detail("parser"), detail("version")), ("react".into(), 1.into()));
         // One for each field.
-        assert_eq!(react.details.len(), 12);
+        assert_eq!(react.details.len(), 13);
     }
 }

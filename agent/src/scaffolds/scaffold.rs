@@ -31,6 +31,9 @@ pub struct Scaffold {
     pub stop_action: Option<&'static str>,
     /// Turns that are kept in sight behind the first observation, unless the context says how many; absent: all.
     pub window_turns: Option<usize>,
+    /// What becomes of the conversation as it grows, unless the context says: a row of `spar list contexts` with its
+    /// options as JSON, such as `{"kind":"elide_observations","keep_last":5}`; absent: all is kept.
+    pub context_policy: Option<&'static str>,
     /// Characters of an observation or a result, beyond which its middle is left out; absent: all are shown.
     pub max_observation_chars: Option<usize>,
     /// Turns of an episode, unless its settings say how many; absent: the task's number.
@@ -62,6 +65,7 @@ impl Scaffold {
         tools: ToolUse::None,
         stop_action: None,
         window_turns: None,
+        context_policy: None,
         max_observation_chars: None,
         max_turns: None,
         max_sampled_tokens: None,
@@ -79,6 +83,7 @@ impl Scaffold {
             tools,
             stop_action,
             window_turns,
+            context_policy,
             max_observation_chars,
             max_turns,
             max_sampled_tokens,
@@ -98,6 +103,7 @@ impl Scaffold {
             DescribedDetail::new("tools", tools),
             DescribedDetail::new("stop_action", stop_action),
             DescribedDetail::new("window_turns", window_turns),
+            DescribedDetail::new("context_policy", context_policy),
             DescribedDetail::new("max_observation_chars", max_observation_chars),
             DescribedDetail::new("max_turns", max_turns),
             DescribedDetail::new("max_sampled_tokens", max_sampled_tokens),

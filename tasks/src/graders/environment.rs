@@ -28,7 +28,7 @@ impl Grader for OwnVerdict {
     ) -> Result<Verdict, GraderError> {
         let own = place.own_verdict().await?;
         Ok(own.unwrap_or_else(|| Verdict {
-            success: episode.trajectory.turns.last().is_some_and(|turn| turn.step.success),
+            success: episode.trajectory.last_acting().is_some_and(|turn| turn.step.success),
             ..Verdict::default()
         }))
     }

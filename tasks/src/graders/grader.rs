@@ -198,7 +198,7 @@ pub struct GradedEpisode<'a> {
 impl GradedEpisode<'_> {
     /// What the policy answered last; empty where it never did.
     pub fn final_answer(&self) -> Cow<'_, str> {
-        self.trajectory.turns.last().map_or(Cow::Borrowed(""), answer_of)
+        self.trajectory.last_acting().map_or(Cow::Borrowed(""), answer_of)
     }
 }
 

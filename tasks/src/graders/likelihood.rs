@@ -181,7 +181,7 @@ impl Likelihood {
         let options = &self.options;
         let model = episode.models.expect(options.model, "likelihood")?;
         let answers = super::expect_reference(episode, "likelihood")?.texts();
-        let last = episode.trajectory.turns.last();
+        let last = episode.trajectory.last_acting();
         let reasoning = last.and_then(|turn| {
             let at = turn.text.rfind(&options.after)?;
             Some(&turn.text[..at + options.after.len()])
@@ -191,10 +191,11 @@ impl Likelihood {
             let details = format!("there is no `{}` in what was answered last", options.after);
             return Ok(Verdict { details, graders: vec![author], ..Verdict::default() });
         };
-        let prompt_ids: Arc<[u32]> = match recorded_prompt(&episode.trajectory.turns) {
-            Some(ids) if options.model == GradingModel::Policy => ids.into(),
-            _ => super::encoded(model.as_ref(), &conversation(episode))?.into(),
-        };
+        let prompt_ids: Arc<[u32]> =
+            match recorded_prompt(up_to_last_acting(&episode.trajectory.turns)) {
+                Some(ids) if options.model == GradingModel::Policy => ids.into(),
+                _ => super::encoded(model.as_ref(), &conversation(episode))?.into(),
+            };
         let own = self.value(model.as_ref(), &prompt_ids, reasoning, &answers).await?;
         let base = match options.debias {
             true => Some(self.value(model.as_ref(), &prompt_ids, &options.after, &answers).await?),
@@ -213,6 +214,12 @@ impl Likelihood {
         verdict.artifacts.extend(base.map(|base| ("without_reasoning".to_owned(), base.into())));
         Ok(verdict)
     }
+}
+
+/// The turns without summaries at their end.
+fn up_to_last_acting(turns: &[Turn]) -> &[Turn] {
+    let end = turns.iter().rposition(|turn| !turn.is_summary()).map_or(0, |last| last + 1);
+    &turns[..end]
 }
 
 /// The tokens that the policy read before its last turn; absent where they were not kept.
@@ -236,7 +243,8 @@ fn conversation(episode: &GradedEpisode<'_>) -> Vec<Arc<Message>> {
         say(Role::System, &episode.task.instruction);
     }
     say(Role::User, &shown_text(&trajectory.first_observation));
-    for turn in &trajectory.turns[..trajectory.turns.len().saturating_sub(1)] {
+    let before = trajectory.acting().count().saturating_sub(1);
+    for turn in trajectory.acting().take(before) {
         say(Role::Assistant, &written(turn));
         say(Role::User, &shown_text(&turn.step.observation));
     }

@@ -66,7 +66,7 @@ impl RewardShaper for LengthDiscount {
     }
 
     fn shape(&self, trajectory: &Trajectory, rewards: &mut [Vec<RewardPart>]) {
-        let factor = self.factor.powf(trajectory.turns.len() as f64);
+        let factor = self.factor.powf(trajectory.acting().count() as f64);
         let successes = rewards.iter_mut().flatten().filter(|part| part.value > 0.0);
         successes.for_each(|part| part.value *= factor);
     }

@@ -77,7 +77,7 @@ pub(crate) mod tests {
 
     use spar_core::{
         EndReason, Lineage, Observation, ParsedAction, PromptTokens, SampledTokens, Seat, Seed,
-        Source, Step, TRAJECTORY_VERSION, TokenCounts, Turn, Versions,
+        Source, Step, TRAJECTORY_VERSION, TokenCounts, Turn, TurnKind, Versions,
     };
 
     use super::*;
@@ -86,6 +86,7 @@ pub(crate) mod tests {
     pub(crate) fn episode(rewards: &[&[(&str, f64)]]) -> Trajectory {
         let part = |(name, value): &(&str, f64)| RewardPart { name: (*name).into(), value: *value };
         let turn = |parts: &&[(&str, f64)]| Turn {
+            kind: TurnKind::Action,
             prompt: PromptTokens { kept: 0, appended: Vec::new() },
             injected: Vec::new(),
             counts: TokenCounts::default(),

@@ -8,6 +8,7 @@ use tokio::time::Instant;
 
 use super::{EpisodeInProgress, unless_cancelled};
 use crate::EpisodeConfig;
+use crate::contexts::Next;
 use crate::episode::{BranchPoint, Episode};
 
 impl<'a> EpisodeInProgress<'a> {
@@ -57,8 +58,14 @@ impl<'a> EpisodeInProgress<'a> {
             self.waited += waited;
             self.budgets.give_back(waited);
         }
-        let (episode, index) = (self.episode, self.trajectory.turns.len());
-        match unless_cancelled(&episode, self.act(index)).await {
+        let episode = self.episode;
+        let act = async {
+            while self.next(self.trajectory.turns.len())? == Next::Summarize {
+                self.summarize(self.trajectory.turns.len()).await?;
+            }
+            self.act(self.trajectory.turns.len()).await
+        };
+        match unless_cancelled(&episode, act).await {
             Ok(acted) => self.acted = Some(acted),
             Err(end) => self.end = Some(end),
         }
@@ -99,7 +106,7 @@ impl<'a> EpisodeInProgress<'a> {
 
     /// What comes to a seat that does not move any more belongs to its last turn.
     fn earn(&mut self, Told { rewards, success, .. }: Told) {
-        match self.trajectory.turns.last_mut() {
+        match self.trajectory.last_acting_mut() {
             Some(last) => {
                 last.step.rewards.extend(rewards);
                 last.step.success = success;

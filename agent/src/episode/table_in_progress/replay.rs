@@ -15,7 +15,7 @@ impl TableInProgress<'_> {
             .playing
             .iter()
             .map(|playing| match playing {
-                Some(playing) => playing.trajectory().turns.iter().chain(playing.acted()).collect(),
+                Some(playing) => playing.trajectory().acting().chain(playing.acted()).collect(),
                 None => Vec::new(),
             })
             .collect();

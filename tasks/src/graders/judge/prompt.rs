@@ -99,6 +99,12 @@ fn turns(trajectory: &Trajectory, part: Shown, max_total_chars: usize) -> Vec<Pi
                     format!("[{} turns left out]", left_out.len()),
                 ));
             }
+        } else if turn.is_summary() {
+            // No action, and nothing came back.
+            if part != Shown::Actions {
+                let label = format!("turn {number}, the agent sums up");
+                pieces.push(Piece::new(part, label, written(turn)));
+            }
         } else if part == Shown::Actions {
             pieces.push(Piece::new(part, format!("action {number}"), answer_of(turn)));
         } else {
