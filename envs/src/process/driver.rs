@@ -144,8 +144,21 @@ fn printable_start(line: &[u8]) -> String {
     printable(&line[..line.len().min(300)])
 }
 
+/// Whoever waits for a program's end is told of it, and be it that this task was given up or panicked.
+struct Told(Arc<Shared>);
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        if !self.0.is_over() {
+            let fault = self.0.fault().unwrap_or(ProgramFault::GivenUp);
+            self.0.over(fault, LastWords::default());
+        }
+    }
+}
+
 /// Follows a program to its end, and ends it where it does something that it should not.
 pub(super) async fn drive(mut driver: Driver) {
+    let _told = Told(Arc::clone(&driver.shared));
     let mut fault = match driver.next(true).await {
         Event::Fault(fault) => fault,
         Event::Ended(how) => {

@@ -289,6 +289,11 @@ impl Shared {
         self.lock().fault.clone()
     }
 
+    /// Whether everybody was told that it has ended.
+    pub(super) fn is_over(&self) -> bool {
+        self.lock().error.is_some()
+    }
+
     /// The program has ended: everybody who waits is told why.
     pub(super) fn over(&self, fault: ProgramFault, last_words: LastWords) {
         let error = Arc::new(self.error(fault, last_words));
