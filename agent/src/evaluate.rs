@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::strategies::Independent;
 use serde::{Deserialize, Serialize};
-use spar_core::{Group, Seat, Seed, Trajectory};
+use spar_core::{Group, Seat, Seed, Spend, Trajectory};
 use spar_envs::shuffled_tasks;
 use spar_tasks::{Suite, SuiteError};
 
@@ -14,6 +14,7 @@ use crate::collect::{
     CollectConfig, CollectRequest, CollectionCounts, CollectionSink, FinishedGroup, GroupSeat,
     OpenEnvironment, stream_groups,
 };
+use crate::spend::{ScoreSpend, SpendReport, add, rounded, spend_of};
 use crate::statistics::{Interval, Tally, cluster_bootstrap, pass_at_k, wilson_interval};
 use crate::{
     Cancellation, Concurrency, ConfigError, EpisodeConfig, LimitCounts, Seating, SharedPlayer,
@@ -150,6 +151,17 @@ pub struct Score {
     pub invalid_rate: f64,
     /// Turns whose action could not be executed, per turn, 0 to 1; the invalid ones among them.
     pub not_executable_rate: f64,
+    /// What these episodes took, with the tries before them that broke; absent where nobody told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spend: Option<Spend>,
+}
+
+impl Score {
+    /// What an episode cost; absent where that of one is unknown.
+    pub fn cost_per_episode(&self) -> Option<f64> {
+        let cost = self.spend.filter(|spend| spend.cost > 0.0)?.known_cost()?;
+        (self.episodes > 0).then(|| cost / self.episodes as f64)
+    }
 }
 
 /// One value of pass@k.
@@ -177,6 +189,9 @@ pub struct TaskResult {
     pub tally: Tally,
     /// Turns per episode.
     pub mean_turns: f64,
+    /// What its episodes took, those of the tries before them among it; absent where nobody told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spend: Option<Spend>,
 }
 
 /// The results of one seat, where several act.
@@ -229,6 +244,9 @@ pub struct Evaluation {
     pub by_tag: BTreeMap<String, Score>,
     /// Every task.
     pub tasks: Vec<TaskResult>,
+    /// What it cost; absent where nobody counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spend: Option<ScoreSpend>,
 }
 
 /// Who is evaluated on what, for [`evaluate`].
@@ -348,6 +366,7 @@ pub async fn evaluate(
         by_seat,
         by_tag,
         tasks,
+        spend: None,
     };
     Ok((evaluation, last_failure))
 }
@@ -464,6 +483,7 @@ pub struct ScoreBuilder {
     invalid: usize,
     not_executable: usize,
     reward: f64,
+    spend: Option<Spend>,
 }
 
 impl ScoreBuilder {
@@ -482,6 +502,7 @@ impl ScoreBuilder {
             self.refills += trajectory.refills as usize;
             self.turns += trajectory.acting().count();
             self.reward += trajectory.total_reward();
+            self.spend = add(self.spend, spend_of(trajectory));
             for turn in trajectory.acting() {
                 self.invalid += usize::from(turn.parsed.is_invalid());
                 self.not_executable += usize::from(!turn.step.valid);
@@ -499,6 +520,7 @@ impl ScoreBuilder {
         self.invalid += other.invalid;
         self.not_executable += other.not_executable;
         self.reward += other.reward;
+        self.spend = add(self.spend, other.spend);
     }
 
     /// The results of the groups that were counted; as for [`Score::of`].
@@ -523,6 +545,7 @@ impl ScoreBuilder {
             mean_reward: ratio(self.reward, sum.attempts),
             invalid_rate: ratio(self.invalid as f64, self.turns),
             not_executable_rate: ratio(self.not_executable as f64, self.turns),
+            spend: self.spend,
         }
     }
 }
@@ -532,7 +555,8 @@ impl TaskResult {
         let turns: usize = group.trajectories.iter().map(|t| t.acting().count()).sum();
         let tally = tally(group);
         let mean_turns = ratio(turns as f64, tally.attempts);
-        Self { task: group.task.clone(), tags: tags.to_vec(), tally, mean_turns }
+        let spend = group.trajectories.iter().map(spend_of).fold(None, add);
+        Self { task: group.task.clone(), tags: tags.to_vec(), tally, mean_turns, spend }
     }
 }
 
@@ -548,6 +572,15 @@ impl PassAtK {
     }
 }
 
+impl Evaluation {
+    /// The same beside what was spent for it.
+    #[must_use]
+    pub fn with_spend(self, spent: SpendReport) -> Self {
+        let Score { episodes, tasks, successes, .. } = self.overall;
+        Self { spend: Some(ScoreSpend::new(spent, episodes, tasks, successes)), ..self }
+    }
+}
+
 impl fmt::Display for Evaluation {
     /// A table with a line for all episodes, one per suite where several are mixed, and one per tag.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -556,7 +589,7 @@ impl fmt::Display for Evaluation {
         let parts = self.by_suite.iter().chain(&self.by_tag);
         let lines: Vec<_> = [(&all, &self.overall)].into_iter().chain(parts).collect();
         let width = lines.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
-        writeln!(
+        write!(
             f,
             "{:width$}  {:>6}  {:>8}  {:>7}  {:>7}  {:>9}  {:>15}  {:>6}  {:>9}",
             "",
@@ -569,6 +602,8 @@ impl fmt::Display for Evaluation {
             "turns",
             "invalid %"
         )?;
+        let has_cost = lines.iter().any(|(_, score)| score.cost_per_episode().is_some());
+        writeln!(f, "{}", if has_cost { "  cost/episode" } else { "" })?;
         for (name, score) in lines {
             let (rate, interval) = match score.success_rate {
                 Some(rate) => {
@@ -577,7 +612,7 @@ impl fmt::Display for Evaluation {
                 }
                 None => ("-".to_owned(), "-".to_owned()),
             };
-            writeln!(
+            write!(
                 f,
                 "{name:width$}  {:>6}  {:>8}  {:>7}  {:>7}  {rate:>9}  {interval:>15}  {:>6.1}  \
                  {:>9.1}",
@@ -588,6 +623,8 @@ impl fmt::Display for Evaluation {
                 score.mean_turns,
                 100.0 * score.invalid_rate,
             )?;
+            let cost = score.cost_per_episode().map_or_else(|| "-".to_owned(), rounded);
+            if has_cost { writeln!(f, "  {cost:>12}")? } else { writeln!(f)? }
         }
         for PassAtK { k, value, tasks } in &self.pass_at_k {
             match value {
@@ -617,6 +654,9 @@ impl fmt::Display for Evaluation {
                      no score of it"
                 )?;
             }
+        }
+        if let Some(spend) = self.spend.as_ref().filter(|spend| spend.spent.total.requests > 0) {
+            writeln!(f, "{spend}")?;
         }
         let (missing, wanted) = (self.missing, self.missing + self.overall.episodes);
         match (missing, self.is_refused) {

@@ -55,6 +55,7 @@ pub mod policies;
 mod samples;
 pub mod scaffolds;
 mod seating;
+pub mod spend;
 pub mod statistics;
 mod store;
 pub mod strategies;

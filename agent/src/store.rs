@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
-use spar_core::{Group, StoreError, Trajectory, TrajectoryError, TrajectoryStore};
+use spar_core::{Group, StoreError, Trajectory, TrajectoryError, TrajectoryStore, redaction};
 
 use crate::MediaStore;
 
@@ -38,7 +38,8 @@ impl Default for StoreConfig {
 /// so `zstdcat` and any JSON reader understand it. An append that a crash cut off is passed over on
 /// reading, which tells of it, and cut off when the store is opened again. Bytes that are damaged elsewhere cost
 /// the records that they held and no others. A group without trajectories leaves no line. Media that a trajectory shows
-/// are kept in a folder beside the shards ([`MediaStore`]), before the line that names them.
+/// are kept in a folder beside the shards ([`MediaStore`]), before the line that names them. Secrets of this process are in
+/// no line ([`spar_core::redaction`]).
 #[derive(Debug)]
 pub struct JsonlStore {
     folder: PathBuf,
@@ -240,6 +241,7 @@ impl JsonlStore {
     ) -> io::Result<Vec<u8>> {
         let mut encoder = zstd::Encoder::new(Vec::new(), self.config.compression_level)?;
         encoder.include_checksum(true)?;
+        let redactor = redaction::current();
         for (group, trajectory) in lines {
             let slim;
             let trajectory = if self.config.keep_admissible {
@@ -248,7 +250,21 @@ impl JsonlStore {
                 slim = without_admissible(trajectory);
                 &slim
             };
-            serde_json::to_writer(&mut encoder, &Line { iteration, group, trajectory })?;
+            match &redactor {
+                None => {
+                    serde_json::to_writer(&mut encoder, &Line { iteration, group, trajectory })?
+                }
+                Some(redactor) => {
+                    let mut written = serde_json::to_vec(&Line { iteration, group, trajectory })?;
+                    if redactor.is_match(&written) {
+                        let mut trajectory = trajectory.clone();
+                        redactor.trajectory(&mut trajectory);
+                        let trajectory = &trajectory;
+                        written = serde_json::to_vec(&Line { iteration, group, trajectory })?;
+                    }
+                    encoder.write_all(&written)?;
+                }
+            }
             encoder.write_all(b"\n")?;
         }
         encoder.finish()

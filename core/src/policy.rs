@@ -261,6 +261,8 @@ pub struct Completion {
     /// How many tokens the answer has, as told by a policy that does not show them. Absent where it
     /// shows them in `tokens`, or does not tell.
     pub reported_tokens: Option<usize>,
+    /// How many tokens the prompt has, as told by a policy that lays it out itself. Absent where it does not tell.
+    pub reported_prompt_tokens: Option<usize>,
 }
 
 impl Completion {
@@ -275,6 +277,7 @@ impl Completion {
             stop,
             author: author.into(),
             reported_tokens: None,
+            reported_prompt_tokens: None,
         }
     }
 
@@ -327,6 +330,14 @@ pub enum PolicyError {
         name: String,
         /// What it cannot do.
         what: String,
+    },
+    /// A limit of what may be spent was reached.
+    #[error("ask policy `{name}`: {limit}")]
+    OutOfBudget {
+        /// The policy's name, or that of its account.
+        name: String,
+        /// Which, and what was spent.
+        limit: String,
     },
     /// The policy was shut down.
     #[error("ask policy `{name}`: it was shut down")]

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     GrammarHash, GrammarSource, Media, Message, ParsedAction, Part, SampledTokens, Seat, Seed,
-    Step, StopCause, ToolSpec, TurnKind, Verdict,
+    Spend, Step, StopCause, ToolSpec, TurnKind, Verdict,
 };
 
 /// Version of the trajectory format that this code writes; older ones stay readable.
@@ -307,6 +307,13 @@ pub struct Trajectory {
     /// was played anew; 0 in older files.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub refills: u32,
+    /// What its requests to models took, those of its graders and of the tries before it among them; absent where nobody
+    /// counted, and in older files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spend: Option<Spend>,
+    /// Whether a secret stood in it where tokens tell it too: all tokens are 0 then, and nothing is trained on it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub redacted: bool,
     /// Wall time of the whole episode.
     pub wall_time: Duration,
 }
@@ -675,6 +682,8 @@ mod tests {
                     lineage: Lineage { parent, fork_turn, fork_token, guided },
                     seat: Seat(fork_turn % 3),
                     refills: fork_turn % 2,
+                    spend: guided.then(|| Spend { requests: 3, cost: 0.5, ..Spend::default() }),
+                    redacted: guided,
                     wall_time: Duration::from_millis(episode),
                 }
             },

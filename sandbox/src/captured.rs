@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
+use spar_core::redaction;
+
 /// What a command wrote to one stream: everything, or its beginning and its end.
 ///
 /// At most the given number of bytes is held in memory, however much is written.
@@ -43,17 +45,23 @@ impl Captured {
         self.total - (self.head.len() + self.tail.len()) as u64
     }
 
-    /// The bytes, with a line that tells how many were left out in their place.
+    /// The bytes, with a line that tells how many were left out in their place, parts of secrets at the cut among them.
     pub fn bytes(&self) -> Cow<'_, [u8]> {
         if self.tail.is_empty() && self.elided_bytes() == 0 {
             return Cow::Borrowed(&self.head);
         }
-        let mut bytes = self.head.clone();
+        let (mut head, mut tail) = (self.head.clone(), Vec::from(self.tail.clone()));
         if self.elided_bytes() > 0 {
-            bytes.extend(format!("\n[... {} bytes left out ...]\n", self.elided_bytes()).bytes());
+            // Parts of a secret are not told apart from other text once it is cut in two.
+            if let Some(redactor) = redaction::current() {
+                head.truncate(redactor.cut_at_end(&head));
+                tail.drain(..redactor.cut_at_start(&tail));
+            }
+            let left_out = self.total - (head.len() + tail.len()) as u64;
+            head.extend(format!("\n[... {left_out} bytes left out ...]\n").bytes());
         }
-        bytes.extend(&self.tail);
-        Cow::Owned(bytes)
+        head.append(&mut tail);
+        Cow::Owned(head)
     }
 
     /// As text; bytes that are no UTF-8 become U+FFFD.
@@ -74,6 +82,14 @@ mod tests {
         captured.push(b"efghij");
         assert_eq!(captured.text(), "abc\n[... 4 bytes left out ...]\nhij");
         assert_eq!((captured.total_bytes(), captured.elided_bytes()), (10, 4));
+    }
+
+    #[test]
+    fn a_secret_that_the_cut_goes_through_leaves_no_part() {
+        redaction::keep("CUT", "split-in-the-middle").unwrap();
+        let mut captured = Captured::new(20);
+        captured.push(b"01234split-in-the-middle56789");
+        assert_eq!(captured.text(), "01234\n[... 19 bytes left out ...]\n56789");
     }
 
     proptest! {

@@ -212,6 +212,8 @@ fn trajectory(episode: u64) -> Trajectory {
         seat: Seat::FIRST,
         verdict: None,
         refills: 0,
+        spend: None,
+        redacted: false,
         wall_time: Duration::ZERO,
     }
 }

@@ -14,6 +14,7 @@ use tokio::time::timeout;
 use super::{GroupSeat, OpenEnvironment};
 use crate::episode::{broken, cancelled, panicked, stillborn};
 use crate::seating::TakenSeat;
+use crate::spend::EpisodeTally;
 use crate::{
     BranchPoint, Cancellation, Episode, EpisodeConfig, SeatedEpisode, Seating, SharedPlayer,
     TableInProgress, error_chain, run_branch, run_started_episode,
@@ -104,8 +105,20 @@ impl Attempt {
         })
     }
 
-    /// Plays it to its end, and closes its environment.
+    /// Plays it to its end, and counts what it takes.
     async fn run(self) -> Attempted {
+        let tally = EpisodeTally::default();
+        let mut attempted = tally.counting(self.play()).await;
+        if let Attempted::Recorded { trajectories, .. } = &mut attempted
+            && let Some(first) = trajectories.first_mut()
+        {
+            first.spend = tally.spend();
+        }
+        attempted
+    }
+
+    /// Plays it to its end, and closes its environment.
+    async fn play(self) -> Attempted {
         let Self { common, origin, start, .. } = &self;
         let episode = common.episode(origin, self.id, self.seed);
         let never = |end| stillborn(origin.first.clone(), &episode, end);

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use spar_core::{Boundary, EndReason, Group, Seed, Trajectory};
+use spar_core::{Boundary, EndReason, Group, Seed, Spend, Trajectory};
 use spar_envs::needs_sandbox;
 use tokio::sync::Semaphore;
 
@@ -12,6 +12,7 @@ use super::attempt::{Attempt, Attempted, Common, Origin, Start, spawned};
 use super::{CollectConfig, CollectRequest, CollectionCounts, CollectionSink, FinishedGroup};
 use crate::BranchPoint;
 use crate::back_off::BackOff;
+use crate::spend::add;
 
 /// The first and the longest wait before an episode is played anew whose sandbox failed.
 const SANDBOX_BACK_OFF: (Duration, Duration) =
@@ -134,9 +135,11 @@ impl GroupInProgress<'_> {
         let mut patience = Duration::from_secs(sandbox_patience_secs);
         let mut back_off = BackOff::new(SANDBOX_BACK_OFF.0, SANDBOX_BACK_OFF.1, seed);
         let (mut attempt, mut absences) = (0, 0);
+        // What the tries before took.
+        let mut spent = None;
         while attempt <= refills {
             let number = attempt + absences;
-            let boundary = match self.attempt(&start, seed, attempt, number).await? {
+            let boundary = match self.attempt(&start, seed, (attempt, number), &mut spent).await? {
                 Try::Finished { trajectory, further } => {
                     shared.sink.trajectory(self.index, &trajectory);
                     further.iter().for_each(|it| shared.sink.trajectory(self.index, it));
@@ -181,8 +184,14 @@ impl GroupInProgress<'_> {
 
     /// One try at an episode; `None` where nothing is played any more.
     ///
-    /// `attempt` counts those before it that took a refill, `number` all that were recorded.
-    async fn attempt(&self, start: &Start, seed: Seed, attempt: u32, number: u32) -> Option<Try> {
+    /// `attempt` counts those before it that took a refill, `number` all that were recorded; `spent` is what these took.
+    async fn attempt(
+        &self,
+        start: &Start,
+        seed: Seed,
+        (attempt, number): (u32, u32),
+        spent: &mut Option<Spend>,
+    ) -> Option<Try> {
         let (shared, task) = (self.shared, &self.origin.task);
         // Who waits for a sandbox keeps no environment from those that need none.
         let _sandbox = match needs_sandbox(&task.environment) {
@@ -210,9 +219,13 @@ impl GroupInProgress<'_> {
         };
         trajectories.iter_mut().for_each(|trajectory| trajectory.refills = attempt);
         let is_grouped = |trajectory: &Trajectory| self.origin.is_grouped(trajectory.seat);
+        // All seats are played by one task; the first of the group tells what it took.
+        let own = trajectories.iter_mut().map(|it| it.spend.take()).fold(None, add);
+        *spent = add(*spent, own);
         let first = trajectories.iter().position(is_grouped).unwrap_or(0);
-        let trajectory = trajectories.remove(first);
+        let mut trajectory = trajectories.remove(first);
         let further = trajectories;
+        trajectory.spend = if trajectory.is_failed() { own } else { *spent };
         shared.tally(|counts| {
             counts.add(&trajectory);
             if !trajectory.is_failed() {

@@ -20,6 +20,9 @@ impl BranchPoint {
     /// Checks that `trajectory` has what is to be taken over.
     pub(super) fn check(self, trajectory: &Trajectory) -> Result<(), BranchError> {
         let Self { turn, token } = self;
+        if trajectory.redacted {
+            return Err(BranchError::Redacted);
+        }
         let turns = trajectory.turns.len();
         // Behind a turn that ended the task nothing comes.
         let last = trajectory.turns.iter().position(|turn| turn.step.terminated).unwrap_or(turns);
@@ -57,6 +60,9 @@ pub enum BranchError {
         /// Tokens that the answer has.
         tokens: usize,
     },
+    /// The origin's tokens are gone.
+    #[error("fork an episode in which a secret stood: its tokens are not kept")]
+    Redacted,
     /// A second environment could not be had.
     #[error("fork the environment of an episode at turn {turn}")]
     Environment {
@@ -87,6 +93,9 @@ mod tests {
         let past_the_end = check(5, 0).unwrap_err().to_string();
         assert_eq!(past_the_end, "fork an episode at turn 5: it goes on from turns up to 4");
         assert!(matches!(check(6, 0), Err(BranchError::NoSuchTurn { turns: 4, .. })));
+        let redacted = Trajectory { redacted: true, ..trajectory.clone() };
+        let refused = BranchPoint::before(1).check(&redacted);
+        assert!(matches!(refused, Err(BranchError::Redacted)));
         // One more token ends the turn.
         let whole = check(1, "left".len() + 1).unwrap_err().to_string();
         assert_eq!(whole, "fork an episode in turn 1 behind token 5: the answer has 5");

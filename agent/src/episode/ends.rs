@@ -40,6 +40,8 @@ pub(super) fn policy_end(error: &PolicyError) -> EndReason {
         PolicyError::ContextFull { .. } => truncated(Limit::Context),
         // Whoever shut the policy down wants no more episodes.
         PolicyError::Closed { .. } => failed(Boundary::Cancelled, &error_chain(error)),
+        // Nothing has failed, and nothing is to be played anew.
+        PolicyError::OutOfBudget { .. } => failed(Boundary::Cancelled, &error_chain(error)),
         _ => failed(Boundary::Policy, &error_chain(error)),
     }
 }

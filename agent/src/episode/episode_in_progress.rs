@@ -13,6 +13,7 @@ use spar_core::{
     Action, Boundary, Choices, Completion, CompletionRequest, EndReason, GrammarSource, Limit,
     Message, Observation, OfferedTools, ParsedAction, Policy, PromptTokens, RewardPart,
     SampledTokens, Source, Step, TokenCounts, ToolSpec, Trajectory, Turn, TurnKind, Versions,
+    redaction,
 };
 use spar_envs::{Environment, EnvironmentError};
 use tokio::time::{Instant, timeout, timeout_at};
@@ -257,6 +258,8 @@ impl<'a> EpisodeInProgress<'a> {
             EndReason::Terminated | EndReason::Truncated { .. } => {
                 let episode = self.episode;
                 self.trajectory.end = end.clone();
+                // Judges may be elsewhere.
+                clean(&mut self.trajectory);
                 unless_cancelled(&episode, self.verify()).await.err().unwrap_or(end)
             }
         };
@@ -265,6 +268,7 @@ impl<'a> EpisodeInProgress<'a> {
         trajectory.success = trajectory.last_acting().is_some_and(|turn| turn.step.success);
         let waited = self.waited + self.waiting_since.map_or(Duration::ZERO, |it| it.elapsed());
         trajectory.wall_time = self.started.elapsed().saturating_sub(waited);
+        clean(&mut trajectory);
         (trajectory, self.environment)
     }
 
@@ -276,6 +280,7 @@ impl<'a> EpisodeInProgress<'a> {
         config: &'a EpisodeConfig,
         origin: Option<&Trajectory>,
     ) -> Self {
+        let first = without_secrets(first);
         let encoder = episode.player.encoder();
         let versions = Versions {
             environment: Some(environment.version()),
@@ -524,7 +529,9 @@ impl<'a> EpisodeInProgress<'a> {
         let prompt_tokens = told.map_or(prompt_tokens, <[u32]>::len);
         let prompt = self.context.lay_out(told).unwrap_or(prompt);
         let counts = TokenCounts {
-            prompt: Some(prompt_tokens).filter(|tokens| *tokens > 0),
+            prompt: Some(prompt_tokens)
+                .filter(|tokens| *tokens > 0)
+                .or(completion.reported_prompt_tokens),
             sampled: completion.num_tokens(),
         };
         if let (Some(tokens), Player::Policy(_)) = (&mut self.budgets.tokens, player) {
@@ -599,7 +606,8 @@ impl<'a> EpisodeInProgress<'a> {
             // What comes beyond the limit was not the command's.
             *left = left.saturating_sub(started.elapsed().min(limit));
         }
-        let step = stepped.map_err(|error| broken(&error))?;
+        let mut step = stepped.map_err(|error| broken(&error))?;
+        step.observation = without_secrets(step.observation);
         let (found, expected) = (step.observation.results.len(), action.tool_calls().len());
         if found != expected {
             let detail = format!("it gave {found} results for {expected} calls");
@@ -682,6 +690,21 @@ impl<'a> EpisodeInProgress<'a> {
     }
 }
 
+/// What is shown, without the secrets of this process: what nobody sees, nobody can repeat.
+fn without_secrets(mut observation: Observation) -> Observation {
+    if let Some(redactor) = redaction::current() {
+        redactor.observation(&mut observation);
+    }
+    observation
+}
+
+/// Takes secrets out of what the policy wrote of its own accord, and out of what a grader or an error told.
+fn clean(trajectory: &mut Trajectory) {
+    if let Some(redactor) = redaction::current() {
+        redactor.trajectory(trajectory);
+    }
+}
+
 /// What came of an action.
 enum Stepped {
     /// The environment's answer.
@@ -729,7 +752,7 @@ async fn replay(
             }
         };
         let step = step.map_err(|error| broken(&error))?;
-        let is_same = step.observation == recorded.step.observation
+        let is_same = without_secrets(step.observation) == recorded.step.observation
             && step.terminated == recorded.step.terminated
             && step.valid == recorded.step.valid;
         if !is_same {

@@ -83,6 +83,8 @@ impl Episode<'_> {
             seat: self.seat,
             verdict: None,
             refills: 0,
+            spend: None,
+            redacted: false,
             wall_time: std::time::Duration::ZERO,
         }
     }

@@ -115,7 +115,8 @@ impl<'a> CutBatch<'a> {
     ///
     /// Every sampled token that had an alternative weighs what the credit says, 1 where it says nothing, and
     /// carries its advantage, and its return where there are any; forced and observed tokens weigh 0. Trajectories without tokens leave no sample, nor do those that were
-    /// guided by a demonstrator, whose tokens no policy sampled, and those that are not `kept`, by their
+    /// guided by a demonstrator, whose tokens no policy sampled, those whose tokens are gone because a secret
+    /// [stood](Trajectory::redacted) in them, and those that are not `kept`, by their
     /// place in the batch: these count in nothing, also not in what a loss is divided by. Rows without an
     /// advantage are there: what counts in a loss is for its objective to say.
     ///
@@ -142,7 +143,7 @@ impl<'a> CutBatch<'a> {
         for (index, (trajectory, &end)) in self.trajectories.iter().zip(&self.ends).enumerate() {
             let samples = &mut self.samples[start..end];
             start = end;
-            if trajectory.lineage.guided || !kept[index] {
+            if trajectory.lineage.guided || trajectory.redacted || !kept[index] {
                 continue;
             }
             let mut token = 0;

@@ -46,7 +46,7 @@ impl DemonstrationConfig {
 /// Turns join samples as in [`cut_samples`](crate::cut_samples). Action tokens weigh 1, observation tokens and
 /// forced tokens as `config` says. Where a new sample begins, what it repeats from the one before weighs
 /// nothing. Nor do turns that a policy [led](crate::RollIn) to the demonstration with: where
-/// nobody took over from it, there is no sample.
+/// nobody took over from it, there is no sample, nor where a secret [stood](Trajectory::redacted) in it.
 ///
 /// # Errors
 ///
@@ -55,6 +55,9 @@ pub fn demonstration_samples(
     trajectory: &Trajectory,
     config: &DemonstrationConfig,
 ) -> Result<Vec<Sample>, SamplesError> {
+    if trajectory.redacted {
+        return Ok(Vec::new());
+    }
     // What a guided episode is recorded under is the demonstrator's name.
     let leads = |turn: usize| {
         trajectory.lineage.guided && trajectory.turns[turn].author != trajectory.policy
@@ -111,6 +114,8 @@ mod tests {
         assert_eq!(samples.len(), 1);
         assert_eq!(samples[0].tokens, [1, 2, 10, 11, 3, 12, 4, 13]);
         assert_eq!(samples[0].cross_entropy_weights, [0.0, 0.0, 0.0, 0.0, 0.1, 1.0, 0.1, 1.0]);
+        let redacted = Trajectory { redacted: true, ..led.clone() };
+        assert!(demonstration_samples(&redacted, &config).unwrap().is_empty());
         led.turns.truncate(1);
         assert!(demonstration_samples(&led, &config).unwrap().is_empty());
     }

@@ -65,6 +65,8 @@ pub(crate) fn trajectory(turns: Vec<Turn>) -> Trajectory {
         seat: Seat::FIRST,
         verdict: None,
         refills: 0,
+        spend: None,
+        redacted: false,
         wall_time: Duration::ZERO,
     }
 }

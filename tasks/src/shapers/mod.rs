@@ -128,6 +128,8 @@ pub(crate) mod tests {
             seat: Seat::FIRST,
             verdict: None,
             refills: 0,
+            spend: None,
+            redacted: false,
             wall_time: Duration::ZERO,
         }
     }

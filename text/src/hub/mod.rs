@@ -182,6 +182,10 @@ impl Hub {
             std::fs::read_to_string(path).ok()
         });
         let token = token.map(|token| token.trim().to_owned()).filter(|token| !token.is_empty());
+        if let Some(token) = &token {
+            // One that is too short to be looked for is no token of the hub.
+            let _ = spar_core::redaction::keep("HF_TOKEN", token);
+        }
         Ok(Self { cache, endpoint: endpoint.trim_end_matches('/').to_owned(), offline, token })
     }
 

@@ -92,7 +92,8 @@ impl MetricsLog {
     ///
     /// [`RunFolderError::Write`]; the file is then as it was before.
     pub fn append(&mut self, record: &MetricRecord) -> Result<(), RunFolderError> {
-        let mut line = serde_json::to_vec(record).expect("a map of JSON values can be written");
+        let line = spar_core::redaction::to_json(record);
+        let mut line = line.expect("a map of JSON values can be written");
         line.push(b'\n');
         let written =
             self.file.seek(SeekFrom::Start(self.len)).and_then(|_| self.file.write_all(&line));

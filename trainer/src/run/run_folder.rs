@@ -48,7 +48,11 @@ impl RunFolder {
         if path.exists() {
             return Err(exists());
         }
-        let mut json = serde_json::to_vec_pretty(manifest).expect("a manifest is JSON");
+        // An address that was typed may hold a password.
+        let plain = spar_core::redaction::to_json(manifest).expect("a manifest is JSON");
+        let plain: serde_json::Value =
+            serde_json::from_slice(&plain).expect("it was written as JSON");
+        let mut json = serde_json::to_vec_pretty(&plain).expect("a manifest is JSON");
         json.push(b'\n');
         let unfinished = unfinished_beside(&path).with_extension(std::process::id().to_string());
         let write = || {

@@ -10,6 +10,7 @@ use spar_core::{
 use spar_parsers::MAX_CALLS;
 
 use super::server_kind::ServerKind;
+use crate::spend::Told;
 
 /// The body of an answer.
 #[derive(Debug, Deserialize)]
@@ -25,7 +26,42 @@ pub(super) struct Answer {
 #[derive(Debug, Deserialize)]
 struct Usage {
     #[serde(default)]
+    prompt_tokens: Option<usize>,
+    #[serde(default)]
     completion_tokens: Option<usize>,
+    #[serde(default)]
+    prompt_tokens_details: Option<PromptDetails>,
+    #[serde(default)]
+    completion_tokens_details: Option<CompletionDetails>,
+}
+
+#[derive(Debug, Deserialize)]
+struct PromptDetails {
+    #[serde(default)]
+    cached_tokens: Option<u64>,
+}
+
+#[derive(Debug, Deserialize)]
+struct CompletionDetails {
+    #[serde(default)]
+    reasoning_tokens: Option<u64>,
+}
+
+/// What an answer tells of its tokens; absent where it tells not both of prompt and answer.
+pub(super) fn told_usage(bytes: &[u8]) -> Option<Told> {
+    #[derive(Deserialize)]
+    struct Head {
+        usage: Usage,
+    }
+    let Head { usage } = serde_json::from_slice(bytes).ok()?;
+    let cached = usage.prompt_tokens_details.and_then(|details| details.cached_tokens);
+    let reasoning = usage.completion_tokens_details.and_then(|details| details.reasoning_tokens);
+    Some(Told {
+        input_tokens: usage.prompt_tokens? as u64,
+        cached_tokens: cached.unwrap_or(0),
+        output_tokens: usage.completion_tokens? as u64,
+        reasoning_tokens: reasoning.unwrap_or(0),
+    })
 }
 
 #[derive(Debug, Deserialize)]
@@ -103,7 +139,10 @@ impl Reading<'_> {
     /// What contradicts what in it.
     pub(super) fn read(&self, answer: Answer) -> Result<Completion, String> {
         let choice = answer.choices.into_iter().next().ok_or("an answer without choices")?;
-        let reported = answer.usage.and_then(|usage| usage.completion_tokens);
+        let (reported_prompt, reported) = match answer.usage {
+            Some(usage) => (usage.prompt_tokens, usage.completion_tokens),
+            None => (None, None),
+        };
         let stop = stop_cause(choice.finish_reason.as_deref(), choice.stop_reason.as_ref());
         let shown = Shown {
             ids: choice.token_ids,
@@ -137,6 +176,7 @@ impl Reading<'_> {
             prompt_ids,
             tokens: tokens.unwrap_or_default(),
             reported_tokens: num_shown.or(reported),
+            reported_prompt_tokens: reported_prompt,
             ..Completion::new(self.author, text, stop)
         })
     }

@@ -12,15 +12,16 @@ use reqwest::StatusCode;
 use reqwest::header::RETRY_AFTER;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use spar_core::{Completion, CompletionRequest, Message, Policy, PolicyError, Seed};
+use spar_core::{Completion, CompletionRequest, Message, Policy, PolicyError, Seed, redaction};
 use tokio::sync::Semaphore;
 
-use self::answer::Reading;
+use self::answer::{Reading, told_usage};
 use self::request::Body;
 pub use self::server_kind::ServerKind;
 use super::context_error::{ContextError, context_error};
 use crate::back_off::BackOff;
 use crate::error_chain;
+use crate::spend::{Meter, PriceSource, Prices, SpendError};
 
 /// Which endpoint, and how patiently it is asked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -51,6 +52,10 @@ pub struct HttpPolicyConfig {
     /// Tokens of the model's vocabulary; answers with others are refused. Default absent: whoever trains on them refuses
     /// them.
     pub vocabulary: Option<usize>,
+    /// What its tokens cost: `{ input = 2.5, cached_input = 0.25, output = 10.0, currency = "USD" }` by the million, or
+    /// the path of a TOML file with such a table for each model in its table `models`. Default absent: unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prices: Option<PriceSource>,
 }
 
 impl Default for HttpPolicyConfig {
@@ -66,7 +71,19 @@ impl Default for HttpPolicyConfig {
             server: ServerKind::default(),
             processed_logprobs: false,
             vocabulary: None,
+            prices: None,
         }
+    }
+}
+
+impl HttpPolicyConfig {
+    /// What its tokens cost; absent where that is unknown.
+    ///
+    /// # Errors
+    ///
+    /// [`SpendError`] when the prices cannot be read.
+    pub fn prices(&self) -> Result<Option<Prices>, SpendError> {
+        self.prices.as_ref().map(|source| source.of(&self.model)).transpose()
     }
 }
 
@@ -86,6 +103,8 @@ pub struct HttpPolicy {
     /// One for each request that may be with the endpoint.
     requests: Arc<Semaphore>,
     config: HttpPolicyConfig,
+    /// Counts what it is asked.
+    meter: Option<Meter>,
 }
 
 const MAX_DELAY: Duration = Duration::from_secs(30);
@@ -111,6 +130,17 @@ impl HttpPolicy {
             })?),
             None => None,
         };
+        if let (Some(key), Some(name)) = (&key, &config.api_key_env)
+            && let Err(error) = redaction::keep(name, key)
+        {
+            // Servers of one's own take any word for a key.
+            tracing::info!(%error, "a key is no secret");
+        }
+        if let Some(password) = parsed.password()
+            && let Err(error) = redaction::keep("password of base_url", password)
+        {
+            tracing::info!(%error, "a password is no secret");
+        }
         if config.max_requests == 0 {
             return Err(refuse("answers: max_requests is 0, must be at least 1".to_owned()));
         }
@@ -135,7 +165,13 @@ impl HttpPolicy {
             .user_agent(concat!("spar/", env!("CARGO_PKG_VERSION")))
             .build()
             .map_err(|error| refuse(format!("answers over HTTP: {}", error_chain(&error))))?;
-        Ok(Self { client, base, key, requests, config })
+        Ok(Self { client, base, key, requests, config, meter: None })
+    }
+
+    /// The same with all that it is asked counted and limited, requests that are sent again among it.
+    #[must_use]
+    pub fn metered(self, meter: Meter) -> Self {
+        Self { meter: Some(meter), ..self }
     }
 
     /// Sends one request to an address, for an answer of at most `max_tokens`.
@@ -147,6 +183,7 @@ impl HttpPolicy {
     ) -> Result<T, Failure> {
         let body = serde_json::to_vec(body)
             .map_err(|error| Failure::Final(self.nonsense(format!("the request: {error}"))))?;
+        let num_bytes = body.len() as u64;
         let mut request =
             self.client.post(url).header("content-type", "application/json").body(body);
         if let Some(key) = &self.key {
@@ -155,7 +192,23 @@ impl HttpPolicy {
         let broken =
             |error: reqwest::Error| Failure::Passing(self.unreachable(error_chain(&error)), None);
         let _permit = self.requests.acquire().await.expect("the semaphore is never closed");
-        let mut response = request.send().await.map_err(broken)?;
+        // What does not sample costs nothing.
+        let mut reservation = match &self.meter {
+            Some(meter) if max_tokens > 0 => {
+                // A token stands for one byte at the least.
+                let reserved = meter.reserve(num_bytes, max_tokens as u64).await;
+                Some(reserved.map_err(Failure::Final)?)
+            }
+            _ => None,
+        };
+        let sent = request.send().await;
+        if sent.as_ref().is_err_and(reqwest::Error::is_connect)
+            && let Some(reservation) = reservation.take()
+        {
+            // It never arrived.
+            reservation.fail();
+        }
+        let mut response = sent.map_err(broken)?;
         let status = response.status();
         let retry_after = response
             .headers()
@@ -170,6 +223,14 @@ impl HttpPolicy {
                 return Err(Failure::Final(self.nonsense(detail)));
             }
             bytes.extend_from_slice(&chunk);
+        }
+        if let Some(reservation) = reservation {
+            match (status.is_success(), told_usage(&bytes)) {
+                (true, Some(told)) => reservation.settle(told),
+                // Nobody knows what it took.
+                (true, None) => drop(reservation),
+                (false, _) => reservation.fail(),
+            }
         }
         let detail = || format!("status {status}: {}", excerpt(&bytes));
         let answer: Option<Result<T, _>> =
@@ -186,7 +247,8 @@ impl HttpPolicy {
         }
         if !status.is_success() && is_refusal(&bytes) {
             let name = self.config.model.clone();
-            return Err(Failure::Final(PolicyError::Refused { name, detail: detail() }));
+            let detail = redaction::told(detail());
+            return Err(Failure::Final(PolicyError::Refused { name, detail }));
         }
         if status.is_server_error()
             || status == StatusCode::TOO_MANY_REQUESTS
@@ -213,10 +275,12 @@ impl HttpPolicy {
     }
 
     fn unreachable(&self, detail: String) -> PolicyError {
+        let detail = redaction::told(detail);
         PolicyError::Unreachable { name: self.config.model.clone(), detail }
     }
 
     fn nonsense(&self, detail: String) -> PolicyError {
+        let detail = redaction::told(detail);
         PolicyError::Nonsense { name: self.config.model.clone(), detail }
     }
 }
@@ -332,7 +396,8 @@ enum Failure {
 
 /// The beginning of what an endpoint said, fit for one line.
 fn excerpt(bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(800)]);
+    // Before it is cut: of a part of a secret nobody could tell that it is one.
+    let text = redaction::told(String::from_utf8_lossy(&bytes[..bytes.len().min(8000)]));
     let text: String =
         text.chars().take(160).map(|c| if c.is_control() { ' ' } else { c }).collect();
     if text.trim().is_empty() { "(an empty body)".to_owned() } else { format!("`{text}`") }

@@ -150,6 +150,7 @@ impl Entry {
             ..DockerCredentials::default()
         };
         if !self.identitytoken.is_empty() {
+            keep(key, &self.identitytoken);
             found.identitytoken = Some(self.identitytoken.clone());
             return Ok(Some(found));
         }
@@ -173,8 +174,19 @@ impl Entry {
         if name.is_empty() {
             return Ok(None);
         }
+        keep(key, &password);
+        if !self.auth.is_empty() {
+            keep(key, &self.auth);
+        }
         (found.username, found.password) = (Some(name), Some(password));
         Ok(Some(found))
+    }
+}
+
+/// What a registry is told by stands in nothing that is written.
+fn keep(registry: &str, secret: &str) {
+    if let Err(error) = spar_core::redaction::keep(&format!("registry {registry}"), secret) {
+        tracing::info!(%error, "a password is no secret");
     }
 }
 
@@ -217,6 +229,7 @@ async fn ask(helper: &str, registry: &str) -> Result<Option<DockerCredentials>, 
     }
     let answer: Answer =
         serde_json::from_slice(&output.stdout).map_err(|error| named(error.into()))?;
+    keep(registry, &answer.secret);
     let mut found =
         DockerCredentials { serveraddress: Some(registry.to_owned()), ..Default::default() };
     if answer.username == TOKEN_USER {
