@@ -3,12 +3,15 @@
 mod env;
 mod sandbox;
 mod serve;
+mod spend;
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use spar::agent::policies::ServerKind;
+use spar::agent::spend::PriceSource;
 use spar::agent::{ParserChoice, ScaffoldChoice};
 use spar::core::registry::{AnyTable, Row};
 use spar::players::{BuiltIn, PLAYERS};
@@ -26,6 +29,7 @@ pub(crate) use serve::{
     AuditArguments, MergeArguments, ServeArguments, ServeCommand, ServePolicyArguments,
     StoredNumbers, ToolFormat,
 };
+pub(crate) use spend::{RedactArguments, SecretArguments, SpendArguments};
 
 /// The gym in which language-model agents train.
 ///
@@ -40,7 +44,7 @@ pub(crate) struct Cli {
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 done; 1 failed, or a check found something; 2 wrong \
-                          usage; 130 stopped by Ctrl-C (143 by SIGTERM, 129 by SIGHUP), to be \
+                          usage; 3 stopped at a limit of spending; 130 stopped by Ctrl-C (143 by SIGTERM, 129 by SIGHUP), to be \
                           resumed where that applies. \
                           `spar sandbox` has those of the command inside.";
 
@@ -85,6 +89,8 @@ pub(crate) enum Command {
     Sandbox(SandboxArguments),
     /// Remove what dead runs left behind: sandboxes, volumes, networks, snapshots, folders.
     Reap(ReapArguments),
+    /// Take secrets out of what was written before they were known.
+    Redact(RedactArguments),
     /// Tell which backends of sandboxes work here, what they cost, and what is missing.
     Doctor(DoctorArguments),
     /// Print a completion script for a shell.
@@ -144,6 +150,8 @@ pub(crate) struct ResumeArguments {
     /// Threads; results do not depend on it.
     #[arg(long, env = "SPAR_THREADS")]
     pub(crate) threads: Option<usize>,
+    #[command(flatten)]
+    pub(crate) spend: SpendArguments,
 }
 
 /// Who plays, and by which rules; of `spar eval` and `spar rollout`.
@@ -165,6 +173,10 @@ pub(crate) struct PlayerArguments {
     /// The environment variable that holds the endpoint's key.
     #[arg(long, value_name = "NAME", requires = "endpoint")]
     pub(crate) api_key_env: Option<String>,
+    /// What its tokens cost: a TOML file with a table for each model in its table `models`, or prices by the million,
+    /// such as `input=2.5,cached_input=0.25,output=10`.
+    #[arg(long, value_name = "PRICES", requires = "endpoint", value_parser = PriceSource::from_str)]
+    pub(crate) prices: Option<PriceSource>,
     /// The program behind the endpoint. Of those that tell tokens, answers are kept as training needs them; left out, no
     /// more is asked of it than OpenAI's interface has.
     #[arg(long, requires = "endpoint")]
@@ -313,6 +325,9 @@ pub(crate) struct JudgeArguments {
     /// The environment variable that holds that endpoint's key.
     #[arg(long, value_name = "NAME", requires = "judge")]
     pub(crate) judge_api_key_env: Option<String>,
+    /// What that endpoint's tokens cost, as for `--prices`.
+    #[arg(long, value_name = "PRICES", requires = "judge", value_parser = PriceSource::from_str)]
+    pub(crate) judge_prices: Option<PriceSource>,
     /// A checkpoint, a run (its best checkpoint), or a model's name on the hub, that judges in this process.
     #[arg(long, value_name = "FOLDER")]
     pub(crate) judge_checkpoint: Option<PathBuf>,
@@ -349,6 +364,10 @@ pub(crate) struct EvalArguments {
     pub(crate) environment: EnvironmentArguments,
     #[command(flatten)]
     pub(crate) judge: JudgeArguments,
+    #[command(flatten)]
+    pub(crate) spend: SpendArguments,
+    #[command(flatten)]
+    pub(crate) secrets: SecretArguments,
     /// Episodes per task.
     #[arg(long, default_value_t = 1)]
     pub(crate) attempts: usize,
@@ -384,6 +403,10 @@ pub(crate) struct RolloutArguments {
     pub(crate) environment: EnvironmentArguments,
     #[command(flatten)]
     pub(crate) judge: JudgeArguments,
+    #[command(flatten)]
+    pub(crate) spend: SpendArguments,
+    #[command(flatten)]
+    pub(crate) secrets: SecretArguments,
     /// Episodes per task.
     #[arg(long, default_value_t = 8)]
     pub(crate) group_size: usize,

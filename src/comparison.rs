@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::ensure;
 use serde::Serialize;
+use spar_agent::spend::{SpendReport, read_ledger};
 use spar_agent::statistics::{
     Difference, Interval, Outcomes, PermutationTest, SignTest, Tally, TaskTallies,
     matched_permutation_test, permutation_test, rate, sign_test,
@@ -18,7 +19,7 @@ use spar_trainer::{CurveRun, MetricRecord, RunFolder};
 
 use crate::picture::dev_points;
 use crate::recipe::Recipe;
-use crate::training::Summary;
+use crate::training::{LEDGER, Summary};
 
 /// Draws of every bootstrap.
 const DRAWS: usize = 10_000;
@@ -51,6 +52,9 @@ pub struct SeriesResult {
     pub gain: Option<Difference>,
     /// Name of the run that was worst at the end.
     pub worst: Option<String>,
+    /// What its runs have spent together; absent where none has told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spend: Option<SpendReport>,
 }
 
 /// What one run reached on the test splits together.
@@ -68,6 +72,9 @@ pub struct RunResult {
     pub after: Option<Tally>,
     /// Success on the dev split by episodes of reinforcement learning.
     pub curve: CurveRun,
+    /// What it has spent, evaluations included; absent in older runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spend: Option<SpendReport>,
     /// Whether it has reinforcement learning.
     #[serde(skip)]
     is_reinforced: bool,
@@ -177,6 +184,10 @@ impl SeriesResult {
             after: pooled(AFTER),
             gain,
             worst: worst.map(|(_, name)| name.clone()),
+            spend: runs
+                .iter()
+                .filter_map(|run| run.spend.clone())
+                .reduce(|sum, spend| sum.plus(&spend)),
             runs,
         }
     }
@@ -184,6 +195,9 @@ impl SeriesResult {
 
 /// Settings in which the runs of a series may differ: they have no part in what is learnt.
 const FREE_SETTINGS: [&str; 3] = ["seed", "name", "about"];
+
+/// Tables of such settings.
+const FREE_TABLES: [&str; 2] = ["spend.", "secrets."];
 
 /// The setting that says where third-party data lies; its tasks are told apart by their suite's hash.
 const DATA_FOLDER: &str = "data.folder";
@@ -202,6 +216,7 @@ fn refuse_other_recipes(
         let mut different: Vec<&str> =
             names.iter().filter(differ).map(|name| name.as_str()).collect();
         different.retain(|name| !FREE_SETTINGS.contains(name));
+        different.retain(|name| !FREE_TABLES.iter().any(|table| name.starts_with(table)));
         if let Some(index) = different.iter().position(|name| *name == DATA_FOLDER) {
             different.remove(index);
             let (one, two) = (&first.name, &run.name);
@@ -322,6 +337,7 @@ impl RunResult {
             before: total(BEFORE),
             after: total(AFTER),
             curve: dev_points(&metrics),
+            spend: read_ledger(&folder.path().join(LEDGER), &recipe.spend)?,
             is_reinforced,
             settings: recipe.settings(),
             name,
@@ -378,6 +394,11 @@ impl fmt::Display for Comparison {
                 share(&series.before),
                 share(&series.after),
             )?;
+        }
+        for SeriesResult { name, spend, .. } in &self.series {
+            if let Some(spend) = spend.as_ref().filter(|spend| spend.total.requests > 0) {
+                writeln!(f, "{name:<16} {spend}")?;
+            }
         }
         if !self.pairs.is_empty() {
             writeln!(f, "\ndifferences at the end, in points, on the tasks that both played")?;

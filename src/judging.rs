@@ -6,6 +6,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use spar_agent::policies::{HttpPolicy, HttpPolicyConfig};
+use spar_agent::spend::Budget;
 use spar_core::{Policy, PolicyVersion};
 use spar_envs::{Resources, needs_sandbox, open_environment};
 use spar_policy::checkpoint::{KeepAs, open_model};
@@ -34,6 +35,11 @@ pub struct JudgeConfig {
 impl JudgeConfig {
     /// All that is wrong with it.
     pub fn problems(&self) -> Vec<String> {
+        if let (Some(endpoint), None) = (&self.endpoint, &self.checkpoint)
+            && let Err(error) = endpoint.prices()
+        {
+            return vec![format!("judge.endpoint: could not {error}")];
+        }
         match (&self.endpoint, &self.checkpoint) {
             (None, None) => {
                 vec!["judge: it names neither an `endpoint` nor a `checkpoint`".to_owned()]
@@ -163,16 +169,17 @@ impl JudgingConfig<'_> {
         Ok(false)
     }
 
-    /// Opens the models that take part; the reference model where `asks_reference`, which is whether a grader
+    /// Opens the models that take part, those behind endpoints within a budget; the reference model where `asks_reference`, which is whether a grader
     /// [asks](Self::asks) it.
     ///
     /// # Errors
     ///
     /// When one cannot be loaded, or the endpoint's settings are wrong; it is asked nothing yet.
-    pub async fn open(&self, asks_reference: bool) -> anyhow::Result<Judging> {
+    pub async fn open(&self, asks_reference: bool, budget: &Budget) -> anyhow::Result<Judging> {
         let judge: Option<Arc<dyn Policy>> = match self.judge {
             Some(JudgeConfig { endpoint: Some(endpoint), .. }) => {
-                Some(Arc::new(HttpPolicy::open(endpoint.clone())?))
+                let meter = budget.meter("judge", endpoint.prices()?)?;
+                Some(Arc::new(HttpPolicy::open(endpoint.clone())?.metered(meter)))
             }
             Some(JudgeConfig { checkpoint: Some(checkpoint), .. }) => {
                 Some(local_model("judge", checkpoint).await?)

@@ -34,6 +34,7 @@ pub mod recipe;
 pub mod registry;
 pub mod sandboxes;
 pub mod seats;
+pub mod secrets;
 pub mod training;
 
 pub use program::{main, run};

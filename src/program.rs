@@ -5,6 +5,8 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+use spar_core::redaction;
+
 use crate::cli::Cli;
 use crate::{Registry, commands};
 
@@ -23,6 +25,7 @@ pub fn run<A>(registry: Registry, arguments: impl IntoIterator<Item = A>) -> Exi
 where
     A: Into<OsString> + Clone,
 {
+    hide_secrets_in_panics();
     let result = match registry.install() {
         Ok(()) => commands::run(Cli::parse_from(arguments)),
         Err(error) => Err(error.into()),
@@ -31,11 +34,32 @@ where
         Ok(code) => code,
         Err(error) if commands::is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: could not {error:#}");
+            eprintln!("{}", redaction::told(format!("error: could not {error:#}")));
             if let Some(hint) = commands::hint(&error) {
-                eprintln!("hint: {hint}");
+                eprintln!("{}", redaction::told(format!("hint: {hint}")));
             }
             ExitCode::FAILURE
         }
     }
+}
+
+/// Where a secret is in what a panic says, another message takes the place of the usual one.
+fn hide_secrets_in_panics() {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        let payload = panic.payload();
+        let text = payload.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+        let has_secret = |redactor: &redaction::Redactor| {
+            text.is_some_and(|text| redactor.is_match(text.as_bytes()))
+        };
+        match redaction::current() {
+            Some(redactor) if has_secret(&redactor) => {
+                let place = panic.location().map(ToString::to_string).unwrap_or_default();
+                let text = redactor.text(text.unwrap_or_default());
+                eprintln!("a thread panicked at {place}:\n{text}");
+            }
+            _ => usual(panic),
+        }
+    }));
 }

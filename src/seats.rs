@@ -7,6 +7,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use spar_agent::policies::{HttpPolicy, HttpPolicyConfig, ScriptedPolicy};
+use spar_agent::spend::Budget;
 use spar_agent::{SeatPlayer, Seating, SharedPlayer};
 use spar_core::registry::known_names;
 use spar_core::{Policy, SeatSpec};
@@ -85,9 +86,12 @@ impl SeatPlayerConfig {
         Some(format!("there is no player `{name}`: known are {known}, and `{SCRIPT}FILE`"))
     }
 
-    async fn open(&self, seat: &str) -> anyhow::Result<SeatPlayer> {
+    async fn open(&self, seat: &str, budget: &Budget) -> anyhow::Result<SeatPlayer> {
         let policy: Arc<dyn Policy> = match self {
-            Self { endpoint: Some(endpoint), .. } => Arc::new(HttpPolicy::open(endpoint.clone())?),
+            Self { endpoint: Some(endpoint), .. } => {
+                let meter = budget.meter(&format!("seat {seat}"), endpoint.prices()?)?;
+                Arc::new(HttpPolicy::open(endpoint.clone())?.metered(meter))
+            }
             Self { checkpoint: Some(checkpoint), .. } => {
                 local_model(&format!("{seat}: {}", checkpoint.display()), checkpoint).await?
             }
@@ -169,15 +173,15 @@ impl SeatsConfig {
         self
     }
 
-    /// Loads and reaches whoever takes a seat.
+    /// Loads and reaches whoever takes a seat, those behind endpoints within a budget.
     ///
     /// # Errors
     ///
     /// When one of them cannot be had.
-    pub async fn open(&self) -> anyhow::Result<Seating> {
+    pub async fn open(&self, budget: &Budget) -> anyhow::Result<Seating> {
         let mut players = BTreeMap::new();
         for (seat, config) in &self.players {
-            let opened = config.open(seat).await;
+            let opened = config.open(seat, budget).await;
             let opened = opened.with_context(|| format!("have seat `{seat}` taken"))?;
             players.insert(seat.clone(), opened);
         }
@@ -258,10 +262,11 @@ mod tests {
             let player = SeatPlayerConfig::typed(&format!("script:{}", path.display()));
             SeatsConfig::default().with(&[("o".to_owned(), player)])
         };
-        config(&path).open().await.unwrap();
-        let missing = config(&folder.path().join("none")).open().await.err().unwrap();
+        let budget = Budget::new(spar_agent::spend::SpendConfig::default()).unwrap();
+        config(&path).open(&budget).await.unwrap();
+        let missing = config(&folder.path().join("none")).open(&budget).await.err().unwrap();
         assert!(format!("{missing:#}").contains("have seat `o` taken: read script"), "{missing:#}");
         std::fs::write(&path, "\n").unwrap();
-        assert!(config(&path).open().await.is_err());
+        assert!(config(&path).open(&budget).await.is_err());
     }
 }

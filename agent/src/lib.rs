@@ -91,6 +91,6 @@ pub use samples::{
 };
 pub use scaffolds::ScaffoldChoice;
 pub use seating::{SeatPlayer, Seating};
-pub use store::{JsonlStore, StoreConfig, StoreReader, StoredTrajectory};
+pub use store::{JsonlStore, StoreConfig, StoreReader, StoredTrajectory, redact_shard};
 
 pub(crate) use error::error_chain;

@@ -8,7 +8,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
-use spar_core::{Group, StoreError, Trajectory, TrajectoryError, TrajectoryStore, redaction};
+use spar_core::redaction::{self, Redactor};
+use spar_core::{
+    Group, StoreError, TRAJECTORY_VERSION, Trajectory, TrajectoryError, TrajectoryStore,
+};
 
 use crate::MediaStore;
 
@@ -282,6 +285,73 @@ impl TrajectoryStore for JsonlStore {
             .flat_map(|(index, group)| group.trajectories.iter().map(move |t| (index, t)));
         self.write(iteration, lines, true)
     }
+}
+
+/// Counts the records of a shard in which secrets stand, and takes them out where `change`, in a file that is renamed into
+/// its place. Appends stay apart, and what is damaged stays as it is. Nobody may write to the shard meanwhile.
+///
+/// # Errors
+///
+/// [`StoreError`] when it cannot be read or written, or a record with secrets is none that this build reads.
+pub fn redact_shard(path: &Path, redactor: &Redactor, change: bool) -> Result<usize, StoreError> {
+    let fail = |source| io_error(path, source);
+    let bytes = fs::read(path).map_err(fail)?;
+    let Scan { pieces, num_cut_off } = scan(&bytes, true);
+    let (mut written, mut count, mut record) = (Vec::with_capacity(bytes.len()), 0, 0);
+    for piece in pieces {
+        let frame = &bytes[piece.range().clone()];
+        if let Piece::Damage(_) = piece {
+            written.extend_from_slice(frame);
+            continue;
+        }
+        let mut lines = zstd::decode_all(frame).map_err(fail)?;
+        let before = count;
+        if redactor.is_match(&lines) {
+            let mut cleaned = Vec::with_capacity(lines.len());
+            for line in lines.split_inclusive(|byte| *byte == b'\n') {
+                record += 1;
+                if !redactor.is_match(line) {
+                    cleaned.extend_from_slice(line);
+                    continue;
+                }
+                let wrong = |source| StoreError::Record {
+                    path: path.display().to_string(),
+                    record,
+                    source,
+                };
+                let mut trajectory = Trajectory::from_json(line).map_err(wrong)?;
+                let LineHead { iteration, group } = serde_json::from_slice(line)
+                    .map_err(|error| wrong(TrajectoryError::Malformed(error)))?;
+                count += usize::from(redactor.trajectory(&mut trajectory));
+                // It is written as this build writes.
+                trajectory.version = TRAJECTORY_VERSION;
+                let line = Line { iteration, group, trajectory: &trajectory };
+                serde_json::to_writer(&mut cleaned, &line).map_err(|error| fail(error.into()))?;
+                cleaned.push(b'\n');
+            }
+            lines = cleaned;
+        }
+        if count == before {
+            written.extend_from_slice(frame);
+            continue;
+        }
+        let mut encoder =
+            zstd::Encoder::new(written, StoreConfig::default().compression_level).map_err(fail)?;
+        encoder.include_checksum(true).and_then(|()| encoder.write_all(&lines)).map_err(fail)?;
+        written = encoder.finish().map_err(fail)?;
+    }
+    written.extend_from_slice(&bytes[bytes.len() - num_cut_off..]);
+    if change && count > 0 {
+        let unfinished = path.with_extension(format!("{}.tmp", std::process::id()));
+        let write = || {
+            let mut file = File::create(&unfinished)?;
+            file.write_all(&written)?;
+            file.sync_all()?;
+            fs::rename(&unfinished, path)
+        };
+        write().map_err(fail)?;
+    }
+    Ok(count)
 }
 
 /// Reads the trajectories of a store, oldest first. What is damaged is an error among them, and it goes on behind

@@ -7,19 +7,22 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, anyhow, ensure};
 use serde::Serialize;
+use spar::agent::spend::{Budget, SpendReport};
 use spar::agent::{
     Cancellation, CollectionSink, EpisodeConfig, EvaluateConfig, EvaluateRequest, Evaluation,
     FailureStore, JsonlStore, Keeper, evaluate,
 };
 use spar::core::Seed;
+use spar::judging::Judging;
 use spar::sandboxes::{OpenSandboxes, check_scaffold, first_tasks};
 use spar::tasks::Suite;
+use spar::training::LEDGER;
 
 use super::environments::{open_sandboxes, within};
 use super::judge::open_judging;
 use super::player::OpenPlayer;
 use super::suites::{Purpose, new_store, open_tasks};
-use super::{cancel_on_ctrl_c, print, print_json, stopped};
+use super::{cancel_on_ctrl_c, json, print, print_json, stopped, stopped_at_limit};
 use crate::bar::Bar;
 use crate::cli::EvalArguments;
 
@@ -35,16 +38,21 @@ struct Report<'a> {
     /// Whether every episode came about.
     is_complete: bool,
     evaluations: Vec<Evaluation>,
+    /// All that was spent, to find out whether the endpoint answers too.
+    spend: SpendReport,
 }
 
 /// Evaluates a player on the splits of a suite.
 pub(crate) async fn eval(arguments: &EvalArguments) -> anyhow::Result<ExitCode> {
-    let mut player = OpenPlayer::open(&arguments.player).await?;
+    arguments.secrets.config().keep()?;
+    let budget = Budget::new(arguments.spend.config())?;
+    let mut player = OpenPlayer::open(&arguments.player, &budget).await?;
+    player.keep_secrets()?;
     let (suite, splits) =
         open_tasks(&arguments.tasks, player.recipe.as_ref(), Purpose::Evaluation)?;
     let own = player.recipe.as_ref().map(|recipe| recipe.evaluation.max_missing);
     let max_missing = own.unwrap_or(EvaluateConfig::default().max_missing);
-    player.take_seats(&arguments.player, suite.as_ref(), &splits).await?;
+    player.take_seats(&arguments.player, suite.as_ref(), &splits, &budget).await?;
     let first = first_tasks(suite.as_ref(), &splits[0])?;
     let episode = player.episode(&arguments.player, Purpose::Evaluation, &first);
     let config = |split: &str| EvaluateConfig {
@@ -75,8 +83,13 @@ pub(crate) async fn eval(arguments: &EvalArguments) -> anyhow::Result<ExitCode> 
         player.local_policy().is_some(),
         suite.as_ref(),
         &splits,
+        &budget,
     )
     .await?;
+    refuse_idle_limits(&budget, &player, &judging)?;
+    if let Some(folder) = &arguments.save {
+        budget.keep_in(folder.join(LEDGER))?;
+    }
     let sandboxes = open_sandboxes(
         &arguments.environment,
         player.recipe.as_ref(),
@@ -90,21 +103,48 @@ pub(crate) async fn eval(arguments: &EvalArguments) -> anyhow::Result<ExitCode> 
     within(sandboxes, async |sandboxes| {
         let concurrency = player.concurrency(&arguments.player, sandboxes);
         let config = |split: &str| EvaluateConfig { concurrency, ..config(split) };
-        play(arguments, &player, suite.as_ref(), &splits, store, sandboxes, &config).await
+        let split = Split { suite: suite.as_ref(), splits: &splits };
+        play(arguments, (&player, &budget), &split, store, sandboxes, &config).await
     })
     .await
 }
 
+/// What is played.
+struct Split<'a> {
+    suite: &'a dyn Suite,
+    splits: &'a [String],
+}
+
+/// Refuses limits on what nobody counts.
+pub(crate) fn refuse_idle_limits(
+    budget: &Budget,
+    player: &OpenPlayer,
+    judging: &Judging,
+) -> anyhow::Result<()> {
+    let config = budget.config();
+    let asks_endpoint = player.is_endpoint() || judging.models.judge.is_some();
+    ensure!(
+        asks_endpoint || config.max_cost.is_none() || config.hour_price.is_some(),
+        "limit the cost by --max-cost: a policy in this process costs what --hour-price tells, and nothing does"
+    );
+    ensure!(
+        asks_endpoint || config.max_requests.is_none(),
+        "limit requests by --max-requests: without effect, since no endpoint is asked"
+    );
+    Ok(())
+}
+
 async fn play(
     arguments: &EvalArguments,
-    player: &OpenPlayer,
-    suite: &dyn Suite,
-    splits: &[String],
+    (player, budget): (&OpenPlayer, &Budget),
+    &Split { suite, splits }: &Split<'_>,
     mut store: Option<JsonlStore>,
     sandboxes: &OpenSandboxes,
     config: &dyn Fn(&str) -> EvaluateConfig,
 ) -> anyhow::Result<ExitCode> {
     let cancellation = cancel_on_ctrl_c();
+    let _watch = budget.watch(&cancellation);
+    let is_local = !player.is_endpoint();
     let seed = player.seed(&arguments.player);
     let mut report = Report {
         version: env!("CARGO_PKG_VERSION"),
@@ -115,6 +155,7 @@ async fn play(
         episode: config("").episode,
         is_complete: true,
         evaluations: Vec::new(),
+        spend: budget.report(),
     };
     let (mut failure, mut lost) = (None, None);
     let failures = arguments.save.as_deref().map(FailureStore::beside);
@@ -136,11 +177,16 @@ async fn play(
             cancellation: &cancellation,
             on_episode: &|trajectory| {
                 failures.iter().for_each(|failures| failures.keep(trajectory));
+                if is_local {
+                    budget.count_local(trajectory);
+                }
                 meter.count(trajectory);
             },
             keep: keeper.as_ref().map(|keeper| keeper as &dyn CollectionSink),
         };
+        let before = budget.report();
         let (evaluation, last_failure) = evaluate(&request, &config(split)).await?;
+        let evaluation = evaluation.with_spend(budget.since(&before));
         drop(meter);
         let counts = evaluation.counts;
         let kept = keeper.map_or(Ok(()), Keeper::finish);
@@ -155,11 +201,13 @@ async fn play(
         failure = failure.or(last_failure);
         report.evaluations.push(evaluation);
         lost = kept.context("keep trajectories").err();
+        lost = lost.or(budget.sync().context("keep what was spent").err());
         if lost.is_some() || cancellation.is_cancelled() {
             report.is_complete &= number + 1 == splits.len();
             break;
         }
     }
+    report.spend = budget.report();
     // What was measured is told whatever became of the rest.
     let finished = match report.evaluations.is_empty() {
         true => Ok(ExitCode::SUCCESS),
@@ -195,10 +243,13 @@ fn finish(
     };
     // On the screen first: where the disk is full, it was not measured for nothing.
     if let Some(path) = &arguments.out {
-        let text = serde_json::to_string_pretty(report).context("write the results as JSON")?;
-        spar::trainer::write_atomically(path, (text + "\n").as_bytes())?;
+        spar::trainer::write_atomically(path, json(report)?.as_bytes())?;
     }
     printed?;
+    if let Some(reached) = &report.spend.stopped_at {
+        eprintln!("{reached}");
+        return Ok(stopped_at_limit());
+    }
     if cancellation.is_cancelled() {
         return Ok(stopped());
     }

@@ -2,6 +2,7 @@
 
 use anyhow::ensure;
 use spar::agent::policies::HttpPolicyConfig;
+use spar::agent::spend::Budget;
 use spar::judging::{JudgeConfig, Judging, JudgingConfig};
 use spar::recipe::Recipe;
 use spar::tasks::Suite;
@@ -23,6 +24,7 @@ pub(super) async fn open_judging(
     has_policy: bool,
     suite: &dyn Suite,
     splits: &[String],
+    budget: &Budget,
 ) -> anyhow::Result<Judging> {
     let typed = typed(arguments).await?;
     let own = recipe.and_then(|recipe| recipe.judge.as_ref());
@@ -41,15 +43,17 @@ pub(super) async fn open_judging(
     );
     // A run's own judge is not loaded for tasks that do not ask it.
     let config = JudgingConfig { judge: config.judge.filter(|_| asks), ..config };
-    config.open(config.asks(GradingModel::Reference, suite, splits)?).await
+    config.open(config.asks(GradingModel::Reference, suite, splits)?, budget).await
 }
 
 async fn typed(arguments: &JudgeArguments) -> anyhow::Result<Option<JudgeConfig>> {
-    let JudgeArguments { judge, judge_model, judge_api_key_env, judge_checkpoint } = arguments;
+    let JudgeArguments { judge, judge_model, judge_api_key_env, judge_prices, judge_checkpoint } =
+        arguments;
     let endpoint = judge.clone().map(|base_url| HttpPolicyConfig {
         base_url,
         model: judge_model.clone().unwrap_or_default(),
         api_key_env: judge_api_key_env.clone(),
+        prices: judge_prices.clone(),
         ..HttpPolicyConfig::default()
     });
     let checkpoint = match judge_checkpoint {

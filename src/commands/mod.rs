@@ -20,6 +20,7 @@ mod play_seats;
 mod player;
 mod readable;
 mod reap;
+mod redact;
 mod replay;
 mod rollout;
 mod sandbox;
@@ -64,6 +65,11 @@ fn stopped_code() -> u8 {
     128 + STOPPED_BY.load(Ordering::Relaxed)
 }
 
+/// Exit code of a command that a limit of spending ended.
+pub(crate) fn stopped_at_limit() -> ExitCode {
+    ExitCode::from(3)
+}
+
 /// Carries out a command.
 pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -91,6 +97,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             Command::Audit(arguments) => audit::audit(&arguments).await,
             Command::Sandbox(arguments) => sandbox::sandbox(&arguments).await,
             Command::Reap(arguments) => reap::reap(&arguments).await,
+            Command::Redact(arguments) => redact::redact(&arguments),
             Command::Doctor(arguments) => doctor::doctor(&arguments).await,
             Command::Completions(arguments) => completions::completions(&arguments),
         }
@@ -106,14 +113,25 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
 ///
 /// What the system says; [`is_closed_pipe`] tells when nobody reads any more.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+    write_out(&spar::core::redaction::told(text))
+}
+
+fn write_out(text: &str) -> anyhow::Result<()> {
     let mut output = std::io::stdout().lock();
     output.write_all(text.as_bytes()).and_then(|()| output.flush()).context("write the output")
 }
 
+/// A value as JSON for people, without secrets.
+pub(crate) fn json(value: &impl serde::Serialize) -> anyhow::Result<String> {
+    let plain = spar::core::redaction::to_json(value).context("write the results as JSON")?;
+    let value: serde_json::Value =
+        serde_json::from_slice(&plain).context("read what was written")?;
+    Ok(serde_json::to_string_pretty(&value).context("write the results as JSON")? + "\n")
+}
+
 /// Writes a value to standard output as JSON.
 pub(crate) fn print_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
-    let text = serde_json::to_string_pretty(value).context("write the results as JSON")?;
-    print(&(text + "\n"))
+    write_out(&json(value)?)
 }
 
 /// Whether the reader of standard output went away, as `head` does; no failure of ours.

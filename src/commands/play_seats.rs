@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::ensure;
 use spar::agent::policies::HumanPolicy;
+use spar::agent::spend::{Budget, SpendConfig};
 use spar::agent::strategies::Independent;
 use spar::agent::{CollectConfig, CollectRequest, EpisodeConfig, SharedPlayer, collect_groups};
 use spar::core::registry::known_names;
@@ -47,7 +48,7 @@ pub(super) async fn play_seats(
     }
     let problems = config.problems();
     ensure!(problems.is_empty(), "have the seats taken:\n{}", problems.join("\n"));
-    let seating = config.open().await?;
+    let seating = config.open(&Budget::new(SpendConfig::default())?).await?;
     print(&format!("{}: {about}\nYou take seat `{own}`. Type `?` for commands.\n\n", task.id))?;
     let cancellation = cancel_on_ctrl_c();
     let human = HumanPolicy::new(BufReader::new(stdin()), stdout());

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail, ensure};
 use spar::agent::policies::{HttpPolicy, HttpPolicyConfig, HumanPolicy, RandomPolicy};
+use spar::agent::spend::{Budget, Meter};
 use spar::agent::{
     Concurrency, ContextPolicyChoice, EpisodeConfig, ScaffoldChoice, Seating, SharedPlayer,
 };
@@ -42,6 +43,7 @@ pub(crate) struct OpenPlayer {
     pub(crate) seating: Seating,
     /// What becomes of conversations as they grow, where somebody chose that.
     context_policy: Option<ContextPolicyChoice>,
+    is_endpoint: bool,
 }
 
 enum Kind {
@@ -52,15 +54,22 @@ enum Kind {
 }
 
 impl OpenPlayer {
-    /// Opens the player that was asked for; an endpoint is asked for a word, so that one that
+    /// Opens the player that was asked for, within a budget; an endpoint is asked for a word, so that one that
     /// cannot answer is found before anything is played.
-    pub(crate) async fn open(arguments: &PlayerArguments) -> anyhow::Result<Self> {
+    pub(crate) async fn open(arguments: &PlayerArguments, budget: &Budget) -> anyhow::Result<Self> {
         refuse_without_effect(arguments)?;
         let context_policy = chosen_context(arguments)?;
         let of_context = context_policy.clone();
         let without_model = |kind| {
             let seating = Seating::default();
-            Ok(Self { kind, checkpoint: None, recipe: None, seating, context_policy: of_context })
+            Ok(Self {
+                kind,
+                checkpoint: None,
+                recipe: None,
+                seating,
+                context_policy: of_context,
+                is_endpoint: arguments.endpoint.is_some(),
+            })
         };
         if let Some(built_in) = arguments.policy {
             return without_model(match built_in {
@@ -84,10 +93,13 @@ impl OpenPlayer {
                 model: arguments.model.clone().unwrap_or_default(),
                 api_key_env: arguments.api_key_env.clone(),
                 server: arguments.server.map(Into::into).unwrap_or_default(),
+                prices: arguments.prices.clone(),
                 ..default
             };
-            probe(HttpPolicyConfig { max_requests: 1, ..config.clone() }).await?;
-            return without_model(Kind::Policy(Arc::new(HttpPolicy::open(config)?)));
+            let meter = budget.meter("policy", config.prices()?)?;
+            probe(HttpPolicyConfig { max_requests: 1, ..config.clone() }, meter.clone()).await?;
+            let policy = HttpPolicy::open(config)?.metered(meter);
+            return without_model(Kind::Policy(Arc::new(policy)));
         }
         let path = match &arguments.checkpoint {
             Some(path) => named_run(path, &arguments.runs),
@@ -101,7 +113,8 @@ impl OpenPlayer {
             .context("start the engine")?;
         let kind = Kind::Policy(Arc::new(policy));
         let seating = Seating::default();
-        Ok(Self { kind, checkpoint: Some(folder), recipe, seating, context_policy })
+        let checkpoint = Some(folder);
+        Ok(Self { kind, checkpoint, recipe, seating, context_policy, is_endpoint: false })
     }
 
     /// Has the seats of these tasks taken: as it was typed, or else as its run does.
@@ -114,6 +127,7 @@ impl OpenPlayer {
         arguments: &PlayerArguments,
         suite: &dyn Suite,
         splits: &[String],
+        budget: &Budget,
     ) -> anyhow::Result<()> {
         let own = self.recipe.as_ref().map(|recipe| recipe.seats.clone()).unwrap_or_default();
         // A run's other suites may have seats that these tasks have not.
@@ -125,7 +139,7 @@ impl OpenPlayer {
             }
         }
         ensure!(problems.is_empty(), "have the seats taken:\n{}", problems.join("\n"));
-        self.seating = seats.open().await?;
+        self.seating = seats.open(budget).await?;
         Ok(())
     }
 
@@ -145,6 +159,16 @@ impl OpenPlayer {
             Kind::Policy(policy) if policy.can_score() => Some(Arc::clone(policy)),
             _ => None,
         }
+    }
+
+    /// Whether it is behind an endpoint, whose requests are counted as they are sent.
+    pub(crate) fn is_endpoint(&self) -> bool {
+        self.is_endpoint
+    }
+
+    /// Keeps the secrets of its run out of what is written.
+    pub(crate) fn keep_secrets(&self) -> anyhow::Result<()> {
+        self.recipe.as_ref().map_or(Ok(()), |recipe| recipe.secrets.keep())
     }
 
     /// Whether it needs the terminal for itself.
@@ -313,13 +337,13 @@ pub(crate) fn locate(path: &Path) -> anyhow::Result<(PathBuf, Option<Recipe>)> {
 }
 
 /// Asks an endpoint for a word.
-async fn probe(config: HttpPolicyConfig) -> Result<(), PolicyError> {
+async fn probe(config: HttpPolicyConfig, meter: Meter) -> Result<(), PolicyError> {
     let request = CompletionRequest {
         messages: vec![Arc::new(Message::new(Role::User, "Answer with one word: ready"))].into(),
         sampling: Sampling { temperature: 0.0, max_tokens: 16, ..Sampling::default() },
         ..CompletionRequest::new(0, Seed::from_u64(0))
     };
-    HttpPolicy::open(config)?.complete(request).await.map(drop)
+    HttpPolicy::open(config)?.metered(meter).complete(request).await.map(drop)
 }
 
 /// Turns that episodes may have in the last stage of a recipe that says so.

@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, bail};
 use serde::Serialize;
+use spar::agent::spend::{Budget, ScoreSpend, SpendReport};
 use spar::agent::strategies::Independent;
 use spar::agent::{
     CollectConfig, CollectRequest, CollectionCounts, CollectionSink, FailureStore, FinishedGroup,
@@ -15,13 +16,14 @@ use spar::core::{Seed, StoreError, Trajectory};
 use spar::envs::shuffled_tasks;
 use spar::sandboxes::{OpenSandboxes, check_scaffold, first_tasks};
 use spar::tasks::Suite;
+use spar::training::LEDGER;
 
 use super::environments::{open_sandboxes, within};
-use super::eval::{Meter, why_none};
+use super::eval::{Meter, refuse_idle_limits, why_none};
 use super::judge::open_judging;
 use super::player::OpenPlayer;
 use super::suites::{Purpose, new_store, open_tasks};
-use super::{cancel_on_ctrl_c, print, print_json, stopped};
+use super::{cancel_on_ctrl_c, print, print_json, stopped, stopped_at_limit};
 use crate::cli::RolloutArguments;
 
 /// Tasks per split when no number is given.
@@ -34,6 +36,8 @@ struct Report {
     player: String,
     seed: u64,
     splits: Vec<SplitReport>,
+    /// All that was spent, to find out whether the endpoint answers too.
+    spend: SpendReport,
 }
 
 #[derive(Serialize)]
@@ -41,13 +45,17 @@ struct SplitReport {
     split: String,
     score: Score,
     counts: CollectionCounts,
+    spend: ScoreSpend,
 }
 
 /// Lets a player play tasks and keeps its trajectories.
 pub(crate) async fn rollout(arguments: &RolloutArguments) -> anyhow::Result<ExitCode> {
-    let mut player = OpenPlayer::open(&arguments.player).await?;
+    arguments.secrets.config().keep()?;
+    let budget = Budget::new(arguments.spend.config())?;
+    let mut player = OpenPlayer::open(&arguments.player, &budget).await?;
+    player.keep_secrets()?;
     let (suite, splits) = open_tasks(&arguments.tasks, player.recipe.as_ref(), Purpose::Training)?;
-    player.take_seats(&arguments.player, suite.as_ref(), &splits).await?;
+    player.take_seats(&arguments.player, suite.as_ref(), &splits, &budget).await?;
     let first = first_tasks(suite.as_ref(), &splits[0])?;
     let episode = player.episode(&arguments.player, Purpose::Training, &first);
     let config =
@@ -62,8 +70,11 @@ pub(crate) async fn rollout(arguments: &RolloutArguments) -> anyhow::Result<Exit
         player.local_policy().is_some(),
         suite.as_ref(),
         &splits,
+        &budget,
     )
     .await?;
+    refuse_idle_limits(&budget, &player, &judging)?;
+    budget.keep_in(arguments.out.join(LEDGER))?;
     let sandboxes = open_sandboxes(
         &arguments.environment,
         player.recipe.as_ref(),
@@ -78,7 +89,7 @@ pub(crate) async fn rollout(arguments: &RolloutArguments) -> anyhow::Result<Exit
         let concurrency = player.concurrency(&arguments.player, sandboxes);
         let config = CollectConfig { concurrency, ..config };
         let tasks = Tasks { suite: suite.as_ref(), splits: &splits };
-        play(arguments, &player, &tasks, store, sandboxes, &config).await
+        play(arguments, (&player, &budget), &tasks, store, sandboxes, &config).await
     })
     .await
 }
@@ -122,7 +133,7 @@ impl CollectionSink for Scored<'_> {
 
 async fn play(
     arguments: &RolloutArguments,
-    player: &OpenPlayer,
+    (player, budget): (&OpenPlayer, &Budget),
     tasks: &Tasks<'_>,
     mut store: JsonlStore,
     sandboxes: &OpenSandboxes,
@@ -130,12 +141,15 @@ async fn play(
 ) -> anyhow::Result<ExitCode> {
     let &Tasks { suite, splits } = tasks;
     let cancellation = cancel_on_ctrl_c();
+    let _watch = budget.watch(&cancellation);
+    let is_local = !player.is_endpoint();
     let seed = player.seed(&arguments.player);
     let mut report = Report {
         folder: arguments.out.clone(),
         player: player.player().as_player().name().to_owned(),
         seed,
         splits: Vec::new(),
+        spend: budget.report(),
     };
     let mut last_failure = None;
     let failures = FailureStore::beside(&arguments.out);
@@ -156,15 +170,20 @@ async fn play(
             cancellation: &cancellation,
             on_episode: &|trajectory| {
                 failures.keep(trajectory);
+                if is_local {
+                    budget.count_local(trajectory);
+                }
                 meter.count(trajectory);
             },
         };
         let keeper = Keeper::new(&mut store, index as u64 + 1, &cancellation);
         let scored = Scored { keeper, scores: Mutex::default() };
+        let before = budget.report();
         let (counts, failure) = stream_groups(&request, config, &scored).await;
         drop(meter);
         let (score, kept) = scored.finish();
         kept.and_then(|()| failures.sync()).context("keep trajectories")?;
+        budget.sync().context("keep what was spent")?;
         last_failure = failure.or(last_failure);
         if counts.finished == 0 && !cancellation.is_cancelled() {
             let detail = why_none(counts.cancelled, last_failure);
@@ -173,15 +192,22 @@ async fn play(
         let bootstrap = (config.group_size > 1).then_some(1000);
         let bootstrap_seed = Seed::from_u64(seed).derive("bootstrap", split);
         let score = score.finish(config.group_size, bootstrap, bootstrap_seed);
-        report.splits.push(SplitReport { split: split.clone(), score, counts });
+        let spent = budget.since(&before);
+        let spend = ScoreSpend::new(spent, score.episodes, score.tasks, score.successes);
+        report.splits.push(SplitReport { split: split.clone(), score, counts, spend });
         if cancellation.is_cancelled() {
             break;
         }
     }
+    report.spend = budget.report();
     if arguments.json {
         print_json(&report)?;
     } else {
         print(&table(&report))?;
+    }
+    if let Some(reached) = &report.spend.stopped_at {
+        eprintln!("{reached}");
+        return Ok(stopped_at_limit());
     }
     let missing: usize = report.splits.iter().map(|split| split.counts.missing()).sum();
     if cancellation.is_cancelled() {
@@ -197,7 +223,7 @@ async fn play(
 
 fn table(report: &Report) -> String {
     let mut text = String::new();
-    for SplitReport { split, score, counts } in &report.splits {
+    for SplitReport { split, score, counts, spend } in &report.splits {
         let rate = match score.success_rate {
             Some(rate) => format!("{:.1} %", 100.0 * rate),
             None => "-".to_owned(),
@@ -217,6 +243,9 @@ fn table(report: &Report) -> String {
             counts.limits,
             counts.missing(),
         );
+        if spend.spent.total.requests > 0 {
+            text += &format!("{spend}\n");
+        }
     }
     let folder = report.folder.display();
     text + &format!("\nkept in {folder}\nnext:\n  spar show {folder}\n  spar replay {folder}\n")

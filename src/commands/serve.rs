@@ -26,6 +26,8 @@ pub(crate) async fn serve(arguments: &ServeArguments) -> anyhow::Result<ExitCode
 async fn policy(arguments: &ServePolicyArguments) -> anyhow::Result<ExitCode> {
     if let Some(key) = &arguments.api_key {
         ensure!(!key.trim().is_empty(), "use an empty API key");
+        // One that is too short to be looked for keeps nobody out.
+        let _ = spar::core::redaction::keep("SPAR_API_KEY", key);
     }
     let (folder, _) = locate(&local_model(&arguments.checkpoint).await?)?;
     let (weights, tokenizer) = open_model(&folder, &arguments.decoder)?;

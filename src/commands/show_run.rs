@@ -5,11 +5,12 @@ use std::fs::File;
 use std::process::ExitCode;
 
 use serde_json::json;
+use spar::agent::spend::read_ledger;
 use spar::agent::{FailureCause, FailureStore};
 use spar::recipe::Recipe;
 use spar::trainer::{Checkpoints, Manifest, MetricRecord, RunFolder};
 use spar::training::stages::{StageOutline, outline};
-use spar::training::{Evaluated, SplitResult, Summary, share};
+use spar::training::{Evaluated, LEDGER, SplitResult, Summary, share};
 
 use super::{print, print_json};
 
@@ -31,6 +32,7 @@ pub(super) fn show_run(run: &RunFolder, is_json: bool) -> anyhow::Result<ExitCod
         (false, true) => "running",
         (false, false) => "stopped",
     };
+    let spend = read_ledger(&run.path().join(LEDGER), &recipe.spend)?;
     let failures = FailureStore::causes(&run.trajectories_path())?;
     let last = metrics.iter().rev().find(|record| is_iteration(record));
     if is_json {
@@ -42,6 +44,7 @@ pub(super) fn show_run(run: &RunFolder, is_json: bool) -> anyhow::Result<ExitCod
             "recipe": recipe.to_table(),
             "summary": summary,
             "failures": failures,
+            "spend": spend,
             "last": last,
         }))?;
         return Ok(ExitCode::SUCCESS);
@@ -51,6 +54,9 @@ pub(super) fn show_run(run: &RunFolder, is_json: bool) -> anyhow::Result<ExitCod
         text += &format!("\nWARNING: {warning}\n");
     }
     text += &results(&summary);
+    if let Some(spend) = spend.filter(|spend| spend.total.requests > 0) {
+        text += &format!("\n{spend}\n");
+    }
     text += &failed(&failures);
     text += &plot(&metrics);
     if let Some(last) = last {
@@ -228,6 +234,7 @@ fn files(run: &RunFolder, status: &str) -> anyhow::Result<String> {
     for (name, about) in [
         ("config.toml", "every setting"),
         ("metrics.jsonl", "a record per iteration"),
+        ("spend.jsonl", "what was spent"),
         ("curve.svg", "the learning curve as a picture"),
         ("tensorboard", "the same numbers for TensorBoard"),
         ("trajectories", "episodes, read with `spar show --trajectories`"),

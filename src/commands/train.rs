@@ -12,7 +12,7 @@ use spar::training::stages::{last_trainer, outline};
 use spar::training::{Footprint, Outcome, StartOptions, Summary, Training, check_data};
 
 use super::environments::warn_of_leftovers;
-use super::{cancel_on_ctrl_c, print, print_json, stopped, threads};
+use super::{cancel_on_ctrl_c, print, print_json, stopped, stopped_at_limit, threads};
 use crate::cli::{ResumeArguments, TrainArguments};
 use crate::progress::Progress;
 
@@ -51,8 +51,14 @@ pub(crate) async fn resume(arguments: &ResumeArguments) -> anyhow::Result<ExitCo
     };
     let cancellation = cancel_on_ctrl_c();
     let progress = Progress::new();
-    let training =
-        Training::resume(&path, threads(arguments.threads), &cancellation, &progress).await?;
+    let training = Training::resume(
+        &path,
+        threads(arguments.threads),
+        &arguments.spend.config(),
+        &cancellation,
+        &progress,
+    )
+    .await?;
     finish(training, &cancellation, &progress, arguments.json).await
 }
 
@@ -65,10 +71,21 @@ async fn finish(
 ) -> anyhow::Result<ExitCode> {
     let outcome = training.run(cancellation, progress).await;
     progress.finish();
-    let summary = training.summary();
+    let (summary, spent) = (training.summary(), training.spent());
     warn_of_leftovers(training.close().await);
     let outcome = outcome?;
-    report(&summary?, outcome, json)
+    report(&summary?, json)?;
+    if spent.total.requests > 0 && !json {
+        print(&format!("{spent}\n"))?;
+    }
+    if let Some(reached) = &spent.stopped_at {
+        eprintln!("{reached}; `spar resume` with a higher one goes on");
+    }
+    Ok(match outcome {
+        Outcome::Finished => ExitCode::SUCCESS,
+        Outcome::Stopped => stopped(),
+        Outcome::StoppedAtLimit => stopped_at_limit(),
+    })
 }
 
 /// The recipe with what was typed over it.
@@ -169,17 +186,14 @@ fn size(recipe: &Recipe) -> anyhow::Result<String> {
     Ok(text + &format!("# without {table}: {}\n", of(None)))
 }
 
-fn report(summary: &Summary, outcome: Outcome, json: bool) -> anyhow::Result<ExitCode> {
+fn report(summary: &Summary, json: bool) -> anyhow::Result<()> {
     if json {
         print_json(summary)?;
         summary.warnings().iter().for_each(|warning| eprintln!("warning: {warning}"));
     } else {
         print(&summary.to_string())?;
     }
-    Ok(match outcome {
-        Outcome::Finished => ExitCode::SUCCESS,
-        Outcome::Stopped => stopped(),
-    })
+    Ok(())
 }
 
 /// There is no run where one was looked for.

@@ -22,6 +22,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use spar_agent::EpisodeConfig;
+use spar_agent::spend::SpendConfig;
 use spar_policy::cuda::DeviceChoice;
 use spar_policy::state_heads::StateHeadConfig;
 use spar_policy::{LoraConfig, ModelConfig, TokenizerConfig};
@@ -44,6 +45,7 @@ pub use self::stage::StageConfig;
 use crate::judging::{JudgeConfig, JudgingConfig};
 use crate::sandboxes::SandboxConfig;
 use crate::seats::SeatsConfig;
+use crate::secrets::SecretsConfig;
 use crate::training::stages::open_stage;
 
 /// What a training run does; written resolved into the run folder.
@@ -97,6 +99,12 @@ pub struct Recipe {
     /// The model that judges, for graders that ask one. Default absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub judge: Option<JudgeConfig>,
+    /// What may be spent, and what it is in. Default no limits.
+    #[serde(skip_serializing_if = "is_default")]
+    pub spend: SpendConfig,
+    /// What must not stand in anything that is written, beside the keys of endpoints. Default none.
+    #[serde(skip_serializing_if = "is_default")]
+    pub secrets: SecretsConfig,
     /// Imitation of demonstrations, where no stages are listed.
     pub warm_start: ImitateConfig,
     /// Reinforcement learning, where no stages are listed.
@@ -155,8 +163,8 @@ impl Recipe {
     }
 }
 
-fn is_default(seats: &SeatsConfig) -> bool {
-    *seats == SeatsConfig::default()
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// Adds a setting, or those in a table of them.

@@ -59,6 +59,17 @@ impl Recipe {
         problems.extend(self.data.problems());
         problems.extend(self.seats.problems());
         problems.extend(self.judge.iter().flat_map(JudgeConfig::problems));
+        problems
+            .extend(self.spend.problems().into_iter().map(|problem| format!("spend.{problem}")));
+        let has_judge = self.judge.as_ref().is_some_and(|judge| judge.endpoint.is_some());
+        if self.spend.max_cost.is_some() && !has_judge && self.spend.hour_price.is_none() {
+            let problem = "spend.max_cost has no effect: name `spend.hour_price`, or a judge behind an endpoint";
+            problems.push(problem.to_owned());
+        }
+        if self.spend.max_requests.is_some() && !has_judge {
+            let problem = "spend.max_requests has no effect: no endpoint is asked";
+            problems.push(problem.to_owned());
+        }
         if let Err(error) = Graders::open(&Graders::merged(&[], &self.graders)) {
             problems.push(format!("graders: {error}"));
         }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use serde_json::Value;
+use spar_agent::spend::Budget;
 use spar_agent::{EpisodeConfig, Seating};
 use spar_tasks::graders::GradingModel;
 use spar_tasks::{Suite, SuiteManifest};
@@ -133,10 +134,14 @@ impl Suites {
         )
     }
 
-    /// Opens their sandboxes.
-    pub(super) async fn with_sandboxes(self, recipe: &Recipe) -> anyhow::Result<Domains> {
-        let judging = recipe.judging().open(self.asks_reference).await?;
-        let seating = recipe.seats.open().await?;
+    /// Opens their sandboxes, and who judges within a budget.
+    pub(super) async fn with_sandboxes(
+        self,
+        recipe: &Recipe,
+        budget: &Budget,
+    ) -> anyhow::Result<Domains> {
+        let judging = recipe.judging().open(self.asks_reference, budget).await?;
+        let seating = recipe.seats.open(budget).await?;
         let mut domains = Domains(Vec::new());
         for OpenedSuite { data, opened: OpenedData { suite, .. }, split, max_turns } in self.opened
         {

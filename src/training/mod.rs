@@ -29,5 +29,5 @@ mod summary;
 pub use footprint::Footprint;
 pub(crate) use observer::KeepsFailures;
 pub use observer::{Observer, Silent};
-pub use run::{Outcome, StartOptions, Training, check_data};
+pub use run::{LEDGER, Outcome, StartOptions, Training, check_data};
 pub use summary::{Evaluated, SplitResult, Summary, share};

@@ -1,5 +1,6 @@
 //! Who watches a run.
 
+use spar_agent::spend::Budget;
 use spar_agent::{Evaluation, FailureStore};
 use spar_core::Trajectory;
 use spar_trainer::MetricRecord;
@@ -40,6 +41,8 @@ pub trait Observer: Sync {
 /// Keeps the episodes that failed, and tells another one everything.
 pub(crate) struct KeepsFailures<'a> {
     pub(crate) failures: &'a FailureStore,
+    /// Counts the tokens of what plays in this process.
+    pub(crate) budget: &'a Budget,
     pub(crate) observer: &'a dyn Observer,
 }
 
@@ -54,6 +57,7 @@ impl Observer for KeepsFailures<'_> {
 
     fn episode(&self, trajectory: &Trajectory) {
         self.failures.keep(trajectory);
+        self.budget.count_local(trajectory);
         self.observer.episode(trajectory);
     }
 

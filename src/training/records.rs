@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::ensure;
+use spar_agent::spend::SpendReport;
 use spar_agent::{Collection, Evaluation, LimitCounts};
 use spar_core::{Limit, Trajectory};
 use spar_tasks::Suite;
@@ -82,6 +83,21 @@ pub(super) fn with_collection(record: MetricRecord, collection: &Collection) -> 
 fn with_limits(record: MetricRecord, limits: &LimitCounts) -> MetricRecord {
     let counted = |limit: Limit| (format!("truncated_{}", limit.name()), limits.of(limit) as f64);
     record.with(Limit::ALL.map(counted))
+}
+
+/// What was spent, beside times: what servers tell may differ between equal runs.
+pub(super) fn spend_values(spent: &SpendReport) -> Vec<(&'static str, f64)> {
+    let total = &spent.total;
+    let mut values = vec![
+        ("requests", total.requests as f64),
+        ("input_tokens", total.input_tokens as f64),
+        ("output_tokens", total.output_tokens as f64),
+    ];
+    values.extend(spent.cost.map(|cost| ("cost", cost)));
+    if total.unknown > 0 {
+        values.push(("unknown_requests", total.unknown as f64));
+    }
+    if total.requests == 0 { Vec::new() } else { values }
 }
 
 /// The record of an evaluation.
@@ -223,6 +239,7 @@ mod tests {
                 mean_reward: 1.0,
                 invalid_rate: 0.0,
                 not_executable_rate: 0.0,
+                spend: None,
             },
             counts: CollectionCounts::default(),
             missing,
@@ -233,6 +250,7 @@ mod tests {
             by_seat: BTreeMap::new(),
             by_tag: BTreeMap::new(),
             tasks: Vec::new(),
+            spend: None,
         }
     }
 

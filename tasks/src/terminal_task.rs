@@ -30,6 +30,10 @@ pub struct TerminalTask {
     /// Environment variables.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
+    /// Those of `env` whose values are secret, each of at least 8 bytes: commands have them, and neither the policy nor
+    /// any record sees them. Default none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub secret_env: Vec<String>,
     /// What can be reached. Default nothing.
     #[serde(default)]
     pub network: NetworkPolicy,
@@ -194,6 +198,7 @@ impl TerminalTask {
             image: None,
             workdir: default_workdir(),
             env: BTreeMap::new(),
+            secret_env: Vec::new(),
             network: NetworkPolicy::default(),
             limits: Limits::default(),
             capabilities: CapabilitySet::None,
@@ -231,6 +236,16 @@ impl TerminalTask {
         for (name, value) in seconds {
             if value == 0 {
                 problems.push(format!("`{name}` is 0, must be at least 1"));
+            }
+        }
+        for name in &self.secret_env {
+            let least = spar_core::redaction::MIN_SECRET_BYTES;
+            match self.env.get(name) {
+                None => problems.push(format!("`secret_env` names `{name}`, which `env` has not")),
+                Some(value) if value.trim().len() < least => problems.push(format!(
+                    "`secret_env` names `{name}`, whose value is too short to be told from other text: it needs {least} bytes"
+                )),
+                Some(_) => {}
             }
         }
         for (path, file) in &self.files {

@@ -17,6 +17,7 @@ mod remote;
 mod sandbox;
 mod seats;
 mod serve;
+mod spending;
 mod stages;
 mod support;
 mod terminal;

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use spar_core::{Boundary, EndReason, Group, Seed, Spend, Trajectory};
+use spar_core::{Boundary, EndReason, Group, Seed, Spend, Trajectory, redaction};
 use spar_envs::needs_sandbox;
 use tokio::sync::Semaphore;
 
@@ -310,6 +310,7 @@ impl Shared<'_> {
     }
 
     fn remember(&self, task: &str, detail: &str) {
+        let detail = redaction::told(detail);
         tracing::warn!(task, detail, "an episode failed");
         let mut tallies = self.tallies.lock().unwrap_or_else(PoisonError::into_inner);
         tallies.1 = Some(format!("task `{task}`: {detail}"));

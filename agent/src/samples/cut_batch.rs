@@ -312,6 +312,10 @@ mod tests {
         let mut guided = group(vec![turn(0, &[1], sampled(&[2], &[]))]);
         guided.trajectories[0].lineage.guided = true;
         assert!(group_samples(&guided, &[vec![1.0]], TurnMask::None).unwrap().is_empty());
+        guided.trajectories[0].lineage.guided = false;
+        assert!(!group_samples(&guided, &[vec![1.0]], TurnMask::None).unwrap().is_empty());
+        guided.trajectories[0].redacted = true;
+        assert!(group_samples(&guided, &[vec![1.0]], TurnMask::None).unwrap().is_empty());
         let text = group(vec![turn(0, &[], sampled(&[], &[]))]);
         assert!(group_samples(&text, &[vec![1.0]], TurnMask::None).unwrap().is_empty());
     }

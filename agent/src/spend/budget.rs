@@ -65,7 +65,8 @@ pub struct Budget(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     config: SpendConfig,
-    cancellation: Cancellation,
+    /// Set when a limit is reached.
+    stop: Cancellation,
     started: Instant,
     state: Mutex<State>,
     /// Told whenever a request is over, or a limit is reached.
@@ -89,33 +90,40 @@ struct State {
 }
 
 impl Budget {
-    /// A budget of which nothing is spent yet; `cancellation` is set when a limit is reached.
+    /// A budget of which nothing is spent yet.
     ///
     /// # Errors
     ///
     /// [`SpendError::Problems`] when a limit is out of range.
-    pub fn new(config: SpendConfig, cancellation: Cancellation) -> Result<Self, SpendError> {
+    pub fn new(config: SpendConfig) -> Result<Self, SpendError> {
         let problems = config.problems();
         if !problems.is_empty() {
             return Err(SpendError::Problems { problems });
         }
         let state = Mutex::new(State::default());
-        let (started, settled) = (Instant::now(), Notify::new());
-        Ok(Self(Arc::new(Shared { config, cancellation, started, state, settled })))
+        let (started, settled, stop) = (Instant::now(), Notify::new(), Cancellation::new());
+        Ok(Self(Arc::new(Shared { config, stop, started, state, settled })))
     }
 
-    /// The same, kept in the ledger at `path`: what that has is spent already.
+    /// One that goes on in the ledger at `path`: what that has is spent already. Limits are those of `config`, then those
+    /// that were given when it went on before, then those of `given`, which it is told from then on.
     ///
     /// # Errors
     ///
     /// [`SpendError`] when a limit is out of range, or the ledger cannot be used.
     pub fn kept_in(
         config: SpendConfig,
-        cancellation: Cancellation,
+        given: &SpendConfig,
         path: impl Into<PathBuf>,
     ) -> Result<Self, SpendError> {
-        let budget = Self::new(config, cancellation)?;
-        budget.keep_in(path)?;
+        let mut ledger = Ledger::open(path)?;
+        let earlier = ledger.kept().limits.clone().unwrap_or_default();
+        let later = earlier.or(given.clone());
+        let budget = Self::new(config.or(later.clone()))?;
+        if *given != SpendConfig::default() {
+            ledger.limits(&later)?;
+        }
+        budget.take_over(ledger)?;
         Ok(budget)
     }
 
@@ -126,7 +134,10 @@ impl Budget {
     ///
     /// [`SpendError`] when the ledger cannot be used.
     pub fn keep_in(&self, path: impl Into<PathBuf>) -> Result<(), SpendError> {
-        let mut ledger = Ledger::open(path)?;
+        self.take_over(Ledger::open(path)?)
+    }
+
+    fn take_over(&self, mut ledger: Ledger) -> Result<(), SpendError> {
         let mut state = self.state();
         for (account, spend) in &state.accounts {
             ledger.spent(account, *spend)?;
@@ -185,12 +196,15 @@ impl Budget {
         self.look(&mut state, Bound::default());
     }
 
-    /// Keeps an eye on the time while it lives.
-    pub fn watch(&self) -> Watch {
-        let budget = self.clone();
+    /// Keeps an eye on the time while it lives, and sets `cancellation` when a limit is reached.
+    pub fn watch(&self, cancellation: &Cancellation) -> Watch {
+        let (budget, cancellation) = (self.clone(), cancellation.clone());
         Watch(tokio::spawn(async move {
             loop {
-                tokio::time::sleep(TICK).await;
+                let stop = budget.0.stop.cancelled();
+                if tokio::time::timeout(TICK, stop).await.is_ok() {
+                    return cancellation.cancel();
+                }
                 let mut state = budget.state();
                 let wall_secs = budget.wall_secs(&state);
                 state.note(|ledger| ledger.time(wall_secs));
@@ -209,7 +223,7 @@ impl Budget {
         let state = self.state();
         let wall_secs = self.wall_secs(&state);
         let stopped_at = state.reached.clone();
-        self.report_of(state.accounts.clone(), wall_secs, stopped_at)
+        SpendReport::new(self.config(), state.accounts.clone(), wall_secs, stopped_at)
     }
 
     /// What was spent since `before` was told.
@@ -220,7 +234,7 @@ impl Budget {
             (account, spend - before)
         });
         let accounts = accounts.filter(|(_, spend)| spend.requests > 0).collect();
-        self.report_of(accounts, now.wall_secs - before.wall_secs, now.stopped_at)
+        SpendReport::new(self.config(), accounts, now.wall_secs - before.wall_secs, now.stopped_at)
     }
 
     /// Has all that was spent on the disk.
@@ -236,25 +250,6 @@ impl Budget {
             Some(failure) => Err(failure),
             None => state.ledger.as_ref().map_or(Ok(()), Ledger::sync),
         }
-    }
-
-    fn report_of(
-        &self,
-        accounts: BTreeMap<String, Spend>,
-        wall_secs: f64,
-        stopped_at: Option<LimitReached>,
-    ) -> SpendReport {
-        let mut total = Spend::default();
-        accounts.values().for_each(|spend| total += *spend);
-        let machine_cost = self.config().hour_price.map(|price| price * wall_secs / 3600.0);
-        let cost = match (total.known_cost(), machine_cost) {
-            // Nothing that costs anything was used.
-            (Some(_), None) if total.requests == total.failed => None,
-            (Some(cost), machine) => Some(cost + machine.unwrap_or(0.0)),
-            (None, _) => None,
-        };
-        let currency = self.config().currency.clone();
-        SpendReport { currency, total, accounts, wall_secs, machine_cost, cost, stopped_at }
     }
 
     fn wall_secs(&self, state: &State) -> f64 {
@@ -333,7 +328,7 @@ impl Budget {
             if spent + possible > value && state.reached.is_none() {
                 let limit = limit.to_owned();
                 state.reached = Some(LimitReached { limit, value, spent, possible });
-                self.0.cancellation.cancel();
+                self.0.stop.cancel();
                 self.0.settled.notify_waiters();
             }
             has_room &= spent + possible + reserved <= value;
@@ -407,7 +402,7 @@ impl Meter {
                 if let Some(failure) = &state.failure {
                     // What is not kept is not spent.
                     let detail = failure.to_string();
-                    budget.0.cancellation.cancel();
+                    budget.0.stop.cancel();
                     return Err(PolicyError::OutOfBudget {
                         name: self.account.to_string(),
                         limit: detail,
@@ -498,7 +493,7 @@ mod tests {
     use super::*;
 
     fn budget(text: &str) -> Budget {
-        Budget::new(toml::from_str(text).unwrap(), Cancellation::new()).unwrap()
+        Budget::new(toml::from_str(text).unwrap()).unwrap()
     }
 
     fn prices() -> Prices {
@@ -548,7 +543,7 @@ mod tests {
         assert_eq!((answered, refused, report.cost), (9, 55, Some(18.0)));
         let most = most.lock().unwrap();
         assert!(most.0 <= 20.0 && most.1 == 5, "{most:?}");
-        assert!(budget.0.cancellation.is_cancelled());
+        assert!(budget.0.stop.is_cancelled());
         assert_eq!(report.stopped_at.unwrap().limit, "max_cost");
     }
 
@@ -606,7 +601,7 @@ mod tests {
         let path = folder.path().join("spend.jsonl");
         let open = |limit: u64| {
             let config = SpendConfig { max_requests: Some(limit), ..SpendConfig::default() };
-            Budget::kept_in(config, Cancellation::new(), &path).unwrap()
+            Budget::kept_in(SpendConfig::default(), &config, &path).unwrap()
         };
         let first = open(3);
         let meter = first.meter("policy", Some(prices())).unwrap();
@@ -636,7 +631,7 @@ mod tests {
         let euros = Prices { currency: "EUR".to_owned(), ..prices() };
         assert!(told(&budget(""), Some(euros)).contains("EUR"));
         let wrong = SpendConfig { max_cost: Some(0.0), ..SpendConfig::default() };
-        assert!(Budget::new(wrong, Cancellation::new()).is_err());
+        assert!(Budget::new(wrong).is_err());
     }
 
     #[tokio::test(start_paused = true)]
@@ -644,10 +639,9 @@ mod tests {
         let budget = budget("max_wall_secs = 1");
         // The budget's clock is the machine's.
         std::thread::sleep(Duration::from_millis(1050));
-        let _watch = budget.watch();
-        tokio::time::timeout(Duration::from_secs(5), budget.0.cancellation.cancelled())
-            .await
-            .unwrap();
+        let cancellation = Cancellation::new();
+        let _watch = budget.watch(&cancellation);
+        tokio::time::timeout(Duration::from_secs(5), cancellation.cancelled()).await.unwrap();
         assert_eq!(budget.reached().unwrap().limit, "max_wall_secs");
     }
 }

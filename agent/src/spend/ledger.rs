@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use spar_core::{Spend, redaction};
 
-use super::{Bound, SpendError};
+use super::{Bound, SpendConfig, SpendError, SpendReport};
 
 /// Lines behind the last sum, beyond which they are summed up.
 const MAX_LINES: usize = 50_000;
@@ -42,6 +42,8 @@ pub(super) struct Kept {
     pub(super) possible: Bound,
     /// Seconds of wall-clock time.
     pub(super) wall_secs: f64,
+    /// Limits that were given after it had begun.
+    pub(super) limits: Option<SpendConfig>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -60,8 +62,16 @@ enum Line {
     Spent { account: String, spend: Spend },
     /// So much time had gone by.
     Time { wall_secs: f64 },
+    /// Limits from here on.
+    Limits { limits: SpendConfig },
     /// All before this line, summed up.
-    Sum { accounts: BTreeMap<String, Spend>, possible: Bound, wall_secs: f64 },
+    Sum {
+        accounts: BTreeMap<String, Spend>,
+        possible: Bound,
+        wall_secs: f64,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limits: Option<SpendConfig>,
+    },
 }
 
 impl Kept {
@@ -78,8 +88,9 @@ impl Kept {
             }
             Line::Spent { account, spend } => *self.accounts.entry(account).or_default() += spend,
             Line::Time { wall_secs } => self.wall_secs = self.wall_secs.max(wall_secs),
-            Line::Sum { accounts, possible, wall_secs } => {
-                *self = Self { accounts, possible, wall_secs, open: BTreeMap::new() };
+            Line::Limits { limits } => self.limits = Some(limits),
+            Line::Sum { accounts, possible, wall_secs, limits } => {
+                *self = Self { accounts, possible, wall_secs, limits, open: BTreeMap::new() };
             }
         }
     }
@@ -106,23 +117,25 @@ pub(super) const BROKEN_OFF: Spend = Spend {
     cost: 0.0,
 };
 
-/// What the ledger at `path` comes to, by account; it is not changed, and may be written meanwhile. Absent where there is
-/// none.
+/// What the ledger at `path` comes to, in the currency and at the price of an hour that `config` has; it is not changed, and
+/// may be written meanwhile. Absent where there is none.
 ///
 /// # Errors
 ///
 /// [`SpendError::Ledger`] when it cannot be read.
-pub fn read_ledger(path: &Path) -> Result<Option<BTreeMap<String, Spend>>, SpendError> {
+pub fn read_ledger(path: &Path, config: &SpendConfig) -> Result<Option<SpendReport>, SpendError> {
     if !path.exists() {
         return Ok(None);
     }
-    let (mut kept, _, _) = read(path)?;
+    let mut kept = read(path)?;
     kept.close();
-    Ok(Some(kept.accounts))
+    let Kept { accounts, wall_secs, limits, .. } = kept;
+    let config = config.clone().or(limits.unwrap_or_default());
+    Ok(Some(SpendReport::new(&config, accounts, wall_secs, None)))
 }
 
-/// What it comes to, the bytes of its whole lines and how many they are.
-fn read(path: &Path) -> Result<(Kept, u64, usize), SpendError> {
+/// What it comes to.
+fn read(path: &Path) -> Result<Kept, SpendError> {
     let fail = |detail: String| SpendError::Ledger { path: path.to_owned(), detail };
     let size = fs::metadata(path).map_err(|error| fail(error.to_string()))?.len();
     if size > MAX_BYTES {
@@ -137,7 +150,7 @@ fn read(path: &Path) -> Result<(Kept, u64, usize), SpendError> {
             .map_err(|error| fail(format!("its line {lines} is none: {error}")))?;
         kept.take(line);
     }
-    Ok((kept, whole as u64, lines))
+    Ok(kept)
 }
 
 impl Ledger {
@@ -151,7 +164,7 @@ impl Ledger {
         let path = path.into();
         let mut kept = Kept::default();
         if path.exists() {
-            kept = read(&path)?.0;
+            kept = read(&path)?;
             kept.close();
         }
         let (file, len) = sum_up(&path, &kept)?;
@@ -182,6 +195,10 @@ impl Ledger {
 
     pub(super) fn spent(&mut self, account: &str, spend: Spend) -> Result<(), SpendError> {
         self.append(Line::Spent { account: account.to_owned(), spend })
+    }
+
+    pub(super) fn limits(&mut self, limits: &SpendConfig) -> Result<(), SpendError> {
+        self.append(Line::Limits { limits: limits.clone() })
     }
 
     pub(super) fn time(&mut self, wall_secs: f64) -> Result<(), SpendError> {
@@ -226,8 +243,8 @@ impl Ledger {
 
 /// Puts a file with one line, the sum, in the place of the ledger; the file and its bytes.
 fn sum_up(path: &Path, kept: &Kept) -> Result<(File, u64), SpendError> {
-    let Kept { accounts, possible, wall_secs, .. } = kept.clone();
-    let line = Line::Sum { accounts, possible, wall_secs };
+    let Kept { accounts, possible, wall_secs, limits, .. } = kept.clone();
+    let line = Line::Sum { accounts, possible, wall_secs, limits };
     let mut bytes = redaction::to_json(&line).expect("a line is JSON");
     bytes.push(b'\n');
     let unfinished = path.with_extension(format!("{}.tmp", std::process::id()));
@@ -273,7 +290,7 @@ mod tests {
         let mut expected = spend(5);
         expected += BROKEN_OFF;
         for _ in 0..2 {
-            let told = read_ledger(&path).unwrap().unwrap();
+            let told = read_ledger(&path, &SpendConfig::default()).unwrap().unwrap().accounts;
             assert_eq!((told["policy"], told["judge"]), (expected, BROKEN_OFF));
             let ledger = Ledger::open(&path).unwrap();
             assert_eq!(ledger.kept().wall_secs, 7.5);
@@ -297,9 +314,10 @@ mod tests {
         ledger.end(1, spend(2), Bound::default()).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap().lines().count(), 1);
         ledger.spent("policy", spend(4)).unwrap();
-        let told = read_ledger(&path).unwrap().unwrap();
+        let config = SpendConfig::default();
+        let told = read_ledger(&path, &config).unwrap().unwrap().accounts;
         assert_eq!((told["policy"].input_tokens, told["policy"].requests), (7, 3));
-        assert!(read_ledger(&folder.path().join("absent")).unwrap().is_none());
+        assert!(read_ledger(&folder.path().join("absent"), &config).unwrap().is_none());
     }
 
     #[test]
@@ -309,6 +327,6 @@ mod tests {
         fs::write(&path, "{\"kind\":\"rent\"}\n").unwrap();
         let error = Ledger::open(&path).unwrap_err().to_string();
         assert!(error.contains("line 1"), "{error}");
-        assert!(read_ledger(&path).is_err());
+        assert!(read_ledger(&path, &SpendConfig::default()).is_err());
     }
 }

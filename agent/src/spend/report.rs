@@ -6,6 +6,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use spar_core::Spend;
 
+use super::SpendConfig;
+
 /// A limit of spending that was reached.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LimitReached {
@@ -41,8 +43,12 @@ pub struct SpendReport {
     /// Those of each, such as `policy` and `judge`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub accounts: BTreeMap<String, Spend>,
-    /// Seconds of wall-clock time.
+    /// Seconds of wall-clock time; in no file, since equal evaluations tell the same.
+    #[serde(skip)]
     pub wall_secs: f64,
+    /// The same where an hour of the machine has a price.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub machine_secs: Option<f64>,
     /// What that time of the machine cost; absent where it has no price.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub machine_cost: Option<f64>,
@@ -51,6 +57,52 @@ pub struct SpendReport {
     /// The limit that was reached, if one was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stopped_at: Option<LimitReached>,
+}
+
+impl SpendReport {
+    /// What these accounts spent in so much time, in the currency and at the price of an hour that `config` has.
+    pub(super) fn new(
+        config: &SpendConfig,
+        accounts: BTreeMap<String, Spend>,
+        wall_secs: f64,
+        stopped_at: Option<LimitReached>,
+    ) -> Self {
+        let mut total = Spend::default();
+        accounts.values().for_each(|spend| total += *spend);
+        let machine_cost = config.hour_price.map(|price| price * wall_secs / 3600.0);
+        let cost = match (total.known_cost(), machine_cost) {
+            // Nothing that costs anything was used.
+            (Some(_), None) if total.requests == total.failed => None,
+            (Some(cost), machine) => Some(cost + machine.unwrap_or(0.0)),
+            (None, _) => None,
+        };
+        let currency = config.currency.clone();
+        let machine_secs = config.hour_price.map(|_| wall_secs);
+        Self { currency, total, accounts, wall_secs, machine_secs, machine_cost, cost, stopped_at }
+    }
+
+    /// Both together, as those of several runs.
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        let mut accounts = self.accounts.clone();
+        for (account, spend) in &other.accounts {
+            *accounts.entry(account.clone()).or_default() += *spend;
+        }
+        let mut total = self.total;
+        total += other.total;
+        let is_same = self.currency == other.currency;
+        let sum = |one: Option<f64>, other: Option<f64>| Some(one? + other?);
+        Self {
+            currency: if is_same { self.currency.clone() } else { String::new() },
+            total,
+            accounts,
+            wall_secs: self.wall_secs + other.wall_secs,
+            machine_secs: sum(self.machine_secs, other.machine_secs),
+            machine_cost: sum(self.machine_cost, other.machine_cost).filter(|_| is_same),
+            cost: sum(self.cost, other.cost).filter(|_| is_same),
+            stopped_at: None,
+        }
+    }
 }
 
 /// What a score cost.
@@ -105,6 +157,7 @@ impl fmt::Display for SpendReport {
                 let (known, currency) = (rounded(self.total.cost), &self.currency);
                 write!(f, "; cost unknown: {known} {currency} without {unpriced} requests")
             }
+            None if unknown == 0 => write!(f, "; no price"),
             None => write!(f, "; cost unknown"),
         }
     }

@@ -4,8 +4,8 @@ use std::io::{self, Write};
 
 use super::{StreamRedactor, current};
 
-/// Writes what it is given without the secrets of this process, line by line, so that a secret that comes in several
-/// writes is found. For subscribers of `tracing`, which write each event at once:
+/// Writes what it is given without the secrets that this process has when it is made. What may be the beginning of one is
+/// held back, so that one that comes in several writes is found; dropping it writes the rest. For subscribers of `tracing`, which write each event at once:
 /// `fmt().with_writer(|| RedactingWriter::new(std::io::stderr()))`.
 #[derive(Debug)]
 pub struct RedactingWriter<W: Write> {
@@ -19,7 +19,7 @@ impl<W: Write> RedactingWriter<W> {
         Self { inner, stream: current().map(|redactor| redactor.stream()) }
     }
 
-    /// Writes what was held back because a secret may have begun there, and gives back the other writer.
+    /// Writes what was held back because a secret may have begun there.
     ///
     /// # Errors
     ///

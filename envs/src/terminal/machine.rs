@@ -353,6 +353,13 @@ pub(super) fn spec_of(
         }
         None => sandboxes.image.clone(),
     };
+    for name in &task.secret_env {
+        if let Some(value) = task.env.get(name)
+            && let Err(error) = spar_core::redaction::keep(name, value)
+        {
+            tracing::warn!(%error, "a secret of a task is not looked for");
+        }
+    }
     SandboxSpec {
         limits: task.limits.clone(),
         network: task.network.clone(),

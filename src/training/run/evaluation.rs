@@ -119,7 +119,9 @@ impl Training {
             on_episode: &|trajectory| watch.observer.episode(trajectory),
             keep: None,
         };
+        let before = self.budget.report();
         let (evaluation, last_failure) = evaluate(&request, &config).await?;
+        let evaluation = evaluation.with_spend(self.budget.since(&before));
         if watch.cancellation.is_cancelled() {
             return Ok(None);
         }

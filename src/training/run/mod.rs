@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use anyhow::{Context, ensure};
+use spar_agent::spend::{Budget, SpendConfig, SpendReport};
 use spar_agent::{Cancellation, FailureStore, JsonlStore, StoreConfig};
 use spar_core::Seed;
 use spar_policy::LocalPolicy;
@@ -27,6 +28,7 @@ use super::stages::{Plan, PlannedStage, RunningStage, Step, Watch};
 use super::state::{self, Loaded, StageState, State};
 use super::{KeepsFailures, Observer, Summary};
 use crate::recipe::{Recipe, RecipeError};
+use crate::training::records::spend_values;
 use fresh::Fresh;
 use unchanged::{notes, refuse_changes};
 
@@ -50,6 +52,8 @@ pub enum Outcome {
     Finished,
     /// It was told to stop; a checkpoint was written, unless an iteration was broken off.
     Stopped,
+    /// The same by a limit of what may be spent; with a higher one it goes on.
+    StoppedAtLimit,
 }
 
 /// A training run.
@@ -87,7 +91,12 @@ pub struct Training {
     pub(super) store: JsonlStore,
     /// Episodes that failed, of whatever they were played for.
     failures: Arc<FailureStore>,
+    /// What it spends, and may.
+    pub(super) budget: Budget,
 }
+
+/// The file in a run's folder that has what was spent.
+pub const LEDGER: &str = "spend.jsonl";
 
 impl Training {
     /// What it does.
@@ -123,8 +132,10 @@ impl Training {
         }
         let hashes = suites.hashes();
         let watch = Watch { cancellation, observer };
+        recipe.secrets.keep()?;
+        let budget = Budget::new(recipe.spend.clone())?;
         // Before the folder is made, so that what cannot begin leaves nothing behind.
-        let (fresh, domains) = begin(&recipe, &plan, suites, watch).await?;
+        let (fresh, domains) = begin(&recipe, &plan, suites, &budget, watch).await?;
 
         let name = options.name.clone().unwrap_or_else(|| {
             let stem = if recipe.name.is_empty() { "run" } else { &recipe.name };
@@ -142,14 +153,16 @@ impl Training {
         };
         let (folder, lock) = RunFolder::create(&options.root, &manifest, &recipe.to_toml())?;
         observer.note(&fresh.footprint(&recipe, &plan).to_string());
+        budget.keep_in(folder.path().join(LEDGER))?;
         let parts = fresh.into_parts(recipe, plan, folder, lock, domains)?;
-        let mut training = Self::assemble(parts, options.threads, None)?;
+        let mut training = Self::assemble(parts, budget, options.threads, None)?;
         training.open_companions(None)?;
         training.save()?;
         Ok(training)
     }
 
-    /// Takes up a run at its last checkpoint; one that ended before its first begins anew.
+    /// Takes up a run at its last checkpoint; one that ended before its first begins anew. What it has spent is spent;
+    /// `limits` take the place of those that it has, from here on.
     ///
     /// # Errors
     ///
@@ -157,6 +170,7 @@ impl Training {
     pub async fn resume(
         path: &Path,
         threads: usize,
+        limits: &SpendConfig,
         cancellation: &Cancellation,
         observer: &dyn Observer,
     ) -> anyhow::Result<Self> {
@@ -169,11 +183,14 @@ impl Training {
         let manifest = folder.manifest()?;
         refuse_changes(&recipe, &plan, &suites, &manifest)?;
         let watch = Watch { cancellation, observer };
+        recipe.secrets.keep()?;
+        let ledger = folder.path().join(LEDGER);
+        let budget = Budget::kept_in(recipe.spend.clone(), limits, ledger)?;
         let Some(latest) = Checkpoints::view(&folder.checkpoints_path()).latest()? else {
             observer.note("the run ended before its first checkpoint: it begins anew");
-            let (fresh, domains) = begin(&recipe, &plan, suites, watch).await?;
+            let (fresh, domains) = begin(&recipe, &plan, suites, &budget, watch).await?;
             let parts = fresh.into_parts(recipe, plan, folder, lock, domains)?;
-            let mut training = Self::assemble(parts, threads, Some(0))?;
+            let mut training = Self::assemble(parts, budget, threads, Some(0))?;
             training.open_companions(None)?;
             training.go_back_to(0)?;
             training.save()?;
@@ -215,9 +232,9 @@ impl Training {
         let mut trainer = model.with_head(trainer)?;
         trainer.load_state(parameters, &trainer_state)?;
         let iteration = state.iteration;
-        let domains = suites.with_sandboxes(&recipe).await?;
+        let domains = suites.with_sandboxes(&recipe, &budget).await?;
         let parts = Parts { recipe, plan, folder, lock, domains, model, trainer, state };
-        let mut training = Self::assemble(parts, threads, Some(iteration))?;
+        let mut training = Self::assemble(parts, budget, threads, Some(iteration))?;
         training.open_companions(Some(&latest.path))?;
         let num_damaged = training.go_back_to(iteration)?;
         if num_damaged > 0 {
@@ -249,7 +266,12 @@ impl Training {
         Ok(num_damaged)
     }
 
-    fn assemble(parts: Parts, threads: usize, resumed_at: Option<u64>) -> anyhow::Result<Self> {
+    fn assemble(
+        parts: Parts,
+        budget: Budget,
+        threads: usize,
+        resumed_at: Option<u64>,
+    ) -> anyhow::Result<Self> {
         let Parts { recipe, plan, folder, lock, domains, model, trainer, mut state } = parts;
         let stage = state.stage_in(&plan)?;
         let tokenizer = Arc::new(model.tokenizer.clone());
@@ -294,6 +316,7 @@ impl Training {
             checkpoints,
             store,
             failures,
+            budget,
         };
         training.begin_stage()?;
         Ok(training)
@@ -310,9 +333,21 @@ impl Training {
         cancellation: &Cancellation,
         observer: &dyn Observer,
     ) -> anyhow::Result<Outcome> {
-        let failures = Arc::clone(&self.failures);
-        let observer = &KeepsFailures { failures: &failures, observer };
-        let watch = Watch { cancellation, observer };
+        let (failures, budget) = (Arc::clone(&self.failures), self.budget.clone());
+        let observer = &KeepsFailures { failures: &failures, budget: &budget, observer };
+        let _watch = budget.watch(cancellation);
+        let ran = self.run_stages(Watch { cancellation, observer }).await;
+        let kept = budget.sync().context("keep what was spent");
+        let outcome = ran?;
+        kept?;
+        Ok(match budget.reached() {
+            Some(_) if outcome == Outcome::Stopped => Outcome::StoppedAtLimit,
+            _ => outcome,
+        })
+    }
+
+    async fn run_stages(&mut self, watch: Watch<'_>) -> anyhow::Result<Outcome> {
+        let Watch { cancellation, observer } = watch;
         while let Some(planned) = self.plan.stages().get(self.stage.index) {
             let iterations = planned.stage.iterations();
             let about = planned.stage.budget(&planned.place.data);
@@ -335,6 +370,11 @@ impl Training {
         Ok(Outcome::Finished)
     }
 
+    /// What the run has spent, and the limit that stopped it if one did.
+    pub fn spent(&self) -> SpendReport {
+        self.budget.report()
+    }
+
     /// What the run reached so far.
     ///
     /// # Errors
@@ -354,7 +394,7 @@ impl Training {
 
     /// One iteration of the present stage, with what is due behind it; `false` when it was told to stop.
     async fn iteration(&mut self, watch: &Watch<'_>) -> anyhow::Result<bool> {
-        let started = Instant::now();
+        let (started, before) = (Instant::now(), self.budget.report());
         let number = self.state.iteration + 1;
         self.failures.begin(number);
         let (seed, done) = (self.seed.derive("iteration", number), self.stage.done);
@@ -373,7 +413,9 @@ impl Training {
         let record = record.with([("stage", name.clone())]);
         self.log(&record)?;
         let seconds = [("seconds", started.elapsed().as_secs_f64())];
-        self.timings.append(&MetricRecord::new(number, &record.kind).with(seconds))?;
+        let spent = spend_values(&self.budget.since(&before));
+        let timing = MetricRecord::new(number, &record.kind).with(seconds).with(spent);
+        self.timings.append(&timing)?;
         watch.observer.iteration(&name, &record);
 
         let planned = &self.plan.stages()[self.stage.index];
@@ -533,9 +575,10 @@ async fn begin(
     recipe: &Recipe,
     plan: &Plan,
     suites: Suites,
+    budget: &Budget,
     watch: Watch<'_>,
 ) -> anyhow::Result<(Fresh, Domains)> {
-    let domains = suites.with_sandboxes(recipe).await?;
+    let domains = suites.with_sandboxes(recipe, budget).await?;
     let fresh = Fresh::make(recipe, plan, &domains, watch).await;
     let placed = fresh.and_then(|mut fresh| {
         fresh.check(plan)?;

@@ -6,7 +6,7 @@ use spar_trainer::{CheckpointMark, MetricRecord, write_atomically};
 
 use super::Training;
 use crate::recipe::POLICY;
-use crate::training::records::{evaluation_record, is_scored, task_record};
+use crate::training::records::{evaluation_record, is_scored, spend_values, task_record};
 use crate::training::stages::{Place, PlannedStage};
 use crate::training::state::{self, StageState};
 
@@ -88,6 +88,13 @@ impl Training {
         let learner = Some(("learner", place.learner.clone()));
         let learner = learner.filter(|_| !self.recipe.learners.is_empty());
         let told = || suite.clone().into_iter().chain(learner.clone());
+        if let Some(spend) = &evaluation.spend {
+            let values = spend_values(&spend.spent);
+            let timing = MetricRecord::new(iteration, kind)
+                .with([("seconds", spend.spent.wall_secs)])
+                .with([("split", evaluation.split.clone())]);
+            self.timings.append(&timing.with(values))?;
+        }
         // By task first, so that what the metrics tell of is there.
         self.evaluations.append(&task_record(iteration, kind, evaluation).with(told()))?;
         self.log(&evaluation_record(iteration, kind, evaluation).with(told()))

@@ -6,7 +6,7 @@ use spar_core::{EndReason, RewardPart, Told, Turn, Verdict};
 use spar_envs::Environment;
 use tokio::time::Instant;
 
-use super::{EpisodeInProgress, unless_cancelled};
+use super::{EpisodeInProgress, unless_cancelled, without_secrets};
 use crate::EpisodeConfig;
 use crate::contexts::Next;
 use crate::episode::{BranchPoint, Episode};
@@ -93,7 +93,7 @@ impl<'a> EpisodeInProgress<'a> {
         let step = &mut acted.turn.step;
         if let Some(Told { observation, rewards, success }) = told {
             let results = std::mem::take(&mut step.observation.results);
-            step.observation = observation;
+            step.observation = without_secrets(observation);
             step.observation.results = results;
             step.rewards.extend(rewards);
             step.success = success;
