@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::{generate_games, run, spar, succeed, workplace};
 
-const VERBS: [&str; 21] = [
+const VERBS: [&str; 22] = [
     "train",
     "resume",
     "eval",
@@ -28,6 +28,7 @@ const VERBS: [&str; 21] = [
     "audit",
     "sandbox",
     "reap",
+    "redact",
     "doctor",
     "env",
     "completions",
