@@ -304,7 +304,10 @@ pub async fn evaluate(
         let seed = request.seed.derive("bootstrap", name);
         let mut builder = ScoreBuilder::default();
         chosen.iter().for_each(|group| builder.merge(&group.score));
-        builder.finish(attempts, bootstrap, seed)
+        let score = builder.finish(attempts, bootstrap, seed);
+        let wanted: usize =
+            chosen.iter().map(|group| config.attempts * group.evaluated_seats).sum();
+        Score { missing: wanted.saturating_sub(score.episodes), ..score }
     };
     let all: Vec<_> = groups.iter().collect();
     let mut by_suite: BTreeMap<&str, Vec<&GroupResult>> = BTreeMap::new();

@@ -10,7 +10,7 @@ use spar::agent::{Cancellation, EpisodeConfig, JsonlStore, ScaffoldChoice};
 use spar::core::{
     Action, EndReason, Limit, Observation, ParsedAction, Step, Trajectory, Turn, Verdict,
 };
-use spar::envs::{Environment, EnvironmentError};
+use spar::envs::{Environment, EnvironmentError, seats_of};
 use spar::recipe::{DataConfig, Recipe};
 use spar::sandboxes::OpenSandboxes;
 use spar::tasks::{Suite, Task, suite_registry};
@@ -39,6 +39,8 @@ struct Report {
     /// Records and damaged places that could not be read, and so were not played.
     unreadable: usize,
     described: Vec<Difference>,
+    /// Records of episodes in which several act: one seat's moves alone cannot be made again.
+    several: usize,
 }
 
 /// The first difference between a trajectory and its environment.
@@ -91,10 +93,21 @@ async fn play_all(
     report: &mut Report,
 ) -> anyhow::Result<()> {
     let mut readable = Readable::open(folder)?;
+    let mut is_shared: HashMap<String, bool> = HashMap::new();
     // Up to the end where all are wanted, so that what was cut off there is told.
     while limit.is_none_or(|limit| report.trajectories < limit) && !cancellation.is_cancelled() {
         let Some(stored) = readable.next() else { break };
         let trajectory = stored?.trajectory;
+        let several = |name: &str| seats_of(name).is_some_and(|seats| seats.len() > 1);
+        let environment = &trajectory.environment;
+        if !is_shared.contains_key(environment) {
+            is_shared.insert(environment.clone(), several(environment));
+        }
+        if is_shared[environment] {
+            report.several += 1;
+            bar.advance();
+            continue;
+        }
         let (suite, sandboxes) = suites.of(&trajectory.task).await?;
         let task = suite.task_by_id(&trajectory.task)?;
         let open = sandboxes.ungraded_opener();
@@ -108,7 +121,8 @@ async fn play_all(
         if let Some((turn, what, recorded, found)) = found {
             report.mismatches += 1;
             if report.described.len() < MAX_DESCRIBED {
-                let (number, task) = (report.trajectories, trajectory.task.clone());
+                let number = report.trajectories + report.several;
+                let task = trajectory.task.clone();
                 report.described.push(Difference { number, task, turn, what, recorded, found });
             }
         }
@@ -427,12 +441,16 @@ fn observations(
 }
 
 fn text(report: &Report) -> String {
-    let Report { trajectories, turns, mismatches, unreadable, described } = report;
+    let Report { trajectories, turns, mismatches, unreadable, described, several } = report;
     let mut text = format!(
         "{trajectories} trajectories with {turns} turns played again: {mismatches} mismatches\n"
     );
     if *unreadable > 0 {
         text += &format!("{unreadable} places could not be read and were not played\n");
+    }
+    if *several > 0 {
+        text +=
+            &format!("{several} are of episodes in which several act, and were not played again\n");
     }
     for Difference { number, task, turn, what, recorded, found } in described {
         text += &format!(
