@@ -54,10 +54,11 @@ if cargo clippy --version >/dev/null 2>&1; then
 
     # Each crate that has features without them, and with each of them alone: round i has the i-th feature of
     # every crate. Only these crates, and no tests: what others depend on would turn features on. The root
-    # package's features only pass on what its crates have. A feature whose comment ends in "needs PROGRAM" is
-    # left out where there is no such program.
+    # package's features only pass on what its crates have. A feature whose comment ends in "needs PROGRAM" has a
+    # round of its own, and is left out where there is no such program.
     crates=()
     sets=("")
+    apart=()
     for manifest in */Cargo.toml; do
         [ "$manifest" = fuzz/Cargo.toml ] && continue
         features="$(awk '/^\[/ { inside = $0 == "[features]" }
@@ -69,15 +70,19 @@ if cargo clippy --version >/dev/null 2>&1; then
         round=1
         for feature in $features; do
             program="${feature#*:}" feature="${feature%%:*}"
-            if [ "$program" != "$feature" ] && ! has "$program"; then
-                skipped+=("feature \`$feature\` of $crate: no $program")
+            if [ "$program" != "$feature" ]; then
+                if has "$program"; then
+                    apart+=("$crate/$feature")
+                else
+                    skipped+=("feature \`$feature\` of $crate: no $program")
+                fi
                 continue
             fi
             sets[round]="${sets[round]:+${sets[round]},}$crate/$feature"
             round=$((round + 1))
         done
     done
-    for features in "${sets[@]}"; do
+    for features in "${sets[@]}" ${apart[@]+"${apart[@]}"}; do
         run cargo clippy "${crates[@]}" --locked --no-default-features --features "$features" -- -D warnings
     done
 else

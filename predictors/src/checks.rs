@@ -22,6 +22,14 @@ pub(crate) fn check_rewards(segments: &Segments, rewards: &[f32]) -> Result<(), 
     }
 }
 
+/// Refuses what a predictor says of segments where a number is not finite.
+pub(crate) fn check_predicted(name: &'static str, column: &[f32]) -> Result<(), PredictorError> {
+    match column.iter().position(|value| !value.is_finite()) {
+        Some(segment) => Err(PredictorError::Prediction { name, segment }),
+        None => Ok(()),
+    }
+}
+
 /// What is wrong with counts that have to be at least 1, and with the optimiser's numbers.
 pub(crate) fn positive_problems(
     counts: &[(&str, usize)],

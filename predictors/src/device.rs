@@ -11,7 +11,7 @@ pub enum PredictorDevice {
     /// The host.
     #[default]
     Cpu,
-    /// The first GPU, in programs that were built with the feature `predictors-cuda`.
+    /// The first GPU, in programs that were built with the feature `predictors-cuda` and without `cuda`.
     Cuda,
 }
 
@@ -21,7 +21,7 @@ impl PredictorDevice {
         let is_missing = self == Self::Cuda && !cfg!(feature = "cuda");
         is_missing.then(|| {
             "device is `cuda`, and this program was built without it: build it with \
-             `--features predictors-cuda`, which needs NVIDIA's nvcc, or leave device out"
+             `--no-default-features --features predictors-cuda`, which needs NVIDIA's nvcc, or leave device out"
                 .to_owned()
         })
     }

@@ -58,6 +58,14 @@ pub enum PredictorError {
         /// Which step of the fit, from 0.
         step: usize,
     },
+    /// It says of a segment what is no finite number: its weights, or the features, are beyond all measure.
+    #[error("ask predictor `{name}`: what it says of segment {segment} is not finite")]
+    Prediction {
+        /// The predictor's name.
+        name: &'static str,
+        /// Which segment, from 0.
+        segment: usize,
+    },
     /// The tensor library failed, or the device.
     #[error("compute predictor `{name}`")]
     Compute {

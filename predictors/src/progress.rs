@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 use spar_core::registry::NamedOptions;
 use spar_core::{Seed, Signal};
 
-use crate::checks::{check_rewards, check_segments, positive_problems, width_problem};
+use crate::checks::{
+    check_predicted, check_rewards, check_segments, positive_problems, width_problem,
+};
 use crate::network::{Network, Shape};
 use crate::state::{self, StateReader};
 use crate::{Fit, OpenFor, Predictions, Predictor, PredictorDevice, PredictorError, Segments};
@@ -199,7 +201,9 @@ impl Predictor for Progress {
     fn predict(&self, segments: &Segments) -> Result<Predictions, PredictorError> {
         check_segments(segments, self.width)?;
         let values = self.network.values(segments.features(), self.width, &self.device);
-        Ok(Predictions::new(vec![(Signal::Progress, values.map_err(failed)?)]))
+        let values = values.map_err(failed)?;
+        check_predicted(NAME, &values)?;
+        Ok(Predictions::new(vec![(Signal::Progress, values)]))
     }
 
     fn state(&self) -> Result<Vec<u8>, PredictorError> {

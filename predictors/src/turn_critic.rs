@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 use spar_core::registry::NamedOptions;
 use spar_core::{Seed, Signal};
 
-use crate::checks::{check_rewards, check_segments, positive_problems, width_problem};
+use crate::checks::{
+    check_predicted, check_rewards, check_segments, positive_problems, width_problem,
+};
 use crate::network::{Network, Shape};
 use crate::replay::{Replay, ReplaySummary};
 use crate::state::{self, StateReader};
@@ -289,7 +291,7 @@ impl TurnCritic {
         Ok(one.into_iter().zip(other).map(|(one, other)| one.min(other)).collect())
     }
 
-    /// What networks say of rows, action values and state values; `None` where a number is not finite.
+    /// What networks say of segments: action values, and state values.
     fn values(
         &self,
         networks: &Networks,
@@ -340,6 +342,8 @@ impl Predictor for TurnCritic {
     fn predict(&self, segments: &Segments) -> Result<Predictions, PredictorError> {
         check_segments(segments, self.width)?;
         let (action_values, state_values) = self.values(&self.networks, segments)?;
+        check_predicted(NAME, &action_values)?;
+        check_predicted(NAME, &state_values)?;
         Ok(Predictions::new(vec![
             (Signal::ActionValues, action_values),
             (Signal::StateValues, state_values),
