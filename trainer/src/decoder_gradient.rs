@@ -12,7 +12,7 @@ use spar_policy::{
 };
 
 use crate::grammar_replay::Replayed;
-use crate::reading::{Asked, Reading, SampleRefused, read};
+use crate::reading::{Asked, Reading, SampleRefused, read, read_states};
 use crate::{
     DeviceModel, FixedModel, HeadGradient, MeasureRequest, MeasuredTokens, Measures, PreparedModel,
     SampleGradient, SampleLossFn, TrainerError, WeightPrecision,
@@ -199,6 +199,14 @@ impl FixedModel for LearningDecoder {
     ) -> Result<Vec<Measures>, Box<dyn Error + Send + Sync>> {
         self.decoder.measure(samples, request)
     }
+
+    fn states(
+        &self,
+        samples: &[&Sample],
+        places: &[&[usize]],
+    ) -> Result<Vec<Vec<f32>>, Box<dyn Error + Send + Sync>> {
+        self.decoder.states(samples, places)
+    }
 }
 
 impl DeviceModel for LearningDecoder {
@@ -268,6 +276,14 @@ impl FixedModel for PreparedDecoder {
         let asked = Asked { samples, tokens, replayed, head };
         let reading = read(weights, &asked, None, temperature)?;
         Ok(reading.requested(weights, samples, request, temperature)?)
+    }
+
+    fn states(
+        &self,
+        samples: &[&Sample],
+        places: &[&[usize]],
+    ) -> Result<Vec<Vec<f32>>, Box<dyn Error + Send + Sync>> {
+        Ok(read_states(self.weights()?, samples, places)?)
     }
 }
 

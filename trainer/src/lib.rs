@@ -108,6 +108,7 @@ mod signal_stages;
 mod testing;
 mod trainer;
 mod trainer_config;
+mod turn_features;
 mod update_metrics;
 
 pub use average::{AverageConfig, WeightAverage};
@@ -142,4 +143,9 @@ pub use signal_stages::{
 };
 pub use trainer::{Division, Pass, Trainer};
 pub use trainer_config::{OptimizerPlace, TrainerConfig, WeightPrecision};
+pub use turn_features::{
+    FrozenModel, HashedTokens, HashedTokensOptions, HiddenStateFeatures, OpenTurnFeatures,
+    TurnFeatures, TurnFeaturesConfig, TurnFeaturesRow, TurnRows, open_turn_features,
+    turn_features_registry,
+};
 pub use update_metrics::UpdateMetrics;

@@ -103,15 +103,7 @@ pub(crate) fn read<'a>(
 ) -> Result<Reading<'a>, SampleRefused> {
     let Asked { samples, tokens, replayed, head } = *asked;
     let config = weights.config();
-    let (limit, vocabulary) = (config.max_position_embeddings, config.vocab_size);
-    for sample in samples {
-        if sample.len() > limit {
-            return Err(SampleRefused::TooLong { tokens: sample.len(), limit });
-        }
-        if let Some(token) = sample.tokens.iter().find(|token| **token as usize >= vocabulary) {
-            return Err(SampleRefused::UnknownToken { token: *token, vocabulary });
-        }
-    }
+    check_samples(weights, samples)?;
     let sequences: Vec<&[u32]> = samples.iter().map(|sample| &sample.tokens[..]).collect();
     let tree = TokenTree::new(&sequences);
     let (mut draws, mut places) = (Vec::new(), Vec::new());
@@ -140,6 +132,41 @@ pub(crate) fn read<'a>(
     let of_head = |head| HeadReading::of(head, &hidden, &draws, config.hidden_size);
     let head = head.map(of_head).transpose()?;
     Ok(Reading { hidden, draws, places, judged, head })
+}
+
+/// Refuses samples that the decoder cannot read.
+fn check_samples(weights: &Weights, samples: &[&Sample]) -> Result<(), SampleRefused> {
+    let config = weights.config();
+    let (limit, vocabulary) = (config.max_position_embeddings, config.vocab_size);
+    for sample in samples {
+        if sample.len() > limit {
+            return Err(SampleRefused::TooLong { tokens: sample.len(), limit });
+        }
+        if let Some(token) = sample.tokens.iter().find(|token| **token as usize >= vocabulary) {
+            return Err(SampleRefused::UnknownToken { token: *token, vocabulary });
+        }
+    }
+    Ok(())
+}
+
+/// The final hidden states of samples behind tokens at these places, `[places, hidden]` of each. Samples given together
+/// are merged into a tree.
+pub(crate) fn read_states(
+    weights: &Weights,
+    samples: &[&Sample],
+    places: &[&[usize]],
+) -> Result<Vec<Vec<f32>>, SampleRefused> {
+    check_samples(weights, samples)?;
+    let sequences: Vec<&[u32]> = samples.iter().map(|sample| &sample.tokens[..]).collect();
+    let tree = TokenTree::new(&sequences);
+    let (states, width) = (tree.try_read(weights, None)?, weights.config().hidden_size);
+    let states_td = states.read()?;
+    let of_sample = |(index, places): (usize, &&[usize])| {
+        let rows = tree.rows(index);
+        let states = places.iter().flat_map(|place| &states_td[rows[*place] * width..][..width]);
+        states.copied().collect()
+    };
+    Ok(places.iter().enumerate().map(of_sample).collect())
 }
 
 impl Reading<'_> {

@@ -128,6 +128,20 @@ pub trait FixedModel: Send + Sync {
         request: &MeasureRequest<'_>,
     ) -> Result<Vec<Measures>, Box<dyn Error + Send + Sync>>;
 
+    /// The final hidden states behind tokens of each sample, by their places in it, `[places, hidden]`.
+    ///
+    /// # Errors
+    ///
+    /// As [`FixedModel::measure`], and for a model that has none, which is the default.
+    fn states(
+        &self,
+        samples: &[&Sample],
+        places: &[&[usize]],
+    ) -> Result<Vec<Vec<f32>>, Box<dyn Error + Send + Sync>> {
+        let _ = (samples, places);
+        Err("it has no hidden states".into())
+    }
+
     /// The log-probabilities of the tokens of each sample that weigh.
     ///
     /// # Errors

@@ -180,27 +180,43 @@ pub(crate) fn measure_all(
     request: &MeasureRequest<'_>,
     micro_batch_tokens: usize,
 ) -> Result<Vec<Measures>, TrainerError> {
+    let measured =
+        in_batches(samples, micro_batch_tokens, |batch, _| model.measure(batch, request))?;
+    for (sample, measures) in measured.iter().enumerate() {
+        let (tokens, found) = (samples[sample].len(), measures.logprobs.len());
+        if found != tokens {
+            return Err(TrainerError::LogprobCount { sample, tokens, found });
+        }
+    }
+    Ok(measured)
+}
+
+/// What a model says of each sample, those that begin alike being read together, up to `micro_batch_tokens` at a time.
+///
+/// `read` is given samples with their places among all, and answers for each of them.
+pub(crate) fn in_batches<T: Default + Clone + Send>(
+    samples: &[&Sample],
+    micro_batch_tokens: usize,
+    read: impl Fn(&[&Sample], &[usize]) -> Result<Vec<T>, ModelError> + Sync,
+) -> Result<Vec<T>, TrainerError> {
     let order = prefix_order(samples);
     let sorted: Vec<&Sample> = order.iter().map(|sample| samples[*sample]).collect();
     let lengths: Vec<usize> = sorted.iter().map(|sample| sample.len()).collect();
     let ranges = split_shared_by_budget(&lengths, &shared_prefixes(&sorted), micro_batch_tokens);
     let batches = Batches::new(ranges.len());
     let read = |range: std::ops::Range<usize>| {
-        let measures = batches.run(|| model.measure(&sorted[range.clone()], request));
-        let measures = measures.map_err(|source| TrainerError::Model { source })?;
-        Ok(order[range].iter().copied().zip(measures).collect::<Vec<_>>())
+        let found = batches.run(|| read(&sorted[range.clone()], &order[range.clone()]));
+        let found = found.map_err(|source| TrainerError::Model { source })?;
+        Ok(order[range].iter().copied().zip(found).collect::<Vec<_>>())
     };
     let parts: Result<Vec<_>, TrainerError> = ranges.into_par_iter().map(read).collect();
-    let mut by_sample = vec![Measures::default(); samples.len()];
-    for (sample, measures) in parts?.into_iter().flatten() {
-        let (tokens, found) = (samples[sample].len(), measures.logprobs.len());
-        if found != tokens {
-            return Err(TrainerError::LogprobCount { sample, tokens, found });
-        }
-        by_sample[sample] = measures;
-    }
+    let mut by_sample = vec![T::default(); samples.len()];
+    parts?.into_iter().flatten().for_each(|(sample, found)| by_sample[sample] = found);
     Ok(by_sample)
 }
+
+/// What a model says when it cannot be run.
+type ModelError = Box<dyn std::error::Error + Send + Sync>;
 
 #[cfg(test)]
 mod tests {

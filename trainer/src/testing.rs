@@ -156,6 +156,21 @@ impl FixedModel for PreparedBigram {
         };
         Ok(samples.iter().map(measure).collect())
     }
+
+    /// Which of the vocabulary the token at each place is.
+    fn states(
+        &self,
+        samples: &[&Sample],
+        places: &[&[usize]],
+    ) -> Result<Vec<Vec<f32>>, Box<dyn Error + Send + Sync>> {
+        let vocabulary = self.0.specs[0].shape[1] as u32;
+        let of_sample = |(sample, places): (&&Sample, &&[usize])| {
+            let one_hot =
+                |token: u32| (0..vocabulary).map(move |other| f32::from(u8::from(other == token)));
+            places.iter().flat_map(|place| one_hot(sample.tokens[*place])).collect()
+        };
+        Ok(samples.iter().zip(places).map(of_sample).collect())
+    }
 }
 
 impl PreparedModel for PreparedBigram {

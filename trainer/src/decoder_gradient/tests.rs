@@ -457,3 +457,25 @@ fn the_decoder_learns_and_recomputes_what_was_sampled_to_the_bit() {
     assert!(drift.tokens > 80);
     assert_eq!(drift.max, 0.0);
 }
+
+#[test]
+fn states_are_those_that_tokens_are_drawn_by_whatever_is_read_together() {
+    let (model, parameters) = model();
+    let prepared = model.prepare(&parameters);
+    let samples = samples(4);
+    let samples: Vec<&Sample> = samples.iter().collect();
+    let places: [&[usize]; 4] = [&[0, 3], &[], &[8, 1, 1], &[5]];
+    let together = prepared.states(&samples, &places).unwrap();
+    let weights = model.trained.weights(&parameters).unwrap();
+    for ((sample, places), states) in samples.iter().zip(places).zip(&together) {
+        let mut cache = SequenceCache::new(&weights);
+        let all = forward(&weights, &mut [Segment::new(&mut cache, &sample.tokens)], None);
+        let expected: Vec<f32> =
+            places.iter().flat_map(|place| &all[place * 16..][..16]).copied().collect();
+        assert_eq!(states, &expected);
+    }
+    let mut unknown = samples[0].clone();
+    unknown.tokens[0] = 11;
+    let error = prepared.states(&[&unknown], &[&[0]]).unwrap_err();
+    assert_eq!(error.to_string(), "read token 11: the vocabulary has 11");
+}
