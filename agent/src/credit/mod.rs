@@ -9,6 +9,7 @@
 //! An estimator is plain arithmetic in linear time, without tensors. A new one is one file and one
 //! row of [`credit_registry`].
 
+mod archer;
 mod batch_view;
 mod error;
 mod estimator;
@@ -20,15 +21,18 @@ mod inheritance;
 mod interner;
 mod moments;
 mod ownership;
+mod predicted;
 mod registry;
 mod reinforce_pp;
 mod salt;
 mod shared_turns;
+mod spa;
 #[cfg(test)]
 pub(crate) mod test_vectors;
 mod token_rewards;
 mod whiten;
 
+pub use archer::{Archer, ArcherConfig};
 pub use batch_view::BatchView;
 pub use error::CreditError;
 pub use estimator::AdvantageEstimator;
@@ -42,3 +46,4 @@ pub use registry::{CreditConfig, EstimatorRow, OpenEstimator, credit_registry, o
 pub use reinforce_pp::{Baseline, ReinforcePp, ReinforcePpConfig};
 pub use salt::{Salt, SaltConfig, TransitionMean};
 pub use shared_turns::SharedTurns;
+pub use spa::{Spa, SpaConfig};

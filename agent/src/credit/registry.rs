@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use spar_core::registry::{Axis, Given, OptionSet, Options, Row, Table};
 
 use super::{
-    AdvantageEstimator, CreditError, Gae, GaeConfig, Gigpo, GigpoConfig, Grpo, GrpoConfig,
-    ReinforcePp, ReinforcePpConfig, Salt, SaltConfig,
+    AdvantageEstimator, Archer, ArcherConfig, CreditError, Gae, GaeConfig, Gigpo, GigpoConfig,
+    Grpo, GrpoConfig, ReinforcePp, ReinforcePpConfig, Salt, SaltConfig, Spa, SpaConfig,
 };
 
 /// Which estimator, with which options.
@@ -98,6 +98,25 @@ const ROWS: &[EstimatorRow] = &[
                   A = (G - mean G) / std G over the tokens of the batch",
         options: OptionSet::of::<ReinforcePpConfig>(),
         open: |given| Ok(Box::new(ReinforcePp::new(given.read()?)?)),
+    },
+    Row {
+        name: "spa",
+        about: "What a turn contributed to the outcome, as a predictor of progress sees it.",
+        source: "SPA-RL, arXiv 2505.20732, section 3; reconstructed, assumed: sums to come are compared over the batch \
+                 in place of PPO's baseline per step",
+        formula: "r_t = progress_weight * c_t + grounding_weight * g_t; G_t = r_t + discount * G_{t+1}; \
+                  A = (G - mean G) / std G over the turns of the batch",
+        options: OptionSet::of::<SpaConfig>(),
+        open: |given| Ok(Box::new(Spa::new(given.read()?)?)),
+    },
+    Row {
+        name: "archer",
+        about: "How much better a turn is than the situation before it, by a critic of turns.",
+        source: "ArCHer, arXiv 2402.19446, and its code (`archer/algorithms/archer/trainer.py`); reconstructed, assumed: \
+                 turns that were played are judged, not fresh ones",
+        formula: "A_t = min(Q_1, Q_2)(s_t, a_t) - min(V_1, V_2)(s_t)",
+        options: OptionSet::of::<ArcherConfig>(),
+        open: |given| Ok(Box::new(Archer::new(given.read()?))),
     },
 ];
 
@@ -270,7 +289,7 @@ mod tests {
         assert_eq!(
             error(r#"{ "kind": "gigo" }"#),
             "find advantage estimator `gigo`: known are `gigpo`, `grpo`, `salt`, `gae`, \
-             `reinforce_pp`"
+             `reinforce_pp`, `spa`, `archer`"
         );
         let told = error(r#"{ "kind": "grpo", "discount": 1, "epsilon": "small" }"#);
         assert!(told.contains("no option `discount`") && told.contains("epsilon: invalid type"));

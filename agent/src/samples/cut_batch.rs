@@ -82,6 +82,14 @@ impl<'a> CutBatch<'a> {
         &mut self.samples
     }
 
+    /// The samples of each trajectory, in the order of the batch.
+    pub fn by_trajectory(&self) -> impl Iterator<Item = &[Sample]> {
+        (0..self.ends.len()).map(|index| {
+            let start = if index == 0 { 0 } else { self.ends[index - 1] };
+            &self.samples[start..self.ends[index]]
+        })
+    }
+
     /// The signals that have been filled in the streams of all samples.
     pub fn signals(&self) -> Signals {
         let mut signals = Signals::default();
@@ -155,13 +163,6 @@ impl<'a> CutBatch<'a> {
             }
         }
         Ok(weighed)
-    }
-
-    fn by_trajectory(&self) -> impl Iterator<Item = &[Sample]> {
-        (0..self.ends.len()).map(|index| {
-            let start = if index == 0 { 0 } else { self.ends[index - 1] };
-            &self.samples[start..self.ends[index]]
-        })
     }
 }
 
