@@ -42,6 +42,6 @@ pub use registry::Registry;
 
 pub use {spar_agent as agent, spar_core as core, spar_envs as envs, spar_parsers as parsers};
 pub use {
-    spar_policy as policy, spar_sandbox as sandbox, spar_serve as serve, spar_tasks as tasks,
-    spar_trainer as trainer,
+    spar_policy as policy, spar_predictors as predictors, spar_sandbox as sandbox,
+    spar_serve as serve, spar_tasks as tasks, spar_trainer as trainer,
 };

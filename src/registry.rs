@@ -9,13 +9,15 @@ use spar_core::registry::{AnyTable, InstallError, Row, Table};
 use spar_envs::{EnvironmentRow, environment_registry};
 use spar_parsers::{ParserRow, parser_registry};
 use spar_policy::state_heads::{StateHeadRow, state_head_registry};
+use spar_predictors::{PredictorRow, predictor_registry};
 use spar_sandbox::registry::{BackendRow, backend_registry};
 use spar_tasks::formats::{FormatRow, suite_formats};
 use spar_tasks::graders::{GraderRow, grader_registry};
 use spar_tasks::samplers::{SamplerRow, sampler_registry};
 use spar_tasks::{ShaperRow, SuiteRow, shaper_registry, suite_registry};
 use spar_trainer::{
-    ObjectiveRow, OptimizerRow, objective_registry, optimizer_registry, signal_stages,
+    ObjectiveRow, OptimizerRow, TurnFeaturesRow, objective_registry, optimizer_registry,
+    signal_stages, turn_features_registry,
 };
 
 use crate::players::PLAYERS;
@@ -23,7 +25,7 @@ use crate::recipe::SHIPPED_RECIPES;
 use crate::training::stages::{StageRow, stage_registry};
 
 /// All tables, in the order in which they are listed.
-pub fn tables() -> [&'static dyn AnyTable; 20] {
+pub fn tables() -> [&'static dyn AnyTable; 22] {
     [
         suite_registry(),
         suite_formats(),
@@ -38,6 +40,8 @@ pub fn tables() -> [&'static dyn AnyTable; 20] {
         grader_registry(),
         shaper_registry(),
         signal_stages(),
+        turn_features_registry(),
+        predictor_registry(),
         credit_registry(),
         filter_registry(),
         objective_registry(),
@@ -125,6 +129,10 @@ open_tables! {
     grader: GraderRow, grader_registry;
     /// Adds a reward shaper.
     shaper: ShaperRow, shaper_registry;
+    /// Adds features of turns.
+    turn_features: TurnFeaturesRow, turn_features_registry;
+    /// Adds a predictor.
+    predictor: PredictorRow, predictor_registry;
     /// Adds an advantage estimator.
     estimator: EstimatorRow, credit_registry;
     /// Adds a group filter.

@@ -12,7 +12,7 @@ use spar_tasks::samplers::{SamplerConfig, open_sampler};
 use spar_tasks::{ShaperConfig, open_shaper};
 use spar_trainer::{Objective, ObjectiveConfig, TrainerConfig};
 
-use super::{Recipe, ReferenceHold};
+use super::{PredictConfig, Recipe, ReferenceHold};
 
 /// Reinforcement learning.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -37,6 +37,9 @@ pub struct ReinforceConfig {
     pub shapers: Vec<ShaperConfig>,
     /// How advantages are assigned to steps. Default `grpo`.
     pub credit: CreditConfig,
+    /// A small learned function of turns, fitted in every iteration, that tells credit what it asks for. Default absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub predictor: Option<PredictConfig>,
     /// Which trajectories of a group are trained; what is left out counts in nothing, also not in what a loss is
     /// divided by. Default absent: all.
     pub filter: Option<FilterConfig>,
@@ -61,6 +64,7 @@ impl Default for ReinforceConfig {
             strategy: StrategyConfig::default(),
             shapers: Vec::new(),
             credit: CreditConfig::default(),
+            predictor: None,
             filter: None,
             objective: ObjectiveConfig::default(),
             reference: None,
@@ -72,10 +76,11 @@ impl Default for ReinforceConfig {
 impl NamedOptions for ReinforceConfig {}
 
 impl ReinforceConfig {
-    /// Whether it needs a reference model.
+    /// Whether it needs a reference model: for the objective, or for what the predictor sees.
     pub fn has_reference(&self) -> bool {
         let objective = self.objective.build();
         objective.is_ok_and(|objective| objective.needs().reference)
+            || self.predictor.as_ref().is_some_and(PredictConfig::needs_model)
     }
 
     /// What is wrong where an estimator needs a signal that nothing gives here; `None` where one does.
@@ -83,6 +88,16 @@ impl ReinforceConfig {
     /// What has a [stage](spar_trainer::signal_stages) is given wherever there is the model that it is measured with.
     pub fn missing_signal(&self, signal: Signal, recipe: &Recipe) -> Option<&'static str> {
         match signal {
+            signal if self.predictor.iter().any(|it| it.gives().contains(&signal)) => None,
+            Signal::Progress => Some(
+                "`progress`, and no predictor gives it: set predictor = { kind = \"progress\" }",
+            ),
+            Signal::ActionValues => Some(
+                "`action_values`, and no predictor gives them: set predictor = { kind = \"turn_critic\" }",
+            ),
+            Signal::StateValues => Some(
+                "`state_values`, and no predictor gives them: set predictor = { kind = \"turn_critic\" }",
+            ),
             Signal::Reference if !self.has_reference() => {
                 Some("a reference model, and the objective asks for none")
             }
@@ -93,9 +108,6 @@ impl ReinforceConfig {
                 Some("values, which are 0 for good without objective.value_loss")
             }
             Signal::Teacher => Some("a teacher's log-probabilities, and there is no teacher"),
-            Signal::Progress | Signal::ActionValues | Signal::StateValues => {
-                Some("what a predictor gives, and there is none")
-            }
             Signal::Reference
             | Signal::Values
             | Signal::Old
@@ -150,7 +162,12 @@ impl ReinforceConfig {
         if let Err(error) = strategy.and_then(|strategy| strategy.check(self.group_size)) {
             within("strategy", told(error.into()));
         }
-        match open_estimator(&self.credit) {
+        let credit = open_estimator(&self.credit);
+        if let Some(predictor) = &self.predictor {
+            let credit = credit.as_ref().ok();
+            within("predictor", predictor.problems(credit.map(AsRef::as_ref), self.iterations));
+        }
+        match credit {
             Err(error) => within("credit", told(error.into())),
             Ok(credit) => {
                 let needs = credit.needs().iter();

@@ -14,6 +14,7 @@ const SHIPPED: &[(&str, &str)] = &[
     ("alfworld", include_str!("../../recipes/alfworld.toml")),
     ("frozen-lake", include_str!("../../recipes/frozen-lake.toml")),
     ("frozen-lake-ppo", include_str!("../../recipes/frozen-lake-ppo.toml")),
+    ("frozen-lake-progress", include_str!("../../recipes/frozen-lake-progress.toml")),
     ("ledger", include_str!("../../recipes/ledger.toml")),
     ("tic-tac-toe", include_str!("../../recipes/tic-tac-toe.toml")),
     ("preferences", include_str!("../../recipes/preferences.toml")),

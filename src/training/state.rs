@@ -11,7 +11,7 @@ use spar_trainer::{Checkpoint, Checkpoints, Trainer, TrainerError, WeightPrecisi
 
 use super::learners::Companion;
 use super::model::{Model, learner_folder, read_factors};
-use super::stages::Plan;
+use super::stages::{Plan, RunningStage};
 use crate::recipe::POLICY;
 
 pub(super) const TRAINER_FILE: &str = "trainer.safetensors";
@@ -129,6 +129,7 @@ pub(super) fn save(
     model: &Model,
     trainer: &Trainer,
     companions: &BTreeMap<String, Companion>,
+    running: Option<&dyn RunningStage>,
 ) -> anyhow::Result<Checkpoint> {
     let (averaged, own) = (trainer.averaged()?, trainer.parameters()?);
     let evaluated = averaged.as_ref().unwrap_or(&own);
@@ -153,6 +154,9 @@ pub(super) fn save(
             model.write(&folder, &own, NumberType::F32).map_err(into_io)?;
         }
         std::fs::write(folder.join(STATE_FILE), &json)?;
+        if let Some(running) = running {
+            running.save_files(folder).map_err(std::io::Error::other)?;
+        }
         trainer.save_state(&folder.join(TRAINER_FILE)).map_err(trainer_into_io)
     };
     checkpoints.save(state.iteration, &write).context("save a checkpoint")

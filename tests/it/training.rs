@@ -266,6 +266,80 @@ fn runs_with_a_value_head_repeat_and_go_on_to_the_bit() {
 }
 
 #[test]
+fn runs_with_a_predictor_repeat_and_go_on_to_the_bit() {
+    let folder = workplace();
+    let folder = folder.path();
+    // Of the newest checkpoint within the stage; that at its end has none of it.
+    let state_file = |name: &str| {
+        let checkpoints = fs::read_dir(folder.join("runs").join(name).join("checkpoints")).unwrap();
+        let file = |entry: fs::DirEntry| entry.path().join("predictor.safetensors");
+        let files = checkpoints.map(|entry| file(entry.unwrap())).filter(|path| path.exists());
+        files.max().unwrap()
+    };
+    let state = |name: &str| fs::read(state_file(name)).unwrap();
+    for (credit, predictor) in [
+        ("spa", "kind='progress',features={kind='hashed_tokens',width=32}"),
+        (
+            "archer",
+            "kind='turn_critic',features={kind='hidden_states'},steps=8,capacity=150,warm_up=1",
+        ),
+    ] {
+        let credit_setting = format!("reinforce.credit={{kind='{credit}'}}");
+        let predictor = format!("reinforce.predictor={{{predictor}}}");
+        let sets = ["--set", &credit_setting, "--set", &predictor];
+        train(folder, credit, &sets);
+        let threads = format!("{credit}-threads");
+        train(folder, &threads, &[&sets[..], &["--threads", "3"]].concat());
+        assert_same((folder, credit), (folder, &threads));
+        assert!(state(credit) == state(&threads));
+        let told = metrics(folder, credit);
+        let records = told.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let updates: Vec<Value> = records.filter(|record| record["kind"] == "reinforce").collect();
+        let is_told = |record: &Value| {
+            record["predictor_loss"].is_number()
+                && record["predictor_examples"].as_f64() > Some(0.0)
+        };
+        assert!(updates.len() == 9 && updates.iter().all(is_told), "{updates:?}");
+        // While it warms up, it alone learns.
+        let is_trained = |record: &Value| record["samples_with_gradient"].as_f64() > Some(0.0);
+        assert_eq!(is_trained(&updates[0]), credit == "spa");
+        assert!(updates[1..].iter().any(is_trained));
+
+        let name = format!("{credit}-killed");
+        let arguments = [&["train", "tiny.toml", "--name", &name][..], &sets].concat();
+        let mut child = start(folder, &arguments);
+        for lines in [7, 11] {
+            wait_for(&mut child, folder, &name, lines);
+            child.kill().unwrap();
+            child.wait().unwrap();
+            child = start(folder, &["resume", &format!("runs/{name}")]);
+        }
+        assert!(child.wait().unwrap().success());
+        assert_same((folder, credit), (folder, &name));
+        assert!(state(credit) == state(&name));
+    }
+
+    // A state that is damaged is told, and so is one that was removed.
+    let arguments =
+        ["train", "tiny.toml", "--name", "damaged", "--set", "reinforce.credit={kind='spa'}"];
+    let predictor = ["--set", "reinforce.predictor={kind='progress'}"];
+    let mut child = start(folder, &[&arguments[..], &predictor].concat());
+    wait_for(&mut child, folder, "damaged", 9);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let newest = &state_file("damaged");
+    let whole = fs::read(newest).unwrap();
+    fs::write(newest, &whole[..whole.len() / 2]).unwrap();
+    let ran = run(folder, &["resume", "runs/damaged"]);
+    assert!(ran.code == Some(1) && ran.err.contains("it is damaged"), "{}", ran.err);
+    fs::remove_file(newest).unwrap();
+    let ran = run(folder, &["resume", "runs/damaged"]);
+    assert!(ran.code == Some(1) && ran.err.contains("predictor.safetensors"), "{}", ran.err);
+    fs::write(newest, whole).unwrap();
+    succeed(folder, &["resume", "runs/damaged"]);
+}
+
+#[test]
 fn the_best_can_be_imitated_and_a_stage_that_changes_nothing_says_so() {
     let folder = workplace();
     let folder = folder.path();

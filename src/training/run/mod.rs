@@ -236,6 +236,7 @@ impl Training {
         let parts = Parts { recipe, plan, folder, lock, domains, model, trainer, state };
         let mut training = Self::assemble(parts, budget, threads, Some(iteration))?;
         training.open_companions(Some(&latest.path))?;
+        training.load_stage_files(&latest.path)?;
         let num_damaged = training.go_back_to(iteration)?;
         if num_damaged > 0 {
             let folder = training.folder.trajectories_path();
@@ -253,6 +254,14 @@ impl Training {
     /// Closes what the run holds beside its files; how many sandboxes could not be removed.
     pub async fn close(self) -> u64 {
         self.domains.close().await
+    }
+
+    /// The stage that the run is at goes on with the files that it left in a checkpoint.
+    fn load_stage_files(&mut self, checkpoint: &Path) -> anyhow::Result<()> {
+        let Some(mut running) = self.running.take() else { return Ok(()) };
+        let loaded = running.load_files(self, checkpoint);
+        self.running = Some(running);
+        loaded.with_context(|| format!("go on with stage `{}`", self.stage.name))
     }
 
     /// Forgets what was recorded behind an iteration; how many places of the trajectories before are damaged.

@@ -24,7 +24,8 @@ impl Training {
             None => self.stage.own.clone(),
         };
         self.state.stage = Some(StageState { own, ..self.stage.clone() });
-        state::save(&self.checkpoints, &self.state, &self.model, trainer, &self.companions)?;
+        let (running, companions) = (self.running.as_deref(), &self.companions);
+        state::save(&self.checkpoints, &self.state, &self.model, trainer, companions, running)?;
         self.mark_best()?;
         self.mark_reference()?;
         self.draw_curve()

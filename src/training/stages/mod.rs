@@ -18,6 +18,7 @@ mod reference;
 mod registry;
 mod reinforce;
 mod stage;
+mod turn_predictor;
 
 pub use self::outline::{StageOutline, last_trainer, outline};
 pub use self::plan::Place;

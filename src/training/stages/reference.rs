@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use spar_core::{Sample, Signal};
 use spar_policy::Weights;
 use spar_trainer::{
-    DecoderGradient, MeasuredAt, MeasuredTokens, SignalSource, Trained, fill_signals,
+    DecoderGradient, MeasuredAt, MeasuredTokens, PreparedModel, SignalSource, Trained, fill_signals,
 };
 
 use crate::recipe::ReferenceHold;
@@ -29,12 +29,21 @@ impl Reference {
         temperature: f32,
         micro_batch_tokens: usize,
     ) -> anyhow::Result<()> {
-        let model = DecoderGradient::new(self.weights(run, hold)?, temperature)
-            .with_grammars(run.policy.grammars().clone())
-            .at_base();
+        let model = self.model(run, hold, temperature)?;
         let (weights, model) = (MeasuredAt::Reference, model.as_ref());
         let source = SignalSource { weights, model, head: None, micro_batch_tokens };
         Ok(fill_signals(samples, &[Signal::Reference], tokens, &source)?)
+    }
+
+    /// The model itself, for draws at `temperature`.
+    pub(super) fn model(
+        &self,
+        run: &Training,
+        hold: ReferenceHold,
+        temperature: f32,
+    ) -> anyhow::Result<Box<dyn PreparedModel>> {
+        let model = DecoderGradient::new(self.weights(run, hold)?, temperature);
+        Ok(model.with_grammars(run.policy.grammars().clone()).at_base())
     }
 
     fn weights(&self, run: &Training, hold: ReferenceHold) -> anyhow::Result<Arc<Weights>> {

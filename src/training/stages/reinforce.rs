@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Instant;
 
 use anyhow::Context;
@@ -10,14 +11,17 @@ use serde_json::Value;
 use spar_agent::credit::{AdvantageEstimator, BatchView, open_estimator};
 use spar_agent::filters::{GroupFilter, kept, open_filter};
 use spar_agent::{CutBatch, CutGroup};
-use spar_core::{Group, Sample, Signal};
+use spar_core::{Group, Sample, Signal, Signals};
+use spar_predictors::Fit;
 use spar_trainer::{
-    DecoderGradient, MeasuredTokens, MetricRecord, TrainerConfig, UpdateMetrics, explained_variance,
+    DecoderGradient, FrozenModel, MeasuredTokens, MetricRecord, PreparedModel, TrainerConfig,
+    UpdateMetrics, explained_variance,
 };
 
 use super::groups::{Collected, GroupOptions, GroupSource};
 use super::reference::Reference;
 use super::registry::written;
+use super::turn_predictor::TurnPredictor;
 use super::{Place, RunningStage, Stage, Step, WordsRequest};
 use crate::recipe::{DataConfig, Recipe, ReferenceHold, ReinforceConfig};
 use crate::training::demonstrations::words_of_random_play;
@@ -67,6 +71,9 @@ impl Stage for Reinforce {
         let mut problems = Vec::new();
         if self.config.objective.value_loss.is_some() {
             problems.push("learners: several at one time train no value heads".to_owned());
+        }
+        if self.config.predictor.is_some() {
+            problems.push("learners: several at one time fit no predictor".to_owned());
         }
         if self.config.trainer.average.is_some() {
             problems.push("learners: several at one time keep no average of weights".to_owned());
@@ -129,6 +136,7 @@ impl Stage for Reinforce {
             credit: open_estimator(&config.credit)?,
             filter: open_filter(&config.filter.clone().unwrap_or_default())?,
             reference: Reference::default(),
+            predictor: None,
             place: place.clone(),
             config,
         }))
@@ -143,6 +151,8 @@ struct Reinforcement {
     credit: Box<dyn AdvantageEstimator>,
     filter: Box<dyn GroupFilter>,
     reference: Reference,
+    /// Open from the first iteration on, where the stage has one.
+    predictor: Option<TurnPredictor>,
 }
 
 #[async_trait(?Send)]
@@ -191,6 +201,19 @@ impl RunningStage for Reinforcement {
     fn state(&self) -> Option<Value> {
         self.groups.state()
     }
+
+    fn save_files(&self, folder: &Path) -> anyhow::Result<()> {
+        self.predictor.as_ref().map_or(Ok(()), |predictor| predictor.save(folder))
+    }
+
+    fn load_files(&mut self, run: &Training, folder: &Path) -> anyhow::Result<()> {
+        // Before the first iteration there is nothing to go on with.
+        if self.groups.state().is_none() {
+            return Ok(());
+        }
+        self.predictor = self.fresh_predictor(run)?;
+        self.predictor.as_mut().map_or(Ok(()), |predictor| predictor.load(folder))
+    }
 }
 
 /// What came of the updates on a learner's groups.
@@ -198,6 +221,8 @@ struct Learned {
     num_samples: usize,
     num_with_gradient: usize,
     num_filtered: usize,
+    /// Of the predictor, where there is one.
+    fit: Option<Fit>,
     explained_variance: Option<f64>,
     updates: Vec<UpdateMetrics>,
 }
@@ -244,6 +269,10 @@ fn with_learned(
     record = record.with(config.filter.as_ref().map(|_| ("filtered", num_filtered)));
     if let [(_, only)] = learned {
         record = record.with(only.explained_variance.map(|share| ("explained_variance", share)));
+        if let Some(fit) = &only.fit {
+            record = record.with([("predictor_examples", fit.num_examples as f64)]);
+            record = record.with(fit.last_loss().map(|loss| ("predictor_loss", loss)));
+        }
     }
     if !place.learners.is_empty() {
         for (learner, learned) in learned {
@@ -264,7 +293,7 @@ fn with_learned(
 impl Reinforcement {
     /// Updates the present learner by its groups, which credit sees all at once.
     fn learn(
-        &self,
+        &mut self,
         run: &mut Training,
         step: &Step<'_>,
         (groups, cut): (&[Group], Vec<CutGroup>),
@@ -281,11 +310,17 @@ impl Reinforcement {
             .with_activation_bytes(self.config.trainer.activation_bytes())
             .with_grammars(run.policy.grammars().clone());
         let mut cut = CutBatch::join(groups, cut);
-        let (asked, tokens) = (self.credit.needs(), MeasuredTokens::Sampled);
-        self.fill_signals(run, &model, asked, tokens, cut.samples_mut())?;
+        let (asked, tokens) = (self.credit.needs().to_vec(), MeasuredTokens::Sampled);
+        self.fill_signals(run, &model, &asked, tokens, cut.samples_mut())?;
         let view = BatchView::shaped(groups, self.groups.shapers());
-        let credit = self.credit.estimate(&view, &cut.signals())?;
-        let kept = kept(self.filter.as_ref(), &view);
+        let mut signals = cut.signals();
+        let fit = self.predict(run, step, (&cut, &view), &mut signals)?;
+        let credit = self.credit.estimate(&view, &signals)?;
+        let mut kept = kept(self.filter.as_ref(), &view);
+        let num_filtered = kept.iter().filter(|kept| !**kept).count();
+        if self.predictor.as_ref().is_some_and(|it| it.is_warming_up(step.done)) {
+            kept.fill(false);
+        }
         let objective = self.config.objective.build()?;
         let credit = self.config.turn_mask().hide(groups, credit);
         let credit = self.config.shared_turns(&*objective).settle(&view, credit, &kept)?;
@@ -308,10 +343,56 @@ impl Reinforcement {
         Ok(Learned {
             num_samples: samples.len(),
             num_with_gradient: with_gradient,
-            num_filtered: kept.iter().filter(|kept| !**kept).count(),
+            num_filtered,
+            fit,
             explained_variance: explained_variance(&samples),
             updates,
         })
+    }
+
+    /// The stage's predictor before it has learned anything, where there is one.
+    fn fresh_predictor(&self, run: &Training) -> anyhow::Result<Option<TurnPredictor>> {
+        let open = |config| {
+            let seed = run.seed.derive("predictor", &self.place.name);
+            TurnPredictor::open(config, run.model.config.hidden_size, seed)
+        };
+        self.config.predictor.as_ref().map(open).transpose()
+    }
+
+    /// Fits the predictor to what was played, where there is one, and fills in what it says of that.
+    fn predict(
+        &mut self,
+        run: &Training,
+        step: &Step<'_>,
+        (cut, view): (&CutBatch<'_>, &BatchView<'_>),
+        signals: &mut Signals,
+    ) -> anyhow::Result<Option<Fit>> {
+        if self.predictor.is_none() {
+            self.predictor = self.fresh_predictor(run)?;
+        }
+        let needs_model = self.predictor.as_ref().is_some_and(TurnPredictor::needs_model);
+        let model = needs_model.then(|| self.reference_model(run)).transpose()?;
+        let frozen = model.as_ref().map(|model| FrozenModel {
+            model: model.as_ref(),
+            hidden_size: run.model.config.hidden_size,
+            micro_batch_tokens: self.config.trainer.micro_batch_tokens,
+        });
+        let Some(predictor) = &mut self.predictor else { return Ok(None) };
+        let seed = step.seed.derive("predictor", 0);
+        let fit = predictor.fill(cut, view, frozen.as_ref(), signals, seed);
+        Ok(Some(fit.context("fit the predictor of turns")?))
+    }
+
+    /// How the reference model is held.
+    fn reference_hold(&self, run: &Training) -> anyhow::Result<ReferenceHold> {
+        let has_adapter = !run.recipe.adapters().is_empty();
+        let hold = self.config.reference_hold(has_adapter, self.place.is_first);
+        hold.context("read the reference model: nothing asks for one")
+    }
+
+    fn reference_model(&self, run: &Training) -> anyhow::Result<Box<dyn PreparedModel>> {
+        let temperature = run.recipe.episode.sampling.temperature;
+        self.reference.model(run, self.reference_hold(run)?, temperature)
     }
 
     /// Fills signals in the streams of samples, those that are measured at the same weights in one pass.
@@ -326,9 +407,7 @@ impl Reinforcement {
         samples: &mut [Sample],
     ) -> anyhow::Result<()> {
         if signals.contains(&Signal::Reference) {
-            let has_adapter = !run.recipe.adapters().is_empty();
-            let hold = self.config.reference_hold(has_adapter, self.place.is_first);
-            let hold = hold.context("fill signal `reference`: the objective asks for no model")?;
+            let hold = self.reference_hold(run)?;
             let temperature = run.recipe.episode.sampling.temperature;
             let budget = self.config.trainer.micro_batch_tokens;
             self.reference.fill(run, hold, samples, tokens, temperature, budget)?;

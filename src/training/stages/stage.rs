@@ -1,6 +1,6 @@
 //! What a stage is to the run.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use async_trait::async_trait;
@@ -141,6 +141,19 @@ pub trait RunningStage: Send + Sync {
     /// What it needs to go on behind a checkpoint, beside how many iterations are done.
     fn state(&self) -> Option<Value> {
         None
+    }
+
+    /// Writes what else it needs, where that is too much for [`state`](Self::state), as files of its own into the folder of
+    /// a checkpoint.
+    fn save_files(&self, folder: &Path) -> anyhow::Result<()> {
+        let _ = folder;
+        Ok(())
+    }
+
+    /// Goes on with the files that it left in the folder of a checkpoint.
+    fn load_files(&mut self, run: &Training, folder: &Path) -> anyhow::Result<()> {
+        let _ = (run, folder);
+        Ok(())
     }
 }
 
