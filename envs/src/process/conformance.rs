@@ -19,6 +19,8 @@ use crate::{Environment, EnvironmentError, Resources};
 const MOST_TURNS: u32 = 12;
 /// Bytes of the longest action that is tried.
 const LONG: usize = 100_000;
+/// First actions that are tried until one does not end the episode.
+const OPENINGS: usize = 16;
 /// A tool that no environment has.
 const NO_TOOL: &str = "no_such_tool";
 
@@ -248,14 +250,20 @@ impl Checking<'_> {
     }
 
     async fn forks(&self, report: &mut ProgramReport, doing: &str) -> Result<(), EnvironmentError> {
-        let (mut env, first) = self.open(0).await?;
         let mut rng = Seed::from_u64(3).derive("check", 0).rng();
-        let action = choose(&env, &first, &mut rng);
-        let step = env.step(&action).await?;
-        if step.terminated {
-            report.tell(doing, None, "the first action ended the episode".to_owned());
-            return env.close().await;
+        let mut begun = None;
+        for _ in 0..OPENINGS {
+            let (mut env, first) = self.open(0).await?;
+            let step = env.step(&opening(&env, &first, &mut rng)).await?;
+            if !step.terminated {
+                begun = Some((env, step));
+                break;
+            }
         }
+        let Some((mut env, step)) = begun else {
+            report.tell(doing, None, "every first action ended the episode".to_owned());
+            return Ok(());
+        };
         let Some(mut fork) = env.fork().await? else {
             report.tell(doing, None, "there was no place for a fork".to_owned());
             return env.close().await;
@@ -312,6 +320,16 @@ impl Checking<'_> {
         let (mut env, _) = self.open(0).await?;
         report.check(doing, true, "");
         env.close().await
+    }
+}
+
+/// An action to begin with: one of those that are listed, as likely as any other.
+fn opening(env: &Process, first: &Observation, rng: &mut impl rand::Rng) -> Action {
+    match first.admissible.as_deref() {
+        Some(listed) if !listed.is_empty() => {
+            Action::text(&*listed[rng.random_range(0..listed.len())])
+        }
+        _ => choose(env, first, rng),
     }
 }
 
