@@ -9,6 +9,7 @@ use std::thread::JoinHandle;
 use spar_core::PolicyVersion;
 use tokio::sync::mpsc;
 
+use crate::draw_rules::LoadedDrawRule;
 use crate::engine::{
     Counters, Engine, EngineConfig, GeneratorMetrics, KvMemory, Reply, bytes_per_token,
 };
@@ -84,6 +85,15 @@ pub struct ServedAdapter {
     pub version: PolicyVersion,
 }
 
+/// What engines have beside a model.
+enum Further<'a> {
+    Nothing,
+    /// Adapters on the same weights, models of their own.
+    Adapters(&'a [ServedAdapter]),
+    /// What tokens are drawn by.
+    DrawRule(&'a Arc<LoadedDrawRule>),
+}
+
 struct Publication {
     weights: Arc<Weights>,
     version: PolicyVersion,
@@ -147,7 +157,32 @@ impl Generator {
         version: PolicyVersion,
         config: GeneratorConfig,
     ) -> std::io::Result<Self> {
-        Self::with_adapters(name, tokenizer, weights, version, &[], config)
+        Self::start(name, tokenizer, weights, version, &Further::Nothing, config)
+    }
+
+    /// As [`Generator::new`], all tokens being drawn by a rule, whose models read what the main model reads; what the
+    /// rule's models can read bounds prompt and answer as well. Memory for keys and values is shared by all of them. A decoder on a device draws
+    /// on the CPU then.
+    ///
+    /// # Errors
+    ///
+    /// As [`Generator::new`].
+    ///
+    /// # Panics
+    ///
+    /// When a model of the rule has another vocabulary than the weights.
+    pub fn with_draw_rule(
+        name: &str,
+        tokenizer: &Arc<Tokenizer>,
+        weights: &Arc<Weights>,
+        version: PolicyVersion,
+        rule: &Arc<LoadedDrawRule>,
+        config: GeneratorConfig,
+    ) -> std::io::Result<Self> {
+        let vocabulary = weights.config().vocab_size;
+        let has_it = |model: &Arc<Weights>| model.config().vocab_size == vocabulary;
+        assert!(rule.models().iter().all(has_it), "all models have one vocabulary");
+        Self::start(name, tokenizer, weights, version, &Further::DrawRule(rule), config)
     }
 
     /// As [`Generator::new`], with adapters on the same weights as further models, from place 1 on; all of them are
@@ -168,12 +203,31 @@ impl Generator {
             let message = "several adapters are answered in one batch on the CPU alone";
             return Err(std::io::Error::new(std::io::ErrorKind::Unsupported, message));
         }
+        Self::start(name, tokenizer, weights, version, &Further::Adapters(adapters), config)
+    }
+
+    fn start(
+        name: &str,
+        tokenizer: &Arc<Tokenizer>,
+        weights: &Arc<Weights>,
+        version: PolicyVersion,
+        further: &Further<'_>,
+        config: GeneratorConfig,
+    ) -> std::io::Result<Self> {
+        let (adapters, beside): (&[ServedAdapter], &[Arc<Weights>]) = match further {
+            Further::Nothing => (&[], &[]),
+            Further::Adapters(adapters) => (adapters, &[]),
+            Further::DrawRule(rule) => (&[], rule.models()),
+        };
         let models = 1 + adapters.len();
         let name: Arc<str> = name.into();
         let weights = &weights.clone().for_generation();
         let threads = num_engines(weights, config.threads);
         let model = weights.config();
-        let bytes_per_token = bytes_per_token(weights);
+        // What a token takes of each model that reads it.
+        let bytes_of_main = bytes_per_token(weights);
+        let bytes_per_token =
+            bytes_of_main + beside.iter().map(|model| bytes_per_token(model)).sum::<usize>();
         let memory_bytes = config.kv_memory_bytes.or_else(|| share_of_device(weights));
         let limit = memory_bytes.map_or(usize::MAX, |bytes| bytes / bytes_per_token);
         if limit == 0 {
@@ -185,8 +239,10 @@ impl Generator {
                 ),
             ));
         }
-        let prefix_limit = config.prefix_memory_bytes / bytes_per_token;
-        let memory = Arc::new(KvMemory::new(limit, prefix_limit, threads, models));
+        // Each has a part of it, in tokens of its own.
+        let prefixes = models + beside.len();
+        let prefix_limit = config.prefix_memory_bytes / bytes_per_token * (1 + beside.len());
+        let memory = Arc::new(KvMemory::new(limit, prefix_limit, threads, prefixes));
         let counters = Arc::new(Counters::new(threads));
         let engine_config = EngineConfig {
             prefill_tokens: config.prefill_tokens,
@@ -208,6 +264,9 @@ impl Generator {
                 for ServedAdapter { name, adapter, version } in adapters {
                     engine.serve_adapter(name.clone(), adapter.clone(), *version);
                 }
+                if let Further::DrawRule(rule) = further {
+                    engine.draw_by(Arc::clone(rule));
+                }
                 let thread = std::thread::Builder::new()
                     .name(format!("engine-{index}"))
                     // Several engines keep the machine busy by themselves; one spreads its
@@ -219,7 +278,10 @@ impl Generator {
                 Ok(EngineThread { commands: Some(commands), thread: Some(thread) })
             })
             .collect::<std::io::Result<_>>()?;
-        let most = model.max_position_embeddings;
+        let most = match further {
+            Further::DrawRule(rule) => rule.context(model.max_position_embeddings),
+            _ => model.max_position_embeddings,
+        };
         Ok(Self {
             engines,
             counters,

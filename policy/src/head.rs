@@ -20,7 +20,7 @@ use spar_ops::parallel;
 const ROWS: usize = 256;
 
 /// Hidden states whose logits over the whole vocabulary are in memory at a time.
-const WHOLE_ROWS: usize = 16;
+pub(crate) const WHOLE_ROWS: usize = 16;
 
 /// Tokens of the vocabulary whose logits are in memory at a time; fixed, because it takes part in
 /// the rounding.
@@ -280,7 +280,7 @@ pub fn try_sum_squares(
 }
 
 /// Sum of the squared probabilities at `temperature`; the logits are used up.
-fn sum_squares(logits: &mut [f32], temperature: f32) -> f32 {
+pub(crate) fn sum_squares(logits: &mut [f32], temperature: f32) -> f32 {
     log_softmax(logits, temperature);
     exp_scores_with(logits, 0.0, 1.0);
     dot(logits, logits)
@@ -525,7 +525,7 @@ struct RowDraws<'a> {
 }
 
 /// The draws out of the whole vocabulary, those behind a state side by side.
-fn by_row(draws: &[Draw<'_>]) -> Vec<usize> {
+pub(crate) fn by_row(draws: &[Draw<'_>]) -> Vec<usize> {
     let mut free: Vec<usize> =
         (0..draws.len()).filter(|index| draws[*index].allowed.is_empty()).collect();
     free.sort_by_key(|index| draws[*index].row);
@@ -573,7 +573,7 @@ fn weight(weights: &Weights) -> Weight<'_> {
 }
 
 /// The output matrix, `[vocab, hidden]`.
-fn matrix(weights: &Weights) -> Matrix<'_> {
+pub(crate) fn matrix(weights: &Weights) -> Matrix<'_> {
     weights.matrix(&weights.layout.head)
 }
 

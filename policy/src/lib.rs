@@ -57,6 +57,7 @@ pub mod checkpoint;
 mod config;
 pub mod cuda;
 pub mod decoder;
+pub mod draw_rules;
 mod engine;
 mod error;
 mod family;

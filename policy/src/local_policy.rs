@@ -11,6 +11,7 @@ use spar_core::{
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::adapter::Adapter;
+use crate::draw_rules::LoadedDrawRule;
 use crate::engine::{Reply, policy_error};
 use crate::generation::{Constraint, GenerationRequest, Report};
 use crate::sampling::SamplingOptions;
@@ -36,6 +37,8 @@ pub struct LocalPolicy {
     /// Its adapter, where it is one, as it was published last.
     adapter: Mutex<Option<Arc<Adapter>>>,
     grammars: Arc<GrammarCache>,
+    /// Whether the draw rule leaves tokens out.
+    leaves_out: bool,
     router: Mutex<Router>,
     /// One for each scoring that may compute at the same time.
     scoring: Arc<Semaphore>,
@@ -63,8 +66,29 @@ impl LocalPolicy {
         version: PolicyVersion,
         threads: usize,
     ) -> std::io::Result<Self> {
+        Self::with_draw_rule(name, tokenizer, weights, version, None, threads)
+    }
+
+    /// As [`LocalPolicy::new`], all tokens being drawn by a rule where there is one. Log-probabilities of
+    /// given texts ([`Policy::score`]) stay those of the weights alone.
+    ///
+    /// # Errors
+    ///
+    /// As [`LocalPolicy::new`].
+    ///
+    /// # Panics
+    ///
+    /// When a model of the rule has another vocabulary than the weights.
+    pub fn with_draw_rule(
+        name: &str,
+        tokenizer: Arc<Tokenizer>,
+        weights: Arc<Weights>,
+        version: PolicyVersion,
+        rule: Option<&Arc<LoadedDrawRule>>,
+        threads: usize,
+    ) -> std::io::Result<Self> {
         let mut policies =
-            Self::with_adapters(name, tokenizer, weights, version, &[], threads)?.into_iter();
+            Self::start(name, tokenizer, weights, version, (&[], rule), threads)?.into_iter();
         Ok(policies.next().expect("the weights are a policy"))
     }
 
@@ -82,6 +106,17 @@ impl LocalPolicy {
         adapters: &[ServedAdapter],
         threads: usize,
     ) -> std::io::Result<Vec<Self>> {
+        Self::start(name, tokenizer, weights, version, (adapters, None), threads)
+    }
+
+    fn start(
+        name: &str,
+        tokenizer: Arc<Tokenizer>,
+        weights: Arc<Weights>,
+        version: PolicyVersion,
+        (adapters, rule): (&[ServedAdapter], Option<&Arc<LoadedDrawRule>>),
+        threads: usize,
+    ) -> std::io::Result<Vec<Self>> {
         if !tokenizer.has_layout() {
             let message = "it has no chat template";
             return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, message));
@@ -97,8 +132,15 @@ impl LocalPolicy {
         let weights = weights.for_generation();
         let vocabulary = weights.config().vocab_size;
         let grammars = Arc::new(GrammarCache::new(tokenizer.clone(), vocabulary));
-        let generator =
-            Generator::with_adapters(name, &tokenizer, &weights, version, adapters, config)?;
+        let generator = match rule {
+            Some(rule) => {
+                Generator::with_draw_rule(name, &tokenizer, &weights, version, rule, config)?
+            }
+            None => {
+                Generator::with_adapters(name, &tokenizer, &weights, version, adapters, config)?
+            }
+        };
+        let leaves_out = rule.is_some_and(|rule| rule.rule().leaves_out());
         let generator = Arc::new(generator);
         let names =
             std::iter::once(Arc::from(name)).chain(adapters.iter().map(|it| it.name.clone()));
@@ -110,7 +152,17 @@ impl LocalPolicy {
             let (tokenizer, grammars) = (tokenizer.clone(), grammars.clone());
             let (generator, router) = (generator.clone(), Mutex::new(router));
             let (adapter, scoring) = (Mutex::new(adapter), scoring.clone());
-            Self { name, tokenizer, generator, model, adapter, grammars, router, scoring }
+            Self {
+                name,
+                tokenizer,
+                generator,
+                model,
+                adapter,
+                grammars,
+                leaves_out,
+                router,
+                scoring,
+            }
         };
         Ok(names.enumerate().map(policy).collect())
     }
@@ -266,7 +318,7 @@ impl Policy for LocalPolicy {
         let Sampling { temperature, top_k, top_p, min_p, .. } = request.sampling;
         wanted.sampling = SamplingOptions { temperature, top_k, top_p, min_p, ..wanted.sampling };
         // Where tokens are left out, a trainer has to renormalise over the same ones.
-        let allowed = constraint.is_some() || wanted.sampling.truncates();
+        let allowed = constraint.is_some() || wanted.sampling.truncates() || self.leaves_out;
         wanted.report = Report { allowed, ..Report::default() };
         wanted.constraint = constraint;
         wanted.stop.strings = request.stop;

@@ -9,6 +9,9 @@ use crate::cuda::{Candidates, DeviceError, Drawing, Found, Truncation, Wanted};
 use crate::generation::Distribution;
 use crate::sampling::{entropy, truncate_part};
 
+/// No draw rule is applied.
+const ALONE: (&[Vec<f32>], (usize, Option<usize>)) = (&[], (0, None));
+
 impl Engine {
     /// Reads, and draws for those who have read all.
     pub(super) fn step_on_device(&mut self, lens: &[usize]) -> Result<(), DeviceError> {
@@ -40,11 +43,11 @@ impl Engine {
             match &found[place] {
                 Found::Nothing => unreachable!("those who have read all want something"),
                 Found::Logits(all) => {
-                    self.draw_one(index, &[], Known::All(all), &mut buffers)?;
+                    self.draw_one(index, &[], Known::All(all), ALONE, &mut buffers)?;
                 }
                 Found::LogitsOf { logits, raw_log_sum } => {
                     let known = Known::Allowed { logits, raw_log_sum: *raw_log_sum };
-                    self.draw_one(index, &[], known, &mut buffers)?;
+                    self.draw_one(index, &[], known, ALONE, &mut buffers)?;
                 }
                 Found::Candidates(candidates) => self.draw_of(index, candidates, &mut buffers),
                 Found::Drawn(drawn) => {

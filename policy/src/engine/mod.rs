@@ -1,6 +1,7 @@
 //! Batched generation for many conversations on one thread.
 
 mod device_step;
+mod lockstep;
 mod memory;
 mod metrics;
 mod prefix_tree;
@@ -13,6 +14,7 @@ use std::sync::Arc;
 
 use spar_core::PolicyVersion;
 
+use self::lockstep::{Lockstep, Remembered};
 use self::metrics::{add, shift};
 use self::readers::Opening;
 use self::sequence::{NextToken, Sequence, ShownText};
@@ -67,13 +69,15 @@ pub(crate) struct Engine {
     tokenizer: Arc<Tokenizer>,
     /// What all models share.
     weights: Arc<Weights>,
-    /// One at least.
+    /// One at least, and no more where there is a draw rule.
     models: Vec<Served>,
+    /// The draw rule, where tokens are not drawn from the model's logits as they are.
+    lockstep: Option<Lockstep>,
     config: EngineConfig,
     memory: Arc<KvMemory>,
     counters: Arc<Counters>,
     /// Memory of conversations between their turns, by model and episode, with when they were used.
-    idle: HashMap<(usize, u64), (u64, SequenceCache)>,
+    idle: HashMap<(usize, u64), (u64, Remembered)>,
     idle_tokens: usize,
     clock: u64,
     waiting: VecDeque<Box<Sequence>>,
@@ -188,6 +192,7 @@ impl Engine {
             tokenizer,
             weights,
             models,
+            lockstep: None,
             config,
             memory,
             counters,
@@ -243,11 +248,11 @@ impl Engine {
         self.models[model].epoch = epoch;
         self.models[model].readers.clear();
         self.idle.retain(|(of, _), _| *of != model);
-        self.idle_tokens = self.idle.values().map(|(_, cache)| cache.tokens().len()).sum();
+        self.idle_tokens = self.idle.values().map(|(_, idle)| idle.cache.tokens().len()).sum();
         self.memory.start_epoch(model, epoch);
         let all = self.active.iter_mut().chain(&mut self.waiting);
         for sequence in all.filter(|sequence| sequence.model == model) {
-            sequence.read_from(SequenceCache::new(&self.weights));
+            sequence.read_from(Remembered::nothing(&self.weights, self.lockstep.as_ref()));
             // What several have in common is read once again.
             sequence.opening = Opening::Undecided;
         }
@@ -255,8 +260,8 @@ impl Engine {
 
     /// Drops the memory of a conversation with a model.
     pub(crate) fn forget(&mut self, model: usize, episode: u64) {
-        if let Some((_, cache)) = self.idle.remove(&(model, episode)) {
-            self.idle_tokens -= cache.tokens().len();
+        if let Some((_, idle)) = self.idle.remove(&(model, episode)) {
+            self.idle_tokens -= idle.cache.tokens().len();
         }
     }
 
@@ -310,6 +315,7 @@ impl Engine {
             reply,
             episode,
             cache: SequenceCache::new(&self.weights),
+            others: Vec::new(),
             prompt: request.prompt_ids,
             opening: Opening::Done,
             unread: Vec::new(),
@@ -336,16 +342,23 @@ impl Engine {
         self.admit();
         self.finish_done();
         let lens = self.share_out();
-        let drawn = if self.weights.device().is_some() {
+        // A device draws by itself from its own logits alone.
+        let drawn = if self.weights.device().is_some() && self.lockstep.is_none() {
             self.step_on_device(&lens)
         } else {
-            self.read(&lens).and_then(|read| self.draw(&lens, &read))
+            self.read_and_draw(&lens)
         };
         if let Err(error) = drawn {
             self.fail_all(&error);
         }
         self.finish_done();
         self.memory.set_used(self.index, self.used());
+    }
+
+    fn read_and_draw(&mut self, lens: &[usize]) -> Result<(), DeviceError> {
+        let states = self.read(lens)?;
+        let beside = self.read_beside(lens)?;
+        self.draw(lens, &states, &beside)
     }
 
     fn used(&self) -> usize {
@@ -397,19 +410,21 @@ impl Engine {
             shift(&self.counters.running, 1);
             let model = sequence.model;
             let idle = sequence.episode.and_then(|episode| self.idle.remove(&(model, episode)));
-            let cache = match idle {
-                Some((_, cache)) => {
-                    self.idle_tokens -= cache.tokens().len();
+            let lockstep = self.lockstep.as_ref();
+            let remembered = match idle {
+                Some((_, idle)) => {
+                    self.idle_tokens -= idle.cache.tokens().len();
                     sequence.opening = Opening::Done;
-                    Some(cache)
+                    Some(idle)
                 }
                 None => {
                     sequence.opening = Opening::Undecided;
-                    self.memory.find(model, self.models[model].epoch, &sequence.all_tokens())
+                    let of = (model, self.models[model].epoch);
+                    Remembered::find(&self.memory, lockstep, of, &sequence.all_tokens())
                 }
             };
-            let empty = || SequenceCache::new(&self.weights);
-            sequence.read_from(cache.unwrap_or_else(empty));
+            let nothing = || Remembered::nothing(&self.weights, lockstep);
+            sequence.read_from(remembered.unwrap_or_else(nothing));
             if !sequence.is_counted {
                 sequence.is_counted = true;
                 sequence.cached_tokens = sequence.tokens();
@@ -477,6 +492,7 @@ impl Engine {
             let Some(mut youngest) = self.active.pop() else { break };
             lens.pop();
             youngest.cache = SequenceCache::new(&self.weights);
+            youngest.others.clear();
             let readers = &mut self.models[youngest.model].readers;
             readers.remove(&youngest.prompt, youngest.number);
             shift(&self.counters.running, -1);
@@ -499,11 +515,13 @@ impl Engine {
             match sequence.opening {
                 Opening::Undecided => {}
                 Opening::Waits(reader) if !readers.has(reader) => {
-                    if let Some(cache) = self.memory.find(model, *epoch, &sequence.all_tokens())
-                        && cache.tokens().len() > sequence.tokens()
+                    let (lockstep, of) = (self.lockstep.as_ref(), (model, *epoch));
+                    let tokens = sequence.all_tokens();
+                    if let Some(found) = Remembered::find(&self.memory, lockstep, of, &tokens)
+                        && found.tokens() > sequence.tokens()
                     {
                         let known = sequence.tokens();
-                        sequence.read_from(cache);
+                        sequence.read_from(found);
                         let gained = sequence.tokens().saturating_sub(known);
                         if sequence.sampled.ids.is_empty() {
                             sequence.cached_tokens += gained;
@@ -536,6 +554,7 @@ impl Engine {
         for sequence in &mut self.active {
             sequence.failure = Some(error.clone().into());
             sequence.cache = SequenceCache::new(&self.weights);
+            sequence.others.clear();
         }
     }
 
@@ -584,7 +603,8 @@ impl Engine {
                 readers.remove(&sequence.prompt, sequence.number);
                 let known = self.memory.matching(model, epoch, sequence.cache.tokens());
                 if known < sequence.tokens() {
-                    self.memory.keep(model, epoch, sequence.cache.clone());
+                    let (cache, others) = (sequence.cache.clone(), sequence.others.clone());
+                    Remembered { cache, others }.keep(&self.memory, (model, epoch));
                 }
             }
             ready.push(Ready { index, place, row: rows - 1 });
@@ -592,13 +612,19 @@ impl Engine {
         ready
     }
 
-    /// Draws for those who have read all; `states` are those of `lens` tokens each.
-    fn draw(&mut self, lens: &[usize], states: &[f32]) -> Result<(), DeviceError> {
+    /// Draws for those who have read all; `states` are those of `lens` tokens each, and `beside` the same of each model of the
+    /// draw rule.
+    fn draw(
+        &mut self,
+        lens: &[usize],
+        states: &[f32],
+        beside: &[Vec<f32>],
+    ) -> Result<(), DeviceError> {
         let d = self.weights.config().hidden_size;
         let vocabulary = self.weights.config().vocab_size;
         // 1. Who draws, and who of them needs the logits of the whole vocabulary.
         let ready = self.settle(lens).into_iter().map(|Ready { index, row, .. }| {
-            (index, row * d, needs_all(&self.active[index], vocabulary))
+            (index, row, needs_all(&self.active[index], vocabulary))
         });
         let ready: Vec<_> = ready.collect();
 
@@ -606,16 +632,21 @@ impl Engine {
         let mut buffers = std::mem::take(&mut self.buffers);
         for chunk in ready.chunks(LOGIT_ROWS) {
             buffers.states.clear();
-            for (_, at, _) in chunk.iter().filter(|(.., needs_all)| *needs_all) {
-                buffers.states.extend_from_slice(&states[*at..at + d]);
+            let of_all = chunk.iter().filter(|(.., needs_all)| *needs_all).map(|(_, row, _)| *row);
+            for row in of_all.clone() {
+                buffers.states.extend_from_slice(&states[row * d..][..d]);
             }
             try_batch_logits(&self.weights, &buffers.states, &mut buffers.all_logits)?;
+            if let Some(lockstep) = &mut self.lockstep {
+                lockstep.compute_all(beside, of_all)?;
+            }
             let all_logits = std::mem::take(&mut buffers.all_logits);
-            let mut rows = all_logits.chunks_exact(vocabulary);
-            for (index, at, needs_all) in chunk {
+            let mut rows = all_logits.chunks_exact(vocabulary).enumerate();
+            for (index, row, needs_all) in chunk {
                 let all = if *needs_all { rows.next() } else { None };
-                let known = all.map_or(Known::Nothing, Known::All);
-                self.draw_one(*index, &states[*at..at + d], known, &mut buffers)?;
+                let known = all.map_or(Known::Nothing, |(_, all)| Known::All(all));
+                let (state, at) = (&states[row * d..][..d], (*row, all.map(|(row, _)| row)));
+                self.draw_one(*index, state, known, (beside, at), &mut buffers)?;
             }
             buffers.all_logits = all_logits;
         }
@@ -623,12 +654,14 @@ impl Engine {
         Ok(())
     }
 
-    /// Draws the next token of a sequence behind `state`; see [`crate::sampling`] for the stages.
+    /// Draws the next token of a sequence behind `state`; see [`crate::sampling`] for the stages. `beside` are the states of the
+    /// draw rule's models, and `at` where this sequence is among them; see [`Lockstep::apply`].
     fn draw_one(
         &mut self,
         index: usize,
         state: &[f32],
         known: Known<'_>,
+        (beside, at): (&[Vec<f32>], (usize, Option<usize>)),
         b: &mut Buffers,
     ) -> Result<(), DeviceError> {
         let sequence = &mut self.active[index];
@@ -656,7 +689,13 @@ impl Engine {
             _ => try_logits(&self.weights, state, &b.ids, &mut b.logits)?,
         }
 
-        // 2. Bias, penalties, masks, truncation. Where the tokens that are left are told, their
+        // 2. The draw rule.
+        if let Some(lockstep) = &mut self.lockstep {
+            let is_apart = logits_apart(sequence, self.weights.config().vocab_size);
+            lockstep.apply(beside, at, is_apart, &mut b.ids, &mut b.logits)?;
+        }
+
+        // 3. Bias, penalties, masks, truncation. Where the tokens that are left are told, their
         // logits are those that whoever recomputes them finds.
         let answer = &sequence.sampled.ids;
         let ends = sequence.barred(&self.tokenizer);
@@ -665,13 +704,16 @@ impl Engine {
         let is_told = report.allowed && !b.ids.is_empty() && !options.shifts_logits();
         if is_told && matches!(known, Known::All(_)) && !is_on_device {
             try_logits(&self.weights, state, &b.ids, &mut b.logits)?;
+            if let Some(lockstep) = &mut self.lockstep {
+                lockstep.apply_to_left(beside, at, &b.ids, &mut b.logits)?;
+            }
         }
 
-        // 3. The draw.
+        // 4. The draw.
         let place = sequence.choose(&mut b.logits);
         let id = b.ids.get(place).copied().unwrap_or(place as u32);
 
-        // 4. What is told of it.
+        // 5. What is told of it.
         let needs_raw = report.raw || (report.top > 0 && report.top_of == Distribution::Raw);
         if let Known::All(all) = known
             && needs_raw
@@ -743,14 +785,14 @@ impl Engine {
                 _ => add(&self.counters.finished_stop, 1),
             }
             let model = sequence.model;
-            let (cache, episode) = sequence.answer(reason, name, &self.tokenizer);
+            let (read, episode) = sequence.answer(reason, name, &self.tokenizer);
             match episode {
                 Some(episode) => {
                     self.clock += 1;
-                    self.idle_tokens += cache.tokens().len();
-                    self.idle.insert((model, episode), (self.clock, cache));
+                    self.idle_tokens += read.cache.tokens().len();
+                    self.idle.insert((model, episode), (self.clock, read));
                 }
-                None => self.memory.keep(model, *epoch, cache),
+                None => read.keep(&self.memory, (model, *epoch)),
             }
         }
     }

@@ -7,6 +7,7 @@ use spar_core::{Completion, PolicyError, PolicyVersion, SampledTokens, StopCause
 use tokio::sync::{mpsc, oneshot};
 
 use super::Walk;
+use super::lockstep::Remembered;
 use super::readers::Opening;
 use crate::decoder::SequenceCache;
 use crate::generation::{
@@ -56,6 +57,8 @@ pub(super) struct Sequence {
     pub(super) reply: Reply,
     pub(super) episode: Option<u64>,
     pub(super) cache: SequenceCache,
+    /// What the models of a draw rule have read, as many tokens each as `cache`; empty without a rule.
+    pub(super) others: Vec<SequenceCache>,
     pub(super) prompt: Arc<[u32]>,
     pub(super) opening: Opening,
     /// What the sequence has to read before the next draw.
@@ -124,14 +127,20 @@ impl Sequence {
         [&self.prompt, &self.sampled.ids[..]].concat()
     }
 
-    /// Starts to read over, from what `cache` remembers.
-    pub(super) fn read_from(&mut self, mut cache: SequenceCache) {
+    /// Starts to read over, from what all of `remembered` have read.
+    pub(super) fn read_from(&mut self, remembered: Remembered) {
+        let Remembered { mut cache, mut others } = remembered;
         let tokens = self.all_tokens();
-        let shared = cache.tokens().iter().zip(&tokens).take_while(|(a, b)| a == b).count();
+        let shared = |cache: &SequenceCache| {
+            cache.tokens().iter().zip(&tokens).take_while(|(a, b)| a == b).count()
+        };
+        let shared = others.iter().map(shared).fold(shared(&cache), usize::min);
         // The last token is always read, because the draw needs its state.
-        cache.truncate(shared.min(tokens.len() - 1));
-        self.unread = tokens[cache.tokens().len()..].to_vec();
-        self.cache = cache;
+        let known = shared.min(tokens.len() - 1);
+        cache.truncate(known);
+        others.iter_mut().for_each(|other| other.truncate(known));
+        self.unread = tokens[known..].to_vec();
+        (self.cache, self.others) = (cache, others);
     }
 
     /// Turns the logits of the tokens that can come into log-probabilities, and draws: the place of the
@@ -227,7 +236,7 @@ impl Sequence {
         reason: FinishReason,
         author: &str,
         tokenizer: &Tokenizer,
-    ) -> (SequenceCache, Option<u64>) {
+    ) -> (Remembered, Option<u64>) {
         match self.reply {
             Reply::Whole(reply) => {
                 let end = tokenizer.end_of_turn();
@@ -264,7 +273,7 @@ impl Sequence {
                 let _ = events.send(GenerationEvent::Finished(finished));
             }
         }
-        (self.cache, self.episode)
+        (Remembered { cache: self.cache, others: self.others }, self.episode)
     }
 
     /// Tells that no answer will come, or no more of it.

@@ -1,6 +1,7 @@
 //! What an answer must not depend on.
 
 mod adapters;
+mod draw_rules;
 
 use crate::decoder::forward;
 use std::sync::Arc;
