@@ -6,6 +6,7 @@ use std::sync::Arc;
 use spar_core::Sample;
 use spar_policy::cuda::{DeviceChoice, DeviceError, DeviceGroup, DeviceLearner};
 use spar_policy::decoder::Tape;
+use spar_policy::draw_rules::LoadedDrawRule;
 use spar_policy::head::learn;
 use spar_policy::{
     GrammarCache, HalfType, LoraModel, Parameters, RoundedModel, WeightGradient, Weights,
@@ -27,6 +28,7 @@ pub struct DecoderGradient {
     temperature: f32,
     activation_bytes: usize,
     grammars: Option<Arc<GrammarCache>>,
+    rule: Option<Arc<LoadedDrawRule>>,
 }
 
 /// What the trainer's parameters are.
@@ -137,7 +139,8 @@ impl DecoderGradient {
 
     /// As [`DecoderGradient::new`], all of the decoder or an adapter being trained.
     pub fn of(trained: Trained, temperature: f32) -> Self {
-        Self { trained, temperature, activation_bytes: usize::MAX, grammars: None }
+        let activation_bytes = usize::MAX;
+        Self { trained, temperature, activation_bytes, grammars: None, rule: None }
     }
 
     /// Keeps at most so many bytes of what layers compute for their backward, for samples that are
@@ -153,6 +156,13 @@ impl DecoderGradient {
         Self { grammars: Some(grammars), ..self }
     }
 
+    /// Judges draws as this rule made them, where there is one: log-probabilities are those behind the rule, and the gradient goes
+    /// through the trained model's logits within it. The other models are constants. Without it, samples that were drawn by a
+    /// rule would be judged as if they had been drawn without. On a GPU nothing is learned by a rule.
+    pub fn with_draw_rule(self, rule: Option<Arc<LoadedDrawRule>>) -> Self {
+        Self { rule, ..self }
+    }
+
     /// The decoder as it was given, or below its adapter.
     pub fn at_base(&self) -> Box<dyn PreparedModel> {
         Box::new(self.prepared(Ok(self.trained.decoder().clone()), None))
@@ -164,8 +174,8 @@ impl DecoderGradient {
         adapter: Option<(Arc<LoraModel>, Parameters)>,
     ) -> PreparedDecoder {
         let Self { temperature, activation_bytes, .. } = *self;
-        let grammars = self.grammars.clone();
-        PreparedDecoder { weights, adapter, temperature, activation_bytes, grammars }
+        let (grammars, rule) = (self.grammars.clone(), self.rule.clone());
+        PreparedDecoder { weights, adapter, temperature, activation_bytes, grammars, rule }
     }
 }
 
@@ -216,6 +226,9 @@ impl DeviceModel for LearningDecoder {
         loss: &SampleLossFn<'_>,
         head: Option<HeadGradient<'_>>,
     ) -> Result<(), Box<dyn Error + Send + Sync>> {
+        if self.decoder.rule.is_some() {
+            return Err(SampleRefused::RuleOnDevice.into());
+        }
         let mut tape = Tape::within(self.decoder.activation_bytes);
         let replayed = self.decoder.replay(samples, MeasuredTokens::Weighed)?;
         let reading = self.decoder.read_to_learn(samples, &replayed, &mut tape, head.as_ref())?;
@@ -234,6 +247,7 @@ struct PreparedDecoder {
     temperature: f32,
     activation_bytes: usize,
     grammars: Option<Arc<GrammarCache>>,
+    rule: Option<Arc<LoadedDrawRule>>,
 }
 
 impl PreparedDecoder {
@@ -259,7 +273,7 @@ impl PreparedDecoder {
         head: Option<&HeadGradient<'_>>,
     ) -> Result<Reading<'a>, SampleRefused> {
         let (tokens, head) = (MeasuredTokens::Weighed, head.map(|head| head.head));
-        let asked = Asked { samples, tokens, replayed, head };
+        let asked = Asked { samples, tokens, replayed, head, rule: self.rule.as_deref() };
         read(self.weights()?, &asked, Some(tape), self.temperature)
     }
 }
@@ -273,9 +287,10 @@ impl FixedModel for PreparedDecoder {
         let (weights, temperature) = (self.weights()?, self.temperature);
         let MeasureRequest { tokens, head, .. } = *request;
         let replayed = &self.replay(samples, tokens)?;
-        let asked = Asked { samples, tokens, replayed, head };
+        let rule = self.rule.as_deref();
+        let asked = Asked { samples, tokens, replayed, head, rule };
         let reading = read(weights, &asked, None, temperature)?;
-        Ok(reading.requested(weights, samples, request, temperature)?)
+        Ok(reading.requested(weights, samples, request, rule, temperature)?)
     }
 
     fn states(
@@ -305,8 +320,12 @@ impl PreparedModel for PreparedDecoder {
             Some((model, factors)) => model.gradient(factors, gradient),
             None => WeightGradient::Full(gradient),
         };
-        learn(self.weights()?, &tape, &reading.hidden, &loss, gradient)?;
-        Ok(())
+        let (weights, Reading { hidden, beside, .. }) = (self.weights()?, &reading);
+        match &self.rule {
+            Some(_) if weights.device().is_some() => Err(SampleRefused::RuleOnDevice.into()),
+            Some(rule) => Ok(rule.learn(weights, &tape, hidden, beside, &loss, gradient)?),
+            None => Ok(learn(weights, &tape, hidden, &loss, gradient)?),
+        }
     }
 }
 

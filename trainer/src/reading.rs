@@ -6,6 +6,7 @@ use spar_core::Sample;
 use spar_policy::Weights;
 use spar_policy::cuda::DeviceError;
 use spar_policy::decoder::{HiddenStates, Tape, TokenTree};
+use spar_policy::draw_rules::LoadedDrawRule;
 use spar_policy::head::{Draw, DrawGradient, DrawLoss, DrawStatistics, try_judge, try_sum_squares};
 use spar_policy::state_heads::HeadWeights;
 
@@ -25,6 +26,8 @@ pub(crate) enum SampleRefused {
     NotAllowed { token: u32 },
     #[error(transparent)]
     Replay(#[from] ReplayFailed),
+    #[error("learn what was drawn by a draw rule on a GPU: that is done on the CPU (device `cpu`)")]
+    RuleOnDevice,
     #[error(transparent)]
     Device(#[from] DeviceError),
 }
@@ -32,6 +35,8 @@ pub(crate) enum SampleRefused {
 /// The result of reading samples: the states, what was drawn behind them, and what a head says of them.
 pub(crate) struct Reading<'a> {
     pub(crate) hidden: HiddenStates,
+    /// The states of the models of a draw rule.
+    pub(crate) beside: Vec<HiddenStates>,
     draws: Vec<Draw<'a>>,
     /// What is asked for: a sample, a place in it, and the draw that was made there.
     places: Vec<(usize, usize, usize)>,
@@ -92,6 +97,8 @@ pub(crate) struct Asked<'s, 'a> {
     pub(crate) replayed: &'a Replayed,
     /// Whose values are asked for.
     pub(crate) head: Option<&'s HeadWeights>,
+    /// What tokens were drawn by.
+    pub(crate) rule: Option<&'s LoadedDrawRule>,
 }
 
 /// Reads samples by the decoder at `weights`. Rows given together are merged into a tree.
@@ -101,9 +108,9 @@ pub(crate) fn read<'a>(
     tape: Option<&mut Tape>,
     temperature: f32,
 ) -> Result<Reading<'a>, SampleRefused> {
-    let Asked { samples, tokens, replayed, head } = *asked;
+    let Asked { samples, tokens, replayed, head, rule } = *asked;
     let config = weights.config();
-    check_samples(weights, samples)?;
+    check_samples(weights, rule, samples)?;
     let sequences: Vec<&[u32]> = samples.iter().map(|sample| &sample.tokens[..]).collect();
     let tree = TokenTree::new(&sequences);
     let (mut draws, mut places) = (Vec::new(), Vec::new());
@@ -128,16 +135,25 @@ pub(crate) fn read<'a>(
         }
     }
     let hidden = tree.try_read(weights, tape)?;
-    let judged = try_judge(weights, &hidden, &draws, temperature)?;
+    let beside = rule.map(|rule| rule.read(&tree)).transpose()?.unwrap_or_default();
+    let judged = match rule {
+        Some(rule) => rule.judge(weights, &hidden, &beside, &draws, temperature)?,
+        None => try_judge(weights, &hidden, &draws, temperature)?,
+    };
     let of_head = |head| HeadReading::of(head, &hidden, &draws, config.hidden_size);
     let head = head.map(of_head).transpose()?;
-    Ok(Reading { hidden, draws, places, judged, head })
+    Ok(Reading { hidden, beside, draws, places, judged, head })
 }
 
-/// Refuses samples that the decoder cannot read.
-fn check_samples(weights: &Weights, samples: &[&Sample]) -> Result<(), SampleRefused> {
+/// Refuses samples that the decoder, or a model of the rule, cannot read.
+fn check_samples(
+    weights: &Weights,
+    rule: Option<&LoadedDrawRule>,
+    samples: &[&Sample],
+) -> Result<(), SampleRefused> {
     let config = weights.config();
     let (limit, vocabulary) = (config.max_position_embeddings, config.vocab_size);
+    let limit = rule.map_or(limit, |rule| rule.context(limit));
     for sample in samples {
         if sample.len() > limit {
             return Err(SampleRefused::TooLong { tokens: sample.len(), limit });
@@ -156,7 +172,7 @@ pub(crate) fn read_states(
     samples: &[&Sample],
     places: &[&[usize]],
 ) -> Result<Vec<Vec<f32>>, SampleRefused> {
-    check_samples(weights, samples)?;
+    check_samples(weights, None, samples)?;
     let sequences: Vec<&[u32]> = samples.iter().map(|sample| &sample.tokens[..]).collect();
     let tree = TokenTree::new(&sequences);
     let (states, width) = (tree.try_read(weights, None)?, weights.config().hidden_size);
@@ -199,11 +215,16 @@ impl Reading<'_> {
         weights: &Weights,
         samples: &[&Sample],
         request: &MeasureRequest<'_>,
+        rule: Option<&LoadedDrawRule>,
         temperature: f32,
     ) -> Result<Vec<Measures>, DeviceError> {
         let mut measures = self.measures(samples);
         if request.sum_squares {
-            let sums = try_sum_squares(weights, &self.hidden, &self.draws, temperature)?;
+            let Self { hidden, beside, draws, .. } = self;
+            let sums = match rule {
+                Some(rule) => rule.sum_squares(weights, hidden, beside, draws, temperature)?,
+                None => try_sum_squares(weights, hidden, draws, temperature)?,
+            };
             let sums = self.by_sample(samples, |draw| sums[draw]);
             measures.iter_mut().zip(sums).for_each(|(measures, of)| measures.sum_squares = of);
         }

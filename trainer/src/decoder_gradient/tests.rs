@@ -1,5 +1,6 @@
 use spar_core::{PolicyVersion, Seed};
 use spar_policy::decoder::{Segment, SequenceCache, forward};
+use spar_policy::draw_rules::{LoadedDrawRule, open_draw_rule};
 use spar_policy::state_heads::{HeadWeights, StateHeadConfig, state_head_registry};
 use spar_policy::{LoraConfig, ModelConfig, initial_parameters};
 
@@ -478,4 +479,140 @@ fn states_are_those_that_tokens_are_drawn_by_whatever_is_read_together() {
     unknown.tokens[0] = 11;
     let error = prepared.states(&[&unknown], &[&[0]]).unwrap_err();
     assert_eq!(error.to_string(), "read token 11: the vocabulary has 11");
+}
+
+/// A rule on the model of these tests, with models of another width that it asks.
+fn ruled(written: &str) -> Arc<LoadedDrawRule> {
+    let rule = open_draw_rule(&serde_json::from_str(written).unwrap()).unwrap();
+    let other = |n: u64| {
+        let config = ModelConfig {
+            vocab_size: 11,
+            hidden_size: 8,
+            intermediate_size: 8,
+            num_hidden_layers: 1,
+            head_dim: 8,
+            num_attention_heads: 1,
+            num_key_value_heads: 1,
+            max_position_embeddings: 64,
+            ..ModelConfig::default()
+        };
+        let mut parameters = initial_parameters(&config, Seed::from_u64(70 + n));
+        parameters.data.iter_mut().for_each(|value| *value *= 3.0);
+        Arc::new(Weights::new(&config, parameters))
+    };
+    let models = (0..rule.models().len() as u64).map(other).collect();
+    Arc::new(LoadedDrawRule::new(rule, models).unwrap())
+}
+
+/// The derivative by one parameter, by differences of the fourth order.
+fn derivative(parameters: &mut Parameters, index: usize, loss: impl Fn(&Parameters) -> f64) -> f64 {
+    let (middle, step) = (parameters.data[index], 6e-3);
+    let mut at = |steps: f32| {
+        parameters.data[index] = middle + steps * step;
+        loss(parameters)
+    };
+    let slope = 8.0 * (at(1.0) - at(-1.0)) - (at(2.0) - at(-2.0));
+    parameters.data[index] = middle;
+    slope / (12.0 * f64::from(step))
+}
+
+const RULES: [&str; 4] = [
+    r#"{ "kind": "temperature", "temperature": 0.7 }"#,
+    r#"{ "kind": "contrastive", "beta": 0.8 }"#,
+    r#"{ "kind": "value_weighted", "values": ["a", "b"], "weights": [1, -0.5], "beta": 2 }"#,
+    r#"{ "kind": "tuned_difference", "tuned": "a", "untuned": "b", "weight": 1.5 }"#,
+];
+
+#[test]
+fn the_gradient_within_a_draw_rule_is_the_derivative_of_the_loss() {
+    let samples = samples(3);
+    let samples: Vec<&Sample> = samples.iter().collect();
+    for written in RULES {
+        let (model, mut parameters) = model();
+        let model = model.with_draw_rule(Some(ruled(written)));
+        let run = |parameters: &Parameters| {
+            let (sum, mut gradient) =
+                (std::sync::Mutex::new(0.0), vec![0.0; parameters.data.len()]);
+            let mut of_head = vec![0.0; head("linear", true).parameters().data.len()];
+            let head = head("linear", true);
+            let with = HeadGradient { head: &head, gradient: &mut of_head };
+            let loss = |sample: usize, found: Measured<'_>| mixed(sample, found, &sum);
+            let model = model.prepare(parameters);
+            model.accumulate(&samples, &loss, &mut gradient, Some(with)).unwrap();
+            (sum.into_inner().unwrap(), gradient)
+        };
+        let (_, gradient) = run(&parameters);
+        for spec in parameters.specs.clone().iter() {
+            for place in [0, spec.len() / 2] {
+                let index = spec.offset + place;
+                let slope = derivative(&mut parameters, index, |parameters| run(parameters).0);
+                assert_close(gradient[index].into(), slope, 1e-2);
+            }
+        }
+    }
+}
+
+#[test]
+fn within_a_neutral_draw_rule_all_is_as_without() {
+    let (model, parameters) = model();
+    let samples = samples(4);
+    let samples: Vec<&Sample> = samples.iter().collect();
+    let request = MeasureRequest { sum_squares: true, ..MeasureRequest::default() };
+    let run = |model: &DecoderGradient| {
+        let model = model.prepare(&parameters);
+        let measured = model.measure(&samples, &request).unwrap();
+        let mut gradient = vec![0.0; parameters.data.len()];
+        let slopes = |_: usize, found: Measured<'_>| {
+            let len = found.logprobs.len();
+            Slopes { logprobs: vec![0.5; len], entropies: vec![-0.3; len], ..Slopes::default() }
+        };
+        model.accumulate(&samples, &slopes, &mut gradient, None).unwrap();
+        (measured, gradient)
+    };
+    let (plain, without) = run(&model);
+    let neutral = r#"{ "kind": "tuned_difference", "tuned": "a", "untuned": "b", "weight": 0 }"#;
+    let model = model.with_draw_rule(Some(ruled(neutral)));
+    let (within, gradient) = run(&model);
+    for (plain, within) in plain.iter().zip(&within) {
+        assert_eq!(plain.logprobs, within.logprobs, "log-probabilities are equal to the bit");
+        assert_eq!(plain.sum_squares, within.sum_squares);
+    }
+    for (without, within) in without.iter().zip(&gradient) {
+        assert_close((*without).into(), (*within).into(), 1e-4);
+    }
+}
+
+#[test]
+fn an_adapter_learns_against_the_weights_below_it() {
+    let (_, parameters) = model();
+    let config = match model().0.trained {
+        Trained::Weights(base) => base.config().clone(),
+        _ => unreachable!("all weights are trained"),
+    };
+    let base = Arc::new(Weights::new(&config, parameters));
+    let lora = LoraConfig { rank: 2, ..LoraConfig::default() };
+    let lora = Arc::new(LoraModel::new(base.clone(), &lora));
+    let mut factors = lora.initial(Seed::from_u64(1));
+    let values = factors.data.iter_mut().zip(0..);
+    values.for_each(|(value, n)| *value += ((n * 7 % 13) as f32 - 6.0) / 30.0);
+    let rule = r#"{ "kind": "contrastive", "amateur": "base", "beta": 1, "alpha": 0 }"#;
+    let rule = open_draw_rule(&serde_json::from_str(rule).unwrap()).unwrap();
+    let rule = Arc::new(LoadedDrawRule::new(rule, vec![base]).unwrap());
+    let model = DecoderGradient::of(Trained::Adapter(lora), 0.8).with_draw_rule(Some(rule));
+    let samples = samples(2);
+    let samples: Vec<&Sample> = samples.iter().collect();
+    let run = |factors: &Parameters| {
+        let (sum, mut gradient) = (std::sync::Mutex::new(0.0), vec![0.0; factors.data.len()]);
+        let slopes = |_: usize, found: Measured<'_>| {
+            *sum.lock().unwrap() += found.logprobs.iter().map(|p| f64::from(*p)).sum::<f64>();
+            Slopes::from(vec![1.0; found.logprobs.len()])
+        };
+        model.prepare(factors).accumulate(&samples, &slopes, &mut gradient, None).unwrap();
+        (sum.into_inner().unwrap(), gradient)
+    };
+    let (_, gradient) = run(&factors);
+    for index in (0..factors.data.len()).step_by(factors.data.len() / 12) {
+        let slope = derivative(&mut factors, index, |factors| run(factors).0);
+        assert_close(gradient[index].into(), slope, 1e-2);
+    }
 }
