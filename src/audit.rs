@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use spar_core::{PolicyVersion, Sample, Seed};
+use spar_policy::draw_rules::LoadedDrawRule;
 use spar_policy::sampling::SamplingOptions;
 use spar_policy::{
     GenerateError, GenerationEvent, GenerationRequest, Generator, GeneratorConfig, Report,
@@ -81,7 +82,7 @@ const LONGEST: usize = 256;
 const ROWS: usize = 16;
 
 /// Samples through the engines, answers joining and leaving at every step, and recomputes the
-/// log-probability of every token as training does.
+/// log-probability of every token as training does; both by a draw rule, where there is one.
 ///
 /// # Errors
 ///
@@ -89,6 +90,7 @@ const ROWS: usize = 16;
 pub async fn audit(
     tokenizer: &Arc<Tokenizer>,
     weights: &Arc<Weights>,
+    rule: Option<&Arc<LoadedDrawRule>>,
     config: &AuditConfig,
 ) -> Result<AuditReport, AuditError> {
     check(config)?;
@@ -98,13 +100,22 @@ pub async fn audit(
         prefill_tokens: 16,
         ..GeneratorConfig::default()
     };
-    let generator = Generator::new("audit", tokenizer, weights, PolicyVersion(0), generator_config)
-        .map_err(AuditError::Engines)?;
+    let version = PolicyVersion(0);
+    let generator = match rule {
+        Some(rule) => {
+            let (name, config) = ("audit", generator_config);
+            Generator::with_draw_rule(name, tokenizer, weights, version, rule, config)
+        }
+        None => Generator::new("audit", tokenizer, weights, version, generator_config),
+    };
+    let generator = generator.map_err(AuditError::Engines)?;
     let rows = sample(&generator, weights, config).await?;
     let metrics = generator.metrics();
     drop(generator);
 
-    let model = DecoderGradient::new(weights.clone(), config.sampling.temperature).at_base();
+    let model = DecoderGradient::new(weights.clone(), config.sampling.temperature)
+        .with_draw_rule(rule.cloned())
+        .at_base();
     let mut report = AuditReport {
         tokens: 0,
         answers: rows.len(),
@@ -240,6 +251,7 @@ impl fmt::Display for AuditReport {
 
 #[cfg(test)]
 mod tests {
+    use spar_policy::draw_rules::open_draw_rule;
     use spar_policy::{HalfParameters, HalfType, ModelConfig, TokenizerConfig, initial_parameters};
 
     use super::*;
@@ -267,14 +279,62 @@ mod tests {
         ] {
             let config = AuditConfig { tokens: 500, sampling, seed: 1, threads: 2 };
             for weights in [&weights, &halves] {
-                let report = audit(&tokenizer, weights, &config).await.unwrap();
+                let report = audit(&tokenizer, weights, None, &config).await.unwrap();
                 assert_eq!((report.tokens, report.different), (500, 0), "{report}");
                 assert_eq!((report.max_abs_difference, report.kl_k3), (0.0, 0.0));
             }
         }
         let sampling = SamplingOptions { temperature: 0.0, ..SamplingOptions::default() };
         let config = AuditConfig { tokens: 5, sampling, seed: 1, threads: 1 };
-        assert!(audit(&tokenizer, &weights, &config).await.is_err());
+        assert!(audit(&tokenizer, &weights, None, &config).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn nothing_differs_whatever_the_draw_rule() {
+        let games = [["You see a door.", "open door"], ["You see a box.", "open box"]];
+        let tokenizer = Arc::new(Tokenizer::train(games, &TokenizerConfig::default()).unwrap());
+        let model = |seed: u64, hidden_size| {
+            let config = ModelConfig {
+                vocab_size: tokenizer.vocab_size(),
+                hidden_size,
+                intermediate_size: 16,
+                num_hidden_layers: 1,
+                max_position_embeddings: 64,
+                ..ModelConfig::default()
+            };
+            let mut parameters = initial_parameters(&config, Seed::from_u64(seed));
+            parameters.data.iter_mut().for_each(|value| *value *= 3.0);
+            Arc::new(Weights::new(&config, parameters))
+        };
+        let (weights, small) = (model(1, 16), [model(2, 8), model(3, 24)]);
+        for written in [
+            r#"{ "kind": "contrastive", "beta": 0.7 }"#,
+            r#"{ "kind": "value_weighted", "values": ["a", "b"], "candidates": 9 }"#,
+            r#"{ "kind": "tuned_difference", "tuned": "a", "untuned": "b" }"#,
+            r#"{ "kind": "top_p", "p": 0.8 }"#,
+        ] {
+            let rule = open_draw_rule(&serde_json::from_str(written).unwrap()).unwrap();
+            let models = small[..rule.models().len()].to_vec();
+            let rule = Arc::new(LoadedDrawRule::new(rule, models).unwrap());
+            let sampling =
+                SamplingOptions { temperature: 0.8, min_p: 0.01, ..SamplingOptions::default() };
+            let config = AuditConfig { tokens: 300, sampling, seed: 1, threads: 2 };
+            let report = audit(&tokenizer, &weights, Some(&rule), &config).await.unwrap();
+            assert_eq!((report.tokens, report.different), (300, 0), "{written}: {report}");
+            // As if there had been no rule: that is found out.
+            let generator = GeneratorConfig::default();
+            let (name, version) = ("audit", PolicyVersion(0));
+            let generator =
+                Generator::with_draw_rule(name, &tokenizer, &weights, version, &rule, generator);
+            let rows = sample(&generator.unwrap(), &weights, &config).await.unwrap();
+            let plain = DecoderGradient::new(weights.clone(), 0.8).at_base();
+            let found = plain.logprobs(&rows.iter().collect::<Vec<_>>()).unwrap();
+            let differ = rows.iter().zip(&found).any(|(row, found)| {
+                let tokens = (0..row.len()).filter(|t| row.policy_weights[*t] != 0.0);
+                tokens.into_iter().any(|t| (row.behavior_logprobs[t] - found[t]).abs() > 1e-3)
+            });
+            assert_eq!(differ, !written.contains("top_p"), "{written}");
+        }
     }
 
     #[tokio::test]
@@ -294,7 +354,7 @@ mod tests {
             let weights = Arc::new(Weights::new(&config, parameters));
             let sampling = SamplingOptions::default();
             let config = AuditConfig { tokens: 9, sampling, seed: 1, threads: 1 };
-            let report = audit(&tokenizer, &weights, &config).await;
+            let report = audit(&tokenizer, &weights, None, &config).await;
             if room == 1 {
                 let error = report.unwrap_err().to_string();
                 assert!(error.contains("`max_position_embeddings` 1"), "{error}");

@@ -243,6 +243,8 @@ pub(crate) struct PlayerArguments {
     #[arg(long)]
     pub(crate) concurrency: Option<usize>,
     #[command(flatten)]
+    pub(crate) drawing: DrawRuleArguments,
+    #[command(flatten)]
     pub(crate) decoder: DecoderArguments,
 }
 
@@ -261,6 +263,18 @@ fn parse_option(text: &str) -> Result<(String, serde_json::Value), String> {
         }
         _ => Err("an option is NAME=VALUE".to_owned()),
     }
+}
+
+/// What makes the logits that a local model's tokens are drawn from.
+#[derive(Debug, Args)]
+pub(crate) struct DrawRuleArguments {
+    /// What makes the logits that a local model's tokens are drawn from; `spar list draw-rules` tells the names. Left out,
+    /// as its run has it; `plain` takes the model's own.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) draw_rule: Option<String>,
+    /// An option of the draw rule, such as `beta=0.5`; `spar show draw-rules NAME` tells them.
+    #[arg(long = "draw-option", value_name = "NAME=VALUE", requires = "draw_rule")]
+    pub(crate) draw_options: Vec<String>,
 }
 
 /// The program behind an endpoint.

@@ -25,6 +25,7 @@ mod bar;
 mod cli;
 mod commands;
 pub mod comparison;
+pub mod draw_rules;
 pub mod judging;
 pub mod picture;
 pub mod players;

@@ -8,6 +8,7 @@ use spar_agent::strategies::{StrategyRow, strategy_registry};
 use spar_core::registry::{AnyTable, InstallError, Row, Table};
 use spar_envs::{EnvironmentRow, environment_registry};
 use spar_parsers::{ParserRow, parser_registry};
+use spar_policy::draw_rules::{DrawRuleRow, draw_rule_registry};
 use spar_policy::state_heads::{StateHeadRow, state_head_registry};
 use spar_predictors::{PredictorRow, predictor_registry};
 use spar_sandbox::registry::{BackendRow, backend_registry};
@@ -25,7 +26,7 @@ use crate::recipe::SHIPPED_RECIPES;
 use crate::training::stages::{StageRow, stage_registry};
 
 /// All tables, in the order in which they are listed.
-pub fn tables() -> [&'static dyn AnyTable; 22] {
+pub fn tables() -> [&'static dyn AnyTable; 23] {
     [
         suite_registry(),
         suite_formats(),
@@ -46,6 +47,7 @@ pub fn tables() -> [&'static dyn AnyTable; 22] {
         filter_registry(),
         objective_registry(),
         state_head_registry(),
+        draw_rule_registry(),
         optimizer_registry(),
         stage_registry(),
         &PLAYERS,
@@ -141,6 +143,8 @@ open_tables! {
     objective: ObjectiveRow, objective_registry;
     /// Adds a head that reads values off the decoder's final states.
     head: StateHeadRow, state_head_registry;
+    /// Adds a draw rule.
+    draw_rule: DrawRuleRow, draw_rule_registry;
     /// Adds an optimiser.
     optimizer: OptimizerRow, optimizer_registry;
     /// Adds a kind of stage.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use spar_core::PolicyVersion;
+use spar_policy::draw_rules::LoadedDrawRule;
 use spar_policy::{Generator, GeneratorConfig, GrammarCache, Tokenizer, Weights};
 
 use crate::ServeError;
@@ -27,8 +28,34 @@ impl ServedModel {
         weights: &Arc<Weights>,
         config: GeneratorConfig,
     ) -> Result<Self, ServeError> {
-        let generator = Generator::new(name, &tokenizer, weights, PolicyVersion(0), config)
-            .map_err(ServeError::Engines)?;
+        Self::with_draw_rule(name, tokenizer, weights, None, config)
+    }
+
+    /// As [`ServedModel::new`], the tokens of all answers being drawn by a rule where there is one: what requests ask for
+    /// (temperature, cuts, penalties, bias, masks) is applied to what the rule gives.
+    ///
+    /// # Errors
+    ///
+    /// [`ServeError::Engines`].
+    ///
+    /// # Panics
+    ///
+    /// When a model of the rule has another vocabulary than the weights.
+    pub fn with_draw_rule(
+        name: &str,
+        tokenizer: Arc<Tokenizer>,
+        weights: &Arc<Weights>,
+        rule: Option<&Arc<LoadedDrawRule>>,
+        config: GeneratorConfig,
+    ) -> Result<Self, ServeError> {
+        let version = PolicyVersion(0);
+        let generator = match rule {
+            Some(rule) => {
+                Generator::with_draw_rule(name, &tokenizer, weights, version, rule, config)
+            }
+            None => Generator::new(name, &tokenizer, weights, version, config),
+        };
+        let generator = generator.map_err(ServeError::Engines)?;
         let grammars = GrammarCache::new(tokenizer.clone(), weights.config().vocab_size);
         Ok(Self { name: name.to_owned(), tokenizer, generator, grammars })
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::DecoderArguments;
+use super::{DecoderArguments, DrawRuleArguments};
 
 /// Arguments of `spar serve`.
 #[derive(Debug, Args)]
@@ -78,6 +78,8 @@ pub(crate) struct ServePolicyArguments {
     #[arg(long, value_name = "FORMAT")]
     pub(crate) tool_format: Option<ToolFormat>,
     #[command(flatten)]
+    pub(crate) drawing: DrawRuleArguments,
+    #[command(flatten)]
     pub(crate) decoder: DecoderArguments,
 }
 
@@ -143,6 +145,8 @@ pub(crate) struct AuditArguments {
     /// Print the report as JSON.
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) drawing: DrawRuleArguments,
     #[command(flatten)]
     pub(crate) decoder: DecoderArguments,
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use spar::audit::{AuditConfig, audit as carry_out};
 use spar::policy::sampling::SamplingOptions;
 
+use super::drawing::open_drawing;
 use super::hub_model::local_model;
 use super::player::locate;
 use super::{open_model, print, print_json, threads};
@@ -13,8 +14,11 @@ use crate::cli::AuditArguments;
 
 /// Prints how far rollout and training differ.
 pub(crate) async fn audit(arguments: &AuditArguments) -> anyhow::Result<ExitCode> {
-    let (folder, _) = locate(&local_model(&arguments.checkpoint).await?)?;
+    let (folder, recipe) = locate(&local_model(&arguments.checkpoint).await?)?;
     let (weights, tokenizer) = open_model(&folder, &arguments.decoder)?;
+    let (drawing, keep) = (&arguments.drawing, arguments.decoder.weights);
+    let model = (&*weights, &tokenizer);
+    let rule = open_drawing(drawing, recipe.as_ref(), &folder, model, keep).await?;
     let config = AuditConfig {
         tokens: arguments.tokens,
         sampling: SamplingOptions {
@@ -27,7 +31,7 @@ pub(crate) async fn audit(arguments: &AuditArguments) -> anyhow::Result<ExitCode
         seed: arguments.seed,
         threads: threads(arguments.decoder.threads),
     };
-    let report = carry_out(&Arc::new(tokenizer), &weights, &config).await?;
+    let report = carry_out(&Arc::new(tokenizer), &weights, rule.as_ref(), &config).await?;
     if arguments.json {
         print_json(&report)?;
     } else {

@@ -6,6 +6,7 @@ mod compare;
 mod completions;
 mod conformance;
 mod doctor;
+mod drawing;
 mod env;
 mod environments;
 mod eval;

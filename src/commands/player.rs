@@ -23,6 +23,7 @@ use spar::tasks::{Suite, Task};
 use spar::trainer::{Checkpoints, RunFolder};
 use spar::training::stages::outline;
 
+use super::drawing::open_drawing;
 use super::hub_model::local_model;
 use super::suites::Purpose;
 use super::train::{named_run, newest_run};
@@ -107,10 +108,14 @@ impl OpenPlayer {
         };
         let (folder, recipe) = locate(&local_model(&path).await?)?;
         let (weights, tokenizer) = open_model(&folder, &arguments.decoder)?;
+        let (drawing, keep) = (&arguments.drawing, arguments.decoder.weights);
+        let model = (&*weights, &tokenizer);
+        let rule = open_drawing(drawing, recipe.as_ref(), &folder, model, keep).await?;
         let threads = threads(arguments.decoder.threads);
-        let tokenizer = Arc::new(tokenizer);
-        let policy = LocalPolicy::new("local", tokenizer, weights, PolicyVersion(0), threads)
-            .context("start the engine")?;
+        let (tokenizer, version, rule) = (Arc::new(tokenizer), PolicyVersion(0), rule.as_ref());
+        let policy =
+            LocalPolicy::with_draw_rule("local", tokenizer, weights, version, rule, threads)
+                .context("start the engine")?;
         let kind = Kind::Policy(Arc::new(policy));
         let seating = Seating::default();
         let checkpoint = Some(folder);
@@ -279,7 +284,11 @@ fn refuse_without_effect(arguments: &PlayerArguments) -> anyhow::Result<()> {
         ("--instruction", arguments.instruction.is_some()),
         ("--context", arguments.context.is_some()),
     ];
-    let kept = [("--weights", arguments.decoder.weights != KeepAs::default())];
+    let kept = [
+        ("--weights", arguments.decoder.weights != KeepAs::default()),
+        // An endpoint draws by itself.
+        ("--draw-rule", arguments.drawing.draw_rule.is_some()),
+    ];
     let restricted =
         [("--constrain-to-admissible", arguments.constrain_to_admissible == Some(true))];
     let (player, ignored) = match (arguments.policy, &arguments.endpoint) {

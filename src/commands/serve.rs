@@ -10,6 +10,7 @@ use anyhow::ensure;
 use spar::policy::GeneratorConfig;
 use spar::serve::{PolicyServer, ServedModel, ServerConfig, ToolFormat};
 
+use super::drawing::open_drawing;
 use super::hub_model::local_model;
 use super::player::locate;
 use super::{Signals, open_model, threads};
@@ -29,8 +30,11 @@ async fn policy(arguments: &ServePolicyArguments) -> anyhow::Result<ExitCode> {
         // One that is too short to be looked for keeps nobody out.
         let _ = spar::core::redaction::keep("SPAR_API_KEY", key);
     }
-    let (folder, _) = locate(&local_model(&arguments.checkpoint).await?)?;
+    let (folder, recipe) = locate(&local_model(&arguments.checkpoint).await?)?;
     let (weights, tokenizer) = open_model(&folder, &arguments.decoder)?;
+    let (drawing, keep) = (&arguments.drawing, arguments.decoder.weights);
+    let model = (&*weights, &tokenizer);
+    let rule = open_drawing(drawing, recipe.as_ref(), &folder, model, keep).await?;
     let name = match &arguments.served_model_name {
         Some(name) => name.clone(),
         // A name on the hub; what it means there is a folder named by a commit.
@@ -51,7 +55,8 @@ async fn policy(arguments: &ServePolicyArguments) -> anyhow::Result<ExitCode> {
     };
     // Here nobody else has them, so that it takes no memory.
     let weights = weights.for_generation();
-    let model = ServedModel::new(&name, Arc::new(tokenizer), &weights, generator)?;
+    let (tokenizer, rule) = (Arc::new(tokenizer), rule.as_ref());
+    let model = ServedModel::with_draw_rule(&name, tokenizer, &weights, rule, generator)?;
     drop(weights);
     let config = ServerConfig {
         api_key: arguments.api_key.clone(),

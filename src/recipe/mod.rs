@@ -25,6 +25,7 @@ use serde::{Deserialize, Serialize};
 use spar_agent::EpisodeConfig;
 use spar_agent::spend::SpendConfig;
 use spar_policy::cuda::DeviceChoice;
+use spar_policy::draw_rules::DrawRuleConfig;
 use spar_policy::state_heads::StateHeadConfig;
 use spar_policy::{LoraConfig, ModelConfig, TokenizerConfig};
 use spar_tasks::graders::GraderConfig;
@@ -38,6 +39,7 @@ pub use self::keep::KeepConfig;
 pub use self::learner::{LearnerConfig, POLICY};
 pub use self::predict::PredictConfig;
 pub use self::prefer::{PairsConfig, PreferConfig};
+pub use self::read::setting_value;
 pub use self::reference_hold::ReferenceHold;
 pub use self::reinforce::ReinforceConfig;
 pub use self::roll_in::RollInConfig;
@@ -88,6 +90,10 @@ pub struct Recipe {
     /// A head that tells values beside the vocabulary's, where there are no named learners. Default absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value_head: Option<StateHeadConfig>,
+    /// What makes the logits that the policy's tokens are drawn from, in training and in evaluation; log-probabilities and
+    /// gradients are those of what was drawn. Default absent: those of the policy's model as they are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub draw_rule: Option<DrawRuleConfig>,
     /// How episodes are played.
     pub episode: EpisodeConfig,
     /// Who takes the seats of environments in which several act. Default as these say.

@@ -23,13 +23,8 @@ impl Recipe {
                 let problem = format!("`{setting}` is no setting, write `name.of.it=value`");
                 return Err(RecipeError::Problems { problems: vec![problem] });
             };
-            // What is no TOML value is a string without its quotes.
-            let value = toml::from_str::<toml::Table>(&format!("value = {value}"))
-                .ok()
-                .and_then(|mut table| table.remove("value"))
-                .unwrap_or_else(|| toml::Value::String(value.to_owned()));
-            insert(&mut table, path.trim(), value).map_err(|problem| RecipeError::Problems {
-                problems: vec![format!("`{setting}`: {problem}")],
+            insert(&mut table, path.trim(), setting_value(value)).map_err(|problem| {
+                RecipeError::Problems { problems: vec![format!("`{setting}`: {problem}")] }
             })?;
         }
         if let Some(factor) = length_discount(&table) {
@@ -100,6 +95,14 @@ impl Recipe {
         }
         Self::parse(name, &written(&table), &[])
     }
+}
+
+/// The value of a setting that was typed: what is no TOML value is a string without its quotes.
+pub fn setting_value(text: &str) -> toml::Value {
+    toml::from_str::<toml::Table>(&format!("value = {text}"))
+        .ok()
+        .and_then(|mut table| table.remove("value"))
+        .unwrap_or_else(|| toml::Value::String(text.to_owned()))
 }
 
 /// A setting that older versions had.

@@ -9,6 +9,7 @@ use spar_tasks::graders::Graders;
 use spar_trainer::{OptimizerPlace, TrainerConfig, WeightPrecision};
 
 use super::{Recipe, RecipeError};
+use crate::draw_rules::asks_base;
 use crate::judging::JudgeConfig;
 use crate::training::stages::Plan;
 
@@ -96,6 +97,7 @@ impl Recipe {
         problems.extend(of_evaluation.into_iter().map(|problem| format!("evaluation.{problem}")));
         problems.extend(self.adapter_problems());
         problems.extend(self.value_head_problems());
+        problems.extend(self.draw_rule_problems());
         if self.stages.is_empty() {
             let of_imitation = self.warm_start.problems(self);
             problems.extend(of_imitation.into_iter().map(|it| format!("warm_start.{it}")));
@@ -114,6 +116,26 @@ impl Recipe {
             problems.extend(found);
         }
         if problems.is_empty() { Ok(()) } else { Err(RecipeError::Problems { problems }) }
+    }
+
+    /// What is wrong with how tokens are drawn.
+    fn draw_rule_problems(&self) -> Vec<String> {
+        let Some(rule) = &self.draw_rule else { return Vec::new() };
+        let mut problems = rule.problems();
+        if !self.learners.is_empty() {
+            problems.push("named learners are drawn without one, leave it out".to_owned());
+        }
+        if self.device == DeviceChoice::Cuda && !rule.is_plain() {
+            let problem = "what it draws is trained on the CPU, and the recipe's device is `cuda`";
+            problems.push(problem.to_owned());
+        }
+        let has_base = self.lora.is_some();
+        let asks_base = asks_base(rule).unwrap_or_default();
+        if asks_base && !has_base {
+            let problem = "`base` is the model below an adapter, and there is no [lora]";
+            problems.push(problem.to_owned());
+        }
+        problems.into_iter().map(|problem| format!("draw_rule: {problem}")).collect()
     }
 
     /// What is wrong with how a stage updates, in this recipe.

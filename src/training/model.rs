@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail, ensure};
 use spar_core::Seed;
-use spar_policy::checkpoint::{LoraAdapter, NumberType, SaveOptions};
+use spar_policy::checkpoint::{KeepAs, LoraAdapter, NumberType, SaveOptions};
 use spar_policy::cuda::DeviceGroup;
+use spar_policy::draw_rules::LoadedDrawRule;
 use spar_policy::state_heads::HeadWeights;
 use spar_policy::{
     CheckpointError, LoraConfig, LoraModel, ModelConfig, Parameters, SharedBuffer, Tokenizer,
@@ -15,6 +16,7 @@ use spar_policy::{
 };
 use spar_trainer::{Trained, Trainer};
 
+use crate::draw_rules::{RuledPolicy, load_draw_rule};
 use crate::recipe::{POLICY, Recipe};
 
 /// Where checkpoints have the learners that do not train.
@@ -31,6 +33,8 @@ pub(super) struct Model {
     parked: BTreeMap<String, Parked>,
     /// The value heads of learners that do not train now; the trainer has that of the one that does.
     heads: BTreeMap<String, HeadWeights>,
+    /// What its tokens are drawn by, where that is not its logits as they are.
+    pub(super) draw_rule: Option<Arc<LoadedDrawRule>>,
     /// The devices that train it, where there are several.
     pub(super) group: Option<Arc<DeviceGroup>>,
     /// The folder of the weights below an adapter.
@@ -55,7 +59,8 @@ impl Model {
         let trained = Trained::Weights(Arc::new(Weights::new(&config, shape)));
         let (learner, parked) = (POLICY.to_owned(), BTreeMap::new());
         let (heads, group, base) = (BTreeMap::new(), None, None);
-        Self { config, tokenizer, trained, learner, parked, heads, group, base }
+        let draw_rule = None;
+        Self { config, tokenizer, trained, learner, parked, heads, draw_rule, group, base }
     }
 
     /// Adapters are trained on the weights in the folder `base`, `learner` first; all of them share these weights. Each
@@ -81,7 +86,10 @@ impl Model {
         let trained = Trained::Adapter(model);
         let base = Some(base);
         let (heads, group) = (BTreeMap::new(), None);
-        Ok((Self { config, tokenizer, trained, learner, parked, heads, group, base }, own))
+        let draw_rule = None;
+        let model =
+            Self { config, tokenizer, trained, learner, parked, heads, draw_rule, group, base };
+        Ok((model, own))
     }
 
     /// Gives every learner the value head that the recipe says: the weights that `read` finds for it, given a fresh head's,
@@ -219,6 +227,24 @@ impl Model {
             let group = DeviceGroup::around(first, devices).context("put the GPUs together")?;
             self.group = Some(Arc::new(group));
         }
+        Ok(())
+    }
+
+    /// Opens what tokens are drawn by, where the recipe has it; the model is where it computes.
+    pub(super) async fn open_draw_rule(&mut self, recipe: &Recipe) -> anyhow::Result<()> {
+        let Some(config) = &recipe.draw_rule else { return Ok(()) };
+        ensure!(
+            config.is_plain() || self.trained.decoder().device().is_none(),
+            "train by draw rule `{}` on a GPU: set `device` to `cpu`",
+            config.kind
+        );
+        let base = match &self.trained {
+            Trained::Adapter(model) => Some(model.base()),
+            Trained::Weights(_) | Trained::Rounded(_) => None,
+        };
+        let vocabulary = self.config.vocab_size;
+        let policy = RuledPolicy { tokenizer: &self.tokenizer, vocabulary, base };
+        self.draw_rule = load_draw_rule(config, policy, KeepAs::default()).await?;
         Ok(())
     }
 

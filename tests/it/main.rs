@@ -3,6 +3,7 @@
 mod architecture;
 mod cli;
 mod documentation;
+mod draw_rules;
 mod endpoint;
 #[cfg(feature = "docker")]
 #[path = "../../sandbox/src/backends/docker/tests/engine_process.rs"]

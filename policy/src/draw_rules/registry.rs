@@ -60,7 +60,7 @@ pub type DrawRuleRow = Row<NamedDrawRule>;
 const AXIS: Axis = Axis {
     name: "draw-rules",
     what: "draw rule",
-    about: "What makes the logits that tokens are drawn from of those of one or more models, in `[draw_rule]`.",
+    about: "What tokens are drawn by, in `[draw_rule]`.",
 };
 
 const ROWS: &[DrawRuleRow] = &[

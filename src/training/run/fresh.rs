@@ -100,6 +100,11 @@ impl Fresh {
         self.model.place(recipe)
     }
 
+    /// Opens what tokens are drawn by.
+    pub(super) async fn open_draw_rule(&mut self, recipe: &Recipe) -> anyhow::Result<()> {
+        self.model.open_draw_rule(recipe).await
+    }
+
     /// What the run will train.
     pub(super) fn footprint(&self, recipe: &Recipe, plan: &Plan) -> Footprint {
         let trainer = plan.last_trainer();

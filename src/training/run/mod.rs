@@ -217,6 +217,7 @@ impl Training {
         let mut model = model;
         model.read_heads(&recipe, &latest.path)?;
         model.place(&recipe)?;
+        model.open_draw_rule(&recipe).await?;
         let is_older = state.stage.is_none();
         let stage = state.stage_in(&plan)?;
         let config = match plan.next_trained(stage.index) {
@@ -286,8 +287,10 @@ impl Training {
         let tokenizer = Arc::new(model.tokenizer.clone());
         let weights = trainer.weights(&model.trained)?;
         let version = trainer.version();
-        let policy = LocalPolicy::new("local", tokenizer, weights, version, threads)
-            .context("start the engine")?;
+        let rule = model.draw_rule.as_ref();
+        let policy =
+            LocalPolicy::with_draw_rule("local", tokenizer, weights, version, rule, threads)
+                .context("start the engine")?;
         let policy = Arc::new(policy);
         if let Some(grammar) = &recipe.episode.grammar {
             // Now rather than in the first turn: that of a large vocabulary takes seconds.
@@ -588,13 +591,14 @@ async fn begin(
     watch: Watch<'_>,
 ) -> anyhow::Result<(Fresh, Domains)> {
     let domains = suites.with_sandboxes(recipe, budget).await?;
-    let fresh = Fresh::make(recipe, plan, &domains, watch).await;
-    let placed = fresh.and_then(|mut fresh| {
+    let placed = async {
+        let mut fresh = Fresh::make(recipe, plan, &domains, watch).await?;
         fresh.check(plan)?;
         fresh.place(recipe)?;
+        fresh.open_draw_rule(recipe).await?;
         Ok(fresh)
-    });
-    match placed {
+    };
+    match placed.await {
         Ok(fresh) => Ok((fresh, domains)),
         Err(error) => {
             domains.close().await;

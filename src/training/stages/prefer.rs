@@ -18,7 +18,7 @@ use spar_trainer::{
 };
 
 use super::groups::{Collected, GroupOptions, GroupSource};
-use super::reference::Reference;
+use super::reference::{Drawn, Reference};
 use super::registry::written;
 use super::{Place, RunningStage, Stage, Step, WordsRequest};
 use crate::recipe::{DataConfig, PairsConfig, PreferConfig, Recipe};
@@ -32,6 +32,8 @@ use crate::training::shuffled_places::shuffled_places;
 const MAX_REFUSED: usize = 20;
 /// At which answers in files are read: nobody sampled them.
 const FILE_TEMPERATURE: f32 = 1.0;
+/// Answers in files were not drawn by the run's rule.
+const IN_FILES: Drawn = Drawn { temperature: FILE_TEMPERATURE, rule: None };
 
 /// Learning from preferences.
 pub(super) struct Prefer {
@@ -187,8 +189,8 @@ struct FilePairs {
 struct Compared {
     /// The samples of all pairs.
     samples: Vec<Sample>,
-    /// Which their log-probabilities refer to.
-    temperature: f32,
+    /// How they were drawn, which their log-probabilities refer to.
+    drawn: Drawn,
     record: MetricRecord,
 }
 
@@ -205,7 +207,7 @@ impl RunningStage for Preferring {
             Some(pairs) => Some(self.take_from_files(run, &pairs, step)?),
             None => self.play(run, step).await?,
         };
-        let Some(Compared { samples, temperature, record }) = compared else { return Ok(None) };
+        let Some(Compared { samples, drawn, record }) = compared else { return Ok(None) };
         if samples.is_empty() {
             step.watch
                 .observer
@@ -217,7 +219,8 @@ impl RunningStage for Preferring {
         let started = Instant::now();
         let config = &self.config;
         let objective = config.objective.build()?;
-        let model = DecoderGradient::of(run.model.trained.clone(), temperature)
+        let model = DecoderGradient::of(run.model.trained.clone(), drawn.temperature)
+            .with_draw_rule(drawn.rule)
             .with_activation_bytes(config.trainer.activation_bytes())
             .with_grammars(run.policy.grammars().clone());
         let updates: Vec<UpdateMetrics> = run.trainer.iterate(
@@ -259,7 +262,7 @@ impl Preferring {
             Some(files) => files,
             None => {
                 let mut files = read_files(run, pairs, step)?;
-                self.fill_reference(run, &mut files.held_out, FILE_TEMPERATURE)?;
+                self.fill_reference(run, &mut files.held_out, &IN_FILES)?;
                 files
             }
         };
@@ -274,7 +277,7 @@ impl Preferring {
         new.dedup();
         let mut lacking: Vec<Sample> =
             new.iter().flat_map(|place| std::mem::take(&mut files.trained[*place])).collect();
-        self.fill_reference(run, &mut lacking, FILE_TEMPERATURE)?;
+        self.fill_reference(run, &mut lacking, &IN_FILES)?;
         for sample in lacking {
             let pair = sample.preference.map_or(0, |preference| preference.pair);
             files.trained[pair as usize].push(sample);
@@ -291,7 +294,7 @@ impl Preferring {
         }
         self.files = Some(files);
         let record = MetricRecord::new(step.number, "prefer").with([("pairs", count as f64)]);
-        Ok(Compared { samples, temperature: FILE_TEMPERATURE, record })
+        Ok(Compared { samples, drawn: IN_FILES, record })
     }
 
     /// Plays groups and takes the best and the worst of each; `None` when it was told to stop.
@@ -312,14 +315,14 @@ impl Preferring {
             num_pairs += u64::from(!found.is_empty());
             samples.extend(found);
         }
-        let temperature = run.recipe.episode.sampling.temperature;
-        self.fill_reference(run, &mut samples, temperature)?;
+        let drawn = Drawn::by_policy(run);
+        self.fill_reference(run, &mut samples, &drawn)?;
         let record = with_collection(MetricRecord::new(step.number, "prefer"), &collection);
         let suite = run.domains.of(&self.place.data).suite.as_ref();
         let record = with_suites(record, &collection, suite);
         let dropped = Some(("dropped_groups", num_dropped as f64)).filter(|_| num_dropped > 0);
         let record = record.with([("pairs", num_pairs as f64)]).with(dropped);
-        Ok(Some(Compared { samples, temperature, record }))
+        Ok(Some(Compared { samples, drawn, record }))
     }
 
     /// Fills the log-probabilities under the reference model, where the objective asks for one.
@@ -327,13 +330,13 @@ impl Preferring {
         &self,
         run: &Training,
         samples: &mut [Sample],
-        temperature: f32,
+        drawn: &Drawn,
     ) -> anyhow::Result<()> {
         let has_adapter = !run.recipe.adapters().is_empty();
         let hold = self.config.reference_hold(has_adapter, self.place.is_first);
         let Some(hold) = hold.filter(|_| !samples.is_empty()) else { return Ok(()) };
         let budget = self.config.trainer.micro_batch_tokens;
-        self.reference.fill(run, hold, samples, MeasuredTokens::Weighed, temperature, budget)
+        self.reference.fill(run, hold, samples, MeasuredTokens::Weighed, drawn, budget)
     }
 
     /// What the objective says of the pairs that are held out, by names with `held_out_` before them, where that is due

@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use spar_core::{Sample, Signal};
 use spar_policy::Weights;
+use spar_policy::draw_rules::LoadedDrawRule;
 use spar_trainer::{
     DecoderGradient, MeasuredAt, MeasuredTokens, PreparedModel, SignalSource, Trained, fill_signals,
 };
@@ -18,32 +19,49 @@ pub(super) struct Reference {
     weights: OnceLock<Arc<Weights>>,
 }
 
+/// How tokens were drawn, which the reference model is judged by as well.
+#[derive(Debug, Clone)]
+pub(super) struct Drawn {
+    pub(super) temperature: f32,
+    pub(super) rule: Option<Arc<LoadedDrawRule>>,
+}
+
+impl Drawn {
+    /// As the run's policy draws.
+    pub(super) fn by_policy(run: &Training) -> Self {
+        let temperature = run.recipe.episode.sampling.temperature;
+        Self { temperature, rule: run.model.draw_rule.clone() }
+    }
+}
+
 impl Reference {
-    /// Fills the log-probabilities under it, of draws at `temperature`, in all samples.
+    /// Fills the log-probabilities under it, of draws that were made so, in all samples.
     pub(super) fn fill(
         &self,
         run: &Training,
         hold: ReferenceHold,
         samples: &mut [Sample],
         tokens: MeasuredTokens,
-        temperature: f32,
+        drawn: &Drawn,
         micro_batch_tokens: usize,
     ) -> anyhow::Result<()> {
-        let model = self.model(run, hold, temperature)?;
+        let model = self.model(run, hold, drawn)?;
         let (weights, model) = (MeasuredAt::Reference, model.as_ref());
         let source = SignalSource { weights, model, head: None, micro_batch_tokens };
         Ok(fill_signals(samples, &[Signal::Reference], tokens, &source)?)
     }
 
-    /// The model itself, for draws at `temperature`.
+    /// The model itself, for draws that were made so.
     pub(super) fn model(
         &self,
         run: &Training,
         hold: ReferenceHold,
-        temperature: f32,
+        drawn: &Drawn,
     ) -> anyhow::Result<Box<dyn PreparedModel>> {
-        let model = DecoderGradient::new(self.weights(run, hold)?, temperature);
-        Ok(model.with_grammars(run.policy.grammars().clone()).at_base())
+        let model = DecoderGradient::new(self.weights(run, hold)?, drawn.temperature)
+            .with_grammars(run.policy.grammars().clone())
+            .with_draw_rule(drawn.rule.clone());
+        Ok(model.at_base())
     }
 
     fn weights(&self, run: &Training, hold: ReferenceHold) -> anyhow::Result<Arc<Weights>> {

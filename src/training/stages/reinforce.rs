@@ -19,7 +19,7 @@ use spar_trainer::{
 };
 
 use super::groups::{Collected, GroupOptions, GroupSource};
-use super::reference::Reference;
+use super::reference::{Drawn, Reference};
 use super::registry::written;
 use super::turn_predictor::TurnPredictor;
 use super::{Place, RunningStage, Stage, Step, WordsRequest};
@@ -308,7 +308,8 @@ impl Reinforcement {
         let temperature = run.recipe.episode.sampling.temperature;
         let model = DecoderGradient::of(run.model.trained.clone(), temperature)
             .with_activation_bytes(self.config.trainer.activation_bytes())
-            .with_grammars(run.policy.grammars().clone());
+            .with_grammars(run.policy.grammars().clone())
+            .with_draw_rule(run.model.draw_rule.clone());
         let mut cut = CutBatch::join(groups, cut);
         let (asked, tokens) = (self.credit.needs().to_vec(), MeasuredTokens::Sampled);
         self.fill_signals(run, &model, &asked, tokens, cut.samples_mut())?;
@@ -391,8 +392,7 @@ impl Reinforcement {
     }
 
     fn reference_model(&self, run: &Training) -> anyhow::Result<Box<dyn PreparedModel>> {
-        let temperature = run.recipe.episode.sampling.temperature;
-        self.reference.model(run, self.reference_hold(run)?, temperature)
+        self.reference.model(run, self.reference_hold(run)?, &Drawn::by_policy(run))
     }
 
     /// Fills signals in the streams of samples, those that are measured at the same weights in one pass.
@@ -408,9 +408,9 @@ impl Reinforcement {
     ) -> anyhow::Result<()> {
         if signals.contains(&Signal::Reference) {
             let hold = self.reference_hold(run)?;
-            let temperature = run.recipe.episode.sampling.temperature;
             let budget = self.config.trainer.micro_batch_tokens;
-            self.reference.fill(run, hold, samples, tokens, temperature, budget)?;
+            let drawn = Drawn::by_policy(run);
+            self.reference.fill(run, hold, samples, tokens, &drawn, budget)?;
         }
         Ok(run.trainer.fill_signals(samples, signals, tokens, model)?)
     }
