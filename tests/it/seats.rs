@@ -43,7 +43,7 @@ fn self_play_trains_both_seats_and_an_older_checkpoint_takes_one() {
     // Both seats of every game are kept, and what one has won the other has lost.
     let mut games: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
     let mut versions = [false; 2];
-    for stored in JsonlStore::read(&run_folder.join("trajectories")).unwrap() {
+    for stored in JsonlStore::read(run_folder.join("trajectories")).unwrap() {
         let trajectory = stored.unwrap().trajectory;
         versions[trajectory.seat.index()] |=
             trajectory.turns.iter().any(|turn| !turn.sampled.versions.is_empty());

@@ -271,7 +271,12 @@ mod tests {
             let found = estimate(&spar_core::Turn::summary_key("yard"));
             assert_eq!(found.iter().map(Vec::len).collect::<Vec<_>>(), [6, 4], "{}", entry.name);
             assert!(found.iter().flatten().all(|value| value.is_finite()), "{}", entry.name);
-            assert!(found[0][2..4].iter().all(|value| *value > 0.0), "{}: {found:?}", entry.name);
+            // Where predictors say what turns were worth, the outcome itself is not asked.
+            let predicted = [Signal::Progress, Signal::ActionValues, Signal::StateValues];
+            if !estimator.needs().iter().any(|signal| predicted.contains(signal)) {
+                let of_summary = &found[0][2..4];
+                assert!(of_summary.iter().all(|it| *it > 0.0), "{}: {found:?}", entry.name);
+            }
             assert_eq!(found, estimate("a situation that comes nowhere else"), "{}", entry.name);
         }
         // Were it an action in the yard, others would be compared with it.
