@@ -19,6 +19,7 @@ use spar::policy::checkpoint::KeepAs;
 use spar::policy::{LocalPolicy, checkpoint};
 use spar::recipe::Recipe;
 use spar::sandboxes::OpenSandboxes;
+use spar::seats::SeatsConfig;
 use spar::tasks::{Suite, Task};
 use spar::trainer::{Checkpoints, RunFolder};
 use spar::training::stages::outline;
@@ -135,6 +136,10 @@ impl OpenPlayer {
         budget: &Budget,
     ) -> anyhow::Result<()> {
         let own = self.recipe.as_ref().map(|recipe| recipe.seats.clone()).unwrap_or_default();
+        // Where nobody is named no task is looked at: one that is broken is told of when it is played.
+        if own == SeatsConfig::default() && arguments.seat.is_empty() {
+            return Ok(());
+        }
         // A run's other suites may have seats that these tasks have not.
         let seats = own.within(suite, &splits[0])?.with(&arguments.seat);
         let mut problems = seats.problems();
