@@ -14,6 +14,7 @@ mod judge;
 mod learning;
 mod play;
 mod prefer;
+mod process;
 mod remote;
 mod sandbox;
 mod seats;
