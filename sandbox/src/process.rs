@@ -15,11 +15,9 @@ const ENDING: Duration = Duration::from_secs(30);
 /// A process that runs in a sandbox, with its streams.
 ///
 /// What it writes has to be read: a process whose pipes are full waits, as on any POSIX system, and
-/// one stream that nobody reads may hold up the other.
+/// one stream that nobody reads may hold up the other, and its input. It can be ended all the same.
 pub struct Process {
-    /// Its standard input; shutting it down or dropping it is its end. In a container, a process that leaves
-    /// more than about 200 kB of it unread cannot be killed through its handle: its deadline,
-    /// [`end_all`](crate::Sandbox::end_all) and the sandbox's end still end it.
+    /// Its standard input; shutting it down or dropping it is its end.
     pub stdin: Box<dyn AsyncWrite + Send + Unpin>,
     /// Its standard output; it ends when nobody holds it any more.
     pub stdout: Box<dyn AsyncRead + Send + Unpin>,

@@ -34,7 +34,7 @@ pub struct PtyProcess {
     /// of the input. Its end comes once the process has ended.
     ///
     /// Shutting it down or dropping it hangs it up: the process gets SIGHUP, and what ignores that goes on
-    /// without a terminal.
+    /// without a terminal. What was typed and is not taken within seconds is lost then.
     pub terminal: ByteStream,
     /// Changes its size.
     pub window: PtyWindow,

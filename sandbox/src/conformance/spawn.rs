@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 
 use super::context::{Context, Finding, ensure, is_unsupported, sh};
 use super::{Trial, trials};
@@ -234,17 +234,33 @@ async fn waits(context: &Context<'_>) -> Result<(), Finding> {
     let end = in_time("killing", handle.kill()).await??;
     ensure!(end == ExecEnd::Signalled { signal: 9 }, "it {end}");
 
-    let Process { mut stdin, mut handle, .. } =
-        spawn(context, &*sandbox, "exec sleep 1000").await?;
-    let (mut taken, chunk) = (0, vec![7; 1 << 16]);
-    while let Ok(count) = tokio::time::timeout(Duration::from_secs(1), stdin.write(&chunk)).await {
-        taken += count.map_err(failed)? as u64;
+    // Whatever is unread, it can be killed: its input, its output, both.
+    let writes = flood("/tmp/count", 1 << 16);
+    for script in ["exec sleep 1000", &writes, &format!("{{ {writes}; }} >&2")] {
+        sh(&*sandbox, "rm -f /tmp/count").await?;
+        let Process { mut stdin, stdout, stderr, mut handle } =
+            spawn(context, &*sandbox, script).await?;
+        if script.contains("/tmp/count") {
+            stands_still(&*sandbox, "/tmp/count").await?;
+        }
+        let taken = fill(&mut stdin).await?;
         ensure!(taken < MOST, "{taken} bytes were taken that the process does not read");
+        let end = in_time("killing", handle.kill()).await??;
+        ensure!(end == ExecEnd::Signalled { signal: 9 }, "with its input unread it {end}");
+        drop((stdin, stdout, stderr));
     }
-    sandbox.end_all().await?;
-    let end = wait(&mut handle).await?;
-    ensure!(end == ExecEnd::Signalled { signal: 9 }, "with all others it {end}");
     Ok(sandbox.close().await?)
+}
+
+/// Writes until nobody takes any more; how much was taken.
+pub(super) async fn fill(to: &mut (impl AsyncWrite + Unpin)) -> Result<u64, Finding> {
+    let (mut taken, chunk) = (0, vec![b'x'; 1 << 16]);
+    while taken < MOST
+        && let Ok(count) = tokio::time::timeout(Duration::from_secs(1), to.write(&chunk)).await
+    {
+        taken += count.map_err(failed)? as u64;
+    }
+    Ok(taken)
 }
 
 async fn deadline(context: &Context<'_>) -> Result<(), Finding> {

@@ -19,6 +19,7 @@ pub(super) const TRIALS: &[Trial] = trials![
     "a process on a terminal that is killed or dropped ends with all that it started" => killed,
     "what a process on a terminal leaves behind does not hold it open" => left_behind,
     "a terminal that nobody looks at holds up its process" => unread,
+    "a terminal whose keys nobody takes is resized, hung up and killed" => untaken,
     "a process on a terminal meets its deadline, and ends with its sandbox" => ends_early,
 ];
 
@@ -267,6 +268,36 @@ async fn unread(context: &Context<'_>) -> Result<(), Finding> {
     in_time("much", screen.terminal.read_exact(&mut much)).await?.map_err(failed)?;
     let end = in_time("killing", handle.kill()).await??;
     ensure!(end == ExecEnd::Signalled { signal: 9 }, "it {end}");
+    Ok(sandbox.close().await?)
+}
+
+async fn untaken(context: &Context<'_>) -> Result<(), Finding> {
+    let sandbox = context.posix().await?;
+    for is_killed in [false, true] {
+        let (mut screen, window, mut handle) = script(
+            context,
+            &*sandbox,
+            "stty raw -echo; trap 'stty size' WINCH; trap 'exit 4' HUP; echo ready; \
+             while :; do sleep 0.05; done",
+        )
+        .await?;
+        screen.shows("ready").await?;
+        let taken = super::spawn::fill(&mut screen.terminal).await?;
+        ensure!(
+            taken < super::spawn::MOST,
+            "{taken} keys were taken that the process does not read"
+        );
+        window.resize(PtySize { rows: 7, columns: 9 })?;
+        screen.shows("7 9").await?;
+        if is_killed {
+            let end = in_time("killing", handle.kill()).await??;
+            ensure!(end == ExecEnd::Signalled { signal: 9 }, "it {end}");
+        } else {
+            drop(screen);
+            let end = wait(&mut handle).await?;
+            ensure!(end == ExecEnd::Exited { code: 4 }, "hung up it {end}");
+        }
+    }
     Ok(sandbox.close().await?)
 }
 

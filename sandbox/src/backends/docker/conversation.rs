@@ -3,6 +3,7 @@
 //! `helper/wire.rs` describes both directions.
 
 use std::collections::VecDeque;
+use std::convert::Infallible;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::atomic::Ordering;
@@ -12,25 +13,26 @@ use std::time::Duration;
 use bollard::container::LogOutput;
 use bollard::errors::Error;
 use bollard::exec::{CreateExecOptions, StartExecOptions, StartExecResults};
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Buf, Bytes};
 use futures::{Stream, StreamExt};
 use tokio::io::{AsyncWrite, AsyncWriteExt};
-use tokio::sync::mpsc::Receiver;
 use tokio::time::{Instant, timeout_at};
 
 use super::engine::{Engine, REQUEST, within};
 use super::helper;
-use crate::PtySize;
+pub(super) use super::input::Input;
+use super::input::InputFrames;
 
 /// Bytes that are read from the connection at one time.
 const CAPACITY: usize = 1 << 16;
-const CHUNK: usize = 1 << 16;
 const STATUS: u32 = u32::MAX;
+const ACKNOWLEDGED: u32 = u32::MAX - 1;
 /// The most bytes that the helper puts into a frame of standard error.
 const MAX_FRAME: u32 = 1 << 16;
 /// What is kept of words that are not the helper's.
 const MAX_FOREIGN_BYTES: usize = 4096;
 const STATUS_BYTES: usize = 20;
+const ACKNOWLEDGED_BYTES: usize = 4;
 
 /// How long the helper may say nothing at all, where it is to give signs of life every so often:
 /// four of them.
@@ -50,21 +52,6 @@ pub(super) struct Surroundings {
     pub(super) user: Option<String>,
     pub(super) env: Vec<String>,
     pub(super) workdir: Option<String>,
-}
-
-/// What the operation reads.
-pub(super) enum Input<'a> {
-    Bytes(&'a [u8]),
-    /// Comes bit by bit; the channel's end is its end.
-    Channel(Receiver<Bytes>),
-    /// What is done at a terminal; the channel's end hangs it up.
-    Terminal(Receiver<Typed>),
-}
-
-/// What is done at a terminal.
-pub(super) enum Typed {
-    Bytes(Bytes),
-    Size(PtySize),
 }
 
 /// What the helper says.
@@ -105,8 +92,7 @@ type Output = Pin<Box<dyn Stream<Item = Result<LogOutput, Error>> + Send>>;
 pub(super) struct Conversation<'a> {
     writer: Pin<Box<dyn AsyncWrite + Send>>,
     output: Output,
-    input: Input<'a>,
-    input_ended: bool,
+    input: InputFrames<'a>,
     flushed: bool,
     frame: Bytes,
     stderr: Unframer,
@@ -164,8 +150,7 @@ impl<'a> Conversation<'a> {
         Ok(Self {
             writer,
             output,
-            input,
-            input_ended: false,
+            input: InputFrames::new(input),
             flushed: true,
             frame: Bytes::new(),
             stderr: Unframer::default(),
@@ -178,6 +163,22 @@ impl<'a> Conversation<'a> {
                 SILENCE_BEATS * engine.heartbeat_ms.load(Ordering::Relaxed),
             ),
         })
+    }
+
+    /// The same with an operation that acknowledges its input, of which it gets so much at one time that it
+    /// always notices when this is dropped. For new ones only.
+    pub(super) fn with_acknowledgements(mut self) -> Self {
+        self.input.expect_acknowledgements();
+        self
+    }
+
+    /// Gives the helper its input and does not listen, for as long as somebody waits for this.
+    pub(super) async fn feed(&mut self) -> Infallible {
+        poll_fn(|context| {
+            self.poll_input(context);
+            Poll::Pending
+        })
+        .await
     }
 
     /// The next thing the helper says, while it is given its input. Cancel-safe.
@@ -237,7 +238,14 @@ impl<'a> Conversation<'a> {
                     self.stdout_bytes += message.len() as u64;
                     return Poll::Ready(Said::Stdout(message));
                 }
-                Some(Ok(LogOutput::StdErr { message })) => self.stderr.push(&message),
+                Some(Ok(LogOutput::StdErr { message })) => {
+                    self.stderr.push(&message);
+                    let acknowledged = std::mem::take(&mut self.stderr.acknowledged);
+                    if acknowledged > 0 {
+                        self.input.acknowledge(acknowledged);
+                        self.poll_input(context);
+                    }
+                }
                 Some(Ok(LogOutput::Console { message } | LogOutput::StdIn { message })) => {
                     self.engine_says.push_str(&String::from_utf8_lossy(&message));
                 }
@@ -267,71 +275,22 @@ impl<'a> Conversation<'a> {
                     }
                     Poll::Ready(_) => {
                         self.frame = Bytes::new();
-                        self.input_ended = true;
+                        self.input.cut();
                     }
                     Poll::Pending => return,
                 }
-            } else if self.input_ended {
+            } else if self.input.has_ended() {
                 if !self.flushed {
                     self.flushed = self.writer.as_mut().poll_flush(context).is_ready();
                 }
                 return;
             } else if let Poll::Ready(next) = self.input.poll_next(context) {
-                self.input_ended = next.is_none();
-                self.frame = match next {
-                    Some(Typed::Size(size)) => resizing(size),
-                    Some(Typed::Bytes(bytes)) => framed(&bytes),
-                    None => framed(&[]),
-                };
+                self.frame = next;
             } else {
                 return;
             }
         }
     }
-}
-
-impl Input<'_> {
-    /// The next bytes, never none; absent at the end.
-    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Typed>> {
-        match self {
-            Self::Bytes([]) => Poll::Ready(None),
-            Self::Bytes(bytes) => {
-                let (chunk, rest) = bytes.split_at(bytes.len().min(CHUNK));
-                *bytes = rest;
-                Poll::Ready(Some(Typed::Bytes(Bytes::copy_from_slice(chunk))))
-            }
-            Self::Channel(channel) => loop {
-                match futures::ready!(channel.poll_recv(context)) {
-                    // An empty frame would be the end.
-                    Some(bytes) if bytes.is_empty() => {}
-                    other => return Poll::Ready(other.map(Typed::Bytes)),
-                }
-            },
-            Self::Terminal(channel) => loop {
-                match futures::ready!(channel.poll_recv(context)) {
-                    Some(Typed::Bytes(bytes)) if bytes.is_empty() => {}
-                    other => return Poll::Ready(other),
-                }
-            },
-        }
-    }
-}
-
-/// A frame of these bytes; without any it is the end.
-fn framed(bytes: &[u8]) -> Bytes {
-    let mut frame = BytesMut::with_capacity(bytes.len() + 4);
-    frame.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
-    frame.extend_from_slice(bytes);
-    frame.freeze()
-}
-
-/// A frame that gives a terminal another size.
-fn resizing(PtySize { rows, columns }: PtySize) -> Bytes {
-    let mut frame = BytesMut::with_capacity(8);
-    frame.extend_from_slice(&u32::MAX.to_le_bytes());
-    frame.extend_from_slice(&rows.to_le_bytes());
-    frame.extend_from_slice(&columns.to_le_bytes());
-    frame.freeze()
 }
 
 /// Takes the frames of standard error apart.
@@ -343,12 +302,23 @@ struct Unframer {
     header: Vec<u8>,
     /// Bytes of the present frame that are still to come.
     left: usize,
-    in_status: bool,
+    kind: FrameKind,
     pieces: VecDeque<Bytes>,
-    status_bytes: Vec<u8>,
+    /// What came of the numbers of the present frame, where it is one of numbers.
+    numbers: Vec<u8>,
+    /// Bytes of the input that were passed on since somebody last looked.
+    acknowledged: usize,
     status: Option<Status>,
     /// What is not of the helper, from its first byte on.
     foreign: Vec<u8>,
+}
+
+#[derive(Default, PartialEq, Eq)]
+enum FrameKind {
+    #[default]
+    Bytes,
+    Acknowledgement,
+    Status,
 }
 
 impl Unframer {
@@ -366,24 +336,36 @@ impl Unframer {
                 if let Ok(header) = <[u8; 4]>::try_from(self.header.as_slice()) {
                     self.header.clear();
                     let length = u32::from_le_bytes(header);
-                    self.in_status = length == STATUS;
-                    if length > MAX_FRAME && !self.in_status {
-                        self.foreign.extend_from_slice(&header);
-                        continue;
-                    }
-                    self.left = if self.in_status { STATUS_BYTES } else { length as usize };
+                    (self.kind, self.left) = match length {
+                        STATUS => (FrameKind::Status, STATUS_BYTES),
+                        ACKNOWLEDGED => (FrameKind::Acknowledgement, ACKNOWLEDGED_BYTES),
+                        0..=MAX_FRAME => (FrameKind::Bytes, length as usize),
+                        _ => {
+                            self.foreign.extend_from_slice(&header);
+                            continue;
+                        }
+                    };
                 }
                 continue;
             }
             let (part, rest) = bytes.split_at(self.left.min(bytes.len()));
             self.left -= part.len();
             bytes = rest;
-            if self.in_status {
-                self.status_bytes.extend_from_slice(part);
-                self.status = parse_status(&self.status_bytes);
-            } else {
+            if self.kind == FrameKind::Bytes {
                 self.pieces.push_back(Bytes::copy_from_slice(part));
+                continue;
             }
+            self.numbers.extend_from_slice(part);
+            if self.left > 0 {
+                continue;
+            }
+            if self.kind == FrameKind::Status {
+                self.status = parse_status(&self.numbers);
+            } else if let Ok(count) = <[u8; 4]>::try_from(self.numbers.as_slice()) {
+                self.acknowledged =
+                    self.acknowledged.saturating_add(u32::from_le_bytes(count) as usize);
+            }
+            self.numbers.clear();
         }
     }
 
@@ -473,6 +455,25 @@ mod tests {
         }
         assert_eq!((text.as_slice(), unframer.status), (b"onetwo".as_slice(), Some(status)));
         assert!(unframer.foreign.is_empty());
+    }
+
+    #[test]
+    fn acknowledgements_add_up_wherever_they_are_cut() {
+        let (bytes, status) = frames();
+        let mut all = Vec::new();
+        for (count, piece) in [(1u32, &bytes[..7]), (70_000, &bytes[7..14]), (5, &bytes[14..])] {
+            all.extend(ACKNOWLEDGED.to_le_bytes());
+            all.extend(count.to_le_bytes());
+            all.extend(piece);
+        }
+        for size in 1..all.len() {
+            let mut unframer = Unframer::default();
+            all.chunks(size).for_each(|piece| unframer.push(piece));
+            let words: Vec<u8> = unframer.pieces.iter().flatten().copied().collect();
+            assert_eq!((words.as_slice(), unframer.status), (&b"onetwo"[..], Some(status)));
+            assert_eq!(unframer.acknowledged, 70_006);
+            assert!(unframer.foreign.is_empty());
+        }
     }
 
     #[test]

@@ -30,6 +30,7 @@ mod health;
 mod helper;
 mod host;
 mod image;
+mod input;
 mod labels;
 mod mux;
 mod network;

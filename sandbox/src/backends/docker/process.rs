@@ -1,12 +1,17 @@
 //! Processes in a container that their starter talks to.
 
+use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, ReadBuf};
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::conversation::{Conversation, Input, Said, Typed};
+use super::conversation::{Conversation, Said};
+use super::input::{Input, Operated};
 use super::sandbox::Shared;
 use crate::pty::with_term;
 use crate::{
@@ -16,6 +21,10 @@ use crate::{
 
 /// Bytes of a stream that wait to be read.
 const BUFFER: usize = 1 << 16;
+/// Pieces of the input that wait for the helper.
+const QUEUE: usize = 2;
+/// How long a terminal that was hung up waits for what was typed before.
+const LAST_KEYS: Duration = Duration::from_secs(1);
 
 /// What is done where the helper of a process is gone, and with it the word on its end.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -32,7 +41,7 @@ pub(super) async fn spawn(
     request: &ExecRequest,
     loss: Loss,
 ) -> Result<Process, SandboxError> {
-    let (input, receiver) = mpsc::channel(8);
+    let (input, receiver) = mpsc::channel(QUEUE);
     let begun = sandbox.begin(request, None, request.timeout, Input::Channel(receiver)).await?;
     let conversation = begun.ok_or(SandboxError::UsedUp { what: "processes" })?;
     let (stdin, from_caller) = tokio::io::duplex(BUFFER);
@@ -65,18 +74,24 @@ pub(super) async fn spawn_pty(
     size: PtySize,
 ) -> Result<PtyProcess, SandboxError> {
     let request = with_term(request, &sandbox.spec.env);
-    let (input, receiver) = mpsc::channel(8);
+    let (keys, typed) = mpsc::channel(QUEUE);
+    let (resize, resized) = mpsc::channel(1);
+    let (hang_up, hung_up) = oneshot::channel();
+    let operated = Operated { keys: typed, sizes: resized, hung_up };
+    let operator = Operator { keys, resize, _hang_up: hang_up };
     let begun =
-        sandbox.begin(&request, Some(size), request.timeout, Input::Terminal(receiver)).await?;
+        sandbox.begin(&request, Some(size), request.timeout, Input::Terminal(operated)).await?;
     let conversation = begun.ok_or(SandboxError::UsedUp { what: "processes" })?;
-    let (terminal, ours) = tokio::io::duplex(BUFFER);
+    let (stream, ours) = tokio::io::duplex(BUFFER);
+    let (in_use, unused) = oneshot::channel();
+    let terminal = TerminalEnd { stream, in_use: Some(in_use) };
     let (sizes, changes) = watch::channel(size);
     let sandbox = Arc::clone(sandbox);
     let handle = ProcessHandle::of(async move |hung_up| {
         let (from_caller, to_caller) = tokio::io::split(ours);
         let outputs = Outputs { stdout: to_caller, stderr: None };
         let follow = follow(&sandbox, &request, Loss::IsCleared, conversation, outputs, hung_up);
-        let operate = operate(from_caller, changes, input);
+        let operate = operator.operate(from_caller, changes, unused);
         tokio::pin!(follow, operate);
         tokio::select! {
             end = &mut follow => end,
@@ -91,29 +106,82 @@ pub(super) async fn spawn_pty(
     Ok(PtyProcess { terminal: ByteStream::new(terminal), window, handle })
 }
 
-/// Takes what the caller types, and how large the terminal is to be, to the conversation.
-async fn operate(
-    mut from: impl AsyncRead + Unpin,
-    mut sizes: watch::Receiver<PtySize>,
-    to: mpsc::Sender<Typed>,
-) {
-    let mut buffer = vec![0; BUFFER];
-    loop {
-        let typed = tokio::select! {
-            read = from.read(&mut buffer) => match read {
-                Ok(count @ 1..) => Typed::Bytes(Bytes::copy_from_slice(&buffer[..count])),
-                _ => return,
-            },
-            Ok(()) = sizes.changed() => Typed::Size(*sizes.borrow_and_update()),
+/// The caller's end of a terminal. It tells at once that it is shut down or dropped, which its stream tells
+/// only behind what was typed.
+struct TerminalEnd {
+    stream: DuplexStream,
+    /// Absent once it is shut down.
+    in_use: Option<oneshot::Sender<()>>,
+}
+
+impl AsyncRead for TerminalEnd {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for TerminalEnd {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.in_use = None;
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+/// Does at a terminal what the caller does.
+struct Operator {
+    keys: mpsc::Sender<Bytes>,
+    resize: mpsc::Sender<PtySize>,
+    /// Dropping it hangs the terminal up.
+    _hang_up: oneshot::Sender<()>,
+}
+
+impl Operator {
+    /// Takes what the caller types, and how large the terminal is to be, to the conversation, until some time
+    /// after `unused`: by then the last keys have been taken, or nobody takes them.
+    async fn operate(
+        self,
+        from: impl AsyncRead + Unpin,
+        mut sizes: watch::Receiver<PtySize>,
+        unused: oneshot::Receiver<()>,
+    ) {
+        let typing = feed(from, self.keys);
+        let resizing = async {
+            while sizes.changed().await.is_ok() {
+                let size = *sizes.borrow_and_update();
+                if self.resize.send(size).await.is_err() {
+                    return;
+                }
+            }
         };
-        if to.send(typed).await.is_err() {
-            return;
+        let hanging_up = async {
+            let _ = unused.await;
+            tokio::time::sleep(LAST_KEYS).await;
+        };
+        tokio::select! {
+            () = hanging_up => {}
+            () = async { tokio::join!(typing, resizing); std::future::pending().await } => {}
         }
     }
 }
 
 /// Takes what the caller writes to the conversation.
-async fn feed(mut from: DuplexStream, to: mpsc::Sender<Bytes>) {
+async fn feed(mut from: impl AsyncRead + Unpin, to: mpsc::Sender<Bytes>) {
     let mut buffer = vec![0; BUFFER];
     while let Ok(count) = from.read(&mut buffer).await {
         if count == 0 || to.send(Bytes::copy_from_slice(&buffer[..count])).await.is_err() {
@@ -137,6 +205,20 @@ impl<W: AsyncWrite + Unpin> Outputs<W> {
             _ => self.stdout.write_all(bytes).await,
         };
     }
+
+    /// As [`Outputs::write`]; a reader who takes his time does not hold up the process's input.
+    async fn write_and_feed(
+        &mut self,
+        bytes: &[u8],
+        is_error: bool,
+        conversation: &mut Conversation<'_>,
+    ) {
+        tokio::select! {
+            biased;
+            () = self.write(bytes, is_error) => {}
+            never = conversation.feed() => match never {},
+        }
+    }
 }
 
 /// Hands on what the process writes until it ends, or until the caller hangs up.
@@ -146,20 +228,24 @@ async fn follow(
     loss: Loss,
     mut conversation: Conversation<'static>,
     mut outputs: Outputs<impl AsyncWrite + Unpin>,
-    hung_up: oneshot::Receiver<()>,
+    mut hung_up: oneshot::Receiver<()>,
 ) -> Result<ExecEnd, SandboxError> {
     let hand_on = async {
         loop {
             match sandbox.hear(&mut conversation).await? {
-                Said::Stdout(bytes) => outputs.write(&bytes, false).await,
-                Said::Stderr(bytes) => outputs.write(&bytes, true).await,
+                Said::Stdout(bytes) => {
+                    outputs.write_and_feed(&bytes, false, &mut conversation).await
+                }
+                Said::Stderr(bytes) => {
+                    outputs.write_and_feed(&bytes, true, &mut conversation).await
+                }
                 last => return Ok::<_, SandboxError>(last),
             }
         }
     };
     let last = tokio::select! {
         last = hand_on => last?,
-        _ = hung_up => {
+        _ = &mut hung_up => {
             conversation.hang_up().await;
             return Ok(ExecEnd::Signalled { signal: 9 });
         }
@@ -172,6 +258,9 @@ async fn follow(
         Some(ended) => ended,
         None => return Err(SandboxError::UsedUp { what: "processes" }),
     };
-    outputs.write(words.as_bytes(), true).await;
+    tokio::select! {
+        () = outputs.write(words.as_bytes(), true) => {}
+        _ = hung_up => {}
+    }
     Ok(end)
 }

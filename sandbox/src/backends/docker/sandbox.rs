@@ -415,7 +415,7 @@ impl Shared {
         };
         match begun.await {
             Err(error) if wants_processes(&error.to_string_with_source()) => Ok(None),
-            begun => begun.map(Some),
+            begun => begun.map(|begun| Some(begun.with_acknowledgements())),
         }
     }
 

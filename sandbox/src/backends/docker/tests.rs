@@ -137,6 +137,11 @@ async fn a_dropped_exec_ends_what_it_started() {
     let cancelled = tokio::time::timeout(Duration::from_secs(3), sandbox.exec(&request)).await;
     assert!(cancelled.is_err());
     eventually(async || processes(&*sandbox).await.is_empty()).await;
+    // Also where it leaves much of its input unread.
+    let request = ExecRequest::sh("exec sleep 1234").with_stdin(vec![7; 4 << 20]);
+    let cancelled = tokio::time::timeout(Duration::from_secs(2), sandbox.exec(&request)).await;
+    assert!(cancelled.is_err());
+    eventually(async || processes(&*sandbox).await.is_empty()).await;
     sandbox.close().await.unwrap();
 }
 

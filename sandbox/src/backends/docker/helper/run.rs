@@ -12,6 +12,13 @@ const END_ALL_MS: u64 = 3_000;
 /// may keep it open and go on writing.
 const REST_BYTES: usize = 1 << 20;
 const CHUNK: usize = 1 << 16;
+/// What the backend may send to the command's input beyond what has been acknowledged. There is room for all
+/// of it, so that what comes behind it is always read: a new size of the terminal, or the end.
+const WINDOW: usize = 256 << 10;
+/// How long a terminal that is hung up waits for what was typed before.
+const LAST_KEYS_MS: u64 = 1_000;
+/// What was passed on before that is acknowledged.
+const WORTH_AN_ACKNOWLEDGEMENT: usize = WINDOW / 4;
 const OWNER_WRITES: u16 = 0o200;
 
 /// The first process: waits for orphans, and does what signals of the engine ask for. `SIGUSR1` ends
@@ -193,7 +200,7 @@ impl Command {
         Ok(Self {
             pid,
             signals,
-            input: Input::new(ends.stdin, ends.is_terminal),
+            input: Input::new(ends.stdin, ends.is_terminal).map_err(failed)?,
             stdout: OutputPump::new(ends.stdout, 1, false),
             stderr: OutputPump::new(ends.stderr, 2, true),
             kills_before,
@@ -210,6 +217,20 @@ impl Command {
                 let gone = end_descendants(sys::own_pid(), END_MS);
                 return (Kind::TimedOut, u32::from(!gone));
             }
+            let mut rest = until - now;
+            if let Some(close_at) = self.input.close_at.filter(|_| self.input.to.is_some()) {
+                rest = rest.min(close_at.saturating_sub(now));
+            }
+            if self.stderr.is_between_frames()
+                && let Some(bytes) = self.input.acknowledgement()
+            {
+                self.stderr.acknowledge(bytes);
+            }
+            // While a frame is on its way, that is a sign of life.
+            if self.stderr.is_between_frames() {
+                heart.beat(now);
+                rest = rest.min(heart.rest(now));
+            }
             let mut polls = [
                 Poll { fd: self.signals, events: POLLIN, happened: 0 },
                 self.input.poll_host(),
@@ -217,23 +238,20 @@ impl Command {
                 self.stdout.poll(),
                 self.stderr.poll(),
             ];
-            let mut rest = until - now;
-            // While a frame is on its way, that is a sign of life.
-            if self.stderr.is_between_frames() {
-                heart.beat(now);
-                rest = rest.min(heart.rest(now));
-            }
             sys::poll(&mut polls, Some(rest));
             if polls[1].happened != 0 && !self.input.from_host(polls[1].happened) {
                 // The backend is gone or does not want to know any more.
                 end_descendants(sys::own_pid(), END_MS);
                 sys::exit(1);
             }
-            if self.input.is_hung_up() {
-                self.stdout.open = false;
-            }
             if polls[2].happened != 0 {
                 self.input.to_command();
+            }
+            if self.input.close_at.is_some_and(|at| at <= sys::now()) {
+                self.input.close();
+            }
+            if self.input.is_hung_up() {
+                self.stdout.open = false;
             }
             if polls[3].happened != 0 {
                 self.stdout.step();
@@ -358,35 +376,49 @@ struct Input {
     header_filled: usize,
     left: usize,
     ended: bool,
-    buffer: [u8; CHUNK],
+    /// When a terminal is closed at the latest, once it is hung up.
+    close_at: Option<u64>,
+    /// Where bytes wait for the command, `WINDOW` in a ring.
+    memory: &'static mut [u8],
     start: usize,
-    end: usize,
+    waiting: usize,
+    /// Bytes passed on or thrown away since the last acknowledgement.
+    passed_on: usize,
 }
 
 impl Input {
-    fn new(to: Fd, is_terminal: bool) -> Self {
-        Self {
+    fn new(to: Fd, is_terminal: bool) -> Result<Self, Errno> {
+        Ok(Self {
             to: Some(to),
             is_terminal,
             header: [0; 8],
             header_filled: 0,
             left: 0,
             ended: false,
-            buffer: [0; CHUNK],
+            close_at: None,
+            memory: sys::memory(WINDOW)?,
             start: 0,
-            end: 0,
-        }
+            waiting: 0,
+            passed_on: 0,
+        })
     }
 
-    /// The backend's end is always watched for its closing.
+    /// The backend's end is always watched for its closing, and read as long as there is room, which a
+    /// backend that keeps to the window always finds.
     fn poll_host(&self) -> Poll {
-        let events = if self.start == self.end { POLLIN } else { 0 };
-        Poll { fd: 0, events, happened: 0 }
+        let has_room = self.left == 0 || self.waiting < WINDOW;
+        Poll { fd: 0, events: if has_room { POLLIN } else { 0 }, happened: 0 }
     }
 
     fn poll_command(&self) -> Poll {
-        let fd = if self.start < self.end { self.to.unwrap_or(-1) } else { -1 };
+        let fd = if self.waiting > 0 { self.to.unwrap_or(-1) } else { -1 };
         Poll { fd, events: POLLOUT, happened: 0 }
+    }
+
+    /// How many bytes are to be acknowledged, if that is worth a word; they count as acknowledged then.
+    fn acknowledgement(&mut self) -> Option<u32> {
+        let is_worth_it = self.passed_on >= WORTH_AN_ACKNOWLEDGEMENT;
+        is_worth_it.then(|| core::mem::take(&mut self.passed_on) as u32)
     }
 
     /// Takes in what the backend sent; false if it is gone.
@@ -394,7 +426,7 @@ impl Input {
         if happened & POLLIN == 0 {
             return false;
         }
-        if self.left == 0 || self.ended {
+        if self.left == 0 {
             let at = self.header_filled;
             let whole = if at < 4 { 4 } else { self.header.len() };
             return match sys::read(0, &mut self.header[at..whole]) {
@@ -407,13 +439,18 @@ impl Input {
                 Err(errno) => matches!(errno, sys::EAGAIN | sys::EINTR),
             };
         }
-        let room = self.left.min(CHUNK);
-        match sys::read(0, &mut self.buffer[..room]) {
+        let from = (self.start + self.waiting) % WINDOW;
+        let room = self.left.min(WINDOW - self.waiting).min(WINDOW - from);
+        match sys::read(0, &mut self.memory[from..from + room]) {
             Ok(0) => false,
             Ok(count) => {
                 self.left -= count;
-                (self.start, self.end) = (0, if self.to.is_some() { count } else { 0 });
-                self.to_command();
+                if self.to.is_some() {
+                    self.waiting += count;
+                    self.to_command();
+                } else {
+                    self.passed_on += count;
+                }
                 true
             }
             Err(errno) => matches!(errno, sys::EAGAIN | sys::EINTR),
@@ -439,7 +476,12 @@ impl Input {
         self.left = length as usize;
         if self.left == 0 {
             self.ended = true;
-            self.close();
+            if self.is_terminal {
+                self.close_at = Some(sys::now() + LAST_KEYS_MS);
+            }
+            if self.waiting == 0 {
+                self.close();
+            }
         }
     }
 
@@ -451,20 +493,28 @@ impl Input {
     /// Hands on what the command takes; one that closed its end loses the rest.
     fn to_command(&mut self) {
         let Some(fd) = self.to else { return };
-        if self.start == self.end {
-            return;
-        }
-        match sys::write(fd, &self.buffer[self.start..self.end]) {
-            Ok(count) => self.start += count,
-            Err(sys::EAGAIN | sys::EINTR) => {}
-            Err(_) => {
-                self.start = self.end;
-                self.close();
+        while self.waiting > 0 {
+            let end = (self.start + self.waiting).min(WINDOW);
+            match sys::write(fd, &self.memory[self.start..end]) {
+                Ok(count) => {
+                    self.start = (self.start + count) % WINDOW;
+                    self.waiting -= count;
+                    self.passed_on += count;
+                }
+                Err(sys::EINTR) => {}
+                Err(sys::EAGAIN) => return,
+                Err(_) => return self.close(),
             }
+        }
+        // From the beginning, so that reads and writes are in one piece.
+        self.start = 0;
+        if self.ended {
+            self.close();
         }
     }
 
     fn close(&mut self) {
+        self.passed_on += core::mem::take(&mut self.waiting);
         if let Some(fd) = self.to.take() {
             sys::close(fd);
         }
@@ -492,6 +542,14 @@ impl OutputPump {
     /// Whether all that was begun is handed on.
     fn is_between_frames(&self) -> bool {
         self.start == self.end
+    }
+
+    /// Says between two frames how many bytes of the input have been passed on.
+    fn acknowledge(&mut self, bytes: u32) {
+        self.buffer[..4].copy_from_slice(&wire::ACKNOWLEDGED.to_le_bytes());
+        self.buffer[4..8].copy_from_slice(&bytes.to_le_bytes());
+        (self.start, self.end) = (0, 8);
+        self.flush();
     }
 
     /// Either there is something to hand on, or something to wait for.

@@ -3,10 +3,12 @@
 //! - Standard input: frames of a `u32` length and that many bytes; a length of 0 ends the input.
 //!   The pipe stays open until the backend has its answer, so that its end before means that the
 //!   backend is gone, and its end after that the answer has arrived: the program waits for it.
+//!   Of a command's input, at most 256 KiB may come beyond what was acknowledged as passed on.
 //!   On a terminal, a length of `u32::MAX` is followed by its new size: rows and columns as `u16`.
 //! - Standard output: the bytes themselves.
 //! - Standard error: frames as above; one of length 0 only says that the program works, so that no
-//!   way between the two is idle for long; a length of `u32::MAX` begins the status, the last thing
+//!   way between the two is idle for long; a length of `u32::MAX - 1` is followed by a `u32`: so many more
+//!   bytes of a command's input have been passed on; a length of `u32::MAX` begins the status, the last thing
 //!   said: kind, value and kills for memory as `u32`, bytes of standard output as `u64`.
 
 use core::ffi::CStr;
@@ -15,6 +17,9 @@ use crate::sys::{self, Errno};
 
 /// How long the backend may take to hang up.
 const HANG_UP_MS: u64 = 10_000;
+
+/// In place of a frame's length: an acknowledgement follows.
+pub const ACKNOWLEDGED: u32 = u32::MAX - 1;
 
 /// What came of the operation.
 #[derive(Clone, Copy)]
