@@ -166,7 +166,8 @@ fn runs_that_sum_up_repeat_and_go_on_to_the_bit() {
     let evaluate = ["eval", "--policy", "oracle", "--suite", "frozen-lake", "--context", "window"];
     let error = run(folder, &evaluate);
     assert!(error.err.contains("--context"), "{}", error.err);
-    let evaluate = ["eval", "runs/whole", "--context", "window", "--context-option", "kep=0.5"];
+    let evaluate =
+        ["eval", "--checkpoint", "whole", "--context", "window", "--context-option", "kep=0.5"];
     let error = run(folder, &evaluate);
     assert!(error.err.contains("no option `kep`: options are `keep`"), "{}", error.err);
 }
