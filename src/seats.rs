@@ -67,7 +67,8 @@ impl SeatPlayerConfig {
         Self { checkpoint: Some(PathBuf::from(text)), ..Self::default() }
     }
 
-    fn problem(&self) -> Option<String> {
+    /// What is wrong with it, as far as it shows before anybody is asked.
+    pub(crate) fn problem(&self) -> Option<String> {
         let Self { player, endpoint, checkpoint } = self;
         let given = [player.is_some(), endpoint.is_some(), checkpoint.is_some()];
         if given.iter().filter(|is_given| **is_given).count() != 1 {
@@ -128,13 +129,58 @@ impl SeatsConfig {
         told.map(|(seat, problem)| format!("seats.players.{seat}: {problem}")).collect()
     }
 
-    /// All that is wrong with it for the tasks of a suite.
-    ///
-    /// # Errors
-    ///
-    /// When a task cannot be read or opened.
-    pub fn problems_in(&self, suite: &dyn Suite, split: &str) -> anyhow::Result<Vec<String>> {
-        let environments = seats_in(suite, split)?;
+    /// All that is wrong with it for tasks that have these seats.
+    pub fn problems_in(&self, tasks: &[TaskSeats]) -> Vec<String> {
+        let problems = self.unopened().problems(&TaskSeats::listed(tasks));
+        problems.into_iter().map(|problem| format!("seats: {problem}")).collect()
+    }
+
+    /// The seats that it names and none of these tasks has.
+    pub fn unknown_in(&self, tasks: &[TaskSeats]) -> Vec<String> {
+        let problems = self.unopened().unknown(&TaskSeats::listed(tasks));
+        problems.into_iter().map(|problem| format!("seats: {problem}")).collect()
+    }
+
+    /// The part of it that is about seats of these tasks.
+    #[must_use]
+    pub fn within(mut self, tasks: &[TaskSeats]) -> Self {
+        let several = tasks.iter().filter(|task| task.seats.len() > 1);
+        let known: Vec<&str> =
+            several.flat_map(|task| &task.seats).map(|seat| &*seat.name).collect();
+        self.players.retain(|seat, _| known.contains(&seat.as_str()));
+        self.train.retain(|seat| known.contains(&seat.as_str()));
+        self
+    }
+
+    /// Who takes the seats in evaluations, in which some are taken by others; what those play is not scored.
+    #[must_use]
+    pub fn in_evaluation(&self, others: &BTreeMap<String, SeatPlayerConfig>) -> Self {
+        let is_own = |config: &SeatPlayerConfig| config.player.as_deref() == Some(SeatSpec::SELF);
+        let mut evaluated = self.clone();
+        evaluated.train.retain(|seat| others.get(seat).is_none_or(is_own));
+        evaluated.players.extend(others.clone());
+        evaluated
+    }
+
+    /// What is wrong with being measured so: environments in which `self` takes all seats, and wins what it loses.
+    pub fn idle_scores(&self, tasks: &[TaskSeats]) -> Vec<String> {
+        let seating = self.unopened();
+        let is_idle = |task: &&TaskSeats| {
+            let mut seats = task.seats.iter();
+            task.is_zero_sum && task.seats.len() > 1 && seats.all(|seat| seating.is_own(seat))
+        };
+        let tell = |task: &TaskSeats| {
+            let TaskSeats { environment, .. } = task;
+            format!(
+                "in `{environment}` `self` takes all seats, and one wins what another loses: success tells how many \
+                 games had a winner, not how well they are played"
+            )
+        };
+        tasks.iter().filter(is_idle).map(tell).collect()
+    }
+
+    /// Who takes the seats, as far as it matters before they are there.
+    fn unopened(&self) -> Seating {
         let names = |config: &SeatPlayerConfig| match config.player.as_deref() {
             Some(name) => SeatPlayer::named(name),
             None => None,
@@ -144,26 +190,7 @@ impl SeatsConfig {
         let players = self.players.iter();
         let players =
             players.map(|(seat, config)| (seat.clone(), names(config).unwrap_or_else(other)));
-        let seating = Seating::new(players.collect(), self.train.iter().cloned());
-        let problems = seating.problems(&environments);
-        Ok(problems.into_iter().map(|problem| format!("seats: {problem}")).collect())
-    }
-
-    /// The part of it that is about seats of the tasks of a suite.
-    ///
-    /// # Errors
-    ///
-    /// When a task cannot be read or opened.
-    pub fn within(mut self, suite: &dyn Suite, split: &str) -> anyhow::Result<Self> {
-        if self == Self::default() {
-            return Ok(self);
-        }
-        let seats = seats_in(suite, split)?;
-        let several = seats.iter().filter(|(_, seats)| seats.len() > 1);
-        let known: Vec<&str> = several.flat_map(|(_, seats)| seats).map(|it| &*it.name).collect();
-        self.players.retain(|seat, _| known.contains(&seat.as_str()));
-        self.train.retain(|seat| known.contains(&seat.as_str()));
-        Ok(self)
+        Seating::new(players.collect(), self.train.iter().cloned())
     }
 
     /// The same with who takes single seats.
@@ -179,30 +206,81 @@ impl SeatsConfig {
     ///
     /// When one of them cannot be had.
     pub async fn open(&self, budget: &Budget) -> anyhow::Result<Seating> {
-        let mut players = BTreeMap::new();
-        for (seat, config) in &self.players {
-            let opened = config.open(seat, budget).await;
-            let opened = opened.with_context(|| format!("have seat `{seat}` taken"))?;
-            players.insert(seat.clone(), opened);
-        }
+        let players = open_players(&self.players, budget).await?;
         Ok(Seating::new(players, self.train.iter().cloned()))
+    }
+
+    /// As [`SeatsConfig::open`], in training and [in evaluations](SeatsConfig::in_evaluation).
+    ///
+    /// # Errors
+    ///
+    /// When one of them cannot be had.
+    pub async fn open_both(
+        &self,
+        others: &BTreeMap<String, SeatPlayerConfig>,
+        budget: &Budget,
+    ) -> anyhow::Result<(Seating, Seating)> {
+        let mut players = open_players(&self.players, budget).await?;
+        let training = Seating::new(players.clone(), self.train.iter().cloned());
+        players.extend(open_players(others, budget).await?);
+        let evaluated = Seating::new(players, self.in_evaluation(others).train);
+        Ok((training, evaluated))
     }
 }
 
-/// The seats of the environments of a split, as far as they can be opened without a sandbox.
-fn seats_in(suite: &dyn Suite, split: &str) -> anyhow::Result<Vec<(String, Vec<SeatSpec>)>> {
-    let mut found = Vec::new();
-    for task in first_tasks(suite, split)? {
-        let seats = match needs_sandbox(&task.environment) {
-            true => SeatSpec::ONE.to_vec(),
-            false => {
-                let env = open_environment(&task, &Resources::default().without_graders())?;
-                env.seats().to_vec()
-            }
-        };
-        found.push((task.environment, seats));
+async fn open_players(
+    configs: &BTreeMap<String, SeatPlayerConfig>,
+    budget: &Budget,
+) -> anyhow::Result<BTreeMap<String, SeatPlayer>> {
+    let mut players = BTreeMap::new();
+    for (seat, config) in configs {
+        let opened = config.open(seat, budget).await;
+        let opened = opened.with_context(|| format!("have seat `{seat}` taken"))?;
+        players.insert(seat.clone(), opened);
     }
-    Ok(found)
+    Ok(players)
+}
+
+/// The seats of some tasks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskSeats {
+    /// Their environment.
+    pub environment: String,
+    /// Its seats.
+    pub seats: Vec<SeatSpec>,
+    /// Whether what all seats earn adds up to zero.
+    pub is_zero_sum: bool,
+}
+
+impl TaskSeats {
+    /// The seats of the tasks of these splits, as far as they can be opened without a sandbox; each environment once.
+    ///
+    /// # Errors
+    ///
+    /// When a task cannot be read or opened.
+    pub fn of(suite: &dyn Suite, splits: &[String]) -> anyhow::Result<Vec<Self>> {
+        let mut found = Vec::new();
+        for split in splits {
+            for task in first_tasks(suite, split)? {
+                let (seats, is_zero_sum) = match needs_sandbox(&task.environment) {
+                    true => (SeatSpec::ONE.to_vec(), false),
+                    false => {
+                        let env = open_environment(&task, &Resources::default().without_graders())?;
+                        (env.seats().to_vec(), env.is_zero_sum())
+                    }
+                };
+                let of_task = Self { environment: task.environment, seats, is_zero_sum };
+                if !found.contains(&of_task) {
+                    found.push(of_task);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    fn listed(tasks: &[Self]) -> Vec<(String, Vec<SeatSpec>)> {
+        tasks.iter().map(|task| (task.environment.clone(), task.seats.clone())).collect()
+    }
 }
 
 #[cfg(test)]
@@ -241,7 +319,8 @@ mod tests {
     fn seats_are_held_against_the_suite_before_anything_is_played() {
         let suite = |name: &str| open_suite(name, &SuiteOptions::default()).unwrap();
         let told = |text: &str, name: &str| {
-            read(text).problems_in(suite(name).as_ref(), "train").unwrap().join("; ")
+            let tasks = TaskSeats::of(suite(name).as_ref(), &["train".to_owned()]).unwrap();
+            read(text).problems_in(&tasks).join("; ")
         };
         assert_eq!(told("", "tic-tac-toe"), "");
         assert_eq!(told("train = ['x']\n[players]\no = { player = 'expert' }", "tic-tac-toe"), "");
@@ -251,6 +330,27 @@ mod tests {
             told("[players]\nagent = { checkpoint = 'c' }", "errand").contains("no seat is left")
         );
         assert!(told("train = ['x']", "sums").contains("one acts in these tasks"));
+    }
+
+    #[test]
+    fn a_policy_is_not_measured_by_games_with_itself() {
+        let tasks = |name: &str| {
+            let suite = open_suite(name, &SuiteOptions::default()).unwrap();
+            TaskSeats::of(suite.as_ref(), &["train".to_owned(), "test".to_owned()]).unwrap()
+        };
+        assert_eq!(tasks("tic-tac-toe").len(), 1, "each environment once");
+        let both = read("train = ['x', 'o']");
+        assert!(both.idle_scores(&tasks("tic-tac-toe"))[0].contains("takes all seats"));
+        let others = BTreeMap::from([("o".to_owned(), SeatPlayerConfig::typed("expert"))]);
+        let evaluated = both.in_evaluation(&others);
+        assert_eq!(evaluated.train, ["x"], "what others play is not scored");
+        assert!(evaluated.idle_scores(&tasks("tic-tac-toe")).is_empty());
+        assert!(evaluated.problems_in(&tasks("tic-tac-toe")).is_empty());
+        // Who serves and who is served win together, and one who acts alone wins from nobody.
+        for name in ["errand", "sums"] {
+            assert!(both.idle_scores(&tasks(name)).is_empty(), "{name}");
+            assert_eq!(both.clone().within(&tasks(name)), SeatsConfig::default());
+        }
     }
 
     #[tokio::test]

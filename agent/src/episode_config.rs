@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use spar_core::{GrammarSource, Sampling};
-use spar_envs::{Actions, actions_of_task};
+use spar_envs::{Actions, TimeRules, actions_of_task};
 use spar_tasks::Task;
 
 use crate::contexts::ContextPolicy;
@@ -205,6 +205,21 @@ impl EpisodeConfig {
 
     pub(crate) fn turn_timeout(&self) -> Duration {
         Duration::from_secs(self.turn_timeout_secs)
+    }
+
+    /// How long a reset may take.
+    pub(crate) fn reset_timeout(&self, rules: TimeRules) -> Duration {
+        self.beyond(rules.reset)
+    }
+
+    /// How long a step may take that the agent cannot make long.
+    pub(crate) fn step_timeout(&self, rules: TimeRules) -> Duration {
+        self.beyond(rules.step)
+    }
+
+    /// A turn's time, on top of what an environment sees to by itself.
+    fn beyond(&self, own: Option<Duration>) -> Duration {
+        self.turn_timeout().saturating_add(own.unwrap_or_default())
     }
 
     pub(crate) fn command_time(&self) -> Duration {

@@ -169,8 +169,8 @@ impl Score {
 pub struct PassAtK {
     /// The number of attempts.
     pub k: usize,
-    /// The probability that one of them succeeds, averaged over the tasks, 0 to 1; absent where no
-    /// task had so many, or the evaluation has no score.
+    /// The probability that one of them succeeds, averaged over the tasks, 0 to 1; where several seats are evaluated that
+    /// of each seat's own, averaged over them. Absent where no task had so many, or the evaluation has no score.
     pub value: Option<f64>,
     /// The tasks it is averaged over: those with at least `k` episodes.
     #[serde(default)]
@@ -349,8 +349,9 @@ pub async fn evaluate(
             (name, SeatResult { score, ..result })
         })
         .collect();
+    let pass_at = config.pass_at.iter();
+    let mut pass_at_k: Vec<_> = pass_at.map(|k| PassAtK::of(&groups, *k)).collect();
     let tasks: Vec<_> = groups.into_iter().map(|group| group.task).collect();
-    let mut pass_at_k: Vec<_> = config.pass_at.iter().map(|k| PassAtK::of(&tasks, *k)).collect();
     if is_refused {
         pass_at_k.iter_mut().for_each(|pass| pass.value = None);
     }
@@ -384,6 +385,8 @@ struct Results<'a> {
 struct GroupResult {
     task: TaskResult,
     score: ScoreBuilder,
+    /// The attempts of each seat that is evaluated.
+    tries: Vec<Tally>,
     /// The seats that are evaluated; 1 where one acts.
     evaluated_seats: usize,
     /// What each seat's records add, with its name and player; empty where one acts.
@@ -422,6 +425,8 @@ impl GroupResult {
         let mut score = ScoreBuilder::default();
         score.add(group);
         let task = TaskResult::of(group, tags);
+        let same = |a: &Trajectory, b: &Trajectory| a.seat == b.seat;
+        let tries = group.trajectories.chunk_by(same).map(tally).collect();
         let all = || group.trajectories.iter().chain(others);
         let of_seat = |(index, seat): (usize, &GroupSeat)| {
             let records = all().filter(|it| it.seat == Seat::at(index));
@@ -434,6 +439,7 @@ impl GroupResult {
         Self {
             task,
             score,
+            tries,
             evaluated_seats: seats.iter().filter(|seat| seat.is_grouped).count().max(1),
             seats: seats.iter().enumerate().map(of_seat).collect(),
             draws: episodes.len() - won.len(),
@@ -556,7 +562,7 @@ impl ScoreBuilder {
 impl TaskResult {
     fn of(group: &Group, tags: &[String]) -> Self {
         let turns: usize = group.trajectories.iter().map(|t| t.acting().count()).sum();
-        let tally = tally(group);
+        let tally = tally(&group.trajectories);
         let mean_turns = ratio(turns as f64, tally.attempts);
         let spend = group.trajectories.iter().map(spend_of).fold(None, add);
         Self { task: group.task.clone(), tags: tags.to_vec(), tally, mean_turns, spend }
@@ -565,12 +571,13 @@ impl TaskResult {
 
 impl PassAtK {
     /// Over the tasks with at least `k` attempts.
-    fn of(tasks: &[TaskResult], k: usize) -> Self {
-        let values: Vec<_> = tasks
-            .iter()
-            .filter(|task| task.tally.attempts >= k)
-            .map(|task| pass_at_k(task.tally, k))
-            .collect();
+    fn of(groups: &[GroupResult], k: usize) -> Self {
+        let of_group = |group: &GroupResult| {
+            let tries = group.tries.iter().filter(|tries| tries.attempts >= k);
+            let values: Vec<_> = tries.map(|tries| pass_at_k(*tries, k)).collect();
+            mean(values.iter().sum(), values.len())
+        };
+        let values: Vec<_> = groups.iter().filter_map(of_group).collect();
         Self { k, value: mean(values.iter().sum(), values.len()), tasks: values.len() }
     }
 }
@@ -681,9 +688,9 @@ impl fmt::Display for Evaluation {
     }
 }
 
-fn tally(group: &Group) -> Tally {
-    let successes = group.trajectories.iter().filter(|trajectory| trajectory.success).count();
-    Tally { successes, attempts: group.trajectories.len() }
+fn tally(trajectories: &[Trajectory]) -> Tally {
+    let successes = trajectories.iter().filter(|trajectory| trajectory.success).count();
+    Tally { successes, attempts: trajectories.len() }
 }
 
 /// A share of one as it is printed, in percent.

@@ -81,20 +81,8 @@ impl Seating {
     /// All that is wrong with it for environments that have these seats, each environment behind its name: seats that
     /// none of them has, and environments in which no seat is left for the collection's own player.
     pub fn problems(&self, environments: &[(String, Vec<SeatSpec>)]) -> Vec<String> {
-        let several: Vec<_> = environments.iter().filter(|(_, seats)| seats.len() > 1).collect();
-        let known: BTreeSet<&str> =
-            several.iter().flat_map(|(_, seats)| seats).map(|seat| &*seat.name).collect();
-        let mut problems = Vec::new();
-        let named: BTreeSet<&String> = self.players.keys().chain(self.grouped.iter()).collect();
-        for name in named.iter().filter(|name| !known.contains(name.as_str())) {
-            let known: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
-            problems.push(match known.is_empty() {
-                true => format!(
-                    "there is no seat `{name}`: one acts in these tasks, who takes no seat by name"
-                ),
-                false => format!("there is no seat `{name}`; there are {}", known.join(", ")),
-            });
-        }
+        let several = environments.iter().filter(|(_, seats)| seats.len() > 1);
+        let mut problems = self.unknown(environments);
         for (environment, seats) in several {
             let own: Vec<&SeatSpec> = seats.iter().filter(|seat| self.is_own(seat)).collect();
             if own.is_empty() {
@@ -111,6 +99,25 @@ impl Seating {
             }
         }
         problems
+    }
+
+    /// The seats that it names and none of these environments has.
+    pub fn unknown(&self, environments: &[(String, Vec<SeatSpec>)]) -> Vec<String> {
+        let several = environments.iter().filter(|(_, seats)| seats.len() > 1);
+        let known: BTreeSet<&str> =
+            several.flat_map(|(_, seats)| seats).map(|seat| &*seat.name).collect();
+        let named: BTreeSet<&String> = self.players.keys().chain(self.grouped.iter()).collect();
+        let tell = |name: &&String| {
+            let known: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
+            match known.is_empty() {
+                true => format!(
+                    "there is no seat `{name}`: one acts in these tasks, who takes no seat by name"
+                ),
+                false => format!("there is no seat `{name}`; there are {}", known.join(", ")),
+            }
+        };
+        let unknown = named.iter().filter(|name| !known.contains(name.as_str()));
+        unknown.map(tell).collect()
     }
 
     /// Checks it, as [`Seating::problems`] tells.
@@ -148,6 +155,8 @@ impl Seating {
                 ..EpisodeConfig::default()
             })
         };
+        // Other environments of the suite may have other seats.
+        let are_named = seats.iter().any(|seat| self.grouped.contains(&*seat.name));
         let mut taken = Vec::with_capacity(seats.len());
         for seat in seats {
             let unknown = || {
@@ -161,7 +170,7 @@ impl Seating {
                 None => SeatPlayer::named(&seat.player).ok_or_else(unknown)?,
             };
             let is_own = player.player.is_none();
-            let is_named = self.grouped.is_empty() || self.grouped.contains(&*seat.name);
+            let is_named = !are_named || self.grouped.contains(&*seat.name);
             let is_plain = player.player.as_ref().is_some_and(needs_no_model);
             taken.push(TakenSeat {
                 name: seat.name.clone().into_owned(),

@@ -27,6 +27,11 @@ pub struct TimeRules {
     /// needs beside it, by itself; time up to it is the agent's own. Absent: nothing that the agent
     /// does makes a step long, so a step that takes long is the environment's failure.
     pub command: Option<Duration>,
+    /// How long a reset may take, where the environment sees to that by itself: whoever resets it gives it this and a
+    /// turn's time on top. Absent: a turn's time.
+    pub reset: Option<Duration>,
+    /// The same of a step, where nothing that the agent does makes it long. Absent: a turn's time.
+    pub step: Option<Duration>,
 }
 
 /// A task made interactive.

@@ -52,7 +52,8 @@ pub(crate) async fn eval(arguments: &EvalArguments) -> anyhow::Result<ExitCode> 
         open_tasks(&arguments.tasks, player.recipe.as_ref(), Purpose::Evaluation)?;
     let own = player.recipe.as_ref().map(|recipe| recipe.evaluation.max_missing);
     let max_missing = own.unwrap_or(EvaluateConfig::default().max_missing);
-    player.take_seats(&arguments.player, suite.as_ref(), &splits, &budget).await?;
+    let for_scores = (Purpose::Evaluation, &budget);
+    player.take_seats(&arguments.player, suite.as_ref(), &splits, for_scores).await?;
     let first = first_tasks(suite.as_ref(), &splits[0])?;
     let episode = player.episode(&arguments.player, Purpose::Evaluation, &first);
     let config = |split: &str| EvaluateConfig {

@@ -19,7 +19,7 @@ use spar::policy::checkpoint::KeepAs;
 use spar::policy::{LocalPolicy, checkpoint};
 use spar::recipe::Recipe;
 use spar::sandboxes::OpenSandboxes;
-use spar::seats::SeatsConfig;
+use spar::seats::{SeatsConfig, TaskSeats};
 use spar::tasks::{Suite, Task};
 use spar::trainer::{Checkpoints, RunFolder};
 use spar::training::stages::outline;
@@ -133,22 +133,31 @@ impl OpenPlayer {
         arguments: &PlayerArguments,
         suite: &dyn Suite,
         splits: &[String],
-        budget: &Budget,
+        (purpose, budget): (Purpose, &Budget),
     ) -> anyhow::Result<()> {
-        let own = self.recipe.as_ref().map(|recipe| recipe.seats.clone()).unwrap_or_default();
-        // Where nobody is named no task is looked at: one that is broken is told of when it is played.
-        if own == SeatsConfig::default() && arguments.seat.is_empty() {
-            return Ok(());
-        }
+        let own = |recipe: &Recipe| match purpose {
+            Purpose::Evaluation => recipe.seats.in_evaluation(&recipe.evaluation.seats),
+            Purpose::Training => recipe.seats.clone(),
+        };
+        let own = self.recipe.as_ref().map(own).unwrap_or_default();
+        let is_named = own != SeatsConfig::default() || !arguments.seat.is_empty();
+        let tasks = match TaskSeats::of(suite, splits) {
+            // A task that is broken is told of when it is played.
+            Err(_) if !is_named => return Ok(()),
+            tasks => tasks?,
+        };
         // A run's other suites may have seats that these tasks have not.
-        let seats = own.within(suite, &splits[0])?.with(&arguments.seat);
+        let seats = own.within(&tasks).with(&arguments.seat);
         let mut problems = seats.problems();
-        for split in splits {
-            if problems.is_empty() {
-                problems = seats.problems_in(suite, split)?;
-            }
+        if problems.is_empty() {
+            problems = seats.problems_in(&tasks);
         }
         ensure!(problems.is_empty(), "have the seats taken:\n{}", problems.join("\n"));
+        if purpose == Purpose::Evaluation {
+            for problem in seats.idle_scores(&tasks) {
+                eprintln!("warning: {problem}; name who it is measured by (--seat)");
+            }
+        }
         self.seating = seats.open(budget).await?;
         Ok(())
     }

@@ -55,7 +55,8 @@ pub(crate) async fn rollout(arguments: &RolloutArguments) -> anyhow::Result<Exit
     let mut player = OpenPlayer::open(&arguments.player, &budget).await?;
     player.keep_secrets()?;
     let (suite, splits) = open_tasks(&arguments.tasks, player.recipe.as_ref(), Purpose::Training)?;
-    player.take_seats(&arguments.player, suite.as_ref(), &splits, &budget).await?;
+    let for_training = (Purpose::Training, &budget);
+    player.take_seats(&arguments.player, suite.as_ref(), &splits, for_training).await?;
     let first = first_tasks(suite.as_ref(), &splits[0])?;
     let episode = player.episode(&arguments.player, Purpose::Training, &first);
     let config =

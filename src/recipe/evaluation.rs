@@ -1,7 +1,11 @@
 //! When and how a run evaluates its policy.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use spar_core::Sampling;
+
+use crate::seats::SeatPlayerConfig;
 
 /// When and how the policy is evaluated.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -34,6 +38,10 @@ pub struct EvaluationConfig {
     pub min_p: f32,
     /// Turns an episode may have. Default absent: the task's number.
     pub max_turns: Option<u32>,
+    /// Who takes a seat in evaluations, by its name, where that is another one than in training: in self-play what the
+    /// policy is measured by. Default empty: as in training.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub seats: BTreeMap<String, SeatPlayerConfig>,
 }
 
 impl Default for EvaluationConfig {
@@ -49,6 +57,7 @@ impl Default for EvaluationConfig {
             top_p: 1.0,
             min_p: 0.0,
             max_turns: None,
+            seats: BTreeMap::new(),
         }
     }
 }

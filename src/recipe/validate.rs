@@ -59,6 +59,9 @@ impl Recipe {
         }
         problems.extend(self.data.problems());
         problems.extend(self.seats.problems());
+        let seats = self.evaluation.seats.iter();
+        let told = seats.filter_map(|(seat, player)| Some((seat, player.problem()?)));
+        problems.extend(told.map(|(seat, problem)| format!("evaluation.seats.{seat}: {problem}")));
         problems.extend(self.judge.iter().flat_map(JudgeConfig::problems));
         problems
             .extend(self.spend.problems().into_iter().map(|problem| format!("spend.{problem}")));

@@ -14,6 +14,7 @@ use spar_tasks::{Suite, SuiteManifest};
 use super::stages::{Plan, PlannedStage};
 use crate::recipe::{DataConfig, OpenedData, Recipe};
 use crate::sandboxes::{OpenSandboxes, check_scaffold};
+use crate::seats::{SeatsConfig, TaskSeats};
 
 /// Tasks of a split whose environments are looked at, roughly.
 const LOOKED_AT: usize = 64;
@@ -40,6 +41,7 @@ impl Suites {
         let mut problems = Vec::new();
         let mut lost: Vec<&DataConfig> = Vec::new();
         let (mut asks_judge, mut asks_reference) = (false, false);
+        let mut seats: Vec<TaskSeats> = Vec::new();
         for planned in plan.stages() {
             let data = &planned.place.data;
             let of_stage = planned.stage.data_problems().into_iter().map(anyhow::Error::msg);
@@ -98,11 +100,12 @@ impl Suites {
                 asks_reference |= recipe.start_from.is_some() && asks(GradingModel::Reference);
             }
             if strange.is_empty() {
-                match recipe.seats.problems_in(suite.as_ref(), split) {
+                match TaskSeats::of(suite.as_ref(), &splits) {
                     Ok(found) => {
-                        problems.extend(
-                            found.into_iter().map(|it| within(planned, anyhow::anyhow!(it))),
-                        );
+                        let told = seat_problems(recipe, &found, planned.stage.branches());
+                        let told = told.into_iter().map(anyhow::Error::msg);
+                        problems.extend(told.map(|error| within(planned, error)));
+                        seats.extend(found);
                     }
                     Err(error) => problems.push(within(planned, error)),
                 }
@@ -117,6 +120,12 @@ impl Suites {
                 let problem = format!("`learners` names none for environment `{name}`");
                 within(planned, anyhow::Error::msg(problem))
             }));
+        }
+        // Names that no suite of any stage has; where one could not be looked at nobody knows.
+        if problems.is_empty() {
+            let all = recipe.seats.in_evaluation(&recipe.evaluation.seats);
+            let named = SeatsConfig { train: recipe.seats.train.clone(), ..all };
+            problems.extend(named.unknown_in(&seats).into_iter().map(anyhow::Error::msg));
         }
         if recipe.judge.is_some() && !asks_judge && problems.is_empty() {
             problems
@@ -141,7 +150,8 @@ impl Suites {
         budget: &Budget,
     ) -> anyhow::Result<Domains> {
         let judging = recipe.judging().open(self.asks_reference, budget).await?;
-        let seating = recipe.seats.open(budget).await?;
+        let others = &recipe.evaluation.seats;
+        let (seating, evaluated) = recipe.seats.open_both(others, budget).await?;
         let mut domains = Domains(Vec::new());
         for OpenedSuite { data, opened: OpenedData { suite, .. }, split, max_turns } in self.opened
         {
@@ -154,8 +164,8 @@ impl Suites {
             match opened.await {
                 Ok(sandboxes) => {
                     let sandboxes = sandboxes.judged_by(&judging);
-                    let seating = seating.clone();
-                    domains.0.push(Domain { data, suite, sandboxes, seating });
+                    let (seating, evaluated) = (seating.clone(), evaluated.clone());
+                    domains.0.push(Domain { data, suite, sandboxes, seating, evaluated });
                 }
                 Err(error) => {
                     domains.close().await;
@@ -165,6 +175,30 @@ impl Suites {
         }
         Ok(domains)
     }
+}
+
+/// All that is wrong with who takes these seats in a stage's training and evaluations.
+fn seat_problems(recipe: &Recipe, tasks: &[TaskSeats], branches: bool) -> Vec<String> {
+    let training = recipe.seats.clone().within(tasks);
+    let evaluated = recipe.seats.in_evaluation(&recipe.evaluation.seats).within(tasks);
+    let mut problems = training.problems_in(tasks);
+    for problem in evaluated.problems_in(tasks) {
+        if !problems.contains(&problem) {
+            problems.push(problem);
+        }
+    }
+    let way_out =
+        "name who it is measured by, such as evaluation.seats.NAME = { player = \"expert\" }";
+    let idle = evaluated.idle_scores(tasks);
+    problems.extend(idle.into_iter().map(|problem| format!("seats: {problem}; {way_out}")));
+    let shared = tasks.iter().filter(|task| branches && task.seats.len() > 1);
+    problems.extend(shared.map(|task| {
+        format!(
+            "strategy: branches within episodes are not played where several act, as in `{}`; take `independent`",
+            task.environment
+        )
+    }));
+    problems
 }
 
 /// The content hashes of suites, each under its name and folder in the recipe.
@@ -222,6 +256,8 @@ pub(crate) struct Domain {
     pub(crate) sandboxes: OpenSandboxes,
     /// Who takes the seats where several act.
     pub(crate) seating: Seating,
+    /// Who takes the seats in evaluations.
+    pub(crate) evaluated: Seating,
 }
 
 /// The suites that a run plays.

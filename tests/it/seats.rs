@@ -21,6 +21,8 @@ fn self_play_trains_both_seats_and_an_older_checkpoint_takes_one() {
         "--set",
         "seats.players={ o = { player = 'self' } }",
         "--set",
+        "evaluation.seats={ o = { player = 'expert' } }",
+        "--set",
         "reinforce.iterations=2",
         "--set",
         "reinforce.tasks=4",
@@ -97,7 +99,27 @@ fn seats_that_are_not_there_are_told_before_anything_is_played() {
     let recipe = ["train", "frozen-lake", "--dry-run", "--set", "seats.train=['x']"];
     let ran = run(folder.path(), &recipe);
     assert!(ran.code == Some(1) && ran.err.contains("one acts in these tasks"), "{}", ran.err);
+    // A warm start on tasks in which one acts, and then a game: each is held against its own seats.
+    let data = "[data]\nsuite = 'tic-tac-toe'\ntest = []\n[seats]\ntrain = ['x']\n";
+    let alone = "[[stages]]\nkind = 'imitate'\ndata = { suite = 'frozen-lake', test = [] }\niterations = 1\n";
+    let stages = |strategy: &str| {
+        format!("{alone}[[stages]]\nkind = 'reinforce'\niterations = 1\n{strategy}")
+    };
+    let dry_run = |name: &str, text: String| {
+        std::fs::write(folder.path().join(name), text).unwrap();
+        run(folder.path(), &["train", name, "--dry-run"])
+    };
+    let players = "[seats.players]\no = { player = 'expert' }\n";
+    let ran = dry_run("mixed.toml", format!("{data}{players}{}", stages("")));
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let branching = stages("strategy = { kind = 'branching' }\n");
+    let ran = dry_run("branching.toml", format!("{data}{players}{branching}"));
+    assert!(ran.code == Some(1) && ran.err.contains("take `independent`"), "{}", ran.err);
+    let itself = "[seats.players]\no = { player = 'self' }\n";
+    let ran = dry_run("itself.toml", format!("{data}{itself}{}", stages("")));
+    assert!(ran.code == Some(1) && ran.err.contains("evaluation.seats"), "{}", ran.err);
     let ran = eval("tic-tac-toe", "o=oracle");
+    assert!(!ran.err.contains("takes all seats"), "{}", ran.err);
     assert!(ran.out.contains("seat o (oracle): success"), "{}{}", ran.out, ran.err);
 }
 

@@ -5,7 +5,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures::FutureExt;
-use spar_core::{Boundary, Observation, Seat, Seed, Source, Trajectory, Turn};
+use spar_core::{Boundary, EndReason, Observation, Seat, Seed, Source, Trajectory, Turn};
 use spar_envs::{Environment, EnvironmentError};
 use spar_tasks::Task;
 use tokio::sync::Mutex;
@@ -39,6 +39,8 @@ pub(super) struct Origin {
     first: Observation,
     /// Who takes the seats; empty where there is one.
     seats: Vec<TakenSeat>,
+    /// Whose move it is at the start: who has seen `first`, and nobody else.
+    mover: Seat,
     /// Locked while it is forked: environments can be sent, but not shared, between threads.
     environment: Mutex<Box<dyn Environment>>,
 }
@@ -76,6 +78,23 @@ pub(super) enum Attempted {
     Refused(String),
 }
 
+/// Why there is no start that a group could share.
+pub(super) enum Unopened {
+    /// It broke, for reasons at this boundary.
+    Failed(Boundary, String),
+    /// No place was to be had, and later there may be one.
+    Refused(String),
+}
+
+impl Unopened {
+    fn of(error: EnvironmentError) -> Self {
+        match error.is_refusal() {
+            true => Self::Refused(error_chain(&error)),
+            false => Self::Failed(error.boundary(), error_chain(&error)),
+        }
+    }
+}
+
 /// Runs a future as a task of its own, so that all cores take part; an error is what it panicked with.
 pub(super) async fn spawned<T: Send + 'static>(
     future: impl Future<Output = T> + Send + 'static,
@@ -100,8 +119,7 @@ impl Attempt {
         let (common, origin) = (Arc::clone(&self.common), Arc::clone(&self.origin));
         let (id, seed) = (self.id, self.seed);
         spawned(self.run()).await.unwrap_or_else(|panic| {
-            let episode = common.episode(&origin, id, seed);
-            Attempted::failed(stillborn(origin.first.clone(), &episode, panicked(&panic)))
+            Attempted::failed(common.never(&origin, (id, seed), &panicked(&panic)))
         })
     }
 
@@ -121,7 +139,7 @@ impl Attempt {
     async fn play(self) -> Attempted {
         let Self { common, origin, start, .. } = &self;
         let episode = common.episode(origin, self.id, self.seed);
-        let never = |end| stillborn(origin.first.clone(), &episode, end);
+        let never = |end: EndReason| common.never(origin, (self.id, self.seed), &end);
         // 1. An environment at the start of the group, with all that it needs.
         let mut environment = match origin.fork(common).await {
             Ok(environment) => environment,
@@ -145,7 +163,7 @@ impl Attempt {
         };
         if let Some(end) = failure {
             common.close(&mut *environment).await;
-            let trajectories = vec![never(end)];
+            let trajectories = never(end);
             return Attempted::Recorded { trajectories, replayed_turns: 0, is_absent };
         }
         // 2. Its turns, behind those of another one where it goes on from there.
@@ -172,20 +190,16 @@ impl Attempt {
     /// Plays an episode in which several act.
     async fn run_table(&self, environment: Box<dyn Environment>) -> Attempted {
         let Self { common, origin, start, .. } = self;
-        let base = common.episode(origin, self.id, self.seed);
         if let Start::Branch { .. } = start {
             let mut environment = environment;
             common.close(&mut *environment).await;
             let error = EnvironmentError::Misused { call: "branch", when: "where several act" };
-            return Attempted::failed(stillborn(origin.first.clone(), &base, broken(&error)));
+            let never = common.never(origin, (self.id, self.seed), &broken(&error));
+            return Attempted::failed(never);
         }
-        let name = &origin.task.environment;
         let seated = origin.seats.iter().enumerate().map(|(index, taken)| {
-            let seat = Seat::at(index);
-            // Not the same draws for two that share a policy.
-            let seed = if seat.is_first() { self.seed } else { self.seed.derive("seat", seat) };
-            let player = taken.player.in_environment(name);
-            SeatedEpisode { episode: Episode { seat, seed, player, ..base }, config: &taken.config }
+            let episode = common.seat_episode(origin, (self.id, self.seed), (index, taken));
+            SeatedEpisode { episode, config: &taken.config }
         });
         let first = origin.first.clone();
         let mut table = TableInProgress::start_from(environment, first, seated.collect()).await;
@@ -197,8 +211,8 @@ impl Attempt {
 }
 
 impl Attempted {
-    fn failed(trajectory: Trajectory) -> Self {
-        Self::Recorded { trajectories: vec![trajectory], replayed_turns: 0, is_absent: false }
+    fn failed(trajectories: Vec<Trajectory>) -> Self {
+        Self::Recorded { trajectories, replayed_turns: 0, is_absent: false }
     }
 }
 
@@ -216,35 +230,48 @@ impl Common {
         }
     }
 
+    /// The same as a seat plays it.
+    fn seat_episode<'a>(
+        &'a self,
+        origin: &'a Origin,
+        (id, seed): (u64, Seed),
+        (index, taken): (usize, &'a TakenSeat),
+    ) -> Episode<'a> {
+        let seat = Seat::at(index);
+        // Not the same draws for two that share a policy.
+        let seed = if seat.is_first() { seed } else { seed.derive("seat", seat) };
+        let player = taken.player.in_environment(&origin.task.environment);
+        Episode { seat, seed, player, ..self.episode(origin, id, seed) }
+    }
+
+    /// The records of an episode that broke before its first turn: one for each seat, of which only who was to move has
+    /// seen anything.
+    fn never(&self, origin: &Origin, (id, seed): (u64, Seed), end: &EndReason) -> Vec<Trajectory> {
+        if origin.seats.is_empty() {
+            let episode = self.episode(origin, id, seed);
+            return vec![stillborn(origin.first.clone(), &episode, end.clone())];
+        }
+        let seats = origin.seats.iter().enumerate();
+        let record = |(index, taken): (usize, &TakenSeat)| {
+            let episode = self.seat_episode(origin, (id, seed), (index, taken));
+            let has_seen = episode.seat == origin.mover;
+            let first = if has_seen { origin.first.clone() } else { Observation::default() };
+            stillborn(first, &episode, end.clone())
+        };
+        seats.map(record).collect()
+    }
+
     /// Opens and resets the environment of a group.
     pub(super) async fn origin(
         self: Arc<Self>,
         task: Arc<Task>,
         seed: Seed,
-    ) -> Result<Origin, (Boundary, String)> {
-        let failed = |error: EnvironmentError| (error.boundary(), error_chain(&error));
-        let mut environment = (self.open)(&task).map_err(failed)?;
-        let reset = tokio::select! {
-            biased;
-            () = self.stop.cancelled() => Err((Boundary::Cancelled, "told to stop".to_owned())),
-            reset = self.reset(&mut *environment, seed) => reset.map_err(failed),
-        };
-        match reset {
-            Ok(first) => {
-                let seats = environment.seats();
-                let taken = match seats.len() {
-                    1 => Ok(Vec::new()),
-                    _ => self.seating.taken(&task, seats, &self.player, &self.episode),
-                };
-                match taken {
-                    Ok(seats) => {
-                        Ok(Origin { task, seed, first, seats, environment: environment.into() })
-                    }
-                    Err(problem) => {
-                        self.close(&mut *environment).await;
-                        Err((Boundary::Environment, problem))
-                    }
-                }
+    ) -> Result<Origin, Unopened> {
+        let mut environment = (self.open)(&task).map_err(Unopened::of)?;
+        match self.first(&task, &mut *environment, seed).await {
+            Ok((first, seats)) => {
+                let mover = environment.to_move().unwrap_or_default();
+                Ok(Origin { task, seed, first, seats, mover, environment: environment.into() })
             }
             Err(failure) => {
                 self.close(&mut *environment).await;
@@ -253,12 +280,46 @@ impl Common {
         }
     }
 
+    /// What an environment shows first, with who takes its seats.
+    async fn first(
+        &self,
+        task: &Task,
+        environment: &mut dyn Environment,
+        seed: Seed,
+    ) -> Result<(Observation, Vec<TakenSeat>), Unopened> {
+        let seats = environment.seats();
+        let taken = match seats.len() {
+            1 => Vec::new(),
+            _ => {
+                let taken = self.seating.taken(task, seats, &self.player, &self.episode);
+                taken.map_err(|problem| Unopened::Failed(Boundary::Environment, problem))?
+            }
+        };
+        let first = tokio::select! {
+            biased;
+            () = self.stop.cancelled() => {
+                return Err(Unopened::Failed(Boundary::Cancelled, "told to stop".to_owned()));
+            }
+            first = self.reset(environment, &taken, seed) => first.map_err(Unopened::of)?,
+        };
+        Ok((first, taken))
+    }
+
+    /// Resets an environment whose seats are taken so; it is told before whether its tools are called.
     async fn reset(
         &self,
         environment: &mut dyn Environment,
+        seats: &[TakenSeat],
         seed: Seed,
     ) -> Result<Observation, EnvironmentError> {
-        let limit = self.episode.turn_timeout();
+        let calls_tools = match seats {
+            [] => self.episode.offers_tools(),
+            seats => seats.iter().any(|taken| taken.config.offers_tools()),
+        };
+        if calls_tools {
+            environment.use_tools();
+        }
+        let limit = self.episode.reset_timeout(environment.time_rules());
         let late = |_| EnvironmentError::Late { doing: "reset", seconds: limit.as_secs() };
         timeout(limit, environment.reset(seed)).await.map_err(late)?
     }
@@ -328,7 +389,7 @@ impl Origin {
     /// An environment at the start that the members of a group share.
     async fn anew(&self, common: &Common) -> Result<Box<dyn Environment>, EnvironmentError> {
         let mut anew = (common.open)(&self.task)?;
-        let error = match common.reset(&mut *anew, self.seed).await {
+        let error = match common.reset(&mut *anew, &self.seats, self.seed).await {
             // A group is compared, so its members have to share their start.
             Ok(first) if first == self.first => return Ok(anew),
             Ok(_) => EnvironmentError::NotRepeatable { doing: "reset with the same seed" },

@@ -8,7 +8,7 @@ use spar_core::{Boundary, EndReason, Group, Seed, Spend, Trajectory, redaction};
 use spar_envs::needs_sandbox;
 use tokio::sync::Semaphore;
 
-use super::attempt::{Attempt, Attempted, Common, Origin, Start, spawned};
+use super::attempt::{Attempt, Attempted, Common, Origin, Start, Unopened, spawned};
 use super::{CollectConfig, CollectRequest, CollectionCounts, CollectionSink, FinishedGroup};
 use crate::BranchPoint;
 use crate::back_off::BackOff;
@@ -287,21 +287,51 @@ impl Shared<'_> {
 
     /// Opens and resets the environment of a group.
     async fn origin(&self, task: Arc<spar_tasks::Task>, seed: Seed) -> Option<Origin> {
-        for _ in 0..=self.config.refills {
-            let _environment = self.environments.acquire().await.ok()?;
-            if self.request.cancellation.is_cancelled() {
-                return None;
-            }
-            let (common, seed) = (Arc::clone(&self.common), seed.derive("environment", 0));
-            let opened = spawned(common.origin(Arc::clone(&task), seed)).await;
-            let panicked = |text| Err((Boundary::Environment, format!("it panicked: {text}")));
-            match opened.unwrap_or_else(panicked) {
+        let mut patience = Duration::from_secs(self.config.sandbox_patience_secs);
+        let mut back_off = BackOff::new(SANDBOX_BACK_OFF.0, SANDBOX_BACK_OFF.1, seed);
+        let mut failures = 0;
+        while failures <= self.config.refills {
+            match self.open(&task, seed).await? {
                 Ok(origin) => return Some(origin),
-                Err((Boundary::Cancelled, _)) => return None,
-                Err((boundary, detail)) => self.note(&task.id, boundary, &detail),
+                Err(Unopened::Failed(Boundary::Cancelled, _)) => return None,
+                Err(Unopened::Failed(boundary, detail)) => {
+                    self.note(&task.id, boundary, &detail);
+                    failures += 1;
+                }
+                Err(Unopened::Refused(detail)) if patience.is_zero() => {
+                    self.note(&task.id, Boundary::Sandbox, &detail);
+                    return None;
+                }
+                Err(Unopened::Refused(detail)) => {
+                    tracing::info!(task = task.id, detail, "waiting for a place");
+                    let wait = back_off.next().min(patience);
+                    patience -= wait;
+                    tokio::select! {
+                        () = self.request.cancellation.cancelled() => return None,
+                        () = tokio::time::sleep(wait) => {}
+                    }
+                }
             }
         }
         None
+    }
+
+    /// One try at it; `None` where nothing is played any more.
+    async fn open(
+        &self,
+        task: &Arc<spar_tasks::Task>,
+        seed: Seed,
+    ) -> Option<Result<Origin, Unopened>> {
+        // Who waits for a place keeps no environment from others.
+        let _environment = self.environments.acquire().await.ok()?;
+        if self.request.cancellation.is_cancelled() {
+            return None;
+        }
+        let (common, seed) = (Arc::clone(&self.common), seed.derive("environment", 0));
+        let opened = spawned(common.origin(Arc::clone(task), seed)).await;
+        let panicked =
+            |text| Err(Unopened::Failed(Boundary::Environment, format!("it panicked: {text}")));
+        Some(opened.unwrap_or_else(panicked))
     }
 
     fn note(&self, task: &str, boundary: Boundary, detail: &str) {

@@ -768,6 +768,41 @@ mod tests {
         assert!(collection.groups.iter().flat_map(|g| &g.trajectories).all(|t| t.success));
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn a_start_that_finds_no_place_is_waited_for() {
+        for (patience, finished, failures) in [(60, 2, 0), (0, 0, 1)] {
+            let refusals = AtomicUsize::new(3);
+            let opener = FakeEnvironment::new().opener();
+            let less = |count: usize| count.checked_sub(1);
+            let open = move |task: &Task| match refusals.fetch_update(
+                Ordering::SeqCst,
+                Ordering::SeqCst,
+                less,
+            ) {
+                Ok(_) => Err(EnvironmentError::NoPlace { seconds: 1 }),
+                Err(_) => opener(task),
+            };
+            let request = CollectRequest {
+                tasks: &[fake_task(0)],
+                player: SharedPlayer::of(ScriptedPolicy::new(["right"])),
+                seating: Seating::default(),
+                strategy: &Independent,
+                open: Arc::new(open),
+                seed: Seed::from_u64(3),
+                cancellation: &Cancellation::new(),
+                on_episode: &quiet,
+            };
+            let config = CollectConfig {
+                group_size: 2,
+                refills: 0,
+                sandbox_patience_secs: patience,
+                ..CollectConfig::default()
+            };
+            let counts = collect_groups(&request, &config).await.counts;
+            assert_eq!((counts.finished, counts.sandbox_failures), (finished, failures));
+        }
+    }
+
     #[tokio::test]
     async fn further_tries_are_told_beside_what_came_of_them() {
         let origin = FakeEnvironment::new();

@@ -35,7 +35,8 @@ pub struct EpisodeView {
     pub seat: Seat,
     /// Wall time of all of it.
     pub duration: Duration,
-    /// Whether the task ended; otherwise a budget cut the episode off, and there was more to come.
+    /// Whether the task ended; otherwise a budget cut the episode off, and there was more to come. A game that a budget
+    /// of one seat ended has ended for all.
     pub is_terminated: bool,
 }
 
@@ -58,7 +59,8 @@ impl EpisodeView {
             lineage: trajectory.lineage.clone(),
             seat: trajectory.seat,
             duration: trajectory.wall_time,
-            is_terminated: matches!(trajectory.end, EndReason::Terminated),
+            is_terminated: matches!(trajectory.end, EndReason::Terminated)
+                || trajectory.last_acting().is_some_and(|turn| turn.step.terminated),
         }
     }
 }

@@ -116,7 +116,11 @@ impl<'a> EpisodeInProgress<'a> {
         episode: &Episode<'a>,
         config: &'a EpisodeConfig,
     ) -> Self {
-        let limit = config.turn_timeout();
+        // An environment may show other things first where its tools are called.
+        if config.offers_tools() {
+            environment.use_tools();
+        }
+        let limit = config.reset_timeout(environment.time_rules());
         let reset = async {
             let reset = timeout(limit, environment.reset(episode.environment_seed)).await;
             let reset = reset.map_err(|_| late(Boundary::Environment, "be reset", limit))?;
@@ -141,6 +145,9 @@ impl<'a> EpisodeInProgress<'a> {
         episode: &Episode<'a>,
         config: &'a EpisodeConfig,
     ) -> Self {
+        if config.offers_tools() {
+            environment.use_tools();
+        }
         // How long a sandbox took to be there is not for the policy to answer for.
         let prepare = async { environment.prepare().await.map_err(|error| broken(&error)) };
         let prepared = unless_cancelled(episode, prepare).await;
@@ -174,7 +181,7 @@ impl<'a> EpisodeInProgress<'a> {
             at.check(origin)
                 .map_err(|error| failed(Boundary::Environment, &error_chain(&error)))?;
             environment.prepare().await.map_err(|error| broken(&error))?;
-            replay(&mut *environment, &origin.turns[..at.turn], config.turn_timeout()).await
+            replay(&mut *environment, &origin.turns[..at.turn], config).await
         };
         match unless_cancelled(episode, bring).await {
             Ok(()) => Self::at_branch(environment, origin, at, episode, config),
@@ -597,7 +604,7 @@ impl<'a> EpisodeInProgress<'a> {
             },
             (Some(_), None) => step.await,
             (None, _) => {
-                let limit = self.config.turn_timeout();
+                let limit = self.config.step_timeout(rules);
                 let stepped = timeout(limit, step).await;
                 stepped.map_err(|_| late(Boundary::Environment, "carry out a step", limit))?
             }
@@ -737,15 +744,17 @@ pub(super) async fn unless_cancelled<T>(
 async fn replay(
     environment: &mut dyn Environment,
     turns: &[Turn],
-    limit: Duration,
+    config: &EpisodeConfig,
 ) -> Result<(), EndReason> {
     for (turn, recorded) in turns.iter().enumerate() {
         // Where no action could be read, or none was asked for, the environment was not asked.
         let Some(action) = recorded.parsed.action() else { continue };
-        let step = match environment.time_rules().command {
+        let rules = environment.time_rules();
+        let step = match rules.command {
             // As in the first place: the environment bounds what the agent may make long.
             Some(_) => environment.step(action).await,
             None => {
+                let limit = config.step_timeout(rules);
                 let step = timeout(limit, environment.step(action)).await;
                 let doing = format!("play turn {turn} again");
                 step.map_err(|_| late(Boundary::Environment, &doing, limit))?

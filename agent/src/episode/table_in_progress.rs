@@ -72,6 +72,7 @@ impl<'a> TableInProgress<'a> {
             table.failure = Some(failed(Boundary::Environment, &detail));
             return table;
         }
+        use_tools(&mut *table.environment, &table.seated);
         let episode = table.seated[0].episode;
         let prepare = async { table.environment.prepare().await.map_err(|error| broken(&error)) };
         table.failure = unless_cancelled(&episode, prepare).await.err();
@@ -120,6 +121,7 @@ impl<'a> TableInProgress<'a> {
             Ok(Some(second)) => second,
             Ok(None) => {
                 let mut second = again().await.map_err(broke)?;
+                use_tools(&mut *second, &self.seated);
                 let episode = seated[0].episode;
                 let again = async {
                     second.prepare().await.map_err(|error| broken(&error))?;
@@ -297,6 +299,13 @@ impl<'a> TableInProgress<'a> {
         if let Some(playing) = self.lent.take().and_then(|index| self.playing[index].as_mut()) {
             playing.swap_environment(&mut self.environment);
         }
+    }
+}
+
+/// Has an environment offer tools where any seat calls them, before it shows something to anybody.
+fn use_tools(environment: &mut dyn Environment, seated: &[SeatedEpisode<'_>]) {
+    if seated.iter().any(|seated| seated.config.offers_tools()) {
+        environment.use_tools();
     }
 }
 

@@ -285,7 +285,8 @@ async fn an_agent_whose_commands_hang_uses_up_its_own_time() {
     let policy = ScriptedPolicy::new(["left"]);
     let mut environment = FakeEnvironment::new();
     environment.step_time = Duration::from_secs(4);
-    environment.time_rules = TimeRules { task: None, command: Some(Duration::from_secs(30)) };
+    environment.time_rules =
+        TimeRules { command: Some(Duration::from_secs(30)), ..TimeRules::default() };
     // Neither the turn's deadline nor the number of turns comes first.
     let config =
         EpisodeConfig { turn_timeout_secs: 3, command_time_secs: 10, ..EpisodeConfig::default() };
@@ -297,7 +298,8 @@ async fn an_agent_whose_commands_hang_uses_up_its_own_time() {
     assert_eq!((last.text.as_str(), last.step.valid), ("left", true));
     assert!(last.step.observation.text.contains("time was over"));
     // What the environment itself took beyond the command's limit is not the agent's.
-    environment.time_rules = TimeRules { task: None, command: Some(Duration::from_secs(1)) };
+    environment.time_rules =
+        TimeRules { command: Some(Duration::from_secs(1)), ..TimeRules::default() };
     let config = EpisodeConfig { command_time_secs: 5, ..config };
     let trajectory = run_with(&mut environment, Player::Policy(&policy), &config).await;
     assert_eq!(trajectory.end, EndReason::Truncated { limit: Limit::CommandTime });
@@ -309,6 +311,7 @@ async fn the_time_that_a_task_gives_counts_the_policy_too_and_is_named() {
     let rules = |task| TimeRules {
         task: Some(Duration::from_secs(task)),
         command: Some(Duration::from_secs(30)),
+        ..TimeRules::default()
     };
     let mut environment = FakeEnvironment::new();
     environment.time_rules = rules(3);
@@ -603,7 +606,8 @@ async fn commands_have_their_time_when_they_are_played_again_too() {
     let policy = ScriptedPolicy::new(["right"]);
     let mut environment = FakeEnvironment::new();
     environment.step_time = Duration::from_secs(20);
-    environment.time_rules = TimeRules { task: None, command: Some(Duration::from_secs(30)) };
+    environment.time_rules =
+        TimeRules { command: Some(Duration::from_secs(30)), ..TimeRules::default() };
     let episode = episode!(1, &task, &policy, &cancellation);
     let origin = to_the_end(start(environment.clone(), &episode, &config).await).await;
     assert!(origin.success);
@@ -728,7 +732,8 @@ async fn a_fork_has_the_time_for_commands_that_its_origin_had_left() {
     let policy = ScriptedPolicy::new(["left"]);
     let mut environment = FakeEnvironment::new();
     environment.step_time = Duration::from_secs(4);
-    environment.time_rules = TimeRules { task: None, command: Some(Duration::from_secs(3)) };
+    environment.time_rules =
+        TimeRules { command: Some(Duration::from_secs(3)), ..TimeRules::default() };
     let config = EpisodeConfig { command_time_secs: 10, ..EpisodeConfig::default() };
     let episode = episode!(1, &task, &policy, &cancellation);
     let origin = to_the_end(start(environment.clone(), &episode, &config).await).await;

@@ -146,6 +146,10 @@ impl RolloutStrategy for Branching {
         StrategyError::refuse("branching", vec![problems])
     }
 
+    fn branches(&self) -> bool {
+        true
+    }
+
     async fn grow(&self, group: &GroupInProgress<'_>) -> Vec<Trajectory> {
         let BranchingOptions { trunks, rounds, max_tokens, .. } = self.options;
         let trunks = trunks.min(group.size());

@@ -38,6 +38,11 @@ pub trait RolloutStrategy: Send + Sync + std::fmt::Debug {
         Ok(())
     }
 
+    /// Whether it has episodes begin where others were, which is not played where several act. Default false.
+    fn branches(&self) -> bool {
+        false
+    }
+
     /// Plays the episodes of a group: as many as [`GroupInProgress::size`] says, fewer where some failed for
     /// good.
     ///

@@ -11,15 +11,15 @@ use spar_agent::policies::{RandomPolicy, ScriptedPolicy};
 use spar_agent::strategies::Independent;
 use spar_agent::{
     Cancellation, CollectConfig, CollectRequest, Collection, Episode, EpisodeConfig,
-    EvaluateConfig, EvaluateRequest, Player, SeatPlayer, SeatedEpisode, Seating, SharedPlayer,
-    TableInProgress, collect_groups, evaluate,
+    EvaluateConfig, EvaluateRequest, Player, ScaffoldChoice, SeatPlayer, SeatedEpisode, Seating,
+    SharedPlayer, TableInProgress, collect_groups, evaluate,
 };
 use spar_core::{
     Action, Boundary, Completion, CompletionRequest, EndReason, Limit, Message, Observation,
     Policy, PolicyError, RewardPart, Seat, SeatSpec, Seed, Signals, Step, StopCause, Told,
     Trajectory,
 };
-use spar_envs::{Environment, EnvironmentError, Resources, open_environment};
+use spar_envs::{Environment, EnvironmentError, Resources, TimeRules, open_environment};
 use spar_tasks::{RewardShapers, SuiteOptions, Task, open_suite};
 
 fn task(suite: &str, index: usize) -> Task {
@@ -153,7 +153,8 @@ async fn an_evaluation_tells_every_seat() {
                 on_episode: &|_| {},
                 keep: None,
             };
-            let config = EvaluateConfig { limit: Some(60), ..EvaluateConfig::default() };
+            let config =
+                EvaluateConfig { limit: Some(60), pass_at: vec![1], ..EvaluateConfig::default() };
             evaluate(&request, &config).await.unwrap().0
         }
     };
@@ -166,6 +167,9 @@ async fn an_evaluation_tells_every_seat() {
     assert!(o.score.successes > 30 && x.score.mean_reward == -o.score.mean_reward);
     assert!(against.to_string().contains("seat o (oracle): success"), "{against}");
     let both = run(Seating::default()).await;
+    let share = |seat: &str| both.by_seat[seat].score.success_rate.unwrap();
+    let value = both.pass_at_k[0].value.unwrap();
+    assert!((value - (share("x") + share("o")) / 2.0).abs() < 1e-9, "a seat's tries are its own");
     assert_eq!((both.overall.episodes, both.overall.missing), (120, 0));
     let alone = open_suite("frozen-lake", &SuiteOptions::default()).unwrap();
     assert_eq!(alone.manifest().name, "frozen-lake");
@@ -490,6 +494,13 @@ async fn a_budget_that_is_used_up_ends_the_game_by_its_rule() {
             assert_eq!((x.total_reward(), o.total_reward()), (-1.0, 1.0));
             assert!(o.success && o.end == EndReason::Terminated);
             assert_eq!(x.turns.last().unwrap().step.reward(), -1.0, "its last turn carries it");
+            // What it came to is final: a critic expects nothing behind it.
+            let mut forfeited = group.clone();
+            forfeited.trajectories.truncate(1);
+            let groups = [forfeited];
+            let batch = BatchView::shaped(&groups, &RewardShapers::default());
+            let view = batch.groups()[0].trajectories().next().unwrap();
+            assert!(view.episode.is_terminated);
         }
     }
     assert!(forfeits > 3);
@@ -554,4 +565,167 @@ async fn time_that_others_take_is_not_a_seats_own() {
     assert!(x.turns.len() > 1, "{:?}", x.end);
     assert!(x.wall_time < Duration::from_secs(10), "{:?}", x.wall_time);
     assert!(x.turns.iter().all(|turn| turn.environment_time < Duration::from_secs(10)));
+}
+
+/// A game of words that can be played by calls as well, and says so in what it shows first. It notes in which order it
+/// is asked.
+struct Noting {
+    seats: Vec<SeatSpec>,
+    heard: Arc<std::sync::Mutex<Vec<&'static str>>>,
+    uses_tools: bool,
+    is_over: bool,
+    /// Whether it says that a reset may take long, and takes that long.
+    is_slow: bool,
+    /// Whether it cannot be prepared.
+    is_broken: bool,
+}
+
+#[async_trait]
+impl Environment for Noting {
+    fn name(&self) -> &'static str {
+        "noting"
+    }
+
+    fn seats(&self) -> &[SeatSpec] {
+        &self.seats
+    }
+
+    fn to_move(&self) -> Option<Seat> {
+        (!self.is_over).then_some(Seat::at(self.seats.len() - 1))
+    }
+
+    fn time_rules(&self) -> TimeRules {
+        let reset = self.is_slow.then_some(Duration::from_secs(500));
+        TimeRules { reset, ..TimeRules::default() }
+    }
+
+    fn use_tools(&mut self) {
+        self.heard.lock().unwrap().push("tools");
+        self.uses_tools = true;
+    }
+
+    async fn reset(&mut self, _: Seed) -> Result<Observation, EnvironmentError> {
+        self.heard.lock().unwrap().push("reset");
+        if self.is_slow {
+            tokio::time::sleep(Duration::from_secs(400)).await;
+        }
+        Ok(Observation::new(if self.uses_tools { "by calls" } else { "in words" }))
+    }
+
+    async fn prepare(&mut self) -> Result<(), EnvironmentError> {
+        match self.is_broken {
+            true => Err(EnvironmentError::Misused { call: "prepare", when: "in a test" }),
+            false => Ok(()),
+        }
+    }
+
+    async fn step(&mut self, _: &Action) -> Result<Step, EnvironmentError> {
+        self.is_over = true;
+        Ok(Step {
+            observation: Observation::new("over"),
+            rewards: Vec::new(),
+            terminated: true,
+            success: true,
+            valid: true,
+            wall_time: Duration::ZERO,
+        })
+    }
+}
+
+/// What is collected of it with a scaffold, and what it heard.
+async fn collect_noting(
+    seats: usize,
+    (is_slow, is_broken): (bool, bool),
+    scaffold: &str,
+    answer: &'static str,
+) -> (Collection, Vec<&'static str>, Vec<Trajectory>) {
+    let heard: Arc<std::sync::Mutex<Vec<&'static str>>> = Arc::default();
+    let noted = Arc::clone(&heard);
+    let spec = |seat: usize| SeatSpec {
+        name: format!("s{seat}").into(),
+        about: "".into(),
+        player: SeatSpec::SELF.into(),
+    };
+    let open = move |_: &Task| {
+        let env = Noting {
+            seats: (0..seats).map(spec).collect(),
+            heard: Arc::clone(&noted),
+            uses_tools: false,
+            is_over: false,
+            is_slow,
+            is_broken,
+        };
+        Ok(Box::new(env) as Box<dyn Environment>)
+    };
+    let failed = std::sync::Mutex::new(Vec::new());
+    let request = CollectRequest {
+        tasks: &[chaos_task()],
+        player: SharedPlayer::of(ScriptedPolicy::new([answer])),
+        seating: Seating::default(),
+        strategy: &Independent,
+        open: Arc::new(open),
+        seed: Seed::from_u64(5),
+        cancellation: &Cancellation::new(),
+        on_episode: &|trajectory| failed.lock().unwrap().push(trajectory.clone()),
+    };
+    let mut config = CollectConfig { group_size: 1, refills: 0, ..CollectConfig::default() };
+    config.episode.scaffold = ScaffoldChoice::named(scaffold).unwrap();
+    let collection = collect_groups(&request, &config).await;
+    let heard = heard.lock().unwrap().clone();
+    (collection, heard, failed.into_inner().unwrap())
+}
+
+#[tokio::test]
+async fn an_environment_knows_whether_its_tools_are_called_before_it_is_reset() {
+    for seats in [1, 2] {
+        let call = "<tool_call>\n{\"name\": \"none\", \"arguments\": {}}\n</tool_call>";
+        let (collection, heard, _) = collect_noting(seats, (false, false), "tools", call).await;
+        assert_eq!(heard[..2], ["tools", "reset"], "{seats} seats");
+        // The environment of the group's member was brought up anew, and is told as early.
+        let again = heard.iter().rposition(|it| *it == "reset").unwrap();
+        assert!(again > 1 && heard[again - 1] == "tools", "{heard:?}");
+        let all = &collection.groups[0].trajectories;
+        let seen = all.iter().find(|it| it.seat.index() == seats - 1).unwrap();
+        assert_eq!(seen.first_observation.text, "by calls");
+        let (collection, heard, _) = collect_noting(seats, (false, false), "plain", "go").await;
+        assert!(!heard.contains(&"tools"));
+        let all = &collection.groups[0].trajectories;
+        let seen = all.iter().find(|it| it.seat.index() == seats - 1).unwrap();
+        assert_eq!(seen.first_observation.text, "in words");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reset_may_take_as_long_as_its_environment_says() {
+    let (collection, _, _) = collect_noting(1, (true, false), "plain", "go").await;
+    assert_eq!(collection.counts.finished, 1, "{:?}", collection.last_failure);
+}
+
+#[tokio::test]
+async fn of_an_episode_that_never_began_only_who_was_to_move_has_seen_anything() {
+    let (collection, _, failed) = collect_noting(2, (false, true), "plain", "go").await;
+    assert_eq!(collection.counts.finished, 0);
+    let shown: Vec<_> =
+        failed.iter().map(|it| (it.seat, &*it.first_observation.text, it.is_failed())).collect();
+    assert_eq!(shown, [(Seat(0), "", true), (Seat(1), "in words", true)]);
+    assert_ne!(failed[0].seed, failed[1].seed, "each has the record that it would have had");
+}
+
+#[tokio::test]
+async fn tools_are_in_the_instruction_of_who_calls_them() {
+    let config = |scaffold: &str| {
+        let mut config = CollectConfig { group_size: 1, ..CollectConfig::default() };
+        config.episode.scaffold = ScaffoldChoice::named(scaffold).unwrap();
+        config
+    };
+    let mut shown = Vec::new();
+    for scaffold in ["tools", "plain"] {
+        let expert = SharedPlayer::Expert { encoder: None };
+        let tasks = [task("errand", 0)];
+        let served = collect(&tasks, expert, Seating::default(), &config(scaffold)).await;
+        let agent = &served.groups[0].trajectories[0];
+        shown.push(agent.first_observation.instruction.clone().unwrap());
+    }
+    assert!(shown[0].ends_with("then call `order`"), "{}", shown[0]);
+    assert!(shown[1].ends_with("then answer `order SIZE COLOUR ITEM`"), "{}", shown[1]);
 }

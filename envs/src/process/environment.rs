@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::Deserialize;
 use spar_core::{Action, Observation, Seed, Step, ToolSpec};
-use spar_tasks::{ProcessSuite, ProcessTask, ProgramActions, Task};
+use spar_tasks::{ProcessSuite, ProcessTask, ProgramActions, ProgramTimeouts, Task};
 
 use super::messages::{
     AnswerLimits, Call, Guides, Nothing, ResetAnswer, Shown, SnapshotAnswer, StepAnswer, Stepped,
@@ -14,7 +14,7 @@ use super::messages::{
 };
 use super::pool::{Parked, Place, ProgramPool, unpark};
 use super::program_error::ProgramError;
-use crate::{Actions, Environment, EnvironmentError, Resources};
+use crate::{Actions, Environment, EnvironmentError, Resources, TimeRules};
 
 /// A task that is played in a program of any language.
 ///
@@ -182,6 +182,21 @@ impl Environment for Process {
 
     fn tags(&self) -> Vec<String> {
         self.start.as_ref().map(|(_, first)| first.tags.clone()).unwrap_or_default()
+    }
+
+    fn time_rules(&self) -> TimeRules {
+        let spec = self.pool.spec();
+        let ProgramTimeouts { start_secs, reset_secs, step_secs } = spec.timeouts;
+        let seconds = |parts: &[u64]| {
+            let sum = parts.iter().fold(0, |sum: u64, part| sum.saturating_add(*part));
+            Some(Duration::from_secs(sum))
+        };
+        // What it asks of the program one after the other; the session before is closed first.
+        TimeRules {
+            reset: seconds(&[step_secs, spec.limits.wait_secs, start_secs, reset_secs, step_secs]),
+            step: seconds(&[step_secs, step_secs]),
+            ..TimeRules::default()
+        }
     }
 
     fn use_tools(&mut self) {

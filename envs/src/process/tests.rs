@@ -60,6 +60,20 @@ fn task(spec: ProgramSpec) -> Task {
     }
 }
 
+#[test]
+fn a_reset_is_given_all_the_time_that_its_parts_may_take() {
+    let mut slow = spec(script(GOOD));
+    slow.timeouts = ProgramTimeouts { start_secs: 300, reset_secs: 200, step_secs: 150 };
+    slow.limits.wait_secs = 1000;
+    let rules = open_environment(&task(slow), &Resources::default()).unwrap().time_rules();
+    assert_eq!(rules.reset, Some(Duration::from_secs(150 + 1000 + 300 + 200 + 150)));
+    // The action, and the tools behind it.
+    assert_eq!(
+        (rules.step, rules.command, rules.task),
+        (Some(Duration::from_secs(300)), None, None)
+    );
+}
+
 fn told(error: &EnvironmentError) -> String {
     crate::validate::chain(error)
 }

@@ -239,6 +239,7 @@ impl Environment for Terminal {
         TimeRules {
             task: self.task.agent_secs.map(Duration::from_secs),
             command: Some(self.deadlines.command),
+            ..TimeRules::default()
         }
     }
 

@@ -113,7 +113,7 @@ impl Training {
             suite: domain.suite.as_ref(),
             open: domain.sandboxes.opener(player.shared_policy().cloned()),
             player,
-            seating: domain.seating.clone(),
+            seating: domain.evaluated.clone(),
             seed: self.seed.derive("evaluation", split),
             cancellation: watch.cancellation,
             on_episode: &|trajectory| watch.observer.episode(trajectory),

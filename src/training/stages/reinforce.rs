@@ -10,6 +10,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 use spar_agent::credit::{AdvantageEstimator, BatchView, open_estimator};
 use spar_agent::filters::{GroupFilter, kept, open_filter};
+use spar_agent::strategies::open_strategy;
 use spar_agent::{CutBatch, CutGroup};
 use spar_core::{Group, Sample, Signal, Signals};
 use spar_predictors::Fit;
@@ -88,6 +89,10 @@ impl Stage for Reinforce {
 
     fn trains_value_head(&self) -> bool {
         self.config.objective.value_loss.is_some()
+    }
+
+    fn branches(&self) -> bool {
+        open_strategy(&self.config.strategy).is_ok_and(|strategy| strategy.branches())
     }
 
     fn problems(&self, recipe: &Recipe) -> Vec<String> {

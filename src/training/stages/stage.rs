@@ -73,6 +73,11 @@ pub trait Stage: Send + Sync {
         false
     }
 
+    /// Whether its episodes branch, which is not played where several act.
+    fn branches(&self) -> bool {
+        false
+    }
+
     /// All that is wrong with it in a recipe, before anything is opened.
     fn problems(&self, recipe: &Recipe) -> Vec<String>;
 

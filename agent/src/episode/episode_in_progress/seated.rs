@@ -88,6 +88,10 @@ impl<'a> EpisodeInProgress<'a> {
             if let Some(told) = told {
                 self.earn(told);
             }
+            // A budget ended its part, and the outcome is final all the same.
+            if let (true, Some(last)) = (is_over, self.trajectory.last_acting_mut()) {
+                last.step.terminated = true;
+            }
             return;
         };
         let step = &mut acted.turn.step;

@@ -58,8 +58,9 @@ impl TableInProgress<'_> {
             };
             made[index] += 1;
             let Some(action) = turn.parsed.action() else { continue };
-            let limit = self.seated[index].config.turn_timeout();
-            let step = match environment.time_rules().command {
+            let rules = environment.time_rules();
+            let limit = self.seated[index].config.step_timeout(rules);
+            let step = match rules.command {
                 Some(_) => environment.step(action).await,
                 None => timeout(limit, environment.step(action))
                     .await
