@@ -1,7 +1,7 @@
 //! Suites of tasks that are played in a program of any language.
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::graders::{GraderConfig, Graders};
 use crate::lines;
+use crate::process_task::is_below;
 use crate::terminal_suite::TaskHead;
 use crate::{
     ProcessTask, ProgramActions, ProgramLimits, ProgramSandbox, ProgramSpec, ProgramTimeouts,
@@ -17,7 +18,7 @@ use crate::{
 
 /// The file in whose folder a program lies.
 const FILE: &str = "env.toml";
-/// The most bytes of a program's file that go into the suite's hash.
+/// Bytes of a program's file at the most, since all of them go into the suite's hash.
 const MOST_HASHED: u64 = 64 << 20;
 
 /// Tasks that are played in a program of any language: the suite of a folder with an `env.toml`.
@@ -179,7 +180,18 @@ impl ProcessSuite {
             });
         }
         if let Some(folder) = folder {
-            hash_program(folder, &file.command, &mut hasher)?;
+            let refuse = |detail| SuiteError::Task {
+                path: path.to_owned(),
+                place: "its `command`".to_owned(),
+                detail,
+            };
+            for part in program_files(folder, &file).map_err(refuse)? {
+                let path = folder.join(&part.path);
+                let bytes = std::fs::read(&path);
+                let bytes = bytes.map_err(|source| SuiteError::Io { path, source })?;
+                hasher.update(part.name.as_bytes());
+                hasher.update(&bytes);
+            }
         }
         let mut splits = BTreeMap::new();
         for (name, split) in &file.splits {
@@ -224,6 +236,9 @@ impl EnvFile {
                 (Some(_), Some(_)) => "`count` and `tasks` exclude each other",
                 (None, Some(_)) if first_seed.is_some() || !parameters.is_empty() => {
                     "`first_seed` and `parameters` have no effect beside `tasks`"
+                }
+                (None, Some(tasks)) if tasks.to_str().is_none_or(|tasks| !is_below(tasks)) => {
+                    "`tasks` is to be a path below the folder"
                 }
                 (Some(_), None) if parameters.contains_key("seed") => {
                     "`parameters` have a `seed`, which is each task's own: use `first_seed`"
@@ -275,24 +290,62 @@ impl Split {
     }
 }
 
-/// The files of the folder that the command names: what is played follows from them.
-fn hash_program(
-    folder: &Path,
-    command: &[String],
-    hasher: &mut blake3::Hasher,
-) -> Result<(), SuiteError> {
-    for part in command {
-        let path = folder.join(part);
-        let is_inside = !part.starts_with('/') && part.split('/').all(|part| part != "..");
-        let found = std::fs::metadata(&path).ok();
-        if is_inside && found.is_some_and(|it| it.is_file() && it.len() <= MOST_HASHED) {
-            let bytes = std::fs::read(&path);
-            let bytes = bytes.map_err(|source| SuiteError::Io { path: path.clone(), source })?;
-            hasher.update(part.as_bytes());
-            hasher.update(&bytes);
+/// A file that a part of the command names.
+struct ProgramFile<'a> {
+    name: &'a str,
+    /// Below the folder.
+    path: PathBuf,
+}
+
+/// The files of the folder that the command names: what is played follows from them. The program itself is named relative
+/// to the folder, and looked up elsewhere where it has no `/`; its arguments are read where it works.
+///
+/// # Errors
+///
+/// A file that cannot go into the hash: nothing that is named by a relative path is left out of it.
+fn program_files<'a>(folder: &Path, file: &'a EnvFile) -> Result<Vec<ProgramFile<'a>>, String> {
+    let workdir = Path::new(file.workdir.as_deref().unwrap_or_default());
+    let mut found = Vec::new();
+    for (index, name) in file.command.iter().enumerate() {
+        let base = match index {
+            0 if !name.contains('/') => continue,
+            0 => Path::new(""),
+            _ => workdir,
+        };
+        let Ok(about) = std::fs::metadata(folder.join(base).join(name)) else { continue };
+        if name.starts_with('/') || !about.is_file() {
+            continue;
+        }
+        let Some(path) = below(&base.join(name)) else {
+            return Err(format!(
+                "`{name}` lies outside of the folder: move it into that, or name it by an absolute path, which leaves it \
+                 out of the suite's hash"
+            ));
+        };
+        if about.len() > MOST_HASHED {
+            let len = about.len();
+            return Err(format!(
+                "`{name}` has {len} bytes, at most {MOST_HASHED} go into the suite's hash: hand it over by a variable of \
+                 `env`"
+            ));
+        }
+        found.push(ProgramFile { name, path });
+    }
+    Ok(found)
+}
+
+/// A relative path without its `.` and `..`; absent where it leads out.
+fn below(path: &Path) -> Option<PathBuf> {
+    let mut below = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::Normal(part) => below.push(part),
+            Component::ParentDir if below.pop() => {}
+            Component::CurDir => {}
+            _ => return None,
         }
     }
-    Ok(())
+    Some(below)
 }
 
 impl Suite for ProcessSuite {
@@ -434,6 +487,36 @@ mod tests {
         assert_ne!(second, first);
         fs::write(folder.path().join("test.jsonl"), "{}\n").unwrap();
         assert_ne!(hash(), second);
+    }
+
+    #[test]
+    fn arguments_are_read_where_the_program_works_and_none_is_left_out() {
+        let folder = folder();
+        let at = |path: &str| folder.path().join(path);
+        fs::create_dir(at("sub")).unwrap();
+        fs::write(at("sub/in.py"), "1").unwrap();
+        let write = |part: &str| {
+            let text = TEXT.replace("\"g.py\"]", &format!("\"{part}\"]\nworkdir = \"sub\""));
+            fs::write(at("env.toml"), text).unwrap();
+        };
+        let hash = || ProcessSuite::open(folder.path()).map(|suite| suite.manifest.content_hash);
+        for (part, file) in [("in.py", "sub/in.py"), ("../g.py", "g.py")] {
+            write(part);
+            let first = hash().unwrap();
+            fs::write(at(file), "other").unwrap();
+            assert_ne!(hash().unwrap(), first, "{part}");
+        }
+        let outside = tempfile::NamedTempFile::new_in(folder.path().parent().unwrap()).unwrap();
+        let name = outside.path().file_name().unwrap().to_str().unwrap();
+        write(&format!("../../{name}"));
+        assert!(hash().unwrap_err().to_string().contains("outside of the folder"));
+        fs::File::create(at("sub/in.py")).unwrap().set_len(MOST_HASHED + 1).unwrap();
+        write("in.py");
+        assert!(hash().unwrap_err().to_string().contains("at most"));
+        for path in ["../test.jsonl", "/etc/hostname"] {
+            fs::write(at("env.toml"), TEXT.replace("test.jsonl", path)).unwrap();
+            assert!(hash().unwrap_err().to_string().contains("below the folder"), "{path}");
+        }
     }
 
     #[test]

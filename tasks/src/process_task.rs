@@ -162,9 +162,7 @@ impl ProgramSpec {
         if self.command.iter().any(|part| part.contains('\0')) {
             problems.push("`command` has a zero byte".to_owned());
         }
-        if let Some(workdir) = &self.workdir
-            && (workdir.starts_with('/') || workdir.split('/').any(|part| part == ".."))
-        {
+        if let Some(workdir) = self.workdir.as_ref().filter(|workdir| !is_below(workdir)) {
             problems.push(format!("`workdir` is `{workdir}`, must be a path below the folder"));
         }
         for name in self.env.keys().chain(&self.pass_env) {
@@ -201,6 +199,12 @@ impl ProgramSpec {
         {
             problems.push(format!("sandbox.network is `{}`: {detail}", sandbox.network));
         }
+        if let Some(ProgramSandbox { image, .. }) = &self.sandbox
+            && !is_below(image)
+        {
+            let detail = "must be an image's name, or a path below the folder";
+            problems.push(format!("sandbox.image is `{image}`, {detail}"));
+        }
         problems
     }
 
@@ -209,6 +213,11 @@ impl ProgramSpec {
         let bytes = serde_json::to_vec(self).expect("a spec has only string keys");
         blake3::hash(&bytes).to_hex().to_string()
     }
+}
+
+/// Whether a path leads to nothing outside of the folder that it is relative to.
+pub(crate) fn is_below(path: &str) -> bool {
+    !path.starts_with('/') && path.split('/').all(|part| part != "..")
 }
 
 fn is_variable_name(name: &str) -> bool {
@@ -242,11 +251,12 @@ mod tests {
             limits: ProgramLimits { line_bytes: 1, programs: 0, ..ProgramLimits::default() },
             sandbox: Some(ProgramSandbox {
                 network: "all".to_owned(),
+                image: "/".to_owned(),
                 ..ProgramSandbox::default()
             }),
             ..right.clone()
         };
-        assert_eq!(wrong.problems().len(), 8, "{:#?}", wrong.problems());
+        assert_eq!(wrong.problems().len(), 9, "{:#?}", wrong.problems());
         assert_ne!(wrong.key(), right.key());
         let text = serde_json::to_string(&right).unwrap();
         assert_eq!(serde_json::from_str::<ProgramSpec>(&text).unwrap(), right);
