@@ -55,7 +55,7 @@ impl ProgramReport {
 }
 
 /// Checks that the program of a suite keeps to the protocol: that it starts and says who it is, that sessions are
-/// repeatable and do not influence each other, that forks go on as their origins, that it survives what it cannot do, and
+/// repeatable and do not influence each other, that forks and restored sessions go on as their origins, that it survives what it cannot do, and
 /// that it ends.
 ///
 /// # Errors
@@ -143,14 +143,19 @@ impl Checking<'_> {
         }
 
         *doing = "forks go on as their origin";
-        if hello.fork || hello.snapshot {
-            self.forks(report, doing).await?;
+        if hello.fork {
+            self.forks(report, doing, async |env| env.fork().await).await?;
         } else {
-            report.tell(
-                doing,
-                None,
-                "`hello` has neither `fork` nor `snapshot`: episodes are replayed".to_owned(),
-            );
+            let detail = "`hello` has no `fork`: states are restored or episodes replayed";
+            report.tell(doing, None, detail.to_owned());
+        }
+
+        *doing = "restored sessions go on as their origin";
+        if hello.snapshot {
+            self.forks(report, doing, async |env| env.restore().await).await?;
+        } else {
+            let detail = "`hello` has no `snapshot`: states are copied or episodes replayed";
+            report.tell(doing, None, detail.to_owned());
         }
 
         *doing = "survives requests that it cannot carry out";
@@ -249,7 +254,13 @@ impl Checking<'_> {
         Ok(())
     }
 
-    async fn forks(&self, report: &mut ProgramReport, doing: &str) -> Result<(), EnvironmentError> {
+    /// Plays a session and its twin.
+    async fn forks(
+        &self,
+        report: &mut ProgramReport,
+        doing: &str,
+        twin_of: impl AsyncFn(&mut Process) -> Result<Option<Box<dyn Environment>>, EnvironmentError>,
+    ) -> Result<(), EnvironmentError> {
         let mut rng = Seed::from_u64(3).derive("check", 0).rng();
         let mut begun = None;
         for _ in 0..OPENINGS {
@@ -264,8 +275,8 @@ impl Checking<'_> {
             report.tell(doing, None, "every first action ended the episode".to_owned());
             return Ok(());
         };
-        let Some(mut fork) = env.fork().await? else {
-            report.tell(doing, None, "there was no place for a fork".to_owned());
+        let Some(mut fork) = twin_of(&mut env).await? else {
+            report.tell(doing, None, "there was no place for a second session".to_owned());
             return env.close().await;
         };
         let mut observation = step.observation;
@@ -281,8 +292,8 @@ impl Checking<'_> {
                 break;
             }
         }
-        let mend = "a fork and its origin showed different things for the same actions: copy all of the session's state, \
-                    its random numbers as well";
+        let mend = "a session and what was made of it showed different things for the same actions: copy all of the \
+                    session's state, its random numbers as well";
         report.check(doing, is_same, mend);
         fork.close().await?;
         env.close().await

@@ -14,6 +14,7 @@ use super::messages::{
 };
 use super::pool::{Parked, Place, ProgramPool, unpark};
 use super::program_error::ProgramError;
+use crate::validate::chain;
 use crate::{Actions, Environment, EnvironmentError, Resources, TimeRules};
 
 /// A task that is played in a program of any language.
@@ -156,6 +157,43 @@ impl Process {
         Ok(())
     }
 
+    /// A session of the same program that is where another is; absent where it cannot be copied, or has no room.
+    async fn copied(&self, place: &Place) -> Result<Option<Place>, EnvironmentError> {
+        let program = &place.program;
+        let beside = if program.hello.fork { self.pool.place_beside(program) } else { None };
+        let Some(mut copied) = beside else { return Ok(None) };
+        copied.is_known = true;
+        let call = Call::Fork { env: place.env, to: copied.env };
+        let answer = program.ask::<Nothing>(&call, program.step_limit()).await;
+        answer.map_err(broke("fork a session"))?;
+        Ok(Some(copied))
+    }
+
+    /// A session of any program that is where another told to be; absent where it cannot tell, or there is no room.
+    async fn restored(&self, place: &Place) -> Result<Option<Place>, EnvironmentError> {
+        let program = &place.program;
+        if !program.hello.snapshot {
+            return Ok(None);
+        }
+        let Some(mut restored) = self.pool.place_at_once().await? else { return Ok(None) };
+        let limit = program.step_limit();
+        let told = program.ask(&Call::Snapshot { env: place.env }, limit).await;
+        let SnapshotAnswer { snapshot } = told.map_err(broke("tell its state"))?;
+        restored.is_known = true;
+        let call = Call::Restore { env: restored.env, snapshot: &snapshot };
+        let answer = restored.program.ask::<Nothing>(&call, limit).await;
+        answer.map_err(broke("restore a session"))?;
+        Ok(Some(restored))
+    }
+
+    /// A session that has been stepped, restored from what it tells of its state, whether or not it could be copied; absent
+    /// where there is no room.
+    pub(super) async fn restore(&self) -> Result<Option<Box<dyn Environment>>, EnvironmentError> {
+        let Session::InPlay { place, .. } = &self.session else { return Ok(None) };
+        let restored = self.restored(place).await?;
+        Ok(restored.map(|place| self.with_session(Session::InPlay { place, has_moved: true })))
+    }
+
     /// The same environment, with another session.
     fn with_session(&self, session: Session) -> Box<dyn Environment> {
         Box::new(Self {
@@ -240,14 +278,20 @@ impl Environment for Process {
             Err(detail) => return Err(broke(doing)(program.no_answer("step", detail).await)),
         };
         let Stepped { mut step, has_other_tools, guides } = stepped;
-        if has_other_tools {
+        if has_other_tools && !step.terminated {
             self.tools = self.ask_tools(&place).await?;
         }
         step.wall_time = began.elapsed();
         match step.terminated {
             true => {
                 self.guides = Guides::default();
-                place.close().await?;
+                // The step is what counts: the program has told it, and is replaced where it breaks behind it.
+                if let Err(error) = place.close().await {
+                    tracing::warn!(
+                        error = chain(&error),
+                        "could not close a session that has ended"
+                    );
+                }
             }
             false => {
                 self.guides = guides;
@@ -258,41 +302,23 @@ impl Environment for Process {
     }
 
     async fn fork(&mut self) -> Result<Option<Box<dyn Environment>>, EnvironmentError> {
-        let doing = "fork a session";
-        let place = match &mut self.session {
+        let place = match &self.session {
             // Brought up when it is played.
             Session::AtStart(_) | Session::InPlay { has_moved: false, .. } => {
                 return Ok(Some(self.with_session(Session::AtStart(None))));
             }
-            Session::InPlay { place, has_moved: true } => &*place,
+            Session::InPlay { place, has_moved: true } => place,
             Session::None => {
                 return Err(EnvironmentError::Misused { call: "fork", when: "before reset" });
             }
             Session::Over => return Ok(None),
         };
-        let program = Arc::clone(&place.program);
-        let beside = if program.hello.fork { self.pool.place_beside(&program) } else { None };
-        let mut forked = match beside {
-            Some(forked) => forked,
+        let forked = match self.copied(place).await? {
+            Some(forked) => Some(forked),
             // A state that can be told goes on in whatever program has room.
-            None if program.hello.snapshot => match self.pool.place_at_once().await? {
-                Some(forked) => forked,
-                None => return Ok(None),
-            },
-            None => return Ok(None),
+            None => self.restored(place).await?,
         };
-        forked.is_known = true;
-        let limit = program.step_limit();
-        if program.hello.fork && Arc::ptr_eq(&program, &forked.program) {
-            let call = Call::Fork { env: place.env, to: forked.env };
-            program.ask::<Nothing>(&call, limit).await.map_err(broke(doing))?;
-        } else {
-            let told = program.ask(&Call::Snapshot { env: place.env }, limit).await;
-            let SnapshotAnswer { snapshot } = told.map_err(broke(doing))?;
-            let call = Call::Restore { env: forked.env, snapshot: &snapshot };
-            forked.program.ask::<Nothing>(&call, limit).await.map_err(broke(doing))?;
-        }
-        Ok(Some(self.with_session(Session::InPlay { place: forked, has_moved: true })))
+        Ok(forked.map(|place| self.with_session(Session::InPlay { place, has_moved: true })))
     }
 
     fn oracle_action(&self) -> Option<Action> {

@@ -1,8 +1,10 @@
 //! How programs are started, in a sandbox or without one.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use spar_core::redaction;
 use spar_sandbox::pool::{PoolConfig, PooledSandbox, SandboxPool};
 use spar_sandbox::{
     ExecRequest, Image, Mount, NetworkPolicy, Process as SandboxProcess, ProcessHandle, Sandbox,
@@ -104,15 +106,31 @@ impl Launcher {
         EnvironmentError::Program { doing: "be started", source }
     }
 
+    /// The variables of `pass_env`, whose values are kept out of what is written.
+    fn handed_on(&self) -> Vec<(&str, OsString)> {
+        let names = self.spec.pass_env.iter().map(String::as_str);
+        let found: Vec<_> =
+            names.filter_map(|name| Some((name, std::env::var_os(name)?))).collect();
+        for (name, value) in &found {
+            if !PASSED.contains(name)
+                && let Some(value) = value.to_str()
+                && let Err(error) = redaction::keep(name, value)
+            {
+                tracing::warn!(%error, "a variable of `pass_env` is not looked for");
+            }
+        }
+        found
+    }
+
     fn launch_here(&self) -> std::io::Result<Launched> {
-        let ProgramSpec { folder, command, workdir, env, pass_env, .. } = &*self.spec;
+        let ProgramSpec { folder, command, workdir, env, .. } = &*self.spec;
         let at = |path: &str| folder.as_deref().map_or_else(|| path.into(), |it| it.join(path));
         let program: PathBuf =
             if command[0].contains('/') { at(&command[0]) } else { command[0].as_str().into() };
         let mut started = Command::new(program);
         started.args(&command[1..]).env_clear();
-        let passed = PASSED.into_iter().chain(pass_env.iter().map(String::as_str));
-        started.envs(passed.filter_map(|name| Some((name, std::env::var_os(name)?)))).envs(env);
+        started.envs(PASSED.into_iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
+        started.envs(self.handed_on()).envs(env);
         if folder.is_some() {
             started.current_dir(at(workdir.as_deref().unwrap_or_default()));
         }
@@ -149,7 +167,7 @@ impl Launcher {
     }
 
     fn sandbox_spec(&self, sandbox: &ProgramSandbox) -> Result<SandboxSpec, SandboxError> {
-        let ProgramSpec { folder, workdir, env, pass_env, .. } = &*self.spec;
+        let ProgramSpec { folder, workdir, env, .. } = &*self.spec;
         let network: NetworkPolicy = sandbox
             .network
             .parse()
@@ -157,9 +175,12 @@ impl Launcher {
         let mut spec = SandboxSpec::new(image(&sandbox.image, folder.as_deref()));
         spec.network = network;
         spec.limits = sandbox.limits.clone();
-        let passed =
-            pass_env.iter().filter_map(|name| Some((name.clone(), std::env::var(name).ok()?)));
-        spec.env = env.clone().into_iter().chain(passed).collect();
+        for (name, value) in self.handed_on() {
+            if let Ok(value) = value.into_string() {
+                spec.env.insert(name.to_owned(), value);
+            }
+        }
+        spec.env.extend(env.clone());
         spec.lifetimes.agent_secs = LIFETIME_SECS;
         if let Some(folder) = folder {
             let guest = ProgramSandbox::FOLDER.to_owned();

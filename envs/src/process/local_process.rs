@@ -3,7 +3,9 @@
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::signal::unix::{Signal as Signals, SignalKind, signal};
 
 /// The environment variable by whose value a program's descendants are known.
 pub(super) const MARK: &str = "SPAR_PROGRAM";
@@ -22,6 +24,9 @@ const MOST_VARIABLES: u64 = 1 << 20;
 #[derive(Debug)]
 pub(super) struct LocalProcess {
     child: Child,
+    /// Told whenever a process of this one has ended.
+    endings: Signals,
+    has_ended: bool,
     mark: String,
     is_reaped: bool,
 }
@@ -39,32 +44,59 @@ impl LocalProcess {
         let mark = format!("{}-{:016x}", std::process::id(), rand::random::<u64>());
         command.env(MARK, &mark).process_group(0).kill_on_drop(true);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // Listened to from before the program can end.
+        let endings = signal(SignalKind::child())?;
         let mut child = command.spawn()?;
         let pipes = "its streams are pipes";
         let stdin = child.stdin.take().expect(pipes);
         let stdout = child.stdout.take().expect(pipes);
         let stderr = child.stderr.take().expect(pipes);
-        Ok((Self { child, mark, is_reaped: false }, (stdin, stdout, stderr)))
+        let process = Self { child, endings, has_ended: false, mark, is_reaped: false };
+        Ok((process, (stdin, stdout, stderr)))
     }
 
-    /// Waits until the program itself has ended, and tells how. May be dropped and called again.
+    /// Waits until the program itself has ended, ends what it left in its group, and tells how it ended. May be dropped and
+    /// called again.
     pub(super) async fn wait(&mut self) -> String {
+        while !self.has_ended && self.endings.recv().await.is_some() {
+            self.has_ended = self.number().is_none_or(has_ended);
+        }
+        // Before it is reaped, and its number may be another's.
+        self.end_group();
         let waited = self.child.wait().await;
         self.is_reaped = true;
         waited.map_or_else(|error| format!("cannot be waited for: {error}"), told)
     }
 }
 
-impl Drop for LocalProcess {
-    fn drop(&mut self) {
-        // Only as long as the program is not reaped is its number surely its own.
-        let id = self.child.id().filter(|_| !self.is_reaped).and_then(|id| id.try_into().ok());
-        if let Some(group) = id.and_then(rustix::process::Pid::from_raw) {
+impl LocalProcess {
+    /// Its number, as long as it is not reaped: only so long is that surely its own.
+    fn number(&self) -> Option<Pid> {
+        let id = self.child.id().filter(|_| !self.is_reaped);
+        id.and_then(|id| Pid::from_raw(id.try_into().ok()?))
+    }
+
+    /// Ends all of its group.
+    fn end_group(&self) {
+        if let Some(group) = self.number() {
             // Whoever is gone already needs no signal.
             let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
         }
+    }
+}
+
+impl Drop for LocalProcess {
+    fn drop(&mut self) {
+        self.end_group();
         end_marked(&self.mark);
     }
+}
+
+/// Whether a process of this one has ended; it is not reaped by that.
+fn has_ended(id: Pid) -> bool {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+    // Where nothing can be told of it, waiting for it tells why.
+    waitid(WaitId::Pid(id), options).map_or(true, |status| status.is_some())
 }
 
 fn told(status: ExitStatus) -> String {
@@ -96,7 +128,7 @@ fn end_marked(mark: &str) {
 fn end_those_with(variable: &[u8]) -> bool {
     use std::io::Read;
 
-    use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+    use rustix::process::{PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
     let Ok(entries) = std::fs::read_dir("/proc") else { return false };
     let mut has_found = false;
@@ -151,5 +183,28 @@ mod tests {
         assert!(running() >= 3, "{}", running());
         drop(process);
         assert_eq!(running(), 0);
+    }
+
+    #[tokio::test]
+    async fn what_a_program_leaves_in_its_group_ends_with_it_though_it_has_no_mark() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "env -i sleep 300 >/dev/null 2>&1 & echo $!; sleep 0.05"]);
+        let (mut process, (_, mut stdout, _)) = LocalProcess::start(command).unwrap();
+        let mut id = String::new();
+        stdout.read_to_string(&mut id).await.unwrap();
+        let status = format!("/proc/{}/status", id.trim());
+        // Whoever is gone may wait to be reaped.
+        let is_running =
+            || std::fs::read_to_string(&status).is_ok_and(|it| !it.contains("State:\tZ"));
+        assert!(is_running());
+        assert_eq!(process.wait().await, "exited with code 0");
+        drop(process);
+        for _ in 0..200 {
+            if !is_running() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        panic!("process {id} goes on");
     }
 }

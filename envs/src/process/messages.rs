@@ -22,6 +22,11 @@ const MOST_TOOLS: usize = 256;
 const MOST_MEDIA: usize = 64;
 /// Characters of a name: of a reward's part, a tag, a type of media.
 const MOST_NAME: usize = 128;
+/// The highest value of a part of a reward and of their sum, without their signs.
+const MOST_REWARD: f64 = 1e6;
+/// JSON values of an answer at the most, with all that they hold: in memory a value takes up to some 200 bytes, however few
+/// it has in its line.
+const MOST_VALUES: usize = 1 << 16;
 /// Sessions that a program may say it can have.
 const MOST_SESSIONS: usize = 1 << 20;
 
@@ -147,11 +152,30 @@ pub(super) fn parse_line(line: &[u8]) -> Result<(u64, Map<String, Value>), Strin
                 .to_owned(),
         );
     }
+    if values_at_most(line) > MOST_VALUES {
+        return Err(format!("it has more than {MOST_VALUES} values"));
+    }
     let mut answer: Map<String, Value> =
         serde_json::from_slice(line).map_err(|error| error.to_string())?;
     let id = answer.shift_remove("id").ok_or("it has no `id`")?;
     let id = id.as_u64().ok_or_else(|| format!("its `id` is {id}, must be that of a request"))?;
     Ok((id, answer))
+}
+
+/// How many values a line of JSON has, or more: each but the first stands behind a comma, a colon or an opening bracket
+/// that is in no string.
+fn values_at_most(line: &[u8]) -> usize {
+    let (mut count, mut is_text, mut is_escaped) = (1, false, false);
+    for byte in line {
+        match (is_text, byte) {
+            (true, _) if is_escaped => is_escaped = false,
+            (true, b'\\') => is_escaped = true,
+            (_, b'"') => is_text = !is_text,
+            (false, b',' | b':' | b'[' | b'{') => count += 1,
+            _ => {}
+        }
+    }
+    count
 }
 
 /// Reads what a line says as the answer to a call of this name, as the process environment does: what fuzzing checks.
@@ -332,6 +356,12 @@ impl StepAnswer {
                 format!("part `{name}` of `rewards` is to be a name with a finite number")
             })?;
             rewards.push(RewardPart { name, value });
+        }
+        let sum: f64 = rewards.iter().map(|part| part.value).sum();
+        if rewards.iter().any(|part| part.value.abs() > MOST_REWARD) || sum.abs() > MOST_REWARD {
+            return Err(format!(
+                "its rewards and their sum are to lie in -{MOST_REWARD}..={MOST_REWARD}"
+            ));
         }
         let step = Step {
             observation: self.observation.check(action.tool_calls(), limits)?,
@@ -528,7 +558,7 @@ mod tests {
             refused("{}", call, "no `id`");
             refused("{\"id\":-1}", call, "its `id` is -1");
             refused("{\"id\":1,\"nonsense\":1}", call, "nonsense");
-            refused(&format!("{{\"id\":{}", "[".repeat(100_000)), call, "recursion");
+            refused(&format!("{{\"id\":{}", "[".repeat(50_000)), call, "recursion");
         }
         refused("{\"id\":1,\"protocol\":2}", "hello", "spar speaks 1");
         refused("{\"id\":1,\"protocol\":1,\"concurrent\":0}", "hello", "1..=");
@@ -536,6 +566,10 @@ mod tests {
         refused(&step("\"reward\":NaN"), "step", "expected");
         refused(&step("\"reward\":1e999"), "step", "out of range");
         refused(&step("\"rewards\":{\"a\":\"1\"}"), "step", "finite number");
+        refused(&step("\"reward\":-1e7"), "step", "lie in -1000000..=1000000");
+        refused(&step("\"rewards\":{\"a\":1e308,\"b\":1e308}"), "step", "lie in");
+        refused(&step("\"rewards\":{\"a\":6e5,\"b\":6e5}"), "step", "lie in");
+        read_answer(step("\"rewards\":{\"a\":6e5,\"b\":-6e5}").as_bytes(), "step").unwrap();
         refused(&step("\"reward\":1,\"rewards\":{\"a\":1}"), "step", "exclude");
         refused("{\"id\":1,\"observation\":{\"results\":[{}]}}", "step", "1 `results` for 0 calls");
         let media = |text: &str| {
@@ -549,6 +583,19 @@ mod tests {
         refused("{\"id\":1,\"tools\":[{\"name\":\"\",\"parameters\":{}}]}", "tools", "a name is");
         let tool = "{\"name\":\"t\",\"parameters\":{}}";
         refused(&format!("{{\"id\":1,\"tools\":[{tool},{tool}]}}"), "tools", "two tools `t`");
+    }
+
+    #[test]
+    fn few_bytes_do_not_become_many_values() {
+        // The word's brackets and commas are text.
+        let line = |values: usize| {
+            let zeros = vec!["0"; values].join(",");
+            format!("{{\"id\":1,\"word\":\"[\\\",{{,,\",\"oracle\":[{zeros}]}}")
+        };
+        refused(&line(MOST_VALUES), "step", "more than 65536 values");
+        // Behind the object and `id` and `word` with their commas and colons.
+        parse_line(line(MOST_VALUES - 8).as_bytes()).unwrap();
+        refused(&line(MOST_VALUES - 3), "step", "more than");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! A running program, and what it is asked.
 
 use std::collections::HashMap;
+use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -11,7 +12,7 @@ use spar_tasks::ProgramSpec;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
 use super::driver::{Driver, drive};
 use super::last_words::{LastWords, shortened};
@@ -51,6 +52,8 @@ pub(super) struct Shared {
 struct State {
     pending: HashMap<u64, Option<oneshot::Sender<Map<String, Value>>>>,
     given_up: usize,
+    /// When it last answered.
+    last_answer: Option<Instant>,
     /// What was found first.
     fault: Option<ProgramFault>,
     /// That, with the program's last words, once it has ended.
@@ -161,24 +164,33 @@ impl Program {
         let id = self.next_request.fetch_add(1, Ordering::Relaxed);
         let line = call.line(id);
         let (sender, receiver) = oneshot::channel();
-        if !self.shared.expect(id, sender) {
+        let Some(pending) = self.shared.expect(id, sender) else {
             return Err(self.error().await);
-        }
+        };
+        let patience = Patience { sent: Instant::now(), pending, limit };
         let waiting = Waiting { program: self, id, is_over: false };
-        let exchanged = timeout(limit, async {
-            self.write(&line).await;
-            receiver.await
-        });
-        let exchanged = exchanged.await;
+        let exchanged = {
+            let mut exchange = pin!(async {
+                self.write(&line).await;
+                receiver.await
+            });
+            loop {
+                let until = patience.until(self.shared.lock().last_answer);
+                if let Ok(exchanged) = timeout_at(until, &mut exchange).await {
+                    break exchanged.ok();
+                }
+                if patience.until(self.shared.lock().last_answer) <= until {
+                    // Before the line is given up that may be half written, which would be another fault.
+                    let seconds = (until - patience.sent).as_secs();
+                    self.shared.fail(ProgramFault::Late { call: call.name(), seconds });
+                    break None;
+                }
+            }
+        };
         waiting.over();
         match exchanged {
-            Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(_)) => Err(self.error().await),
-            Err(_) => {
-                let seconds = limit.as_secs();
-                self.shared.fail(ProgramFault::Late { call: call.name(), seconds });
-                Err(self.error().await)
-            }
+            Some(answer) => Ok(answer),
+            None => Err(self.error().await),
         }
     }
 
@@ -246,14 +258,14 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Awaits an answer; whether one can come.
-    fn expect(&self, id: u64, sender: oneshot::Sender<Map<String, Value>>) -> bool {
+    /// Awaits an answer: how many are awaited then; absent where none can come.
+    fn expect(&self, id: u64, sender: oneshot::Sender<Map<String, Value>>) -> Option<usize> {
         let mut state = self.lock();
         if state.fault.is_some() {
-            return false;
+            return None;
         }
         state.pending.insert(id, Some(sender));
-        true
+        Some(state.pending.len())
     }
 
     /// Takes in an answer.
@@ -263,6 +275,7 @@ impl Shared {
     /// [`ProgramFault::NotAsked`] for one that nobody awaits.
     pub(super) fn answered(&self, id: u64, answer: Map<String, Value>) -> Result<(), ProgramFault> {
         let mut state = self.lock();
+        state.last_answer = Some(Instant::now());
         match state.pending.remove(&id) {
             Some(Some(sender)) => {
                 drop(state);
@@ -309,6 +322,25 @@ impl Shared {
     }
 }
 
+/// How long an answer is waited for. A program may answer one request after the other, so its time runs from when the
+/// request was sent or, where that is later, from the program's last answer; but never is it more than what the requests
+/// take that were to be answered when it was sent.
+struct Patience {
+    sent: Instant,
+    /// Requests to be answered, this one included.
+    pending: usize,
+    limit: Duration,
+}
+
+impl Patience {
+    fn until(&self, last_answer: Option<Instant>) -> Instant {
+        let pending = self.pending.try_into().unwrap_or(u32::MAX);
+        let at_last = self.sent + self.limit.saturating_mul(pending);
+        let from = last_answer.map_or(self.sent, |answer| answer.max(self.sent));
+        (from + self.limit).min(at_last)
+    }
+}
+
 /// Somebody waits for an answer; dropped before it is over, nobody does any more.
 struct Waiting<'a> {
     program: &'a Program,
@@ -350,5 +382,24 @@ impl Drop for HalfWritten<'_> {
         if !self.is_whole {
             self.shared.fail(ProgramFault::GivenUp);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patience_begins_anew_with_an_answer_and_has_an_end() {
+        let sent = Instant::now();
+        let seconds = Duration::from_secs;
+        let patience = Patience { sent, pending: 3, limit: seconds(10) };
+        let before = sent.checked_sub(seconds(1));
+        for (last_answer, until) in [(None, 10), (before, 10), (Some(sent + seconds(4)), 14)] {
+            assert_eq!(patience.until(last_answer), sent + seconds(until));
+        }
+        assert_eq!(patience.until(Some(sent + seconds(25))), sent + seconds(30));
+        let alone = Patience { pending: 1, ..patience };
+        assert_eq!(alone.until(Some(sent + seconds(4))), sent + seconds(10));
     }
 }

@@ -343,6 +343,11 @@ async fn the_shipped_program_passes_its_check_and_wrong_ones_are_told_what_to_me
     let report = check(dial.to_owned()).await;
     assert!(report.is_valid(), "{report:#?}");
     assert_eq!(report.checks.iter().filter(|check| check.passed == Some(true)).count(), 8);
+    let restoring = dial_that_tells_its_state();
+    let report = check(restoring.clone()).await;
+    assert!(report.is_valid(), "{report:#?}");
+    let restored = report.checks.iter().find(|check| check.name.contains("restored")).unwrap();
+    assert_eq!(restored.passed, Some(true), "{report:#?}");
     let fails = async |program: String, name: &str, part: &str| {
         let report = check(program).await;
         let check = report.checks.iter().find(|check| check.passed == Some(false));
@@ -361,5 +366,116 @@ async fn the_shipped_program_passes_its_check_and_wrong_ones_are_told_what_to_me
         "eval \"at_$found=0 goal_$found=\\$goal_$env\"",
     );
     fails(shallow, "forks", "copy all").await;
+    let forgetful = restoring.replace("at_$env=${found%%-*} goal", "at_$env=0 goal");
+    fails(forgetful, "restored", "copy all").await;
     fails(script(GOOD), "survives", "answer `nonsense`").await;
+}
+
+/// The dial, with its state told in a text in place of forks.
+fn dial_that_tells_its_state() -> String {
+    let dial = include_str!("../../../tasks/suites/dial/dial.sh");
+    let (before, rest) = dial.split_once("    *'\"call\":\"fork\"'*)").unwrap();
+    let (_, behind) = rest.split_once(";;").unwrap();
+    let telling = r#"    *'"call":"snapshot"'*)
+        eval "at=\$at_$env goal=\$goal_$env"
+        echo "{\"id\":$id,\"snapshot\":\"$at-$goal\"}"
+        ;;
+    *'"call":"restore"'*)
+        between "$line" '"snapshot":"'
+        found=${found%\"}
+        eval "at_$env=${found%%-*} goal_$env=${found#*-}"
+        echo "{\"id\":$id}"
+        ;;"#;
+    format!("{before}{telling}{behind}").replace("\\\"fork\\\":true", "\\\"snapshot\\\":true")
+}
+
+/// What twins show of a session that was stepped once; absent where there are none.
+async fn twin(program: String, limits: ProgramLimits) -> Option<(Observation, Observation)> {
+    let mut task = task(ProgramSpec { limits, ..spec(program) });
+    task.parameters["task"] = json!({ "seed": 3 });
+    let resources = Resources::default();
+    let mut env = open_environment(&task, &resources).unwrap();
+    env.reset(Seed::from_u64(1)).await.unwrap();
+    env.step(&"up".into()).await.unwrap();
+    let twin = env.fork().await.unwrap();
+    let shown = match twin {
+        Some(mut twin) => {
+            let moved = twin.step(&"up".into()).await.unwrap().observation;
+            Some((moved, env.step(&"up".into()).await.unwrap().observation))
+        }
+        None => None,
+    };
+    resources.close_programs().await;
+    shown
+}
+
+#[tokio::test]
+async fn told_states_are_restored_in_any_program_and_others_are_replayed() {
+    let one = ProgramLimits { programs: 1, ..ProgramLimits::default() };
+    let two = ProgramLimits { programs: 2, sessions_per_program: 1, ..one };
+    for limits in [one, two] {
+        let (twin, origin) = twin(dial_that_tells_its_state(), limits).await.unwrap();
+        assert!(twin.text.starts_with("The dial stands at 7."), "{}", twin.text);
+        assert_eq!(twin, origin);
+    }
+    let full = ProgramLimits { sessions_per_program: 1, ..one };
+    assert!(twin(dial_that_tells_its_state(), full).await.is_none(), "there is no room");
+    let neither =
+        dial_that_tells_its_state().replace("\\\"snapshot\\\":true", "\\\"fork\\\":false");
+    assert!(twin(neither, two).await.is_none(), "it is played anew");
+}
+
+#[tokio::test]
+async fn whoever_stands_in_a_queue_is_not_late() {
+    let slow = script(&format!("sleep 0.3; {GOOD}"))
+        .replace("\"protocol\\\":1", "\"protocol\\\":1,\\\"concurrent\\\":8");
+    let mut spec = spec(slow);
+    spec.limits.programs = 1;
+    spec.timeouts.step_secs = 1;
+    let task = task(spec);
+    let resources = Resources::default();
+    let mut sessions = Vec::new();
+    for _ in 0..5 {
+        let mut env = open_environment(&task, &resources).unwrap();
+        env.reset(Seed::from_u64(1)).await.unwrap();
+        env.prepare().await.unwrap();
+        sessions.push(env);
+    }
+    let began = Instant::now();
+    let action = Action::text("go");
+    let stepped = join_all(sessions.iter_mut().map(|env| env.step(&action))).await;
+    assert!(stepped.iter().all(|step| step.as_ref().is_ok_and(|it| it.observation.text == "on")));
+    assert!(began.elapsed() > Duration::from_secs(1), "the last one waited beyond its time");
+    resources.close_programs().await;
+}
+
+#[tokio::test]
+async fn whoever_does_not_read_is_late_and_what_breaks_behind_the_last_step_changes_nothing() {
+    let deaf = script(GOOD).replace("\"start\\\"}}\"", "\"start\\\"}}\"; exec sleep 300");
+    let mut spec = spec(deaf);
+    spec.timeouts.step_secs = 1;
+    let mut env = open_environment(&task(spec.clone()), &Resources::default()).unwrap();
+    env.reset(Seed::from_u64(1)).await.unwrap();
+    let error = env.step(&Action::text("x".repeat(200_000))).await.unwrap_err();
+    let EnvironmentError::Program { source, .. } = &error else { panic!("{error}") };
+    assert_eq!(source.fault, ProgramFault::Late { call: "step", seconds: 1 });
+
+    let last = r#"echo "{\"id\":$id,\"observation\":{},\"reward\":1,\"terminated\":true,\"success\":true}"; exit 3"#;
+    spec.command[2] = script(last);
+    let mut env = open_environment(&task(spec), &Resources::default()).unwrap();
+    env.reset(Seed::from_u64(1)).await.unwrap();
+    let step = env.step(&"go".into()).await.unwrap();
+    assert!(step.success && step.reward() == 1.0);
+}
+
+#[tokio::test]
+async fn variables_that_are_handed_on_are_kept_out_of_what_is_written() {
+    let mut spec = spec(script(GOOD));
+    // Set where tests run.
+    spec.pass_env = vec!["CARGO_PKG_DESCRIPTION".to_owned()];
+    let mut env = open_environment(&task(spec), &Resources::default()).unwrap();
+    env.reset(Seed::from_u64(1)).await.unwrap();
+    let value = std::env::var("CARGO_PKG_DESCRIPTION").unwrap();
+    let told = spar_core::redaction::told(format!("it says {value}"));
+    assert_eq!(told, "it says [redacted CARGO_PKG_DESCRIPTION]");
 }
