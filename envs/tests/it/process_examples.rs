@@ -1,5 +1,6 @@
 //! The examples of programs that environments are played in, and their skeleton.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -34,13 +35,13 @@ fn has_python() -> bool {
     version.is_ok_and(|status| status.success())
 }
 
-/// Plays a task to its end, by the oracle or else by the same words again and again: the turns, and whether it was solved.
+/// Plays a task to its end by the oracle: the turns, and whether it was solved.
 async fn play(task: &Task, resources: &Resources) -> Result<(u32, bool), EnvironmentError> {
     let mut env = open_environment(task, resources)?;
     env.reset(Seed::from_u64(1)).await?;
     env.prepare().await?;
     for turn in 1..=task.max_turns {
-        let action = env.oracle_action().unwrap_or_else(|| Action::text("right"));
+        let action = env.oracle_action().expect("there is an oracle");
         let step = env.step(&action).await?;
         if step.terminated {
             env.close().await?;
@@ -120,7 +121,12 @@ async fn methods_are_tools_and_exceptions_fail_the_episode() {
     let program = r#"
 from spar_env import Env, call, serve, tool
 
-class Doors(Env):
+class Building(Env):
+    @tool
+    def look(self):
+        return "A hall."
+
+class Doors(Building):
     def reset(self, task, seed):
         print("this goes to standard error")
         self.right = task["seed"] % 3
@@ -148,7 +154,8 @@ serve(Doors)
     let resources = Resources::default();
     let mut env = open_environment(&suite.task("train", 4).unwrap(), &resources).unwrap();
     env.reset(Seed::from_u64(1)).await.unwrap();
-    let tool = env.tools()[0].clone();
+    let [looking, tool] = &*env.tools() else { panic!("{:?}", env.tools()) };
+    assert_eq!(looking.name, "look");
     assert_eq!((tool.name.as_str(), tool.description.as_str()), ("open", "Opens a door."));
     let schema = json!({
         "type": "object",
@@ -160,6 +167,23 @@ serve(Doors)
         let arguments = json!({ "door": door }).as_object().unwrap().clone();
         Action::calls(vec![spar_core::ToolCall::new("open", arguments)])
     };
+    // Arguments that it cannot be called with are the policy's mistake, and fail no episode.
+    let wrong = [
+        json!({ "door": "x" }),
+        json!({ "door": true }),
+        json!({ "door": 1.5 }),
+        json!({ "door": null }),
+        json!({ "door": 1, "slowly": 0 }),
+        json!({ "gate": 1 }),
+        json!({}),
+    ];
+    for arguments in wrong {
+        let call = spar_core::ToolCall::new("open", arguments.as_object().unwrap().clone());
+        let step = env.step(&Action::calls(vec![call])).await.unwrap();
+        let result = &step.observation.results[0];
+        assert!(result.is_error && !step.valid && !step.terminated, "{arguments}: {step:?}");
+        assert!(result.text.contains("argument"), "{arguments}: {}", result.text);
+    }
     let step = env.step(&open(0)).await.unwrap();
     assert_eq!((step.observation.results[0].text.as_str(), step.valid), ("Door 0 is open.", true));
     let mut fork = env.fork().await.unwrap().unwrap();
@@ -205,21 +229,37 @@ async fn gymnasium_is_played() {
     let mut env =
         open_environment(&with_python(suite.task("train", 0).unwrap()), &resources).unwrap();
     let first = env.reset(Seed::from_u64(1)).await.unwrap();
-    assert!(first.text.contains("[S]FFF"), "{}", first.text);
+    assert!(first.text.contains("[S]"), "{}", first.text);
     let mut last = None;
-    for action in ["down", "down", "right", "right", "down", "right"] {
+    while let Some(action) = env.oracle_action() {
         let twin = env.fork().await.unwrap();
-        let step = env.step(&action.into()).await.unwrap();
+        let step = env.step(&action).await.unwrap();
         if let Some(mut twin) = twin {
-            assert_eq!(twin.step(&action.into()).await.unwrap().observation, step.observation);
+            assert_eq!(twin.step(&action).await.unwrap().observation, step.observation);
             twin.close().await.unwrap();
         }
         last = Some(step);
     }
     let last = last.unwrap();
     assert!(last.success && last.terminated && last.reward() == 1.0, "{last:?}");
-    let taxi = suite.task("taxi", 0).unwrap();
-    let played: Vec<_> = tasks(&suite, 63).into_iter().chain([taxi]).map(with_python).collect();
-    // Going right for ever leads nowhere.
-    assert!(play_many(&played).await.iter().all(|(_, is_solved)| !is_solved));
+    // What is shown first follows from the task alone.
+    let starts = async |split: &str, seed| {
+        let mut texts = BTreeSet::new();
+        for index in 0..20 {
+            let task = with_python(suite.task(split, index).unwrap());
+            let mut env = open_environment(&task, &resources).unwrap();
+            texts.insert(env.reset(Seed::from_u64(seed)).await.unwrap().text.clone());
+            env.close().await.unwrap();
+        }
+        texts
+    };
+    let (train, dev) = (starts("train", 1).await, starts("dev", 1).await);
+    assert!(train.len() == 20 && train.is_disjoint(&dev), "{train:?} {dev:?}");
+    assert_eq!(starts("train", 2).await, train);
+    let taxis = starts("taxi", 1).await;
+    assert!(taxis.iter().chain(&train).all(|text| !text.contains('\u{1b}')), "{taxis:?}");
+    assert!(taxis.iter().any(|text| text.contains("([") || text.contains("{[")), "{taxis:?}");
+    let taxis = (0..20).map(|index| suite.task("taxi", index).unwrap());
+    let played: Vec<_> = tasks(&suite, 44).into_iter().chain(taxis).map(with_python).collect();
+    assert!(play_many(&played).await.iter().all(|(_, is_solved)| *is_solved));
 }

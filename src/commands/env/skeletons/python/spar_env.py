@@ -24,13 +24,16 @@ import json
 import os
 import sys
 import traceback
+import typing
 
 PROTOCOL = 1
 SCHEMAS = {str: "string", int: "integer", float: "number", bool: "boolean", list: "array", dict: "object"}
+TYPES = {name: kind for kind, name in SCHEMAS.items()}
 
 
 def tool(method):
-    """Lets the policy call a method: its schema comes from the signature, its description from the docstring."""
+    """Lets the policy call a method: its schema comes from the signature, its description from the docstring. Arguments
+    are held to annotations that SCHEMAS has; any others are the method's own to check."""
     method.is_tool = True
     return method
 
@@ -118,7 +121,7 @@ class Env:
         try:
             if method is None:
                 raise TypeError(f"there is no tool {call['name']}, only {', '.join(self._tools()) or 'none'}")
-            inspect.signature(method).bind(**call["arguments"])
+            _check_arguments(method, call["arguments"])
         except TypeError as error:
             self.invalid()
             return {"text": str(error), "is_error": True}
@@ -126,8 +129,7 @@ class Env:
         return dict(told) if isinstance(told, dict) else {"text": str(told)}
 
     def _tools(self):
-        found = ((name, getattr(self, name)) for name in dir(type(self)) if not name.startswith("_"))
-        return {name: method for name, method in found if getattr(method, "is_tool", False)}
+        return {name: getattr(self, name) for name in _tool_names(type(self))}
 
     def _specs(self):
         return [_spec(name, method) for name, method in self._tools().items()]
@@ -138,10 +140,45 @@ def call(name, **arguments):
     return {"calls": [{"name": name, "arguments": arguments}]}
 
 
+def _tool_names(kind):
+    """The tools of a class, those that it inherits among them."""
+    found = ((name, inspect.getattr_static(kind, name)) for name in dir(kind) if not name.startswith("_"))
+    return [name for name, method in found if getattr(method, "is_tool", False)]
+
+
+def _parameters(method):
+    """The parameters that have names, each with its type in JSON; None for one that can be anything."""
+    hints = typing.get_type_hints(method)
+    for parameter in inspect.signature(method).parameters.values():
+        if parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            hint = hints.get(parameter.name)
+            # Of `List[int]` it is `list` that counts.
+            hint = typing.get_origin(hint) or hint
+            yield parameter, SCHEMAS.get(hint) if isinstance(hint, type) else None
+
+
+def _fits(value, kind):
+    if kind is None:
+        return True
+    # To Python, True is 1.
+    if isinstance(value, bool):
+        return kind == "boolean"
+    return isinstance(value, (int, float) if kind == "number" else TYPES[kind])
+
+
+def _check_arguments(method, arguments):
+    """Raises TypeError for what the method cannot be called with: the policy's mistake, which is no error of the program."""
+    inspect.signature(method).bind(**arguments)
+    for parameter, kind in _parameters(method):
+        value = arguments.get(parameter.name, parameter.default)
+        is_left_out = value is parameter.default or value is None and parameter.default is None
+        if not is_left_out and not _fits(value, kind):
+            raise TypeError(f"argument {parameter.name} is to be of type {kind}, not {json.dumps(value)[:100]}")
+
+
 def _spec(name, method):
     properties, required = {}, []
-    for parameter in inspect.signature(method).parameters.values():
-        kind = SCHEMAS.get(parameter.annotation)
+    for parameter, kind in _parameters(method):
         properties[parameter.name] = {"type": kind} if kind else {}
         if parameter.default is parameter.empty:
             required.append(parameter.name)
@@ -152,10 +189,9 @@ def _spec(name, method):
 def _answer(kind, sessions, request):
     what = request["call"]
     if what == "hello":
-        has_tools = any(getattr(method, "is_tool", False) for method in vars(kind).values())
         return {
             "protocol": PROTOCOL, "name": kind.__name__, "concurrent": kind.concurrent,
-            "fork": kind.forks and kind.concurrent > 1, "tools": has_tools,
+            "fork": kind.forks and kind.concurrent > 1, "tools": bool(_tool_names(kind)),
         }
     number = request["env"]
     if what == "reset":
