@@ -229,6 +229,10 @@ impl Environment for Process {
             let sum = parts.iter().fold(0, |sum: u64, part| sum.saturating_add(*part));
             Some(Duration::from_secs(sum))
         };
+        // A program may answer one session after the other, each within its time.
+        let sessions = spec.limits.sessions_per_program as u64;
+        let [reset_secs, step_secs] =
+            [reset_secs, step_secs].map(|secs| secs.saturating_mul(sessions));
         // What it asks of the program one after the other; the session before is closed first.
         TimeRules {
             reset: seconds(&[step_secs, spec.limits.wait_secs, start_secs, reset_secs, step_secs]),

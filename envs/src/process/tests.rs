@@ -65,12 +65,14 @@ fn a_reset_is_given_all_the_time_that_its_parts_may_take() {
     let mut slow = spec(script(GOOD));
     slow.timeouts = ProgramTimeouts { start_secs: 300, reset_secs: 200, step_secs: 150 };
     slow.limits.wait_secs = 1000;
+    // Two sessions that wait for each other.
+    slow.limits.sessions_per_program = 2;
     let rules = open_environment(&task(slow), &Resources::default()).unwrap().time_rules();
-    assert_eq!(rules.reset, Some(Duration::from_secs(150 + 1000 + 300 + 200 + 150)));
+    assert_eq!(rules.reset, Some(Duration::from_secs(300 + 1000 + 300 + 400 + 300)));
     // The action, and the tools behind it.
     assert_eq!(
         (rules.step, rules.command, rules.task),
-        (Some(Duration::from_secs(300)), None, None)
+        (Some(Duration::from_secs(600)), None, None)
     );
 }
 
