@@ -373,12 +373,12 @@ async fn a_fresh_sandbox_that_cannot_be_had_is_a_failure_of_verifying() {
 }
 
 #[tokio::test]
-async fn a_result_that_is_a_running_process_is_refused() {
+async fn a_result_that_is_a_running_process_needs_a_port() {
     let resources = Resources::with_sandboxes(sandboxes(&FakeBackend::new()));
     let mut task = chore();
     task.verifier.processes = true;
     let error = Terminal::open(&task_of(&task), &resources).err().unwrap().to_string();
-    assert!(error.contains("is a running process"), "{error}");
+    assert!(error.contains("names no port"), "{error}");
 }
 
 fn troubled(trouble: FakeTrouble, at_exec: u64) -> FakeBackend {
