@@ -307,7 +307,7 @@ mod tests {
         assert!(told("player = 'self', checkpoint = 'a'")[0].contains("one of"));
         assert!(told("")[0].starts_with("seats.players.o: "));
         assert!(told("player = 'expart'")[0].contains("`expert`"));
-        assert!(told("endpoint = { base_url = 'http://a' }")[0].contains("URL#MODEL"));
+        assert!(told("endpoint = { base_url = 'http://a', model = '' }")[0].contains("URL#MODEL"));
         assert!(toml::from_str::<SeatsConfig>("[players]\no = { chair = 1 }").is_err());
         let typed = SeatPlayerConfig::typed;
         assert_eq!(typed("expert").player.as_deref(), Some("expert"));
