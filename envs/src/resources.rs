@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use spar_core::Policy;
 use spar_sandbox::pool::SandboxPool;
-use spar_sandbox::{Image, SandboxSpec};
+use spar_sandbox::{Image, SandboxError, SandboxSpec};
 use spar_tasks::graders::{GraderConfig, GradingModels};
 
 use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::timeout;
 
 use crate::EnvironmentError;
 use crate::process::Programs;
@@ -114,8 +115,23 @@ impl Sandboxes {
     }
 
     /// Leave to hold a second sandbox.
-    pub(crate) async fn judging(&self) -> SemaphorePermit<'_> {
-        self.judges.acquire().await.expect("nobody closes it")
+    ///
+    /// # Errors
+    ///
+    /// [`SandboxError::Saturated`] where it did not come within `patience`.
+    pub(crate) async fn judging(
+        &self,
+        patience: Duration,
+    ) -> Result<SemaphorePermit<'_>, SandboxError> {
+        let turn = timeout(patience, self.judges.acquire()).await;
+        let turn = turn.map_err(|_| SandboxError::Saturated {
+            reason: format!(
+                "as many services as there is room for are being judged, and the turn of this one did not come \
+                 within {} s",
+                patience.as_secs()
+            ),
+        })?;
+        Ok(turn.expect("nobody closes it"))
     }
 
     /// Has the pool keep some ready of a spec that is met for the first time.

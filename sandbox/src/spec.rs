@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::allow_list::AllowedHost;
+use crate::allow_list::{AllowedHost, Host, ServedHosts};
 use crate::{CapabilitySet, SandboxError};
 
 /// What a sandbox is made from: an image, limits, and what may be reached from inside.
@@ -23,6 +23,9 @@ pub struct SandboxSpec {
     /// What can be reached. Default nothing.
     #[serde(default)]
     pub network: NetworkPolicy,
+    /// Names of the allow-list that this process itself connects to. Default none; not written down with the rest.
+    #[serde(skip)]
+    pub served: ServedHosts,
     /// Who commands run as, `name`, `uid` or `uid:gid`. Default the image's own user.
     #[serde(default)]
     pub user: Option<String>,
@@ -62,6 +65,7 @@ impl SandboxSpec {
             image,
             limits: Limits::default(),
             network: NetworkPolicy::default(),
+            served: ServedHosts::default(),
             user: None,
             capabilities: CapabilitySet::default(),
             env: BTreeMap::new(),
@@ -99,12 +103,21 @@ impl SandboxSpec {
                 problems.push("max_bytes must be positive: use `none`".into());
             }
         }
+        for name in self.served.names() {
+            if Host::parse(name) != Some(Host::Name(name.to_owned())) {
+                problems.push(format!("`{name}` is not the name of a host"));
+            }
+            if !matches!(self.network, NetworkPolicy::Allow { .. }) {
+                problems.push(format!("`{name}` is reached by an allow-list alone"));
+            }
+        }
         if problems.is_empty() { Ok(()) } else { Err(SandboxError::InvalidSpec { problems }) }
     }
 
     /// A hash of everything in it: sandboxes of equal keys are interchangeable when new.
     pub fn key(&self) -> String {
-        let bytes = serde_json::to_vec(self).expect("a spec has only string keys");
+        let mut bytes = serde_json::to_vec(self).expect("a spec has only string keys");
+        bytes.extend(self.served.key());
         blake3::hash(&bytes).to_hex()[..16].to_owned()
     }
 }

@@ -62,5 +62,6 @@ pub use task::Task;
 pub use template_suite::TemplateSuite;
 pub use terminal_suite::TerminalSuite;
 pub use terminal_task::{
-    DetailedFile, TaskFile, TerminalTask, TerminalVerifier, VERIFIER_FOLDER, VerifierSandbox,
+    DetailedFile, SERVICE_HOST, TaskFile, TerminalTask, TerminalVerifier, VERIFIER_FOLDER,
+    VerifierSandbox,
 };

@@ -10,6 +10,9 @@ use spar_sandbox::{CapabilitySet, Limits, NetworkPolicy};
 /// Where the files of a verifier lie inside the sandbox while it runs.
 pub const VERIFIER_FOLDER: &str = "/tests";
 
+/// The host by which a verifier reaches the services of the agent's sandbox, by its proxy alone.
+pub const SERVICE_HOST: &str = "service.internal";
+
 /// Services of one task.
 const MAX_SERVICES: usize = 16;
 
@@ -259,6 +262,15 @@ impl TerminalTask {
                     .to_owned(),
             );
         }
+        if !self.verifier.service_ports.is_empty() {
+            let is_in_the_way =
+                |(name, value): &(&String, &String)| keeps_from_services(name, value);
+            problems.extend(self.env.iter().filter(is_in_the_way).map(|(name, _)| {
+                format!(
+                    "`env` sets `{name}`, which would keep the verifier from the proxy that leads to `{SERVICE_HOST}`"
+                )
+            }));
+        }
         self.check_carried(&self.verifier, &mut problems);
         problems
     }
@@ -395,6 +407,22 @@ impl TerminalVerifier {
                 "`verifier.service_secs` has no effect without `verifier.service_ports`".to_owned(),
             );
         }
+    }
+}
+
+/// Whether a variable leads programs past the proxy that reaches services.
+fn keeps_from_services(name: &str, value: &str) -> bool {
+    match name.to_ascii_lowercase().as_str() {
+        "http_proxy" | "https_proxy" | "all_proxy" => true,
+        "no_proxy" => value.split([',', ' ']).any(|entry| {
+            let entry = entry.split(':').next().unwrap_or_default();
+            let entry = entry.trim_start_matches('*').trim_start_matches('.').to_ascii_lowercase();
+            // A bare `*` is all there is.
+            value.contains('*') && entry.is_empty()
+                || entry == SERVICE_HOST
+                || !entry.is_empty() && SERVICE_HOST.ends_with(&format!(".{entry}"))
+        }),
+        _ => false,
     }
 }
 
@@ -535,6 +563,19 @@ mod tests {
         let problems = bad.problems().join("; ");
         for part in ["each once", "service_secs", "to be `fresh`", "`bridge`"] {
             assert!(problems.contains(part), "{problems}");
+        }
+        for (name, value, is_refused) in [
+            ("HTTP_PROXY", "http://1.1.1.1:80", true),
+            ("all_proxy", "", true),
+            ("NO_PROXY", "*", true),
+            ("NO_PROXY", "localhost, .internal", true),
+            ("no_proxy", "service.internal:8080", true),
+            ("NO_PROXY", "127.0.0.1,localhost,eternal", false),
+            ("PROXY", "x", false),
+        ] {
+            let mut task = task.clone();
+            task.env = [(name.to_owned(), value.to_owned())].into();
+            assert_eq!(!task.problems().is_empty(), is_refused, "{name}={value}");
         }
         let mut idle = TerminalTask::new("a", "true");
         idle.verifier.service_secs = 5;

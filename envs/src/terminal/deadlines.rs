@@ -11,6 +11,8 @@ const SLACK: Duration = Duration::from_secs(60);
 const RECOVERY: Duration = Duration::from_secs(180);
 /// What the sandbox lives beyond everything else.
 const MARGIN: Duration = Duration::from_secs(300);
+/// So many others like it may be judged before a service is: a run has room for a quarter of its episodes.
+const TURNS: u32 = 4;
 
 /// How long each part of an episode in a sandbox may take; the one place where the life of the
 /// sandbox follows from that.
@@ -26,17 +28,28 @@ pub struct Deadlines {
     pub agent: Duration,
     /// The verifier's command, or all scripts of graders with what each needs beside it.
     pub verify: Duration,
+    /// Until the second sandbox of an episode whose services are judged may be asked for; zero for others.
+    pub turn: Duration,
 }
 
 impl Deadlines {
-    /// Those of a task whose agent may take `agent` for all of its turns.
-    pub fn of(task: &TerminalTask, agent: Duration) -> Self {
+    /// Those of a task whose agent may take `agent` for all of its turns, where a place in the pool may take
+    /// `acquire`.
+    pub fn of(task: &TerminalTask, agent: Duration, acquire: Duration) -> Self {
+        let judging = services(task, acquire);
+        let verify = Duration::from_secs(task.verifier.verify_secs);
+        let turn = if judging.is_zero() {
+            Duration::ZERO
+        } else {
+            judging.saturating_add(verify).saturating_mul(TURNS)
+        };
         Self {
             create: Duration::from_secs(task.create_secs),
             set_up: Duration::from_secs(task.setup_secs),
             command: Duration::from_secs(task.command_secs),
             agent,
-            verify: Duration::from_secs(task.verifier.verify_secs).saturating_add(services(task)),
+            verify: verify.saturating_add(judging).saturating_add(turn),
+            turn,
         }
     }
 
@@ -85,14 +98,15 @@ impl Deadlines {
     }
 }
 
-/// What judging services takes beyond the verifier's command: the agent's sandbox lives until another one is there.
-fn services(task: &TerminalTask) -> Duration {
+/// What judging services takes beyond the verifier's command and its turn: the agent's sandbox lives until another
+/// one is there, and a place of the pool for that.
+fn services(task: &TerminalTask, acquire: Duration) -> Duration {
     if task.verifier.service_ports.is_empty() {
         return Duration::ZERO;
     }
     let waits = task.verifier.service_secs.saturating_mul(task.verifier.service_ports.len() as u64);
     let seconds = waits.saturating_add(task.create_secs).saturating_add(task.setup_secs);
-    Duration::from_secs(seconds).saturating_add(RECOVERY)
+    Duration::from_secs(seconds).saturating_add(acquire).saturating_add(RECOVERY)
 }
 
 /// All that happens in running one script.
@@ -111,12 +125,24 @@ mod tests {
         #[test]
         fn a_sandbox_outlives_all_that_happens_in_it(
             create in 1..5_000u64, set_up in 1..5_000u64, command in 1..5_000u64,
-            agent in 1..100_000u64, verify in 1..5_000u64,
+            agent in 1..100_000u64, verify in 1..5_000u64, serves: bool,
         ) {
             let mut task = TerminalTask::new("a", "true");
             (task.create_secs, task.setup_secs, task.command_secs) = (create, set_up, command);
             task.verifier.verify_secs = verify;
-            let deadlines = Deadlines::of(&task, Duration::from_secs(agent));
+            let acquire = Duration::from_secs(60);
+            let agent = Duration::from_secs(agent);
+            if serves {
+                task.verifier.service_ports = vec![80];
+            }
+            let deadlines = Deadlines::of(&task, agent, acquire);
+            prop_assert_eq!(deadlines.turn > Duration::ZERO, serves);
+            if serves {
+                let parts = create + set_up + verify + task.verifier.service_secs;
+                let judging = Duration::from_secs(parts) + acquire;
+                prop_assert!(deadlines.turn > judging);
+                prop_assert!(deadlines.whole_verify() > deadlines.turn + judging);
+            }
             let lifetimes = deadlines.lifetimes();
             // A pool hands out what has been there for so long at the most.
             let margin = lifetimes.margin_secs;

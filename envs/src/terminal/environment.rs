@@ -40,7 +40,8 @@ const SHELL: &str = "shell";
 ///
 /// A fork has the same files, working directory and exported variables. What else a shell holds,
 /// other variables and processes in the background, is only in forks of sandboxes whose snapshots
-/// hold memory.
+/// hold memory. Where those are what is judged (`verifier.service_ports`) and snapshots hold no memory, there is no
+/// fork, and the actions are played again.
 pub struct Terminal {
     task: Arc<TerminalTask>,
     kind: Option<TaskKind>,
@@ -123,7 +124,8 @@ impl Terminal {
                 )));
             }
         }
-        let deadlines = Deadlines::of(&found, agent).with_scripts(scripts());
+        let acquire = Duration::from_secs(sandboxes.pool.config().acquire_secs);
+        let deadlines = Deadlines::of(&found, agent, acquire).with_scripts(scripts());
         let task = Arc::new(found);
         Ok(Self { task, kind, sandboxes, deadlines, uses_tools: false, episode: None })
     }
@@ -328,7 +330,16 @@ impl Environment for Terminal {
             episode: None,
         };
         if let Some(episode) = &self.episode {
+            let can_run_on = self.sandboxes.pool.backend().capabilities().memory_in_snapshot;
             let machine = match &episode.machine {
+                // What is to be judged runs, and a copy of the files would be without it.
+                Some(_)
+                    if episode.num_commands > 0
+                        && !self.task.verifier.service_ports.is_empty()
+                        && !can_run_on =>
+                {
+                    return Ok(None);
+                }
                 // Nothing was done and nothing was set up that a new one would not have.
                 Some(_) if episode.num_commands == 0 && self.task.setup.is_empty() => None,
                 None => None,

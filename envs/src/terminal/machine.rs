@@ -32,6 +32,8 @@ pub(super) struct Machine {
     shell: Box<dyn Shell>,
     /// Where fresh sandboxes come from.
     pub(super) pool: Arc<SandboxPool>,
+    /// Whether it took the place of the agent's to judge services from.
+    pub(super) is_judges: bool,
 }
 
 /// What came of a command of the agent.
@@ -67,7 +69,7 @@ impl Machine {
         let set_up = timeout(deadlines.whole_set_up(), set_up(&sandbox, task, deadlines));
         let shell = in_time(SetUp, deadlines.whole_set_up(), set_up.await).map_err(at(SetUp))?;
         let pool = Arc::clone(&sandboxes.pool);
-        Ok(Self { sandbox, shell, pool })
+        Ok(Self { sandbox, shell, pool, is_judges: false })
     }
 
     /// Runs a command of the agent.
@@ -117,7 +119,7 @@ impl Machine {
             shell.run(&script, ASIDE).await?;
             self.shell.run(&format!("rm -f {path}"), ASIDE).await?;
         }
-        Ok(Self { sandbox, shell, pool: Arc::clone(&self.pool) })
+        Ok(Self { sandbox, shell, pool: Arc::clone(&self.pool), is_judges: false })
     }
 
     /// Ends everything that the agent left running, brings in the verifier's files, and runs it: here,

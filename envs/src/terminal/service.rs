@@ -1,26 +1,23 @@
 //! Judging services that the agent leaves running.
 //!
 //! ```text
-//!   agent's sandbox                │ this process                      │ fresh sandbox
-//!   service :8080 ◀── connect ─────┼── 127.0.0.1:PORT ◀── allow-list ──┼── verifier, SERVICE_8080
+//!   agent's sandbox                │ this process            │ fresh sandbox
+//!   service :8080 ◀── connect ─────┼── proxy of allow-list ◀─┼── verifier, SERVICE_8080=service.internal:8080
 //! ```
 //!
 //! The agent's processes run on, and nothing is judged beside them: the verifier, its files and its reward are in a
 //! sandbox that never held anything of the agent. Connections are opened from there alone, to the ports that the task
-//! names; whatever comes back is what the service answers.
+//! names; whatever comes back is what the service answers. Nothing on the host listens for them.
 
-use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
+use spar_sandbox::allow_list::ServedHosts;
 use spar_sandbox::pool::PooledSandbox;
-use spar_sandbox::{NetworkPolicy, Sandbox, SandboxError, SandboxSpec};
+use spar_sandbox::{ByteStream, Death, NetworkPolicy, Sandbox, SandboxError, SandboxSpec};
 use spar_tasks::graders::ScriptFinding as Finding;
-use spar_tasks::{TerminalTask, TerminalVerifier};
-use tokio::io::copy_bidirectional;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use spar_tasks::{SERVICE_HOST, TerminalTask, TerminalVerifier};
+use tokio::time::timeout;
 
 use super::Deadlines;
 use super::deadlines::whole_script;
@@ -30,43 +27,45 @@ use super::machine::{
 use crate::SandboxPhase::Verify;
 use crate::{EnvironmentError, Sandboxes};
 
-/// Connections to one service at one time; more wait.
-const MAX_CONNECTIONS: usize = 64;
-/// How long accepting rests after the system could not.
-const REST: Duration = Duration::from_millis(100);
-
-/// Ways to the services of one sandbox, closed when dropped.
+/// Ways to the services of one sandbox, which end with it.
 struct Services {
-    /// Of each port, the address of this machine that leads to it.
-    addresses: Vec<(u16, SocketAddr)>,
-    _passing: JoinSet<()>,
+    agent: Weak<PooledSandbox>,
+    ports: Vec<u16>,
+    trouble: Trouble,
+}
+
+/// What first kept a connection from a service, where the service is not to blame for sure.
+#[derive(Clone, Default)]
+struct Trouble(Arc<Mutex<Option<SandboxError>>>);
+
+impl Trouble {
+    fn keep(&self, error: SandboxError) {
+        let is_of_service = matches!(
+            error,
+            SandboxError::NotListening { .. } | SandboxError::ConnectRefused { .. }
+        );
+        if !is_of_service {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        }
+    }
+
+    fn take(&self) -> Option<SandboxError> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
 }
 
 impl Services {
-    /// Opens a way to each port once something listens there.
-    async fn open(
-        agent: &Arc<PooledSandbox>,
-        script: &TerminalVerifier,
-    ) -> Result<Self, SandboxError> {
-        let (mut addresses, mut passing) = (Vec::new(), JoinSet::new());
-        for port in script.service_ports.iter().copied() {
-            let patience = Duration::from_secs(script.service_secs);
-            drop(agent.connect_within(port, patience).await?);
-            let failed = |source: std::io::Error| SandboxError::Backend {
-                doing: format!("open a way to port {port} of the sandbox"),
-                source: source.into(),
-            };
-            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(failed)?;
-            addresses.push((port, listener.local_addr().map_err(failed)?));
-            passing.spawn(pass_all(listener, Arc::clone(agent), port));
-        }
-        Ok(Self { addresses, _passing: passing })
+    fn of(agent: &Arc<PooledSandbox>, script: &TerminalVerifier) -> Self {
+        let ports = script.service_ports.clone();
+        Self { agent: Arc::downgrade(agent), ports, trouble: Trouble::default() }
     }
 
     /// The spec of the sandbox that reaches them, beside what the task itself allows.
     fn admitted_to(&self, mut spec: SandboxSpec) -> SandboxSpec {
-        let entries = self.addresses.iter().map(|(_, address)| {
-            address.to_string().parse().expect("an address is an entry of an allow-list")
+        let places: Vec<_> =
+            self.ports.iter().map(|port| (*port, format!("{SERVICE_HOST}:{port}"))).collect();
+        let entries = places.iter().map(|(_, place)| {
+            place.parse().expect("a name and a port are an entry of an allow-list")
         });
         spec.network = match spec.network {
             NetworkPolicy::Allow { mut hosts, max_bytes } => {
@@ -76,34 +75,30 @@ impl Services {
             // `bridge` is refused with the task.
             NetworkPolicy::None | NetworkPolicy::Bridge => NetworkPolicy::allow(entries),
         };
-        for (port, address) in &self.addresses {
-            spec.env.insert(format!("SERVICE_{port}"), address.to_string());
-        }
+        spec.env
+            .extend(places.iter().map(|(port, place)| (format!("SERVICE_{port}"), place.clone())));
+        let (agent, trouble) = (self.agent.clone(), self.trouble.clone());
+        spec.served = ServedHosts::default().with(SERVICE_HOST, move |port| {
+            let (agent, trouble) = (agent.clone(), trouble.clone());
+            connect(agent, port, trouble)
+        });
         spec
     }
 }
 
-/// Passes every connection on to the port of the sandbox. Dropping it ends them all.
-async fn pass_all(listener: TcpListener, agent: Arc<PooledSandbox>, port: u16) {
-    let mut passing = JoinSet::new();
-    loop {
-        tokio::select! {
-            accepted = listener.accept(), if passing.len() < MAX_CONNECTIONS => match accepted {
-                Ok((client, _)) => drop(passing.spawn(pass(client, Arc::clone(&agent), port))),
-                Err(error) => {
-                    tracing::warn!(%error, "could not accept a connection to a service");
-                    sleep(REST).await;
-                }
-            },
-            Some(_) = passing.join_next() => {}
-        }
-    }
-}
-
-async fn pass(mut client: TcpStream, agent: Arc<PooledSandbox>, port: u16) {
-    // A service that has gone is told by the connection's end.
-    let Ok(mut service) = agent.connect(port).await else { return };
-    let _ = copy_bidirectional(&mut client, &mut service).await;
+/// A connection to a service; what keeps it away is told to the client in words, and kept.
+async fn connect(
+    agent: Weak<PooledSandbox>,
+    port: u16,
+    trouble: Trouble,
+) -> Result<ByteStream, String> {
+    let agent = agent.upgrade().ok_or("the sandbox of the service is gone")?;
+    agent.connect(port).await.map_err(|error| {
+        let said = with_sources(&error);
+        tracing::debug!(port, error = said, "a connection to a service failed");
+        trouble.keep(error);
+        format!("could not {said}")
+    })
 }
 
 impl Machine {
@@ -115,47 +110,107 @@ impl Machine {
         script: &TerminalVerifier,
         deadlines: &Deadlines,
     ) -> Result<Finding, EnvironmentError> {
+        if self.is_judges {
+            let when = "after the services were judged: what ran on is ended";
+            return Err(EnvironmentError::Misused { call: "verify", when });
+        }
+        // 1. The judge's sandbox: a second one for this episode, of which there are only as many at one time as
+        // there is room for beside those of agents, so that episodes do not wait for each other.
+        let _turn = sandboxes.judging(deadlines.turn).await.map_err(of_judge)?;
+        let services = Services::of(&self.sandbox, script);
+        let spec = services.admitted_to(spec_of(sandboxes, task, deadlines));
+        let mut judge =
+            Self::begin_of(sandboxes, &spec, task, deadlines).await.map_err(in_verifying)?;
+        judge.is_judges = true;
+        let found = self.judge_from(&mut judge, &services.trouble, task, script).await;
+        // Whatever was found holds, whether or not what is left can be removed now: the pool tries again.
+        let mut agent = std::mem::replace(self, judge);
+        if let Err(error) = agent.close().await {
+            tracing::warn!(sandbox = agent.id(), %error, "could not close a sandbox after judging its services");
+        }
+        found
+    }
+
+    async fn judge_from(
+        &mut self,
+        judge: &mut Self,
+        trouble: &Trouble,
+        task: &TerminalTask,
+        script: &TerminalVerifier,
+    ) -> Result<Finding, EnvironmentError> {
         let whole = whole_script(script);
-        // 1. Something listens, or there is nothing to judge.
-        let opened = timeout(whole, Services::open(&self.sandbox, script)).await;
-        let services = match in_time(Verify, whole, opened) {
-            Ok(services) => services,
+        // 2. Something listens, or there is nothing to judge.
+        match in_time(Verify, whole, timeout(whole, self.all_listen(script)).await) {
+            Ok(()) => {}
             Err(error @ SandboxError::NotListening { .. }) => {
                 return Ok(nothing(format!("could not {}", with_sources(&error))));
             }
             Err(error) => return unjudged(&self.sandbox, &self.pool, error).await,
-        };
+        }
         let taken = timeout(whole, self.take_out(task, script)).await;
         let carried = match in_time(Verify, whole, taken) {
             Ok(Ok(carried)) => carried,
             Ok(Err(finding)) => return Ok(finding),
             Err(error) => return unjudged(&self.sandbox, &self.pool, error).await,
         };
-        // 2. The judge's sandbox: a second one for this episode, of which there are only as many at one time as
-        // there is room for beside those of agents, so that episodes do not wait for each other.
-        let _turn = sandboxes.judging().await;
-        let spec = services.admitted_to(spec_of(sandboxes, task, deadlines));
-        let judge =
-            Self::begin_of(sandboxes, &spec, task, deadlines).await.map_err(in_verifying)?;
-        let mut agent = std::mem::replace(self, judge);
-        let brought = timeout(whole, self.bring_in(task, script, &carried)).await;
+        let brought = timeout(whole, judge.bring_in(task, script, &carried)).await;
         if let Err(error) = in_time(Verify, whole, brought) {
-            return unjudged(&self.sandbox, &self.pool, error).await;
+            return judge.kept_from_judging(script, error).await;
         }
         // 3. It judges, while the agent's sandbox goes on.
-        let judged = timeout(whole, self.judged(task, script)).await;
+        let judged = timeout(whole, judge.judged(task, script)).await;
         let finding = match in_time(Verify, whole, judged) {
             Ok(finding) => finding,
-            Err(error) => unjudged(&self.sandbox, &self.pool, error).await?,
+            Err(error) => judge.kept_from_judging(script, error).await?,
         };
         // 4. What kept a service from answering may be the infrastructure's.
-        if finding.reward < 1.0
-            && let Err(error) = agent.sandbox.check().await
-        {
-            own_fault(&agent.sandbox, &agent.pool, Verify, error).await?;
+        if finding.reward < 1.0 {
+            let error = match trouble.take() {
+                Some(error) => Some(error),
+                None => self.sandbox.check().await.err().filter(|error| !is_of_age(error)),
+            };
+            if let Some(error) = error {
+                own_fault(&self.sandbox, &self.pool, Verify, error).await?;
+            }
         }
-        drop(services);
-        agent.close().await?;
         Ok(finding)
     }
+
+    /// Waits until something listens on each port.
+    async fn all_listen(&mut self, script: &TerminalVerifier) -> Result<(), SandboxError> {
+        let patience = Duration::from_secs(script.service_secs);
+        for port in &script.service_ports {
+            drop(self.sandbox.connect_within(*port, patience).await?);
+        }
+        Ok(())
+    }
+
+    /// What is found where this sandbox, the judge's, could not do its part. Of the agent it holds what was carried
+    /// over, if anything, and what the services answered: that can fill it, and nothing else.
+    async fn kept_from_judging(
+        &mut self,
+        script: &TerminalVerifier,
+        error: SandboxError,
+    ) -> Result<Finding, EnvironmentError> {
+        let is_full = matches!(
+            error,
+            SandboxError::Died { death: Death::OutOfMemory, .. }
+                | SandboxError::UsedUp { .. }
+                | SandboxError::NoSpace { .. }
+                | SandboxError::DiskFull { .. }
+        );
+        if script.carry.is_empty() && !is_full {
+            return Err(of_judge(error));
+        }
+        unjudged(&self.sandbox, &self.pool, error).await
+    }
+}
+
+/// The agent's sandbox was there for all of the verifier's connections, and its time to live ended only then.
+fn is_of_age(error: &SandboxError) -> bool {
+    matches!(error, SandboxError::Died { death: Death::Expired, .. })
+}
+
+fn of_judge(source: SandboxError) -> EnvironmentError {
+    EnvironmentError::Sandbox { phase: Verify, source }
 }

@@ -8,10 +8,11 @@ use tokio::net::{TcpStream, lookup_host};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::AllowedHost;
 use super::address::{is_own, is_public};
 use super::host::{Host, Target};
 use super::refusal::{Refusal, named};
+use super::{AllowedHost, ServedHosts};
+use crate::ByteStream;
 
 /// How long finding and reaching a host may take.
 pub(super) const CONNECT: Duration = Duration::from_secs(20);
@@ -23,14 +24,19 @@ const MAX_ADDRESSES: usize = 8;
 /// Connects to a host that the list names. `lookups` bounds how many names are looked up at a time.
 pub(super) async fn connect(
     list: &[AllowedHost],
+    served: &ServedHosts,
     lookups: &Arc<Semaphore>,
     target: &Target,
-) -> Result<TcpStream, Refusal> {
+) -> Result<ByteStream, Refusal> {
     if !list.iter().any(|entry| entry.allows(target)) {
         return Err(Refusal::NotListed { target: target.clone(), list: named(list) });
     }
     let until = Instant::now() + CONNECT;
     let silent = || Refusal::Silent { target: target.clone(), after: CONNECT };
+    if let Some(connecting) = served.connect(target) {
+        let connected = timeout_at(until, connecting).await.map_err(|_| silent())?;
+        return connected.map_err(|reason| Refusal::Unreachable { target: target.clone(), reason });
+    }
     let found = match &target.host {
         Host::Address(address) => vec![SocketAddr::new(*address, target.port)],
         Host::Name(name) => timeout_at(until, look_up(lookups, name.clone(), target.port))
@@ -45,7 +51,7 @@ pub(super) async fn connect(
             Ok(Ok(Ok(stream))) => {
                 // Small packets are a conversation's; waiting for more would only slow it down.
                 let _ = stream.set_nodelay(true);
-                return Ok(stream);
+                return Ok(ByteStream::new(stream));
             }
             Ok(Ok(Err(error))) => {
                 let reason = error.to_string();

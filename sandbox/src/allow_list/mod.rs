@@ -13,7 +13,8 @@
 //! behind which a proxy of this process answers; how the connections come out is the backend's.
 //! Names are looked up out here, and only those of the list are. What they stand for has to be an
 //! address of the public internet, unless the list names that very address: a name whose owner
-//! points it at the host or its neighbours opens nothing.
+//! points it at the host or its neighbours opens nothing. A name may also stand for something that this
+//! process itself reaches ([`ServedHosts`]), and is then looked up nowhere.
 
 #[cfg(any(feature = "docker", feature = "local"))]
 mod address;
@@ -29,6 +30,7 @@ mod refusal;
 mod request;
 #[cfg(any(feature = "docker", feature = "local"))]
 mod response;
+mod served;
 #[cfg(feature = "local")]
 mod server;
 mod socks;
@@ -44,6 +46,7 @@ pub use allowed_host::{AllowedHost, AllowedHostError, Ports};
 pub use body::{Body, BodyEnd};
 pub use host::{Host, Target};
 pub use request::{Kind, Malformed, Request};
+pub use served::ServedHosts;
 pub use socks::{SocksGreeting, SocksRequest};
 pub use stats::NetworkStats;
 

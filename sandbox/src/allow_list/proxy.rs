@@ -17,7 +17,7 @@ use super::refusal::Refusal;
 use super::request::{Kind, MAX_HEAD_BYTES, Malformed, Request, head_end};
 use super::socks::{self, SocksGreeting, SocksRequest};
 use super::tunnel::{Direction, Tunnel};
-use super::{AllowedHost, NetworkStats};
+use super::{AllowedHost, NetworkStats, ServedHosts};
 
 /// Connections of one sandbox at one time; more wait until one of them ends.
 const MAX_CONNECTIONS: usize = 64;
@@ -36,6 +36,7 @@ pub(crate) struct Proxy {
     /// For the log.
     sandbox: String,
     list: Vec<AllowedHost>,
+    served: ServedHosts,
     counters: Counters,
     connections: Arc<Semaphore>,
     lookups: Arc<Semaphore>,
@@ -88,6 +89,7 @@ impl Proxy {
         Self {
             sandbox: sandbox.to_owned(),
             list: list.to_vec(),
+            served: ServedHosts::default(),
             counters: Counters {
                 max_bytes,
                 connections: zero(),
@@ -101,6 +103,11 @@ impl Proxy {
             lookups: Arc::new(Semaphore::new(MAX_LOOKUPS)),
             warned: Mutex::default(),
         }
+    }
+
+    /// The same, where this process itself connects to these hosts.
+    pub(crate) fn with_served(self, served: &ServedHosts) -> Self {
+        Self { served: served.clone(), ..self }
     }
 
     /// What passed so far.
@@ -185,7 +192,7 @@ impl Proxy {
         {
             return Err(Refusal::UsedUp { target, max_bytes });
         }
-        let host = connect(&self.list, &self.lookups, &target).await?;
+        let host = connect(&self.list, &self.served, &self.lookups, &target).await?;
         let early = std::mem::take(&mut client.received);
         match request.kind {
             Kind::Tunnel => {

@@ -7,7 +7,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-use super::{AllowedHost, Proxy};
+use super::{AllowedHost, Proxy, ServedHosts};
+use crate::ByteStream;
 
 /// A host that answers every request with what it got, and says how many connections it had.
 async fn echo_host() -> (u16, JoinHandle<()>) {
@@ -224,4 +225,40 @@ async fn a_host_that_does_not_answer_as_a_server_is_told() {
         "{answer}"
     );
     assert_eq!((proxy.stats().failed, proxy.stats().refused), (2, 0));
+}
+
+#[tokio::test]
+async fn what_this_process_serves_is_reached_by_name_where_the_list_has_it() {
+    let served = ServedHosts::default().with("service.internal", async |port| {
+        if port == 81 {
+            return Err("it is away".to_owned());
+        }
+        let (ours, theirs) = duplex(1 << 16);
+        tokio::spawn(async move {
+            let (mut from, mut to) = tokio::io::split(theirs);
+            let mut head = [0; 4];
+            from.read_exact(&mut head).await.unwrap();
+            let said = String::from_utf8_lossy(&head).into_owned();
+            to.write_all(format!("HTTP/1.1 200 OK\r\n\r\n{port}: {said}").as_bytes())
+                .await
+                .unwrap();
+            to.shutdown().await.unwrap();
+        });
+        Ok(ByteStream::new(ours))
+    });
+    let list: Vec<AllowedHost> =
+        ["service.internal:80", "service.internal:81"].map(|entry| entry.parse().unwrap()).into();
+    let proxy = Arc::new(Proxy::new("test", &list, None).with_served(&served));
+    for (request, expected) in [
+        (&b"GET http://Service.Internal/x HTTP/1.1\r\n\r\n"[..], "80: GET "),
+        (b"CONNECT service.internal:80 HTTP/1.1\r\n\r\nPOST", "80: POST"),
+        (b"GET http://service.internal:81/ HTTP/1.1\r\n\r\n", "it is away"),
+        (b"GET http://service.internal:82/ HTTP/1.1\r\n\r\n", "not on the allow-list"),
+        (b"GET http://other.internal/ HTTP/1.1\r\n\r\n", "not on the allow-list"),
+    ] {
+        let answer = ask(&proxy, request).await;
+        assert!(answer.contains(expected), "{expected}: {answer}");
+    }
+    let stats = proxy.stats();
+    assert_eq!((stats.refused, stats.failed), (2, 1));
 }

@@ -6,7 +6,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::context::{Context, Finding, ensure, is_unsupported};
 use super::{Trial, trials};
-use crate::{ByteStream, Death, ExecRequest, NetworkPolicy, Sandbox, SandboxError};
+use crate::{
+    ByteStream, CapabilitySet, Death, ExecRequest, NetworkPolicy, Sandbox, SandboxError,
+    SandboxSpec,
+};
 
 pub(super) const TRIALS: &[Trial] = trials![
     "a port that listens is reached without a network, and each side's end is seen" => answers,
@@ -41,6 +44,7 @@ async fn serving(context: &Context<'_>) -> Result<Box<dyn Sandbox>, Finding> {
         return Err(Finding::Unsupported);
     }
     let (_, spec) = context.program(&context.options.programs.echo_server)?;
+    let spec = SandboxSpec { capabilities: context.capabilities, ..spec };
     let sandbox = context.backend.create(&spec).await?;
     serve(context, &*sandbox).await?;
     Ok(sandbox)
@@ -247,6 +251,16 @@ async fn own_loopback(context: &Context<'_>) -> Result<(), Finding> {
 
 async fn forged(context: &Context<'_>) -> Result<(), Finding> {
     context.needs_posix()?;
+    forged_by_root(context).await?;
+    if !context.can().capability_sets {
+        return Ok(());
+    }
+    // Nor can root who may read everything.
+    let capabilities = CapabilitySet::Packages;
+    forged_by_root(&Context { capabilities, before: Vec::new(), ..*context }).await
+}
+
+async fn forged_by_root(context: &Context<'_>) -> Result<(), Finding> {
     let sandbox = serving(context).await?;
     // Made first, so that whatever carries it is there to be looked into.
     round_trip(&mut connect(&*sandbox).await?, "before").await?;

@@ -62,6 +62,13 @@ pub(super) struct Leave {
     spec: Option<Admission>,
 }
 
+impl Leave {
+    /// For what is done for a start before it is one, and probes nothing.
+    pub(super) fn aside(key: &str) -> Self {
+        Self { key: key.to_owned(), backend: Admission::PLAIN, spec: None }
+    }
+}
+
 /// What changed with an outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Change {

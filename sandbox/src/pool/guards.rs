@@ -69,6 +69,21 @@ impl Ticket {
         }
     }
 
+    /// Leave to prepare a sandbox of the spec `key`: what fails counts, but no start is tried in place of others.
+    ///
+    /// # Errors
+    ///
+    /// [`SandboxError::Saturated`] while nothing would be started.
+    pub(super) fn aside(inner: &Arc<Inner>, key: &str) -> Result<Self, SandboxError> {
+        let state = inner.state();
+        match state.breakers.refusal(key, Instant::now()) {
+            Some(Refusal::Open { reason }) => Err(SandboxError::Saturated { reason }),
+            Some(Refusal::Probing) | None => {
+                Ok(Self { inner: Arc::clone(inner), leave: Some(Leave::aside(key)) })
+            }
+        }
+    }
+
     /// Tells the breakers how the start went.
     pub(super) fn settle(&mut self, outcome: Outcome, why: &str) {
         let Some(leave) = self.leave.take() else { return };

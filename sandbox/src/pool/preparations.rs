@@ -96,27 +96,37 @@ impl Inner {
         spec: &SandboxSpec,
         deadline: Instant,
     ) -> Result<Instant, SandboxError> {
-        let mut told = match self.preparations.take_part(spec) {
-            Part::GoOn => return Ok(deadline),
-            Part::Wait(told) => told,
-            Part::Prepare(sender, told) => {
-                self.spawn(lead(Arc::clone(self), spec.clone(), sender, deadline));
-                told
-            }
-        };
-        let told = tokio::select! {
-            biased;
-            () = self.until_shut() => return Err(shut_down()),
-            told = told.wait_for(Option::is_some) => told.map(|told| told.clone()),
-        };
-        match told {
-            Ok(Some(Ok(()))) => Ok(Instant::now() + self.config.acquire()),
-            Ok(Some(Err(error))) => Err(error.told_again()),
-            // Its task has panicked, which the pool reports.
-            Ok(None) | Err(_) => Err(SandboxError::Backend {
-                doing: format!("prepare image `{}`", spec.image),
-                source: "its task ended".into(),
-            }),
+        loop {
+            let (mut told, is_own) = match self.preparations.take_part(spec) {
+                Part::GoOn => return Ok(deadline),
+                Part::Wait(told) => (told, false),
+                Part::Prepare(sender, told) => {
+                    self.spawn(lead(Arc::clone(self), spec.clone(), sender, deadline));
+                    (told, true)
+                }
+            };
+            let told = tokio::select! {
+                biased;
+                () = self.until_shut() => return Err(shut_down()),
+                told = told.wait_for(Option::is_some) => told.map(|told| told.clone()),
+            };
+            return match told {
+                Ok(Some(Ok(()))) => Ok(Instant::now() + self.config.acquire()),
+                // Somebody else's time was over, who came before: there may be enough of one's own.
+                Ok(Some(Err(error)))
+                    if !is_own
+                        && matches!(*error, SandboxError::Saturated { .. })
+                        && Instant::now() < deadline =>
+                {
+                    continue;
+                }
+                Ok(Some(Err(error))) => Err(error.told_again()),
+                // Its task has panicked, which the pool reports.
+                Ok(None) | Err(_) => Err(SandboxError::Backend {
+                    doing: format!("prepare image `{}`", spec.image),
+                    source: "its task ended".into(),
+                }),
+            };
         }
     }
 
@@ -134,7 +144,7 @@ impl Inner {
             ),
         })?;
         let _slot = slot.expect("the semaphore is never closed");
-        let mut ticket = Ticket::get(self, &spec.key(), deadline).await?;
+        let mut ticket = Ticket::aside(self, &spec.key())?;
         let _preparing = Gauge::up(self, |counts| &counts.preparing);
         let made = timeout(self.config.prepare(), self.backend.prepare(spec)).await;
         let made = made.unwrap_or_else(|_| {

@@ -71,6 +71,11 @@ impl SandboxPool {
         &self.inner.backend
     }
 
+    /// As it was made.
+    pub fn config(&self) -> &PoolConfig {
+        &self.inner.config
+    }
+
     /// A new sandbox of this spec: at once where one is warm, else when there is room and a turn.
     ///
     /// Dropping the future leaves nothing behind: what was being made for it is kept warm or

@@ -151,7 +151,7 @@ impl Harness {
             limits: task.limits.clone(),
             capabilities: task.capabilities,
             workdir: Some(task.workdir.clone()),
-            lifetimes: Deadlines::of(task, Duration::from_secs(600)).lifetimes(),
+            lifetimes: Deadlines::of(task, Duration::from_secs(600), Duration::ZERO).lifetimes(),
             ..SandboxSpec::new(self.sandboxes.image.clone())
         }
     }

@@ -43,7 +43,7 @@ const ECONNREFUSED: i32 = 111;
 /// The way into one sandbox.
 #[derive(Default)]
 pub(super) struct Dialer {
-    running: tokio::sync::Mutex<Option<Way>>,
+    running: Arc<tokio::sync::Mutex<Option<Way>>>,
 }
 
 /// A helper that runs.
@@ -68,7 +68,7 @@ impl Dialer {
     /// Connects to a port of the container's loopback.
     pub(super) async fn connect(
         &self,
-        sandbox: &Shared,
+        sandbox: &Arc<Shared>,
         port: u16,
     ) -> Result<ByteStream, SandboxError> {
         for _ in 0..TRIES {
@@ -91,14 +91,20 @@ impl Dialer {
     }
 
     /// The helper that runs, or a new one.
-    async fn way(&self, sandbox: &Shared) -> Result<Way, SandboxError> {
-        let mut running = self.running.lock().await;
-        if let Some(way) = running.as_ref().filter(|way| !way.task.is_finished()) {
-            return Ok(way.clone());
-        }
-        let way = start(sandbox).await?;
-        *running = Some(way.clone());
-        Ok(way)
+    async fn way(&self, sandbox: &Arc<Shared>) -> Result<Way, SandboxError> {
+        let (running, sandbox) = (Arc::clone(&self.running), Arc::clone(sandbox));
+        // A task of its own: whoever asks first may lose patience, and the next one need not begin anew.
+        let starting = tokio::spawn(async move {
+            let mut running = running.lock().await;
+            if let Some(way) = running.as_ref().filter(|way| !way.task.is_finished()) {
+                return Ok(way.clone());
+            }
+            sandbox.check_open()?;
+            let way = start(&sandbox).await?;
+            *running = Some(way.clone());
+            Ok(way)
+        });
+        starting.await.unwrap_or_else(|error| Err(failed(error)))
     }
 
     /// Whether a helper of it runs.
@@ -116,8 +122,7 @@ impl Dialer {
 }
 
 async fn start(sandbox: &Shared) -> Result<Way, SandboxError> {
-    // As root, whom commands of other users cannot end.
-    let surroundings = Surroundings { user: Some("0".into()), ..Default::default() };
+    let surroundings = Surroundings { user: Some(sandbox.carrier().into()), ..Default::default() };
     let (out, queue) = mpsc::channel(QUEUE);
     let operation = vec!["dial".to_owned(), sandbox.engine.heartbeat()];
     let starting = async {
@@ -158,7 +163,11 @@ async fn start(sandbox: &Shared) -> Result<Way, SandboxError> {
     let streams = Arc::<Mutex<HashMap<u16, Dialed>>>::default();
     let working = Working { streams: Arc::clone(&streams), frames };
     let name = sandbox.name.clone();
+    let forgets = Forgets(Arc::clone(&streams));
     let task = tokio::spawn(async move {
+        // Dropped behind the conversation, also where this task is ended: until then words for the helper are
+        // still taken, and who said one waits for an answer.
+        let _forgets = forgets;
         let why = working.work(conversation).await;
         tracing::debug!(sandbox = name, "the way into a sandbox ended: {why}");
     });
@@ -211,10 +220,11 @@ impl Way {
     ) {
         let asked = self.out.send(frame(DIAL, number, &port.to_le_bytes())).await;
         if asked.is_err() || self.task.is_finished() {
-            self.streams().remove(&number);
+            self.remove(number, &shared);
             return;
         }
         let answer = tokio::select! {
+            biased;
             answer = answered => answer,
             () = reply.closed() => return self.close(number, &shared).await,
         };
@@ -264,14 +274,42 @@ impl Way {
     }
 
     /// Says the last word about a connection.
-    async fn close(&self, number: u16, shared: &Carried) {
-        let _ = self.out.send(frame(CLOSE, number, &[])).await;
-        // Behind it, so that the number is not used again before.
+    async fn close(&self, number: u16, shared: &Arc<Carried>) {
+        // Absent where the helper has ended.
+        let Ok(room) = self.out.reserve().await else { return self.remove(number, shared) };
         let mut streams = self.streams();
         shared.is_closed.store(true, Ordering::Release);
-        if streams.get(&number).is_some_and(|dialed| dialed.stream.is_over()) {
+        // It may have been refused meanwhile, and its number be another's.
+        let own = streams.get(&number).filter(|dialed| dialed.is_of(shared));
+        let Some(is_over) = own.map(|dialed| dialed.stream.is_over()) else { return };
+        // While nobody else can take the number, so that it is not used again before this is said.
+        room.send(frame(CLOSE, number, &[]));
+        if is_over {
             streams.remove(&number);
         }
+    }
+
+    /// Forgets a connection of which the helper knows nothing.
+    fn remove(&self, number: u16, shared: &Arc<Carried>) {
+        let mut streams = self.streams();
+        if streams.get(&number).is_some_and(|dialed| dialed.is_of(shared)) {
+            streams.remove(&number);
+        }
+    }
+}
+
+impl Dialed {
+    fn is_of(&self, shared: &Arc<Carried>) -> bool {
+        Arc::ptr_eq(&self.stream.shared, shared)
+    }
+}
+
+/// Forgets all connections when it is dropped.
+struct Forgets(Arc<Mutex<HashMap<u16, Dialed>>>);
+
+impl Drop for Forgets {
+    fn drop(&mut self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 }
 
@@ -284,24 +322,22 @@ struct Working {
 impl Working {
     /// Works until the helper ends; why it did.
     async fn work(mut self, mut conversation: Conversation<'static>) -> String {
-        let why = loop {
+        loop {
             match self.frames.next() {
                 Ok(Some(frame)) => match self.obey(frame) {
                     Ok(()) => continue,
-                    Err(what) => break format!("it said what it may not: {what}"),
+                    Err(what) => return format!("it said what it may not: {what}"),
                 },
                 Ok(None) => {}
-                Err(what) => break format!("it said what it may not: {what}"),
+                Err(what) => return format!("it said what it may not: {what}"),
             }
             match conversation.next().await {
                 Said::Stdout(bytes) => self.frames.push(&bytes),
                 Said::Stderr(_) => {}
-                Said::Status(status) => break format!("it failed with error {}", status.value),
-                Said::Broken(said) => break said,
+                Said::Status(status) => return format!("it failed with error {}", status.value),
+                Said::Broken(said) => return said,
             }
-        };
-        self.streams().clear();
-        why
+        }
     }
 
     fn streams(&self) -> MutexGuard<'_, HashMap<u16, Dialed>> {

@@ -108,26 +108,27 @@ impl Shared {
         let mut packer = Packer::new(name);
         let mut file = PartFile::create(path, archive, limit_bytes).await?;
         let operation = vec!["pack".into(), inside.clone(), limit_bytes.to_string()];
-        let packed =
-            async {
-                let surroundings = Surroundings::default();
-                let mut conversation =
-                    self.converse(operation, surroundings, Input::Bytes(&[])).await?;
-                let mut words = Vec::new();
-                loop {
-                    match conversation.next().await {
-                        Said::Stdout(bytes) => {
-                            let bytes = packer.take(bytes).map_err(|source| {
-                                SandboxError::Host { doing: "pack", path: archive.into(), source }
-                            })?;
-                            file.write(&bytes).await?;
-                        }
-                        Said::Stderr(bytes) => take_words(&mut words, &bytes),
-                        Said::Status(status) => return judge(status, &words, (path, limit_bytes)),
-                        Said::Broken(said) => return Err(self.broken("pack files", said).await),
+        let packed = async {
+            let surroundings = Surroundings::default();
+            let mut conversation =
+                self.converse(operation, surroundings, Input::Bytes(&[])).await?;
+            let mut words = Vec::new();
+            loop {
+                match conversation.next().await {
+                    Said::Stdout(bytes) => {
+                        // Whoever may look into the helper may speak in its place: nothing of the host failed.
+                        let bytes = packer.take(bytes).map_err(|source| {
+                            let doing = format!("take `{path}` out of the sandbox");
+                            SandboxError::Backend { doing, source: source.into() }
+                        })?;
+                        file.write(&bytes).await?;
                     }
+                    Said::Stderr(bytes) => take_words(&mut words, &bytes),
+                    Said::Status(status) => return judge(status, &words, (path, limit_bytes)),
+                    Said::Broken(said) => return Err(self.broken("pack files", said).await),
                 }
-            };
+            }
+        };
         tokio::time::timeout(PATIENCE, packed).await.unwrap_or_else(|_| Err(too_long(path)))?;
         file.write(&[0; 2 * BLOCK as usize]).await?;
         file.finish().await

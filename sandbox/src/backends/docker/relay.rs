@@ -26,7 +26,7 @@ use super::mux::{
 };
 use super::sandbox::{ROOM_MS, Shared};
 use crate::allow_list::{NetworkStats, PORT, Proxy};
-use crate::{NetworkPolicy, SandboxError};
+use crate::{NetworkPolicy, SandboxError, SandboxSpec};
 
 /// How long the relay may take to listen.
 const START: Duration = Duration::from_secs(60);
@@ -42,10 +42,11 @@ pub(super) struct Relay {
 }
 
 impl Relay {
-    /// For a sandbox of this name, where its policy is a list.
-    pub(super) fn new(sandbox: &str, policy: &NetworkPolicy) -> Option<Self> {
-        let NetworkPolicy::Allow { hosts, max_bytes } = policy else { return None };
-        let proxy = Arc::new(Proxy::new(sandbox, hosts, *max_bytes));
+    /// For a sandbox of this name, where its policy of the network is a list.
+    pub(super) fn new(sandbox: &str, spec: &SandboxSpec) -> Option<Self> {
+        let NetworkPolicy::Allow { hosts, max_bytes } = &spec.network else { return None };
+        let proxy = Proxy::new(sandbox, hosts, *max_bytes).with_served(&spec.served);
+        let proxy = Arc::new(proxy);
         Some(Self { proxy, running: Mutex::default() })
     }
 
@@ -77,8 +78,8 @@ impl Relay {
     }
 
     async fn start(&self, sandbox: &Shared) -> Result<JoinHandle<()>, Trouble> {
-        // As root, whom commands of other users cannot end.
-        let surroundings = Surroundings { user: Some("0".into()), ..Default::default() };
+        let surroundings =
+            Surroundings { user: Some(sandbox.carrier().into()), ..Default::default() };
         let (out, queue) = mpsc::channel(QUEUE);
         let operation = vec!["relay".to_owned(), PORT.to_string(), sandbox.engine.heartbeat()];
         let starting = async {
@@ -255,12 +256,14 @@ async fn carry(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Image;
     use crate::backends::docker::mux::{CREDIT, DATA, END, WINDOW};
 
     fn streams() -> (Streams, mpsc::Receiver<Bytes>) {
         let (out, queue) = mpsc::channel(QUEUE);
-        let policy = NetworkPolicy::allow(["example.org".parse().unwrap()]);
-        let proxy = Relay::new("test", &policy).unwrap().proxy;
+        let network = NetworkPolicy::allow(["example.org".parse().unwrap()]);
+        let spec = SandboxSpec { network, ..SandboxSpec::new(Image::Default) };
+        let proxy = Relay::new("test", &spec).unwrap().proxy;
         let streams = Streams {
             proxy,
             out,

@@ -25,9 +25,9 @@ use super::{NAME, image, process, reap, shell};
 use crate::byte_stream::connect_by;
 use crate::set_up::set_up;
 use crate::{
-    ByteStream, Capabilities, Captured, Changes, Death, ExecEnd, ExecRequest, ExecResult,
-    FileEntry, OutputSink, Process, PtyProcess, PtySize, Sandbox, SandboxError, SandboxSpec,
-    SandboxStats, Shell, ShellOptions, Snapshot, Stream,
+    ByteStream, Capabilities, CapabilitySet, Captured, Changes, Death, ExecEnd, ExecRequest,
+    ExecResult, FileEntry, OutputSink, Process, PtyProcess, PtySize, Sandbox, SandboxError,
+    SandboxSpec, SandboxStats, Shell, ShellOptions, Snapshot, Stream,
 };
 
 /// How long after a deadline the helper may take to say that it kept it. Ending what resists takes
@@ -36,6 +36,9 @@ const GRACE: Duration = Duration::from_secs(30);
 /// Milliseconds that are waited, over and over, for what is swept away to make room. The first process
 /// may take its time on a loaded machine.
 pub(super) const ROOM_MS: [u64; 6] = [0, 250, 500, 1000, 2000, 4000];
+
+/// Who carries connections where root inside has capabilities; no image gives this number to anybody.
+const CARRIER: &str = "65533:65533";
 
 /// A sandbox of the docker backend.
 pub(super) struct DockerSandbox {
@@ -80,7 +83,7 @@ impl DockerSandbox {
         engine.live.fetch_add(1, Ordering::Relaxed);
         let expires = Tag::new(&spec).expires;
         let Started { name, hold, workdir, beside } = started;
-        let relay = Relay::new(&name, &spec.network);
+        let relay = Relay::new(&name, &spec);
         Self {
             shared: Arc::new(Shared {
                 relay,
@@ -198,6 +201,15 @@ impl Shared {
         match self.death().await {
             Some(death) => self.died(death),
             None => self.engine.error(doing, error),
+        }
+    }
+
+    /// Who carries connections: root, whom commands of other users cannot end; but where root inside may read
+    /// everything, and so look into programs of its own, a user that is nobody's.
+    pub(super) fn carrier(&self) -> &'static str {
+        match self.spec.capabilities {
+            CapabilitySet::None => "0",
+            CapabilitySet::Packages => CARRIER,
         }
     }
 
@@ -625,7 +637,7 @@ impl Sandbox for DockerSandbox {
         port: u16,
         patience: Duration,
     ) -> Result<ByteStream, SandboxError> {
-        let shared = &*self.shared;
+        let shared = &self.shared;
         connect_by(port, patience, || shared.dialer.connect(shared, port)).await
     }
 

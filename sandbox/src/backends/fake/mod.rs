@@ -8,7 +8,7 @@ mod service;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, SystemTime};
 
@@ -64,7 +64,8 @@ pub type FakeScript = dyn Fn(&ExecRequest, &mut FakeFiles) -> Option<FakeReply> 
 /// Commands are answered by a script, or by programs built in: `echo WORDS`, `cat [PATHS]`,
 /// `write PATH WORDS`, `sleep SECONDS`, `pwd`, `env`, `repeat NUM` (zeros),
 /// `complain WORDS` (to standard error, exits with 1), `exit CODE`, `true`, `false`, `listen PORT` (from then
-/// on what connects there gets back what it sends; no part of a script), and the plainest
+/// on what connects there gets back what it sends; no part of a script), `ask HOST:PORT WORDS` (sends them to a host
+/// that this process serves and writes the answer, or exits with 1; all of a script or none of it), and the plainest
 /// forms of `ls`, `mkdir`, `rm`, `mv`, `cp`, `test`, `grep`, `sort`, `sed`, `cut`, `head`, `tail` and
 /// `wc`; all others exit with 127. `sh -c` knows lists, pipes, redirections, quotes, `$(...)` and `*`.
 /// Time is tokio's, so that it can be paused. Clones are the same backend.
@@ -142,6 +143,8 @@ pub struct FakeFaults {
     pub trouble_at_exec: Option<(u64, FakeTrouble)>,
     /// How many sandboxes die so; the others live. Default all.
     pub most_deaths: Option<u64>,
+    /// Each sandbox's n-th connection fails, the first being 1, and the backend does not know why. Default never.
+    pub fails_at_connect: Option<u64>,
     /// How many of the next calls of close fail; the sandbox is left. Default none.
     pub failing_closes: u64,
 }
@@ -172,6 +175,8 @@ struct Shared {
     script: Box<FakeScript>,
     services: Mutex<BTreeMap<u16, Arc<Service>>>,
     faults: Mutex<FakeFaults>,
+    /// Whether it takes allow-lists, whose served hosts `ask` reaches.
+    takes_lists: AtomicBool,
     world: Mutex<World>,
     next: AtomicU64,
 }
@@ -192,6 +197,7 @@ struct State {
     spec: SandboxSpec,
     created: SystemTime,
     num_execs: u64,
+    num_connects: u64,
     /// Where `listen` was told to.
     listening: BTreeSet<u16>,
     /// How often everything that ran was ended.
@@ -224,6 +230,7 @@ impl FakeBackend {
             script: Box::new(script),
             services: Mutex::default(),
             faults: Mutex::default(),
+            takes_lists: AtomicBool::new(false),
             world: Mutex::default(),
             next: AtomicU64::new(1),
         };
@@ -250,6 +257,13 @@ impl FakeBackend {
     {
         let service: Arc<Service> = Arc::new(move |stream| Box::pin(service(stream)));
         self.shared.services().insert(port, service);
+        self
+    }
+
+    /// The same, which takes allow-lists: of their hosts, those that this process serves can be asked.
+    #[must_use]
+    pub fn with_allow_lists(self) -> Self {
+        self.shared.takes_lists.store(true, Ordering::Relaxed);
         self
     }
 
@@ -326,6 +340,7 @@ impl Shared {
             spec: spec.clone(),
             created,
             num_execs: 0,
+            num_connects: 0,
             listening: BTreeSet::new(),
             base,
             ends: watch::Sender::new(0),
@@ -338,10 +353,11 @@ impl Shared {
 }
 
 /// What this backend cannot do, as the spec asks for it.
-fn unsupported(spec: &SandboxSpec) -> Option<&'static str> {
+fn unsupported(spec: &SandboxSpec, takes_lists: bool) -> Option<&'static str> {
+    let is_listed = takes_lists && matches!(spec.network, NetworkPolicy::Allow { .. });
     let asked = [
         (!matches!(spec.image, Image::Default | Image::Reference(_)), "use images from files"),
-        (spec.network != NetworkPolicy::None, "reach a network"),
+        (spec.network != NetworkPolicy::None && !is_listed, "reach a network"),
         (spec.limits.disk_bytes.is_some(), "limit the disk"),
         (spec.limits.fuel.is_some(), "limit the fuel"),
         (spec.limits.shm_bytes.is_some(), "limit shared memory"),
@@ -369,7 +385,8 @@ impl SandboxBackend for FakeBackend {
     }
 
     fn capabilities(&self) -> Capabilities {
-        CAPABILITIES
+        let network_allow_list = self.shared.takes_lists.load(Ordering::Relaxed);
+        Capabilities { network_allow_list, ..CAPABILITIES }
     }
 
     async fn probe(&self) -> Result<String, SandboxError> {
@@ -378,7 +395,8 @@ impl SandboxBackend for FakeBackend {
 
     async fn prepare(&self, spec: &SandboxSpec) -> Result<(), SandboxError> {
         spec.validate()?;
-        unsupported(spec).map_or(Ok(()), |what| Err(refuse(what)))
+        let takes_lists = self.shared.takes_lists.load(Ordering::Relaxed);
+        unsupported(spec, takes_lists).map_or(Ok(()), |what| Err(refuse(what)))
     }
 
     async fn create(&self, spec: &SandboxSpec) -> Result<Box<dyn Sandbox>, SandboxError> {

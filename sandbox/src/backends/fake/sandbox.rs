@@ -148,10 +148,13 @@ impl Sandbox for FakeSandbox {
             return Err(super::refuse("run as another user"));
         }
         let mut ends = self.with(|state| state.ends.subscribe())?;
-        let reply = self.reply(request)?;
+        let mut reply = self.reply(request)?;
         self.trouble().await?;
-        let takes = reply.takes + self.shared.faults().exec_takes;
         let limit = request.timeout.unwrap_or(self.spec.lifetimes.exec());
+        if let Some(asked) = service::ask(&self.spec, request, limit).await {
+            reply = asked;
+        }
+        let takes = reply.takes + self.shared.faults().exec_takes;
         let is_in_time = tokio::select! {
             in_time = timeout(limit, sleep(takes)) => Some(in_time.is_ok()),
             // Fails where the sandbox is gone, which is told below.
@@ -197,8 +200,16 @@ impl Sandbox for FakeSandbox {
         patience: Duration,
     ) -> Result<ByteStream, SandboxError> {
         connect_by(port, patience, async || {
-            let (listens, ends) =
-                self.with(|state| (state.listening.contains(&port), state.ends.subscribe()))?;
+            let (listens, ends, number) = self.with(|state| {
+                state.num_connects += 1;
+                (state.listening.contains(&port), state.ends.subscribe(), state.num_connects)
+            })?;
+            if self.shared.faults().fails_at_connect == Some(number) {
+                return Err(SandboxError::Backend {
+                    doing: "connect to the sandbox".into(),
+                    source: "the test wants it to fail".into(),
+                });
+            }
             let service = self.shared.services().get(&port).cloned();
             let service = service.or_else(|| listens.then(service::echo));
             let service = service.ok_or(SandboxError::NotListening { port })?;

@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt, Interest};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::sync::oneshot;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::backend_error;
 use super::init::{memory_file, receive};
@@ -29,6 +29,9 @@ const GRACE: Duration = Duration::from_millis(100);
 
 /// How long the kernel may take to end what a deadline ends.
 const ENDING: Duration = Duration::from_secs(30);
+
+/// How long a command's terminal may take to be there.
+const TERMINAL: Duration = Duration::from_secs(60);
 
 /// Bytes read at one time.
 const CHUNK: usize = 1 << 16;
@@ -86,7 +89,8 @@ impl Status {
         let kills = sandbox.groups.out_of_memory_kills();
         let status = Self::send(sandbox, request, Ends::Terminal(size), None).await?;
         let socket = &status.socket;
-        match socket.async_io(Interest::READABLE, || receive(socket)).await {
+        let told = timeout(TERMINAL, socket.async_io(Interest::READABLE, || receive(socket))).await;
+        match told.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
             Ok((b'M', mut fds)) if fds.len() == 1 => Ok((status, fds.remove(0))),
             Ok((b'P', _)) => Err(SandboxError::UsedUp { what: "processes" }),
             Ok(_) => Err(backend_error("make a terminal")(io::ErrorKind::InvalidData.into())),
@@ -202,7 +206,7 @@ impl Status {
             let mut byte = [0; 16];
             while self.socket.read(&mut byte).await.is_ok_and(|count| count > 0) {}
         };
-        tokio::time::timeout(ENDING, gone).await.map_err(|_| io::ErrorKind::TimedOut.into())
+        timeout(ENDING, gone).await.map_err(|_| io::ErrorKind::TimedOut.into())
     }
 }
 

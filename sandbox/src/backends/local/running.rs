@@ -150,7 +150,7 @@ impl RunningSandbox {
             let failed = backend_error("start the proxy of the sandbox");
             let listener = self.init.listener.take();
             let listener = listener.ok_or_else(|| failed(io::ErrorKind::NotConnected.into()))?;
-            let proxy = Proxy::new(&self.record.id, hosts, *max_bytes);
+            let proxy = Proxy::new(&self.record.id, hosts, *max_bytes).with_served(&spec.served);
             let server = Server::start(proxy, listener.into(), &Handle::current());
             self.server = Some(server.map_err(failed)?);
         }

@@ -118,3 +118,47 @@ async fn warm_ones_are_made_once_their_image_is_prepared_and_hold_nothing_up_unt
     sleep(60 * SECOND).await;
     assert_eq!((pool.metrics().warm, counts.prepared.lock().unwrap().len()), (2, 2));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_preparation_is_no_probe_that_others_wait_for() {
+    let breaker = BreakerConfig { failures: 1, ..BreakerConfig::default() };
+    let (pool, backend, _) = pool(prepares(&[("slow", 3000)]), PoolConfig { breaker, ..config(4) });
+    *backend.failure.lock().unwrap() = Some(gone);
+    backend.failing.store(true, Ordering::SeqCst);
+    assert!(pool.acquire(&spec("a")).await.is_err());
+    // While it is open nothing is prepared either.
+    assert!(reason(pool.acquire(&spec("slow")).await).contains("keeps failing"));
+    backend.failing.store(false, Ordering::SeqCst);
+    sleep(2 * SECOND).await;
+    let slow = {
+        let pool = Arc::clone(&pool);
+        tokio::spawn(async move { pool.acquire(&spec("slow")).await.map(drop) })
+    };
+    sleep(SECOND).await;
+    assert_eq!((pool.metrics().preparing, pool.metrics().breaker), (1, BreakerState::Open));
+    let began = Instant::now();
+    drop(pool.acquire(&spec("b")).await.unwrap());
+    assert!(began.elapsed() < 2 * SECOND, "{:?}", began.elapsed());
+    assert_eq!(pool.metrics().breaker, BreakerState::Closed);
+    slow.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_came_later_goes_on_where_the_time_of_the_first_is_over() {
+    let config = PoolConfig { max_preparations: 1, acquire_secs: 10, ..config(4) };
+    let (pool, _, _) = pool(prepares(&[("long", 15), ("b", 1)]), config);
+    let acquire = |image, after: u32| {
+        let pool = Arc::clone(&pool);
+        tokio::spawn(async move {
+            sleep(SECOND * after).await;
+            pool.acquire(&spec(image)).await.map(drop)
+        })
+    };
+    let long = acquire("long", 0);
+    sleep(SECOND / 10).await;
+    let (first, second, third) = (acquire("b", 0), acquire("b", 3), acquire("b", 8));
+    assert!(reason(first.await.unwrap()).contains("other images are being prepared"));
+    assert!(reason(second.await.unwrap()).contains("other images are being prepared"));
+    third.await.unwrap().unwrap();
+    long.await.unwrap().unwrap();
+}
