@@ -396,7 +396,7 @@ impl fmt::Display for Comparison {
             )?;
         }
         for SeriesResult { name, spend, .. } in &self.series {
-            if let Some(spend) = spend.as_ref().filter(|spend| spend.total.requests > 0) {
+            if let Some(spend) = spend.as_ref().filter(|spend| !spend.total.is_empty()) {
                 writeln!(f, "{name:<16} {spend}")?;
             }
         }

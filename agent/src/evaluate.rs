@@ -665,7 +665,7 @@ impl fmt::Display for Evaluation {
                 )?;
             }
         }
-        if let Some(spend) = self.spend.as_ref().filter(|spend| spend.spent.total.requests > 0) {
+        if let Some(spend) = self.spend.as_ref().filter(|spend| !spend.spent.total.is_empty()) {
             writeln!(f, "{spend}")?;
         }
         let (missing, wanted) = (self.missing, self.missing + self.overall.episodes);

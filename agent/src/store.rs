@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -287,6 +287,9 @@ impl TrajectoryStore for JsonlStore {
     }
 }
 
+/// Bytes that a frame of a shard may unpack to, where secrets are taken out of it.
+const MAX_FRAME_BYTES: u64 = 4 << 30;
+
 /// Counts the records of a shard in which secrets stand, and takes them out where `change`, in a file that is renamed into
 /// its place. Appends stay apart, and what is damaged stays as it is. Nobody may write to the shard meanwhile.
 ///
@@ -304,7 +307,13 @@ pub fn redact_shard(path: &Path, redactor: &Redactor, change: bool) -> Result<us
             written.extend_from_slice(frame);
             continue;
         }
-        let mut lines = zstd::decode_all(frame).map_err(fail)?;
+        let mut lines = Vec::new();
+        let decoder = zstd::Decoder::with_buffer(frame).map_err(fail)?;
+        decoder.take(MAX_FRAME_BYTES + 1).read_to_end(&mut lines).map_err(fail)?;
+        if lines.len() as u64 > MAX_FRAME_BYTES {
+            let detail = format!("a frame unpacks to more than {MAX_FRAME_BYTES} bytes");
+            return Err(fail(io::Error::new(io::ErrorKind::FileTooLarge, detail)));
+        }
         let before = count;
         if redactor.is_match(&lines) {
             let mut cleaned = Vec::with_capacity(lines.len());

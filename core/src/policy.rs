@@ -365,6 +365,12 @@ pub trait Policy: Send + Sync {
     /// A short name for logs and records.
     fn name(&self) -> &str;
 
+    /// Whether requests to an endpoint answer, which are counted where they are sent; tokens of all other policies are
+    /// counted by their turns. Default: no.
+    fn is_endpoint(&self) -> bool {
+        false
+    }
+
     /// The tokens of a message, with the marks of its role around it and, behind a message that
     /// is not the policy's own, the mark that opens the policy's turn. `before` is the message
     /// before it; absent where it is the first.

@@ -13,7 +13,8 @@ use serde::{Deserialize, Serialize};
 pub struct Spend {
     /// Requests that were sent, those that were sent again among them.
     pub requests: u64,
-    /// Of these, the ones that were refused or answered with an error, which cost nothing.
+    /// Of these, the ones that never arrived or were refused (status 4xx) without `usage`, which cost nothing. Of errors
+    /// of the server nobody knows what they took: these are [unknown](Self::unknown).
     #[serde(skip_serializing_if = "is_zero")]
     pub failed: u64,
     /// Of these, the ones whose tokens nobody told: broken off, or answered without.
@@ -22,6 +23,9 @@ pub struct Spend {
     /// Of these, the ones whose cost is not known: without a price, or with unknown tokens.
     #[serde(skip_serializing_if = "is_zero")]
     pub unpriced: u64,
+    /// Turns of policies in this process: no requests, their tokens are among those below, and they have no price.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub local_turns: u64,
     /// Tokens of prompts.
     pub input_tokens: u64,
     /// Of these, the ones that the endpoint had cached.
@@ -42,9 +46,15 @@ fn is_zero(count: &u64) -> bool {
 }
 
 impl Spend {
-    /// The cost, where that of every request is known.
+    /// The cost, where that of every request is known; absent where turns in this process are all there is.
     pub fn known_cost(&self) -> Option<f64> {
-        (self.unpriced == 0).then_some(self.cost)
+        let has_price = self.requests > 0 || self.local_turns == 0;
+        (self.unpriced == 0 && has_price).then_some(self.cost)
+    }
+
+    /// Whether there was neither a request nor a turn.
+    pub fn is_empty(&self) -> bool {
+        self.requests == 0 && self.local_turns == 0
     }
 
     /// Tokens of prompts and answers.
@@ -60,6 +70,7 @@ impl AddAssign for Spend {
         add(&mut self.failed, other.failed);
         add(&mut self.unknown, other.unknown);
         add(&mut self.unpriced, other.unpriced);
+        add(&mut self.local_turns, other.local_turns);
         add(&mut self.input_tokens, other.input_tokens);
         add(&mut self.cached_tokens, other.cached_tokens);
         add(&mut self.output_tokens, other.output_tokens);
@@ -78,6 +89,7 @@ impl Sub for Spend {
             failed: self.failed.saturating_sub(other.failed),
             unknown: self.unknown.saturating_sub(other.unknown),
             unpriced: self.unpriced.saturating_sub(other.unpriced),
+            local_turns: self.local_turns.saturating_sub(other.local_turns),
             input_tokens: self.input_tokens.saturating_sub(other.input_tokens),
             cached_tokens: self.cached_tokens.saturating_sub(other.cached_tokens),
             output_tokens: self.output_tokens.saturating_sub(other.output_tokens),

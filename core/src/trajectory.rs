@@ -113,6 +113,9 @@ pub struct TokenCounts {
     /// Tokens of the answer. Absent where nobody said.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sampled: Option<usize>,
+    /// Whether an endpoint answered: what its requests took is in the [`spend`](Trajectory::spend) of the episode.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub endpoint: bool,
 }
 
 impl TokenCounts {
@@ -595,6 +598,7 @@ mod tests {
                 counts: TokenCounts {
                     prompt: Some(appended.len()),
                     sampled: valid.then_some(sampled.ids.len()),
+                    endpoint: valid,
                 },
                 seat: Seat(u32::from(valid)),
                 prompt: PromptTokens { kept: 0, appended },

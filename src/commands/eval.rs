@@ -145,7 +145,6 @@ async fn play(
 ) -> anyhow::Result<ExitCode> {
     let cancellation = cancel_on_ctrl_c();
     let _watch = budget.watch(&cancellation);
-    let is_local = !player.is_endpoint();
     let seed = player.seed(&arguments.player);
     let mut report = Report {
         version: env!("CARGO_PKG_VERSION"),
@@ -178,9 +177,7 @@ async fn play(
             cancellation: &cancellation,
             on_episode: &|trajectory| {
                 failures.iter().for_each(|failures| failures.keep(trajectory));
-                if is_local {
-                    budget.count_local(trajectory);
-                }
+                budget.count_local(trajectory);
                 meter.count(trajectory);
             },
             keep: keeper.as_ref().map(|keeper| keeper as &dyn CollectionSink),

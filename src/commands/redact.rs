@@ -18,16 +18,14 @@ use crate::cli::RedactArguments;
 const MAX_DEPTH: usize = 8;
 /// Bytes of a file that is looked through.
 const MAX_BYTES: u64 = 4 << 30;
-/// Folders of weights, which hold no text.
-const PASSED_OVER: [&str; 2] = ["checkpoints", "tensorboard"];
 
 /// What was found in one file.
 #[derive(Debug, Serialize)]
 struct Finding {
     file: PathBuf,
-    /// Records, lines or texts with secrets.
+    /// Records, lines or texts with secrets; 0 where it was not looked through.
     places: usize,
-    /// Why it was left as it is.
+    /// Why it was left as it is, or not looked through.
     #[serde(skip_serializing_if = "Option::is_none")]
     left: Option<&'static str>,
 }
@@ -52,7 +50,10 @@ fn carry_out(arguments: &RedactArguments) -> anyhow::Result<ExitCode> {
         );
     };
     let mut findings = Vec::new();
-    look(&arguments.path, &redactor, arguments.check, 0, &mut findings)?;
+    let path = &arguments.path;
+    let root = fs::canonicalize(path).with_context(|| format!("read `{}`", path.display()))?;
+    let search = Search { root, redactor: &redactor, is_check: arguments.check };
+    search.look(path, 0, &mut findings)?;
     if arguments.json {
         print_json(&findings)?;
     } else {
@@ -94,37 +95,50 @@ fn told(findings: &[Finding], is_check: bool) -> String {
     text
 }
 
-/// Looks through a file or a folder; links are passed over.
-fn look(
-    path: &Path,
-    redactor: &Redactor,
+/// What is looked through, and for what.
+struct Search<'a> {
+    /// Where it began.
+    root: PathBuf,
+    redactor: &'a Redactor,
     is_check: bool,
-    depth: usize,
-    findings: &mut Vec<Finding>,
-) -> anyhow::Result<()> {
-    let reading = || format!("read `{}`", path.display());
-    let kind = fs::symlink_metadata(path).with_context(reading)?;
-    if kind.is_dir() {
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        if depth > 0 && (PASSED_OVER.contains(&name) || depth > MAX_DEPTH) {
-            return Ok(());
+}
+
+impl Search<'_> {
+    /// Looks through a file or a folder, weights too. What is not looked through is told.
+    fn look(&self, path: &Path, depth: usize, findings: &mut Vec<Finding>) -> anyhow::Result<()> {
+        let reading = || format!("read `{}`", path.display());
+        let mut skip = |why| {
+            findings.push(Finding { file: path.to_owned(), places: 0, left: Some(why) });
+            Ok(())
+        };
+        let kind = fs::symlink_metadata(path).with_context(reading)?;
+        if kind.is_symlink() {
+            // What it leads to is looked through in its own place, if that is inside.
+            let is_inside = fs::canonicalize(path).is_ok_and(|to| to.starts_with(&self.root));
+            return if is_inside && depth > 0 { Ok(()) } else { skip("it is a link") };
         }
-        let entries: Result<Vec<_>, _> = fs::read_dir(path).with_context(reading)?.collect();
-        let mut paths: Vec<_> =
-            entries.with_context(reading)?.into_iter().map(|entry| entry.path()).collect();
-        paths.sort();
-        return paths
-            .iter()
-            .try_for_each(|path| look(path, redactor, is_check, depth + 1, findings));
+        if kind.is_dir() {
+            if depth > MAX_DEPTH {
+                return skip("it is too deep among folders: look through it by itself");
+            }
+            let entries: Result<Vec<_>, _> = fs::read_dir(path).with_context(reading)?.collect();
+            let mut paths: Vec<_> =
+                entries.with_context(reading)?.into_iter().map(|entry| entry.path()).collect();
+            paths.sort();
+            return paths.iter().try_for_each(|path| self.look(path, depth + 1, findings));
+        }
+        if !kind.is_file() {
+            return skip("it is neither a file nor a folder");
+        }
+        if kind.len() > MAX_BYTES {
+            return skip("it has more than 4 GiB");
+        }
+        let (places, left) = in_file(path, self.redactor, self.is_check)?;
+        if places > 0 {
+            findings.push(Finding { file: path.to_owned(), places, left });
+        }
+        Ok(())
     }
-    if !kind.is_file() || kind.len() > MAX_BYTES {
-        return Ok(());
-    }
-    let (places, left) = in_file(path, redactor, is_check)?;
-    if places > 0 {
-        findings.push(Finding { file: path.to_owned(), places, left });
-    }
-    Ok(())
 }
 
 /// The places with secrets in a file, which are replaced where nothing speaks against it.

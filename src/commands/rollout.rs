@@ -143,7 +143,6 @@ async fn play(
     let &Tasks { suite, splits } = tasks;
     let cancellation = cancel_on_ctrl_c();
     let _watch = budget.watch(&cancellation);
-    let is_local = !player.is_endpoint();
     let seed = player.seed(&arguments.player);
     let mut report = Report {
         folder: arguments.out.clone(),
@@ -171,9 +170,7 @@ async fn play(
             cancellation: &cancellation,
             on_episode: &|trajectory| {
                 failures.keep(trajectory);
-                if is_local {
-                    budget.count_local(trajectory);
-                }
+                budget.count_local(trajectory);
                 meter.count(trajectory);
             },
         };
@@ -244,7 +241,7 @@ fn table(report: &Report) -> String {
             counts.limits,
             counts.missing(),
         );
-        if spend.spent.total.requests > 0 {
+        if !spend.spent.total.is_empty() {
             text += &format!("{spend}\n");
         }
     }

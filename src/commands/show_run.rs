@@ -54,7 +54,7 @@ pub(super) fn show_run(run: &RunFolder, is_json: bool) -> anyhow::Result<ExitCod
         text += &format!("\nWARNING: {warning}\n");
     }
     text += &results(&summary);
-    if let Some(spend) = spend.filter(|spend| spend.total.requests > 0) {
+    if let Some(spend) = spend.filter(|spend| !spend.total.is_empty()) {
         text += &format!("\n{spend}\n");
     }
     text += &failed(&failures);

@@ -75,7 +75,7 @@ async fn finish(
     warn_of_leftovers(training.close().await);
     let outcome = outcome?;
     report(&summary?, json)?;
-    if spent.total.requests > 0 && !json {
+    if !spent.total.is_empty() && !json {
         print(&format!("{spent}\n"))?;
     }
     if let Some(reached) = &spent.stopped_at {

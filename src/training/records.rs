@@ -97,7 +97,7 @@ pub(super) fn spend_values(spent: &SpendReport) -> Vec<(&'static str, f64)> {
     if total.unknown > 0 {
         values.push(("unknown_requests", total.unknown as f64));
     }
-    if total.requests == 0 { Vec::new() } else { values }
+    if total.is_empty() { Vec::new() } else { values }
 }
 
 /// The record of an evaluation.

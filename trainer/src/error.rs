@@ -171,6 +171,15 @@ pub enum RunFolderError {
         /// The name.
         name: String,
     },
+    /// A secret stands in the config of a new run, which is kept as it is to go on by.
+    #[error(
+        "create run `{name}`: a secret stands in its recipe, which is kept in plain text: name the environment \
+         variable that has it (`api_key_env`), and take passwords out of addresses"
+    )]
+    Secret {
+        /// The name.
+        name: String,
+    },
     /// Another process writes the run.
     #[error("write run {}: process {owner} is writing it", path.display())]
     Locked {

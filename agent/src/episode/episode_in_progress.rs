@@ -540,6 +540,7 @@ impl<'a> EpisodeInProgress<'a> {
                 .filter(|tokens| *tokens > 0)
                 .or(completion.reported_prompt_tokens),
             sampled: completion.num_tokens(),
+            endpoint: matches!(player, Player::Policy(policy) if policy.is_endpoint()),
         };
         if let (Some(tokens), Player::Policy(_)) = (&mut self.budgets.tokens, player) {
             let sampled = completion.num_tokens().ok_or_else(|| {

@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 use spar_core::{PolicyError, Spend, Trajectory};
 use tokio::sync::Notify;
 
-use super::episode_tally::EpisodeTally;
+use super::episode_tally::{EpisodeTally, local_spend_of};
 use super::ledger::{BROKEN_OFF, Kept};
-use super::{Ledger, LimitReached, Prices, SpendConfig, SpendError, SpendReport, spend_of};
+use super::{Ledger, LimitReached, Prices, SpendConfig, SpendError, SpendReport};
 use crate::Cancellation;
 
 /// How often the time that went by is kept.
@@ -178,18 +178,10 @@ impl Budget {
         Ok(Meter { budget: self.clone(), account: account.into(), prices })
     }
 
-    /// Counts the tokens of an episode that a policy in this process played; what endpoints were asked for it is counted
-    /// when they are.
+    /// Counts the tokens of the turns of an episode that policies in this process played; what endpoints were asked for
+    /// it is counted when they are.
     pub fn count_local(&self, trajectory: &Trajectory) {
-        if trajectory.spend.is_some() {
-            return;
-        }
-        let Some(spend) = spend_of(trajectory) else { return };
-        // Of a priced machine the time costs, not the tokens.
-        let spend = Spend {
-            unpriced: if self.config().hour_price.is_some() { 0 } else { spend.unpriced },
-            ..spend
-        };
+        let Some(spend) = local_spend_of(trajectory) else { return };
         let mut state = self.state();
         state.note(|ledger| ledger.spent("policy", spend));
         *state.accounts.entry("policy".to_owned()).or_default() += spend;
@@ -207,7 +199,7 @@ impl Budget {
                 }
                 let mut state = budget.state();
                 let wall_secs = budget.wall_secs(&state);
-                state.note(|ledger| ledger.time(wall_secs));
+                state.note(|ledger| ledger.tick(wall_secs));
                 budget.look(&mut state, Bound::default());
             }
         }))
@@ -233,7 +225,7 @@ impl Budget {
             let before = before.accounts.get(&account).copied().unwrap_or_default();
             (account, spend - before)
         });
-        let accounts = accounts.filter(|(_, spend)| spend.requests > 0).collect();
+        let accounts = accounts.filter(|(_, spend)| !spend.is_empty()).collect();
         SpendReport::new(self.config(), accounts, now.wall_secs - before.wall_secs, now.stopped_at)
     }
 
@@ -246,9 +238,11 @@ impl Budget {
         let mut state = self.state();
         let wall_secs = self.wall_secs(&state);
         state.note(|ledger| ledger.time(wall_secs));
-        match state.failure.take() {
-            Some(failure) => Err(failure),
-            None => state.ledger.as_ref().map_or(Ok(()), Ledger::sync),
+        state.note(|ledger| ledger.sync());
+        // Lines are missing from then on, however often it is asked.
+        match &state.failure {
+            Some(failure) => Err(failure.again()),
+            None => Ok(()),
         }
     }
 
@@ -446,7 +440,7 @@ impl Reservation {
         self.end(spend, Bound::default());
     }
 
-    /// The request was refused or answered with an error, which costs nothing.
+    /// The request never arrived or was refused, which costs nothing.
     pub fn fail(mut self) {
         self.end(Spend { requests: 1, failed: 1, ..Spend::default() }, Bound::default());
     }
@@ -582,6 +576,32 @@ mod tests {
         assert_eq!((judge.output_tokens, report.cost), (1, None));
         // 6 may have been spent beside the 1 that was.
         assert!(meter.budget.limits(&budget.state(), Bound::default())[0].3 == 6.0);
+    }
+
+    #[test]
+    fn tokens_of_a_policy_in_this_process_count_beside_what_a_judge_took() {
+        use crate::samples::test_trajectories::{sampled, trajectory, turn};
+
+        let budget = budget("max_output_tokens = 5\nmax_requests = 1");
+        let mut own = turn(0, &[1, 2, 3], sampled(&[4, 5], &[]));
+        own.counts.prompt = Some(3);
+        let mut asked = own.clone();
+        asked.counts.endpoint = true;
+        let mut episode = trajectory(vec![own.clone(), own, asked]);
+        let judged = Spend { requests: 1, input_tokens: 7, output_tokens: 1, ..Spend::default() };
+        for spend in [Some(judged), None] {
+            episode.spend = spend;
+            budget.count_local(&episode);
+        }
+        let report = budget.report();
+        let policy = report.accounts["policy"];
+        assert_eq!((policy.requests, policy.unpriced, policy.local_turns), (0, 0, 4));
+        assert_eq!((policy.input_tokens, policy.output_tokens), (12, 8));
+        assert_eq!((report.cost, policy.known_cost()), (None, None));
+        assert_eq!(budget.reached().unwrap().limit, "max_output_tokens");
+        episode.spend = Some(judged);
+        let told = crate::spend::spend_of(&episode).unwrap();
+        assert_eq!((told.requests, told.local_turns, told.output_tokens), (1, 2, 5));
     }
 
     #[tokio::test]

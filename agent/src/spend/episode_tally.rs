@@ -33,25 +33,27 @@ impl EpisodeTally {
     }
 }
 
-/// What an episode took, as its record tells it: of endpoints what was counted, of a policy in this process the tokens of
-/// the turns that were sampled in it, which have no price. Absent where neither is told.
+/// What an episode took, as its record tells it: of endpoints what was counted, beside what policies in this process took.
+/// Absent where neither is told.
 pub fn spend_of(trajectory: &Trajectory) -> Option<Spend> {
-    trajectory.spend.or_else(|| {
-        let mut spend = Spend::default();
-        for turn in &trajectory.turns {
-            let is_own = !matches!(turn.source, Source::Inherited | Source::Demonstrated);
-            if let (true, Some(input)) = (is_own, turn.counts.prompt) {
-                spend += Spend {
-                    requests: 1,
-                    unpriced: 1,
-                    input_tokens: input as u64,
-                    output_tokens: turn.num_tokens() as u64,
-                    ..Spend::default()
-                };
-            }
+    add(trajectory.spend, local_spend_of(trajectory))
+}
+
+/// The tokens of the turns that a policy in this process sampled in this episode; absent where there are none.
+pub(super) fn local_spend_of(trajectory: &Trajectory) -> Option<Spend> {
+    let mut spend = Spend::default();
+    for turn in &trajectory.turns {
+        let is_own = !matches!(turn.source, Source::Inherited | Source::Demonstrated);
+        if let (true, Some(input)) = (is_own && !turn.counts.endpoint, turn.counts.prompt) {
+            spend += Spend {
+                local_turns: 1,
+                input_tokens: input as u64,
+                output_tokens: turn.num_tokens() as u64,
+                ..Spend::default()
+            };
         }
-        (spend.requests > 0).then_some(spend)
-    })
+    }
+    (!spend.is_empty()).then_some(spend)
 }
 
 /// Both together.

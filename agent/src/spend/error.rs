@@ -47,3 +47,15 @@ pub enum SpendError {
         detail: String,
     },
 }
+
+impl SpendError {
+    /// The same, to be told once more.
+    pub(super) fn again(&self) -> Self {
+        match self {
+            Self::Ledger { path, detail } => {
+                Self::Ledger { path: path.clone(), detail: detail.clone() }
+            }
+            other => Self::Problems { problems: vec![other.to_string()] },
+        }
+    }
+}

@@ -12,6 +12,8 @@ use super::{Bound, SpendConfig, SpendError, SpendReport};
 
 /// Lines behind the last sum, beyond which they are summed up.
 const MAX_LINES: usize = 50_000;
+/// Seconds after which the time is kept where nothing else was.
+const IDLE_SECS: f64 = 10.0;
 /// Bytes of a ledger that is read.
 const MAX_BYTES: u64 = 64 << 20;
 
@@ -28,6 +30,8 @@ pub struct Ledger {
     /// Bytes of whole lines.
     len: u64,
     lines: usize,
+    /// Whether there is something behind the last time that was kept.
+    has_changed: bool,
     kept: Kept,
 }
 
@@ -71,7 +75,18 @@ enum Line {
         wall_secs: f64,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         limits: Option<SpendConfig>,
+        /// What had begun and not ended.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        open: Vec<Open>,
     },
+}
+
+/// A request under way.
+#[derive(Debug, Serialize, Deserialize)]
+struct Open {
+    number: u64,
+    account: String,
+    bound: Bound,
 }
 
 impl Kept {
@@ -89,8 +104,10 @@ impl Kept {
             Line::Spent { account, spend } => *self.accounts.entry(account).or_default() += spend,
             Line::Time { wall_secs } => self.wall_secs = self.wall_secs.max(wall_secs),
             Line::Limits { limits } => self.limits = Some(limits),
-            Line::Sum { accounts, possible, wall_secs, limits } => {
-                *self = Self { accounts, possible, wall_secs, limits, open: BTreeMap::new() };
+            Line::Sum { accounts, possible, wall_secs, limits, open } => {
+                let open = open.into_iter();
+                let open = open.map(|it| (it.number, (it.account, it.bound))).collect();
+                *self = Self { accounts, open, possible, wall_secs, limits };
             }
         }
     }
@@ -110,6 +127,7 @@ pub(super) const BROKEN_OFF: Spend = Spend {
     unknown: 1,
     unpriced: 1,
     failed: 0,
+    local_turns: 0,
     input_tokens: 0,
     cached_tokens: 0,
     output_tokens: 0,
@@ -168,7 +186,7 @@ impl Ledger {
             kept.close();
         }
         let (file, len) = sum_up(&path, &kept)?;
-        Ok(Self { path, file, len, lines: 0, kept })
+        Ok(Self { path, file, len, lines: 0, has_changed: false, kept })
     }
 
     pub(super) fn kept(&self) -> &Kept {
@@ -201,6 +219,14 @@ impl Ledger {
         self.append(Line::Limits { limits: limits.clone() })
     }
 
+    /// Keeps the time where something else was kept since, or else now and then.
+    pub(super) fn tick(&mut self, wall_secs: f64) -> Result<(), SpendError> {
+        match self.has_changed || wall_secs >= self.kept.wall_secs + IDLE_SECS {
+            true => self.time(wall_secs),
+            false => Ok(()),
+        }
+    }
+
     pub(super) fn time(&mut self, wall_secs: f64) -> Result<(), SpendError> {
         self.append(Line::Time { wall_secs })
     }
@@ -218,9 +244,10 @@ impl Ledger {
             .and_then(|_| self.file.write_all(&written))
             .map_err(fail)?;
         self.len += written.len() as u64;
+        self.has_changed = !matches!(line, Line::Time { .. });
         self.kept.take(line);
         self.lines += 1;
-        if self.lines >= MAX_LINES && self.kept.open.is_empty() {
+        if self.lines >= MAX_LINES {
             (self.file, self.len) = sum_up(&self.path, &self.kept)?;
             self.lines = 0;
         }
@@ -243,8 +270,10 @@ impl Ledger {
 
 /// Puts a file with one line, the sum, in the place of the ledger; the file and its bytes.
 fn sum_up(path: &Path, kept: &Kept) -> Result<(File, u64), SpendError> {
-    let Kept { accounts, possible, wall_secs, limits, .. } = kept.clone();
-    let line = Line::Sum { accounts, possible, wall_secs, limits };
+    let Kept { accounts, open, possible, wall_secs, limits } = kept.clone();
+    let open = open.into_iter();
+    let open = open.map(|(number, (account, bound))| Open { number, account, bound }).collect();
+    let line = Line::Sum { accounts, possible, wall_secs, limits, open };
     let mut bytes = redaction::to_json(&line).expect("a line is JSON");
     bytes.push(b'\n');
     let unfinished = path.with_extension(format!("{}.tmp", std::process::id()));
@@ -301,23 +330,44 @@ mod tests {
     }
 
     #[test]
-    fn lines_beyond_measure_are_summed_up() {
+    fn lines_beyond_measure_are_summed_up_with_what_is_open() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("spend.jsonl");
+        let count = || fs::read_to_string(&path).unwrap().lines().count();
         let mut ledger = Ledger::open(&path).unwrap();
-        ledger.lines = MAX_LINES - 2;
-        for number in 0..2 {
+        // One is always under way.
+        ledger.begin(0, "policy", BOUND).unwrap();
+        let pairs = MAX_LINES as u64;
+        for number in 1..=pairs {
             ledger.begin(number, "policy", BOUND).unwrap();
+            ledger.end(number - 1, spend(1), Bound::default()).unwrap();
         }
-        assert_eq!(fs::read_to_string(&path).unwrap().lines().count(), 3, "they are still open");
-        ledger.end(0, spend(1), Bound::default()).unwrap();
-        ledger.end(1, spend(2), Bound::default()).unwrap();
-        assert_eq!(fs::read_to_string(&path).unwrap().lines().count(), 1);
-        ledger.spent("policy", spend(4)).unwrap();
+        assert!(count() <= MAX_LINES, "{} lines", count());
         let config = SpendConfig::default();
-        let told = read_ledger(&path, &config).unwrap().unwrap().accounts;
-        assert_eq!((told["policy"].input_tokens, told["policy"].requests), (7, 3));
+        let told = read_ledger(&path, &config).unwrap().unwrap().accounts["policy"];
+        assert_eq!((told.requests, told.unknown, told.input_tokens), (pairs + 1, 1, pairs));
+        ledger.end(pairs, spend(1), Bound::default()).unwrap();
+        drop(ledger);
+        let ledger = Ledger::open(&path).unwrap();
+        let kept = ledger.kept();
+        assert_eq!((kept.accounts["policy"].unknown, kept.possible), (0, Bound::default()));
+        assert_eq!(kept.accounts["policy"].input_tokens, pairs + 1);
         assert!(read_ledger(&folder.path().join("absent"), &config).unwrap().is_none());
+    }
+
+    #[test]
+    fn time_alone_is_kept_now_and_then() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("spend.jsonl");
+        let count = || fs::read_to_string(&path).unwrap().lines().count();
+        let mut ledger = Ledger::open(&path).unwrap();
+        (1..=9).for_each(|secs| ledger.tick(f64::from(secs)).unwrap());
+        assert_eq!(count(), 1);
+        ledger.tick(IDLE_SECS).unwrap();
+        assert_eq!(count(), 2);
+        ledger.spent("policy", spend(1)).unwrap();
+        (11..=12).for_each(|secs| ledger.tick(f64::from(secs)).unwrap());
+        assert_eq!((count(), ledger.kept().wall_secs), (4, 11.0));
     }
 
     #[test]

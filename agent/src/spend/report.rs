@@ -70,11 +70,11 @@ impl SpendReport {
         let mut total = Spend::default();
         accounts.values().for_each(|spend| total += *spend);
         let machine_cost = config.hour_price.map(|price| price * wall_secs / 3600.0);
-        let cost = match (total.known_cost(), machine_cost) {
+        let cost = match machine_cost {
+            _ if total.unpriced > 0 => None,
             // Nothing that costs anything was used.
-            (Some(_), None) if total.requests == total.failed => None,
-            (Some(cost), machine) => Some(cost + machine.unwrap_or(0.0)),
-            (None, _) => None,
+            None if total.requests == total.failed => None,
+            machine => Some(total.cost + machine.unwrap_or(0.0)),
         };
         let currency = config.currency.clone();
         let machine_secs = config.hour_price.map(|_| wall_secs);
@@ -137,7 +137,12 @@ impl fmt::Display for SpendReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Spend { requests, failed, unknown, unpriced, .. } = self.total;
         let Spend { input_tokens, cached_tokens, output_tokens, reasoning_tokens, .. } = self.total;
-        write!(f, "spent {requests} requests, {input_tokens} input tokens")?;
+        match (requests, self.total.local_turns) {
+            (_, 0) => write!(f, "spent {requests} requests")?,
+            (0, turns) => write!(f, "spent {turns} turns in this process")?,
+            (_, turns) => write!(f, "spent {requests} requests, {turns} turns in this process")?,
+        }
+        write!(f, ", {input_tokens} input tokens")?;
         if cached_tokens > 0 {
             write!(f, " ({cached_tokens} cached)")?;
         }

@@ -88,6 +88,14 @@ impl Redactor {
                 forget_tokens(trajectory);
             }
             Err(_) => {
+                let Trajectory { task, environment, policy, versions, .. } = &mut *trajectory;
+                for name in [task, environment, policy].into_iter().chain(&mut versions.scaffold) {
+                    self.clean(name);
+                }
+                versions.graders = std::mem::take(&mut versions.graders)
+                    .into_iter()
+                    .map(|(name, version)| (self.text(&name).into_owned(), version))
+                    .collect();
                 trajectory.turns.clear();
                 trajectory.tools.clear();
                 trajectory.grammars.clear();
@@ -215,7 +223,12 @@ mod tests {
     #[test]
     fn a_secret_among_the_words_of_a_record_leaves_its_end_alone() {
         let mut record = record("go", "a hall");
-        assert!(Redactor::new([("ODD", "terminated")], &[]).trajectory(&mut record));
+        record.task = format!("log in with {SECRET}");
+        record.versions.graders.insert(SECRET.to_owned(), 1);
+        let secrets = [("ODD", "terminated"), ("KEY", SECRET)];
+        assert!(Redactor::new(secrets, &[]).trajectory(&mut record));
+        assert_eq!(record.task, "log in with [redacted KEY]");
+        assert!(record.versions.graders.contains_key("[redacted KEY]"));
         assert!(record.redacted && record.turns.is_empty() && record.is_failed());
         assert!(!serde_json::to_string(&record).unwrap().contains("\"terminated\""));
     }

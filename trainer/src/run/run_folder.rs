@@ -36,7 +36,8 @@ impl RunFolder {
     /// # Errors
     ///
     /// [`RunFolderError::Exists`] when there is something of that name, [`RunFolderError::Name`]
-    /// when it is no name, else [`RunFolderError::Write`].
+    /// when it is no name, [`RunFolderError::Secret`] when the config holds a secret of this process, else
+    /// [`RunFolderError::Write`].
     pub fn create(
         root: &Path,
         manifest: &Manifest,
@@ -47,6 +48,10 @@ impl RunFolder {
         let exists = || RunFolderError::Exists { name: manifest.name.clone(), path: path.clone() };
         if path.exists() {
             return Err(exists());
+        }
+        let redactor = spar_core::redaction::current();
+        if redactor.is_some_and(|it| it.is_match(config_toml.as_bytes())) {
+            return Err(RunFolderError::Secret { name: manifest.name.clone() });
         }
         // An address that was typed may hold a password.
         let plain = spar_core::redaction::to_json(manifest).expect("a manifest is JSON");
@@ -261,6 +266,16 @@ mod tests {
         }
         let error = RunFolder::open(root.path()).unwrap_err();
         assert!(matches!(error, RunFolderError::Missing { .. }));
+    }
+
+    #[test]
+    fn a_config_that_holds_a_secret_is_refused() {
+        let root = tempfile::tempdir().unwrap();
+        spar_core::redaction::keep("RUN_FOLDER", "hunter2-of-the-run-folder").unwrap();
+        let config = "base_url = \"http://me:hunter2-of-the-run-folder@host\"\n";
+        let error = RunFolder::create(root.path(), &manifest("toy"), config).unwrap_err();
+        assert!(error.to_string().contains("api_key_env"), "{error}");
+        assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0, "nothing is left behind");
     }
 
     #[test]

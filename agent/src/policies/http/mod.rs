@@ -225,11 +225,11 @@ impl HttpPolicy {
             bytes.extend_from_slice(&chunk);
         }
         if let Some(reservation) = reservation {
-            match (status.is_success(), told_usage(&bytes)) {
-                (true, Some(told)) => reservation.settle(told),
-                // Nobody knows what it took.
-                (true, None) => drop(reservation),
-                (false, _) => reservation.fail(),
+            match told_usage(&bytes) {
+                Some(told) => reservation.settle(told),
+                None if status.is_client_error() => reservation.fail(),
+                // Nobody knows what it took: a server may fail behind the tokens that it charges for.
+                None => drop(reservation),
             }
         }
         let detail = || format!("status {status}: {}", excerpt(&bytes));
@@ -289,6 +289,10 @@ impl HttpPolicy {
 impl Policy for HttpPolicy {
     fn name(&self) -> &str {
         &self.config.model
+    }
+
+    fn is_endpoint(&self) -> bool {
+        true
     }
 
     fn encode(&self, _before: Option<&Message>, _message: &Message) -> Vec<u32> {
