@@ -28,7 +28,7 @@ fn credit(c: &mut Criterion) {
             state: &states[path[t]],
             action: actions[path[t] % actions.len()].as_str().into(),
             next_state: Some(&states[path[t + 1]]),
-            valid: true,
+            executed: true,
             num_tokens: TOKENS,
         }));
     }

@@ -19,7 +19,7 @@
 //!
 //! // Two trajectories part in the second state; only one of them solves the task.
 //! let step = |state, action: &'static str, next_state, reward| {
-//!     StepView { reward, state, action: action.into(), next_state, valid: true, num_tokens: 2 }
+//!     StepView { reward, state, action: action.into(), next_state, executed: true, num_tokens: 2 }
 //! };
 //! let mut group = GroupView::default();
 //! group.push([step("hall", "go", Some("kitchen"), 0.0), step("kitchen", "take", None, 1.0)]);

@@ -280,7 +280,12 @@ impl OpenPlayer {
 fn chosen_context(arguments: &PlayerArguments) -> anyhow::Result<Option<ContextPolicyChoice>> {
     let Some(name) = &arguments.context else { return Ok(None) };
     let options = arguments.context_options.iter().cloned().collect();
-    Ok(Some(ContextPolicyChoice::new(name, options)?))
+    let choice = ContextPolicyChoice::new(name, options)?;
+    ensure!(
+        arguments.policy != Some(BuiltIn::Random) || choice.policy().summaries().is_none(),
+        "play with --context {name} by a player of random actions: it cannot sum up, name another policy or player"
+    );
+    Ok(Some(choice))
 }
 
 /// Refuses what was typed and the player takes no notice of.

@@ -16,7 +16,7 @@ use spar_policy::{
 };
 use spar_trainer::{Trained, Trainer};
 
-use crate::draw_rules::{RuledPolicy, load_draw_rule};
+use crate::draw_rules::{FoundModels, RuledPolicy, find_rule_models, load_found_rule};
 use crate::recipe::{POLICY, Recipe};
 
 /// Where checkpoints have the learners that do not train.
@@ -230,9 +230,14 @@ impl Model {
         Ok(())
     }
 
-    /// Opens what tokens are drawn by, where the recipe has it; the model is where it computes.
-    pub(super) async fn open_draw_rule(&mut self, recipe: &Recipe) -> anyhow::Result<()> {
-        let Some(config) = &recipe.draw_rule else { return Ok(()) };
+    /// Opens what tokens are drawn by, where the recipe has it, and tells the models that it asks, which were `found` where
+    /// the run was started before; the model is where it computes.
+    pub(super) async fn open_draw_rule(
+        &mut self,
+        recipe: &Recipe,
+        found: &FoundModels,
+    ) -> anyhow::Result<FoundModels> {
+        let Some(config) = &recipe.draw_rule else { return Ok(FoundModels::new()) };
         ensure!(
             config.is_plain() || self.trained.decoder().device().is_none(),
             "train by draw rule `{}` on a GPU: set `device` to `cpu`",
@@ -244,8 +249,9 @@ impl Model {
         };
         let vocabulary = self.config.vocab_size;
         let policy = RuledPolicy { tokenizer: &self.tokenizer, vocabulary, base };
-        self.draw_rule = load_draw_rule(config, policy, KeepAs::default()).await?;
-        Ok(())
+        let models = find_rule_models(config, found).await?;
+        self.draw_rule = load_found_rule(config, policy, KeepAs::default(), &models)?;
+        Ok(models)
     }
 
     /// The trained parameters in a checkpoint of this model.

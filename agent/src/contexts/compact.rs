@@ -9,6 +9,9 @@ use super::threshold::Threshold;
 use super::{ContextEditor, ContextPolicy, Next, SummaryRules};
 use crate::EpisodeConfig;
 
+/// The share of a context that prompts may fill where nobody says how many tokens they may have.
+const FRACTION: f64 = 0.6;
+
 /// Options of [`Compact`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -16,11 +19,13 @@ pub struct CompactOptions {
     /// Tokens of a prompt, beyond which it is summed up; at least 1. Default absent: `fraction` of
     /// `context.max_context_tokens`.
     pub tokens: Option<usize>,
-    /// The same as a share of `context.max_context_tokens`, above 0 up to 1; not beside `tokens`. Default absent: 0.75.
+    /// The same as a share of `context.max_context_tokens`, above 0 up to 1; not beside `tokens`. Default absent: 0.6,
+    /// which leaves a context of 2048 tokens room for what asks for a summary and for the summary.
     pub fraction: Option<f64>,
     /// Turns that stay behind the summary, or fewer where these would be too long again. Default 1.
     pub keep_turns: usize,
-    /// Tokens that a summary may have, at least 1; what is longer is cut off there. Default 512.
+    /// Tokens that a summary may have, at least 1; what is longer is cut off there. Where the last observation has left
+    /// less of the context, it may have what is left, down to 64. Default 512.
     pub max_summary_tokens: usize,
     /// Whether a summary counts as one of the task's turns. Its tokens always count. Default false.
     pub counts_as_turn: bool,
@@ -51,7 +56,8 @@ impl Default for CompactOptions {
 
 impl CompactOptions {
     fn threshold(&self) -> Threshold {
-        Threshold { tokens: self.tokens, fraction: self.fraction }
+        let by_default = self.tokens.is_none().then_some(FRACTION);
+        Threshold { tokens: self.tokens, fraction: self.fraction.or(by_default) }
     }
 }
 
@@ -100,12 +106,12 @@ impl ContextPolicy for Compact {
     }
 
     fn problems(&self, episode: &EpisodeConfig) -> Vec<String> {
-        let (answer, summary) = (episode.sampling.max_tokens, self.rules.max_tokens);
-        let longest = match answer < summary {
-            true => ("summaries", summary),
-            false => ("answers", answer),
-        };
-        self.threshold.problems_in(episode, longest)
+        let summary = self.rules.max_tokens.saturating_add(self.rules.request_tokens());
+        let behind = [
+            ("answers", episode.sampling.max_tokens),
+            ("summaries, with what asks for them,", summary),
+        ];
+        self.threshold.problems_in(episode, &behind)
     }
 
     fn shorten(&self, conversation: &mut ContextEditor<'_, '_>) -> Result<Next, PolicyError> {

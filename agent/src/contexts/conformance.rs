@@ -8,11 +8,12 @@ use serde_json::json;
 use spar_core::registry::AnyTable;
 use spar_core::{
     Completion, CompletionRequest, EndReason, Limit, Message, Policy, PolicyError, PolicyVersion,
-    SampledTokens, Seat, Seed, Source, StopCause, Trajectory, Turn,
+    SampledTokens, Seat, Seed, Signal, Signals, Source, StopCause, Trajectory, Turn,
 };
 use spar_envs::Environment;
 
 use super::*;
+use crate::credit::{AdvantageEstimator, BatchView, GroupView, Spa, SpaConfig};
 use crate::fake_environment::{FakeEnvironment, fake_task};
 use crate::policies::ScriptedPolicy;
 use crate::{
@@ -313,9 +314,57 @@ async fn summaries_are_bounded_whatever_is_written() {
         assert_eq!(played.turns.len(), turns, "{tokens}");
     }
     // What is asked for a summary does not fit any more.
-    let played = play(&Walker::new(3, "1"), &configured(compact(70, 0), Some(80))).await;
+    let mut asks_much = compact(70, 0);
+    asks_much["prompt"] = format!("{}{ASK}", "-".repeat(100)).into();
+    let played = play(&Walker::new(3, "1"), &configured(asks_much, Some(148))).await;
     assert_eq!(played.end, EndReason::Truncated { limit: Limit::Context });
     assert_eq!(summaries(&played).len(), 0);
+}
+
+#[tokio::test]
+async fn what_is_left_of_the_context_is_enough_for_a_summary() {
+    // Every byte is a token here, twice as many as was thought, so that no 512 are left for a summary.
+    let prompt = format!("{} {} {ASK}", CompactOptions::default().prompt, "-".repeat(200));
+    let compacts = json!({ "kind": "compact", "prompt": prompt });
+    let mut config = configured(compacts, Some(2048));
+    config.max_turns = Some(200);
+    let played = play(&Walker::new(40, "1"), &config).await;
+    assert_eq!((&played.end, played.success), (&EndReason::Terminated, true));
+    let index = played.turns.iter().position(Turn::is_summary).expect("it was too long");
+    let read = played.turns[index].counts.prompt.unwrap();
+    assert!(read + 512 > 2048 && read + SummaryRules::MIN_TOKENS <= 2048, "{read}");
+    // As much as is left, and no less than says something.
+    let rules = SummaryRules::new(&CompactOptions::default()).unwrap();
+    let behind = |prompt| rules.max_tokens_behind(prompt, Some(2048));
+    assert_eq!([behind(1500), behind(1700), behind(2000), behind(3000)], [512, 348, 64, 64]);
+    assert_eq!(rules.max_tokens_behind(3000, None), 512);
+}
+
+#[tokio::test]
+async fn a_summary_earns_nothing_as_an_action() {
+    let played = play(&Walker::new(2, "1"), &configured(compact(100, 1), None)).await;
+    let turns = played.acting().cloned().collect();
+    let without = Trajectory { turns, ..played.clone() };
+    assert!(without.turns.len() < played.turns.len());
+    let config = SpaConfig { grounding_weight: 0.5, normalize: false, ..SpaConfig::default() };
+    let returns = |trajectory: &Trajectory| {
+        let mut group = GroupView::default();
+        group.push_recorded(trajectory);
+        // Summaries contribute nothing here, so that grounding alone could tell them.
+        let of_turn = |turn: &Turn| {
+            let progress = if turn.is_summary() { 0.0 } else { 0.25 };
+            std::iter::repeat_n(progress, turn.sampled.ids.len())
+        };
+        let mut signals = Signals::default();
+        let progress = trajectory.turns.iter().flat_map(of_turn).collect();
+        signals.insert(Signal::Progress, vec![progress]);
+        let spa = Spa::new(config.clone()).unwrap();
+        let found = spa.estimate(&BatchView::from(group), &signals).unwrap().advantages;
+        let acting = trajectory.turns.iter().enumerate().filter(|(_, turn)| !turn.is_summary());
+        acting.map(|(index, _)| found.at(0, index, 0)).collect::<Vec<f64>>()
+    };
+    assert_eq!(returns(&played), returns(&without));
+    assert_eq!(returns(&without)[0], 0.75 * without.turns.len() as f64);
 }
 
 #[tokio::test]
@@ -408,6 +457,8 @@ fn what_does_not_fit_is_refused() {
     let none = json!({});
     for kind in ["window", "compact"] {
         assert!(problems(context(json!({ "kind": kind }), none.clone())).contains("give tokens"));
+        let short = json!({ "max_context_tokens": 2048 });
+        assert_eq!(problems(context(json!({ "kind": kind }), short.clone())), "");
         let limit = json!({ "max_context_tokens": 4096 });
         assert_eq!(problems(context(json!({ "kind": kind }), limit.clone())), "");
         let most = json!({ "kind": kind, "fraction": 1.0 });
@@ -416,6 +467,10 @@ fn what_does_not_fit_is_refused() {
         let given = json!({ "kind": kind, "tokens": 1000 });
         assert!(problems(context(given, window)).contains("window_turns is given beside"));
     }
+    // A summary fits, and what asks for it does not.
+    let most = json!({ "kind": "compact", "fraction": 0.75 });
+    let refused = problems(context(most, json!({ "max_context_tokens": 2048 })));
+    assert!(refused.contains("summaries, with what asks for them, of"), "{refused}");
     let thoughts = json!({ "kind": "elide_observations", "thoughts": true });
     assert!(problems(context(thoughts.clone(), none)).contains("thoughts has no effect"));
     assert_eq!(problems(context(thoughts, json!({ "reasoning": "keep" }))), "");

@@ -9,7 +9,7 @@ use super::CompactOptions;
 pub struct SummaryRules {
     /// What it is asked.
     pub request: String,
-    /// Tokens that a summary may have.
+    /// Tokens that a summary may have, where there is room.
     pub max_tokens: usize,
     /// Turns that stay behind it.
     pub keep_turns: usize,
@@ -20,6 +20,31 @@ pub struct SummaryRules {
 }
 
 impl SummaryRules {
+    /// Tokens that a summary has room for at least, or `max_tokens` where these are fewer: with less it would say too
+    /// little to go on from, and the episode is truncated by its context.
+    pub const MIN_TOKENS: usize = 64;
+
+    /// Bytes of `request` that are taken for a token while nobody has encoded it: half of what is usual, so that it is
+    /// rarely longer than was thought.
+    const BYTES_PER_TOKEN: usize = 2;
+
+    /// What a chat template puts around `request`, and the room left to an observation that ends a little beyond the
+    /// threshold, in tokens.
+    const MARGIN: usize = 16;
+
+    /// Tokens that asking for a summary takes behind a conversation, by a cautious estimate.
+    pub(super) fn request_tokens(&self) -> usize {
+        self.request.len().div_ceil(Self::BYTES_PER_TOKEN) + Self::MARGIN
+    }
+
+    /// Tokens that a summary may have behind a prompt of so many, in a context of `limit`: `max_tokens`, or what is left
+    /// where that is less, but never less than [`MIN_TOKENS`](Self::MIN_TOKENS) or the `max_tokens` below them.
+    pub(crate) fn max_tokens_behind(&self, prompt: usize, limit: Option<usize>) -> usize {
+        let least = self.max_tokens.min(Self::MIN_TOKENS);
+        let left = limit.map_or(self.max_tokens, |limit| limit.saturating_sub(prompt));
+        left.clamp(least, self.max_tokens)
+    }
+
     /// The rules that these options give.
     ///
     /// # Errors

@@ -38,21 +38,26 @@ impl Threshold {
         problems
     }
 
-    /// All that does not fit with an episode in which up to `answer` tokens are sampled behind a prompt.
-    pub(super) fn problems_in(self, episode: &EpisodeConfig, answer: (&str, usize)) -> Vec<String> {
+    /// All that does not fit with an episode in which each of `behind`, with so many tokens, may follow on a prompt.
+    pub(super) fn problems_in(
+        self,
+        episode: &EpisodeConfig,
+        behind: &[(&str, usize)],
+    ) -> Vec<String> {
         let limit = episode.context.max_context_tokens;
         let Some(tokens) = self.resolve(limit) else {
             let problem = "give tokens, or context.max_context_tokens to take a fraction of";
             return vec![problem.to_owned()];
         };
-        let (what, answer) = answer;
-        match limit {
-            Some(limit) if tokens.saturating_add(answer) > limit => vec![format!(
-                "prompts of {tokens} tokens and {what} of {answer} do not fit into context.max_context_tokens of \
+        let Some(limit) = limit else { return Vec::new() };
+        let too_long = behind.iter().filter(|(_, more)| tokens.saturating_add(*more) > limit);
+        let tell = |(what, more): &(&str, usize)| {
+            format!(
+                "prompts of {tokens} tokens and {what} of {more} do not fit into context.max_context_tokens of \
                  {limit}: episodes would be truncated before they are shortened"
-            )],
-            _ => Vec::new(),
-        }
+            )
+        };
+        too_long.map(tell).collect()
     }
 }
 
@@ -71,10 +76,10 @@ mod tests {
         assert_eq!(both.problems().len(), 3);
         let context = ContextConfig { max_context_tokens: Some(100), ..ContextConfig::default() };
         let episode = EpisodeConfig { context, ..EpisodeConfig::default() };
-        assert!(share.problems_in(&episode, ("answers", 50)).is_empty());
-        let problems = share.problems_in(&episode, ("answers", 51));
+        assert!(share.problems_in(&episode, &[("answers", 50)]).is_empty());
+        let problems = share.problems_in(&episode, &[("answers", 51)]);
         assert!(problems[0].contains("do not fit into context.max_context_tokens"), "{problems:?}");
-        let problems = share.problems_in(&EpisodeConfig::default(), ("answers", 1));
+        let problems = share.problems_in(&EpisodeConfig::default(), &[("answers", 1)]);
         assert!(problems[0].starts_with("give tokens"), "{problems:?}");
     }
 }

@@ -67,7 +67,7 @@ impl ContextPolicy for Window {
     }
 
     fn problems(&self, episode: &EpisodeConfig) -> Vec<String> {
-        self.options.threshold().problems_in(episode, ("answers", episode.sampling.max_tokens))
+        self.options.threshold().problems_in(episode, &[("answers", episode.sampling.max_tokens)])
     }
 
     fn shorten(&self, conversation: &mut ContextEditor<'_, '_>) -> Result<Next, PolicyError> {

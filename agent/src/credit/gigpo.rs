@@ -190,7 +190,7 @@ mod tests {
                         state: &states[row],
                         action: "".into(),
                         next_state: None,
-                        valid: true,
+                        executed: true,
                         num_tokens: 1,
                     }));
                 }

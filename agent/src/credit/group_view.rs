@@ -18,8 +18,8 @@ pub struct StepView<'a> {
     pub action: Cow<'a, str>,
     /// Canonical name of the situation that followed; `None` where the task ended.
     pub next_state: Option<&'a str>,
-    /// Whether the action could be executed.
-    pub valid: bool,
+    /// Whether an action was executed: neither where none could be, nor where the turn was a summary.
+    pub executed: bool,
     /// Tokens that were sampled for the action; 0 where the policy gives text alone.
     pub num_tokens: usize,
 }
@@ -38,6 +38,8 @@ pub struct EpisodeView {
     /// Whether the task ended; otherwise a budget cut the episode off, and there was more to come. A game that a budget
     /// of one seat ended has ended for all.
     pub is_terminated: bool,
+    /// Whether its tokens are gone because a secret [stood](Trajectory::redacted) in them: nothing is learned from it.
+    pub is_redacted: bool,
 }
 
 impl EpisodeView {
@@ -49,6 +51,7 @@ impl EpisodeView {
             seat: Seat::FIRST,
             duration: Duration::ZERO,
             is_terminated: true,
+            is_redacted: false,
         }
     }
 
@@ -61,6 +64,7 @@ impl EpisodeView {
             duration: trajectory.wall_time,
             is_terminated: matches!(trajectory.end, EndReason::Terminated)
                 || trajectory.last_acting().is_some_and(|turn| turn.step.terminated),
+            is_redacted: trajectory.redacted,
         }
     }
 }
@@ -195,7 +199,7 @@ impl<'a> StepView<'a> {
             state: &turn.state_key,
             action,
             next_state: (!step.terminated).then_some(step.observation.state_key.as_str()),
-            valid: step.valid,
+            executed: step.valid && !turn.is_summary(),
             num_tokens: turn.sampled.ids.len(),
         }
     }

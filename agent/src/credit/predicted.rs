@@ -31,7 +31,7 @@ pub(super) fn of_turns(
 }
 
 /// Gives advantages of turns mean 0 and deviation 1 over those turns of the batch that have tokens, what forks have in
-/// common counting once; the others become 0.
+/// common counting once; the others become 0, and so do those of redacted episodes.
 ///
 /// # Errors
 ///
@@ -40,14 +40,16 @@ pub(super) fn whiten_turns(
     batch: &BatchView<'_>,
     advantages: &mut [Vec<f64>],
 ) -> Result<(), CreditError> {
-    let shares = shares(batch, false, |_| true)?;
-    let counts = batch.num_tokens();
-    let values = advantages.iter_mut().flatten().zip(shares.into_iter().flatten());
+    let redacted: Vec<bool> = batch.trajectories().map(|t| t.episode.is_redacted).collect();
+    let shares = shares(batch, false, |index| !redacted[index])?;
     let mut with_tokens = Vec::new();
-    for ((value, share), count) in values.zip(counts.into_iter().flatten()) {
-        match count {
-            0 => *value = 0.0,
-            _ => with_tokens.push((value, share)),
+    let of_trajectories = advantages.iter_mut().zip(shares).zip(batch.num_tokens());
+    for (((values, shares), counts), is_redacted) in of_trajectories.zip(redacted) {
+        for ((value, share), count) in values.iter_mut().zip(shares).zip(counts) {
+            match count == 0 || is_redacted {
+                true => *value = 0.0,
+                false => with_tokens.push((value, share)),
+            }
         }
     }
     whiten(with_tokens);

@@ -15,7 +15,7 @@ use super::{AdvantageEstimator, BatchView, CreditError};
 pub struct SpaConfig {
     /// What a turn's predicted contribution to the outcome weighs, 0 or more. Default 1.
     pub progress_weight: f64,
-    /// What a turn earns whose action could be executed, 0 or more. Default 0.5.
+    /// What a turn earns whose action was executed, 0 or more; a summary executes none. Default 0.5.
     pub grounding_weight: f64,
     /// Discount per turn, 0 to 1. Default 1.
     pub discount: f64,
@@ -52,7 +52,7 @@ impl NamedOptions for SpaConfig {
 /// outcome, and something for an action that could be executed.
 ///
 /// ```text
-/// r_t = progress_weight * c_t + grounding_weight * g_t,    g_t = 1 if the action could be executed, else 0
+/// r_t = progress_weight * c_t + grounding_weight * g_t,    g_t = 1 if an action was executed, else 0
 /// G_t = r_t + discount * G_{t+1},    A = (G - mean G) / std G over the turns of the batch
 /// ```
 ///
@@ -60,7 +60,7 @@ impl NamedOptions for SpaConfig {
 /// discount and grounding, `G_0` is the predicted outcome. Reconstructed: the paper hands `r_t` to PPO with a learned
 /// baseline per step; here the sums are compared with each other over the batch, which needs no second network. The
 /// released script (`prm/rl_data_org.py`) does not use its predictor at all and is another method. Turns without tokens
-/// have no contribution, and are compared with nothing.
+/// have no contribution, and are compared with nothing; nor are those of episodes whose tokens are redacted.
 #[derive(Debug, Clone, Default)]
 pub struct Spa {
     config: SpaConfig,
@@ -93,7 +93,7 @@ impl AdvantageEstimator for Spa {
         for (trajectory, values) in batch.trajectories().zip(&mut advantages) {
             let mut behind = 0.0;
             for (step, value) in trajectory.steps.iter().zip(values).rev() {
-                let grounding = if step.valid { grounding_weight } else { 0.0 };
+                let grounding = if step.executed { grounding_weight } else { 0.0 };
                 behind = progress_weight * *value + grounding + discount * behind;
                 *value = behind;
             }
@@ -113,7 +113,7 @@ mod tests {
 
     fn batch() -> BatchView<'static> {
         let mut group = GroupView::default();
-        let invalid = StepView { valid: false, ..step_of(7.0, 1) };
+        let invalid = StepView { executed: false, ..step_of(7.0, 1) };
         group.push_episode(EpisodeView::new(0), [step_of(0.0, 2), step_of(0.0, 0), invalid]);
         group.push_episode(EpisodeView::new(1), [step_of(1.0, 1)]);
         BatchView::from(group)
@@ -165,6 +165,31 @@ mod tests {
         assert!(with_tokens.iter().sum::<f64>().abs() < 1e-6, "{found:?}");
         assert!(found[1][0] > found[0][0] && found[0][0] > found[0][2]);
         assert_eq!(found[0][1], 0.0, "nothing was sampled in it");
+    }
+
+    #[test]
+    fn redacted_episodes_are_compared_with_nothing() {
+        let estimate = |has_redacted: bool| {
+            let mut group = GroupView::default();
+            group.push_episode(EpisodeView::new(0), [step_of(0.0, 1)]);
+            group.push_episode(EpisodeView::new(1), [step_of(0.0, 1)]);
+            let mut progress = vec![vec![1.0], vec![-2.0]];
+            if has_redacted {
+                let redacted = EpisodeView { is_redacted: true, ..EpisodeView::new(2) };
+                group.push_episode(redacted, [step_of(0.0, 1), step_of(0.0, 1)]);
+                progress.push(vec![0.0, 0.0]);
+            }
+            let mut signals = Signals::default();
+            signals.insert(Signal::Progress, progress);
+            let spa = Spa::new(SpaConfig::default()).unwrap();
+            spa.estimate(&BatchView::from(group), &signals).unwrap().advantages
+        };
+        let (with, without) = (estimate(true), estimate(false));
+        assert!(without.at(0, 0, 0) > 0.0);
+        for trajectory in [0, 1] {
+            assert_eq!(with.at(trajectory, 0, 0), without.at(trajectory, 0, 0));
+        }
+        assert_eq!((with.at(2, 0, 0), with.at(2, 1, 0)), (0.0, 0.0));
     }
 
     #[test]

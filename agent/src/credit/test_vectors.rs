@@ -68,7 +68,7 @@ pub(crate) fn strings(value: &Value) -> Vec<String> {
 
 /// A step that earned `reward` with so many tokens, in a state of no name.
 pub(crate) fn step_of(reward: f64, num_tokens: usize) -> StepView<'static> {
-    StepView { reward, state: "", action: "".into(), next_state: None, valid: true, num_tokens }
+    StepView { reward, state: "", action: "".into(), next_state: None, executed: true, num_tokens }
 }
 
 /// A group of trajectories of one step each.
@@ -98,7 +98,7 @@ pub(crate) fn to_view(group: &SmallGroup) -> GroupView<'_> {
             state,
             action: action.as_str().into(),
             next_state: steps.get(t + 1).map(|(state, ..)| state.as_str()),
-            valid: true,
+            executed: true,
             num_tokens: 1,
         }));
     }

@@ -8,6 +8,7 @@ use spar_policy::{LoraModel, ModelConfig, Parameters, Tokenizer, initial_paramet
 use spar_trainer::{RunFolder, RunLock, Trainer};
 
 use super::Parts;
+use crate::draw_rules::FoundModels;
 use crate::recipe::{POLICY, Recipe, RecipeError};
 use crate::training::Footprint;
 use crate::training::domains::Domains;
@@ -100,9 +101,13 @@ impl Fresh {
         self.model.place(recipe)
     }
 
-    /// Opens what tokens are drawn by.
-    pub(super) async fn open_draw_rule(&mut self, recipe: &Recipe) -> anyhow::Result<()> {
-        self.model.open_draw_rule(recipe).await
+    /// Opens what tokens are drawn by, as [`Model::open_draw_rule`] does.
+    pub(super) async fn open_draw_rule(
+        &mut self,
+        recipe: &Recipe,
+        found: &FoundModels,
+    ) -> anyhow::Result<FoundModels> {
+        self.model.open_draw_rule(recipe, found).await
     }
 
     /// What the run will train.

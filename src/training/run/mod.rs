@@ -27,10 +27,11 @@ use super::model::Model;
 use super::stages::{Plan, PlannedStage, RunningStage, Step, Watch};
 use super::state::{self, Loaded, StageState, State};
 use super::{KeepsFailures, Observer, Summary};
+use crate::draw_rules::FoundModels;
 use crate::recipe::{Recipe, RecipeError};
 use crate::training::records::spend_values;
 use fresh::Fresh;
-use unchanged::{notes, refuse_changes};
+use unchanged::{notes, refuse_changes, rule_models};
 
 /// How a run is started, beside its recipe.
 #[derive(Debug, Clone)]
@@ -135,7 +136,9 @@ impl Training {
         recipe.secrets.keep()?;
         let budget = Budget::new(recipe.spend.clone())?;
         // Before the folder is made, so that what cannot begin leaves nothing behind.
-        let (fresh, domains) = begin(&recipe, &plan, suites, &budget, watch).await?;
+        let nothing = FoundModels::new();
+        let Begun { fresh, domains, rule_models } =
+            begin(&recipe, &plan, suites, &budget, &nothing, watch).await?;
 
         let name = options.name.clone().unwrap_or_else(|| {
             let stem = if recipe.name.is_empty() { "run" } else { &recipe.name };
@@ -149,7 +152,7 @@ impl Training {
             git_revision: git_revision(Path::new(".")),
             versions: BTreeMap::from([("spar".to_owned(), env!("CARGO_PKG_VERSION").to_owned())]),
             suites: hashes,
-            notes: notes(&recipe, &plan)?,
+            notes: notes(&recipe, &plan, &rule_models)?,
         };
         let (folder, lock) = RunFolder::create(&options.root, &manifest, &recipe.to_toml())?;
         observer.note(&fresh.footprint(&recipe, &plan).to_string());
@@ -182,13 +185,15 @@ impl Training {
         let suites = open_suites(&recipe, &plan)?;
         let manifest = folder.manifest()?;
         refuse_changes(&recipe, &plan, &suites, &manifest)?;
+        let found_models = rule_models(&manifest)?;
         let watch = Watch { cancellation, observer };
         recipe.secrets.keep()?;
         let ledger = folder.path().join(LEDGER);
         let budget = Budget::kept_in(recipe.spend.clone(), limits, ledger)?;
         let Some(latest) = Checkpoints::view(&folder.checkpoints_path()).latest()? else {
             observer.note("the run ended before its first checkpoint: it begins anew");
-            let (fresh, domains) = begin(&recipe, &plan, suites, &budget, watch).await?;
+            let begun = begin(&recipe, &plan, suites, &budget, &found_models, watch).await?;
+            let Begun { fresh, domains, .. } = begun;
             let parts = fresh.into_parts(recipe, plan, folder, lock, domains)?;
             let mut training = Self::assemble(parts, budget, threads, Some(0))?;
             training.open_companions(None)?;
@@ -217,7 +222,7 @@ impl Training {
         let mut model = model;
         model.read_heads(&recipe, &latest.path)?;
         model.place(&recipe)?;
-        model.open_draw_rule(&recipe).await?;
+        model.open_draw_rule(&recipe, &found_models).await?;
         let is_older = state.stage.is_none();
         let stage = state.stage_in(&plan)?;
         let config = match plan.next_trained(stage.index) {
@@ -582,24 +587,31 @@ fn open_suites(recipe: &Recipe, plan: &Plan) -> anyhow::Result<Suites> {
     })
 }
 
-/// What a run begins with, and where its sandboxes come from.
+/// What a run begins with, where its sandboxes come from, and the models that its draw rule asks.
+struct Begun {
+    fresh: Fresh,
+    domains: Domains,
+    rule_models: FoundModels,
+}
+
 async fn begin(
     recipe: &Recipe,
     plan: &Plan,
     suites: Suites,
     budget: &Budget,
+    found_models: &FoundModels,
     watch: Watch<'_>,
-) -> anyhow::Result<(Fresh, Domains)> {
+) -> anyhow::Result<Begun> {
     let domains = suites.with_sandboxes(recipe, budget).await?;
     let placed = async {
         let mut fresh = Fresh::make(recipe, plan, &domains, watch).await?;
         fresh.check(plan)?;
         fresh.place(recipe)?;
-        fresh.open_draw_rule(recipe).await?;
-        Ok(fresh)
+        let rule_models = fresh.open_draw_rule(recipe, found_models).await?;
+        Ok((fresh, rule_models))
     };
     match placed.await {
-        Ok(fresh) => Ok((fresh, domains)),
+        Ok((fresh, rule_models)) => Ok(Begun { fresh, domains, rule_models }),
         Err(error) => {
             domains.close().await;
             Err(error)

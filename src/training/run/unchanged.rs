@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use anyhow::{bail, ensure};
+use anyhow::{Context, bail, ensure};
 use serde_json::{Map, Value};
 use spar_tasks::MixedSuite;
 use spar_trainer::Manifest;
 
+use crate::draw_rules::FoundModels;
 use crate::recipe::{DataConfig, Recipe};
 use crate::training::domains::{Suites, file_notes};
 use crate::training::stages::Plan;
@@ -15,15 +16,32 @@ use crate::training::stages::Plan;
 /// The note with the settings that have to stay.
 const SETTINGS: &str = "settings";
 
+/// The note with the models that its draw rule asks.
+const RULE_MODELS: &str = "draw_rule models";
+
 /// Settings that a run cannot go on without, beside [what is trained on](data_settings): with others it would be another
 /// run. What stages do is held by the checkpoint, and other settings may be changed in `config.toml`.
 const FIXED: [&str; 6] = ["seed", "start_from", "model", "tokenizer", "lora", "learners"];
 
 /// What a run is started from beside its suites, for its manifest.
-pub(super) fn notes(recipe: &Recipe, plan: &Plan) -> anyhow::Result<BTreeMap<String, Value>> {
+pub(super) fn notes(
+    recipe: &Recipe,
+    plan: &Plan,
+    rule_models: &FoundModels,
+) -> anyhow::Result<BTreeMap<String, Value>> {
     let mut notes = file_notes(plan)?;
+    if !rule_models.is_empty() {
+        notes.insert(RULE_MODELS.to_owned(), serde_json::to_value(rule_models)?);
+    }
     notes.insert(SETTINGS.to_owned(), Value::Object(fixed_settings(recipe)));
     Ok(notes)
+}
+
+/// The models that the run's draw rule asked when it was started; older runs did not note them.
+pub(super) fn rule_models(manifest: &Manifest) -> anyhow::Result<FoundModels> {
+    let Some(noted) = manifest.notes.get(RULE_MODELS) else { return Ok(FoundModels::new()) };
+    let models = serde_json::from_value(noted.clone());
+    models.with_context(|| format!("read the note `{RULE_MODELS}` of the run"))
 }
 
 /// Refuses to go on with other settings, tasks or files than the run was started with, all that differs at once.
@@ -64,6 +82,11 @@ fn fixed_settings(recipe: &Recipe) -> Map<String, Value> {
     };
     let mut settings = recipe.settings();
     settings.retain(|name, _| is_fixed(name));
+    // As a whole: what is left out has a default, and was noted as left out.
+    let draw_rule = recipe.draw_rule.as_ref().map(toml::Value::try_from);
+    let draw_rule = draw_rule.map(|rule| rule.expect("a draw rule can be written as TOML"));
+    let draw_rule = draw_rule.map_or_else(|| "absent".to_owned(), |rule| rule.to_string());
+    settings.insert("draw_rule".to_owned(), draw_rule);
     let stages = recipe.stage_configs();
     if stages.iter().any(|stage| stage.data.is_none()) {
         settings.extend(data_settings("data", &recipe.data));

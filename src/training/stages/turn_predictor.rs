@@ -67,7 +67,7 @@ impl TurnPredictor {
     }
 
     /// Learns from what the turns of a batch earned, and fills in what it then says of them; the trajectories of `view` are
-    /// those of `cut`.
+    /// those of `cut`. Of redacted ones nothing is learned, since their tokens are gone, and nothing said: 0.
     pub(super) fn fill(
         &mut self,
         cut: &CutBatch<'_>,
@@ -77,11 +77,15 @@ impl TurnPredictor {
         seed: Seed,
     ) -> anyhow::Result<Fit> {
         // 1. Segments: the turns that have tokens, with what they earned.
-        let samples: Vec<&Sample> = cut.by_trajectory().flatten().collect();
+        let readable = || {
+            let all = view.trajectories().zip(cut.by_trajectory());
+            all.filter(|(trajectory, _)| !trajectory.episode.is_redacted)
+        };
+        let samples: Vec<&Sample> = readable().flat_map(|(_, samples)| samples).collect();
         let mut rows = self.features.of(&samples, model)?.into_iter();
         let mut segments = Segments::new(self.predictor.width())?;
         let mut rewards = Vec::new();
-        for (trajectory, samples) in view.trajectories().zip(cut.by_trajectory()) {
+        for (trajectory, samples) in readable() {
             let turns: Vec<TurnRows> = rows.by_ref().take(samples.len()).flatten().collect();
             let earned = rewards_of(trajectory);
             let (found, expected) = (turns.len(), earned.len());
@@ -96,6 +100,9 @@ impl TurnPredictor {
         for (signal, column) in predictions.columns() {
             let mut of_turns = column.iter();
             let stream = view.trajectories().map(|trajectory| {
+                if trajectory.episode.is_redacted {
+                    return vec![0.0; trajectory.num_tokens()];
+                }
                 let with_tokens = trajectory.steps.iter().filter(|step| step.num_tokens > 0);
                 let of_tokens = with_tokens.zip(of_turns.by_ref());
                 of_tokens
@@ -145,7 +152,7 @@ mod tests {
             state: "",
             action: "".into(),
             next_state: None,
-            valid: true,
+            executed: true,
             num_tokens,
         };
         let mut group = GroupView::default();

@@ -24,9 +24,10 @@ impl EpisodeInProgress<'_> {
         let tools = self.offered_tools(index);
         let prompt = self.context.summary_prompt(&tools, rules);
         let prompt = prompt.map_err(|error| policy_end(&error))?;
+        let limit = self.config.context.max_context_tokens;
         let asked = Asked {
             turn: index,
-            max_tokens: rules.max_tokens,
+            max_tokens: rules.max_tokens_behind(prompt.ids.len(), limit),
             choices: None,
             grammar: None,
             stop: Arc::default(),
