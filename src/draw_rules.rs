@@ -173,3 +173,27 @@ async fn model_folder(path: &Path) -> anyhow::Result<PathBuf> {
     }
     Ok(hub::resolve(path, &mut |_| {}).await?)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_model_that_was_found_stays_what_it_was() {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = parent.path().join("iteration-000010");
+        let weights = folder.join("model.safetensors");
+        fs::create_dir(&folder).unwrap();
+        fs::write(&weights, b"weights").unwrap();
+        let found = FoundModel { hash: weights_hash(&folder).unwrap(), folder: folder.clone() };
+        // What it was named by is not looked up again.
+        let again = find_model("a/run/that/went/on", Some(&found)).await.unwrap();
+        assert_eq!(again, found);
+        fs::write(&weights, b"others").unwrap();
+        let refused = find_model("a/run/that/went/on", Some(&found)).await.unwrap_err();
+        assert!(refused.to_string().contains("no longer those of"), "{refused}");
+        fs::remove_file(&weights).unwrap();
+        let refused = find_model("a/run/that/went/on", Some(&found)).await.unwrap_err();
+        assert!(refused.to_string().contains("there are none"), "{refused}");
+    }
+}

@@ -155,6 +155,27 @@ mod tests {
             changed.contains("`seed` is 99, was ") && changed.contains("`model.num_"),
             "{changed}"
         );
+        // A draw rule that comes, goes or has another option.
+        let ruled = |rule: &str| {
+            let config = Some(toml::from_str(rule).unwrap());
+            Recipe { draw_rule: config, ..recipe.clone() }
+        };
+        let noted = |recipe: &Recipe| {
+            let settings = Value::Object(fixed_settings(recipe));
+            Manifest {
+                notes: BTreeMap::from([(SETTINGS.to_owned(), settings)]),
+                ..Manifest::default()
+            }
+        };
+        let (one, two) = (ruled("kind = 'top_p'"), ruled("kind = 'top_p'\np = 0.5"));
+        for (now, started) in [(&one, &recipe), (&recipe, &one), (&two, &one), (&one, &two)] {
+            let changed = changed_settings(now, &noted(started)).join(", ");
+            assert!(
+                changed.starts_with("`draw_rule` is ") && changed.contains(", was "),
+                "{changed}"
+            );
+        }
+        assert!(changed_settings(&two, &noted(&two)).is_empty());
         // An older version noted nothing.
         assert!(changed_settings(&edited, &Manifest::default()).is_empty());
     }

@@ -141,7 +141,16 @@ fn rewards_of(trajectory: TrajectoryView<'_, '_>) -> Vec<f32> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use spar_agent::credit::{EpisodeView, GroupView, StepView};
+    use spar_core::registry::Options;
+    use spar_core::{
+        EndReason, Group, Lineage, Observation, ParsedAction, PolicyVersion, PromptTokens,
+        RewardPart, SampledTokens, Seat, Signal, Source, Step, StopCause, TRAJECTORY_VERSION,
+        TokenCounts, Trajectory, Turn, TurnKind, Versions,
+    };
+    use spar_trainer::TurnFeaturesConfig;
 
     use super::*;
 
@@ -161,5 +170,93 @@ mod tests {
         group.push([step(1.0, 0)]);
         let found: Vec<_> = group.trajectories().map(rewards_of).collect();
         assert_eq!(found, [vec![3.0, 4.0], vec![]]);
+    }
+
+    /// An episode of one turn in which these tokens were sampled.
+    fn played(ids: &[u32], redacted: bool) -> Trajectory {
+        let sampled = SampledTokens {
+            ids: ids.to_vec(),
+            logprobs: vec![-0.5; ids.len()],
+            versions: vec![PolicyVersion(0); ids.len()],
+            ..SampledTokens::default()
+        };
+        let turn = Turn {
+            kind: TurnKind::Action,
+            prompt: PromptTokens { kept: 0, appended: vec![1, 2] },
+            injected: Vec::new(),
+            counts: TokenCounts::default(),
+            seat: Seat::FIRST,
+            source: Source::Sampled,
+            author: "a".to_owned(),
+            text: String::new(),
+            sampled,
+            stop: Some(StopCause::EndOfTurn),
+            parsed: ParsedAction::of(""),
+            state_key: String::new(),
+            step: Step {
+                observation: Observation::default(),
+                rewards: vec![RewardPart { name: "task".to_owned(), value: 1.0 }],
+                terminated: true,
+                success: true,
+                valid: true,
+                wall_time: Duration::ZERO,
+            },
+            policy_time: Duration::ZERO,
+            environment_time: Duration::ZERO,
+        };
+        Trajectory {
+            version: TRAJECTORY_VERSION,
+            episode: u64::from(ids[0]),
+            task: "t".to_owned(),
+            environment: "e".to_owned(),
+            seed: Seed::from_u64(0),
+            environment_seed: None,
+            versions: Versions::default(),
+            policy: "p".to_owned(),
+            first_observation: Observation::default(),
+            tools: Vec::new(),
+            turns: vec![turn],
+            grammars: Default::default(),
+            end: EndReason::Terminated,
+            success: true,
+            lineage: Lineage::default(),
+            seat: Seat::FIRST,
+            verdict: None,
+            refills: 0,
+            spend: None,
+            redacted,
+            wall_time: Duration::ZERO,
+        }
+    }
+
+    #[test]
+    fn nothing_is_learned_from_redacted_episodes() {
+        let config = PredictConfig {
+            kind: "progress".to_owned(),
+            features: TurnFeaturesConfig::default(),
+            warm_up: 0,
+            options: Options::new(),
+        };
+        let learned = |trajectories: Vec<Trajectory>| {
+            let groups = [Group { task: "t".to_owned(), trajectories }];
+            let cut = CutBatch::new(&groups).unwrap();
+            let view = BatchView::from(GroupView::from_group(&groups[0]));
+            let mut predictor = TurnPredictor::open(&config, 4, Seed::from_u64(1)).unwrap();
+            let fresh = predictor.predictor.state().unwrap();
+            let mut signals = Signals::default();
+            predictor.fill(&cut, &view, None, &mut signals, Seed::from_u64(2)).unwrap();
+            let said = view.stream(&signals, Signal::Progress).unwrap().to_vec();
+            (predictor.predictor.state().unwrap(), said, fresh)
+        };
+        let one = || played(&[3, 4], false);
+        let (alone, said, fresh) = learned(vec![one()]);
+        assert!(alone != fresh && said[0][0] != 0.0);
+        let (beside, beside_said, _) = learned(vec![played(&[0, 0, 0], true), one()]);
+        assert!(beside == alone, "the state is that of the other episode");
+        assert_eq!(beside_said, [vec![0.0; 3], said[0].clone()]);
+        let (shown, ..) = learned(vec![played(&[5, 6, 7], false), one()]);
+        assert!(shown != alone, "another episode that is not redacted changes it");
+        let (untouched, none, fresh) = learned(vec![played(&[0, 0], true)]);
+        assert!(untouched == fresh && none == [vec![0.0; 2]]);
     }
 }
