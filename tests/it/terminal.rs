@@ -114,7 +114,7 @@ fn tasks_come_from_folders_and_lines() {
     for (verifier, problem) in [
         (r#""sandbox": "fresh""#, "names nothing to judge"),
         (r#""carry": ["b"]"#, "has no effect"),
-        (r#""processes": true"#, "is a running process"),
+        (r#""processes": true"#, "names no port"),
     ] {
         let line = format!(r#"{{"id": "a", "instruction": "a", "verifier": {{{verifier}}}}}"#);
         write("wrong.jsonl", &line);

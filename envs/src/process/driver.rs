@@ -159,9 +159,11 @@ impl Drop for Told {
 /// Follows a program to its end, and ends it where it does something that it should not.
 pub(super) async fn drive(mut driver: Driver) {
     let _told = Told(Arc::clone(&driver.shared));
+    let mut has_ended = false;
     let mut fault = match driver.next(true).await {
         Event::Fault(fault) => fault,
         Event::Ended(how) => {
+            has_ended = true;
             // What it wrote before may be an answer still; what it started may hold its output open.
             let rest = timeout(UNTIL_CLOSED, driver.next(false)).await;
             match rest {
@@ -171,6 +173,12 @@ pub(super) async fn drive(mut driver: Driver) {
         }
         Event::Stopped => driver.shared.fault().unwrap_or(ProgramFault::ToldToEnd),
     };
+    // One that was told to end may have done so before the driver was told that it would be.
+    if driver.shared.fault() == Some(ProgramFault::ToldToEnd)
+        && matches!(fault, ProgramFault::Ended { .. } | ProgramFault::ClosedOutput)
+    {
+        fault = ProgramFault::ToldToEnd;
+    }
     // Whoever asks from now on is told.
     driver.shared.fail(fault.clone());
     match fault {
@@ -179,7 +187,9 @@ pub(super) async fn drive(mut driver: Driver) {
                 fault = ProgramFault::Ended { how };
             }
         }
-        ProgramFault::ToldToEnd if timeout(UNTIL_GONE, driver.running.wait()).await.is_err() => {
+        ProgramFault::ToldToEnd
+            if !has_ended && timeout(UNTIL_GONE, driver.running.wait()).await.is_err() =>
+        {
             fault = ProgramFault::Lingered;
         }
         _ => {}
