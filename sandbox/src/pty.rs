@@ -1,13 +1,17 @@
 //! Processes on a pseudo-terminal.
 
+#[cfg(any(feature = "docker", feature = "local", test))]
 use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ByteStream, ExecRequest, ProcessHandle, SandboxError};
+#[cfg(any(feature = "docker", feature = "local", test))]
+use crate::ExecRequest;
+use crate::{ByteStream, ProcessHandle, SandboxError};
 
 /// What programs find as their kind of terminal where nobody says another: what every terminal understands.
+#[cfg(any(feature = "docker", feature = "local", test))]
 const TERM: &str = "xterm";
 
 /// Characters that a terminal shows.
