@@ -5,8 +5,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
-use spar::agent::Evaluation;
-use spar::core::Trajectory;
+use spar::agent::{Evaluation, PlayedEpisode};
 use spar::trainer::MetricRecord;
 use spar::training::Observer;
 
@@ -81,7 +80,7 @@ impl Observer for Progress {
         self.episodes.set_position(0);
     }
 
-    fn episode(&self, _: &Trajectory) {
+    fn episode(&self, _: &PlayedEpisode<'_>) {
         self.episodes.inc(1);
     }
 

@@ -12,7 +12,7 @@ use spar_tasks::{Suite, SuiteError};
 
 use crate::collect::{
     CollectConfig, CollectRequest, CollectionCounts, CollectionSink, FinishedGroup, GroupSeat,
-    OpenEnvironment, stream_groups,
+    OpenEnvironment, PlayedEpisode, stream_groups,
 };
 use crate::spend::{ScoreSpend, SpendReport, add, rounded, spend_of};
 use crate::statistics::{Interval, Tally, cluster_bootstrap, pass_at_k, wilson_interval};
@@ -263,8 +263,8 @@ pub struct EvaluateRequest<'a> {
     pub seed: Seed,
     /// Tells it to stop; what was finished is then evaluated.
     pub cancellation: &'a Cancellation,
-    /// Told of every episode that ended, failed ones included.
-    pub on_episode: &'a (dyn Fn(&Trajectory) + Sync),
+    /// Told of every episode that ended, as [`CollectRequest::on_episode`] is.
+    pub on_episode: &'a (dyn Fn(&PlayedEpisode<'_>) + Sync),
     /// Takes the episodes as they end, to be kept; absent: they are let go of. The evaluation itself holds none.
     pub keep: Option<&'a dyn CollectionSink>,
 }

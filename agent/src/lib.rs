@@ -63,7 +63,8 @@ pub mod strategies;
 pub use cancellation::Cancellation;
 pub use collect::{
     CollectConfig, CollectRequest, Collection, CollectionCounts, CollectionSink, FinishedGroup,
-    GroupInProgress, GroupSeat, LeftOut, OpenEnvironment, collect_groups, stream_groups,
+    GroupInProgress, GroupSeat, LeftOut, OpenEnvironment, PlayedEpisode, collect_groups,
+    stream_groups,
 };
 pub use concurrency::Concurrency;
 pub use contexts::{

@@ -175,10 +175,10 @@ async fn play(
             // The seed of a run's own evaluations, so that these come out the same.
             seed: Seed::from_u64(seed).derive("evaluation", split),
             cancellation: &cancellation,
-            on_episode: &|trajectory| {
-                failures.iter().for_each(|failures| failures.keep(trajectory));
-                budget.count_local(trajectory);
-                meter.count(trajectory);
+            on_episode: &|played| {
+                failures.iter().for_each(|failures| failures.keep(played));
+                played.records().for_each(|record| budget.count_local(record));
+                meter.count(played);
             },
             keep: keeper.as_ref().map(|keeper| keeper as &dyn CollectionSink),
         };

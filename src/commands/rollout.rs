@@ -168,10 +168,10 @@ async fn play(
             open: sandboxes.opener(player.local_policy()),
             seed: split_seed,
             cancellation: &cancellation,
-            on_episode: &|trajectory| {
-                failures.keep(trajectory);
-                budget.count_local(trajectory);
-                meter.count(trajectory);
+            on_episode: &|played| {
+                failures.keep(played);
+                played.records().for_each(|record| budget.count_local(record));
+                meter.count(played);
             },
         };
         let keeper = Keeper::new(&mut store, index as u64 + 1, &cancellation);

@@ -85,7 +85,7 @@ async fn play_once(
         open,
         seed,
         cancellation: watch.cancellation,
-        on_episode: &|trajectory| watch.observer.episode(trajectory),
+        on_episode: &|played| watch.observer.episode(played),
     };
     let default = CollectConfig::default();
     let config = CollectConfig {

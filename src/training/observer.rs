@@ -1,8 +1,7 @@
 //! Who watches a run.
 
 use spar_agent::spend::Budget;
-use spar_agent::{Evaluation, FailureStore};
-use spar_core::Trajectory;
+use spar_agent::{Evaluation, FailureStore, PlayedEpisode};
 use spar_trainer::MetricRecord;
 
 /// Watches a run; every method may be left out.
@@ -18,8 +17,8 @@ pub trait Observer: Sync {
     }
 
     /// One of them ended.
-    fn episode(&self, trajectory: &Trajectory) {
-        let _ = trajectory;
+    fn episode(&self, played: &PlayedEpisode<'_>) {
+        let _ = played;
     }
 
     /// An iteration of the stage with this name is done; the record's kind is the stage's.
@@ -55,10 +54,10 @@ impl Observer for KeepsFailures<'_> {
         self.observer.playing(what, episodes);
     }
 
-    fn episode(&self, trajectory: &Trajectory) {
-        self.failures.keep(trajectory);
-        self.budget.count_local(trajectory);
-        self.observer.episode(trajectory);
+    fn episode(&self, played: &PlayedEpisode<'_>) {
+        self.failures.keep(played);
+        played.records().for_each(|record| self.budget.count_local(record));
+        self.observer.episode(played);
     }
 
     fn iteration(&self, stage: &str, record: &MetricRecord) {

@@ -9,7 +9,9 @@ use spar_envs::needs_sandbox;
 use tokio::sync::Semaphore;
 
 use super::attempt::{Attempt, Attempted, Common, Origin, Start, Unopened, spawned};
-use super::{CollectConfig, CollectRequest, CollectionCounts, CollectionSink, FinishedGroup};
+use super::{
+    CollectConfig, CollectRequest, CollectionCounts, CollectionSink, FinishedGroup, PlayedEpisode,
+};
 use crate::BranchPoint;
 use crate::back_off::BackOff;
 use crate::spend::add;
@@ -233,8 +235,12 @@ impl GroupInProgress<'_> {
             }
             counts.replayed_turns += replayed_turns;
         });
-        (shared.request.on_episode)(&trajectory);
-        further.iter().filter(|it| it.is_failed()).for_each(shared.request.on_episode);
+        let is_failed = trajectory.is_failed();
+        let others = if is_failed { &[] } else { further.as_slice() };
+        (shared.request.on_episode)(&PlayedEpisode { record: &trajectory, others });
+        for record in further.iter().filter(|_| is_failed) {
+            (shared.request.on_episode)(&PlayedEpisode { record, others: &[] });
+        }
         Some(match &trajectory.end {
             EndReason::Failed { boundary: Boundary::Cancelled, .. } => Try::Stopped,
             EndReason::Failed { boundary, detail } => {

@@ -278,9 +278,33 @@ pub struct CollectRequest<'a> {
     pub seed: Seed,
     /// Tells it to stop.
     pub cancellation: &'a Cancellation,
-    /// Told of every episode that ended, failed ones included. Where several act, of one that failed by the records of
-    /// all seats, and of others by that of the first seat that is grouped.
-    pub on_episode: &'a (dyn Fn(&Trajectory) + Sync),
+    /// Told of every episode that ended, failed ones included. Where several act, of one that failed once for every
+    /// seat, and of others once.
+    pub on_episode: &'a (dyn Fn(&PlayedEpisode<'_>) + Sync),
+}
+
+/// An episode that has ended, by its record.
+#[derive(Debug)]
+pub struct PlayedEpisode<'a> {
+    /// Where several act, that of the first seat that is grouped.
+    pub record: &'a Trajectory,
+    /// Those of the other seats, whoever took them; none of an episode that failed, of which every seat is told of alone.
+    pub others: &'a [Trajectory],
+}
+
+impl PlayedEpisode<'_> {
+    /// The records of all seats that are told of here.
+    pub fn records(&self) -> impl Iterator<Item = &Trajectory> {
+        std::iter::once(self.record).chain(self.others)
+    }
+}
+
+impl std::ops::Deref for PlayedEpisode<'_> {
+    type Target = Trajectory;
+
+    fn deref(&self) -> &Trajectory {
+        self.record
+    }
 }
 
 /// A seat of a group, where several act.
@@ -439,7 +463,7 @@ mod tests {
     use crate::policies::{RandomPolicy, ScriptedPolicy};
     use crate::strategies::{Branching, Independent};
 
-    fn quiet(_: &Trajectory) {}
+    fn quiet(_: &PlayedEpisode<'_>) {}
 
     async fn collect(
         player: SharedPlayer,
@@ -571,7 +595,7 @@ mod tests {
             open: origin.opener(),
             seed: Seed::from_u64(3),
             cancellation: &Cancellation::new(),
-            on_episode: &|trajectory| failures.lock().unwrap().push(trajectory.clone()),
+            on_episode: &|played| failures.lock().unwrap().push(played.record.clone()),
         };
         let config = CollectConfig { group_size: 2, refills: 1, ..CollectConfig::default() };
         let Collection { counts, last_failure, .. } = collect_groups(&request, &config).await;
@@ -921,7 +945,7 @@ mod tests {
         let cancellation = Cancellation::new();
         let tasks: Vec<_> = (0..4).map(fake_task).collect();
         let heard = Arc::new(AtomicUsize::new(0));
-        let hear = |_: &Trajectory| {
+        let hear = |_: &PlayedEpisode<'_>| {
             heard.fetch_add(1, Ordering::SeqCst);
         };
         let request = CollectRequest {

@@ -140,8 +140,10 @@ async fn a_seat_that_another_takes_is_played_and_not_grouped() {
 #[tokio::test]
 async fn an_evaluation_tells_every_seat() {
     let suite = open_suite("tic-tac-toe", &SuiteOptions::default()).unwrap();
+    // Every record of a game is told of once, so that what all seats took can be counted.
+    let told = std::sync::atomic::AtomicUsize::new(0);
     let run = |seating: Seating| {
-        let suite = suite.as_ref();
+        let (suite, told) = (suite.as_ref(), &told);
         async move {
             let request = EvaluateRequest {
                 suite,
@@ -150,7 +152,11 @@ async fn an_evaluation_tells_every_seat() {
                 open: Arc::new(|task| open_environment(task, &Resources::default())),
                 seed: Seed::from_u64(2),
                 cancellation: &Cancellation::new(),
-                on_episode: &|_| {},
+                on_episode: &|played| {
+                    let seats: Vec<_> = played.records().map(|record| record.seat).collect();
+                    assert!(seats == [Seat(0), Seat(1)], "{seats:?}");
+                    told.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                },
                 keep: None,
             };
             let config =
@@ -171,6 +177,7 @@ async fn an_evaluation_tells_every_seat() {
     let value = both.pass_at_k[0].value.unwrap();
     assert!((value - (share("x") + share("o")) / 2.0).abs() < 1e-9, "a seat's tries are its own");
     assert_eq!((both.overall.episodes, both.overall.missing), (120, 0));
+    assert_eq!(told.into_inner(), 120, "games, of both evaluations");
     let alone = open_suite("frozen-lake", &SuiteOptions::default()).unwrap();
     assert_eq!(alone.manifest().name, "frozen-lake");
 }
@@ -520,7 +527,7 @@ async fn one_that_fails_takes_the_game_along_and_is_played_anew() {
         open: Arc::new(|task| open_environment(task, &Resources::default())),
         seed: Seed::from_u64(5),
         cancellation: &Cancellation::new(),
-        on_episode: &|trajectory| failures.lock().unwrap().push(trajectory.clone()),
+        on_episode: &|played| failures.lock().unwrap().push(played.record.clone()),
     };
     let collection = collect_groups(&request, &config).await;
     let counts = collection.counts;
@@ -666,7 +673,7 @@ async fn collect_noting(
         open: Arc::new(open),
         seed: Seed::from_u64(5),
         cancellation: &Cancellation::new(),
-        on_episode: &|trajectory| failed.lock().unwrap().push(trajectory.clone()),
+        on_episode: &|played| failed.lock().unwrap().push(played.record.clone()),
     };
     let mut config = CollectConfig { group_size: 1, refills: 0, ..CollectConfig::default() };
     config.episode.scaffold = ScaffoldChoice::named(scaffold).unwrap();

@@ -53,7 +53,7 @@ impl Bench {
             open: self.opener(),
             seed: Seed::from_u64(1),
             cancellation: &Cancellation::new(),
-            on_episode: &|trajectory| self.heard.lock().unwrap().push(trajectory.clone()),
+            on_episode: &|played| self.heard.lock().unwrap().push(played.record.clone()),
         };
         let collection = collect_groups(&request, config).await;
         self.pool.shutdown().await;

@@ -116,7 +116,7 @@ impl Training {
             seating: domain.evaluated.clone(),
             seed: self.seed.derive("evaluation", split),
             cancellation: watch.cancellation,
-            on_episode: &|trajectory| watch.observer.episode(trajectory),
+            on_episode: &|played| watch.observer.episode(played),
             keep: None,
         };
         let before = self.budget.report();

@@ -184,7 +184,7 @@ impl GroupSource {
             open: domain.sandboxes.opener(player.shared_policy().cloned()),
             seed,
             cancellation: &stop,
-            on_episode: &|trajectory| step.watch.observer.episode(trajectory),
+            on_episode: &|played| step.watch.observer.episode(played),
         };
         let every = run.recipe.keep.trajectories_every;
         let is_kept = every > 0 && step.number.is_multiple_of(every);

@@ -65,10 +65,9 @@ async fn services_are_judged_by_what_they_answer(backend: &str) {
     // Its own files, at the places of the judge's, while the judge works.
     let forges = "(setsid sh -c 'mkdir -p /logs /tests; while :; do echo 1 >/logs/reward; echo exit 0 >/tests/test.sh; \
                   cp /tests/expected /task/www/answer; done' </dev/null >/dev/null 2>&1 &)";
-    // Whatever else listens or can be seen from the agent's sandbox, it looks for the expected answer there.
-    let looks = "(setsid sh -c 'while :; do for p in 3128 $(seq 30000 97 60000); do \
-                 wget -q -T 1 -O - http://127.0.0.1:$p/tests/expected >/task/www/answer; done; \
-                 cat /proc/[0-9]*/root/tests/expected >/task/www/answer; done' </dev/null >/dev/null 2>&1 &)";
+    // What it can see of the judge's processes and their files would hold the expected answer.
+    let looks = "(setsid sh -c 'while :; do cat /proc/[0-9]*/root/tests/expected >/task/found && \
+                 cp /task/found /task/www/answer; done' </dev/null >/dev/null 2>&1 &)";
     let cheats: [(&str, &[&str]); 7] = [
         ("nothing", &["true"]),
         ("a service that comes too late", &[answer, late]),
@@ -76,7 +75,7 @@ async fn services_are_judged_by_what_they_answer(backend: &str) {
         ("a service that dies behind its first answer", &[once, "sleep 1"]),
         ("a service that is stopped", &[answer, held, "sleep 1; kill -STOP $(cat pid)"]),
         ("files at the places of the judge's", &["echo 1 >www/answer", SERVE, forges]),
-        ("a search for the judge", &["echo 1 >www/answer", SERVE, looks]),
+        ("a search for the judge's files", &["echo 1 >www/answer", SERVE, looks]),
     ];
     for (name, commands) in cheats {
         let (reward, said) = bench.judged(&task(), commands).await;
