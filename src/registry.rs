@@ -62,11 +62,10 @@ pub fn tables() -> [&'static dyn AnyTable; 23] {
 ///
 /// ```no_run
 /// # use spar::Registry;
-/// # fn guess() -> spar::envs::EnvironmentRow { unimplemented!() }
-/// fn main() -> std::process::ExitCode {
-///     spar::main(Registry::builtin().environment(guess()))
+/// fn gym(guess: spar::envs::EnvironmentRow) -> std::process::ExitCode {
+///     spar::main(Registry::builtin().environment(guess))
 /// }
-/// # main();
+/// # let _ = gym;
 /// ```
 #[derive(Default)]
 pub struct Registry {
