@@ -14,8 +14,19 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("parsers", &["core"]),
     // Acting: no tensors.
     ("sandbox", &["core"]),
-    ("tasks", &["core", "sandbox"]),
-    ("envs", &["core", "sandbox", "tasks"]),
+    // What worlds of tools are made of, without any episode: state, calls, verdicts.
+    ("python", &[]),
+    ("bfcl", &["core", "python"]),
+    ("tau2", &["core", "python"]),
+    ("answers", &[]),
+    ("sql", &["core"]),
+    ("search", &["core"]),
+    ("mcp", &["core", "sandbox"]),
+    ("tasks", &["core", "sandbox", "answers", "bfcl", "python", "search", "sql", "tau2"]),
+    (
+        "envs",
+        &["core", "sandbox", "tasks", "answers", "bfcl", "mcp", "python", "search", "sql", "tau2"],
+    ),
     ("agent", &["core", "parsers", "sandbox", "tasks", "envs"]),
     // Small learned functions beside the policy: features in, numbers out.
     ("predictors", &["core"]),
@@ -32,6 +43,13 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &[
             "core",
             "parsers",
+            "python",
+            "bfcl",
+            "tau2",
+            "answers",
+            "sql",
+            "search",
+            "mcp",
             "sandbox",
             "tasks",
             "envs",

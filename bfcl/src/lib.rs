@@ -1,0 +1,1 @@
+//! The programs of the Berkeley Function-Calling Leaderboard, and how its answers are checked.

@@ -1,0 +1,1 @@
+//! What CPython gives for the same input.

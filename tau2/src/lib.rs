@@ -1,0 +1,1 @@
+//! The domains of tau2-bench: their data, tools and rewards.
