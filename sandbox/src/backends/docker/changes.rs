@@ -18,6 +18,8 @@ use crate::{Change, ChangeKind, Changes, FileKind, FileState, SandboxError};
 const PATH_BYTES: usize = 4096;
 /// Numbers at the beginning of an answer of the helper.
 const ANSWER_BYTES: usize = 17;
+/// Folders in which Podman puts files of its own, which it does not tell.
+const PODMAN_WRITES: [&str; 1] = ["/etc"];
 /// Paths that the helper is asked for at a time.
 const AT_A_TIME: usize = 1000;
 
@@ -30,7 +32,8 @@ impl Shared {
             Ok(told) => told.unwrap_or_default(),
             Err(error) => return Err(self.trouble("tell what has changed", error).await),
         };
-        let told = sift(told, |path| is_apart(path.as_bytes(), &self.spec));
+        let written: &[&str] = if self.engine.is_podman() { &PODMAN_WRITES } else { &[] };
+        let told = sift(told, written, |path| is_apart(path.as_bytes(), &self.spec));
         // One more than wanted tells that there are more.
         let Changes { changes: told, is_cut } = Changes::settle(told, &self.spec, limit);
         let mut found = Vec::with_capacity(told.len());
@@ -114,10 +117,14 @@ fn refined(told: &Change, looked: Option<Looked>) -> Change {
     }
 }
 
-/// What is worth telling of what the engine tells: of folders in which something changed it cannot say whether
-/// they did themselves.
-fn sift(told: Vec<FilesystemChange>, is_apart: impl Fn(&str) -> bool) -> Vec<Change> {
-    let mut above = HashSet::new();
+/// What is worth telling of what the engine tells: of folders in which something changed, and of those that it has
+/// `written` in itself, it cannot say whether they did themselves.
+fn sift(
+    told: Vec<FilesystemChange>,
+    written: &[&str],
+    is_apart: impl Fn(&str) -> bool,
+) -> Vec<Change> {
+    let mut above: HashSet<&str> = written.iter().copied().collect();
     for change in &told {
         let mut path = change.path.as_str();
         while let Some(at) = path.rfind('/').filter(|at| *at > 0) {
@@ -195,10 +202,12 @@ mod tests {
             told("/new/a", _1),
             told("/dev/x", _1),
         ];
-        let sifted = sift(all, |path| path.starts_with("/dev"));
+        let sifted = sift(all.clone(), &[], |path| path.starts_with("/dev"));
         let paths: Vec<&str> = sifted.iter().map(|change| change.path.as_str()).collect();
         assert_eq!(paths, ["/etc/passwd", "/home", "/new", "/new/a"]);
         assert_eq!(sifted[0].kind, ChangeKind::Deleted);
+        let sifted = sift(all, &["/home"], |path| path.starts_with("/dev"));
+        assert_eq!(sifted.iter().filter(|change| change.path == "/home").count(), 0);
     }
 
     #[test]
