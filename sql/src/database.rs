@@ -1,0 +1,551 @@
+//! Databases that are only read.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, RwLock};
+
+use rusqlite::config::DbConfig;
+use rusqlite::limits::Limit;
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use crate::clock::with_fixed_now;
+use crate::error::words;
+use crate::guard::{Reads, STEPS_PER_LOOK, Stop, Watch};
+use crate::reader::first_statement;
+use crate::{Cell, DatabaseError, QueryError, QueryLimits, ResultTable, Schema};
+
+/// Connections that are kept for the next queries.
+const MOST_IDLE: usize = 4;
+
+/// A database that is only read, in a file or in memory; a clone is the same database.
+///
+/// Queries from any number of threads read it at a time, each on a connection of its own that is taken from those that are
+/// idle. A query leaves nothing behind, so that who asks needs no state, and nothing has to be reset or copied.
+///
+/// What a query may do is to read: SQLite's authorizer refuses everything else (writing, temporary tables, `ATTACH`, pragmas
+/// but for those that tell of the schema, `load_extension`), and so does the way in which the database is open. `random` and
+/// `randomblob` are refused too, and `now` is 2024-01-01 in functions of time, so that equal queries have equal results.
+#[derive(Clone)]
+pub struct Database {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    source: Source,
+    idle: Mutex<Vec<Session>>,
+    schema: OnceLock<Schema>,
+}
+
+enum Source {
+    File {
+        path: PathBuf,
+    },
+    /// A database in memory by its name; it lives as long as the connection that made it.
+    Memory {
+        name: String,
+        _maker: Mutex<Connection>,
+    },
+}
+
+/// A guarded connection.
+struct Session {
+    connection: Connection,
+    watch: Arc<Watch>,
+}
+
+/// Queries run side by side, and one that ran out of memory once more alone: so what others took is no reason.
+static MEMORY: RwLock<()> = RwLock::new(());
+
+impl fmt::Debug for Database {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = match &self.inner.source {
+            Source::File { path } => path.display().to_string(),
+            Source::Memory { name, .. } => name.clone(),
+        };
+        f.debug_tuple("Database").field(&name).finish()
+    }
+}
+
+impl Database {
+    /// Opens a file. It is not changed, and must not change while it is open.
+    ///
+    /// # Errors
+    ///
+    /// [`DatabaseError`] when there is none, or it is no database.
+    pub fn open(path: &Path) -> Result<Self, DatabaseError> {
+        if !path.is_file() {
+            return Err(DatabaseError::Missing { path: path.to_owned() });
+        }
+        let refuse = |detail: String| DatabaseError::Open { path: path.to_owned(), detail };
+        let absolute = path.canonicalize().map_err(|error| refuse(error.to_string()))?;
+        let database = Self::new(Source::File { path: absolute });
+        let limits = QueryLimits::default();
+        let looked = database.query("SELECT count(*) FROM sqlite_master", &limits);
+        looked.map_err(|error| refuse(error.to_string()))?;
+        Ok(database)
+    }
+
+    /// Makes a database in memory of a script of SQL, which is trusted.
+    ///
+    /// # Errors
+    ///
+    /// [`DatabaseError::Script`] when it cannot be run.
+    pub fn from_script(script: &str) -> Result<Self, DatabaseError> {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let refuse = |error| DatabaseError::Script { detail: words(error) };
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("/spar-{}-{number}", std::process::id());
+        let uri = format!("file:{name}?vfs=memdb");
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+            | OpenFlags::SQLITE_OPEN_CREATE
+            | OpenFlags::SQLITE_OPEN_URI;
+        let maker = Connection::open_with_flags(uri, flags).map_err(refuse)?;
+        let made = maker
+            .execute_batch("PRAGMA journal_mode = OFF; BEGIN;")
+            .and_then(|()| maker.execute_batch(script))
+            .and_then(|()| maker.execute_batch("COMMIT;"));
+        made.map_err(refuse)?;
+        Ok(Self::new(Source::Memory { name, _maker: Mutex::new(maker) }))
+    }
+
+    fn new(source: Source) -> Self {
+        Self { inner: Arc::new(Inner { source, idle: Mutex::default(), schema: OnceLock::new() }) }
+    }
+
+    /// Its file; absent where it lies in memory.
+    pub fn path(&self) -> Option<&Path> {
+        match &self.inner.source {
+            Source::File { path } => Some(path),
+            Source::Memory { .. } => None,
+        }
+    }
+
+    /// Its tables.
+    ///
+    /// # Errors
+    ///
+    /// [`QueryError`] when they cannot be read.
+    pub fn schema(&self) -> Result<&Schema, QueryError> {
+        if let Some(schema) = self.inner.schema.get() {
+            return Ok(schema);
+        }
+        let schema = Schema::read(self)?;
+        Ok(self.inner.schema.get_or_init(|| schema))
+    }
+
+    /// Runs a query.
+    ///
+    /// # Errors
+    ///
+    /// [`QueryError`] says why it has no result, in SQLite's words where it is SQLite that says so.
+    pub fn query(&self, sql: &str, limits: &QueryLimits) -> Result<ResultTable, QueryError> {
+        let statement = statement_of(sql)?;
+        let fixed = with_fixed_now(statement);
+        let beside = MEMORY.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let first = self.with_session(|session| session.run(&fixed, limits));
+        drop(beside);
+        match first {
+            Err(Failure::Memory(_)) => {
+                let _alone = MEMORY.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+                self.with_session(|session| session.run(&fixed, limits))
+            }
+            other => other,
+        }
+        .map_err(|failure| match failure {
+            Failure::Memory(error) | Failure::Query(error) => error,
+        })
+    }
+
+    /// What a query reads, found without running it: the tables and columns that SQLite resolves its names to.
+    ///
+    /// # Errors
+    ///
+    /// As [`Database::query`].
+    pub fn reads(&self, sql: &str) -> Result<Reads, QueryError> {
+        let statement = statement_of(sql)?;
+        let found = self.with_session(|session| {
+            session.watch.begin(&QueryLimits::default());
+            session.watch.record();
+            let prepared = session.connection.prepare(statement).map(drop);
+            let reads = session.watch.recorded();
+            match prepared {
+                Ok(()) => Ok(reads),
+                Err(rusqlite::Error::Empty) => Err(Failure::Query(QueryError::Empty)),
+                Err(error) => Err(Failure::Query(QueryError::of(error))),
+            }
+        });
+        found.map_err(|failure| match failure {
+            Failure::Memory(error) | Failure::Query(error) => error,
+        })
+    }
+
+    fn with_session<T>(
+        &self,
+        run: impl FnOnce(&Session) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let idle = || self.inner.idle.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let taken = idle().pop();
+        let session = match taken {
+            Some(session) => session,
+            None => Session::open(&self.inner.source)
+                .map_err(|error| Failure::Query(QueryError::of(error)))?,
+        };
+        let done = run(&session);
+        let mut idle = idle();
+        if idle.len() < MOST_IDLE {
+            idle.push(session);
+        }
+        done
+    }
+}
+
+/// Why a session has no result.
+enum Failure {
+    /// It ran out of memory, which may be others' doing.
+    Memory(QueryError),
+    Query(QueryError),
+}
+
+/// The one statement of a query.
+fn statement_of(sql: &str) -> Result<&str, QueryError> {
+    let allowed = QueryLimits::SQL_BYTES;
+    if sql.len() > allowed {
+        return Err(QueryError::TooLong { found: sql.len(), allowed });
+    }
+    if sql.contains('\0') {
+        return Err(QueryError::Nul);
+    }
+    match first_statement(sql) {
+        (_, true) => Err(QueryError::Several),
+        (statement, false) => Ok(statement),
+    }
+}
+
+impl Session {
+    fn open(source: &Source) -> rusqlite::Result<Self> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+            | OpenFlags::SQLITE_OPEN_URI
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let uri = match source {
+            Source::File { path } => format!("file:{}?mode=ro&immutable=1", escaped(path)),
+            Source::Memory { name, .. } => format!("file:{name}?vfs=memdb&mode=ro"),
+        };
+        let mut connection = Connection::open_with_flags(uri, flags)?;
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+        // Views and generated columns of a foreign file call no function that could do harm.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+        connection.execute_batch(&format!(
+            "PRAGMA temp_store = MEMORY; PRAGMA hard_heap_limit = {}",
+            QueryLimits::HEAP_BYTES
+        ))?;
+        let most = |limit, value| connection.set_limit(limit, value);
+        most(Limit::SQLITE_LIMIT_LENGTH, QueryLimits::VALUE_BYTES)?;
+        most(Limit::SQLITE_LIMIT_SQL_LENGTH, QueryLimits::SQL_BYTES as i32)?;
+        most(Limit::SQLITE_LIMIT_EXPR_DEPTH, QueryLimits::EXPRESSION_DEPTH)?;
+        most(Limit::SQLITE_LIMIT_COMPOUND_SELECT, 100)?;
+        most(Limit::SQLITE_LIMIT_COLUMN, 2_000)?;
+        most(Limit::SQLITE_LIMIT_VDBE_OP, 1_000_000)?;
+        most(Limit::SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 200)?;
+        most(Limit::SQLITE_LIMIT_ATTACHED, 0)?;
+        most(Limit::SQLITE_LIMIT_WORKER_THREADS, 0)?;
+        let watch = Arc::new(Watch::new());
+        let guard = Arc::clone(&watch);
+        connection.authorizer(Some(move |context: rusqlite::hooks::AuthContext<'_>| {
+            guard.authorize(context)
+        }))?;
+        let counter = Arc::clone(&watch);
+        connection.progress_handler(STEPS_PER_LOOK, Some(move || counter.look()))?;
+        Ok(Self { connection, watch })
+    }
+
+    fn run(&self, statement: &str, limits: &QueryLimits) -> Result<ResultTable, Failure> {
+        self.watch.begin(limits);
+        self.read(statement, limits).map_err(|error| match error {
+            Told::Own(error) => Failure::Query(error),
+            Told::Sqlite(error) => match (self.watch.stop(), error.sqlite_error_code()) {
+                (Some(Stop::Steps), _) => Failure::Query(QueryError::Steps { steps: limits.steps }),
+                (Some(Stop::Time), _) => {
+                    Failure::Query(QueryError::Time { seconds: limits.time.as_secs() })
+                }
+                (None, Some(ErrorCode::OutOfMemory)) => Failure::Memory(QueryError::of(error)),
+                (None, _) => Failure::Query(QueryError::of(error)),
+            },
+        })
+    }
+
+    fn read(&self, statement: &str, limits: &QueryLimits) -> Result<ResultTable, Told> {
+        let mut prepared = match self.connection.prepare(statement) {
+            Ok(prepared) => prepared,
+            Err(rusqlite::Error::Empty) => return Err(Told::Own(QueryError::Empty)),
+            Err(error) => return Err(Told::Sqlite(error)),
+        };
+        let num_parameters = prepared.parameter_count();
+        if num_parameters > 0 {
+            return Err(Told::Own(QueryError::Parameters(num_parameters)));
+        }
+        let columns: Vec<String> = prepared.column_names().map(str::to_owned).collect();
+        let num_columns = columns.len();
+        let mut table = ResultTable { columns, ..ResultTable::default() };
+        let mut num_bytes = 0;
+        let mut rows = prepared.raw_query();
+        while let Some(row) = rows.next().map_err(Told::Sqlite)? {
+            let mut cells = Vec::with_capacity(num_columns);
+            for place in 0..num_columns {
+                let value = row.get_ref(place).map_err(Told::Sqlite)?;
+                let cell = cell_of(value, &mut table.has_invalid_text);
+                num_bytes += cell.num_bytes();
+                cells.push(cell);
+            }
+            num_bytes += size_of::<Vec<Cell>>();
+            if table.rows.len() >= limits.rows || num_bytes > limits.result_bytes {
+                table.is_cut = true;
+                break;
+            }
+            table.rows.push(cells);
+        }
+        Ok(table)
+    }
+}
+
+/// Who says that there is no result.
+enum Told {
+    Own(QueryError),
+    Sqlite(rusqlite::Error),
+}
+
+fn cell_of(value: ValueRef<'_>, is_invalid: &mut bool) -> Cell {
+    match value {
+        ValueRef::Null => Cell::Null,
+        ValueRef::Integer(number) => Cell::Integer(number),
+        ValueRef::Real(number) => Cell::Real(number),
+        ValueRef::Text(bytes) => Cell::Text(match std::str::from_utf8(bytes) {
+            Ok(text) => text.to_owned(),
+            Err(_) => {
+                *is_invalid = true;
+                bytes.utf8_chunks().map(|chunk| chunk.valid()).collect()
+            }
+        }),
+        ValueRef::Blob(bytes) => Cell::Blob(bytes.to_vec()),
+    }
+}
+
+/// A path inside a URI.
+fn escaped(path: &Path) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-~".contains(&byte) || byte >= 0x80;
+    let mut text = String::new();
+    for byte in path.to_string_lossy().bytes() {
+        if plain(byte) && byte.is_ascii() {
+            text.push(char::from(byte));
+        } else {
+            text.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    fn books() -> Database {
+        Database::from_script(
+            "CREATE TABLE books(id INTEGER PRIMARY KEY, title TEXT, pages INTEGER);
+             INSERT INTO books VALUES (1, 'Ash', 90), (2, 'Bay', 300), (3, 'Cob', NULL);
+             CREATE VIEW long AS SELECT title FROM books WHERE pages > 100;
+             CREATE INDEX by_title ON books(title);",
+        )
+        .unwrap()
+    }
+
+    fn told(sql: &str) -> String {
+        match books().query(sql, &QueryLimits::default()) {
+            Ok(table) => panic!("`{sql:.80}` has a result: {}", table.to_text(5, 500)),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn queries_read_and_their_results_are_typed() {
+        let found = books()
+            .query("SELECT title, pages, pages / 2.0, x'00ff' FROM books;", &QueryLimits::default())
+            .unwrap();
+        assert_eq!(found.columns, ["title", "pages", "pages / 2.0", "x'00ff'"]);
+        let text = |text: &str| Cell::Text(text.to_owned());
+        let blob = Cell::Blob(vec![0, 255]);
+        assert_eq!(found.rows[0], [text("Ash"), Cell::Integer(90), Cell::Real(45.0), blob.clone()]);
+        assert_eq!(found.rows[2], [text("Cob"), Cell::Null, Cell::Null, blob]);
+        let cut = QueryLimits { rows: 2, ..QueryLimits::default() };
+        let found = books().query("SELECT id FROM books", &cut).unwrap();
+        assert!(found.is_cut && found.rows.len() == 2);
+        let invalid =
+            books().query("SELECT CAST(x'41ff42' AS TEXT)", &QueryLimits::default()).unwrap();
+        assert!(invalid.has_invalid_text && invalid.rows[0] == [text("AB")]);
+    }
+
+    #[test]
+    fn nothing_but_reading_is_authorized() {
+        for sql in [
+            "DELETE FROM books",
+            "INSERT INTO books VALUES (9, 'x', 1)",
+            "UPDATE books SET pages = 0",
+            "DROP TABLE books",
+            "CREATE TABLE t(x)",
+            "CREATE TEMP TABLE t AS SELECT * FROM books",
+            "CREATE VIEW v AS SELECT 1",
+            "ATTACH '/tmp/x.db' AS other",
+            "DETACH main",
+            "PRAGMA writable_schema = 1",
+            "PRAGMA hard_heap_limit = 0",
+            "PRAGMA database_list",
+            "PRAGMA journal_mode",
+            "VACUUM",
+            "VACUUM INTO '/tmp/x.db'",
+            "BEGIN",
+            "SAVEPOINT a",
+            "ANALYZE",
+            "REINDEX",
+            "WITH a AS (SELECT 1) DELETE FROM books",
+            "REPLACE INTO books VALUES (1, 'x', 1)",
+            "CREATE VIRTUAL TABLE f USING fts5(x)",
+        ] {
+            let told = told(sql);
+            assert!(["not authorized", "authorization denied"].contains(&&*told), "{sql}: {told}");
+        }
+        for (sql, words) in [
+            ("SELECT load_extension('x')", "load_extension"),
+            ("SELECT random()", "random"),
+            ("SELECT * FROM books ORDER BY RANDOM()", "RANDOM"),
+            ("SELECT randomblob(1000000000)", "randomblob"),
+            ("SELECT * FROM pragma_database_list", "authorized"),
+            ("SELECT * FROM dbstat", "prohibited"),
+            ("SELECT writefile('x', 'y')", "no such function: writefile"),
+            ("SELECT readfile('/etc/passwd')", "no such function: readfile"),
+        ] {
+            assert!(told(sql).contains(words), "{sql}: {}", told(sql));
+        }
+        let told = books().query("PRAGMA table_info(books)", &QueryLimits::default()).unwrap();
+        assert_eq!(told.rows.len(), 3);
+    }
+
+    #[test]
+    fn what_is_no_query_is_told_in_words() {
+        assert_eq!(told("SELEC 1"), "near \"SELEC\": syntax error");
+        assert_eq!(told("SELECT x FROM books"), "no such column: x");
+        assert_eq!(told("SELECT 1 FROM boks"), "no such table: boks");
+        for empty in ["", "  \n", "-- nothing", "/* SELECT 1 */", ";"] {
+            assert_eq!(told(empty), "the query is empty");
+        }
+        let several = "You can only execute one statement at a time.";
+        for sql in ["SELECT 1; SELECT 2", "SELECT 1;;", "SELECT 1; DROP TABLE books", ";SELECT 1"] {
+            assert_eq!(told(sql), several);
+        }
+        assert_eq!(told("SELECT 1\0"), "the query contains a null character");
+        assert!(told("SELECT ?, :a").contains("2 parameters"));
+        let long = format!("SELECT '{}'", "a".repeat(10 << 20));
+        assert!(told(&long).contains("at most 100000"));
+        let deep = format!("SELECT {}1{}", "(".repeat(5_000), ")".repeat(5_000));
+        assert!(!told(&deep).is_empty());
+        let sum = vec!["1"; 2_000].join("+");
+        assert!(
+            told(&format!("SELECT {sum}")).contains("depth 100"),
+            "{}",
+            told(&format!("SELECT {sum}"))
+        );
+        assert!(told("SELECT \u{202e}ключ FROM 数据").contains("数据"));
+        assert!(told("SELECT zeroblob(1000000000)").contains("too big"));
+        assert!(told("SELECT printf('%.*c', 100000000, 'x')").contains("too big"));
+    }
+
+    #[test]
+    fn what_has_no_end_is_ended_and_equal_queries_end_equally() {
+        let limits = QueryLimits { steps: 300_000, ..QueryLimits::default() };
+        let endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n";
+        let product = "SELECT count(*) FROM books a, books b, books c, books d, books e, books f, books g, books h, \
+                       books i, books j, books k, books l, books m, books n";
+        for sql in [endless, product] {
+            let told = books().query(sql, &limits).unwrap_err();
+            assert_eq!(told, QueryError::Steps { steps: 300_000 });
+        }
+        let quick = QueryLimits { time: Duration::ZERO, ..QueryLimits::default() };
+        assert_eq!(books().query(endless, &quick).unwrap_err(), QueryError::Time { seconds: 0 });
+        let rows =
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n";
+        let few = QueryLimits { rows: 1_000, ..limits.clone() };
+        let found = books().query(rows, &few).unwrap();
+        assert!(found.is_cut && found.rows.len() == 1_000);
+        // The connection goes on as if nothing had been.
+        let books = books();
+        books.query(endless, &limits).unwrap_err();
+        assert_eq!(books.query("SELECT 1", &QueryLimits::default()).unwrap().rows.len(), 1);
+    }
+
+    #[test]
+    fn memory_has_a_bound() {
+        let hog = "WITH RECURSIVE n(i, b) AS (SELECT 1, zeroblob(8000000) UNION ALL SELECT i + 1, zeroblob(8000000) FROM n \
+                   LIMIT 400) SELECT count(*) FROM (SELECT b FROM n ORDER BY b, i)";
+        let start = Instant::now();
+        let told = books().query(hog, &QueryLimits::default()).unwrap_err();
+        assert_eq!(told.to_string(), "out of memory");
+        assert!(start.elapsed() < Duration::from_secs(20));
+        let wide = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 50) SELECT zeroblob(8000000) FROM n";
+        let found = books().query(wide, &QueryLimits::default()).unwrap();
+        assert!(found.is_cut && found.rows.len() == 4);
+    }
+
+    #[test]
+    fn what_a_query_reads_is_what_its_names_stand_for() {
+        let books = books();
+        let reads = books.reads("SELECT b.TITLE FROM books AS b WHERE pages > 1").unwrap();
+        assert_eq!(reads.tables.iter().collect::<Vec<_>>(), ["books"]);
+        let columns: Vec<&str> = reads.columns.iter().map(|(_, column)| &**column).collect();
+        assert_eq!(columns, ["pages", "title"]);
+        let count = books.reads("SELECT count(*) FROM books").unwrap();
+        assert!(count.columns.is_empty() && count.tables.contains("books"));
+        assert!(books.reads("SELECT 3").unwrap().tables.is_empty());
+        assert!((count.similarity(&reads) - 1.0 / 3.0).abs() < 1e-12);
+        assert_eq!(books.reads("").unwrap_err(), QueryError::Empty);
+        assert!(books.reads("SELECT x FROM books").is_err());
+    }
+
+    #[test]
+    fn files_are_opened_and_never_changed() {
+        let folder = std::env::temp_dir().join(format!("spar-sql-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("a b#?.sqlite");
+        let maker = Connection::open(&path).unwrap();
+        maker.execute_batch("CREATE TABLE t(x); INSERT INTO t VALUES (7)").unwrap();
+        drop(maker);
+        let before = std::fs::read(&path).unwrap();
+        let database = Database::open(&path).unwrap();
+        let found = database.query("SELECT x FROM t", &QueryLimits::default()).unwrap();
+        assert_eq!(found.rows, [[Cell::Integer(7)]]);
+        assert_eq!(std::fs::read(&path).unwrap(), before);
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1, "nothing beside it");
+        let missing = Database::open(&folder.join("none.sqlite")).unwrap_err();
+        assert!(matches!(missing, DatabaseError::Missing { .. }));
+        std::fs::write(&path, b"this is no database, whatever it may be called").unwrap();
+        let told = Database::open(&path).unwrap_err().to_string();
+        assert!(told.contains("file is not a database"), "{told}");
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn threads_ask_at_a_time() {
+        let books = books();
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    for _ in 0..50 {
+                        let found =
+                            books.query("SELECT sum(id) FROM books", &QueryLimits::default());
+                        assert_eq!(found.unwrap().rows, [[Cell::Integer(6)]]);
+                    }
+                });
+            }
+        });
+    }
+}
