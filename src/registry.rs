@@ -6,6 +6,7 @@ use spar_agent::filters::{FilterRow, filter_registry};
 use spar_agent::scaffolds::{ScaffoldRow, scaffold_registry};
 use spar_agent::strategies::{StrategyRow, strategy_registry};
 use spar_core::registry::{AnyTable, InstallError, Row, Table};
+use spar_envs::tools::{ToolRow, tool_registry};
 use spar_envs::{EnvironmentRow, environment_registry};
 use spar_parsers::{ParserRow, parser_registry};
 use spar_policy::draw_rules::{DrawRuleRow, draw_rule_registry};
@@ -26,11 +27,12 @@ use crate::recipe::SHIPPED_RECIPES;
 use crate::training::stages::{StageRow, stage_registry};
 
 /// All tables, in the order in which they are listed.
-pub fn tables() -> [&'static dyn AnyTable; 23] {
+pub fn tables() -> [&'static dyn AnyTable; 24] {
     [
         suite_registry(),
         suite_formats(),
         environment_registry(),
+        tool_registry(),
         backend_registry(),
         &SHIPPED_RECIPES,
         sampler_registry(),
@@ -114,6 +116,8 @@ open_tables! {
     suite_format: FormatRow, suite_formats;
     /// Adds an environment.
     environment: EnvironmentRow, environment_registry;
+    /// Adds a tool.
+    tool: ToolRow, tool_registry;
     /// Adds a backend of sandboxes.
     backend: BackendRow, backend_registry;
     /// Adds a task sampler.

@@ -45,6 +45,7 @@ mod resources;
 mod seat_accounts;
 pub mod terminal;
 mod tic_tac_toe;
+pub mod tools;
 mod validate;
 
 pub use environment::{CHANCE_TAG, Environment, TimeRules};
@@ -62,6 +63,7 @@ pub use registry::{
 pub use resources::{Resources, Sandboxes};
 pub use seat_accounts::SeatAccounts;
 pub use tic_tac_toe::TicTacToe;
+pub use tools::ToolUse;
 pub use validate::{FailureKind, ValidationFailure, ValidationReport, validate_suite};
 
 /// A task of an environment with these parameters.

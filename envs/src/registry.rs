@@ -13,6 +13,7 @@ use crate::process::Process;
 use crate::question::Question;
 use crate::terminal::Terminal;
 use crate::tic_tac_toe::TicTacToe;
+use crate::tools::ToolUse;
 use crate::{Environment, EnvironmentError, Graded, Resources};
 
 /// What makes tasks of an environment interactive, and what is known of it before.
@@ -145,6 +146,20 @@ const ROWS: &[EnvironmentRow] = &[
             needs_sandbox: false,
             actions: Actions::Calls,
             open: |task, _| Ok(Box::new(Ledger::open(task)?)),
+            stratum: |_| None,
+        },
+    },
+    Row {
+        name: "toolbox",
+        about: "A question, answered with the help of the tools that the task names.",
+        source: "own",
+        formula: "",
+        options: OptionSet::NONE,
+        open: NamedEnvironment {
+            suite: "toolbox",
+            needs_sandbox: false,
+            actions: Actions::Calls,
+            open: |task, resources| Ok(Box::new(ToolUse::open(task, resources)?)),
             stratum: |_| None,
         },
     },

@@ -63,6 +63,17 @@ const ROWS: &[SuiteRow] = &[
         },
     },
     Row {
+        name: "toolbox",
+        about: "Questions that a calculator and notes answer, by calls of tools.",
+        source: "own",
+        formula: "",
+        options: OptionSet::NONE,
+        open: NamedSuite {
+            needs_data: false,
+            open: |_| shipped("toolbox", include_str!("../suites/toolbox/suite.toml")),
+        },
+    },
+    Row {
         name: "tic-tac-toe",
         about: "Tic-tac-toe in text, for two seats.",
         source: "own",
