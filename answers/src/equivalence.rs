@@ -493,3 +493,51 @@ mod tests {
         }
     }
 }
+
+#[cfg(test)]
+mod laws {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A formula of one or two variables, in LaTeX.
+    fn formula() -> impl Strategy<Value = String> {
+        let leaf = prop_oneof![
+            (1..50_u32).prop_map(|n| n.to_string()),
+            Just("x".to_owned()),
+            Just("y".to_owned()),
+            Just(r"\pi".to_owned()),
+            (2..9_u32).prop_map(|n| format!(r"\sqrt{{{n}}}")),
+        ];
+        leaf.prop_recursive(4, 16, 2, |inner| {
+            prop_oneof![
+                (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("({a}+{b})")),
+                (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("({a}-{b})")),
+                (inner.clone(), inner.clone()).prop_map(|(a, b)| format!(r"{{{a}}} \cdot {{{b}}}")),
+                (inner.clone(), 2..4_u32).prop_map(|(a, n)| format!("{{({a})}}^{{{n}}}")),
+                inner.prop_map(|a| format!(r"\frac{{{a}}}{{7}}")),
+            ]
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn a_formula_equals_itself_rewritten_and_nothing_else(a in formula(), b in formula()) {
+            prop_assert!(math_equal(&a, &a).is_equal());
+            let turned = math_equal(&format!("{a}+{b}"), &format!("{b} + {a}"));
+            prop_assert!(turned.is_equal(), "{a} {b} {turned:?}");
+            let factored = math_equal(&format!("({a})({a}+{b})"), &format!("({a})^2 + ({a})({b})"));
+            prop_assert!(factored.is_equal(), "{a} {b} {factored:?}");
+            prop_assert_eq!(math_equal(&format!("{a}+1"), &a), Equivalence::Different);
+            prop_assert_eq!(math_equal(&a, &b).is_equal(), math_equal(&b, &a).is_equal());
+        }
+
+        #[test]
+        fn nothing_that_is_written_breaks_it(a in "[-+*/^_{}()\\[\\]\\\\a-z0-9.,<>=|!% ]{0,40}", b in ".{0,40}") {
+            let _ = (math_equal(&a, &b), math_equal(&b, &a), math_equal(&a, &a));
+            let _ = (crate::final_answer(&b, crate::AnswerForm::Any), crate::choice(&b, 4));
+        }
+    }
+}

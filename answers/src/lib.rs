@@ -23,6 +23,8 @@ mod equivalence;
 mod exact;
 mod expression;
 mod final_answer;
+#[cfg(test)]
+mod golden;
 mod identity;
 mod latex;
 mod numeric;

@@ -3,7 +3,8 @@
 //! ```text
 //!  Task.graders, recipe ──▶ Graders ──grade──▶ Verdict { parts, success, details, artifacts }
 //!                              │ one by one, in their order
-//!                              ├─ environment, exact            what the environment or the task says
+//!                              ├─ environment                   what the environment says
+//!                              ├─ exact, math, choice           what the task calls right
 //!                              ├─ script, fresh_sandbox ──────▶ GradingPlace::run_script
 //!                              └─ judge, likelihood ──────────▶ GradingModels
 //! ```
@@ -12,6 +13,7 @@
 //! the environment judges. What keeps a grader from judging is an error, never a verdict, unless the episode itself has brought
 //! it about: then it is worth nothing. A new grader is one file and one row of [`grader_registry`].
 
+mod choice;
 mod environment;
 mod exact;
 mod grader;
@@ -19,17 +21,20 @@ mod grader;
 mod graders;
 mod judge;
 mod likelihood;
+mod math;
 mod registry;
 mod script;
 #[cfg(test)]
 mod test_episodes;
 
+pub use choice::{ChoiceAnswer, ChoiceAnswerOptions};
 pub use environment::OwnVerdict;
 pub use exact::{Exact, ExactOptions};
 pub use grader::{GradedEpisode, Grader, GraderNeeds, GradingModel, GradingModels, GradingPlace};
 pub use graders::Graders;
 pub use judge::{Comparison, Criterion, Judge, JudgeMode, JudgeOptions, PROMPT_VERSION, Shown};
 pub use likelihood::{Likelihood, LikelihoodMeasure, LikelihoodOptions};
+pub use math::{AnswerPlace, MathAnswer, MathAnswerOptions};
 pub use registry::{GraderConfig, GraderRow, OpenGrader, grader_registry, open_grader};
 pub use script::{FreshSandboxOptions, Script, ScriptFinding, ScriptOptions};
 

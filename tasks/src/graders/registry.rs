@@ -4,8 +4,9 @@ use serde::{Deserialize, Serialize};
 use spar_core::registry::{Axis, Given, OptionSet, Options, Row, Table};
 
 use super::{
-    Exact, ExactOptions, FreshSandboxOptions, Grader, Judge, JudgeOptions, Likelihood,
-    LikelihoodOptions, OwnVerdict, Script, ScriptOptions,
+    ChoiceAnswer, ChoiceAnswerOptions, Exact, ExactOptions, FreshSandboxOptions, Grader, Judge,
+    JudgeOptions, Likelihood, LikelihoodOptions, MathAnswer, MathAnswerOptions, OwnVerdict, Script,
+    ScriptOptions,
 };
 use crate::GraderError;
 
@@ -89,6 +90,22 @@ const ROWS: &[GraderRow] = &[
         formula: "success = 1[normal(answer) in { normal(r) : r in reference }]",
         options: OptionSet::of::<ExactOptions>(),
         open: |given| Ok(Box::new(Exact::new(given.read()?))),
+    },
+    Row {
+        name: "math",
+        about: "The answer has to say what the task calls right, as mathematics.",
+        source: "math-verify 0.9, with the differences that docs/answers.md judges",
+        formula: "success = 1[exists r in reference: final(answer) = r as mathematics]",
+        options: OptionSet::of::<MathAnswerOptions>(),
+        open: |given| Ok(Box::new(MathAnswer::new(given.read()?))),
+    },
+    Row {
+        name: "choice",
+        about: "The answer has to name the letter of the right choice, and no other.",
+        source: "own, after lm-evaluation-harness and simple-evals",
+        formula: "success = 1[exists r in reference: choice(answer) = choice(r)]",
+        options: OptionSet::of::<ChoiceAnswerOptions>(),
+        open: |given| Ok(Box::new(ChoiceAnswer::new(given.read()?))),
     },
     Row {
         name: "script",
