@@ -1,0 +1,83 @@
+//! Shapes of data: which fields a model has, of which kinds, in which order.
+
+use spar_python::Value;
+
+/// A model: an object with declared fields, which is stored as a dictionary in the order of these.
+#[derive(Debug)]
+pub(crate) struct Model {
+    /// The name, which error texts show.
+    pub(crate) name: &'static str,
+    /// The fields in the order in which they are written.
+    pub(crate) fields: &'static [Field],
+    /// Whether other fields are refused; else they are dropped.
+    pub is_closed: bool,
+}
+
+/// A field of a model.
+#[derive(Debug)]
+pub(crate) struct Field {
+    /// The name.
+    pub(crate) name: &'static str,
+    /// What it may hold.
+    pub kind: Kind,
+    /// What it holds where nothing is given; absent: it has to be given.
+    pub default: Option<fn() -> Value>,
+}
+
+/// What a field may hold.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Kind {
+    /// A text.
+    Str,
+    /// A whole number.
+    Int,
+    /// A number.
+    Float,
+    /// A truth value.
+    Bool,
+    /// A day, written `2025-02-01`.
+    Date,
+    /// A time, written `2025-02-01 12:30:00`.
+    DateTime,
+    /// One of these texts.
+    Literal(&'static [&'static str]),
+    /// A member of an enumeration, by its value.
+    Enum(&'static [&'static str]),
+    /// That, or nothing.
+    Optional(&'static Kind),
+    /// A list of these.
+    List(&'static Kind),
+    /// A dictionary from one kind to another.
+    Dict(&'static Kind, &'static Kind),
+    /// An object.
+    Model(&'static Model),
+    /// An object of one of several models.
+    Union(&'static [&'static Model]),
+}
+
+impl Model {
+    /// A model that drops fields it does not have.
+    pub(crate) const fn open(name: &'static str, fields: &'static [Field]) -> Self {
+        Self { name, fields, is_closed: false }
+    }
+
+    /// A model that refuses fields it does not have.
+    pub(crate) const fn closed(name: &'static str, fields: &'static [Field]) -> Self {
+        Self { name, fields, is_closed: true }
+    }
+}
+
+/// A field that has to be given.
+pub(crate) const fn required(name: &'static str, kind: Kind) -> Field {
+    Field { name, kind, default: None }
+}
+
+/// A field that has a value of its own.
+pub(crate) const fn defaults(name: &'static str, kind: Kind, default: fn() -> Value) -> Field {
+    Field { name, kind, default: Some(default) }
+}
+
+/// A field that may be absent, and is nothing then.
+pub(crate) const fn optional(name: &'static str, kind: &'static Kind) -> Field {
+    Field { name, kind: Kind::Optional(kind), default: Some(|| Value::None) }
+}

@@ -1,0 +1,185 @@
+//! Bills: charges, overdue ones, and what awaits payment.
+
+use sha2::{Digest, Sha256};
+use spar_python::BinaryOperator::Add;
+use spar_python::{Comparison, Outcome, Value, compare, iterate};
+
+use super::data::{BILL, LINE_ITEM};
+use super::tools::{bill, customer, is_status, line, plan, row_mut};
+use crate::database::Database;
+use crate::object::{attribute, in_place, list_mut, object, refuse, set, shown};
+use crate::reply::Reply;
+use crate::signature::Arguments;
+use crate::validate::validate;
+
+/// The day it is.
+pub(super) const TODAY: &str = "2025-02-25";
+
+/// Where the ids of new bills come from: the reference draws them at random, here they follow from a seed.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct BillIds {
+    stream: u64,
+    num_drawn: u64,
+}
+
+impl BillIds {
+    /// The ids of a stream; those of other streams are others.
+    pub(crate) fn new(stream: u64) -> Self {
+        Self { stream, num_drawn: 0 }
+    }
+
+    fn next(&mut self) -> String {
+        let digest = Sha256::new()
+            .chain_update(self.stream.to_le_bytes())
+            .chain_update(self.num_drawn.to_le_bytes())
+            .finalize();
+        self.num_drawn += 1;
+        let digits = digest.iter().take(4).map(|byte| format!("{byte:02x}"));
+        format!("B{}", digits.collect::<String>())
+    }
+}
+
+/// The bills of a customer that have a status, in their order.
+///
+/// # Errors
+///
+/// The `ValueError` of a bill that there is not.
+pub(super) fn with_status<'d>(
+    db: &'d Database,
+    customer: &Value,
+    status: &str,
+) -> Outcome<Vec<&'d Value>> {
+    let mut found = Vec::new();
+    for id in iterate(attribute(customer, "bill_ids")?)? {
+        let bill = bill(db, &id)?;
+        if is_status(bill, status) {
+            found.push(bill);
+        }
+    }
+    Ok(found)
+}
+
+fn line_item(description: String, amount: &Value, kind: &str) -> Outcome<Value> {
+    validate(
+        &LINE_ITEM,
+        &object([
+            ("description", description.into()),
+            ("amount", amount.clone()),
+            ("date", TODAY.into()),
+            ("item_type", kind.into()),
+        ]),
+    )
+}
+
+/// Adds a charge to the customer's draft of a bill, and makes one where there is none.
+///
+/// # Errors
+///
+/// What the tool raises.
+pub(super) fn charge(
+    db: &mut Database,
+    ids: &mut BillIds,
+    customer_id: &Value,
+    amount: &Value,
+    description: String,
+) -> Outcome<()> {
+    let owner = customer(db, customer_id)?;
+    let mut draft = None;
+    for id in iterate(attribute(owner, "bill_ids")?)? {
+        if is_status(bill(db, &id)?, "Draft") {
+            draft = Some(id);
+            break;
+        }
+    }
+    let draft = match draft {
+        Some(id) => id,
+        None => {
+            let id = Value::from(ids.next());
+            let bill = validate(
+                &BILL,
+                &object([
+                    ("bill_id", id.clone()),
+                    ("customer_id", customer_id.clone()),
+                    ("period_start", "2025-03-01".into()),
+                    ("period_end", "2025-03-31".into()),
+                    ("issue_date", "2025-03-01".into()),
+                    ("total_due", Value::from(0_i64)),
+                    ("due_date", "2025-03-15".into()),
+                    ("status", "Draft".into()),
+                ]),
+            )?;
+            add(db, customer_id, &id, bill)?;
+            id
+        }
+    };
+    let is_credit = compare(Comparison::Less, amount, &Value::from(0_i64))?;
+    let item = line_item(description, amount, if is_credit { "Credit" } else { "Charge" })?;
+    let bill = row_mut(db, "bills", "bill_id", &draft)?;
+    list_mut(bill, "line_items")?.push(item);
+    let total = in_place(Add, attribute(bill, "total_due")?, amount)?;
+    set(bill, "total_due", total)
+}
+
+/// Adds a bill to all bills and to the customer's.
+fn add(db: &mut Database, customer_id: &Value, id: &Value, bill: Value) -> Outcome<()> {
+    if let Some(bills) = db.field_mut("bills")?.as_list_mut() {
+        bills.push(bill);
+    }
+    let owner = row_mut(db, "customers", "customer_id", customer_id)?;
+    list_mut(owner, "bill_ids")?.push(id.clone());
+    Ok(())
+}
+
+/// Suspends a line because a bill, which is made for it, was not paid.
+///
+/// # Errors
+///
+/// What the function raises.
+pub(super) fn suspend_for_overdue_bill(
+    db: &mut Database,
+    arguments: &Arguments<'_>,
+) -> Outcome<Reply> {
+    let (customer_id, line_id) = (arguments.get(0), arguments.get(1));
+    let (bill_id, has_ended) = (arguments.get(2), arguments.get(3));
+    let suspended = line(db, line_id)?;
+    if !is_status(suspended, "Active") {
+        return refuse("Line must be active to suspend for unpaid bill");
+    }
+    let amount = attribute(plan(db, attribute(suspended, "plan_id")?)?, "price_per_month")?.clone();
+    let description = format!("Charge for line {}", shown(attribute(suspended, "line_id")?)?);
+    if compare(Comparison::LessOrEqual, &amount, &Value::from(0_i64))? {
+        return refuse("Amount must be positive for overdue bill");
+    }
+    let owner = customer(db, customer_id)?;
+    if !with_status(db, owner, "Overdue")?.is_empty() {
+        return refuse("Customer already has an overdue bill");
+    }
+    let mut bill = validate(
+        &BILL,
+        &object([
+            ("bill_id", bill_id.clone()),
+            ("customer_id", customer_id.clone()),
+            ("period_start", "2025-01-01".into()),
+            ("period_end", "2025-01-31".into()),
+            ("issue_date", "2025-01-01".into()),
+            ("total_due", Value::from(0_i64)),
+            ("due_date", "2025-01-15".into()),
+            ("status", "Overdue".into()),
+        ]),
+    )?;
+    list_mut(&mut bill, "line_items")?.push(line_item(description, &amount, "Charge")?);
+    let total = in_place(Add, attribute(&bill, "total_due")?, &amount)?;
+    set(&mut bill, "total_due", total)?;
+    add(db, customer_id, bill_id, bill)?;
+    let suspended = row_mut(db, "lines", "line_id", line_id)?;
+    set(suspended, "status", "Suspended".into())?;
+    set(suspended, "suspension_start_date", TODAY.into())?;
+    if has_ended.is_true() {
+        set(suspended, "contract_end_date", "2025-01-31".into())?;
+    }
+    let (line_id, bill_id) = (shown(line_id)?, shown(bill_id)?);
+    Ok(Reply::Text(format!(
+        "Line {line_id} suspended for unpaid bill {bill_id}. Contract ended: {}",
+        shown(has_ended)?
+    )))
+}

@@ -1,0 +1,343 @@
+//! How the user's phone behaves: what it shows, how it looks for a network, what works on it.
+
+use spar_python::{Exception, Outcome, Value, round, to_float};
+
+use super::device_data::{default_apn, default_vpn};
+use crate::database::Database;
+use crate::object::{attribute, attribute_mut, set, shown};
+
+/// The phone and the surroundings, and the VPN it connects to.
+pub(super) struct Device<'d> {
+    pub(super) db: &'d mut Database,
+    pub(super) vpn: &'d mut Vpn,
+}
+
+/// The VPN that connecting brings, which breaking it spoils for good.
+#[derive(Debug, Clone)]
+pub(crate) struct Vpn {
+    details: Value,
+    /// Whether the phone is connected to that very VPN, so that what changes one changes the other.
+    is_shared: bool,
+}
+
+impl Default for Vpn {
+    fn default() -> Self {
+        Self { details: default_vpn(), is_shared: false }
+    }
+}
+
+impl Vpn {
+    /// The phone's data were read anew: what it is connected to is its own.
+    pub(crate) fn detach(&mut self) {
+        self.is_shared = false;
+    }
+}
+
+/// A yes or no of the phone as words.
+pub(super) fn on_off(on: bool) -> &'static str {
+    if on { "ON" } else { "OFF" }
+}
+
+impl Device<'_> {
+    /// An attribute of the phone.
+    pub(super) fn get(&self, name: &str) -> Outcome<&Value> {
+        attribute(self.db.field("device")?, name)
+    }
+
+    /// Whether an attribute of the phone holds.
+    pub(super) fn is(&self, name: &str) -> Outcome<bool> {
+        Ok(self.get(name)?.is_true())
+    }
+
+    /// The text that an attribute of the phone is.
+    pub(super) fn text(&self, name: &str) -> Outcome<&str> {
+        Ok(self.get(name)?.as_str().unwrap_or_default())
+    }
+
+    pub(super) fn set(&mut self, name: &str, value: impl Into<Value>) -> Outcome<()> {
+        set(self.db.field_mut("device")?, name, value.into())
+    }
+
+    /// Turns an attribute round, and says what it is then.
+    pub(super) fn toggle(&mut self, name: &str) -> Outcome<bool> {
+        let on = !self.is(name)?;
+        self.set(name, on)?;
+        Ok(on)
+    }
+
+    /// An attribute of the surroundings.
+    pub(super) fn around(&self, name: &str) -> Outcome<&Value> {
+        attribute(self.db.field("surroundings")?, name)
+    }
+
+    pub(super) fn set_around(&mut self, name: &str, value: Value) -> Outcome<()> {
+        set(self.db.field_mut("surroundings")?, name, value)
+    }
+
+    /// An attribute of the settings of the access point.
+    pub(super) fn apn(&self, name: &str) -> Outcome<&Value> {
+        attribute(self.get("active_apn_settings")?, name)
+    }
+
+    pub(super) fn set_apn(&mut self, name: &str, value: Value) -> Outcome<()> {
+        set(attribute_mut(self.db.field_mut("device")?, "active_apn_settings")?, name, value)
+    }
+
+    /// The bar at the top of the screen.
+    pub(super) fn status_bar(&self) -> Outcome<String> {
+        let mut shown_there: Vec<String> = Vec::new();
+        if self.is("airplane_mode")? {
+            shown_there.push("✈️ Airplane Mode".to_owned());
+        } else {
+            let signal = match self.text("network_signal_strength")? {
+                "poor" => "📶¹ Poor",
+                "fair" => "📶² Fair",
+                "good" => "📶³ Good",
+                "excellent" => "📶⁴ Excellent",
+                _ => "📵 No Signal",
+            };
+            shown_there.push(signal.to_owned());
+            let technology = self.text("network_technology_connected")?;
+            let has_network = technology != "none";
+            if has_network {
+                shown_there.push(technology.to_owned());
+            }
+            if has_network && self.is("data_enabled")? {
+                shown_there.push("📱 Data Enabled".to_owned());
+                if self.is("data_saver_mode")? {
+                    shown_there.push("🔽 Data Saver".to_owned());
+                }
+            } else {
+                shown_there.push("📵 Data Disabled".to_owned());
+            }
+        }
+        if self.is("wifi_enabled")? && self.is("wifi_connected")? {
+            let network = self.get("wifi_ssid")?;
+            shown_there.push(match network.is_true() {
+                true => format!("📡 Connected to {}", shown(network)?),
+                false => "📡 Enabled".to_owned(),
+            });
+        }
+        if self.is("vpn_connected")? {
+            shown_there.push("🔒 VPN Connected".to_owned());
+        }
+        shown_there.push(format!("🔋 {}%", shown(self.get("battery_level")?)?));
+        Ok(shown_there.join(" | "))
+    }
+
+    /// What was done, and the bar at the top of the screen.
+    pub(super) fn with_bar(&self, done: &str) -> Outcome<String> {
+        Ok(format!("{done}\nStatus Bar: {}", self.status_bar()?))
+    }
+
+    /// The state of the SIM card.
+    pub(super) fn sim_status(&self) -> Outcome<&str> {
+        match self.is("sim_card_missing")? {
+            true => Ok("missing"),
+            false => self.text("sim_card_status"),
+        }
+    }
+
+    /// Looks for a network, as far as card, settings and line allow one.
+    pub(super) fn search_network(&mut self) -> Outcome<()> {
+        if self.sim_status()? == "active" {
+            self.set("network_connection_status", "connected")?;
+            let preference = self.get("network_mode_preference")?.as_str();
+            let technology = match preference {
+                Some("4g_5g_preferred") if self.signal_of("5G")? != "none" => "5G",
+                Some("3g_only") => "3G",
+                Some("2g_only") => "2G",
+                _ => "4G",
+            };
+            let signal = self.signal_of(technology)?.to_owned();
+            self.set("network_technology_connected", technology)?;
+            self.set("network_signal_strength", signal)?;
+        } else {
+            self.lose_network()?;
+        }
+        if self.is("airplane_mode")? {
+            self.lose_network()?;
+        }
+        if self.apn("apn_name")?.as_str() == Some("broken") {
+            self.lose_network()?;
+        }
+        if !self.around("line_active")?.is_true() {
+            self.lose_network()?;
+        }
+        Ok(())
+    }
+
+    fn signal_of(&self, technology: &str) -> Outcome<&str> {
+        let signals = self.around("signal_strength")?.as_dict();
+        let signal = signals.and_then(|signals| signals.get_str(technology));
+        Ok(signal.and_then(Value::as_str).unwrap_or("none"))
+    }
+
+    fn lose_network(&mut self) -> Outcome<()> {
+        self.set("network_connection_status", "no_service")?;
+        self.set("network_technology_connected", "none")?;
+        self.set("network_signal_strength", "none")
+    }
+
+    /// Whether mobile data works.
+    pub(super) fn has_data(&self) -> Outcome<bool> {
+        if self.is("airplane_mode")?
+            || self.text("network_signal_strength")? == "none"
+            || self.text("network_connection_status")? == "no_service"
+        {
+            return Ok(false);
+        }
+        if self.around("is_abroad")?.is_true()
+            && !(self.is("roaming_enabled")? && self.around("roaming_allowed")?.is_true())
+        {
+            return Ok(false);
+        }
+        Ok(self.is("data_enabled")? && !self.around("mobile_data_usage_exceeded")?.is_true())
+    }
+
+    /// The speed of mobile data in megabits per second, and its name; without data no speed.
+    pub(super) fn speed(&self) -> Outcome<(Option<f64>, &'static str)> {
+        if !self.has_data()? {
+            return Ok((None, "No Connection"));
+        }
+        let mut factor = 1.0;
+        let details = self.get("vpn_details")?;
+        if self.is("vpn_connected")?
+            && details.is_true()
+            && attribute(details, "server_performance")?.as_str() == Some("poor")
+        {
+            factor = 0.1;
+        }
+        if self.is("data_saver_mode")? {
+            factor *= 0.2;
+        }
+        let (least, most) = match self.text("network_technology_connected")? {
+            "2G" => (0.1, 0.4),
+            "3G" => (1.0, 5.0),
+            "4G" => (10.0, 100.0),
+            "5G" => (50.0, 500.0),
+            _ => (0.0, 0.0),
+        };
+        let signal = match self.text("network_signal_strength")? {
+            "poor" => 0.2,
+            "fair" => 0.5,
+            "good" => 0.8,
+            "excellent" => 1.0,
+            _ => 0.0,
+        };
+        let speed: f64 = (least + most) / 2.0 * signal * factor;
+        let speed = to_float(&round(&Value::Float(speed), &Value::from(2_i64))?)?;
+        let name = match speed {
+            speed if speed < 1.0 => "Very Poor",
+            speed if speed < 5.0 => "Poor",
+            speed if speed < 25.0 => "Fair",
+            speed if speed < 100.0 => "Good",
+            _ => "Excellent",
+        };
+        Ok((Some(speed), name))
+    }
+
+    /// Whether pictures can be sent.
+    pub(super) fn can_send_mms(&self) -> Outcome<bool> {
+        if !self.has_data()?
+            || self.text("network_technology_connected")? == "2G"
+            || (self.is("wifi_calling_enabled")? && self.is("wifi_calling_mms_over_wifi")?)
+            || matches!(self.apn("mmsc_url")?, Value::None)
+        {
+            return Ok(false);
+        }
+        let Some(app) = self.app(&"messaging".into())? else { return Ok(false) };
+        let permissions = attribute(app, "permissions")?;
+        Ok(attribute(permissions, "storage")?.is_true() && attribute(permissions, "sms")?.is_true())
+    }
+
+    /// An app by its name.
+    pub(super) fn app(&self, name: &Value) -> Outcome<Option<&Value>> {
+        let apps = self.get("app_statuses")?.as_dict();
+        Ok(apps.map(|apps| apps.get(name)).transpose()?.flatten())
+    }
+
+    /// The permissions of an app, to be changed.
+    pub(super) fn permissions_mut(&mut self, name: &Value) -> Outcome<Option<&mut Value>> {
+        let apps = attribute_mut(self.db.field_mut("device")?, "app_statuses")?.as_dict_mut();
+        let app = apps.map(|apps| apps.get_mut(name)).transpose()?.flatten();
+        app.map(|app| attribute_mut(app, "permissions")).transpose()
+    }
+
+    /// Flies or lands.
+    pub(super) fn toggle_airplane_mode(&mut self) -> Outcome<bool> {
+        let on = self.toggle("airplane_mode")?;
+        if !on {
+            self.set("network_connection_status", "searching")?;
+        }
+        if on || self.is("wifi_enabled")? {
+            self.lose_wifi()?;
+        }
+        if on {
+            self.disconnect_vpn()?;
+        }
+        self.search_network()?;
+        Ok(on)
+    }
+
+    pub(super) fn lose_wifi(&mut self) -> Outcome<()> {
+        self.set("wifi_connected", false)?;
+        self.set("wifi_ssid", Value::None)?;
+        self.set("wifi_signal_strength", "none")
+    }
+
+    /// Connects to the VPN, unless there is a connection.
+    pub(super) fn connect_vpn(&mut self) -> Outcome<bool> {
+        if self.is("vpn_connected")? {
+            return Ok(false);
+        }
+        self.set("vpn_connected", true)?;
+        let details = self.vpn.details.clone();
+        self.set("vpn_details", details)?;
+        self.vpn.is_shared = true;
+        Ok(true)
+    }
+
+    /// Ends the connection to a VPN, if there is one.
+    pub(super) fn disconnect_vpn(&mut self) -> Outcome<bool> {
+        if !self.is("vpn_connected")? {
+            return Ok(false);
+        }
+        self.set("vpn_connected", false)?;
+        self.set("vpn_details", Value::None)?;
+        self.vpn.is_shared = false;
+        Ok(true)
+    }
+
+    /// Connects to the VPN and makes it slow.
+    pub(super) fn break_vpn(&mut self) -> Outcome<()> {
+        self.connect_vpn()?;
+        let details = attribute_mut(self.db.field_mut("device")?, "vpn_details")?;
+        set(details, "server_performance", "poor".into())?;
+        if self.vpn.is_shared {
+            set(&mut self.vpn.details, "server_performance", "poor".into())?;
+        }
+        Ok(())
+    }
+
+    /// Starts the phone anew.
+    pub(super) fn reboot(&mut self) -> Outcome<String> {
+        let mut done = String::new();
+        if self.apn("reset_at_reboot")?.is_true() {
+            done.push_str("Resetting APN settings...\n");
+            self.set("active_apn_settings", default_apn())?;
+        }
+        done.push_str("Restarting network services...");
+        self.set("network_connection_status", "searching")?;
+        self.search_network()?;
+        Ok(done)
+    }
+}
+
+/// What fails where a function of the reference makes sure of something, without words.
+pub(super) fn assert(holds: bool) -> Outcome<()> {
+    match holds {
+        true => Ok(()),
+        false => Err(Exception::new(spar_python::ExceptionKind::Other, "")),
+    }
+}

@@ -1,0 +1,56 @@
+//! What the phone gets to know of its line, and the company of what was paid.
+
+use spar_python::BinaryOperator::Add;
+use spar_python::{Comparison, Outcome, Value, binary, compare};
+
+use super::device_data::PAYMENT_REQUEST;
+use super::tools::{bill, customer_by_phone, line_by_phone, plan, row_mut};
+use super::{billing, tools};
+use crate::database::Database;
+use crate::object::{attribute, object, set};
+use crate::validate::validate;
+
+/// Carries the line's state over to the phone's surroundings, and requests and payments of bills both ways.
+///
+/// # Errors
+///
+/// The `ValueError` of a number that is no line's, and what a broken database raises.
+pub(crate) fn sync(company: &mut Database, user: &mut Database) -> Outcome<()> {
+    let number = attribute(user.field("surroundings")?, "phone_number")?.clone();
+    if matches!(number, Value::None) {
+        return Ok(());
+    }
+    let line = line_by_phone(company, &number)?;
+    let plan = plan(company, attribute(line, "plan_id")?)?;
+    let allowed = attribute(line, "data_refueling_gb")?;
+    let is_active = tools::is_status(line, "Active");
+    let may_roam = attribute(line, "roaming_enabled")?.is_true();
+    let surroundings = user.field_mut("surroundings")?;
+    set(surroundings, "line_active", is_active.into())?;
+    set(surroundings, "roaming_allowed", may_roam.into())?;
+    let limit = binary(Add, attribute(plan, "data_limit_gb")?, allowed)?;
+    let is_exceeded =
+        compare(Comparison::GreaterOrEqual, attribute(line, "data_used_gb")?, &limit)?;
+    set(surroundings, "mobile_data_usage_exceeded", is_exceeded.into())?;
+
+    let mut request = attribute(surroundings, "payment_request")?.clone();
+    if !matches!(request, Value::None) && attribute(&request, "paid")?.is_true() {
+        let id = attribute(&request, "bill_id")?;
+        bill(company, id)?;
+        set(row_mut(company, "bills", "bill_id", id)?, "status", "Paid".into())?;
+        set(surroundings, "payment_request", Value::None)?;
+        request = Value::None;
+    }
+    if matches!(request, Value::None) {
+        let customer = customer_by_phone(company, &number)?;
+        let awaiting = billing::with_status(company, customer, "Awaiting Payment")?;
+        if let Some(bill) = awaiting.first() {
+            let fields = object([
+                ("bill_id", attribute(bill, "bill_id")?.clone()),
+                ("amount_due", attribute(bill, "total_due")?.clone()),
+            ]);
+            set(surroundings, "payment_request", validate(&PAYMENT_REQUEST, &fields)?)?;
+        }
+    }
+    Ok(())
+}
