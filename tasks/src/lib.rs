@@ -30,6 +30,8 @@ mod lines;
 mod mixture;
 mod process_suite;
 mod process_task;
+mod published;
+mod question_rows;
 mod question_suite;
 mod registry;
 pub mod samplers;
@@ -49,6 +51,9 @@ pub use mixture::{MixedSuite, Mixture};
 pub use process_suite::ProcessSuite;
 pub use process_task::{
     ProcessTask, ProgramActions, ProgramLimits, ProgramSandbox, ProgramSpec, ProgramTimeouts,
+};
+pub use published::{
+    ColumnError, Columns, PublishedQuestion, QuestionSchema, question_schemas, recognise,
 };
 pub use question_suite::{QuestionSuite, QuestionTask, ReferenceAnswer};
 pub use registry::{NamedSuite, SuiteOptions, SuiteRow, open_suite, suite_registry};

@@ -8,6 +8,8 @@ use serde_json::{Map, Value};
 
 use crate::graders::{GraderConfig, Graders};
 use crate::lines::{self, Line};
+use crate::published::{Columns, QuestionSchema, recognise};
+use crate::question_rows;
 use crate::suite_file::{SplitFile, SuiteFile};
 use crate::{Suite, SuiteError, SuiteManifest, Task};
 
@@ -58,6 +60,9 @@ impl ReferenceAnswer {
 ///
 /// Only `prompt` has to be there; without an `id`, a question is called by its number among them, from 0. Every line is read and
 /// checked on opening; of those without an `id` only where they begin is kept.
+///
+/// Files with published columns ([`question_schemas`](crate::question_schemas)) are read as they are: `.jsonl`, `.json` with a list of
+/// objects, and folders of `.json` files with an object each. The first row tells which columns; every other one is held to them.
 #[derive(Debug)]
 pub struct QuestionSuite {
     file: SuiteFile,
@@ -69,12 +74,31 @@ pub struct QuestionSuite {
 #[derive(Debug)]
 struct Questions {
     path: PathBuf,
-    /// First bytes of their lines.
-    starts: Vec<u64>,
+    /// The published columns that they have; absent where they are spar's own.
+    schema: Option<&'static QuestionSchema>,
+    rows: Rows,
     /// Of those that have an id.
     by_id: HashMap<String, usize>,
     /// Their tags, joined; empty altogether where none has any.
     strata: Vec<Box<str>>,
+}
+
+/// Where rows are.
+#[derive(Debug)]
+enum Rows {
+    /// First bytes of their lines.
+    Lines(Vec<u64>),
+    /// In memory.
+    Held(Vec<Columns>),
+}
+
+impl Rows {
+    fn len(&self) -> usize {
+        match self {
+            Self::Lines(starts) => starts.len(),
+            Self::Held(rows) => rows.len(),
+        }
+    }
 }
 
 /// A line as it is written.
@@ -105,7 +129,7 @@ impl QuestionSuite {
         Self::read(file, folder, hasher)
     }
 
-    /// Opens a `.jsonl` file as a suite with the one split `test`, named like the file.
+    /// Opens a `.jsonl` or `.json` file, or a folder of `.json` files, as a suite with the one split `test`, named like it.
     ///
     /// # Errors
     ///
@@ -126,7 +150,7 @@ impl QuestionSuite {
             let found = Questions::read(folder.join(tasks), &file.graders, &mut hasher)?;
             splits.insert(split.clone(), found);
         }
-        let sizes = splits.iter().map(|(name, found)| (name.clone(), found.starts.len()));
+        let sizes = splits.iter().map(|(name, found)| (name.clone(), found.rows.len()));
         let manifest = SuiteManifest {
             name: file.name.clone(),
             version: file.version.clone(),
@@ -143,10 +167,14 @@ impl Questions {
         graders: &[GraderConfig],
         hasher: &mut blake3::Hasher,
     ) -> Result<Self, SuiteError> {
+        if path.is_dir() || path.extension().is_some_and(|end| end == "json" || end == "parquet") {
+            return Self::hold(path, graders, hasher);
+        }
+        let schema = lines::first(&path)?.as_ref().and_then(published);
         let (mut starts, mut strata) = (Vec::new(), Vec::new());
         let mut by_id: HashMap<String, usize> = HashMap::new();
         lines::read(&path, hasher, |line| {
-            let ReadQuestion { id, tags, .. } = parse(&line, &path, graders)?;
+            let ReadQuestion { id, tags, .. } = read_line(&line, &path, schema, graders)?;
             if let Some(id) = id
                 && let Some(other) = by_id.insert(id.clone(), starts.len())
             {
@@ -157,10 +185,48 @@ impl Questions {
             strata.push(tags.join(" ").into_boxed_str());
             Ok(())
         })?;
-        if strata.iter().all(|stratum| stratum.is_empty()) {
-            strata = Vec::new();
+        Ok(Self { path, schema, rows: Rows::Lines(starts), by_id, strata: unless_empty(strata) })
+    }
+
+    /// Those of a file, or a folder of files, of JSON with published columns.
+    fn hold(
+        path: PathBuf,
+        graders: &[GraderConfig],
+        hasher: &mut blake3::Hasher,
+    ) -> Result<Self, SuiteError> {
+        let (mut rows, mut strata) = (Vec::new(), Vec::new());
+        let mut schema = None;
+        for (place, row) in question_rows::read(&path, hasher)? {
+            let refuse =
+                |detail| SuiteError::Task { path: path.clone(), place: place.clone(), detail };
+            let known = match schema.or_else(|| published(&row)) {
+                Some(known) => *schema.insert(known),
+                None => {
+                    let detail = "its columns are none that are known; what is spar's own is a .jsonl file with `prompt`";
+                    return Err(refuse(detail.to_owned()));
+                }
+            };
+            let read = of_row(&row, known, graders).map_err(refuse)?;
+            strata.push(read.tags.join(" ").into_boxed_str());
+            rows.push(row);
         }
-        Ok(Self { path, starts, by_id, strata })
+        let strata = unless_empty(strata);
+        Ok(Self { path, schema, rows: Rows::Held(rows), by_id: HashMap::new(), strata })
+    }
+}
+
+/// The schema of a row, unless it is one of spar's own.
+fn published(row: &Columns) -> Option<&'static QuestionSchema> {
+    let is_own =
+        row.get("prompt").is_some_and(Value::is_string) && !row.contains_key("reward_model");
+    recognise(row).filter(|_| !is_own)
+}
+
+/// Labels, or none altogether where none has any.
+fn unless_empty(strata: Vec<Box<str>>) -> Vec<Box<str>> {
+    match strata.iter().all(|stratum| stratum.is_empty()) {
+        true => Vec::new(),
+        false => strata,
     }
 }
 
@@ -171,6 +237,36 @@ struct ReadQuestion {
     /// Those of the suite, where it names none itself.
     graders: Vec<GraderConfig>,
     question: QuestionTask,
+}
+
+fn read_line(
+    line: &Line<'_>,
+    path: &Path,
+    schema: Option<&'static QuestionSchema>,
+    of_suite: &[GraderConfig],
+) -> Result<ReadQuestion, SuiteError> {
+    match schema {
+        None => parse(line, path, of_suite),
+        Some(schema) => {
+            let row: Columns = line.parse(path)?;
+            of_row(&row, schema, of_suite).map_err(|detail| line.refuse(path, detail))
+        }
+    }
+}
+
+/// The question of a row with published columns.
+fn of_row(
+    row: &Columns,
+    schema: &QuestionSchema,
+    of_suite: &[GraderConfig],
+) -> Result<ReadQuestion, String> {
+    let found = schema.read(row).map_err(|error| {
+        format!("{error}; the first row has the columns of `{}`: {}", schema.name, schema.about)
+    })?;
+    let graders = if of_suite.is_empty() { vec![found.grader] } else { of_suite.to_vec() };
+    let question =
+        QuestionTask { prompt: found.prompt, answer: Some(found.answer), metadata: found.metadata };
+    Ok(ReadQuestion { id: None, tags: found.tags, graders, question })
 }
 
 fn parse(
@@ -234,10 +330,22 @@ impl Suite for QuestionSuite {
     }
 
     fn make_task(&self, split: &str, index: usize) -> Result<Task, SuiteError> {
-        let Questions { path, starts, .. } = &self.splits[split];
-        let read = |line: &Line<'_>| parse(line, path, &self.file.graders);
-        let ReadQuestion { id, tags: own_tags, graders, question } =
-            lines::read_at(path, starts[index], read)?;
+        let Questions { path, schema, rows, .. } = &self.splits[split];
+        let of_suite = &self.file.graders;
+        let read = match (rows, schema) {
+            (Rows::Lines(starts), schema) => lines::read_at(path, starts[index], |line| {
+                read_line(line, path, *schema, of_suite)
+            })?,
+            (Rows::Held(rows), Some(schema)) => {
+                of_row(&rows[index], schema, of_suite).map_err(|detail| SuiteError::Task {
+                    path: path.clone(),
+                    place: format!("row {}", index + 1),
+                    detail,
+                })?
+            }
+            (Rows::Held(_), None) => unreachable!("rows are held where their columns are known"),
+        };
+        let ReadQuestion { id, tags: own_tags, graders, question } = read;
         let mut tags = self.file.tags.clone();
         tags.extend(own_tags);
         let key = id.unwrap_or_else(|| index.to_string());
@@ -245,7 +353,9 @@ impl Suite for QuestionSuite {
             id: format!("{}/{split}/{key}", self.file.name),
             environment: Self::ENVIRONMENT.to_owned(),
             parameters: serde_json::to_value(&question).expect("a question has only string keys"),
-            instruction: self.file.instruction.clone().unwrap_or_else(|| INSTRUCTION.to_owned()),
+            instruction: self.file.instruction.clone().unwrap_or_else(|| {
+                schema.map_or(INSTRUCTION, |schema| schema.instruction).to_owned()
+            }),
             max_turns: self.file.max_turns.unwrap_or(1),
             tags,
             graders,

@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use super::SuiteFormat;
-use crate::{QuestionSuite, Suite, SuiteError, TerminalSuite, lines};
+use crate::{QuestionSuite, Suite, SuiteError, TerminalSuite, lines, recognise};
 
-/// A `.jsonl` file with a task on every line: a `prompt` with its `answer`, or a task at a shell. The first line tells
-/// which.
+/// A `.jsonl` file with a task on every line: a `prompt` with its `answer`, a question in published columns, or a task at a
+/// shell. The first line tells which.
 #[derive(Debug, Clone, Copy)]
 pub struct Jsonl;
 
@@ -25,7 +25,7 @@ impl SuiteFormat for Jsonl {
 
     fn open(&self, path: &Path) -> Result<Box<dyn Suite>, SuiteError> {
         let first = lines::first(path)?;
-        Ok(if first.is_some_and(|line| line.contains_key("prompt")) {
+        Ok(if first.is_some_and(|line| line.contains_key("prompt") || recognise(&line).is_some()) {
             Box::new(QuestionSuite::open_file(path)?)
         } else {
             Box::new(TerminalSuite::open_file(path)?)

@@ -10,6 +10,7 @@
 mod alfworld;
 mod env_toml;
 mod jsonl;
+mod questions;
 mod suite_toml;
 
 use std::fmt;
@@ -18,6 +19,7 @@ use std::path::Path;
 pub use alfworld::Alfworld;
 pub use env_toml::EnvToml;
 pub use jsonl::Jsonl;
+pub use questions::Questions;
 pub use suite_toml::SuiteToml;
 
 use spar_core::registry::{Axis, OptionSet, Row, Table};
@@ -77,6 +79,14 @@ const ROWS: &[FormatRow] = &[
         formula: "",
         options: OptionSet::NONE,
         open: &Jsonl,
+    },
+    Row {
+        name: "questions",
+        about: "Questions in published columns: GSM8K, MATH, AIME, Guru, MMLU, GPQA and the like.",
+        source: "their publishers, docs/formats.md",
+        formula: "",
+        options: OptionSet::NONE,
+        open: &Questions,
     },
     Row {
         name: "alfworld",
@@ -145,7 +155,15 @@ mod tests {
         let game = games.join("test/problem/trial");
         fs::create_dir_all(&game).unwrap();
         fs::write(game.join("game.tw-pddl"), "{}").unwrap();
-        vec![("suite.toml", toml), ("env.toml", program), ("jsonl", lines), ("alfworld", games)]
+        let questions = root.join("questions.json");
+        fs::write(&questions, "[{\"problem\": \"1 + 1?\", \"answer\": 2}]").unwrap();
+        vec![
+            ("suite.toml", toml),
+            ("env.toml", program),
+            ("jsonl", lines),
+            ("alfworld", games),
+            ("questions", questions),
+        ]
     }
 
     #[test]

@@ -75,7 +75,7 @@ impl ChoiceAnswer {
 }
 
 /// What a choice is called.
-fn letter(number: usize) -> String {
+pub(crate) fn letter(number: usize) -> String {
     let letter =
         u8::try_from(number).ok().and_then(|number| b'A'.checked_add(number)).map(char::from);
     letter.map(String::from).unwrap_or_default()

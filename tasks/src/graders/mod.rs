@@ -4,7 +4,7 @@
 //!  Task.graders, recipe ──▶ Graders ──grade──▶ Verdict { parts, success, details, artifacts }
 //!                              │ one by one, in their order
 //!                              ├─ environment                   what the environment says
-//!                              ├─ exact, math, choice           what the task calls right
+//!                              ├─ exact, math, choice, structured   what the task calls right
 //!                              ├─ script, fresh_sandbox ──────▶ GradingPlace::run_script
 //!                              └─ judge, likelihood ──────────▶ GradingModels
 //! ```
@@ -24,9 +24,11 @@ mod likelihood;
 mod math;
 mod registry;
 mod script;
+mod structured;
 #[cfg(test)]
 mod test_episodes;
 
+pub(crate) use choice::letter;
 pub use choice::{ChoiceAnswer, ChoiceAnswerOptions};
 pub use environment::OwnVerdict;
 pub use exact::{Exact, ExactOptions};
@@ -37,6 +39,7 @@ pub use likelihood::{Likelihood, LikelihoodMeasure, LikelihoodOptions};
 pub use math::{AnswerPlace, MathAnswer, MathAnswerOptions};
 pub use registry::{GraderConfig, GraderRow, OpenGrader, grader_registry, open_grader};
 pub use script::{FreshSandboxOptions, Script, ScriptFinding, ScriptOptions};
+pub use structured::Structured;
 
 use std::sync::Arc;
 

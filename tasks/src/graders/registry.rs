@@ -6,7 +6,7 @@ use spar_core::registry::{Axis, Given, OptionSet, Options, Row, Table};
 use super::{
     ChoiceAnswer, ChoiceAnswerOptions, Exact, ExactOptions, FreshSandboxOptions, Grader, Judge,
     JudgeOptions, Likelihood, LikelihoodOptions, MathAnswer, MathAnswerOptions, OwnVerdict, Script,
-    ScriptOptions,
+    ScriptOptions, Structured,
 };
 use crate::GraderError;
 
@@ -106,6 +106,14 @@ const ROWS: &[GraderRow] = &[
         formula: "success = 1[exists r in reference: choice(answer) = choice(r)]",
         options: OptionSet::of::<ChoiceAnswerOptions>(),
         open: |given| Ok(Box::new(ChoiceAnswer::new(given.read()?))),
+    },
+    Row {
+        name: "structured",
+        about: "The answer has to be the JSON value that the task calls right: grids, lists, objects.",
+        source: "own, after Guru's logic and simulation rewards, arXiv 2506.14965",
+        formula: "success = 1[exists r in reference: json(answer) = json(r)], numbers by value",
+        options: OptionSet::NONE,
+        open: |_| Ok(Box::new(Structured)),
     },
     Row {
         name: "script",
