@@ -31,6 +31,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod apps;
 mod environment;
 mod errand;
 mod error;
@@ -48,6 +49,7 @@ mod tic_tac_toe;
 pub mod tools;
 mod validate;
 
+pub use apps::Apps;
 pub use environment::{CHANCE_TAG, Environment, TimeRules};
 pub use errand::Errand;
 pub use error::{EnvironmentError, SandboxPhase};

@@ -5,6 +5,7 @@ use spar_core::{SeatSpec, Seed};
 use spar_tasks::graders::Graders;
 use spar_tasks::{ShuffledTasks, Suite, SuiteError, SuiteOptions, Task, open_suite};
 
+use crate::apps::Apps;
 use crate::errand::Errand;
 use crate::frozen_lake::FrozenLake;
 use crate::household::Household;
@@ -161,6 +162,20 @@ const ROWS: &[EnvironmentRow] = &[
             actions: Actions::Calls,
             open: |task, resources| Ok(Box::new(ToolUse::open(task, resources)?)),
             stratum: |_| None,
+        },
+    },
+    Row {
+        name: "apps",
+        about: "Contacts, mail, calendar, files and payments behind tools, judged by what has changed.",
+        source: "own, after AppWorld, arXiv 2407.18901, and ToolSandbox, arXiv 2408.04682",
+        formula: "",
+        options: OptionSet::NONE,
+        open: NamedEnvironment {
+            suite: "apps",
+            needs_sandbox: false,
+            actions: Actions::Calls,
+            open: |task, _| Ok(Box::new(Apps::open(task)?)),
+            stratum: Apps::family,
         },
     },
     Row {

@@ -16,6 +16,7 @@ const SHIPPED: &[(&str, &str)] = &[
     ("frozen-lake-ppo", include_str!("../../recipes/frozen-lake-ppo.toml")),
     ("frozen-lake-progress", include_str!("../../recipes/frozen-lake-progress.toml")),
     ("ledger", include_str!("../../recipes/ledger.toml")),
+    ("apps", include_str!("../../recipes/apps.toml")),
     ("tic-tac-toe", include_str!("../../recipes/tic-tac-toe.toml")),
     ("preferences", include_str!("../../recipes/preferences.toml")),
     ("terminal", include_str!("../../recipes/terminal.toml")),

@@ -74,6 +74,17 @@ const ROWS: &[SuiteRow] = &[
         },
     },
     Row {
+        name: "apps",
+        about: "Chores in contacts, mail, calendar, files and payments, by calls of tools.",
+        source: "own, after AppWorld, arXiv 2407.18901, and ToolSandbox, arXiv 2408.04682",
+        formula: "",
+        options: OptionSet::NONE,
+        open: NamedSuite {
+            needs_data: false,
+            open: |_| shipped("apps", include_str!("../suites/apps/suite.toml")),
+        },
+    },
+    Row {
         name: "tic-tac-toe",
         about: "Tic-tac-toe in text, for two seats.",
         source: "own",

@@ -21,11 +21,15 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("answers", &[]),
     ("sql", &["core"]),
     ("search", &["core"]),
+    ("apps", &["core"]),
     ("mcp", &["core", "sandbox"]),
     ("tasks", &["core", "sandbox", "answers", "bfcl", "python", "search", "sql", "tau2"]),
     (
         "envs",
-        &["core", "sandbox", "tasks", "answers", "bfcl", "mcp", "python", "search", "sql", "tau2"],
+        &[
+            "core", "sandbox", "tasks", "answers", "apps", "bfcl", "mcp", "python", "search",
+            "sql", "tau2",
+        ],
     ),
     ("agent", &["core", "parsers", "sandbox", "tasks", "envs"]),
     // Small learned functions beside the policy: features in, numbers out.
