@@ -27,7 +27,7 @@ pub(crate) use sandbox::{
 };
 pub(crate) use serve::{
     AuditArguments, MergeArguments, ServeArguments, ServeCommand, ServePolicyArguments,
-    StoredNumbers, ToolFormat,
+    ServeRetrievalArguments, StoredNumbers, ToolFormat,
 };
 pub(crate) use spend::{RedactArguments, SecretArguments, SpendArguments};
 
@@ -79,7 +79,7 @@ pub(crate) enum Command {
     Bench(BenchArguments),
     /// Write generated games as files.
     Generate(GenerateArguments),
-    /// Serve a policy over HTTP.
+    /// Serve a policy or a corpus over HTTP.
     Serve(ServeArguments),
     /// Write the model that a checkpoint stands for, an adapter merged, as a folder of its own.
     Merge(MergeArguments),

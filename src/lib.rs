@@ -44,5 +44,5 @@ pub use registry::Registry;
 pub use {spar_agent as agent, spar_core as core, spar_envs as envs, spar_parsers as parsers};
 pub use {
     spar_policy as policy, spar_predictors as predictors, spar_sandbox as sandbox,
-    spar_serve as serve, spar_tasks as tasks, spar_trainer as trainer,
+    spar_search as search, spar_serve as serve, spar_tasks as tasks, spar_trainer as trainer,
 };

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use spar_core::Boundary;
 use spar_core::registry::RowError;
 use spar_sandbox::SandboxError;
+use spar_search::{RetrieverError, SearchError};
 use spar_tasks::GraderError;
 
 use crate::household::HouseholdError;
@@ -72,6 +73,12 @@ pub enum EnvironmentError {
         /// The environment.
         environment: &'static str,
     },
+    /// A corpus that its episodes search cannot be had.
+    #[error("open the corpus of an episode")]
+    Corpus(#[source] RetrieverError),
+    /// What searches its corpus could not do its part.
+    #[error("search the corpus of an episode")]
+    Search(#[source] SearchError),
     /// The same thing twice came out differently, so that episodes cannot share a past.
     #[error("{doing}: something else was shown than the first time")]
     NotRepeatable {

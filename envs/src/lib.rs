@@ -43,6 +43,7 @@ pub mod process;
 mod question;
 mod registry;
 mod resources;
+mod search;
 mod seat_accounts;
 pub mod terminal;
 mod tic_tac_toe;
@@ -63,6 +64,7 @@ pub use registry::{
     environment_registry, needs_sandbox, open_environment, seats_of, shuffled_tasks,
 };
 pub use resources::{Resources, Sandboxes};
+pub use search::Search;
 pub use seat_accounts::SeatAccounts;
 pub use tic_tac_toe::TicTacToe;
 pub use tools::ToolUse;

@@ -12,6 +12,7 @@ use crate::household::Household;
 use crate::ledger::Ledger;
 use crate::process::Process;
 use crate::question::Question;
+use crate::search::Search;
 use crate::terminal::Terminal;
 use crate::tic_tac_toe::TicTacToe;
 use crate::tools::ToolUse;
@@ -218,6 +219,20 @@ const ROWS: &[EnvironmentRow] = &[
             actions: Actions::Both,
             open: |task, _| Ok(Box::new(Errand::open(task)?)),
             stratum: |_| None,
+        },
+    },
+    Row {
+        name: "search",
+        about: "A question that is answered from a corpus, by searches and one answer.",
+        source: "Search-R1, arXiv 2503.09516, its tags; SQuAD, arXiv 1606.05250, its exact match",
+        formula: "",
+        options: OptionSet::NONE,
+        open: NamedEnvironment {
+            suite: "search",
+            needs_sandbox: false,
+            actions: Actions::Both,
+            open: |task, resources| Ok(Box::new(Search::open(task, resources)?)),
+            stratum: Search::stratum,
         },
     },
     Row {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use spar_core::Policy;
 use spar_sandbox::pool::SandboxPool;
 use spar_sandbox::{Image, SandboxError, SandboxSpec};
+use spar_search::Corpora;
 use spar_tasks::graders::{GraderConfig, GradingModels};
 
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -22,6 +23,8 @@ pub struct Resources {
     sandboxes: Option<Sandboxes>,
     /// The programs that environments are played in.
     pub(crate) programs: Programs,
+    /// The corpora that environments search.
+    pub(crate) corpora: Corpora,
     /// Who judges beside those that tasks name.
     pub(crate) graders: Arc<[GraderConfig]>,
     /// The models that take part in judging.

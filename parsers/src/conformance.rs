@@ -81,6 +81,10 @@ fn fragments() -> impl Strategy<Value = String> {
     let fragment = prop::sample::select(vec![
         "<action>",
         "</action>",
+        "<search>",
+        "</search>",
+        "<answer>",
+        "</answer>",
         "[",
         "]",
         "{",

@@ -7,7 +7,7 @@ use spar_core::registry::{Axis, OptionSet, Row, RowError, Table};
 use crate::ActionParser;
 use crate::syntaxes::{
     Bracketed, DeepSeek, FencedBash, Hermes, JsonObject, Llama3Json, Mistral, Plain, PythonCalls,
-    Qwen3Coder, React, Tags,
+    Qwen3Coder, React, SearchTags, Tags,
 };
 
 /// What a parser reads, and what makes it.
@@ -43,6 +43,14 @@ const ROWS: &[ParserRow] = &[
         formula: "",
         options: OptionSet::NONE,
         open: Syntax { has_text: true, has_calls: false, open: || Arc::new(Tags) },
+    },
+    Row {
+        name: "search_tags",
+        about: "The first `<search>...</search>` or `<answer>...</answer>`, as it stands; else all that was written.",
+        source: "Search-R1, arXiv 2503.09516; compared with the expression of its program",
+        formula: "",
+        options: OptionSet::NONE,
+        open: Syntax { has_text: true, has_calls: false, open: || Arc::new(SearchTags) },
     },
     Row {
         name: "bracketed",

@@ -88,6 +88,11 @@ impl ApiError {
         Self { retry_after: Some(RETRY_AFTER_SECS), ..error }
     }
 
+    /// What the server stands on could not do its part.
+    pub(crate) fn broken(message: String) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", message)
+    }
+
     /// A request that cannot be answered; `prompt` and `schema` are the fields that the prompt and
     /// a grammar came from.
     pub(crate) fn from_generate(error: GenerateError, prompt: &str, schema: &str) -> Self {

@@ -1,4 +1,4 @@
-//! A policy behind OpenAI's HTTP interface.
+//! A policy behind OpenAI's HTTP interface, and a corpus behind Search-R1's ([`RetrievalServer`]).
 //!
 //! ```text
 //!  client ──HTTP──▶ PolicyServer ──▶ routes ─▶ wire (requests, checked field by field)
@@ -42,11 +42,13 @@ mod answer;
 mod api_error;
 mod body;
 mod config;
+mod connections;
 mod error;
 mod metrics;
 mod model;
 mod prompt;
 mod respond;
+mod retrieval;
 mod routes;
 mod server;
 mod timed_io;
@@ -57,5 +59,6 @@ pub use answer::ToolFormat;
 pub use config::ServerConfig;
 pub use error::ServeError;
 pub use model::ServedModel;
+pub use retrieval::{RetrievalServer, RetrievalServerConfig};
 pub use server::PolicyServer;
 pub use wire::check_request;

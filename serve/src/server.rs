@@ -1,19 +1,15 @@
-//! Connections.
+//! The server of a policy.
 
-use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
-use tokio::task::JoinSet;
+use hyper::body::Incoming;
+use hyper::{Request, Response};
+use tokio::net::TcpListener;
 
+use crate::body::AnswerBody;
+use crate::connections::{self, ConnectionLimits};
 use crate::routes::Service;
-use crate::timed_io::TimedIo;
 use crate::{ServeError, ServedModel, ServerConfig};
 
 /// A policy behind OpenAI's HTTP interface.
@@ -22,9 +18,6 @@ pub struct PolicyServer {
     address: SocketAddr,
     service: Arc<Service>,
 }
-
-/// How long to wait after the system has refused a connection, for want of file handles perhaps.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 impl PolicyServer {
     /// Listens at `address`; port 0 lets the system choose one.
@@ -52,72 +45,21 @@ impl PolicyServer {
     /// Serves until `stop` is ready, then finishes the answers under way, or cancels them when the
     /// grace is over. Returns how many connections were cut off.
     pub async fn serve(self, stop: impl Future<Output = ()>) -> usize {
-        let Self { listener, service, .. } = self;
-        let permits = Arc::new(Semaphore::new(service.config.max_connections.max(1)));
-        let (stopping, stopped) = watch::channel(false);
-        let mut connections = JoinSet::new();
-        let mut stop = std::pin::pin!(stop);
-        loop {
-            // A connection that has ended makes room.
-            while connections.try_join_next().is_some() {}
-            let accepted = async {
-                let permit = permits.clone().acquire_owned().await.ok()?;
-                Some((listener.accept().await, permit))
-            };
-            let accepted = tokio::select! {
-                biased;
-                () = &mut stop => break,
-                accepted = accepted => accepted,
-            };
-            match accepted {
-                Some((Ok((stream, _)), permit)) => {
-                    let connection = connection(stream, service.clone(), stopped.clone());
-                    connections.spawn(async move {
-                        connection.await;
-                        drop(permit);
-                    });
-                }
-                Some((Err(error), _)) => {
-                    tracing::warn!(%error, "a connection could not be accepted");
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
-                }
-                None => break,
-            }
-        }
-        drop(listener);
-        let _ = stopping.send(true);
-        let all = async { while connections.join_next().await.is_some() {} };
-        let is_over = tokio::time::timeout(service.config.shutdown_grace, all).await.is_ok();
-        let left = if is_over { 0 } else { connections.len() };
-        connections.shutdown().await;
-        left
+        connections::serve(self.listener, self.service, stop).await
     }
 }
 
-/// Serves one connection to its end.
-async fn connection(stream: TcpStream, service: Arc<Service>, mut stopped: watch::Receiver<bool>) {
-    // Tokens are small and should not wait for each other.
-    let _ = stream.set_nodelay(true);
-    let io = TokioIo::new(TimedIo::new(stream, service.config.write_timeout));
-    let mut builder = http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(service.config.head_timeout);
-    let handler = service_fn(move |request| {
-        let service = service.clone();
-        async move { Ok::<_, Infallible>(service.answer(request).await) }
-    });
-    let mut connection = std::pin::pin!(builder.serve_connection(io, handler));
-    let told = async {
-        let _ = stopped.wait_for(|stopped| *stopped).await;
-    };
-    let ended = tokio::select! {
-        ended = connection.as_mut() => ended,
-        () = told => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
+impl connections::Service for Service {
+    fn limits(&self) -> ConnectionLimits {
+        ConnectionLimits {
+            max_connections: self.config.max_connections,
+            head_timeout: self.config.head_timeout,
+            write_timeout: self.config.write_timeout,
+            shutdown_grace: self.config.shutdown_grace,
         }
-    };
-    if let Err(error) = ended {
-        // Clients hang up all the time.
-        tracing::debug!(%error, "a connection broke off");
+    }
+
+    async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Response<AnswerBody> {
+        Self::answer(&self, request).await
     }
 }

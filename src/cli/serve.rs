@@ -20,6 +20,43 @@ pub(crate) struct ServeArguments {
 pub(crate) enum ServeCommand {
     /// Serve a checkpoint with OpenAI's interface, until Ctrl-C.
     Policy(ServePolicyArguments),
+    /// Serve a corpus with Search-R1's interface (`POST /retrieve`), until Ctrl-C.
+    Retrieval(ServeRetrievalArguments),
+}
+
+/// Arguments of `spar serve retrieval`.
+#[derive(Debug, Args)]
+pub(crate) struct ServeRetrievalArguments {
+    /// A file with a document on every line, `id` with `contents`, or with `title` and `text`, as JSON.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) corpus: PathBuf,
+    /// Folder in which indexes of larger files are kept; left out, spar/search in the user's folder of caches.
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) index_folder: Option<PathBuf>,
+    /// Address to listen at; 0.0.0.0 is all addresses of this machine.
+    #[arg(long, default_value = "127.0.0.1")]
+    pub(crate) host: String,
+    /// Port to listen at; 0 lets the system choose one.
+    #[arg(long, default_value_t = 8000)]
+    pub(crate) port: u16,
+    /// Documents for a query of which no number is asked.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=1000), value_name = "DOCUMENTS")]
+    pub(crate) topk: u16,
+    /// Queries that one request may have.
+    #[arg(long, default_value = "512", value_name = "QUERIES")]
+    pub(crate) max_queries: NonZeroUsize,
+    /// Bytes that a request may have.
+    #[arg(long, default_value = "4MiB", value_name = "BYTES", value_parser = bytes)]
+    pub(crate) max_body: usize,
+    /// Connections at the same time.
+    #[arg(long, default_value = "1024", value_name = "CONNECTIONS")]
+    pub(crate) max_connections: NonZeroUsize,
+    /// Seconds that an answer may take.
+    #[arg(long, default_value = "60", value_name = "SECONDS")]
+    pub(crate) answer_timeout: NonZeroU64,
+    /// Seconds that answers under way may take when the server is told to stop.
+    #[arg(long, default_value_t = 30, value_name = "SECONDS")]
+    pub(crate) grace: u64,
 }
 
 /// Arguments of `spar serve policy`.

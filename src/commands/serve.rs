@@ -6,20 +6,26 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::ensure;
+use anyhow::{Context as _, ensure};
 use spar::policy::GeneratorConfig;
-use spar::serve::{PolicyServer, ServedModel, ServerConfig, ToolFormat};
+use spar::search::{Corpora, CorpusSource, IndexFolder, Retriever};
+use spar::serve::{
+    PolicyServer, RetrievalServer, RetrievalServerConfig, ServedModel, ServerConfig, ToolFormat,
+};
 
 use super::drawing::open_drawing;
 use super::hub_model::local_model;
 use super::player::locate;
 use super::{Signals, open_model, threads};
-use crate::cli::{self, ServeArguments, ServeCommand, ServePolicyArguments};
+use crate::cli::{
+    self, ServeArguments, ServeCommand, ServePolicyArguments, ServeRetrievalArguments,
+};
 
 /// Serves what was asked for.
 pub(crate) async fn serve(arguments: &ServeArguments) -> anyhow::Result<ExitCode> {
     match &arguments.command {
         ServeCommand::Policy(arguments) => policy(arguments).await,
+        ServeCommand::Retrieval(arguments) => retrieval(arguments).await,
     }
 }
 
@@ -73,19 +79,55 @@ async fn policy(arguments: &ServePolicyArguments) -> anyhow::Result<ExitCode> {
         ..ServerConfig::default()
     };
     // From here on, so that no early signal is missed.
-    let mut signals = Signals::new();
+    let signals = Signals::new();
     let address = format!("{}:{}", arguments.host, arguments.port);
     let server = PolicyServer::bind(&address, model, config).await?;
     super::print(&format!("serving `{name}` at http://{}/v1\n", server.address()))?;
-    let cut_off = server
-        .serve(async move {
-            signals.next().await;
-            // Nobody may be there to read it.
-            let _ = writeln!(std::io::stderr(), "stopping; answers under way are finished");
-        })
-        .await;
-    if cut_off > 0 {
-        eprintln!("warning: {cut_off} connections were cut off when the time was over");
-    }
+    tell_cut_off(server.serve(stopped(signals)).await);
     Ok(ExitCode::SUCCESS)
+}
+
+/// Serves a corpus until Ctrl-C.
+async fn retrieval(arguments: &ServeRetrievalArguments) -> anyhow::Result<ExitCode> {
+    let folder = match &arguments.index_folder {
+        Some(folder) => IndexFolder::new(folder),
+        None => IndexFolder::of_user(),
+    };
+    let corpus = arguments.corpus.clone();
+    let open = move || Corpora::default().open(&CorpusSource::File(corpus), &folder);
+    let opened = tokio::task::spawn_blocking(open).await.context("index the corpus")??;
+    let Retriever::Index(index) = opened else { unreachable!("a file is indexed here") };
+    let documents = index.len();
+    let config = RetrievalServerConfig {
+        topk: arguments.topk.into(),
+        max_queries: arguments.max_queries.get(),
+        max_body_bytes: arguments.max_body,
+        max_connections: arguments.max_connections.get(),
+        answer_timeout: Duration::from_secs(arguments.answer_timeout.get()),
+        shutdown_grace: Duration::from_secs(arguments.grace),
+        ..RetrievalServerConfig::default()
+    };
+    // From here on, so that no early signal is missed.
+    let signals = Signals::new();
+    let address = format!("{}:{}", arguments.host, arguments.port);
+    let server = RetrievalServer::bind(&address, index, config).await?;
+    super::print(&format!(
+        "serving {documents} documents at http://{}/retrieve\n",
+        server.address()
+    ))?;
+    tell_cut_off(server.serve(stopped(signals)).await);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Ready when the server is told to stop.
+async fn stopped(mut signals: Signals) {
+    signals.next().await;
+    // Nobody may be there to read it.
+    let _ = writeln!(std::io::stderr(), "stopping; answers under way are finished");
+}
+
+fn tell_cut_off(connections: usize) {
+    if connections > 0 {
+        eprintln!("warning: {connections} connections were cut off when the time was over");
+    }
 }

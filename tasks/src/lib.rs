@@ -35,6 +35,8 @@ mod question_rows;
 mod question_suite;
 mod registry;
 pub mod samplers;
+mod search_suite;
+mod search_task;
 mod shapers;
 mod shuffled_tasks;
 mod suite;
@@ -57,6 +59,8 @@ pub use published::{
 };
 pub use question_suite::{QuestionSuite, QuestionTask, ReferenceAnswer};
 pub use registry::{NamedSuite, SuiteOptions, SuiteRow, open_suite, suite_registry};
+pub use search_suite::SearchSuite;
+pub use search_task::{SearchPrompt, SearchTask};
 pub use shapers::{
     Gate, Gated, GatedOptions, LengthDiscount, LengthDiscountOptions, OpenShaper, RewardShaper,
     RewardShapers, ShaperConfig, ShaperRow, open_shaper, shaper_registry,

@@ -145,6 +145,17 @@ const ROWS: &[SuiteRow] = &[
         },
     },
     Row {
+        name: "search",
+        about: "Questions over invented corpora, one to four searches away from their answers.",
+        source: "own, after HotpotQA, arXiv 1809.09600, and Search-R1, arXiv 2503.09516",
+        formula: "",
+        options: OptionSet::NONE,
+        open: NamedSuite {
+            needs_data: false,
+            open: |_| shipped("search", include_str!("../suites/search/suite.toml")),
+        },
+    },
+    Row {
         name: "alfworld",
         about: "ALFWorld's household games, from the user's own download. Needs --data.",
         source: "ALFWorld, arXiv 2010.03768, its alfworld-download",

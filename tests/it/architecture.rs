@@ -39,8 +39,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("text", &["core"]),
     ("policy", &["core", "ops", "text"]),
     ("trainer", &["core", "policy"]),
-    // The trained model for others: HTTP stays out of the crates that learn.
-    ("serve", &["core", "policy"]),
+    // The trained model, and corpora, for others: HTTP stays out of the crates that learn.
+    ("serve", &["core", "policy", "search"]),
     // The facade.
     (
         ".",

@@ -32,7 +32,26 @@ const ROWS: &[ScaffoldRow] = &[
         options: OptionSet::NONE,
         open: &TOOLS,
     },
+    Row {
+        name: "search-r1",
+        about: "A question answered by searches, in Search-R1's tags: thoughts are free, the first tag counts.",
+        source: "Search-R1, arXiv 2503.09516, its program and template",
+        formula: "",
+        options: OptionSet::NONE,
+        open: &SEARCH_R1,
+    },
 ];
+
+const SEARCH_R1: Scaffold = Scaffold {
+    version: 1,
+    format_error: Some(
+        "\nMy previous action is invalid. If I want to search, I should put the query between <search> and \
+         </search>. If I want to give the final answer, I should put the answer between <answer> and </answer>. Let me try \
+         again.\n",
+    ),
+    parser: "search_tags",
+    ..Scaffold::PLAIN
+};
 
 const REACT: Scaffold = Scaffold {
     version: 1,

@@ -50,6 +50,7 @@ mod limits;
 mod notes;
 mod registry;
 mod schema_check;
+mod search;
 mod tool;
 mod tool_use;
 mod toolbox;

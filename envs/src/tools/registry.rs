@@ -6,7 +6,7 @@ use serde_json::Value;
 use spar_core::registry::{Axis, DescribedDetail, Given, Options, Row, Table};
 use spar_core::{Seed, ToolSpec};
 
-use super::{Tool, calculator, notes};
+use super::{Tool, calculator, notes, search};
 use crate::{EnvironmentError, Resources};
 
 /// What opens a tool that has a name, and what is known of it before.
@@ -40,7 +40,7 @@ pub struct ToolPlace<'a> {
 const AXIS: Axis =
     Axis { name: "tools", what: "tool", about: "What tasks offer to policies to call." };
 
-const ROWS: &[ToolRow] = &[calculator::ROW, notes::ROW];
+const ROWS: &[ToolRow] = &[calculator::ROW, notes::ROW, search::ROW];
 
 static TABLE: Table<NamedTool> = Table::with_details(AXIS, ROWS, |tool| {
     let specs = (tool.specs)().into_iter();

@@ -11,6 +11,7 @@ mod plain;
 mod python_calls;
 mod qwen3_coder;
 mod react;
+mod search_tags;
 mod tags;
 
 pub(crate) use bracketed::Bracketed;
@@ -24,4 +25,5 @@ pub(crate) use plain::Plain;
 pub(crate) use python_calls::PythonCalls;
 pub(crate) use qwen3_coder::Qwen3Coder;
 pub(crate) use react::React;
+pub(crate) use search_tags::SearchTags;
 pub(crate) use tags::Tags;

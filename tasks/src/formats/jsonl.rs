@@ -2,11 +2,13 @@
 
 use std::path::Path;
 
-use super::SuiteFormat;
-use crate::{QuestionSuite, Suite, SuiteError, TerminalSuite, lines, recognise};
+use spar_search::questions::QuestionFormat;
 
-/// A `.jsonl` file with a task on every line: a `prompt` with its `answer`, a question in published columns, or a task at a
-/// shell. The first line tells which.
+use super::SuiteFormat;
+use crate::{QuestionSuite, SearchSuite, Suite, SuiteError, TerminalSuite, lines, recognise};
+
+/// A `.jsonl` file with a task on every line: a `prompt` with its `answer`, a question in published columns, a question over
+/// a corpus in a published form, or a task at a shell. The first line tells which.
 #[derive(Debug, Clone, Copy)]
 pub struct Jsonl;
 
@@ -25,8 +27,12 @@ impl SuiteFormat for Jsonl {
 
     fn open(&self, path: &Path) -> Result<Box<dyn Suite>, SuiteError> {
         let first = lines::first(path)?;
-        Ok(if first.is_some_and(|line| line.contains_key("prompt") || recognise(&line).is_some()) {
+        let is_question =
+            |line: &serde_json::Map<_, _>| line.contains_key("prompt") || recognise(line).is_some();
+        Ok(if first.as_ref().is_some_and(is_question) {
             Box::new(QuestionSuite::open_file(path)?)
+        } else if first.as_ref().and_then(QuestionFormat::detect).is_some() {
+            Box::new(SearchSuite::open_file(path)?)
         } else {
             Box::new(TerminalSuite::open_file(path)?)
         })

@@ -10,6 +10,7 @@
 mod alfworld;
 mod env_toml;
 mod jsonl;
+mod question_array;
 mod questions;
 mod suite_toml;
 
@@ -19,6 +20,7 @@ use std::path::Path;
 pub use alfworld::Alfworld;
 pub use env_toml::EnvToml;
 pub use jsonl::Jsonl;
+pub use question_array::QuestionArray;
 pub use questions::Questions;
 pub use suite_toml::SuiteToml;
 
@@ -74,7 +76,7 @@ const ROWS: &[FormatRow] = &[
     },
     Row {
         name: "jsonl",
-        about: "A task on every line: a prompt with its answer, or a task at a shell.",
+        about: "A task on every line: a prompt with its answer, a question over a corpus, or a task at a shell.",
         source: "JSON Lines, docs/formats.md",
         formula: "",
         options: OptionSet::NONE,
@@ -87,6 +89,14 @@ const ROWS: &[FormatRow] = &[
         formula: "",
         options: OptionSet::NONE,
         open: &Questions,
+    },
+    Row {
+        name: "question-array",
+        about: "An array of questions over a corpus, with the paragraphs that stand beside them.",
+        source: "HotpotQA, arXiv 1809.09600; 2WikiMultihopQA, arXiv 2011.01060",
+        formula: "",
+        options: OptionSet::NONE,
+        open: &QuestionArray,
     },
     Row {
         name: "alfworld",
@@ -157,12 +167,16 @@ mod tests {
         fs::write(game.join("game.tw-pddl"), "{}").unwrap();
         let questions = root.join("questions.json");
         fs::write(&questions, "[{\"problem\": \"1 + 1?\", \"answer\": 2}]").unwrap();
+        let array = root.join("dev.json");
+        let question = r#"[{"_id": "a", "question": "q", "answer": "b", "supporting_facts": [], "context": [["T", ["s"]]]}]"#;
+        fs::write(&array, question).unwrap();
         vec![
             ("suite.toml", toml),
             ("env.toml", program),
             ("jsonl", lines),
             ("alfworld", games),
             ("questions", questions),
+            ("question-array", array),
         ]
     }
 

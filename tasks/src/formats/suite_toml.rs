@@ -3,7 +3,10 @@
 use std::path::Path;
 
 use super::SuiteFormat;
-use crate::{Mixture, QuestionSuite, Suite, SuiteError, TemplateSuite, TerminalSuite, suite_file};
+use crate::{
+    Mixture, QuestionSuite, SearchSuite, Suite, SuiteError, TemplateSuite, TerminalSuite,
+    suite_file,
+};
 
 /// A folder with a `suite.toml`: splits are parameters and seeds, or files and folders of tasks; or other suites are mixed.
 #[derive(Debug, Clone, Copy)]
@@ -32,6 +35,7 @@ impl SuiteFormat for SuiteToml {
         Ok(match suite_file::tasks_of(&text).as_deref() {
             None => Box::new(TemplateSuite::parse(&text, &file)?),
             Some(QuestionSuite::ENVIRONMENT) => Box::new(QuestionSuite::open(path)?),
+            Some(SearchSuite::ENVIRONMENT) => Box::new(SearchSuite::open(path)?),
             Some(_) => Box::new(TerminalSuite::open(path)?),
         })
     }

@@ -24,6 +24,7 @@ mod likelihood;
 mod math;
 mod registry;
 mod script;
+mod squad;
 mod structured;
 #[cfg(test)]
 mod test_episodes;
@@ -39,6 +40,7 @@ pub use likelihood::{Likelihood, LikelihoodMeasure, LikelihoodOptions};
 pub use math::{AnswerPlace, MathAnswer, MathAnswerOptions};
 pub use registry::{GraderConfig, GraderRow, OpenGrader, grader_registry, open_grader};
 pub use script::{FreshSandboxOptions, Script, ScriptFinding, ScriptOptions};
+pub use squad::{Squad, SquadOptions, SquadReward};
 pub use structured::Structured;
 
 use std::sync::Arc;

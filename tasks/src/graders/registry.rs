@@ -6,7 +6,7 @@ use spar_core::registry::{Axis, Given, OptionSet, Options, Row, Table};
 use super::{
     ChoiceAnswer, ChoiceAnswerOptions, Exact, ExactOptions, FreshSandboxOptions, Grader, Judge,
     JudgeOptions, Likelihood, LikelihoodOptions, MathAnswer, MathAnswerOptions, OwnVerdict, Script,
-    ScriptOptions, Structured,
+    ScriptOptions, Squad, SquadOptions, Structured,
 };
 use crate::GraderError;
 
@@ -114,6 +114,14 @@ const ROWS: &[GraderRow] = &[
         formula: "success = 1[exists r in reference: json(answer) = json(r)], numbers by value",
         options: OptionSet::NONE,
         open: |_| Ok(Box::new(Structured)),
+    },
+    Row {
+        name: "squad",
+        about: "The answer has to be a right one, capitals, punctuation, articles and spaces aside; or its F1 is paid.",
+        source: "SQuAD, arXiv 1606.05250, its evaluation script",
+        formula: "exact_match 1[normal(answer) in { normal(r) }]; f1 max_r 2 P R / (P + R) over words",
+        options: OptionSet::of::<SquadOptions>(),
+        open: |given| Ok(Box::new(Squad::new(given.read()?))),
     },
     Row {
         name: "script",
