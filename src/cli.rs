@@ -8,6 +8,7 @@ mod spend;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use crate::commands::conformance::{RECORDED, Recorded};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use spar::agent::policies::ServerKind;
@@ -580,12 +581,22 @@ fn player_names() -> impl TypedValueParser<Value = BuiltIn> {
     names.map(|name| PLAYERS.find(&name).expect("it is one of their names").open)
 }
 
+/// Reads the name of an environment of which there are recordings.
+fn recorded_names() -> impl TypedValueParser<Value = &'static Recorded> {
+    let value = |recorded: &Recorded| PossibleValue::new(recorded.name).help(recorded.about);
+    let names = PossibleValuesParser::from(RECORDED.iter().map(value).collect::<Vec<_>>());
+    names.map(|name| {
+        RECORDED.iter().find(|recorded| recorded.name == name).expect("it is one of their names")
+    })
+}
+
 /// Arguments of `spar conformance`.
 #[derive(Debug, Args)]
 pub(crate) struct ConformanceArguments {
     /// The environment.
-    pub(crate) environment: Measured,
-    /// Folder of its games.
+    #[arg(value_parser = recorded_names())]
+    pub(crate) environment: &'static Recorded,
+    /// Folder of its data: games, or the texts of long contexts.
     #[arg(long, env = "ALFWORLD_DATA")]
     pub(crate) data: PathBuf,
     /// Folder of recordings of the reference.

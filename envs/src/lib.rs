@@ -32,6 +32,7 @@
 //! ```
 
 mod apps;
+pub mod bfcl;
 mod environment;
 mod errand;
 mod error;

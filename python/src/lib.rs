@@ -57,7 +57,7 @@ pub use json_dumps::{JsonOptions, from_json, json_dumps, json_dumps_with};
 pub use random::{Random, seeded};
 pub use repr::{repr, repr_float, repr_int, repr_str, to_str};
 pub use sequence::{iterate, join, length, slice, subscript, to_list};
-pub use signature::{Bound, Parameter, Signature};
+pub use signature::{Parameter, Signature};
 pub use sum::sum;
 pub use syntax::{Argument, BitOperator, Expression, Relation, UnaryOperator, is_keyword, parse};
 pub use value::{Opaque, Value};

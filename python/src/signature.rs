@@ -34,6 +34,9 @@ pub enum Default {
     Str(&'static str),
     /// An empty list.
     EmptyList,
+    /// An empty list that all calls share, and so can be changed by one for the others: an
+    /// [opaque](Value::Opaque) stand-in of this name, which the method replaces.
+    SharedList(&'static str),
 }
 
 impl Default {
@@ -45,26 +48,21 @@ impl Default {
             Self::Int(value) => Value::from(value),
             Self::Str(text) => Value::from(text),
             Self::EmptyList => Value::list([]),
+            Self::SharedList(name) => Value::Opaque(std::sync::Arc::new(crate::Opaque {
+                type_name: "list",
+                repr: name.to_owned(),
+            })),
         }
     }
 }
 
-/// Arguments in the order of their parameters.
-#[derive(Debug, Clone)]
-pub struct Bound {
-    /// One value for each parameter.
-    pub values: Vec<Value>,
-    /// Whether it was given.
-    pub given: Vec<bool>,
-}
-
 impl Signature {
-    /// Puts arguments to their parameters.
+    /// Puts arguments to their parameters: one value for each, in their order.
     ///
     /// # Errors
     ///
     /// The `TypeError` that CPython words for too many, unknown, doubled or missing ones.
-    pub fn bind(&self, arguments: Arguments) -> Outcome<Bound> {
+    pub fn bind(&self, arguments: Arguments) -> Outcome<Vec<Value>> {
         let name = self.name;
         let count = self.parameters.len();
         let num_positional = arguments.positional.len();
@@ -103,15 +101,13 @@ impl Signature {
         if !missing.is_empty() {
             return Err(self.missing(&missing));
         }
-        let given = places.iter().map(Option::is_some).collect();
-        let values = places
+        Ok(places
             .into_iter()
             .zip(self.parameters)
             .map(|(place, parameter)| {
                 place.unwrap_or_else(|| parameter.default.map(Default::value).unwrap_or_default())
             })
-            .collect();
-        Ok(Bound { values, given })
+            .collect())
     }
 
     fn too_many(&self, num_positional: usize) -> Exception {
@@ -165,7 +161,7 @@ mod tests {
             keyword: keyword.iter().map(|name| ((*name).to_owned(), Value::Bool(true))).collect(),
         };
         match SIGNATURE.bind(arguments) {
-            Ok(bound) => Ok(crate::repr(&Value::list(bound.values)).unwrap()),
+            Ok(bound) => Ok(crate::repr(&Value::list(bound)).unwrap()),
             Err(error) => Err(error.text),
         }
     }

@@ -1,26 +1,88 @@
 //! `spar conformance`.
 
+use std::fmt;
+use std::path::Path;
 use std::process::ExitCode;
 
 use serde_json::json;
-use spar::envs::household::replay_traces;
+use spar::envs::{bfcl, household};
 
 use super::{print, print_json};
-use crate::cli::{ConformanceArguments, Measured};
+use crate::cli::ConformanceArguments;
+
+/// An environment of whose reference recordings can be replayed; a new one is a row of [`RECORDED`].
+#[derive(Debug)]
+pub(crate) struct Recorded {
+    pub(crate) name: &'static str,
+    pub(crate) about: &'static str,
+    /// Replays what is below the second folder with the data of the first.
+    replay: fn(&Path, &Path) -> anyhow::Result<Report>,
+}
+
+pub(crate) const RECORDED: &[Recorded] = &[
+    Recorded {
+        name: "household",
+        about: "Household chores in text",
+        replay: |data, traces| {
+            let report = household::replay_traces(data, traces)?;
+            Ok(Report {
+                files: report.files,
+                traces: report.traces,
+                records: report.records,
+                mismatches: report.mismatches,
+                described: report.described.iter().map(ToString::to_string).collect(),
+            })
+        },
+    },
+    Recorded {
+        name: "bfcl",
+        about: "Calls, states and verdicts of the Berkeley Function-Calling Leaderboard",
+        replay: |data, traces| {
+            let report = bfcl::replay_traces(data, traces)?;
+            Ok(Report {
+                files: report.files,
+                traces: report.traces,
+                records: report.records,
+                mismatches: report.mismatches,
+                described: report.described,
+            })
+        },
+    },
+];
+
+/// What a replay comes to.
+#[derive(Debug)]
+pub(crate) struct Report {
+    files: usize,
+    traces: usize,
+    /// Steps, calls, states or verdicts in them.
+    records: usize,
+    mismatches: usize,
+    /// The first few mismatches.
+    described: Vec<String>,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { files, traces, records, mismatches, described } = self;
+        write!(
+            formatter,
+            "{traces} traces with {records} records in {files} files: {mismatches} mismatches"
+        )?;
+        described.iter().try_for_each(|line| write!(formatter, "\n{line}"))
+    }
+}
 
 /// Compares an environment with recordings of its reference.
 pub(crate) fn conformance(arguments: &ConformanceArguments) -> anyhow::Result<ExitCode> {
-    let report = match arguments.environment {
-        Measured::Household => replay_traces(&arguments.data, &arguments.traces)?,
-    };
+    let report = (arguments.environment.replay)(&arguments.data, &arguments.traces)?;
     if arguments.json {
-        let described: Vec<_> = report.described.iter().map(ToString::to_string).collect();
         print_json(&json!({
             "files": report.files,
             "traces": report.traces,
             "records": report.records,
             "mismatches": report.mismatches,
-            "described": described,
+            "described": report.described,
         }))?;
     } else {
         print(&format!("{report}\n"))?;

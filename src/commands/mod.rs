@@ -4,7 +4,7 @@ mod audit;
 mod bench;
 mod compare;
 mod completions;
-mod conformance;
+pub(crate) mod conformance;
 mod doctor;
 mod drawing;
 mod env;

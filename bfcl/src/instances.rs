@@ -1,0 +1,160 @@
+//! The objects of an episode, and how calls are carried out on them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use spar_python::{
+    Arguments, Dict, Exception, Outcome, Scope, Value, eval, from_json, json_dumps, to_str,
+};
+
+use crate::call_text::rewritten;
+use crate::instance::Instance;
+use crate::{BfclError, Class, Process};
+
+/// Functions that are refused whatever they are.
+const REFUSED: [&str; 8] = ["kill", "exit", "quit", "remove", "unlink", "popen", "Popen", "run"];
+
+/// The objects of the classes of an entry. A clone costs a count for what each holds, and is independent from then on.
+#[derive(Debug, Clone)]
+pub struct Instances {
+    objects: Vec<Instance>,
+    names: Arc<Names>,
+}
+
+/// What the objects are called.
+#[derive(Debug)]
+struct Names {
+    /// In the order of the objects.
+    objects: Vec<String>,
+    /// The object of a method.
+    methods: HashMap<&'static str, usize>,
+}
+
+impl Instances {
+    /// The objects of some classes, of which a scenario has a part for each.
+    ///
+    /// The owner is what their names begin with; they show where a call is rewritten inside of a text.
+    ///
+    /// # Errors
+    ///
+    /// [`BfclError`] when a scenario cannot be loaded.
+    pub fn load(
+        classes: &[Class],
+        scenario: &serde_json::Value,
+        owner: &str,
+        process: &Process,
+        is_long: bool,
+    ) -> Result<Self, BfclError> {
+        let mut objects = Vec::new();
+        let mut names = Vec::new();
+        let mut methods = HashMap::new();
+        for &class in classes {
+            let part = from_json(&scenario[class.name()]);
+            let empty = Dict::default();
+            let part = part.as_dict().unwrap_or(&empty);
+            objects.push(Instance::load(class, part, process, is_long)?);
+            let name = format!("{owner}_{class}_instance");
+            names.push(name.replace(['-', '.', '/', ':'], "_"));
+            for (method, _) in class.methods() {
+                methods.insert(method, names.len() - 1);
+            }
+        }
+        Ok(Self { objects, names: Arc::new(Names { objects: names, methods }) })
+    }
+
+    /// The classes in their order.
+    pub fn classes(&self) -> impl Iterator<Item = Class> {
+        self.objects.iter().map(Instance::class)
+    }
+
+    /// Carries out a call and gives the text of its result, or of what it raises.
+    pub fn execute(&mut self, call: &str, process: &mut Process) -> String {
+        match self.evaluate(call, process) {
+            Ok(text) => text,
+            Err(raised) => format!("Error during execution: {raised}"),
+        }
+    }
+
+    fn evaluate(&mut self, call: &str, process: &mut Process) -> Outcome<String> {
+        let names = Arc::clone(&self.names);
+        let call = rewritten(call, |method| {
+            names.methods.get(method).map(|&at| names.objects[at].clone())
+        });
+        let function = call.split('(').next().unwrap_or_default();
+        // The second part of a dotted name, whatever else there is.
+        let function = if call.contains('(') { function } else { &call };
+        let function = function.split('.').nth(1).unwrap_or(function);
+        if REFUSED.contains(&function) {
+            return Err(Exception::refused(format_args!(
+                "Function call {function} is not allowed."
+            )));
+        }
+        let value = eval(&call, &mut Objects { instances: self, process })?;
+        match &value {
+            Value::Dict(_) => match json_dumps(&value) {
+                Ok(text) => Ok(text),
+                Err(_) => to_str(&value),
+            },
+            other => to_str(other),
+        }
+    }
+
+    /// The public attributes of every object, as JSON: keys that are no texts are `@int:5` and the like, sets
+    /// `{"@set": [...]}`, other objects `{"@repr": ...}`.
+    ///
+    /// # Errors
+    ///
+    /// What is raised on looking at them.
+    pub fn state(&self, process: &Process) -> Outcome<serde_json::Value> {
+        let mut state = serde_json::Map::new();
+        for object in &self.objects {
+            let attributes = object.attributes(process)?;
+            let attributes = attributes
+                .into_iter()
+                .map(|(name, value)| (name.to_owned(), crate::state::encoded(&value)))
+                .collect();
+            state.insert(object.class().name().to_owned(), serde_json::Value::Object(attributes));
+        }
+        Ok(serde_json::Value::Object(state))
+    }
+
+    /// The first class whose state differs from that of other instances in the same process, with the attributes that do.
+    pub fn first_difference(
+        &self,
+        other: &Self,
+        process: &Process,
+    ) -> Option<(Class, Vec<&'static str>)> {
+        self.objects.iter().zip(&other.objects).find_map(|(one, other)| {
+            let differing = one.differing(other, process);
+            (!differing.is_empty()).then(|| (one.class(), differing))
+        })
+    }
+}
+
+/// The names that calls can use.
+struct Objects<'i> {
+    instances: &'i mut Instances,
+    process: &'i mut Process,
+}
+
+impl Objects<'_> {
+    fn place(&self, name: &str) -> Option<usize> {
+        self.instances.names.objects.iter().position(|object| object == name)
+    }
+}
+
+impl Scope for Objects<'_> {
+    fn has_object(&self, name: &str) -> bool {
+        self.place(name).is_some()
+    }
+
+    fn call_method(&mut self, object: &str, method: &str, arguments: Arguments) -> Outcome<Value> {
+        let place = self.place(object).ok_or_else(|| spar_python::name_error(object))?;
+        let object = &mut self.instances.objects[place];
+        let class = object.class();
+        if !class.has_method(method) {
+            return Err(Exception::no_attribute(class.name(), method));
+        }
+        object.call(method, arguments, self.process)
+    }
+}
