@@ -46,6 +46,7 @@ mod fault;
 mod folder_lock;
 mod measure;
 mod nonce;
+pub mod output;
 mod owner;
 pub mod pool;
 mod process;

@@ -7,12 +7,12 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::last_words::{LastWords, Tail, printable};
 use super::launch::Running;
-use super::line_reader::{LineReader, NextLine};
 use super::messages::parse_line;
 use super::program::Shared;
 use super::program_error::ProgramFault;
+use spar_sandbox::output::{LastWords, Tail, printable};
+use spar_sandbox::output::{LineReader, NextLine};
 
 /// Bytes of standard error that are read at a time.
 const CHUNK: usize = 8 << 10;

@@ -15,10 +15,10 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::process::Command;
 use tokio::sync::OnceCell;
 
-use super::last_words::LastWords;
 use super::local_process::LocalProcess;
 use super::program_error::{ProgramError, ProgramFault};
 use crate::{EnvironmentError, SandboxPhase};
+use spar_sandbox::output::LastWords;
 
 /// Variables of spar's own that programs outside of sandboxes always get.
 const PASSED: [&str; 4] = ["PATH", "HOME", "LANG", "TMPDIR"];
@@ -100,7 +100,7 @@ impl Launcher {
 
     fn not_started(&self, detail: &str) -> EnvironmentError {
         let fault = ProgramFault::Start { detail: detail.to_owned() };
-        let command = super::last_words::shortened(&self.spec.command.join(" "), 60);
+        let command = spar_sandbox::output::shortened(&self.spec.command.join(" "), 60);
         let (name, last_words) = (self.spec.name.clone(), LastWords::default());
         let source = Arc::new(ProgramError { name, command, fault, last_words });
         EnvironmentError::Program { doing: "be started", source }

@@ -15,9 +15,7 @@
 mod conformance;
 mod driver;
 mod environment;
-mod last_words;
 mod launch;
-mod line_reader;
 mod local_process;
 mod messages;
 mod pool;

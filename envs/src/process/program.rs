@@ -15,10 +15,10 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 
 use super::driver::{Driver, drive};
-use super::last_words::{LastWords, shortened};
 use super::launch::Launched;
 use super::messages::{AnswerLimits, Call, Hello, PROTOCOL, read};
 use super::program_error::{ProgramError, ProgramFault};
+use spar_sandbox::output::{LastWords, shortened};
 
 /// Answers that nobody waits for any more, at the most; more, and the program is ended.
 const MOST_GIVEN_UP: usize = 256;

@@ -1,6 +1,6 @@
 //! What programs do that they should not.
 
-use super::last_words::LastWords;
+use spar_sandbox::output::LastWords;
 
 /// A program did something that it should not, or not what it should.
 #[derive(Debug, thiserror::Error)]

@@ -30,13 +30,13 @@ impl fmt::Display for LastWords {
 
 /// The end of a stream.
 #[derive(Debug, Default)]
-pub(super) struct Tail {
+pub struct Tail {
     bytes: VecDeque<u8>,
 }
 
 impl Tail {
     /// Takes in what was written.
-    pub(super) fn push(&mut self, bytes: &[u8]) {
+    pub fn push(&mut self, bytes: &[u8]) {
         let bytes = &bytes[bytes.len().saturating_sub(KEPT)..];
         let surplus = (self.bytes.len() + bytes.len()).saturating_sub(KEPT);
         self.bytes.drain(..surplus);
@@ -44,14 +44,14 @@ impl Tail {
     }
 
     /// Its last lines, one behind the other.
-    pub(super) fn told(&self) -> String {
+    pub fn told(&self) -> String {
         let (front, back) = self.bytes.as_slices();
         printable(&[front, back].concat())
     }
 }
 
 /// The last lines of what a program wrote, in one line: bytes that are no text and what moves cursors are replaced.
-pub(super) fn printable(bytes: &[u8]) -> String {
+pub fn printable(bytes: &[u8]) -> String {
     let bytes = &bytes[bytes.len().saturating_sub(KEPT)..];
     let text = String::from_utf8_lossy(bytes);
     let lines: Vec<&str> =
@@ -70,7 +70,7 @@ pub(super) fn printable(bytes: &[u8]) -> String {
 }
 
 /// The beginning of a text, for messages.
-pub(super) fn shortened(text: &str, most_chars: usize) -> String {
+pub fn shortened(text: &str, most_chars: usize) -> String {
     let mut short = printable_start(text, most_chars);
     if text.chars().nth(most_chars).is_some() {
         short.push_str("...");

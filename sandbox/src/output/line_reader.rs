@@ -11,7 +11,7 @@ const KEPT_CAPACITY: usize = 256 << 10;
 
 /// Reads lines of at most so many bytes.
 #[derive(Debug)]
-pub(super) struct LineReader<R> {
+pub struct LineReader<R> {
     inner: R,
     buffer: Vec<u8>,
     /// Where the next line begins, and up to where there is no end of it.
@@ -22,7 +22,7 @@ pub(super) struct LineReader<R> {
 
 /// What comes next.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum NextLine<'a> {
+pub enum NextLine<'a> {
     /// A line, without its end.
     Line(&'a [u8]),
     /// A line beyond the limit: how it begins.
@@ -33,12 +33,12 @@ pub(super) enum NextLine<'a> {
 
 impl<R: AsyncRead + Unpin> LineReader<R> {
     /// Reads lines of at most `limit` bytes.
-    pub(super) fn new(inner: R, limit: usize) -> Self {
+    pub fn new(inner: R, limit: usize) -> Self {
         Self { inner, buffer: Vec::new(), start: 0, scanned: 0, limit }
     }
 
     /// Bytes of a line at the most.
-    pub(super) fn limit(&self) -> usize {
+    pub fn limit(&self) -> usize {
         self.limit
     }
 
@@ -47,7 +47,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     /// # Errors
     ///
     /// What the system says.
-    pub(super) async fn next(&mut self) -> io::Result<NextLine<'_>> {
+    pub async fn next(&mut self) -> io::Result<NextLine<'_>> {
         if self.start == self.buffer.len() {
             self.buffer.clear();
             (self.start, self.scanned) = (0, 0);
