@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use spar_core::Boundary;
 use spar_core::registry::RowError;
+use spar_mcp::McpError;
 use spar_sandbox::SandboxError;
 use spar_search::{RetrieverError, SearchError};
 use spar_tasks::GraderError;
@@ -63,6 +64,23 @@ pub enum EnvironmentError {
     NoPlace {
         /// How long it was waited for one.
         seconds: u64,
+    },
+    /// A server of tools did something that it should not, or not what it should.
+    #[error("use a server of tools")]
+    Server(#[source] Box<McpError>),
+    /// A server of tools cannot be had as the task names it.
+    #[error("use server `{server}` of tools: {detail}")]
+    NoServer {
+        /// What it is called.
+        server: String,
+        /// Why.
+        detail: String,
+    },
+    /// What it would take to bring a second episode here must not be done.
+    #[error("fork an episode in its course: {detail}")]
+    NotForkable {
+        /// Why.
+        detail: String,
     },
     /// A grader could not judge an episode, or graders cannot be used as they are named.
     #[error("have an episode judged")]
@@ -131,6 +149,12 @@ impl fmt::Display for SandboxPhase {
             Self::Fork => "fork the sandbox",
             Self::Close => "close the sandbox",
         })
+    }
+}
+
+impl From<McpError> for EnvironmentError {
+    fn from(error: McpError) -> Self {
+        Self::Server(Box::new(error))
     }
 }
 

@@ -40,6 +40,7 @@ mod frozen_lake;
 mod graded;
 pub mod household;
 mod ledger;
+pub mod mcp;
 pub mod process;
 mod question;
 mod registry;

@@ -180,6 +180,20 @@ const ROWS: &[EnvironmentRow] = &[
         },
     },
     Row {
+        name: "mcp",
+        about: "A question or an errand, with the tools of servers that speak the Model Context Protocol.",
+        source: "Model Context Protocol, 2025-06-18, modelcontextprotocol.io",
+        formula: "",
+        options: OptionSet::NONE,
+        open: NamedEnvironment {
+            suite: "mcp",
+            needs_sandbox: false,
+            actions: Actions::Calls,
+            open: |task, resources| Ok(Box::new(ToolUse::open_with_servers(task, resources)?)),
+            stratum: |_| None,
+        },
+    },
+    Row {
         name: "process",
         about: "A program in any language, asked and answering in lines of JSON.",
         source: "own, docs/process-environments.md",

@@ -15,6 +15,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
 use crate::EnvironmentError;
+use crate::mcp::McpServers;
 use crate::process::Programs;
 
 /// What environments may need of the machine; by default nothing. Clones share it.
@@ -25,6 +26,8 @@ pub struct Resources {
     pub(crate) programs: Programs,
     /// The corpora that environments search.
     pub(crate) corpora: Corpora,
+    /// The servers whose tools episodes call.
+    pub(crate) servers: McpServers,
     /// Who judges beside those that tasks name.
     pub(crate) graders: Arc<[GraderConfig]>,
     /// The models that take part in judging.
@@ -80,9 +83,10 @@ impl Resources {
         self
     }
 
-    /// Ends the programs that environments were played in, and waits for it; nothing is played in them afterwards.
+    /// Ends the programs that environments were played in and the sandboxes of servers, and waits for it; nothing is played
+    /// in them afterwards.
     pub async fn close_programs(&self) {
-        self.programs.close().await;
+        futures::future::join(self.programs.close(), self.servers.close()).await;
     }
 
     /// Where an environment takes its sandboxes from.

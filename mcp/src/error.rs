@@ -127,3 +127,10 @@ pub enum CallFailure {
     #[error(transparent)]
     Server(#[from] McpError),
 }
+
+impl CallFailure {
+    /// That a call could not be carried out, in words for whoever called.
+    pub fn from_text(text: impl Into<String>) -> Self {
+        Self::Told { text: text.into() }
+    }
+}

@@ -46,6 +46,7 @@ mod task_folder;
 mod template_suite;
 mod terminal_suite;
 mod terminal_task;
+mod tool_suite;
 
 pub use error::{GraderError, SamplerError, ShaperError, SuiteError};
 pub use game_folder::GameFolderSuite;
@@ -74,3 +75,4 @@ pub use terminal_task::{
     DetailedFile, SERVICE_HOST, TaskFile, TerminalTask, TerminalVerifier, VERIFIER_FOLDER,
     VerifierSandbox,
 };
+pub use tool_suite::ToolSuite;

@@ -85,6 +85,17 @@ const ROWS: &[SuiteRow] = &[
         },
     },
     Row {
+        name: "mcp",
+        about: "Take goods out of a stock that an MCP server keeps, and count what is left.",
+        source: "own",
+        formula: "",
+        options: OptionSet::NONE,
+        open: NamedSuite {
+            needs_data: false,
+            open: |_| shipped("mcp", include_str!("../suites/mcp/suite.toml")),
+        },
+    },
+    Row {
         name: "tic-tac-toe",
         about: "Tic-tac-toe in text, for two seats.",
         source: "own",

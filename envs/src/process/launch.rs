@@ -26,22 +26,22 @@ const PASSED: [&str; 4] = ["PATH", "HOME", "LANG", "TMPDIR"];
 const LIFETIME_SECS: u64 = 30 * 86_400;
 
 /// A program that was started.
-pub(super) struct Launched {
-    pub(super) stdin: Box<dyn AsyncWrite + Send + Unpin>,
-    pub(super) stdout: Box<dyn AsyncRead + Send + Unpin>,
-    pub(super) stderr: Box<dyn AsyncRead + Send + Unpin>,
-    pub(super) running: Running,
+pub(crate) struct Launched {
+    pub(crate) stdin: Box<dyn AsyncWrite + Send + Unpin>,
+    pub(crate) stdout: Box<dyn AsyncRead + Send + Unpin>,
+    pub(crate) stderr: Box<dyn AsyncRead + Send + Unpin>,
+    pub(crate) running: Running,
 }
 
 /// What ends a program when it is dropped.
-pub(super) enum Running {
+pub(crate) enum Running {
     Local(LocalProcess),
     Sandboxed { handle: ProcessHandle, sandbox: Box<PooledSandbox> },
 }
 
 impl Running {
     /// Waits until the program itself has ended, and tells how. May be dropped and called again.
-    pub(super) async fn wait(&mut self) -> String {
+    pub(crate) async fn wait(&mut self) -> String {
         match self {
             Self::Local(process) => process.wait().await,
             Self::Sandboxed { handle, .. } => {
@@ -51,7 +51,7 @@ impl Running {
     }
 
     /// Ends it with all that it started.
-    pub(super) async fn end(self) {
+    pub(crate) async fn end(self) {
         match self {
             // Looks for descendants, which is no work for a thread that others wait for.
             Self::Local(process) => drop(tokio::task::spawn_blocking(|| drop(process)).await),
@@ -66,14 +66,14 @@ impl Running {
 }
 
 /// Starts programs of one kind.
-pub(super) struct Launcher {
+pub(crate) struct Launcher {
     spec: Arc<ProgramSpec>,
     /// Made with the first program that wants one.
     sandboxes: OnceCell<SandboxPool>,
 }
 
 impl Launcher {
-    pub(super) fn new(spec: Arc<ProgramSpec>) -> Self {
+    pub(crate) fn new(spec: Arc<ProgramSpec>) -> Self {
         Self { spec, sandboxes: OnceCell::new() }
     }
 
@@ -82,7 +82,7 @@ impl Launcher {
     /// # Errors
     ///
     /// [`EnvironmentError::Program`] or [`EnvironmentError::Sandbox`].
-    pub(super) async fn launch(&self) -> Result<Launched, EnvironmentError> {
+    pub(crate) async fn launch(&self) -> Result<Launched, EnvironmentError> {
         match &self.spec.sandbox {
             None => self.launch_here().map_err(|error| self.not_started(&error.to_string())),
             Some(sandbox) => self.launch_in(sandbox).await.map_err(|source| {
@@ -92,7 +92,7 @@ impl Launcher {
     }
 
     /// Closes all sandboxes and waits for it.
-    pub(super) async fn close(&self) {
+    pub(crate) async fn close(&self) {
         if let Some(pool) = self.sandboxes.get() {
             pool.shutdown().await;
         }

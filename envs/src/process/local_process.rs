@@ -22,7 +22,7 @@ const MOST_VARIABLES: u64 = 1 << 20;
 /// A descendant that leaves the group and clears its variables as well gets away: what is not to be trusted belongs in a
 /// sandbox.
 #[derive(Debug)]
-pub(super) struct LocalProcess {
+pub(crate) struct LocalProcess {
     child: Child,
     /// Told whenever a process of this one has ended.
     endings: Signals,

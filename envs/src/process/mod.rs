@@ -27,6 +27,7 @@ mod tests;
 
 pub use conformance::{ProgramCheck, ProgramReport, check_program};
 pub use environment::Process;
+pub(crate) use launch::{Launched, Launcher, Running};
 pub use messages::{PROTOCOL, read_answer};
 pub use program_error::{ProgramError, ProgramFault};
 pub use programs::Programs;

@@ -1,14 +1,16 @@
 //! What holds of every tool of the table.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use spar_core::registry::Options;
+use spar_core::registry::{AnyTable, Options};
 use spar_core::{Seed, ToolCall, ToolSpec};
+use spar_tasks::{SuiteOptions, open_suite};
 
 use super::{Tool, ToolChoice, ToolError, ToolLimits, ToolPlace, Toolbox, tool_registry};
-use crate::Resources;
+use crate::{Resources, open_environment};
 
 const LIMIT: Duration = Duration::from_secs(5);
 
@@ -172,4 +174,93 @@ async fn all_tools_fit_into_one_toolbox() {
     assert_eq!(names.len(), toolbox.specs().len());
     assert!(names.contains("calculator_calculator") && names.contains("calculator_calculator_2"));
     toolbox.specs().iter().for_each(|spec| spec.validate().unwrap());
+}
+
+/// What docs/tools.md says of the table's rows.
+fn document() -> String {
+    let mut text = String::new();
+    for row in AnyTable::describe(tool_registry()) {
+        text.push_str(&format!("### {}\n\n{} Source: {}.\n", row.name, row.about, row.source));
+        if !row.options.is_empty() {
+            text.push_str("\n| option | values | default | |\n| --- | --- | --- | --- |\n");
+        }
+        for option in &row.options {
+            let [name, kind, doc] =
+                [&option.name, &option.kind, &option.doc].map(|text| text.replace('|', "\\|"));
+            text.push_str(&format!(
+                "| `{name}` | {kind} | `{}` | {doc} |\n",
+                option.default_text()
+            ));
+        }
+        for spec in (tool_registry().find(&row.name).unwrap().specs)() {
+            text.push_str(&format!("\nIt offers `{}`: {}\n\n", spec.name, spec.description));
+            text.push_str("| argument | values | |\n| --- | --- | --- |\n");
+            let required = spec.parameters["required"].as_array().cloned().unwrap_or_default();
+            for (name, schema) in spec.parameters["properties"].as_object().unwrap() {
+                let values = match schema["enum"].as_array() {
+                    Some(values) => {
+                        let each: Vec<_> = values.iter().map(|it| format!("`{it}`")).collect();
+                        each.join(", ")
+                    }
+                    None => schema["type"].as_str().unwrap_or("any").to_owned(),
+                };
+                let optional =
+                    if required.contains(&json!(name)) { "" } else { " May be left out." };
+                let told = schema["description"].as_str().unwrap_or_default();
+                text.push_str(&format!("| `{name}` | {values} | {told}{optional} |\n"));
+            }
+        }
+        text.push('\n');
+    }
+    text
+}
+
+#[test]
+fn the_documentation_tells_of_every_tool_what_the_table_does() {
+    let (page, wanted) = (page("tools.md"), document());
+    if std::env::var_os("SPAR_UPDATE_DOCS").is_some() {
+        let (before, _) = page.split_once(TABLE).expect("it has a section for the table");
+        std::fs::write(page_path("tools.md"), format!("{before}{TABLE}\n{}\n", wanted.trim_end()))
+            .unwrap();
+        return;
+    }
+    let told = "docs/tools.md is older than the table: run this test with SPAR_UPDATE_DOCS=1";
+    assert!(page.contains(wanted.trim_end()), "{told}\n{wanted}");
+}
+
+#[tokio::test]
+async fn the_episodes_of_the_documentation_are_played_so() {
+    let mut missing = Vec::new();
+    for (suite, split, name) in [("toolbox", "bills", "tools.md")] {
+        let suite = open_suite(suite, &SuiteOptions::default()).unwrap();
+        let task = suite.task(split, 0).unwrap();
+        let mut env = open_environment(&task, &Resources::default()).unwrap();
+        let mut told = format!("{}\n", env.reset(Seed::from_u64(0)).await.unwrap().text);
+        while let Some(action) = env.oracle_action() {
+            let step = env.step(&action).await.unwrap();
+            for (call, result) in action.tool_calls().iter().zip(&step.observation.results) {
+                let arguments = Value::Object(call.arguments.clone());
+                told.push_str(&format!("→ {} {arguments}\n← {}\n", call.name, result.text));
+            }
+        }
+        let verdict = env.verify().await.unwrap().unwrap();
+        told.push_str(&format!("reward {}\n", verdict.reward()));
+        env.close().await.unwrap();
+        if !page(name).contains(&told) {
+            missing.push(format!("docs/{name} has to have this:\n{told}"));
+        }
+    }
+    assert!(missing.is_empty(), "{}", missing.join("\n"));
+}
+
+/// Where docs/tools.md has what the table says.
+const TABLE: &str = "## The table\n";
+
+/// A page of the documentation.
+fn page(name: &str) -> String {
+    std::fs::read_to_string(page_path(name)).unwrap()
+}
+
+fn page_path(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs").join(name)
 }

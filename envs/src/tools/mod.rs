@@ -54,6 +54,7 @@ mod search;
 mod tool;
 mod tool_use;
 mod toolbox;
+mod wasm;
 
 pub use arguments::{read_arguments, spec_of};
 pub use function_tool::FunctionTool;

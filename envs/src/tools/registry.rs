@@ -6,8 +6,8 @@ use serde_json::Value;
 use spar_core::registry::{Axis, DescribedDetail, Given, Options, Row, Table};
 use spar_core::{Seed, ToolSpec};
 
-use super::{Tool, calculator, notes, search};
-use crate::{EnvironmentError, Resources};
+use super::{Tool, calculator, notes, search, wasm};
+use crate::{EnvironmentError, Resources, mcp};
 
 /// What opens a tool that has a name, and what is known of it before.
 #[derive(Debug, Clone, Copy)]
@@ -40,7 +40,7 @@ pub struct ToolPlace<'a> {
 const AXIS: Axis =
     Axis { name: "tools", what: "tool", about: "What tasks offer to policies to call." };
 
-const ROWS: &[ToolRow] = &[calculator::ROW, notes::ROW, search::ROW];
+const ROWS: &[ToolRow] = &[calculator::ROW, notes::ROW, search::ROW, wasm::ROW, mcp::ROW];
 
 static TABLE: Table<NamedTool> = Table::with_details(AXIS, ROWS, |tool| {
     let specs = (tool.specs)().into_iter();
@@ -80,6 +80,13 @@ impl ToolChoice {
     /// A tool with its defaults.
     pub fn named(tool: impl Into<String>) -> Self {
         Self { tool: tool.into(), prefix: None, options: Options::new() }
+    }
+
+    /// What it is called in messages, and before names that others offer as well: its prefix, the `name` that it was given, or
+    /// its row.
+    pub fn label(&self) -> String {
+        let name = self.options.get("name").and_then(Value::as_str);
+        self.prefix.as_deref().or(name).unwrap_or(&self.tool).to_owned()
     }
 
     /// All that is wrong with it; empty where nothing is.

@@ -13,9 +13,11 @@ use spar_tasks::{ReferenceAnswer, Task};
 
 use super::generator::Generated;
 use super::{ToolChoice, ToolLimits, ToolPlace, Toolbox, read_arguments, spec_of};
+use crate::mcp::stock_task;
 use crate::{Environment, EnvironmentError, Resources, TimeRules};
 
 const NAME: &str = "toolbox";
+const SERVERS: &str = "mcp";
 
 /// The tool by which an answer is given, where a task [ends](Ending) so.
 pub const ANSWER_TOOL: &str = "answer";
@@ -92,6 +94,8 @@ pub struct ToolUse {
 
 /// What the episodes of a task have in common.
 struct Setting {
+    /// The registry's name of the environment.
+    name: &'static str,
     id: String,
     task: ToolUseTask,
     resources: Resources,
@@ -120,7 +124,7 @@ impl ToolUse {
     ///
     /// [`EnvironmentError::Parameters`] with all that is wrong with the task's parameters.
     pub fn open(task: &Task, resources: &Resources) -> Result<Self, EnvironmentError> {
-        let refuse = |detail| refused(&task.id, detail);
+        let refuse = |detail| refused(NAME, &task.id, detail);
         let parameters = if task.parameters.get("seed").is_some() {
             let drawn = Generated::deserialize(&task.parameters);
             drawn.map_err(|error| refuse(error.to_string()))?.task().map_err(refuse)?
@@ -128,27 +132,53 @@ impl ToolUse {
             let read = ToolUseTask::deserialize(&task.parameters);
             read.map_err(|error| refuse(error.to_string()))?
         };
-        Self::of(task, parameters, resources)
+        Self::of(NAME, task, parameters, resources)
+    }
+
+    /// The same for the environment `mcp`, one of whose tools is a server at least; from a `seed` alone, a stock that a server
+    /// keeps is drawn.
+    ///
+    /// # Errors
+    ///
+    /// [`EnvironmentError::Parameters`] with all that is wrong with the task's parameters.
+    pub fn open_with_servers(task: &Task, resources: &Resources) -> Result<Self, EnvironmentError> {
+        let refuse = |detail| refused(SERVERS, &task.id, detail);
+        let parameters = if task.parameters.get("seed").is_some() {
+            stock_task(
+                Deserialize::deserialize(&task.parameters)
+                    .map_err(|error: serde_json::Error| refuse(error.to_string()))?,
+            )
+        } else {
+            let read = ToolUseTask::deserialize(&task.parameters);
+            read.map_err(|error| refuse(error.to_string()))?
+        };
+        if !parameters.tools.iter().any(|choice| choice.tool == SERVERS) {
+            return Err(refuse("none of its `tools` is a server (`tool = \"mcp\"`)".to_owned()));
+        }
+        Self::of(SERVERS, task, parameters, resources)
     }
 
     /// The environment of parameters that were read.
     fn of(
+        name: &'static str,
         task: &Task,
         parameters: ToolUseTask,
         resources: &Resources,
     ) -> Result<Self, EnvironmentError> {
         let problems = parameters.problems();
         if !problems.is_empty() {
-            return Err(refused(&task.id, problems.join("; ")));
+            return Err(refused(name, &task.id, problems.join("; ")));
         }
         let (id, resources) = (task.id.clone(), resources.clone());
-        let setting = Arc::new(Setting { id, task: parameters, resources });
+        let setting = Arc::new(Setting { name, id, task: parameters, resources });
+        // What a tool lacks is told at once, and not with the first reset.
+        setting.begin(Seed::from_u64(0))?;
         Ok(Self { setting, episode: None })
     }
 }
 
-fn refused(task: &str, detail: String) -> EnvironmentError {
-    EnvironmentError::Parameters { task: task.to_owned(), environment: NAME, detail }
+fn refused(environment: &'static str, task: &str, detail: String) -> EnvironmentError {
+    EnvironmentError::Parameters { task: task.to_owned(), environment, detail }
 }
 
 impl Setting {
@@ -179,6 +209,7 @@ impl Setting {
         }
         if specs.iter().any(|spec| spec.name == ANSWER_TOOL) {
             return Err(refused(
+                self.name,
                 &self.id,
                 "one of its tools is called `answer`, as is what ends the task: give it a `prefix`, or set `ends` to \"words\""
                     .to_owned(),
@@ -231,7 +262,7 @@ const ANSWERED: &str = "The answer was given.";
 #[async_trait]
 impl Environment for ToolUse {
     fn name(&self) -> &'static str {
-        NAME
+        self.setting.name
     }
 
     fn time_rules(&self) -> TimeRules {

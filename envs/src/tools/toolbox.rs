@@ -62,7 +62,7 @@ impl Toolbox {
         let open = |(index, choice): (usize, &ToolChoice)| {
             let place = ToolPlace { seed: place.seed.derive("tool", index), ..*place };
             Ok(OpenedTool {
-                label: choice.prefix.clone().unwrap_or_else(|| choice.tool.clone()),
+                label: choice.label(),
                 has_prefix: choice.prefix.is_some(),
                 tool: choice.open(&place)?,
             })

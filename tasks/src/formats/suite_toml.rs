@@ -5,7 +5,7 @@ use std::path::Path;
 use super::SuiteFormat;
 use crate::{
     Mixture, QuestionSuite, SearchSuite, Suite, SuiteError, TemplateSuite, TerminalSuite,
-    suite_file,
+    ToolSuite, suite_file,
 };
 
 /// A folder with a `suite.toml`: splits are parameters and seeds, or files and folders of tasks; or other suites are mixed.
@@ -34,6 +34,9 @@ impl SuiteFormat for SuiteToml {
         }
         Ok(match suite_file::tasks_of(&text).as_deref() {
             None => Box::new(TemplateSuite::parse(&text, &file)?),
+            Some(environment) if ToolSuite::ENVIRONMENTS.contains(&environment) => {
+                Box::new(ToolSuite::open(path)?)
+            }
             Some(QuestionSuite::ENVIRONMENT) => Box::new(QuestionSuite::open(path)?),
             Some(SearchSuite::ENVIRONMENT) => Box::new(SearchSuite::open(path)?),
             Some(_) => Box::new(TerminalSuite::open(path)?),

@@ -105,7 +105,37 @@ fn is_same(answer: &str, right: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use spar_core::{Action, ParsedAction, ToolCall};
+
+    use super::super::GradingModels;
+    use super::super::test_episodes::{episode, task};
     use super::*;
+
+    #[test]
+    fn an_answer_that_is_given_by_a_call_is_its_text() {
+        let graded = |calls: serde_json::Value| {
+            let mut trajectory = episode(&["written"]);
+            let calls: Vec<ToolCall> = serde_json::from_value(calls).unwrap();
+            trajectory.turns[0].parsed = ParsedAction::of(Action::calls(calls));
+            let models = GradingModels::default();
+            let graded = GradedEpisode {
+                task: &task(),
+                trajectory: &trajectory,
+                reference: None,
+                earlier: &[],
+                models: &models,
+                seed: trajectory.seed,
+            };
+            graded.final_answer().into_owned()
+        };
+        let call = |name: &str, arguments: serde_json::Value| serde_json::json!({ "name": name, "arguments": arguments });
+        let answer = call("answer", serde_json::json!({ "answer": "42" }));
+        let other = call("look", serde_json::json!({}));
+        assert_eq!(graded(serde_json::json!([other, answer])), "42");
+        assert_eq!(graded(serde_json::json!([other])), "look {}");
+        let more = call("answer", serde_json::json!({ "answer": "42", "sure": true }));
+        assert_eq!(graded(serde_json::json!([more])), r#"answer {"answer":"42","sure":true}"#);
+    }
 
     #[test]
     fn words_and_numbers_are_compared_and_spaces_are_not() {

@@ -196,10 +196,21 @@ pub struct GradedEpisode<'a> {
 }
 
 impl GradedEpisode<'_> {
-    /// What the policy answered last; empty where it never did.
+    /// What the policy answered last: the text of a call `answer` with nothing but that, or else the action. Empty where it
+    /// never did.
     pub fn final_answer(&self) -> Cow<'_, str> {
-        self.trajectory.last_acting().map_or(Cow::Borrowed(""), answer_of)
+        let Some(last) = self.trajectory.last_acting() else { return Cow::Borrowed("") };
+        given_by_call(last).map_or_else(|| answer_of(last), Cow::Borrowed)
     }
+}
+
+/// The answer that a turn gives by a call, as tasks for tools end by.
+fn given_by_call(turn: &Turn) -> Option<&str> {
+    let calls = turn.parsed.action()?.tool_calls();
+    calls.iter().find_map(|call| {
+        let is_answer = call.name == "answer" && call.arguments.len() == 1;
+        is_answer.then(|| call.arguments.get("answer")?.as_str())?
+    })
 }
 
 /// The action of a turn, calls as JSON behind what is said beside them; all that was written where none could be read.
