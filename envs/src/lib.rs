@@ -47,6 +47,7 @@ mod registry;
 mod resources;
 mod search;
 mod seat_accounts;
+mod sql;
 pub mod terminal;
 mod tic_tac_toe;
 pub mod tools;
@@ -68,6 +69,7 @@ pub use registry::{
 pub use resources::{Resources, Sandboxes};
 pub use search::Search;
 pub use seat_accounts::SeatAccounts;
+pub use sql::Sql;
 pub use tic_tac_toe::TicTacToe;
 pub use tools::ToolUse;
 pub use validate::{FailureKind, ValidationFailure, ValidationReport, validate_suite};

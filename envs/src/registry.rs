@@ -13,6 +13,7 @@ use crate::ledger::Ledger;
 use crate::process::Process;
 use crate::question::Question;
 use crate::search::Search;
+use crate::sql::Sql;
 use crate::terminal::Terminal;
 use crate::tic_tac_toe::TicTacToe;
 use crate::tools::ToolUse;
@@ -247,6 +248,20 @@ const ROWS: &[EnvironmentRow] = &[
             actions: Actions::Both,
             open: |task, resources| Ok(Box::new(Search::open(task, resources)?)),
             stratum: Search::stratum,
+        },
+    },
+    Row {
+        name: "sql",
+        about: "A question about a database, answered by a query in SQL.",
+        source: "own, after Spider, arXiv 1809.08887, and BIRD, arXiv 2305.03111",
+        formula: "",
+        options: OptionSet::NONE,
+        open: NamedEnvironment {
+            suite: "sql",
+            needs_sandbox: false,
+            actions: Actions::Both,
+            open: |task, _| Ok(Box::new(Sql::open(task)?)),
+            stratum: |_| None,
         },
     },
     Row {

@@ -1,9 +1,11 @@
 //! Databases that are only read.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::time::SystemTime;
 
 use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
@@ -16,6 +18,8 @@ use crate::guard::{Reads, STEPS_PER_LOOK, Stop, Watch};
 use crate::reader::first_statement;
 use crate::{Cell, DatabaseError, QueryError, QueryLimits, ResultTable, Schema};
 
+/// Files that are kept open for whoever opens them next.
+const MOST_KEPT: usize = 32;
 /// Connections that are kept for the next queries.
 const MOST_IDLE: usize = 4;
 
@@ -87,6 +91,31 @@ impl Database {
         Ok(database)
     }
 
+    /// The database of a file that was opened in this process before and is still kept, or else opens it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Database::open`].
+    pub fn open_shared(path: &Path) -> Result<Self, DatabaseError> {
+        type Key = (PathBuf, u64, Option<SystemTime>);
+        static KEPT: Mutex<VecDeque<(Key, Database)>> = Mutex::new(VecDeque::new());
+        let kept = || KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = std::fs::metadata(path)
+            .map_err(|_| DatabaseError::Missing { path: path.to_owned() })?;
+        // Another file at the same place is another database.
+        let key = (path.to_owned(), known.len(), known.modified().ok());
+        if let Some((_, found)) = kept().iter().find(|(of, _)| *of == key) {
+            return Ok(found.clone());
+        }
+        let opened = Self::open(path)?;
+        let mut kept = kept();
+        kept.push_back((key, opened.clone()));
+        if kept.len() > MOST_KEPT {
+            kept.pop_front();
+        }
+        Ok(opened)
+    }
+
     /// Makes a database in memory of a script of SQL, which is trusted.
     ///
     /// # Errors
@@ -143,12 +172,12 @@ impl Database {
     pub fn query(&self, sql: &str, limits: &QueryLimits) -> Result<ResultTable, QueryError> {
         let statement = statement_of(sql)?;
         let fixed = with_fixed_now(statement);
-        let beside = MEMORY.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let beside = MEMORY.read().unwrap_or_else(PoisonError::into_inner);
         let first = self.with_session(|session| session.run(&fixed, limits));
         drop(beside);
         match first {
             Err(Failure::Memory(_)) => {
-                let _alone = MEMORY.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+                let _alone = MEMORY.write().unwrap_or_else(PoisonError::into_inner);
                 self.with_session(|session| session.run(&fixed, limits))
             }
             other => other,
@@ -185,7 +214,7 @@ impl Database {
         &self,
         run: impl FnOnce(&Session) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
-        let idle = || self.inner.idle.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let idle = || self.inner.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let taken = idle().pop();
         let session = match taken {
             Some(session) => session,
@@ -305,6 +334,7 @@ impl Session {
             }
             table.rows.push(cells);
         }
+        table.steps = limits.steps.saturating_sub(self.watch.steps_left());
         Ok(table)
     }
 }

@@ -124,6 +124,11 @@ impl Watch {
         is_late
     }
 
+    /// Steps that are left.
+    pub(crate) fn steps_left(&self) -> u64 {
+        self.steps_left.load(Ordering::Relaxed)
+    }
+
     /// Why the query was interrupted, if it was.
     pub(crate) fn stop(&self) -> Option<Stop> {
         match self.stop.load(Ordering::Relaxed) {

@@ -16,6 +16,8 @@ pub struct ResultTable {
     pub is_cut: bool,
     /// Whether some text was no UTF-8.
     pub has_invalid_text: bool,
+    /// Steps of SQLite's virtual machine that it took, in whole thousands.
+    pub steps: u64,
 }
 
 impl ResultTable {

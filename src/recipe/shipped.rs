@@ -17,6 +17,7 @@ const SHIPPED: &[(&str, &str)] = &[
     ("frozen-lake-progress", include_str!("../../recipes/frozen-lake-progress.toml")),
     ("ledger", include_str!("../../recipes/ledger.toml")),
     ("apps", include_str!("../../recipes/apps.toml")),
+    ("sql", include_str!("../../recipes/sql.toml")),
     ("tic-tac-toe", include_str!("../../recipes/tic-tac-toe.toml")),
     ("preferences", include_str!("../../recipes/preferences.toml")),
     ("terminal", include_str!("../../recipes/terminal.toml")),

@@ -39,6 +39,8 @@ mod search_suite;
 mod search_task;
 mod shapers;
 mod shuffled_tasks;
+mod sql_suite;
+mod sql_task;
 mod suite;
 mod suite_file;
 mod task;
@@ -67,6 +69,7 @@ pub use shapers::{
     RewardShapers, ShaperConfig, ShaperRow, open_shaper, shaper_registry,
 };
 pub use shuffled_tasks::ShuffledTasks;
+pub use sql_task::SqlTask;
 pub use suite::{Share, Suite, SuiteManifest};
 pub use task::Task;
 pub use template_suite::TemplateSuite;

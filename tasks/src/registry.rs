@@ -118,6 +118,17 @@ const ROWS: &[SuiteRow] = &[
         },
     },
     Row {
+        name: "sql",
+        about: "Answer questions about a database with one SQL query, in generated databases.",
+        source: "own, after Spider, arXiv 1809.08887",
+        formula: "",
+        options: OptionSet::NONE,
+        open: NamedSuite {
+            needs_data: false,
+            open: |_| shipped("sql", include_str!("../suites/sql/suite.toml")),
+        },
+    },
+    Row {
         name: "terminal",
         about: "Small chores at a shell in a sandbox: count, replace, sort, move, find.",
         source: "own",

@@ -7,7 +7,7 @@ use spar_core::registry::{Axis, DescribedDetail, Given, Options, Row, Table};
 use spar_core::{Seed, ToolSpec};
 
 use super::{Tool, calculator, notes, search, wasm};
-use crate::{EnvironmentError, Resources, mcp};
+use crate::{EnvironmentError, Resources, mcp, sql};
 
 /// What opens a tool that has a name, and what is known of it before.
 #[derive(Debug, Clone, Copy)]
@@ -40,7 +40,15 @@ pub struct ToolPlace<'a> {
 const AXIS: Axis =
     Axis { name: "tools", what: "tool", about: "What tasks offer to policies to call." };
 
-const ROWS: &[ToolRow] = &[calculator::ROW, notes::ROW, search::ROW, wasm::ROW, mcp::ROW];
+const ROWS: &[ToolRow] = &[
+    calculator::ROW,
+    notes::ROW,
+    search::ROW,
+    sql::QUERY_ROW,
+    sql::SCHEMA_ROW,
+    wasm::ROW,
+    mcp::ROW,
+];
 
 static TABLE: Table<NamedTool> = Table::with_details(AXIS, ROWS, |tool| {
     let specs = (tool.specs)().into_iter();

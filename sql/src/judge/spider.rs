@@ -59,7 +59,7 @@ pub fn spider_match(
     let passes = |sql: &str| {
         let sql = with_fixed_year(sql);
         databases.iter().zip(&right).all(|(database, right)| {
-            fetched(database, &sql, limits)
+            fetched(database, &sql, &limits.relative_to(right.steps))
                 .is_ok_and(|found| spider_result_match(right, &found, order_matters))
         })
     };

@@ -48,6 +48,14 @@ fn words_and_values(sql: &str) -> (Vec<String>, Vec<String>) {
         if token.text == ";" {
             continue;
         }
+        if token.kind == TokenKind::Text && !token.text.starts_with('\'') {
+            // The library that is used there knows no bytes: a name, and text behind it.
+            let (mark, text) = token.text.split_at(1);
+            pieces.extend([mark.to_owned(), text.to_owned()]);
+            texts.push(text.to_owned());
+            (sign, can_end_operand) = (false, true);
+            continue;
+        }
         let is_symbol = token.kind == TokenKind::Quoted && token.text.starts_with('"');
         let is_text = token.kind == TokenKind::Text && token.text.starts_with('\'');
         if is_text || is_symbol {

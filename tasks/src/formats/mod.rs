@@ -8,20 +8,24 @@
 //! and one row of [`suite_formats`].
 
 mod alfworld;
+mod bird;
 mod env_toml;
 mod jsonl;
 mod question_array;
 mod questions;
+mod spider;
 mod suite_toml;
 
 use std::fmt;
 use std::path::Path;
 
 pub use alfworld::Alfworld;
+pub use bird::Bird;
 pub use env_toml::EnvToml;
 pub use jsonl::Jsonl;
 pub use question_array::QuestionArray;
 pub use questions::Questions;
+pub use spider::Spider;
 pub use suite_toml::SuiteToml;
 
 use spar_core::registry::{Axis, OptionSet, Row, Table};
@@ -106,6 +110,22 @@ const ROWS: &[FormatRow] = &[
         options: OptionSet::NONE,
         open: &Alfworld,
     },
+    Row {
+        name: "spider",
+        about: "Questions about databases, in the folder that Spider is released as.",
+        source: "Spider, arXiv 1809.08887; databases of equal schema, arXiv 2010.02840",
+        formula: "",
+        options: OptionSet::NONE,
+        open: &Spider,
+    },
+    Row {
+        name: "bird",
+        about: "Questions about databases with what has to be known for them, in the folder that BIRD is released as.",
+        source: "BIRD, arXiv 2305.03111",
+        formula: "",
+        options: OptionSet::NONE,
+        open: &Bird,
+    },
 ];
 
 static TABLE: Table<&'static dyn SuiteFormat> = Table::new(AXIS, ROWS);
@@ -147,6 +167,7 @@ mod tests {
     use std::fs;
 
     use super::*;
+    use crate::sql_suite::tests::{BIRD, SPIDER, write_bird, write_spider};
     use crate::{SuiteOptions, open_suite};
 
     const SUITE: &str = "name = 's'\nversion = '1'\nabout = 'a'\nenvironment = 'frozen-lake'\ninstruction = 'i'\n\
@@ -170,6 +191,9 @@ mod tests {
         let array = root.join("dev.json");
         let question = r#"[{"_id": "a", "question": "q", "answer": "b", "supporting_facts": [], "context": [["T", ["s"]]]}]"#;
         fs::write(&array, question).unwrap();
+        let (spider, bird) = (root.join("spider"), root.join("bird"));
+        write_spider(&spider, SPIDER);
+        write_bird(&bird, BIRD);
         vec![
             ("suite.toml", toml),
             ("env.toml", program),
@@ -177,6 +201,8 @@ mod tests {
             ("alfworld", games),
             ("questions", questions),
             ("question-array", array),
+            ("spider", spider),
+            ("bird", bird),
         ]
     }
 
@@ -189,8 +215,9 @@ mod tests {
             let format = format_of(&path).unwrap();
             assert_eq!(format.name(), name);
             let suite = open_suite(path.to_str().unwrap(), &SuiteOptions::default()).unwrap();
-            assert!(suite.len("test").unwrap() > 0, "{name}");
-            let task = suite.task("test", 0).unwrap();
+            let (split, len) = &suite.manifest().splits[0];
+            assert!(*len > 0, "{name}");
+            let task = suite.task(split, 0).unwrap();
             assert_eq!(suite.task_by_id(&task.id).unwrap(), task);
         }
     }

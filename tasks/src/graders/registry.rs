@@ -5,8 +5,8 @@ use spar_core::registry::{Axis, Given, OptionSet, Options, Row, Table};
 
 use super::{
     ChoiceAnswer, ChoiceAnswerOptions, Exact, ExactOptions, FreshSandboxOptions, Grader, Judge,
-    JudgeOptions, Likelihood, LikelihoodOptions, MathAnswer, MathAnswerOptions, OwnVerdict, Script,
-    ScriptOptions, Squad, SquadOptions, Structured,
+    JudgeOptions, Likelihood, LikelihoodOptions, MathAnswer, MathAnswerOptions, OwnVerdict,
+    ReasoningSql, ReasoningSqlOptions, Script, ScriptOptions, Squad, SquadOptions, Structured,
 };
 use crate::GraderError;
 
@@ -156,6 +156,14 @@ const ROWS: &[GraderRow] = &[
                   exp(mean), mean(exp) or exp(sum)",
         options: OptionSet::of::<LikelihoodOptions>(),
         open: |given| Ok(Box::new(Likelihood::new(given.read()?)?)),
+    },
+    Row {
+        name: "reasoning_sql",
+        about: "A query of environment `sql`, judged in parts: what it finds, reads and looks like.",
+        source: "Reasoning-SQL, arXiv 2503.23157, without its model as a judge; weights of a reconstruction",
+        formula: "sum_k w_k s_k / sum_k w_k over execution, syntax, schema_linking, ngram, format; all s_k = 1 where execution is",
+        options: OptionSet::of::<ReasoningSqlOptions>(),
+        open: |given| Ok(Box::new(ReasoningSql::new(given.read()?)?)),
     },
 ];
 
