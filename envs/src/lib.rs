@@ -33,6 +33,7 @@
 
 mod apps;
 pub mod bfcl;
+mod dialogue;
 mod environment;
 mod errand;
 mod error;
@@ -54,6 +55,7 @@ pub mod tools;
 mod validate;
 
 pub use apps::Apps;
+pub use dialogue::Dialogue;
 pub use environment::{CHANCE_TAG, Environment, TimeRules};
 pub use errand::Errand;
 pub use error::{EnvironmentError, SandboxPhase};

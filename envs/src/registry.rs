@@ -6,6 +6,7 @@ use spar_tasks::graders::Graders;
 use spar_tasks::{ShuffledTasks, Suite, SuiteError, SuiteOptions, Task, open_suite};
 
 use crate::apps::Apps;
+use crate::dialogue::Dialogue;
 use crate::errand::Errand;
 use crate::frozen_lake::FrozenLake;
 use crate::household::Household;
@@ -233,6 +234,20 @@ const ROWS: &[EnvironmentRow] = &[
             needs_sandbox: false,
             actions: Actions::Both,
             open: |task, _| Ok(Box::new(Errand::open(task)?)),
+            stratum: |_| None,
+        },
+    },
+    Row {
+        name: "dialogue",
+        about: "A user with a hidden goal and a persona, and an agent who finds it out: two seats that talk.",
+        source: "own, after simulated users as in tau-bench, arXiv 2406.12045",
+        formula: "",
+        options: OptionSet::NONE,
+        open: NamedEnvironment {
+            suite: "dialogue",
+            needs_sandbox: false,
+            actions: Actions::Both,
+            open: |task, _| Ok(Box::new(Dialogue::open(task)?)),
             stratum: |_| None,
         },
     },

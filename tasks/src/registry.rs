@@ -118,6 +118,17 @@ const ROWS: &[SuiteRow] = &[
         },
     },
     Row {
+        name: "dialogue",
+        about: "Find out what a customer wants, who has a persona, and act on it: two seats that talk.",
+        source: "own, after simulated users as in tau-bench, arXiv 2406.12045",
+        formula: "",
+        options: OptionSet::NONE,
+        open: NamedSuite {
+            needs_data: false,
+            open: |_| shipped("dialogue", include_str!("../suites/dialogue/suite.toml")),
+        },
+    },
+    Row {
         name: "sql",
         about: "Answer questions about a database with one SQL query, in generated databases.",
         source: "own, after Spider, arXiv 1809.08887",
