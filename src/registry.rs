@@ -7,6 +7,7 @@ use spar_agent::scaffolds::{ScaffoldRow, scaffold_registry};
 use spar_agent::strategies::{StrategyRow, strategy_registry};
 use spar_core::registry::{AnyTable, InstallError, Row, Table};
 use spar_envs::tools::{ToolRow, tool_registry};
+use spar_envs::wrappers::{WrapperRow, wrapper_registry};
 use spar_envs::{EnvironmentRow, environment_registry};
 use spar_parsers::{ParserRow, parser_registry};
 use spar_policy::draw_rules::{DrawRuleRow, draw_rule_registry};
@@ -27,11 +28,12 @@ use crate::recipe::SHIPPED_RECIPES;
 use crate::training::stages::{StageRow, stage_registry};
 
 /// All tables, in the order in which they are listed.
-pub fn tables() -> [&'static dyn AnyTable; 24] {
+pub fn tables() -> [&'static dyn AnyTable; 25] {
     [
         suite_registry(),
         suite_formats(),
         environment_registry(),
+        wrapper_registry(),
         tool_registry(),
         backend_registry(),
         &SHIPPED_RECIPES,
@@ -116,6 +118,8 @@ open_tables! {
     suite_format: FormatRow, suite_formats;
     /// Adds an environment.
     environment: EnvironmentRow, environment_registry;
+    /// Adds a wrapper of environments.
+    wrapper: WrapperRow, wrapper_registry;
     /// Adds a tool.
     tool: ToolRow, tool_registry;
     /// Adds a backend of sandboxes.

@@ -111,6 +111,16 @@ pub enum EnvironmentError {
         /// The time it had.
         seconds: u64,
     },
+    /// A wrapper cannot be around this environment.
+    #[error("put `{wrapper}` around environment `{environment}`: {detail}")]
+    Wrapper {
+        /// The wrapper.
+        wrapper: &'static str,
+        /// The environment.
+        environment: &'static str,
+        /// Why not.
+        detail: String,
+    },
     /// Called in an order that makes no sense, such as a step before the first reset.
     #[error("call `{call}` {when}")]
     Misused {

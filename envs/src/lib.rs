@@ -41,6 +41,7 @@ mod frozen_lake;
 mod graded;
 pub mod household;
 mod ledger;
+mod maths;
 pub mod mcp;
 pub mod process;
 mod question;
@@ -53,6 +54,7 @@ pub mod terminal;
 mod tic_tac_toe;
 pub mod tools;
 mod validate;
+pub mod wrappers;
 
 pub use apps::Apps;
 pub use dialogue::Dialogue;

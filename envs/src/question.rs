@@ -10,7 +10,7 @@ use spar_core::{Action, Observation, Seed, Step, Verdict};
 use spar_tasks::graders::Exact;
 use spar_tasks::{QuestionTask, ReferenceAnswer, Task};
 
-use crate::{Environment, EnvironmentError};
+use crate::{Environment, EnvironmentError, maths};
 
 const NAME: &str = "question";
 /// The largest sum of generated questions, and their largest summand.
@@ -18,7 +18,7 @@ const LARGEST: u32 = 18;
 
 /// A question that is answered in one turn.
 ///
-/// Parameters: those of a [`QuestionTask`], or the `seed` of a sum to compute. The answer ends the task, and is judged
+/// Parameters: those of a [`QuestionTask`], or the `seed` of one that is generated, with its `topic`: `sums` (the default) or `maths`. The answer ends the task, and is judged
 /// behind it: one that says what the task calls right ([`Exact`]) gives the reward part `success`, 1. Where the right answer is a
 /// number, an answer that is none is invalid. Questions without a right answer are for graders to judge; by themselves
 /// they are never solved.
@@ -34,6 +34,19 @@ pub struct Question {
 #[serde(deny_unknown_fields)]
 struct Generated {
     seed: u64,
+    #[serde(default)]
+    topic: Topic,
+}
+
+/// What generated questions are about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Topic {
+    /// Sums of two numbers from 0 to 9.
+    #[default]
+    Sums,
+    /// School mathematics, whose answers are formulas.
+    Maths,
 }
 
 impl Question {
@@ -49,10 +62,14 @@ impl Question {
             detail: error.to_string(),
         };
         let (found, admissible) = if task.parameters.get("seed").is_some() {
-            let Generated { seed } = Generated::deserialize(&task.parameters).map_err(refuse)?;
+            let Generated { seed, topic } =
+                Generated::deserialize(&task.parameters).map_err(refuse)?;
             let mut numbers: Vec<Arc<str>> = (0..=LARGEST).map(|n| n.to_string().into()).collect();
             numbers.sort();
-            (sum(seed), Some(numbers.into()))
+            match topic {
+                Topic::Sums => (sum(seed), Some(numbers.into())),
+                Topic::Maths => (maths::problem(seed), None),
+            }
         } else {
             (QuestionTask::deserialize(&task.parameters).map_err(refuse)?, None)
         };

@@ -3,7 +3,7 @@
 use spar_core::registry::{Axis, OptionSet, Row, Table};
 use spar_core::{SeatSpec, Seed};
 use spar_tasks::graders::Graders;
-use spar_tasks::{ShuffledTasks, Suite, SuiteError, SuiteOptions, Task, open_suite};
+use spar_tasks::{ShuffledTasks, Suite, SuiteError, SuiteOptions, Task, WrapperConfig, open_suite};
 
 use crate::apps::Apps;
 use crate::dialogue::Dialogue;
@@ -18,7 +18,7 @@ use crate::sql::Sql;
 use crate::terminal::Terminal;
 use crate::tic_tac_toe::TicTacToe;
 use crate::tools::ToolUse;
-use crate::{Environment, EnvironmentError, Graded, Resources};
+use crate::{Environment, EnvironmentError, Graded, Resources, wrappers};
 
 /// What makes tasks of an environment interactive, and what is known of it before.
 #[derive(Debug, Clone, Copy)]
@@ -334,6 +334,9 @@ pub fn open_environment(
     task: &Task,
     resources: &Resources,
 ) -> Result<Box<dyn Environment>, EnvironmentError> {
+    if let Some((wrappers, inner)) = taken(task)? {
+        return wrappers::open_wrapped(&wrappers, &inner, resources);
+    }
     let row = environment_registry().find(&task.environment)?;
     if resources.is_ungraded {
         let task = Task { graders: Vec::new(), ..task.clone() };
@@ -348,6 +351,15 @@ pub fn open_environment(
     let graders = Graders::open(&task.graders)?;
     let inner = (row.open.open)(&task, resources)?;
     Ok(Box::new(Graded::new(inner, task, graders, resources.models.clone())?))
+}
+
+/// The wrappers of a task, and the task without them.
+fn taken(task: &Task) -> Result<Option<(Vec<WrapperConfig>, Task)>, EnvironmentError> {
+    WrapperConfig::take(task).map_err(|error| EnvironmentError::Parameters {
+        task: task.id.clone(),
+        environment: "wrapped",
+        detail: format!("`{}`: {error}", WrapperConfig::PARAMETER),
+    })
 }
 
 #[cfg(test)]

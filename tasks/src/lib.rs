@@ -49,6 +49,7 @@ mod template_suite;
 mod terminal_suite;
 mod terminal_task;
 mod tool_suite;
+mod wrapper_config;
 
 pub use error::{GraderError, SamplerError, ShaperError, SuiteError};
 pub use game_folder::GameFolderSuite;
@@ -79,3 +80,4 @@ pub use terminal_task::{
     VerifierSandbox,
 };
 pub use tool_suite::ToolSuite;
+pub use wrapper_config::WrapperConfig;

@@ -11,7 +11,7 @@ use crate::lines::{self, Line};
 use crate::published::{Columns, QuestionSchema, recognise};
 use crate::question_rows;
 use crate::suite_file::{SplitFile, SuiteFile};
-use crate::{Suite, SuiteError, SuiteManifest, Task};
+use crate::{Suite, SuiteError, SuiteManifest, Task, WrapperConfig};
 
 const INSTRUCTION: &str = "Answer the question of the first message.";
 
@@ -349,10 +349,15 @@ impl Suite for QuestionSuite {
         let mut tags = self.file.tags.clone();
         tags.extend(own_tags);
         let key = id.unwrap_or_else(|| index.to_string());
+        let mut parameters =
+            serde_json::to_value(&question).expect("a question has only string keys");
+        if let Some(parameters) = parameters.as_object_mut() {
+            WrapperConfig::put(&self.file.wrappers, parameters);
+        }
         Ok(Task {
             id: format!("{}/{split}/{key}", self.file.name),
             environment: Self::ENVIRONMENT.to_owned(),
-            parameters: serde_json::to_value(&question).expect("a question has only string keys"),
+            parameters,
             instruction: self.file.instruction.clone().unwrap_or_else(|| {
                 schema.map_or(INSTRUCTION, |schema| schema.instruction).to_owned()
             }),

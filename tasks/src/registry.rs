@@ -189,6 +189,17 @@ const ROWS: &[SuiteRow] = &[
         },
     },
     Row {
+        name: "maths",
+        about: "School mathematics: fractions, roots, polynomials and equations, judged as mathematics.",
+        source: "own",
+        formula: "",
+        options: OptionSet::NONE,
+        open: NamedSuite {
+            needs_data: false,
+            open: |_| shipped("maths", include_str!("../suites/maths/suite.toml")),
+        },
+    },
+    Row {
         name: "alfworld",
         about: "ALFWorld's household games, from the user's own download. Needs --data.",
         source: "ALFWorld, arXiv 2010.03768, its alfworld-download",

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::SuiteError;
 use crate::graders::{GraderConfig, Graders};
+use crate::{SuiteError, WrapperConfig};
 
 /// The `suite.toml` of a suite whose splits name files or folders of tasks.
 #[derive(Debug, Deserialize)]
@@ -28,6 +28,9 @@ pub(crate) struct SuiteFile {
     /// Who judges the episodes of tasks that do not name graders themselves.
     #[serde(default)]
     pub(crate) graders: Vec<GraderConfig>,
+    /// What is around the environment of its tasks.
+    #[serde(default)]
+    pub(crate) wrappers: Vec<WrapperConfig>,
     pub(crate) splits: BTreeMap<String, SplitFile>,
 }
 
@@ -69,6 +72,20 @@ impl SuiteFile {
             source: Box::new(source),
         })?;
         check_graders(&file.graders, &path)?;
+        if !file.wrappers.is_empty() {
+            let problem = match (file.environment.as_str(), file.max_turns) {
+                ("question", Some(_)) => None,
+                ("question", None) => Some("wrappers make turns: say how many in `max_turns`"),
+                _ => Some("tasks at a shell take no wrappers"),
+            };
+            if let Some(problem) = problem {
+                return Err(SuiteError::Task {
+                    path,
+                    place: "`wrappers`".to_owned(),
+                    detail: problem.to_owned(),
+                });
+            }
+        }
         Ok(file)
     }
 
@@ -84,6 +101,7 @@ impl SuiteFile {
             tags: Vec::new(),
             evaluation_only: false,
             graders: Vec::new(),
+            wrappers: Vec::new(),
             splits: [("test".to_owned(), SplitFile { tasks: path.to_owned() })].into(),
         }
     }

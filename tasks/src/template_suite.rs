@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::graders::GraderConfig;
 use crate::suite_file::check_graders;
-use crate::{Suite, SuiteError, SuiteManifest, Task};
+use crate::{Suite, SuiteError, SuiteManifest, Task, WrapperConfig};
 
 /// A suite whose tasks are the parameters of its split plus a seed each; read from `suite.toml`.
 ///
@@ -45,6 +45,8 @@ struct SuiteFile {
     evaluation_only: bool,
     #[serde(default)]
     graders: Vec<GraderConfig>,
+    #[serde(default)]
+    wrappers: Vec<WrapperConfig>,
     splits: BTreeMap<String, SplitTemplate>,
 }
 
@@ -108,6 +110,7 @@ impl Suite for TemplateSuite {
         let template = &self.file.splits[split];
         let mut parameters = template.parameters.clone();
         parameters.insert("seed".to_owned(), (template.first_seed + index as u64).into());
+        WrapperConfig::put(&self.file.wrappers, &mut parameters);
         Ok(Task {
             id: format!("{}/{split}/{index}", self.file.name),
             environment: self.file.environment.clone(),
@@ -157,6 +160,12 @@ mod tests {
         assert_eq!(error, "find split `test` of suite `s`: it has `train`");
         let error = suite.task("train", 2).unwrap_err().to_string();
         assert_eq!(error, "find task 2 of `s/train`: it has 2");
+        let wrapped = TEXT.replace("[splits", "[[wrappers]]\nkind = 'w'\nn = 2\n[splits");
+        let suite = TemplateSuite::parse(&wrapped, Path::new("suite.toml")).unwrap();
+        let task = suite.task("train", 0).unwrap();
+        let (wrappers, inner) = WrapperConfig::take(&task).unwrap().unwrap();
+        assert_eq!((wrappers[0].kind.as_str(), &wrappers[0].options["n"]), ("w", &2.into()));
+        assert_eq!(inner.parameters, serde_json::json!({ "size": 4, "seed": 10 }));
         let typo = TEXT.replace("max_turns", "max_turn");
         assert!(TemplateSuite::parse(&typo, Path::new("suite.toml")).is_err());
     }

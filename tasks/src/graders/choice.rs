@@ -8,7 +8,7 @@ use spar_core::registry::NamedOptions;
 use spar_core::{RewardPart, Verdict};
 
 use super::{GradedEpisode, Grader, GraderNeeds, GradingPlace};
-use crate::{GraderError, ReferenceAnswer};
+use crate::{GraderError, ReferenceAnswer, Task};
 
 /// Options of [`ChoiceAnswer`].
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -44,6 +44,13 @@ impl ChoiceAnswer {
     /// The comparison with these options.
     pub fn new(options: ChoiceAnswerOptions) -> Self {
         Self { options }
+    }
+
+    /// How many choices a task has.
+    fn num_choices(&self, task: &Task) -> usize {
+        let told =
+            task.parameters.pointer("/metadata/choices").and_then(serde_json::Value::as_array);
+        self.options.choices.or(told.map(Vec::len)).unwrap_or(26)
     }
 
     /// The verdict on an answer to one of so many choices: the reward part `success`, 1, where it is right.
@@ -91,16 +98,22 @@ impl Grader for ChoiceAnswer {
         GraderNeeds { reference: true, ..GraderNeeds::default() }
     }
 
+    fn judge_answer(
+        &self,
+        task: &Task,
+        answer: &str,
+        reference: &ReferenceAnswer,
+    ) -> Option<Verdict> {
+        Some(self.verdict(answer, self.num_choices(task), reference))
+    }
+
     async fn grade(
         &self,
         episode: &GradedEpisode<'_>,
         _: &mut dyn GradingPlace,
     ) -> Result<Verdict, GraderError> {
         let reference = super::expect_reference(episode, "choice")?;
-        let told = episode.task.parameters.pointer("/metadata/choices");
-        let told = told.and_then(serde_json::Value::as_array).map(Vec::len);
-        let num_choices = self.options.choices.or(told).unwrap_or(26);
-        Ok(self.verdict(&episode.final_answer(), num_choices, reference))
+        Ok(self.verdict(&episode.final_answer(), self.num_choices(episode.task), reference))
     }
 }
 

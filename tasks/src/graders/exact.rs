@@ -7,7 +7,7 @@ use spar_core::registry::NamedOptions;
 use spar_core::{RewardPart, Verdict};
 
 use super::{GradedEpisode, Grader, GraderNeeds, GradingPlace};
-use crate::{GraderError, ReferenceAnswer};
+use crate::{GraderError, ReferenceAnswer, Task};
 
 /// Options of [`Exact`].
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -81,6 +81,10 @@ impl Grader for Exact {
 
     fn needs(&self) -> GraderNeeds {
         GraderNeeds { reference: true, ..GraderNeeds::default() }
+    }
+
+    fn judge_answer(&self, _: &Task, answer: &str, reference: &ReferenceAnswer) -> Option<Verdict> {
+        Some(self.verdict(answer, reference))
     }
 
     async fn grade(

@@ -42,6 +42,17 @@ pub trait Grader: Send + Sync + fmt::Debug {
         None
     }
 
+    /// Judges an answer by itself, within an episode; `None` where it takes more than the answer to judge, which is the default.
+    fn judge_answer(
+        &self,
+        task: &Task,
+        answer: &str,
+        reference: &ReferenceAnswer,
+    ) -> Option<Verdict> {
+        let _ = (task, answer, reference);
+        None
+    }
+
     /// Judges an episode; `place` is where it was played.
     ///
     /// # Errors

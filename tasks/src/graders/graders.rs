@@ -202,6 +202,20 @@ impl Graders {
         Ok(self.combined(earlier))
     }
 
+    /// Judges an answer by itself, by all of them; `None` where one of them needs more than the answer.
+    pub fn judge_answer(
+        &self,
+        task: &Task,
+        answer: &str,
+        reference: &ReferenceAnswer,
+    ) -> Option<Verdict> {
+        let judge = |member: &Member| {
+            let verdict = member.grader.judge_answer(task, answer, reference)?;
+            Some((member.config.label().to_owned(), verdict))
+        };
+        Some(self.combined(self.members.iter().map(judge).collect::<Option<_>>()?))
+    }
+
     fn combined(&self, verdicts: Vec<(String, Verdict)>) -> Verdict {
         let mut all = Verdict::default();
         let mut details = Vec::new();

@@ -6,7 +6,7 @@ use spar_answers::{AnswerForm, FinalAnswer, final_answer};
 use spar_core::{RewardPart, Verdict};
 
 use super::{GradedEpisode, Grader, GraderNeeds, GradingPlace};
-use crate::{GraderError, ReferenceAnswer};
+use crate::{GraderError, ReferenceAnswer, Task};
 
 /// How long an answer may be to be read, in bytes.
 const MAX_BYTES: usize = 1 << 20;
@@ -109,6 +109,10 @@ impl Grader for Structured {
 
     fn needs(&self) -> GraderNeeds {
         GraderNeeds { reference: true, ..GraderNeeds::default() }
+    }
+
+    fn judge_answer(&self, _: &Task, answer: &str, reference: &ReferenceAnswer) -> Option<Verdict> {
+        Some(self.verdict(answer, reference))
     }
 
     async fn grade(

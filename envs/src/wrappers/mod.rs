@@ -1,0 +1,150 @@
+//! Wrappers: what is put around environments, whatever they are.
+//!
+//! ```text
+//!  Task.parameters.wrappers, suite.toml [[wrappers]] ──▶ open_environment
+//!                                                          │
+//!                    Environment ──wrap──▶ Environment ──wrap──▶ Environment
+//! ```
+//!
+//! A wrapper is an environment over another one: it passes on what it does not change, forks where that forks, and lets its oracle and expert
+//! through. The innermost is named first. One that judges answers within an episode does it by the task's graders, which then have to be such
+//! as can judge an answer alone; its verdict is the episode's. A new wrapper is one file and one row of [`wrapper_registry`].
+
+mod unary_feedback;
+
+use spar_core::registry::{Axis, Given, OptionSet, Row, Table};
+use spar_tasks::graders::Graders;
+use spar_tasks::{Task, WrapperConfig};
+
+pub use unary_feedback::{UnaryFeedback, UnaryFeedbackOptions};
+
+use crate::{Environment, EnvironmentError, Graded, Resources, environment_registry};
+
+/// Puts a wrapper with these options around the environment of a task.
+pub type Wrap =
+    fn(&Given<'_>, Box<dyn Environment>, &Task) -> Result<Box<dyn Environment>, EnvironmentError>;
+
+/// What puts a wrapper around environments, and what is known of it before.
+#[derive(Debug, Clone, Copy)]
+pub struct NamedWrapper {
+    /// Whether it judges answers by the task's graders, in place of what would judge the episode.
+    pub judges: bool,
+    /// Puts it around an environment.
+    pub wrap: Wrap,
+}
+
+/// A wrapper that has a name.
+pub type WrapperRow = Row<NamedWrapper>;
+
+const AXIS: Axis =
+    Axis { name: "wrappers", what: "wrapper", about: "What is put around environments." };
+
+const ROWS: &[WrapperRow] = &[Row {
+    name: "unary_feedback",
+    about: "A task of one turn may be tried again: all that is told of a wrong answer is that it is wrong.",
+    source: "UFO, arXiv 2507.14295, and its code",
+    formula: "R = 1[right at try j] decay^j - repetition_penalty (1 - distinct answers / answers), j from 0",
+    options: OptionSet::of::<UnaryFeedbackOptions>(),
+    open: NamedWrapper {
+        judges: true,
+        wrap: |given, inner, task| Ok(Box::new(UnaryFeedback::new(given.read()?, inner, task)?)),
+    },
+}];
+
+static TABLE: Table<NamedWrapper> = Table::new(AXIS, ROWS);
+
+/// All wrappers that have a name; a new one is one file and one row here.
+pub fn wrapper_registry() -> &'static Table<NamedWrapper> {
+    &TABLE
+}
+
+/// Makes a task interactive, with wrappers around its environment; graders judge as they would without, unless a wrapper does.
+pub(crate) fn open_wrapped(
+    wrappers: &[WrapperConfig],
+    task: &Task,
+    resources: &Resources,
+) -> Result<Box<dyn Environment>, EnvironmentError> {
+    let graders = match resources.is_ungraded {
+        true => Vec::new(),
+        false => Graders::merged(&task.graders, &resources.graders),
+    };
+    let task = Task { graders, ..task.clone() };
+    let row = environment_registry().find(&task.environment)?;
+    let mut environment = (row.open.open)(&task, resources)?;
+    let mut is_judged = task.graders.is_empty();
+    for config in wrappers {
+        let (row, given) = wrapper_registry().choose(&config.kind, &config.options)?;
+        is_judged |= row.open.judges;
+        environment = (row.open.wrap)(&given, environment, &task)?;
+    }
+    if is_judged {
+        return Ok(environment);
+    }
+    let graders = Graders::open(&task.graders)?;
+    Ok(Box::new(Graded::new(environment, task, graders, resources.models.clone())?))
+}
+
+#[cfg(test)]
+mod tests {
+    use spar_core::Seed;
+    use spar_core::registry::AnyTable;
+    use spar_tasks::{SuiteOptions, open_suite};
+
+    use super::*;
+    use crate::open_environment;
+
+    fn wrapped(kind: &str) -> Task {
+        let mut task =
+            open_suite("sums", &SuiteOptions::default()).unwrap().task("dev", 3).unwrap();
+        task.parameters["wrappers"] = serde_json::json!([{ "kind": kind }]);
+        task.max_turns = 64;
+        task
+    }
+
+    #[tokio::test]
+    async fn every_wrapper_forks_and_lets_the_oracle_through() {
+        assert_eq!(AnyTable::problems(wrapper_registry()), [""; 0]);
+        for row in wrapper_registry() {
+            let task = wrapped(row.name);
+            let mut env = open_environment(&task, &Resources::default()).unwrap();
+            let shown = env.reset(Seed::from_u64(4)).await.unwrap();
+            env.prepare().await.unwrap();
+            let first = env.step(&"77".into()).await.unwrap();
+            let mut fork = env.fork().await.unwrap().unwrap();
+            let action = env.oracle_action().unwrap();
+            let (one, other) =
+                (env.step(&action).await.unwrap(), fork.step(&action).await.unwrap());
+            assert_eq!((&one.observation.text, one.terminated), (&other.observation.text, true));
+            let verdict = env.verify().await.unwrap().unwrap();
+            assert!(
+                verdict.success && verdict == fork.verify().await.unwrap().unwrap(),
+                "{}",
+                row.name
+            );
+            // Once more from the start: the same is shown.
+            assert_eq!(env.reset(Seed::from_u64(4)).await.unwrap(), shown);
+            let again = env.step(&"77".into()).await.unwrap();
+            assert_eq!(
+                (again.observation, again.terminated),
+                (first.observation, first.terminated)
+            );
+        }
+    }
+
+    #[test]
+    fn wrappers_that_there_are_not_and_options_that_they_have_not_are_told() {
+        let told = |wrappers: serde_json::Value| {
+            let mut task = wrapped("");
+            task.parameters["wrappers"] = wrappers;
+            match open_environment(&task, &Resources::default()) {
+                Ok(_) => String::new(),
+                Err(error) => error.to_string(),
+            }
+        };
+        assert!(told(serde_json::json!([{ "kind": "unary" }])).contains("`unary_feedback`"));
+        let typo = told(serde_json::json!([{ "kind": "unary_feedback", "atempts": 3 }]));
+        assert!(typo.contains("`atempts`"), "{typo}");
+        assert!(told(serde_json::json!({ "kind": "unary_feedback" })).contains("`wrappers`"));
+        assert_eq!(told(serde_json::json!([])), "");
+    }
+}
