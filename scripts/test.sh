@@ -90,6 +90,10 @@ virtual_environment() {
 }
 set_up_openai() { virtual_environment openai openai; }
 set_up_gymnasium() { virtual_environment gymnasium gymnasium; }
+set_up_mcp() {
+    has npm || { echo "no npm" && return 1; }
+    scripts/get_mcp_servers.sh "$cache/mcp"
+}
 set_up_nvrtc() { virtual_environment nvrtc "nvidia-cuda-nvrtc>=13,<14"; }
 # Not installed here: the package holds code for every GPU, a third of a gigabyte. Read to its end: with
 # `grep -q`, ldconfig would fail at a closed pipe.
@@ -109,6 +113,7 @@ needs namespaces|namespaces|backends::local local_backend namespaces
 needs the wasm guests|guests|backends::wasm wasm_backend wasm_guests
 needs Python and PyPI|openai|openai_client
 needs gymnasium from PyPI|gymnasium|gymnasium_is_played
+needs MCP servers from npm and PyPI|mcp|reference_servers
 needs a C++ compiler|cxx|emulated
 needs NVRTC from PyPI|nvrtc|nvrtc_
 needs NCCL|nccl|nccl_tells
@@ -129,7 +134,7 @@ in_background() {
         : >"$work/$name.tried"
     done
 }
-in_background guests openai gymnasium nvrtc &
+in_background guests openai gymnasium mcp nvrtc &
 beside_engines=$!
 
 # 3. Tests that wait for an engine go beside all others, as soon as the engines are there and the tests are
@@ -182,6 +187,7 @@ done < <(grep -rhoE --include='*.rs' '#\[ignore = "[^"]*"\]' \
     sed -E 's/^#\[ignore = "(.*)"\]$/\1/' | sort -u)
 [ ! -e "$work/openai.ready" ] || export SPAR_OPENAI_PYTHON="$cache/venvs/openai/bin/python"
 [ ! -e "$work/gymnasium.ready" ] || export SPAR_GYMNASIUM_PYTHON="$cache/venvs/gymnasium/bin/python"
+[ ! -e "$work/mcp.ready" ] || export SPAR_MCP_SERVERS="$cache/mcp"
 if [ -e "$work/nvrtc.ready" ]; then
     nvrtc="$(dirname "$(find "$cache/venvs/nvrtc" -name 'libnvrtc.so.*' | head -n 1)")"
     export LD_LIBRARY_PATH="$nvrtc${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
@@ -189,7 +195,7 @@ fi
 for name in cxx gpu nccl alfworld namespaces; do
     until [ -e "$work/$name.tried" ]; do sleep 1; done
 done
-find_words namespaces guests openai gymnasium cxx nvrtc nccl gpu alfworld
+find_words namespaces guests openai gymnasium mcp cxx nvrtc nccl gpu alfworld
 if [ "${#words[@]}" -gt 0 ]; then
     run ignored --test-threads 2 --skip docker --skip podman "${words[@]}" "${without[@]}"
 fi

@@ -18,6 +18,9 @@ const ENDING: Duration = Duration::from_secs(2);
 /// How long is waited for the end of a server that has closed its streams, to tell how it ended.
 const SETTLING: Duration = Duration::from_millis(500);
 
+/// Kinds of servers that are kept where no episode has any.
+const MOST_IDLE_KINDS: usize = 64;
+
 /// The kinds of servers that episodes have, each with the places for it. Clones share them.
 #[derive(Clone, Default)]
 pub(crate) struct McpServers {
@@ -29,6 +32,10 @@ impl McpServers {
     pub(super) fn kind(&self, options: &McpOptions) -> Arc<ServerKind> {
         let key = serde_json::to_string(options).expect("options have only string keys");
         let mut kinds = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
+        if kinds.len() >= MOST_IDLE_KINDS && !kinds.contains_key(&key) {
+            // Tasks may each have a server of their own: what no episode holds any more is let go.
+            kinds.retain(|_, kind| Arc::strong_count(kind) > 1);
+        }
         Arc::clone(kinds.entry(key).or_insert_with(|| Arc::new(ServerKind::new(options.clone()))))
     }
 

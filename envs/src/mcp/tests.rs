@@ -252,3 +252,80 @@ async fn a_server_is_reached_over_http_with_a_session_and_a_secret() {
     env.reset(Seed::from_u64(0)).await.unwrap();
     assert!(env.prepare().await.is_err(), "nobody is there any more");
 }
+
+/// The reference servers that scripts/get_mcp_servers.sh has put into a folder, as tools of a task.
+#[tokio::test]
+#[ignore = "needs MCP servers from npm and PyPI"]
+async fn the_reference_servers_of_npm_and_pypi_work() {
+    let home = PathBuf::from(std::env::var("SPAR_MCP_SERVERS").expect("SPAR_MCP_SERVERS"));
+    let files = tempfile::tempdir().unwrap();
+    std::fs::write(files.path().join("a.txt"), "one\ntwo\n").unwrap();
+    let files = files.path().canonicalize().unwrap();
+    let npm =
+        |name: &str| home.join(format!("node_modules/@modelcontextprotocol/{name}/dist/index.js"));
+    let python = |module: &str| json!([home.join("venv/bin/python"), "-m", module]);
+    let server = |name: &str, command: Value| json!({ "tool": "mcp", "name": name, "command": command, "prefix": name });
+    let mut everything = server("all", json!(["node", npm("server-everything"), "stdio"]));
+    everything
+        .as_object_mut()
+        .unwrap()
+        .extend(to_options(&json!({ "resources": true, "prompts": true })));
+    let parameters = json!({ "prompt": "?", "limits": { "call_secs": 30 }, "tools": [
+        everything,
+        server("files", json!(["node", npm("server-filesystem"), files])),
+        server("time", json!([home.join("venv/bin/python"), "-m", "mcp_server_time", "--local-timezone", "UTC"])),
+        server("fetch", python("mcp_server_fetch")),
+    ]});
+    let mut env =
+        ToolUse::open_with_servers(&test_task("mcp", parameters), &Resources::default()).unwrap();
+    env.reset(Seed::from_u64(0)).await.unwrap();
+    env.prepare().await.unwrap();
+    let names = names(&env);
+    for name in [
+        "all_echo",
+        "all_list_resources",
+        "files_read_text_file",
+        "time_convert_time",
+        "fetch_fetch",
+    ] {
+        assert!(names.contains(&name.to_owned()), "{name}: {names:?}");
+    }
+    env.tools().iter().for_each(|spec| spec.validate().unwrap());
+    let path = files.join("a.txt");
+    let noon =
+        json!({ "source_timezone": "UTC", "target_timezone": "Asia/Tokyo", "time": "12:00" });
+    let calls = [
+        ("all_echo", json!({ "message": "hé" })),
+        ("files_read_text_file", json!({ "path": path })),
+        ("files_read_text_file", json!({ "path": "/etc/passwd" })),
+        ("time_convert_time", noon),
+        ("fetch_fetch", json!({ "url": "http://127.0.0.1:9/" })),
+        ("all_list_resources", json!({})),
+        ("all_list_prompts", json!({})),
+        ("all_echo", json!({ "message": 1 })),
+    ];
+    let step = step(&mut env, &calls).await.unwrap();
+    let results = &step.observation.results;
+    for (index, is_error, part) in [
+        (0, false, "hé"),
+        (1, false, "one\ntwo"),
+        (2, true, "denied"),
+        (3, false, "21:00"),
+        (4, true, "127.0.0.1"),
+        (5, false, "://"),
+        (6, false, ": "),
+        (7, true, "message"),
+    ] {
+        let result = &results[index];
+        assert!(
+            result.is_error == is_error && result.text.contains(part),
+            "{:?}: {result:?}",
+            calls[index]
+        );
+    }
+    let image =
+        names.iter().find(|name| name.contains("tiny-image") || name.contains("getTinyImage"));
+    let shown = self::step(&mut env, &[(image.expect("it has one"), json!({}))]).await.unwrap();
+    assert_eq!(shown.observation.results[0].media[0].media_type, "image/png");
+    env.close().await.unwrap();
+}

@@ -231,7 +231,8 @@ fn the_documentation_tells_of_every_tool_what_the_table_does() {
 #[tokio::test]
 async fn the_episodes_of_the_documentation_are_played_so() {
     let mut missing = Vec::new();
-    for (suite, split, name) in [("toolbox", "bills", "tools.md")] {
+    let pages = [("toolbox", "bills", "tools.md"), ("mcp", "test", "mcp.md")];
+    for (suite, split, name) in pages {
         let suite = open_suite(suite, &SuiteOptions::default()).unwrap();
         let task = suite.task(split, 0).unwrap();
         let mut env = open_environment(&task, &Resources::default()).unwrap();
