@@ -172,7 +172,7 @@ impl Relation {
                 "weaver",
                 "printer",
                 "botanist",
-                "engineer",
+                "mason",
                 "baker",
                 "surveyor",
                 "poet",
