@@ -318,7 +318,7 @@ pub(crate) struct DecoderArguments {
 #[derive(Debug, Args)]
 pub(crate) struct EnvironmentArguments {
     /// For environments that need sandboxes: docker, wasm or local (`spar doctor` tells which work
-    /// here); left out, the run's, or docker.
+    /// here); left out, the run's, or what the environment usually takes.
     #[arg(long, value_name = "NAME")]
     pub(crate) backend: Option<String>,
     /// The image of tasks that name none, as `spar sandbox run` takes it; left out, the run's, or

@@ -8,7 +8,7 @@ use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use spar_agent::{Concurrency, EpisodeConfig, OpenEnvironment};
 use spar_core::{Policy, Seed, ToolSpec};
-use spar_envs::{Resources, Sandboxes, needs_sandbox, open_environment};
+use spar_envs::{Resources, Sandboxes, needs_sandbox, open_environment, usual_backend};
 use spar_sandbox::pool::{PoolConfig, SandboxPool};
 use spar_sandbox::{Image, registry};
 use spar_tasks::{Suite, SuiteError, Task};
@@ -17,8 +17,10 @@ use spar_tasks::{Suite, SuiteError, Task};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SandboxConfig {
-    /// `docker`, `wasm` or `local`. Default `docker`.
-    pub backend: String,
+    /// `docker`, `wasm` or `local`. Default absent: what the environment usually takes, which is `wasm` for `code` and
+    /// `docker` for all others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub backend: Option<String>,
     /// The image of tasks that name none, as `spar sandbox run --image` takes it. Default `default`:
     /// the backend's smallest.
     pub image: String,
@@ -28,7 +30,30 @@ pub struct SandboxConfig {
 
 impl Default for SandboxConfig {
     fn default() -> Self {
-        Self { backend: "docker".to_owned(), image: "default".to_owned(), concurrency: 16 }
+        Self { backend: None, image: "default".to_owned(), concurrency: 16 }
+    }
+}
+
+impl SandboxConfig {
+    /// The backend for tasks that need sandboxes.
+    ///
+    /// # Errors
+    ///
+    /// When none is named, and their environments usually take different ones.
+    fn backend_for(&self, tasks: &[Task]) -> anyhow::Result<String> {
+        if let Some(backend) = &self.backend {
+            return Ok(backend.clone());
+        }
+        let mut usual: Vec<_> =
+            tasks.iter().filter_map(|task| usual_backend(&task.environment)).collect();
+        usual.sort_unstable();
+        usual.dedup();
+        anyhow::ensure!(
+            usual.len() <= 1,
+            "choose a sandbox backend: the tasks usually take {}; name one (--backend, or `sandbox.backend`)",
+            usual.join(" and ")
+        );
+        Ok(usual.first().copied().unwrap_or("docker").to_owned())
     }
 }
 
@@ -59,7 +84,7 @@ impl OpenSandboxes {
         if tasks.is_empty() {
             return Ok(none);
         }
-        let backend = registry::open(&config.backend)?;
+        let backend = registry::open(&config.backend_for(&tasks)?)?;
         backend.probe().await?;
         let warm = config.concurrency.div_ceil(4);
         let pool_config = PoolConfig {

@@ -8,7 +8,7 @@ use spar_core::{GrammarSource, Sampling};
 use spar_envs::{Actions, TimeRules, actions_of_task};
 use spar_tasks::Task;
 
-use crate::contexts::ContextPolicy;
+use crate::contexts::{ContextPolicy, ReasoningRule};
 use crate::scaffolds::ToolUse;
 use crate::{ConfigError, ContextConfig, ParserChoice, ScaffoldChoice};
 
@@ -105,6 +105,19 @@ impl EpisodeConfig {
         self.parser.as_ref().unwrap_or(self.scaffold.parser())
     }
 
+    /// The string that ends answers which go on behind what their calls have shown; absent where none do.
+    pub fn in_turn(&self) -> Option<&'static str> {
+        self.scaffold.scaffold().in_turn
+    }
+
+    /// What ends an answer.
+    pub(crate) fn stop_strings(&self) -> Arc<[Arc<str>]> {
+        match self.in_turn() {
+            Some(stop) => [Arc::from(stop)].into(),
+            None => Arc::clone(&self.stop),
+        }
+    }
+
     /// What becomes of the conversation as it grows.
     pub fn context_policy(&self) -> &dyn ContextPolicy {
         self.context.policy.as_ref().unwrap_or(self.scaffold.context_policy()).policy()
@@ -168,6 +181,24 @@ impl EpisodeConfig {
                 "window_turns is given beside context policy `{}`: turns are left out by one of them",
                 policy.name()
             ));
+        }
+        if self.in_turn().is_some() {
+            if window.is_some() || !policy.keeps_all() {
+                problems.push(format!(
+                    "scaffold `{scaffold}` has an answer go on behind what it was shown, of which nothing can be left \
+                     out: window_turns and context policies are for others"
+                ));
+            }
+            if !self.stop.is_empty() {
+                problems.push(format!(
+                    "stop is given beside scaffold `{scaffold}`, which says itself what ends an answer"
+                ));
+            }
+            if self.context.reasoning != ReasoningRule::Inline {
+                problems.push(format!(
+                    "context.reasoning has to be `inline` with scaffold `{scaffold}`: thoughts and calls are one answer"
+                ));
+            }
         }
         if self.max_turns == Some(0) {
             problems.push("max_turns is 0, must be at least 1 or absent".to_owned());

@@ -132,9 +132,9 @@ mod tests {
         for entry in parser_registry().iter().filter(|entry| entry.open.has_calls) {
             let parser = ParserChoice::named(entry.name).unwrap();
             assert!(parser.has_calls());
-            // A shell's syntax calls nothing but the shell.
+            // A shell's syntax calls nothing but the shell, and an interpreter's nothing but that.
             let Ok(written) = parser.write(&action, &tools) else {
-                assert_eq!(entry.name, "fenced_bash");
+                assert!(["fenced_bash", "code_tags"].contains(&entry.name), "{}", entry.name);
                 continue;
             };
             let read = parser.parse(&written, &tools);

@@ -9,8 +9,8 @@ use spar_core::{
     Action, Observation, Seat, SeatSpec, Seed, Step, Told, ToolSpec, Trajectory, Verdict,
 };
 
-use spar_tasks::graders::ScriptFinding;
-use spar_tasks::{ReferenceAnswer, TerminalVerifier};
+use spar_tasks::graders::{FreshSandbox, ScriptFinding};
+use spar_tasks::{CodeInterpreter, ReferenceAnswer, TerminalVerifier};
 
 use crate::EnvironmentError;
 
@@ -193,6 +193,25 @@ pub trait Environment: Send {
         Err(EnvironmentError::NoScripts { environment: self.name() })
     }
 
+    /// Whether there are [fresh sandboxes](Environment::fresh_sandbox) for programs. Default false.
+    fn has_fresh_sandboxes(&self) -> bool {
+        false
+    }
+
+    /// A sandbox in which nobody has worked yet, for programs of the interpreter's language; that of the episode is closed
+    /// for it.
+    ///
+    /// # Errors
+    ///
+    /// [`EnvironmentError`] when none could be had; where the environment has no sandboxes for programs it never can.
+    async fn fresh_sandbox(
+        &mut self,
+        interpreter: &CodeInterpreter,
+    ) -> Result<FreshSandbox, EnvironmentError> {
+        let _ = interpreter;
+        Err(EnvironmentError::NoScripts { environment: self.name() })
+    }
+
     /// A second environment in the same state, independent of this one; `None` where the environment has
     /// no way to copy its state. Whoever needs one then resets another environment with the same seed and
     /// plays the same actions.
@@ -315,6 +334,17 @@ impl Environment for &mut (dyn Environment + '_) {
         script: &TerminalVerifier,
     ) -> Result<ScriptFinding, EnvironmentError> {
         (**self).run_script(script).await
+    }
+
+    fn has_fresh_sandboxes(&self) -> bool {
+        (**self).has_fresh_sandboxes()
+    }
+
+    async fn fresh_sandbox(
+        &mut self,
+        interpreter: &CodeInterpreter,
+    ) -> Result<FreshSandbox, EnvironmentError> {
+        (**self).fresh_sandbox(interpreter).await
     }
 
     async fn fork(&mut self) -> Result<Option<Box<dyn Environment>>, EnvironmentError> {

@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use spar_core::{
     Action, Observation, Seat, SeatSpec, Seed, Step, Told, ToolSpec, Trajectory, Verdict,
 };
-use spar_tasks::graders::{Graders, GradingModels, GradingPlace, ScriptFinding};
-use spar_tasks::{GraderError, ReferenceAnswer, Task, TerminalVerifier};
+use spar_tasks::graders::{FreshSandbox, Graders, GradingModels, GradingPlace, ScriptFinding};
+use spar_tasks::{CodeInterpreter, GraderError, ReferenceAnswer, Task, TerminalVerifier};
 
 use crate::{Environment, EnvironmentError, TimeRules};
 
@@ -39,7 +39,18 @@ impl Graded {
     ) -> Result<Self, EnvironmentError> {
         let has_reference = inner.reference_answer().is_some();
         let available = |which| models.get(which).map(|model| model.can_score());
-        let problems = graders.lacks(&task, has_reference, inner.takes_scripts(), available);
+        let (scripts, fresh) = (inner.takes_scripts(), inner.has_fresh_sandboxes());
+        let mut problems = graders.lacks(&task, has_reference, scripts || fresh, available);
+        // One kind of sandbox does not do for the other.
+        if scripts != fresh {
+            let name = inner.name();
+            if !scripts && graders.scripts().next().is_some() {
+                problems.push(format!("scripts of graders cannot run in environment `{name}`"));
+            }
+            if !fresh && graders.need_fresh_sandboxes() {
+                problems.push(format!("programs of answers cannot run in environment `{name}`"));
+            }
+        }
         if !problems.is_empty() {
             return Err(EnvironmentError::Grader(GraderError::Problems { problems }));
         }
@@ -62,6 +73,14 @@ impl GradingPlace for Place<'_> {
     ) -> Result<ScriptFinding, GraderError> {
         let found = self.0.run_script(script).await;
         found.map_err(|error| GraderError::Place(Box::new(error)))
+    }
+
+    async fn fresh_sandbox(
+        &mut self,
+        interpreter: &CodeInterpreter,
+    ) -> Result<FreshSandbox, GraderError> {
+        let fresh = self.0.fresh_sandbox(interpreter).await;
+        fresh.map_err(|error| GraderError::Place(Box::new(error)))
     }
 }
 
@@ -156,6 +175,17 @@ impl Environment for Graded {
         script: &TerminalVerifier,
     ) -> Result<ScriptFinding, EnvironmentError> {
         self.inner.run_script(script).await
+    }
+
+    fn has_fresh_sandboxes(&self) -> bool {
+        self.inner.has_fresh_sandboxes()
+    }
+
+    async fn fresh_sandbox(
+        &mut self,
+        interpreter: &CodeInterpreter,
+    ) -> Result<FreshSandbox, EnvironmentError> {
+        self.inner.fresh_sandbox(interpreter).await
     }
 
     async fn fork(&mut self) -> Result<Option<Box<dyn Environment>>, EnvironmentError> {

@@ -32,7 +32,9 @@
 //! ```
 
 mod apps;
+mod aside;
 pub mod bfcl;
+pub mod code;
 mod dialogue;
 mod environment;
 mod errand;
@@ -57,6 +59,7 @@ mod validate;
 pub mod wrappers;
 
 pub use apps::Apps;
+pub use code::Code;
 pub use dialogue::Dialogue;
 pub use environment::{CHANCE_TAG, Environment, TimeRules};
 pub use errand::Errand;
@@ -68,7 +71,7 @@ pub use process::{Process, ProgramError, ProgramFault};
 pub use question::Question;
 pub use registry::{
     Actions, EnvironmentRow, NamedEnvironment, OpenTask, actions_of, actions_of_task,
-    environment_registry, needs_sandbox, open_environment, seats_of, shuffled_tasks,
+    environment_registry, needs_sandbox, open_environment, seats_of, shuffled_tasks, usual_backend,
 };
 pub use resources::{Resources, Sandboxes};
 pub use search::Search;

@@ -6,6 +6,7 @@ use spar_tasks::graders::Graders;
 use spar_tasks::{ShuffledTasks, Suite, SuiteError, SuiteOptions, Task, WrapperConfig, open_suite};
 
 use crate::apps::Apps;
+use crate::code::Code;
 use crate::dialogue::Dialogue;
 use crate::errand::Errand;
 use crate::frozen_lake::FrozenLake;
@@ -196,6 +197,20 @@ const ROWS: &[EnvironmentRow] = &[
         },
     },
     Row {
+        name: "code",
+        about: "A question with an interpreter of Python or JavaScript at hand, answered by a value or a program.",
+        source: "own, after ReTool, arXiv 2504.11536",
+        formula: "",
+        options: OptionSet::NONE,
+        open: NamedEnvironment {
+            suite: "code",
+            needs_sandbox: true,
+            actions: Actions::Calls,
+            open: |task, resources| Ok(Box::new(Code::open(task, resources)?)),
+            stratum: Code::drawn_family,
+        },
+    },
+    Row {
         name: "process",
         about: "A program in any language, asked and answering in lines of JSON.",
         source: "own, docs/process-environments.md",
@@ -305,6 +320,15 @@ pub fn environment_registry() -> &'static Table<NamedEnvironment> {
 /// Whether the episodes of an environment need sandboxes; `false` for one that does not exist.
 pub fn needs_sandbox(environment: &str) -> bool {
     environment_registry().iter().any(|entry| entry.name == environment && entry.needs_sandbox)
+}
+
+/// The backend of the sandboxes of an environment's episodes, where nobody names one; absent where they need none.
+pub fn usual_backend(environment: &str) -> Option<&'static str> {
+    match environment {
+        // Its interpreters are guests, and need no engine.
+        Code::NAME => Some("wasm"),
+        other => needs_sandbox(other).then_some("docker"),
+    }
 }
 
 /// The tasks of a split in the order that follows from `seed`, stratified by what the suite knows of

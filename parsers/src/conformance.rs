@@ -11,7 +11,12 @@ use crate::{ActionParser, FormatErrorKind, MAX_CALLS, parser_registry};
 fn tools() -> Vec<ToolSpec> {
     let schema = json!({ "type": "object", "properties": {
         "command": { "type": "string" }, "n": { "type": "integer" }, "list": { "type": "array" } } });
-    vec![ToolSpec::new("bash", "", schema.clone()), ToolSpec::new("f", "", schema)]
+    let code = json!({ "type": "object", "properties": { "code": { "type": "string" } } });
+    vec![
+        ToolSpec::new("bash", "", schema.clone()),
+        ToolSpec::new("f", "", schema),
+        ToolSpec::new("python", "", code),
+    ]
 }
 
 /// Everything that may be asked of a parser about a text, with what has to hold.
@@ -100,6 +105,9 @@ fn fragments() -> impl Strategy<Value = String> {
         "\n```",
         "```json\n",
         "````",
+        "<code>",
+        "</code>",
+        "```python\n",
         "<tool_call>",
         "</tool_call>",
         "<function=",
@@ -156,9 +164,14 @@ fn fragments() -> impl Strategy<Value = String> {
 
 #[test]
 fn every_parser_says_what_its_entry_promises() {
-    let arguments = Map::from_iter([("command".to_owned(), json!("ls"))]);
-    let calls = Action::calls(vec![ToolCall::new("bash", arguments)]);
     for entry in parser_registry() {
+        // A syntax for an interpreter calls nothing else.
+        let (tool, parameter) = match entry.name {
+            "code_tags" => ("python", "code"),
+            _ => ("bash", "command"),
+        };
+        let arguments = Map::from_iter([(parameter.to_owned(), json!("ls"))]);
+        let calls = Action::calls(vec![ToolCall::new(tool, arguments)]);
         let parser = (entry.open.open)();
         assert_eq!(parser.name(), entry.name);
         assert_eq!(parser.write(&Action::text("ls"), &[]).is_ok(), entry.has_text);
@@ -174,6 +187,8 @@ fn every_parser_says_what_its_entry_promises() {
 fn hostile_text_is_read_in_linear_time() {
     let len = 200_000;
     let pieces = [
+        "<code>",
+        "</code>",
         "<tool_call>",
         "</tool_call>",
         "<action>",
@@ -293,7 +308,7 @@ proptest! {
         for entry in parser_registry().iter().filter(|entry| entry.has_calls) {
             let parser = (entry.open.open)();
             // These have no types, no place for a second call, or no tool but one.
-            let takes_all = !["qwen3_coder", "fenced_bash", "react", "json_object"].contains(&entry.name);
+            let takes_all = !["qwen3_coder", "fenced_bash", "react", "json_object", "code_tags"].contains(&entry.name);
             for calls in [vec![call.clone()], vec![call.clone(), other.clone()]] {
                 let is_single = calls.len() == 1;
                 let action = Action::calls(calls);

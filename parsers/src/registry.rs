@@ -6,8 +6,8 @@ use spar_core::registry::{Axis, OptionSet, Row, RowError, Table};
 
 use crate::ActionParser;
 use crate::syntaxes::{
-    Bracketed, DeepSeek, FencedBash, Hermes, JsonObject, Llama3Json, Mistral, Plain, PythonCalls,
-    Qwen3Coder, React, SearchTags, Tags,
+    Bracketed, CodeTags, DeepSeek, FencedBash, Hermes, JsonObject, Llama3Json, Mistral, Plain,
+    PythonCalls, Qwen3Coder, React, SearchTags, Tags,
 };
 
 /// What a parser reads, and what makes it.
@@ -139,6 +139,14 @@ const ROWS: &[ParserRow] = &[
         formula: "",
         options: OptionSet::NONE,
         open: Syntax { has_text: true, has_calls: true, open: || Arc::new(PythonCalls) },
+    },
+    Row {
+        name: "code_tags",
+        about: "Code for an interpreter in `<code>...</code>` at the end of an answer; else words.",
+        source: "ReTool, arXiv 2504.11536, its prompt template",
+        formula: "",
+        options: OptionSet::NONE,
+        open: Syntax { has_text: true, has_calls: true, open: || Arc::new(CodeTags) },
     },
 ];
 

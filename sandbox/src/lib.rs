@@ -44,6 +44,7 @@ mod exec;
 mod fault;
 #[cfg(any(feature = "wasm", feature = "local"))]
 mod folder_lock;
+pub mod interpreter;
 mod measure;
 mod nonce;
 pub mod output;

@@ -36,7 +36,7 @@ pub(super) async fn open_sandboxes(
     }
     let own = recipe.map(|recipe| recipe.sandbox.clone()).unwrap_or_default();
     let config = SandboxConfig {
-        backend: backend.clone().unwrap_or(own.backend),
+        backend: backend.clone().or(own.backend),
         image: image.clone().unwrap_or(own.image),
         concurrency: concurrency.unwrap_or(own.concurrency).max(1),
     };

@@ -21,6 +21,7 @@ const SHIPPED: &[(&str, &str)] = &[
     ("tic-tac-toe", include_str!("../../recipes/tic-tac-toe.toml")),
     ("preferences", include_str!("../../recipes/preferences.toml")),
     ("terminal", include_str!("../../recipes/terminal.toml")),
+    ("retool", include_str!("../../recipes/retool.toml")),
     ("adapter", include_str!("../../recipes/adapter.toml")),
     ("quick", include_str!("../../recipes/quick.toml")),
 ];

@@ -21,6 +21,8 @@
 //! # Ok::<(), spar_tasks::SuiteError>(())
 //! ```
 
+mod code_problems;
+mod code_task;
 mod error;
 pub mod formats;
 mod game_folder;
@@ -51,8 +53,11 @@ mod terminal_task;
 mod tool_suite;
 mod wrapper_config;
 
+pub use code_problems::{CodeProblemSuite, Schema};
+pub use code_task::{CodeInterpreter, CodeTask};
 pub use error::{GraderError, SamplerError, ShaperError, SuiteError};
 pub use game_folder::GameFolderSuite;
+pub use graders::UnitTests;
 pub use mixture::{MixedSuite, Mixture};
 pub use process_suite::ProcessSuite;
 pub use process_task::{

@@ -96,6 +96,17 @@ const ROWS: &[SuiteRow] = &[
         },
     },
     Row {
+        name: "code",
+        about: "Questions about numbers and texts with exact answers, with an interpreter at hand.",
+        source: "own, after the tool-integrated reasoning of ReTool, arXiv 2504.11536",
+        formula: "",
+        options: OptionSet::NONE,
+        open: NamedSuite {
+            needs_data: false,
+            open: |_| shipped("code", include_str!("../suites/code/suite.toml")),
+        },
+    },
+    Row {
         name: "tic-tac-toe",
         about: "Tic-tac-toe in text, for two seats.",
         source: "own",

@@ -74,6 +74,12 @@ pub struct Context<'a> {
     pub(super) previous: Vec<u32>,
     /// Where in them those begin that were sampled.
     pub(super) answer: usize,
+    /// Whether what answers show is written into the answer itself, which then goes on.
+    in_turn: bool,
+    /// Whether the last message is an answer that goes on.
+    is_open: bool,
+    /// Tokens of what was written into an answer since it was sampled.
+    written: Vec<u32>,
     /// The previous turn's prompt and sampled tokens where the policy lays conversations out itself, and tells.
     pub(super) laid_out: Vec<u32>,
 }
@@ -127,6 +133,11 @@ impl<'a> Context<'a> {
             stand_alone: true,
             previous: Vec::new(),
             answer: 0,
+            // A policy that works on text is shown messages alone.
+            in_turn: episode.in_turn().is_some()
+                && encoder.is_none_or(|encoder| !encoder.encode_text("a").is_empty()),
+            is_open: false,
+            written: Vec::new(),
             laid_out: Vec::new(),
         }
     }
@@ -166,6 +177,13 @@ impl<'a> Context<'a> {
     /// [`PolicyError`] when the policy has no layout for the conversation.
     pub fn prompt(&mut self, tools: &Arc<[ToolSpec]>) -> Result<Prompt, PolicyError> {
         self.offer(tools);
+        let written = std::mem::take(&mut self.written);
+        if self.is_open {
+            return self.go_on(written);
+        }
+        if !written.is_empty() {
+            return self.end_open(&written);
+        }
         let start = self.messages.len() - self.num_shown();
         if self.window.is_some() {
             self.encode_each()?;
@@ -207,10 +225,52 @@ impl<'a> Context<'a> {
         Ok(self.begin_anew(Arc::new(messages), ids))
     }
 
+    /// The prompt behind what was written into the answer that goes on.
+    fn go_on(&mut self, written: Vec<u32>) -> Result<Prompt, PolicyError> {
+        if self.is_broken {
+            let name = self.encoder.map_or("none", |encoder| encoder.name()).to_owned();
+            let what = "tools that change while an answer goes on".to_owned();
+            return Err(PolicyError::Unsupported { name, what });
+        }
+        let kept = self.previous.len();
+        self.previous.extend_from_slice(&written);
+        Ok(Prompt {
+            messages: Arc::clone(&self.messages),
+            ids: Arc::from(self.previous.as_slice()),
+            tokens: PromptTokens { kept, appended: written },
+        })
+    }
+
+    /// The prompt where something else was said behind an answer that would have gone on.
+    fn end_open(&mut self, written: &[u32]) -> Result<Prompt, PolicyError> {
+        let kept = self.previous.len();
+        self.previous.extend_from_slice(written);
+        let encoded = if self.is_broken { 0 } else { self.encoded };
+        let behind = self.encode(&self.messages, encoded)?;
+        self.encoded = self.messages.len();
+        self.is_broken = false;
+        match behind {
+            Encoded::Alone(ids) | Encoded::Behind(ids) if encoded > 0 => {
+                self.previous.extend_from_slice(&ids);
+                Ok(Prompt {
+                    messages: Arc::clone(&self.messages),
+                    ids: Arc::from(self.previous.as_slice()),
+                    tokens: PromptTokens { kept, appended: self.previous[kept..].to_vec() },
+                })
+            }
+            Encoded::Alone(ids) | Encoded::Behind(ids) | Encoded::Anew(ids) => {
+                // What was written stands in no turn's record yet.
+                self.previous.truncate(kept);
+                Ok(self.begin_anew(Arc::clone(&self.messages), ids))
+            }
+        }
+    }
+
     /// The prompt of a turn that another episode of the same policy and configuration was given behind the same past,
     /// taken over instead of being laid out again.
     pub(crate) fn take_over(&mut self, tools: &Arc<[ToolSpec]>, prompt: &PromptTokens) {
         self.offer(tools);
+        self.written.clear();
         self.previous.truncate(prompt.kept);
         self.previous.extend_from_slice(&prompt.appended);
         self.encoded = self.messages.len();
@@ -299,6 +359,14 @@ impl<'a> Context<'a> {
 
     /// Appends what the policy answered and what that was read as, with the tokens as it sampled them.
     pub fn push_answer(&mut self, text: &str, parsed: &ParsedAction, sampled: &[u32]) {
+        let calls = parsed.action().is_some_and(|action| !action.tool_calls().is_empty());
+        let was_open = std::mem::replace(&mut self.is_open, self.in_turn && calls);
+        if was_open {
+            self.append_to_answer(text);
+            self.since_summary += 1;
+            self.previous.extend_from_slice(sampled);
+            return;
+        }
         let mut message = self.answer(text, parsed);
         let strips =
             self.config.reasoning == ReasoningRule::Strip && !message.reasoning().is_empty();
@@ -382,6 +450,16 @@ impl<'a> Context<'a> {
         self.num_observations += usize::from(mark != Mark::Task);
     }
 
+    /// Writes behind the last message, which is an answer.
+    fn append_to_answer(&mut self, text: &str) {
+        let messages = Arc::make_mut(&mut self.messages);
+        let Some(last) = messages.last_mut().map(Arc::make_mut) else { return };
+        match last.parts.last_mut() {
+            Some(Part::Text(before)) => before.push_str(text),
+            _ => last.parts.push(Part::Text(text.to_owned())),
+        }
+    }
+
     /// Appends the results of an observation and its text, as the scaffold has them.
     fn push_shown(&mut self, mark: Mark, observation: &Observation, text: String) {
         let scaffold = self.scaffold;
@@ -409,6 +487,14 @@ impl<'a> Context<'a> {
             true => scaffold.instance(&text, &self.tools),
             false => scaffold.observation(&text, &results),
         };
+        if self.is_open {
+            let text = written.unwrap_or_default();
+            self.append_to_answer(&text);
+            if let Some(encoder) = self.encoder {
+                self.written.extend(encoder.encode_text(&text));
+            }
+            return;
+        }
         let text = written.unwrap_or_else(|| match results.is_empty() {
             true => text,
             false => {
@@ -425,6 +511,7 @@ impl<'a> Context<'a> {
 
     /// Appends a message that is no answer of the policy.
     pub(crate) fn push_message(&mut self, message: Message) {
+        self.is_open = false;
         self.push(Mark::Said, message);
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use spar_core::{
     Action, Boundary, Completion, CompletionRequest, EndReason, ParsedAction, Policy, PolicyError,
-    PolicyVersion, SampledTokens, Source, StopCause, ToolSpec,
+    PolicyVersion, SampledTokens, Source, StopCause, ToolCall, ToolSpec,
 };
 use spar_envs::Environment;
 use tokio::time::{Instant, sleep, timeout_at};
@@ -40,6 +40,7 @@ pub(super) async fn answer(
         Player::Policy(policy) => {
             let source = source_of(&request);
             let mut completion = ask_in_time(policy, request, config, task_end).await?;
+            close_call(config, &mut completion, tools);
             let parsed = read(config, &completion, tools, turn);
             if parsed.is_invalid() {
                 keep_unread(&mut completion);
@@ -59,14 +60,21 @@ pub(super) async fn answer(
         .map_err(|error| failed(Boundary::Policy, &format!("the {name} has no words: {error}")))?;
     let mut parsed = ParsedAction::of(action);
     number_calls(&mut parsed, turn);
-    let ids = encoder.map(|encoder| encoder.encode_answer(&written)).unwrap_or_default();
+    // An answer that goes on behind its call does not end there.
+    let goes_on = config.in_turn().is_some() && !action_calls(&parsed).is_empty();
+    let ids = encoder.map(|encoder| match goes_on {
+        true => encoder.encode_text(&written),
+        false => encoder.encode_answer(&written),
+    });
+    let ids = ids.unwrap_or_default();
     let tokens = SampledTokens {
         logprobs: vec![0.0; ids.len()],
         versions: vec![PolicyVersion(0); ids.len()],
         ids,
         ..SampledTokens::default()
     };
-    let completion = Completion::new(name, written, StopCause::EndOfTurn);
+    let stop = if goes_on { StopCause::StopSequence } else { StopCause::EndOfTurn };
+    let completion = Completion::new(name, written, stop);
     let completion = Completion { tokens, ..completion };
     Ok(Answer { completion, parsed, source: Source::Demonstrated })
 }
@@ -83,6 +91,37 @@ pub(super) async fn summary(
     keep_unread(&mut completion);
     let parsed = ParsedAction::Invalid { reason: "it is a summary".to_owned() };
     Ok(Answer { completion, parsed, source })
+}
+
+/// Puts the string that ended a call back behind it, where a scaffold has answers go on there: what is read is all of the
+/// call. An endpoint does not tell whether a string or the policy ended its answer, so that is seen by what can be read.
+fn close_call(config: &EpisodeConfig, completion: &mut Completion, tools: &[ToolSpec]) {
+    let Some(stop) = config.in_turn() else { return };
+    let is_unclosed = || {
+        let reads = |text: &str| {
+            config
+                .parser()
+                .parse(text, tools)
+                .action()
+                .is_some_and(|it| !it.tool_calls().is_empty())
+        };
+        !reads(&completion.text) && reads(&format!("{}{stop}", completion.text))
+    };
+    let was_closed = match completion.stop {
+        StopCause::StopSequence => !completion.text.ends_with(stop),
+        StopCause::EndOfTurn | StopCause::Unknown => {
+            completion.tokens.ids.is_empty() && is_unclosed()
+        }
+        StopCause::ToolCalls | StopCause::Length | StopCause::Filtered => false,
+    };
+    if was_closed {
+        completion.text.push_str(stop);
+    }
+}
+
+/// The calls of an answer; none where no action could be read.
+fn action_calls(parsed: &ParsedAction) -> &[ToolCall] {
+    parsed.action().map(Action::tool_calls).unwrap_or_default()
 }
 
 /// How the answer to a request comes about.
@@ -217,7 +256,7 @@ async fn ask(
 
 #[cfg(test)]
 mod tests {
-    use spar_core::{MalformedCall, ToolCall};
+    use spar_core::MalformedCall;
 
     use super::*;
 

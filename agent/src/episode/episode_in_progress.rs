@@ -452,7 +452,7 @@ impl<'a> EpisodeInProgress<'a> {
                 .filter(|_| config.constrain_to_admissible)
                 .map(|actions| config.parser().choices(actions)),
             grammar: config.grammar.clone(),
-            stop: config.stop.clone(),
+            stop: config.stop_strings(),
         };
         let (prompt, request) = self.request(prompt, asked, &tools)?;
         let prompt_tokens = request.prompt_ids.len();

@@ -11,7 +11,8 @@ use spar_core::{
 
 /// Says the lines of a script, one per turn, the same in every episode; the last line repeats.
 ///
-/// Its tokens are bytes: an observation is framed by 257 and 258, its own turns end with 256.
+/// Its tokens are bytes: an observation is framed by 257 and 258, its own turns end with 256. A line ends at the first
+/// stop string of a request, without that token.
 #[derive(Debug, Default)]
 pub struct ScriptedPolicy {
     lines: Vec<String>,
@@ -48,8 +49,13 @@ impl Policy for ScriptedPolicy {
         }
     }
 
+    fn encode_text(&self, text: &str) -> Vec<u32> {
+        text.bytes().map(u32::from).collect()
+    }
+
     async fn complete(&self, request: CompletionRequest) -> Result<Completion, PolicyError> {
-        request.refuse_all_but_choices(self.name())?;
+        let request_without_stop = CompletionRequest { stop: [].into(), ..request.clone() };
+        request_without_stop.refuse_all_but_choices(self.name())?;
         let text = {
             let mut positions = self.positions.lock().unwrap_or_else(PoisonError::into_inner);
             let position = positions.entry(request.episode).or_default();
@@ -61,14 +67,24 @@ impl Policy for ScriptedPolicy {
             })?
             .clone()
         };
-        let ids: Vec<u32> = text.bytes().map(u32::from).chain([END_OF_TURN]).collect();
+        let places = request.stop.iter().filter_map(|stop| Some((text.find(&**stop)?, stop.len())));
+        let (text, ids, stop) = match places.min() {
+            Some((place, length)) => {
+                let ids = self.encode_text(&text[..place + length]);
+                (text[..place].to_owned(), ids, StopCause::StopSequence)
+            }
+            None => {
+                let ids = self.encode_text(&text).into_iter().chain([END_OF_TURN]).collect();
+                (text, ids, StopCause::EndOfTurn)
+            }
+        };
         let tokens = SampledTokens {
             logprobs: vec![0.0; ids.len()],
             versions: vec![PolicyVersion(0); ids.len()],
             ids,
             ..SampledTokens::default()
         };
-        Ok(Completion { tokens, ..Completion::new("scripted", text, StopCause::EndOfTurn) })
+        Ok(Completion { tokens, ..Completion::new("scripted", text, stop) })
     }
 
     fn forget(&self, episode: u64) {

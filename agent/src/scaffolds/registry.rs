@@ -40,6 +40,14 @@ const ROWS: &[ScaffoldRow] = &[
         options: OptionSet::NONE,
         open: &SEARCH_R1,
     },
+    Row {
+        name: "retool",
+        about: "Code between tags runs as soon as it is written, and its output is read in the same answer.",
+        source: "ReTool, arXiv 2504.11536, section 3 and its prompt template; words reconstructed",
+        formula: "",
+        options: OptionSet::NONE,
+        open: &RETOOL,
+    },
 ];
 
 const SEARCH_R1: Scaffold = Scaffold {
@@ -78,6 +86,26 @@ const REACT: Scaffold = Scaffold {
 
 const TOOLS: Scaffold =
     Scaffold { version: 1, parser: "hermes", tools: ToolUse::Native, ..Scaffold::PLAIN };
+
+const RETOOL: Scaffold = Scaffold {
+    version: 1,
+    system: Some(
+        "{{ instruction }}{% if tools %}\n\nYou can run code while you think. Write it between `<code>` and `</code>`; \
+         it runs at once, and what it writes comes next, between `<interpreter>` and `</interpreter>`. Its variables \
+         are kept for the code behind it.{% for tool in tools %}\n{{ tool.description }}{% endfor %}\
+         \nWhen you know the answer, write it in `\\boxed{}`.{% endif %}",
+    ),
+    observation: Some(
+        "\n<interpreter>\n{% for result in results %}{{ result.text }}\n{% endfor %}{{ observation }}</interpreter>\n",
+    ),
+    format_error: Some(
+        "No action could be read: {{ reason }}. Write code between `<code>` and `</code>`, or the answer in `\\boxed{}`.",
+    ),
+    parser: "code_tags",
+    tools: ToolUse::InWords,
+    in_turn: Some("</code>"),
+    ..Scaffold::PLAIN
+};
 
 static SCAFFOLDS: Table<&'static Scaffold> = Table::with_details(
     Axis { name: "scaffolds", what: "scaffold", about: "How a task is put to a policy." },
@@ -121,6 +149,6 @@ mod tests {
         assert_eq!(detail("instance"), serde_json::Value::Null);
         assert_eq!((detail("parser"), detail("version")), ("react".into(), 1.into()));
         // One for each field.
-        assert_eq!(react.details.len(), 13);
+        assert_eq!(react.details.len(), 14);
     }
 }

@@ -40,6 +40,11 @@ pub struct Scaffold {
     pub max_turns: Option<u32>,
     /// Tokens that are sampled in an episode, unless its settings say how many; absent: without a limit.
     pub max_sampled_tokens: Option<usize>,
+    /// The string that ends an answer that calls tools, such as `</code>`. It stays in the text, `observation` is written
+    /// behind it into the same message, and the policy goes on from there: the conversation is laid out no further, and
+    /// what was written carries no weight in training. Where the policy shows no tokens, or no action could be read,
+    /// observations are messages of their own. Absent: they always are.
+    pub in_turn: Option<&'static str>,
 }
 
 /// Whether and how a scaffold offers an environment's tools.
@@ -69,6 +74,7 @@ impl Scaffold {
         max_observation_chars: None,
         max_turns: None,
         max_sampled_tokens: None,
+        in_turn: None,
     };
 
     /// Every field with its name, as it is shown.
@@ -87,6 +93,7 @@ impl Scaffold {
             max_observation_chars,
             max_turns,
             max_sampled_tokens,
+            in_turn,
         } = *self;
         let tools = match tools {
             ToolUse::None => "not offered",
@@ -107,6 +114,7 @@ impl Scaffold {
             DescribedDetail::new("max_observation_chars", max_observation_chars),
             DescribedDetail::new("max_turns", max_turns),
             DescribedDetail::new("max_sampled_tokens", max_sampled_tokens),
+            DescribedDetail::new("in_turn", in_turn),
         ]
     }
 
@@ -140,6 +148,17 @@ impl Scaffold {
         }
         if self.max_sampled_tokens == Some(0) {
             problems.push("max_sampled_tokens is 0, must be at least 1 or absent".to_owned());
+        }
+        if self.in_turn.is_some() {
+            if self.in_turn == Some("") {
+                problems.push("in_turn is empty, which every answer would end at".to_owned());
+            }
+            if self.tools != ToolUse::InWords || self.observation.is_none() {
+                problems.push(
+                    "in_turn needs tools in words and a template of observations: both are text of the answer"
+                        .to_owned(),
+                );
+            }
         }
         if self.max_observation_chars.is_some_and(|most| most < 16) {
             problems.push("max_observation_chars must be at least 16 or absent".to_owned());

@@ -2,5 +2,6 @@
 
 mod environments;
 mod forks;
+mod in_turn;
 mod seats;
 mod terminal;

@@ -10,13 +10,13 @@ use spar_core::{Action, Observation, Seed, Step, ToolCall, ToolResult, ToolSpec,
 use spar_tasks::graders::{Graders, Script, ScriptFinding};
 use spar_tasks::{Task, TerminalTask, TerminalVerifier};
 use tokio::sync::Mutex;
-use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::Deadlines;
 use super::generator::{TaskKind, generate};
 use super::machine::{Machine, Ran, SharedMachine};
 use super::transcript::{is_executable, opening, outcome};
+use crate::aside::aside;
 use crate::graded::Place;
 use crate::{Environment, EnvironmentError, Resources, Sandboxes, TimeRules};
 
@@ -421,24 +421,4 @@ fn next_key(before: &str, action: &str, text: &str) -> String {
         hasher.update(part.as_bytes());
     }
     hasher.finalize().to_hex()[..16].to_owned()
-}
-
-/// Does `work` on a task of its own, so that sandboxes which compute in this process (WebAssembly)
-/// do not hold up the episodes that are polled beside this one. Dropping the future ends it.
-async fn aside<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> T {
-    struct Ends<T>(JoinHandle<T>);
-    impl<T> Drop for Ends<T> {
-        fn drop(&mut self) {
-            self.0.abort();
-        }
-    }
-    let mut task = Ends(tokio::spawn(work));
-    match (&mut task.0).await {
-        Ok(done) => done,
-        Err(error) => match error.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            // Only a runtime that shuts down ends it, and then nobody polls this.
-            Err(_) => std::future::pending().await,
-        },
-    }
 }

@@ -267,14 +267,14 @@ impl Machine {
 }
 
 /// Why an agent is to answer for what went wrong in its sandbox.
-pub(super) struct OwnFault {
-    text: String,
+pub(crate) struct OwnFault {
+    pub(crate) text: String,
     /// The command itself could not be: the sandbox goes on.
-    is_of_request: bool,
+    pub(crate) is_of_request: bool,
 }
 
 /// Why the agent itself is to answer for an error, which is handed back where it is not.
-pub(super) async fn own_fault(
+pub(crate) async fn own_fault(
     sandbox: &PooledSandbox,
     pool: &SandboxPool,
     phase: SandboxPhase,
@@ -326,7 +326,8 @@ async fn control(spec: &SandboxSpec, pool: &SandboxPool) -> Option<bool> {
         let mut shell = fresh.open_shell(&ShellOptions::default()).await?;
         let result = shell.run("true", ASIDE).await?;
         shell.close().await?;
-        Ok::<bool, SandboxError>(result.end.is_success())
+        // An interpreter knows no `true`; that it answers is all there is to know.
+        Ok::<bool, SandboxError>(matches!(result.end, ExecEnd::Exited { .. }))
     });
     let works = works.await.is_ok_and(|ran| ran.unwrap_or(false));
     if let Err(error) = fresh.close().await {

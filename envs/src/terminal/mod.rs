@@ -18,7 +18,7 @@ pub mod cheats;
 mod deadlines;
 mod environment;
 mod generator;
-mod machine;
+pub(crate) mod machine;
 mod service;
 #[cfg(test)]
 mod tests;

@@ -46,6 +46,7 @@ mod calculator;
 mod conformance;
 mod function_tool;
 mod generator;
+mod interpreter;
 mod limits;
 mod notes;
 mod registry;

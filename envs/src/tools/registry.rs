@@ -6,7 +6,7 @@ use serde_json::Value;
 use spar_core::registry::{Axis, DescribedDetail, Given, Options, Row, Table};
 use spar_core::{Seed, ToolSpec};
 
-use super::{Tool, calculator, notes, search, wasm};
+use super::{Tool, calculator, interpreter, notes, search, wasm};
 use crate::{EnvironmentError, Resources, mcp, sql};
 
 /// What opens a tool that has a name, and what is known of it before.
@@ -48,6 +48,8 @@ const ROWS: &[ToolRow] = &[
     sql::SCHEMA_ROW,
     wasm::ROW,
     mcp::ROW,
+    interpreter::PYTHON,
+    interpreter::JAVASCRIPT,
 ];
 
 static TABLE: Table<NamedTool> = Table::with_details(AXIS, ROWS, |tool| {

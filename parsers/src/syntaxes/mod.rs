@@ -1,6 +1,7 @@
 //! One file per syntax.
 
 mod bracketed;
+mod code_tags;
 mod deepseek;
 mod fenced_bash;
 mod hermes;
@@ -15,6 +16,7 @@ mod search_tags;
 mod tags;
 
 pub(crate) use bracketed::Bracketed;
+pub(crate) use code_tags::CodeTags;
 pub(crate) use deepseek::DeepSeek;
 pub(crate) use fenced_bash::FencedBash;
 pub(crate) use hermes::Hermes;

@@ -22,6 +22,8 @@ use crate::{Captured, SandboxError};
 #[cfg(any(feature = "docker", feature = "local", test))]
 pub(crate) use posix::PosixShell;
 #[cfg(any(feature = "docker", feature = "local", test))]
+pub(crate) use scanner::{Piece, Scanner};
+#[cfg(any(feature = "docker", feature = "local", test))]
 pub(crate) use transport::{ShellProcess, ShellTransport};
 
 /// How a shell session is opened.

@@ -13,7 +13,7 @@ const MAX_TEXT_BYTES: usize = 8192;
 
 /// A stretch of a stream.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Piece {
+pub(crate) enum Piece {
     /// What others wrote, by its place in [`Scanner::bytes`].
     Data(Range<usize>),
     /// A mark: `FENCE kind name text FENCE`.
@@ -25,26 +25,26 @@ pub(super) enum Piece {
 /// Nobody can guess a name, so whatever else is written is data, fences included. Only what may be
 /// the beginning of a mark is held back.
 #[derive(Debug, Default)]
-pub(super) struct Scanner {
+pub(crate) struct Scanner {
     buffer: Vec<u8>,
     done: usize,
 }
 
 impl Scanner {
     /// Takes in what came next.
-    pub(super) fn push(&mut self, bytes: &[u8]) {
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.buffer.drain(..self.done);
         self.done = 0;
         self.buffer.extend_from_slice(bytes);
     }
 
     /// The bytes of a piece, until the next `push`.
-    pub(super) fn bytes(&self, range: Range<usize>) -> &[u8] {
+    pub(crate) fn bytes(&self, range: Range<usize>) -> &[u8] {
         &self.buffer[range]
     }
 
     /// The next piece; absent if more must come first.
-    pub(super) fn next(&mut self, names: [&str; 2]) -> Option<Piece> {
+    pub(crate) fn next(&mut self, names: [&str; 2]) -> Option<Piece> {
         let rest = &self.buffer[self.done..];
         let first = *rest.first()?;
         let found = if first == FENCE { mark_at(rest, names) } else { Found::Nothing };

@@ -5,7 +5,10 @@ use std::path::Path;
 use spar_search::questions::QuestionFormat;
 
 use super::SuiteFormat;
-use crate::{QuestionSuite, SearchSuite, Suite, SuiteError, TerminalSuite, lines, recognise};
+use crate::{
+    CodeProblemSuite, QuestionSuite, SearchSuite, Suite, SuiteError, TerminalSuite, lines,
+    recognise,
+};
 
 /// A `.jsonl` file with a task on every line: a `prompt` with its `answer`, a question in published columns, a question over
 /// a corpus in a published form, or a task at a shell. The first line tells which.
@@ -18,11 +21,13 @@ impl SuiteFormat for Jsonl {
     }
 
     fn looks_for(&self) -> &'static str {
-        "a .jsonl file"
+        "a .jsonl file of questions or of tasks at a shell"
     }
 
     fn matches(&self, path: &Path) -> bool {
-        path.extension().is_some_and(|end| end == "jsonl") && path.is_file()
+        path.extension().is_some_and(|end| end == "jsonl")
+            && path.is_file()
+            && CodeProblemSuite::schema_of(path).is_none()
     }
 
     fn open(&self, path: &Path) -> Result<Box<dyn Suite>, SuiteError> {

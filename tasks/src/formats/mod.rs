@@ -9,6 +9,7 @@
 
 mod alfworld;
 mod bird;
+mod code_problems;
 mod env_toml;
 mod jsonl;
 mod question_array;
@@ -21,6 +22,7 @@ use std::path::Path;
 
 pub use alfworld::Alfworld;
 pub use bird::Bird;
+pub use code_problems::CodeProblems;
 pub use env_toml::EnvToml;
 pub use jsonl::Jsonl;
 pub use question_array::QuestionArray;
@@ -30,7 +32,7 @@ pub use suite_toml::SuiteToml;
 
 use spar_core::registry::{Axis, OptionSet, Row, Table};
 
-use crate::{Suite, SuiteError};
+use crate::{Schema, Suite, SuiteError};
 
 /// A form in which tasks lie on disk.
 pub trait SuiteFormat: Send + Sync + fmt::Debug {
@@ -101,6 +103,46 @@ const ROWS: &[FormatRow] = &[
         formula: "",
         options: OptionSet::NONE,
         open: &QuestionArray,
+    },
+    Row {
+        name: "humaneval",
+        about: "HumanEval's problems: a function to complete, and a check of it.",
+        source: "HumanEval, arXiv 2107.03374, HumanEval.jsonl",
+        formula: "",
+        options: OptionSet::NONE,
+        open: &CodeProblems(Schema::HumanEval),
+    },
+    Row {
+        name: "mbpp",
+        about: "MBPP's problems: a function to write, and asserts about it.",
+        source: "MBPP, arXiv 2108.07732, mbpp.jsonl",
+        formula: "",
+        options: OptionSet::NONE,
+        open: &CodeProblems(Schema::Mbpp),
+    },
+    Row {
+        name: "apps",
+        about: "APPS' problems: texts to read and write, or a function to call.",
+        source: "APPS, arXiv 2105.09938, train.jsonl and test.jsonl",
+        formula: "",
+        options: OptionSet::NONE,
+        open: &CodeProblems(Schema::Apps),
+    },
+    Row {
+        name: "taco",
+        about: "TACO's problems, as JSON lines: as those of APPS, with more to train on.",
+        source: "TACO, arXiv 2312.14852",
+        formula: "",
+        options: OptionSet::NONE,
+        open: &CodeProblems(Schema::Taco),
+    },
+    Row {
+        name: "livecodebench",
+        about: "LiveCodeBench's code generation problems, with their public and private tests.",
+        source: "LiveCodeBench, arXiv 2403.07974, test.jsonl to test6.jsonl of code_generation_lite",
+        formula: "",
+        options: OptionSet::NONE,
+        open: &CodeProblems(Schema::LiveCodeBench),
     },
     Row {
         name: "alfworld",
@@ -194,7 +236,7 @@ mod tests {
         let (spider, bird) = (root.join("spider"), root.join("bird"));
         write_spider(&spider, SPIDER);
         write_bird(&bird, BIRD);
-        vec![
+        let mut all = vec![
             ("suite.toml", toml),
             ("env.toml", program),
             ("jsonl", lines),
@@ -203,7 +245,27 @@ mod tests {
             ("question-array", array),
             ("spider", spider),
             ("bird", bird),
-        ]
+        ];
+        let case = r#"[{\"input\": \"\", \"output\": \"\", \"testtype\": \"stdin\"}]"#;
+        let cases = r#""{\"inputs\": [\"\"], \"outputs\": [\"\"]}""#;
+        for (name, line) in [
+            (
+                "humaneval",
+                r#"{"prompt": "def f():", "test": "assert f()", "entry_point": "f"}"#.to_owned(),
+            ),
+            ("mbpp", r#"{"text": "a", "code": "b", "test_list": ["assert f()"]}"#.to_owned()),
+            ("apps", format!(r#"{{"question": "a", "input_output": {cases}}}"#)),
+            ("taco", format!(r#"{{"question": "a", "input_output": {cases}, "raw_tags": "[]"}}"#)),
+            (
+                "livecodebench",
+                format!(r#"{{"question_content": "a", "public_test_cases": "{case}"}}"#),
+            ),
+        ] {
+            let path = root.join(format!("{name}.jsonl"));
+            fs::write(&path, line + "\n").unwrap();
+            all.push((name, path));
+        }
+        all
     }
 
     #[test]

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use super::SuiteFormat;
 use crate::{
-    Mixture, QuestionSuite, SearchSuite, Suite, SuiteError, TemplateSuite, TerminalSuite,
-    ToolSuite, suite_file,
+    CodeProblemSuite, Mixture, QuestionSuite, SearchSuite, Suite, SuiteError, TemplateSuite,
+    TerminalSuite, ToolSuite, suite_file,
 };
 
 /// A folder with a `suite.toml`: splits are parameters and seeds, or files and folders of tasks; or other suites are mixed.
@@ -39,6 +39,7 @@ impl SuiteFormat for SuiteToml {
             }
             Some(QuestionSuite::ENVIRONMENT) => Box::new(QuestionSuite::open(path)?),
             Some(SearchSuite::ENVIRONMENT) => Box::new(SearchSuite::open(path)?),
+            Some(CodeProblemSuite::ENVIRONMENT) => Box::new(CodeProblemSuite::open(path)?),
             Some(_) => Box::new(TerminalSuite::open(path)?),
         })
     }

@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use spar_core::{Observation, ParsedAction, Policy, Seed, Trajectory, Turn, Verdict};
+use spar_sandbox::Sandbox;
 
 use super::ScriptFinding;
-use crate::{GraderError, ReferenceAnswer, Task, TerminalVerifier};
+use crate::{CodeInterpreter, GraderError, ReferenceAnswer, Task, TerminalVerifier};
 
 /// Judges an episode that is over: what became of it in, a verdict out.
 ///
@@ -74,6 +75,8 @@ pub struct GraderNeeds {
     pub can_score: bool,
     /// A task that says what is right.
     pub reference: bool,
+    /// [Fresh sandboxes](GradingPlace::fresh_sandbox) for programs.
+    pub fresh_sandbox: bool,
 }
 
 /// A model that takes part in judging.
@@ -188,6 +191,30 @@ pub trait GradingPlace: Send {
     /// [`GraderError::Place`] when that could not be done, by no doing of the agent.
     async fn run_script(&mut self, script: &TerminalVerifier)
     -> Result<ScriptFinding, GraderError>;
+
+    /// A sandbox in which nobody has worked yet, for programs of the interpreter's language; that of the episode is closed
+    /// for it. By default there is none.
+    ///
+    /// # Errors
+    ///
+    /// [`GraderError::Place`] when none could be had.
+    async fn fresh_sandbox(
+        &mut self,
+        interpreter: &CodeInterpreter,
+    ) -> Result<FreshSandbox, GraderError> {
+        let language = interpreter.language.title();
+        let text = format!("there is no sandbox for programs in {language} where this is played");
+        Err(GraderError::Place(text.into()))
+    }
+}
+
+/// A sandbox in which nobody has worked yet.
+#[derive(Clone)]
+pub struct FreshSandbox {
+    /// The sandbox.
+    pub sandbox: Arc<dyn Sandbox>,
+    /// The name of its backend.
+    pub backend: String,
 }
 
 /// An episode that is over, as graders see it.

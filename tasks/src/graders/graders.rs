@@ -121,6 +121,11 @@ impl Graders {
                     "`{label}` needs an answer that is right, and the task has none"
                 ));
             }
+            if needs.fresh_sandbox && !has_sandbox {
+                problems.push(format!(
+                    "`{label}` needs a sandbox for programs, and the environment has none"
+                ));
+            }
             if grader.script().is_some() && !has_sandbox {
                 problems
                     .push(format!("`{label}` needs a sandbox, and the environment plays in none"));
@@ -166,6 +171,11 @@ impl Graders {
     /// Whether the task has to say what is right.
     pub fn needs_reference(&self) -> bool {
         self.members.iter().any(|member| member.grader.needs().reference)
+    }
+
+    /// Whether one of them runs programs in fresh sandboxes.
+    pub fn need_fresh_sandboxes(&self) -> bool {
+        self.members.iter().any(|member| member.grader.needs().fresh_sandbox)
     }
 
     /// The scripts that they run in an episode's sandbox.

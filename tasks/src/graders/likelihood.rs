@@ -159,7 +159,7 @@ impl Grader for Likelihood {
 
     fn needs(&self) -> GraderNeeds {
         let model = Some(self.options.model);
-        GraderNeeds { model, reference: true, can_score: true }
+        GraderNeeds { model, reference: true, can_score: true, ..GraderNeeds::default() }
     }
 
     fn version(&self) -> u32 {

@@ -6,6 +6,7 @@
 //!                              ├─ environment                   what the environment says
 //!                              ├─ exact, math, choice, structured   what the task calls right
 //!                              ├─ script, fresh_sandbox ──────▶ GradingPlace::run_script
+//!                              ├─ unit_tests ─────────────────▶ GradingPlace::fresh_sandbox
 //!                              └─ judge, likelihood ──────────▶ GradingModels
 //! ```
 //!
@@ -29,12 +30,15 @@ mod squad;
 mod structured;
 #[cfg(test)]
 mod test_episodes;
+mod unit_tests;
 
 pub(crate) use choice::letter;
 pub use choice::{ChoiceAnswer, ChoiceAnswerOptions};
 pub use environment::OwnVerdict;
 pub use exact::{Exact, ExactOptions};
-pub use grader::{GradedEpisode, Grader, GraderNeeds, GradingModel, GradingModels, GradingPlace};
+pub use grader::{
+    FreshSandbox, GradedEpisode, Grader, GraderNeeds, GradingModel, GradingModels, GradingPlace,
+};
 pub use graders::Graders;
 pub use judge::{Comparison, Criterion, Judge, JudgeMode, JudgeOptions, PROMPT_VERSION, Shown};
 pub use likelihood::{Likelihood, LikelihoodMeasure, LikelihoodOptions};
@@ -44,6 +48,9 @@ pub use registry::{GraderConfig, GraderRow, OpenGrader, grader_registry, open_gr
 pub use script::{FreshSandboxOptions, Script, ScriptFinding, ScriptOptions};
 pub use squad::{Squad, SquadOptions, SquadReward};
 pub use structured::Structured;
+pub use unit_tests::{
+    CallCase, ProgramTests, StreamCase, UnitTests, UnitTestsOptions, has_program, program_in,
+};
 
 use std::sync::Arc;
 

@@ -6,7 +6,8 @@ use spar_core::registry::{Axis, Given, OptionSet, Options, Row, Table};
 use super::{
     ChoiceAnswer, ChoiceAnswerOptions, Exact, ExactOptions, FreshSandboxOptions, Grader, Judge,
     JudgeOptions, Likelihood, LikelihoodOptions, MathAnswer, MathAnswerOptions, OwnVerdict,
-    ReasoningSql, ReasoningSqlOptions, Script, ScriptOptions, Squad, SquadOptions, Structured,
+    ProgramTests, ReasoningSql, ReasoningSqlOptions, Script, ScriptOptions, Squad, SquadOptions,
+    Structured, UnitTestsOptions,
 };
 use crate::GraderError;
 
@@ -138,6 +139,14 @@ const ROWS: &[GraderRow] = &[
         formula: "",
         options: OptionSet::of::<FreshSandboxOptions>(),
         open: |given| Ok(Box::new(Script::in_fresh_sandbox(given.read()?)?)),
+    },
+    Row {
+        name: "unit_tests",
+        about: "The program of the final answer against the task's tests, in a sandbox that never sees what is right.",
+        source: "HumanEval, arXiv 2107.03374; APPS, arXiv 2105.09938; LiveCodeBench, arXiv 2403.07974",
+        formula: "passed = 1[all tests passed]; fraction = passed tests / tests",
+        options: OptionSet::of::<UnitTestsOptions>(),
+        open: |given| Ok(Box::new(ProgramTests::new(given.read()?)?)),
     },
     Row {
         name: "judge",
