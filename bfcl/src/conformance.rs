@@ -481,6 +481,6 @@ mod tests {
         }
         let report = replay_traces(&folder, &folder).unwrap();
         assert_eq!(report.mismatches, 0, "{report}");
-        assert!(report.records > 10_000, "{report}");
+        assert!(report.records > 1_000, "{report}");
     }
 }

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use spar_python::{
-    Arguments, Dict, Exception, Outcome, Scope, Value, eval, from_json, json_dumps, to_str,
+    Arguments, Dict, Exception, ExceptionKind, Outcome, Scope, Value, eval, from_json, json_dumps,
+    to_str,
 };
 
 use crate::call_text::rewritten;
@@ -20,6 +21,9 @@ pub struct Instances {
     objects: Vec<Instance>,
     names: Arc<Names>,
 }
+
+/// Arguments that nest more deeply are refused, so that what is stored can be gone over.
+const MAX_NESTING: usize = 100;
 
 /// What the objects are called.
 #[derive(Debug)]
@@ -155,6 +159,27 @@ impl Scope for Objects<'_> {
         if !class.has_method(method) {
             return Err(Exception::no_attribute(class.name(), method));
         }
+        let mut given =
+            arguments.positional.iter().chain(arguments.keyword.iter().map(|(_, value)| value));
+        if given.any(|value| !nests_within(value, MAX_NESTING)) {
+            return Err(Exception::new(
+                ExceptionKind::Recursion,
+                "maximum recursion depth exceeded",
+            ));
+        }
         object.call(method, arguments, self.process)
+    }
+}
+
+/// Whether a value nests no more than so deeply.
+fn nests_within(value: &Value, depth: usize) -> bool {
+    match value {
+        Value::List(items) | Value::Tuple(items) => {
+            depth > 0 && items.iter().all(|item| nests_within(item, depth - 1))
+        }
+        Value::Dict(entries) => {
+            depth > 0 && entries.values().all(|item| nests_within(item, depth - 1))
+        }
+        _ => true,
     }
 }

@@ -30,6 +30,9 @@ mod call_text;
 mod class;
 mod conformance;
 mod dates;
+mod decode;
+mod documents;
+mod entry;
 mod error;
 mod instance;
 mod instances;
@@ -37,14 +40,24 @@ mod long_context;
 mod multi_turn;
 mod numbers;
 mod process;
+mod prompts;
+mod scenario;
 mod single_turn;
 mod state;
+mod tool_docs;
 
 pub use class::Class;
 pub use conformance::{ConformanceReport, replay_traces};
+pub use decode::{
+    DecodedCall, calls_as_json, decode_raw, decode_text, executable, written_native_call,
+};
+pub use entry::{EntryMessage, LaterFunctions, MultiTurnEntry, SingleTurnEntry};
 pub use error::BfclError;
 pub use instances::Instances;
 pub use long_context::LongContext;
 pub use multi_turn::{AnsweredTurns, MultiTurnVerdict, World};
 pub use process::Process;
+pub use prompts::{MORE_FUNCTIONS, functions_in_json, results_in_words, system_prompt};
+pub use scenario::{MAX_TURNS, generated_entry};
 pub use single_turn::{Language, SingleTurnVerdict, check_native, check_single_turn};
+pub use tool_docs::{NativeTool, in_language, native_tool};

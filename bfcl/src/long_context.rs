@@ -1,7 +1,7 @@
 //! The texts that long contexts add.
 
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use spar_python::{Dict, NoNames, Value, eval, from_json, to_str};
 
@@ -52,6 +52,24 @@ impl LongContext {
             }
         };
         Self::from_constants(&constants).map_err(wrong)
+    }
+
+    /// As [`load`](Self::load), kept for whoever asks for the same file next.
+    ///
+    /// # Errors
+    ///
+    /// As [`load`](Self::load).
+    pub fn shared(path: &Path) -> Result<Arc<Self>, BfclError> {
+        static LAST: Mutex<Option<(PathBuf, Arc<LongContext>)>> = Mutex::new(None);
+        let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((known, texts)) = &*last
+            && known == path
+        {
+            return Ok(Arc::clone(texts));
+        }
+        let texts = Arc::new(Self::load(path)?);
+        *last = Some((path.to_owned(), Arc::clone(&texts)));
+        Ok(texts)
     }
 
     fn from_constants(constants: &Dict) -> Result<Self, String> {

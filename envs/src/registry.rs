@@ -6,6 +6,7 @@ use spar_tasks::graders::Graders;
 use spar_tasks::{ShuffledTasks, Suite, SuiteError, SuiteOptions, Task, WrapperConfig, open_suite};
 
 use crate::apps::Apps;
+use crate::bfcl::Bfcl;
 use crate::code::Code;
 use crate::dialogue::Dialogue;
 use crate::errand::Errand;
@@ -137,6 +138,20 @@ const ROWS: &[EnvironmentRow] = &[
             needs_sandbox: false,
             actions: Actions::Words,
             open: |task, _| Ok(Box::new(Question::open(task)?)),
+            stratum: |_| None,
+        },
+    },
+    Row {
+        name: "bfcl",
+        about: "Requests that calls of functions answer: the Berkeley Function-Calling Leaderboard, its own tasks or generated ones.",
+        source: "BFCL v4, github.com/ShishirPatil/gorilla",
+        formula: "",
+        options: OptionSet::NONE,
+        open: NamedEnvironment {
+            suite: "bfcl",
+            needs_sandbox: false,
+            actions: Actions::Both,
+            open: |task, _| Ok(Box::new(Bfcl::open(task)?)),
             stratum: |_| None,
         },
     },

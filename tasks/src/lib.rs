@@ -21,6 +21,7 @@
 //! # Ok::<(), spar_tasks::SuiteError>(())
 //! ```
 
+mod bfcl_suite;
 mod code_problems;
 mod code_task;
 mod error;
@@ -53,6 +54,7 @@ mod terminal_task;
 mod tool_suite;
 mod wrapper_config;
 
+pub use bfcl_suite::BfclSuite;
 pub use code_problems::{CodeProblemSuite, Schema};
 pub use code_task::{CodeInterpreter, CodeTask};
 pub use error::{GraderError, SamplerError, ShaperError, SuiteError};

@@ -63,6 +63,17 @@ const ROWS: &[SuiteRow] = &[
         },
     },
     Row {
+        name: "bfcl",
+        about: "Requests that calls of eight stateful programs answer, in the form of BFCL.",
+        source: "own, after the Berkeley Function-Calling Leaderboard",
+        formula: "",
+        options: OptionSet::NONE,
+        open: NamedSuite {
+            needs_data: false,
+            open: |_| shipped("bfcl", include_str!("../suites/bfcl/suite.toml")),
+        },
+    },
+    Row {
         name: "toolbox",
         about: "Questions that a calculator and notes answer, by calls of tools.",
         source: "own",

@@ -114,7 +114,7 @@ fn fails(folder: &Path, arguments: &[&str], code: i32, parts: &[&str]) {
 fn wrong_names_list_the_right_ones() {
     let folder = workplace();
     let folder = folder.path();
-    let suites = "known are `household`, `frozen-lake`, `ledger`, `toolbox`, `apps`, `mcp`, `tic-tac-toe`, \
+    let suites = "known are `household`, `frozen-lake`, `ledger`, `bfcl`, `toolbox`, `apps`, `mcp`, `tic-tac-toe`, \
                   `errand`, `dialogue`, `sql`, `terminal`, `dial`, `sums`, `search`, `alfworld`";
     fails(
         folder,

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use spar_python::text::{lower, zero_fill};
 use spar_python::{
-    BinaryOperator, Dict, Exception, Outcome, Random, Set, Value, binary, contains, equal, iterate,
-    length, seeded, subscript, to_list, to_str,
+    BinaryOperator, Dict, Exception, Outcome, Random, Set, Value, contains, equal, iterate, length,
+    seeded, subscript, to_list, to_str,
 };
 
 use super::file_system::text_of;
 use super::method::{Method, error, methods};
-use super::mutation::{append, insert};
+use super::mutation::{append, augmented, insert};
 
 /// The seed of scenarios that give none.
 const SEED: u64 = 200_191;
@@ -122,7 +122,8 @@ impl Message {
         let mut entry = Dict::default();
         entry.insert(receiver.clone(), message.clone())?;
         append(&mut self.inbox, Value::Dict(entry.into()))?;
-        self.message_count = binary(BinaryOperator::Add, &self.message_count, &Value::from(1_i64))?;
+        self.message_count =
+            augmented(BinaryOperator::Add, &self.message_count, &Value::from(1_i64))?;
         Ok(Value::dict([
             ("sent_status", Value::Bool(true)),
             ("message_id", id),
@@ -178,7 +179,7 @@ impl Message {
         if contains(&self.user_map, name)? {
             return Ok(error(format!("User name '{}' already exists.", to_str(name)?)));
         }
-        self.user_count = binary(BinaryOperator::Add, &self.user_count, &Value::from(1_i64))?;
+        self.user_count = augmented(BinaryOperator::Add, &self.user_count, &Value::from(1_i64))?;
         let id = Value::from(format!("USR{}", zero_fill(&to_str(&self.user_count)?, 3)));
         if contains(&self.user_ids()?, &id)? {
             return Ok(error(format!("User ID '{}' already exists.", to_str(&id)?)));

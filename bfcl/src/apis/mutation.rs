@@ -49,8 +49,20 @@ pub(crate) fn update(
     operator: BinaryOperator,
     value: &Value,
 ) -> Outcome<()> {
-    let changed = binary(operator, &subscript(container, key)?, value)?;
+    let changed = augmented(operator, &subscript(container, key)?, value)?;
     insert(container, key.clone(), changed)
+}
+
+/// `left OPERATOR= right`, whose exception names the operator so.
+pub(crate) fn augmented(operator: BinaryOperator, left: &Value, right: &Value) -> Outcome<Value> {
+    binary(operator, left, right).map_err(|mut raised| {
+        if let Some((before, after)) = raised.text.split_once(": ")
+            && before.starts_with("unsupported operand type(s) for ")
+        {
+            raised.text = format!("{before}=: {after}");
+        }
+        raised
+    })
 }
 
 /// `container[key]`, to be changed.

@@ -3,14 +3,13 @@
 use spar_python::signature::Default;
 use spar_python::text::lower;
 use spar_python::{
-    BinaryOperator, Comparison, Dict, Outcome, Value, binary, compare, equal, iterate, subscript,
-    to_str,
+    BinaryOperator, Comparison, Dict, Outcome, Value, compare, equal, iterate, subscript, to_str,
 };
 
 use super::file_system::text_of;
 use super::message::as_dict;
 use super::method::{Method, error, methods};
-use super::mutation::{append, insert};
+use super::mutation::{append, augmented, insert};
 
 /// The queue of tickets.
 #[derive(Debug, Clone)]
@@ -103,7 +102,7 @@ impl Ticket {
         ]);
         append(&mut self.ticket_queue, ticket.clone())?;
         self.ticket_counter =
-            binary(BinaryOperator::Add, &self.ticket_counter, &Value::from(1_i64))?;
+            augmented(BinaryOperator::Add, &self.ticket_counter, &Value::from(1_i64))?;
         Ok(ticket)
     }
 

@@ -12,7 +12,7 @@ use spar_python::{
 use super::file_system::text_of;
 use super::message::as_dict;
 use super::method::{Method, error, methods};
-use super::mutation::{append, extend, insert, part, remove, update};
+use super::mutation::{append, augmented, extend, insert, part, remove, update};
 use crate::Process;
 use crate::dates::{DAY, DateTime, SECOND, parse_date};
 
@@ -311,7 +311,8 @@ impl Trading {
             ("status", Value::from("Open")),
         ]);
         insert(&mut self.orders, id.clone(), order)?;
-        self.order_counter = binary(BinaryOperator::Add, &self.order_counter, &Value::from(1_i64))?;
+        self.order_counter =
+            augmented(BinaryOperator::Add, &self.order_counter, &Value::from(1_i64))?;
         Ok(Value::dict([
             ("order_id", id),
             ("order_type", order_type.clone()),

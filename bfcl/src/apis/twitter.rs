@@ -5,14 +5,14 @@ use std::sync::Arc;
 use spar_python::signature::Default;
 use spar_python::text::lower;
 use spar_python::{
-    BinaryOperator, Dict, Outcome, Value, binary, contains, equal, iterate, length, subscript,
-    to_int, to_str,
+    BinaryOperator, Dict, Outcome, Value, contains, equal, iterate, length, subscript, to_int,
+    to_str,
 };
 
 use super::file_system::text_of;
 use super::message::as_dict;
 use super::method::{Method, error, methods};
-use super::mutation::{append, extend, insert, part, remove};
+use super::mutation::{append, augmented, extend, insert, part, remove};
 use crate::Process;
 use crate::process::DEFAULT_MENTIONS;
 
@@ -122,7 +122,8 @@ impl Twitter {
             ("mentions", mentions.clone()),
         ]);
         insert(&mut self.tweets, self.tweet_counter.clone(), tweet.clone())?;
-        self.tweet_counter = binary(BinaryOperator::Add, &self.tweet_counter, &Value::from(1_i64))?;
+        self.tweet_counter =
+            augmented(BinaryOperator::Add, &self.tweet_counter, &Value::from(1_i64))?;
         shown(&tweet, process)
     }
 

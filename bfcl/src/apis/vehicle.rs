@@ -10,7 +10,7 @@ use spar_python::{
 
 use super::message::as_dict;
 use super::method::{Method, error, methods};
-use super::mutation::insert;
+use super::mutation::{augmented, insert};
 use crate::Process;
 
 const SEED: u64 = 141_053;
@@ -268,7 +268,7 @@ impl Vehicle {
             }
             insert(&mut self.door_status, door, Value::from(state))?;
             self.remaining_unlocked_doors =
-                binary(operator, &self.remaining_unlocked_doors, &Value::from(1_i64))?;
+                augmented(operator, &self.remaining_unlocked_doors, &Value::from(1_i64))?;
         }
         Ok(Value::dict([
             ("lockStatus", Value::from(state)),

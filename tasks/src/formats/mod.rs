@@ -8,6 +8,7 @@
 //! and one row of [`suite_formats`].
 
 mod alfworld;
+mod bfcl;
 mod bird;
 mod code_problems;
 mod env_toml;
@@ -21,6 +22,7 @@ use std::fmt;
 use std::path::Path;
 
 pub use alfworld::Alfworld;
+pub use bfcl::Bfcl;
 pub use bird::Bird;
 pub use code_problems::CodeProblems;
 pub use env_toml::EnvToml;
@@ -167,6 +169,14 @@ const ROWS: &[FormatRow] = &[
         formula: "",
         options: OptionSet::NONE,
         open: &Bird,
+    },
+    Row {
+        name: "bfcl",
+        about: "The files of the Berkeley Function-Calling Leaderboard, in the folders of its release.",
+        source: "BFCL v4, github.com/ShishirPatil/gorilla",
+        formula: "",
+        options: OptionSet::NONE,
+        open: &Bfcl,
     },
 ];
 

@@ -1,0 +1,109 @@
+//! Gold calls as actions.
+
+use serde_json::{Map, Value as Json, json};
+use spar_bfcl::{Language, SingleTurnEntry, World, written_native_call};
+use spar_core::{Action, ToolCall};
+use spar_python::{Argument, Expression, NoNames, Value, evaluate, parse};
+
+/// A gold call as a call of a tool: arguments by the names of their parameters. None where it is no plain call.
+pub(super) fn tool_call(world: &World, call: &str) -> Option<ToolCall> {
+    let Expression::Call(function, arguments) = parse(call).ok()? else { return None };
+    let Expression::Name(name) = *function else { return None };
+    let methods = world.classes.iter().flat_map(|class| class.methods());
+    let (_, signature) = methods.into_iter().find(|(method, _)| *method == name)?;
+    let mut given = Map::new();
+    for (at, argument) in arguments.iter().enumerate() {
+        let (name, value) = match argument {
+            Argument::Positional(value) => (signature.parameters.get(at)?.name, value),
+            Argument::Keyword(name, value) => (&**name, value),
+            Argument::Items(_) | Argument::Entries(_) => return None,
+        };
+        given.insert(name.to_owned(), json_of(&evaluate(value, &mut NoNames).ok()?)?);
+    }
+    Some(ToolCall::new(name, given))
+}
+
+/// Calls as an answer in words.
+pub(super) fn in_words(calls: &[ToolCall]) -> Option<String> {
+    let written: Option<Vec<String>> =
+        calls.iter().map(|call| written_native_call(&call.name, &call.arguments).ok()).collect();
+    Some(format!("[{}]", written?.join(", ")))
+}
+
+/// The first accepted values of every parameter. In categories of relevance any function is called.
+pub(super) fn single_turn(
+    entry: &SingleTurnEntry,
+    language: Language,
+    uses_tools: bool,
+) -> Option<Action> {
+    let mut calls = Vec::new();
+    if entry.category.contains("relevance") {
+        let name = entry.function.first()?["name"].as_str()?;
+        calls.push((name.to_owned(), Map::new()));
+    }
+    for answer in entry.possible_answer.as_array().into_iter().flatten() {
+        let (name, accepted) = answer.as_object()?.iter().next()?;
+        let mut arguments = Map::new();
+        for (parameter, values) in accepted.as_object()? {
+            let first = values.as_array()?.first()?;
+            if first != "" {
+                arguments.insert(parameter.clone(), plain(first));
+            }
+        }
+        calls.push((name.clone(), arguments));
+    }
+    if uses_tools {
+        let calls = calls
+            .into_iter()
+            .map(|(name, arguments)| ToolCall::new(name.replace('.', "_"), arguments));
+        return Some(Action::calls(calls.collect()));
+    }
+    let written: Option<Vec<String>> = calls
+        .iter()
+        .map(|(name, arguments)| match language {
+            Language::Python => written_native_call(name, arguments).ok(),
+            Language::Java | Language::JavaScript => {
+                let arguments: Option<Vec<String>> = arguments
+                    .iter()
+                    .map(|(name, value)| Some(format!("{name}={}", value.as_str()?)))
+                    .collect();
+                Some(format!("{name}({})", arguments?.join(", ")))
+            }
+        })
+        .collect();
+    Some(Action::text(format!("[{}]", written?.join(", "))))
+}
+
+/// An accepted value: dictionaries of accepted values are read by their first ones.
+fn plain(value: &Json) -> Json {
+    match value {
+        Json::Object(entries) => {
+            let first = |value: &Json| match value {
+                Json::Array(values) => values.first().map(plain).unwrap_or(Json::Null),
+                other => plain(other),
+            };
+            let kept = entries.iter().map(|(key, value)| (key.clone(), first(value)));
+            Json::Object(kept.filter(|(_, value)| *value != "").collect())
+        }
+        Json::Array(values) => values.iter().map(plain).collect(),
+        other => other.clone(),
+    }
+}
+
+fn json_of(value: &Value) -> Option<Json> {
+    Some(match value {
+        Value::None => Json::Null,
+        Value::Bool(value) => json!(value),
+        Value::Int(number) => json!(i64::try_from(number).ok()?),
+        Value::Float(number) => json!(number),
+        Value::Str(text) => json!(**text),
+        Value::List(items) => items.iter().map(json_of).collect::<Option<Json>>()?,
+        Value::Dict(entries) => {
+            let entries = entries
+                .iter()
+                .map(|(key, value)| Some((key.as_str()?.to_owned(), json_of(value)?)));
+            Json::Object(entries.collect::<Option<_>>()?)
+        }
+        _ => return None,
+    })
+}
