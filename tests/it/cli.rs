@@ -114,8 +114,8 @@ fn fails(folder: &Path, arguments: &[&str], code: i32, parts: &[&str]) {
 fn wrong_names_list_the_right_ones() {
     let folder = workplace();
     let folder = folder.path();
-    let suites = "known are `household`, `frozen-lake`, `ledger`, `bfcl`, `toolbox`, `apps`, `mcp`, `tic-tac-toe`, \
-                  `errand`, `dialogue`, `sql`, `terminal`, `dial`, `sums`, `search`, `alfworld`";
+    let suites = "known are `household`, `frozen-lake`, `ledger`, `bfcl`, `toolbox`, `apps`, `mcp`, `code`, \
+                  `tic-tac-toe`, `errand`, `dialogue`, `sql`, `terminal`, `dial`, `sums`, `search`, `maths`, `alfworld`";
     fails(
         folder,
         &["validate", "houshold"],
