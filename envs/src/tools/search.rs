@@ -29,6 +29,13 @@ pub(super) const ROW: ToolRow = Row {
         specs: Vec::new,
         open: |given, place| {
             let options: SearchOptions = given.read()?;
+            if options.corpus.is_none() && options.server.is_none() {
+                return Err(EnvironmentError::Parameters {
+                    task: place.task.to_owned(),
+                    environment: "toolbox",
+                    detail: "tool `search` needs a `corpus` or a `server`".to_owned(),
+                });
+            }
             let corpora = place.resources.corpora.clone();
             Ok(Box::new(SearchTool {
                 specs: [spec_of::<SearchCall>(NAME)].into(),
@@ -65,8 +72,8 @@ impl Default for SearchOptions {
 impl NamedOptions for SearchOptions {
     fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
-        if self.corpus.is_some() == self.server.is_some() {
-            problems.push("either `corpus` or `server` has to be named".to_owned());
+        if self.corpus.is_some() && self.server.is_some() {
+            problems.push("corpus and server exclude each other".to_owned());
         }
         if !(1..=100).contains(&self.results) {
             problems.push(format!("results is {}, must be 1 to 100", self.results));
