@@ -64,8 +64,9 @@ async fn the_wire_is_search_r1s() {
         let headers = "content-type: application/json\r\n";
         send(address, "POST", "/retrieve", headers, body.to_string().as_bytes()).await
     };
-    let told =
-        ask(json!({ "queries": ["mur river", "zebra"], "topk": 1, "return_scores": true })).await.ok();
+    let told = ask(json!({ "queries": ["mur river", "zebra"], "topk": 1, "return_scores": true }))
+        .await
+        .ok();
     let document = &told["result"][0][0]["document"];
     assert_eq!(document["contents"], "\"Mur\"\nA river, on which Graz lies.");
     assert_eq!((&document["id"], &document["title"]), (&json!("1"), &json!("Mur")));
