@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use crate::strategies::Independent;
 use serde::{Deserialize, Serialize};
 use spar_core::{Group, Seat, Seed, Spend, Trajectory};
-use spar_envs::shuffled_tasks;
+use spar_envs::{IDLE_TAG, shuffled_tasks};
 use spar_tasks::{Suite, SuiteError};
 
 use crate::collect::{
@@ -591,12 +591,35 @@ impl Evaluation {
     }
 }
 
+/// The name of the line of all episodes.
+const ALL: &str = "all";
+
+impl Evaluation {
+    /// What doing nothing earns in the tasks of a line: all, those of a suite, or those with a tag; absent where no
+    /// environment knows.
+    fn idle_reward(&self, line: &str) -> Option<f64> {
+        let is_of = |task: &&TaskResult| {
+            line == ALL
+                || task.tags.iter().any(|tag| tag == line)
+                || task.task.strip_prefix(line).is_some_and(|rest| rest.starts_with('/'))
+        };
+        let of_task = |task: &TaskResult| {
+            task.tags.iter().find_map(|tag| tag.strip_prefix(IDLE_TAG)?.parse::<f64>().ok())
+        };
+        let known: Vec<_> = self.tasks.iter().filter(is_of).filter_map(of_task).collect();
+        mean(known.iter().sum(), known.len())
+    }
+}
+
 impl fmt::Display for Evaluation {
     /// A table with a line for all episodes, one per suite where several are mixed, and one per tag.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{} on {}/{}", self.player, self.suite, self.split)?;
-        let all = "all".to_owned();
-        let parts = self.by_suite.iter().chain(&self.by_tag);
+        let all = ALL.to_owned();
+        // What doing nothing earns is a column, not a tag among the others.
+        let tags = self.by_tag.iter().filter(|(tag, _)| !tag.starts_with(IDLE_TAG));
+        let parts = self.by_suite.iter().chain(tags);
+        let has_idle = self.idle_reward(ALL).is_some();
         let lines: Vec<_> = [(&all, &self.overall)].into_iter().chain(parts).collect();
         let width = lines.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
         write!(
@@ -613,7 +636,8 @@ impl fmt::Display for Evaluation {
             "invalid %"
         )?;
         let has_cost = lines.iter().any(|(_, score)| score.cost_per_episode().is_some());
-        writeln!(f, "{}", if has_cost { "  cost/episode" } else { "" })?;
+        write!(f, "{}", if has_cost { "  cost/episode" } else { "" })?;
+        writeln!(f, "{}", if has_idle { "  no-op reward" } else { "" })?;
         for (name, score) in lines {
             let (rate, interval) = match score.success_rate {
                 Some(rate) => {
@@ -634,7 +658,12 @@ impl fmt::Display for Evaluation {
                 100.0 * score.invalid_rate,
             )?;
             let cost = score.cost_per_episode().map_or_else(|| "-".to_owned(), rounded);
-            if has_cost { writeln!(f, "  {cost:>12}")? } else { writeln!(f)? }
+            if has_cost {
+                write!(f, "  {cost:>12}")?;
+            }
+            let idle =
+                self.idle_reward(name).map_or_else(|| "-".to_owned(), |it| format!("{it:.3}"));
+            if has_idle { writeln!(f, "  {idle:>12}")? } else { writeln!(f)? }
         }
         for PassAtK { k, value, tasks } in &self.pass_at_k {
             match value {
@@ -780,6 +809,14 @@ fake       10        10        0        0      100.0     72.2 - 100.0     3.0   
 short      10        10        0        0      100.0     72.2 - 100.0     3.0        0.0
 ";
         assert_eq!(evaluation.to_string(), expected);
+        let mut known = evaluation.clone();
+        for (at, task) in known.tasks.iter_mut().enumerate() {
+            task.tags.push(spar_envs::idle_tag(if at < 4 { 1.0 } else { 0.0 }));
+        }
+        let told = known.to_string();
+        let lines: Vec<_> = told.lines().collect();
+        assert!(lines[1].ends_with("invalid %  no-op reward"), "{told}");
+        assert!(lines[2].ends_with("0.0         0.400") && lines.len() == 5, "{told}");
         let json = serde_json::to_string(&evaluation).unwrap();
         assert_eq!(serde_json::from_str::<Evaluation>(&json).unwrap(), evaluation);
     }

@@ -17,6 +17,14 @@ use crate::EnvironmentError;
 /// The tag of tasks whose outcome depends on luck even for a perfect player.
 pub const CHANCE_TAG: &str = "chance";
 
+/// How the tag of tasks begins whose environment knows what doing nothing earns; behind it stands that, from 0 to 1.
+pub const IDLE_TAG: &str = "no-op ";
+
+/// The tag of a task in which doing nothing earns so much: a baseline that is told beside every score.
+pub fn idle_tag(reward: f64) -> String {
+    format!("{IDLE_TAG}{reward}")
+}
+
 /// What an environment says about time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TimeRules {

@@ -17,6 +17,7 @@ use crate::process::Process;
 use crate::question::Question;
 use crate::search::Search;
 use crate::sql::Sql;
+use crate::tau2::Tau2;
 use crate::terminal::Terminal;
 use crate::tic_tac_toe::TicTacToe;
 use crate::tools::ToolUse;
@@ -307,6 +308,20 @@ const ROWS: &[EnvironmentRow] = &[
             actions: Actions::Both,
             open: |task, _| Ok(Box::new(Sql::open(task)?)),
             stratum: |_| None,
+        },
+    },
+    Row {
+        name: "tau2",
+        about: "Customer service by tools and a policy, equal to tau2-bench: an agent and a user, or an agent alone.",
+        source: "tau2-bench, arXiv 2506.07982, version 1.0.1",
+        formula: "task = the product of what the task's reward is made of: DB, ENV_ASSERTION, ACTION, COMMUNICATE, NL_ASSERTION",
+        options: OptionSet::NONE,
+        open: NamedEnvironment {
+            suite: "tau2",
+            needs_sandbox: false,
+            actions: Actions::Calls,
+            open: |task, _| Ok(Box::new(Tau2::open(task)?)),
+            stratum: |task| task.parameters.get("domain")?.as_str().map(str::to_owned),
         },
     },
     Row {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use serde_json::json;
-use spar::envs::{bfcl, household};
+use spar::envs::{bfcl, household, tau2};
 
 use super::{print, print_json};
 use crate::cli::ConformanceArguments;
@@ -45,6 +45,20 @@ pub(crate) const RECORDED: &[Recorded] = &[
                 records: report.records,
                 mismatches: report.mismatches,
                 described: report.described,
+            })
+        },
+    },
+    Recorded {
+        name: "tau2",
+        about: "Calls, database hashes and rewards of tau2-bench",
+        replay: |data, traces| {
+            let compared = tau2::compare_folder(data, traces)?;
+            Ok(Report {
+                files: compared.files,
+                traces: compared.traces,
+                records: compared.calls,
+                mismatches: compared.mismatches,
+                described: compared.told.iter().map(ToString::to_string).collect(),
             })
         },
     },

@@ -20,6 +20,9 @@ pub enum SuiteError {
         /// What paths of suites look like.
         formats: String,
     },
+    /// A release of tau2-bench cannot be read.
+    #[error("read the tasks of tau2-bench")]
+    Tau2(#[source] Box<spar_tau2::Tau2Error>),
     /// A path is of no format of suites.
     #[error("find a suite at `{}`: looked for {looked_for}", path.display())]
     NoFormat {

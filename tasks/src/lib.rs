@@ -48,6 +48,7 @@ mod suite;
 mod suite_file;
 mod task;
 mod task_folder;
+mod tau2_suite;
 mod template_suite;
 mod terminal_suite;
 mod terminal_task;
@@ -80,6 +81,7 @@ pub use shuffled_tasks::ShuffledTasks;
 pub use sql_task::SqlTask;
 pub use suite::{Share, Suite, SuiteManifest};
 pub use task::Task;
+pub use tau2_suite::Tau2Suite;
 pub use template_suite::TemplateSuite;
 pub use terminal_suite::TerminalSuite;
 pub use terminal_task::{

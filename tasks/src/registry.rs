@@ -162,6 +162,17 @@ const ROWS: &[SuiteRow] = &[
         },
     },
     Row {
+        name: "tau2",
+        about: "Serve a customer by tools and a policy: two seats, the customer scripted by default.",
+        source: "own data, in the form of tau2-bench's domain mock, arXiv 2506.07982",
+        formula: "",
+        options: OptionSet::NONE,
+        open: NamedSuite {
+            needs_data: false,
+            open: |_| shipped("tau2", include_str!("../suites/tau2/suite.toml")),
+        },
+    },
+    Row {
         name: "terminal",
         about: "Small chores at a shell in a sandbox: count, replace, sort, move, find.",
         source: "own",

@@ -20,7 +20,7 @@ use crate::{airline, mock, retail, telecom};
 const MOST_BYTES: u64 = 256 << 20;
 
 /// The domains.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum DomainName {
     /// Users, their tasks, an inbox: small, for tests.
     Mock,
@@ -136,6 +136,12 @@ impl DomainName {
             Self::Retail => (&retail::data::DATABASE, None),
             Self::Telecom => (&telecom::data::DATABASE, Some(&telecom::device_data::USER_DATABASE)),
         }
+    }
+
+    /// The names of the files that its databases are in.
+    pub fn database_files(self) -> impl Iterator<Item = &'static str> {
+        let (database, user_database) = self.files();
+        [Some(database), user_database].into_iter().flatten()
     }
 
     /// The names of the files of the agent's and the user's database.

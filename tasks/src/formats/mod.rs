@@ -17,6 +17,7 @@ mod question_array;
 mod questions;
 mod spider;
 mod suite_toml;
+mod tau2;
 
 use std::fmt;
 use std::path::Path;
@@ -31,6 +32,7 @@ pub use question_array::QuestionArray;
 pub use questions::Questions;
 pub use spider::Spider;
 pub use suite_toml::SuiteToml;
+pub use tau2::Tau2;
 
 use spar_core::registry::{Axis, OptionSet, Row, Table};
 
@@ -178,6 +180,14 @@ const ROWS: &[FormatRow] = &[
         options: OptionSet::NONE,
         open: &Bfcl,
     },
+    Row {
+        name: "tau2",
+        about: "tau2-bench's domains and tasks, in the folders of its release.",
+        source: "tau2-bench, arXiv 2506.07982, its data/tau2/domains",
+        formula: "",
+        options: OptionSet::NONE,
+        open: &Tau2,
+    },
 ];
 
 static TABLE: Table<&'static dyn SuiteFormat> = Table::new(AXIS, ROWS);
@@ -246,6 +256,14 @@ mod tests {
         let (spider, bird) = (root.join("spider"), root.join("bird"));
         write_spider(&spider, SPIDER);
         write_bird(&bird, BIRD);
+        let domain = root.join("release/mock");
+        fs::create_dir_all(&domain).unwrap();
+        fs::write(domain.join("db.json"), "{}").unwrap();
+        fs::write(domain.join("user_db.json"), "{}").unwrap();
+        fs::write(domain.join("split_tasks.json"), r#"{"test": ["a"]}"#).unwrap();
+        let tasks = r#"[{"id": "a", "user_scenario": {"instructions": "i"}}]"#;
+        fs::write(domain.join("tasks.json"), tasks).unwrap();
+        let release = root.join("release");
         let mut all = vec![
             ("suite.toml", toml),
             ("env.toml", program),
@@ -255,6 +273,7 @@ mod tests {
             ("question-array", array),
             ("spider", spider),
             ("bird", bird),
+            ("tau2", release),
         ];
         let case = r#"[{\"input\": \"\", \"output\": \"\", \"testtype\": \"stdin\"}]"#;
         let cases = r#""{\"inputs\": [\"\"], \"outputs\": [\"\"]}""#;

@@ -28,6 +28,7 @@ mod registry;
 mod script;
 mod squad;
 mod structured;
+mod tau2;
 #[cfg(test)]
 mod test_episodes;
 mod unit_tests;
@@ -48,6 +49,7 @@ pub use registry::{GraderConfig, GraderRow, OpenGrader, grader_registry, open_gr
 pub use script::{FreshSandboxOptions, Script, ScriptFinding, ScriptOptions};
 pub use squad::{Squad, SquadOptions, SquadReward};
 pub use structured::Structured;
+pub use tau2::{Tau2Options, Tau2Reward};
 pub use unit_tests::{
     CallCase, ProgramTests, StreamCase, UnitTests, UnitTestsOptions, has_program, program_in,
 };

@@ -7,7 +7,7 @@ use super::{
     ChoiceAnswer, ChoiceAnswerOptions, Exact, ExactOptions, FreshSandboxOptions, Grader, Judge,
     JudgeOptions, Likelihood, LikelihoodOptions, MathAnswer, MathAnswerOptions, OwnVerdict,
     ProgramTests, ReasoningSql, ReasoningSqlOptions, Script, ScriptOptions, Squad, SquadOptions,
-    Structured, UnitTestsOptions,
+    Structured, Tau2Options, Tau2Reward, UnitTestsOptions,
 };
 use crate::GraderError;
 
@@ -158,6 +158,14 @@ const ROWS: &[GraderRow] = &[
         open: |given| Ok(Box::new(Judge::new(given.read()?)?)),
     },
     Row {
+        name: "tau2",
+        about: "What the environment finds by rules, times whether a model finds sentences true of the conversation.",
+        source: "tau2-bench, arXiv 2506.07982, its reward basis NL_ASSERTION",
+        formula: "reward_rules * prod_k 1[sentence k is true]",
+        options: OptionSet::of::<Tau2Options>(),
+        open: |given| Ok(Box::new(Tau2Reward::new(given.read()?)?)),
+    },
+    Row {
         name: "likelihood",
         about: "How likely a model finds the reference answer behind the policy's reasoning.",
         source: "VeriFree, arXiv 2505.21493; RLPR, arXiv 2506.18254; NOVER, arXiv 2505.16022",
@@ -206,6 +214,10 @@ mod tests {
             let mut config = GraderConfig::new(entry.name);
             if entry.name == "fresh_sandbox" {
                 config.options.insert("carry".to_owned(), serde_json::json!(["out"]));
+            }
+            if entry.name == "tau2" {
+                let sentences = serde_json::json!(["The agent was kind."]);
+                config.options.insert("nl_assertions".to_owned(), sentences);
             }
             assert_eq!(open_grader(&config).unwrap().name(), entry.name);
             config.options.insert("no_such_option".to_owned(), serde_json::Value::Null);
