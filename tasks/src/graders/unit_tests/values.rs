@@ -71,6 +71,7 @@ fn whole(digits: &str) -> Option<Value> {
     if let Ok(size) = u64::from_str_radix(hexadecimal, 16) {
         return match (is_negative, i64::try_from(size)) {
             (false, _) => Some(size.into()),
+            (true, _) if size == 1 << 63 => Some(i64::MIN.into()),
             (true, Ok(size)) => Some((-size).into()),
             (true, Err(_)) => Number::from_f64(-(size as f64)).map(Value::Number),
         };
