@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use spar_core::{GrammarSource, Sampling};
+use serde_json::json;
+use spar_core::{GrammarSource, Sampling, ToolSpec};
 use spar_envs::{Actions, TimeRules, actions_of_task};
+use spar_parsers::CallRules;
 use spar_tasks::Task;
 
 use crate::contexts::{ContextPolicy, ReasoningRule};
@@ -47,6 +49,13 @@ pub struct EpisodeConfig {
     /// asked. Not beside `constrain_to_admissible`. Default none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub grammar: Option<Arc<GrammarSource>>,
+    /// Holds every answer to calls of the tools that are offered, with arguments of their schemas: `{ max_calls = 1, words =
+    /// "nowhere" }` is one call and nothing else; words may stand `before` the first call, or `instead` of all. The parser
+    /// has to write calls as JSON between ordinary text (`hermes`, `llama3_json`, `json_object`), and a policy that
+    /// cannot be held to it is not asked. Where admissible actions are listed, those are what it is held to. Not beside
+    /// `grammar`. Default none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_grammar: Option<CallRules>,
     /// Strings that end an answer and are no part of it; none is empty. Default none.
     #[serde(skip_serializing_if = "has_none")]
     pub stop: Arc<[Arc<str>]>,
@@ -80,6 +89,7 @@ impl Default for EpisodeConfig {
             parser: None,
             constrain_to_admissible: true,
             grammar: None,
+            tool_grammar: None,
             stop: Arc::default(),
             invalid_penalty: 0.0,
             penalize_invalid: false,
@@ -208,6 +218,11 @@ impl EpisodeConfig {
                 "grammar is given beside constrain_to_admissible: an answer is held to one of them";
             problems.push(problem.to_owned());
         }
+        if let Some(rules) = self.tool_grammar {
+            problems.extend(
+                self.problems_of_calls(rules).into_iter().map(|it| format!("tool_grammar: {it}")),
+            );
+        }
         if self.stop.iter().any(|string| string.is_empty()) {
             problems.push("stop has an empty string, which every answer would end at".to_owned());
         }
@@ -231,6 +246,27 @@ impl EpisodeConfig {
         }
         let of_sampling = self.sampling.problems();
         problems.extend(of_sampling.into_iter().map(|problem| format!("sampling.{problem}")));
+        problems
+    }
+
+    /// What keeps answers from being held to calls.
+    fn problems_of_calls(&self, rules: CallRules) -> Vec<String> {
+        let mut problems = rules.problems();
+        if self.grammar.is_some() {
+            problems
+                .push("it is given beside grammar: an answer is held to one of them".to_owned());
+        }
+        if !self.offers_tools() {
+            let scaffold = self.scaffold.name();
+            problems.push(format!("it has no effect: scaffold `{scaffold}` offers no tools"));
+        } else if problems.is_empty()
+            && self.parser().call_grammar(&[ToolSpec::new("f", "", json!({}))], rules).is_none()
+        {
+            problems.push(format!(
+                "parser `{}` cannot hold an answer to {rules}",
+                self.parser().name()
+            ));
+        }
         problems
     }
 
@@ -284,6 +320,35 @@ mod tests {
         }
         assert!(told("plain", "ledger").contains("scaffold `tools` does"));
         assert!(told("tools", "household").contains("`household` has no tools"));
+        let problems = |config: &str| {
+            serde_json::from_str::<EpisodeConfig>(config)
+                .unwrap()
+                .validate()
+                .err()
+                .map(|it| it.problems)
+        };
+        assert_eq!(
+            problems(r#"{ "scaffold": "tools", "tool_grammar": { "words": "before" } }"#),
+            None
+        );
+        for (config, told) in [
+            (r#"{ "tool_grammar": {} }"#, "scaffold `plain` offers no tools"),
+            (
+                r#"{ "scaffold": "tools", "tool_grammar": { "max_calls": 0 } }"#,
+                "allowed are 1 to 128",
+            ),
+            (
+                r#"{ "scaffold": "tools", "parser": "json_object", "tool_grammar": { "max_calls": 2 } }"#,
+                "parser `json_object` cannot hold an answer to 2 calls without words",
+            ),
+            (
+                r#"{ "scaffold": "tools", "constrain_to_admissible": false, "tool_grammar": {},
+                     "grammar": { "kind": "regex", "expression": "a" } }"#,
+                "given beside grammar",
+            ),
+        ] {
+            assert!(problems(config).is_some_and(|it| it.contains(told)), "{config}");
+        }
         let config: EpisodeConfig =
             serde_json::from_str(r#"{ "scaffold": "tools", "parser": "tags" }"#).unwrap();
         assert!(config.validate().unwrap_err().problems.contains("parser `tags` reads no calls"));

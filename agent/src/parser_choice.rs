@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use spar_core::registry::RowError;
-use spar_core::{Action, Choices, ParsedAction, ToolSpec};
-use spar_parsers::{ActionParser, Parsed, WriteError, open_parser, parser_registry};
+use spar_core::{Action, Choices, GrammarSource, ParsedAction, ToolSpec};
+use spar_parsers::{ActionParser, CallRules, Parsed, WriteError, open_parser, parser_registry};
 
 /// The parser whose answers are the actions themselves.
 const PLAIN: &str = "plain";
@@ -55,6 +55,12 @@ impl ParserChoice {
     /// [`WriteError`] when the syntax cannot say it.
     pub fn write(&self, action: &Action, tools: &[ToolSpec]) -> Result<String, WriteError> {
         self.0.write(action, tools)
+    }
+
+    /// The texts of calls of these tools with arguments of their schemas; none where the syntax has no such form, as
+    /// [`ActionParser::call_grammar`] says.
+    pub fn call_grammar(&self, tools: &[ToolSpec], rules: CallRules) -> Option<GrammarSource> {
+        self.0.call_grammar(tools, rules)
     }
 
     /// The answers that are read as one of `actions`; those that the syntax cannot say are left out.

@@ -1,8 +1,8 @@
 //! What reads actions, and writes them.
 
-use spar_core::{Action, ToolSpec};
+use spar_core::{Action, GrammarSource, ToolSpec};
 
-use crate::{FormatError, Parsed, WriteError};
+use crate::{CallRules, FormatError, Parsed, WriteError};
 
 /// A syntax in which a policy writes its actions.
 pub trait ActionParser: Send + Sync {
@@ -30,6 +30,14 @@ pub trait ActionParser: Send + Sync {
     ///
     /// [`WriteError`] when the syntax cannot say it.
     fn write(&self, action: &Action, tools: &[ToolSpec]) -> Result<String, WriteError>;
+
+    /// The texts that [`write`](Self::write) gives for calls of `tools` with arguments of their schemas, so that a
+    /// policy can be held to them; each is read as calls of these tools. Default none: where there are no tools, where
+    /// the syntax does not have what `rules` allow, or where its marks are no ordinary text.
+    fn call_grammar(&self, tools: &[ToolSpec], rules: CallRules) -> Option<GrammarSource> {
+        let _ = (tools, rules);
+        None
+    }
 }
 
 /// Hands out `text` if it is read as `action`.

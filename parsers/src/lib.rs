@@ -49,6 +49,7 @@
 //! ```
 
 mod action_parser;
+mod call_grammar;
 mod call_list;
 #[cfg(test)]
 mod conformance;
@@ -64,6 +65,7 @@ mod syntaxes;
 mod typed_value;
 
 pub use action_parser::ActionParser;
+pub use call_grammar::{CallRules, CallWords};
 pub use call_list::MAX_CALLS;
 pub use error::{FormatError, FormatErrorKind, WriteError};
 pub use parsed::Parsed;

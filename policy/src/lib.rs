@@ -95,9 +95,9 @@ pub use scoring::token_log_probabilities;
 pub use spar_ops as ops;
 pub use spar_ops::RopeScaling;
 pub use spar_text::{
-    ChatTemplateError, Grammar, GrammarCache, GrammarCompiler, GrammarError, MaskedTokens,
-    ReplayError, TextStream, Tokenizer, TokenizerConfig, TokenizerError, chat_template, hub,
-    tool_words,
+    ChatTemplateError, Grammar, GrammarCache, GrammarCompiler, GrammarError, GrammarWalk,
+    MaskedTokens, ReplayError, TextStream, Tokenizer, TokenizerConfig, TokenizerError,
+    chat_template, hub, tool_words,
 };
 pub use weight_gradient::{AdapterGradient, WeightGradient};
 pub use weights::{Weights, initial_parameters};

@@ -66,7 +66,9 @@ async fn play_randomly(
 ) -> anyhow::Result<Collection> {
     let player = SharedPlayer::of(RandomPolicy);
     let player = (player, Seating::default(), domain.sandboxes.ungraded_opener());
-    play_once(recipe.episode.clone(), tasks, player, seed, domain, watch).await
+    // Nobody who draws actions can be held to a grammar.
+    let episode = EpisodeConfig { grammar: None, tool_grammar: None, ..recipe.episode.clone() };
+    play_once(episode, tasks, player, seed, domain, watch).await
 }
 
 async fn play_once(

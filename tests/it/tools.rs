@@ -3,14 +3,18 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use rand::RngExt;
 use serde_json::{Value, json};
 use spar::agent::{
-    Cancellation, Episode, EpisodeConfig, Player, ScaffoldChoice, cut_samples, run_episode,
+    Cancellation, Episode, EpisodeConfig, JsonlStore, Player, ScaffoldChoice, cut_samples,
+    run_episode,
 };
-use spar::core::{Policy, PolicyVersion, ScoringRequest, Seat, Seed};
+use spar::core::{GrammarSource, Policy, PolicyVersion, ScoringRequest, Seat, Seed, ToolSpec};
 use spar::envs::{Resources, open_environment};
+use spar::parsers::{CallRules, CallWords, parser_registry};
 use spar::policy::{
-    LocalPolicy, ModelConfig, Tokenizer, TokenizerConfig, Weights, initial_parameters,
+    GrammarCompiler, GrammarWalk, LocalPolicy, ModelConfig, Tokenizer, TokenizerConfig, Weights,
+    initial_parameters,
 };
 use spar::tasks::{SuiteOptions, open_suite};
 
@@ -171,5 +175,173 @@ fn a_template_that_rewrites_what_was_said_begins_samples_that_are_right() {
         for (scored, sampled) in scored.iter().zip(&sampled.logprobs) {
             assert!((scored - sampled).abs() < 1e-4, "{scored} and {sampled}");
         }
+    }
+}
+
+const MARK: &str = "<tool_call>";
+
+/// A text of the grammar, drawn token by token; absent where it has not come to its end after many.
+fn draw(
+    compiler: &GrammarCompiler,
+    grammar: &GrammarSource,
+    tokenizer: &Tokenizer,
+    has_words: bool,
+    seed: Seed,
+) -> Option<String> {
+    let mut walk = GrammarWalk::new(&compiler.compile(grammar).unwrap(), tokenizer.end_of_turn());
+    let (mut rng, mut drawn) = (seed.rng(), Vec::new());
+    let (mut forced, mut allowed) = (Vec::new(), Vec::new());
+    for _ in 0..400 {
+        walk.next(&mut forced, &mut allowed).unwrap();
+        let from = if forced.is_empty() { &allowed } else { &forced[..1].to_vec() };
+        // The end, the marks of JSON, and what goes on with the mark of a call more often than one in hundreds, so that
+        // texts end.
+        let text = tokenizer.decode(&drawn);
+        let begun =
+            (0..MARK.len()).rev().find(|at| text.ends_with(&MARK[..*at])).unwrap_or_default();
+        let next = (has_words && !text.contains(MARK)).then(|| MARK.as_bytes()[begun]);
+        let likely =
+            |id: &&u32| match (tokenizer.end_of_turn() == **id, tokenizer.token_bytes(**id)) {
+                (true, _) => true,
+                (false, [byte]) => next.map_or(b"\"}".contains(byte), |next| next == *byte),
+                (false, _) => false,
+            };
+        let likely: Vec<u32> = from.iter().filter(likely).copied().collect();
+        let from = if rng.random_bool(0.9) && !likely.is_empty() { &likely } else { from };
+        let token = from[rng.random_range(0..from.len())];
+        if token == tokenizer.end_of_turn() {
+            return Some(tokenizer.decode(&drawn));
+        }
+        drawn.push(token);
+        walk.advance(token);
+    }
+    None
+}
+
+#[test]
+fn answers_that_are_held_to_calls_are_calls_with_arguments_of_the_schemas() {
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "text": { "type": "string", "maxLength": 8 },
+            "count": { "type": "integer", "minimum": 0, "maximum": 99 },
+            "unit": { "enum": ["m", "k\"m/</tool_call>"] },
+        },
+        "required": ["text", "unit"],
+    });
+    let tools = [
+        ToolSpec::new("measure", "Measures.", schema),
+        ToolSpec::new("end.all-1", "Ends.", json!({})),
+    ];
+    let tokenizer = Arc::new(Tokenizer::train([["a"]], &TokenizerConfig::default()).unwrap());
+    let compiler = GrammarCompiler::new(&tokenizer, tokenizer.vocab_size()).unwrap();
+    let mut seen = std::collections::BTreeSet::new();
+    for row in parser_registry().iter() {
+        let parser = (row.open.open)();
+        for (max_calls, words) in [1, 3].into_iter().flat_map(|num| {
+            [CallWords::Nowhere, CallWords::Before, CallWords::Instead].map(|words| (num, words))
+        }) {
+            let rules = CallRules { max_calls, words };
+            let Some(grammar) = parser.call_grammar(&tools, rules) else { continue };
+            let (mut whole, has_words) = (0, words != CallWords::Nowhere);
+            for index in 0..40 {
+                let seed = Seed::from_u64(5).derive(row.name, index).derive("calls", max_calls);
+                let Some(text) = draw(&compiler, &grammar, &tokenizer, has_words, seed) else {
+                    continue;
+                };
+                whole += 1;
+                let read = parser.parse(&text, &tools);
+                let action = match read {
+                    Ok(parsed) => parsed.action,
+                    Err(_) if words == CallWords::Instead && text.trim().is_empty() => continue,
+                    Err(error) => panic!("{} {rules}: {text:?}: {error}", row.name),
+                };
+                let calls = action.tool_calls();
+                assert!(calls.len() <= max_calls, "{text:?}");
+                assert!(words != CallWords::Nowhere || action.said().is_empty(), "{text:?}");
+                assert!(
+                    words == CallWords::Instead || !calls.is_empty(),
+                    "{} {rules}: {text:?}",
+                    row.name
+                );
+                for call in calls {
+                    seen.insert((row.name, call.name.clone()));
+                    if call.name == "end.all-1" {
+                        assert!(call.arguments.is_empty(), "{text:?}");
+                        continue;
+                    }
+                    assert_eq!(call.name, "measure");
+                    assert!(call.arguments["text"].as_str().unwrap().chars().count() <= 8);
+                    assert!(
+                        ["m", "k\"m/</tool_call>"]
+                            .contains(&call.arguments["unit"].as_str().unwrap())
+                    );
+                    let count = call.arguments.get("count");
+                    assert!(count.is_none_or(|it| it.as_u64().unwrap() < 100), "{text:?}");
+                    assert!(call.arguments.len() == 2 + usize::from(count.is_some()));
+                }
+                if words == CallWords::Nowhere {
+                    // What a demonstrator writes for these calls is a text of the grammar: the same.
+                    assert_eq!(parser.write(&action, &tools).unwrap(), text);
+                }
+            }
+            assert!(whole >= 10, "{} {rules}: {whole} of 40 came to an end", row.name);
+        }
+    }
+    let names: Vec<&str> = seen.iter().map(|(parser, _)| *parser).collect();
+    assert_eq!(
+        names,
+        ["hermes", "hermes", "json_object", "json_object", "llama3_json", "llama3_json"]
+    );
+}
+
+#[test]
+fn a_policy_that_is_held_to_calls_is_trained_on_what_it_could_draw() {
+    let folder = workplace();
+    let settings = [
+        "train",
+        "ledger",
+        "--name",
+        "held",
+        "--json",
+        "--set",
+        "episode.tool_grammar={}",
+        "--set",
+        "episode.invalid_penalty=0.1",
+        "--set",
+        "episode.penalize_invalid=true",
+        "--set",
+        "episode.sampling.max_tokens=48",
+        "--set",
+        "warm_start.iterations=1",
+        "--set",
+        "warm_start.tasks=8",
+        "--set",
+        "reinforce.iterations=2",
+        "--set",
+        "reinforce.tasks=4",
+        "--set",
+        "reinforce.max_turns=2",
+        "--set",
+        "evaluation.every=2",
+        "--set",
+        "evaluation.dev_tasks=4",
+        "--set",
+        r#"data.test=[]"#,
+        "--set",
+        "keep.trajectories_every=1",
+    ];
+    let summary: Value = serde_json::from_str(&succeed(folder.path(), &settings).out).unwrap();
+    assert_eq!(summary["max_drift"], 0.0);
+    // A model that has seen nearly nothing opens the book: there is nothing else to be written.
+    let kept = JsonlStore::read(folder.path().join("runs/held/trajectories")).unwrap();
+    let played: Vec<_> = kept.map(|stored| stored.unwrap().trajectory).collect();
+    assert_eq!(played.len(), 2 * 4 * 8);
+    for trajectory in &played {
+        let first = &trajectory.turns[0];
+        assert_eq!(first.parsed.action().unwrap().tool_calls()[0].name, "open");
+        let hash = first.sampled.grammar.unwrap();
+        assert!(matches!(&*trajectory.grammars[&hash], GrammarSource::Lark { .. }));
+        assert!(trajectory.grammars.len() <= 2, "a grammar for each set of tools");
     }
 }

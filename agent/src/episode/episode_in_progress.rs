@@ -58,6 +58,8 @@ pub struct EpisodeInProgress<'a> {
     /// What was said to the policy since its last turn that no environment showed.
     injected: Vec<Message>,
     trajectory: Trajectory,
+    /// What answers were held to last where calls hold them, and the tools that it is made of.
+    calls: Option<Calls>,
     /// How many of its turns count as none of the task's: summaries, unless their rules say otherwise.
     uncounted: usize,
     end: Option<EndReason>,
@@ -93,6 +95,12 @@ struct Asked {
     grammar: Option<Arc<GrammarSource>>,
     /// What ends it.
     stop: Arc<[Arc<str>]>,
+}
+
+/// What calls of some tools look like.
+struct Calls {
+    tools: Arc<[ToolSpec]>,
+    grammar: Option<Arc<GrammarSource>>,
 }
 
 /// Tells the policy that the episode is over, however it ends.
@@ -318,6 +326,7 @@ impl<'a> EpisodeInProgress<'a> {
             partial_prompt: Arc::default(),
             injected: Vec::new(),
             trajectory,
+            calls: None,
             uncounted: 0,
             end: None,
             started: Instant::now(),
@@ -443,15 +452,14 @@ impl<'a> EpisodeInProgress<'a> {
         let started = Instant::now();
         let tools = self.offered_tools(index);
         let prompt = self.context.prompt(&tools).map_err(|error| policy_end(&error))?;
+        let admissible = self.admissible.as_ref().filter(|_| config.constrain_to_admissible);
+        let choices = admissible.map(|actions| config.parser().choices(actions));
+        let grammar = if choices.is_some() { None } else { self.grammar(&tools) };
         let asked = Asked {
             turn: index,
             max_tokens: config.sampling.max_tokens,
-            choices: self
-                .admissible
-                .as_ref()
-                .filter(|_| config.constrain_to_admissible)
-                .map(|actions| config.parser().choices(actions)),
-            grammar: config.grammar.clone(),
+            choices,
+            grammar: grammar.clone(),
             stop: config.stop_strings(),
         };
         let (prompt, request) = self.request(prompt, asked, &tools)?;
@@ -479,8 +487,8 @@ impl<'a> EpisodeInProgress<'a> {
             let name = "invalid_action".to_owned();
             step.rewards.push(RewardPart { name, value: -config.invalid_penalty });
         }
-        if let (Some(hash), Some(grammar)) = (completion.tokens.grammar, &config.grammar) {
-            self.trajectory.grammars.entry(hash).or_insert_with(|| grammar.clone());
+        if let (Some(hash), Some(grammar)) = (completion.tokens.grammar, grammar) {
+            self.trajectory.grammars.entry(hash).or_insert(grammar);
         }
         let injected = std::mem::take(&mut self.injected);
         let is_hinted = !injected.is_empty() && source == Source::Sampled;
@@ -673,6 +681,17 @@ impl<'a> EpisodeInProgress<'a> {
             offered.push(OfferedTools { turn, tools: Arc::clone(&tools) });
         }
         tools
+    }
+
+    /// What an answer is held to where these tools are offered.
+    fn grammar(&mut self, tools: &Arc<[ToolSpec]>) -> Option<Arc<GrammarSource>> {
+        let Some(rules) = self.config.tool_grammar else { return self.config.grammar.clone() };
+        if let Some(calls) = self.calls.as_ref().filter(|calls| *calls.tools == **tools) {
+            return calls.grammar.clone();
+        }
+        let grammar = self.config.parser().call_grammar(tools, rules).map(Arc::new);
+        self.calls = Some(Calls { tools: Arc::clone(tools), grammar: grammar.clone() });
+        grammar
     }
 
     /// The answer to a turn in which no action could be read: nothing has changed.

@@ -1,13 +1,14 @@
 //! Calls as Hermes and Qwen 2.5 and 3 write them.
 
 use serde_json::Value;
-use spar_core::{Action, ToolSpec};
+use spar_core::{Action, GrammarSource, ToolSpec};
 
 use crate::action_parser::read_back;
+use crate::call_grammar::CallForm;
 use crate::call_list::CallList;
 use crate::json::{call, call_line, read_value};
 use crate::marks::{find, said, skip_space};
-use crate::{ActionParser, FormatError, FormatErrorKind, Parsed, WriteError};
+use crate::{ActionParser, CallRules, FormatError, FormatErrorKind, Parsed, WriteError};
 
 /// `<tool_call>{"name": ..., "arguments": {...}}</tool_call>`, any number of times.
 ///
@@ -18,6 +19,16 @@ pub(crate) struct Hermes;
 
 const OPEN: &str = "<tool_call>";
 const CLOSE: &str = "</tool_call>";
+
+/// How calls are written.
+const FORM: CallForm = CallForm {
+    before: "",
+    open: "<tool_call>\n{\"name\": ",
+    between: ", \"arguments\": ",
+    close: "}\n</tool_call>",
+    next: Some("\n"),
+    mark: Some(OPEN),
+};
 
 impl ActionParser for Hermes {
     fn name(&self) -> &'static str {
@@ -70,6 +81,10 @@ impl ActionParser for Hermes {
             }
         };
         read_back(self, written, action, tools)
+    }
+
+    fn call_grammar(&self, tools: &[ToolSpec], rules: CallRules) -> Option<GrammarSource> {
+        FORM.grammar(tools, rules)
     }
 }
 

@@ -3,13 +3,14 @@
 use std::ops::Range;
 
 use serde_json::Value;
-use spar_core::{Action, ToolCall, ToolSpec};
+use spar_core::{Action, GrammarSource, ToolCall, ToolSpec};
 
 use crate::action_parser::read_back;
+use crate::call_grammar::CallForm;
 use crate::json::{call, call_line, read_value, to_line};
 use crate::marks::skip_space;
 use crate::typed_value::arguments_of_input;
-use crate::{ActionParser, FormatError, FormatErrorKind, Parsed, WriteError};
+use crate::{ActionParser, CallRules, FormatError, FormatErrorKind, Parsed, WriteError};
 
 /// One JSON object, which may stand among words and in a fenced block:
 ///
@@ -19,6 +20,16 @@ use crate::{ActionParser, FormatError, FormatErrorKind, Parsed, WriteError};
 /// A `thought` in it is what the policy thought. Beside `action` and what is named here nothing may stand, since it
 /// would be lost. The object reaches from the first `{` of the answer to its last `}`.
 pub(crate) struct JsonObject;
+
+/// How a call is written.
+const FORM: CallForm = CallForm {
+    before: "",
+    open: "{\"name\": ",
+    between: ", \"arguments\": ",
+    close: "}",
+    next: None,
+    mark: None,
+};
 
 impl ActionParser for JsonObject {
     fn name(&self) -> &'static str {
@@ -95,6 +106,10 @@ impl ActionParser for JsonObject {
             }
         };
         read_back(self, written, action, tools)
+    }
+
+    fn call_grammar(&self, tools: &[ToolSpec], rules: CallRules) -> Option<GrammarSource> {
+        FORM.grammar(tools, rules)
     }
 }
 

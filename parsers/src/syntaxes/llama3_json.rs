@@ -1,12 +1,13 @@
 //! Calls as Llama 3 writes them.
 
-use spar_core::{Action, ToolSpec};
+use spar_core::{Action, GrammarSource, ToolSpec};
 
 use crate::action_parser::read_back;
+use crate::call_grammar::CallForm;
 use crate::call_list::CallList;
 use crate::json::{call, call_line, read_value};
 use crate::marks::{find, said, skip_space};
-use crate::{ActionParser, FormatError, Parsed, WriteError};
+use crate::{ActionParser, CallRules, FormatError, Parsed, WriteError};
 
 /// An answer that is `{"name": ..., "parameters": {...}}`, several divided by `;`.
 ///
@@ -16,6 +17,17 @@ use crate::{ActionParser, FormatError, Parsed, WriteError};
 pub(crate) struct Llama3Json;
 
 const TAG: &str = "<|python_tag|>";
+
+/// How calls are written.
+const FORM: CallForm = CallForm {
+    before: "",
+    open: "{\"name\": ",
+    between: ", \"parameters\": ",
+    close: "}",
+    next: Some("; "),
+    // A control token in the models that write it.
+    mark: None,
+};
 
 impl ActionParser for Llama3Json {
     fn name(&self) -> &'static str {
@@ -74,6 +86,10 @@ impl ActionParser for Llama3Json {
             }
         };
         read_back(self, written, action, tools)
+    }
+
+    fn call_grammar(&self, tools: &[ToolSpec], rules: CallRules) -> Option<GrammarSource> {
+        FORM.grammar(tools, rules)
     }
 }
 
