@@ -131,6 +131,12 @@ pub trait Environment: Send {
         Ok(())
     }
 
+    /// Whether whatever is said is an action, as words to a user are. Default false: words that mean nothing here are not
+    /// carried out.
+    fn takes_any_words(&self) -> bool {
+        false
+    }
+
     /// Whether what all seats earn in an episode always adds up to zero. Default false.
     fn is_zero_sum(&self) -> bool {
         false
@@ -304,6 +310,10 @@ impl Environment for &mut (dyn Environment + '_) {
 
     async fn forfeit(&mut self, seat: Seat) -> Result<(), EnvironmentError> {
         (**self).forfeit(seat).await
+    }
+
+    fn takes_any_words(&self) -> bool {
+        (**self).takes_any_words()
     }
 
     fn is_zero_sum(&self) -> bool {

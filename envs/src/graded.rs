@@ -134,6 +134,10 @@ impl Environment for Graded {
         self.inner.forfeit(seat).await
     }
 
+    fn takes_any_words(&self) -> bool {
+        self.inner.takes_any_words()
+    }
+
     fn is_zero_sum(&self) -> bool {
         self.inner.is_zero_sum()
     }

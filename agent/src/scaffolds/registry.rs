@@ -96,7 +96,7 @@ const RETOOL: Scaffold = Scaffold {
          \nWhen you know the answer, write it in `\\boxed{}`.{% endif %}",
     ),
     observation: Some(
-        "\n<interpreter>\n{% for result in results %}{{ result.text }}\n{% endfor %}{{ observation }}</interpreter>\n",
+        "\n<interpreter>\n{% for result in results %}{{ result.text }}\n{% endfor %}{{ observation }}</interpreter>{{ '\\n' }}",
     ),
     format_error: Some(
         "No action could be read: {{ reason }}. Write code between `<code>` and `</code>`, or the answer in `\\boxed{}`.",

@@ -101,7 +101,8 @@ impl Play<'_> {
                 Ok(environment)
             };
             let at = BranchPoint::before(self.turns);
-            fork = Some(origin.fork(at, &second, again).await.unwrap());
+            let forked = origin.fork(at, &second, again).await;
+            fork = Some(forked.unwrap_or_else(|error| panic!("{}: {error}", self.task.id)));
         }
         let mut goes_on = true;
         while goes_on {
@@ -151,10 +152,12 @@ async fn a_fork_and_its_origin_do_not_influence_each_other() {
         let policies: [&dyn Policy; 2] =
             if entry.needs_sandbox { [&trunk, &other] } else { [&RandomPolicy, &RandomPolicy] };
         for task in &tasks(entry.suite, 3) {
+            let resources = &resources;
+            let (alone, _) =
+                Play { task, resources, forks: true, turns: 0, policies }.run(false, false).await;
             // Episodes of one turn fork before it.
-            let turns = if task.max_turns == 1 { 0 } else { 1 };
-            let play = |forks| Play { task, resources: &resources, forks, turns, policies };
-            let (alone, _) = play(true).run(false, false).await;
+            let turns = usize::from(alone.turns.len() > 1);
+            let play = |forks| Play { task, resources, forks, turns, policies };
             let (_, fork) = play(true).run(true, false).await;
             differ += usize::from(alone.turns.last() != fork.as_ref().unwrap().turns.last());
             for forks in [true, false] {

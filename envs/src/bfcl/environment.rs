@@ -337,6 +337,11 @@ impl Environment for Bfcl {
         NAME
     }
 
+    fn takes_any_words(&self) -> bool {
+        // They end the user's turn.
+        true
+    }
+
     fn tags(&self) -> Vec<String> {
         match &*self.task {
             Opened::MultiTurn(task) => {

@@ -105,6 +105,8 @@ impl Command {
             Self::Schema(None) => "schema".to_owned(),
             Self::Schema(Some(table)) => format!("schema {table}"),
             Self::Query(sql) => format!("query {sql}"),
+            // On one line where it is one, so that whoever reads actions by lines reads it whole.
+            Self::Submit(sql) if !sql.contains('\n') => format!("submit {sql}"),
             Self::Submit(sql) => format!("```sql\n{sql}\n```"),
         }
     }

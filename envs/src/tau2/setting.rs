@@ -116,7 +116,11 @@ impl Setting {
         let Parameters { seed, folder, domain, task, solo, policy, nl_assertions, .. } = parameters;
         let (domain, mut task, guidelines) = match (seed, folder, domain, task) {
             (Some(seed), None, None, None) => {
-                let (domain, task) = generated::draw(Seed::from_u64(seed));
+                let (domain, mut task) = generated::draw(Seed::from_u64(seed));
+                if let Some(criteria) = task.evaluation_criteria.as_mut().filter(|_| solo) {
+                    // Who works alone has nobody to say anything to.
+                    criteria.reward_basis.retain(|part| *part != RewardType::Communicate);
+                }
                 (domain, task, [None, None])
             }
             (None, Some(folder), Some(domain), Some(id)) => {

@@ -219,6 +219,11 @@ impl Trial<'_> {
         if let Some(mut fork) = fork {
             fork.env.close().await?;
         }
+        // Where the end is judged, that is what all seats have come to.
+        if let Some(verdict) = game.env.verify().await? {
+            game.earned.iter_mut().for_each(|earned| *earned += verdict.reward());
+            game.success.fill(verdict.success);
+        }
         Ok((game, moves))
     }
 

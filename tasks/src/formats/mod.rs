@@ -264,6 +264,14 @@ mod tests {
         let tasks = r#"[{"id": "a", "user_scenario": {"instructions": "i"}}]"#;
         fs::write(domain.join("tasks.json"), tasks).unwrap();
         let release = root.join("release");
+        let leaderboard = root.join("leaderboard");
+        fs::create_dir_all(leaderboard.join("possible_answer")).unwrap();
+        let file = "BFCL_v4_multi_turn_base.json";
+        let entry = r#"{"id": "multi_turn_base_0", "question": [[{"role": "user", "content": "Log out."}]],
+            "initial_config": {"TicketAPI": {"current_user": "ann"}}, "involved_classes": ["TicketAPI"], "path": []}"#;
+        fs::write(leaderboard.join(file), entry.replace('\n', "") + "\n").unwrap();
+        let answer = r#"{"id": "multi_turn_base_0", "ground_truth": [["logout()"]]}"#;
+        fs::write(leaderboard.join("possible_answer").join(file), answer).unwrap();
         let mut all = vec![
             ("suite.toml", toml),
             ("env.toml", program),
@@ -274,6 +282,7 @@ mod tests {
             ("spider", spider),
             ("bird", bird),
             ("tau2", release),
+            ("bfcl", leaderboard),
         ];
         let case = r#"[{\"input\": \"\", \"output\": \"\", \"testtype\": \"stdin\"}]"#;
         let cases = r#""{\"inputs\": [\"\"], \"outputs\": [\"\"]}""#;

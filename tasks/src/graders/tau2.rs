@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use spar_core::Verdict;
-use spar_core::registry::NamedOptions;
+use spar_core::registry::{NamedOptions, RowError};
 
 use super::judge::{Criterion, JudgeMode, JudgeOptions, Shown};
 use super::{GradedEpisode, Grader, GraderNeeds, GradingPlace, Judge};
@@ -21,10 +21,8 @@ pub struct Tau2Options {
 
 impl NamedOptions for Tau2Options {
     fn problems(&self) -> Vec<String> {
-        match self.nl_assertions.iter().any(|sentence| !sentence.trim().is_empty()) {
-            true => Vec::new(),
-            false => vec!["`nl_assertions` names no sentence".to_owned()],
-        }
+        // What has to be given cannot be among the defaults: making the grader asks for it.
+        Vec::new()
     }
 }
 
@@ -45,13 +43,13 @@ impl Tau2Reward {
     ///
     /// [`GraderError::Row`] when there are none.
     pub fn new(options: Tau2Options) -> Result<Self, GraderError> {
-        spar_core::registry::RowError::refuse(
-            super::registry::AXIS.what,
-            "tau2",
-            options.problems(),
-        )?;
-        let sentences = options.nl_assertions.into_iter().filter(|text| !text.trim().is_empty());
-        let criteria = sentences.enumerate().map(|(at, text)| Criterion {
+        let given = options.nl_assertions.into_iter();
+        let sentences: Vec<String> = given.filter(|text| !text.trim().is_empty()).collect();
+        if sentences.is_empty() {
+            let problem = "`nl_assertions` names no sentence".to_owned();
+            RowError::refuse(super::registry::AXIS.what, "tau2", vec![problem])?;
+        }
+        let criteria = sentences.into_iter().enumerate().map(|(at, text)| Criterion {
             name: format!("sentence{at}"),
             text,
             weight: 1.0,
