@@ -56,7 +56,7 @@ fn measure(domain: &Arc<Domain>, tasks: &[Tau2Task]) {
     let calls = rate(|at| {
         let task = tasks[at % tasks.len()];
         let mut world = begin(task).expect("it was set up before");
-        let calls = calls(task);
+        let calls = gold_calls(task);
         failed += calls.iter().filter(|call| world.respond(call).error).count();
         calls.len()
     });
@@ -70,7 +70,7 @@ fn measure(domain: &Arc<Domain>, tasks: &[Tau2Task]) {
         .map(|at| {
             let task = tasks[at % tasks.len()];
             let mut world = begin(task).expect("it was set up before");
-            for call in calls(task) {
+            for call in gold_calls(task) {
                 black_box(world.respond(&call));
             }
             world
@@ -85,7 +85,7 @@ fn measure(domain: &Arc<Domain>, tasks: &[Tau2Task]) {
     );
 }
 
-fn calls(task: &Tau2Task) -> Vec<Called> {
+fn gold_calls(task: &Tau2Task) -> Vec<Called> {
     let criteria = task.evaluation_criteria.as_ref();
     let actions = criteria.and_then(|criteria| criteria.actions.as_deref()).unwrap_or_default();
     let called = |action: &spar_tau2::GoldAction| Called {
