@@ -10,7 +10,8 @@
 # it builds the WebAssembly guests into the user's cache folder (scripts/build_guests.sh). All of that goes
 # on while the tests are compiled. Running it again does no harm. At the end it says how many tests passed,
 # which could not run and why, and where the seconds went.
-# ALFWORLD_DATA, a folder with ALFWorld's games, adds the tests on the real games.
+# ALFWORLD_DATA, a folder with ALFWorld's games, adds the tests on the real games; SPAR_CODE_PROBLEMS, a file of
+# HumanEval's or its kin's, those on its problems.
 set -euo pipefail
 exec </dev/null
 # shellcheck source=scripts/common.sh
@@ -103,6 +104,10 @@ set_up_alfworld() {
     [ -n "${ALFWORLD_DATA:-}" ] || { echo "it is not set" && return 1; }
     [ -d "$ALFWORLD_DATA" ] || { echo "\`$ALFWORLD_DATA\` is no folder" && return 1; }
 }
+set_up_problems() {
+    [ -n "${SPAR_CODE_PROBLEMS:-}" ] || { echo "it is not set" && return 1; }
+    [ -f "$SPAR_CODE_PROBLEMS" ] || { echo "\`$SPAR_CODE_PROBLEMS\` is no file" && return 1; }
+}
 
 # Reason in the tests' sources, set-up, words in the names of the tests.
 needs() {
@@ -119,6 +124,7 @@ needs NVRTC from PyPI|nvrtc|nvrtc_
 needs NCCL|nccl|nccl_tells
 needs a GPU|gpu|cuda::tests::gpu_
 needs ALFWorld's games in ALFWORLD_DATA|alfworld|alfworld_games
+needs a file of problems in SPAR_CODE_PROBLEMS|problems|problems_of_a_published_file
 TABLE
 }
 mkdir -p "$cache"
@@ -161,7 +167,7 @@ find_words() {
     done < <(needs)
 }
 with_engines() {
-    in_background docker podman cxx gpu nccl alfworld namespaces
+    in_background docker podman cxx gpu nccl alfworld problems namespaces
     until [ -e "$work/compiled" ]; do sleep 1; done
     find_words docker podman
     [ "${#words[@]}" = 0 ] ||
@@ -183,7 +189,8 @@ wait "$beside_engines"
 while IFS= read -r reason; do
     needs | cut -d'|' -f1 | grep -qxF "$reason" || die "tests are ignored with \`$reason\`, which this script does not know"
 done < <(grep -rhoE --include='*.rs' '#\[ignore = "[^"]*"\]' \
-    src core parsers sandbox tasks envs agent ops text policy serve trainer tests examples |
+    src core parsers python bfcl tau2 answers sql search apps mcp sandbox tasks envs agent ops text policy predictors serve \
+    trainer tests examples |
     sed -E 's/^#\[ignore = "(.*)"\]$/\1/' | sort -u)
 [ ! -e "$work/openai.ready" ] || export SPAR_OPENAI_PYTHON="$cache/venvs/openai/bin/python"
 [ ! -e "$work/gymnasium.ready" ] || export SPAR_GYMNASIUM_PYTHON="$cache/venvs/gymnasium/bin/python"
@@ -192,10 +199,10 @@ if [ -e "$work/nvrtc.ready" ]; then
     nvrtc="$(dirname "$(find "$cache/venvs/nvrtc" -name 'libnvrtc.so.*' | head -n 1)")"
     export LD_LIBRARY_PATH="$nvrtc${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 fi
-for name in cxx gpu nccl alfworld namespaces; do
+for name in cxx gpu nccl alfworld problems namespaces; do
     until [ -e "$work/$name.tried" ]; do sleep 1; done
 done
-find_words namespaces guests openai gymnasium mcp cxx nvrtc nccl gpu alfworld
+find_words namespaces guests openai gymnasium mcp cxx nvrtc nccl gpu alfworld problems
 if [ "${#words[@]}" -gt 0 ]; then
     run ignored --test-threads 2 --skip docker --skip podman "${words[@]}" "${without[@]}"
 fi

@@ -174,8 +174,8 @@ async fn wasm_guests_hold_off_outputs_that_cheat() {
 
 /// Plays every problem of a published file (`SPAR_CODE_PROBLEMS`) by its own solution, which has to pass.
 #[tokio::test]
-#[ignore = "needs a file of problems"]
-async fn solutions_of_a_published_file_pass() {
+#[ignore = "needs a file of problems in SPAR_CODE_PROBLEMS"]
+async fn problems_of_a_published_file_are_solved_by_their_solutions() {
     let path = std::env::var("SPAR_CODE_PROBLEMS").expect("a .jsonl file");
     let suite = CodeProblemSuite::open_file(path.as_ref()).unwrap();
     let resources = wasm();
