@@ -10,6 +10,7 @@ use crate::graders::{GraderConfig, Graders};
 use crate::lines::{self, Line};
 use crate::published::{Columns, QuestionSchema, recognise};
 use crate::question_rows;
+use crate::suite::task_by_key;
 use crate::suite_file::{SplitFile, SuiteFile};
 use crate::{Suite, SuiteError, SuiteManifest, Task, WrapperConfig};
 
@@ -373,16 +374,8 @@ impl Suite for QuestionSuite {
     }
 
     fn task_by_id(&self, id: &str) -> Result<Task, SuiteError> {
-        let find = || {
-            let rest = id.strip_prefix(self.file.name.as_str())?.strip_prefix('/')?;
-            let (split, key) = rest.rsplit_once('/')?;
-            let questions = self.splits.get(split)?;
-            let index = questions.by_id.get(key).copied().or_else(|| key.parse().ok())?;
-            self.task(split, index).ok().filter(|task| task.id == id)
-        };
-        find().ok_or_else(|| SuiteError::UnknownTask {
-            suite: self.manifest.name.clone(),
-            id: id.to_owned(),
+        task_by_key(self, &self.file.name, id, |split, key| {
+            self.splits.get(split)?.by_id.get(key).copied()
         })
     }
 }

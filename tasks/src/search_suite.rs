@@ -9,6 +9,7 @@ use spar_search::{CorpusError, CorpusSource};
 
 use crate::graders::GraderConfig;
 use crate::search_task::three;
+use crate::suite::task_by_key;
 use crate::suite_file::{SplitFile, check_graders};
 use crate::{SearchPrompt, SearchTask, Suite, SuiteError, SuiteManifest, Task};
 
@@ -295,16 +296,8 @@ impl Suite for SearchSuite {
     }
 
     fn task_by_id(&self, id: &str) -> Result<Task, SuiteError> {
-        let find = || {
-            let rest = id.strip_prefix(self.file.name.as_str())?.strip_prefix('/')?;
-            let (split, key) = rest.rsplit_once('/')?;
-            let questions = self.splits.get(split)?;
-            let index = questions.by_id.get(key).copied().or_else(|| key.parse().ok())?;
-            self.task(split, index).ok().filter(|task| task.id == id)
-        };
-        find().ok_or_else(|| SuiteError::UnknownTask {
-            suite: self.manifest.name.clone(),
-            id: id.to_owned(),
+        task_by_key(self, &self.file.name, id, |split, key| {
+            self.splits.get(split)?.by_id.get(key).copied()
         })
     }
 }

@@ -130,3 +130,22 @@ pub trait Suite: Send + Sync {
         )
     }
 }
+
+/// The task of an id `NAME/SPLIT/KEY` where files give keys: `by_key` tells the index of a split's key, and a key that it does not
+/// know may be an index.
+pub(crate) fn task_by_key(
+    suite: &dyn Suite,
+    name: &str,
+    id: &str,
+    by_key: impl Fn(&str, &str) -> Option<usize>,
+) -> Result<Task, SuiteError> {
+    let find = || {
+        let (split, key) = id.strip_prefix(name)?.strip_prefix('/')?.rsplit_once('/')?;
+        let index = by_key(split, key).or_else(|| key.parse().ok())?;
+        suite.task(split, index).ok().filter(|task| task.id == id)
+    };
+    find().ok_or_else(|| SuiteError::UnknownTask {
+        suite: suite.manifest().name.clone(),
+        id: id.to_owned(),
+    })
+}

@@ -23,6 +23,8 @@ struct Game {
     earned: Vec<f64>,
     success: Vec<bool>,
     is_over: bool,
+    /// Whether a move was drawn from those that were listed.
+    has_drawn: bool,
 }
 
 /// A move with all that came of it.
@@ -49,6 +51,7 @@ impl Game {
             earned: vec![0.0; seats],
             success: vec![false; seats],
             is_over: false,
+            has_drawn: false,
         })
     }
 
@@ -104,6 +107,7 @@ impl Game {
             earned: self.earned.clone(),
             success: self.success.clone(),
             is_over: self.is_over,
+            has_drawn: self.has_drawn,
         }))
     }
 }
@@ -179,7 +183,10 @@ impl Trial<'_> {
                 By::Expert => game.env.expert_action(),
                 By::Idle => Some(UNKNOWN_ACTION.into()),
                 By::Random if listed.is_empty() => game.env.expert_action(),
-                By::Random => Some(Action::from(&*listed[rng.random_range(0..listed.len())])),
+                By::Random => {
+                    game.has_drawn = true;
+                    Some(Action::from(&*listed[rng.random_range(0..listed.len())]))
+                }
             };
             let Some(action) = action else {
                 if by == By::Oracle {
@@ -246,8 +253,10 @@ impl Trial<'_> {
             self.fail(FailureKind::RewardForNothing, format!("{earned:?}"));
         }
         if by != By::Oracle {
+            // Where nothing is listed an expert plays, who solves nothing by chance.
+            let is_by_chance = by == By::Random && game.has_drawn && !is_zero_sum;
             self.report.num_solved_by_random +=
-                usize::from(by == By::Random && !is_zero_sum && success.iter().all(|it| *it));
+                usize::from(is_by_chance && success.iter().all(|it| *it));
             return;
         }
         let is_solved = game.is_over && (is_zero_sum || success.iter().all(|success| *success));

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use super::schema::{IdOnly, Problem, Schema};
 use crate::graders::GraderConfig;
 use crate::lines::{self, Line};
+use crate::suite::task_by_key;
 use crate::suite_file::{SplitFile, SuiteFile};
 use crate::{Suite, SuiteError, SuiteManifest, Task};
 
@@ -159,16 +160,8 @@ impl Suite for CodeProblemSuite {
     }
 
     fn task_by_id(&self, id: &str) -> Result<Task, SuiteError> {
-        let find = || {
-            let rest = id.strip_prefix(self.file.name.as_str())?.strip_prefix('/')?;
-            let (split, key) = rest.rsplit_once('/')?;
-            let problems = self.splits.get(split)?;
-            let index = problems.by_id.get(key).copied().or_else(|| key.parse().ok())?;
-            self.task(split, index).ok().filter(|task| task.id == id)
-        };
-        find().ok_or_else(|| SuiteError::UnknownTask {
-            suite: self.manifest.name.clone(),
-            id: id.to_owned(),
+        task_by_key(self, &self.file.name, id, |split, key| {
+            self.splits.get(split)?.by_id.get(key).copied()
         })
     }
 }
