@@ -153,13 +153,22 @@ impl Draft {
 
     /// A person who is no contact.
     pub(crate) fn stranger(&mut self) -> (String, String) {
-        loop {
-            let (first, last) = (self.pick(FIRST_NAMES), self.pick(LAST_NAMES));
+        self.until(|draft| {
+            let (first, last) = (draft.pick(FIRST_NAMES), draft.pick(LAST_NAMES));
             let name = format!("{first} {last}");
-            if name != self.world.owner && self.people.iter().all(|person| person.name != name) {
-                return (name, address(first, last));
-            }
-        }
+            let is_new = draft.people.iter().all(|person| person.name != name);
+            (name != draft.world.owner && is_new).then(|| (name, address(first, last)))
+        })
+    }
+
+    /// Draws until something fits.
+    ///
+    /// # Panics
+    ///
+    /// When nothing of ten thousand draws does: the lists that are drawn from leave room for what is asked of them.
+    pub(crate) fn until<T>(&mut self, mut draw: impl FnMut(&mut Self) -> Option<T>) -> T {
+        let found = (0..10_000).find_map(|_| draw(self));
+        found.expect("the lists leave room for what is asked of them")
     }
 
     /// Whoever shares the first name of a person, else somebody else.
@@ -246,14 +255,12 @@ impl Draft {
 
     /// Puts in an event at a time at which nothing else is; the attendees are not told the owner.
     pub(crate) fn add_event(&mut self, title: &str, attendees: &[Person]) {
-        let (start, end) = loop {
-            let lasts = self.pick(&[30, 60, 90]);
-            let start = self.day().at(self.quarter());
+        let (start, end) = self.until(|draft| {
+            let lasts = draft.pick(&[30, 60, 90]);
+            let start = draft.day().at(draft.quarter());
             let end = start.plus_minutes(lasts);
-            if self.world.calendar.between(start, end).is_empty() {
-                break (start, end);
-            }
-        };
+            draft.world.calendar.between(start, end).is_empty().then_some((start, end))
+        });
         self.add_event_at(title, attendees, start, end)
     }
 

@@ -128,12 +128,7 @@ pub(super) fn add_contact(draft: &mut Draft) -> Problem {
 
 pub(super) fn change_phone(draft: &mut Draft) -> Problem {
     let person = some_person(draft);
-    let phone = loop {
-        let phone = draft.phone();
-        if phone != person.phone {
-            break phone;
-        }
-    };
+    let phone = draft.until(|draft| Some(draft.phone()).filter(|phone| *phone != person.phone));
     Problem::new(format!("Change the telephone number of the contact {} to {phone}.", person.id))
         .make(
             "contacts_update",

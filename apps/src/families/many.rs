@@ -33,18 +33,14 @@ pub(super) fn invite_group(draft: &mut Draft) -> Problem {
 }
 
 pub(super) fn files_named_in_mail(draft: &mut Draft) -> Problem {
-    let files: Vec<Found<File>> = loop {
+    let files: Vec<Found<File>> = draft.until(|draft| {
         let files = [super::some_file(draft), super::some_file(draft)];
-        if files[0].id != files[1].id {
-            break files.into();
-        }
-    };
-    let folder = loop {
+        (files[0].id != files[1].id).then(|| files.into())
+    });
+    let folder = draft.until(|draft| {
         let folder = super::other_folder(draft, &files[0].id);
-        if !files[1].id.starts_with(&format!("{folder}/")) {
-            break folder;
-        }
-    };
+        (!files[1].id.starts_with(&format!("{folder}/"))).then_some(folder)
+    });
     let (from, subject) = (some_person(draft), draft.subject());
     let body = format!("We no longer need {} and {}.", files[0].name(), files[1].name());
     let id = draft.add_mail(&from.email, &subject, &body, &[]);

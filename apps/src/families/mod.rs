@@ -258,12 +258,10 @@ fn some_group(draft: &mut Draft) -> (String, Vec<Person>) {
 
 /// A folder of files that is not the one a file is in.
 fn other_folder(draft: &mut Draft, path: &str) -> String {
-    loop {
+    draft.until(|draft| {
         let folder = format!("/{}", draft.pick(crate::words::FOLDERS));
-        if !path.starts_with(&format!("{folder}/")) {
-            return folder;
-        }
-    }
+        (!path.starts_with(&format!("{folder}/"))).then_some(folder)
+    })
 }
 
 #[cfg(test)]

@@ -97,14 +97,12 @@ pub(super) fn total_sent(draft: &mut Draft) -> Problem {
 /// Another time for an event, and the change that it is.
 pub(super) fn moved_event(draft: &mut Draft, event: &Found<Event>) -> (String, Required) {
     let (old, lasts) = (event.record.start, event.record.end.minutes_since(event.record.start));
-    let start = loop {
+    let start = draft.until(|draft| {
         let (day, minutes) = (draft.day(), draft.quarter());
         let start = day.at(minutes);
         // Later by more than it lasts, so that both times differ.
-        if start.minutes_since(old).abs() > lasts {
-            break start;
-        }
-    };
+        (start.minutes_since(old).abs() > lasts).then_some(start)
+    });
     let end = start.plus_minutes(lasts).to_string();
     let required =
         Required::changed("event", event.id.as_str()).is("start", start.to_string()).is("end", end);
@@ -262,12 +260,10 @@ pub(super) fn forward_subject(draft: &mut Draft) -> Problem {
 
 pub(super) fn join_group(draft: &mut Draft) -> Problem {
     let (group, members) = some_group(draft);
-    let person = loop {
-        let person = some_person(draft);
-        if members.iter().all(|member| member.id != person.id) {
-            break person;
-        }
-    };
+    let person = draft.until(|draft| {
+        let is_outside = |id: &str| members.iter().all(|member| member.id != id);
+        Some(some_person(draft)).filter(|person| is_outside(&person.id))
+    });
     let key = crate::table::key('c', "a contact", &person.id).expect("its own id");
     let contact = draft.world.contacts.people.get(&key).expect("a contact that is there");
     let mut groups = contact.groups.clone();

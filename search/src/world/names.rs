@@ -280,14 +280,15 @@ pub(super) fn draw(
     taken: &mut HashSet<String>,
     rng: &mut impl RngExt,
 ) -> String {
-    loop {
+    // A world takes a small share of the names that there are.
+    let mut draw = || {
         let (first, last) =
             (first.choose(rng).expect("there are some"), last.choose(rng).expect("there are some"));
         let name = format!("{first} {last}");
-        if names.has(&name) && taken.insert(name.clone()) {
-            return name;
-        }
-    }
+        (names.has(&name) && taken.insert(name.clone())).then_some(name)
+    };
+    let found = (0..100_000).find_map(|_| draw());
+    found.expect("the lists leave room for the names of a world")
 }
 
 /// Draws a second name, of a beginning and one of several ends, that no other thing has and that is one of `names`; absent
