@@ -1,14 +1,10 @@
 //! Whether two answers say the same.
 
-use std::cell::Cell;
-
+use crate::effort::Effort;
 use crate::expression::{Bracket, Comparison, Expression};
 use crate::latex::{self, MAX_BYTES, Units};
 use crate::real_set::RealSet;
 use crate::{Unclear, scalar, words};
-
-/// How many pairs of values are compared to tell whether two answers are equal.
-const MAX_COMPARISONS: u32 = 20_000;
 
 /// Whether an answer says what the reference says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,14 +37,19 @@ impl Equivalence {
 /// assert!(!math_equal("0.3333", r"\frac13").is_equal());
 /// ```
 pub fn math_equal(reference: &str, answer: &str) -> Equivalence {
-    match compare(reference, answer) {
+    equal_within(reference, answer, &Effort::default())
+}
+
+/// The same, with what comparisons may still take.
+pub(crate) fn equal_within(reference: &str, answer: &str, effort: &Effort) -> Equivalence {
+    match compare(reference, answer, effort) {
         Ok(true) => Equivalence::Equal,
         Ok(false) => Equivalence::Different,
         Err(unclear) => Equivalence::CannotTell(unclear),
     }
 }
 
-fn compare(reference: &str, answer: &str) -> Result<bool, Unclear> {
+fn compare(reference: &str, answer: &str, effort: &Effort) -> Result<bool, Unclear> {
     for text in [reference, answer] {
         if text.len() > MAX_BYTES {
             return Err(Unclear::TooLong { bytes: text.len(), limit: MAX_BYTES });
@@ -64,7 +65,7 @@ fn compare(reference: &str, answer: &str) -> Result<bool, Unclear> {
     let read = |units| (latex::read(reference, units), latex::read(answer, units));
     let is_same_text = || words::bare(reference) == words::bare(answer);
     let first = match read(Units::Words) {
-        (Ok(one), Ok(other)) => match Comparing::default().same(&one, &other) {
+        (Ok(one), Ok(other)) => match (Comparing { effort }).same(&one, &other) {
             // What nobody can compute says the same where it is written the same.
             Err(Unclear::NotComputed { .. } | Unclear::TooLarge) if is_same_text() => Ok(true),
             compared => compared,
@@ -80,23 +81,20 @@ fn compare(reference: &str, answer: &str) -> Result<bool, Unclear> {
         && has_units
         && let (Ok(reference), Ok(answer)) = read(Units::Letters)
     {
-        return Comparing::default().same(&reference, &answer);
+        return Comparing { effort }.same(&reference, &answer);
     }
     first
 }
 
-/// One comparison, with what it has cost.
-#[derive(Debug, Default)]
-struct Comparing {
-    compared: Cell<u32>,
+/// One comparison, with what it may take.
+#[derive(Debug)]
+struct Comparing<'a> {
+    effort: &'a Effort,
 }
 
-impl Comparing {
+impl Comparing<'_> {
     fn same(&self, reference: &Expression, answer: &Expression) -> Result<bool, Unclear> {
-        self.compared.set(self.compared.get() + 1);
-        if self.compared.get() > MAX_COMPARISONS {
-            return Err(Unclear::TooLarge);
-        }
+        self.effort.spend(reference, answer)?;
         let (reference, answer) = match (reference, answer) {
             // Assignments are compared as they are: x = 1 is not y = 1.
             (Expression::Relation(..), Expression::Relation(..)) => {
@@ -119,6 +117,7 @@ impl Comparing {
 
     fn same_kind(&self, reference: &Expression, answer: &Expression) -> Result<bool, Unclear> {
         use Expression as E;
+        self.effort.spend(reference, answer)?;
         match (reference, answer) {
             (E::Relation(first, rest), E::Relation(other, others)) => {
                 match self.same_relation((first, rest), (other, others)) {
@@ -400,6 +399,12 @@ mod tests {
             ("1e3", "1000"),
             ("(x+1)^{1000}", "(x^2+2x+1)^{500}"),
             (r"\lfloor\sqrt{n-1}\rfloor", r"\lfloor \sqrt{n-1} \rfloor"),
+            (r"\vec{v}=(5,9)", "(5,9)"),
+            (r"f^{-1}(x)=7x", "7x"),
+            (r"\angle ABC=7^\circ", "7"),
+            (r"\textbf{(E)}", "E"),
+            (r"1.6\times 10^{-19}", "1.6e-19"),
+            (r"\frac{1}{7000000}", "0.000000142857"),
         ] {
             assert_eq!(math_equal(reference, answer), Equivalence::Equal, "{reference} {answer}");
         }
@@ -427,6 +432,11 @@ mod tests {
             ("2", r"\begin{pmatrix}2\end{pmatrix}"),
             ("x=1,y=2", "(2,1)"),
             (r"3 \text{ or } 4", "3"),
+            (r"1.6\times 10^{-19}", "0.0"),
+            (r"10^{-7}", "0.0"),
+            (r"\pi\cdot 10^{-9}", "0.000000"),
+            (r"\frac{1}{3000000}", "-0.0000003"),
+            ("4", "f^{-1}=3"),
         ] {
             assert_eq!(
                 math_equal(reference, answer),
@@ -453,6 +463,27 @@ mod tests {
             let found = math_equal(reference, answer);
             assert!(matches!(found, Equivalence::CannotTell(_)), "{reference} {answer} {found:?}");
         }
+    }
+
+    #[test]
+    fn sets_of_large_numbers_end_soon() {
+        let set = |member: &dyn Fn(usize) -> String, count: usize| {
+            format!("\\{{{}\\}}", (0..count).map(member).collect::<Vec<_>>().join(","))
+        };
+        let binomials = set(&|n| format!("\\binom{{{}}}{{2000}}", 9999 - n), 200);
+        let factorials = set(&|n| format!("{}!", 1999 - n), 100);
+        let sines = set(&|n| format!("\\sin({n}x)"), 1000);
+        let edges = (0..400).map(|n| format!("({n}!,\\infty)")).collect::<Vec<_>>().join("\\cup ");
+        for answer in [&binomials, &factorials, &sines, &edges] {
+            let start = Instant::now();
+            let found = math_equal(&answer.replace('1', "2"), answer);
+            assert!(start.elapsed().as_secs() < 8, "{answer:.20}: {:?}", start.elapsed());
+            assert!(!found.is_equal(), "{answer:.20}");
+        }
+        // What people write is compared as before.
+        let powers = set(&|n| format!("2^{{{n}}}"), 40);
+        let turned = set(&|n| format!("{}", 1_u64 << (39 - n)), 40);
+        assert!(math_equal(&powers, &turned).is_equal());
     }
 
     #[test]

@@ -9,9 +9,9 @@ use crate::Unclear;
 use crate::expression::{Expression, Function};
 
 /// How many bits a numerator or denominator may have.
-const MAX_BITS: u64 = 32_768;
+pub(crate) const MAX_BITS: u64 = 32_768;
 /// The largest number whose factorial is computed.
-const MAX_FACTORIAL: u32 = 2_000;
+pub(crate) const MAX_FACTORIAL: u32 = 2_000;
 
 /// The value of a formula that is a fraction; `None` where it is none, or cannot be seen to be one.
 pub(crate) fn value(expression: &Expression) -> Result<Option<BigRational>, Unclear> {

@@ -249,6 +249,11 @@ impl Expression {
                 items.iter().all(Self::is_of_variables)
             }
             Self::Quotient(a, b) => a.is_of_variables() && b.is_of_variables(),
+            // The inverse of a function, as in `f^{-1}(x) = 2x`.
+            Self::Power(of, exponent) => {
+                matches!(&**of, Self::Variable(name) if ["f", "g", "h"].contains(&&**name))
+                    && **exponent == Self::integer(-1)
+            }
             _ => false,
         }
     }

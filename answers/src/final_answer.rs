@@ -1,6 +1,7 @@
 //! The answer that a text comes to.
 
-use crate::math_equal;
+use crate::effort::Effort;
+use crate::equivalence::equal_within;
 
 /// How many answers of a text are held against each other.
 const MAX_CANDIDATES: usize = 64;
@@ -38,7 +39,7 @@ pub enum FinalAnswer {
 
 /// The answer that a text comes to.
 ///
-/// Several answers in the form that counts, such as two of `\boxed{}`, have to say the same, in words or as [mathematics](math_equal):
+/// Several answers in the form that counts, such as two of `\boxed{}`, have to say the same, in words or as [mathematics](crate::math_equal):
 /// otherwise none counts, since who tells several answers would be right too often.
 ///
 /// ```
@@ -64,7 +65,9 @@ fn agreed(candidates: &[&str]) -> FinalAnswer {
     if last.is_empty() {
         return FinalAnswer::Missing;
     }
-    let is_same = |other: &&str| other == last || math_equal(last, other).is_equal();
+    // All of them share what one comparison may take.
+    let effort = Effort::default();
+    let is_same = |other: &&str| other == last || equal_within(last, other, &effort).is_equal();
     match others.iter().all(is_same) {
         true => FinalAnswer::Found((*last).to_owned()),
         false => FinalAnswer::Conflicting,

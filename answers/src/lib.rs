@@ -19,6 +19,7 @@
 //! ```
 
 mod choice;
+mod effort;
 mod equivalence;
 mod exact;
 mod expression;

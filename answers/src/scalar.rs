@@ -2,7 +2,7 @@
 
 use num_bigint::BigInt;
 use num_rational::BigRational;
-use num_traits::{ToPrimitive, Zero};
+use num_traits::{Signed, ToPrimitive, Zero};
 
 use crate::expression::{Constant, Expression};
 use crate::numeric::{self, Closeness};
@@ -19,7 +19,7 @@ const CONCLUSIVE: u32 = 3;
 /// Whether two values are equal.
 ///
 /// A number that was written with a decimal point and stands alone equals what rounds to the same six digits behind it, unless
-/// that is a whole number. `10%` is 10 as well as a tenth. All else is equal by value, for all values of its variables.
+/// that is a whole number; where these are all nought, what has the same first six digits that are not. `10%` is 10 as well as a tenth. All else is equal by value, for all values of its variables.
 pub(crate) fn are_equal(a: &Expression, b: &Expression) -> Result<bool, Unclear> {
     if let (Some(a), Some(b)) = (infinite(a), infinite(b)) {
         return Ok(a == b);
@@ -70,7 +70,16 @@ fn is_decimal(expression: &Expression) -> bool {
 
 fn are_rounded(a: &Expression, b: &Expression, x: &BigRational, y: &BigRational) -> bool {
     let is_rough = is_decimal(a) || is_decimal(b);
-    is_rough && !is_whole(a, x) && !is_whole(b, y) && rounded(x) == rounded(y)
+    is_rough && !is_whole(a, x) && !is_whole(b, y) && are_same_digits(x, y)
+}
+
+/// Whether two numbers round to the same digits behind the point. Where these are all 0, the first six others have to be the
+/// same, so that the numbers differ by five millionths at the most: otherwise `0.0` would be every small number.
+fn are_same_digits(x: &BigRational, y: &BigRational) -> bool {
+    let (a, b) = (rounded(x), rounded(y));
+    a == b
+        && (!a.is_zero()
+            || (x - y).abs() * BigInt::from(10_u32.pow(DIGITS)) <= y.abs() * BigInt::from(5))
 }
 
 /// Whether it is a whole number that was written as one.
@@ -125,22 +134,22 @@ fn are_near(
     if whole(a, x) || whole(b, y) {
         return numerically(a, b);
     }
-    let number = |it: &Expression| -> Result<Option<BigInt>, Unclear> {
+    let number = |it: &Expression| -> Result<Option<BigRational>, Unclear> {
         let found = numeric::value(it, 0)?;
         if found.value.im.abs() > 8.0 * found.error {
             return Ok(None);
         }
-        let scaled = (found.value.re * f64::from(10_u32.pow(DIGITS))).round();
-        match scaled.is_finite() && found.error < 1e-7 {
-            true => Ok(BigRational::from_float(scaled).map(|it| it.to_integer())),
+        match found.error < 1e-7 {
+            true => Ok(BigRational::from_float(found.value.re)),
             false => Err(Unclear::NotComputed { what: "its digits" }),
         }
     };
     let of = |it: &Expression, value: Option<&BigRational>| match value {
-        Some(value) => Ok(Some(rounded(value))),
+        Some(value) => Ok(Some(value.clone())),
         None => number(it),
     };
-    Ok(of(a, x)?.is_some_and(|a| of(b, y).is_ok_and(|b| b == Some(a))))
+    let (Some(a), Some(b)) = (of(a, x)?, of(b, y)?) else { return Ok(false) };
+    Ok(are_same_digits(&a, &b))
 }
 
 /// Whether two rational functions are one; absent where they are none, or too large.

@@ -6,6 +6,9 @@
 /// Commands that only set type, braces, quotes and a full stop at the end say nothing.
 pub(crate) fn key(text: &str) -> Option<String> {
     let bare = bare(text);
+    // A choice in brackets is that choice.
+    let inside = bare.strip_prefix('(').and_then(|rest| rest.strip_suffix(')'));
+    let bare = inside.unwrap_or(&bare);
     let is_word = !bare.is_empty() && bare.chars().all(|c| c.is_alphabetic() || c == '-');
     is_word.then(|| bare.to_lowercase().replace('-', ""))
 }

@@ -477,7 +477,7 @@ impl Lexer {
             "left" | "right" | "mleft" | "mright" | "big" | "Big" | "bigg" | "Bigg" | "bigl"
             | "bigr" | "Bigl" | "Bigr" | "biggl" | "biggr" | "displaystyle" | "textstyle"
             | "quad" | "qquad" | "limits" | "nolimits" | "rm" | "bf" | "it" | "thinspace"
-            | "hspace" => {
+            | "hspace" | "vec" | "hat" | "overrightarrow" | "angle" | "triangle" => {
                 self.at += 1 + len;
                 // `\left.` has a bracket that nobody sees.
                 let is_bracket = name.starts_with("left") || name.starts_with("right");
