@@ -130,12 +130,16 @@ impl Database {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_CREATE
             | OpenFlags::SQLITE_OPEN_URI;
-        let maker = Connection::open_with_flags(uri, flags).map_err(refuse)?;
-        let made = maker
-            .execute_batch("PRAGMA journal_mode = OFF; BEGIN;")
-            .and_then(|()| maker.execute_batch(script))
-            .and_then(|()| maker.execute_batch("COMMIT;"));
-        made.map_err(refuse)?;
+        let make = || {
+            let maker = Connection::open_with_flags(&uri, flags)?;
+            maker.execute_batch("PRAGMA journal_mode = OFF; BEGIN;")?;
+            maker.execute_batch(script)?;
+            maker.execute_batch("COMMIT;")?;
+            Ok(maker)
+        };
+        let is_memory =
+            |error: &rusqlite::Error| error.sqlite_error_code() == Some(ErrorCode::OutOfMemory);
+        let maker = alone_if_needed(is_memory, make).map_err(refuse)?;
         Ok(Self::new(Source::Memory { name, _maker: Mutex::new(maker) }))
     }
 
@@ -172,19 +176,7 @@ impl Database {
     pub fn query(&self, sql: &str, limits: &QueryLimits) -> Result<ResultTable, QueryError> {
         let statement = statement_of(sql)?;
         let fixed = with_fixed_now(statement);
-        let beside = MEMORY.read().unwrap_or_else(PoisonError::into_inner);
-        let first = self.with_session(|session| session.run(&fixed, limits));
-        drop(beside);
-        match first {
-            Err(Failure::Memory(_)) => {
-                let _alone = MEMORY.write().unwrap_or_else(PoisonError::into_inner);
-                self.with_session(|session| session.run(&fixed, limits))
-            }
-            other => other,
-        }
-        .map_err(|failure| match failure {
-            Failure::Memory(error) | Failure::Query(error) => error,
-        })
+        self.ask(|session| session.run(&fixed, limits))
     }
 
     /// What a query reads, found without running it: the tables and columns that SQLite resolves its names to.
@@ -194,7 +186,7 @@ impl Database {
     /// As [`Database::query`].
     pub fn reads(&self, sql: &str) -> Result<Reads, QueryError> {
         let statement = statement_of(sql)?;
-        let found = self.with_session(|session| {
+        self.ask(|session| {
             session.watch.begin(&QueryLimits::default());
             session.watch.record();
             let prepared = session.connection.prepare(statement).map(drop);
@@ -202,24 +194,25 @@ impl Database {
             match prepared {
                 Ok(()) => Ok(reads),
                 Err(rusqlite::Error::Empty) => Err(Failure::Query(QueryError::Empty)),
-                Err(error) => Err(Failure::Query(QueryError::of(error))),
+                Err(error) => Err(Failure::of(error)),
             }
-        });
-        found.map_err(|failure| match failure {
+        })
+    }
+
+    /// Has a session do something, once more alone where it ran out of memory.
+    fn ask<T>(&self, run: impl Fn(&Session) -> Result<T, Failure>) -> Result<T, QueryError> {
+        let is_memory = |failure: &Failure| matches!(failure, Failure::Memory(_));
+        alone_if_needed(is_memory, || self.with_session(&run)).map_err(|failure| match failure {
             Failure::Memory(error) | Failure::Query(error) => error,
         })
     }
 
-    fn with_session<T>(
-        &self,
-        run: impl FnOnce(&Session) -> Result<T, Failure>,
-    ) -> Result<T, Failure> {
+    fn with_session<T>(&self, run: impl Fn(&Session) -> Result<T, Failure>) -> Result<T, Failure> {
         let idle = || self.inner.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let taken = idle().pop();
         let session = match taken {
             Some(session) => session,
-            None => Session::open(&self.inner.source)
-                .map_err(|error| Failure::Query(QueryError::of(error)))?,
+            None => Session::open(&self.inner.source).map_err(Failure::of)?,
         };
         let done = run(&session);
         let mut idle = idle();
@@ -235,6 +228,32 @@ enum Failure {
     /// It ran out of memory, which may be others' doing.
     Memory(QueryError),
     Query(QueryError),
+}
+
+impl Failure {
+    fn of(error: rusqlite::Error) -> Self {
+        match error.sqlite_error_code() {
+            Some(ErrorCode::OutOfMemory) => Self::Memory(QueryError::of(error)),
+            _ => Self::Query(QueryError::of(error)),
+        }
+    }
+}
+
+/// Does something beside others, and once more alone where it ran out of the memory that all share.
+fn alone_if_needed<T, E>(
+    is_memory: impl Fn(&E) -> bool,
+    run: impl Fn() -> Result<T, E>,
+) -> Result<T, E> {
+    let beside = MEMORY.read().unwrap_or_else(PoisonError::into_inner);
+    let first = run();
+    drop(beside);
+    match first {
+        Err(error) if is_memory(&error) => {
+            let _alone = MEMORY.write().unwrap_or_else(PoisonError::into_inner);
+            run()
+        }
+        other => other,
+    }
 }
 
 /// The one statement of a query.
@@ -293,13 +312,12 @@ impl Session {
         self.watch.begin(limits);
         self.read(statement, limits).map_err(|error| match error {
             Told::Own(error) => Failure::Query(error),
-            Told::Sqlite(error) => match (self.watch.stop(), error.sqlite_error_code()) {
-                (Some(Stop::Steps), _) => Failure::Query(QueryError::Steps { steps: limits.steps }),
-                (Some(Stop::Time), _) => {
+            Told::Sqlite(error) => match self.watch.stop() {
+                Some(Stop::Steps) => Failure::Query(QueryError::Steps { steps: limits.steps }),
+                Some(Stop::Time) => {
                     Failure::Query(QueryError::Time { seconds: limits.time.as_secs() })
                 }
-                (None, Some(ErrorCode::OutOfMemory)) => Failure::Memory(QueryError::of(error)),
-                (None, _) => Failure::Query(QueryError::of(error)),
+                None => Failure::of(error),
             },
         })
     }
@@ -524,6 +542,19 @@ mod tests {
         let wide = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 50) SELECT zeroblob(8000000) FROM n";
         let found = books().query(wide, &QueryLimits::default()).unwrap();
         assert!(found.is_cut && found.rows.len() == 4);
+    }
+
+    #[test]
+    fn who_takes_all_memory_keeps_nobody_from_a_database_of_his_own() {
+        let hog = "WITH RECURSIVE n(i, b) AS (SELECT 1, zeroblob(8000000) UNION ALL SELECT i + 1, zeroblob(8000000) FROM n \
+                   LIMIT 400) SELECT count(*) FROM (SELECT b FROM n ORDER BY b, i)";
+        std::thread::scope(|scope| {
+            let hogs = scope.spawn(|| books().query(hog, &QueryLimits::default()).is_err());
+            while !hogs.is_finished() {
+                assert!(books().reads("SELECT title FROM books").is_ok());
+            }
+            assert!(hogs.join().unwrap());
+        });
     }
 
     #[test]

@@ -62,7 +62,7 @@ impl Problem {
                 question: drawn.question,
                 evidence: None,
                 gold: drawn.gold,
-                databases: vec![drawn.database.database.clone()],
+                databases: drawn.database.all(),
                 rule: Rule::default(),
                 shows_schema,
                 tags,

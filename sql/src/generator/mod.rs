@@ -22,6 +22,8 @@ const QUESTIONS_PER_DATABASE: u64 = 16;
 const MOST_KEPT: usize = 64;
 /// Draws of a question before another form is taken.
 const MOST_DRAWS: u64 = 50;
+/// Further contents of a database, on which a right query finds what is right as well.
+const FURTHER_CONTENTS: u64 = 2;
 
 /// How hard questions are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -43,10 +45,20 @@ pub enum Level {
 pub struct GeneratedDatabase {
     /// The database.
     pub database: Database,
+    /// Databases of the same tables with other contents: a query that tells what stands in the first one, without looking it
+    /// up, finds something else there.
+    pub others: Vec<Database>,
     /// What it is about, such as `library`.
     pub domain: &'static str,
     parent: DrawnTable,
     child: DrawnTable,
+}
+
+impl GeneratedDatabase {
+    /// The database that is asked, and those with other contents behind it.
+    pub fn all(&self) -> Vec<Database> {
+        std::iter::once(&self.database).chain(&self.others).cloned().collect()
+    }
 }
 
 /// A question with the query that answers it.
@@ -67,7 +79,7 @@ pub struct GeneratedQuestion {
 /// The database of a number: sixteen questions in a row, by their seeds, share one.
 ///
 /// Two tables of a domain, of which the second refers to the first, with 4 to 7 and 10 to 24 rows; some columns are left out, so that
-/// schemas differ. Equal numbers give equal databases.
+/// schemas differ. Two databases of the same tables with other contents stand beside it. Equal numbers give equal databases.
 ///
 /// # Errors
 ///
@@ -87,9 +99,17 @@ pub fn generate_database(
     let all = domains.domains();
     let domain = &all[seed.derive("domain", 0).rng().random_range(0..all.len())];
     let (parent, child) = tables::draw(domain, seed);
-    let script = parent.script(None) + &child.script(Some(&parent));
-    let database = Database::from_script(&script)?;
-    let made = Arc::new(GeneratedDatabase { database, domain: domain.name, parent, child });
+    let fill = |(parent, child): (&DrawnTable, &DrawnTable)| {
+        Database::from_script(&(parent.script(None) + &child.script(Some(parent))))
+    };
+    let database = fill((&parent, &child))?;
+    let others = (0..FURTHER_CONTENTS).map(|place| {
+        let (parent, child) =
+            tables::refill(domain, (&parent, &child), seed.derive("other", place));
+        fill((&parent, &child))
+    });
+    let others = others.collect::<Result<_, _>>()?;
+    let made = Arc::new(GeneratedDatabase { database, others, domain: domain.name, parent, child });
     let mut kept = kept();
     kept.push_back((key, Arc::clone(&made)));
     if kept.len() > MOST_KEPT {

@@ -36,14 +36,70 @@ pub(super) fn draw(domain: &'static Domain, seed: Seed) -> (DrawnTable, DrawnTab
     (parent, child)
 }
 
-fn draw_table(kind: &'static TableKind, rows: usize, seed: Seed) -> DrawnTable {
+/// The two tables of a domain once more, with the same columns and other contents: all that tells rows apart is still there, in
+/// other rows and with more beside it, and everything else is drawn anew.
+pub(super) fn refill(
+    domain: &'static Domain,
+    (parent, child): (&DrawnTable, &DrawnTable),
+    seed: Seed,
+) -> (DrawnTable, DrawnTable) {
+    let more = |table: &DrawnTable, most: usize| {
+        table.num_rows() + seed.derive("more", table.name).rng().random_range(1..=most)
+    };
+    let (num_parents, num_children) = (more(parent, 2), more(child, 4));
+    let parent = refill_table(&domain.parent, parent, num_parents, seed.derive("table", 0));
+    let mut child = refill_table(&domain.child, child, num_children, seed.derive("table", 1));
+    if let Some((_, places)) = &mut child.parent {
+        let mut rng = seed.derive("rows", domain.name).rng();
+        *places = (0..num_children).map(|_| rng.random_range(1..num_parents)).collect();
+    }
+    (parent, child)
+}
+
+fn refill_table(kind: &TableKind, table: &DrawnTable, rows: usize, seed: Seed) -> DrawnTable {
     let mut rng = seed.rng();
+    let mut labels = table.label.1.clone();
+    let mut others = all_labels(kind);
+    others.shuffle(&mut rng);
+    others.retain(|label| !table.label.1.contains(label));
+    labels.extend(others.into_iter().take(rows - labels.len()));
+    labels.shuffle(&mut rng);
+    let groups = table
+        .groups
+        .iter()
+        .filter_map(|(column, _)| kind.groups.iter().find(|it| it.0 == *column))
+        .map(|(column, values)| {
+            (*column, (0..rows).map(|_| values[rng.random_range(0..values.len())]).collect())
+        })
+        .collect();
+    let numbers = table
+        .numbers
+        .iter()
+        .filter_map(|(column, _)| kind.numbers.iter().find(|it| it.0 == *column))
+        .map(|(column, low, high)| (*column, distinct_numbers(*low, *high, rows, &mut rng)))
+        .collect();
+    DrawnTable { label: (table.label.0, labels), groups, numbers, ..table.clone() }
+}
+
+/// All that rows of a kind may be called.
+fn all_labels(kind: &TableKind) -> Vec<String> {
     let (first, last) = match kind.label.1 {
         Label::Person => (FIRST_NAMES, LAST_NAMES),
         Label::Title => (FIRST_WORDS, LAST_WORDS),
     };
-    let mut labels: Vec<String> =
-        first.iter().flat_map(|a| last.iter().map(move |b| format!("{a} {b}"))).collect();
+    first.iter().flat_map(|a| last.iter().map(move |b| format!("{a} {b}"))).collect()
+}
+
+fn distinct_numbers(low: i64, high: i64, rows: usize, rng: &mut impl RngExt) -> Vec<i64> {
+    let mut all: Vec<i64> = (low..=high).collect();
+    all.shuffle(rng);
+    all.truncate(rows);
+    all
+}
+
+fn draw_table(kind: &'static TableKind, rows: usize, seed: Seed) -> DrawnTable {
+    let mut rng = seed.rng();
+    let mut labels = all_labels(kind);
     labels.shuffle(&mut rng);
     labels.truncate(rows);
     let mut groups: Vec<_> = kind.groups.iter().collect();
@@ -61,12 +117,7 @@ fn draw_table(kind: &'static TableKind, rows: usize, seed: Seed) -> DrawnTable {
     numbers.truncate(rng.random_range(1..=numbers.len()));
     let numbers = numbers
         .into_iter()
-        .map(|(column, low, high)| {
-            let mut all: Vec<i64> = (*low..=*high).collect();
-            all.shuffle(&mut rng);
-            all.truncate(rows);
-            (*column, all)
-        })
+        .map(|(column, low, high)| (*column, distinct_numbers(*low, *high, rows, &mut rng)))
         .collect();
     DrawnTable {
         name: kind.name,
