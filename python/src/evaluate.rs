@@ -10,7 +10,9 @@ use crate::builtins::call_builtin;
 use crate::methods::call_method;
 use crate::sequence::{iterate, slice, subscript};
 use crate::syntax::{Argument, BitOperator, Expression, Relation, UnaryOperator};
-use crate::{Dict, Exception, ExceptionKind, Outcome, Set, Value, compare, contains, equal, parse};
+use crate::{
+    Dict, Exception, ExceptionKind, Outcome, Set, Value, compare, contains, equal, parse, to_str,
+};
 
 /// Whole numbers are not shifted further to the left.
 const MAX_SHIFT: u64 = 1 << 18;
@@ -238,12 +240,43 @@ fn call(function: &Expression, arguments: &[Argument], scope: &mut dyn Scope) ->
         }
         other => {
             let value = evaluate(other, scope)?;
+            for argument in arguments {
+                not_called(&value, argument, scope)?;
+            }
             Err(Exception::type_error(format_args!(
                 "'{}' object is not callable",
                 value.type_name()
             )))
         }
     }
+}
+
+/// Evaluates an argument of a call of what cannot be called, which comes to light only after that.
+fn not_called(called: &Value, argument: &Argument, scope: &mut dyn Scope) -> Outcome<()> {
+    let wrong = |stars: &str, what: &str, found: &Value| {
+        let (called, found) = (to_str(called)?, found.type_name());
+        Err(Exception::type_error(format_args!(
+            "{called} argument after {stars} must be {what}, not {found}"
+        )))
+    };
+    match argument {
+        Argument::Positional(value) | Argument::Keyword(_, value) => {
+            evaluate(value, scope)?;
+        }
+        Argument::Items(items) => {
+            let items = evaluate(items, scope)?;
+            if iterate(&items).is_err() {
+                return wrong("*", "an iterable", &items);
+            }
+        }
+        Argument::Entries(entries) => {
+            let entries = evaluate(entries, scope)?;
+            if entries.as_dict().is_none() {
+                return wrong("**", "a mapping", &entries);
+            }
+        }
+    }
+    Ok(())
 }
 
 fn bind(arguments: &[Argument], scope: &mut dyn Scope) -> Outcome<Arguments> {

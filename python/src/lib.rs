@@ -25,6 +25,7 @@
 //! [`Refused`](ExceptionKind::Refused) says so.
 
 mod arithmetic;
+mod arithmetic_errors;
 mod builtins;
 pub mod characters;
 mod compare;

@@ -1,5 +1,7 @@
 //! Expressions: what is read of a call.
 
+use crate::arithmetic_errors::arithmetic_error;
+use crate::exception::ExceptionKind;
 use crate::tokens::{OpenBracket, Token, TokenKind, syntax_error, tokenize};
 use crate::{BinaryOperator, Comparison, Exception, Outcome, Value};
 
@@ -129,15 +131,10 @@ pub enum Relation {
 pub fn parse(text: &str) -> Outcome<Expression> {
     let (tokens, open) = tokenize(text)?;
     let mut parser = Parser { tokens, at: 0, open, depth: 0, parts: 0 };
-    let first = parser.expression()?;
-    let whole = parser.tuple_after(first, &[])?;
-    while parser.is_next(&TokenKind::Newline) {
-        parser.at += 1;
-    }
-    if !parser.is_next(&TokenKind::End) {
-        return Err(parser.unexpected(true));
-    }
-    Ok(whole)
+    parser.whole().map_err(|error| match error.kind {
+        ExceptionKind::Syntax => arithmetic_error(&parser.tokens, open).unwrap_or(error),
+        _ => error,
+    })
 }
 
 struct Parser {
@@ -150,6 +147,18 @@ struct Parser {
 }
 
 impl Parser {
+    fn whole(&mut self) -> Outcome<Expression> {
+        let first = self.expression()?;
+        let whole = self.tuple_after(first, &[])?;
+        while self.is_next(&TokenKind::Newline) {
+            self.at += 1;
+        }
+        if !self.is_next(&TokenKind::End) {
+            return Err(self.unexpected(true));
+        }
+        Ok(whole)
+    }
+
     fn token(&self) -> &Token {
         &self.tokens[self.at.min(self.tokens.len() - 1)]
     }

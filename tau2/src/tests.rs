@@ -68,6 +68,12 @@ fn errors_are_worded_as_python_words_them() {
             "Error: Environment.make_tool_call() got multiple values for argument 'self'",
         ),
         (
+            "get_users",
+            json!({ "self": true, "requestor": 1 }),
+            "Error: tau2.environment.environment.Environment.make_tool_call() got multiple values for keyword argument \
+             'requestor'",
+        ),
+        (
             "create_task",
             json!({ "user_id": "user_1", "title": ["é".repeat(60)], "description": 5 }),
             "Error: 2 validation errors for Task\ntitle\n  Input should be a valid string [type=string_type, \

@@ -113,20 +113,16 @@ impl World {
         arguments: &Map<String, serde_json::Value>,
     ) -> Outcome<Reply> {
         // Names of arguments that the reference's own functions take on the way.
-        let taken =
-            arguments.keys().find(|key| matches!(key.as_str(), "self" | "tool_name" | "requestor"));
-        match taken.map(String::as_str) {
-            Some("requestor") => {
-                return Err(Exception::type_error(
-                    "tau2.environment.environment.Environment.make_tool_call() got multiple values for keyword argument 'requestor'",
-                ));
-            }
-            Some(taken) => {
-                return Err(Exception::type_error(format_args!(
-                    "Environment.make_tool_call() got multiple values for argument '{taken}'"
-                )));
-            }
-            None => {}
+        if arguments.contains_key("requestor") {
+            return Err(Exception::type_error(
+                "tau2.environment.environment.Environment.make_tool_call() got multiple values for keyword argument 'requestor'",
+            ));
+        }
+        let taken = arguments.keys().find(|key| matches!(key.as_str(), "self" | "tool_name"));
+        if let Some(taken) = taken {
+            return Err(Exception::type_error(format_args!(
+                "Environment.make_tool_call() got multiple values for argument '{taken}'"
+            )));
         }
         let requestor = match (requestor, self.is_solo) {
             (Requestor::User, true) => {
