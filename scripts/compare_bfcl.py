@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Calls and resets per second of the reference and of this program, on the same entries, one after the other.
+"""Calls and resets per second of the reference and of this program on the same entries, in turns; medians of three rounds.
 
     python3.12 scripts/compare_bfcl.py REFERENCE [PROFILE]
 
@@ -8,6 +8,7 @@ installed. PROFILE is cargo's, by default `release`. A reset of the reference ma
 configuration, as its helper does for every new entry.
 """
 import json
+import statistics
 import subprocess
 import sys
 import time
@@ -17,6 +18,7 @@ REFERENCE = Path(sys.argv[1]).resolve()
 PROFILE = sys.argv[2] if len(sys.argv) > 2 else "release"
 DATA = REFERENCE / "bfcl_eval" / "data"
 SECONDS = 5.0
+ROUNDS = 3
 
 sys.path.insert(0, str(REFERENCE))
 
@@ -57,16 +59,21 @@ def measure_reference():
 
 
 def measure_own():
+    """`resets` copy objects that were loaded once, `loads` make them from their configuration every time, as the reference does."""
     command = ["cargo", "run", "--quiet", "--profile", PROFILE, "-p", "spar-bfcl", "--example", "throughput", "--"]
     command.append(str(DATA / "BFCL_v4_multi_turn_base.json"))
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
 def main():
-    reference, own = measure_reference(), measure_own()
-    for what in ("calls_per_second", "resets_per_second"):
-        ratio = own[what] / reference[what]
-        print(f"{what}: reference {reference[what]:.0f}, own {own[what]:.0f}, ratio {ratio:.0f}")
+    rounds = [(measure_reference(), measure_own()) for _ in range(ROUNDS)]
+    for what, of_reference in (("calls", "calls"), ("resets", "resets"), ("loads", "resets")):
+        reference = statistics.median(one[f"{of_reference}_per_second"] for one, _ in rounds)
+        own = statistics.median(other[f"{what}_per_second"] for _, other in rounds)
+        ratio = statistics.median(other[f"{what}_per_second"] / one[f"{of_reference}_per_second"] for one, other in rounds)
+        print(f"{what} per second: reference {reference:.0f}, own {own:.0f}, ratio {ratio:.0f}")
+    forks = statistics.median(own["forks_per_second"] for _, own in rounds)
+    print(f"a fork in the middle of an episode: {1e6 / forks:.2f} microseconds")
 
 
 main()

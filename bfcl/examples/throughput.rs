@@ -4,7 +4,7 @@
 //! ```sh
 //! cargo run --release -p spar-bfcl --example throughput -- DATA/BFCL_v4_multi_turn_base.json
 //! cargo run --release -p spar-bfcl --example throughput            # entries of our own
-//! cargo run --release -p spar-bfcl --example throughput -- --episode 7
+//! cargo run --release -p spar-bfcl --example throughput -- --entries 6   # some of them, for `scripts/record_bfcl.py --own`
 //! ```
 
 use std::path::Path;
@@ -18,10 +18,10 @@ type Failure = Box<dyn std::error::Error>;
 
 fn main() -> Result<(), Failure> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if let [flag, seed] = &*arguments
-        && flag == "--episode"
+    if let [flag, count] = &*arguments
+        && flag == "--entries"
     {
-        return show_episode(seed.parse()?);
+        return print_entries(count.parse()?);
     }
     let entries = match arguments.first() {
         Some(path) => read(Path::new(path))?,
@@ -55,12 +55,25 @@ fn main() -> Result<(), Failure> {
         }
         calls
     });
+    // In the middle of an episode, so that a fork has a history to share.
+    for (instances, process, gold) in &mut prepared {
+        for call in &gold[..gold.len() / 2] {
+            instances.execute(call, process);
+        }
+    }
+    let forks = per_second(|| {
+        for (instances, process, _) in &prepared {
+            std::hint::black_box((instances.clone(), process.clone()));
+        }
+        prepared.len()
+    });
     let told = json!({
         "entries": entries.len(),
         "calls": calls,
         "calls_per_second": executed,
         "resets_per_second": resets,
         "loads_per_second": loads,
+        "forks_per_second": forks,
     });
     println!("{told}");
     Ok(())
@@ -121,17 +134,17 @@ fn world(id: String, classes: Vec<Class>, scenario: Value) -> World {
     World { id, classes, scenario: Arc::new(scenario), long_context: None }
 }
 
-fn show_episode(seed: u64) -> Result<(), Failure> {
-    let entry = generated_entry(seed, 3);
-    let classes = entry.classes()?;
-    let world = world(entry.id, classes, entry.initial_config);
-    let mut process = world.process();
-    let mut instances = world.instances("m", &process)?;
-    for (said, calls) in entry.question.iter().zip(&entry.ground_truth) {
-        println!("user:  {}", said[0].content);
-        for call in calls {
-            println!("call:  {call}\n       {}", instances.execute(call, &mut process));
-        }
+/// Entries of our own, one a line, over all classes.
+fn print_entries(count: u64) -> Result<(), Failure> {
+    for seed in 0..count {
+        let entry = generated_entry(seed, 3);
+        let line = json!({
+            "id": entry.id,
+            "involved_classes": entry.involved_classes,
+            "initial_config": entry.initial_config,
+            "ground_truth": entry.ground_truth,
+        });
+        println!("{line}");
     }
     Ok(())
 }

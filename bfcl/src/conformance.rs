@@ -469,6 +469,27 @@ fn sorted_keys(json: &Json) -> Json {
 mod tests {
     use super::*;
 
+    /// Written by `scripts/record_bfcl.py` from entries of our own.
+    #[test]
+    fn recordings_that_ship_are_equal() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/recorded");
+        let report = replay_traces(&folder, &folder).unwrap();
+        assert_eq!(report.mismatches, 0, "{report}");
+        assert_eq!((report.files, report.traces), (3, 20), "{report}");
+        assert!(report.records > 300, "{report}");
+    }
+
+    #[test]
+    fn what_differs_is_told() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/recorded");
+        let changed = tempfile::tempdir().unwrap();
+        let text = std::fs::read_to_string(folder.join("fuzz.jsonl")).unwrap();
+        let text = text.replacen("Error during execution", "error during execution", 1);
+        std::fs::write(changed.path().join("fuzz.jsonl"), text).unwrap();
+        let report = replay_traces(&folder, changed.path()).unwrap();
+        assert_eq!((report.mismatches, report.described.len()), (1, 1), "{report}");
+    }
+
     /// Says so where the recordings are not at hand.
     #[test]
     fn recordings_of_the_reference_are_equal() {

@@ -285,6 +285,7 @@ mod tests {
             ("f(a=-1, b=[1, (2,)], c=x, d={'k': 1})", &["f(a=-1, b=[1, (2,)], c='x', d={'k': 1})"]),
             ("f(a=g(b=1), c=h(2), d=1 + 2)", &["f(a=g(b=1), c='h(2)', d=3)"]),
             ("a.b.c(x=y[0])", &["a.b.c(x='y[0]')"]),
+            ("f(a=1, b=2, a=3)", &["f(a=3, b=2)"]),
             ("[]", &[]),
         ] {
             let expected = calls.iter().map(|call| (*call).to_owned()).collect();

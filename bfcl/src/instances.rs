@@ -20,10 +20,19 @@ const REFUSED: [&str; 8] = ["kill", "exit", "quit", "remove", "unlink", "popen",
 pub struct Instances {
     objects: Vec<Instance>,
     names: Arc<Names>,
+    /// Bytes of all arguments and results so far.
+    moved: usize,
 }
 
 /// Arguments that nest more deeply are refused, so that what is stored can be gone over.
 const MAX_NESTING: usize = 100;
+
+/// The module of the program's classes.
+const MODULE: &str = "bfcl_eval.eval_checker.multi_turn_eval.func_source_code";
+
+/// Arguments and results of all calls have so many bytes together, so that neither what is stored nor what is told grows
+/// without bounds: a short expression makes megabytes.
+const MAX_MOVED: usize = 64 << 20;
 
 /// What the objects are called.
 #[derive(Debug)]
@@ -63,7 +72,7 @@ impl Instances {
                 methods.insert(method, names.len() - 1);
             }
         }
-        Ok(Self { objects, names: Arc::new(Names { objects: names, methods }) })
+        Ok(Self { objects, names: Arc::new(Names { objects: names, methods }), moved: 0 })
     }
 
     /// The classes in their order.
@@ -73,10 +82,24 @@ impl Instances {
 
     /// Carries out a call and gives the text of its result, or of what it raises.
     pub fn execute(&mut self, call: &str, process: &mut Process) -> String {
-        match self.evaluate(call, process) {
+        let told = self.evaluate(call, process).and_then(|text| {
+            self.moves(text.len())?;
+            Ok(text)
+        });
+        match told {
             Ok(text) => text,
             Err(raised) => format!("Error during execution: {raised}"),
         }
+    }
+
+    fn moves(&mut self, bytes: usize) -> Outcome<()> {
+        self.moved = self.moved.saturating_add(bytes);
+        if self.moved > MAX_MOVED {
+            return Err(Exception::refused(format_args!(
+                "arguments and results of all calls have at most {MAX_MOVED} bytes here"
+            )));
+        }
+        Ok(())
     }
 
     fn evaluate(&mut self, call: &str, process: &mut Process) -> Outcome<String> {
@@ -152,10 +175,17 @@ impl Scope for Objects<'_> {
         self.place(name).is_some()
     }
 
+    fn described(&self, object: &str, method: &str) -> String {
+        let class = self.place(object).map(|place| self.instances.objects[place].class());
+        class.map_or_else(
+            || format!("{method}()"),
+            |class| format!("{MODULE}.{}.{class}.{method}()", class.document()),
+        )
+    }
+
     fn call_method(&mut self, object: &str, method: &str, arguments: Arguments) -> Outcome<Value> {
         let place = self.place(object).ok_or_else(|| spar_python::name_error(object))?;
-        let object = &mut self.instances.objects[place];
-        let class = object.class();
+        let class = self.instances.objects[place].class();
         if !class.has_method(method) {
             return Err(Exception::no_attribute(class.name(), method));
         }
@@ -167,8 +197,30 @@ impl Scope for Objects<'_> {
                 "maximum recursion depth exceeded",
             ));
         }
-        object.call(method, arguments, self.process)
+        let given =
+            arguments.positional.iter().chain(arguments.keyword.iter().map(|(_, value)| value));
+        let bytes = given.map(size).fold(0, usize::saturating_add);
+        self.instances.moves(bytes)?;
+        self.instances.objects[place].call(method, arguments, self.process)
     }
+}
+
+/// About how many bytes a value has that does not nest too deeply.
+fn size(value: &Value) -> usize {
+    let inner = match value {
+        Value::Str(text) => text.len(),
+        Value::Int(number) => (number.bits() / 8) as usize,
+        Value::List(items) | Value::Tuple(items) => {
+            items.iter().map(size).fold(0, usize::saturating_add)
+        }
+        Value::Set(items) => items.iter().map(size).fold(0, usize::saturating_add),
+        Value::Dict(entries) => entries
+            .iter()
+            .map(|(key, value)| size(key).saturating_add(size(value)))
+            .fold(0, usize::saturating_add),
+        _ => 0,
+    };
+    inner.saturating_add(size_of::<Value>())
 }
 
 /// Whether a value nests no more than so deeply.
@@ -181,5 +233,60 @@ fn nests_within(value: &Value, depth: usize) -> bool {
             depth > 0 && entries.values().all(|item| nests_within(item, depth - 1))
         }
         _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn files() -> (Instances, Process) {
+        let process = Process::new(None);
+        let scenario = serde_json::json!({});
+        let classes = [Class::GorillaFileSystem, Class::MathApi];
+        (Instances::load(&classes, &scenario, "m", &process, false).unwrap(), process)
+    }
+
+    #[test]
+    fn what_cannot_be_unpacked_names_the_method_with_its_module() {
+        let (mut instances, mut process) = files();
+        assert_eq!(
+            instances.execute("rm(*5)", &mut process),
+            "Error during execution: bfcl_eval.eval_checker.multi_turn_eval.func_source_code.gorilla_file_system.GorillaFileSystem.rm() argument after * must be an iterable, not int"
+        );
+    }
+
+    #[test]
+    fn what_is_stored_and_told_has_a_bound() {
+        let (mut instances, mut process) = files();
+        let told: Vec<String> = (0..10)
+            .map(|_| instances.execute("echo(content='a' * 4000000)", &mut process))
+            .collect();
+        assert!(told.iter().map(String::len).sum::<usize>() < MAX_MOVED + (1 << 20));
+        assert!(told[9].ends_with("bytes here"), "{}", told[9]);
+        assert!(instances.moved > MAX_MOVED);
+    }
+
+    #[test]
+    fn directories_that_hold_themselves_end() {
+        let (mut instances, mut process) = files();
+        // Names that are long would make paths of many megabytes.
+        for name in ["'d'", "'d' * 200000"] {
+            let calls = [
+                format!("mkdir({name})"),
+                format!("cp({name}, {name})"),
+                format!("cp({name}, 'e')"),
+                format!("mv('e', {name})"),
+            ];
+            for call in calls {
+                instances.execute(&call, &mut process);
+            }
+            for call in ["find()", "find(name='zz')", "du()"] {
+                let told = instances.execute(call, &mut process);
+                assert!(told.starts_with("Error during execution: "), "{}", &told[..40]);
+            }
+            assert!(instances.state(&process).is_ok());
+            assert_eq!(instances.first_difference(&instances.clone(), &process), None);
+        }
     }
 }

@@ -112,7 +112,13 @@ pub(crate) fn call_builtin(name: &str, arguments: &Arguments) -> Outcome<Value> 
         return Err(Exception::refused(format_args!("`{name}` is not carried out here")));
     }
     if name == "print" {
-        return Ok(Value::None);
+        let is_known = |name: &str| matches!(name, "sep" | "end" | "file" | "flush");
+        return match arguments.keyword.iter().find(|(name, _)| !is_known(name)) {
+            Some((name, _)) => Err(Exception::type_error(format_args!(
+                "'{name}' is an invalid keyword argument for print()"
+            ))),
+            None => Ok(Value::None),
+        };
     }
     if name == "dict" {
         return make_dict(arguments);

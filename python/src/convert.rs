@@ -165,7 +165,8 @@ fn parse_int(text: &str) -> Outcome<BigInt> {
     let refuse = || {
         Exception::value_error(format_args!(
             "invalid literal for int() with base 10: {}",
-            repr_str(text)
+            // Two hundred characters of it are shown.
+            repr_str(text).chars().take(200).collect::<String>()
         ))
     };
     let stripped = strip(text);
@@ -300,6 +301,8 @@ mod tests {
             let error = to_int(&Value::from(text)).unwrap_err();
             assert!(error.text.starts_with("invalid literal for int()"), "{text}");
         }
+        let long = to_int(&Value::from("a".repeat(500))).unwrap_err().text;
+        assert!(long.ends_with(&format!("base 10: '{}", "a".repeat(199))), "{long}");
         assert_eq!(to_float(&Value::from(" 1_0.5e-3 ")).unwrap(), 0.0105);
         assert_eq!(to_float(&Value::from("-Infinity")).unwrap(), f64::NEG_INFINITY);
         for text in ["", "1e", "e1", "+-1", "1_.5", "0x1", "infin", "."] {

@@ -9,9 +9,9 @@ use crate::arithmetic::{binary, invert, negate, plus};
 use crate::builtins::call_builtin;
 use crate::methods::call_method;
 use crate::sequence::{iterate, slice, subscript};
-use crate::syntax::{Argument, BitOperator, Expression, Relation, UnaryOperator};
+use crate::syntax::{Argument, BitOperator, Expression, Relation, UnaryOperator, compile};
 use crate::{
-    Dict, Exception, ExceptionKind, Outcome, Set, Value, compare, contains, equal, parse, to_str,
+    Dict, Exception, ExceptionKind, Opaque, Outcome, Set, Value, compare, contains, equal, to_str,
 };
 
 /// Whole numbers are not shifted further to the left.
@@ -43,6 +43,13 @@ pub trait Scope {
     ///
     /// What the method raises.
     fn call_method(&mut self, object: &str, method: &str, arguments: Arguments) -> Outcome<Value>;
+
+    /// How CPython calls a method of an object in its words on arguments that cannot be unpacked: `module.Class.method()`.
+    /// Default `method()`.
+    fn described(&self, object: &str, method: &str) -> String {
+        let _ = object;
+        format!("{method}()")
+    }
 
     /// Calls a function that is there.
     ///
@@ -80,7 +87,27 @@ pub fn name_error(name: &str) -> Exception {
 ///
 /// What is raised on reading and on evaluating; what is beyond this crate is refused.
 pub fn eval(text: &str, scope: &mut dyn Scope) -> Outcome<Value> {
-    evaluate(&parse(text)?, scope)
+    let expression = compile(text)?;
+    let value = evaluate(&expression, scope)?;
+    // Views of a dictionary are lists here, which only shows where one is the result.
+    match (&expression, &value) {
+        (Expression::Call(function, _), Value::List(_)) => match &**function {
+            Expression::Attribute(object, name) => match (&**object, &**name) {
+                (Expression::Name(object), _) if scope.has_object(object) => Ok(value),
+                (_, "keys") => view("dict_keys", &value),
+                (_, "values") => view("dict_values", &value),
+                (_, "items") => view("dict_items", &value),
+                _ => Ok(value),
+            },
+            _ => Ok(value),
+        },
+        _ => Ok(value),
+    }
+}
+
+fn view(type_name: &'static str, elements: &Value) -> Outcome<Value> {
+    let repr = format!("{type_name}({})", crate::repr(elements)?);
+    Ok(Value::Opaque(Arc::new(Opaque { type_name, repr })))
 }
 
 /// The value of an expression.
@@ -212,7 +239,7 @@ fn call(function: &Expression, arguments: &[Argument], scope: &mut dyn Scope) ->
     match function {
         Expression::Name(name) => {
             if scope.has_function(name) {
-                let arguments = bind(arguments, scope)?;
+                let arguments = bind(arguments, scope, |_| format!("{name}()"))?;
                 return scope.call_function(name, arguments);
             }
             if scope.has_object(name) {
@@ -221,21 +248,22 @@ fn call(function: &Expression, arguments: &[Argument], scope: &mut dyn Scope) ->
             if !crate::builtins::is_builtin(name) {
                 return Err(name_error(name));
             }
-            let arguments = bind(arguments, scope)?;
+            let arguments = bind(arguments, scope, |_| format!("{name}()"))?;
             call_builtin(name, &arguments)
         }
         Expression::Attribute(object, method) => {
             if let Expression::Name(name) = &**object
                 && scope.has_object(name)
             {
-                let arguments = bind(arguments, scope)?;
+                let arguments = bind(arguments, scope, |scope| scope.described(name, method))?;
                 return scope.call_method(name, method, arguments);
             }
             let object = evaluate(object, scope)?;
             if !crate::methods::has_method(&object, method) {
                 return Err(Exception::no_attribute(object.type_name(), method));
             }
-            let arguments = bind(arguments, scope)?;
+            let of_type = |_: &dyn Scope| format!("{}.{method}()", object.type_name());
+            let arguments = bind(arguments, scope, of_type)?;
             call_method(&object, method, &arguments)
         }
         other => {
@@ -279,29 +307,68 @@ fn not_called(called: &Value, argument: &Argument, scope: &mut dyn Scope) -> Out
     Ok(())
 }
 
-fn bind(arguments: &[Argument], scope: &mut dyn Scope) -> Outcome<Arguments> {
+/// The values of arguments; a function is described where they cannot be unpacked for it.
+fn bind(
+    arguments: &[Argument],
+    scope: &mut dyn Scope,
+    described: impl Fn(&dyn Scope) -> String,
+) -> Outcome<Arguments> {
     let mut bound = Arguments::default();
     for argument in arguments {
         match argument {
             Argument::Positional(value) => bound.positional.push(evaluate(value, scope)?),
             Argument::Keyword(name, value) => {
-                bound.keyword.push((name.clone(), evaluate(value, scope)?));
+                let value = evaluate(value, scope)?;
+                name_argument(&mut bound, name, value, scope, &described)?;
             }
-            Argument::Items(items) => bound.positional.extend(iterate(&evaluate(items, scope)?)?),
+            Argument::Items(items) => {
+                let items = evaluate(items, scope)?;
+                let items = iterate(&items).map_err(|error| match error.kind {
+                    ExceptionKind::Type => Exception::type_error(format_args!(
+                        "{} argument after * must be an iterable, not {}",
+                        described(scope),
+                        items.type_name()
+                    )),
+                    _ => error,
+                })?;
+                bound.positional.extend(items);
+            }
             Argument::Entries(entries) => {
-                let Value::Dict(entries) = evaluate(entries, scope)? else {
-                    return Err(Exception::refused("only dictionaries are unpacked here"));
+                let entries = evaluate(entries, scope)?;
+                let Value::Dict(entries) = entries else {
+                    return Err(Exception::type_error(format_args!(
+                        "{} argument after ** must be a mapping, not {}",
+                        described(scope),
+                        entries.type_name()
+                    )));
                 };
                 for (key, value) in entries.iter() {
                     let Value::Str(name) = key else {
                         return Err(Exception::type_error("keywords must be strings"));
                     };
-                    bound.keyword.push(((**name).to_owned(), value.clone()));
+                    name_argument(&mut bound, name, value.clone(), scope, &described)?;
                 }
             }
         }
     }
     Ok(bound)
+}
+
+fn name_argument(
+    bound: &mut Arguments,
+    name: &str,
+    value: Value,
+    scope: &dyn Scope,
+    described: &impl Fn(&dyn Scope) -> String,
+) -> Outcome<()> {
+    if bound.keyword.iter().any(|(other, _)| other == name) {
+        return Err(Exception::type_error(format_args!(
+            "{} got multiple values for keyword argument '{name}'",
+            described(scope)
+        )));
+    }
+    bound.keyword.push((name.to_owned(), value));
+    Ok(())
 }
 
 fn relate(relation: Relation, left: &Value, right: &Value) -> Outcome<bool> {
@@ -404,6 +471,39 @@ mod tests {
         }
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
         assert!(equal > 210, "only {equal} are equal, refused are {refused:?}");
+    }
+
+    #[test]
+    fn views_show_where_they_are_the_result() {
+        let told = |text: &str| eval(text, &mut NoNames).and_then(|value| repr(&value)).unwrap();
+        assert_eq!(told("{'a': 1}.keys()"), "dict_keys(['a'])");
+        assert_eq!(told("{'a': 1}.items()"), "dict_items([('a', 1)])");
+        assert_eq!(told("list({'a': 1}.values())"), "[1]");
+    }
+
+    #[test]
+    fn what_cannot_be_unpacked_names_the_function() {
+        for (text, words) in [
+            ("print(*5)", "print() argument after * must be an iterable, not int"),
+            ("print(**5)", "print() argument after ** must be a mapping, not int"),
+            (
+                "print(**{'end': 1}, end=2)",
+                "print() got multiple values for keyword argument 'end'",
+            ),
+            ("print(**{1: 2})", "keywords must be strings"),
+        ] {
+            assert_eq!(eval(text, &mut NoNames).unwrap_err().text, words);
+        }
+    }
+
+    #[test]
+    fn names_given_twice_are_read_but_not_evaluated() {
+        let text = "print(end=1, end=2)";
+        assert!(crate::parse(text).is_ok());
+        let words = "keyword argument repeated: end (<string>, line 1)";
+        assert_eq!(eval(text, &mut NoNames).unwrap_err().text, words);
+        let words = "'name' is an invalid keyword argument for print()";
+        assert_eq!(eval("print(name=1)", &mut NoNames).unwrap_err().text, words);
     }
 
     #[test]

@@ -151,7 +151,22 @@ fn write_str(text: &str, out: &mut String) {
     out.push(quote);
 }
 
-/// Digits and exponent as Rust finds the shortest ones, laid out as CPython does.
+/// The shortest digits that read back as a number, and its exponent: `d.ddde7`.
+///
+/// Of two that are equally near, Rust takes the upper one and CPython the even one. Both are there only where a number has
+/// one digit more than are needed, hence at least 16.
+fn shortest(value: f64) -> String {
+    let scientific = format!("{value:e}");
+    let digits = scientific.split('e').next().unwrap_or_default();
+    let count = digits.bytes().filter(u8::is_ascii_digit).count();
+    if count < 15 {
+        return scientific;
+    }
+    let nearest = format!("{value:.*e}", count - 1);
+    if nearest.parse() == Ok(value) { nearest } else { scientific }
+}
+
+/// The shortest digits, laid out as CPython does.
 fn write_float(value: f64, with_point: bool, out: &mut String) {
     if value.is_nan() {
         return out.push_str("nan");
@@ -159,7 +174,7 @@ fn write_float(value: f64, with_point: bool, out: &mut String) {
     if value.is_infinite() {
         return out.push_str(if value > 0.0 { "inf" } else { "-inf" });
     }
-    let scientific = format!("{value:e}");
+    let scientific = shortest(value);
     let (mantissa, exponent) = scientific.split_once('e').expect("Rust writes an exponent");
     let exponent: i32 = exponent.parse().expect("an exponent is a number");
     let (sign, mantissa) = match mantissa.strip_prefix('-') {
@@ -223,6 +238,11 @@ mod tests {
             (1.5e300, "1.5e+300"),
             (123_456_789.123, "123456789.123"),
             (f64::NEG_INFINITY, "-inf"),
+            (6_369_051_672_525_817.0 / 4.0, "1592262918131454.2"),
+            (-6_369_051_672_525_819.0 / 4.0, "-1592262918131454.8"),
+            (5e-324, "5e-324"),
+            (9_007_199_254_740_993.0, "9007199254740992.0"),
+            (2_f64.powi(-44), "5.684341886080802e-14"),
         ] {
             assert_eq!(repr_float(value), text);
         }

@@ -122,19 +122,37 @@ pub enum Relation {
     IsNot,
 }
 
-/// Reads an expression, as `eval` does.
+/// Reads an expression, as `ast.parse` does.
+///
+/// A name that is given twice in a call is no error before the expression is compiled, see [`compile`].
 ///
 /// # Errors
 ///
 /// The `SyntaxError` that CPython raises; forms of Python that are not read here, such as comprehensions, and what is
 /// too long or nests too deeply, are refused.
 pub fn parse(text: &str) -> Outcome<Expression> {
+    read(text).map(|(expression, _)| expression)
+}
+
+/// Reads an expression to be evaluated, as `compile` does.
+///
+/// # Errors
+///
+/// As [`parse`], and for names that are given twice in a call.
+pub(crate) fn compile(text: &str) -> Outcome<Expression> {
+    let (expression, wrong) = read(text)?;
+    wrong.map_or(Ok(expression), Err)
+}
+
+/// An expression, and what keeps it from being compiled.
+fn read(text: &str) -> Outcome<(Expression, Option<Exception>)> {
     let (tokens, open) = tokenize(text)?;
-    let mut parser = Parser { tokens, at: 0, open, depth: 0, parts: 0 };
-    parser.whole().map_err(|error| match error.kind {
+    let mut parser = Parser { tokens, at: 0, open, depth: 0, parts: 0, repeated: None };
+    let whole = parser.whole().map_err(|error| match error.kind {
         ExceptionKind::Syntax => arithmetic_error(&parser.tokens, open).unwrap_or(error),
         _ => error,
-    })
+    })?;
+    Ok((whole, parser.repeated))
 }
 
 struct Parser {
@@ -144,6 +162,8 @@ struct Parser {
     open: Option<OpenBracket>,
     depth: usize,
     parts: usize,
+    /// The first name that is given twice in a call.
+    repeated: Option<Exception>,
 }
 
 impl Parser {
@@ -512,7 +532,7 @@ impl Parser {
                             matches!(argument, Argument::Keyword(other, _) if *other == name)
                         });
                         if is_repeated {
-                            wrong.get_or_insert_with(|| {
+                            self.repeated.get_or_insert_with(|| {
                                 syntax_error(
                                     format_args!("keyword argument repeated: {name}"),
                                     line,

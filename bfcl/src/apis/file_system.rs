@@ -20,6 +20,8 @@ use crate::LongContext;
 const MAX_NESTING: usize = 900;
 /// Directories of a cycle are gone over many times; beyond so many items that is given up.
 const MAX_VISITS: usize = 100_000;
+/// Nor are longer paths put together.
+const MAX_PATH_BYTES: usize = 16 << 20;
 
 /// A file or a directory, by its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,6 +60,14 @@ pub(crate) struct FileSystem {
     root: usize,
     current: usize,
     long_context: bool,
+}
+
+/// What a search has found so far, and what it has gone over.
+struct Found<'a> {
+    asked: &'a Value,
+    matches: Vec<Value>,
+    visits: usize,
+    bytes: usize,
 }
 
 pub(crate) const METHODS: &[Method<FileSystem>] = methods!(FileSystem, "GorillaFileSystem", {
@@ -112,9 +122,9 @@ impl FileSystem {
         differing
     }
 
-    /// The tree, as `{type, name, contents}` and `{type, name, content}`.
+    /// The tree, as `{type, name, contents}` and `{type, name, content}`; directories of a cycle end somewhere.
     pub(crate) fn tree(&self) -> Value {
-        self.objects.tree(Item::Directory(self.root), 0)
+        self.objects.tree(Item::Directory(self.root), 0, &mut 0)
     }
 
     pub(crate) fn long_context(&self) -> bool {
@@ -267,32 +277,35 @@ impl FileSystem {
             }
         };
         let base = text_of(path, "rstrip")?.trim_end_matches('/').to_owned();
-        let mut matches = Vec::new();
-        let mut visits = 0;
-        self.search(target, &base, name, &mut matches, 0, &mut visits)?;
-        Ok(Value::dict([("matches", Value::list(matches))]))
+        let mut found = Found { asked: name, matches: Vec::new(), visits: 0, bytes: 0 };
+        self.search(target, &base, 0, &mut found)?;
+        Ok(Value::dict([("matches", Value::list(found.matches))]))
     }
 
     fn search(
         &self,
         directory: usize,
         base: &str,
-        asked: &Value,
-        matches: &mut Vec<Value>,
         depth: usize,
-        visits: &mut usize,
+        found: &mut Found<'_>,
     ) -> Outcome<()> {
         for (name, item) in self.objects.entries(directory) {
-            *visits += 1;
-            if depth > MAX_NESTING || *visits > MAX_VISITS {
+            found.visits += 1;
+            if depth > MAX_NESTING || found.visits > MAX_VISITS {
                 return Err(recursion());
             }
             let path = format!("{base}/{}", to_str(name)?);
-            if matches!(asked, Value::None) || contains(name, asked)? {
-                matches.push(Value::from(path.as_str()));
+            found.bytes += path.len();
+            if found.bytes > MAX_PATH_BYTES {
+                return Err(Exception::refused(format_args!(
+                    "paths of more than {MAX_PATH_BYTES} bytes are not found here"
+                )));
+            }
+            if matches!(found.asked, Value::None) || contains(name, found.asked)? {
+                found.matches.push(Value::from(path.as_str()));
             }
             if let Item::Directory(inner) = item {
-                self.search(inner, &path, asked, matches, depth + 1, visits)?;
+                self.search(inner, &path, depth + 1, found)?;
             }
         }
         Ok(())
@@ -669,7 +682,8 @@ impl Objects {
         }
     }
 
-    fn tree(&self, item: Item, depth: usize) -> Value {
+    fn tree(&self, item: Item, depth: usize, visits: &mut usize) -> Value {
+        *visits += 1;
         let (kind, name, part, inner) = match item {
             Item::File(file) => {
                 let File { name, content } = &self.files[file];
@@ -677,9 +691,9 @@ impl Objects {
             }
             Item::Directory(directory) => {
                 let mut contents = Dict::default();
-                if depth < 64 {
+                if depth < 64 && *visits < MAX_VISITS {
                     for (name, item) in self.entries(directory) {
-                        let _ = contents.insert(name.clone(), self.tree(item, depth + 1));
+                        let _ = contents.insert(name.clone(), self.tree(item, depth + 1, visits));
                     }
                 }
                 let name = &self.directories[directory].name;

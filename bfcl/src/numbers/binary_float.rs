@@ -80,6 +80,10 @@ impl BinaryFloat {
         matches!(self, Self::Finite { mantissa, .. } if mantissa.is_zero())
     }
 
+    fn is_nan(&self) -> bool {
+        matches!(self, Self::NotANumber)
+    }
+
     pub(crate) fn is_negative(&self) -> bool {
         match self {
             Self::Finite { mantissa, .. } => mantissa.is_negative(),
@@ -98,9 +102,14 @@ impl BinaryFloat {
         }
     }
 
-    /// The exact product of finite numbers; anything else gives what is no number.
+    /// The exact product.
     pub(crate) fn times(&self, other: &Self) -> Self {
         match (self, other) {
+            (Self::Infinite { .. }, _) | (_, Self::Infinite { .. })
+                if !self.is_zero() && !other.is_zero() && !self.is_nan() && !other.is_nan() =>
+            {
+                Self::Infinite { is_negative: self.is_negative() != other.is_negative() }
+            }
             (
                 Self::Finite { mantissa: a, exponent: e },
                 Self::Finite { mantissa: b, exponent: f },
@@ -109,9 +118,14 @@ impl BinaryFloat {
         }
     }
 
-    /// The sum of finite numbers, rounded down.
+    /// The sum, rounded down.
     pub(crate) fn plus(&self, other: &Self, bits: u64) -> Self {
         match (self, other) {
+            (Self::Infinite { is_negative: a }, Self::Infinite { is_negative: b }) if a != b => {
+                Self::NotANumber
+            }
+            (Self::Infinite { .. }, Self::Infinite { .. } | Self::Finite { .. }) => self.clone(),
+            (Self::Finite { .. }, Self::Infinite { .. }) => other.clone(),
             (
                 Self::Finite { mantissa: a, exponent: e },
                 Self::Finite { mantissa: b, exponent: f },

@@ -26,6 +26,8 @@ enum Logarithm {
 /// What mpmath raises, of which the program tells the words.
 pub(crate) fn repr_of_ratio(value: &Value, base: &Value, precision: &Value) -> Outcome<String> {
     let digits = to_int(precision)?;
+    // Bits of a precision are reckoned in double precision.
+    spar_python::int_to_float(&digits)?;
     let digits = match digits.to_i64() {
         Some(digits) if digits <= MAX_DIGITS => digits.max(-1),
         _ if digits.is_negative() => -1,
@@ -250,5 +252,16 @@ mod tests {
             let got = got.unwrap_or_else(|error| format!("raised {}", error.text));
             assert_eq!(got, case["repr"].as_str().unwrap(), "{case}");
         }
+    }
+
+    #[test]
+    fn infinite_logarithms_are_divided_and_precisions_have_bounds() {
+        let told = |value: &str, base: &str, precision: &str| {
+            let given = |text: &str| spar_python::eval(text, &mut spar_python::NoNames).unwrap();
+            repr_of_ratio(&given(value), &given(base), &given(precision))
+                .unwrap_or_else(|error| error.text)
+        };
+        assert_eq!(told("0", "-(10**25)", "50"), "mpc(real='-inf', imag='+inf')");
+        assert_eq!(told("2", "3", "-(10**400)"), "int too large to convert to float");
     }
 }
