@@ -8,7 +8,7 @@ use hyper::body::Incoming;
 use hyper::{Method, Request, Response, StatusCode};
 use serde_json::{Value, json};
 use spar_search::wire::{RetrieveRequest, answer};
-use spar_search::{MAX_RESULTS, SearchIndex};
+use spar_search::{Hit, MAX_RESULTS, SearchIndex};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
@@ -16,6 +16,9 @@ use crate::ServeError;
 use crate::api_error::ApiError;
 use crate::body::{self, AnswerBody};
 use crate::connections::{self, ConnectionLimits};
+
+/// Bytes of documents that one answer may have: 64 MiB, each document counted with what is told of it beside its contents.
+const MAX_ANSWER_BYTES: usize = 64 << 20;
 
 /// How a retrieval server behaves.
 #[derive(Debug, Clone)]
@@ -191,15 +194,33 @@ impl Retrieval {
 
     fn search(&self, asked: &RetrieveRequest) -> Result<Value, ApiError> {
         let topk = asked.topk.filter(|topk| *topk > 0).unwrap_or(self.config.topk);
-        let find = |(place, query): (usize, &String)| {
-            self.index.search(query, topk).map_err(|error| match error.is_about_query() {
-                true => {
-                    ApiError::invalid(format!("queries[{place}]"), format!("could not {error}"))
-                }
-                false => ApiError::broken(format!("could not {error}")),
-            })
-        };
-        let found = asked.queries.iter().enumerate().map(find).collect::<Result<Vec<_>, _>>()?;
+        let mut bytes = 0_usize;
+        let mut found = Vec::with_capacity(asked.queries.len());
+        for (place, query) in asked.queries.iter().enumerate() {
+            let hits =
+                self.index.search(query, topk).map_err(|error| match error.is_about_query() {
+                    true => {
+                        ApiError::invalid(format!("queries[{place}]"), format!("could not {error}"))
+                    }
+                    false => ApiError::broken(format!("could not {error}")),
+                })?;
+            // Contents, and title and text apart, are told.
+            let of_hit = |hit: &Hit| 256 + 2 * (hit.document.title.len() + hit.document.text.len());
+            bytes = hits.iter().map(of_hit).fold(bytes, usize::saturating_add);
+            check_answer(bytes, MAX_ANSWER_BYTES)?;
+            found.push(hits);
+        }
         Ok(answer(&found, asked.return_scores))
     }
+}
+
+/// Refuses an answer that would be too large to be put together.
+fn check_answer(bytes: usize, most: usize) -> Result<(), ApiError> {
+    if bytes <= most {
+        return Ok(());
+    }
+    let message = format!(
+        "the answer would have more than {most} bytes: ask for fewer documents, or with fewer queries at a time"
+    );
+    Err(ApiError::invalid("topk", message))
 }

@@ -77,7 +77,11 @@ pub(crate) fn default_splits(
     let name = suite.manifest().name.as_str();
     let shipped = || {
         let text = recipe_names().find(|recipe| *recipe == name).map(Recipe::text)?.ok()?;
-        Recipe::parse(name, &text, &[]).ok()
+        let recipe = Recipe::parse(name, &text, &[]).ok()?;
+        // A file of the user's may have the name of a suite that ships.
+        let has = |split: &String| suite.manifest().splits.iter().any(|(known, _)| known == split);
+        let data = &recipe.data;
+        (has(&data.train) && has(&data.dev) && data.test.iter().all(has)).then_some(recipe)
     };
     let recipe = recipe.filter(|recipe| recipe.data.suite == name).cloned().or_else(shipped);
     let splits = match (&recipe, purpose) {

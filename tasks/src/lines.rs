@@ -34,8 +34,9 @@ pub(crate) fn read(
             break;
         }
         hasher.update(&bytes);
-        if !bytes.trim_ascii().is_empty() {
-            each(Line { place: format!("line {number}"), start, bytes: &bytes })?;
+        let said = without_mark(start, &bytes);
+        if !said.trim_ascii().is_empty() {
+            each(Line { place: format!("line {number}"), start, bytes: said })?;
         }
         start += len as u64;
     }
@@ -53,18 +54,27 @@ pub(crate) fn read_at<T>(
     file.seek(SeekFrom::Start(start)).map_err(fail)?;
     let mut bytes = Vec::new();
     BufReader::new(file).read_until(b'\n', &mut bytes).map_err(fail)?;
-    parse(&Line { place: format!("the line at byte {start}"), start, bytes: &bytes })
+    let bytes = without_mark(start, &bytes);
+    parse(&Line { place: format!("the line at byte {start}"), start, bytes })
+}
+
+/// What begins at a byte, without the mark of UTF-8 that some programs put at the beginning of a file.
+fn without_mark(start: u64, bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix(b"\xef\xbb\xbf").filter(|_| start == 0).unwrap_or(bytes)
 }
 
 /// The keys of the first line that is not blank; absent where there is none, or it is no object.
 pub(crate) fn first(path: &Path) -> Result<Option<Map<String, Value>>, SuiteError> {
     let fail = |source| SuiteError::Io { path: path.to_owned(), source };
     let reader = BufReader::new(File::open(path).map_err(fail)?);
+    let mut start = 0;
     for line in reader.split(b'\n') {
         let line = line.map_err(fail)?;
-        if !line.trim_ascii().is_empty() {
-            return Ok(serde_json::from_slice(&line).ok());
+        let said = without_mark(start, &line);
+        if !said.trim_ascii().is_empty() {
+            return Ok(serde_json::from_slice(said).ok());
         }
+        start += line.len() as u64 + 1;
     }
     Ok(None)
 }
@@ -86,5 +96,28 @@ impl Line<'_> {
     /// That something is wrong with it.
     pub(crate) fn refuse(&self, path: &Path, detail: String) -> SuiteError {
         SuiteError::Task { path: path.to_owned(), place: self.place.clone(), detail }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_at_the_beginning_of_a_file_says_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.jsonl");
+        std::fs::write(&path, "\u{feff}{\"a\": 1}\n\u{feff}{\"a\": 2}\n").unwrap();
+        assert_eq!(first(&path).unwrap().unwrap()["a"], 1);
+        let mut read_values = Vec::new();
+        let read_all = read(&path, &mut blake3::Hasher::new(), |line| {
+            read_values.push(line.parse::<Value>(&path)?);
+            Ok(())
+        });
+        // Elsewhere it is no blank of JSON.
+        assert!(read_all.unwrap_err().to_string().contains("line 2"));
+        assert_eq!(read_values, [serde_json::json!({ "a": 1 })]);
+        let again = read_at(&path, 0, |line| line.parse::<Value>(&path)).unwrap();
+        assert_eq!(again, read_values[0]);
     }
 }

@@ -9,6 +9,7 @@
 
 use serde_json::{Map, Value};
 use spar_answers::{AnswerForm, last_answer};
+use spar_search::questions::QuestionFormat;
 
 use crate::ReferenceAnswer;
 use crate::graders::{GraderConfig, letter};
@@ -97,7 +98,9 @@ const SCHEMAS: &[QuestionSchema] = &[
         source: "verl's data format; Guru, arXiv 2506.14965",
         instruction: IN_A_BOX,
         matches: |row| {
+            // Search-R1's rows have these as well, and are questions over a corpus.
             ["data_source", "prompt", "reward_model"].iter().all(|it| row.contains_key(*it))
+                && !row.contains_key("golden_answers")
         },
         read: verl,
     },
@@ -126,7 +129,10 @@ const SCHEMAS: &[QuestionSchema] = &[
         instruction: IN_A_BOX,
         matches: |row| {
             let has = |names: &[&str]| names.iter().any(|it| row.contains_key(*it));
-            has(&PROBLEM) && (has(&ANSWER) || has(&SOLUTION))
+            (has(&PROBLEM) && (has(&ANSWER) || has(&SOLUTION)))
+                || (row.contains_key("question")
+                    && row.get("answer").is_some_and(is_number)
+                    && QuestionFormat::detect(row).is_none())
         },
         read: math,
     },
@@ -144,10 +150,18 @@ const SCHEMAS: &[QuestionSchema] = &[
 ];
 
 const PROBLEM: [&str; 2] = ["problem", "Problem"];
+/// What is asked, where an answer that is a number tells that it is mathematics: AIME 2025 has it so.
+const ASKED: [&str; 3] = ["problem", "Problem", "question"];
 const SOLUTION: [&str; 2] = ["solution", "Solution"];
 const ANSWER: [&str; 2] = ["answer", "Answer"];
 const CHOICES: [&str; 2] = ["choices", "options"];
 const RIGHT: [&str; 6] = ["answerKey", "answer_idx", "answer_index", "answer", "label", "target"];
+
+/// Whether an answer is a number, as a text perhaps.
+fn is_number(answer: &Value) -> bool {
+    answer.is_number()
+        || answer.as_str().is_some_and(|it| it.trim().parse::<f64>().is_ok_and(f64::is_finite))
+}
 
 fn gsm8k(row: &Columns) -> Result<PublishedQuestion, ColumnError> {
     let prompt = text(row, "question")?.to_owned();
@@ -160,7 +174,7 @@ fn gsm8k(row: &Columns) -> Result<PublishedQuestion, ColumnError> {
 }
 
 fn math(row: &Columns) -> Result<PublishedQuestion, ColumnError> {
-    let prompt = text(row, first(row, &PROBLEM))?.to_owned();
+    let prompt = text(row, first(row, &ASKED))?.to_owned();
     let (mut tags, mut metadata) = (Vec::new(), Map::new());
     let worked = match first(row, &SOLUTION) {
         name if row.contains_key(name) => Some(text(row, name)?),
@@ -305,18 +319,17 @@ fn choice_of(
 
 fn verl(row: &Columns) -> Result<PublishedQuestion, ColumnError> {
     let source = text(row, "data_source")?;
-    let prompt = match &row["prompt"] {
-        Value::String(prompt) => prompt.clone(),
-        Value::Array(messages) => {
-            let contents: Option<Vec<&str>> =
-                messages.iter().map(|message| message.get("content")?.as_str()).collect();
-            let contents = contents.filter(|it| !it.is_empty()).ok_or_else(|| {
-                ColumnError::new("prompt", "has a message without a text `content`")
-            })?;
-            contents.join("\n\n")
-        }
-        other => return Err(ColumnError::new("prompt", wrong(other, "messages or a text"))),
-    };
+    let raw = row.get("raw_prompt").and_then(Value::as_str);
+    let prompt = asked_of(&row["prompt"], raw).ok_or_else(|| {
+        let problem = match &row["prompt"] {
+            Value::Array(_) => {
+                "has no messages with a text `content` each, and there is no `raw_prompt`"
+                    .to_owned()
+            }
+            other => wrong(other, "messages or a text"),
+        };
+        ColumnError::new("prompt", problem)
+    })?;
     let judged = row["reward_model"].as_object().ok_or_else(|| {
         ColumnError::new("reward_model", wrong(&row["reward_model"], "an object"))
     })?;
@@ -326,7 +339,7 @@ fn verl(row: &Columns) -> Result<PublishedQuestion, ColumnError> {
     let grader = match domain {
         "code" => {
             let problem = format!(
-                "is `{source}`: its tests run programs, and a question has no sandbox; keep rows of code in a file of their own"
+                "is `{source}`: its tests run programs, and a question has no sandbox; keep rows of code in a .jsonl file of their own, which is read as programs"
             );
             return Err(ColumnError::new("data_source", problem));
         }
@@ -355,6 +368,23 @@ fn verl(row: &Columns) -> Result<PublishedQuestion, ColumnError> {
         tags: vec![domain.to_owned()],
         metadata,
     })
+}
+
+/// What a row of verl's asks: its `prompt`, messages or a text, or where that is empty its `raw_prompt`, as rows have it that are laid
+/// out already.
+pub(crate) fn asked_of(prompt: &Value, raw_prompt: Option<&str>) -> Option<String> {
+    let asked = match prompt {
+        Value::String(text) => text.clone(),
+        Value::Array(messages) => {
+            let contents: Option<Vec<&str>> =
+                messages.iter().map(|message| message.get("content")?.as_str()).collect();
+            contents?.join("\n\n")
+        }
+        Value::Null => String::new(),
+        _ => return None,
+    };
+    let asked = if asked.trim().is_empty() { raw_prompt?.to_owned() } else { asked };
+    (!asked.trim().is_empty()).then_some(asked)
 }
 
 /// Guru's domain of a source of data, which its first word tells; mathematics where none of them does.
@@ -496,6 +526,13 @@ mod tests {
                 "7",
                 "math",
             ),
+            (json!({"question": "Find n.", "answer": "070"}), "math", "070", "math"),
+            (
+                json!({"data_source": "math__orz", "prompt": [], "raw_prompt": "P", "reward_model": {"ground_truth": "7"}}),
+                "guru",
+                "7",
+                "math",
+            ),
             (
                 json!({"data_source": "table__finqa", "prompt": "P", "reward_model": {"ground_truth": ["1", "one"]}}),
                 "guru",
@@ -527,9 +564,14 @@ mod tests {
         let (name, found) = read(row);
         let (found, right) = (found.as_ref().unwrap(), found.as_ref().unwrap().answer.texts());
         assert!(name == "gpqa" && found.prompt.contains(&format!("{}) so", right[0])), "{found:?}");
-        assert!(
-            recognise(json!({"question": "Q", "answer": "Paris"}).as_object().unwrap()).is_none()
-        );
+        for other in [
+            json!({"question": "Q", "answer": "Paris"}),
+            // Questions over a corpus, whatever their answers and other columns.
+            json!({"question": "Q", "answer": "1942", "paragraphs": []}),
+            json!({"question": "Q", "golden_answers": ["a"], "data_source": "nq", "prompt": [], "reward_model": {}}),
+        ] {
+            assert!(recognise(other.as_object().unwrap()).is_none(), "{other}");
+        }
     }
 
     #[test]
@@ -562,7 +604,7 @@ mod tests {
             (json!({"question": "Q", "choices": ["a", "b"]}), "column `answer` is missing"),
             (
                 json!({"data_source": "math", "prompt": [{}], "reward_model": {}}),
-                "column `prompt` has a message",
+                "column `prompt` has no messages with a text",
             ),
             (
                 json!({"data_source": "math", "prompt": "P", "reward_model": {}}),

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
-use crate::SuiteError;
 use crate::published::{Columns, recognise};
+use crate::{Schema, SuiteError};
 
 /// How large a file may be that is held in memory, in bytes.
 const MAX_BYTES: u64 = 1 << 30;
@@ -19,7 +19,10 @@ const MAX_FILES: usize = 100_000;
 pub(crate) fn is_at(path: &Path) -> bool {
     match extension(path) {
         Some("parquet") => path.is_file(),
-        Some("json") if path.is_file() => first(path).as_ref().and_then(recognise).is_some(),
+        // Of programs it is told how they become lines.
+        Some("json") if path.is_file() => {
+            first(path).is_some_and(|row| recognise(&row).is_some() || Schema::of(&row).is_some())
+        }
         _ if path.is_dir() => {
             first_file(path).and_then(|file| first(&file)).as_ref().and_then(recognise).is_some()
         }

@@ -12,7 +12,7 @@ use crate::published::{Columns, QuestionSchema, recognise};
 use crate::question_rows;
 use crate::suite::task_by_key;
 use crate::suite_file::{SplitFile, SuiteFile};
-use crate::{Suite, SuiteError, SuiteManifest, Task, WrapperConfig};
+use crate::{Schema, Suite, SuiteError, SuiteManifest, Task, WrapperConfig};
 
 const INSTRUCTION: &str = "Answer the question of the first message.";
 
@@ -203,8 +203,15 @@ impl Questions {
             let known = match schema.or_else(|| published(&row)) {
                 Some(known) => *schema.insert(known),
                 None => {
-                    let detail = "its columns are none that are known; what is spar's own is a .jsonl file with `prompt`";
-                    return Err(refuse(detail.to_owned()));
+                    let detail = match Schema::of(&row) {
+                        Some(schema) => format!(
+                            "programs (`{}`) are read from JSON lines: jq -c '.[]' in.json > out.jsonl",
+                            schema.name()
+                        ),
+                        None => "its columns are none that are known; what is spar's own is a .jsonl file with `prompt`"
+                            .to_owned(),
+                    };
+                    return Err(refuse(detail));
                 }
             };
             let read = of_row(&row, known, graders).map_err(refuse)?;

@@ -123,7 +123,7 @@ impl UnaryFeedback {
                 if !can_judge {
                     let problem = format!(
                         "`{NAME}` has answers judged while the episode goes on, by graders that need nothing but an answer and what is right: \
-                         `exact`, `math`, `choice` or `structured`"
+                         `exact`, `math`, `choice`, `squad` or `structured`"
                     );
                     return Err(GraderError::Problems { problems: vec![problem] }.into());
                 }
@@ -433,7 +433,7 @@ mod tests {
             assert!(told.contains(part), "{told}");
         }
         let script = told(&task(json!({}), json!([{ "kind": "likelihood" }])));
-        assert!(script.contains("`exact`, `math`, `choice` or `structured`"), "{script}");
+        assert!(script.contains("`exact`, `math`, `choice`, `squad` or `structured`"), "{script}");
         let mut lake: Task = task(json!({}), json!([]));
         lake.environment = "tic-tac-toe".to_owned();
         lake.parameters = json!({ "seed": 1, "wrappers": [{ "kind": NAME }] });

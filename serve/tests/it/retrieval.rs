@@ -25,7 +25,14 @@ fn index() -> SearchIndex {
 async fn start(
     config: RetrievalServerConfig,
 ) -> (SocketAddr, oneshot::Sender<()>, JoinHandle<usize>) {
-    let server = RetrievalServer::bind("127.0.0.1:0", index(), config).await.unwrap();
+    start_with(index(), config).await
+}
+
+async fn start_with(
+    index: SearchIndex,
+    config: RetrievalServerConfig,
+) -> (SocketAddr, oneshot::Sender<()>, JoinHandle<usize>) {
+    let server = RetrievalServer::bind("127.0.0.1:0", index, config).await.unwrap();
     let address = server.address();
     let (stop, stopped) = oneshot::channel::<()>();
     let served = tokio::spawn(server.serve(async move {
@@ -106,4 +113,19 @@ async fn requests_that_make_no_sense_are_refused() {
     assert_eq!(refuse(" ".repeat(30_000)).await.0, 413);
     assert_eq!(send(address, "GET", "/retrieve", "", b"").await.status, 405);
     assert_eq!(send(address, "POST", "/search", "", b"{}").await.status, 404);
+}
+
+#[tokio::test]
+async fn an_answer_without_end_is_refused() {
+    let long = Document::from_contents("0", &format!("Graz\n{}", "x".repeat(4 << 20)));
+    let index = SearchIndex::in_memory(vec![long]).unwrap();
+    let (address, _stop, _) = start_with(index, RetrievalServerConfig::default()).await;
+    let ask = |count: usize| async move {
+        let body = json!({ "queries": vec!["graz"; count], "topk": 1 }).to_string();
+        send(address, "POST", "/retrieve", "", body.as_bytes()).await
+    };
+    let (status, message, field) = ask(9).await.error();
+    assert!(status == 400 && field == "topk", "{message}");
+    assert!(message.contains("more than 67108864 bytes"), "{message}");
+    assert_eq!(ask(1).await.ok()["result"][0].as_array().unwrap().len(), 1);
 }

@@ -28,6 +28,8 @@ pub enum Schema {
     Taco,
     /// LiveCodeBench: `question_content`, `public_test_cases`, `private_test_cases`, `starter_code`, `metadata`.
     LiveCodeBench,
+    /// Guru's programs: `data_source` beginning with `codegen`, `prompt` or `raw_prompt`, `reward_model.ground_truth`, `extra_info`.
+    Guru,
 }
 
 /// A problem as it was read.
@@ -71,8 +73,8 @@ fn id_of(id: &Value) -> Option<String> {
 
 impl Schema {
     /// All that benchmarks publish.
-    pub const PUBLISHED: [Self; 5] =
-        [Self::HumanEval, Self::Mbpp, Self::LiveCodeBench, Self::Taco, Self::Apps];
+    pub const PUBLISHED: [Self; 6] =
+        [Self::HumanEval, Self::Mbpp, Self::LiveCodeBench, Self::Taco, Self::Apps, Self::Guru];
 
     /// Its name.
     pub fn name(self) -> &'static str {
@@ -83,6 +85,7 @@ impl Schema {
             Self::Apps => "apps",
             Self::Taco => "taco",
             Self::LiveCodeBench => "livecodebench",
+            Self::Guru => "guru-code",
         }
     }
 
@@ -100,6 +103,9 @@ impl Schema {
             Self::LiveCodeBench => has(&["question_content", "public_test_cases"]),
             Self::Taco => has(&["question", "input_output", "raw_tags"]),
             Self::Apps => has(&["question", "input_output"]) && !has(&["raw_tags"]),
+            Self::Guru => {
+                has(&["reward_model"]) && line.get("data_source").is_some_and(is_of_programs)
+            }
         }
     }
 
@@ -115,6 +121,7 @@ impl Schema {
             Self::Mbpp => mbpp(read(line)?)?,
             Self::Apps | Self::Taco => apps(read(line)?)?,
             Self::LiveCodeBench => live_code_bench(read(line)?)?,
+            Self::Guru => guru(read(line)?)?,
         };
         let problems = problem.task.problems();
         if problems.is_empty() { Ok(problem) } else { Err(problems.join("; ")) }
@@ -333,6 +340,88 @@ fn live_code_bench(found: LiveCodeBench) -> Result<Problem, String> {
     Ok(problem(found.question_id.as_ref(), tags, asked, tests))
 }
 
+/// Whether a source of data is one of Guru's domain of programs.
+fn is_of_programs(source: &Value) -> bool {
+    source.as_str().is_some_and(|it| it.starts_with("codegen_") || it == "codegen")
+}
+
+#[derive(Debug, Deserialize)]
+struct Guru {
+    data_source: Value,
+    #[serde(default)]
+    prompt: Value,
+    #[serde(default)]
+    raw_prompt: Option<String>,
+    reward_model: GuruJudge,
+    #[serde(default)]
+    extra_info: GuruExtra,
+}
+
+#[derive(Debug, Deserialize)]
+struct GuruJudge {
+    ground_truth: Value,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct GuruExtra {
+    #[serde(default)]
+    reference: Option<String>,
+    #[serde(default)]
+    prefix: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct GuruTests {
+    /// Python code with asserts.
+    #[serde(default)]
+    functional: Option<String>,
+    #[serde(default)]
+    inputs: Vec<Value>,
+    #[serde(default)]
+    outputs: Vec<Value>,
+}
+
+fn guru(found: Guru) -> Result<Problem, String> {
+    let Guru { data_source, prompt, raw_prompt, reward_model, extra_info } = found;
+    if !is_of_programs(&data_source) {
+        return Err(format!(
+            "`data_source` is {data_source}, which is none of programs (`codegen`): keep other rows in a file of their own"
+        ));
+    }
+    let asked = crate::published::asked_of(&prompt, raw_prompt.as_deref())
+        .ok_or("`prompt` is none, and neither is `raw_prompt`")?;
+    let GuruTests { functional, inputs, outputs } = nested(reward_model.ground_truth)
+        .map_err(|error| format!("`reward_model.ground_truth`: {error}"))?;
+    if inputs.len() != outputs.len() {
+        let (inputs, outputs) = (inputs.len(), outputs.len());
+        return Err(format!(
+            "`reward_model.ground_truth` has {inputs} inputs and {outputs} outputs"
+        ));
+    }
+    let prelude = extra_info.prefix.unwrap_or_default();
+    let tests = match functional {
+        Some(test) => UnitTests::Asserts {
+            prelude: prelude.clone(),
+            setup: String::new(),
+            tests: vec![test],
+            entry_point: None,
+        },
+        None => {
+            let pairs = inputs.into_iter().zip(outputs);
+            let case = |(input, output)| StreamCase { input: text(input), output: text(output) };
+            UnitTests::Streams { cases: pairs.map(case).collect() }
+        }
+    };
+    let asked = format!(
+        "{}\n\nAnswer with the whole program in a block that is fenced by ```python.",
+        asked.trim()
+    );
+    let mut read = problem(None, Vec::new(), asked, tests);
+    let solution = extra_info.reference.filter(|solution| !solution.trim().is_empty());
+    read.task.solution = solution.map(|solution| solution.replace("\r\n", "\n"));
+    Ok(read)
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -386,7 +475,46 @@ mod tests {
                     "metadata": "{}",
                 })),
             ),
+            (
+                Schema::Guru,
+                object(json!({
+                    "data_source": "codegen__mbpp", "prompt": [], "raw_prompt": "Write add.", "ability": "codegen",
+                    "reward_model": { "style": "rule", "ground_truth": "{\"functional\": \"assert add(1, 2) == 3\\n\"}" },
+                    "extra_info": { "reference": "def add(a, b):\n    return a + b", "index": 0 },
+                })),
+            ),
         ]
+    }
+
+    #[test]
+    fn programs_of_guru_are_called_or_read_and_write() {
+        let (_, mut row) = lines().remove(5);
+        let tests = |row: &Map<String, Value>| {
+            Schema::Guru.read(row.clone()).map(|it| it.task.tests.unwrap())
+        };
+        assert!(matches!(tests(&row).unwrap(), UnitTests::Asserts { .. }));
+        row["extra_info"]["prefix"] = json!("import math");
+        row["prompt"] = json!([{ "role": "user", "content": "Add them." }]);
+        let read = Schema::Guru.read(row.clone()).unwrap();
+        assert!(read.task.prompt.starts_with("Add them.\n") && read.task.solution.is_some());
+        let UnitTests::Asserts { prelude, .. } = read.task.tests.unwrap() else { panic!() };
+        assert_eq!(prelude, "import math");
+        row["reward_model"]["ground_truth"] =
+            json!("{\"inputs\": [\"1\\n\"], \"outputs\": [\"2\\n\"]}");
+        assert!(
+            matches!(tests(&row).unwrap(), UnitTests::Streams { cases } if cases[0].output == "2\n")
+        );
+        for (wrong, part) in [
+            ("{\"inputs\": [], \"outputs\": [1]}", "0 inputs"),
+            ("{}", "has none"),
+            ("x", "ground_truth"),
+        ] {
+            row["reward_model"]["ground_truth"] = json!(wrong);
+            let told = tests(&row).unwrap_err();
+            assert!(told.contains(part), "{told}");
+        }
+        row["data_source"] = json!("math__deepscaler");
+        assert!(tests(&row).unwrap_err().contains("codegen"));
     }
 
     #[test]

@@ -25,6 +25,9 @@ impl SuiteFormat for CodeProblems {
             Schema::LiveCodeBench => {
                 "a .jsonl file whose lines have question_content and public_test_cases"
             }
+            Schema::Guru => {
+                "a .jsonl file whose lines have reward_model and a data_source of codegen"
+            }
         }
     }
 

@@ -32,12 +32,11 @@ impl SuiteFormat for Jsonl {
 
     fn open(&self, path: &Path) -> Result<Box<dyn Suite>, SuiteError> {
         let first = lines::first(path)?;
-        let is_question =
-            |line: &serde_json::Map<_, _>| line.contains_key("prompt") || recognise(line).is_some();
-        Ok(if first.as_ref().is_some_and(is_question) {
-            Box::new(QuestionSuite::open_file(path)?)
-        } else if first.as_ref().and_then(QuestionFormat::detect).is_some() {
+        let is_published = first.as_ref().is_some_and(|line| recognise(line).is_some());
+        Ok(if !is_published && first.as_ref().and_then(QuestionFormat::detect).is_some() {
             Box::new(SearchSuite::open_file(path)?)
+        } else if is_published || first.is_some_and(|line| line.contains_key("prompt")) {
+            Box::new(QuestionSuite::open_file(path)?)
         } else {
             Box::new(TerminalSuite::open_file(path)?)
         })

@@ -149,6 +149,14 @@ const ROWS: &[FormatRow] = &[
         open: &CodeProblems(Schema::LiveCodeBench),
     },
     Row {
+        name: "guru-code",
+        about: "Guru's programs, as JSON lines: asserts about them, or texts to read and write.",
+        source: "Guru, arXiv 2506.14965, its files of the domain codegen",
+        formula: "",
+        options: OptionSet::NONE,
+        open: &CodeProblems(Schema::Guru),
+    },
+    Row {
         name: "alfworld",
         about: "ALFWorld's household games, in the folders of its own download.",
         source: "ALFWorld, arXiv 2010.03768, its alfworld-download",
@@ -297,6 +305,12 @@ mod tests {
             (
                 "livecodebench",
                 format!(r#"{{"question_content": "a", "public_test_cases": "{case}"}}"#),
+            ),
+            (
+                "guru-code",
+                format!(
+                    r#"{{"data_source": "codegen__a", "raw_prompt": "a", "reward_model": {{"ground_truth": {cases}}}}}"#
+                ),
             ),
         ] {
             let path = root.join(format!("{name}.jsonl"));

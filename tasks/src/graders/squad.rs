@@ -10,7 +10,7 @@ use spar_search::squad::{exact_match, f1};
 
 use super::grader::answer_of;
 use super::{GradedEpisode, Grader, GraderNeeds, GradingPlace};
-use crate::GraderError;
+use crate::{GraderError, ReferenceAnswer, Task};
 
 /// What SQuAD's measures are worth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -75,10 +75,15 @@ impl Squad {
         {
             return answer.clone();
         }
-        let said = answer_of(turn);
+        self.marked(&answer_of(turn))
+    }
+
+    /// The answer in what was said; empty where there are several.
+    fn marked(&self, said: &str) -> String {
+        let mark = &self.options.mark;
         let (open, close) = (format!("<{mark}>"), format!("</{mark}>"));
         let mut whole = Vec::new();
-        let mut rest = &*said;
+        let mut rest = said;
         while let Some((_, inside)) = rest.split_once(&open)
             && let Some((answer, behind)) = inside.split_once(&close)
         {
@@ -86,7 +91,7 @@ impl Squad {
             rest = behind;
         }
         match whole[..] {
-            [] => said.into_owned(),
+            [] => said.to_owned(),
             [answer] => answer.to_owned(),
             [..] => String::new(),
         }
@@ -122,6 +127,10 @@ impl Grader for Squad {
         GraderNeeds { reference: true, ..GraderNeeds::default() }
     }
 
+    fn judge_answer(&self, _: &Task, answer: &str, reference: &ReferenceAnswer) -> Option<Verdict> {
+        Some(self.verdict(&self.marked(answer), &reference.texts()))
+    }
+
     async fn grade(
         &self,
         episode: &GradedEpisode<'_>,
@@ -147,6 +156,10 @@ mod tests {
         ] {
             let episode = super::super::test_episodes::episode(&["first", said]);
             assert_eq!(Squad::default().answer(episode.last_acting().unwrap()), expected);
+            let right = ReferenceAnswer::Text("graz".to_owned());
+            let task = super::super::test_episodes::task();
+            let judged = Squad::default().judge_answer(&task, said, &right).unwrap();
+            assert_eq!(judged.success, expected.trim() == "Graz", "{said}");
         }
     }
 
