@@ -57,6 +57,8 @@ enum Source {
 struct Session {
     connection: Connection,
     watch: Arc<Watch>,
+    /// Steps between two looks at the budget, as the connection has it.
+    steps_per_look: i32,
 }
 
 /// Queries run side by side, and one that ran out of memory once more alone: so what others took is no reason.
@@ -200,21 +202,24 @@ impl Database {
     }
 
     /// Has a session do something, once more alone where it ran out of memory.
-    fn ask<T>(&self, run: impl Fn(&Session) -> Result<T, Failure>) -> Result<T, QueryError> {
+    fn ask<T>(&self, run: impl Fn(&mut Session) -> Result<T, Failure>) -> Result<T, QueryError> {
         let is_memory = |failure: &Failure| matches!(failure, Failure::Memory(_));
         alone_if_needed(is_memory, || self.with_session(&run)).map_err(|failure| match failure {
             Failure::Memory(error) | Failure::Query(error) => error,
         })
     }
 
-    fn with_session<T>(&self, run: impl Fn(&Session) -> Result<T, Failure>) -> Result<T, Failure> {
+    fn with_session<T>(
+        &self,
+        run: impl Fn(&mut Session) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
         let idle = || self.inner.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let taken = idle().pop();
-        let session = match taken {
+        let mut session = match taken {
             Some(session) => session,
             None => Session::open(&self.inner.source).map_err(Failure::of)?,
         };
-        let done = run(&session);
+        let done = run(&mut session);
         let mut idle = idle();
         if idle.len() < MOST_IDLE {
             idle.push(session);
@@ -303,12 +308,20 @@ impl Session {
         connection.authorizer(Some(move |context: rusqlite::hooks::AuthContext<'_>| {
             guard.authorize(context)
         }))?;
-        let counter = Arc::clone(&watch);
-        connection.progress_handler(STEPS_PER_LOOK, Some(move || counter.look()))?;
-        Ok(Self { connection, watch })
+        let mut session = Self { connection, watch, steps_per_look: 0 };
+        session.look_every(STEPS_PER_LOOK)?;
+        Ok(session)
     }
 
-    fn run(&self, statement: &str, limits: &QueryLimits) -> Result<ResultTable, Failure> {
+    /// Has the watch look at the budget after every so many steps.
+    fn look_every(&mut self, steps: i32) -> rusqlite::Result<()> {
+        let counter = Arc::clone(&self.watch);
+        self.connection.progress_handler(steps, Some(move || counter.look()))?;
+        self.steps_per_look = steps;
+        Ok(())
+    }
+
+    fn run(&mut self, statement: &str, limits: &QueryLimits) -> Result<ResultTable, Failure> {
         self.watch.begin(limits);
         self.read(statement, limits).map_err(|error| match error {
             Told::Own(error) => Failure::Query(error),
@@ -322,12 +335,19 @@ impl Session {
         })
     }
 
-    fn read(&self, statement: &str, limits: &QueryLimits) -> Result<ResultTable, Told> {
-        let mut prepared = match self.connection.prepare(statement) {
-            Ok(prepared) => prepared,
-            Err(rusqlite::Error::Empty) => return Err(Told::Own(QueryError::Empty)),
-            Err(error) => return Err(Told::Sqlite(error)),
+    fn read(&mut self, statement: &str, limits: &QueryLimits) -> Result<ResultTable, Told> {
+        let failed = |error| match error {
+            rusqlite::Error::Empty => Told::Own(QueryError::Empty),
+            error => Told::Sqlite(error),
         };
+        let mut prepared = self.connection.prepare(statement).map_err(failed)?;
+        // What it calls, and so how often the budget has to be looked at, is known only now.
+        let wanted = self.watch.steps_per_look();
+        if wanted != self.steps_per_look {
+            drop(prepared);
+            self.look_every(wanted).map_err(Told::Sqlite)?;
+            prepared = self.connection.prepare(statement).map_err(failed)?;
+        }
         let num_parameters = prepared.parameter_count();
         if num_parameters > 0 {
             return Err(Told::Own(QueryError::Parameters(num_parameters)));
@@ -533,21 +553,47 @@ mod tests {
 
     #[test]
     fn memory_has_a_bound() {
-        let hog = "WITH RECURSIVE n(i, b) AS (SELECT 1, zeroblob(8000000) UNION ALL SELECT i + 1, zeroblob(8000000) FROM n \
-                   LIMIT 400) SELECT count(*) FROM (SELECT b FROM n ORDER BY b, i)";
+        let hog = "WITH RECURSIVE n(i, b) AS (SELECT 1, zeroblob(250000) UNION ALL SELECT i + 1, zeroblob(250000) FROM n \
+                   LIMIT 1500) SELECT count(*) FROM (SELECT b FROM n ORDER BY b, i)";
         let start = Instant::now();
         let told = books().query(hog, &QueryLimits::default()).unwrap_err();
         assert_eq!(told.to_string(), "out of memory");
         assert!(start.elapsed() < Duration::from_secs(20));
-        let wide = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 50) SELECT zeroblob(8000000) FROM n";
+        let wide = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 200) SELECT zeroblob(250000) FROM n";
         let found = books().query(wide, &QueryLimits::default()).unwrap();
-        assert!(found.is_cut && found.rows.len() == 4);
+        assert!(found.is_cut && found.rows.len() == 134);
+    }
+
+    #[test]
+    fn what_takes_long_in_one_step_ends_in_time() {
+        let (text, half) = (
+            "substr(replace(hex(zeroblob(120000)), '00', 'a'), 1, 100000)",
+            "replace(hex(zeroblob(50000)), '00', 'a')",
+        );
+        for call in [
+            "instr(a, b || 'b')",
+            "replace(a, b || 'b', 'x')",
+            "a LIKE '%' || substr(b, 1, 150) || 'b'",
+        ] {
+            // Some steps of a tenth of a second each, ten thousand times.
+            let sql = format!(
+                "WITH RECURSIVE t(a, b) AS (SELECT {text}, {half}), n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 10000) \
+                 SELECT count({call} || i) FROM t, n"
+            );
+            let limits = QueryLimits { time: Duration::from_millis(100), ..QueryLimits::default() };
+            let start = Instant::now();
+            let error = books().query(&sql, &limits).unwrap_err();
+            assert!(matches!(error, QueryError::Time { .. }), "{call}: {error}");
+            assert!(start.elapsed() < Duration::from_secs(5), "{call}: {:?}", start.elapsed());
+        }
+        assert!(told("SELECT json_patch('{}', '{}')").contains("not authorized"));
+        assert!(told("SELECT hex(zeroblob(200000))").contains("too big"));
     }
 
     #[test]
     fn who_takes_all_memory_keeps_nobody_from_a_database_of_his_own() {
-        let hog = "WITH RECURSIVE n(i, b) AS (SELECT 1, zeroblob(8000000) UNION ALL SELECT i + 1, zeroblob(8000000) FROM n \
-                   LIMIT 400) SELECT count(*) FROM (SELECT b FROM n ORDER BY b, i)";
+        let hog = "WITH RECURSIVE n(i, b) AS (SELECT 1, zeroblob(250000) UNION ALL SELECT i + 1, zeroblob(250000) FROM n \
+                   LIMIT 1500) SELECT count(*) FROM (SELECT b FROM n ORDER BY b, i)";
         std::thread::scope(|scope| {
             let hogs = scope.spawn(|| books().query(hog, &QueryLimits::default()).is_err());
             while !hogs.is_finished() {

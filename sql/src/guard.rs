@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
@@ -11,6 +11,8 @@ use crate::QueryLimits;
 
 /// Steps between two looks at the budget.
 pub(crate) const STEPS_PER_LOOK: i32 = 1_000;
+/// The same for a query with functions of which one step may take long.
+pub(crate) const STEPS_PER_LOOK_IF_HEAVY: i32 = 10;
 
 /// Pragmas that only tell something of the schema.
 const PRAGMAS: &[&str] = &[
@@ -24,8 +26,12 @@ const PRAGMAS: &[&str] = &[
     "table_xinfo",
 ];
 
-/// Functions that reach outside the database, or tell something else every time.
-const FUNCTIONS: &[&str] = &["fts3_tokenizer", "load_extension", "random", "randomblob"];
+/// Functions that reach outside the database, tell something else every time, or take the square of the length of what they are given.
+const FUNCTIONS: &[&str] =
+    &["fts3_tokenizer", "json_patch", "jsonb_patch", "load_extension", "random", "randomblob"];
+
+/// Functions that look for one text in another: their time is both lengths multiplied, in one step.
+const HEAVY: &[&str] = &["glob", "instr", "like", "ltrim", "replace", "rtrim", "trim"];
 
 /// Tables that show the pages of the file.
 const TABLES: &[&str] = &["dbstat", "sqlite_dbpage"];
@@ -82,6 +88,8 @@ pub(crate) struct Watch {
     steps_left: AtomicU64,
     deadline_nanos: AtomicU64,
     stop: AtomicU8,
+    /// Steps between two looks at the budget of this query.
+    steps_per_look: AtomicI32,
     is_recording: AtomicBool,
     reads: Mutex<Reads>,
 }
@@ -93,6 +101,7 @@ impl Watch {
             steps_left: AtomicU64::new(0),
             deadline_nanos: AtomicU64::new(u64::MAX),
             stop: AtomicU8::new(0),
+            steps_per_look: AtomicI32::new(STEPS_PER_LOOK),
             is_recording: AtomicBool::new(false),
             reads: Mutex::new(Reads::default()),
         }
@@ -105,11 +114,17 @@ impl Watch {
         self.deadline_nanos.store(deadline, Ordering::Relaxed);
         self.steps_left.store(limits.steps, Ordering::Relaxed);
         self.stop.store(0, Ordering::Relaxed);
+        self.steps_per_look.store(STEPS_PER_LOOK, Ordering::Relaxed);
     }
 
-    /// Another [`STEPS_PER_LOOK`] steps were made; whether the query has to end.
+    /// Steps between two looks at the budget, known once the query is prepared.
+    pub(crate) fn steps_per_look(&self) -> i32 {
+        self.steps_per_look.load(Ordering::Relaxed)
+    }
+
+    /// As many steps were made as lie between two looks; whether the query has to end.
     pub(crate) fn look(&self) -> bool {
-        let per_look = STEPS_PER_LOOK.unsigned_abs().into();
+        let per_look = self.steps_per_look().unsigned_abs().into();
         let left = self.steps_left.load(Ordering::Relaxed);
         if left < per_look {
             self.stop.store(1, Ordering::Relaxed);
@@ -163,7 +178,12 @@ impl Watch {
                 }
                 !is_one_of(table_name, TABLES)
             }
-            AuthAction::Function { function_name } => !is_one_of(function_name, FUNCTIONS),
+            AuthAction::Function { function_name } => {
+                if is_one_of(function_name, HEAVY) {
+                    self.steps_per_look.store(STEPS_PER_LOOK_IF_HEAVY, Ordering::Relaxed);
+                }
+                !is_one_of(function_name, FUNCTIONS)
+            }
             AuthAction::Pragma { pragma_name, .. } => is_one_of(pragma_name, PRAGMAS),
             _ => false,
         };

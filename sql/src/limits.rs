@@ -54,8 +54,9 @@ impl QueryLimits {
     pub const SQL_BYTES: usize = 100_000;
     /// How deep expressions may be nested.
     pub const EXPRESSION_DEPTH: i32 = 100;
-    /// Bytes of a value or row, also of those in the middle of a computation.
-    pub const VALUE_BYTES: i32 = 16 << 20;
+    /// Bytes of a value or row, also of those in the middle of a computation. Functions that look for one text in another take as
+    /// long as both lengths multiplied, in a single step, so that this bounds what a step can take: seconds.
+    pub const VALUE_BYTES: i32 = 256 << 10;
     /// Bytes that all queries of the process may have SQLite take at a time.
     pub const HEAP_BYTES: i64 = 256 << 20;
 }

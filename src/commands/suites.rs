@@ -117,3 +117,24 @@ pub(crate) fn new_store(folder: &Path) -> anyhow::Result<spar::agent::JsonlStore
     spar::agent::JsonlStore::open(folder, spar::agent::StoreConfig::default())
         .with_context(|| format!("keep trajectories in `{}`", folder.display()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_named_like_a_suite_has_its_own_splits() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("apps.jsonl");
+        let line =
+            r#"{"question": "a", "input_output": "{\"inputs\": [\"1\"], \"outputs\": [\"2\"]}"}"#;
+        std::fs::write(&path, line).unwrap();
+        let suite = open_suite(path.to_str().unwrap(), None).unwrap();
+        for purpose in [Purpose::Training, Purpose::Evaluation] {
+            assert_eq!(default_splits(suite.as_ref(), None, purpose).unwrap(), ["test"]);
+        }
+        let shipped = open_suite("apps", None).unwrap();
+        let splits = default_splits(shipped.as_ref(), None, Purpose::Evaluation).unwrap();
+        assert_ne!(splits, ["test"], "as its recipe has them");
+    }
+}
