@@ -23,6 +23,8 @@ const SHIPPED: &[(&str, &str)] = &[
     ("preferences", include_str!("../../recipes/preferences.toml")),
     ("terminal", include_str!("../../recipes/terminal.toml")),
     ("retool", include_str!("../../recipes/retool.toml")),
+    ("smol-tools", include_str!("../../recipes/smol-tools.toml")),
+    ("smol-tools-all", include_str!("../../recipes/smol-tools-all.toml")),
     ("adapter", include_str!("../../recipes/adapter.toml")),
     ("quick", include_str!("../../recipes/quick.toml")),
 ];
