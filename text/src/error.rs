@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::gguf::GgufError;
+
 /// A tokenizer could not be made, read or written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -31,6 +33,9 @@ pub enum TokenizerError {
         /// What is wrong with it.
         detail: String,
     },
+    /// The GGUF file cannot be used.
+    #[error(transparent)]
+    Gguf(#[from] GgufError),
     /// Nothing tells where a completion ends.
     #[error(
         "use the tokenizer `{}`: it has neither the marks {own} nor the marks {chat_ml}, and no file \

@@ -23,6 +23,7 @@ mod atomic_file;
 pub mod chat_template;
 mod constraint;
 mod error;
+pub mod gguf;
 mod grammar_cache;
 pub mod hub;
 mod tokenizer;

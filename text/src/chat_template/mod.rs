@@ -125,7 +125,8 @@ impl ChatTemplate {
         Self::from_sources(sources, files::tokens(folder)?).map(Some)
     }
 
-    fn from_sources(
+    /// Templates by name, and what they know as `bos_token` and the like.
+    pub(crate) fn from_sources(
         sources: impl IntoIterator<Item = (String, String)>,
         tokens: Map<String, Value>,
     ) -> Result<Self, ChatTemplateError> {

@@ -4,6 +4,7 @@ mod bytes;
 mod chat;
 mod conversation;
 mod file;
+mod gguf_tokenizer;
 mod layout;
 mod lexicon;
 mod pieces;
@@ -21,6 +22,7 @@ use spar_core::{Message, Role};
 use tokenizers::{Model, PreTokenizerWrapper};
 
 pub use self::chat::MaskedTokens;
+use self::gguf_tokenizer::GgufTokenizer;
 use self::layout::{Layout, Marks, TemplateLayout};
 use self::lexicon::Lexicon;
 use self::pieces::piece_end;
@@ -31,6 +33,7 @@ use self::texts::Spelling;
 use crate::TokenizerError;
 use crate::atomic_file::write_atomically;
 use crate::chat_template::{ChatTemplate, ControlTokens};
+use crate::gguf::Gguf;
 
 /// Name of the file in a model's folder.
 const FILE: &str = "tokenizer.json";
@@ -101,6 +104,16 @@ pub struct Tokenizer {
     lexicon: Option<Lexicon>,
 }
 
+/// What belongs to a `tokenizer.json`.
+enum Beside<'a> {
+    /// It stands alone.
+    Nothing,
+    /// Further files of a model.
+    Folder(&'a Path),
+    /// What a GGUF file says besides.
+    Gguf(&'a GgufTokenizer),
+}
+
 /// The control tokens of a tokenizer.
 #[derive(Debug, Clone)]
 struct Control {
@@ -150,7 +163,7 @@ impl Tokenizer {
             games.into_iter().map(|game| game.into_iter().map(prefixed).collect()).collect();
         let size = config.vocab_size - file::MARKS.len();
         let vocabulary = train::vocabulary(&games, size, config.max_phrases);
-        Self::from_value(file::tokenizer_json(&vocabulary), Path::new(FILE), None)
+        Self::from_value(file::tokenizer_json(&vocabulary), Path::new(FILE), Beside::Nothing)
     }
 
     /// Whether a folder has a `tokenizer.json`.
@@ -158,12 +171,17 @@ impl Tokenizer {
         folder.join(FILE).is_file()
     }
 
-    /// Reads `tokenizer.json` in `folder`, with the chat template and what else belongs to it.
+    /// Reads `tokenizer.json` in `folder`, with the chat template and what else belongs to it; or the tokenizer of the GGUF
+    /// file that `folder` [means](Gguf::find), with its templates.
     ///
     /// # Errors
     ///
     /// When there is no such file, or it is no tokenizer that this crate can use.
     pub fn load(folder: &Path) -> Result<Self, TokenizerError> {
+        if let Some(file) = Gguf::find(folder) {
+            let gguf = GgufTokenizer::read(&Gguf::open(&file)?)?;
+            return Self::from_value(gguf.file.clone(), &file, Beside::Gguf(&gguf));
+        }
         let path = folder.join(FILE);
         let bytes = std::fs::read(&path)
             .map_err(|source| TokenizerError::Io { path: path.clone(), source })?;
@@ -171,7 +189,7 @@ impl Tokenizer {
             path: path.clone(),
             detail: error.to_string(),
         })?;
-        Self::from_value(file, &path, Some(folder))
+        Self::from_value(file, &path, Beside::Folder(folder))
     }
 
     /// Writes `tokenizer.json`, `tokenizer_config.json` and what else belongs to the tokenizer into
@@ -345,8 +363,8 @@ impl Tokenizer {
         lexicon.map(|phrase| &*phrase.text)
     }
 
-    /// The tokenizer of a `tokenizer.json`, with its further files in `folder`.
-    fn from_value(file: Value, path: &Path, folder: Option<&Path>) -> Result<Self, TokenizerError> {
+    /// The tokenizer of a `tokenizer.json`, with what lies beside it.
+    fn from_value(file: Value, path: &Path, beside: Beside<'_>) -> Result<Self, TokenizerError> {
         let invalid = |detail: String| TokenizerError::Invalid { path: path.to_owned(), detail };
         let mut inner = tokenizers::Tokenizer::from_bytes(file.to_string())
             .map_err(|error| invalid(error.to_string()))?;
@@ -374,10 +392,11 @@ impl Tokenizer {
         let inner_later = later(&inner);
 
         // 3. How conversations are laid out.
-        let chat = match folder {
+        let chat = match beside {
             _ if is_ours => file::chat_template().map(Some),
-            Some(folder) => ChatTemplate::load(folder),
-            None => Ok(None),
+            Beside::Folder(folder) => ChatTemplate::load(folder),
+            Beside::Gguf(gguf) => gguf.chat_template(),
+            Beside::Nothing => Ok(None),
         };
         let chat =
             chat.map_err(|source| TokenizerError::ChatTemplate { path: path.to_owned(), source })?;
@@ -409,8 +428,13 @@ impl Tokenizer {
             layout.map(|layout| Layout::Template(Box::new(layout)))
         };
         tokenizer.ends.extend(tokenizer.layout.as_ref().map(Layout::end));
-        if let Some(folder) = folder.filter(|_| !is_ours) {
-            tokenizer.read_companions(folder)?;
+        match beside {
+            Beside::Folder(folder) if !is_ours => tokenizer.read_companions(folder)?,
+            Beside::Gguf(gguf) => {
+                tokenizer.companions = vec![(CONFIG_FILE, gguf.config_file())];
+                tokenizer.end_with(gguf.ends.iter().copied());
+            }
+            _ => {}
         }
         if tokenizer.ends.is_empty() {
             return Err(TokenizerError::NoMarks {
@@ -451,13 +475,17 @@ impl Tokenizer {
             .map_err(|source| TokenizerError::ChatTemplate { path: folder.to_owned(), source })?;
         let named = names.get("eos_token").and_then(Value::as_str);
         let named = named.and_then(|name| self.token_id(name));
-        let ends = ends.into_iter().filter_map(|id| u32::try_from(id).ok()).chain(named);
-        for id in ends.filter(|id| (*id as usize) < self.texts.len()).collect::<Vec<_>>() {
-            if !self.ends.contains(&id) {
+        self.end_with(ends.into_iter().filter_map(|id| u32::try_from(id).ok()).chain(named));
+        Ok(())
+    }
+
+    /// Adds tokens to those that end a completion.
+    fn end_with(&mut self, ends: impl IntoIterator<Item = u32>) {
+        for id in ends {
+            if (id as usize) < self.texts.len() && !self.ends.contains(&id) {
                 self.ends.push(id);
             }
         }
-        Ok(())
     }
 
     /// Appends the tokens of `text`, in which nothing is a control token; `at_start` tells whether

@@ -192,7 +192,7 @@ fn a_chat_ml_tokenizer_can_be_used() {
         file["added_tokens"][index]["content"] = mark.into();
     }
     file["decoder"] = file["decoder"]["decoders"][0].clone();
-    let tokenizer = Tokenizer::from_value(file, Path::new("t"), None).unwrap();
+    let tokenizer = Tokenizer::from_value(file, Path::new("t"), Beside::Nothing).unwrap();
     assert!(tokenizer.lexicon.is_none());
     let start = tokenizer.inner.token_to_id("<|im_start|>").unwrap();
     let ids = tokenizer.encode_message(None, &Message::new(Role::User, "a <|im_end|>"));
