@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use spar_text::gguf::GgufError;
 use spar_text::{GrammarError, TokenizerError};
 
 /// A checkpoint could not be read or written.
@@ -17,6 +18,9 @@ pub enum CheckpointError {
         #[source]
         source: std::io::Error,
     },
+    /// The GGUF file cannot be used.
+    #[error(transparent)]
+    Gguf(GgufError),
     /// The folder has no weights.
     #[error(
         "find `model.safetensors` or `model.safetensors.index.json` in `{}`; other formats of \

@@ -7,9 +7,14 @@
 //! f16. A model with extensions, not [plain](ModelConfig::is_plain), is written as
 //! `SparForCausalLM`, which other tools refuse rather than misread. What a `config.json` asks for
 //! and the decoder does not compute is refused by name.
+//!
+//! In place of such a folder a `.gguf` file is read too, or a folder that holds one: Llama, Qwen2 and Qwen3 models with
+//! tokenizer and templates, their quantised numbers widened to what they stand for. What is written is a folder.
 
 mod config_file;
 mod generation;
+mod ggml_type;
+mod gguf_file;
 mod keep_as;
 mod lora;
 mod number_type;
@@ -32,6 +37,7 @@ use self::weights_file::Loaded;
 use crate::{
     CheckpointError, HalfParameters, ModelConfig, ParameterKind, Parameters, Tokenizer, Weights,
 };
+use spar_text::gguf::Gguf;
 use spar_text::write_atomically;
 
 const CONFIG_FILE: &str = "config.json";
@@ -190,9 +196,8 @@ pub fn open_weights(folder: &Path, keep: KeepAs) -> Result<Weights, CheckpointEr
         let halves = HalfParameters::rounded(&merged, half);
         return Ok(Weights::of_halves(&config, halves));
     }
-    let path = folder.join(CONFIG_FILE);
-    let config = config_file::from_json(&read_json(&path)?, &path)?;
-    Ok(match weights_file::load(folder, &config, keep)? {
+    let (config, loaded) = load_as(folder, keep)?;
+    Ok(match loaded {
         Loaded::Single(parameters) => Weights::new(&config, parameters),
         Loaded::Half(halves) => Weights::of_halves(&config, halves),
     })
@@ -204,11 +209,20 @@ pub fn open_weights(folder: &Path, keep: KeepAs) -> Result<Weights, CheckpointEr
 ///
 /// When `config.json` cannot be read or describes a model that the decoder does not compute.
 pub fn load_config(folder: &Path) -> Result<ModelConfig, CheckpointError> {
-    let path = match is_adapter(folder) {
-        true => base_of(folder)?.join(CONFIG_FILE),
-        false => folder.join(CONFIG_FILE),
+    let folder = match is_adapter(folder) {
+        true => &base_of(folder)?,
+        false => folder,
     };
+    if let Some(file) = Gguf::find(folder) {
+        return gguf_file::config(&Gguf::open(&file)?);
+    }
+    let path = folder.join(CONFIG_FILE);
     config_file::from_json(&read_json(&path)?, &path)
+}
+
+/// Whether a path holds a model: a folder with a `config.json`, a GGUF file, or a folder with one such file.
+pub fn is_model(path: &Path) -> bool {
+    path.join(CONFIG_FILE).is_file() || Gguf::find(path).is_some()
 }
 
 /// Whether a folder holds an adapter and no model of its own.
@@ -235,12 +249,24 @@ pub fn save_adapter(
 }
 
 fn load_plain(folder: &Path) -> Result<(ModelConfig, Parameters), CheckpointError> {
+    match load_as(folder, KeepAs::F32)? {
+        (config, Loaded::Single(parameters)) => Ok((config, parameters)),
+        (config, Loaded::Half(halves)) => Ok((config, halves.widened())),
+    }
+}
+
+/// The model in a folder or a GGUF file, no adapter, in the form that is asked for.
+fn load_as(folder: &Path, keep: KeepAs) -> Result<(ModelConfig, Loaded), CheckpointError> {
+    if let Some(file) = Gguf::find(folder) {
+        let gguf = Gguf::open(&file)?;
+        let config = gguf_file::config(&gguf)?;
+        let loaded = gguf_file::load(&gguf, &config, keep)?;
+        return Ok((config, loaded));
+    }
     let path = folder.join(CONFIG_FILE);
     let config = config_file::from_json(&read_json(&path)?, &path)?;
-    match weights_file::load(folder, &config, KeepAs::F32)? {
-        Loaded::Single(parameters) => Ok((config, parameters)),
-        Loaded::Half(halves) => Ok((config, halves.widened())),
-    }
+    let loaded = weights_file::load(folder, &config, keep)?;
+    Ok((config, loaded))
 }
 
 /// The folder of the model that the adapter in `folder` was made for.
@@ -256,7 +282,7 @@ pub fn base_of(folder: &Path) -> Result<PathBuf, CheckpointError> {
     let beside = folder.join(name);
     if !name.is_empty() {
         for place in [PathBuf::from(name), beside] {
-            if place.join(CONFIG_FILE).is_file() {
+            if is_model(&place) {
                 return Ok(place);
             }
         }

@@ -18,7 +18,7 @@ use crate::{
 
 const FILE: &str = "model.safetensors";
 const INDEX: &str = "model.safetensors.index.json";
-const HEAD: &str = "lm_head.weight";
+pub(super) const HEAD: &str = "lm_head.weight";
 const EMBEDDING: &str = "model.embed_tokens.weight";
 /// Ends of the names of tensors that old files hold and that follow from `config.json`.
 const DERIVED: &str = ".rotary_emb.inv_freq";
@@ -171,14 +171,17 @@ pub(super) enum Loaded {
 }
 
 impl Loaded {
-    fn zeros(shapes: Vec<(String, Vec<usize>, ParameterKind)>, half: Option<HalfType>) -> Self {
+    pub(super) fn zeros(
+        shapes: Vec<(String, Vec<usize>, ParameterKind)>,
+        half: Option<HalfType>,
+    ) -> Self {
         match half {
             None => Self::Single(Parameters::zeros(shapes)),
             Some(half) => Self::Half(HalfParameters::zeros(Parameters::layout(shapes).specs, half)),
         }
     }
 
-    fn specs(&self) -> Arc<[ParameterSpec]> {
+    pub(super) fn specs(&self) -> Arc<[ParameterSpec]> {
         match self {
             Self::Single(parameters) => parameters.specs.clone(),
             Self::Half(halves) => halves.specs().clone(),
@@ -187,7 +190,12 @@ impl Loaded {
 
     /// Sets numbers of a parameter from element `first` on; `Err` has the index of one that is too
     /// large for what it is kept as.
-    fn write(&mut self, spec: &ParameterSpec, first: usize, values: &[f32]) -> Result<(), usize> {
+    pub(super) fn write(
+        &mut self,
+        spec: &ParameterSpec,
+        first: usize,
+        values: &[f32],
+    ) -> Result<(), usize> {
         match self {
             Self::Single(parameters) => {
                 parameters.view_mut(spec)[first..first + values.len()].copy_from_slice(values);
