@@ -7,7 +7,8 @@
 # Needs the Rust toolchain and a C compiler (installed with apt-get where that is allowed). As root on
 # Debian it also installs Podman, installs and starts a Docker engine where none answers
 # (docker/start-engine.sh), and builds the tests' images from the machine's own files; with Python and pip
-# it builds the WebAssembly guests into the user's cache folder (scripts/build_guests.sh). All of that goes
+# it builds the WebAssembly guests into the user's cache folder (scripts/build_guests.sh) and fetches a small
+# language model there (scripts/get_smollm2.sh, 98 MB). All of that goes
 # on while the tests are compiled. Running it again does no harm. At the end it says how many tests passed,
 # which could not run and why, and where the seconds went.
 # ALFWORLD_DATA, a folder with ALFWorld's games, adds the tests on the real games; SPAR_CODE_PROBLEMS, a file of
@@ -95,6 +96,10 @@ set_up_mcp() {
     has npm || { echo "no npm" && return 1; }
     scripts/get_mcp_servers.sh "$cache/mcp"
 }
+set_up_smollm2() {
+    has python3 || { echo "no Python" && return 1; }
+    scripts/get_smollm2.sh
+}
 set_up_nvrtc() { virtual_environment nvrtc "nvidia-cuda-nvrtc>=13,<14"; }
 # Not installed here: the package holds code for every GPU, a third of a gigabyte. Read to its end: with
 # `grep -q`, ldconfig would fail at a closed pipe.
@@ -120,6 +125,7 @@ needs Python and PyPI|openai|openai_client
 needs gymnasium from PyPI|gymnasium|gymnasium_is_played
 needs MCP servers from npm and PyPI|mcp|reference_servers
 needs a C++ compiler|cxx|emulated
+needs SmolLM2 from PyPI|smollm2|smollm2_
 needs NVRTC from PyPI|nvrtc|nvrtc_
 needs NCCL|nccl|nccl_tells
 needs a GPU|gpu|cuda::tests::gpu_
@@ -140,7 +146,7 @@ in_background() {
         : >"$work/$name.tried"
     done
 }
-in_background guests openai gymnasium mcp nvrtc &
+in_background guests openai gymnasium mcp smollm2 nvrtc &
 beside_engines=$!
 
 # 3. Tests that wait for an engine go beside all others, as soon as the engines are there and the tests are
@@ -195,6 +201,10 @@ done < <(grep -rhoE --include='*.rs' '#\[ignore = "[^"]*"\]' \
 [ ! -e "$work/openai.ready" ] || export SPAR_OPENAI_PYTHON="$cache/venvs/openai/bin/python"
 [ ! -e "$work/gymnasium.ready" ] || export SPAR_GYMNASIUM_PYTHON="$cache/venvs/gymnasium/bin/python"
 [ ! -e "$work/mcp.ready" ] || export SPAR_MCP_SERVERS="$cache/mcp"
+if [ -e "$work/smollm2.ready" ]; then
+    SPAR_SMOLLM2="$(tail -n 1 "$work/smollm2.out")"
+    export SPAR_SMOLLM2
+fi
 if [ -e "$work/nvrtc.ready" ]; then
     nvrtc="$(dirname "$(find "$cache/venvs/nvrtc" -name 'libnvrtc.so.*' | head -n 1)")"
     export LD_LIBRARY_PATH="$nvrtc${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
@@ -202,7 +212,7 @@ fi
 for name in cxx gpu nccl alfworld problems namespaces; do
     until [ -e "$work/$name.tried" ]; do sleep 1; done
 done
-find_words namespaces guests openai gymnasium mcp cxx nvrtc nccl gpu alfworld problems
+find_words namespaces guests openai gymnasium mcp smollm2 cxx nvrtc nccl gpu alfworld problems
 if [ "${#words[@]}" -gt 0 ]; then
     run ignored --test-threads 2 --skip docker --skip podman "${words[@]}" "${without[@]}"
 fi
