@@ -110,7 +110,7 @@ pub(crate) struct TrainArguments {
     /// Folder of third-party data, for suites that need it.
     #[arg(long, env = "ALFWORLD_DATA")]
     pub(crate) data: Option<PathBuf>,
-    /// A checkpoint folder, or a model's name on the hub (`organisation/name[@revision]`), to start
+    /// A checkpoint folder, a GGUF file, or a model's name on the hub (`organisation/name[@revision]`), to start
     /// from; its model and tokenizer take the place of the recipe's.
     #[arg(long, value_name = "MODEL")]
     pub(crate) start_from: Option<PathBuf>,
@@ -158,8 +158,8 @@ pub(crate) struct ResumeArguments {
 /// Who plays, and by which rules; of `spar eval` and `spar rollout`.
 #[derive(Debug, Args)]
 pub(crate) struct PlayerArguments {
-    /// A checkpoint, a run (its best checkpoint; by folder or name), a folder of a Hugging Face model, or its name on the
-    /// hub (`organisation/name[@revision]`); left out, the run in `--runs` that was written last.
+    /// A checkpoint, a run (its best checkpoint; by folder or name), a folder of a Hugging Face model, a GGUF file, or a name on
+    /// the hub (`organisation/name[@revision]`); left out, the run in `--runs` that was written last.
     #[arg(long, value_name = "FOLDER", group = "who")]
     pub(crate) checkpoint: Option<PathBuf>,
     /// A built-in player.

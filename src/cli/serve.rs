@@ -62,7 +62,7 @@ pub(crate) struct ServeRetrievalArguments {
 /// Arguments of `spar serve policy`.
 #[derive(Debug, Args)]
 pub(crate) struct ServePolicyArguments {
-    /// A checkpoint, a run (its best checkpoint), or a folder of a Hugging Face model.
+    /// A checkpoint, a run (its best checkpoint), a folder of a Hugging Face model, or a GGUF file.
     #[arg(value_name = "CHECKPOINT")]
     pub(crate) checkpoint: PathBuf,
     /// Address to listen at; 0.0.0.0 is all addresses of this machine.
@@ -158,7 +158,7 @@ pub(crate) enum StoredNumbers {
 /// Arguments of `spar audit`.
 #[derive(Debug, Args)]
 pub(crate) struct AuditArguments {
-    /// A checkpoint, a run (its best checkpoint), or a folder of a Hugging Face model.
+    /// A checkpoint, a run (its best checkpoint), a folder of a Hugging Face model, or a GGUF file.
     #[arg(value_name = "CHECKPOINT")]
     pub(crate) checkpoint: PathBuf,
     /// Tokens to sample.

@@ -355,8 +355,11 @@ pub(crate) fn locate(path: &Path) -> anyhow::Result<(PathBuf, Option<Recipe>)> {
         };
         return Ok((found.path, Some(read(&run)?)));
     }
-    if !path.join("config.json").is_file() && !checkpoint::is_adapter(path) {
-        bail!("find a model in `{}`: there is no `config.json`, nor is it a run", path.display());
+    if !checkpoint::is_model(path) && !checkpoint::is_adapter(path) {
+        bail!(
+            "find a model in `{}`: there is neither a `config.json` nor one .gguf file, nor is it a run",
+            path.display()
+        );
     }
     // `<run>/checkpoints/<checkpoint>`; the path may be relative to the run's own folder.
     let full = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());

@@ -65,7 +65,7 @@ pub struct Recipe {
     pub about: String,
     /// Seed of all random choices. Default 0.
     pub seed: u64,
-    /// A checkpoint folder, or a model's name on the hub, to start from; its model and tokenizer take
+    /// A checkpoint folder, a GGUF file, or a model's name on the hub, to start from; its model and tokenizer take
     /// the place of those below. Default absent: from nothing.
     pub start_from: Option<PathBuf>,
     /// Where the decoder computes: `auto` (a GPU where there is one that works), `cpu` or `cuda`.
