@@ -35,7 +35,7 @@ fuzz_target!(|input: (u8, &[u8], Vec<Damage>)| {
         assert!(parameters.data.iter().all(|value| value.is_finite()));
     }
     if let Ok(tokenizer) = Tokenizer::load(&path) {
-        let ids = tokenizer.encode("A text, <|im_end|> 12\n");
-        assert!(ids.iter().all(|id| !tokenizer.is_control(*id)));
+        // A file may call any token a control token, so that nothing is known of these.
+        let _ = tokenizer.decode(&tokenizer.encode("A text, <|im_end|> 12\n"));
     }
 });
