@@ -1,4 +1,4 @@
-//! Our side of `benches/compare/compare.py`: one measurement of a model on disk.
+//! Our side of `benches/compare/compare.py` and `benches/compare_with_trl.py`: one measurement of a model on disk.
 //!
 //! ```text
 //! cargo run --release -p spar-trainer --example measure -- WORK FOLDER WORKLOAD.json
@@ -9,19 +9,20 @@
 //! line of JSON. The number of threads is that of rayon, `RAYON_NUM_THREADS`.
 
 use std::error::Error;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use spar_core::Sample;
-use spar_policy::checkpoint::{KeepAs, load_weights, open_weights};
+use spar_core::{PolicyVersion, Sample, Seed};
+use spar_policy::checkpoint::{KeepAs, LoraAdapter, load_weights, open_weights};
 use spar_policy::decoder::{Segment, SequenceCache, forward};
 use spar_policy::head::{batch_logits, log_softmax};
-use spar_policy::{ModelConfig, Parameters, Weights};
+use spar_policy::{LoraConfig, LoraModel, ModelConfig, Parameters, Weights};
 use spar_trainer::{
-    AdamWOptions, DecoderGradient, LossAggregation, Measured, OptimizerConfig, SampleGradient,
-    Slopes, Supervised, Trainer, TrainerConfig,
+    AdamWOptions, BatchWeight, Clip, ClipOptions, DecoderGradient, LossAggregation, Measured,
+    Objective, OptimizerConfig, SampleGradient, Slopes, Supervised, Trained, Trainer,
+    TrainerConfig, Update,
 };
 
 #[global_allocator]
@@ -37,6 +38,19 @@ struct Workload {
     sequences: Vec<Vec<u32>>,
     /// Per sequence, which tokens are to be learnt; absent: all but the first.
     weights: Vec<Vec<f32>>,
+    /// Of every sequence, the advantage of its tokens with weight, which are learnt by the objective `clip` then;
+    /// absent: by cross-entropy.
+    advantages: Vec<f32>,
+    /// Per sequence, the log-probability with which each token was drawn; there with `advantages`.
+    behavior_logprobs: Vec<Vec<f32>>,
+    /// An adapter in PEFT's files that is learnt in place of all weights.
+    adapter: Option<PathBuf>,
+    /// Gradients longer than this are shortened to it; absent: none is.
+    max_gradient_norm: Option<f64>,
+    /// Parts that an update is computed in; absent: 1.
+    shards: Option<usize>,
+    /// Tokens that are read at a time in `train`; absent: all.
+    micro_batch_tokens: Option<usize>,
     /// Updates that are timed, after one that is not.
     updates: usize,
     /// Learning rate of AdamW.
@@ -56,16 +70,83 @@ struct Workload {
 }
 
 impl Workload {
-    fn samples(&self) -> Vec<Sample> {
+    fn samples(&self) -> Result<Vec<Sample>, Failure> {
+        let streams = [
+            ("weights", self.weights.len()),
+            ("advantages", self.advantages.len()),
+            ("behavior_logprobs", self.behavior_logprobs.len()),
+        ];
+        for (name, found) in streams {
+            if found != 0 && found != self.sequences.len() {
+                let sequences = self.sequences.len();
+                return Err(
+                    format!("`{name}` has {found} entries for {sequences} sequences").into()
+                );
+            }
+        }
+        if self.advantages.is_empty() != self.behavior_logprobs.is_empty() {
+            return Err("`advantages` and `behavior_logprobs` stand together".into());
+        }
         let sample = |(index, tokens): (usize, &Vec<u32>)| {
+            let (weights, logprobs) = (self.weights.get(index), self.behavior_logprobs.get(index));
+            let wrong = |list: Option<&Vec<f32>>| list.is_some_and(|l| l.len() != tokens.len());
+            if wrong(weights) || wrong(logprobs) {
+                return Err(format!("sequence {index}: not one entry for every token"));
+            }
             let mut sample = Sample::default();
             for (t, token) in tokens.iter().enumerate() {
                 let all = if t == 0 { 0.0 } else { 1.0 };
-                sample.push_observed(*token, self.weights.get(index).map_or(all, |w| w[t]));
+                let weight = weights.map_or(all, |weights| weights[t]);
+                match (self.advantages.get(index), logprobs) {
+                    (Some(advantage), Some(logprobs)) if weight != 0.0 => {
+                        let version = PolicyVersion(0);
+                        sample.push(*token, weight, *advantage, 0.0, logprobs[t], version, &[]);
+                    }
+                    (Some(_), _) => sample.push_observed(*token, 0.0),
+                    (None, _) => sample.push_observed(*token, weight),
+                }
             }
-            sample
+            Ok(sample)
         };
-        self.sequences.iter().enumerate().map(sample).collect()
+        let samples: Result<Vec<_>, String> =
+            self.sequences.iter().enumerate().map(sample).collect();
+        Ok(samples?)
+    }
+
+    fn objective(&self) -> Box<dyn Objective> {
+        match self.advantages.is_empty() {
+            true => Box::new(Supervised),
+            false => Box::new(Clip::new(ClipOptions::default())),
+        }
+    }
+
+    /// The decoder to be learnt, and what of it is: all weights, or the factors of an adapter.
+    fn learner(
+        &self,
+        (config, parameters): (ModelConfig, Parameters),
+    ) -> Result<(DecoderGradient, Parameters), Failure> {
+        let Some(folder) = &self.adapter else {
+            let weights = Arc::new(Weights::new(&config, parameters.clone()));
+            return Ok((DecoderGradient::new(weights, 1.0), parameters));
+        };
+        let adapter = LoraAdapter::load(folder, &parameters)?;
+        let target = |name: &String| {
+            let module = name.strip_suffix(".weight").unwrap_or(name);
+            module.rsplit('.').next().unwrap_or(module).to_owned()
+        };
+        let mut targets: Vec<String> = adapter.changes.keys().map(target).collect();
+        targets.sort_unstable();
+        targets.dedup();
+        let config_of_adapter = LoraConfig {
+            rank: adapter.rank,
+            alpha: adapter.alpha,
+            scale_by_root: adapter.scales_by_root,
+            targets,
+        };
+        let base = Arc::new(Weights::new(&config, parameters));
+        let model = LoraModel::new(base, &config_of_adapter);
+        let factors = model.factors_of(&adapter).ok_or("the adapter leaves layers out")?;
+        Ok((DecoderGradient::of(Trained::Adapter(Arc::new(model)), 1.0), factors))
     }
 }
 
@@ -111,46 +192,47 @@ fn trainer_config(workload: &Workload) -> TrainerConfig {
     optimizer.options = toml::Table::try_from(options).expect("options are a table");
     TrainerConfig {
         optimizer,
-        shards: 1,
-        micro_batch_tokens: 1 << 20,
-        max_gradient_norm: None,
+        shards: workload.shards.unwrap_or(1),
+        micro_batch_tokens: workload.micro_batch_tokens.unwrap_or(1 << 20),
+        max_gradient_norm: workload.max_gradient_norm,
         ..TrainerConfig::default()
     }
 }
 
 /// Updates: forward, loss, backward, AdamW.
-fn train(
-    (config, parameters): (ModelConfig, Parameters),
-    workload: &Workload,
-) -> Result<Value, Failure> {
-    let model = DecoderGradient::new(Arc::new(Weights::new(&config, parameters.clone())), 1.0);
+fn train(loaded: (ModelConfig, Parameters), workload: &Workload) -> Result<Value, Failure> {
+    let (model, parameters) = workload.learner(loaded)?;
     let mut trainer = Trainer::new(trainer_config(workload), parameters)?;
-    let samples = workload.samples();
+    let (samples, objective) = (workload.samples()?, workload.objective());
     let samples: Vec<&Sample> = samples.iter().collect();
-    let (mut losses, mut seconds) = (Vec::new(), Vec::new());
+    let (mut losses, mut norms, mut seconds) = (Vec::new(), Vec::new(), Vec::new());
+    let mut computed_tokens = 0;
     for update in 0..=workload.updates {
         let started = Instant::now();
         let mode = LossAggregation::TokenMean;
-        let metrics = trainer.update(&samples, &Supervised, mode, &model, 0.0)?;
+        let metrics = trainer.update(&samples, &*objective, mode, &model, 0.0)?;
         losses.push(metrics.loss);
+        norms.push(metrics.gradient_norm);
+        computed_tokens = metrics.computed_tokens;
         if update > 0 {
             seconds.push(started.elapsed().as_secs_f64());
         }
     }
-    Ok(json!({ "seconds": seconds, "losses": losses }))
+    Ok(json!({
+        "seconds": seconds, "losses": losses, "gradient_norms": norms, "computed_tokens": computed_tokens,
+    }))
 }
 
-/// One gradient of the mean cross-entropy, timed, and its file.
-fn gradient(
-    (config, parameters): (ModelConfig, Parameters),
-    workload: &Workload,
-) -> Result<Value, Failure> {
+/// One gradient of the mean loss over tokens, timed, and its file.
+fn gradient(loaded: (ModelConfig, Parameters), workload: &Workload) -> Result<Value, Failure> {
     let activation_bytes = if workload.recompute { 0 } else { usize::MAX };
-    let model = DecoderGradient::new(Arc::new(Weights::new(&config, parameters.clone())), 1.0)
-        .with_activation_bytes(activation_bytes);
-    let samples = workload.samples();
+    let (model, parameters) = workload.learner(loaded)?;
+    let model = model.with_activation_bytes(activation_bytes);
+    let (samples, objective) = (workload.samples()?, workload.objective());
     let samples: Vec<&Sample> = samples.iter().collect();
-    let total: f32 = samples.iter().flat_map(|sample| &sample.cross_entropy_weights).sum();
+    let batch = BatchWeight::of(&*objective, samples.iter().copied());
+    let update = Update { samples: &samples, present: None, seed: Seed::from_u64(0) };
+    let of_samples = objective.begin(&update);
     let prepared = model.prepare(&parameters);
     let (mut seconds, mut all, mut loss) = (Vec::new(), 0.0, 0.0);
     let mut gradient = vec![0.0; parameters.data.len()];
@@ -159,11 +241,10 @@ fn gradient(
         let started = Instant::now();
         let losses = std::sync::Mutex::new(0.0);
         let slopes = |index: usize, found: Measured<'_>| -> Slopes {
-            let weights = &samples[index].cross_entropy_weights;
-            let of_sample = found.logprobs.iter().zip(weights).skip(1);
-            let sum: f64 = of_sample.map(|(l, w)| f64::from(*l) * f64::from(*w)).sum();
-            *losses.lock().expect("no panic under the lock") -= sum;
-            weights.iter().map(|weight| -weight / total).collect::<Vec<f32>>().into()
+            let scale = LossAggregation::TokenMean.scale(objective.weight(samples[index]), batch);
+            let found = of_samples.loss(index, found, scale);
+            *losses.lock().expect("no panic under the lock") += found.loss;
+            found.slopes
         };
         prepared
             .accumulate(&samples, &slopes, &mut gradient, None)
@@ -172,7 +253,7 @@ fn gradient(
         if repetition > 0 {
             seconds.push(all);
         }
-        loss = losses.into_inner()? / f64::from(total);
+        loss = losses.into_inner()?;
     }
     if let Some(path) = &workload.gradient_file {
         let bytes: Vec<u8> = gradient.iter().flat_map(|value| value.to_le_bytes()).collect();
