@@ -52,9 +52,27 @@ pub struct SeriesResult {
     pub gain: Option<Difference>,
     /// Name of the run that was worst at the end.
     pub worst: Option<String>,
+    /// The same of each test split by itself; empty where there is one alone.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub splits: BTreeMap<String, Reached>,
     /// What its runs have spent together; absent where none has told.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spend: Option<SpendReport>,
+}
+
+/// What the runs of one recipe reached on a test split.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Reached {
+    /// Before reinforcement learning.
+    pub before: Option<Pooled>,
+    /// At the end: after reinforcement learning, or before it in runs that have none.
+    pub after: Option<Pooled>,
+    /// What reinforcement learning added, over the runs with both.
+    pub gain: Option<Difference>,
+    /// Name of the run that was worst at the end.
+    pub worst: Option<String>,
+    /// Successes and attempts of that run.
+    pub worst_tally: Option<Tally>,
 }
 
 /// What one run reached on the test splits together.
@@ -78,8 +96,12 @@ pub struct RunResult {
     /// Whether it has reinforcement learning.
     #[serde(skip)]
     is_reinforced: bool,
+    /// By moment.
     #[serde(skip)]
     tasks: [Option<TaskTallies>; 2],
+    /// The same by split.
+    #[serde(skip)]
+    splits: BTreeMap<String, [Option<TaskTallies>; 2]>,
     /// What its recipe says, by the name of the setting.
     #[serde(skip)]
     settings: BTreeMap<String, String>,
@@ -159,8 +181,36 @@ impl Comparison {
 impl SeriesResult {
     fn new(name: &str, runs: Vec<RunResult>) -> Self {
         let seed = Seed::from_u64(0).derive("compare", name);
+        let Reached { before, after, gain, worst, .. } = Reached::of(&runs, seed);
+        let names: BTreeSet<&String> = runs.iter().flat_map(|run| run.splits.keys()).collect();
+        let of_split = |split: &String| {
+            let runs: Vec<RunResult> = runs.iter().map(|run| run.on_split(split)).collect();
+            (split.clone(), Reached::of(&runs, seed.derive("split", split)))
+        };
+        let splits = match names.len() {
+            0 | 1 => BTreeMap::new(),
+            _ => names.into_iter().map(of_split).collect(),
+        };
+        Self {
+            name: name.to_owned(),
+            before,
+            after,
+            gain,
+            worst,
+            splits,
+            spend: runs
+                .iter()
+                .filter_map(|run| run.spend.clone())
+                .reduce(|sum, spend| sum.plus(&spend)),
+            runs,
+        }
+    }
+}
+
+impl Reached {
+    fn of(runs: &[RunResult], seed: Seed) -> Self {
         let pooled = |moment: usize| {
-            let outcomes = played(&runs, moment).1;
+            let outcomes = played(runs, moment).1;
             Some(Pooled {
                 runs: outcomes.num_runs(),
                 tasks: outcomes.num_tasks(),
@@ -176,19 +226,15 @@ impl SeriesResult {
         let gain = after.difference(&before, true, DRAWS, seed.derive("gain", ""));
         let worst = runs
             .iter()
-            .filter_map(|run| Some((rate(run.after?)?, &run.name)))
+            .filter_map(|run| Some((run.after?, &run.name)))
+            .filter_map(|(tally, name)| Some((rate(tally)?, tally, name)))
             .min_by(|one, two| one.0.total_cmp(&two.0));
         Self {
-            name: name.to_owned(),
             before: pooled(BEFORE),
             after: pooled(AFTER),
             gain,
-            worst: worst.map(|(_, name)| name.clone()),
-            spend: runs
-                .iter()
-                .filter_map(|run| run.spend.clone())
-                .reduce(|sum, spend| sum.plus(&spend)),
-            runs,
+            worst: worst.map(|(_, _, name)| name.clone()),
+            worst_tally: worst.map(|(_, tally, _)| tally),
         }
     }
 }
@@ -279,6 +325,7 @@ impl RunResult {
         let summary = Summary::open(&folder)?;
         let mut is_by_task = true;
         let mut tasks = [None, None];
+        let mut splits: BTreeMap<String, [Option<TaskTallies>; 2]> = BTreeMap::new();
         for (moment, kind) in [(BEFORE, "test_before"), (AFTER, "test_after")] {
             let mut of_moment = TaskTallies::new();
             for (split, results) in &summary.splits {
@@ -287,27 +334,30 @@ impl RunResult {
                 // Tasks are the same where their suite is the same to the bit.
                 let suites: Vec<&str> = manifest.suites.values().map(String::as_str).collect();
                 let key = |task: &str| format!("{}/{split}/{task}", suites.join("+"));
-                match by_task(&evaluations, kind, split) {
+                let of_split: TaskTallies = match by_task(&evaluations, kind, split) {
                     Some(found) => {
-                        of_moment
-                            .extend(found.into_iter().map(|(task, tally)| (key(&task), tally)));
+                        found.into_iter().map(|(task, tally)| (key(&task), tally)).collect()
                     }
                     // Which tasks they were is not known: they are no other run's.
                     None => {
                         is_by_task = false;
-                        of_moment.extend((0..result.episodes).map(|index| {
+                        let one = |index| {
                             let successes = usize::from(index < result.successes);
                             let task = format!("{}/{split}/{index}", path.display());
                             (task, Tally { successes, attempts: 1 })
-                        }));
+                        };
+                        (0..result.episodes).map(one).collect()
                     }
-                }
+                };
+                of_moment.extend(of_split.clone());
+                splits.entry(split.clone()).or_default()[moment] = Some(of_split);
             }
             tasks[moment] = (!of_moment.is_empty()).then_some(of_moment);
         }
         let is_reinforced = recipe.stage_configs().iter().any(|stage| stage.kind == "reinforce");
         if tasks[AFTER].is_none() && !is_reinforced {
             tasks[AFTER] = tasks[BEFORE].clone();
+            splits.values_mut().for_each(|split| split[AFTER] = split[BEFORE].clone());
         }
         let name = manifest.name;
         if !is_by_task {
@@ -327,23 +377,34 @@ impl RunResult {
         if missing > 0.0 {
             notes.push(format!("run `{name}` lacks {missing} episodes of its test splits"));
         }
-        let total = |moment: usize| {
-            let all: &Option<TaskTallies> = &tasks[moment];
-            all.as_ref().map(|all| Outcomes::new(std::slice::from_ref(all)).total())
-        };
+        let [before, after] = totals(&tasks);
         Ok(Self {
             folder: path.to_owned(),
             seed: manifest.seed,
-            before: total(BEFORE),
-            after: total(AFTER),
+            before,
+            after,
             curve: dev_points(&metrics),
             spend: read_ledger(&folder.path().join(LEDGER), &recipe.spend)?,
             is_reinforced,
             settings: recipe.settings(),
             name,
             tasks,
+            splits,
         })
     }
+
+    /// The same run, as if it had played no other test split.
+    fn on_split(&self, split: &str) -> Self {
+        let tasks = self.splits.get(split).cloned().unwrap_or_default();
+        let [before, after] = totals(&tasks);
+        Self { before, after, tasks, splits: BTreeMap::new(), ..self.clone() }
+    }
+}
+
+/// What was reached at each moment, all tasks together.
+fn totals(tasks: &[Option<TaskTallies>; 2]) -> [Option<Tally>; 2] {
+    let total = |all: &TaskTallies| Outcomes::new(std::slice::from_ref(all)).total();
+    [BEFORE, AFTER].map(|moment| tasks[moment].as_ref().map(total))
 }
 
 /// The last results by task of a kind of evaluation on a split.
@@ -371,29 +432,17 @@ impl fmt::Display for Comparison {
             "success %", "runs", "tasks", "before reinforcement", "at the end", "gain"
         )?;
         for series in &self.series {
-            let share = |pooled: &Option<Pooled>| match pooled {
-                None => "-".to_owned(),
-                Some(Pooled { success_rate, interval, .. }) => {
-                    format!("{:.1} {}", 100.0 * success_rate, Percent(interval))
-                }
-            };
-            let gain = series.gain.as_ref().map_or("-".to_owned(), |gain| {
-                format!("{:+.1} {}", 100.0 * gain.value, Percent(&gain.interval))
-            });
-            let worst = series.runs.iter().find(|run| Some(&run.name) == series.worst.as_ref());
-            let worst = worst.and_then(|run| Some((run, rate(run.after?)?)));
-            let worst = worst.map_or("-".to_owned(), |(run, rate)| {
-                format!("{:.1}: {}, seed {}", 100.0 * rate, run.name, run.seed)
-            });
-            let tasks = series.after.as_ref().or(series.before.as_ref()).map_or(0, |all| all.tasks);
-            writeln!(
-                f,
-                "{:<16} {:>4} {tasks:>6}  {:<24} {:<24} {gain:<24} {worst}",
-                series.name,
-                series.runs.len(),
-                share(&series.before),
-                share(&series.after),
-            )?;
+            let SeriesResult { before, after, gain, worst, .. } = series;
+            let runs = series.runs.len();
+            let worst = series.runs.iter().find(|run| Some(&run.name) == worst.as_ref());
+            let worst = worst.and_then(|run| Some((run, run.after?)));
+            write_row(f, &series.name, runs, (before, after, gain), worst)?;
+            for (split, reached) in &series.splits {
+                let Reached { before, after, gain, worst, worst_tally } = reached;
+                let worst = series.runs.iter().find(|run| Some(&run.name) == worst.as_ref());
+                let name = format!("  {split}");
+                write_row(f, &name, runs, (before, after, gain), worst.zip(*worst_tally))?;
+            }
         }
         for SeriesResult { name, spend, .. } in &self.series {
             if let Some(spend) = spend.as_ref().filter(|spend| !spend.total.is_empty()) {
@@ -431,6 +480,36 @@ impl fmt::Display for Comparison {
     }
 }
 
+/// A row of the table: what the runs of a series reached, on all splits or on one.
+fn write_row(
+    f: &mut fmt::Formatter<'_>,
+    name: &str,
+    runs: usize,
+    (before, after, gain): (&Option<Pooled>, &Option<Pooled>, &Option<Difference>),
+    worst: Option<(&RunResult, Tally)>,
+) -> fmt::Result {
+    let share = |pooled: &Option<Pooled>| match pooled {
+        None => "-".to_owned(),
+        Some(Pooled { success_rate, interval, .. }) => {
+            format!("{:.1} {}", 100.0 * success_rate, Percent(interval))
+        }
+    };
+    let gain = gain.as_ref().map_or("-".to_owned(), |gain| {
+        format!("{:+.1} {}", 100.0 * gain.value, Percent(&gain.interval))
+    });
+    let worst = worst.and_then(|(run, tally)| Some((run, rate(tally)?)));
+    let worst = worst.map_or("-".to_owned(), |(run, rate)| {
+        format!("{:.1}: {}, seed {}", 100.0 * rate, run.name, run.seed)
+    });
+    let tasks = after.as_ref().or(before.as_ref()).map_or(0, |all| all.tasks);
+    writeln!(
+        f,
+        "{name:<16} {runs:>4} {tasks:>6}  {:<24} {:<24} {gain:<24} {worst}",
+        share(before),
+        share(after),
+    )
+}
+
 /// An interval as percentages.
 struct Percent<'a>(&'a Interval);
 
@@ -448,11 +527,16 @@ mod tests {
     use super::*;
 
     /// A finished run that solved, of twenty tasks, those below `before` and then those below `after`.
-    fn run(
+    fn run(root: &Path, name: &str, seed: u64, solved: (usize, usize), keep: bool) -> PathBuf {
+        run_on(root, name, seed, &[("seen", solved)], keep)
+    }
+
+    /// The same on several test splits.
+    fn run_on(
         root: &Path,
         name: &str,
         seed: u64,
-        (before, after): (usize, usize),
+        splits: &[(&str, (usize, usize))],
         keep: bool,
     ) -> PathBuf {
         let suites = BTreeMap::from([("suite".to_owned(), "hash".to_owned())]);
@@ -460,8 +544,11 @@ mod tests {
         let (folder, _lock) = RunFolder::create(root, &manifest, "").unwrap();
         let mut metrics = MetricsLog::open(&folder.metrics_path()).unwrap();
         let mut evaluations = MetricsLog::open(&folder.evaluations_path()).unwrap();
-        for (kind, solved) in [("test_before", before), ("test_after", after)] {
-            let record = MetricRecord::new(1, kind).with([("split", "seen")]);
+        let played = splits.iter().flat_map(|(split, (before, after))| {
+            [("test_before", *before), ("test_after", *after)].map(|(kind, n)| (kind, *split, n))
+        });
+        for (kind, split, solved) in played {
+            let record = MetricRecord::new(1, kind).with([("split", split)]);
             let tasks: serde_json::Map<_, _> = (0..20)
                 .map(|task| (format!("task-{task}"), json!([usize::from(task < solved), 1])))
                 .collect();
@@ -497,6 +584,34 @@ mod tests {
         let error = Comparison::of(&series).unwrap_err().to_string();
         let expected = "differ in `reinforce.group_size`, `reinforce.iterations`; give each";
         assert!(error.contains(expected), "{error}");
+    }
+
+    #[test]
+    fn splits_are_told_apart_and_together() {
+        let root = tempfile::tempdir().unwrap();
+        let splits = |one: usize, two: usize| [("one", (8, one)), ("two", (2, two))];
+        let runs = [(1, splits(10, 20)), (2, splits(16, 6))]
+            .map(|(seed, splits)| run_on(root.path(), &format!("r{seed}"), seed, &splits, true));
+        let found = compare(&[("both", runs.to_vec())]);
+        let series = &found.series[0];
+        assert_eq!(series.worst.as_deref(), Some("r2"));
+        let points = |value: f64| (100.0 * value).round();
+        let of = |split: &str| {
+            let Reached { before, after, gain, worst, worst_tally } = &series.splits[split];
+            let solved = |pooled: &Option<Pooled>| pooled.as_ref().unwrap().tally.successes;
+            let worst = (worst.as_deref().unwrap(), worst_tally.unwrap().successes);
+            (solved(before), solved(after), points(gain.as_ref().unwrap().value), worst)
+        };
+        assert_eq!(of("one"), (16, 26, 25.0, ("r1", 10)));
+        assert_eq!(of("two"), (4, 26, 55.0, ("r2", 6)));
+        assert_eq!(series.after.as_ref().unwrap().tally.successes, 52);
+        let text = found.to_string();
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[2].starts_with("  one ") && lines[2].ends_with("50.0: r1, seed 1"), "{text}");
+        assert!(lines[3].starts_with("  two ") && lines[3].ends_with("30.0: r2, seed 2"), "{text}");
+        // A split by itself is what is told anyway.
+        let one = run(root.path(), "alone", 3, (8, 9), true);
+        assert!(compare(&[("a", vec![one])]).series[0].splits.is_empty());
     }
 
     fn compare(series: &[(&str, Vec<PathBuf>)]) -> Comparison {
