@@ -18,6 +18,7 @@ const SHIPPED: &[(&str, &str)] = &[
     ("ledger", include_str!("../../recipes/ledger.toml")),
     ("apps", include_str!("../../recipes/apps.toml")),
     ("sql", include_str!("../../recipes/sql.toml")),
+    ("tools-small", include_str!("../../recipes/tools-small.toml")),
     ("tau2", include_str!("../../recipes/tau2.toml")),
     ("tic-tac-toe", include_str!("../../recipes/tic-tac-toe.toml")),
     ("preferences", include_str!("../../recipes/preferences.toml")),

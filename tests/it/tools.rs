@@ -1,5 +1,6 @@
 //! Environments that are played by calls of tools.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -343,5 +344,60 @@ fn a_policy_that_is_held_to_calls_is_trained_on_what_it_could_draw() {
         let hash = first.sampled.grammar.unwrap();
         assert!(matches!(&*trajectory.grammars[&hash], GrammarSource::Lark { .. }));
         assert!(trajectory.grammars.len() <= 2, "a grammar for each set of tools");
+    }
+}
+
+#[test]
+fn three_kinds_of_tools_are_learnt_under_the_grammars_of_their_schemas() {
+    let folder = workplace();
+    let settings: Vec<&str> = [
+        "warm_start.iterations=2",
+        "warm_start.tasks=12",
+        "reinforce.iterations=2",
+        "reinforce.tasks=4",
+        "reinforce.group_size=2",
+        "episode.sampling.max_tokens=60",
+        "evaluation.every=2",
+        "evaluation.dev_tasks=4",
+        "evaluation.test_tasks=2",
+        "keep.trajectories_every=1",
+    ]
+    .iter()
+    .flat_map(|setting| ["--set", setting])
+    .collect();
+    let run = [&["train", "tools-small", "--name", "three", "--json"][..], &settings].concat();
+    let summary: Value = serde_json::from_str(&succeed(folder.path(), &run).out).unwrap();
+    assert_eq!(summary["max_drift"], 0.0);
+    let kept = JsonlStore::read(folder.path().join("runs/three/trajectories")).unwrap();
+    let kept: Vec<_> = kept.map(|stored| stored.unwrap().trajectory).collect();
+    let (mut played, mut open) = (BTreeMap::new(), 0);
+    for trajectory in &kept {
+        *played.entry(trajectory.environment.clone()).or_insert(0) += 1;
+        for turn in &trajectory.turns {
+            // Nothing is listed: what could be drawn is a token that was forced, or what the grammar of a hash says.
+            let hash = turn.sampled.grammar.expect("every answer is held to a grammar");
+            let source = &trajectory.grammars[&hash];
+            assert_eq!(source.hash(), hash);
+            assert!(
+                matches!(&**source, GrammarSource::Lark { grammar } if grammar.contains("%json"))
+            );
+            assert!(turn.sampled.allowed.iter().all(|list| list.len() < 2));
+            open += turn.sampled.allowed.iter().filter(|list| list.is_empty()).count();
+        }
+        // Training is given the same grammars, at the places of the answers.
+        for sample in cut_samples(trajectory).unwrap() {
+            let spans = &sample.grammars;
+            assert!(!spans.is_empty());
+            assert!(
+                spans.iter().all(|span| trajectory.grammars.contains_key(&span.grammar.hash()))
+            );
+        }
+    }
+    // Search has twice the share of the others.
+    let counts = ["search", "sql", "apps"].map(|name| played[name]);
+    assert_eq!((kept.len(), counts), (16, [8, 4, 4]));
+    assert!(open > 100, "{open} tokens were drawn");
+    for split in ["search", "sql", "apps"] {
+        assert_eq!(summary["splits"][split][1]["episodes"], 2, "{summary:#}");
     }
 }
