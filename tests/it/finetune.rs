@@ -11,7 +11,7 @@ use spar::policy::{Family, ModelConfig, Tokenizer, initial_parameters};
 use crate::support::{kill_at, succeed, workplace};
 
 /// A model as Hugging Face's tools leave it, with a tokenizer and chat template of its family.
-fn write_model(folder: &Path, family: Family) {
+pub(crate) fn write_model(folder: &Path, family: Family) {
     let name = match family {
         Family::Llama => "llama-3",
         Family::Mistral => "mistral",

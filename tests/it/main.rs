@@ -15,6 +15,7 @@ mod learning;
 mod play;
 mod prefer;
 mod process;
+mod recipes;
 mod remote;
 mod sandbox;
 mod seats;

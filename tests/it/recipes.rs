@@ -1,0 +1,126 @@
+//! Recipes for models from elsewhere: planned as they ship, and trained on a tiny one with what takes long cut down.
+
+use std::path::Path;
+
+use serde_json::Value;
+use spar::policy::Family;
+
+use crate::finetune::write_model;
+use crate::support::{succeed, workplace};
+
+/// Short answers, few episodes, two updates of reinforcement learning at the most.
+const SHORT: &[&str] = &[
+    "episode.sampling.max_tokens=6",
+    "evaluation.every=1",
+    "evaluation.dev_tasks=4",
+    "evaluation.max_turns=2",
+];
+
+/// What [`SHORT`] leaves of a recipe with the two usual stages. A random model solves nothing, so that no episode is better than
+/// others; what there is to learn is the divergence from the reference model.
+const TWO_STAGES: &[&str] = &[
+    "reinforce.objective.options.kl_weight=0.05",
+    "evaluation.test_tasks=2",
+    "reinforce.iterations=1",
+    "reinforce.tasks=2",
+    "reinforce.group_size=2",
+    "reinforce.max_turns=2",
+];
+
+/// Trains a random model of a few thousand weights by a recipe that ships, and gives back what is printed with `--json`.
+fn train(folder: &Path, recipe: &str, settings: &[&[&str]]) -> Value {
+    write_model(&folder.join("model"), Family::Qwen3);
+    let mut arguments = vec!["train", recipe, "--start-from", "model", "--name", recipe, "--json"];
+    for setting in SHORT.iter().chain(settings.iter().copied().flatten()) {
+        arguments.extend(["--set", *setting]);
+    }
+    let ran = succeed(folder, &arguments);
+    serde_json::from_str(&ran.out).unwrap()
+}
+
+/// The metrics of a run's iterations of a kind.
+fn records(folder: &Path, run: &str, kind: &str) -> Vec<Value> {
+    let text =
+        std::fs::read_to_string(folder.join("runs").join(run).join("metrics.jsonl")).unwrap();
+    let all = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    all.filter(|record| record["kind"] == kind).collect()
+}
+
+#[test]
+fn recipes_for_models_from_elsewhere_are_planned_as_they_ship() {
+    let folder = workplace();
+    write_model(&folder.path().join("model"), Family::Llama);
+    let plan = |recipe: &str| {
+        let ran = succeed(folder.path(), &["train", recipe, "--start-from", "model", "--dry-run"]);
+        std::fs::write(folder.path().join("again.toml"), &ran.out).unwrap();
+        assert_eq!(succeed(folder.path(), &["train", "again.toml", "--dry-run"]).out, ran.out);
+        ran.out
+    };
+    let wanted = [
+        ("adapter", "100 iterations of 8 tasks x 8 on `train` of `household`"),
+        ("retool", "512 demonstrations of `code` by `oracle`"),
+        ("tau2", "50 iterations of 16 tasks x 8 on `train` of `tau2`"),
+        ("smol-tools", "demonstrations of `toolbox + sql + search + code` by `oracle`"),
+        (
+            "smol-tools-all",
+            "4 iterations of 8 tasks x 8 on `train` of `toolbox + sql + search + code`",
+        ),
+    ];
+    for (recipe, part) in wanted {
+        let planned = plan(recipe);
+        assert!(planned.contains(part), "{recipe}\n{planned}");
+    }
+}
+
+#[test]
+fn the_recipe_for_customer_service_trains_a_tiny_model() {
+    let folder = workplace();
+    let summary = train(folder.path(), "tau2", &[TWO_STAGES]);
+    assert_eq!(summary["max_drift"], 0.0, "{summary:#}");
+    let played = records(folder.path(), "tau2", "reinforce");
+    assert_eq!((played.len(), &played[0]["episodes"]), (1, &4.0.into()), "{played:?}");
+    assert_eq!(records(folder.path(), "tau2", "evaluation").len(), 1);
+}
+
+#[test]
+#[ignore = "needs the wasm guests"]
+fn recipes_that_run_code_train_a_tiny_model_with_wasm_guests() {
+    let folder = workplace();
+    let few = ["sandbox.concurrency=2"];
+    let imitation = ["warm_start.iterations=1", "warm_start.tasks=2"];
+    let summary = train(
+        folder.path(),
+        "retool",
+        &[
+            TWO_STAGES,
+            &few,
+            &imitation,
+            &["reinforce.sampler.kind=uniform", "episode.max_sampled_tokens=64"],
+        ],
+    );
+    assert_eq!(summary["max_drift"], 0.0, "{summary:#}");
+    let imitated = records(folder.path(), "retool", "imitate");
+    assert!(imitated[0]["updates"].as_f64() > Some(0.0), "{imitated:?}");
+
+    let stages = [
+        "stages.before.tasks=4",
+        "stages.imitate.iterations=1",
+        "stages.imitate.tasks=4",
+        "stages.imitated.tasks=4",
+        "stages.reinforce.iterations=2",
+        "stages.reinforce.tasks=4",
+        "stages.reinforce.group_size=2",
+        "stages.reinforce.objective.options.kl_weight=0.05",
+        "stages.reinforced.tasks=4",
+    ];
+    train(folder.path(), "smol-tools", &[&few, &stages]);
+    let imitated = records(folder.path(), "smol-tools", "imitate");
+    assert!(imitated[0]["updates"].as_f64() > Some(0.0), "{imitated:?}");
+    let played = records(folder.path(), "smol-tools", "reinforce");
+    assert_eq!(played.len(), 2);
+    assert!(played.iter().all(|record| record["drift_current_max"] == 0.0), "{played:?}");
+    for suite in ["toolbox", "sql", "search", "code"] {
+        assert_eq!(played[0][format!("episodes/{suite}")], 2.0, "{suite}: {played:?}");
+    }
+    assert_eq!(records(folder.path(), "smol-tools", "reinforced").len(), 1);
+}
