@@ -92,6 +92,7 @@ virtual_environment() {
 }
 set_up_openai() { virtual_environment openai openai; }
 set_up_gymnasium() { virtual_environment gymnasium gymnasium; }
+set_up_ors() { virtual_environment ors ors-sdk; }
 set_up_mcp() {
     has npm || { echo "no npm" && return 1; }
     scripts/get_mcp_servers.sh "$cache/mcp"
@@ -124,6 +125,7 @@ needs the wasm guests|guests|backends::wasm wasm_backend wasm_guests
 needs Python and PyPI|openai|openai_client
 needs gymnasium from PyPI|gymnasium|gymnasium_is_played
 needs MCP servers from npm and PyPI|mcp|reference_servers
+needs the ORS server from PyPI|ors|ors_server_of_pypi
 needs a C++ compiler|cxx|emulated
 needs SmolLM2 from PyPI|smollm2|smollm2_
 needs NVRTC from PyPI|nvrtc|nvrtc_
@@ -146,7 +148,7 @@ in_background() {
         : >"$work/$name.tried"
     done
 }
-in_background guests openai gymnasium mcp smollm2 nvrtc &
+in_background guests openai gymnasium mcp ors smollm2 nvrtc &
 beside_engines=$!
 
 # 3. Tests that wait for an engine go beside all others, as soon as the engines are there and the tests are
@@ -195,11 +197,12 @@ wait "$beside_engines"
 while IFS= read -r reason; do
     needs | cut -d'|' -f1 | grep -qxF "$reason" || die "tests are ignored with \`$reason\`, which this script does not know"
 done < <(grep -rhoE --include='*.rs' '#\[ignore = "[^"]*"\]' \
-    src core parsers python bfcl tau2 answers sql search apps mcp sandbox tasks envs agent ops text policy predictors serve \
+    src core parsers python bfcl tau2 answers sql search apps mcp ors sandbox tasks envs agent ops text policy predictors serve \
     trainer tests examples |
     sed -E 's/^#\[ignore = "(.*)"\]$/\1/' | sort -u)
 [ ! -e "$work/openai.ready" ] || export SPAR_OPENAI_PYTHON="$cache/venvs/openai/bin/python"
 [ ! -e "$work/gymnasium.ready" ] || export SPAR_GYMNASIUM_PYTHON="$cache/venvs/gymnasium/bin/python"
+[ ! -e "$work/ors.ready" ] || export SPAR_ORS_SERVER="$cache/venvs/ors"
 [ ! -e "$work/mcp.ready" ] || export SPAR_MCP_SERVERS="$cache/mcp"
 if [ -e "$work/smollm2.ready" ]; then
     SPAR_SMOLLM2="$(tail -n 1 "$work/smollm2.out")"
@@ -212,7 +215,7 @@ fi
 for name in cxx gpu nccl alfworld problems namespaces; do
     until [ -e "$work/$name.tried" ]; do sleep 1; done
 done
-find_words namespaces guests openai gymnasium mcp smollm2 cxx nvrtc nccl gpu alfworld problems
+find_words namespaces guests openai gymnasium mcp ors smollm2 cxx nvrtc nccl gpu alfworld problems
 if [ "${#words[@]}" -gt 0 ]; then
     run ignored --test-threads 2 --skip docker --skip podman "${words[@]}" "${without[@]}"
 fi

@@ -126,7 +126,7 @@ impl JudgingConfig<'_> {
             Ok(graders) => graders,
             Err(error) => return vec![error.to_string()],
         };
-        let has_sandbox = needs_sandbox(&task.environment);
+        let has_sandbox = needs_sandbox(task);
         let has_reference = graders.needs_reference() && !has_sandbox && {
             // Only the environment knows what is right in a generated task.
             let bare = Task { graders: Vec::new(), ..task.clone() };

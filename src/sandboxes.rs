@@ -44,8 +44,7 @@ impl SandboxConfig {
         if let Some(backend) = &self.backend {
             return Ok(backend.clone());
         }
-        let mut usual: Vec<_> =
-            tasks.iter().filter_map(|task| usual_backend(&task.environment)).collect();
+        let mut usual: Vec<_> = tasks.iter().filter_map(usual_backend).collect();
         usual.sort_unstable();
         usual.dedup();
         anyhow::ensure!(
@@ -69,8 +68,8 @@ impl OpenSandboxes {
     ///
     /// # Errors
     ///
-    /// When there is no such backend, it does not work here, or the first task of `split`, of a mixture that of
-    /// each suite, cannot be brought up with it: nothing has to be played to find that out.
+    /// When there is no such backend, it does not work here, or one of the [first tasks](Suite::firsts) of `split` cannot be
+    /// brought up with it: nothing has to be played to find that out.
     pub async fn open(
         config: &SandboxConfig,
         suite: &dyn Suite,
@@ -80,7 +79,7 @@ impl OpenSandboxes {
         let concurrency = Concurrency { sandboxes: config.concurrency, ..Concurrency::default() };
         let none = Self { resources: Resources::default(), concurrency, pool: None };
         let mut tasks = first_tasks(suite, split)?;
-        tasks.retain(|task| needs_sandbox(&task.environment));
+        tasks.retain(needs_sandbox);
         if tasks.is_empty() {
             return Ok(none);
         }
@@ -186,7 +185,7 @@ async fn check_tools(
     resources: &Resources,
 ) -> anyhow::Result<()> {
     episode.fits(task)?;
-    if !episode.offers_tools() || needs_sandbox(&task.environment) {
+    if !episode.offers_tools() || needs_sandbox(task) {
         return Ok(());
     }
     let mut env = open_environment(task, resources)?;
@@ -197,22 +196,10 @@ async fn check_tools(
     Ok(checked?)
 }
 
-/// The first task of a split, or of each of its shares; none where it is empty.
+/// The [first tasks](Suite::firsts) of a split; none where it is empty.
 pub fn first_tasks(suite: &dyn Suite, split: &str) -> Result<Vec<Task>, SuiteError> {
-    if suite.len(split)? == 0 {
-        return Ok(Vec::new());
-    }
-    let shares = suite.shares(split);
-    if shares.is_empty() {
-        return Ok(vec![suite.task(split, 0)?]);
-    }
-    let mut start = 0;
-    let mut tasks = Vec::new();
-    for share in shares.iter().filter(|share| share.len > 0) {
-        tasks.push(suite.task(split, start)?);
-        start += share.len;
-    }
-    Ok(tasks)
+    suite.len(split)?;
+    suite.firsts(split).into_iter().map(|index| suite.task(split, index)).collect()
 }
 
 #[cfg(test)]

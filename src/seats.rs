@@ -262,7 +262,7 @@ impl TaskSeats {
         let mut found = Vec::new();
         for split in splits {
             for task in first_tasks(suite, split)? {
-                let (seats, is_zero_sum) = match needs_sandbox(&task.environment) {
+                let (seats, is_zero_sum) = match needs_sandbox(&task) {
                     true => (SeatSpec::ONE.to_vec(), false),
                     false => {
                         let env = open_environment(&task, &Resources::default().without_graders())?;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use spar_core::Boundary;
 use spar_core::registry::RowError;
 use spar_mcp::McpError;
+use spar_ors::OrsError;
 use spar_sandbox::SandboxError;
 use spar_search::{RetrieverError, SearchError};
 use spar_tasks::GraderError;
@@ -68,6 +69,9 @@ pub enum EnvironmentError {
     /// A server of tools did something that it should not, or not what it should.
     #[error("use a server of tools")]
     Server(#[source] Box<McpError>),
+    /// A server that gives tasks did something that it should not, or not what it should.
+    #[error("use a server of tasks")]
+    TaskServer(#[source] Box<OrsError>),
     /// A server of tools cannot be had as the task names it.
     #[error("use server `{server}` of tools: {detail}")]
     NoServer {
@@ -165,6 +169,12 @@ impl fmt::Display for SandboxPhase {
 impl From<McpError> for EnvironmentError {
     fn from(error: McpError) -> Self {
         Self::Server(Box::new(error))
+    }
+}
+
+impl From<OrsError> for EnvironmentError {
+    fn from(error: OrsError) -> Self {
+        Self::TaskServer(Box::new(error))
     }
 }
 

@@ -45,6 +45,7 @@ pub mod household;
 mod ledger;
 mod maths;
 pub mod mcp;
+mod ors;
 pub mod process;
 mod question;
 mod registry;
@@ -68,6 +69,7 @@ pub use error::{EnvironmentError, SandboxPhase};
 pub use frozen_lake::FrozenLake;
 pub use graded::Graded;
 pub use ledger::Ledger;
+pub use ors::Ors;
 pub use process::{Process, ProgramError, ProgramFault};
 pub use question::Question;
 pub use registry::{

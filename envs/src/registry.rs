@@ -13,6 +13,7 @@ use crate::errand::Errand;
 use crate::frozen_lake::FrozenLake;
 use crate::household::Household;
 use crate::ledger::Ledger;
+use crate::ors::Ors;
 use crate::process::Process;
 use crate::question::Question;
 use crate::search::Search;
@@ -20,15 +21,16 @@ use crate::sql::Sql;
 use crate::tau2::Tau2;
 use crate::terminal::Terminal;
 use crate::tic_tac_toe::TicTacToe;
-use crate::tools::ToolUse;
+use crate::tools::{ToolChoice, ToolUse};
 use crate::{Environment, EnvironmentError, Graded, Resources, wrappers};
 
 /// What makes tasks of an environment interactive, and what is known of it before.
 #[derive(Debug, Clone, Copy)]
 pub struct NamedEnvironment {
-    /// A suite that exercises it, for the conformance tests.
-    pub suite: &'static str,
-    /// Whether its episodes need sandboxes.
+    /// The suite of it that ships, which the conformance tests play; absent where none can, since its tasks are somebody
+    /// else's servers.
+    pub suite: Option<&'static str>,
+    /// Whether its episodes need sandboxes whatever the task; others may where the [task](needs_sandbox) has it so.
     pub needs_sandbox: bool,
     /// How it can be played.
     pub actions: Actions,
@@ -83,7 +85,7 @@ pub fn seats_of(environment: &str) -> Option<Vec<SeatSpec>> {
     if row.needs_sandbox {
         return None;
     }
-    let suite = open_suite(row.suite, &SuiteOptions::default()).ok()?;
+    let suite = open_suite(row.suite?, &SuiteOptions::default()).ok()?;
     let (split, _) = suite.manifest().splits.first()?.clone();
     let task = suite.task(&split, 0).ok()?;
     let resources = Resources::default().without_graders();
@@ -107,7 +109,7 @@ const ROWS: &[EnvironmentRow] = &[
         formula: "",
         options: OptionSet::NONE,
         open: NamedEnvironment {
-            suite: "household",
+            suite: Some("household"),
             needs_sandbox: false,
             actions: Actions::Words,
             open: |task, _| Ok(Box::new(Household::open(task)?)),
@@ -121,7 +123,7 @@ const ROWS: &[EnvironmentRow] = &[
         formula: "",
         options: OptionSet::NONE,
         open: NamedEnvironment {
-            suite: "frozen-lake",
+            suite: Some("frozen-lake"),
             needs_sandbox: false,
             actions: Actions::Words,
             open: |task, _| Ok(Box::new(FrozenLake::open(task)?)),
@@ -135,7 +137,7 @@ const ROWS: &[EnvironmentRow] = &[
         formula: "",
         options: OptionSet::NONE,
         open: NamedEnvironment {
-            suite: "sums",
+            suite: Some("sums"),
             needs_sandbox: false,
             actions: Actions::Words,
             open: |task, _| Ok(Box::new(Question::open(task)?)),
@@ -149,7 +151,7 @@ const ROWS: &[EnvironmentRow] = &[
         formula: "",
         options: OptionSet::NONE,
         open: NamedEnvironment {
-            suite: "bfcl",
+            suite: Some("bfcl"),
             needs_sandbox: false,
             actions: Actions::Both,
             open: |task, _| Ok(Box::new(Bfcl::open(task)?)),
@@ -163,7 +165,7 @@ const ROWS: &[EnvironmentRow] = &[
         formula: "",
         options: OptionSet::NONE,
         open: NamedEnvironment {
-            suite: "ledger",
+            suite: Some("ledger"),
             needs_sandbox: false,
             actions: Actions::Calls,
             open: |task, _| Ok(Box::new(Ledger::open(task)?)),
@@ -177,7 +179,7 @@ const ROWS: &[EnvironmentRow] = &[
         formula: "",
         options: OptionSet::NONE,
         open: NamedEnvironment {
-            suite: "toolbox",
+            suite: Some("toolbox"),
             needs_sandbox: false,
             actions: Actions::Calls,
             open: |task, resources| Ok(Box::new(ToolUse::open(task, resources)?)),
@@ -191,7 +193,7 @@ const ROWS: &[EnvironmentRow] = &[
         formula: "",
         options: OptionSet::NONE,
         open: NamedEnvironment {
-            suite: "apps",
+            suite: Some("apps"),
             needs_sandbox: false,
             actions: Actions::Calls,
             open: |task, _| Ok(Box::new(Apps::open(task)?)),
@@ -205,10 +207,24 @@ const ROWS: &[EnvironmentRow] = &[
         formula: "",
         options: OptionSet::NONE,
         open: NamedEnvironment {
-            suite: "mcp",
+            suite: Some("mcp"),
             needs_sandbox: false,
             actions: Actions::Calls,
             open: |task, resources| Ok(Box::new(ToolUse::open_with_servers(task, resources)?)),
+            stratum: |_| None,
+        },
+    },
+    Row {
+        name: "ors",
+        about: "A task of a server of the Open Reward Standard: its prompt, its tools, its rewards.",
+        source: "Open Reward Standard, openrewardstandard.io",
+        formula: "",
+        options: OptionSet::NONE,
+        open: NamedEnvironment {
+            suite: None,
+            needs_sandbox: false,
+            actions: Actions::Calls,
+            open: |task, resources| Ok(Box::new(Ors::open(task, resources)?)),
             stratum: |_| None,
         },
     },
@@ -219,7 +235,7 @@ const ROWS: &[EnvironmentRow] = &[
         formula: "",
         options: OptionSet::NONE,
         open: NamedEnvironment {
-            suite: "code",
+            suite: Some("code"),
             needs_sandbox: true,
             actions: Actions::Calls,
             open: |task, resources| Ok(Box::new(Code::open(task, resources)?)),
@@ -233,7 +249,7 @@ const ROWS: &[EnvironmentRow] = &[
         formula: "",
         options: OptionSet::NONE,
         open: NamedEnvironment {
-            suite: "dial",
+            suite: Some("dial"),
             needs_sandbox: false,
             actions: Actions::Both,
             open: |task, resources| Ok(Box::new(Process::open(task, resources)?)),
@@ -247,7 +263,7 @@ const ROWS: &[EnvironmentRow] = &[
         formula: "",
         options: OptionSet::NONE,
         open: NamedEnvironment {
-            suite: "tic-tac-toe",
+            suite: Some("tic-tac-toe"),
             needs_sandbox: false,
             actions: Actions::Words,
             open: |task, _| Ok(Box::new(TicTacToe::open(task)?)),
@@ -261,7 +277,7 @@ const ROWS: &[EnvironmentRow] = &[
         formula: "",
         options: OptionSet::NONE,
         open: NamedEnvironment {
-            suite: "errand",
+            suite: Some("errand"),
             needs_sandbox: false,
             actions: Actions::Both,
             open: |task, _| Ok(Box::new(Errand::open(task)?)),
@@ -275,7 +291,7 @@ const ROWS: &[EnvironmentRow] = &[
         formula: "",
         options: OptionSet::NONE,
         open: NamedEnvironment {
-            suite: "dialogue",
+            suite: Some("dialogue"),
             needs_sandbox: false,
             actions: Actions::Both,
             open: |task, _| Ok(Box::new(Dialogue::open(task)?)),
@@ -289,7 +305,7 @@ const ROWS: &[EnvironmentRow] = &[
         formula: "",
         options: OptionSet::NONE,
         open: NamedEnvironment {
-            suite: "search",
+            suite: Some("search"),
             needs_sandbox: false,
             actions: Actions::Both,
             open: |task, resources| Ok(Box::new(Search::open(task, resources)?)),
@@ -303,7 +319,7 @@ const ROWS: &[EnvironmentRow] = &[
         formula: "",
         options: OptionSet::NONE,
         open: NamedEnvironment {
-            suite: "sql",
+            suite: Some("sql"),
             needs_sandbox: false,
             actions: Actions::Both,
             open: |task, _| Ok(Box::new(Sql::open(task)?)),
@@ -317,7 +333,7 @@ const ROWS: &[EnvironmentRow] = &[
         formula: "task = the product of what the task's reward is made of: DB, ENV_ASSERTION, ACTION, COMMUNICATE, NL_ASSERTION",
         options: OptionSet::NONE,
         open: NamedEnvironment {
-            suite: "tau2",
+            suite: Some("tau2"),
             needs_sandbox: false,
             actions: Actions::Calls,
             open: |task, _| Ok(Box::new(Tau2::open(task)?)),
@@ -331,7 +347,7 @@ const ROWS: &[EnvironmentRow] = &[
         formula: "",
         options: OptionSet::NONE,
         open: NamedEnvironment {
-            suite: "terminal",
+            suite: Some("terminal"),
             needs_sandbox: true,
             actions: Actions::Both,
             open: |task, resources| Ok(Box::new(Terminal::open(task, resources)?)),
@@ -347,18 +363,29 @@ pub fn environment_registry() -> &'static Table<NamedEnvironment> {
     &TABLE
 }
 
-/// Whether the episodes of an environment need sandboxes; `false` for one that does not exist.
-pub fn needs_sandbox(environment: &str) -> bool {
-    environment_registry().iter().any(|entry| entry.name == environment && entry.needs_sandbox)
+/// Whether the episodes of a task need sandboxes: because of its environment, or of the tools that it names; `false` where there
+/// is no such environment.
+pub fn needs_sandbox(task: &Task) -> bool {
+    let mut rows = environment_registry().iter();
+    rows.any(|entry| entry.name == task.environment && entry.needs_sandbox)
+        || ToolUse::sandboxed(task).next().is_some()
 }
 
-/// The backend of the sandboxes of an environment's episodes, where nobody names one; absent where they need none.
-pub fn usual_backend(environment: &str) -> Option<&'static str> {
-    match environment {
+/// The backend of the sandboxes of a task's episodes, where nobody names one; absent where they need none.
+pub fn usual_backend(task: &Task) -> Option<&'static str> {
+    if task.environment == Code::NAME {
         // Its interpreters are guests, and need no engine.
-        Code::NAME => Some("wasm"),
-        other => needs_sandbox(other).then_some("docker"),
+        return Some("wasm");
     }
+    let mut sandboxed = ToolUse::sandboxed(task).peekable();
+    if sandboxed.peek().is_some() {
+        // Interpreters are guests here as well, unless a package or an image of theirs needs an engine.
+        let needs_engine = |tool: &ToolChoice| {
+            ["packages", "image"].iter().any(|option| tool.options.contains_key(*option))
+        };
+        return Some(if sandboxed.any(|tool| needs_engine(&tool)) { "docker" } else { "wasm" });
+    }
+    needs_sandbox(task).then_some("docker")
 }
 
 /// The tasks of a split in the order that follows from `seed`, stratified by what the suite knows of
@@ -442,6 +469,27 @@ mod tests {
             let right = (0..60).filter(|index| is_told(*index)).count();
             assert!(right >= least, "{name}: {right}");
         }
+    }
+
+    #[test]
+    fn whether_a_task_needs_a_sandbox_is_for_its_tools_to_say() {
+        let task = |environment: &str, tools: serde_json::Value| {
+            let parameters = serde_json::json!({ "prompt": "?", "tools": tools });
+            crate::test_task(environment, parameters)
+        };
+        let plain = task("toolbox", serde_json::json!(["calculator", { "tool": "notes" }]));
+        assert!(!needs_sandbox(&plain) && usual_backend(&plain).is_none());
+        for (environment, tools, backend) in [
+            ("toolbox", serde_json::json!(["calculator", "python"]), "wasm"),
+            ("mcp", serde_json::json!([{ "tool": "javascript", "prefix": "js" }]), "wasm"),
+            ("toolbox", serde_json::json!([{ "tool": "python", "packages": ["numpy"] }]), "docker"),
+        ] {
+            let task = task(environment, tools);
+            assert!(needs_sandbox(&task), "{environment}");
+            assert_eq!(usual_backend(&task), Some(backend));
+        }
+        let other = task("ledger", serde_json::json!(["python"]));
+        assert!(!needs_sandbox(&other), "its parameters are its own");
     }
 
     #[test]

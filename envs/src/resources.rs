@@ -16,6 +16,7 @@ use tokio::time::timeout;
 
 use crate::EnvironmentError;
 use crate::mcp::McpServers;
+use crate::ors::OrsServers;
 use crate::process::Programs;
 
 /// What environments may need of the machine; by default nothing. Clones share it.
@@ -28,6 +29,8 @@ pub struct Resources {
     pub(crate) corpora: Corpora,
     /// The servers whose tools episodes call.
     pub(crate) servers: McpServers,
+    /// The servers that give tasks.
+    pub(crate) task_servers: OrsServers,
     /// Who judges beside those that tasks name.
     pub(crate) graders: Arc<[GraderConfig]>,
     /// The models that take part in judging.

@@ -28,7 +28,7 @@ pub(super) async fn open_sandboxes(
     if (backend.is_some() || image.is_some()) && !tasks.is_empty() {
         let environments: Vec<_> = tasks.iter().map(|task| task.environment.as_str()).collect();
         ensure!(
-            environments.iter().any(|environment| needs_sandbox(environment)),
+            tasks.iter().any(needs_sandbox),
             "take sandboxes for environment `{}`: it needs none, so --backend and \
              --image have no effect",
             environments.join("`, `")

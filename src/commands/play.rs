@@ -219,8 +219,10 @@ fn resolve(line: &str, observation: &Observation) -> Meaning {
 
 /// The suite, the split and the task that were asked for.
 fn choose(arguments: &PlayArguments) -> anyhow::Result<(Box<dyn Suite>, String, Task)> {
-    let of_environment =
-        environment_registry().iter().find(|entry| entry.name == arguments.name).map(|e| e.suite);
+    let of_environment = environment_registry()
+        .iter()
+        .find(|entry| entry.name == arguments.name)
+        .and_then(|e| e.suite);
     let name = of_environment.unwrap_or(&arguments.name);
     let suite = open_suite(name, arguments.data.as_deref())?;
     let split = match &arguments.split {

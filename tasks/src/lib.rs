@@ -31,6 +31,8 @@ pub mod graders;
 mod interleaving;
 mod lines;
 mod mixture;
+mod ors_suite;
+mod ors_task;
 mod process_suite;
 mod process_task;
 mod published;
@@ -62,6 +64,8 @@ pub use error::{GraderError, SamplerError, ShaperError, SuiteError};
 pub use game_folder::GameFolderSuite;
 pub use graders::UnitTests;
 pub use mixture::{MixedSuite, Mixture};
+pub use ors_suite::OrsSuite;
+pub use ors_task::{OrsFailure, OrsSpec, OrsTask};
 pub use process_suite::ProcessSuite;
 pub use process_task::{
     ProcessTask, ProgramActions, ProgramLimits, ProgramSandbox, ProgramSpec, ProgramTimeouts,

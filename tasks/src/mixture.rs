@@ -379,6 +379,16 @@ impl Suite for Mixture {
         self.members.iter().filter_map(share).collect()
     }
 
+    fn firsts(&self, split: &str) -> Vec<usize> {
+        let (mut firsts, mut start) = (Vec::new(), 0);
+        for member in &self.members {
+            let Some(own) = member.own_split(split) else { continue };
+            firsts.extend(member.suite.firsts(own).into_iter().map(|index| start + index));
+            start += member.suite.len(own).unwrap_or(0);
+        }
+        firsts
+    }
+
     fn share_of(&self, id: &str) -> Option<&str> {
         self.member_of(id).map(|member| member.name.as_str())
     }

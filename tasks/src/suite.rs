@@ -72,6 +72,13 @@ pub trait Suite: Send + Sync {
         Vec::new()
     }
 
+    /// The first tasks of a split, by their indices: one of every kind that a machine has to be made ready for, such as of
+    /// every [share](Self::shares), or of every set of tools. They are tried out before others are played. Default: the
+    /// first of all, if there is any.
+    fn firsts(&self, split: &str) -> Vec<usize> {
+        (0..self.len(split).unwrap_or(0)).take(1).collect()
+    }
+
     /// The [share](Share::name) that the task with this id is of; absent where nothing is mixed, which is the default.
     fn share_of(&self, _id: &str) -> Option<&str> {
         None

@@ -1,6 +1,6 @@
 //! Suites of tasks for tools, in files, with the servers that they name.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -17,6 +17,8 @@ const INSTRUCTION: &str =
 const TURNS: u32 = 16;
 /// The file that names servers.
 const SERVERS: &str = "mcp.json";
+/// Sets of tools, the first tasks of which are tried out before others are played.
+const MOST_FIRSTS: usize = 64;
 /// Bytes of a file that a server is started from, which goes into the hash of the suite.
 const MOST_PROGRAM: u64 = 64 << 20;
 
@@ -45,6 +47,8 @@ struct ToolTasks {
     /// First bytes of their lines.
     starts: Vec<u64>,
     by_id: HashMap<String, usize>,
+    /// The first task of every set of tools, by index.
+    firsts: Vec<usize>,
 }
 
 /// A line as it is written.
@@ -167,8 +171,12 @@ fn hash_program(folder: &Path, part: &str, hasher: &mut blake3::Hasher) {
 impl ToolTasks {
     fn read(path: PathBuf, hasher: &mut blake3::Hasher) -> Result<Self, SuiteError> {
         let (mut starts, mut by_id) = (Vec::new(), HashMap::new());
+        let (mut firsts, mut seen) = (Vec::new(), HashSet::new());
         lines::read(&path, hasher, |line| {
             let written = parse(&line, &path)?;
+            if firsts.len() < MOST_FIRSTS && seen.insert(tool_names(&written)) {
+                firsts.push(starts.len());
+            }
             if let Some(id) = written.id
                 && let Some(other) = by_id.insert(id.clone(), starts.len())
             {
@@ -178,8 +186,28 @@ impl ToolTasks {
             starts.push(line.start);
             Ok(())
         })?;
-        Ok(Self { path, starts, by_id })
+        Ok(Self { path, starts, by_id, firsts })
     }
+}
+
+/// The names of the tools that a task offers, and of the options that they are given.
+fn tool_names(written: &Written) -> Vec<String> {
+    let tools = written.parameters.get("tools").and_then(Value::as_array);
+    let mut names: Vec<String> = tools
+        .into_iter()
+        .flatten()
+        .map(|tool| match tool {
+            Value::Object(options) => {
+                let name = options.get("tool").and_then(Value::as_str).unwrap_or_default();
+                let options: Vec<&str> = options.keys().map(String::as_str).collect();
+                format!("{name} {}", options.join(" "))
+            }
+            name => name.as_str().unwrap_or_default().to_owned(),
+        })
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    names
 }
 
 fn parse(line: &Line<'_>, path: &Path) -> Result<Written, SuiteError> {
@@ -247,6 +275,10 @@ impl Suite for ToolSuite {
         })
     }
 
+    fn firsts(&self, split: &str) -> Vec<usize> {
+        self.splits.get(split).map(|tasks| tasks.firsts.clone()).unwrap_or_default()
+    }
+
     fn task_by_id(&self, id: &str) -> Result<Task, SuiteError> {
         let find = || {
             let rest = id.strip_prefix(self.file.name.as_str())?.strip_prefix('/')?;
@@ -311,6 +343,7 @@ mod tests {
         assert_eq!(one.parameters["tools"], json!([files, web]));
         assert_eq!(two.parameters["tools"], json!(["calculator", files, web]));
         assert_eq!(two.parameters["prompt"], "c?");
+        assert_eq!(suite.firsts("test"), [0, 1], "each has tools of its own");
         for task in [one, two] {
             assert_eq!(suite.task_by_id(&task.id).unwrap(), task);
         }

@@ -23,12 +23,13 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("search", &["core"]),
     ("apps", &["core"]),
     ("mcp", &["core", "sandbox"]),
-    ("tasks", &["core", "sandbox", "answers", "bfcl", "python", "search", "sql", "tau2"]),
+    ("ors", &["core"]),
+    ("tasks", &["core", "sandbox", "answers", "bfcl", "ors", "python", "search", "sql", "tau2"]),
     (
         "envs",
         &[
-            "core", "sandbox", "tasks", "answers", "apps", "bfcl", "mcp", "python", "search",
-            "sql", "tau2",
+            "core", "sandbox", "tasks", "answers", "apps", "bfcl", "mcp", "ors", "python",
+            "search", "sql", "tau2",
         ],
     ),
     ("agent", &["core", "parsers", "sandbox", "tasks", "envs"]),

@@ -196,7 +196,7 @@ impl GroupInProgress<'_> {
     ) -> Option<Try> {
         let (shared, task) = (self.shared, &self.origin.task);
         // Who waits for a sandbox keeps no environment from those that need none.
-        let _sandbox = match needs_sandbox(&task.environment) {
+        let _sandbox = match needs_sandbox(task) {
             true => Some(shared.sandboxes.acquire().await.ok()?),
             false => None,
         };

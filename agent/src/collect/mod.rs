@@ -408,7 +408,7 @@ pub async fn stream_groups(
     let seeds = group_seeds(request);
     let groups = (0..request.tasks.len()).map(|index| shared.group(index, seeds[index]));
     // A group in progress holds its environment, so no more of them than could be played.
-    let playable = match request.tasks.iter().all(|task| needs_sandbox(&task.environment)) {
+    let playable = match request.tasks.iter().all(needs_sandbox) {
         true => environments.min(sandboxes),
         false => environments,
     };

@@ -159,6 +159,35 @@ impl McpTool {
         }
     }
 
+    /// Adds to what is shown first.
+    async fn show(
+        &mut self,
+        shown: &mut ToolOutput,
+        what: &str,
+        read: Result<McpOutput, CallFailure>,
+    ) -> Result<(), EnvironmentError> {
+        let McpOutput { text, media, .. } = match read {
+            Ok(output) => output,
+            Err(CallFailure::Server(error)) => {
+                return Err(match &mut self.connection {
+                    Some(connection) => connection.explain(error).await,
+                    None => error.into(),
+                });
+            }
+            Err(told) => {
+                let server = self.kind.options.name.clone();
+                let detail = format!("it does not show {what}: {told}");
+                return Err(EnvironmentError::NoServer { server, detail });
+            }
+        };
+        if !shown.text.is_empty() && !text.is_empty() {
+            shown.text.push_str("\n\n");
+        }
+        shown.text.push_str(&text);
+        shown.media.extend(media);
+        Ok(())
+    }
+
     /// What it means that the server broke.
     async fn broke(&mut self, error: McpError) -> ToolError {
         let Some(mut connection) = self.connection.take() else {
@@ -210,6 +239,28 @@ impl Tool for McpTool {
             self.connection = Some(connection);
         }
         Ok(())
+    }
+
+    fn shows_first(&self) -> bool {
+        let McpOptions { first_resources, first_prompts, .. } = &self.kind.options;
+        !(first_resources.is_empty() && first_prompts.is_empty())
+    }
+
+    async fn first(&mut self) -> Result<ToolOutput, EnvironmentError> {
+        self.prepare().await?;
+        let kind = Arc::clone(&self.kind);
+        let mut shown = ToolOutput::default();
+        for uri in &kind.options.first_resources {
+            let connection = self.connection.as_ref().expect("it was prepared");
+            let read = connection.client.read_resource(uri).await;
+            self.show(&mut shown, &format!("resource `{uri}`"), read).await?;
+        }
+        for (name, arguments) in &kind.options.first_prompts {
+            let connection = self.connection.as_ref().expect("it was prepared");
+            let read = connection.client.prompt(name, arguments.clone()).await;
+            self.show(&mut shown, &format!("prompt `{name}`"), read).await?;
+        }
+        Ok(shown)
     }
 
     async fn call(&mut self, call: &ToolCall, limit: Duration) -> Result<ToolOutput, ToolError> {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use spar_core::redaction;
 use spar_core::registry::NamedOptions;
 use spar_mcp::{McpHttpServer, McpLimits};
@@ -42,6 +43,11 @@ pub struct McpOptions {
     pub resources: bool,
     /// Whether `list_prompts` and `get_prompt` are offered as tools, where the server has prompts. Default false.
     pub prompts: bool,
+    /// URIs of resources that stand in the first observation, behind what is asked; pictures are media beside it. Default
+    /// none.
+    pub first_resources: Vec<String>,
+    /// The same of prompts: their names, with the arguments of each. Default none.
+    pub first_prompts: BTreeMap<String, Map<String, Value>>,
     /// Whether equal calls of a server that was started anew give equal results, so that an episode can be brought to a point
     /// by its calls; where they do not, forking it in its course is refused. Default true.
     pub repeatable: bool,
@@ -101,6 +107,8 @@ impl Default for McpOptions {
             tools: None,
             resources: false,
             prompts: false,
+            first_resources: Vec::new(),
+            first_prompts: BTreeMap::new(),
             repeatable: true,
             on_failure: OnFailure::Fail,
             start_secs: 60,

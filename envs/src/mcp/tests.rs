@@ -106,6 +106,48 @@ async fn tools_of_several_servers_are_called_and_may_change() {
 }
 
 #[tokio::test]
+async fn resources_and_prompts_that_a_task_names_stand_in_the_first_observation() {
+    let show = |options: Value| json!([server(options)]);
+    let both =
+        json!({ "first_resources": ["note://1"], "first_prompts": { "greet": { "who": "Ann" } } });
+    let mut env = opened(show(both)).unwrap();
+    let first = env.reset(Seed::from_u64(0)).await.unwrap();
+    assert_eq!(first.text, "?\n\nBuy milk.\n\nGreet Ann.");
+    assert_eq!(first.instruction.as_deref(), Some("?"));
+    let mut fork = env.fork().await.unwrap().unwrap();
+    let [own, forked] = [&mut env as &mut dyn Environment, fork.as_mut()];
+    let counts = [("count", json!({}))];
+    let own = step(own, &counts).await.unwrap().observation;
+    let forked = step(forked, &counts).await.unwrap().observation;
+    assert_eq!(own, forked, "each has a server of its own, behind the same start");
+    env.close().await.unwrap();
+    fork.close().await.unwrap();
+    let mut absent = opened(show(json!({ "first_resources": ["note://2"] }))).unwrap();
+    let told = absent.reset(Seed::from_u64(0)).await.unwrap_err().to_string();
+    assert!(told.contains("it does not show resource `note://2`: unknown: note://2"), "{told}");
+}
+
+#[tokio::test]
+#[ignore = "needs namespaces"]
+async fn a_server_in_namespaces_is_used_and_ended() {
+    let stock = include_str!("../../../tasks/suites/mcp/stock.sh");
+    let tools = json!([{
+        "tool": "mcp", "command": ["sh", "-c", stock], "env": { "STOCK": "apple=30" }, "sandbox": { "backend": "local" },
+    }]);
+    let parameters = json!({ "prompt": "?", "tools": tools, "limits": { "call_secs": 20 } });
+    let resources = Resources::default();
+    let mut env = ToolUse::open_with_servers(&test_task("mcp", parameters), &resources).unwrap();
+    env.reset(Seed::from_u64(0)).await.unwrap();
+    env.prepare().await.unwrap();
+    let take = [("take", json!({ "item": "apple", "count": 6 }))];
+    assert_eq!(texts(&mut env, &take).await, ["24 left"]);
+    let mut fork = env.fork().await.unwrap();
+    assert!(fork.take().is_none(), "it is brought there by its calls");
+    env.close().await.unwrap();
+    resources.close_programs().await;
+}
+
+#[tokio::test]
 async fn a_server_that_tells_of_other_tools_is_asked_for_them() {
     let mut env =
         begun(json!([{ "tool": "mcp", "name": "g", "command": ["python3", "-c", GROWING] }])).await;

@@ -30,6 +30,21 @@ pub trait Tool: Send {
         Ok(())
     }
 
+    /// Whether it has something to [show first](Self::first). Default false.
+    fn shows_first(&self) -> bool {
+        false
+    }
+
+    /// What belongs to the first observation, such as documents that the task names: asked once it was
+    /// [prepared](Self::prepare), before anything is called. Default nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`EnvironmentError`] when that could not be had.
+    async fn first(&mut self) -> Result<ToolOutput, EnvironmentError> {
+        Ok(ToolOutput::default())
+    }
+
     /// Carries out a call of one of the [specs](Self::specs). Arguments are whatever the policy wrote: nothing has held
     /// them to the schema. What the call asks for may take as long as `limit`, and is ended then, which is
     /// [told](too_slow); what goes on for longer is taken for a tool that hangs.

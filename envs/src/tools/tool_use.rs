@@ -12,12 +12,17 @@ use spar_tasks::graders::Exact;
 use spar_tasks::{ReferenceAnswer, Task};
 
 use super::generator::Generated;
-use super::{ToolChoice, ToolLimits, ToolPlace, Toolbox, read_arguments, spec_of};
+use super::{
+    ToolChoice, ToolLimits, ToolOutput, ToolPlace, Toolbox, read_arguments, spec_of, tool_registry,
+};
 use crate::mcp::stock_task;
 use crate::{Environment, EnvironmentError, Resources, TimeRules};
 
 const NAME: &str = "toolbox";
 const SERVERS: &str = "mcp";
+
+/// How long servers that show something first may take to be started and asked.
+const MOST_START: std::time::Duration = std::time::Duration::from_secs(1800);
 
 /// The tool by which an answer is given, where a task [ends](Ending) so.
 pub const ANSWER_TOOL: &str = "answer";
@@ -158,6 +163,17 @@ impl ToolUse {
         Self::of(SERVERS, task, parameters, resources)
     }
 
+    /// The tools of a task that work in sandboxes; none where it is of another environment.
+    pub(crate) fn sandboxed(task: &Task) -> impl Iterator<Item = ToolChoice> {
+        let is_own = [NAME, SERVERS].contains(&task.environment.as_str());
+        let tools = task.parameters.get("tools").filter(|_| is_own).and_then(Value::as_array);
+        let choices = tools.into_iter().flatten();
+        choices.filter_map(|tool| ToolChoice::deserialize(tool).ok()).filter(|choice| {
+            let mut rows = tool_registry().iter();
+            rows.any(|row| row.name == choice.tool && row.open.needs_sandbox)
+        })
+    }
+
     /// The environment of parameters that were read.
     fn of(
         name: &'static str,
@@ -197,6 +213,18 @@ impl Setting {
         };
         self.offer(&mut episode)?;
         Ok(episode)
+    }
+
+    /// What the tools show before anything is called.
+    async fn shown_first(&self, seed: Seed) -> Result<ToolOutput, EnvironmentError> {
+        let mut showing = self.begin(seed)?.toolbox;
+        let prepared = showing.prepare().await;
+        let shown = match prepared {
+            Ok(()) => showing.first().await,
+            Err(error) => Err(error),
+        };
+        showing.close().await?;
+        shown
     }
 
     /// Looks at what the tools offer now.
@@ -268,17 +296,31 @@ impl Environment for ToolUse {
     fn time_rules(&self) -> TimeRules {
         let ToolLimits { call_secs, calls_per_turn, .. } = self.setting.task.limits;
         let turn = std::time::Duration::from_secs_f64(call_secs * calls_per_turn as f64);
-        TimeRules { command: Some(turn), ..TimeRules::default() }
+        // Servers that show something first are started for that, with times of their own.
+        let shows = |tool: &ToolChoice| tool.options.keys().any(|name| name.starts_with("first_"));
+        let shows_first = self.setting.task.tools.iter().any(shows);
+        let reset = shows_first.then(|| turn + MOST_START);
+        TimeRules { command: Some(turn), reset, ..TimeRules::default() }
     }
 
     async fn reset(&mut self, seed: Seed) -> Result<Observation, EnvironmentError> {
         self.close().await?;
-        let episode = self.setting.begin(seed)?;
+        let mut episode = self.setting.begin(seed)?;
         let prompt = &self.setting.task.prompt;
+        let (mut text, mut media) = (prompt.clone(), Vec::new());
+        if episode.toolbox.shows_first() {
+            // What shows it is given back at once: a start that nobody plays yet holds no server.
+            let shown = self.setting.shown_first(seed).await?;
+            text = format!("{text}\n\n{}", shown.text).trim_end().to_owned();
+            media = shown.media;
+            episode.history = blake3::hash(text.as_bytes());
+        }
         let first = Observation {
+            text,
+            media,
             instruction: Some(prompt.as_str().into()),
             state_key: episode.history.to_hex().to_string(),
-            ..Observation::new(prompt.as_str())
+            ..Observation::default()
         };
         self.episode = Some(episode);
         Ok(first)
@@ -364,7 +406,7 @@ impl Environment for ToolUse {
         };
         if !episode.has_moved {
             // Nothing has happened yet: another one that begins alike is in the same state.
-            let begun = setting.begin(episode.seed)?;
+            let begun = Episode { history: episode.history, ..setting.begin(episode.seed)? };
             return Ok(Some(Box::new(Self { setting, episode: Some(begun) })));
         }
         let Some(toolbox) = episode.toolbox.fork().await? else { return Ok(None) };

@@ -98,6 +98,34 @@ impl Toolbox {
         Ok(())
     }
 
+    /// Whether one of the tools has something to [show first](Self::first).
+    pub fn shows_first(&self) -> bool {
+        self.tools.iter().any(|opened| opened.tool.shows_first())
+    }
+
+    /// What the tools show before anything is called, within the limits of a result each.
+    ///
+    /// # Errors
+    ///
+    /// [`EnvironmentError`] of the first that fails.
+    pub async fn first(&mut self) -> Result<ToolOutput, EnvironmentError> {
+        let mut shown = ToolOutput::default();
+        for index in 0..self.tools.len() {
+            if !self.tools[index].tool.shows_first() {
+                continue;
+            }
+            let output = self.tools[index].tool.first().await?;
+            let ToolResult { text, media, .. } =
+                self.bounded(&ToolCall::new("first", serde_json::Map::new()), output);
+            if !shown.text.is_empty() && !text.is_empty() {
+                shown.text.push_str("\n\n");
+            }
+            shown.text.push_str(&text);
+            shown.media.extend(media);
+        }
+        Ok(shown)
+    }
+
     /// Carries out a call, within its limits; what is wrong with it is told in the result.
     ///
     /// # Errors

@@ -13,6 +13,7 @@ mod bird;
 mod code_problems;
 mod env_toml;
 mod jsonl;
+mod ors_toml;
 mod question_array;
 mod questions;
 mod spider;
@@ -28,6 +29,7 @@ pub use bird::Bird;
 pub use code_problems::CodeProblems;
 pub use env_toml::EnvToml;
 pub use jsonl::Jsonl;
+pub use ors_toml::OrsToml;
 pub use question_array::QuestionArray;
 pub use questions::Questions;
 pub use spider::Spider;
@@ -83,6 +85,14 @@ const ROWS: &[FormatRow] = &[
         formula: "",
         options: OptionSet::NONE,
         open: &EnvToml,
+    },
+    Row {
+        name: "ors.toml",
+        about: "A folder that names a server of the Open Reward Standard, which gives the tasks and judges them.",
+        source: "Open Reward Standard, openrewardstandard.io, docs/ors.md",
+        formula: "",
+        options: OptionSet::NONE,
+        open: &OrsToml,
     },
     Row {
         name: "jsonl",
