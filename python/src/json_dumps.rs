@@ -143,6 +143,12 @@ fn json_float(value: f64) -> String {
 
 fn write_json_str(text: &str, options: JsonOptions, out: &mut String) {
     out.push('"');
+    let is_plain = |byte: u8| matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\';
+    if text.bytes().all(is_plain) {
+        out.push_str(text);
+        out.push('"');
+        return;
+    }
     for character in text.chars() {
         match character {
             '"' => out.push_str("\\\""),

@@ -26,7 +26,8 @@ logger.remove()
 
 environment = importlib.import_module(f"tau2.domains.{domain}.environment")
 ToolCall = importlib.import_module("tau2.data_model.message").ToolCall
-SECONDS = 4.0
+SECONDS = 2.0
+MOST_TASKS = 10
 
 
 def begin(task):
@@ -48,7 +49,7 @@ def is_possible(task):
     return True
 
 
-tasks = [task for task in environment.get_tasks(None)][:40]
+tasks = environment.get_tasks(None)[:MOST_TASKS]
 tasks = [task for task in tasks if is_possible(task)]
 began, resets = time.perf_counter(), 0
 while time.perf_counter() - began < SECONDS:
@@ -57,7 +58,7 @@ while time.perf_counter() - began < SECONDS:
 per_reset = (time.perf_counter() - began) / resets
 
 calls, spent, at = 0, 0.0, 0
-while spent < SECONDS and at < 10 * len(tasks):
+while spent < SECONDS and at < 2 * len(tasks):
     task = tasks[at % len(tasks)]
     at += 1
     env = begin(task)

@@ -58,6 +58,21 @@ pub(crate) fn lower(value: &Value) -> Outcome<String> {
     }
 }
 
+/// `value.lower() == wanted`, where `wanted` is in small letters already; many rows are asked that.
+///
+/// # Errors
+///
+/// The `AttributeError` of what is no text.
+pub(crate) fn is_lower(value: &Value, wanted: &str) -> Outcome<bool> {
+    match value.as_str() {
+        Some(text) if text.is_ascii() => {
+            let letters = text.bytes().map(|byte| byte.to_ascii_lowercase());
+            Ok(text.len() == wanted.len() && letters.eq(wanted.bytes()))
+        }
+        _ => Ok(lower(value)? == wanted),
+    }
+}
+
 /// `items.count(item)`.
 ///
 /// # Errors

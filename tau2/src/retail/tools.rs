@@ -5,7 +5,7 @@ use spar_python::{JsonOptions, Outcome, Value, equal, json_dumps_with};
 use super::orders;
 use crate::calculate::calculate;
 use crate::database::Database;
-use crate::object::{attribute, lower, refuse, set};
+use crate::object::{attribute, is_lower, lower, refuse, set};
 use crate::reply::Reply;
 use crate::signature::ArgumentType::{OneOf, Str, Strs};
 use crate::signature::ToolKind::{Generic, Read, Write};
@@ -170,9 +170,13 @@ pub(crate) fn call(db: &mut Database, name: &str, arguments: &Arguments<'_>) -> 
         "calculate" => calculate(argument(0)),
         "find_user_id_by_name_zip" => find_by_name(db, argument(0), argument(1), argument(2)),
         "find_user_id_by_email" => {
-            for (user_id, user) in db.rows("users")? {
-                if lower(attribute(user, "email")?)? == lower(argument(0))? {
-                    return Ok(Reply::text(user_id.as_str().unwrap_or_default()));
+            // Where nobody is, nothing is wrong with the argument.
+            if db.num_rows("users")? > 0 {
+                let wanted = lower(argument(0))?;
+                for (user_id, user) in db.rows("users")? {
+                    if is_lower(attribute(user, "email")?, &wanted)? {
+                        return Ok(Reply::text(user_id.as_str().unwrap_or_default()));
+                    }
                 }
             }
             refuse("User not found")
@@ -235,9 +239,14 @@ pub(crate) fn call(db: &mut Database, name: &str, arguments: &Arguments<'_>) -> 
 }
 
 fn find_by_name(db: &Database, first: &Value, last: &Value, zip: &Value) -> Outcome<Reply> {
+    if db.num_rows("users")? == 0 {
+        return refuse("User not found");
+    }
+    let wanted = lower(first)?;
     for (user_id, user) in db.rows("users")? {
         let name = attribute(user, "name")?;
-        let is_it = lower(attribute(name, "first_name")?)? == lower(first)?
+        // What is wrong with the last name comes to light where the first one fits.
+        let is_it = is_lower(attribute(name, "first_name")?, &wanted)?
             && lower(attribute(name, "last_name")?)? == lower(last)?
             && equal(attribute(attribute(user, "address")?, "zip")?, zip);
         if is_it {
