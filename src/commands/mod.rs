@@ -17,6 +17,7 @@ mod judge;
 mod list;
 mod merge;
 mod play;
+mod play_lines;
 mod play_seats;
 mod player;
 mod readable;

@@ -1,6 +1,5 @@
 //! `spar play`.
 
-use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use anyhow::ensure;
@@ -12,6 +11,7 @@ use spar::tasks::{Suite, Task};
 use tokio::sync::mpsc;
 
 use super::environments::{open_sandboxes, within};
+use super::play_lines::{Lines, Offered};
 use super::play_seats::play_seats;
 use super::suites::{Purpose, default_splits, open_suite};
 use super::{cancel_on_ctrl_c, print, stopped};
@@ -21,6 +21,7 @@ const HELP: &str = "\
   type a command, the beginning of one, or its number in the list
   ?         lists the commands that can be carried out now
   ? WORD    lists those with a word in them
+  ...?      lists what may stand in place of the mark, in a call of a tool; so does the tab key
   :hint     shows the next command of a solution
   :quit     leaves the game
 ";
@@ -57,25 +58,21 @@ async fn play_task(
     print(&format!("{}: {about}\nType `?` for commands, `:help` for more.\n\n", task.id))?;
     let mut game = Game { env, observation, task, turns: 0, reward: 0.0, is_over: false };
     game.show()?;
-    let mut lines = read_lines();
+    let mut lines = Lines::open()?;
     let cancellation = cancel_on_ctrl_c();
     loop {
         if game.is_over {
             break;
         }
-        print("> ")?;
+        let offered = Offered::new(game.env.tools().to_vec(), &game.observation);
         let line = tokio::select! {
-            line = lines.recv() => line,
+            line = lines.next(&offered) => line,
             () = cancellation.cancelled() => return Ok(stopped()),
         };
         let Some(line) = line else {
             print("\n")?;
             break;
         };
-        if !std::io::stdin().is_terminal() {
-            // What is piped in does not show by itself.
-            print(&format!("{line}\n"))?;
-        }
         match line.trim() {
             "" => {}
             ":quit" | ":q" => break,
@@ -87,6 +84,10 @@ async fn play_task(
             question if question.starts_with('?') => game.list(question[1..].trim())?,
             command if command.starts_with(':') => {
                 print(&format!("  `{command}` is unknown; `:help` lists what there is\n"))?;
+            }
+            begun if offered.asked(begun).is_some() => {
+                let found = offered.asked(begun).unwrap_or_default();
+                print(&found.iter().map(|text| format!("  {text}\n")).collect::<String>())?;
             }
             command => match resolve(command, &game.observation) {
                 Meaning::Action(action) => {
