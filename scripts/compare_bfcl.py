@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """Calls and resets per second of the reference and of this program on the same entries, in turns; medians of three rounds.
 
+Both sides count the time they had a processor, so that other work on the machine counts for neither.
+
     python3.12 scripts/compare_bfcl.py REFERENCE [PROFILE]
 
 REFERENCE is the folder `berkeley-function-call-leaderboard` of a checkout of ShishirPatil/gorilla; mpmath has to be
@@ -44,12 +46,12 @@ def measure_reference():
     call_time = reset_time = 0.0
     while call_time + reset_time < SECONDS:
         for entry, turns in zip(entries, answers):
-            start = time.perf_counter()
+            start = time.process_time()
             execute(entry, [])
-            middle = time.perf_counter()
+            middle = time.process_time()
             for turn in turns:
                 execute(entry, turn)
-            end = time.perf_counter()
+            end = time.process_time()
             reset_time += middle - start
             call_time += end - middle
             resets += 1
