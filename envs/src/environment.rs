@@ -106,6 +106,13 @@ pub trait Environment: Send {
         SeatSpec::ONE
     }
 
+    /// Whether each seat has an instruction of its own, such as a policy to keep to or a goal that nobody else knows:
+    /// that of the first thing it is shown, which then stands in its system message, behind the task's. Default `false`:
+    /// what is shown says it all.
+    fn instructs_seats(&self) -> bool {
+        false
+    }
+
     /// The seat that is to move: some one from the reset until the episode has terminated. Default the first.
     fn to_move(&self) -> Option<Seat> {
         Some(Seat::FIRST)
@@ -298,6 +305,10 @@ impl Environment for &mut (dyn Environment + '_) {
 
     fn seats(&self) -> &[SeatSpec] {
         (**self).seats()
+    }
+
+    fn instructs_seats(&self) -> bool {
+        (**self).instructs_seats()
     }
 
     fn to_move(&self) -> Option<Seat> {

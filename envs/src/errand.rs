@@ -234,6 +234,10 @@ impl Environment for Errand {
         SEATS
     }
 
+    fn instructs_seats(&self) -> bool {
+        true
+    }
+
     fn to_move(&self) -> Option<Seat> {
         self.talk.as_ref().map_or(Some(USER), |talk| talk.to_move)
     }

@@ -9,7 +9,7 @@ use spar_tau2::{Domain, DomainName, Release, RewardType, Tau2Error, Tau2Task};
 use crate::graders::GraderConfig;
 use crate::{Suite, SuiteError, SuiteManifest, Task};
 
-const INSTRUCTION: &str = "Do what you are told to.";
+const INSTRUCTION: &str = "";
 /// Turns of a seat; the release's own limits break a conversation off before.
 const MAX_TURNS: u32 = 200;
 

@@ -3,6 +3,7 @@
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 
@@ -10,11 +11,18 @@ use crate::support::{Ran, run};
 
 /// A server that answers every request alike, until the test ends; its address.
 fn serve(status: &'static str, body: &'static str) -> String {
+    serve_and_keep(status, body).0
+}
+
+/// The same, and what it is asked.
+fn serve_and_keep(status: &'static str, body: &'static str) -> (String, Arc<Mutex<Vec<String>>>) {
+    let asked: Arc<Mutex<Vec<String>>> = Arc::default();
+    let kept = Arc::clone(&asked);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}/v1", listener.local_addr().unwrap());
     std::thread::spawn(move || {
         for stream in listener.incoming() {
-            let mut stream = stream.unwrap();
+            let (mut stream, kept) = (stream.unwrap(), Arc::clone(&kept));
             std::thread::spawn(move || {
                 let (mut seen, mut buffer) = (Vec::new(), [0; 4096]);
                 // The body is one JSON object, so it ends with a brace.
@@ -24,6 +32,7 @@ fn serve(status: &'static str, body: &'static str) -> String {
                         _ => return,
                     }
                 }
+                kept.lock().unwrap().push(String::from_utf8_lossy(&seen).into_owned());
                 let length = body.len();
                 let head = format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\n");
                 // The client may have hung up.
@@ -31,7 +40,7 @@ fn serve(status: &'static str, body: &'static str) -> String {
             });
         }
     });
-    address
+    (address, asked)
 }
 
 fn eval(address: &str, extra: &[&str]) -> Ran {
@@ -50,6 +59,34 @@ fn an_endpoint_that_answers_is_evaluated() {
     assert_eq!(report["evaluations"][0]["overall"]["episodes"], 3);
     assert_eq!(report["evaluations"][0]["overall"]["invalid_rate"], 0.0);
     assert_eq!(report["episode"]["context"]["list_admissible"], true);
+}
+
+/// The system's message of the first request.
+fn first_system(asked: &Mutex<Vec<String>>) -> String {
+    let first = asked.lock().unwrap().first().cloned().expect("something was asked");
+    let (_, body) = first.split_once("\r\n\r\n").unwrap();
+    let body: Value = serde_json::from_str(body).unwrap();
+    assert_eq!(body["messages"][0]["role"], "system", "{body}");
+    body["messages"][0]["content"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn seats_are_told_what_is_for_them_alone() {
+    let tau2 = ["eval", "--suite", "tau2", "--split", "test", "--limit", "1", "--json"];
+    let body = r####"{"choices":[{"message":{"content":"###STOP###"}}]}"####;
+    let (address, asked) = serve_and_keep("200 OK", body);
+    let user = format!("user={address}#m");
+    let ran = run(Path::new("."), &[&tau2[..], &["--policy", "oracle", "--seat", &user]].concat());
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let system = first_system(&asked);
+    assert!(system.contains("<scenario>") && !system.contains("<policy>"), "{system}");
+
+    let (address, asked) = serve_and_keep("200 OK", body);
+    let agent = ["--endpoint", &*address, "--model", "m", "--scaffold", "tools"];
+    let ran = run(Path::new("."), &[&tau2[..], &agent].concat());
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let system = first_system(&asked);
+    assert!(system.contains("<policy>") && !system.contains("<scenario>"), "{system}");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The conversation of one episode.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use spar_core::{
@@ -56,7 +57,7 @@ pub struct Context<'a> {
     /// The last message of the task as it was before anything stood behind it.
     pub(super) task: Option<Arc<Message>>,
     /// The instruction of the task, as far as it is told.
-    instruction: &'a str,
+    instruction: Cow<'a, str>,
     /// The tools that were offered last.
     tools: Arc<[ToolSpec]>,
     /// How many messages come before the first turn.
@@ -85,18 +86,26 @@ pub struct Context<'a> {
 }
 
 impl<'a> Context<'a> {
-    /// The conversation after a reset, with the tools that are offered first; without an encoder it has no tokens.
+    /// The conversation after a reset, with the tools that are offered first; without an encoder it has no tokens. What
+    /// `first` has for an instruction stands behind the task's where `has_own_instruction`.
     pub fn new(
         episode: &'a EpisodeConfig,
         encoder: Option<&'a dyn Policy>,
         task: &'a Task,
         first: &Observation,
         tools: Arc<[ToolSpec]>,
+        has_own_instruction: bool,
     ) -> Self {
         let config = &episode.context;
         let mut context = Self::empty(episode, encoder);
         context.reminder = first.instruction.clone().filter(|_| config.reminder);
-        context.instruction = if config.instruction { &task.instruction } else { "" };
+        let own = first.instruction.as_deref().filter(|_| has_own_instruction);
+        context.instruction = match (config.instruction, own) {
+            (false, _) => Cow::Borrowed(""),
+            (true, None) => Cow::Borrowed(&*task.instruction),
+            (true, Some(own)) if task.instruction.is_empty() => Cow::Owned(own.to_owned()),
+            (true, Some(own)) => Cow::Owned(format!("{}\n\n{own}", task.instruction)),
+        };
         context.tools = tools;
         let system = context.system();
         if !system.is_empty() {
@@ -124,7 +133,7 @@ impl<'a> Context<'a> {
             dropped: 0,
             since_summary: 0,
             task: None,
-            instruction: "",
+            instruction: Cow::Borrowed(""),
             tools: Arc::default(),
             head: 0,
             encoded: 0,
@@ -144,8 +153,8 @@ impl<'a> Context<'a> {
 
     /// The system's message; empty where there is none.
     fn system(&self) -> String {
-        let system = self.scaffold.system(self.instruction, &self.tools);
-        system.unwrap_or_else(|| self.instruction.to_owned())
+        let system = self.scaffold.system(&self.instruction, &self.tools);
+        system.unwrap_or_else(|| self.instruction.clone().into_owned())
     }
 
     /// Offers tools from here on.

@@ -39,7 +39,7 @@ fn play(config: &ContextConfig, turns: usize) -> Vec<Prompt> {
     let (config, task) = (episode(config), task());
     let no_tools = Arc::default();
     let mut context =
-        Context::new(&config, Some(&policy), &task, &observation("o0"), Arc::default());
+        Context::new(&config, Some(&policy), &task, &observation("o0"), Arc::default(), false);
     let mut tokens: Vec<u32> = Vec::new();
     (0..turns)
         .map(|turn| {
@@ -102,7 +102,7 @@ fn what_the_text_does_not_name_is_listed_once() {
     let first =
         seen("You see a cabinet 10, and a bed 2.", &["go to bed 2", "go to cabinet 10", "look"]);
     let (config, task) = (episode(&config), task());
-    let mut context = Context::new(&config, None, &task, &first, Arc::default());
+    let mut context = Context::new(&config, None, &task, &first, Arc::default(), false);
     let near = ["go to bed 2", "open cabinet 1", "open cabinet 10", "take pen 3 from cabinet 10"];
     context.push_observation(&seen("The cabinet 10 is closed.", &near), None);
     context.push_observation(&seen("Nothing happens.", &near), None);
@@ -127,7 +127,7 @@ fn what_is_left_stands_in_the_order_in_which_it_was_named() {
     };
     let first = seen("You see a desk 1, and a bed 2.");
     let (config, task) = (episode(&config), task());
-    let mut context = Context::new(&config, None, &task, &first, Arc::default());
+    let mut context = Context::new(&config, None, &task, &first, Arc::default(), false);
     let mut next = |action: Option<&str>| {
         context.push_observation(&seen("o"), action);
         context.prompt(&Arc::default()).unwrap().messages.last().unwrap().text().into_owned()
@@ -148,7 +148,7 @@ fn of_what_differs_in_numbers_alone_one_is_listed() {
     };
     let first = observation("You see a desk 1, a bed 2, a bed 1, and a desk 2.");
     let (config, task) = (episode(&config), task());
-    let mut context = Context::new(&config, None, &task, &first, Arc::default());
+    let mut context = Context::new(&config, None, &task, &first, Arc::default(), false);
     let mut next = |action: &str| {
         let admissible =
             ["go to bed 1", "go to bed 2", "go to desk 1", "go to desk 2"].map(Arc::from);
@@ -163,6 +163,21 @@ fn of_what_differs_in_numbers_alone_one_is_listed() {
 }
 
 #[test]
+fn what_a_seat_alone_is_told_stands_behind_the_task_in_the_system_message() {
+    let opening = |has_own: bool, instruction: bool| {
+        let (config, task) = (ContextConfig { instruction, ..ContextConfig::default() }, task());
+        let config = episode(&config);
+        let first = observation("o0");
+        let mut context = Context::new(&config, None, &task, &first, Arc::default(), has_own);
+        let messages = context.prompt(&Arc::default()).unwrap().messages;
+        messages.iter().map(|message| message.text().into_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(opening(true, true), ["be good\n\nheat it", "o0"]);
+    assert_eq!(opening(false, true), ["be good", "o0"]);
+    assert_eq!(opening(true, false), ["o0"]);
+}
+
+#[test]
 fn who_repeats_an_action_is_told_what_is_left() {
     let config = ContextConfig {
         instruction: false,
@@ -170,7 +185,7 @@ fn who_repeats_an_action_is_told_what_is_left() {
         ..ContextConfig::default()
     };
     let (config, task) = (episode(&config), task());
-    let mut context = Context::new(&config, None, &task, &observation("o0"), Arc::default());
+    let mut context = Context::new(&config, None, &task, &observation("o0"), Arc::default(), false);
     let mut next = |action: Option<&str>| {
         let admissible =
             ["go to bed 1", "go to bed 2", "go to desk 1", "goad", "look"].map(Arc::from);
@@ -211,7 +226,7 @@ fn called(id: &str) -> (ParsedAction, Observation) {
 fn calls_and_results_are_messages_of_their_own_where_the_model_knows_them() {
     let config = scaffolded("tools", ContextConfig::default());
     let (task, first) = (task(), Observation::new("o0"));
-    let mut context = Context::new(&config, None, &task, &first, tools(&["f"]));
+    let mut context = Context::new(&config, None, &task, &first, tools(&["f"]), false);
     let (parsed, observation) = called("c1");
     context.prompt(&tools(&["f"])).unwrap();
     context.push_answer("f()", &parsed, &[]);
@@ -224,7 +239,7 @@ fn calls_and_results_are_messages_of_their_own_where_the_model_knows_them() {
     assert_eq!((&*messages[3].text(), &*messages[2].text()), ("done", ""));
     // In words they are words.
     let config = scaffolded("react", ContextConfig::default());
-    let mut context = Context::new(&config, None, &task, &first, tools(&["f"]));
+    let mut context = Context::new(&config, None, &task, &first, tools(&["f"]), false);
     context.prompt(&tools(&["f"])).unwrap();
     context.push_answer("Action: f\nAction Input: {}", &parsed, &[]);
     context.push_observation(&observation, None);
@@ -239,7 +254,7 @@ fn other_tools_begin_a_prompt_that_keeps_what_is_equal() {
     let config = scaffolded("tools", ContextConfig::default());
     let policy = ScriptedPolicy::new(Vec::<String>::new());
     let (task, first) = (task(), Observation::new("o0"));
-    let mut context = Context::new(&config, Some(&policy), &task, &first, tools(&["f"]));
+    let mut context = Context::new(&config, Some(&policy), &task, &first, tools(&["f"]), false);
     let begun = context.prompt(&tools(&["f"])).unwrap();
     let (parsed, observation) = called("c1");
     let sampled = policy.encode_answer("f()");
@@ -268,7 +283,8 @@ fn thoughts_are_kept_or_left_out_of_later_turns() {
             ..ContextConfig::default()
         };
         let config = scaffolded("plain", context);
-        let mut context = Context::new(&config, Some(&policy), &task, &first, Arc::default());
+        let mut context =
+            Context::new(&config, Some(&policy), &task, &first, Arc::default(), false);
         let begun = context.prompt(&Arc::default()).unwrap().ids.len();
         context.push_answer(written, &ParsedAction::of("go"), &policy.encode_answer(written));
         context.push_observation(&Observation::new("o1"), None);
@@ -296,7 +312,7 @@ fn thoughts_that_an_endpoint_tells_apart_are_kept() {
     let thoughts = |scaffold, rule, text: &str, parsed: &ParsedAction| {
         let context = ContextConfig { reasoning: rule, ..ContextConfig::default() };
         let config = scaffolded(scaffold, context);
-        let mut context = Context::new(&config, None, &task, &first, tools(&["f"]));
+        let mut context = Context::new(&config, None, &task, &first, tools(&["f"]), false);
         context.push_answer(text, parsed, &[]);
         let messages = context.prompt(&tools(&["f"])).unwrap().messages;
         let last = Arc::clone(messages.last().unwrap());

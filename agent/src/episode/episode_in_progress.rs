@@ -311,7 +311,8 @@ impl<'a> EpisodeInProgress<'a> {
             (true, Some(origin)) => origin.tools_at(0),
             (true, None) => environment.tools(),
         };
-        let context = Context::new(config, encoder, episode.task, &first, tools);
+        let has_own = environment.instructs_seats();
+        let context = Context::new(config, encoder, episode.task, &first, tools, has_own);
         let (state_key, admissible) = (first.state_key.clone(), first.admissible.clone());
         trajectory.first_observation = first;
         Self {

@@ -305,6 +305,10 @@ impl Environment for Dialogue {
         SEATS
     }
 
+    fn instructs_seats(&self) -> bool {
+        true
+    }
+
     fn to_move(&self) -> Option<Seat> {
         self.talk.as_ref().map_or(Some(USER), |talk| talk.to_move)
     }

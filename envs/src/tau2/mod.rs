@@ -315,6 +315,10 @@ impl Environment for Tau2 {
         if self.setting.is_solo { SOLO } else { SEATS }
     }
 
+    fn instructs_seats(&self) -> bool {
+        true
+    }
+
     fn to_move(&self) -> Option<Seat> {
         match &self.talk {
             Some(talk) => talk.to_move,

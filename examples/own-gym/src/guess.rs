@@ -18,7 +18,7 @@ pub(crate) const ENVIRONMENT: EnvironmentRow = Row {
     formula: "",
     options: OptionSet::NONE,
     open: NamedEnvironment {
-        suite: "guess",
+        suite: Some("guess"),
         needs_sandbox: false,
         actions: Actions::Words,
         open: |task, _| Ok(Box::new(Guess::open(task)?)),

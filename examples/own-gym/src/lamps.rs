@@ -19,7 +19,7 @@ pub(crate) const ENVIRONMENT: EnvironmentRow = Row {
     formula: "",
     options: OptionSet::NONE,
     open: NamedEnvironment {
-        suite: "lamps",
+        suite: Some("lamps"),
         needs_sandbox: false,
         actions: Actions::Calls,
         open: |task, _| Ok(Box::new(Lamps::open(task)?)),
