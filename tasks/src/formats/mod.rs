@@ -290,6 +290,10 @@ mod tests {
         fs::write(leaderboard.join(file), entry.replace('\n', "") + "\n").unwrap();
         let answer = r#"{"id": "multi_turn_base_0", "ground_truth": [["logout()"]]}"#;
         fs::write(leaderboard.join("possible_answer").join(file), answer).unwrap();
+        let server = root.join("server");
+        fs::create_dir_all(&server).unwrap();
+        let ors = "name = 's'\nversion = '1'\nabout = 'a'\nmax_turns = 3\n[server]\nurl = 'http://127.0.0.1:9'\n[splits.test]\ncount = 2\n";
+        fs::write(server.join("ors.toml"), ors).unwrap();
         let mut all = vec![
             ("suite.toml", toml),
             ("env.toml", program),
@@ -301,6 +305,7 @@ mod tests {
             ("bird", bird),
             ("tau2", release),
             ("bfcl", leaderboard),
+            ("ors.toml", server),
         ];
         let case = r#"[{\"input\": \"\", \"output\": \"\", \"testtype\": \"stdin\"}]"#;
         let cases = r#""{\"inputs\": [\"\"], \"outputs\": [\"\"]}""#;
