@@ -124,7 +124,7 @@ pub enum Relation {
 
 /// Reads an expression, as `ast.parse` does.
 ///
-/// A name that is given twice in a call is no error before the expression is compiled, see [`compile`].
+/// A name that is given twice in a call is no error before the expression is compiled, see `compile`.
 ///
 /// # Errors
 ///
