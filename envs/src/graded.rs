@@ -122,6 +122,10 @@ impl Environment for Graded {
         self.inner.seats()
     }
 
+    fn instructs_seats(&self) -> bool {
+        self.inner.instructs_seats()
+    }
+
     fn to_move(&self) -> Option<Seat> {
         self.inner.to_move()
     }

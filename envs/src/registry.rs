@@ -472,6 +472,16 @@ mod tests {
     }
 
     #[test]
+    fn seats_have_their_instructions_beside_a_grader_as_well() {
+        let suite = open_suite("errand", &SuiteOptions::default()).unwrap();
+        let mut task = suite.task("test", 0).unwrap();
+        let grader = serde_json::json!({ "kind": "environment" });
+        task.graders.push(serde_json::from_value(grader).unwrap());
+        let env = open_environment(&task, &Resources::default()).unwrap();
+        assert!(env.instructs_seats() && env.seats().len() == 2);
+    }
+
+    #[test]
     fn whether_a_task_needs_a_sandbox_is_for_its_tools_to_say() {
         let task = |environment: &str, tools: serde_json::Value| {
             let parameters = serde_json::json!({ "prompt": "?", "tools": tools });
