@@ -1,5 +1,6 @@
 //! `eval` of calls.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use num_bigint::BigInt;
@@ -313,13 +314,13 @@ fn bind(
     scope: &mut dyn Scope,
     described: impl Fn(&dyn Scope) -> String,
 ) -> Outcome<Arguments> {
-    let mut bound = Arguments::default();
+    let (mut bound, mut names) = (Arguments::default(), HashSet::new());
     for argument in arguments {
         match argument {
             Argument::Positional(value) => bound.positional.push(evaluate(value, scope)?),
             Argument::Keyword(name, value) => {
                 let value = evaluate(value, scope)?;
-                name_argument(&mut bound, name, value, scope, &described)?;
+                name_argument((&mut bound, &mut names), name, value, scope, &described)?;
             }
             Argument::Items(items) => {
                 let items = evaluate(items, scope)?;
@@ -346,7 +347,13 @@ fn bind(
                     let Value::Str(name) = key else {
                         return Err(Exception::type_error("keywords must be strings"));
                     };
-                    name_argument(&mut bound, name, value.clone(), scope, &described)?;
+                    name_argument(
+                        (&mut bound, &mut names),
+                        name,
+                        value.clone(),
+                        scope,
+                        &described,
+                    )?;
                 }
             }
         }
@@ -354,14 +361,15 @@ fn bind(
     Ok(bound)
 }
 
+/// Names are kept beside the arguments, so that many of them take no longer than they are many.
 fn name_argument(
-    bound: &mut Arguments,
+    (bound, names): (&mut Arguments, &mut HashSet<String>),
     name: &str,
     value: Value,
     scope: &dyn Scope,
     described: &impl Fn(&dyn Scope) -> String,
 ) -> Outcome<()> {
-    if bound.keyword.iter().any(|(other, _)| other == name) {
+    if !names.insert(name.to_owned()) {
         return Err(Exception::type_error(format_args!(
             "{} got multiple values for keyword argument '{name}'",
             described(scope)

@@ -1,5 +1,7 @@
 //! Expressions: what is read of a call.
 
+use std::collections::HashSet;
+
 use crate::arithmetic_errors::arithmetic_error;
 use crate::exception::ExceptionKind;
 use crate::tokens::{OpenBracket, Token, TokenKind, syntax_error, tokenize};
@@ -497,6 +499,7 @@ impl Parser {
 
     fn arguments(&mut self) -> Outcome<Vec<Argument>> {
         let mut arguments: Vec<Argument> = Vec::new();
+        let mut names = HashSet::new();
         // Raised once all is read, since what is no expression at all comes first.
         let mut wrong: Option<Exception> = None;
         while !self.take_operator(")") {
@@ -528,10 +531,7 @@ impl Parser {
                             return Err(syntax_error("expected argument value expression", line));
                         }
                         let value = self.expression()?;
-                        let is_repeated = arguments.iter().any(|argument| {
-                            matches!(argument, Argument::Keyword(other, _) if *other == name)
-                        });
-                        if is_repeated {
+                        if !names.insert(name.clone()) {
                             self.repeated.get_or_insert_with(|| {
                                 syntax_error(
                                     format_args!("keyword argument repeated: {name}"),
