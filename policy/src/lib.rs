@@ -96,7 +96,7 @@ pub use spar_ops as ops;
 pub use spar_ops::RopeScaling;
 pub use spar_text::{
     ChatTemplateError, Grammar, GrammarCache, GrammarCompiler, GrammarError, GrammarWalk,
-    MaskedTokens, ReplayError, TextStream, Tokenizer, TokenizerConfig, TokenizerError,
+    MaskedTokens, ReplayError, Spaces, TextStream, Tokenizer, TokenizerConfig, TokenizerError,
     chat_template, hub, tool_words,
 };
 pub use weight_gradient::{AdapterGradient, WeightGradient};

@@ -33,4 +33,4 @@ pub use atomic_file::write_atomically;
 pub use constraint::{Grammar, GrammarCompiler, GrammarWalk};
 pub use error::{ChatTemplateError, GrammarError, ReplayError, TokenizerError};
 pub use grammar_cache::GrammarCache;
-pub use tokenizer::{MaskedTokens, PartialText, TextStream, Tokenizer, TokenizerConfig};
+pub use tokenizer::{MaskedTokens, PartialText, Spaces, TextStream, Tokenizer, TokenizerConfig};

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::bytes::to_characters;
-use super::pieces::pattern_with;
+use super::pieces::{Spaces, pattern_with};
 use super::train::Vocabulary;
 use crate::ChatTemplateError;
 use crate::chat_template::ChatTemplate;
@@ -18,9 +18,9 @@ pub(super) const END: &str = "<|end|>";
 
 /// `tokenizer.json` of a vocabulary.
 ///
-/// A space goes before every text, so that its first word is the same token as in the middle;
+/// Where spaces are joined, one goes before every text, so that its first word is the same token as in the middle;
 /// phrases are split off before words; a piece that is in the vocabulary is one token.
-pub(super) fn tokenizer_json(vocabulary: &Vocabulary) -> Value {
+pub(super) fn tokenizer_json(vocabulary: &Vocabulary, spaces: Spaces) -> Value {
     let tokens: serde_json::Map<String, Value> =
         vocabulary.tokens.iter().cloned().zip((0..).map(|id: u32| json!(id))).collect();
     let marks = MARKS.iter().enumerate().map(|(index, mark)| {
@@ -45,13 +45,13 @@ pub(super) fn tokenizer_json(vocabulary: &Vocabulary) -> Value {
         "truncation": null,
         "padding": null,
         "added_tokens": marks.collect::<Vec<_>>(),
-        "normalizer": { "type": "Prepend", "prepend": " " },
+        "normalizer": normalizer(spaces),
         "pre_tokenizer": {
             "type": "Sequence",
             "pretokenizers": [
                 {
                     "type": "Split",
-                    "pattern": { "Regex": pattern_with(&vocabulary.phrases) },
+                    "pattern": { "Regex": pattern_with(&vocabulary.phrases, spaces) },
                     "behavior": "Isolated",
                     "invert": false,
                 },
@@ -59,9 +59,12 @@ pub(super) fn tokenizer_json(vocabulary: &Vocabulary) -> Value {
             ],
         },
         "post_processor": null,
-        "decoder": {
-            "type": "Sequence",
-            "decoders": [byte_level, { "type": "Strip", "content": " ", "start": 1, "stop": 0 }],
+        "decoder": match spaces {
+            Spaces::Joined => json!({
+                "type": "Sequence",
+                "decoders": [byte_level, { "type": "Strip", "content": " ", "start": 1, "stop": 0 }],
+            }),
+            Spaces::Apart => byte_level.clone(),
         },
         "model": {
             "type": "BPE",
@@ -78,12 +81,28 @@ pub(super) fn tokenizer_json(vocabulary: &Vocabulary) -> Value {
     })
 }
 
+/// What is done to a text before it is cut.
+fn normalizer(spaces: Spaces) -> Value {
+    match spaces {
+        Spaces::Joined => json!({ "type": "Prepend", "prepend": " " }),
+        Spaces::Apart => Value::Null,
+    }
+}
+
+/// Where a `tokenizer.json` has its spaces, if it is one that [`tokenizer_json`] wrote.
+pub(super) fn spaces(file: &Value) -> Spaces {
+    [Spaces::Joined, Spaces::Apart]
+        .into_iter()
+        .find(|spaces| file["normalizer"] == normalizer(*spaces))
+        .unwrap_or_default()
+}
+
 /// Whether a `tokenizer.json` cuts text as [`tokenizer_json`] writes it for these phrases.
-pub(super) fn is_ours(file: &Value, phrases: &[String]) -> bool {
+pub(super) fn is_ours(file: &Value, phrases: &[String], spaces: Spaces) -> bool {
     let pattern = &file["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"];
-    file["normalizer"] == json!({ "type": "Prepend", "prepend": " " })
+    file["normalizer"] == normalizer(spaces)
         && file["model"]["ignore_merges"] == json!(true)
-        && pattern.as_str() == Some(&pattern_with(phrases))
+        && pattern.as_str() == Some(&pattern_with(phrases, spaces))
         && phrases.iter().all(|phrase| file["model"]["vocab"].get(to_characters(phrase)).is_some())
 }
 

@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 
-use super::pieces::{Kind, kind_at, last_kind, pieces};
+use super::pieces::{Kind, Spaces, kind_at, last_kind, pieces};
 
 /// Tokens that are found without merging.
 #[derive(Debug, Clone)]
 pub(super) struct Lexicon {
+    pub(super) spaces: Spaces,
     pub(super) tokens: HashMap<Box<str>, u32>,
     /// Phrases by their first two bytes, longest first.
     pub(super) phrases: HashMap<[u8; 2], Vec<Phrase>>,
@@ -21,11 +22,15 @@ pub(super) struct Phrase {
 
 impl Lexicon {
     /// The tokens that are pieces and phrases, by their texts; control tokens are neither.
-    pub(super) fn new(texts: &[Box<[u8]>], is_control: impl Fn(u32) -> bool) -> Self {
-        let mut lexicon = Self { tokens: HashMap::new(), phrases: HashMap::new() };
+    pub(super) fn new(
+        texts: &[Box<[u8]>],
+        is_control: impl Fn(u32) -> bool,
+        spaces: Spaces,
+    ) -> Self {
+        let mut lexicon = Self { spaces, tokens: HashMap::new(), phrases: HashMap::new() };
         for (token, bytes) in (0..).zip(texts).filter(|(token, _)| !is_control(*token)) {
             let Ok(text) = std::str::from_utf8(bytes) else { continue };
-            match pieces(text).take(2).count() {
+            match pieces(text, spaces).take(2).count() {
                 0 => {}
                 1 => {
                     lexicon.tokens.insert(text.into(), token);

@@ -13,6 +13,7 @@ mod stream;
 mod texts;
 mod train;
 
+use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -25,6 +26,7 @@ pub use self::chat::MaskedTokens;
 use self::gguf_tokenizer::GgufTokenizer;
 use self::layout::{Layout, Marks, TemplateLayout};
 use self::lexicon::Lexicon;
+pub use self::pieces::Spaces;
 use self::pieces::piece_end;
 use self::renderings::Renderings;
 pub use self::stream::PartialText;
@@ -52,11 +54,13 @@ pub struct TokenizerConfig {
     pub vocab_size: usize,
     /// Phrases that may become single tokens. Default 32.
     pub max_phrases: usize,
+    /// Where the space before a word goes: `joined` to it (the default) or `apart`.
+    pub spaces: Spaces,
 }
 
 impl Default for TokenizerConfig {
     fn default() -> Self {
-        Self { vocab_size: 768, max_phrases: 32 }
+        Self { vocab_size: 768, max_phrases: 32, spaces: Spaces::Joined }
     }
 }
 
@@ -65,10 +69,10 @@ impl Default for TokenizerConfig {
 /// Any `tokenizer.json` can be opened whose decoder writes bytes as GPT-2 does (Llama 3, Qwen,
 /// SmolLM) or as SentencePiece does (Llama 2, Mistral); those made here lose nothing of any text.
 ///
-/// **Those made here** cut text into words with the space before them, groups of up to three
+/// **Those made here** cut text into words with the space before them or [apart](Spaces) from it, groups of up to three
 /// digits, punctuation and space. A piece in the vocabulary is one token; others are put together
-/// from parts, in the last resort from bytes, so that every text has an encoding. A space is
-/// thought before every text: its first word is the token that the word is in the middle.
+/// from parts, in the last resort from bytes, so that every text has an encoding. Where
+/// spaces are joined, one is thought before every text: its first word is the token that the word is in the middle.
 /// *Phrases*, sequences of words that nearly all games share, are single tokens too.
 ///
 /// **Control tokens** (`<|im_end|>`, `</s>`, all that the file calls special) come from whoever
@@ -158,12 +162,16 @@ impl Tokenizer {
         if config.vocab_size < least {
             return Err(TokenizerError::VocabularyTooSmall { found: config.vocab_size, least });
         }
-        let prefixed = |text: &str| format!(" {text}");
+        let prefixed = |text: &str| format!("{}{text}", config.spaces.before_text());
         let games: Vec<Vec<String>> =
             games.into_iter().map(|game| game.into_iter().map(prefixed).collect()).collect();
         let size = config.vocab_size - file::MARKS.len();
-        let vocabulary = train::vocabulary(&games, size, config.max_phrases);
-        Self::from_value(file::tokenizer_json(&vocabulary), Path::new(FILE), Beside::Nothing)
+        let vocabulary = train::vocabulary(&games, size, config);
+        Self::from_value(
+            file::tokenizer_json(&vocabulary, config.spaces),
+            Path::new(FILE),
+            Beside::Nothing,
+        )
     }
 
     /// Whether a folder has a `tokenizer.json`.
@@ -381,13 +389,14 @@ impl Tokenizer {
         let control = Control::new(&added, texts.len()).map_err(&invalid)?;
 
         // 2. Whether it was made here.
-        let lexicon = Lexicon::new(&texts, |id| control.is_control[id as usize]);
+        let spaces = file::spaces(&file);
+        let lexicon = Lexicon::new(&texts, |id| control.is_control[id as usize], spaces);
         let mut phrases: Vec<String> =
             lexicon.phrases.values().flatten().map(|phrase| phrase.text.to_string()).collect();
         phrases.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
         let has_bytes =
             (0..=255).all(|byte| vocabulary.contains_key(&*bytes::character(byte).to_string()));
-        let is_ours = has_bytes && file::is_ours(&file, &phrases);
+        let is_ours = has_bytes && file::is_ours(&file, &phrases, spaces);
         let lexicon = is_ours.then_some(lexicon);
         let inner_later = later(&inner);
 
@@ -501,7 +510,10 @@ impl Tokenizer {
             };
             return encode_with_crate(inner, text, ids);
         };
-        let text = format!(" {text}");
+        let text = match lexicon.spaces.before_text() {
+            "" => Cow::Borrowed(text),
+            before => Cow::Owned(format!("{before}{text}")),
+        };
         let mut start = 0;
         while start < text.len() {
             if let Some(phrase) = lexicon.phrase_at(&text, start) {
@@ -509,7 +521,7 @@ impl Tokenizer {
                 start += phrase.text.len();
                 continue;
             }
-            let end = piece_end(&text, start);
+            let end = piece_end(&text, start, lexicon.spaces);
             let piece = &text[start..end];
             start = end;
             match lexicon.tokens.get(piece) {

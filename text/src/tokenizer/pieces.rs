@@ -1,17 +1,45 @@
-//! Text cut into pieces: words with the space before them, groups of digits, punctuation, space.
+//! Text cut into pieces: words, groups of digits, punctuation, space.
 
 use std::sync::LazyLock;
 
 use regex_syntax::hir::{Class, HirKind};
+use serde::{Deserialize, Serialize};
 
-/// The pieces as a regular expression, in the syntax that Rust's and Python's `tokenizers` share;
-/// [`piece_end`] does the same.
-pub(super) const PATTERN: &str = concat!(
-    r" ?[\p{L}\p{M}]+",
-    r"| ?\p{N}{1,3}",
-    r"| ?[^\s\p{L}\p{M}\p{N}]+",
-    r"|\s*[\r\n]+|\s+(?!\S)|\s+"
-);
+/// Where the space before a word goes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Spaces {
+    /// With the word behind it, and one is thought before every text: fewer tokens, but a word behind a quotation mark or a
+    /// bracket is other tokens than behind a space.
+    #[default]
+    Joined,
+    /// Apart from all words, so that a word is the same tokens wherever it stands, which is what makes names easy to copy.
+    Apart,
+}
+
+impl Spaces {
+    /// The pieces as a regular expression, in the syntax that Rust's and Python's `tokenizers` share; [`piece_end`] does the
+    /// same.
+    fn pattern(self) -> &'static str {
+        match self {
+            Self::Joined => concat!(
+                r" ?[\p{L}\p{M}]+",
+                r"| ?\p{N}{1,3}",
+                r"| ?[^\s\p{L}\p{M}\p{N}]+",
+                r"|\s*[\r\n]+|\s+(?!\S)|\s+"
+            ),
+            Self::Apart => r"[\p{L}\p{M}]+|\p{N}{1,3}|[^\s\p{L}\p{M}\p{N}]+|\s*[\r\n]+|\s+",
+        }
+    }
+
+    /// What is thought before every text.
+    pub(super) fn before_text(self) -> &'static str {
+        match self {
+            Self::Joined => " ",
+            Self::Apart => "",
+        }
+    }
+}
 
 /// Digits of one piece.
 const DIGITS: usize = 3;
@@ -69,10 +97,12 @@ pub(super) fn kind_at(text: &str, start: usize) -> Option<(Kind, usize)> {
 }
 
 /// Where the piece ends that starts at `start`, which lies before the end of the text.
-pub(super) fn piece_end(text: &str, start: usize) -> usize {
+pub(super) fn piece_end(text: &str, start: usize, spaces: Spaces) -> usize {
     let bytes = text.as_bytes();
     let mut end = start;
-    if bytes[start] == b' ' && kind_at(text, start + 1).is_some_and(|(kind, _)| kind != Kind::Space)
+    if spaces == Spaces::Joined
+        && bytes[start] == b' '
+        && kind_at(text, start + 1).is_some_and(|(kind, _)| kind != Kind::Space)
     {
         end += 1;
     }
@@ -91,26 +121,26 @@ pub(super) fn piece_end(text: &str, start: usize) -> usize {
     if kind != Kind::Space {
         return end;
     }
-    // Space up to a line break is a piece; otherwise its last character goes with the word behind.
+    // Space up to a line break is a piece; otherwise its last character may go with the word behind.
     match text[start..end].rfind(['\r', '\n']) {
         Some(line_break) => start + line_break + 1,
-        None if end == text.len() || characters == 1 => end,
+        None if spaces == Spaces::Apart || end == text.len() || characters == 1 => end,
         None => last,
     }
 }
 
 /// The pieces of `text` in order; together they are the text.
-pub(super) fn pieces(text: &str) -> impl Iterator<Item = &str> {
+pub(super) fn pieces(text: &str, spaces: Spaces) -> impl Iterator<Item = &str> {
     let mut start = 0;
     std::iter::from_fn(move || {
-        let piece = (start < text.len()).then(|| &text[start..piece_end(text, start)])?;
+        let piece = (start < text.len()).then(|| &text[start..piece_end(text, start, spaces)])?;
         start += piece.len();
         Some(piece)
     })
 }
 
-/// A regular expression that tries `phrases`, longest first, before [`PATTERN`].
-pub(super) fn pattern_with(phrases: &[String]) -> String {
+/// A regular expression that tries `phrases`, longest first, before pieces.
+pub(super) fn pattern_with(phrases: &[String], spaces: Spaces) -> String {
     let mut pattern = String::new();
     for phrase in phrases {
         for character in phrase.chars() {
@@ -125,7 +155,7 @@ pub(super) fn pattern_with(phrases: &[String]) -> String {
             _ => r"(?![\p{L}\p{M}])|",
         });
     }
-    pattern + PATTERN
+    pattern + spaces.pattern()
 }
 
 /// The kind of the last character.
@@ -140,13 +170,27 @@ mod tests {
 
     #[test]
     fn words_carry_the_space_before_them() {
-        let cut = |text| pieces(text).collect::<Vec<_>>();
+        let cut = |text| pieces(text, Spaces::Joined).collect::<Vec<_>>();
         assert_eq!(
             cut(" go to bed 12,  a\n\nYou 1234"),
             [" go", " to", " bed", " 12", ",", " ", " a", "\n\n", "You", " 123", "4"]
         );
         assert_eq!(cut("  \n  x "), ["  \n", " ", " x", " "]);
         assert_eq!(cut("\t\té\u{a0}。"), ["\t", "\t", "é", "\u{a0}", "。"]);
+        assert_eq!(cut(""), [""; 0]);
+    }
+
+    #[test]
+    fn words_stand_apart_from_spaces() {
+        let cut = |text| pieces(text, Spaces::Apart).collect::<Vec<_>>();
+        assert_eq!(
+            cut(" go to \"bed\" 12,   a\n\nYou 1234"),
+            [
+                " ", "go", " ", "to", " ", "\"", "bed", "\"", " ", "12", ",", "   ", "a", "\n\n",
+                "You", " ", "123", "4"
+            ]
+        );
+        assert_eq!(cut("  \n  x "), ["  \n", "  ", "x", " "]);
         assert_eq!(cut(""), [""; 0]);
     }
 }

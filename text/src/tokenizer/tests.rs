@@ -42,6 +42,10 @@ fn tokenizer() -> Tokenizer {
     train(&games(), &TokenizerConfig::default())
 }
 
+fn with_spaces_apart() -> Tokenizer {
+    train(&games(), &TokenizerConfig { spaces: Spaces::Apart, ..TokenizerConfig::default() })
+}
+
 /// One without a template of its own.
 pub(super) fn trained() -> Tokenizer {
     tokenizer()
@@ -88,6 +92,25 @@ fn words_and_phrases_are_single_tokens() {
     assert_eq!(texts(&tokenizer, "apple apple"), [" apple", " apple"]);
     // A phrase ends where a word does.
     assert_eq!(texts(&tokenizer, "You arrive attentively")[0], " You");
+}
+
+#[test]
+fn words_apart_from_spaces_are_the_same_wherever_they_stand() {
+    let tokenizer = with_spaces_apart();
+    assert_eq!(texts(&tokenizer, "desk 12")[..2], ["desk", " "]);
+    let name = tokenizer.encode("Zorvane");
+    assert!(name.len() > 1, "no game has it, so that it is put together from parts");
+    for (before, behind) in [("\"", "\""), ("go to ", " now"), ("(", ")")] {
+        let ids = tokenizer.encode(&format!("{before}Zorvane{behind}"));
+        assert!(ids.windows(name.len()).any(|window| window == name), "{before}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    tokenizer.save(folder.path()).unwrap();
+    let loaded = Tokenizer::load(folder.path()).unwrap();
+    assert_eq!(loaded.lexicon.as_ref().map(|lexicon| lexicon.spaces), Some(Spaces::Apart));
+    let text = &games()[0][0];
+    assert_eq!(loaded.encode(text), tokenizer.encode(text));
+    assert!(tokenizer.phrases().count() > 0);
 }
 
 #[test]
@@ -223,15 +246,15 @@ proptest! {
 
     #[test]
     fn every_text_comes_back(text in any_text()) {
-        thread_local!(static TOKENIZER: Tokenizer = tokenizer());
-        TOKENIZER.with(|tokenizer| {
+        thread_local!(static TOKENIZERS: [Tokenizer; 2] = [tokenizer(), with_spaces_apart()]);
+        TOKENIZERS.with(|tokenizers| tokenizers.iter().try_for_each(|tokenizer| {
             let ids = tokenizer.encode(&text);
             prop_assert_eq!(tokenizer.decode(&ids), &*text);
             // The crate, and so Python, reads the file the same way.
             let encoding = tokenizer.inner.encode_fast(&*text, false).unwrap();
             prop_assert_eq!(&ids, encoding.get_ids());
-            prop_assert_eq!(tokenizer.inner.decode(&ids, true).unwrap(), text);
+            prop_assert_eq!(tokenizer.inner.decode(&ids, true).unwrap(), &*text);
             Ok(())
-        })?;
+        }))?;
     }
 }

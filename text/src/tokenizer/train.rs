@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use super::TokenizerConfig;
 use super::bytes::{character, to_characters};
-use super::pieces::{Kind, last_kind, pieces};
+use super::pieces::{Kind, Spaces, last_kind, pieces};
 
 /// A piece is a template word when it occurs in so many of the games.
 const TEMPLATE_SHARE: f64 = 0.9;
@@ -29,14 +30,19 @@ pub(super) struct Vocabulary {
 
 /// Finds a vocabulary of at most `size` tokens: bytes, phrases, frequent words, parts of words.
 ///
-/// Every text starts with a space. Equal inputs give equal vocabularies: all ties are broken by
+/// Where spaces are joined, every text starts with one. Equal inputs give equal vocabularies: all ties are broken by
 /// the order of strings.
-pub(super) fn vocabulary(games: &[Vec<String>], size: usize, max_phrases: usize) -> Vocabulary {
+pub(super) fn vocabulary(
+    games: &[Vec<String>],
+    size: usize,
+    config: &TokenizerConfig,
+) -> Vocabulary {
+    let (max_phrases, spaces) = (config.max_phrases, config.spaces);
     let mut tokens: Vec<String> = (0..=255).map(|byte| character(byte).to_string()).collect();
     let room = size.saturating_sub(tokens.len());
 
-    let counts = count_pieces(games);
-    let mut phrases = find_phrases(games, &counts, max_phrases.min(room));
+    let counts = count_pieces(games, spaces);
+    let mut phrases = find_phrases(games, &counts, max_phrases.min(room), spaces);
     phrases.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
     tokens.extend(phrases.iter().map(|phrase| to_characters(phrase)));
 
@@ -63,11 +69,11 @@ struct PieceCount {
     is_numbered: bool,
 }
 
-fn count_pieces(games: &[Vec<String>]) -> HashMap<&str, PieceCount> {
+fn count_pieces(games: &[Vec<String>], spaces: Spaces) -> HashMap<&str, PieceCount> {
     let mut counts: HashMap<&str, PieceCount> = HashMap::new();
     for (game, texts) in games.iter().enumerate() {
         for text in texts {
-            let mut pieces = pieces(text).peekable();
+            let mut pieces = pieces(text, spaces).peekable();
             while let Some(piece) = pieces.next() {
                 let count = counts.entry(piece).or_default();
                 count.all += 1;
@@ -92,6 +98,7 @@ fn find_phrases(
     games: &[Vec<String>],
     counts: &HashMap<&str, PieceCount>,
     max_phrases: usize,
+    spaces: Spaces,
 ) -> Vec<String> {
     if games.len() < LEAST_GAMES {
         return Vec::new();
@@ -107,7 +114,7 @@ fn find_phrases(
         .map(|(piece, _)| (*piece).to_owned())
         .collect();
     names.sort();
-    let mut runs = template_runs(games, &names);
+    let mut runs = template_runs(games, &names, spaces);
     let mut phrases = Vec::new();
     while phrases.len() < max_phrases {
         let mut occurrences: HashMap<&[usize], usize> = HashMap::new();
@@ -144,11 +151,15 @@ fn find_phrases(
 }
 
 /// Stretches of words out of `names`, which is sorted, by their places in it, with their counts.
-fn template_runs(games: &[Vec<String>], names: &[String]) -> Vec<(Vec<usize>, usize)> {
+fn template_runs(
+    games: &[Vec<String>],
+    names: &[String],
+    spaces: Spaces,
+) -> Vec<(Vec<usize>, usize)> {
     let mut runs: BTreeMap<Vec<usize>, usize> = BTreeMap::new();
     let mut run = Vec::new();
     for text in games.iter().flatten() {
-        for piece in pieces(text).chain([""]) {
+        for piece in pieces(text, spaces).chain([""]) {
             if let Ok(name) = names.binary_search_by(|name| name.as_str().cmp(piece)) {
                 run.push(name);
             } else if run.len() > 1 {
