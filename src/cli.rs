@@ -203,6 +203,10 @@ pub(crate) struct PlayerArguments {
     /// Turns an episode may have; left out, as the run or else the task says.
     #[arg(long)]
     pub(crate) max_turns: Option<u32>,
+    /// Seconds that an answer may take, and a step of the environment; left out, as the run says, or 300 for an endpoint's, or 120.
+    /// Who misses them has failed, and is not scored.
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) turn_timeout: Option<u64>,
     /// How the task is put to the player, and whether tools are offered; `spar list scaffolds` tells the names.
     /// Left out, as the run says, or `tools` for tasks that are played by calls alone.
     #[arg(long, value_name = "NAME", value_parser = ScaffoldChoice::named)]

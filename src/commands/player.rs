@@ -224,6 +224,7 @@ impl OpenPlayer {
             (episode.policy_retries, episode.turn_timeout_secs) = (0, 300);
             (episode.sampling.max_tokens, episode.command_time_secs) = (1024, 3600);
         }
+        episode.turn_timeout_secs = arguments.turn_timeout.unwrap_or(episode.turn_timeout_secs);
         let PlayerArguments { temperature, top_k, top_p, min_p, max_tokens, max_turns, .. } =
             *arguments;
         let sampling = &mut episode.sampling;
