@@ -6,6 +6,8 @@
 //!  log of a test runner ─▶ LogParser ─▶ test statuses ─▶ rules ─▶ resolved | partial | failed | invalid
 //! ```
 
+pub mod log;
+mod python_text;
 mod test_status;
 
 pub use test_status::TestStatus;

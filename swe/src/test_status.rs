@@ -15,4 +15,26 @@ pub enum TestStatus {
     /// It failed as it was expected to, which counts as passing.
     #[serde(rename = "XFAIL")]
     ExpectedFailure,
+    /// A word that only begins like one of those, such as `ERROR:`. Some parsers take it for a status; it counts neither as
+    /// passed nor as failed, but a test that has it has not passed.
+    Other,
+}
+
+impl TestStatus {
+    /// The status of a word as runners print it; [`Other`](Self::Other) for all that are none.
+    pub fn from_word(word: &str) -> Self {
+        match word {
+            "PASSED" => Self::Passed,
+            "FAILED" => Self::Failed,
+            "ERROR" => Self::Error,
+            "SKIPPED" => Self::Skipped,
+            "XFAIL" => Self::ExpectedFailure,
+            _ => Self::Other,
+        }
+    }
+
+    /// Whether the test did what it was to do: it passed, or failed as expected.
+    pub fn has_passed(self) -> bool {
+        matches!(self, Self::Passed | Self::ExpectedFailure)
+    }
 }

@@ -1,0 +1,35 @@
+//! One file for each family of runners. A function here opens a reader; which names have it is said by the table.
+
+pub(super) mod ant;
+pub(super) mod cargo;
+pub(super) mod clojure;
+pub(super) mod dart;
+pub(super) mod django;
+pub(super) mod dotnet;
+pub(super) mod elixir;
+pub(super) mod go;
+pub(super) mod gradle;
+pub(super) mod haskell;
+pub(super) mod indented;
+pub(super) mod jest;
+pub(super) mod julia;
+pub(super) mod karma;
+pub(super) mod lua;
+pub(super) mod maven;
+pub(super) mod mocha;
+pub(super) mod native;
+pub(super) mod ocaml;
+pub(super) mod p5js;
+pub(super) mod php;
+pub(super) mod pytest;
+pub(super) mod quarto;
+pub(super) mod r;
+pub(super) mod ruby;
+pub(super) mod rules;
+pub(super) mod scala;
+pub(super) mod seaborn;
+pub(super) mod swift;
+pub(super) mod sympy;
+pub(super) mod tap;
+pub(super) mod terminal_bench;
+pub(super) mod xml;
