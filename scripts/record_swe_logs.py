@@ -5,7 +5,7 @@
     python3.12 scripts/record_swe_logs.py compare REFERENCES BINARY [--seed 7] [--logs 200]
     python3.12 scripts/record_swe_logs.py run FOLDER --python PYTHON --node NODE_MODULES
 
-REFERENCES is a folder that holds, unpacked: `swebench5` and `swebench4` (the wheels of swebench 5.0.2 and 4.1.0), `swesmith`
+REFERENCES is a folder that holds, unpacked: `swebench5`, `swebench4` and `swebench3` (the wheels of swebench 5.0.2, 4.1.0 and 3.0.17), `swesmith`
 (the wheel of swesmith 0.0.9), `terminal_bench` (the wheel of terminal-bench 0.2.18), `rebench` (a checkout of
 SWE-rebench/SWE-rebench-V2) and `r2e` (a checkout of R2E-Gym/R2E-Gym). None of them has to be installed: of each only the parsers
 are executed, in a process of their own.
@@ -74,30 +74,31 @@ def method(path, owner, scope):
     raise SystemExit(f"{path}: no class `{owner}` with a log_parser")
 
 
-def load_swebench(root):
-    bare("swebench.harness.log_parsers", root / "swebench/harness/log_parsers")
+def prepare_swebench(root):
+    """Makes SWE-bench's parsers importable without what they do not use: its engines, its data sets."""
     bare("swebench", root / "swebench")
     bare("swebench.harness", root / "swebench/harness")
     spec = types.ModuleType("spec")
     spec.TestSpec = object
+    spec.make_test_spec = None
     sys.modules["swebench.types"] = sys.modules["swebench.harness.test_spec.test_spec"] = spec
     bare("swebench.harness.test_spec", root)
     utils = types.ModuleType("utils")
     holder = root / ("swebench/utils.py" if (root / "swebench/utils.py").exists() else "swebench/harness/utils.py")
     tree = ast.parse(holder.read_text())
-    node = next(node for node in tree.body if getattr(node, "name", "") == "ansi_escape")
-    exec(compile(ast.Module([node], []), str(holder), "exec"), {"re": re}, vars(utils))
-    utils.ansi_escape.__globals__["re"] = re
+    node = [node for node in tree.body if getattr(node, "name", "") == "ansi_escape"]
+    exec(compile(ast.Module(node, []), str(holder), "exec"), {"re": re}, vars(utils))
+    if node:
+        utils.ansi_escape.__globals__["re"] = re
     sys.modules["swebench.utils"] = sys.modules["swebench.harness.utils"] = utils
-    constants = types.ModuleType("constants")
-    tree = ast.parse((root / "swebench/harness/constants/__init__.py").read_text())
-    wanted = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name in ("TestStatus", "EvalType", "ResolvedStatus")]
-    constants.Enum = enum.Enum
-    exec(compile(ast.Module(wanted, []), "constants", "exec"), vars(constants))
-    sys.modules["swebench.harness.constants"] = constants
+
+
+def load_swebench(root):
+    prepare_swebench(root)
+    bare("swebench.harness.log_parsers", root / "swebench/harness/log_parsers")
     found = {}
     for path in sorted((root / "swebench/harness/log_parsers").glob("*.py")):
-        if path.stem != "__init__" and path.stem != "utils":
+        if path.stem not in ("__init__", "utils"):
             module = importlib.import_module(f"swebench.harness.log_parsers.{path.stem}")
             found.update({name: value for name, value in vars(module).items() if name.startswith("parse_") and callable(value)})
     return {name: (lambda parser: lambda log, context: parser(log, context))(parser) for name, parser in found.items()}
@@ -200,12 +201,49 @@ def serve(origin, references):
         print(json.dumps(answers), file=real, flush=True)
 
 
-class Worker:
-    def __init__(self, origin, references):
-        self.origin = origin
-        self.child = subprocess.Popen([sys.executable, __file__, "serve", str(references), origin], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+def serve_grades(root):
+    """A worker: reads cases, writes the reports of one version of SWE-bench."""
+    real = sys.stdout
+    sys.stdout = open("/dev/null", "w")
+    prepare_swebench(root)
+    docker = types.ModuleType("docker")
+    docker.DockerClient = object
+    images = types.ModuleType("images")
+    images.list_images = None
+    sys.modules["docker"] = docker
+    sys.modules["swebench.image_builder.docker_utils"] = sys.modules["swebench.harness.docker_utils"] = images
+    bare("swebench.image_builder", root)
+    grading = importlib.import_module("swebench.harness.grading")
+    reporting = importlib.import_module("swebench.harness.reporting")
+    for line in sys.stdin:
+        case = json.loads(line)
+        with tempfile.TemporaryDirectory() as folder:
+            if "instance" in case:
+                Path(folder, "log").write_text(case["log"], newline="")
+                try:
+                    report = grading.get_eval_report(types.SimpleNamespace(**case["instance"]), case["prediction"], folder + "/log", True)
+                    answer = {"report": json.dumps(report, indent=4)}
+                except Exception as error:  # noqa: BLE001 - it is recorded
+                    answer = {"raises": type(error).__name__}
+            else:
+                os.chdir(folder)
+                for identity, files in case["files"].items():
+                    place = Path("logs/run_evaluation/run", case["predictions"][identity]["model_name_or_path"].replace("/", "__"), identity)
+                    place.mkdir(parents=True)
+                    for name, text in files.items():
+                        (place / name).write_text(text)
+                path = reporting.make_run_report(case["predictions"], [{"instance_id": identity} for identity in case["instances"]], "run")
+                answer = {"name": Path(path).name, "report": Path(path).read_text()}
+                os.chdir("/")
+        print(json.dumps(answer), file=real, flush=True)
 
-    def ask(self, log, parsers):
+
+class Worker:
+    def __init__(self, origin, references, mode="serve"):
+        self.origin = origin
+        self.child = subprocess.Popen([sys.executable, __file__, mode, str(references), origin], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def ask(self, log, parsers=None):
         self.child.stdin.write(json.dumps({**log, "parsers": parsers}) + "\n")
         self.child.stdin.flush()
         line = self.child.stdout.readline()
@@ -771,6 +809,59 @@ def run(arguments):
         (arguments.folder / f"{name}.json").write_text(json.dumps({"parsers": parsers, "logs": logs}, ensure_ascii=False))
 
 
+def eval_case(d, edition):
+    """A log of an evaluation, and the row it is graded against."""
+    parser, repository, version = d.pick([("parse_log_pytest", "pallets/flask", "2.0"), ("parse_log_pytest_v2", "sphinx-doc/sphinx", "3.0"), ("parse_log_chart_js", "chartjs/Chart.js", "3.0")])
+    names = [d.node().replace(" ", "") for _ in range(3)] + ["a.py::test[cut one]", "a.py::test[cut two]"]
+    words = d.pick([["PASSED"], ["PASSED", "PASSED", "FAILED", "ERROR", "SKIPPED", "XFAIL"]])
+    body = [f"{d.pick(words)} {name}" for name in names if d.chance(0.85)] if parser != "parse_log_chart_js" else [f"Chrome 99.0 (Linux) {name} FAILED" for name in names if d.chance(0.3)]
+    if d.chance(0.15):
+        body = d.pick([[], ["Executed 3 of 3 SUCCESS"], ["Executed 0 of 0"], ["Tests:", " 4 total"], ["x': ok"], ["3 specs, 0 failures"], ["Test Suites: 1 passed, 2 total"], ["ok\r"]])
+    before = d.pick([[], [], ["PASSED before.py::forged"], ["ModuleNotFoundError: x"], ["Killed"], ["collected 0 items", "Could not resolve host: a"], ["OutOfMemoryError"]])
+    after = d.pick([[], [], ["PASSED after.py::forged"], [">>>>> Patch Apply Failed"], [">>>>> Tests Timed Out"], ["Timeout error: 3 seconds exceeded"]] if d.chance(0.4) else [[]])
+    start, end = d.pick([["+ : '>>>>> Start Test Output'"]] * 8 + [[], ["x>>>>> Start Test Output PASSED same.py::line"]]), d.pick([["+ : '>>>>> End Test Output'"]] * 8 + [[], ["PASSED cut.py::x>>>>> End Test Output", ">>>>> Start Test Output", "PASSED again.py::x", ">>>>> End Test Output"]])
+    code = d.pick([[], [">>>>> Test Exit Code: 0"], [">>>>> Test Exit Code: 1"], [">>>>> Test Exit Code:", "2"], [">>>>> Test Exit Code: 0", ">>>>> Test Exit Code: 1"]])
+    lines = before + start + body + end + code + after
+    wanted = [d.pick(names) if d.chance(0.9) else "missing" for _ in range(4)] + (["a.py::test[cut"] if d.chance(0.5) else [])
+    cut = d.number(0, len(wanted))
+    instance = {"instance_id": "a__b-1", "repo": repository, "version": version, "log_parser": parser, "eval_type": "fail_only" if parser == "parse_log_chart_js" else "pass_and_fail", "FAIL_TO_PASS": wanted[:cut], "PASS_TO_PASS": wanted[cut:]}
+    patch = d.pick([None, "p", "p", "p", "p", "p", "p", ""])
+    return {"edition": edition, "log": d.pick(["\n", "\n", "\n", "\r\n"]).join(lines) + d.pick(["\n", ""]), "instance": instance, "prediction": {"instance_id": "a__b-1", "model_name_or_path": "m", "model_patch": patch}}
+
+
+def run_case(d, edition):
+    """A run over some instances."""
+    ids = [f"{d.pick(['é', 'b', 'a'])}__{index}-{index}" for index in range(7)]
+    predictions, files = {}, {}
+    for identity in ids + ["other__x-1"]:
+        if d.chance(0.15):
+            continue
+        predictions[identity] = {"instance_id": identity, "model_name_or_path": "org/model", "model_patch": d.pick(["p", "p", "p", "", None])}
+        files[identity] = {}
+        if d.chance(0.8):
+            files[identity]["report.json"] = json.dumps({identity: {"patch_is_None": False, "patch_exists": True, "patch_successfully_applied": d.chance(0.7), "resolved": d.chance(0.4)}})
+        for name in ("test_output.txt", "run_instance.log"):
+            if d.chance(0.7):
+                files[identity][name] = d.pick(["fine", "Killed", "x\ncollected 0 items\n", "Cannot find module 'a'", "Error response from daemon"])
+    if not predictions:
+        return run_case(d, edition)
+    return {"edition": edition, "instances": ids, "predictions": predictions, "files": files}
+
+
+def record_grades(arguments):
+    lines = []
+    for edition in ("5", "4", "3"):
+        worker = Worker("", arguments.references / f"swebench{edition}", "serve-grades")
+        for kind, make, count in [("instance", eval_case, 45 if edition == "5" else 25), ("run", run_case, 4)]:
+            if kind == "run" and edition == "3":
+                continue
+            for index in range(count):
+                case = make(Draw(f"{kind}/{edition}/{arguments.seed}/{index}"), edition)
+                answer = worker.ask(case)
+                lines.append(json.dumps({**case, "expected": answer}, ensure_ascii=False))
+    (arguments.out / "grades.jsonl").write_text("\n".join(lines) + "\n")
+
+
 def record_similarity(arguments):
     """Pairs of texts with Python's ratio and diff."""
     d = Draw(f"similarity/{arguments.seed}")
@@ -794,6 +885,8 @@ def record_similarity(arguments):
 
 
 def main():
+    if len(sys.argv) > 1 and sys.argv[1] == "serve-grades":
+        return serve_grades(Path(sys.argv[2]))
     if len(sys.argv) > 1 and sys.argv[1] == "serve":
         return serve(sys.argv[3], Path(sys.argv[2]))
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -820,6 +913,7 @@ def main():
     if arguments.command == "compare":
         return compare(arguments, workers)
     record_logs(arguments, workers)
+    record_grades(arguments)
     record_similarity(arguments)
 
 

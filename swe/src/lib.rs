@@ -6,8 +6,10 @@
 //!  log of a test runner ─▶ LogParser ─▶ test statuses ─▶ rules ─▶ resolved | partial | failed | invalid
 //! ```
 
+pub mod grade;
 pub mod log;
 mod python_text;
+pub mod report;
 mod test_status;
 
 pub use test_status::TestStatus;
