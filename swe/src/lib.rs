@@ -10,6 +10,7 @@ pub mod grade;
 pub mod log;
 mod python_text;
 pub mod report;
+pub mod similarity;
 mod test_status;
 
 pub use test_status::TestStatus;
