@@ -7,7 +7,8 @@
 
 REFERENCES is a folder that holds, unpacked: `swebench5`, `swebench4` and `swebench3` (the wheels of swebench 5.0.2, 4.1.0 and 3.0.17), `swesmith`
 (the wheel of swesmith 0.0.9), `terminal_bench` (the wheel of terminal-bench 0.2.18), `rebench` (a checkout of
-SWE-rebench/SWE-rebench-V2) and `r2e` (a checkout of R2E-Gym/R2E-Gym). None of them has to be installed: of each only the parsers
+SWE-rebench/SWE-rebench-V2), `r2e` (a checkout of R2E-Gym/R2E-Gym), `unidiff` (the wheel of unidiff 1.0.1) and `swe_rl` (a checkout of
+facebookresearch/swe-rl). None of them has to be installed: of each only the parsers
 are executed, in a process of their own.
 
 Logs are drawn from a seed: lines as the runners print them, with names, times, colours and noise drawn at random, cut and
@@ -126,9 +127,10 @@ def load_swesmith(root, swebench4):
         ("parse_log_tornado", "python", "Tornado"), ("parse_log_mypy", "python", "Mypy"),
         ("parse_log_gotest", "golang", "GoProfile"), ("parse_log_cargo", "rust", "RustProfile"),
         ("parse_log_csharp", "csharp", ""), ("parse_log_phpunit", "php", ""),
-        ("parse_log_jq", "c", "Jq"), ("parse_log_redis", "c", "Valkey"),
+        ("parse_log_jq", "c", "Jq"), ("parse_log_redis", "c", "Valkey"), ("parse_log_react_pdf", "javascript", "ReactPDF"), ("parse_log_marked", "javascript", "Marked"),
+        ("parse_log_drizzle_orm", "typescript", "Drizzleorm"), ("parse_log_typescript", "typescript", "TypeScript0a"), ("parse_log_cppunit", "cpp", "Aria2"), ("parse_log_airsim", "cpp", "AirSim"),
     ]:
-        found[name] = method(profiles / f"{file}.py", owner, scope)
+        found[name] = method(profiles / f"{file}.py", owner, {**scope, "parse_log_mocha": functions(profiles / "javascript.py", dict(scope))["parse_log_mocha"]})
     return found
 
 
@@ -241,7 +243,7 @@ def serve_grades(root):
 class Worker:
     def __init__(self, origin, references, mode="serve"):
         self.origin = origin
-        self.child = subprocess.Popen([sys.executable, __file__, mode, str(references), origin], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.child = subprocess.Popen([sys.executable, __file__, mode, str(references), origin], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONHASHSEED": "0"})
 
     def ask(self, log, parsers=None):
         self.child.stdin.write(json.dumps({**log, "parsers": parsers}) + "\n")
@@ -505,6 +507,10 @@ CORPORA = {
     "catch2_counts": (rules("test cases: {NUM} | 7 passed | 2 failed", "All tests passed ({NUM} assertions in {NUM} test cases)", "{IDENT}", "test cases:   3 |  3 passed", low=2, high=4), ["s:parse_log_catch2"]),
     "boost": (rules('a.cpp(3): error: in "suite/{IDENT}": check x == y has failed', 'error in "s/{IDENT}": oops', 'Entering test case "{IDENT}"', 'Entering test suite "{WORDS}"', 'Leaving test case "{IDENT}"', "*** No errors detected", "Running {NUM} test cases...", "{WORDS}"), ["s:parse_log_boost_test"]),
     "boost_counts": (rules("*** No errors detected", "*** 3 failures detected in the test module", "*** 1 failure detected", "{NUM} test cases out of 9 passed", "{NUM} test cases passed", "{WORDS}", low=1, high=4), ["s:parse_log_boost_test"]),
+    "cppunit": (rules("OK ({NUM})", "FAILURES!!!\nTest Results:\nRun:  1   Failures: 1", "Tests run: {NUM},  Failures: 2", "FAILURES!!! Tests run: 7, Failures: 3", "Running {NUM} tests", "[  PASSED  ] A.{IDENT}", "[  FAILED  ]  {IDENT}", "[PASSED] x", "{WORDS}", low=1, high=4), ["s:parse_log_cppunit", "s:parse_log_airsim"]),
+    "turbo": (rules("@a/b:test: {WORDS}", "pkg:test:unit: PASS", "drizzle-orm#test: ERROR: x", "x:build: ERROR", "test y: ERROR z: w", " Tasks:    3 successful, 5 total", "Tasks: {NUM} successful, {NUM} total", "{WORDS}", low=1, high=5), ["s:parse_log_drizzle_orm"]),
+    "counts": (rules("  12 passing (3s)", "  3 passing", "  7 failing", "{IDENT}", low=1, high=3), ["s:parse_log_typescript"]),
+    "node": (rules("✔ {WORDS} (1.5ms)", "✖ {WORDS} (12ms)", "  ✔ {WORDS} (0.3ms)", "ℹ tests 3", "✓ {WORDS} 12ms", "✗ {WORDS} 3ms x", "  ✓ {WORDS}", "✖ {WORDS}", "✓ {IDENT} 1 2ms", "▶ {IDENT}", "  {NUM}) {WORDS}"), ["s:parse_log_marked", "s:parse_log_react_pdf", "s:parse_log_typescript"]),
     "doctest": (doctest_log, ["5:parse_log_doctest"]),
     "maven": (maven_log, ["+parse_log_maven", "r:parse_java_mvn", "r:parse_java_mvn_v2", "r:parse_logs_kotlin_junit", "s:parse_log_maven_surefire"]),
     "surefire": (rules("Running a.b.{IDENT}\nTests run: 3, Failures: 0, Errors: 0, Skipped: 0", "Running {IDENT}\nTests run: 2, Failures: 1, Errors: 0, Skipped: 0, Time elapsed: 0.1 sec <<< FAILURE!", "Running {IDENT}\nTests run: 2, Failures: 0, Errors: 0, Skipped: 2", "[INFO] Running c.{IDENT}", "Tests run: {NUM}, Failures: 0, Errors: 1, Skipped: 0", "[ERROR] c.{IDENT}.{IDENT}:3 x", "[INFO] core ...... SUCCESS [1 s]"), ["r:parse_logs_kotlin_junit", "r:parse_java_mvn", "r:parse_java_mvn_v2"]),
@@ -852,7 +858,7 @@ def record_grades(arguments):
     lines = []
     for edition in ("5", "4", "3"):
         worker = Worker("", arguments.references / f"swebench{edition}", "serve-grades")
-        for kind, make, count in [("instance", eval_case, 45 if edition == "5" else 25), ("run", run_case, 4)]:
+        for kind, make, count in [("instance", eval_case, 42 if edition == "5" else 24), ("run", run_case, 4)]:
             if kind == "run" and edition == "3":
                 continue
             for index in range(count):
@@ -867,10 +873,10 @@ def record_similarity(arguments):
     d = Draw(f"similarity/{arguments.seed}")
     alphabet = ["a", "b", "c", " ", "\n", "é", "日", "+", "-", "@", "\r", "\u2028"]
     lines = []
-    for index in range(520):
+    for index in range(504):
         if index % 4 == 3:
             # Enough lines that frequent ones are left out of the search for matches.
-            a = [d.pick(["x", "y", "", d.ident()]) for _ in range(d.number(190, 230))] if index % 80 == 3 else [d.ident() for _ in range(d.number(0, 30))]
+            a = [d.pick(["x", "y", "", str(d.number())]) for _ in range(d.number(190, 230))] if index % 80 == 3 else [d.ident() for _ in range(d.number(0, 12))]
             b = [line for line in a if not d.chance(0.1)]
             for _ in range(d.number(0, 6)):
                 b.insert(d.number(0, len(b)), d.pick(["x", d.ident()]))
@@ -882,6 +888,67 @@ def record_similarity(arguments):
         diff = list(difflib.unified_diff(a.splitlines(), b.splitlines(), lineterm="", n=3))[2:]
         lines.append(json.dumps({"a": a, "b": b, "ratio": difflib.SequenceMatcher(None, a, b, autojunk=False).ratio(), "diff": "\n".join(diff)}, ensure_ascii=False))
     (arguments.out / "similarity.jsonl").write_text("\n".join(lines) + "\n")
+
+
+def patch(d):
+    """A patch as git or diff writes it, perhaps spoiled."""
+    lines = []
+    for _ in range(d.number(1, 3)):
+        old, new = f"a/{d.file('.py')}", None
+        new = "b/" + (old[2:] if d.chance(0.8) else d.file(".py"))
+        kind = d.pick(["modified"] * 5 + ["new", "deleted", "binary", "bare", "git binary", "mode", "prefix"])
+        if kind == "prefix":
+            old, new = old[2:], new[2:]
+        if kind != "bare":
+            lines.append(f"diff --git {old} {new}")
+        if kind == "new":
+            lines.append("new file mode 100644")
+            old = "/dev/null"
+        if kind == "deleted":
+            lines.append("deleted file mode 100644")
+            new = "/dev/null"
+        if kind == "mode":
+            lines += ["old mode 100644", "new mode 100755"]
+        if old[2:] != new[2:] and kind == "modified":
+            lines += ["similarity index 90%", f"rename from {old[2:]}", f"rename to {new[2:]}"]
+        if kind in ("modified", "new"):
+            lines.append("index 1a2b3c4..5d6e7f8 100644")
+        if kind == "binary":
+            lines.append(d.pick([f"Binary files {old} and {new} differ", "Binary file x has changed"]))
+            continue
+        if kind == "git binary":
+            lines += ["GIT binary patch", "literal 3", "zcmXx", ""]
+            continue
+        lines += [f"--- {old}" + d.pick(["", "", "\t2024-01-01"]), f"+++ {new}"]
+        for _ in range(d.number(1, 2)):
+            body = [d.pick([" ", " ", "-", "+"]) + d.words(3).replace("\u00a0", " ") for _ in range(d.number(1, 6))]
+            if d.chance(0.2):
+                body.insert(d.number(0, len(body)), "")
+            before = sum(line[:1] in ("-", " ", "") for line in body) + d.chance(0.03)
+            after = sum(line[:1] in ("+", " ", "") for line in body)
+            start = d.number(1, 99)
+            lines.append(f"@@ -{start}{'' if before == 1 and d.chance(0.5) else f',{before}'} +{start},{after} @@{d.pick(['', ' def f():', ' ' + d.words(2)])}")
+            lines += body
+            if d.chance(0.2):
+                lines.append("\\ No newline at end of file")
+        if d.chance(0.2):
+            lines.append(d.pick(["", "-- ", "2.34.1", "Only in a: b", "@@ -1 +1 @@", "+++ b/odd"]))
+    return "\n".join(lines) + d.pick(["\n", "\n", ""])
+
+
+def record_patches(arguments):
+    """Patches with SWE-RL's reward."""
+    sys.path.insert(0, str(arguments.references / "unidiff"))
+    scope = {"__name__": "reward"}
+    exec(compile((arguments.references / "swe_rl/src/swerl/core/reward.py").read_text(), "reward.py", "exec"), scope)
+    lines = []
+    for index in range(60):
+        d = Draw(f"patches/{arguments.seed}/{index}")
+        oracle = patch(d)
+        predicted = patch(d) if d.chance(0.3) else "\n".join(line[: d.number(2, 12)] if line[:1] == "+" and line[:3] != "+++" and d.chance(0.9) else line for line in oracle.split("\n"))
+        reward, _ = scope["calculate_reward_unidiff"]([oracle], [predicted])
+        lines.append(json.dumps({"oracle": oracle, "predicted": predicted, "changes": scope["get_filelevel_diff"](oracle), "reward": reward}, ensure_ascii=False))
+    (arguments.out / "patch_similarity.jsonl").write_text("\n".join(lines) + "\n")
 
 
 def main():
@@ -915,6 +982,7 @@ def main():
     record_logs(arguments, workers)
     record_grades(arguments)
     record_similarity(arguments)
+    record_patches(arguments)
 
 
 if __name__ == "__main__":

@@ -23,12 +23,14 @@ mod error;
 mod parsers;
 mod reading;
 mod repositories;
+mod smith_repositories;
 mod statuses;
 mod table;
 
 pub use error::LogError;
 pub use reading::LogReading;
 pub use repositories::log_parser_of_repository;
+pub use smith_repositories::log_parser_of_smith_repository;
 pub use statuses::StatusMap;
 pub use table::{LOG_PARSERS, LogContext, LogParser, Origin, find_log_parser};
 

@@ -1084,6 +1084,42 @@ pub static LOG_PARSERS: &[LogParser] = &[
         open: |_| Ok(parsers::mocha::jasmine()),
     },
     LogParser {
+        origin: Origin::SweSmith,
+        name: "parse_log_react_pdf",
+        about: "Marks with milliseconds, as react-pdf's vitest has them.",
+        open: |_| Ok(parsers::jest::swe_smith_react_pdf()),
+    },
+    LogParser {
+        origin: Origin::SweSmith,
+        name: "parse_log_marked",
+        about: "node's own runner, as marked has it.",
+        open: |_| Ok(parsers::mocha::swe_smith_marked()),
+    },
+    LogParser {
+        origin: Origin::SweSmith,
+        name: "parse_log_drizzle_orm",
+        about: "Turborepo's tasks, as drizzle-orm has them.",
+        open: |_| Ok(Reader::Whole(parsers::jest::swe_smith_drizzle_orm)),
+    },
+    LogParser {
+        origin: Origin::SweSmith,
+        name: "parse_log_typescript",
+        about: "Mocha, or its counts, as TypeScript has it.",
+        open: |_| Ok(Reader::Whole(parsers::mocha::swe_smith_typescript)),
+    },
+    LogParser {
+        origin: Origin::SweSmith,
+        name: "parse_log_cppunit",
+        about: "CppUnit's counts, as aria2 has them.",
+        open: |_| Ok(Reader::Whole(parsers::native::cppunit)),
+    },
+    LogParser {
+        origin: Origin::SweSmith,
+        name: "parse_log_airsim",
+        about: "GoogleTest's words anywhere, as AirSim has them.",
+        open: |_| Ok(Reader::Whole(parsers::native::airsim)),
+    },
+    LogParser {
         origin: Origin::R2eGym,
         name: "parse_log_pytest",
         about: "pytest's short summary; names are what stands behind files.",

@@ -1,6 +1,7 @@
 //! Jest, vitest and runners that print like them: tests by their marks, files by `PASS` and `FAIL`.
 
 use super::indented::Suites;
+use super::native::{count, counted};
 use super::ruby::unknown_instance;
 use super::rules::{Rules, Trim, by_word, first, last, pattern_lines};
 use crate::TestStatus::{Failed, Passed, Skipped};
@@ -65,6 +66,42 @@ pub(in crate::log) fn vitest_files() -> Reader {
     );
     rules.clean = |name| strip(name.split('(').next().unwrap_or(name)).to_owned();
     rules.lines()
+}
+
+/// react-pdf's marks, with milliseconds at the end of a name or after it.
+pub(in crate::log) fn swe_smith_react_pdf() -> Reader {
+    let mut rules = Rules::new(
+        Trim::Nothing,
+        vec![
+            last(pattern!(r"^\s*✓\s(.*)\s\d+ms"), Passed),
+            last(pattern!(r"^\s*✗\s(.*)\s\d+ms"), Failed),
+            last(pattern!(r"^\s*✖\s(.*)"), Failed),
+            last(pattern!(r"^\s*✓\s(.*)"), Passed),
+        ],
+    );
+    rules.clean = |name| strip(name).to_owned();
+    rules.lines()
+}
+
+/// drizzle-orm's tasks under Turborepo, or how many there were.
+pub(in crate::log) fn swe_smith_drizzle_orm(log: &str, tests: &mut Statuses) {
+    for line in log.split('\n') {
+        if let Some(groups) = pattern!(r"^\s*(\S+?:test\S*)\s*:").captures(line) {
+            tests.set_default(&groups[1], Passed);
+        }
+        if let Some((task, _)) = line.split_once(':').filter(|_| line.contains("ERROR")) {
+            let task = strip(task);
+            if task.to_lowercase().contains("test") {
+                tests.set(task, Failed);
+            }
+        }
+    }
+    let summary = pattern!(r"Tasks:\s+(\d+)\s+successful,\s+(\d+)\s+total").captures(log);
+    if let Some(groups) = summary.filter(|_| tests.is_empty()) {
+        counted(tests, "turbo_task_", 0, count(&groups[1]), Passed);
+        let failed = count(&groups[2]).saturating_sub(count(&groups[1]));
+        counted(tests, "turbo_task_failed_", 0, failed, Failed);
+    }
 }
 
 /// Files, with the seconds they took.

@@ -1,6 +1,6 @@
 //! Karma, and browsers that it runs.
 
-use super::native::counted;
+use super::native::{count, counted};
 use crate::TestStatus::{Failed, Passed, Skipped};
 use crate::log::reading::{LineParser, Reader};
 use crate::log::statuses::Statuses;
@@ -102,31 +102,31 @@ pub(in crate::log) fn swe_smith() -> Reader {
 
 #[derive(Default)]
 struct Counts {
-    passed: u128,
-    failed: u128,
-    skipped: u128,
+    passed: usize,
+    failed: usize,
+    skipped: usize,
 }
 
 impl LineParser for Counts {
     fn line(&mut self, line: &str, _: &mut Statuses) {
-        for (count, pattern, group) in [
+        for (most, pattern, group) in [
             (&mut self.passed, pattern!(r"Executed\s+(\d+)\s+of\s+\d+\s+SUCCESS"), 1),
             (&mut self.failed, pattern!(r"Executed\s+\d+\s+of\s+\d+\s+\((\d+)\s+FAILED\)"), 1),
             (&mut self.skipped, pattern!(r"Executed\s+\d+\s+of\s+(\d+)\s+\((\d+)\s+skipped\)"), 2),
         ] {
             if let Some(groups) = pattern.captures(line) {
-                *count = (*count).max(groups[group].parse().unwrap_or(u128::MAX));
+                *most = (*most).max(count(&groups[group]));
             }
         }
     }
 
     fn end(&mut self, tests: &mut Statuses) {
-        for (prefix, count, status) in [
+        for (prefix, most, status) in [
             ("karma_unit_test_", self.passed, Passed),
             ("karma_unit_test_failed_", self.failed, Failed),
             ("karma_unit_test_skipped_", self.skipped, Skipped),
         ] {
-            counted(tests, prefix, 1, &count.to_string(), status);
+            counted(tests, prefix, 1, most, status);
         }
     }
 }

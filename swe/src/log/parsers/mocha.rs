@@ -1,6 +1,7 @@
 //! Mocha, in its `spec` reporter and in JSON, and Jasmine.
 
-use super::native::counted;
+use super::native::{count, counted};
+use super::rules::{Rules, Trim, last};
 use crate::TestStatus::{Failed, Passed, Skipped};
 use crate::log::reading::Reader;
 use crate::log::statuses::Statuses;
@@ -82,23 +83,24 @@ pub(in crate::log) fn eslint(log: &str, tests: &mut Statuses) {
 
 /// Marks of all versions, and numbers of failures.
 pub(in crate::log) fn swe_smith() -> Reader {
-    Reader::lines(|line: &str, tests: &mut Statuses| {
-        let line = strip(line);
-        if let Some(groups) =
-            pattern!(r"^\s*([✓✔]|✖|-)\s(.+?)(?:\s\((\d+\s*m?s)\))?$").captures(line)
-        {
-            let status = match &groups[1] {
-                "✖" => Failed,
-                "-" => Skipped,
-                _ => Passed,
-            };
-            tests.set(&groups[2], status);
-        } else if let Some(groups) =
-            pattern!(r"^\s*\d+\)\s+(.+?)(?:\s\((\d+\s*m?s)\))?$").captures(line)
-        {
-            tests.set(&groups[1], Failed);
-        }
-    })
+    Reader::lines(swe_smith_line)
+}
+
+fn swe_smith_line(line: &str, tests: &mut Statuses) {
+    let line = strip(line);
+    if let Some(groups) = pattern!(r"^\s*([✓✔]|✖|-)\s(.+?)(?:\s\((\d+\s*m?s)\))?$").captures(line)
+    {
+        let status = match &groups[1] {
+            "✖" => Failed,
+            "-" => Skipped,
+            _ => Passed,
+        };
+        tests.set(&groups[2], status);
+    } else if let Some(groups) =
+        pattern!(r"^\s*\d+\)\s+(.+?)(?:\s\((\d+\s*m?s)\))?$").captures(line)
+    {
+        tests.set(&groups[1], Failed);
+    }
 }
 
 /// Jasmine's first summary; its tests have no names.
@@ -109,16 +111,38 @@ pub(in crate::log) fn jasmine() -> Reader {
             pattern!(r"(\d+)\s+specs?,\s+(\d+)\s+failures?(?:,\s+(\d+)\s+pending\s+specs?)?");
         let Some(groups) = (!has_ended).then(|| summary.captures(line)).flatten() else { return };
         has_ended = true;
-        let count = |group| -> i128 {
-            groups.get(group).map_or(Ok(0), |digits| digits.as_str().parse()).unwrap_or(i128::MAX)
-        };
-        let passed = count(1).saturating_sub(count(2)).saturating_sub(count(3)).max(0).to_string();
-        for (prefix, digits, status) in [
-            ("jasmine_spec_", passed.as_str(), Passed),
-            ("jasmine_spec_failed_", &groups[2], Failed),
-            ("jasmine_spec_pending_", groups.get(3).map_or("0", |digits| digits.as_str()), Skipped),
-        ] {
-            counted(tests, prefix, 1, digits, status);
-        }
+        let number = |group| groups.get(group).map_or(0, |digits| count(digits.as_str()));
+        let (total, failed, pending) = (number(1), number(2), number(3));
+        let passed = total.saturating_sub(failed).saturating_sub(pending);
+        counted(tests, "jasmine_spec_", 1, passed, Passed);
+        counted(tests, "jasmine_spec_failed_", 1, failed, Failed);
+        counted(tests, "jasmine_spec_pending_", 1, pending, Skipped);
     })
+}
+
+/// node's own runner, as marked has it.
+pub(in crate::log) fn swe_smith_marked() -> Reader {
+    let mut rules = Rules::new(
+        Trim::Nothing,
+        vec![
+            last(pattern!(r"^\s*✖\s(.*?)\s\([\.\d]+ms\)"), Failed),
+            last(pattern!(r"^\s*✔\s(.*?)\s\([\.\d]+ms\)"), Passed),
+        ],
+    );
+    rules.clean = |name| strip(name).to_owned();
+    rules.lines()
+}
+
+/// TypeScript's Mocha, or how many tests there were.
+pub(in crate::log) fn swe_smith_typescript(log: &str, tests: &mut Statuses) {
+    log.split('\n').for_each(|line| swe_smith_line(line, tests));
+    if tests.is_empty() {
+        for (counts, prefix, status) in [
+            (pattern!(r"(\d+)\s+passing"), "test_", Passed),
+            (pattern!(r"(\d+)\s+failing"), "test_failed_", Failed),
+        ] {
+            let number = counts.captures(log).map_or(0, |groups| count(&groups[1]));
+            counted(tests, prefix, 0, number, status);
+        }
+    }
 }

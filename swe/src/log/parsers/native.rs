@@ -140,19 +140,14 @@ pub(in crate::log) fn cpp_v4() -> Reader {
     })
 }
 
-/// A count as the original reads it; more than can be named is refused when the names are made.
-fn count(digits: &str) -> usize {
+/// A count as the original reads it, of digits; what is too large for a number is more than is ever named.
+pub(super) fn count(digits: &str) -> usize {
     digits
         .chars()
         .try_fold(0usize, |count, digit| {
-            count.checked_mul(10)?.checked_add(decimal(digit)? as usize)
+            count.checked_mul(10)?.checked_add(digit.to_digit(10)? as usize)
         })
         .unwrap_or(usize::MAX)
-}
-
-/// Decimal digits of other scripts count as well in Python; of those that occur in logs, ASCII is enough.
-fn decimal(digit: char) -> Option<u32> {
-    digit.to_digit(10)
 }
 
 /// Names for tests that a log only counts: `prefix1`, `prefix2` ..., from `from` on.
@@ -160,10 +155,10 @@ pub(super) fn counted(
     tests: &mut Statuses,
     prefix: &str,
     from: usize,
-    digits: &str,
+    count: usize,
     status: TestStatus,
 ) {
-    for index in 0..count(digits) {
+    for index in 0..count {
         if tests.is_spoiled() {
             return;
         }
@@ -194,8 +189,8 @@ pub(in crate::log) fn ctest(log: &str, tests: &mut Statuses) {
         pattern!(r"(?i)(\d+)%\s+tests\s+passed,\s+(\d+)\s+tests\s+failed\s+out\s+of\s+(\d+)");
     if let Some(groups) = summary.captures(log) {
         let passed = count(&groups[3]).saturating_sub(count(&groups[2]));
-        counted(tests, "synthetic_pass_", 0, &passed.to_string(), Passed);
-        counted(tests, "synthetic_fail_", 0, &groups[2], Failed);
+        counted(tests, "synthetic_pass_", 0, passed, Passed);
+        counted(tests, "synthetic_fail_", 0, count(&groups[2]), Failed);
     }
 }
 
@@ -226,7 +221,7 @@ pub(in crate::log) fn gtest(log: &str, tests: &mut Statuses) {
         (pattern!(r"\[\s*FAILED\s*\]\s*(\d+)\s+tests?"), "test_failed_", Failed),
     ] {
         if let Some(groups) = summary.captures(log) {
-            counted(tests, prefix, 1, &groups[1], status);
+            counted(tests, prefix, 1, count(&groups[1]), status);
         }
     }
 }
@@ -255,12 +250,12 @@ pub(in crate::log) fn catch2(log: &str, tests: &mut Statuses) {
     }
     let counts = pattern!(r"(?i)test cases:\s*(\d+)\s*\|\s*(\d+)\s*passed\s*\|\s*(\d+)\s*failed");
     if let Some(groups) = counts.captures(log) {
-        counted(tests, "test_passed_", 1, &groups[2], Passed);
-        counted(tests, "test_failed_", 1, &groups[3], Failed);
+        counted(tests, "test_passed_", 1, count(&groups[2]), Passed);
+        counted(tests, "test_failed_", 1, count(&groups[3]), Failed);
     } else if let Some(groups) =
         pattern!(r"(?i)All tests passed\s*\(.*?(\d+)\s+test cases?\)").captures(log)
     {
-        counted(tests, "test_passed_", 1, &groups[1], Passed);
+        counted(tests, "test_passed_", 1, count(&groups[1]), Passed);
     }
 }
 
@@ -278,11 +273,39 @@ pub(in crate::log) fn boost_test(log: &str, tests: &mut Statuses) {
     if log.contains("*** No errors detected") {
         let counts = pattern!(r"(?i)(\d+)\s+test cases?\s+(?:out of \d+ )?passed");
         match counts.captures(log) {
-            Some(groups) => counted(tests, "test_passed_", 1, &groups[1], Passed),
+            Some(groups) => counted(tests, "test_passed_", 1, count(&groups[1]), Passed),
             None => tests.set("boost_test_suite", Passed),
         }
     } else if let Some(groups) = pattern!(r"\*\*\* (\d+) failure(?:s)? detected").captures(log) {
-        counted(tests, "test_failed_", 1, &groups[1], Failed);
+        counted(tests, "test_failed_", 1, count(&groups[1]), Failed);
+    }
+}
+
+/// aria2's CppUnit: counts.
+pub(in crate::log) fn cppunit(log: &str, tests: &mut Statuses) {
+    if let Some(groups) = pattern!(r"OK \((\d+)\)").captures(log) {
+        counted(tests, "test_", 0, count(&groups[1]), Passed);
+    }
+    let failures = pattern!(r"(?s)FAILURES!!!.*?Tests run: (\d+),\s+Failures: (\d+)");
+    if let Some(groups) = failures.captures(log) {
+        let (total, failed) = (count(&groups[1]), count(&groups[2]));
+        counted(tests, "test_", 0, total.saturating_sub(failed), Passed);
+        counted(tests, "test_fail_", 0, failed, Failed);
+    }
+}
+
+/// AirSim's wrapper: GoogleTest's words anywhere, or that it ran.
+pub(in crate::log) fn airsim(log: &str, tests: &mut Statuses) {
+    for (pattern, status) in [
+        (pattern!(r"\[\s+PASSED\s+\]\s+([\w.]+)"), Passed),
+        (pattern!(r"\[\s+FAILED\s+\]\s+([\w.]+)"), Failed),
+    ] {
+        for groups in pattern.captures_iter(log) {
+            tests.set(&groups[1], status);
+        }
+    }
+    if tests.is_empty() && pattern!(r"Running (\d+) test").is_match(log) {
+        tests.set("AirLibUnitTests.Main", Passed);
     }
 }
 
