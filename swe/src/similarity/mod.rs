@@ -16,12 +16,14 @@
 //! assert_eq!(reward.value, 1.0);
 //! ```
 
+mod patch_files;
 mod search_replace;
 mod sequence_matcher;
 mod unified_diff;
 
 use std::collections::BTreeMap;
 
+pub use patch_files::changes_of_patch;
 pub use search_replace::{FormatError, apply_edits, parse_edits, split_output};
 pub use sequence_matcher::{MAX_STEPS, SequenceMatcher};
 pub use unified_diff::unified_diff;
@@ -92,8 +94,21 @@ pub fn similarity_reward(
         }
         Ok(changes)
     };
-    let oracle = changes(oracle)?;
-    let mut predicted = changes(predicted)?;
+    compare(changes(oracle)?, changes(predicted)?)
+}
+
+/// The reward of a patch, which should have been `oracle`: hunk by hunk as the patches have them, with what context they have.
+/// Two patches that change nothing, or that cannot be read, are alike.
+///
+/// # Errors
+///
+/// [`SimilarityError::TooManySteps`] for patches that cannot be compared in bounded time.
+pub fn patch_reward(oracle: &str, predicted: &str) -> Result<SimilarityReward, SimilarityError> {
+    compare(changes_of_patch(oracle), changes_of_patch(predicted))
+}
+
+/// The mean over all files of how alike their changes are.
+fn compare(oracle: Files, mut predicted: Files) -> Result<SimilarityReward, SimilarityError> {
     let mut files = Vec::new();
     for (path, oracle) in oracle {
         files.push((path.clone(), predicted.remove(&path).unwrap_or_default(), oracle));
@@ -209,6 +224,20 @@ mod tests {
             count += 1;
         }
         assert!(count >= 500);
+    }
+
+    #[test]
+    fn patches_are_as_alike_as_the_reference_says() {
+        let mut count = 0;
+        for line in include_str!("../../tests/fixtures/patch_similarity.jsonl").lines() {
+            let case: Value = serde_json::from_str(line).unwrap();
+            let text = |key: &str| case[key].as_str().unwrap();
+            assert_eq!(changes_of_patch(text("oracle")), files(&case["changes"]), "{line}");
+            let reward = patch_reward(text("oracle"), text("predicted")).unwrap();
+            assert!((reward.value - case["reward"].as_f64().unwrap()).abs() < 1e-12, "{line}");
+            count += 1;
+        }
+        assert_eq!(count, 60);
     }
 
     #[test]
