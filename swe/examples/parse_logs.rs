@@ -5,7 +5,7 @@
 use std::io::{BufRead, Write};
 
 use serde_json::{Value, json};
-use spar_swe::log::{LOG_PARSERS, LogContext};
+use spar_swe::log::{LOG_PARSERS, LogContext, find_log_parser};
 
 fn main() -> std::io::Result<()> {
     let mut output = std::io::stdout().lock();
@@ -17,13 +17,18 @@ fn main() -> std::io::Result<()> {
         let asked: Value = serde_json::from_str(&line?)?;
         let text = |key: &str| asked[key].as_str().unwrap_or_default();
         let context = LogContext { instance_id: text("instance_id"), version: text("version") };
-        let row = LOG_PARSERS
+        let origin = LOG_PARSERS
             .iter()
-            .find(|row| row.origin.to_string() == text("origin") && row.name == text("parser"));
-        let answer = match row.map(|row| row.parse(text("log"), &context)) {
-            Some(Ok(tests)) => json!({ "tests": tests }),
-            Some(Err(error)) => json!({ "error": error.to_string() }),
-            None => json!({ "error": "no such parser" }),
+            .map(|row| row.origin)
+            .find(|origin| origin.to_string() == text("origin"))
+            .ok_or_else(|| std::io::Error::other("no such origin"))?;
+        // A name that the origin took from another one is found there.
+        let answer = match find_log_parser(origin, text("parser")) {
+            Ok(row) => match row.parse(text("log"), &context) {
+                Ok(tests) => json!({ "tests": tests }),
+                Err(error) => json!({ "error": error.to_string() }),
+            },
+            Err(error) => json!({ "unknown": error.to_string() }),
         };
         writeln!(output, "{answer}")?;
     }

@@ -5,6 +5,15 @@
 //!  rows, folders ─▶ Instance ─ issue, image, tests that have to pass, limits, what is unsupported
 //!  log of a test runner ─▶ LogParser ─▶ test statuses ─▶ rules ─▶ resolved | partial | failed | invalid
 //! ```
+//!
+//! ```
+//! use spar_swe::log::{LogContext, Origin, find_log_parser};
+//!
+//! let parser = find_log_parser(Origin::SweBench, "parse_log_gotest")?;
+//! let tests = parser.parse("--- PASS: TestAdd (0.00s)", &LogContext::default())?;
+//! assert!(tests["TestAdd"].has_passed());
+//! # Ok::<(), spar_swe::log::LogError>(())
+//! ```
 
 pub mod grade;
 pub mod log;

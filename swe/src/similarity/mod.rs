@@ -31,8 +31,8 @@ pub use unified_diff::unified_diff;
 /// Contents by path.
 pub type Files = BTreeMap<String, String>;
 
-/// Bytes that edits may make of a file, 16 MiB.
-pub const MAX_FILE_BYTES: usize = 1 << 24;
+/// Bytes of a text that is compared, and that edits may make of a file: 4 MiB.
+pub const MAX_TEXT_BYTES: usize = 1 << 22;
 
 /// A comparison that is not carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -43,8 +43,8 @@ pub enum SimilarityError {
         "compare changes: more than {MAX_STEPS} steps, as the texts are long and repeat themselves"
     )]
     TooManySteps,
-    /// Edits make a file larger than it may be.
-    #[error("apply edits: a file of more than {MAX_FILE_BYTES} bytes")]
+    /// A text is larger than what is compared, or edits make a file so.
+    #[error("compare changes: a text of more than {MAX_TEXT_BYTES} bytes")]
     TooLarge,
 }
 
@@ -78,7 +78,7 @@ pub struct SimilarityReward {
 ///
 /// # Errors
 ///
-/// [`SimilarityError::TooManySteps`] for texts that cannot be compared in bounded time.
+/// [`SimilarityError`] for texts that cannot be compared in bounded time and space.
 pub fn similarity_reward(
     code: &Files,
     oracle: &Files,
@@ -102,8 +102,10 @@ pub fn similarity_reward(
 ///
 /// # Errors
 ///
-/// [`SimilarityError::TooManySteps`] for patches that cannot be compared in bounded time.
+/// [`SimilarityError`] for patches that cannot be compared in bounded time and space.
 pub fn patch_reward(oracle: &str, predicted: &str) -> Result<SimilarityReward, SimilarityError> {
+    check_size(oracle)?;
+    check_size(predicted)?;
     compare(changes_of_patch(oracle), changes_of_patch(predicted))
 }
 
@@ -163,13 +165,19 @@ pub fn search_replace_reward(
 ///
 /// # Errors
 ///
-/// [`SimilarityError::TooManySteps`] for texts that cannot be compared in bounded time.
+/// [`SimilarityError`] for texts that cannot be compared in bounded time and space.
 pub fn text_ratio(a: &str, b: &str) -> Result<f64, SimilarityError> {
+    check_size(a)?;
+    check_size(b)?;
     if a == b {
         return Ok(1.0);
     }
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     SequenceMatcher::new(&a, &b, false).ratio()
+}
+
+fn check_size(text: &str) -> Result<(), SimilarityError> {
+    if text.len() > MAX_TEXT_BYTES { Err(SimilarityError::TooLarge) } else { Ok(()) }
 }
 
 #[cfg(test)]
@@ -246,6 +254,10 @@ mod tests {
         assert_eq!(text_ratio(&a, &b), Err(SimilarityError::TooManySteps));
         let lines = "\n".repeat(400_000);
         assert!(unified_diff(&lines, &format!("x{lines}y{lines}")).is_ok());
+        let large = "a\n".repeat(MAX_TEXT_BYTES / 2 + 1);
+        assert_eq!(unified_diff(&large, ""), Err(SimilarityError::TooLarge));
+        assert_eq!(text_ratio("", &large), Err(SimilarityError::TooLarge));
+        assert_eq!(patch_reward(&large, ""), Err(SimilarityError::TooLarge));
         let code = Files::from([("a".to_owned(), "x\n".repeat(64))]);
         let block = "```\n### a\n<<<<<<< SEARCH\nx\n=======\nx\nx\nx\nx\n>>>>>>> REPLACE\n```\n";
         let output = format!("<think>t</think><solution>{}</solution>", block.repeat(12));

@@ -3,7 +3,7 @@ use std::sync::LazyLock;
 use indexmap::IndexMap;
 use regex::Regex;
 
-use super::{Files, MAX_FILE_BYTES, SimilarityError};
+use super::{Files, MAX_TEXT_BYTES, SimilarityError};
 
 /// What is wrong with an output, in the words of the reference.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -93,7 +93,7 @@ pub fn apply_edits(
                 return Ok(Err(FormatError::NotFound { search }));
             }
             let grown = places.saturating_mul(replace.len()).saturating_add(content.len());
-            if grown > MAX_FILE_BYTES {
+            if grown > MAX_TEXT_BYTES {
                 return Err(SimilarityError::TooLarge);
             }
             content = content.replace(&search, &replace);

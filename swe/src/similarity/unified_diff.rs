@@ -1,5 +1,5 @@
-use super::SimilarityError;
 use super::sequence_matcher::SequenceMatcher;
+use super::{SimilarityError, check_size};
 use crate::python_text;
 
 /// Lines of context.
@@ -18,8 +18,10 @@ struct Stretch {
 ///
 /// # Errors
 ///
-/// [`SimilarityError::TooManySteps`] for texts that cannot be compared in bounded time.
+/// [`SimilarityError`] for texts that cannot be compared in bounded time and space.
 pub fn unified_diff(old: &str, new: &str) -> Result<String, SimilarityError> {
+    check_size(old)?;
+    check_size(new)?;
     let a: Vec<&str> = python_text::lines(old).collect();
     let b: Vec<&str> = python_text::lines(new).collect();
     if a == b {
