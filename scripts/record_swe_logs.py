@@ -5,7 +5,7 @@
     python3.12 scripts/record_swe_logs.py compare REFERENCES BINARY [--seed 7] [--logs 200]
     python3.12 scripts/record_swe_logs.py run FOLDER --python PYTHON --node NODE_MODULES
 
-REFERENCES is a folder that holds, unpacked: `swebench5`, `swebench4` and `swebench3` (the wheels of swebench 5.0.2, 4.1.0 and 3.0.17), `swesmith`
+REFERENCES is a folder that holds, unpacked: `swebench5`, `swebench4`, `swebench3` and `swebench2` (the wheels of swebench 5.0.2, 4.1.0, 3.0.17 and 2.1.8), `swesmith`
 (the wheel of swesmith 0.0.9), `terminal_bench` (the wheel of terminal-bench 0.2.18), `rebench` (a checkout of
 SWE-rebench/SWE-rebench-V2), `r2e` (a checkout of R2E-Gym/R2E-Gym), `unidiff` (the wheel of unidiff 1.0.1) and `swe_rl` (a checkout of
 facebookresearch/swe-rl). None of them has to be installed: of each only the parsers
@@ -83,7 +83,7 @@ def prepare_swebench(root):
     spec.TestSpec = object
     spec.make_test_spec = None
     sys.modules["swebench.types"] = sys.modules["swebench.harness.test_spec.test_spec"] = spec
-    bare("swebench.harness.test_spec", root)
+    bare("swebench.harness.test_spec", root).TestSpec = object
     utils = types.ModuleType("utils")
     holder = root / ("swebench/utils.py" if (root / "swebench/utils.py").exists() else "swebench/harness/utils.py")
     tree = ast.parse(holder.read_text())
@@ -216,14 +216,16 @@ def serve_grades(root):
     sys.modules["swebench.image_builder.docker_utils"] = sys.modules["swebench.harness.docker_utils"] = images
     bare("swebench.image_builder", root)
     grading = importlib.import_module("swebench.harness.grading")
-    reporting = importlib.import_module("swebench.harness.reporting")
     for line in sys.stdin:
         case = json.loads(line)
         with tempfile.TemporaryDirectory() as folder:
             if "instance" in case:
-                Path(folder, "log").write_text(case["log"], newline="")
+                # Version 2 has the repository from the name of the folder.
+                log = Path(folder, case["instance"]["instance_id"], "log")
+                log.parent.mkdir()
+                log.write_text(case["log"], newline="")
                 try:
-                    report = grading.get_eval_report(types.SimpleNamespace(**case["instance"]), case["prediction"], folder + "/log", True)
+                    report = grading.get_eval_report(types.SimpleNamespace(**case["instance"]), case["prediction"], str(log), True)
                     answer = {"report": json.dumps(report, indent=4)}
                 except Exception as error:  # noqa: BLE001 - it is recorded
                     answer = {"raises": type(error).__name__}
@@ -234,6 +236,7 @@ def serve_grades(root):
                     place.mkdir(parents=True)
                     for name, text in files.items():
                         (place / name).write_text(text)
+                reporting = importlib.import_module("swebench.harness.reporting")
                 path = reporting.make_run_report(case["predictions"], [{"instance_id": identity} for identity in case["instances"]], "run")
                 answer = {"name": Path(path).name, "report": Path(path).read_text()}
                 os.chdir("/")
@@ -828,11 +831,15 @@ def eval_case(d, edition):
     start, end = d.pick([["+ : '>>>>> Start Test Output'"]] * 8 + [[], ["x>>>>> Start Test Output PASSED same.py::line"]]), d.pick([["+ : '>>>>> End Test Output'"]] * 8 + [[], ["PASSED cut.py::x>>>>> End Test Output", ">>>>> Start Test Output", "PASSED again.py::x", ">>>>> End Test Output"]])
     code = d.pick([[], [">>>>> Test Exit Code: 0"], [">>>>> Test Exit Code: 1"], [">>>>> Test Exit Code:", "2"], [">>>>> Test Exit Code: 0", ">>>>> Test Exit Code: 1"]])
     lines = before + start + body + end + code + after
+    if edition == "2":
+        parser, repository, version = d.pick([("parse_log_pytest", "pallets/flask", "2.0"), ("parse_log_pytest_v2", "sphinx-doc/sphinx", "3.0")])
+        lines = before + d.pick([[">>>>> Applied Patch (pred)"], [], ["x>>>>> Applied Patch (pred)", "PASSED early.py::x", ">>>>> Applied Patch (pred) y"], ["APPLIED PATCH"], ["Failed to reset task environment", ">>>>> Applied Patch (test)"]]) + body + after
     wanted = [d.pick(names) if d.chance(0.9) else "missing" for _ in range(4)] + (["a.py::test[cut"] if d.chance(0.5) else [])
     cut = d.number(0, len(wanted))
-    instance = {"instance_id": "a__b-1", "repo": repository, "version": version, "log_parser": parser, "eval_type": "fail_only" if parser == "parse_log_chart_js" else "pass_and_fail", "FAIL_TO_PASS": wanted[:cut], "PASS_TO_PASS": wanted[cut:]}
+    identity = repository.replace("/", "__") + "-1"
+    instance = {"instance_id": identity, "repo": repository, "version": version, "log_parser": parser, "eval_type": "fail_only" if parser == "parse_log_chart_js" else "pass_and_fail", "FAIL_TO_PASS": wanted[:cut], "PASS_TO_PASS": wanted[cut:]}
     patch = d.pick([None, "p", "p", "p", "p", "p", "p", ""])
-    return {"edition": edition, "log": d.pick(["\n", "\n", "\n", "\r\n"]).join(lines) + d.pick(["\n", ""]), "instance": instance, "prediction": {"instance_id": "a__b-1", "model_name_or_path": "m", "model_patch": patch}}
+    return {"edition": edition, "log": d.pick(["\n", "\n", "\n", "\r\n"]).join(lines) + d.pick(["\n", ""]), "instance": instance, "prediction": {"instance_id": identity, "model_name_or_path": "m", "model_patch": patch}}
 
 
 def run_case(d, edition):
@@ -856,10 +863,10 @@ def run_case(d, edition):
 
 def record_grades(arguments):
     lines = []
-    for edition in ("5", "4", "3"):
+    for edition in ("5", "4", "3", "2"):
         worker = Worker("", arguments.references / f"swebench{edition}", "serve-grades")
-        for kind, make, count in [("instance", eval_case, 42 if edition == "5" else 24), ("run", run_case, 4)]:
-            if kind == "run" and edition == "3":
+        for kind, make, count in [("instance", eval_case, {"5": 36, "4": 19, "3": 17, "2": 16}[edition]), ("run", run_case, 4)]:
+            if kind == "run" and edition in "32":
                 continue
             for index in range(count):
                 case = make(Draw(f"{kind}/{edition}/{arguments.seed}/{index}"), edition)

@@ -8,6 +8,8 @@ use crate::python_text::pattern;
 const START: &str = ">>>>> Start Test Output";
 const END: &str = ">>>>> End Test Output";
 const EXIT_CODE: &str = ">>>>> Test Exit Code";
+const APPLIED_TESTS: &str = ">>>>> Applied Patch (test)";
+const APPLIED: &str = ">>>>> Applied Patch (pred)";
 
 /// Why a log is not graded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -25,8 +27,8 @@ pub enum Ungraded {
     /// The log says that the tests took too long.
     #[error("the tests took too long")]
     TestsTimedOut,
-    /// The marks around the tests' output are not there.
-    #[error("the log does not have both marks, `{START}` and `{END}`")]
+    /// The marks around the tests' output are not there, or in versions 1 and 2 those that tell of applied patches.
+    #[error("the log does not have the marks around the tests' output")]
     NoMarks,
     /// No test is named, and nothing shows that the runner ran.
     #[error("no test is named, and no summary of a runner is there")]
@@ -71,13 +73,18 @@ enum Place {
 /// longer than [`MAX_LINE_BYTES`] the rest is left out.
 pub struct EvalLog {
     edition: Edition,
+    parser: LogParser,
+    instance_id: String,
+    version: String,
     section: LogReading,
     whole: LogReading,
     place: Place,
     line: Vec<u8>,
     /// The last byte was a carriage return, which a line feed completes.
     is_after_return: bool,
-    bad: [bool; 4],
+    bad: [bool; 5],
+    /// Whether the log tells of a patch to the tests, of the attempt's, and of any.
+    applied: [bool; 3],
     num_starts: u64,
     num_ends: u64,
     has_run: bool,
@@ -87,11 +94,13 @@ pub struct EvalLog {
     infra: InfraScan,
 }
 
-const BAD_CODES: [&str; 4] = [
+const BAD_CODES: [&str; 5] = [
     ">>>>> Patch Apply Failed",
     ">>>>> Reset Failed",
     ">>>>> Tests Errored",
     ">>>>> Tests Timed Out",
+    // Of version 2 alone.
+    "Failed to reset task environment",
 ];
 
 impl EvalLog {
@@ -107,12 +116,16 @@ impl EvalLog {
     ) -> Result<Self, LogError> {
         Ok(Self {
             edition,
+            parser: *parser,
+            instance_id: context.instance_id.to_owned(),
+            version: context.version.to_owned(),
             section: parser.open(context)?,
             whole: parser.open(context)?,
-            place: Place::Before,
+            place: if edition < Edition::Three { Place::Within } else { Place::Before },
             line: Vec::new(),
             is_after_return: false,
-            bad: [false; 4],
+            bad: [false; 5],
+            applied: [false; 3],
             num_starts: 0,
             num_ends: 0,
             has_run: false,
@@ -176,6 +189,20 @@ impl EvalLog {
         self.num_starts += line.matches(START).count() as u64;
         self.num_ends += line.matches(END).count() as u64;
         let mut rest = line;
+        if self.edition < Edition::Three {
+            self.applied[0] |= line.contains(APPLIED_TESTS);
+            self.applied[2] |= line.to_lowercase().contains("applied patch");
+            // What follows the last mark counts: each begins the section anew.
+            while let Some((_, after)) = rest.split_once(APPLIED) {
+                let context = LogContext { instance_id: &self.instance_id, version: &self.version };
+                if let Ok(section) = self.parser.open(&context) {
+                    self.section = section;
+                }
+                self.applied[1] = true;
+                rest = after;
+            }
+            return self.section.push(rest);
+        }
         if self.place == Place::Before {
             let Some((_, after)) = rest.split_once(START) else { return };
             rest = after;
@@ -233,15 +260,27 @@ impl EvalLog {
             Ungraded::ResetFailed,
             Ungraded::TestsErrored,
             Ungraded::TestsTimedOut,
+            Ungraded::ResetFailed,
         ];
-        if let Some((_, code)) = self.bad.into_iter().zip(codes).find(|(seen, _)| *seen) {
+        let num_codes = match self.edition {
+            Edition::One => 0,
+            Edition::Two => 5,
+            _ => 4,
+        };
+        let mut seen = self.bad.into_iter().zip(codes).take(num_codes);
+        if let Some((_, code)) = seen.find(|(seen, _)| *seen) {
             return Err(code);
         }
-        if self.num_starts == 0 || self.num_ends == 0 {
+        let has_marks = match self.edition {
+            Edition::One => self.applied[0] && self.applied[1],
+            Edition::Two => self.applied[2],
+            _ => self.num_starts > 0 && self.num_ends > 0,
+        };
+        if !has_marks {
             return Err(Ungraded::NoMarks);
         }
         let mut tests = self.section.finish()?;
-        if tests.is_empty() && self.edition != Edition::UpToThree {
+        if tests.is_empty() && self.edition >= Edition::Four {
             tests = self.whole.finish()?;
         }
         if self.edition == Edition::Five {
@@ -284,7 +323,7 @@ mod tests {
     #[test]
     fn only_the_section_is_read() {
         let log = "PASSED a\n+ : '>>>>> Start Test Output'\r\nPASSED b\rPASSED c\nx>>>>> End Test OutputPASSED d\nPASSED e";
-        for edition in [Edition::UpToThree, Edition::Four, Edition::Five] {
+        for edition in [Edition::Three, Edition::Four, Edition::Five] {
             let report = read(log, edition);
             assert_eq!(names(&report), ["b", "c"]);
             assert_eq!((report.num_starts, report.num_ends), (1, 1));
@@ -295,7 +334,7 @@ mod tests {
     fn a_section_without_results_sends_to_the_whole_log() {
         let log = ">>>>> Start Test Output\n>>>>> End Test Output\nPASSED a\n";
         assert_eq!(names(&read(log, Edition::Five)), ["a"]);
-        assert!(names(&read(log, Edition::UpToThree)).is_empty());
+        assert!(names(&read(log, Edition::Three)).is_empty());
     }
 
     #[test]
@@ -304,6 +343,19 @@ mod tests {
         let report = read(log, Edition::Five);
         assert_eq!(names(&report), ["a"]);
         assert_eq!((report.num_starts, report.num_ends), (2, 1));
+    }
+
+    #[test]
+    fn before_version_3_what_follows_the_last_patch_is_read() {
+        let log = "PASSED a\n>>>>> Applied Patch (pred)\nPASSED b\n>>>>> Applied Patch (test)\nx>>>>> Applied Patch (pred)\nPASSED c";
+        for edition in [Edition::One, Edition::Two] {
+            assert_eq!(names(&read(log, edition)), ["c"]);
+        }
+        let log = "Applied patch x\nPASSED a";
+        assert_eq!(names(&read(log, Edition::Two)), ["a"]);
+        assert_eq!(read(log, Edition::One).verdict, Err(Ungraded::NoMarks));
+        let log = "Applied patch x\nFailed to reset task environment\n";
+        assert_eq!(read(log, Edition::Two).verdict, Err(Ungraded::ResetFailed));
     }
 
     #[test]

@@ -37,10 +37,15 @@ pub use other_rules::{
 pub use outcome::Outcome;
 
 /// Whose rules of SWE-bench hold; every row tells by its fields which it was made for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Edition {
-    /// Versions 1 to 3: only the section between the marks is read, and a skipped test neither counts as passed nor as failed.
-    UpToThree,
+    /// Version 1: what follows the last `>>>>> Applied Patch (pred)` is read, where the patch to the tests was applied as well. A skipped
+    /// test neither counts as passed nor as failed, in all versions before 5.
+    One,
+    /// Version 2: as before, of any log that says that a patch was applied and shows no problem.
+    Two,
+    /// Version 3: the section between the marks is read.
+    Three,
     /// Version 4: as before, and the whole log is read when the section has no results. SWE-smith grades so as well.
     Four,
     /// Version 5: skipped tests fail where they had to begin to pass, and pass where they had to go on; names that were cut within
