@@ -53,6 +53,11 @@ impl BinaryOperator {
 /// What CPython raises: types that do not go together, division by zero, results that do not fit. Whole numbers that
 /// have more digits than CPython writes out raise what writing them out does.
 pub fn binary(operator: BinaryOperator, left: &Value, right: &Value) -> Outcome<Value> {
+    if let (Value::Int(left), Value::Int(right)) = (left, right)
+        && let Some(result) = small_ints(operator, left, right)
+    {
+        return Ok(Value::from(result));
+    }
     let is_complex = |value: &Value| matches!(value, Value::Complex(..));
     let is_number = |value: &Value| value.is_real() || is_complex(value);
     if (is_complex(left) || is_complex(right)) && is_number(left) && is_number(right) {
@@ -158,6 +163,17 @@ fn unsupported(operator: BinaryOperator, left: &Value, right: &Value) -> Excepti
         left.type_name(),
         right.type_name()
     ))
+}
+
+/// What most whole numbers come to, without copies of them; absent where 64 bits do not hold it.
+fn small_ints(operator: BinaryOperator, left: &BigInt, right: &BigInt) -> Option<i64> {
+    let (left, right) = (left.to_i64()?, right.to_i64()?);
+    match operator {
+        BinaryOperator::Add => left.checked_add(right),
+        BinaryOperator::Subtract => left.checked_sub(right),
+        BinaryOperator::Multiply => left.checked_mul(right),
+        _ => None,
+    }
 }
 
 fn ints(operator: BinaryOperator, left: BigInt, right: BigInt) -> Outcome<Value> {

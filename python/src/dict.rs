@@ -1,26 +1,28 @@
 //! Dictionaries and sets.
 
-use std::collections::HashMap;
-use std::collections::hash_map::DefaultHasher;
-use std::hash::{Hash, Hasher};
-use std::sync::Arc;
+use std::hash::{BuildHasher, Hash, Hasher};
+use std::sync::{Arc, LazyLock};
 
+use hashbrown::{DefaultHashBuilder, HashTable};
 use num_bigint::BigInt;
 use num_traits::FromPrimitive;
 
 use crate::{Outcome, Value, equal};
 
 /// Up to so many entries a dictionary is searched from its beginning.
-const SEARCHED: usize = 12;
+const SEARCHED: usize = 16;
 
 /// A dictionary: entries in the order of insertion, keys compared as Python does, so that `1`, `1.0` and `True` are one
 /// key.
 #[derive(Debug, Clone, Default)]
 pub struct Dict {
     entries: Vec<(Value, Value)>,
-    /// The places of entries by the hash of their key, once there are many.
-    places: Option<HashMap<u64, Vec<usize>>>,
+    /// The places of entries by the hash of their key, once there are many. A copy of it is a copy of its bytes.
+    places: Option<HashTable<u32>>,
 }
+
+/// How keys are hashed in this process: by a seed that nobody outside it knows.
+static HASHING: LazyLock<DefaultHashBuilder> = LazyLock::new(DefaultHashBuilder::default);
 
 impl Dict {
     /// How many entries it has.
@@ -46,6 +48,34 @@ impl Dict {
     /// The values in their order.
     pub fn values(&self) -> impl DoubleEndedIterator<Item = &Value> + ExactSizeIterator {
         self.entries.iter().map(|(_, value)| value)
+    }
+
+    /// A dictionary of entries in their order, whose keys are texts of which no two are equal.
+    pub fn from_distinct(entries: Vec<(Value, Value)>) -> Self {
+        let mut dict = Self { entries, places: None };
+        dict.index_if_large();
+        debug_assert!(
+            dict.keys().enumerate().all(|(at, key)| {
+                key.as_str().is_some_and(|key| dict.place_of_str(key) == Some(at))
+            }),
+            "keys are texts, and no two are equal"
+        );
+        dict
+    }
+
+    /// The entry at a place, counted from 0.
+    pub fn entry(&self, place: usize) -> Option<(&Value, &Value)> {
+        self.entries.get(place).map(|(key, value)| (key, value))
+    }
+
+    /// The place of a key among the entries, counted from 0.
+    ///
+    /// # Errors
+    ///
+    /// A `TypeError` when the key cannot be hashed.
+    pub fn place_of(&self, key: &Value) -> Outcome<Option<usize>> {
+        key.check_hashable()?;
+        Ok(self.place(key))
     }
 
     /// The value of a key.
@@ -120,21 +150,28 @@ impl Dict {
     fn insert_hashable(&mut self, key: Value, value: Value) {
         match self.place(&key) {
             Some(place) => self.entries[place].1 = value,
-            None => {
-                if let Some(places) = &mut self.places {
-                    places.entry(hash(&key)).or_default().push(self.entries.len());
-                }
-                self.entries.push((key, value));
-                self.index_if_large();
-            }
+            None => self.push(key, value),
         }
+    }
+
+    /// Appends an entry whose key is not there.
+    fn push(&mut self, key: Value, value: Value) {
+        let place = place_in_table(self.entries.len());
+        if let Some(places) = &mut self.places {
+            let entries = &self.entries;
+            places.insert_unique(hash(&key), place, |&place| hash(&entries[place as usize].0));
+        }
+        self.entries.push((key, value));
+        self.index_if_large();
     }
 
     fn index_if_large(&mut self) {
         if self.entries.len() > SEARCHED && self.places.is_none() {
-            let mut places: HashMap<u64, Vec<usize>> = HashMap::with_capacity(self.entries.len());
-            for (place, (key, _)) in self.entries.iter().enumerate() {
-                places.entry(hash(key)).or_default().push(place);
+            let mut places = HashTable::with_capacity(self.entries.len());
+            let entries = &self.entries;
+            for (place, (key, _)) in entries.iter().enumerate() {
+                let place = place_in_table(place);
+                places.insert_unique(hash(key), place, |&place| hash(&entries[place as usize].0));
             }
             self.places = Some(places);
         }
@@ -147,8 +184,8 @@ impl Dict {
         match &self.places {
             None => self.entries.iter().position(|(other, _)| equal(key, other)),
             Some(places) => {
-                let places = places.get(&hash(key))?;
-                places.iter().copied().find(|&place| equal(key, &self.entries[place].0))
+                let is_it = |&place: &u32| equal(key, &self.entries[place as usize].0);
+                places.find(hash(key), is_it).map(|&place| place as usize)
             }
         }
     }
@@ -158,11 +195,17 @@ impl Dict {
         match &self.places {
             None => self.entries.iter().position(|(other, _)| is_it(other)),
             Some(places) => {
-                let places = places.get(&hash_str(key))?;
-                places.iter().copied().find(|&place| is_it(&self.entries[place].0))
+                let is_it = |&place: &u32| is_it(&self.entries[place as usize].0);
+                places.find(hash_str(key), is_it).map(|&place| place as usize)
             }
         }
     }
+}
+
+/// A place as tables hold it, in four bytes.
+fn place_in_table(place: usize) -> u32 {
+    u32::try_from(place)
+        .expect("a dictionary of four thousand million entries does not fit into memory")
 }
 
 /// A set, in the order of insertion.
@@ -207,9 +250,7 @@ impl Set {
 }
 
 fn hash_str(text: &str) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    (0_u8, text).hash(&mut hasher);
-    hasher.finish()
+    HASHING.hash_one(text)
 }
 
 /// A hash under which equal values are equal. Of a value that cannot be hashed it is any number.
@@ -217,12 +258,12 @@ fn hash(value: &Value) -> u64 {
     if let Value::Str(text) = value {
         return hash_str(text);
     }
-    let mut hasher = DefaultHasher::new();
+    let mut hasher = HASHING.build_hasher();
     write(value, &mut hasher);
     hasher.finish()
 }
 
-fn write(value: &Value, hasher: &mut DefaultHasher) {
+fn write(value: &Value, hasher: &mut impl Hasher) {
     match value {
         Value::Str(text) => (0_u8, &**text).hash(hasher),
         Value::Bool(value) => (1_u8, BigInt::from(u8::from(*value))).hash(hasher),

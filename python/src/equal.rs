@@ -50,6 +50,11 @@ pub fn equal(left: &Value, right: &Value) -> bool {
 pub(crate) fn compare_reals(left: &Value, right: &Value) -> Option<Ordering> {
     match (left, right) {
         (Value::Float(left), Value::Float(right)) => left.partial_cmp(right),
+        (Value::Int(left), Value::Int(right)) => Some(left.cmp(right)),
+        (Value::Float(left), Value::Int(right)) => compare_float_int(*left, right),
+        (Value::Int(left), Value::Float(right)) => {
+            compare_float_int(*right, left).map(Ordering::reverse)
+        }
         (Value::Float(left), right) => compare_float_int(*left, &right.as_int()?),
         (left, Value::Float(right)) => {
             compare_float_int(*right, &left.as_int()?).map(Ordering::reverse)

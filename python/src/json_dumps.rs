@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use crate::repr::{repr_float, repr_int};
-use crate::{Exception, Outcome, Value};
+use crate::repr::{write_float, write_int};
+use crate::{Dict, Exception, Outcome, Value};
 
 /// How JSON is written. The default is that of `json.dumps`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +41,15 @@ pub fn json_dumps_with(value: &Value, options: JsonOptions) -> Outcome<String> {
     Ok(out)
 }
 
+/// As [`json_dumps`], behind what `out` holds already.
+///
+/// # Errors
+///
+/// As [`json_dumps`].
+pub fn json_dumps_to(value: &Value, out: &mut String) -> Outcome<()> {
+    write_json(value, JsonOptions::default(), out)
+}
+
 /// The value of a JSON document, as `json.loads` gives it.
 pub fn from_json(json: &serde_json::Value) -> Value {
     match json {
@@ -55,7 +64,9 @@ pub fn from_json(json: &serde_json::Value) -> Value {
         serde_json::Value::String(text) => Value::from(text.as_str()),
         serde_json::Value::Array(items) => Value::list(items.iter().map(from_json)),
         serde_json::Value::Object(entries) => {
-            Value::dict(entries.iter().map(|(key, value)| (key.as_str(), from_json(value))))
+            let entries =
+                entries.iter().map(|(key, value)| (key.as_str().into(), from_json(value)));
+            Value::Dict(Dict::from_distinct(entries.collect()).into())
         }
     }
 }
@@ -64,8 +75,8 @@ fn write_json(value: &Value, options: JsonOptions, out: &mut String) -> Outcome<
     match value {
         Value::None => out.push_str("null"),
         Value::Bool(value) => out.push_str(if *value { "true" } else { "false" }),
-        Value::Int(value) => out.push_str(&repr_int(value)?),
-        Value::Float(value) => out.push_str(&json_float(*value)),
+        Value::Int(value) => write_int(value, out)?,
+        Value::Float(value) => write_json_float(*value, out),
         Value::Str(text) => write_json_str(text, options, out),
         Value::List(items) | Value::Tuple(items) => {
             out.push('[');
@@ -77,50 +88,21 @@ fn write_json(value: &Value, options: JsonOptions, out: &mut String) -> Outcome<
             }
             out.push(']');
         }
-        Value::Dict(dict) => {
+        Value::Dict(dict) if options.sort_keys => {
             let mut entries: Vec<_> = dict.iter().collect();
-            if options.sort_keys {
-                if let Some(pair) = entries
-                    .windows(2)
-                    .find(|pair| pair.iter().any(|(key, _)| key.as_str().is_none()))
-                {
-                    return Err(Exception::type_error(format_args!(
-                        "'<' not supported between instances of '{}' and '{}'",
-                        pair[1].0.type_name(),
-                        pair[0].0.type_name()
-                    )));
-                }
-                entries.sort_by(|(one, _), (other, _)| one.as_str().cmp(&other.as_str()));
+            if let Some(pair) =
+                entries.windows(2).find(|pair| pair.iter().any(|(key, _)| key.as_str().is_none()))
+            {
+                return Err(Exception::type_error(format_args!(
+                    "'<' not supported between instances of '{}' and '{}'",
+                    pair[1].0.type_name(),
+                    pair[0].0.type_name()
+                )));
             }
-            out.push('{');
-            for (at, (key, value)) in entries.into_iter().enumerate() {
-                if at > 0 {
-                    out.push_str(", ");
-                }
-                match key {
-                    Value::Str(text) => write_json_str(text, options, out),
-                    Value::None => out.push_str("\"null\""),
-                    Value::Bool(value) => {
-                        out.push_str(if *value { "\"true\"" } else { "\"false\"" });
-                    }
-                    Value::Int(value) => {
-                        let _ = write!(out, "\"{}\"", repr_int(value)?);
-                    }
-                    Value::Float(value) => {
-                        let _ = write!(out, "\"{}\"", json_float(*value));
-                    }
-                    other => {
-                        return Err(Exception::type_error(format_args!(
-                            "keys must be str, int, float, bool or None, not {}",
-                            other.type_name()
-                        )));
-                    }
-                }
-                out.push_str(": ");
-                write_json(value, options, out)?;
-            }
-            out.push('}');
+            entries.sort_by(|(one, _), (other, _)| one.as_str().cmp(&other.as_str()));
+            write_entries(entries.into_iter(), options, out)?;
         }
+        Value::Dict(dict) => write_entries(dict.iter(), options, out)?,
         Value::Ellipsis | Value::Complex(..) | Value::Set(_) | Value::Opaque(_) => {
             return Err(Exception::type_error(format_args!(
                 "Object of type {} is not JSON serializable",
@@ -131,20 +113,59 @@ fn write_json(value: &Value, options: JsonOptions, out: &mut String) -> Outcome<
     Ok(())
 }
 
-fn json_float(value: f64) -> String {
+fn write_entries<'v>(
+    entries: impl Iterator<Item = (&'v Value, &'v Value)>,
+    options: JsonOptions,
+    out: &mut String,
+) -> Outcome<()> {
+    out.push('{');
+    for (at, (key, value)) in entries.enumerate() {
+        if at > 0 {
+            out.push_str(", ");
+        }
+        match key {
+            Value::Str(text) => write_json_str(text, options, out),
+            Value::None => out.push_str("\"null\""),
+            Value::Bool(value) => out.push_str(if *value { "\"true\"" } else { "\"false\"" }),
+            Value::Int(value) => {
+                out.push('"');
+                write_int(value, out)?;
+                out.push('"');
+            }
+            Value::Float(value) => {
+                out.push('"');
+                write_json_float(*value, out);
+                out.push('"');
+            }
+            other => {
+                return Err(Exception::type_error(format_args!(
+                    "keys must be str, int, float, bool or None, not {}",
+                    other.type_name()
+                )));
+            }
+        }
+        out.push_str(": ");
+        write_json(value, options, out)?;
+    }
+    out.push('}');
+    Ok(())
+}
+
+fn write_json_float(value: f64, out: &mut String) {
     if value.is_nan() {
-        "NaN".to_owned()
+        out.push_str("NaN");
     } else if value.is_infinite() {
-        if value > 0.0 { "Infinity".to_owned() } else { "-Infinity".to_owned() }
+        out.push_str(if value > 0.0 { "Infinity" } else { "-Infinity" });
     } else {
-        repr_float(value)
+        write_float(value, true, out);
     }
 }
 
 fn write_json_str(text: &str, options: JsonOptions, out: &mut String) {
     out.push('"');
     let is_plain = |byte: u8| matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\';
-    if text.bytes().all(is_plain) {
+    // Without an early end, so that many bytes are looked at in one step.
+    if text.bytes().fold(true, |all, byte| all & is_plain(byte)) {
         out.push_str(text);
         out.push('"');
         return;
@@ -177,7 +198,6 @@ fn write_json_str(text: &str, options: JsonOptions, out: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Dict;
 
     #[test]
     fn json_is_written_as_cpython_writes_it() {

@@ -54,7 +54,7 @@ pub use dict::{Dict, Set};
 pub use equal::equal;
 pub use evaluate::{Arguments, NoNames, Scope, eval, evaluate, name_error};
 pub use exception::{Exception, ExceptionKind, Outcome};
-pub use json_dumps::{JsonOptions, from_json, json_dumps, json_dumps_with};
+pub use json_dumps::{JsonOptions, from_json, json_dumps, json_dumps_to, json_dumps_with};
 pub use random::{Random, seeded};
 pub use repr::{repr, repr_float, repr_int, repr_str, to_str};
 pub use sequence::{iterate, join, length, slice, subscript, to_list};

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use num_bigint::BigInt;
+use num_traits::ToPrimitive;
 
 use crate::characters::is_printable;
 use crate::{Exception, Outcome, Value};
@@ -61,6 +62,16 @@ pub fn repr_float(value: f64) -> String {
 ///
 /// The `ValueError` of more than 4300 digits.
 pub fn repr_int(value: &BigInt) -> Outcome<String> {
+    let mut out = String::new();
+    write_int(value, &mut out)?;
+    Ok(out)
+}
+
+pub(crate) fn write_int(value: &BigInt, out: &mut String) -> Outcome<()> {
+    if let Some(small) = value.to_i64() {
+        let _ = write!(out, "{small}");
+        return Ok(());
+    }
     if value.bits() > SURELY_MORE_BITS {
         return Err(Exception::too_many_digits());
     }
@@ -68,7 +79,8 @@ pub fn repr_int(value: &BigInt) -> Outcome<String> {
     if value.bits() > SURELY_FEWER_BITS && text.trim_start_matches('-').len() > DIGITS {
         return Err(Exception::too_many_digits());
     }
-    Ok(text)
+    out.push_str(&text);
+    Ok(())
 }
 
 fn write_repr(value: &Value, out: &mut String) -> Outcome<()> {
@@ -77,7 +89,7 @@ fn write_repr(value: &Value, out: &mut String) -> Outcome<()> {
         Value::Ellipsis => out.push_str("Ellipsis"),
         Value::Bool(true) => out.push_str("True"),
         Value::Bool(false) => out.push_str("False"),
-        Value::Int(value) => out.push_str(&repr_int(value)?),
+        Value::Int(value) => write_int(value, out)?,
         Value::Float(value) => write_float(*value, true, out),
         Value::Complex(real, imaginary) => write_complex(*real, *imaginary, out),
         Value::Str(text) => write_str(text, out),
@@ -166,8 +178,34 @@ fn shortest(value: f64) -> String {
     if nearest.parse() == Ok(value) { nearest } else { scientific }
 }
 
+/// The size of a number in hundredths, where it is nothing but whole hundredths.
+///
+/// What is read back as the number is then the number of shortest digits too, since below 16 digits no two decimals are
+/// read as one number.
+fn hundredths(value: f64) -> Option<u64> {
+    const MOST: f64 = 1e13;
+    let rounded = (value.abs() * 100.0).round();
+    // Not so for what is not a number, either.
+    (rounded < MOST && rounded / 100.0 == value.abs()).then_some(rounded as u64)
+}
+
 /// The shortest digits, laid out as CPython does.
-fn write_float(value: f64, with_point: bool, out: &mut String) {
+pub(crate) fn write_float(value: f64, with_point: bool, out: &mut String) {
+    // Prices and amounts are most of what is written.
+    let Some(hundredths) = hundredths(value) else {
+        return write_shortest(value, with_point, out);
+    };
+    let sign = if value.is_sign_negative() { "-" } else { "" };
+    let (whole, rest) = (hundredths / 100, hundredths % 100);
+    let _ = match (rest, rest % 10) {
+        (0, _) if with_point => write!(out, "{sign}{whole}.0"),
+        (0, _) => write!(out, "{sign}{whole}"),
+        (_, 0) => write!(out, "{sign}{whole}.{}", rest / 10),
+        _ => write!(out, "{sign}{whole}.{rest:02}"),
+    };
+}
+
+fn write_shortest(value: f64, with_point: bool, out: &mut String) {
     if value.is_nan() {
         return out.push_str("nan");
     }
@@ -245,6 +283,23 @@ mod tests {
             (2_f64.powi(-44), "5.684341886080802e-14"),
         ] {
             assert_eq!(repr_float(value), text);
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn hundredths_are_written_as_any_other_number(whole in 0_u64..20_000_000_000_000, bits: u64, negative: bool) {
+            // Around the bound up to which they are, numbers beside them, and any others.
+            let sign = if negative { -1.0 } else { 1.0 };
+            let near = sign * whole as f64 / 100.0;
+            for value in [near, near.next_up(), near.next_down(), near / 1e6, near.trunc(), sign * 0.0, f64::from_bits(bits)] {
+                for with_point in [true, false] {
+                    let (mut written, mut expected) = (String::new(), String::new());
+                    write_float(value, with_point, &mut written);
+                    write_shortest(value, with_point, &mut expected);
+                    proptest::prop_assert_eq!(written, expected, "{:?}", value);
+                }
+            }
         }
     }
 
