@@ -1,5 +1,6 @@
 //! A database: an immutable base that all episodes share, and what one episode changed.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
@@ -7,17 +8,26 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 use spar_python::{Dict, Exception, JsonOptions, Outcome, Value, json_dumps, json_dumps_with};
 
+use crate::reply::Reply;
 use crate::schema::{Kind, Model};
 use crate::validate::validate;
 
 /// Tables with fewer rows are kept as plain dictionaries.
 const LARGE: usize = 16;
 
-/// A database. A clone shares everything and costs a few counts; what is changed afterwards is copied then, row by row.
+/// A database. A clone shares everything and costs two counts; what is changed afterwards is copied then, row by row.
 #[derive(Clone)]
 pub struct Database {
     model: &'static Model,
-    fields: Vec<(&'static str, Store)>,
+    fields: Arc<[Field]>,
+}
+
+#[derive(Clone)]
+struct Field {
+    name: &'static str,
+    store: Store,
+    /// Whether it was handed out to be changed since the database was [settled](Database::settle).
+    is_touched: bool,
 }
 
 #[derive(Clone)]
@@ -40,8 +50,23 @@ struct Table {
 
 struct Base {
     rows: Dict,
+    /// The rows as JSON, as tools answer with them; each made when it is asked for first.
+    texts: Box<[OnceLock<Box<str>>]>,
+    /// The places of rows by texts, a slot for each [`Key`] of the table; made when it is asked for first.
+    indices: [OnceLock<HashMap<Box<str>, Vec<u32>>>; KEYS],
     /// The rows in the order of their keys, as JSON with sorted keys; made when a hash is asked for first.
     written: OnceLock<Vec<(Arc<str>, Box<str>)>>,
+}
+
+/// Keys that a table can have at the most.
+const KEYS: usize = 2;
+
+/// What rows of a table are looked for by, so that not all of them are gone over.
+pub(crate) struct Key {
+    /// Its own place among the keys of the table, below [`KEYS`].
+    pub slot: usize,
+    /// The texts under which a row is found.
+    pub texts: fn(&Value) -> Vec<String>,
 }
 
 /// Objects of Python's that a tool got where it expected another are named by the database's class.
@@ -51,7 +76,7 @@ fn no_field(model: &Model, name: &str) -> Exception {
 
 impl fmt::Debug for Database {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sizes = self.fields.iter().map(|(name, store)| match store {
+        let sizes = self.fields.iter().map(|Field { name, store, .. }| match store {
             Store::Table(table) => format!("{name}: {} rows", table.len()),
             Store::Plain(_) => (*name).to_owned(),
         });
@@ -72,16 +97,13 @@ impl Database {
             let value = object.get_str(field.name).expect("every field is read").clone();
             let store = match (&field.kind, value) {
                 (Kind::Dict(..), Value::Dict(rows)) if rows.len() >= LARGE => Store::Table(Table {
-                    base: Arc::new(Base {
-                        rows: Arc::unwrap_or_clone(rows),
-                        written: OnceLock::new(),
-                    }),
+                    base: Arc::new(Base::new(Arc::unwrap_or_clone(rows))),
                     changes: Arc::default(),
                     num_added: 0,
                 }),
                 (_, value) => Store::Plain(value),
             };
-            (field.name, store)
+            Field { name: field.name, store, is_touched: true }
         });
         Ok(Self { model, fields: fields.collect() })
     }
@@ -99,7 +121,7 @@ impl Database {
 
     /// All of it as one value.
     pub fn to_value(&self) -> Value {
-        Value::dict(self.fields.iter().map(|(name, store)| {
+        Value::dict(self.fields.iter().map(|Field { name, store, .. }| {
             let value = match store {
                 Store::Plain(value) => value.clone(),
                 Store::Table(table) => {
@@ -116,15 +138,38 @@ impl Database {
         }))
     }
 
+    /// Whether a field, or any where none is named, may have changed since the database was settled.
+    pub(crate) fn is_touched(&self, name: Option<&str>) -> bool {
+        let mut fields = self.fields.iter();
+        fields.any(|field| field.is_touched && name.is_none_or(|name| field.name == name))
+    }
+
+    /// Takes all changes so far as known.
+    pub(crate) fn settle(&mut self) {
+        if self.is_touched(None) {
+            Arc::make_mut(&mut self.fields).iter_mut().for_each(|field| field.is_touched = false);
+        }
+    }
+
+    fn store(&self, name: &str) -> Option<&Store> {
+        self.fields.iter().find(|field| field.name == name).map(|field| &field.store)
+    }
+
+    fn store_mut(&mut self, name: &str) -> Option<&mut Store> {
+        let place = self.fields.iter().position(|field| field.name == name)?;
+        let field = &mut Arc::make_mut(&mut self.fields)[place];
+        field.is_touched = true;
+        Some(&mut field.store)
+    }
+
     /// The value of a field that is no table.
     ///
     /// # Errors
     ///
     /// The `AttributeError` where the database has no such field.
     pub fn field(&self, name: &str) -> Outcome<&Value> {
-        let found = self.fields.iter().find(|(field, _)| *field == name);
-        match found {
-            Some((_, Store::Plain(value))) => Ok(value),
+        match self.store(name) {
+            Some(Store::Plain(value)) => Ok(value),
             _ => Err(no_field(self.model, name)),
         }
     }
@@ -136,16 +181,19 @@ impl Database {
     /// The same.
     pub fn field_mut(&mut self, name: &str) -> Outcome<&mut Value> {
         let model = self.model;
-        let found = self.fields.iter_mut().find(|(field, _)| *field == name);
-        match found {
-            Some((_, Store::Plain(value))) => Ok(value),
+        match self.store_mut(name) {
+            Some(Store::Plain(value)) => Ok(value),
             _ => Err(no_field(model, name)),
         }
     }
 
-    fn store(&self, table: &str) -> Outcome<&Store> {
-        let found = self.fields.iter().find(|(field, _)| *field == table);
-        found.map(|(_, store)| store).ok_or_else(|| no_field(self.model, table))
+    fn table(&self, name: &str) -> Outcome<Rows<'_>> {
+        let rows = match self.store(name) {
+            Some(Store::Table(table)) => Some(Rows::Many(table)),
+            Some(Store::Plain(value)) => value.as_dict().map(Rows::Few),
+            None => None,
+        };
+        rows.ok_or_else(|| no_field(self.model, name))
     }
 
     /// A row of a table.
@@ -154,13 +202,30 @@ impl Database {
     ///
     /// The `AttributeError` where there is no such table, the `TypeError` of keys that cannot be hashed.
     pub fn row(&self, table: &str, key: &Value) -> Outcome<Option<&Value>> {
-        match self.store(table)? {
-            Store::Table(table) => table.get(key),
-            Store::Plain(value) => match value.as_dict() {
-                Some(rows) => rows.get(key),
-                None => Err(no_field(self.model, table)),
-            },
+        match self.table(table)? {
+            Rows::Many(table) => table.get(key),
+            Rows::Few(rows) => rows.get(key),
         }
+    }
+
+    /// A row of a table as an answer. One that nobody changed is written once for all.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`row`](Self::row), and the `ValueError` of numbers with thousands of digits.
+    pub(crate) fn reply(&self, table: &str, key: &Value) -> Outcome<Option<Reply>> {
+        let row = match self.table(table)? {
+            Rows::Few(rows) => rows.get(key)?,
+            Rows::Many(table) => match table.changes.get(key)? {
+                Some(row) => Some(row),
+                None => {
+                    let place = table.base.rows.place_of(key)?;
+                    let text = place.map(|place| table.base.text(place)).transpose()?.flatten();
+                    return Ok(text.map(|text| Reply::Written(text.to_owned())));
+                }
+            },
+        };
+        Ok(row.cloned().map(Reply::Models))
     }
 
     /// As [`row`](Self::row), to be changed.
@@ -170,10 +235,9 @@ impl Database {
     /// The same.
     pub fn row_mut(&mut self, table: &str, key: &Value) -> Outcome<Option<&mut Value>> {
         let model = self.model;
-        let found = self.fields.iter_mut().find(|(field, _)| *field == table);
-        match found {
-            Some((_, Store::Table(table))) => table.get_mut(key),
-            Some((_, Store::Plain(value))) => match value.as_dict_mut() {
+        match self.store_mut(table) {
+            Some(Store::Table(table)) => table.get_mut(key),
+            Some(Store::Plain(value)) => match value.as_dict_mut() {
                 Some(rows) => rows.get_mut(key),
                 None => Err(no_field(model, table)),
             },
@@ -188,10 +252,9 @@ impl Database {
     /// The `AttributeError` where there is no such table, the `TypeError` of keys that cannot be hashed.
     pub fn insert(&mut self, table: &str, key: Value, row: Value) -> Outcome<()> {
         let model = self.model;
-        let found = self.fields.iter_mut().find(|(field, _)| *field == table);
-        match found {
-            Some((_, Store::Table(table))) => table.insert(key, row),
-            Some((_, Store::Plain(value))) => match value.as_dict_mut() {
+        match self.store_mut(table) {
+            Some(Store::Table(table)) => table.insert(key, row),
+            Some(Store::Plain(value)) => match value.as_dict_mut() {
                 Some(rows) => rows.insert(key, row),
                 None => Err(no_field(model, table)),
             },
@@ -205,13 +268,27 @@ impl Database {
     ///
     /// The `AttributeError` where there is no such table.
     pub fn rows(&self, table: &str) -> Outcome<Box<dyn Iterator<Item = (&Value, &Value)> + '_>> {
-        match self.store(table)? {
-            Store::Table(table) => Ok(Box::new(table.iter())),
-            Store::Plain(value) => match value.as_dict() {
-                Some(rows) => Ok(Box::new(rows.iter())),
-                None => Err(no_field(self.model, table)),
-            },
-        }
+        Ok(match self.table(table)? {
+            Rows::Many(table) => Box::new(table.iter()),
+            Rows::Few(rows) => Box::new(rows.iter()),
+        })
+    }
+
+    /// The rows of a table, in their order, as far as a text may stand under a key: all of which it does, and maybe others.
+    ///
+    /// # Errors
+    ///
+    /// The `AttributeError` where there is no such table.
+    pub(crate) fn rows_under(
+        &self,
+        table: &str,
+        key: &Key,
+        text: &str,
+    ) -> Outcome<Vec<(&Value, &Value)>> {
+        Ok(match self.table(table)? {
+            Rows::Many(table) => table.under(key, text),
+            Rows::Few(rows) => rows.iter().collect(),
+        })
     }
 
     /// How many rows a table has.
@@ -220,21 +297,18 @@ impl Database {
     ///
     /// The `AttributeError` where there is no such table.
     pub fn num_rows(&self, table: &str) -> Outcome<usize> {
-        match self.store(table)? {
-            Store::Table(table) => Ok(table.len()),
-            Store::Plain(value) => match value.as_dict() {
-                Some(rows) => Ok(rows.len()),
-                None => Err(no_field(self.model, table)),
-            },
-        }
+        Ok(match self.table(table)? {
+            Rows::Many(table) => table.len(),
+            Rows::Few(rows) => rows.len(),
+        })
     }
 
     /// SHA-256 of the database as JSON with sorted keys, 64 hexadecimal digits.
     pub fn hash(&self) -> String {
         let mut fields: Vec<_> = self.fields.iter().collect();
-        fields.sort_by_key(|(name, _)| *name);
+        fields.sort_by_key(|field| field.name);
         let mut digest = Sha256::new();
-        for (at, (name, store)) in fields.into_iter().enumerate() {
+        for (at, Field { name, store, .. }) in fields.into_iter().enumerate() {
             digest.update(if at == 0 { "{" } else { ", " });
             digest.update(format!("\"{name}\": "));
             match store {
@@ -251,9 +325,9 @@ impl Database {
     pub fn is_same(&self, other: &Self) -> bool {
         self.model.name == other.model.name
             && self.fields.len() == other.fields.len()
-            && self.fields.iter().zip(&other.fields).all(|((name, one), (same, other))| {
-                name == same
-                    && match (one, other) {
+            && self.fields.iter().zip(other.fields.iter()).all(|(one, other)| {
+                one.name == other.name
+                    && match (&one.store, &other.store) {
                         (Store::Plain(one), Store::Plain(other)) => written(one) == written(other),
                         (Store::Table(one), Store::Table(other)) => one.is_same(other),
                         _ => false,
@@ -270,6 +344,12 @@ impl Serialize for Database {
             serde_json::from_str(&text).map_err(serde::ser::Error::custom)?;
         value.serialize(serializer)
     }
+}
+
+/// The rows of a table.
+enum Rows<'d> {
+    Many(&'d Table),
+    Few(&'d Dict),
 }
 
 impl Table {
@@ -308,6 +388,24 @@ impl Table {
         });
         let is_new = |key: &Value| matches!(self.base.rows.get(key), Ok(None));
         old.chain(self.changes.iter().filter(move |(key, _)| is_new(key)))
+    }
+
+    /// The rows under a text, those that were changed, and new ones.
+    fn under(&self, key: &Key, text: &str) -> Vec<(&Value, &Value)> {
+        let base = &*self.base;
+        let of_base = base.index(key).get(text).map(Vec::as_slice).unwrap_or_default();
+        let entry = |place: &u32| base.rows.entry(*place as usize);
+        if self.changes.is_empty() {
+            return of_base.iter().filter_map(entry).collect();
+        }
+        let place_of = |key: &Value| base.rows.place_of(key).ok().flatten();
+        let changed = self.changes.keys().filter_map(|key| u32::try_from(place_of(key)?).ok());
+        let mut places: Vec<u32> = of_base.iter().copied().chain(changed).collect();
+        places.sort_unstable();
+        places.dedup();
+        let old = places.iter().filter_map(entry);
+        let old = old.map(|(key, row)| (key, self.changes.get(key).ok().flatten().unwrap_or(row)));
+        old.chain(self.changes.iter().filter(|(key, _)| place_of(key).is_none())).collect()
     }
 
     fn digest(&self, digest: &mut Sha256) {
@@ -359,6 +457,35 @@ impl Table {
 }
 
 impl Base {
+    fn new(rows: Dict) -> Self {
+        let texts = rows.iter().map(|_| OnceLock::new()).collect();
+        Self { rows, texts, indices: Default::default(), written: OnceLock::new() }
+    }
+
+    /// The row at a place as JSON.
+    fn text(&self, place: usize) -> Outcome<Option<&str>> {
+        let (Some(text), Some((_, row))) = (self.texts.get(place), self.rows.entry(place)) else {
+            return Ok(None);
+        };
+        if text.get().is_none() {
+            // Another thread may have been faster, with the same text.
+            let _ = text.set(json_dumps(row)?.into());
+        }
+        Ok(text.get().map(|text| &**text))
+    }
+
+    fn index(&self, key: &Key) -> &HashMap<Box<str>, Vec<u32>> {
+        self.indices[key.slot].get_or_init(|| {
+            let mut index: HashMap<Box<str>, Vec<u32>> = HashMap::new();
+            for (place, row) in (0..).zip(self.rows.values()) {
+                for text in (key.texts)(row) {
+                    index.entry(text.into()).or_default().push(place);
+                }
+            }
+            index
+        })
+    }
+
     fn written(&self) -> &[(Arc<str>, Box<str>)] {
         self.written.get_or_init(|| {
             let mut written: Vec<(Arc<str>, Box<str>)> = self

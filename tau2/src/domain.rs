@@ -66,6 +66,8 @@ pub struct Domain {
     pub tools: Arc<[ToolSpec]>,
     /// How the user's tools are offered.
     pub user_tools: Arc<[ToolSpec]>,
+    /// The databases of agent and user, brought in step with each other: what every world begins with.
+    pub(crate) in_step: [Option<Database>; 2],
     policies: Policies,
 }
 
@@ -248,6 +250,11 @@ impl Domain {
             }
             _ => None,
         };
+        let mut in_step = [Some(database.clone()), user_database.clone()];
+        if let (DomainName::Telecom, [Some(company), Some(user)]) = (name, &mut in_step) {
+            // Data that do not go together say so at the first call.
+            let _ = telecom::sync::bring_in_step(company, user);
+        }
         let offered = |signatures: &[Signature]| {
             let tools = signatures.iter().filter(|signature| signature.kind != ToolKind::Hidden);
             tools.map(Signature::spec).collect::<Arc<[ToolSpec]>>()
@@ -258,6 +265,7 @@ impl Domain {
             user_database,
             tools: offered(name.signatures()),
             user_tools: offered(name.user_signatures().unwrap_or_default()),
+            in_step,
             policies,
         })
     }

@@ -73,4 +73,4 @@ pub use task::{
     InitializationData, InstructionParts, Instructions, Message, RewardType, Said, Tau2Task,
     UserScenario,
 };
-pub use world::World;
+pub use world::{Beginning, World};

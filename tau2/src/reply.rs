@@ -1,6 +1,9 @@
 //! What tools return, and how it reads.
 
-use spar_python::{Outcome, Value, json_dumps, to_str};
+use spar_python::{Outcome, Value, json_dumps, json_dumps_to, to_str};
+
+/// What most answers take, so that few have to grow as they are written.
+const USUAL_BYTES: usize = 512;
 
 /// What a tool returns.
 #[derive(Debug, Clone)]
@@ -9,6 +12,8 @@ pub(crate) enum Reply {
     Text(String),
     /// An object, or a list of objects, whose fields are written as what they are.
     Models(Value),
+    /// The same, in writing.
+    Written(String),
     /// A dictionary of single values and objects: numbers in it become texts, as the reference writes them.
     Mixed(Vec<(&'static str, Part)>),
     /// What an assertion finds.
@@ -39,8 +44,12 @@ impl Reply {
     /// The `ValueError` of numbers with thousands of digits.
     pub(crate) fn into_text(self) -> Outcome<String> {
         match self {
-            Self::Text(text) => Ok(text),
-            Self::Models(value) => json_dumps(&value),
+            Self::Text(text) | Self::Written(text) => Ok(text),
+            Self::Models(value) => {
+                let mut text = String::with_capacity(USUAL_BYTES);
+                json_dumps_to(&value, &mut text)?;
+                Ok(text)
+            }
             Self::Truth(truth) => json_dumps(&Value::from(if truth { "True" } else { "False" })),
             Self::Nothing => json_dumps(&Value::None),
             Self::Mixed(parts) => {
@@ -62,7 +71,7 @@ impl Reply {
     pub(crate) fn type_name(&self) -> &'static str {
         match self {
             Self::Text(_) => "str",
-            Self::Models(_) | Self::Mixed(_) => "dict",
+            Self::Models(_) | Self::Written(_) | Self::Mixed(_) => "dict",
             Self::Truth(_) => "bool",
             Self::Nothing => "NoneType",
         }

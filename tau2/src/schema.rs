@@ -1,6 +1,8 @@
 //! Shapes of data: which fields a model has, of which kinds, in which order.
 
-use spar_python::Value;
+use std::sync::{Arc, OnceLock};
+
+use spar_python::{Dict, Value};
 
 /// A model: an object with declared fields, which is stored as a dictionary in the order of these.
 #[derive(Debug)]
@@ -11,6 +13,8 @@ pub(crate) struct Model {
     pub(crate) fields: &'static [Field],
     /// Whether other fields are refused; else they are dropped.
     pub is_closed: bool,
+    /// The names of the fields as keys, which all objects of the model share.
+    keys: OnceLock<Box<[Arc<str>]>>,
 }
 
 /// A field of a model.
@@ -58,12 +62,24 @@ pub(crate) enum Kind {
 impl Model {
     /// A model that drops fields it does not have.
     pub(crate) const fn open(name: &'static str, fields: &'static [Field]) -> Self {
-        Self { name, fields, is_closed: false }
+        Self { name, fields, is_closed: false, keys: OnceLock::new() }
     }
 
     /// A model that refuses fields it does not have.
     pub(crate) const fn closed(name: &'static str, fields: &'static [Field]) -> Self {
-        Self { name, fields, is_closed: true }
+        Self { name, fields, is_closed: true, keys: OnceLock::new() }
+    }
+
+    /// An object with these values of its fields, in their order, which nobody checks.
+    pub(crate) fn object<const N: usize>(&self, values: [Value; N]) -> Value {
+        debug_assert_eq!(N, self.fields.len(), "{}: each field has a value", self.name);
+        let keys = self.keys().iter().map(|key| Value::Str(Arc::clone(key)));
+        Value::Dict(Dict::from_distinct(keys.zip(values).collect()).into())
+    }
+
+    /// The names of the fields as keys, in their order.
+    pub(crate) fn keys(&self) -> &[Arc<str>] {
+        self.keys.get_or_init(|| self.fields.iter().map(|field| field.name.into()).collect())
     }
 }
 

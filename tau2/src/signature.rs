@@ -1,8 +1,8 @@
 //! How calls are bound to what a tool takes.
 
-use serde_json::json;
+use serde_json::{Map, json};
 use spar_core::ToolSpec;
-use spar_python::{Exception, Outcome, Value};
+use spar_python::{Exception, Outcome, Value, from_json};
 
 /// What a tool does, as the release sorts them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,18 +84,18 @@ pub(crate) const fn optional(
 
 /// The arguments of a call in the order of the tool's parameters; those that were left out are absent.
 #[derive(Debug)]
-pub(crate) struct Arguments<'c>(Vec<Option<&'c Value>>);
+pub(crate) struct Arguments(Vec<Option<Value>>);
 
-impl<'c> Arguments<'c> {
+impl Arguments {
     /// An argument by its place; `None` where it was left out.
-    pub(crate) fn get(&self, place: usize) -> &'c Value {
+    pub(crate) fn get(&self, place: usize) -> &Value {
         const ABSENT: &Value = &Value::None;
-        self.0.get(place).copied().flatten().unwrap_or(ABSENT)
+        self.given(place).unwrap_or(ABSENT)
     }
 
     /// An argument by its place, if it was given.
-    pub(crate) fn given(&self, place: usize) -> Option<&'c Value> {
-        self.0.get(place).copied().flatten()
+    pub(crate) fn given(&self, place: usize) -> Option<&Value> {
+        self.0.get(place).and_then(Option::as_ref)
     }
 }
 
@@ -105,15 +105,15 @@ impl Signature {
     /// # Errors
     ///
     /// The `TypeError` of a name that is not taken, or of arguments that are missing.
-    pub(crate) fn bind<'c>(
+    pub(crate) fn bind(
         &self,
         class: &str,
-        arguments: &'c [(String, Value)],
-    ) -> Outcome<Arguments<'c>> {
+        arguments: &Map<String, serde_json::Value>,
+    ) -> Outcome<Arguments> {
         let mut bound = vec![None; self.parameters.len()];
         for (name, value) in arguments {
             match self.parameters.iter().position(|parameter| parameter.name == name) {
-                Some(place) => bound[place] = Some(value),
+                Some(place) => bound[place] = Some(from_json(value)),
                 None => {
                     return Err(Exception::type_error(format_args!(
                         "{class}.{}() got an unexpected keyword argument '{name}'",
@@ -121,6 +121,12 @@ impl Signature {
                     )));
                 }
             }
+        }
+        let is_given = |(parameter, value): (&Parameter, &Option<Value>)| {
+            value.is_some() || parameter.is_optional
+        };
+        if self.parameters.iter().zip(&bound).all(is_given) {
+            return Ok(Arguments(bound));
         }
         let missing: Vec<_> = self
             .parameters
@@ -130,10 +136,10 @@ impl Signature {
             .map(|(parameter, _)| format!("'{}'", parameter.name))
             .collect();
         let listed = match &missing[..] {
-            [] => return Ok(Arguments(bound)),
             [one] => one.clone(),
             [one, other] => format!("{one} and {other}"),
             [all @ .., last] => format!("{}, and {last}", all.join(", ")),
+            [] => unreachable!("arguments are missing"),
         };
         Err(Exception::type_error(format_args!(
             "{class}.{}() missing {} required positional argument{}: {listed}",
@@ -146,7 +152,7 @@ impl Signature {
     /// How the tool is offered.
     pub(crate) fn spec(&self) -> ToolSpec {
         let object = |fields: &[&str]| {
-            let properties: serde_json::Map<_, _> = fields
+            let properties: Map<_, _> = fields
                 .iter()
                 .map(|field| match field.strip_prefix('#') {
                     Some(number) => (number.to_owned(), json!({ "type": "integer" })),
@@ -156,7 +162,7 @@ impl Signature {
             let names: Vec<_> = properties.keys().cloned().collect();
             json!({ "type": "object", "properties": properties, "required": names })
         };
-        let mut properties = serde_json::Map::new();
+        let mut properties = Map::new();
         for parameter in self.parameters {
             let mut schema = match parameter.kind {
                 ArgumentType::Str => json!({ "type": "string" }),

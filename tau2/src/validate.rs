@@ -1,12 +1,14 @@
 //! How foreign values become objects: coercion and words of errors as pydantic 2.12 has them in its lax mode.
 
 use std::fmt::Write;
+use std::sync::Arc;
 
 use num_bigint::BigInt;
 use num_traits::ToPrimitive;
 use spar_python::{Dict, Exception, Outcome, Value, repr};
 
 use crate::dates;
+use crate::object::object;
 use crate::schema::{Kind, Model};
 
 /// Bytes of a value that an error shows.
@@ -18,10 +20,46 @@ const MOST_WRITTEN: usize = 200;
 
 /// What is wrong with one value.
 struct Problem {
-    place: Vec<String>,
+    /// Where it is, as errors write it.
+    place: String,
     kind: &'static str,
     text: String,
     input: Value,
+}
+
+/// A step on the way to a value.
+#[derive(Clone, Copy)]
+enum Place<'v> {
+    /// Into the value of a field or key, or of what is to be of a model.
+    Of(&'v str),
+    /// Into an element.
+    At(usize),
+}
+
+/// Reads an object of a model from the values of its fields, as far as these have no values of their own.
+///
+/// # Errors
+///
+/// As [`validate`] of a dictionary with these entries.
+pub(crate) fn make<const N: usize>(
+    model: &'static Model,
+    fields: [(&'static str, Value); N],
+) -> Outcome<Value> {
+    let mut problems = Vec::new();
+    let mut place = Vec::new();
+    let mut entries = Vec::with_capacity(model.fields.len());
+    for (field, key) in model.fields.iter().zip(model.keys()) {
+        let given = fields.iter().find(|(name, _)| *name == field.name);
+        let value = match (given, field.default) {
+            (Some((_, value)), _) => read(&field.kind, value, &mut place, &mut problems),
+            (None, default) => default.map(|default| default()),
+        };
+        entries.extend(value.map(|value| (Value::Str(Arc::clone(key)), value)));
+    }
+    match problems.is_empty() && entries.len() == model.fields.len() {
+        true => Ok(Value::Dict(Dict::from_distinct(entries).into())),
+        false => validate(model, &object(fields)),
+    }
 }
 
 /// Reads an object of a model from a dictionary.
@@ -49,7 +87,7 @@ fn error(model: &Model, problems: &[Problem]) -> Exception {
         let _ = write!(
             text,
             "\n{}\n  {words} [type={kind}, input_value={shown}, input_type={}]\n    For further information visit https://errors.pydantic.dev/{version}/v/{kind}",
-            place.join("."),
+            place,
             input.type_name(),
         );
     }
@@ -68,10 +106,10 @@ fn shorten(text: &str) -> String {
     format!("{}...{}", &text[..head], &text[tail..])
 }
 
-fn read_model(
+fn read_model<'v>(
     model: &'static Model,
-    value: &Value,
-    place: &mut Vec<String>,
+    value: &'v Value,
+    place: &mut Vec<Place<'v>>,
     problems: &mut Vec<Problem>,
 ) -> Option<Value> {
     let Value::Dict(given) = value else {
@@ -79,16 +117,16 @@ fn read_model(
         return refuse("model_type", text, value, place, problems);
     };
     let before = problems.len();
-    let mut object = Dict::default();
-    for field in model.fields {
-        place.push(field.name.to_owned());
+    let mut entries = Vec::with_capacity(model.fields.len());
+    for (field, key) in model.fields.iter().zip(model.keys()) {
+        place.push(Place::Of(field.name));
         match (given.get_str(field.name), field.default) {
             (Some(value), _) => {
                 if let Some(value) = read(&field.kind, value, place, problems) {
-                    object.insert_str(field.name, value);
+                    entries.push((Value::Str(Arc::clone(key)), value));
                 }
             }
-            (None, Some(default)) => object.insert_str(field.name, default()),
+            (None, Some(default)) => entries.push((Value::Str(Arc::clone(key)), default())),
             (None, None) => {
                 refuse("missing", "Field required".to_owned(), value, place, problems);
             }
@@ -99,20 +137,20 @@ fn read_model(
         for (key, value) in given.iter() {
             let name = key.as_str().unwrap_or_default();
             if !model.fields.iter().any(|field| field.name == name) {
-                place.push(name.to_owned());
+                place.push(Place::Of(name));
                 let text = "Extra inputs are not permitted".to_owned();
                 refuse("extra_forbidden", text, value, place, problems);
                 place.pop();
             }
         }
     }
-    (problems.len() == before).then(|| Value::Dict(object.into()))
+    (problems.len() == before).then(|| Value::Dict(Dict::from_distinct(entries).into()))
 }
 
-fn read(
+fn read<'v>(
     kind: &'static Kind,
-    value: &Value,
-    place: &mut Vec<String>,
+    value: &'v Value,
+    place: &mut Vec<Place<'v>>,
     problems: &mut Vec<Problem>,
 ) -> Option<Value> {
     let found = match kind {
@@ -146,22 +184,27 @@ fn refuse(
     kind: &'static str,
     text: String,
     input: &Value,
-    place: &[String],
+    place: &[Place<'_>],
     problems: &mut Vec<Problem>,
 ) -> Option<Value> {
-    problems.push(Problem { place: place.to_vec(), kind, text, input: input.clone() });
+    let steps = place.iter().map(|step| match step {
+        Place::Of(name) => (*name).to_owned(),
+        Place::At(at) => at.to_string(),
+    });
+    let place = steps.collect::<Vec<_>>().join(".");
+    problems.push(Problem { place, kind, text, input: input.clone() });
     None
 }
 
-fn read_union(
+fn read_union<'v>(
     models: &'static [&'static Model],
-    value: &Value,
-    place: &mut Vec<String>,
+    value: &'v Value,
+    place: &mut Vec<Place<'v>>,
     problems: &mut Vec<Problem>,
 ) -> Option<Value> {
     let before = problems.len();
     for model in models {
-        place.push(model.name.to_owned());
+        place.push(Place::Of(model.name));
         let found = read_model(model, value, place, problems);
         place.pop();
         if found.is_some() {
@@ -172,10 +215,10 @@ fn read_union(
     None
 }
 
-fn read_list(
+fn read_list<'v>(
     kind: &'static Kind,
-    value: &Value,
-    place: &mut Vec<String>,
+    value: &'v Value,
+    place: &mut Vec<Place<'v>>,
     problems: &mut Vec<Problem>,
 ) -> Option<Value> {
     let (Value::List(items) | Value::Tuple(items)) = value else {
@@ -185,18 +228,18 @@ fn read_list(
     let before = problems.len();
     let mut list = Vec::with_capacity(items.len());
     for (at, item) in items.iter().enumerate() {
-        place.push(at.to_string());
+        place.push(Place::At(at));
         list.extend(read(kind, item, place, problems));
         place.pop();
     }
     (problems.len() == before).then(|| Value::list(list))
 }
 
-fn read_dict(
+fn read_dict<'v>(
     of_keys: &'static Kind,
     kind: &'static Kind,
-    value: &Value,
-    place: &mut Vec<String>,
+    value: &'v Value,
+    place: &mut Vec<Place<'v>>,
     problems: &mut Vec<Problem>,
 ) -> Option<Value> {
     let Value::Dict(given) = value else {
@@ -206,8 +249,8 @@ fn read_dict(
     let before = problems.len();
     let mut dict = Dict::default();
     for (key, value) in given.iter() {
-        place.push(key.as_str().unwrap_or_default().to_owned());
-        place.push("[key]".to_owned());
+        place.push(Place::Of(key.as_str().unwrap_or_default()));
+        place.push(Place::Of("[key]"));
         let read_key = read(of_keys, key, place, problems);
         place.pop();
         let value = read(kind, value, place, problems);

@@ -8,11 +8,49 @@ use spar_python::{Exception, ExceptionKind, Outcome, Value, from_json};
 use crate::database::Database;
 use crate::domain::{Domain, DomainName, Requestor};
 use crate::reply::Reply;
-use crate::signature::ToolKind;
+use crate::signature::{Signature, ToolKind};
 use crate::task::{Answered, Assertion, Called, FunctionCall, InitialState, Message};
-use crate::telecom::sync::sync;
+use crate::telecom::sync::bring_in_step;
 use crate::telecom::{BillIds, Vpn};
 use crate::{airline, mock, retail, telecom};
+
+/// The beginning of a task's episodes, set up once: each of their worlds is a copy of it.
+#[derive(Debug, Clone)]
+pub struct Beginning {
+    world: World,
+    /// What it was made of; absent where nothing in it follows from the stream of an episode.
+    state: Option<InitialState>,
+}
+
+impl Beginning {
+    /// Sets up the world that a task begins with.
+    ///
+    /// # Errors
+    ///
+    /// What [`World::initialise`] raises.
+    pub fn new(domain: Arc<Domain>, state: Option<&InitialState>, is_solo: bool) -> Outcome<Self> {
+        let mut world = World::new(domain, is_solo, 0);
+        world.initialise(state)?;
+        let state = state.filter(|_| world.bill_ids.has_drawn()).cloned();
+        Ok(Self { world, state })
+    }
+
+    /// The world that an episode begins with, whose random ids follow from `stream`. Costs a few counts, or setting it up
+    /// once more in the rare task at whose beginning such an id is drawn already.
+    ///
+    /// # Errors
+    ///
+    /// What [`World::initialise`] raises where it is set up once more.
+    pub fn world(&self, stream: u64) -> Outcome<World> {
+        let mut world = self.world.clone();
+        world.bill_ids = BillIds::new(stream);
+        if self.state.is_some() {
+            world = World::new(world.domain, world.is_solo, stream);
+            world.initialise(self.state.as_ref())?;
+        }
+        Ok(world)
+    }
+}
 
 /// The world of one episode. A clone is a fork: it shares everything until one of the two changes it.
 #[derive(Debug, Clone)]
@@ -31,13 +69,9 @@ impl World {
     ///
     /// Ids that the reference draws at random follow from `stream`: worlds of other streams have others.
     pub fn new(domain: Arc<Domain>, is_solo: bool, stream: u64) -> Self {
-        let databases = [Some(domain.database.clone()), domain.user_database.clone()];
-        let bill_ids = BillIds::new(stream);
-        let mut world =
-            Self { domain, is_solo, databases, shared: None, vpn: Default::default(), bill_ids };
-        // A domain whose own data do not go together says so at the first call.
-        let _ = world.sync();
-        world
+        let databases = domain.in_step.clone();
+        let (shared, vpn, bill_ids) = (None, Vpn::default(), BillIds::new(stream));
+        Self { domain, is_solo, databases, shared, vpn, bill_ids }
     }
 
     /// The domain it is of.
@@ -112,18 +146,7 @@ impl World {
         name: &str,
         arguments: &Map<String, serde_json::Value>,
     ) -> Outcome<Reply> {
-        // Names of arguments that the reference's own functions take on the way.
-        if arguments.contains_key("requestor") {
-            return Err(Exception::type_error(
-                "tau2.environment.environment.Environment.make_tool_call() got multiple values for keyword argument 'requestor'",
-            ));
-        }
-        let taken = arguments.keys().find(|key| matches!(key.as_str(), "self" | "tool_name"));
-        if let Some(taken) = taken {
-            return Err(Exception::type_error(format_args!(
-                "Environment.make_tool_call() got multiple values for argument '{taken}'"
-            )));
-        }
+        refuse_taken(arguments)?;
         let requestor = match (requestor, self.is_solo) {
             (Requestor::User, true) => {
                 let words = "User tool calls are not allowed in solo mode";
@@ -137,10 +160,10 @@ impl World {
         if requestor == Requestor::User && self.name().user_signatures().is_none() {
             return Err(Exception::value_error("User tools not available"));
         }
-        if self.name().tool(requestor, name).is_none() {
-            return Err(Exception::value_error(format_args!("Tool '{name}' not found.")));
+        match self.name().tool(requestor, name) {
+            Some(tool) => self.carry_out(requestor, tool, arguments),
+            None => Err(Exception::value_error(format_args!("Tool '{name}' not found."))),
         }
-        self.function(requestor, name, arguments)
     }
 
     /// Calls a function of someone's, tool or not.
@@ -151,7 +174,6 @@ impl World {
         arguments: &Map<String, serde_json::Value>,
     ) -> Outcome<Reply> {
         let domain = self.name();
-        let class = domain.class(requestor);
         let signatures = match requestor {
             Requestor::Assistant => Some(domain.signatures()),
             Requestor::User => domain.user_signatures(),
@@ -159,12 +181,20 @@ impl World {
         let Some(signatures) = signatures else {
             return Err(Exception::no_attribute("NoneType", name));
         };
-        let Some(signature) = signatures.iter().find(|signature| signature.name == name) else {
-            return Err(Exception::no_attribute(class, name));
-        };
-        let arguments: Vec<(String, Value)> =
-            arguments.iter().map(|(name, value)| (name.clone(), from_json(value))).collect();
-        let bound = signature.bind(class, &arguments)?;
+        match signatures.iter().find(|signature| signature.name == name) {
+            Some(signature) => self.carry_out(requestor, signature, arguments),
+            None => Err(Exception::no_attribute(domain.class(requestor), name)),
+        }
+    }
+
+    fn carry_out(
+        &mut self,
+        requestor: Requestor,
+        signature: &'static Signature,
+        arguments: &Map<String, serde_json::Value>,
+    ) -> Outcome<Reply> {
+        let (domain, name) = (self.name(), signature.name);
+        let bound = signature.bind(domain.class(requestor), arguments)?;
         let place = self.place(requestor);
         let Some(db) = &mut self.databases[place] else {
             return Err(Exception::no_attribute("NoneType", name));
@@ -189,7 +219,7 @@ impl World {
             return Ok(());
         }
         match (self.shared, &mut self.databases) {
-            (None, [Some(company), Some(user)]) => sync(company, user),
+            (None, [Some(company), Some(user)]) => bring_in_step(company, user),
             // One database for both lacks what the other had.
             (Some(_), _) => self.database(Requestor::User).map_or(Ok(()), |database| {
                 let around = database.field("surroundings")?;
@@ -323,6 +353,28 @@ impl World {
                 answered.content.as_deref().unwrap_or_default()
             ),
         ))
+    }
+}
+
+/// Refuses names of arguments that the reference's own functions take on the way.
+fn refuse_taken(arguments: &Map<String, serde_json::Value>) -> Outcome<()> {
+    let mut taken = None;
+    for name in arguments.keys() {
+        match name.as_str() {
+            "requestor" => {
+                return Err(Exception::type_error(
+                    "tau2.environment.environment.Environment.make_tool_call() got multiple values for keyword argument 'requestor'",
+                ));
+            }
+            "self" | "tool_name" => taken = taken.or(Some(name)),
+            _ => {}
+        }
+    }
+    match taken {
+        None => Ok(()),
+        Some(taken) => Err(Exception::type_error(format_args!(
+            "Environment.make_tool_call() got multiple values for argument '{taken}'"
+        ))),
     }
 }
 

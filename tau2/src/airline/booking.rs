@@ -6,14 +6,14 @@ use spar_python::{
     subscript,
 };
 
-use super::data::{FLIGHT_INFO, PASSENGER, PAYMENT, RESERVATION};
-use super::tools::{reservation, user};
+use super::data::{FLIGHT_INFO, PASSENGER, PAYMENT, RESERVATION, RESERVATION_FLIGHT};
+use super::tools::{no_reservation, no_user, reservation, user};
 use crate::database::Database;
-use crate::object::{attribute, attribute_mut, in_place, list_mut, object, refuse, set, shown};
+use crate::object::{attribute, attribute_mut, in_place, list_mut, refuse, set, shown};
 use crate::reply::Reply;
 use crate::schema::Model;
 use crate::signature::Arguments;
-use crate::validate::validate;
+use crate::validate::{make, validate};
 
 /// Ids of reservations that are still free for new ones.
 const NEW_RESERVATIONS: [&str; 3] = ["HATHAT", "HATHAU", "HATHAV"];
@@ -95,12 +95,12 @@ fn bookable(
 
 fn reserved(db: &Database, number: &Value, date: &Value, price: Value) -> Outcome<Value> {
     let flight = flight(db, number)?;
-    Ok(object([
-        ("flight_number", number.clone()),
-        ("origin", attribute(flight, "origin")?.clone()),
-        ("destination", attribute(flight, "destination")?.clone()),
-        ("date", date.clone()),
-        ("price", price),
+    Ok(RESERVATION_FLIGHT.object([
+        number.clone(),
+        attribute(flight, "origin")?.clone(),
+        attribute(flight, "destination")?.clone(),
+        date.clone(),
+        price,
     ]))
 }
 
@@ -111,7 +111,7 @@ fn is_source(method: &Value, sources: &[&str]) -> bool {
 
 fn methods_mut<'d>(db: &'d mut Database, user_id: &Value) -> Outcome<&'d mut Dict> {
     let Some(user) = db.row_mut("users", user_id)? else {
-        return refuse(format_args!("User {} not found", shown(user_id)?));
+        return no_user(user_id);
     };
     let methods = attribute_mut(user, "payment_methods")?;
     let type_name = methods.type_name();
@@ -123,7 +123,7 @@ fn methods_mut<'d>(db: &'d mut Database, user_id: &Value) -> Outcome<&'d mut Dic
 /// # Errors
 ///
 /// What the tool raises.
-pub(super) fn book(db: &mut Database, arguments: &Arguments<'_>) -> Outcome<Reply> {
+pub(super) fn book(db: &mut Database, arguments: &Arguments) -> Outcome<Reply> {
     let argument = |place| arguments.get(place);
     let (user_id, cabin, nonfree, insurance) =
         (argument(0), argument(4), argument(9), argument(10));
@@ -132,9 +132,9 @@ pub(super) fn book(db: &mut Database, arguments: &Arguments<'_>) -> Outcome<Repl
     let payments = Given::read(&PAYMENT, argument(7))?;
     let methods = attribute(user(db, user_id)?, "payment_methods")?.clone();
     let new_id = free_id(db)?;
-    let mut reservation = validate(
+    let mut reservation = make(
         &RESERVATION,
-        &object([
+        [
             ("reservation_id", new_id.clone()),
             ("user_id", user_id.clone()),
             ("origin", argument(1).clone()),
@@ -148,7 +148,7 @@ pub(super) fn book(db: &mut Database, arguments: &Arguments<'_>) -> Outcome<Repl
             ("total_baggages", argument(8).clone()),
             ("nonfree_baggages", nonfree.clone()),
             ("insurance", insurance.clone()),
-        ]),
+        ],
     )?;
     // 1. What it costs.
     let num_passengers = length(&passengers.value)?;
@@ -258,14 +258,14 @@ fn pay_for_update(
     if equal(price, &Value::from(0_i64)) {
         return Ok(None);
     }
-    let fields = object([("payment_id", id.clone()), ("amount", price.clone())]);
-    Ok(Some(validate(&PAYMENT, &fields)?))
+    let fields = [("payment_id", id.clone()), ("amount", price.clone())];
+    Ok(Some(make(&PAYMENT, fields)?))
 }
 
 fn reservation_mut<'d>(db: &'d mut Database, id: &Value) -> Outcome<&'d mut Value> {
     match db.row_mut("reservations", id)? {
         Some(reservation) => Ok(reservation),
-        None => refuse(format_args!("Reservation {} not found", shown(id)?)),
+        None => no_reservation(id),
     }
 }
 
@@ -380,11 +380,11 @@ pub(super) fn update_passengers(
 pub(super) fn cancel(db: &mut Database, id: &Value) -> Outcome<Reply> {
     let mut refunds = Vec::new();
     for payment in iterate(attribute(reservation(db, id)?, "payment_history")?)? {
-        let fields = object([
+        let fields = [
             ("payment_id", attribute(&payment, "payment_id")?.clone()),
             ("amount", negate(attribute(&payment, "amount")?)?),
-        ]);
-        refunds.push(validate(&PAYMENT, &fields)?);
+        ];
+        refunds.push(make(&PAYMENT, fields)?);
     }
     let reservation = reservation_mut(db, id)?;
     list_mut(reservation, "payment_history")?.extend(refunds);

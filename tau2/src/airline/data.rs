@@ -124,7 +124,8 @@ static FLIGHT: Model = Model::open(
     ],
 );
 
-static RESERVATION_FLIGHT: Model = Model::open(
+/// A flight of a reservation.
+pub(crate) static RESERVATION_FLIGHT: Model = Model::open(
     "ReservationFlight",
     &[
         required("flight_number", Str),

@@ -11,7 +11,7 @@ use crate::reply::Reply;
 use crate::signature::ArgumentType::{Int, Objects, OneOf, Str};
 use crate::signature::ToolKind::{Generic, Read, Write};
 use crate::signature::{Arguments, Parameter, Signature, argument};
-use crate::validate::validate;
+use crate::validate::make;
 
 const RESERVATION_ID: Parameter = argument("reservation_id", Str, "The reservation, as `ZFA04Y`.");
 const USER_ID: Parameter = argument("user_id", Str, "The user, as `sara_doe_496`.");
@@ -177,14 +177,20 @@ const NEW_CERTIFICATES: [u32; 3] = [3_221_322, 3_221_323, 3_221_324];
 /// # Errors
 ///
 /// What the tool raises.
-pub(crate) fn call(db: &mut Database, name: &str, arguments: &Arguments<'_>) -> Outcome<Reply> {
+pub(crate) fn call(db: &mut Database, name: &str, arguments: &Arguments) -> Outcome<Reply> {
     let argument = |place| arguments.get(place);
     match name {
         "book_reservation" => booking::book(db, arguments),
         "calculate" => calculate(argument(0)),
         "cancel_reservation" => booking::cancel(db, argument(0)),
-        "get_reservation_details" => Ok(Reply::Models(reservation(db, argument(0))?.clone())),
-        "get_user_details" => Ok(Reply::Models(user(db, argument(0))?.clone())),
+        "get_reservation_details" => match db.reply("reservations", argument(0))? {
+            Some(reply) => Ok(reply),
+            None => no_reservation(argument(0)),
+        },
+        "get_user_details" => match db.reply("users", argument(0))? {
+            Some(reply) => Ok(reply),
+            None => no_user(argument(0)),
+        },
         "list_all_airports" => {
             let airports =
                 AIRPORTS.map(|(code, city)| object([("iata", code.into()), ("city", city.into())]));
@@ -214,13 +220,9 @@ fn send_certificate(db: &mut Database, user_id: &Value, amount: &Value) -> Outco
     let Some(id) = ids.into_iter().find(|id| is_free(id)) else {
         return refuse("Too many certificates");
     };
-    let certificate = validate(
+    let certificate = make(
         &CERTIFICATE,
-        &object([
-            ("source", "certificate".into()),
-            ("id", id.as_str().into()),
-            ("amount", amount.clone()),
-        ]),
+        [("source", "certificate".into()), ("id", id.as_str().into()), ("amount", amount.clone())],
     )?;
     if let Some(user) = db.row_mut("users", user_id)?
         && let Some(methods) = attribute_mut(user, "payment_methods")?.as_dict_mut()
@@ -242,8 +244,13 @@ fn send_certificate(db: &mut Database, user_id: &Value, amount: &Value) -> Outco
 pub(super) fn reservation<'d>(db: &'d Database, id: &Value) -> Outcome<&'d Value> {
     match db.row("reservations", id)? {
         Some(reservation) => Ok(reservation),
-        None => refuse(format_args!("Reservation {} not found", shown(id)?)),
+        None => no_reservation(id),
     }
+}
+
+/// The `ValueError` of a reservation that there is not.
+pub(super) fn no_reservation<T>(id: &Value) -> Outcome<T> {
+    refuse(format_args!("Reservation {} not found", shown(id)?))
 }
 
 /// A user.
@@ -254,6 +261,11 @@ pub(super) fn reservation<'d>(db: &'d Database, id: &Value) -> Outcome<&'d Value
 pub(super) fn user<'d>(db: &'d Database, id: &Value) -> Outcome<&'d Value> {
     match db.row("users", id)? {
         Some(user) => Ok(user),
-        None => refuse(format_args!("User {} not found", shown(id)?)),
+        None => no_user(id),
     }
+}
+
+/// The `ValueError` of a user that there is not.
+pub(super) fn no_user<T>(id: &Value) -> Outcome<T> {
+    refuse(format_args!("User {} not found", shown(id)?))
 }

@@ -4,12 +4,12 @@ use spar_python::{Outcome, Value, equal};
 
 use super::data::TASK;
 use crate::database::Database;
-use crate::object::{attribute, list_mut, object, refuse, set, shown};
+use crate::object::{attribute, list_mut, refuse, set, shown};
 use crate::reply::Reply;
 use crate::signature::ArgumentType::{Int, OneOf, Str};
 use crate::signature::ToolKind::{Generic, Hidden, Read, Write};
 use crate::signature::{Arguments, Signature, argument, optional};
-use crate::validate::validate;
+use crate::validate::make;
 
 const STATUS: crate::signature::ArgumentType = OneOf(&["pending", "completed"]);
 
@@ -66,7 +66,7 @@ pub(crate) const SIGNATURES: &[Signature] = &[
 /// # Errors
 ///
 /// What the tool raises.
-pub(crate) fn call(db: &mut Database, name: &str, arguments: &Arguments<'_>) -> Outcome<Reply> {
+pub(crate) fn call(db: &mut Database, name: &str, arguments: &Arguments) -> Outcome<Reply> {
     let argument = |place| arguments.get(place);
     match name {
         "create_task" => create_task(db, argument(0), argument(1), argument(2)),
@@ -105,14 +105,14 @@ fn create_task(
         return no_user(user_id);
     }
     let task_id = Value::from(format!("task_{}", db.num_rows("tasks")? + 1));
-    let task = validate(
+    let task = make(
         &TASK,
-        &object([
+        [
             ("task_id", task_id.clone()),
             ("title", title.clone()),
             ("description", description.clone()),
             ("status", "pending".into()),
-        ]),
+        ],
     )?;
     db.insert("tasks", task_id.clone(), task.clone())?;
     let Some(user) = db.row_mut("users", user_id)? else { return no_user(user_id) };

@@ -4,12 +4,12 @@ use spar_python::{Outcome, Value, equal};
 
 use super::data::NOTIFICATION;
 use crate::database::Database;
-use crate::object::{attribute, object, refuse, set, shown};
+use crate::object::{attribute, refuse, set, shown};
 use crate::reply::Reply;
 use crate::signature::ArgumentType::Str;
 use crate::signature::ToolKind::{Hidden, Read, Write};
 use crate::signature::{Arguments, Signature, argument, optional};
-use crate::validate::validate;
+use crate::validate::make;
 
 /// The tools, and what else initial states and assertions call.
 pub(crate) const SIGNATURES: &[Signature] = &[
@@ -51,7 +51,7 @@ pub(crate) const SIGNATURES: &[Signature] = &[
 /// # Errors
 ///
 /// What the tool raises.
-pub(crate) fn call(db: &mut Database, name: &str, arguments: &Arguments<'_>) -> Outcome<Reply> {
+pub(crate) fn call(db: &mut Database, name: &str, arguments: &Arguments) -> Outcome<Reply> {
     let id = arguments.get(0);
     let none = |id: &Value| refuse(format_args!("Notification {} not found", shown(id)?));
     match name {
@@ -65,12 +65,12 @@ pub(crate) fn call(db: &mut Database, name: &str, arguments: &Arguments<'_>) -> 
             Ok(Reply::Text(format!("Notification {} dismissed", shown(id)?)))
         }
         "add_notification" => {
-            let fields = object([
+            let fields = [
                 ("notification_id", id.clone()),
                 ("message", arguments.get(1).clone()),
                 ("task_id", arguments.get(2).clone()),
-            ]);
-            let note = validate(&NOTIFICATION, &fields)?;
+            ];
+            let note = make(&NOTIFICATION, fields)?;
             db.insert("notifications", id.clone(), note.clone())?;
             Ok(Reply::Models(note))
         }

@@ -6,11 +6,9 @@ use spar_python::{Comparison, Outcome, Value, absolute, compare, equal, iterate,
 use super::data::PAYMENT;
 use super::tools::{order, order_mut, product, user};
 use crate::database::Database;
-use crate::object::{
-    attribute, count, in_place, list_mut, object, refuse, set, shown, sorted_list,
-};
+use crate::object::{attribute, count, in_place, list_mut, refuse, set, shown, sorted_list};
 use crate::reply::Reply;
-use crate::validate::validate;
+use crate::validate::make;
 
 /// Whether an order is pending, be it that its items were changed.
 ///
@@ -55,13 +53,13 @@ fn take_from_card(db: &mut Database, user_id: &Value, id: &Value, amount: &Value
 }
 
 fn payment(kind: &str, amount: &Value, method: &Value) -> Outcome<Value> {
-    validate(
+    make(
         &PAYMENT,
-        &object([
+        [
             ("transaction_type", kind.into()),
             ("amount", amount.clone()),
             ("payment_method_id", method.clone()),
-        ]),
+        ],
     )
 }
 

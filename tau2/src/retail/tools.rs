@@ -4,7 +4,7 @@ use spar_python::{JsonOptions, Outcome, Value, equal, json_dumps_with};
 
 use super::orders;
 use crate::calculate::calculate;
-use crate::database::Database;
+use crate::database::{Database, Key};
 use crate::object::{attribute, is_lower, lower, refuse, set};
 use crate::reply::Reply;
 use crate::signature::ArgumentType::{OneOf, Str, Strs};
@@ -163,7 +163,7 @@ pub(crate) const SIGNATURES: &[Signature] = &[
 /// # Errors
 ///
 /// What the tool raises.
-pub(crate) fn call(db: &mut Database, name: &str, arguments: &Arguments<'_>) -> Outcome<Reply> {
+pub(crate) fn call(db: &mut Database, name: &str, arguments: &Arguments) -> Outcome<Reply> {
     let argument = |place| arguments.get(place);
     let models = |value: &Value| Ok(Reply::Models(value.clone()));
     match name {
@@ -173,7 +173,7 @@ pub(crate) fn call(db: &mut Database, name: &str, arguments: &Arguments<'_>) -> 
             // Where nobody is, nothing is wrong with the argument.
             if db.num_rows("users")? > 0 {
                 let wanted = lower(argument(0))?;
-                for (user_id, user) in db.rows("users")? {
+                for (user_id, user) in db.rows_under("users", &EMAIL, &wanted)? {
                     if is_lower(attribute(user, "email")?, &wanted)? {
                         return Ok(Reply::text(user_id.as_str().unwrap_or_default()));
                     }
@@ -181,10 +181,14 @@ pub(crate) fn call(db: &mut Database, name: &str, arguments: &Arguments<'_>) -> 
             }
             refuse("User not found")
         }
-        "get_order_details" => models(order(db, argument(0))?),
-        "get_product_details" => models(product(db, argument(0))?),
+        "get_order_details" => found(db, "orders", argument(0), "Order not found"),
+        "get_product_details" => found(db, "products", argument(0), "Product not found"),
         "get_item_details" => {
-            for (_, product) in db.rows("products")? {
+            let products = match argument(0).as_str() {
+                Some(item_id) => db.rows_under("products", &ITEM, item_id)?,
+                None => db.rows("products")?.collect(),
+            };
+            for (_, product) in products {
                 let variants = attribute(product, "variants")?.as_dict();
                 if let Some(variant) =
                     variants.map(|all| all.get(argument(0))).transpose()?.flatten()
@@ -194,7 +198,7 @@ pub(crate) fn call(db: &mut Database, name: &str, arguments: &Arguments<'_>) -> 
             }
             refuse("Item not found")
         }
-        "get_user_details" => models(user(db, argument(0))?),
+        "get_user_details" => found(db, "users", argument(0), "User not found"),
         "list_all_product_types" => {
             let mut names = spar_python::Dict::default();
             for (_, product) in db.rows("products")? {
@@ -238,12 +242,38 @@ pub(crate) fn call(db: &mut Database, name: &str, arguments: &Arguments<'_>) -> 
     }
 }
 
+/// Users by their first name in small letters.
+const FIRST_NAME: Key = Key {
+    slot: 0,
+    texts: |user| {
+        let name = attribute(user, "name").and_then(|name| attribute(name, "first_name"));
+        name.and_then(lower).into_iter().collect()
+    },
+};
+/// Users by their address in small letters.
+const EMAIL: Key =
+    Key { slot: 1, texts: |user| attribute(user, "email").and_then(lower).into_iter().collect() };
+/// Products by the ids of their variants.
+const ITEM: Key = Key {
+    slot: 0,
+    texts: |product| {
+        let variants = attribute(product, "variants").ok().and_then(Value::as_dict);
+        let ids = variants.into_iter().flat_map(|variants| variants.keys());
+        ids.filter_map(Value::as_str).map(str::to_owned).collect()
+    },
+};
+
+/// A row as an answer.
+fn found(db: &Database, table: &str, id: &Value, none: &str) -> Outcome<Reply> {
+    db.reply(table, id)?.map_or_else(|| refuse(none), Ok)
+}
+
 fn find_by_name(db: &Database, first: &Value, last: &Value, zip: &Value) -> Outcome<Reply> {
     if db.num_rows("users")? == 0 {
         return refuse("User not found");
     }
     let wanted = lower(first)?;
-    for (user_id, user) in db.rows("users")? {
+    for (user_id, user) in db.rows_under("users", &FIRST_NAME, &wanted)? {
         let name = attribute(user, "name")?;
         // What is wrong with the last name comes to light where the first one fits.
         let is_it = is_lower(attribute(name, "first_name")?, &wanted)?
@@ -257,7 +287,7 @@ fn find_by_name(db: &Database, first: &Value, last: &Value, zip: &Value) -> Outc
 }
 
 /// The address that the arguments behind the first one are.
-fn address(arguments: &Arguments<'_>) -> Outcome<Value> {
+fn address(arguments: &Arguments) -> Outcome<Value> {
     let fields = ADDRESS.iter().enumerate();
     let fields = fields.map(|(at, field)| (field.name, arguments.get(at + 1).clone()));
     validate(&super::data::ADDRESS, &Value::dict(fields))

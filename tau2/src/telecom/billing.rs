@@ -7,10 +7,10 @@ use spar_python::{Comparison, Outcome, Value, compare, iterate};
 use super::data::{BILL, LINE_ITEM};
 use super::tools::{bill, customer, is_status, line, plan, row_mut};
 use crate::database::Database;
-use crate::object::{attribute, in_place, list_mut, object, refuse, set, shown};
+use crate::object::{attribute, in_place, list_mut, refuse, set, shown};
 use crate::reply::Reply;
 use crate::signature::Arguments;
-use crate::validate::validate;
+use crate::validate::make;
 
 /// The day it is.
 pub(super) const TODAY: &str = "2025-02-25";
@@ -26,6 +26,11 @@ impl BillIds {
     /// The ids of a stream; those of other streams are others.
     pub(crate) fn new(stream: u64) -> Self {
         Self { stream, num_drawn: 0 }
+    }
+
+    /// Whether an id was drawn.
+    pub(crate) fn has_drawn(&self) -> bool {
+        self.num_drawn > 0
     }
 
     fn next(&mut self) -> String {
@@ -60,14 +65,14 @@ pub(super) fn with_status<'d>(
 }
 
 fn line_item(description: String, amount: &Value, kind: &str) -> Outcome<Value> {
-    validate(
+    make(
         &LINE_ITEM,
-        &object([
+        [
             ("description", description.into()),
             ("amount", amount.clone()),
             ("date", TODAY.into()),
             ("item_type", kind.into()),
-        ]),
+        ],
     )
 }
 
@@ -95,9 +100,9 @@ pub(super) fn charge(
         Some(id) => id,
         None => {
             let id = Value::from(ids.next());
-            let bill = validate(
+            let bill = make(
                 &BILL,
-                &object([
+                [
                     ("bill_id", id.clone()),
                     ("customer_id", customer_id.clone()),
                     ("period_start", "2025-03-01".into()),
@@ -106,7 +111,7 @@ pub(super) fn charge(
                     ("total_due", Value::from(0_i64)),
                     ("due_date", "2025-03-15".into()),
                     ("status", "Draft".into()),
-                ]),
+                ],
             )?;
             add(db, customer_id, &id, bill)?;
             id
@@ -135,10 +140,7 @@ fn add(db: &mut Database, customer_id: &Value, id: &Value, bill: Value) -> Outco
 /// # Errors
 ///
 /// What the function raises.
-pub(super) fn suspend_for_overdue_bill(
-    db: &mut Database,
-    arguments: &Arguments<'_>,
-) -> Outcome<Reply> {
+pub(super) fn suspend_for_overdue_bill(db: &mut Database, arguments: &Arguments) -> Outcome<Reply> {
     let (customer_id, line_id) = (arguments.get(0), arguments.get(1));
     let (bill_id, has_ended) = (arguments.get(2), arguments.get(3));
     let suspended = line(db, line_id)?;
@@ -154,9 +156,9 @@ pub(super) fn suspend_for_overdue_bill(
     if !with_status(db, owner, "Overdue")?.is_empty() {
         return refuse("Customer already has an overdue bill");
     }
-    let mut bill = validate(
+    let mut bill = make(
         &BILL,
-        &object([
+        [
             ("bill_id", bill_id.clone()),
             ("customer_id", customer_id.clone()),
             ("period_start", "2025-01-01".into()),
@@ -165,7 +167,7 @@ pub(super) fn suspend_for_overdue_bill(
             ("total_due", Value::from(0_i64)),
             ("due_date", "2025-01-15".into()),
             ("status", "Overdue".into()),
-        ]),
+        ],
     )?;
     list_mut(&mut bill, "line_items")?.push(line_item(description, &amount, "Charge")?);
     let total = in_place(Add, attribute(&bill, "total_due")?, &amount)?;

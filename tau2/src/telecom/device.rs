@@ -1,5 +1,7 @@
 //! How the user's phone behaves: what it shows, how it looks for a network, what works on it.
 
+use std::sync::LazyLock;
+
 use spar_python::{Exception, Outcome, Value, round, to_float};
 
 use super::device_data::{default_apn, default_vpn};
@@ -22,7 +24,8 @@ pub(crate) struct Vpn {
 
 impl Default for Vpn {
     fn default() -> Self {
-        Self { details: default_vpn(), is_shared: false }
+        static DETAILS: LazyLock<Value> = LazyLock::new(default_vpn);
+        Self { details: DETAILS.clone(), is_shared: false }
     }
 }
 
@@ -58,6 +61,14 @@ impl Device<'_> {
         set(self.db.field_mut("device")?, name, value.into())
     }
 
+    /// Sets an attribute of the phone to a text, which it mostly is already.
+    pub(super) fn set_text(&mut self, name: &str, text: &str) -> Outcome<()> {
+        match self.get(name)?.as_str() == Some(text) {
+            true => Ok(()),
+            false => self.set(name, text),
+        }
+    }
+
     /// Turns an attribute round, and says what it is then.
     pub(super) fn toggle(&mut self, name: &str) -> Outcome<bool> {
         let on = !self.is(name)?;
@@ -85,49 +96,66 @@ impl Device<'_> {
 
     /// The bar at the top of the screen.
     pub(super) fn status_bar(&self) -> Outcome<String> {
-        let mut shown_there: Vec<String> = Vec::new();
+        let mut bar = String::new();
+        self.write_bar(&mut bar)?;
+        Ok(bar)
+    }
+
+    /// Writes the bar at the top of the screen.
+    fn write_bar(&self, out: &mut String) -> Outcome<()> {
         if self.is("airplane_mode")? {
-            shown_there.push("✈️ Airplane Mode".to_owned());
+            out.push_str("✈️ Airplane Mode");
         } else {
-            let signal = match self.text("network_signal_strength")? {
+            out.push_str(match self.text("network_signal_strength")? {
                 "poor" => "📶¹ Poor",
                 "fair" => "📶² Fair",
                 "good" => "📶³ Good",
                 "excellent" => "📶⁴ Excellent",
                 _ => "📵 No Signal",
-            };
-            shown_there.push(signal.to_owned());
+            });
             let technology = self.text("network_technology_connected")?;
             let has_network = technology != "none";
             if has_network {
-                shown_there.push(technology.to_owned());
+                out.push_str(" | ");
+                out.push_str(technology);
             }
             if has_network && self.is("data_enabled")? {
-                shown_there.push("📱 Data Enabled".to_owned());
+                out.push_str(" | 📱 Data Enabled");
                 if self.is("data_saver_mode")? {
-                    shown_there.push("🔽 Data Saver".to_owned());
+                    out.push_str(" | 🔽 Data Saver");
                 }
             } else {
-                shown_there.push("📵 Data Disabled".to_owned());
+                out.push_str(" | 📵 Data Disabled");
             }
         }
         if self.is("wifi_enabled")? && self.is("wifi_connected")? {
             let network = self.get("wifi_ssid")?;
-            shown_there.push(match network.is_true() {
-                true => format!("📡 Connected to {}", shown(network)?),
-                false => "📡 Enabled".to_owned(),
-            });
+            match network.is_true() {
+                true => {
+                    out.push_str(" | 📡 Connected to ");
+                    out.push_str(&shown(network)?);
+                }
+                false => out.push_str(" | 📡 Enabled"),
+            }
         }
         if self.is("vpn_connected")? {
-            shown_there.push("🔒 VPN Connected".to_owned());
+            out.push_str(" | 🔒 VPN Connected");
         }
-        shown_there.push(format!("🔋 {}%", shown(self.get("battery_level")?)?));
-        Ok(shown_there.join(" | "))
+        out.push_str(" | 🔋 ");
+        out.push_str(&shown(self.get("battery_level")?)?);
+        out.push('%');
+        Ok(())
     }
 
     /// What was done, and the bar at the top of the screen.
     pub(super) fn with_bar(&self, done: &str) -> Outcome<String> {
-        Ok(format!("{done}\nStatus Bar: {}", self.status_bar()?))
+        const BAR: &str = "\nStatus Bar: ";
+        const USUAL_BYTES: usize = 120;
+        let mut text = String::with_capacity(done.len() + BAR.len() + USUAL_BYTES);
+        text.push_str(done);
+        text.push_str(BAR);
+        self.write_bar(&mut text)?;
+        Ok(text)
     }
 
     /// The state of the SIM card.
@@ -141,7 +169,7 @@ impl Device<'_> {
     /// Looks for a network, as far as card, settings and line allow one.
     pub(super) fn search_network(&mut self) -> Outcome<()> {
         if self.sim_status()? == "active" {
-            self.set("network_connection_status", "connected")?;
+            self.set_text("network_connection_status", "connected")?;
             let preference = self.get("network_mode_preference")?.as_str();
             let technology = match preference {
                 Some("4g_5g_preferred") if self.signal_of("5G")? != "none" => "5G",
@@ -149,9 +177,11 @@ impl Device<'_> {
                 Some("2g_only") => "2G",
                 _ => "4G",
             };
-            let signal = self.signal_of(technology)?.to_owned();
-            self.set("network_technology_connected", technology)?;
-            self.set("network_signal_strength", signal)?;
+            self.set_text("network_technology_connected", technology)?;
+            if self.get("network_signal_strength")?.as_str() != Some(self.signal_of(technology)?) {
+                let signal = self.signal_of(technology)?.to_owned();
+                self.set("network_signal_strength", signal)?;
+            }
         } else {
             self.lose_network()?;
         }
@@ -174,9 +204,9 @@ impl Device<'_> {
     }
 
     fn lose_network(&mut self) -> Outcome<()> {
-        self.set("network_connection_status", "no_service")?;
-        self.set("network_technology_connected", "none")?;
-        self.set("network_signal_strength", "none")
+        self.set_text("network_connection_status", "no_service")?;
+        self.set_text("network_technology_connected", "none")?;
+        self.set_text("network_signal_strength", "none")
     }
 
     /// Whether mobile data works.
@@ -268,7 +298,7 @@ impl Device<'_> {
     pub(super) fn toggle_airplane_mode(&mut self) -> Outcome<bool> {
         let on = self.toggle("airplane_mode")?;
         if !on {
-            self.set("network_connection_status", "searching")?;
+            self.set_text("network_connection_status", "searching")?;
         }
         if on || self.is("wifi_enabled")? {
             self.lose_wifi()?;
@@ -283,7 +313,7 @@ impl Device<'_> {
     pub(super) fn lose_wifi(&mut self) -> Outcome<()> {
         self.set("wifi_connected", false)?;
         self.set("wifi_ssid", Value::None)?;
-        self.set("wifi_signal_strength", "none")
+        self.set_text("wifi_signal_strength", "none")
     }
 
     /// Connects to the VPN, unless there is a connection.
@@ -328,7 +358,7 @@ impl Device<'_> {
             self.set("active_apn_settings", default_apn())?;
         }
         done.push_str("Restarting network services...");
-        self.set("network_connection_status", "searching")?;
+        self.set_text("network_connection_status", "searching")?;
         self.search_network()?;
         Ok(done)
     }

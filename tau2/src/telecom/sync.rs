@@ -7,16 +7,29 @@ use super::device_data::PAYMENT_REQUEST;
 use super::tools::{bill, customer_by_phone, line_by_phone, plan, row_mut};
 use super::{billing, tools};
 use crate::database::Database;
-use crate::object::{attribute, object, set};
-use crate::validate::validate;
+use crate::object::{attribute, set};
+use crate::validate::make;
+
+const SURROUNDINGS: &str = "surroundings";
 
 /// Carries the line's state over to the phone's surroundings, and requests and payments of bills both ways.
+///
+/// Doing so twice is doing so once. What went well is therefore left out as long as nothing was changed that it looks at.
 ///
 /// # Errors
 ///
 /// The `ValueError` of a number that is no line's, and what a broken database raises.
-pub(crate) fn sync(company: &mut Database, user: &mut Database) -> Outcome<()> {
-    let number = attribute(user.field("surroundings")?, "phone_number")?.clone();
+pub(crate) fn bring_in_step(company: &mut Database, user: &mut Database) -> Outcome<()> {
+    if company.is_touched(None) || user.is_touched(Some(SURROUNDINGS)) {
+        carry_over(company, user)?;
+        company.settle();
+        user.settle();
+    }
+    Ok(())
+}
+
+fn carry_over(company: &mut Database, user: &mut Database) -> Outcome<()> {
+    let number = attribute(user.field(SURROUNDINGS)?, "phone_number")?.clone();
     if matches!(number, Value::None) {
         return Ok(());
     }
@@ -25,7 +38,7 @@ pub(crate) fn sync(company: &mut Database, user: &mut Database) -> Outcome<()> {
     let allowed = attribute(line, "data_refueling_gb")?;
     let is_active = tools::is_status(line, "Active");
     let may_roam = attribute(line, "roaming_enabled")?.is_true();
-    let surroundings = user.field_mut("surroundings")?;
+    let surroundings = user.field_mut(SURROUNDINGS)?;
     set(surroundings, "line_active", is_active.into())?;
     set(surroundings, "roaming_allowed", may_roam.into())?;
     let limit = binary(Add, attribute(plan, "data_limit_gb")?, allowed)?;
@@ -45,11 +58,11 @@ pub(crate) fn sync(company: &mut Database, user: &mut Database) -> Outcome<()> {
         let customer = customer_by_phone(company, &number)?;
         let awaiting = billing::with_status(company, customer, "Awaiting Payment")?;
         if let Some(bill) = awaiting.first() {
-            let fields = object([
+            let fields = [
                 ("bill_id", attribute(bill, "bill_id")?.clone()),
                 ("amount_due", attribute(bill, "total_due")?.clone()),
-            ]);
-            set(surroundings, "payment_request", validate(&PAYMENT_REQUEST, &fields)?)?;
+            ];
+            set(surroundings, "payment_request", make(&PAYMENT_REQUEST, fields)?)?;
         }
     }
     Ok(())

@@ -162,7 +162,7 @@ pub(crate) fn call(
     db: &mut Database,
     ids: &mut BillIds,
     name: &str,
-    arguments: &Arguments<'_>,
+    arguments: &Arguments,
 ) -> Outcome<Reply> {
     let argument = |place| arguments.get(place);
     let models = |value: &Value| Ok(Reply::Models(value.clone()));
@@ -214,7 +214,7 @@ pub(crate) fn call(
     }
 }
 
-fn assert(db: &Database, name: &str, arguments: &Arguments<'_>) -> Outcome<bool> {
+fn assert(db: &Database, name: &str, arguments: &Arguments) -> Outcome<bool> {
     let argument = |place| arguments.get(place);
     match name {
         "assert_data_refueling_amount" => {

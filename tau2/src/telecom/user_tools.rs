@@ -174,7 +174,7 @@ pub(crate) fn call(
     db: &mut Database,
     vpn: &mut Vpn,
     name: &str,
-    arguments: &Arguments<'_>,
+    arguments: &Arguments,
 ) -> Outcome<Reply> {
     let mut device = Device { db, vpn };
     if let Some(name) = name.strip_prefix("assert_") {
@@ -217,7 +217,7 @@ pub(crate) fn call(
 }
 
 /// Tools that only look.
-fn look(device: &Device<'_>, name: &str, arguments: &Arguments<'_>) -> Outcome<Option<String>> {
+fn look(device: &Device<'_>, name: &str, arguments: &Arguments) -> Outcome<Option<String>> {
     let yes_no = |yes: bool| if yes { "Yes" } else { "No" };
     Ok(Some(match name {
         "check_status_bar" => format!("Status Bar: {}", device.status_bar()?),
@@ -411,11 +411,7 @@ fn switch(device: &mut Device<'_>, name: &str) -> Outcome<Option<String>> {
 }
 
 /// What initial states call.
-fn prepare(
-    device: &mut Device<'_>,
-    name: &str,
-    arguments: &Arguments<'_>,
-) -> Outcome<Option<Reply>> {
+fn prepare(device: &mut Device<'_>, name: &str, arguments: &Arguments) -> Outcome<Option<Reply>> {
     let argument = |place| arguments.get(place);
     let text = match name {
         "set_user_info" => {
@@ -508,7 +504,7 @@ fn prepare(
     Ok(Some(Reply::Text(text)))
 }
 
-fn expectation(device: &Device<'_>, name: &str, arguments: &Arguments<'_>) -> Outcome<bool> {
+fn expectation(device: &Device<'_>, name: &str, arguments: &Arguments) -> Outcome<bool> {
     let expected = arguments.get(0);
     let is = |found: bool| equal(&Value::Bool(found), expected);
     Ok(match name {
