@@ -605,6 +605,18 @@ pub static LOG_PARSERS: &[LogParser] = &[
     },
     LogParser {
         origin: Origin::SweBench4,
+        name: "parse_log_jest",
+        about: "As in 5; names keep the blanks before them.",
+        open: |_| Ok(parsers::jest::swe_bench_4()),
+    },
+    LogParser {
+        origin: Origin::SweBench4,
+        name: "parse_log_immutable_js",
+        about: "Jest or its JSON, by the instance.",
+        open: |context| parsers::jest::immutable_js_4(context),
+    },
+    LogParser {
+        origin: Origin::SweBench4,
         name: "parse_log_maven",
         about: "Maven; a build is that of the last command.",
         open: |_| Ok(parsers::maven::swe_bench_4()),
@@ -650,6 +662,12 @@ pub static LOG_PARSERS: &[LogParser] = &[
         name: "parse_log_phpunit",
         about: "PHPUnit with `--testdox`, without times.",
         open: |_| Ok(parsers::php::swe_rebench()),
+    },
+    LogParser {
+        origin: Origin::SweRebench,
+        name: "parse_log_react_pdf",
+        about: "Jest's files, `PASS` and `FAIL`, without the time at the end of a line.",
+        open: |_| Ok(parsers::jest::files_rebench()),
     },
     LogParser {
         origin: Origin::SweRebench,
@@ -1057,7 +1075,7 @@ pub static LOG_PARSERS: &[LogParser] = &[
         origin: Origin::SweSmith,
         name: "parse_log_jest",
         about: "Jest with `--verbose`.",
-        open: |_| Ok(parsers::jest::swe_smith()),
+        open: |_| Ok(parsers::jest::swe_bench_4()),
     },
     LogParser {
         origin: Origin::SweSmith,

@@ -23,8 +23,8 @@ pub(in crate::log) fn swe_bench() -> Reader {
     }))
 }
 
-/// SWE-smith's does not strip names.
-pub(in crate::log) fn swe_smith() -> Reader {
+/// Up to version 4, and for SWE-smith, names are not stripped.
+pub(in crate::log) fn swe_bench_4() -> Reader {
     by_word(
         pattern!(r"^\s*(✓|✕|○)\s(.+?)(?:\s\((\d+\s*m?s)\))?$"),
         1,
@@ -122,6 +122,19 @@ pub(in crate::log) fn files() -> Reader {
     .lines()
 }
 
+/// Without the time at the end of a line.
+pub(in crate::log) fn files_rebench() -> Reader {
+    let mut rules = Rules::new(
+        Trim::Nothing,
+        vec![
+            last(pattern!(r"^PASS\s(.*?)(?:\s\([\d.]+\s*(?:ms|s)\))?$"), Passed),
+            last(pattern!(r"^FAIL\s(.*?)(?:\s\([\d.]+\s*(?:ms|s)\))?$"), Failed),
+        ],
+    );
+    rules.clean = |name| strip_end(name).to_owned();
+    rules.lines()
+}
+
 fn all_files(log: &str, tests: &mut Statuses, clean: fn(&str) -> &str) {
     for (pattern, status) in
         [(pattern!(r"(?m)^FAIL\s(.*)"), Failed), (pattern!(r"(?m)^PASS\s(.*)"), Passed)]
@@ -147,8 +160,17 @@ pub(in crate::log) fn grommet(log: &str, tests: &mut Statuses) {
 
 /// immutable.js, whose runner depends on the instance.
 pub(in crate::log) fn immutable_js(context: &LogContext<'_>) -> Result<Reader, LogError> {
+    jest_or_json(context, swe_bench)
+}
+
+/// Up to version 4 with that version's Jest.
+pub(in crate::log) fn immutable_js_4(context: &LogContext<'_>) -> Result<Reader, LogError> {
+    jest_or_json(context, swe_bench_4)
+}
+
+fn jest_or_json(context: &LogContext<'_>, jest: fn() -> Reader) -> Result<Reader, LogError> {
     match context.instance_id.rsplit('-').next() {
-        Some("2006") => Ok(swe_bench()),
+        Some("2006") => Ok(jest()),
         Some("2005") => Ok(json()),
         _ => Err(unknown_instance(context)),
     }
