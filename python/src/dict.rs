@@ -14,58 +14,132 @@ const SEARCHED: usize = 16;
 
 /// A dictionary: entries in the order of insertion, keys compared as Python does, so that `1`, `1.0` and `True` are one
 /// key.
-#[derive(Debug, Clone, Default)]
+///
+/// Its keys are shared with its copies until one of them gets or loses one, so that a copy costs what its values do.
+#[derive(Debug, Clone)]
 pub struct Dict {
-    entries: Vec<(Value, Value)>,
-    /// The places of entries by the hash of their key, once there are many. A copy of it is a copy of its bytes.
+    keys: Arc<Keys>,
+    /// The values in the order of the keys.
+    values: Vec<Value>,
+}
+
+/// The keys of a dictionary, which all dictionaries of one shape can share.
+#[derive(Debug, Clone, Default)]
+pub struct Keys {
+    keys: Vec<Value>,
+    /// The places of keys by their hash, once there are many.
     places: Option<HashTable<u32>>,
 }
+
+/// The keys of a dictionary that has none.
+static NO_KEYS: LazyLock<Arc<Keys>> = LazyLock::new(Arc::default);
 
 /// How keys are hashed in this process: by a seed that nobody outside it knows.
 static HASHING: LazyLock<DefaultHashBuilder> = LazyLock::new(DefaultHashBuilder::default);
 
+impl Default for Dict {
+    fn default() -> Self {
+        Self { keys: Arc::clone(&NO_KEYS), values: Vec::new() }
+    }
+}
+
+impl Keys {
+    /// Keys in their order, which are texts of which no two are equal.
+    pub fn from_distinct(keys: Vec<Value>) -> Self {
+        let mut keys = Self { keys, places: None };
+        keys.index_if_large();
+        debug_assert!(
+            keys.keys.iter().enumerate().all(|(at, key)| {
+                key.as_str().is_some_and(|key| keys.place_of_str(key) == Some(at))
+            }),
+            "keys are texts, and no two are equal"
+        );
+        keys
+    }
+
+    /// Appends a key that is not there.
+    fn push(&mut self, key: Value) {
+        let place = place_in_table(self.keys.len());
+        if let Some(places) = &mut self.places {
+            let keys = &self.keys;
+            places.insert_unique(hash(&key), place, |&place| hash(&keys[place as usize]));
+        }
+        self.keys.push(key);
+        self.index_if_large();
+    }
+
+    fn index_if_large(&mut self) {
+        if self.keys.len() > SEARCHED && self.places.is_none() {
+            let mut places = HashTable::with_capacity(self.keys.len());
+            let keys = &self.keys;
+            for (place, key) in keys.iter().enumerate() {
+                let place = place_in_table(place);
+                places.insert_unique(hash(key), place, |&place| hash(&keys[place as usize]));
+            }
+            self.places = Some(places);
+        }
+    }
+
+    fn place(&self, key: &Value) -> Option<usize> {
+        if let Value::Str(text) = key {
+            return self.place_of_str(text);
+        }
+        match &self.places {
+            None => self.keys.iter().position(|other| equal(key, other)),
+            Some(places) => {
+                let is_it = |&place: &u32| equal(key, &self.keys[place as usize]);
+                places.find(hash(key), is_it).map(|&place| place as usize)
+            }
+        }
+    }
+
+    fn place_of_str(&self, key: &str) -> Option<usize> {
+        let is_it = |other: &Value| matches!(other, Value::Str(text) if **text == *key);
+        match &self.places {
+            None => self.keys.iter().position(is_it),
+            Some(places) => {
+                let is_it = |&place: &u32| is_it(&self.keys[place as usize]);
+                places.find(hash_str(key), is_it).map(|&place| place as usize)
+            }
+        }
+    }
+}
+
 impl Dict {
     /// How many entries it has.
     pub fn len(&self) -> usize {
-        self.entries.len()
+        self.values.len()
     }
 
     /// Whether it has none.
     pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        self.values.is_empty()
     }
 
     /// The entries in their order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&Value, &Value)> + ExactSizeIterator {
-        self.entries.iter().map(|(key, value)| (key, value))
+        self.keys.keys.iter().zip(&self.values)
     }
 
     /// The keys in their order.
     pub fn keys(&self) -> impl DoubleEndedIterator<Item = &Value> + ExactSizeIterator {
-        self.entries.iter().map(|(key, _)| key)
+        self.keys.keys.iter()
     }
 
     /// The values in their order.
     pub fn values(&self) -> impl DoubleEndedIterator<Item = &Value> + ExactSizeIterator {
-        self.entries.iter().map(|(_, value)| value)
+        self.values.iter()
     }
 
-    /// A dictionary of entries in their order, whose keys are texts of which no two are equal.
-    pub fn from_distinct(entries: Vec<(Value, Value)>) -> Self {
-        let mut dict = Self { entries, places: None };
-        dict.index_if_large();
-        debug_assert!(
-            dict.keys().enumerate().all(|(at, key)| {
-                key.as_str().is_some_and(|key| dict.place_of_str(key) == Some(at))
-            }),
-            "keys are texts, and no two are equal"
-        );
-        dict
+    /// A dictionary of these keys and their values, of which there are as many.
+    pub fn of_shape(keys: Arc<Keys>, values: Vec<Value>) -> Self {
+        assert_eq!(keys.keys.len(), values.len(), "every key has a value");
+        Self { keys, values }
     }
 
     /// The entry at a place, counted from 0.
     pub fn entry(&self, place: usize) -> Option<(&Value, &Value)> {
-        self.entries.get(place).map(|(key, value)| (key, value))
+        Some((self.keys.keys.get(place)?, self.values.get(place)?))
     }
 
     /// The place of a key among the entries, counted from 0.
@@ -75,7 +149,7 @@ impl Dict {
     /// A `TypeError` when the key cannot be hashed.
     pub fn place_of(&self, key: &Value) -> Outcome<Option<usize>> {
         key.check_hashable()?;
-        Ok(self.place(key))
+        Ok(self.keys.place(key))
     }
 
     /// The value of a key.
@@ -84,8 +158,7 @@ impl Dict {
     ///
     /// A `TypeError` when the key cannot be hashed.
     pub fn get(&self, key: &Value) -> Outcome<Option<&Value>> {
-        key.check_hashable()?;
-        Ok(self.place(key).map(|place| &self.entries[place].1))
+        Ok(self.place_of(key)?.map(|place| &self.values[place]))
     }
 
     /// The value of a key, to be changed.
@@ -94,18 +167,17 @@ impl Dict {
     ///
     /// A `TypeError` when the key cannot be hashed.
     pub fn get_mut(&mut self, key: &Value) -> Outcome<Option<&mut Value>> {
-        key.check_hashable()?;
-        Ok(self.place(key).map(|place| &mut self.entries[place].1))
+        Ok(self.place_of(key)?.map(|place| &mut self.values[place]))
     }
 
     /// The value of a text.
     pub fn get_str(&self, key: &str) -> Option<&Value> {
-        self.place_of_str(key).map(|place| &self.entries[place].1)
+        self.keys.place_of_str(key).map(|place| &self.values[place])
     }
 
     /// The value of a text, to be changed.
     pub fn get_str_mut(&mut self, key: &str) -> Option<&mut Value> {
-        self.place_of_str(key).map(|place| &mut self.entries[place].1)
+        self.keys.place_of_str(key).map(|place| &mut self.values[place])
     }
 
     /// Whether there is such a key.
@@ -114,7 +186,7 @@ impl Dict {
     ///
     /// A `TypeError` when the key cannot be hashed.
     pub fn contains(&self, key: &Value) -> Outcome<bool> {
-        Ok(self.get(key)?.is_some())
+        Ok(self.place_of(key)?.is_some())
     }
 
     /// Sets the value of a key. A key that is there already keeps its place and its form.
@@ -139,64 +211,20 @@ impl Dict {
     ///
     /// A `TypeError` when the key cannot be hashed.
     pub fn remove(&mut self, key: &Value) -> Outcome<Option<Value>> {
-        key.check_hashable()?;
-        let Some(place) = self.place(key) else { return Ok(None) };
-        self.places = None;
-        let (_, value) = self.entries.remove(place);
-        self.index_if_large();
-        Ok(Some(value))
+        let Some(place) = self.place_of(key)? else { return Ok(None) };
+        let keys = Arc::make_mut(&mut self.keys);
+        keys.places = None;
+        keys.keys.remove(place);
+        keys.index_if_large();
+        Ok(Some(self.values.remove(place)))
     }
 
     fn insert_hashable(&mut self, key: Value, value: Value) {
-        match self.place(&key) {
-            Some(place) => self.entries[place].1 = value,
-            None => self.push(key, value),
-        }
-    }
-
-    /// Appends an entry whose key is not there.
-    fn push(&mut self, key: Value, value: Value) {
-        let place = place_in_table(self.entries.len());
-        if let Some(places) = &mut self.places {
-            let entries = &self.entries;
-            places.insert_unique(hash(&key), place, |&place| hash(&entries[place as usize].0));
-        }
-        self.entries.push((key, value));
-        self.index_if_large();
-    }
-
-    fn index_if_large(&mut self) {
-        if self.entries.len() > SEARCHED && self.places.is_none() {
-            let mut places = HashTable::with_capacity(self.entries.len());
-            let entries = &self.entries;
-            for (place, (key, _)) in entries.iter().enumerate() {
-                let place = place_in_table(place);
-                places.insert_unique(hash(key), place, |&place| hash(&entries[place as usize].0));
-            }
-            self.places = Some(places);
-        }
-    }
-
-    fn place(&self, key: &Value) -> Option<usize> {
-        if let Value::Str(text) = key {
-            return self.place_of_str(text);
-        }
-        match &self.places {
-            None => self.entries.iter().position(|(other, _)| equal(key, other)),
-            Some(places) => {
-                let is_it = |&place: &u32| equal(key, &self.entries[place as usize].0);
-                places.find(hash(key), is_it).map(|&place| place as usize)
-            }
-        }
-    }
-
-    fn place_of_str(&self, key: &str) -> Option<usize> {
-        let is_it = |other: &Value| matches!(other, Value::Str(text) if **text == *key);
-        match &self.places {
-            None => self.entries.iter().position(|(other, _)| is_it(other)),
-            Some(places) => {
-                let is_it = |&place: &u32| is_it(&self.entries[place as usize].0);
-                places.find(hash_str(key), is_it).map(|&place| place as usize)
+        match self.keys.place(&key) {
+            Some(place) => self.values[place] = value,
+            None => {
+                Arc::make_mut(&mut self.keys).push(key);
+                self.values.push(value);
             }
         }
     }
@@ -317,6 +345,27 @@ mod tests {
         assert!(dict.get(&Value::from(3_i64)).unwrap().is_none());
         assert!(equal(dict.get_str("k199").unwrap(), &Value::from(199_i64)));
         assert_eq!(dict.len(), 399);
+    }
+
+    #[test]
+    fn copies_of_one_shape_go_their_own_ways() {
+        for size in [3, 40] {
+            let names = (0..size).map(|number| Value::from(format!("k{number}")));
+            let keys = Arc::new(Keys::from_distinct(names.collect()));
+            let numbers = || (0..size).map(|number| Value::from(number as i64)).collect();
+            let one = Dict::of_shape(Arc::clone(&keys), numbers());
+            let mut other = one.clone();
+            *other.get_str_mut("k2").unwrap() = Value::None;
+            other.insert_str("new", Value::Bool(true));
+            other.remove(&Value::from("k0")).unwrap();
+            assert_eq!((one.len(), other.len()), (size, size));
+            assert!(one.get_str("new").is_none() && one.get_str("k0").is_some());
+            assert!(equal(one.get_str("k2").unwrap(), &Value::from(2_i64)));
+            assert!(matches!(other.get_str("k2"), Some(Value::None)));
+            assert!(matches!(other.get_str("new"), Some(Value::Bool(true))));
+            assert!(matches!(other.entry(0), Some((key, _)) if key.as_str() == Some("k1")));
+            assert!(other.get_str("k0").is_none() && Dict::default().is_empty());
+        }
     }
 
     #[test]

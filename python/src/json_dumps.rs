@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::repr::{write_float, write_int};
-use crate::{Dict, Exception, Outcome, Value};
+use crate::{Dict, Exception, Keys, Outcome, Value};
 
 /// How JSON is written. The default is that of `json.dumps`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,9 +64,9 @@ pub fn from_json(json: &serde_json::Value) -> Value {
         serde_json::Value::String(text) => Value::from(text.as_str()),
         serde_json::Value::Array(items) => Value::list(items.iter().map(from_json)),
         serde_json::Value::Object(entries) => {
-            let entries =
-                entries.iter().map(|(key, value)| (key.as_str().into(), from_json(value)));
-            Value::Dict(Dict::from_distinct(entries.collect()).into())
+            let keys = entries.keys().map(|key| Value::from(key.as_str())).collect();
+            let values = entries.values().map(from_json).collect();
+            Value::Dict(Dict::of_shape(Keys::from_distinct(keys).into(), values).into())
         }
     }
 }

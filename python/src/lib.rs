@@ -50,7 +50,7 @@ mod value;
 pub use arithmetic::{BinaryOperator, absolute, binary, int_to_float, invert, negate, plus};
 pub use compare::{Comparison, compare, contains, maximum, minimum, sorted};
 pub use convert::{fixed, format_fixed, round, square, square_root, to_float, to_int};
-pub use dict::{Dict, Set};
+pub use dict::{Dict, Keys, Set};
 pub use equal::equal;
 pub use evaluate::{Arguments, NoNames, Scope, eval, evaluate, name_error};
 pub use exception::{Exception, ExceptionKind, Outcome};

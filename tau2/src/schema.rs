@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use spar_python::{Dict, Value};
+use spar_python::{Dict, Keys, Value};
 
 /// A model: an object with declared fields, which is stored as a dictionary in the order of these.
 #[derive(Debug)]
@@ -14,7 +14,7 @@ pub(crate) struct Model {
     /// Whether other fields are refused; else they are dropped.
     pub is_closed: bool,
     /// The names of the fields as keys, which all objects of the model share.
-    keys: OnceLock<Box<[Arc<str>]>>,
+    keys: OnceLock<Arc<Keys>>,
 }
 
 /// A field of a model.
@@ -70,16 +70,13 @@ impl Model {
         Self { name, fields, is_closed: true, keys: OnceLock::new() }
     }
 
-    /// An object with these values of its fields, in their order, which nobody checks.
-    pub(crate) fn object<const N: usize>(&self, values: [Value; N]) -> Value {
-        debug_assert_eq!(N, self.fields.len(), "{}: each field has a value", self.name);
-        let keys = self.keys().iter().map(|key| Value::Str(Arc::clone(key)));
-        Value::Dict(Dict::from_distinct(keys.zip(values).collect()).into())
-    }
-
-    /// The names of the fields as keys, in their order.
-    pub(crate) fn keys(&self) -> &[Arc<str>] {
-        self.keys.get_or_init(|| self.fields.iter().map(|field| field.name.into()).collect())
+    /// An object with these values of its fields, of all in their order, which nobody checks.
+    pub(crate) fn object(&self, values: Vec<Value>) -> Value {
+        let keys = self.keys.get_or_init(|| {
+            let names = self.fields.iter().map(|field| Value::from(field.name));
+            Arc::new(Keys::from_distinct(names.collect()))
+        });
+        Value::Dict(Dict::of_shape(Arc::clone(keys), values).into())
     }
 }
 

@@ -1,10 +1,11 @@
 //! Tests on small data of one's own.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::{Answered, Message};
+use crate::{Answered, Beginning, DomainName, Message};
 use crate::{Called, Domain, InitialState, Requestor, RewardType, Said, Tau2Task, World, judge};
 
 /// Data of the domain mock.
@@ -128,6 +129,128 @@ fn large_tables_hash_as_small_ones_do_whatever_was_changed() {
     let anew = open(&text);
     assert_eq!(changed.hash(Requestor::Assistant), anew.hash(Requestor::Assistant));
     assert!(changed.has_same_data(&anew), "they share no base, and are the same");
+}
+
+/// A domain of the fixtures with another database.
+fn fixture_with(name: DomainName, change: impl Fn(&str) -> String) -> Domain {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/tau2/domains");
+    let from = fixtures.join(name.as_str());
+    let made: PathBuf =
+        std::env::temp_dir().join(format!("spar-tau2-{}-{name}", std::process::id()));
+    std::fs::create_dir_all(&made).unwrap();
+    for entry in std::fs::read_dir(&from).unwrap() {
+        let path = entry.unwrap().path();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let file = path.file_name().unwrap().to_str().unwrap();
+        let text = if file.starts_with("db.") { change(&text) } else { text };
+        std::fs::write(made.join(file), text).unwrap();
+    }
+    let domain = Domain::open(name, &made).unwrap();
+    std::fs::remove_dir_all(&made).unwrap();
+    domain
+}
+
+#[test]
+fn what_is_looked_for_in_large_tables_is_found_whatever_was_changed() {
+    let retail = fixture_with(DomainName::Retail, |text| {
+        let mut data: Value = serde_json::from_str(text).unwrap();
+        let user = data["users"].as_object().unwrap().values().next().unwrap().clone();
+        let product = data["products"].as_object().unwrap().values().next().unwrap().clone();
+        for at in 0..40 {
+            let (mut user, mut product) = (user.clone(), product.clone());
+            let (id, item) = (format!("u{at}"), format!("item{at}"));
+            user["user_id"] = id.as_str().into();
+            let first = if at % 2 == 0 { "Zoë" } else { "İda" };
+            user["name"] = json!({ "first_name": first, "last_name": "Poe" });
+            user["address"]["zip"] = at.to_string().into();
+            user["email"] = format!("{id}@Example.org").into();
+            data["users"][id] = user;
+            let variant = json!({ "item_id": item, "options": {}, "available": true, "price": at });
+            product["variants"] = json!({ item: variant });
+            data["products"][format!("p{at}")] = product;
+        }
+        data.to_string()
+    });
+    let mut world = World::new(Arc::new(retail), false, 0);
+    let find = |world: &mut World, first: &str, zip: &str| {
+        let arguments = json!({ "first_name": first, "last_name": "POE", "zip": zip });
+        ask(world, "find_user_id_by_name_zip", arguments).0
+    };
+    assert_eq!(find(&mut world, "ZOË", "38"), "u38");
+    assert_eq!(find(&mut world, "İDA", "39"), "u39");
+    assert_eq!(find(&mut world, "Zoë", "39"), "Error: User not found");
+    let address = json!({ "user_id": "u38", "address1": "a", "address2": "", "city": "c", "state": "s",
+        "country": "k", "zip": "4" });
+    let fork = world.clone();
+    assert!(!ask(&mut world, "modify_user_address", address).1);
+    assert_eq!(find(&mut world, "Zoë", "38"), "Error: User not found");
+    assert_eq!(find(&mut fork.clone(), "Zoë", "38"), "u38");
+    // Of two whom it fits, the first in the order of the data.
+    assert_eq!(find(&mut world, "Zoë", "4"), "u4");
+    let of_name = json!({ "first_name": "Zoë", "last_name": 1, "zip": "4" });
+    let told = ask(&mut world, "find_user_id_by_name_zip", of_name);
+    assert_eq!(told.0, "Error: 'int' object has no attribute 'lower'");
+    let email = ask(&mut world, "find_user_id_by_email", json!({ "email": "U7@EXAMPLE.ORG" }));
+    assert_eq!(email.0, "u7");
+    let item = ask(&mut world, "get_item_details", json!({ "item_id": "item17" })).0;
+    assert_eq!(item, r#"{"item_id": "item17", "options": {}, "available": true, "price": 17.0}"#);
+    let item = ask(&mut world, "get_item_details", json!({ "item_id": ["item17"] })).0;
+    assert_eq!(item, "Error: unhashable type: 'list'");
+    // What is written once for all is told of those alone who did not change.
+    let details = |world: &mut World| ask(world, "get_user_details", json!({ "user_id": "u38" })).0;
+    assert!(details(&mut world).contains(r#""zip": "4""#));
+    assert!(details(&mut fork.clone()).contains(r#""zip": "38""#));
+}
+
+#[test]
+fn a_copy_of_a_beginning_is_what_setting_up_anew_gives() {
+    // Without a draft of a bill, a charge makes one, whose id follows from the episode's stream.
+    let without_draft = |text: &str| text.replace("\"Draft\"", "\"Paid\"");
+    let domain = Arc::new(fixture_with(DomainName::Telecom, without_draft));
+    let told = |name: &str, arguments: Value, by: &str| json!({ "env_type": by, "func_name": name, "arguments": arguments });
+    let line = json!({ "customer_id": "C1", "line_id": "L1", "gb_amount": 2 });
+    let mut actions = vec![
+        told("set_user_info", json!({ "name": "Tom", "phone_number": "555-01" }), "user"),
+        told("break_vpn", json!({}), "user"),
+    ];
+    for draws in [false, true] {
+        if draws {
+            actions.push(told("refuel_data", line.clone(), "assistant"));
+        }
+        let state = json!({ "initialization_actions": actions });
+        let state: InitialState = serde_json::from_value(state).unwrap();
+        let beginning = Beginning::new(Arc::clone(&domain), Some(&state), false).unwrap();
+        let hashes = |world: &World| {
+            [Requestor::Assistant, Requestor::User].map(|requestor| world.hash(requestor).unwrap())
+        };
+        let mut found = Vec::new();
+        for stream in [1, 2] {
+            let mut copy = beginning.world(stream).unwrap();
+            let mut anew = World::new(Arc::clone(&domain), false, stream);
+            anew.initialise(Some(&state)).unwrap();
+            assert_eq!(hashes(&copy), hashes(&anew));
+            // What is drawn later follows from the stream as well, and what one episode changes no other one has.
+            let calls = [
+                call(Requestor::Assistant, "refuel_data", line.clone()),
+                call(
+                    Requestor::Assistant,
+                    "enable_roaming",
+                    json!({ "customer_id": "C1", "line_id": "L1" }),
+                ),
+                call(Requestor::User, "toggle_airplane_mode", json!({})),
+                call(Requestor::User, "disconnect_vpn", json!({})),
+            ];
+            for call in &calls {
+                assert_eq!(copy.respond(call), anew.respond(call));
+                assert_eq!(hashes(&copy), hashes(&anew), "{}", call.name);
+            }
+            found.push(hashes(&copy));
+        }
+        assert_ne!(found[0][0], found[1][0], "ids of bills differ");
+    }
+    let wrong = json!({ "initialization_actions": [told("nothing", json!({}), "user")] });
+    let wrong: InitialState = serde_json::from_value(wrong).unwrap();
+    assert!(Beginning::new(domain, Some(&wrong), false).is_err());
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! How foreign values become objects: coercion and words of errors as pydantic 2.12 has them in its lax mode.
 
 use std::fmt::Write;
-use std::sync::Arc;
 
 use num_bigint::BigInt;
 use num_traits::ToPrimitive;
@@ -47,17 +46,17 @@ pub(crate) fn make<const N: usize>(
 ) -> Outcome<Value> {
     let mut problems = Vec::new();
     let mut place = Vec::new();
-    let mut entries = Vec::with_capacity(model.fields.len());
-    for (field, key) in model.fields.iter().zip(model.keys()) {
+    let mut values = Vec::with_capacity(model.fields.len());
+    for field in model.fields {
         let given = fields.iter().find(|(name, _)| *name == field.name);
         let value = match (given, field.default) {
             (Some((_, value)), _) => read(&field.kind, value, &mut place, &mut problems),
             (None, default) => default.map(|default| default()),
         };
-        entries.extend(value.map(|value| (Value::Str(Arc::clone(key)), value)));
+        values.extend(value);
     }
-    match problems.is_empty() && entries.len() == model.fields.len() {
-        true => Ok(Value::Dict(Dict::from_distinct(entries).into())),
+    match problems.is_empty() && values.len() == model.fields.len() {
+        true => Ok(model.object(values)),
         false => validate(model, &object(fields)),
     }
 }
@@ -117,16 +116,14 @@ fn read_model<'v>(
         return refuse("model_type", text, value, place, problems);
     };
     let before = problems.len();
-    let mut entries = Vec::with_capacity(model.fields.len());
-    for (field, key) in model.fields.iter().zip(model.keys()) {
+    let mut values = Vec::with_capacity(model.fields.len());
+    for field in model.fields {
         place.push(Place::Of(field.name));
         match (given.get_str(field.name), field.default) {
             (Some(value), _) => {
-                if let Some(value) = read(&field.kind, value, place, problems) {
-                    entries.push((Value::Str(Arc::clone(key)), value));
-                }
+                values.extend(read(&field.kind, value, place, problems));
             }
-            (None, Some(default)) => entries.push((Value::Str(Arc::clone(key)), default())),
+            (None, Some(default)) => values.push(default()),
             (None, None) => {
                 refuse("missing", "Field required".to_owned(), value, place, problems);
             }
@@ -144,7 +141,7 @@ fn read_model<'v>(
             }
         }
     }
-    (problems.len() == before).then(|| Value::Dict(Dict::from_distinct(entries).into()))
+    (problems.len() == before).then(|| model.object(values))
 }
 
 fn read<'v>(

@@ -95,7 +95,7 @@ fn bookable(
 
 fn reserved(db: &Database, number: &Value, date: &Value, price: Value) -> Outcome<Value> {
     let flight = flight(db, number)?;
-    Ok(RESERVATION_FLIGHT.object([
+    Ok(RESERVATION_FLIGHT.object(vec![
         number.clone(),
         attribute(flight, "origin")?.clone(),
         attribute(flight, "destination")?.clone(),

@@ -57,11 +57,16 @@ impl Device<'_> {
         Ok(self.get(name)?.as_str().unwrap_or_default())
     }
 
+    /// Sets an attribute of the phone. What it is already is left alone, so that nothing is copied for it.
     pub(super) fn set(&mut self, name: &str, value: impl Into<Value>) -> Outcome<()> {
-        set(self.db.field_mut("device")?, name, value.into())
+        let value = value.into();
+        match is_same(self.get(name)?, &value) {
+            true => Ok(()),
+            false => set(self.db.field_mut("device")?, name, value),
+        }
     }
 
-    /// Sets an attribute of the phone to a text, which it mostly is already.
+    /// Sets an attribute of the phone to a text.
     pub(super) fn set_text(&mut self, name: &str, text: &str) -> Outcome<()> {
         match self.get(name)?.as_str() == Some(text) {
             true => Ok(()),
@@ -361,6 +366,16 @@ impl Device<'_> {
         self.set_text("network_connection_status", "searching")?;
         self.search_network()?;
         Ok(done)
+    }
+}
+
+/// Whether two values are one and the same, as far as that is told without going into them.
+pub(super) fn is_same(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::None, Value::None) => true,
+        (Value::Bool(one), Value::Bool(other)) => one == other,
+        (Value::Str(one), Value::Str(other)) => one == other,
+        _ => false,
     }
 }
 
