@@ -2,7 +2,7 @@
 
 /// Puts the name of its object before every method, as the program's regular expression does: an identifier, blanks, and
 /// a bracket that opens. What stands inside of texts is rewritten too, and blanks between an identifier and a bracket vanish.
-pub(crate) fn rewritten(call: &str, object_of: impl Fn(&str) -> Option<String>) -> String {
+pub(crate) fn rewritten<'n>(call: &str, object_of: impl Fn(&str) -> Option<&'n str>) -> String {
     let is_word = |c: char| c == '_' || c.is_alphanumeric();
     let mut out = String::with_capacity(call.len() + 64);
     let mut rest = call;
@@ -17,7 +17,7 @@ pub(crate) fn rewritten(call: &str, object_of: impl Fn(&str) -> Option<String>) 
         let is_name = word.starts_with(|c: char| c == '_' || c.is_ascii_alphabetic());
         if is_name && after[blanks..].starts_with('(') {
             if let Some(object) = object_of(word) {
-                out.push_str(&object);
+                out.push_str(object);
                 out.push('.');
             }
             out.push_str(word);
@@ -37,7 +37,7 @@ mod tests {
 
     #[test]
     fn methods_get_their_object_also_inside_of_texts() {
-        let object = |name: &str| matches!(name, "cd" | "pwd").then(|| "fs".to_owned());
+        let object = |name: &str| matches!(name, "cd" | "pwd").then_some("fs");
         for (call, text) in [
             ("cd (folder='x')", "fs.cd(folder='x')"),
             ("echo(content='cd (x) pwd(y)')", "echo(content='fs.cd(x) fs.pwd(y)')"),

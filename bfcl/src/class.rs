@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::LazyLock;
 
 use spar_python::Signature;
 
@@ -73,15 +74,24 @@ impl Class {
 
     /// The names of its methods with their parameters.
     pub fn methods(self) -> impl Iterator<Item = (&'static str, &'static Signature)> {
-        self.signatures().into_iter().map(|signature| {
-            let (_, method) = signature.name.split_once('.').expect("names have their class");
-            (method, signature)
-        })
+        self.table().methods.iter().copied()
     }
 
     /// Whether it has such a method.
     pub fn has_method(self, method: &str) -> bool {
-        self.methods().any(|(name, _)| name == method)
+        self.table().place(method).is_some()
+    }
+
+    /// The place of a method among all of the class, and its parameters.
+    pub(crate) fn method(self, name: &str) -> Option<(usize, &'static Signature)> {
+        let table = self.table();
+        table.place(name).map(|place| (place, table.methods[place].1))
+    }
+
+    fn table(self) -> &'static MethodTable {
+        static TABLES: LazyLock<[MethodTable; 8]> =
+            LazyLock::new(|| Class::ALL.map(|class| MethodTable::new(class.signatures())));
+        &TABLES[self as usize]
     }
 
     fn signatures(self) -> Vec<&'static Signature> {
@@ -101,6 +111,52 @@ impl Class {
     }
 }
 
+/// The methods of a class, and where each stands.
+struct MethodTable {
+    methods: Vec<(&'static str, &'static Signature)>,
+    /// One more than the place of a method, in the slot of its name or the next one that was free.
+    slots: [u8; MethodTable::SLOTS],
+}
+
+impl MethodTable {
+    /// More than twice as many as a class has methods.
+    const SLOTS: usize = 64;
+
+    fn new(signatures: Vec<&'static Signature>) -> Self {
+        let mut slots = [0; Self::SLOTS];
+        let mut methods = Vec::with_capacity(signatures.len());
+        for signature in signatures {
+            let (_, name) = signature.name.split_once('.').expect("names have their class");
+            methods.push((name, signature));
+            let mut slot = Self::slot(name);
+            while slots[slot] != 0 {
+                slot = (slot + 1) % Self::SLOTS;
+            }
+            slots[slot] = u8::try_from(methods.len()).expect("classes have few methods");
+        }
+        Self { methods, slots }
+    }
+
+    fn place(&self, name: &str) -> Option<usize> {
+        let mut slot = Self::slot(name);
+        loop {
+            let place = usize::from(self.slots[slot]).checked_sub(1)?;
+            if self.methods[place].0 == name {
+                return Some(place);
+            }
+            slot = (slot + 1) % Self::SLOTS;
+        }
+    }
+
+    /// Names of a class differ in their length and a few of their letters.
+    fn slot(name: &str) -> usize {
+        let bytes = name.as_bytes();
+        let letter = |at: usize| usize::from(bytes.get(at).copied().unwrap_or(0));
+        let (middle, last) = (bytes.len() / 2, bytes.len().saturating_sub(1));
+        (bytes.len() + 3 * letter(0) + 7 * letter(middle) + 13 * letter(last)) % Self::SLOTS
+    }
+}
+
 impl fmt::Display for Class {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(self.name())
@@ -117,5 +173,25 @@ impl FromStr for Class {
                 known: Self::ALL.map(Self::name).join(", "),
             }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_method_is_found_by_its_name() {
+        for class in Class::ALL {
+            let mut count = 0;
+            for (place, (name, signature)) in class.methods().enumerate() {
+                let (found, of_found) = class.method(name).unwrap();
+                assert_eq!((found, of_found.name), (place, signature.name));
+                assert!(!class.has_method(&name[1..]), "{name}");
+                count += 1;
+            }
+            assert!(count * 2 < MethodTable::SLOTS, "{class} has room");
+            assert!(!class.has_method("") && !class.has_method("é"));
+        }
     }
 }

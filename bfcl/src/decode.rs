@@ -161,9 +161,9 @@ fn json_of(value: &Value) -> Json {
     match value {
         Value::None | Value::Ellipsis => Json::Null,
         Value::Bool(value) => Json::Bool(*value),
-        Value::Int(number) => match i64::try_from(number) {
-            Ok(number) => json!(number),
-            Err(_) => json!(spar_python::int_to_float(number).unwrap_or(f64::MAX)),
+        Value::Int(number) => match number.to_i64() {
+            Some(number) => json!(number),
+            None => json!(spar_python::int_to_float(&number.to_big()).unwrap_or(f64::MAX)),
         },
         Value::Float(number) => json!(number),
         Value::Str(text) => json!(**text),

@@ -1,6 +1,8 @@
 //! An object of a class.
 
-use spar_python::{Arguments, Dict, Exception, Outcome, Value, equal};
+use std::sync::Arc;
+
+use spar_python::{Dict, Outcome, Value, equal};
 
 use crate::apis::method::Method;
 use crate::apis::{
@@ -20,12 +22,12 @@ use crate::{BfclError, Class, LongContext, Process};
 pub(crate) enum Instance {
     FileSystem(FileSystem),
     Math(Math),
-    Message(Message),
-    Twitter(Twitter),
-    Ticket(Ticket),
-    Trading(Trading),
-    Travel(Box<Travel>),
-    Vehicle(Box<Vehicle>),
+    Message(Arc<Message>),
+    Twitter(Arc<Twitter>),
+    Ticket(Arc<Ticket>),
+    Trading(Arc<Trading>),
+    Travel(Arc<Travel>),
+    Vehicle(Arc<Vehicle>),
 }
 
 impl Instance {
@@ -41,15 +43,15 @@ impl Instance {
             Ok(match class {
                 Class::GorillaFileSystem => Self::FileSystem(FileSystem::load(scenario, long)?),
                 Class::MathApi => Self::Math(Math),
-                Class::MessageApi => Self::Message(Message::load(scenario)?),
-                Class::TwitterApi => Self::Twitter(Twitter::load(scenario)?),
-                Class::TicketApi => Self::Ticket(Ticket::load(scenario)),
-                Class::TradingBot => Self::Trading(Trading::load(scenario, is_long)?),
+                Class::MessageApi => Self::Message(Arc::new(Message::load(scenario)?)),
+                Class::TwitterApi => Self::Twitter(Arc::new(Twitter::load(scenario)?)),
+                Class::TicketApi => Self::Ticket(Arc::new(Ticket::load(scenario))),
+                Class::TradingBot => Self::Trading(Arc::new(Trading::load(scenario, is_long)?)),
                 Class::TravelApi => {
-                    Self::Travel(Box::new(Travel::load(scenario, process, is_long)?))
+                    Self::Travel(Arc::new(Travel::load(scenario, process, is_long)?))
                 }
                 Class::VehicleControlApi => {
-                    Self::Vehicle(Box::new(Vehicle::load(scenario, is_long)?))
+                    Self::Vehicle(Arc::new(Vehicle::load(scenario, is_long)?))
                 }
             })
         };
@@ -69,22 +71,22 @@ impl Instance {
         }
     }
 
-    /// Calls a method.
+    /// Calls a method of its class by its place, with one argument for each parameter.
     pub(crate) fn call(
         &mut self,
-        method: &str,
-        arguments: Arguments,
+        method: usize,
+        given: &[Value],
         process: &mut Process,
     ) -> Outcome<Value> {
         match self {
-            Self::FileSystem(state) => run(file_system::METHODS, state, method, arguments, process),
-            Self::Math(state) => run(math::METHODS, state, method, arguments, process),
-            Self::Message(state) => run(message::METHODS, state, method, arguments, process),
-            Self::Twitter(state) => run(twitter::METHODS, state, method, arguments, process),
-            Self::Ticket(state) => run(ticket::METHODS, state, method, arguments, process),
-            Self::Trading(state) => run(trading::METHODS, state, method, arguments, process),
-            Self::Travel(state) => run(travel::METHODS, &mut **state, method, arguments, process),
-            Self::Vehicle(state) => run(vehicle::METHODS, &mut **state, method, arguments, process),
+            Self::FileSystem(state) => (file_system::METHODS[method].run)(state, process, given),
+            Self::Math(state) => (math::METHODS[method].run)(state, process, given),
+            Self::Message(state) => run(message::METHODS, state, method, given, process),
+            Self::Twitter(state) => run(twitter::METHODS, state, method, given, process),
+            Self::Ticket(state) => run(ticket::METHODS, state, method, given, process),
+            Self::Trading(state) => run(trading::METHODS, state, method, given, process),
+            Self::Travel(state) => run(travel::METHODS, state, method, given, process),
+            Self::Vehicle(state) => run(vehicle::METHODS, state, method, given, process),
         }
     }
 
@@ -185,19 +187,12 @@ impl Instance {
     }
 }
 
-fn run<S>(
+fn run<S: Clone>(
     methods: &[Method<S>],
-    state: &mut S,
-    name: &str,
-    arguments: Arguments,
+    state: &mut Arc<S>,
+    method: usize,
+    given: &[Value],
     process: &mut Process,
 ) -> Outcome<Value> {
-    let method = methods
-        .iter()
-        .find(|method| method.signature.name.split_once('.').is_some_and(|(_, own)| own == name));
-    let Some(method) = method else {
-        return Err(Exception::refused(format_args!("`{name}` is no method that is called here")));
-    };
-    let arguments = method.signature.bind(arguments)?;
-    (method.run)(state, process, &arguments)
+    (methods[method].run)(Arc::make_mut(state), process, given)
 }

@@ -1,11 +1,10 @@
 //! The objects of an episode, and how calls are carried out on them.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use spar_python::{
-    Arguments, Dict, Exception, ExceptionKind, Outcome, Scope, Value, eval, from_json, json_dumps,
-    to_str,
+    Arguments, Dict, Exception, ExceptionKind, LiteralCall, Outcome, Scope, Signature, Value, eval,
+    from_json, is_keyword, json_dumps, to_str,
 };
 
 use crate::call_text::rewritten;
@@ -18,7 +17,7 @@ const REFUSED: [&str; 8] = ["kill", "exit", "quit", "remove", "unlink", "popen",
 /// The objects of the classes of an entry. A clone costs a count for what each holds, and is independent from then on.
 #[derive(Debug, Clone)]
 pub struct Instances {
-    objects: Vec<Instance>,
+    objects: Arc<[Instance]>,
     names: Arc<Names>,
     /// Bytes of all arguments and results so far.
     moved: usize,
@@ -34,13 +33,30 @@ const MODULE: &str = "bfcl_eval.eval_checker.multi_turn_eval.func_source_code";
 /// without bounds: a short expression makes megabytes.
 const MAX_MOVED: usize = 64 << 20;
 
+/// Names of objects have fewer bytes, or calls are not read the short way.
+const MAX_NAME: usize = 1000;
+
 /// What the objects are called.
 #[derive(Debug)]
 struct Names {
     /// In the order of the objects.
     objects: Vec<String>,
-    /// The object of a method.
-    methods: HashMap<&'static str, usize>,
+    /// Whether each is a name of Python's, and another one than the others. Else a call may mean something else once
+    /// the name of an object stands before it.
+    are_names: bool,
+}
+
+impl Names {
+    fn new(objects: Vec<String>) -> Self {
+        let is_name = |name: &String| {
+            let is_word = name.bytes().all(|byte| byte == b'_' || byte.is_ascii_alphanumeric());
+            let starts_well = name.starts_with(|first: char| !first.is_ascii_digit());
+            is_word && starts_well && name.len() <= MAX_NAME && !is_keyword(name)
+        };
+        let is_new = |(at, name)| !objects[..at].contains(name);
+        let are_names = objects.iter().all(is_name) && objects.iter().enumerate().all(is_new);
+        Self { objects, are_names }
+    }
 }
 
 impl Instances {
@@ -60,7 +76,6 @@ impl Instances {
     ) -> Result<Self, BfclError> {
         let mut objects = Vec::new();
         let mut names = Vec::new();
-        let mut methods = HashMap::new();
         for &class in classes {
             let part = from_json(&scenario[class.name()]);
             let empty = Dict::default();
@@ -68,11 +83,8 @@ impl Instances {
             objects.push(Instance::load(class, part, process, is_long)?);
             let name = format!("{owner}_{class}_instance");
             names.push(name.replace(['-', '.', '/', ':'], "_"));
-            for (method, _) in class.methods() {
-                methods.insert(method, names.len() - 1);
-            }
         }
-        Ok(Self { objects, names: Arc::new(Names { objects: names, methods }), moved: 0 })
+        Ok(Self { objects: objects.into(), names: Arc::new(Names::new(names)), moved: 0 })
     }
 
     /// The classes in their order.
@@ -103,10 +115,56 @@ impl Instances {
     }
 
     fn evaluate(&mut self, call: &str, process: &mut Process) -> Outcome<String> {
+        let value = match self.evaluate_literal(call, process) {
+            Some(value) => value?,
+            None => self.evaluate_any(call, process)?,
+        };
+        match &value {
+            Value::Dict(_) => match json_dumps(&value) {
+                Ok(text) => Ok(text),
+                Err(_) => to_str(&value),
+            },
+            other => to_str(other),
+        }
+    }
+
+    /// Carries out a call of the usual form without rewriting it; None where it is of another form.
+    fn evaluate_literal(&mut self, call: &str, process: &mut Process) -> Option<Outcome<Value>> {
+        if !self.names.are_names {
+            return None;
+        }
+        let call = LiteralCall::new(call)?;
+        let (place, method, signature) = self.method(call.name())?;
+        let bound = call.bind(signature)?;
+        let bytes = bound.given().map(size).fold(0, usize::saturating_add);
+        if let Err(raised) = self.moves(bytes) {
+            return Some(Err(raised));
+        }
+        Some(self.call(place, method, bound.values(), process))
+    }
+
+    fn call(
+        &mut self,
+        place: usize,
+        method: usize,
+        given: &[Value],
+        process: &mut Process,
+    ) -> Outcome<Value> {
+        Arc::make_mut(&mut self.objects)[place].call(method, given, process)
+    }
+
+    /// The last object with a method, the place of the method in its class, and its parameters.
+    fn method(&self, name: &str) -> Option<(usize, usize, &'static Signature)> {
+        self.objects.iter().enumerate().rev().find_map(|(place, object)| {
+            object.class().method(name).map(|(method, signature)| (place, method, signature))
+        })
+    }
+
+    /// Carries out a call of any form.
+    fn evaluate_any(&mut self, call: &str, process: &mut Process) -> Outcome<Value> {
         let names = Arc::clone(&self.names);
-        let call = rewritten(call, |method| {
-            names.methods.get(method).map(|&at| names.objects[at].clone())
-        });
+        let call =
+            rewritten(call, |method| self.method(method).map(|(place, ..)| &*names.objects[place]));
         let function = call.split('(').next().unwrap_or_default();
         // The second part of a dotted name, whatever else there is.
         let function = if call.contains('(') { function } else { &call };
@@ -116,14 +174,7 @@ impl Instances {
                 "Function call {function} is not allowed."
             )));
         }
-        let value = eval(&call, &mut Objects { instances: self, process })?;
-        match &value {
-            Value::Dict(_) => match json_dumps(&value) {
-                Ok(text) => Ok(text),
-                Err(_) => to_str(&value),
-            },
-            other => to_str(other),
-        }
+        eval(&call, &mut Objects { instances: self, process })
     }
 
     /// The public attributes of every object, as JSON: keys that are no texts are `@int:5` and the like, sets
@@ -134,7 +185,7 @@ impl Instances {
     /// What is raised on looking at them.
     pub fn state(&self, process: &Process) -> Outcome<serde_json::Value> {
         let mut state = serde_json::Map::new();
-        for object in &self.objects {
+        for object in &*self.objects {
             let attributes = object.attributes(process)?;
             let attributes = attributes
                 .into_iter()
@@ -151,7 +202,7 @@ impl Instances {
         other: &Self,
         process: &Process,
     ) -> Option<(Class, Vec<&'static str>)> {
-        self.objects.iter().zip(&other.objects).find_map(|(one, other)| {
+        self.objects.iter().zip(&*other.objects).find_map(|(one, other)| {
             let differing = one.differing(other, process);
             (!differing.is_empty()).then(|| (one.class(), differing))
         })
@@ -186,9 +237,9 @@ impl Scope for Objects<'_> {
     fn call_method(&mut self, object: &str, method: &str, arguments: Arguments) -> Outcome<Value> {
         let place = self.place(object).ok_or_else(|| spar_python::name_error(object))?;
         let class = self.instances.objects[place].class();
-        if !class.has_method(method) {
+        let Some((method, signature)) = class.method(method) else {
             return Err(Exception::no_attribute(class.name(), method));
-        }
+        };
         let mut given =
             arguments.positional.iter().chain(arguments.keyword.iter().map(|(_, value)| value));
         if given.any(|value| !nests_within(value, MAX_NESTING)) {
@@ -201,7 +252,8 @@ impl Scope for Objects<'_> {
             arguments.positional.iter().chain(arguments.keyword.iter().map(|(_, value)| value));
         let bytes = given.map(size).fold(0, usize::saturating_add);
         self.instances.moves(bytes)?;
-        self.instances.objects[place].call(method, arguments, self.process)
+        let bound = signature.bind(arguments)?;
+        self.instances.call(place, method, &bound, self.process)
     }
 }
 
@@ -265,6 +317,109 @@ mod tests {
         assert!(told.iter().map(String::len).sum::<usize>() < MAX_MOVED + (1 << 20));
         assert!(told[9].ends_with("bytes here"), "{}", told[9]);
         assert!(instances.moved > MAX_MOVED);
+    }
+
+    /// The same objects, on which every call is rewritten and evaluated.
+    fn without_short_way(instances: &Instances) -> Instances {
+        let names = Names { objects: instances.names.objects.clone(), are_names: false };
+        Instances { names: Arc::new(names), ..instances.clone() }
+    }
+
+    #[test]
+    fn calls_do_the_same_on_both_ways() {
+        // What changes gold calls: quotes, brackets, blanks, names of methods and objects, and what else may matter.
+        const PARTS: [&str; 30] = [
+            "'",
+            "\"",
+            "(",
+            ")",
+            "[",
+            "]",
+            "{",
+            "}",
+            ",",
+            "=",
+            ".",
+            " ",
+            "\\",
+            "\n",
+            "-",
+            "1",
+            "0.5",
+            "é",
+            "cd (x)",
+            "pwd()",
+            "a=1",
+            "None",
+            "True",
+            "*",
+            "#",
+            "'x'",
+            "m_1_MathAPI_instance",
+            "e3",
+            "echo",
+            "'a' ",
+        ];
+        let mut random = spar_python::Random::from_u64(27_112_026);
+        let (mut num_calls, mut num_gold, mut num_short) = (0, 0, 0);
+        for seed in 0..400 {
+            let entry = crate::generated_entry(seed, crate::MAX_TURNS);
+            let mut process = Process::new(None);
+            let classes = entry.classes().unwrap();
+            let load =
+                |owner| Instances::load(&classes, &entry.initial_config, owner, &process, false);
+            let mut instances = load("m_1").unwrap();
+            let mut other = without_short_way(&instances);
+            let mut other_process = process.clone();
+            for gold in entry.ground_truth.concat() {
+                let mut probe = instances.clone();
+                num_gold += 1;
+                num_short +=
+                    usize::from(probe.evaluate_literal(&gold, &mut process.clone()).is_some());
+                let mut changed = vec![gold.clone()];
+                for _ in 0..6 {
+                    let mut call = gold.clone();
+                    for _ in 0..1 + random.below(3) {
+                        let places: Vec<usize> =
+                            (0..=call.len()).filter(|at| call.is_char_boundary(*at)).collect();
+                        let start = places[random.below(places.len() as u64) as usize];
+                        let next = places.iter().copied().find(|at| *at > start).unwrap_or(start);
+                        let end = if random.below(2) == 0 { start } else { next };
+                        let part = PARTS[random.below(PARTS.len() as u64) as usize];
+                        call.replace_range(
+                            start..end,
+                            if random.below(4) == 0 { "" } else { part },
+                        );
+                    }
+                    changed.push(call);
+                }
+                for call in changed {
+                    let told = instances.execute(&call, &mut process);
+                    assert_eq!(told, other.execute(&call, &mut other_process), "{call}");
+                    assert_eq!(instances.moved, other.moved, "{call}");
+                    num_calls += 1;
+                }
+            }
+            assert_eq!(instances.state(&process).unwrap(), other.state(&other_process).unwrap());
+        }
+        assert!(num_calls > 5000, "{num_calls}");
+        assert_eq!(num_short, num_gold, "gold calls are of the usual form");
+    }
+
+    #[test]
+    fn objects_whose_names_are_none_of_pythons_are_never_reached() {
+        let scenario = serde_json::json!({});
+        for (owner, told) in [
+            ("m", r#"{"current_working_directory": "/"}"#),
+            ("a b", "Error during execution: invalid syntax (<string>, line 1)"),
+            ("1", "Error during execution: invalid decimal literal (<string>, line 1)"),
+        ] {
+            let mut process = Process::new(None);
+            let classes = [Class::GorillaFileSystem];
+            let mut files = Instances::load(&classes, &scenario, owner, &process, false).unwrap();
+            assert_eq!(files.execute("cd('/')", &mut process), told);
+            assert_eq!(without_short_way(&files).execute("cd('/')", &mut process), told);
+        }
     }
 
     #[test]

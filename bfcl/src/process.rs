@@ -14,33 +14,60 @@ const SHARED_CARD: &str = "a card that all instances share";
 
 /// The objects that instances of one process share, so that a change by one shows in the others: the model's instances
 /// and those of the gold calls see the same ones when an answer is checked.
+///
+/// A clone costs a count, and is independent from then on.
 #[derive(Debug, Clone)]
 pub struct Process {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Clone)]
+struct Shared {
     /// Mentions of all tweets that were posted without any.
-    pub(crate) default_mentions: Value,
+    default_mentions: Value,
     /// The cards that long contexts add, by their numbers.
-    pub(crate) shared_cards: Value,
+    cards: Value,
     /// The day on which ages are reckoned. It is given, not taken from the clock, so that episodes repeat.
-    pub(crate) today: DateTime,
+    today: DateTime,
     long: Option<Arc<LongContext>>,
 }
 
 impl Process {
     /// A fresh process, with the texts of long contexts where they are needed.
     pub fn new(long: Option<Arc<LongContext>>) -> Self {
-        Self {
+        let shared = Shared {
             default_mentions: Value::list([]),
-            shared_cards: long
-                .as_ref()
-                .map_or_else(|| Value::dict::<&str>([]), |long| long.cards.clone()),
+            cards: long.as_ref().map_or_else(|| Value::dict::<&str>([]), |long| long.cards.clone()),
             today: DateTime::day(2026, 3, 23),
             long,
-        }
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    pub(crate) fn default_mentions(&self) -> &Value {
+        &self.shared.default_mentions
+    }
+
+    pub(crate) fn default_mentions_mut(&mut self) -> &mut Value {
+        &mut Arc::make_mut(&mut self.shared).default_mentions
+    }
+
+    pub(crate) fn shared_cards(&self) -> &Value {
+        &self.shared.cards
+    }
+
+    pub(crate) fn shared_cards_mut(&mut self) -> &mut Value {
+        &mut Arc::make_mut(&mut self.shared).cards
+    }
+
+    pub(crate) fn today(&self) -> DateTime {
+        self.shared.today
     }
 
     /// The texts of long contexts.
     pub(crate) fn long(&self) -> Outcome<&LongContext> {
-        self.long
+        self.shared
+            .long
             .as_deref()
             .ok_or_else(|| Exception::refused("the texts of long contexts were not loaded"))
     }

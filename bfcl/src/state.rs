@@ -8,9 +8,9 @@ pub(crate) fn encoded(value: &Value) -> Json {
     match value {
         Value::None => Json::Null,
         Value::Bool(value) => Json::Bool(*value),
-        Value::Int(number) => match (i64::try_from(number), u64::try_from(number)) {
-            (Ok(number), _) => json!(number),
-            (Err(_), Ok(number)) => json!(number),
+        Value::Int(number) => match (number.to_i64(), u64::try_from(number.to_big())) {
+            (Some(number), _) => json!(number),
+            (None, Ok(number)) => json!(number),
             _ => json!({ "@repr": number.to_string() }),
         },
         Value::Float(number) if number.is_finite() => json!(number),

@@ -53,17 +53,17 @@ impl BinaryOperator {
 /// What CPython raises: types that do not go together, division by zero, results that do not fit. Whole numbers that
 /// have more digits than CPython writes out raise what writing them out does.
 pub fn binary(operator: BinaryOperator, left: &Value, right: &Value) -> Outcome<Value> {
-    if let (Value::Int(left), Value::Int(right)) = (left, right)
-        && let Some(result) = small_ints(operator, left, right)
-    {
-        return Ok(Value::from(result));
-    }
     let is_complex = |value: &Value| matches!(value, Value::Complex(..));
     let is_number = |value: &Value| value.is_real() || is_complex(value);
     if (is_complex(left) || is_complex(right)) && is_number(left) && is_number(right) {
         return complex(operator, as_complex(left)?, as_complex(right)?);
     }
     if left.is_real() && right.is_real() {
+        if let (Some(left), Some(right)) = (left.as_i64(), right.as_i64())
+            && let Some(done) = small_ints(operator, left, right)
+        {
+            return Ok(done);
+        }
         return match (left.as_int(), right.as_int()) {
             (Some(left), Some(right)) => ints(operator, left, right),
             _ => floats(operator, float_operand(left)?, float_operand(right)?),
@@ -81,7 +81,7 @@ pub fn negate(value: &Value) -> Outcome<Value> {
     match value {
         Value::Float(value) => Ok(Value::Float(-value)),
         Value::Complex(real, imaginary) => Ok(Value::Complex(-real, -imaginary)),
-        _ => value.as_int().map(|value| Value::Int(-value)).ok_or_else(|| bad_unary("-", value)),
+        _ => value.as_int().map(|value| Value::from(-value)).ok_or_else(|| bad_unary("-", value)),
     }
 }
 
@@ -93,7 +93,7 @@ pub fn negate(value: &Value) -> Outcome<Value> {
 pub fn plus(value: &Value) -> Outcome<Value> {
     match value {
         Value::Float(_) | Value::Complex(..) => Ok(value.clone()),
-        _ => value.as_int().map(Value::Int).ok_or_else(|| bad_unary("+", value)),
+        _ => value.as_int().map(Value::from).ok_or_else(|| bad_unary("+", value)),
     }
 }
 
@@ -103,7 +103,7 @@ pub fn plus(value: &Value) -> Outcome<Value> {
 ///
 /// A `TypeError` for what is no whole number.
 pub fn invert(value: &Value) -> Outcome<Value> {
-    value.as_int().map(|value| Value::Int(!value)).ok_or_else(|| bad_unary("~", value))
+    value.as_int().map(|value| Value::from(!value)).ok_or_else(|| bad_unary("~", value))
 }
 
 /// `abs(value)`.
@@ -121,7 +121,7 @@ pub fn absolute(value: &Value) -> Outcome<Value> {
             }
             Ok(Value::Float(size))
         }
-        _ => value.as_int().map(|value| Value::Int(value.abs())).ok_or_else(|| {
+        _ => value.as_int().map(|value| Value::from(value.abs())).ok_or_else(|| {
             Exception::type_error(format_args!(
                 "bad operand type for abs(): '{}'",
                 value.type_name()
@@ -138,14 +138,22 @@ pub fn absolute(value: &Value) -> Outcome<Value> {
 pub fn int_to_float(value: &BigInt) -> Outcome<f64> {
     match value.to_f64() {
         Some(float) if float.is_finite() => Ok(float),
-        _ => Err(Exception::new(ExceptionKind::Overflow, "int too large to convert to float")),
+        _ => Err(too_large_for_float()),
     }
+}
+
+fn too_large_for_float() -> Exception {
+    Exception::new(ExceptionKind::Overflow, "int too large to convert to float")
 }
 
 pub(crate) fn float_operand(value: &Value) -> Outcome<f64> {
     match value {
         Value::Float(value) => Ok(*value),
-        _ => int_to_float(&value.as_int().expect("it is a real number")),
+        Value::Int(value) => match value.to_f64() {
+            float if float.is_finite() => Ok(float),
+            _ => Err(too_large_for_float()),
+        },
+        _ => Ok(value.as_i64().expect("it is a real number") as f64),
     }
 }
 
@@ -165,21 +173,27 @@ fn unsupported(operator: BinaryOperator, left: &Value, right: &Value) -> Excepti
     ))
 }
 
-/// What most whole numbers come to, without copies of them; absent where 64 bits do not hold it.
-fn small_ints(operator: BinaryOperator, left: &BigInt, right: &BigInt) -> Option<i64> {
-    let (left, right) = (left.to_i64()?, right.to_i64()?);
+/// Sums, differences, products and quotients that fit; whatever else is done with all digits.
+fn small_ints(operator: BinaryOperator, left: i64, right: i64) -> Option<Value> {
+    // Below, whole numbers are floats, and their quotient is rounded once.
+    const EXACT: u64 = 1 << 53;
     match operator {
-        BinaryOperator::Add => left.checked_add(right),
-        BinaryOperator::Subtract => left.checked_sub(right),
-        BinaryOperator::Multiply => left.checked_mul(right),
-        _ => None,
+        BinaryOperator::Add => left.checked_add(right).map(Value::from),
+        BinaryOperator::Subtract => left.checked_sub(right).map(Value::from),
+        BinaryOperator::Multiply => left.checked_mul(right).map(Value::from),
+        BinaryOperator::Divide => {
+            let is_exact = |number: i64| number.unsigned_abs() < EXACT;
+            (right != 0 && is_exact(left) && is_exact(right))
+                .then(|| Value::Float(left as f64 / right as f64))
+        }
+        BinaryOperator::FloorDivide | BinaryOperator::Remainder | BinaryOperator::Power => None,
     }
 }
 
 fn ints(operator: BinaryOperator, left: BigInt, right: BigInt) -> Outcome<Value> {
     use BinaryOperator::{Add, Divide, FloorDivide, Multiply, Power, Remainder, Subtract};
     let by_zero = |text: &str| Err(Exception::new(ExceptionKind::ZeroDivision, text.to_owned()));
-    Ok(Value::Int(match operator {
+    Ok(Value::from(match operator {
         Add => left + right,
         Subtract => left - right,
         Multiply if left.bits() + right.bits() > MAX_BITS => {
@@ -200,7 +214,7 @@ fn ints(operator: BinaryOperator, left: BigInt, right: BigInt) -> Outcome<Value>
         Power if right.is_negative() => {
             return floats(Power, int_to_float(&left)?, int_to_float(&right)?);
         }
-        Power => return power_of_ints(&left, &right).map(Value::Int),
+        Power => return power_of_ints(&left, &right).map(Value::from),
     }))
 }
 
@@ -577,7 +591,7 @@ mod tests {
 
     #[test]
     fn large_numbers_divide_exactly_and_huge_ones_raise() {
-        let power = |exponent: u32| Value::Int(BigInt::from(10).pow(exponent));
+        let power = |exponent: u32| Value::from(BigInt::from(10).pow(exponent));
         assert_eq!(shown(BinaryOperator::Divide, power(400), power(399)), "10.0");
         assert_eq!(shown(BinaryOperator::Divide, power(1), power(320)), "1e-319");
         let text = "integer division result too large for a float";

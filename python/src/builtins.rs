@@ -150,8 +150,8 @@ pub(crate) fn call_builtin(name: &str, arguments: &Arguments) -> Outcome<Value> 
         ])),
         ("float", []) => Ok(Value::Float(0.0)),
         ("float", [value]) => to_float(value).map(Value::Float),
-        ("int", []) => Ok(Value::Int(BigInt::zero())),
-        ("int", [value]) => to_int(value).map(Value::Int),
+        ("int", []) => Ok(Value::from(0_i64)),
+        ("int", [value]) => to_int(value).map(Value::from),
         ("len", [value]) => length(value).map(Value::from),
         ("list", []) => Ok(Value::list([])),
         ("list", [value]) => to_list(value),
@@ -191,7 +191,7 @@ pub(crate) fn call_builtin(name: &str, arguments: &Arguments) -> Outcome<Value> 
                 ([], _) => Err(Exception::type_error(
                     "sum() takes at least 1 positional argument (0 given)",
                 )),
-                ([items], None) => sum(&iterate(items)?, Value::Int(BigInt::zero())),
+                ([items], None) => sum(&iterate(items)?, Value::from(0_i64)),
                 ([items, start], None) | ([items], Some((_, start))) => {
                     bounded(items, start)?;
                     sum(&iterate(items)?, start.clone())
@@ -334,5 +334,5 @@ fn power_modulo(base: &Value, exponent: &Value, modulus: &Value) -> Outcome<Valu
     }
     let size = base.modpow(&exponent, &modulus);
     let value = if modulus.magnitude().is_one() { BigInt::zero() } else { size };
-    Ok(Value::Int(floor_divide(&value, &modulus).1))
+    Ok(Value::from(floor_divide(&value, &modulus).1))
 }

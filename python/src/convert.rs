@@ -97,7 +97,7 @@ pub fn round(value: &Value, digits: &Value) -> Outcome<Value> {
             let rest = value - value.trunc();
             let away = rest.abs() > 0.5 || (rest.abs() == 0.5 && !(&below % 2_i32).is_zero());
             let step = if away { rest.signum() as i32 } else { 0 };
-            Ok(Value::Int(below + step))
+            Ok(Value::from(below + step))
         }
         (Value::Float(value), Some(digits)) => {
             let clipped = match digits.to_i64() {
@@ -109,7 +109,7 @@ pub fn round(value: &Value, digits: &Value) -> Outcome<Value> {
         }
         (value, digits) => {
             let int = value.as_int().expect("it is a whole number");
-            Ok(Value::Int(match digits {
+            Ok(Value::from(match digits {
                 Some(digits) if digits.is_negative() => round_int(int, &-digits),
                 _ => int,
             }))

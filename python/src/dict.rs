@@ -6,8 +6,9 @@ use std::sync::{Arc, LazyLock};
 use hashbrown::{DefaultHashBuilder, HashTable};
 use num_bigint::BigInt;
 use num_traits::FromPrimitive;
+use smol_str::SmolStr;
 
-use crate::{Outcome, Value, equal};
+use crate::{Int, Outcome, Value, equal};
 
 /// Up to so many entries a dictionary is searched from its beginning.
 const SEARCHED: usize = 16;
@@ -106,6 +107,22 @@ impl Keys {
 }
 
 impl Dict {
+    /// An empty one with room for so many entries.
+    pub fn with_capacity(entries: usize) -> Self {
+        let keys = Keys { keys: Vec::with_capacity(entries), places: None };
+        Self { keys: Arc::new(keys), values: Vec::with_capacity(entries) }
+    }
+
+    /// The entries of names that are all different.
+    pub(crate) fn of_different<const N: usize>(entries: [(&'static str, Value); N]) -> Self {
+        let (mut keys, mut values) = (Vec::with_capacity(N), Vec::with_capacity(N));
+        for (name, value) in entries {
+            keys.push(Value::Str(SmolStr::new_static(name)));
+            values.push(value);
+        }
+        Self::of_shape(Arc::new(Keys::from_distinct(keys)), values)
+    }
+
     /// How many entries it has.
     pub fn len(&self) -> usize {
         self.values.len()
@@ -201,7 +218,7 @@ impl Dict {
     }
 
     /// Sets the value of a text.
-    pub fn insert_str(&mut self, key: impl Into<Arc<str>>, value: Value) {
+    pub fn insert_str(&mut self, key: impl Into<SmolStr>, value: Value) {
         self.insert_hashable(Value::Str(key.into()), value);
     }
 
@@ -294,11 +311,11 @@ fn hash(value: &Value) -> u64 {
 fn write(value: &Value, hasher: &mut impl Hasher) {
     match value {
         Value::Str(text) => (0_u8, &**text).hash(hasher),
-        Value::Bool(value) => (1_u8, BigInt::from(u8::from(*value))).hash(hasher),
+        Value::Bool(value) => (1_u8, Int::from(i64::from(*value))).hash(hasher),
         Value::Int(value) => (1_u8, value).hash(hasher),
         Value::Float(value) | Value::Complex(value, 0.0) => {
             match (value.fract() == 0.0).then(|| BigInt::from_f64(*value)).flatten() {
-                Some(whole) => (1_u8, whole).hash(hasher),
+                Some(whole) => (1_u8, Int::from(whole)).hash(hasher),
                 None => (2_u8, value.to_bits()).hash(hasher),
             }
         }
@@ -331,6 +348,14 @@ mod tests {
         assert_eq!(dict.len(), 1);
         assert!(matches!(dict.keys().next(), Some(Value::Int(_))), "the first form stays");
         assert_eq!(dict.get(&Value::Float(1.0)).unwrap().and_then(Value::as_str), Some("float"));
+    }
+
+    #[test]
+    fn a_record_is_a_dictionary() {
+        let record = Value::record([("b", Value::from(1_i64)), ("a", Value::None)]);
+        let dict = Value::dict([("b", Value::from(1_i64)), ("a", Value::None)]);
+        assert_eq!(crate::repr(&record), crate::repr(&dict));
+        assert!(equal(&record, &dict));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use num_bigint::BigInt;
-use num_traits::{FromPrimitive, ToPrimitive};
+use num_traits::FromPrimitive;
 
 use crate::Value;
 
@@ -50,31 +50,31 @@ pub fn equal(left: &Value, right: &Value) -> bool {
 pub(crate) fn compare_reals(left: &Value, right: &Value) -> Option<Ordering> {
     match (left, right) {
         (Value::Float(left), Value::Float(right)) => left.partial_cmp(right),
-        (Value::Int(left), Value::Int(right)) => Some(left.cmp(right)),
-        (Value::Float(left), Value::Int(right)) => compare_float_int(*left, right),
-        (Value::Int(left), Value::Float(right)) => {
-            compare_float_int(*right, left).map(Ordering::reverse)
-        }
-        (Value::Float(left), right) => compare_float_int(*left, &right.as_int()?),
-        (left, Value::Float(right)) => {
-            compare_float_int(*right, &left.as_int()?).map(Ordering::reverse)
-        }
-        (left, right) => Some(left.as_int()?.cmp(&right.as_int()?)),
+        (Value::Float(left), right) => compare_float_int(*left, right),
+        (left, Value::Float(right)) => compare_float_int(*right, left).map(Ordering::reverse),
+        (left, right) => match (left.as_i64(), right.as_i64()) {
+            (Some(left), Some(right)) => Some(left.cmp(&right)),
+            _ => Some(left.as_int()?.cmp(&right.as_int()?)),
+        },
     }
 }
 
-fn compare_float_int(float: f64, int: &BigInt) -> Option<Ordering> {
+/// Whole numbers up to this size are floats too.
+const EXACT: u64 = 1 << 53;
+
+fn compare_float_int(float: f64, int: &Value) -> Option<Ordering> {
     if float.is_nan() {
         return None;
     }
     if float.is_infinite() {
         return Some(if float > 0.0 { Ordering::Greater } else { Ordering::Less });
     }
-    if let Some(small) = int.to_i32() {
-        return float.partial_cmp(&f64::from(small));
+    if let Some(small) = int.as_i64().filter(|small| small.unsigned_abs() <= EXACT) {
+        return float.partial_cmp(&(small as f64));
     }
+    let int = int.as_int()?;
     let whole = BigInt::from_f64(float.trunc()).expect("it is finite");
-    Some(whole.cmp(int).then_with(|| {
+    Some(whole.cmp(&int).then_with(|| {
         let rest = float - float.trunc();
         rest.partial_cmp(&0.0).unwrap_or(Ordering::Equal)
     }))
@@ -89,7 +89,7 @@ mod tests {
         assert!(equal(&Value::from(1_i64), &Value::Bool(true)));
         assert!(equal(&Value::Float(1.0), &Value::Bool(true)));
         assert!(equal(&Value::Complex(2.0, 0.0), &Value::from(2_i64)));
-        let large = Value::Int((BigInt::from(1) << 53_u32) + 1_u32);
+        let large = Value::from((BigInt::from(1) << 53_u32) + 1_u32);
         assert!(!equal(&large, &Value::Float(9_007_199_254_740_992.0)));
         assert!(!equal(&Value::from("1"), &Value::from(1_i64)));
         assert!(!equal(&Value::list([]), &Value::tuple([])));

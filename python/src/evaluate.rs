@@ -444,7 +444,7 @@ fn bits(operator: BitOperator, left: &Value, right: &Value) -> Outcome<Value> {
     let both_bools = matches!((left, right), (Value::Bool(_), Value::Bool(_)));
     Ok(match both_bools && !is_shift {
         true => Value::Bool(value != BigInt::default()),
-        false => Value::Int(value),
+        false => Value::from(value),
     })
 }
 

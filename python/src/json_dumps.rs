@@ -5,6 +5,9 @@ use std::fmt::Write;
 use crate::repr::{write_float, write_int};
 use crate::{Dict, Exception, Keys, Outcome, Value};
 
+/// Bytes that most documents of results fit into.
+const ROOM: usize = 128;
+
 /// How JSON is written. The default is that of `json.dumps`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JsonOptions {
@@ -36,7 +39,7 @@ pub fn json_dumps(value: &Value) -> Outcome<String> {
 ///
 /// As [`json_dumps`], and a `TypeError` when keys that are not texts have to be sorted.
 pub fn json_dumps_with(value: &Value, options: JsonOptions) -> Outcome<String> {
-    let mut out = String::new();
+    let mut out = String::with_capacity(ROOM);
     write_json(value, options, &mut out)?;
     Ok(out)
 }

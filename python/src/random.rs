@@ -1,5 +1,7 @@
 //! CPython's generator of random numbers.
 
+use std::sync::Arc;
+
 use num_bigint::{BigInt, BigUint};
 use num_traits::Signed;
 use sha2::{Digest, Sha512};
@@ -10,10 +12,10 @@ const N: usize = 624;
 const M: usize = 397;
 
 /// `random.Random`: the Mersenne Twister MT19937 (Matsumoto and Nishimura, 1998), seeded and drawn from as in CPython
-/// 3.12.
+/// 3.12. A clone shares the words that are made in advance, and draws on its own from then on.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Random {
-    state: [u32; N],
+    state: Arc<[u32; N]>,
     /// How many words of the state were handed out.
     used: usize,
 }
@@ -75,13 +77,15 @@ impl Random {
             }
         }
         state[0] = 0x8000_0000;
-        Self { state, used: N }
+        refill(&mut state);
+        Self { state: Arc::new(state), used: 0 }
     }
 
     /// The next 32 bits.
     pub fn next_u32(&mut self) -> u32 {
         if self.used >= N {
-            self.refill();
+            refill(Arc::make_mut(&mut self.state));
+            self.used = 0;
         }
         let mut word = self.state[self.used];
         self.used += 1;
@@ -89,15 +93,6 @@ impl Random {
         word ^= (word << 7) & 0x9d2c_5680;
         word ^= (word << 15) & 0xefc6_0000;
         word ^ (word >> 18)
-    }
-
-    fn refill(&mut self) {
-        for i in 0..N {
-            let bits = (self.state[i] & 0x8000_0000) | (self.state[(i + 1) % N] & 0x7fff_ffff);
-            let twist = if bits & 1 == 0 { 0 } else { 0x9908_b0df };
-            self.state[i] = self.state[(i + M) % N] ^ (bits >> 1) ^ twist;
-        }
-        self.used = 0;
     }
 
     /// `random()`: from 0 to below 1, in 53 bits.
@@ -367,6 +362,21 @@ pub fn seeded(value: &crate::Value) -> Outcome<Random> {
             )),
         },
     }
+}
+
+/// Makes the next words out of those that were handed out.
+fn refill(state: &mut [u32; N]) {
+    let twisted = |high: u32, low: u32| {
+        let bits = (high & 0x8000_0000) | (low & 0x7fff_ffff);
+        (bits >> 1) ^ if bits & 1 == 0 { 0 } else { 0x9908_b0df }
+    };
+    for i in 0..N - M {
+        state[i] = state[i + M] ^ twisted(state[i], state[i + 1]);
+    }
+    for i in N - M..N - 1 {
+        state[i] = state[i + M - N] ^ twisted(state[i], state[i + 1]);
+    }
+    state[N - 1] = state[M - 1] ^ twisted(state[N - 1], state[0]);
 }
 
 #[cfg(test)]

@@ -3,10 +3,9 @@
 use std::fmt::Write;
 
 use num_bigint::BigInt;
-use num_traits::ToPrimitive;
 
 use crate::characters::is_printable;
-use crate::{Exception, Outcome, Value};
+use crate::{Exception, Int, Outcome, Value};
 
 /// Whole numbers of more digits are not written out.
 const DIGITS: usize = 4300;
@@ -62,16 +61,6 @@ pub fn repr_float(value: f64) -> String {
 ///
 /// The `ValueError` of more than 4300 digits.
 pub fn repr_int(value: &BigInt) -> Outcome<String> {
-    let mut out = String::new();
-    write_int(value, &mut out)?;
-    Ok(out)
-}
-
-pub(crate) fn write_int(value: &BigInt, out: &mut String) -> Outcome<()> {
-    if let Some(small) = value.to_i64() {
-        let _ = write!(out, "{small}");
-        return Ok(());
-    }
     if value.bits() > SURELY_MORE_BITS {
         return Err(Exception::too_many_digits());
     }
@@ -79,7 +68,18 @@ pub(crate) fn write_int(value: &BigInt, out: &mut String) -> Outcome<()> {
     if value.bits() > SURELY_FEWER_BITS && text.trim_start_matches('-').len() > DIGITS {
         return Err(Exception::too_many_digits());
     }
-    out.push_str(&text);
+    Ok(text)
+}
+
+pub(crate) fn write_int(value: &Int, out: &mut String) -> Outcome<()> {
+    let Some(small) = value.to_i64() else {
+        out.push_str(&repr_int(&value.to_big())?);
+        return Ok(());
+    };
+    if small < 0 {
+        out.push('-');
+    }
+    push_digits(small.unsigned_abs(), 1, out);
     Ok(())
 }
 
@@ -178,34 +178,64 @@ fn shortest(value: f64) -> String {
     if nearest.parse() == Ok(value) { nearest } else { scientific }
 }
 
-/// The size of a number in hundredths, where it is nothing but whole hundredths.
+/// Below, decimal numbers are of 15 digits, which every float keeps: two of them are never the same float.
+const KEPT_DIGITS: u64 = 10_u64.pow(15);
+
+/// A number of few digits, four of them behind the point at most; false for any other one.
 ///
-/// What is read back as the number is then the number of shortest digits too, since below 16 digits no two decimals are
-/// read as one number.
-fn hundredths(value: f64) -> Option<u64> {
-    const MOST: f64 = 1e13;
-    let rounded = (value.abs() * 100.0).round();
-    // Not so for what is not a number, either.
-    (rounded < MOST && rounded / 100.0 == value.abs()).then_some(rounded as u64)
+/// Scaled by a power of ten and divided by it again it has to be the same float, since a quotient of whole numbers below
+/// 2^53 is the float next to the decimal number. Of decimal numbers with no more than 15 digits it alone is this float, so
+/// it is the shortest one.
+fn write_short_float(value: f64, with_point: bool, out: &mut String) -> bool {
+    let size = value.abs();
+    // Below, CPython writes an exponent.
+    if size != 0.0 && !(1e-4..KEPT_DIGITS as f64).contains(&size) {
+        return false;
+    }
+    let mut scale = 1_u64;
+    let scaled = loop {
+        let scaled = (size * scale as f64 + 0.5) as u64;
+        if scaled < KEPT_DIGITS && scaled as f64 / scale as f64 == size {
+            break scaled;
+        }
+        if scale == 10_000 {
+            return false;
+        }
+        scale *= 10;
+    };
+    if value.is_sign_negative() {
+        out.push('-');
+    }
+    push_digits(scaled / scale, 1, out);
+    if scale > 1 {
+        out.push('.');
+        push_digits(scaled % scale, scale.ilog10() as usize, out);
+    } else if with_point {
+        out.push_str(".0");
+    }
+    true
+}
+
+/// A whole number, with zeros in front where it has fewer digits.
+fn push_digits(mut number: u64, at_least: usize, out: &mut String) {
+    let mut digits = [b'0'; 20];
+    let mut start = digits.len();
+    while number > 0 || digits.len() - start < at_least {
+        start -= 1;
+        digits[start] = b'0' + (number % 10) as u8;
+        number /= 10;
+    }
+    out.extend(digits[start..].iter().map(|digit| char::from(*digit)));
 }
 
 /// The shortest digits, laid out as CPython does.
 pub(crate) fn write_float(value: f64, with_point: bool, out: &mut String) {
-    // Prices and amounts are most of what is written.
-    let Some(hundredths) = hundredths(value) else {
-        return write_shortest(value, with_point, out);
-    };
-    let sign = if value.is_sign_negative() { "-" } else { "" };
-    let (whole, rest) = (hundredths / 100, hundredths % 100);
-    let _ = match (rest, rest % 10) {
-        (0, _) if with_point => write!(out, "{sign}{whole}.0"),
-        (0, _) => write!(out, "{sign}{whole}"),
-        (_, 0) => write!(out, "{sign}{whole}.{}", rest / 10),
-        _ => write!(out, "{sign}{whole}.{rest:02}"),
-    };
+    if !write_short_float(value, with_point, out) {
+        write_any_float(value, with_point, out);
+    }
 }
 
-fn write_shortest(value: f64, with_point: bool, out: &mut String) {
+fn write_any_float(value: f64, with_point: bool, out: &mut String) {
     if value.is_nan() {
         return out.push_str("nan");
     }
@@ -288,19 +318,43 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn hundredths_are_written_as_any_other_number(whole in 0_u64..20_000_000_000_000, bits: u64, negative: bool) {
-            // Around the bound up to which they are, numbers beside them, and any others.
+        fn any_number_is_written_in_its_shortest_digits(whole in 0_u64..20_000_000_000_000, bits: u64, negative: bool) {
+            // Hundredths, numbers beside them, and any others.
             let sign = if negative { -1.0 } else { 1.0 };
             let near = sign * whole as f64 / 100.0;
             for value in [near, near.next_up(), near.next_down(), near / 1e6, near.trunc(), sign * 0.0, f64::from_bits(bits)] {
                 for with_point in [true, false] {
                     let (mut written, mut expected) = (String::new(), String::new());
                     write_float(value, with_point, &mut written);
-                    write_shortest(value, with_point, &mut expected);
+                    write_any_float(value, with_point, &mut expected);
                     proptest::prop_assert_eq!(written, expected, "{:?}", value);
                 }
             }
         }
+    }
+
+    #[test]
+    fn few_digits_are_written_as_many_are() {
+        // Numbers of up to four places and their neighbours, written with and without the short way.
+        let mut random = crate::Random::from_u64(20_261_127);
+        let mut short = 0;
+        for _ in 0..200_000 {
+            let scale = 10_f64.powi(random.below(7) as i32);
+            let bound = 10_u64.pow(1 + random.below(16) as u32);
+            let digits = random.below(bound) as f64;
+            let value = digits / scale;
+            let near =
+                f64::from_bits(value.to_bits().wrapping_add(random.below(3)).wrapping_sub(1));
+            for value in [value, -value, near] {
+                for with_point in [true, false] {
+                    let (mut one, mut other) = (String::new(), String::new());
+                    short += usize::from(write_short_float(value, with_point, &mut one));
+                    write_any_float(value, with_point, &mut other);
+                    assert!(one.is_empty() || one == other, "{one} {other}");
+                }
+            }
+        }
+        assert!(short > 200_000, "{short}");
     }
 
     #[test]

@@ -577,7 +577,7 @@ impl Parser {
     fn atom(&mut self) -> Outcome<Expression> {
         let token = self.token().clone();
         let constant = match token.kind {
-            TokenKind::Int(value) => Value::Int(value),
+            TokenKind::Int(value) => Value::from(value),
             TokenKind::Float(value) => Value::Float(value),
             TokenKind::Imaginary(value) => Value::Complex(0.0, value),
             TokenKind::Str(mut text) => {

@@ -346,13 +346,13 @@ fn digits_end(bytes: &[u8], start: usize, radix: u32, after_prefix: bool) -> usi
     }
 }
 
-enum Escape {
+pub(crate) enum Escape {
     Wrong(String),
     Refused(&'static str),
 }
 
 /// A text with its escapes carried out.
-fn unescape(body: &str) -> Result<String, Escape> {
+pub(crate) fn unescape(body: &str) -> Result<String, Escape> {
     let mut out = String::with_capacity(body.len());
     let mut rest = body;
     while let Some(at) = rest.find(['\\', '\r']) {

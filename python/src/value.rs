@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use num_bigint::BigInt;
-use num_traits::Zero;
+use smol_str::SmolStr;
 
-use crate::{Dict, Exception, Outcome, Set};
+use crate::{Dict, Exception, Int, Outcome, Set};
 
 /// A value of Python.
 ///
@@ -21,13 +21,13 @@ pub enum Value {
     /// `True` and `False`.
     Bool(bool),
     /// A whole number, without bounds.
-    Int(BigInt),
+    Int(Int),
     /// A number in double precision.
     Float(f64),
     /// A complex number: real and imaginary part.
     Complex(f64, f64),
-    /// A text. It cannot hold lone surrogates, as one of Python's could.
-    Str(Arc<str>),
+    /// A text; short ones stand in the value itself. It cannot hold lone surrogates, as one of Python's could.
+    Str(SmolStr),
     /// A list.
     List(Arc<Vec<Value>>),
     /// A tuple.
@@ -51,7 +51,7 @@ pub struct Opaque {
 
 impl Value {
     /// A text.
-    pub fn str(text: impl Into<Arc<str>>) -> Self {
+    pub fn str(text: impl Into<SmolStr>) -> Self {
         Self::Str(text.into())
     }
 
@@ -66,12 +66,23 @@ impl Value {
     }
 
     /// A dictionary with texts as its keys.
-    pub fn dict<K: Into<Arc<str>>>(entries: impl IntoIterator<Item = (K, Value)>) -> Self {
-        let mut dict = Dict::default();
+    pub fn dict<K: Into<SmolStr>>(entries: impl IntoIterator<Item = (K, Value)>) -> Self {
+        let entries = entries.into_iter();
+        let mut dict = Dict::with_capacity(entries.size_hint().0);
         for (key, value) in entries {
             dict.insert_str(key, value);
         }
         Self::Dict(Arc::new(dict))
+    }
+
+    /// A dictionary of some names, all different. They are not copied and not compared, which makes it the quickest one to
+    /// make.
+    ///
+    /// # Panics
+    ///
+    /// When a name stands there twice and debug assertions are on.
+    pub fn record<const N: usize>(entries: [(&'static str, Value); N]) -> Self {
+        Self::Dict(Arc::new(Dict::of_different(entries)))
     }
 
     /// `type(value).__name__`.
@@ -119,8 +130,17 @@ impl Value {
     /// The whole number, if it is one; truth values are ones too.
     pub fn as_int(&self) -> Option<BigInt> {
         match self {
-            Self::Int(value) => Some(value.clone()),
+            Self::Int(value) => Some(value.to_big()),
             Self::Bool(value) => Some(BigInt::from(u8::from(*value))),
+            _ => None,
+        }
+    }
+
+    /// The whole number, if it is one of 64 bits with its sign; truth values are ones too.
+    pub fn as_i64(&self) -> Option<i64> {
+        match self {
+            Self::Int(value) => value.to_i64(),
+            Self::Bool(value) => Some(i64::from(*value)),
             _ => None,
         }
     }
@@ -222,6 +242,6 @@ impl From<usize> for Value {
 
 impl From<BigInt> for Value {
     fn from(value: BigInt) -> Self {
-        Self::Int(value)
+        Self::Int(value.into())
     }
 }

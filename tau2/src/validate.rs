@@ -3,7 +3,6 @@
 use std::fmt::Write;
 
 use num_bigint::BigInt;
-use num_traits::ToPrimitive;
 use spar_python::{Dict, Exception, Outcome, Value, repr};
 
 use crate::dates;
@@ -295,7 +294,7 @@ fn read_int(value: &Value) -> Read<Value> {
         Value::Float(_) => too_large(),
         Value::Str(text) if text.len() > MOST_DIGITS => too_large(),
         Value::Str(text) => match whole_number(text) {
-            Some(number) => Ok(Value::Int(number)),
+            Some(number) => Ok(Value::from(number)),
             None => Err(("int_parsing", format!("{WORDS}, unable to parse string as an integer"))),
         },
         _ => Err(("int_type", WORDS.to_owned())),
@@ -331,7 +330,7 @@ fn read_float(value: &Value) -> Read<Value> {
         Value::Float(_) => Ok(value.clone()),
         Value::Bool(value) => Ok(Value::Float(f64::from(u8::from(*value)))),
         Value::Int(number) => match number.to_f64() {
-            Some(number) if number.is_finite() => Ok(Value::Float(number)),
+            number if number.is_finite() => Ok(Value::Float(number)),
             _ => Err(("float_type", WORDS.to_owned())),
         },
         Value::Str(text) => match number(text) {
@@ -366,7 +365,7 @@ fn read_bool(value: &Value) -> Read<Value> {
             "0" | "off" | "f" | "false" | "n" | "no" => Some(0),
             _ => None,
         },
-        Value::Int(number) => number.to_u8(),
+        Value::Int(number) => number.to_i64().and_then(|number| u8::try_from(number).ok()),
         Value::Float(number) if *number == 0.0 => Some(0),
         Value::Float(number) if *number == 1.0 => Some(1),
         _ => return Err(("bool_type", WORDS.to_owned())),

@@ -50,7 +50,7 @@ struct Objects {
     files: Vec<File>,
     directories: Vec<Directory>,
     /// Names, and as values the numbers of items: `File` n is 2n, `Directory` n is 2n + 1.
-    tables: Vec<Dict>,
+    tables: Vec<Arc<Dict>>,
 }
 
 /// The file system.
@@ -149,7 +149,7 @@ impl FileSystem {
         }
         path.reverse();
         let path = spar_python::join("/", &Value::list(path))?;
-        Ok(Value::dict([("current_working_directory", Value::from(format!("/{path}")))]))
+        Ok(Value::record([("current_working_directory", Value::from(format!("/{path}")))]))
     }
 
     fn ls(&self, all: &Value) -> Outcome<Value> {
@@ -163,7 +163,7 @@ impl FileSystem {
             }
             names = shown;
         }
-        Ok(Value::dict([("current_directory_content", Value::list(names))]))
+        Ok(Value::record([("current_directory_content", Value::list(names))]))
     }
 
     fn cd(&mut self, folder: &Value) -> Outcome<Value> {
@@ -177,7 +177,7 @@ impl FileSystem {
         if folder == ".." {
             if let Some(parent) = self.objects.directories[self.current].parent {
                 self.current = parent;
-                return Ok(Value::dict::<&str>([]));
+                return Ok(Value::record([]));
             }
             let mut visits = 0;
             let (root, current) = ((&*self.objects, self.root), (&*self.objects, self.current));
@@ -191,7 +191,7 @@ impl FileSystem {
             Ok(target) => {
                 self.current = target;
                 let name = self.objects.directories[target].name.clone();
-                Ok(Value::dict([("current_working_directory", name)]))
+                Ok(Value::record([("current_working_directory", name)]))
             }
             Err(told) => Ok(told),
         }
@@ -227,7 +227,7 @@ impl FileSystem {
     }
 
     fn echo(&mut self, content: &Value, name: &Value) -> Outcome<Value> {
-        let shown = || Value::dict([("terminal_output", content.clone())]);
+        let shown = || Value::record([("terminal_output", content.clone())]);
         if matches!(name, Value::None) {
             return Ok(shown());
         }
@@ -261,7 +261,7 @@ impl FileSystem {
         }
         match self.item(name)? {
             Some(Item::File(file)) => {
-                Ok(Value::dict([("file_content", self.objects.files[file].content.clone())]))
+                Ok(Value::record([("file_content", self.objects.files[file].content.clone())]))
             }
             _ => Ok(error(format!("cat: '{}': Is a directory", to_str(name)?))),
         }
@@ -279,7 +279,7 @@ impl FileSystem {
         let base = text_of(path, "rstrip")?.trim_end_matches('/').to_owned();
         let mut found = Found { asked: name, matches: Vec::new(), visits: 0, bytes: 0 };
         self.search(target, &base, 0, &mut found)?;
-        Ok(Value::dict([("matches", Value::list(found.matches))]))
+        Ok(Value::record([("matches", Value::list(found.matches))]))
     }
 
     fn search(
@@ -334,7 +334,7 @@ impl FileSystem {
             "w" => (words(text_of(content, "split")?).count(), "words"),
             _ => (length(content)?, "characters"),
         };
-        Ok(Value::dict([("count", Value::from(count)), ("type", Value::from(what))]))
+        Ok(Value::record([("count", Value::from(count)), ("type", Value::from(what))]))
     }
 
     fn sort(&self, name: &Value) -> Outcome<Value> {
@@ -344,7 +344,7 @@ impl FileSystem {
         let lines = split_lines(text_of(content, "splitlines")?);
         let lines = sorted(lines.into_iter().map(Value::from).collect())?;
         let joined = spar_python::join("\n", &Value::list(lines))?;
-        Ok(Value::dict([("sorted_content", Value::from(joined))]))
+        Ok(Value::record([("sorted_content", Value::from(joined))]))
     }
 
     fn grep(&self, name: &Value, pattern: &Value) -> Outcome<Value> {
@@ -358,7 +358,7 @@ impl FileSystem {
                 matching.push(line);
             }
         }
-        Ok(Value::dict([("matching_lines", Value::list(matching))]))
+        Ok(Value::record([("matching_lines", Value::list(matching))]))
     }
 
     fn du(&self, human_readable: &Value) -> Outcome<Value> {
@@ -378,7 +378,7 @@ impl FileSystem {
         } else {
             format!("{total} bytes")
         };
-        Ok(Value::dict([("disk_usage", Value::from(size))]))
+        Ok(Value::record([("disk_usage", Value::from(size))]))
     }
 
     fn tail(&self, name: &Value, lines: &Value) -> Outcome<Value> {
@@ -392,7 +392,7 @@ impl FileSystem {
         let last = Value::list(all.into_iter().map(Value::from));
         let last = spar_python::slice(&last, &start, &Value::None)?;
         let joined = spar_python::join("\n", &last)?;
-        Ok(Value::dict([("last_lines", Value::from(joined))]))
+        Ok(Value::record([("last_lines", Value::from(joined))]))
     }
 
     fn diff(&self, one: &Value, other: &Value) -> Outcome<Value> {
@@ -416,7 +416,7 @@ impl FileSystem {
             .filter(|(one, other)| one != other)
             .map(|(one, other)| format!("- {one}\n+ {other}"))
             .collect();
-        Ok(Value::dict([("diff_lines", Value::from(lines.join("\n")))]))
+        Ok(Value::record([("diff_lines", Value::from(lines.join("\n")))]))
     }
 
     fn mv(&mut self, source: &Value, destination: &Value) -> Outcome<Value> {
@@ -435,7 +435,7 @@ impl FileSystem {
         let (from, to) = (to_str(source)?, to_str(destination));
         if !self.table().contains(destination)? {
             let table = self.objects.directories[self.current].table;
-            Arc::make_mut(&mut self.objects).tables[table].remove(source)?;
+            Arc::make_mut(&mut self.objects).table_mut(table).remove(source)?;
             self.put(self.current, destination, item, false)?;
             return Ok(result(format!("'{from}' moved to '{}'", to?)));
         }
@@ -447,7 +447,7 @@ impl FileSystem {
             return Ok(error(format!("mv: cannot move '{from}' to '{to}/{from}': File exists")));
         }
         let table = self.objects.directories[self.current].table;
-        Arc::make_mut(&mut self.objects).tables[table].remove(source)?;
+        Arc::make_mut(&mut self.objects).table_mut(table).remove(source)?;
         self.put(target, source, item, false)?;
         Ok(result(format!("'{from}' moved to '{to}/{from}'")))
     }
@@ -520,7 +520,7 @@ impl FileSystem {
                 let objects = Arc::make_mut(&mut self.objects);
                 let mut table = objects.directories[directory].table;
                 if copies {
-                    let copy = objects.tables[table].clone();
+                    let copy = Arc::clone(&objects.tables[table]);
                     table = objects.tables.len();
                     objects.tables.push(copy);
                 }
@@ -532,7 +532,7 @@ impl FileSystem {
 
     fn remove(&mut self, name: &Value) -> Outcome<()> {
         let table = self.objects.directories[self.current].table;
-        Arc::make_mut(&mut self.objects).tables[table].remove(name)?;
+        Arc::make_mut(&mut self.objects).table_mut(table).remove(name)?;
         Ok(())
     }
 
@@ -581,7 +581,7 @@ impl FileSystem {
 
 impl Objects {
     fn new_directory(&mut self, name: Value, parent: Option<usize>) -> usize {
-        self.tables.push(Dict::default());
+        self.tables.push(Arc::default());
         self.directories.push(Directory { name, parent, table: self.tables.len() - 1 });
         self.directories.len() - 1
     }
@@ -590,13 +590,17 @@ impl Objects {
         &self.tables[self.directories[directory].table]
     }
 
+    fn table_mut(&mut self, table: usize) -> &mut Dict {
+        Arc::make_mut(&mut self.tables[table])
+    }
+
     fn insert(&mut self, into: usize, name: Value, item: Item) -> Outcome<()> {
         let number = match item {
             Item::File(file) => 2 * file,
             Item::Directory(directory) => 2 * directory + 1,
         };
         let table = self.directories[into].table;
-        self.tables[table].insert(name, Value::from(number))
+        self.table_mut(table).insert(name, Value::from(number))
     }
 
     fn add_file(&mut self, into: usize, name: Value, content: Value) -> Outcome<()> {
@@ -700,12 +704,12 @@ impl Objects {
                 ("directory", name, "contents", Value::Dict(contents.into()))
             }
         };
-        Value::dict([("type", Value::from(kind)), ("name", name.clone()), (part, inner)])
+        Value::record([("type", Value::from(kind)), ("name", name.clone()), (part, inner)])
     }
 }
 
 fn item_of(number: &Value) -> Item {
-    let number = number.as_int().and_then(|number| usize::try_from(number).ok());
+    let number = number.as_i64().and_then(|number| usize::try_from(number).ok());
     let number = number.expect("tables hold numbers of items");
     if number.is_multiple_of(2) { Item::File(number / 2) } else { Item::Directory(number / 2) }
 }
@@ -746,7 +750,7 @@ fn same_directory(
 }
 
 fn result(text: String) -> Value {
-    Value::dict([("result", Value::from(text))])
+    Value::record([("result", Value::from(text))])
 }
 
 fn is_valid_name(name: &Value) -> Outcome<bool> {

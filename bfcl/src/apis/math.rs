@@ -137,7 +137,7 @@ pub(crate) const METHODS: &[Method<Math>] = methods!(Math, "MathAPI", {
 });
 
 fn result(value: Value) -> Value {
-    Value::dict([("result", value)])
+    Value::record([("result", value)])
 }
 
 /// The result, or what is said where types do not go together; other exceptions go on.

@@ -1,6 +1,6 @@
 //! `MessageAPI`: users of a workspace and what they write to each other.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use spar_python::text::{lower, zero_fill};
 use spar_python::{
@@ -12,13 +12,13 @@ use super::file_system::text_of;
 use super::method::{Method, error, methods};
 use super::mutation::{append, augmented, insert};
 
-/// The seed of scenarios that give none.
-const SEED: u64 = 200_191;
+/// What draws in scenarios that give no seed.
+static UNSEEDED: LazyLock<Random> = LazyLock::new(|| Random::from_u64(200_191));
 
 /// The workspace.
 #[derive(Debug, Clone)]
 pub(crate) struct Message {
-    random: Arc<Random>,
+    random: Random,
     pub(crate) generated_ids: Value,
     pub(crate) user_count: Value,
     pub(crate) user_map: Value,
@@ -32,7 +32,7 @@ pub(crate) const METHODS: &[Method<Message>] = methods!(Message, "MessageAPI", {
     get_user_id(user) => |api, _, given| api.get_user_id(&given[0]);
     message_login(user_id) => |api, _, given| api.login(&given[0]);
     message_get_login_status() => |api, _, _| {
-        Ok(Value::dict([("login_status", Value::Bool(api.current_user.is_true()))]))
+        Ok(Value::record([("login_status", Value::Bool(api.current_user.is_true()))]))
     };
     send_message(receiver_id, message) => |api, _, given| api.send(&given[0], &given[1]);
     delete_message(receiver_id) => |api, _, given| api.delete(&given[0]);
@@ -47,13 +47,13 @@ impl Message {
         let given = |name: &str| scenario.get_str(name).cloned();
         let random = match scenario.get_str("random_seed") {
             Some(seed) => seeded(seed)?,
-            None => Random::from_u64(SEED),
+            None => UNSEEDED.clone(),
         };
         let names = ["Alice", "Bob", "Catherine", "Daniel"];
         let ids = ["USR001", "USR002", "USR003", "USR004"].map(Value::from);
-        let message = |to: &'static str, text: &str| Value::dict([(to, Value::from(text))]);
+        let message = |to: &'static str, text: &str| Value::record([(to, Value::from(text))]);
         Ok(Self {
-            random: Arc::new(random),
+            random,
             generated_ids: given("generated_ids").unwrap_or_else(|| Value::Set(Arc::default())),
             user_count: given("user_count").unwrap_or_else(|| Value::from(4_i64)),
             user_map: given("user_map").unwrap_or_else(|| Value::dict(names.into_iter().zip(ids))),
@@ -76,19 +76,19 @@ impl Message {
 
     fn list_users(&self) -> Outcome<Value> {
         let map = as_dict(&self.user_map, "keys")?;
-        Ok(Value::dict([("user_list", Value::list(map.keys().cloned()))]))
+        Ok(Value::record([("user_list", Value::list(map.keys().cloned()))]))
     }
 
     fn get_user_id(&self, user: &Value) -> Outcome<Value> {
         if !contains(&self.user_map, user)? {
             return Ok(error(format!("User '{}' not found in the workspace.", to_str(user)?)));
         }
-        Ok(Value::dict([("user_id", subscript(&self.user_map, user)?)]))
+        Ok(Value::record([("user_id", subscript(&self.user_map, user)?)]))
     }
 
     fn login(&mut self, user_id: &Value) -> Outcome<Value> {
         let told = |status: bool, text: String| {
-            Value::dict([("login_status", Value::Bool(status)), ("message", Value::from(text))])
+            Value::record([("login_status", Value::Bool(status)), ("message", Value::from(text))])
         };
         if !contains(&self.user_ids()?, user_id)? {
             return Ok(told(false, format!("User ID '{}' not found.", to_str(user_id)?)));
@@ -99,7 +99,7 @@ impl Message {
 
     fn generate_id(&mut self) -> Outcome<Value> {
         let id = loop {
-            let id = Value::from(Arc::make_mut(&mut self.random).int(10_000, 99_999)?);
+            let id = Value::from(self.random.int(10_000, 99_999)?);
             if !contains(&self.generated_ids, &id)? {
                 break id;
             }
@@ -108,7 +108,7 @@ impl Message {
             Value::Set(set) => Arc::make_mut(set).insert(id.clone())?,
             other => return Err(Exception::no_attribute(other.type_name(), "add")),
         }
-        Ok(Value::dict([("new_id", id)]))
+        Ok(Value::record([("new_id", id)]))
     }
 
     fn send(&mut self, receiver: &Value, message: &Value) -> Outcome<Value> {
@@ -124,7 +124,7 @@ impl Message {
         append(&mut self.inbox, Value::Dict(entry.into()))?;
         self.message_count =
             augmented(BinaryOperator::Add, &self.message_count, &Value::from(1_i64))?;
-        Ok(Value::dict([
+        Ok(Value::record([
             ("sent_status", Value::Bool(true)),
             ("message_id", id),
             (
@@ -151,7 +151,7 @@ impl Message {
             }
             let text =
                 format!("Receiver {}'s latest message deleted successfully.", to_str(receiver)?);
-            return Ok(Value::dict([
+            return Ok(Value::record([
                 ("deleted_status", Value::Bool(true)),
                 ("receiver_id", to),
                 ("message", Value::from(text)),
@@ -164,7 +164,7 @@ impl Message {
         if !self.current_user.is_true() {
             return Ok(not_logged_in());
         }
-        let mut sent = Value::dict::<&str>([]);
+        let mut sent = Value::record([]);
         for message in iterate(&self.inbox)? {
             let (to, text) = first_entry(&message)?;
             match sent.as_dict_mut().map(|sent| sent.get_mut(&to)).transpose()?.flatten() {
@@ -172,7 +172,7 @@ impl Message {
                 None => insert(&mut sent, to, Value::list([text]))?,
             }
         }
-        Ok(Value::dict([("messages", sent)]))
+        Ok(Value::record([("messages", sent)]))
     }
 
     fn add_contact(&mut self, name: &Value) -> Outcome<Value> {
@@ -185,7 +185,7 @@ impl Message {
             return Ok(error(format!("User ID '{}' already exists.", to_str(&id)?)));
         }
         insert(&mut self.user_map, name.clone(), id.clone())?;
-        Ok(Value::dict([
+        Ok(Value::record([
             ("added_status", Value::Bool(true)),
             ("user_id", id),
             ("message", Value::from(format!("Contact '{}' added successfully.", to_str(name)?))),
@@ -201,10 +201,10 @@ impl Message {
         for message in iterate(&self.inbox)? {
             let (to, text) = first_entry(&message)?;
             if lower(text_of(&text, "lower")?).contains(&keyword) {
-                results.push(Value::dict([("receiver_id", to), ("message", text)]));
+                results.push(Value::record([("receiver_id", to), ("message", text)]));
             }
         }
-        Ok(Value::dict([("results", Value::list(results))]))
+        Ok(Value::record([("results", Value::list(results))]))
     }
 
     fn stats(&self) -> Outcome<Value> {
@@ -215,11 +215,11 @@ impl Message {
         for message in iterate(&self.inbox)? {
             contacts.insert(first_entry(&message)?.0)?;
         }
-        let stats = Value::dict([
+        let stats = Value::record([
             ("received_count", Value::from(length(&self.inbox)?)),
             ("total_contacts", Value::from(contacts.len())),
         ]);
-        Ok(Value::dict([("stats", stats)]))
+        Ok(Value::record([("stats", stats)]))
     }
 }
 

@@ -47,6 +47,6 @@ macro_rules! default_of {
 pub(crate) use {default_of, methods};
 
 /// `{"error": text}`, by which methods tell that they did nothing.
-pub(crate) fn error(text: impl Into<String>) -> Value {
-    Value::dict([("error", Value::from(text.into()))])
+pub(crate) fn error(text: impl Into<Value>) -> Value {
+    Value::record([("error", text.into())])
 }

@@ -37,17 +37,17 @@ pub(crate) const METHODS: &[Method<Ticket>] = methods!(Ticket, "TicketAPI", {
         if success {
             api.current_user = given[0].clone();
         }
-        Ok(Value::dict([("success", Value::Bool(success))]))
+        Ok(Value::record([("success", Value::Bool(success))]))
     };
     ticket_get_login_status() => |api, _, _| {
-        Ok(Value::dict([("login_status", Value::Bool(api.current_user.is_true()))]))
+        Ok(Value::record([("login_status", Value::Bool(api.current_user.is_true()))]))
     };
     logout() => |api, _, _| {
         let success = api.current_user.is_true();
         if success {
             api.current_user = Value::None;
         }
-        Ok(Value::dict([("success", Value::Bool(success))]))
+        Ok(Value::record([("success", Value::Bool(success))]))
     };
     get_user_tickets(status = Default::None) => |api, _, given| api.of_user(&given[0]);
 });
@@ -92,7 +92,7 @@ impl Ticket {
         {
             return Ok(error("Invalid priority. Priority must be between 1 and 5."));
         }
-        let ticket = Value::dict([
+        let ticket = Value::record([
             ("id", self.ticket_counter.clone()),
             ("title", title.clone()),
             ("description", description.clone()),
@@ -124,7 +124,7 @@ impl Ticket {
             self.set(at, Value::from("resolution"), resolution.clone())?;
         }
         let told = format!("Ticket {} has been {word} successfully.", to_str(ticket_id)?);
-        Ok(Value::dict([("status", Value::from(told))]))
+        Ok(Value::record([("status", Value::from(told))]))
     }
 
     fn edit(&mut self, ticket_id: &Value, updates: &Value) -> Outcome<Value> {
@@ -147,7 +147,7 @@ impl Ticket {
             }
         }
         let told = format!("Ticket {} has been updated successfully.", to_str(ticket_id)?);
-        Ok(Value::dict([("status", Value::from(told))]))
+        Ok(Value::record([("status", Value::from(told))]))
     }
 
     fn of_user(&self, status: &Value) -> Outcome<Value> {

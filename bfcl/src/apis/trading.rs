@@ -1,6 +1,6 @@
 //! `TradingBot`: stocks, orders and an account.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use spar_python::signature::Default;
 use spar_python::text::lower;
@@ -16,7 +16,8 @@ use super::mutation::{append, augmented, extend, insert, part, remove, update};
 use crate::Process;
 use crate::dates::{DAY, DateTime, SECOND, parse_date};
 
-const SEED: u64 = 1_053_520;
+/// What draws in scenarios that give no seed.
+static UNSEEDED: LazyLock<Random> = LazyLock::new(|| Random::from_u64(1_053_520));
 /// The time at which all happens.
 const NOW: DateTime = DateTime { hour: 10, minute: 30, ..DateTime::day(2024, 9, 1) };
 /// Its seconds since 1970, UTC.
@@ -57,7 +58,7 @@ const SYMBOLS: [(&str, &str); 13] = [
 /// The account and the market.
 #[derive(Debug, Clone)]
 pub(crate) struct Trading {
-    random: Arc<Random>,
+    random: Random,
     pub(crate) orders: Value,
     pub(crate) account_info: Value,
     pub(crate) authenticated: Value,
@@ -71,13 +72,13 @@ pub(crate) struct Trading {
 
 pub(crate) const METHODS: &[Method<Trading>] = methods!(Trading, "TradingBot", {
     get_current_time() => |_, _, _| {
-        Ok(Value::dict([("current_time", Value::from("10:30 AM"))]))
+        Ok(Value::record([("current_time", Value::from("10:30 AM"))]))
     };
     get_symbol_by_name(name) => |_, _, given| {
         given[0].check_hashable()?;
         let known = SYMBOLS.iter().find(|(name, _)| given[0].as_str() == Some(name));
         let symbol = known.map_or("Stock not found", |(_, symbol)| symbol);
-        Ok(Value::dict([("symbol", Value::from(symbol))]))
+        Ok(Value::record([("symbol", Value::from(symbol))]))
     };
     get_stock_info(symbol) => |api, process, given| api.stock(process, &given[0]);
     get_order_details(order_id) => |api, process, given| api.order(process, &given[0]);
@@ -100,7 +101,7 @@ pub(crate) const METHODS: &[Method<Trading>] = methods!(Trading, "TradingBot", {
         Ok(status(told))
     };
     trading_get_login_status() => |api, _, _| {
-        Ok(Value::dict([("status", Value::Bool(api.authenticated.is_true()))]))
+        Ok(Value::record([("status", Value::Bool(api.authenticated.is_true()))]))
     };
     trading_logout() => |api, _, _| {
         if !api.authenticated.is_true() {
@@ -121,21 +122,21 @@ pub(crate) const METHODS: &[Method<Trading>] = methods!(Trading, "TradingBot", {
             extend(&mut list, &process.long()?.watch_list)?;
             return Ok(list);
         }
-        Ok(Value::dict([("watchlist", api.watch_list.clone())]))
+        Ok(Value::record([("watchlist", api.watch_list.clone())]))
     };
     get_order_history() => |api, _, _| {
         if !api.authenticated.is_true() {
             return Ok(Value::list([log_in("view order history")]));
         }
         let orders = as_dict(&api.orders, "keys")?.keys().cloned();
-        Ok(Value::dict([("history", Value::list(orders))]))
+        Ok(Value::record([("history", Value::list(orders))]))
     };
     get_transaction_history(start_date = Default::None, end_date = Default::None) => |api, process, given| {
         api.transactions(process, &given[0], &given[1])
     };
     get_available_stocks(sector) => |api, process, given| {
         let (technology, automobile) = (["AAPL", "GOOG", "MSFT", "NVDA"], ["TSLA", "F", "GM"]);
-        let mut sectors = Value::dict([
+        let mut sectors = Value::record([
             ("Technology", Value::list(technology.map(Value::from))),
             ("Automobile", Value::list(automobile.map(Value::from))),
         ]);
@@ -145,7 +146,7 @@ pub(crate) const METHODS: &[Method<Trading>] = methods!(Trading, "TradingBot", {
             extend(part(&mut sectors, &Value::from("Automobile"))?, &long.automobile)?;
         }
         let found = as_dict(&sectors, "get")?.get(&given[0])?.cloned();
-        Ok(Value::dict([("stock_list", found.unwrap_or_else(|| Value::list([])))]))
+        Ok(Value::record([("stock_list", found.unwrap_or_else(|| Value::list([])))]))
     };
     filter_stocks_by_price(stocks, min_price, max_price) => |api, _, given| {
         let mut kept = Vec::new();
@@ -156,13 +157,13 @@ pub(crate) const METHODS: &[Method<Trading>] = methods!(Trading, "TradingBot", {
                 kept.push(symbol);
             }
         }
-        Ok(Value::dict([("filtered_stocks", Value::list(kept))]))
+        Ok(Value::record([("filtered_stocks", Value::list(kept))]))
     };
     add_to_watchlist(stock) => |api, _, given| {
         if !contains(&api.watch_list, &given[0])? && contains(&api.stocks, &given[0])? {
             append(&mut api.watch_list, given[0].clone())?;
         }
-        Ok(Value::dict([("watchlist", api.watch_list.clone())]))
+        Ok(Value::record([("watchlist", api.watch_list.clone())]))
     };
     notify_price_change(stocks, threshold) => |api, _, given| {
         let mut changed = Vec::new();
@@ -180,7 +181,7 @@ pub(crate) const METHODS: &[Method<Trading>] = methods!(Trading, "TradingBot", {
             let names = spar_python::join(", ", &Value::list(changed))?;
             format!("Stocks {names} have significant price changes.")
         };
-        Ok(Value::dict([("notification", Value::from(told))]))
+        Ok(Value::record([("notification", Value::from(told))]))
     };
 });
 
@@ -189,7 +190,7 @@ impl Trading {
         let given = |name: &str| scenario.get_str(name).cloned();
         let random = match scenario.get_str("random_seed") {
             Some(seed) => seeded(seed)?,
-            None => Random::from_u64(SEED),
+            None => UNSEEDED.clone(),
         };
         let mut orders = Dict::default();
         for (key, order) in
@@ -199,16 +200,16 @@ impl Trading {
                 !text.is_empty() && text.chars().all(spar_python::characters::is_digit)
             };
             let key = match key.as_str() {
-                Some(text) if is_digits(text) => Value::Int(to_int(key)?),
+                Some(text) if is_digits(text) => Value::from(to_int(key)?),
                 _ => key.clone(),
             };
             orders.insert(key, order.clone())?;
         }
         Ok(Self {
-            random: Arc::new(random),
+            random,
             orders: Value::Dict(Arc::new(orders)),
             account_info: given("account_info").unwrap_or_else(|| {
-                Value::dict([
+                Value::record([
                     ("account_id", Value::from(12_345_i64)),
                     ("balance", Value::Float(10_000.0)),
                     ("binding_card", Value::from(1_974_202_140_965_533_i64)),
@@ -265,7 +266,7 @@ impl Trading {
             return Ok(error(format!("Can't cancel order {}. Order is already completed.", id()?)));
         }
         insert(order, Value::from("status"), Value::from("Cancelled"))?;
-        Ok(Value::dict([("order_id", order_id.clone()), ("status", Value::from("Cancelled"))]))
+        Ok(Value::record([("order_id", order_id.clone()), ("status", Value::from("Cancelled"))]))
     }
 
     fn place(
@@ -288,7 +289,7 @@ impl Trading {
             let cost = binary(
                 BinaryOperator::Multiply,
                 &Value::Float(to_float(price)?),
-                &Value::Int(to_int(amount)?),
+                &Value::from(to_int(amount)?),
             )?;
             let balance = as_dict(&self.account_info, "get")?.get_str("balance").cloned();
             let balance = balance.unwrap_or_else(|| Value::from(0_i64));
@@ -302,7 +303,7 @@ impl Trading {
         }
         let price = Value::Float(to_float(price)?);
         let id = self.order_counter.clone();
-        let order = Value::dict([
+        let order = Value::record([
             ("id", id.clone()),
             ("order_type", order_type.clone()),
             ("symbol", symbol.clone()),
@@ -313,7 +314,7 @@ impl Trading {
         insert(&mut self.orders, id.clone(), order)?;
         self.order_counter =
             augmented(BinaryOperator::Add, &self.order_counter, &Value::from(1_i64))?;
-        Ok(Value::dict([
+        Ok(Value::record([
             ("order_id", id),
             ("order_type", order_type.clone()),
             ("status", Value::from("Pending")),
@@ -357,15 +358,15 @@ impl Trading {
         told: &str,
     ) -> Outcome<Value> {
         update(&mut self.account_info, &Value::from("balance"), operator, amount)?;
-        let drawn = Arc::make_mut(&mut self.random).int(NOW_SECONDS, NOW_SECONDS + DAY_SECONDS)?;
+        let drawn = self.random.int(NOW_SECONDS, NOW_SECONDS + DAY_SECONDS)?;
         let time = NOW.plus_seconds((drawn - NOW_SECONDS) as u32);
-        let transaction = Value::dict([
+        let transaction = Value::record([
             ("type", Value::from(kind)),
             ("amount", amount.clone()),
             ("timestamp", Value::from(time.written())),
         ]);
         append(&mut self.transaction_history, transaction)?;
-        Ok(Value::dict([
+        Ok(Value::record([
             ("status", Value::from(told)),
             ("new_balance", subscript(&self.account_info, &Value::from("balance"))?),
         ]))
@@ -402,7 +403,7 @@ impl Trading {
         if self.long_context {
             extend(&mut kept, &process.long()?.transaction_history)?;
         }
-        Ok(Value::dict([("transaction_history", kept)]))
+        Ok(Value::record([("transaction_history", kept)]))
     }
 
     /// `self.stocks.get(symbol, {}).get("price", 0)`
@@ -426,12 +427,12 @@ fn log_in(to: &str) -> Value {
 }
 
 fn status(text: &str) -> Value {
-    Value::dict([("status", Value::from(text))])
+    Value::record([("status", Value::from(text))])
 }
 
 fn default_orders() -> Value {
     let order = |id: i64, kind: &str, symbol: &str, price: f64, amount: i64, status: &str| {
-        Value::dict([
+        Value::record([
             ("id", Value::from(id)),
             ("order_type", Value::from(kind)),
             ("symbol", Value::from(symbol)),
@@ -440,7 +441,7 @@ fn default_orders() -> Value {
             ("status", Value::from(status)),
         ])
     };
-    Value::dict([
+    Value::record([
         ("12345", order(12_345, "Buy", "AAPL", 210.65, 10, "Completed")),
         ("12446", order(12_446, "Sell", "GOOG", 2840.56, 5, "Pending")),
     ])

@@ -1,7 +1,7 @@
 //! `TravelAPI`: flights, cards and bookings.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use spar_python::characters::is_digit;
 use spar_python::signature::Default;
@@ -18,7 +18,8 @@ use super::mutation::{insert, part, update};
 use crate::Process;
 use crate::dates::{DAY, parse_date};
 
-const SEED: u64 = 141_053;
+/// What draws in scenarios that give no seed.
+static UNSEEDED: LazyLock<Random> = LazyLock::new(|| Random::from_u64(141_053));
 
 const RATES: [(&str, f64); 10] = [
     ("RMB", 7.0),
@@ -62,7 +63,7 @@ const NEAREST: [(&str, &str); 23] = [
 /// The traveller's account.
 #[derive(Debug, Clone)]
 pub(crate) struct Travel {
-    random: Arc<Random>,
+    random: Random,
     /// Cards by number. Those of the long context are the process's: here only their number stands.
     pub(crate) credit_card_list: Value,
     pub(crate) booking_record: Value,
@@ -85,7 +86,7 @@ pub(crate) const METHODS: &[Method<Travel>] = methods!(Travel, "TravelAPI", {
         api.token_scope = given[3].clone();
         api.user_first_name = given[4].clone();
         api.user_last_name = given[5].clone();
-        Ok(Value::dict([
+        Ok(Value::record([
             ("expires_in", Value::from(2_i64)),
             ("access_token", api.access_token.clone()),
             ("token_type", Value::from("Bearer")),
@@ -94,17 +95,17 @@ pub(crate) const METHODS: &[Method<Travel>] = methods!(Travel, "TravelAPI", {
     };
     travel_get_login_status() => |api, _, _| {
         let is_out = matches!(api.token_expires_in, Value::None) || api.is_expired();
-        Ok(Value::dict([("status", Value::Bool(!is_out))]))
+        Ok(Value::record([("status", Value::Bool(!is_out))]))
     };
     get_budget_fiscal_year(lastModifiedAfter = Default::None, includeRemoved = Default::None) => |_, _, _| {
-        Ok(Value::dict([("budget_fiscal_year", Value::from("2018"))]))
+        Ok(Value::record([("budget_fiscal_year", Value::from("2018"))]))
     };
     register_credit_card(access_token, card_number, expiration_date, cardholder_name, card_verification_number) => |api, _, given| {
         api.register(given)
     };
     get_flight_cost(travel_from, travel_to, travel_date, travel_class) => |api, _, given| {
         let costs = api.flight_cost(&given[0], &given[1], &given[2], &given[3])?;
-        Ok(Value::dict([("travel_cost_list", Value::list(costs.into_iter().map(Value::Float)))]))
+        Ok(Value::record([("travel_cost_list", Value::list(costs.into_iter().map(Value::Float)))]))
     };
     get_credit_card_balance(access_token, card_id) => |api, process, given| {
         if let Some(told) = api.refusal(&given[0]) {
@@ -117,7 +118,7 @@ pub(crate) const METHODS: &[Method<Travel>] = methods!(Travel, "TravelAPI", {
                 repr(&ids)?
             )));
         }
-        Ok(Value::dict([("card_balance", api.balance(process, &given[1])?)]))
+        Ok(Value::record([("card_balance", api.balance(process, &given[1])?)]))
     };
     book_flight(access_token, card_id, travel_date, travel_from, travel_to, travel_class) => |api, process, given| {
         api.book(process, given)
@@ -137,13 +138,13 @@ pub(crate) const METHODS: &[Method<Travel>] = methods!(Travel, "TravelAPI", {
         ] {
             invoice.insert_str(name, subscript(&booking, &Value::from(name))?);
         }
-        Ok(Value::dict([("invoice", Value::Dict(invoice.into()))]))
+        Ok(Value::record([("invoice", Value::Dict(invoice.into()))]))
     };
     get_booking_history(access_token) => |api, _, given| {
         if let Some(told) = api.refusal(&given[0]) {
             return Ok(told);
         }
-        Ok(Value::dict([("booking_history", api.booking_record.clone())]))
+        Ok(Value::record([("booking_history", api.booking_record.clone())]))
     };
     list_all_airports() => |_, _, _| Ok(Value::list(AIRPORTS.map(Value::from)));
     cancel_booking(access_token, booking_id) => |api, process, given| api.cancel(process, &given[0], &given[1]);
@@ -158,13 +159,13 @@ pub(crate) const METHODS: &[Method<Travel>] = methods!(Travel, "TravelAPI", {
             return Ok(told);
         }
         api.budget_limit = Value::Float(to_float(&given[1])?);
-        Ok(Value::dict([("budget_limit", api.budget_limit.clone())]))
+        Ok(Value::record([("budget_limit", api.budget_limit.clone())]))
     };
     get_nearest_airport_by_city(location) => |_, _, given| {
         given[0].check_hashable()?;
         let known = NEAREST.iter().find(|(city, _)| given[0].as_str() == Some(city));
         let airport = known.map_or("Unknown", |(_, airport)| airport);
-        Ok(Value::dict([("nearest_airport", Value::from(airport))]))
+        Ok(Value::record([("nearest_airport", Value::from(airport))]))
     };
     purchase_insurance(access_token, insurance_type, booking_id, insurance_cost, card_id) => |api, process, given| {
         api.insure(process, &given[0], &given[2], &given[3], &given[4])
@@ -174,10 +175,10 @@ pub(crate) const METHODS: &[Method<Travel>] = methods!(Travel, "TravelAPI", {
             return Ok(error("Booking not found"));
         }
         let text = "Thank you for contacting customer support. Your message has been received and we will get back to you shortly.";
-        Ok(Value::dict([("customer_support_message", Value::from(text))]))
+        Ok(Value::record([("customer_support_message", Value::from(text))]))
     };
     get_all_credit_cards() => |api, process, _| {
-        Ok(Value::dict([("credit_card_list", api.cards_in(process)?)]))
+        Ok(Value::record([("credit_card_list", api.cards_in(process)?)]))
     };
 });
 
@@ -186,12 +187,12 @@ impl Travel {
         let given = |name: &str| scenario.get_str(name).cloned();
         let random = match scenario.get_str("random_seed") {
             Some(seed) => seeded(seed)?,
-            None => Random::from_u64(SEED),
+            None => UNSEEDED.clone(),
         };
-        let mut cards = given("credit_card_list").unwrap_or_else(|| Value::dict::<&str>([]));
-        let mut bookings = given("booking_record").unwrap_or_else(|| Value::dict::<&str>([]));
+        let mut cards = given("credit_card_list").unwrap_or_else(|| Value::record([]));
+        let mut bookings = given("booking_record").unwrap_or_else(|| Value::record([]));
         if long_context {
-            for (id, _) in as_dict(&process.shared_cards, "items")?.iter() {
+            for (id, _) in as_dict(process.shared_cards(), "items")?.iter() {
                 if !contains(&cards, id)? {
                     insert(&mut cards, id.clone(), Process::shared_card())?;
                 }
@@ -203,7 +204,7 @@ impl Travel {
             }
         }
         Ok(Self {
-            random: Arc::new(random),
+            random,
             credit_card_list: cards,
             booking_record: bookings,
             access_token: given("access_token").unwrap_or_default(),
@@ -226,7 +227,7 @@ impl Travel {
         let mut cards = Dict::default();
         for (id, card) in as_dict(&self.credit_card_list, "items")?.iter() {
             let card = match Process::is_shared_card(card) {
-                true => subscript(&process.shared_cards, id)?,
+                true => subscript(process.shared_cards(), id)?,
                 false => card.clone(),
             };
             cards.insert(id.clone(), card)?;
@@ -235,7 +236,7 @@ impl Travel {
     }
 
     fn draw(&mut self, first: i64, last: i64) -> Outcome<i64> {
-        Arc::make_mut(&mut self.random).int(first, last)
+        self.random.int(first, last)
     }
 
     fn is_expired(&self) -> bool {
@@ -259,7 +260,11 @@ impl Travel {
 
     fn card(&self, process: &Process, id: &Value) -> Outcome<Value> {
         let card = subscript(&self.credit_card_list, id)?;
-        if Process::is_shared_card(&card) { subscript(&process.shared_cards, id) } else { Ok(card) }
+        if Process::is_shared_card(&card) {
+            subscript(process.shared_cards(), id)
+        } else {
+            Ok(card)
+        }
     }
 
     fn balance(&self, process: &Process, id: &Value) -> Outcome<Value> {
@@ -275,7 +280,7 @@ impl Travel {
     ) -> Outcome<()> {
         let is_shared = Process::is_shared_card(&subscript(&self.credit_card_list, id)?);
         let cards = match is_shared {
-            true => &mut process.shared_cards,
+            true => process.shared_cards_mut(),
             false => &mut self.credit_card_list,
         };
         update(part(cards, id)?, &Value::from("balance"), operator, amount)
@@ -292,7 +297,7 @@ impl Travel {
             return Ok(error("Card already registered"));
         }
         let id = Value::from(self.draw(100_000_000_000, 999_999_999_999)?.to_string());
-        let card = Value::dict([
+        let card = Value::record([
             ("card_number", given[1].clone()),
             ("expiration_date", given[2].clone()),
             ("cardholder_name", given[3].clone()),
@@ -300,7 +305,7 @@ impl Travel {
             ("balance", Value::from(self.draw(10_000, 99_999)?)),
         ]);
         insert(&mut self.credit_card_list, id.clone(), card)?;
-        Ok(Value::dict([("card_id", id)]))
+        Ok(Value::record([("card_id", id)]))
     }
 
     /// The costs that a question tells; they are remembered for bookings.
@@ -358,7 +363,10 @@ impl Travel {
             return Err(Exception::refused("a booking has six arguments"));
         };
         let refuse = |text: String| {
-            Ok(Value::dict([("booking_status", Value::Bool(false)), ("error", Value::from(text))]))
+            Ok(Value::record([
+                ("booking_status", Value::Bool(false)),
+                ("error", Value::from(text)),
+            ]))
         };
         if let Some(problem) = self.token_problem(token) {
             return refuse(problem.to_owned());
@@ -416,7 +424,7 @@ impl Travel {
         self.pay(process, card_id, BinaryOperator::Subtract, &cost)?;
         let booking_id = Value::from(self.draw(1_000_000, 9_999_999)?.to_string());
         let transaction_id = Value::from(self.draw(10_000_000, 99_999_999)?.to_string());
-        let booking = Value::dict([
+        let booking = Value::record([
             ("card_id", card_id.clone()),
             ("travel_date", date.clone()),
             ("travel_from", from.clone()),
@@ -428,9 +436,9 @@ impl Travel {
         insert(&mut self.booking_record, booking_id.clone(), booking)?;
         let history = match self.long_context {
             true => self.booking_record.clone(),
-            false => Value::dict::<&str>([]),
+            false => Value::record([]),
         };
-        Ok(Value::dict([
+        Ok(Value::record([
             ("booking_id", booking_id),
             ("transaction_id", transaction_id),
             ("booking_status", Value::Bool(true)),
@@ -445,7 +453,7 @@ impl Travel {
         booking_id: &Value,
     ) -> Outcome<Value> {
         let refuse = |text: &str| {
-            Ok(Value::dict([("cancel_status", Value::Bool(false)), ("error", Value::from(text))]))
+            Ok(Value::record([("cancel_status", Value::Bool(false)), ("error", Value::from(text))]))
         };
         if let Some(problem) = self.token_problem(token) {
             return refuse(problem);
@@ -460,12 +468,12 @@ impl Travel {
         if let Some(bookings) = self.booking_record.as_dict_mut() {
             bookings.remove(booking_id)?;
         }
-        Ok(Value::dict([("cancel_status", Value::Bool(true))]))
+        Ok(Value::record([("cancel_status", Value::Bool(true))]))
     }
 
     fn verify(&self, process: &Process, given: &[Value]) -> Outcome<Value> {
         let failed = |text: String| {
-            Ok(Value::dict([
+            Ok(Value::record([
                 ("verification_status", Value::Bool(false)),
                 ("verification_failure", Value::from(text)),
             ]))
@@ -486,7 +494,7 @@ impl Travel {
             }
             Err(error) => return Err(error),
         };
-        let today = process.today;
+        let today = process.today();
         let before_birthday = (today.month, today.day) < (birth.month, birth.day);
         let age = i64::from(today.year) - i64::from(birth.year) - i64::from(before_birthday);
         if age < 18 {
@@ -495,7 +503,7 @@ impl Travel {
         if !text_of(&given[3], "startswith")?.starts_with("US") {
             return failed("Passport must be issued by the United States.".to_owned());
         }
-        Ok(Value::dict([("verification_status", Value::Bool(true))]))
+        Ok(Value::record([("verification_status", Value::Bool(true))]))
     }
 
     fn insure(
@@ -507,7 +515,7 @@ impl Travel {
         card_id: &Value,
     ) -> Outcome<Value> {
         let refuse = |text: &str| {
-            Ok(Value::dict([
+            Ok(Value::record([
                 ("insurance_status", Value::Bool(false)),
                 ("error", Value::from(text)),
             ]))
@@ -528,7 +536,7 @@ impl Travel {
         }
         self.pay(process, card_id, BinaryOperator::Subtract, cost)?;
         let id = self.draw(100_000_000, 999_999_999)?.to_string();
-        Ok(Value::dict([
+        Ok(Value::record([
             ("insurance_id", Value::from(id)),
             ("insurance_status", Value::Bool(true)),
         ]))
@@ -545,12 +553,12 @@ fn exchange(base: &Value, target: &Value, value: &Value) -> Outcome<Value> {
         };
         if (base, target) == (Some("USD"), Some(currency)) {
             let product = binary(BinaryOperator::Multiply, value, &rate)?;
-            return Ok(Value::dict([("exchanged_value", Value::Float(to_float(&product)?))]));
+            return Ok(Value::record([("exchanged_value", Value::Float(to_float(&product)?))]));
         }
         if (base, target) == (Some(currency), Some("USD")) {
             let quotient = binary(BinaryOperator::Divide, value, &rate)?;
             let rounded = round(&quotient, &Value::from(2_i64))?;
-            return Ok(Value::dict([("exchanged_value", rounded)]));
+            return Ok(Value::record([("exchanged_value", rounded)]));
         }
     }
     Err(Exception::value_error("No available exchange rate for the given currencies."))

@@ -36,10 +36,10 @@ pub(crate) const METHODS: &[Method<Twitter>] = methods!(Twitter, "TwitterAPI", {
         if is_right {
             api.authenticated = Value::Bool(true);
         }
-        Ok(Value::dict([("authentication_status", Value::Bool(is_right))]))
+        Ok(Value::record([("authentication_status", Value::Bool(is_right))]))
     };
     posting_get_login_status() => |api, _, _| {
-        Ok(Value::dict([("login_status", Value::Bool(api.authenticated.is_true()))]))
+        Ok(Value::record([("login_status", Value::Bool(api.authenticated.is_true()))]))
     };
     post_tweet(content, tags = Default::EmptyList, mentions = Default::SharedList(DEFAULT_MENTIONS)) => |api, process, given| {
         api.post(process, &given[0], &given[1], &given[2])
@@ -54,7 +54,7 @@ pub(crate) const METHODS: &[Method<Twitter>] = methods!(Twitter, "TwitterAPI", {
         if !api.authenticated.is_true() {
             return Ok(not_authenticated("listing following"));
         }
-        Ok(Value::dict([("following_list", api.following_list.clone())]))
+        Ok(Value::record([("following_list", api.following_list.clone())]))
     };
     unfollow_user(username_to_unfollow) => |api, _, given| api.unfollow(&given[0]);
     get_tweet(tweet_id) => |api, process, given| {
@@ -78,10 +78,10 @@ pub(crate) const METHODS: &[Method<Twitter>] = methods!(Twitter, "TwitterAPI", {
 impl Twitter {
     pub(crate) fn load(scenario: &Dict) -> Outcome<Self> {
         let given = |name: &str, default: Value| scenario.get_str(name).cloned().unwrap_or(default);
-        let empty = || Value::dict::<&str>([]);
+        let empty = || Value::record([]);
         let mut tweets = Dict::default();
         for (key, tweet) in as_dict(&given("tweets", empty()), "items")?.iter() {
-            tweets.insert(Value::Int(to_int(key)?), tweet.clone())?;
+            tweets.insert(Value::from(to_int(key)?), tweet.clone())?;
         }
         Ok(Self {
             username: given("username", Value::from("john")),
@@ -114,7 +114,7 @@ impl Twitter {
         if !self.authenticated.is_true() {
             return Ok(not_authenticated("posting"));
         }
-        let tweet = Value::dict([
+        let tweet = Value::record([
             ("id", self.tweet_counter.clone()),
             ("username", self.username.clone()),
             ("content", content.clone()),
@@ -144,7 +144,7 @@ impl Twitter {
             append(own, tweet_id.clone())?;
             "Successfully retweeted"
         };
-        Ok(Value::dict([("retweet_status", Value::from(told))]))
+        Ok(Value::record([("retweet_status", Value::from(told))]))
     }
 
     fn comment(&mut self, tweet_id: &Value, content: &Value) -> Outcome<Value> {
@@ -158,9 +158,9 @@ impl Twitter {
             insert(&mut self.comments, tweet_id.clone(), Value::list([]))?;
         }
         let comment =
-            Value::dict([("username", self.username.clone()), ("content", content.clone())]);
+            Value::record([("username", self.username.clone()), ("content", content.clone())]);
         append(part(&mut self.comments, tweet_id)?, comment)?;
-        Ok(Value::dict([("comment_status", Value::from("Comment added successfully"))]))
+        Ok(Value::record([("comment_status", Value::from("Comment added successfully"))]))
     }
 
     fn mention(
@@ -175,11 +175,11 @@ impl Twitter {
         let tweet = part(&mut self.tweets, tweet_id)?;
         let mentions = part(tweet, &Value::from("mentions"))?;
         if Process::is_default_mentions(mentions) {
-            extend(&mut process.default_mentions, names)?;
+            extend(process.default_mentions_mut(), names)?;
         } else {
             extend(mentions, names)?;
         }
-        Ok(Value::dict([("mention_status", Value::from("Users mentioned successfully"))]))
+        Ok(Value::record([("mention_status", Value::from("Users mentioned successfully"))]))
     }
 
     fn follow(&mut self, name: &Value) -> Outcome<Value> {
@@ -190,7 +190,7 @@ impl Twitter {
         if is_new {
             append(&mut self.following_list, name.clone())?;
         }
-        Ok(Value::dict([("follow_status", Value::Bool(is_new))]))
+        Ok(Value::record([("follow_status", Value::Bool(is_new))]))
     }
 
     fn unfollow(&mut self, name: &Value) -> Outcome<Value> {
@@ -201,7 +201,7 @@ impl Twitter {
         if is_followed {
             remove(&mut self.following_list, name)?;
         }
-        Ok(Value::dict([("unfollow_status", Value::Bool(is_followed))]))
+        Ok(Value::record([("unfollow_status", Value::Bool(is_followed))]))
     }
 
     fn of_user(&self, process: &Process, username: &Value) -> Outcome<Value> {
@@ -245,7 +245,7 @@ impl Twitter {
             Some(retweets) => length(retweets)?,
             None => 0,
         };
-        Ok(Value::dict([
+        Ok(Value::record([
             ("tweet_count", Value::from(tweets)),
             ("following_count", Value::from(following)),
             ("retweet_count", Value::from(retweets)),
@@ -269,7 +269,7 @@ fn shown(tweet: &Value, process: &Process) -> Outcome<Value> {
         .and_then(|tweet| tweet.get_str("mentions"))
         .is_some_and(Process::is_default_mentions);
     if is_default {
-        insert(&mut tweet, Value::from("mentions"), process.default_mentions.clone())?;
+        insert(&mut tweet, Value::from("mentions"), process.default_mentions().clone())?;
     }
     Ok(tweet)
 }

@@ -1,6 +1,6 @@
 //! `VehicleControlAPI`: a car.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use spar_python::signature::Default;
 use spar_python::{
@@ -13,7 +13,8 @@ use super::method::{Method, error, methods};
 use super::mutation::{augmented, insert};
 use crate::Process;
 
-const SEED: u64 = 141_053;
+/// What draws in scenarios that give no seed.
+static UNSEEDED: LazyLock<Random> = LazyLock::new(|| Random::from_u64(141_053));
 const MAX_FUEL_LEVEL: i64 = 50;
 const MIN_FUEL_LEVEL: f64 = 0.0;
 const MILES_PER_GALLON: f64 = 20.0;
@@ -53,7 +54,7 @@ const CODES: [(&str, &str); 11] = [
 /// The car. Names are those of the program, whose configuration calls some of them otherwise.
 #[derive(Debug, Clone)]
 pub(crate) struct Vehicle {
-    random: Arc<Random>,
+    random: Random,
     pub(crate) fuel_level: Value,
     pub(crate) battery_voltage: Value,
     pub(crate) engine_state: Value,
@@ -85,16 +86,16 @@ pub(crate) const METHODS: &[Method<Vehicle>] = methods!(Vehicle, "VehicleControl
         car.climate(&given[0], &given[1], &given[2], &given[3])
     };
     get_outside_temperature_from_google() => |car, process, _| {
-        let temperature = Value::Float(Arc::make_mut(&mut car.random).uniform(-10.0, 40.0));
+        let temperature = Value::Float(car.random.uniform(-10.0, 40.0));
         let mut weather = match car.long_context {
             true => process.long()?.weather.clone(),
-            false => Value::dict::<&str>([]),
+            false => Value::record([]),
         };
         insert(&mut weather, Value::from("outsideTemperature"), temperature)?;
         Ok(weather)
     };
     get_outside_temperature_from_weather_com() => |_, _, _| {
-        Ok(Value::dict([("error", Value::from(404_i64))]))
+        Ok(Value::record([("error", Value::from(404_i64))]))
     };
     setHeadlights(mode) => |car, _, given| {
         let state = match given[0].as_str() {
@@ -103,7 +104,7 @@ pub(crate) const METHODS: &[Method<Vehicle>] = methods!(Vehicle, "VehicleControl
             _ => return Ok(error("Invalid headlight mode.")),
         };
         car.headlight_status = Value::from(state);
-        Ok(Value::dict([("headlightStatus", Value::from(state))]))
+        Ok(Value::record([("headlightStatus", Value::from(state))]))
     };
     displayCarStatus(option) => |car, process, given| car.display(process, &given[0]);
     activateParkingBrake(mode) => |car, process, given| car.parking_brake(process, &given[0]);
@@ -113,22 +114,22 @@ pub(crate) const METHODS: &[Method<Vehicle>] = methods!(Vehicle, "VehicleControl
         car.cruise(&given[0], &given[1], &given[2])
     };
     get_current_speed() => |car, _, _| {
-        let speed = Arc::make_mut(&mut car.random).uniform(0.0, 120.0);
-        Ok(Value::dict([("currentSpeed", Value::Float(speed))]))
+        let speed = car.random.uniform(0.0, 120.0);
+        Ok(Value::record([("currentSpeed", Value::Float(speed))]))
     };
-    display_log(messages) => |_, _, given| Ok(Value::dict([("log", given[0].clone())]));
+    display_log(messages) => |_, _, given| Ok(Value::record([("log", given[0].clone())]));
     estimate_drive_feasibility_by_mileage(distance) => |car, _, given| {
         let range = binary(BinaryOperator::Multiply, &car.fuel_level, &Value::Float(MILES_PER_GALLON))?;
         let can = !compare(Comparison::Less, &range, &given[0])?;
-        Ok(Value::dict([("canDrive", Value::Bool(can))]))
+        Ok(Value::record([("canDrive", Value::Bool(can))]))
     };
     liter_to_gallon(liter) => |_, _, given| {
         let gallon = binary(BinaryOperator::Multiply, &given[0], &Value::Float(0.264172))?;
-        Ok(Value::dict([("gallon", gallon)]))
+        Ok(Value::record([("gallon", gallon)]))
     };
     gallon_to_liter(gallon) => |_, _, given| {
         let liter = binary(BinaryOperator::Multiply, &given[0], &Value::Float(3.78541))?;
-        Ok(Value::dict([("liter", liter)]))
+        Ok(Value::record([("liter", liter)]))
     };
     estimate_distance(cityA, cityB) => |car, process, given| {
         let (one, other) = (given[0].as_str(), given[1].as_str());
@@ -136,7 +137,7 @@ pub(crate) const METHODS: &[Method<Vehicle>] = methods!(Vehicle, "VehicleControl
             (one, other) == (Some(a), Some(b)) || (one, other) == (Some(b), Some(a))
         });
         let mut distance = match known {
-            Some((_, _, kilometres)) => Value::dict([("distance", Value::Float(*kilometres))]),
+            Some((_, _, kilometres)) => Value::record([("distance", Value::Float(*kilometres))]),
             None => error("distance not found in database."),
         };
         if car.long_context {
@@ -147,17 +148,17 @@ pub(crate) const METHODS: &[Method<Vehicle>] = methods!(Vehicle, "VehicleControl
     };
     get_zipcode_based_on_city(city) => |_, _, given| {
         let known = CODES.iter().find(|(city, _)| given[0].as_str() == Some(city));
-        Ok(Value::dict([("zipcode", Value::from(known.map_or("00000", |(_, code)| code)))]))
+        Ok(Value::record([("zipcode", Value::from(known.map_or("00000", |(_, code)| code)))]))
     };
     set_navigation(destination) => |car, _, given| {
         car.destination = given[0].clone();
         let told = binary(BinaryOperator::Add, &Value::from("Navigating to "), &given[0])?;
-        Ok(Value::dict([("status", told)]))
+        Ok(Value::record([("status", told)]))
     };
     check_tire_pressure() => |car, process, _| car.tires(process);
     find_nearest_tire_shop() => |_, _, _| {
         let place = "456 Oakwood Avenue, Rivermist, 83214";
-        Ok(Value::dict([("shopLocation", Value::from(place))]))
+        Ok(Value::record([("shopLocation", Value::from(place))]))
     };
 });
 
@@ -168,7 +169,7 @@ impl Vehicle {
         let text = |name: &str, default: &str| given(name, Value::from(default));
         let random = match scenario.get_str("random_seed") {
             Some(seed) => seeded(seed)?,
-            None => Random::from_u64(SEED),
+            None => UNSEEDED.clone(),
         };
         let doors = ["driver", "passenger", "rear_left", "rear_right"];
         let unlocked = || Value::dict(doors.map(|door| (door, Value::from("unlocked"))));
@@ -178,7 +179,7 @@ impl Vehicle {
             .filter(|status| equal(status, &Value::from("locked")))
             .count();
         Ok(Self {
-            random: Arc::new(random),
+            random,
             fuel_level: float("fuelLevel", 0.0),
             battery_voltage: float("batteryVoltage", 12.6),
             engine_state: text("engineState", "stopped"),
@@ -235,7 +236,7 @@ impl Vehicle {
             return Ok(error("Invalid ignition mode."));
         }
         self.engine_state = Value::from("running");
-        Ok(Value::dict([
+        Ok(Value::record([
             ("engineState", self.engine_state.clone()),
             ("fuelLevel", self.fuel_level.clone()),
             ("batteryVoltage", self.battery_voltage.clone()),
@@ -254,7 +255,7 @@ impl Vehicle {
             return Ok(error("Fuel tank is empty. Min fuel level is 0 gallons."));
         }
         self.fuel_level = level;
-        Ok(Value::dict([("fuelLevel", self.fuel_level.clone())]))
+        Ok(Value::record([("fuelLevel", self.fuel_level.clone())]))
     }
 
     fn lock(&mut self, unlock: &Value, doors: &Value) -> Outcome<Value> {
@@ -270,7 +271,7 @@ impl Vehicle {
             self.remaining_unlocked_doors =
                 augmented(operator, &self.remaining_unlocked_doors, &Value::from(1_i64))?;
         }
-        Ok(Value::dict([
+        Ok(Value::record([
             ("lockStatus", Value::from(state)),
             ("remainingUnlockedDoors", self.remaining_unlocked_doors.clone()),
         ]))
@@ -294,7 +295,7 @@ impl Vehicle {
         }
         self.fan_speed = fan_speed.clone();
         self.ac_mode = mode.clone();
-        Ok(Value::dict([
+        Ok(Value::record([
             ("currentACTemperature", temperature.clone()),
             ("climateMode", mode.clone()),
             ("humidityLevel", self.humidity_level.clone()),
@@ -368,7 +369,7 @@ impl Vehicle {
         let force = binary(BinaryOperator::Multiply, position, &Value::from(MAX_BRAKE_FORCE))?;
         self.brake_pedal_status = Value::from("pressed");
         self.brake_pedal_force = force.clone();
-        Ok(Value::dict([
+        Ok(Value::record([
             ("brakePedalStatus", Value::from("pressed")),
             ("brakePedalForce", Value::Float(to_float(&force)?)),
         ]))
@@ -377,7 +378,7 @@ impl Vehicle {
     fn release_brake(&mut self) -> Value {
         self.brake_pedal_status = Value::from("released");
         self.brake_pedal_force = Value::Float(0.0);
-        Value::dict([
+        Value::record([
             ("brakePedalStatus", Value::from("released")),
             ("brakePedalForce", Value::Float(0.0)),
         ])
@@ -399,7 +400,7 @@ impl Vehicle {
             "inactive"
         };
         self.cruise_status = Value::from(state);
-        Ok(Value::dict([
+        Ok(Value::record([
             ("cruiseStatus", Value::from(state)),
             ("currentSpeed", Value::Float(speed)),
             ("distanceToNextVehicle", distance),
@@ -426,7 +427,7 @@ impl Vehicle {
         status.insert_str("healthy_tire_pressure", Value::Bool(is_healthy));
         let info = match self.long_context {
             true => Value::from(&*process.long()?.car_status),
-            false => Value::dict::<&str>([]),
+            false => Value::record([]),
         };
         status.insert_str("car_info", info);
         Ok(Value::Dict(Arc::new(status)))

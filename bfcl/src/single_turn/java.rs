@@ -19,11 +19,11 @@ pub(super) fn converted(text: &str, documented: &str, inner: Option<&str>) -> Ou
     static LONG: LazyLock<Regex> = LazyLock::new(|| pattern(r"^-?\d+[lL]\n?\z"));
     let same = || Value::from(text);
     Ok(match documented {
-        "byte" | "short" | "integer" if WHOLE.is_match(text) => Value::Int(to_int(&same())?),
+        "byte" | "short" | "integer" if WHOLE.is_match(text) => Value::from(to_int(&same())?),
         "float" if FLOAT.is_match(text) => number(text, &['f', 'F'])?,
         "double" if DOUBLE.is_match(text) => Value::Float(to_float(&same())?),
         "long" if LONG.is_match(text) => {
-            Value::Int(to_int(&Value::from(without_suffix(text, &['l', 'L'])))?)
+            Value::from(to_int(&Value::from(without_suffix(text, &['l', 'L'])))?)
         }
         "boolean" if text == "true" || text == "false" => Value::Bool(text == "true"),
         "byte" | "short" | "integer" | "float" | "double" | "long" | "boolean" | "char"
@@ -132,14 +132,14 @@ fn untyped(text: &str) -> Outcome<Value> {
         return Ok(Value::from(text.get(1..text.len().saturating_sub(1)).unwrap_or_default()));
     }
     if LONG.is_match(text) {
-        return Ok(Value::Int(to_int(&Value::from(without_suffix(text, &['l', 'L'])))?));
+        return Ok(Value::from(to_int(&Value::from(without_suffix(text, &['l', 'L'])))?));
     }
     if FLOAT.is_match(text) {
         return number(text, &['f', 'F']);
     }
     let same = Value::from(text);
     Ok(match (to_int(&same), to_float(&same)) {
-        (Ok(whole), _) => Value::Int(whole),
+        (Ok(whole), _) => Value::from(whole),
         (Err(_), Ok(float)) => Value::Float(float),
         _ => same,
     })

@@ -29,11 +29,11 @@ fn at_depth(text: &str, documented: &str, inner: Option<&str>, depth: usize) -> 
     let same = || Value::from(text);
     Ok(match documented {
         "String" if is_quoted(text) => Value::from(without_ends(text)),
-        "integer" if WHOLE.is_match(text) => Value::Int(to_int(&same())?),
+        "integer" if WHOLE.is_match(text) => Value::from(to_int(&same())?),
         "float" if FLOAT.is_match(text) => Value::Float(to_float(&same())?),
         "Bigint" if BIG.is_match(text) => {
             // The last character goes, which may be a line end: then the letter stays and is no number.
-            Value::Int(to_int(&Value::from(&text[..text.len() - 1]))?)
+            Value::from(to_int(&Value::from(&text[..text.len() - 1]))?)
         }
         "Boolean" if text == "true" || text == "false" => Value::Bool(text == "true"),
         "String" | "integer" | "float" | "Bigint" | "Boolean" | "any" => same(),
@@ -154,7 +154,7 @@ fn untyped(text: &str) -> Value {
     }
     let same = Value::from(text);
     match (to_int(&same), to_float(&same)) {
-        (Ok(whole), _) => Value::Int(whole),
+        (Ok(whole), _) => Value::from(whole),
         (Err(_), Ok(float)) => Value::Float(float),
         _ => same,
     }

@@ -94,7 +94,7 @@ fn json_of(value: &Value) -> Option<Json> {
     Some(match value {
         Value::None => Json::Null,
         Value::Bool(value) => json!(value),
-        Value::Int(number) => json!(i64::try_from(number).ok()?),
+        Value::Int(number) => json!(number.to_i64()?),
         Value::Float(number) => json!(number),
         Value::Str(text) => json!(**text),
         Value::List(items) => items.iter().map(json_of).collect::<Option<Json>>()?,
