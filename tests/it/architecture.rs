@@ -24,6 +24,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("apps", &["core"]),
     ("mcp", &["core", "sandbox"]),
     ("ors", &["core"]),
+    // Instances of software engineering and how they are graded: texts in, texts out.
+    ("swe", &[]),
     ("tasks", &["core", "sandbox", "answers", "bfcl", "ors", "python", "search", "sql", "tau2"]),
     (
         "envs",
