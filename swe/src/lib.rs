@@ -17,9 +17,14 @@
 
 pub mod grade;
 pub mod log;
+mod patch;
 mod python_text;
 pub mod report;
 pub mod similarity;
 mod test_status;
 
+pub use patch::{
+    Binary, Body, FileChange, Hunk, Kind, NON_TEST_SUFFIXES, Patch, PatchError, PatchLimits,
+    RepoPath, UnsafeChange, git_files, modified_files, test_directives,
+};
 pub use test_status::TestStatus;
