@@ -336,7 +336,12 @@ const ROWS: &[EnvironmentRow] = &[
             suite: Some("tau2"),
             needs_sandbox: false,
             actions: Actions::Calls,
-            open: |task, _| Ok(Box::new(Tau2::open(task)?)),
+            open: |task, resources| {
+                Ok(Box::new(match resources.is_ungraded {
+                    true => Tau2::open_ungraded(task)?,
+                    false => Tau2::open(task)?,
+                }))
+            },
             stratum: |task| task.parameters.get("domain")?.as_str().map(str::to_owned),
         },
     },

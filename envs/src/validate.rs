@@ -2,11 +2,13 @@
 
 mod seats;
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 use spar_core::{Action, Observation, Seed, Step};
+use spar_tasks::graders::{Graders, GradingModel};
 use spar_tasks::{Suite, SuiteError, Task};
 
 use crate::environment::CHANCE_TAG;
@@ -38,6 +40,9 @@ pub struct ValidationReport {
     pub num_oracle_turns: u64,
     /// Tasks the random player solved; a few are no fault.
     pub num_solved_by_random: usize,
+    /// Tasks that are judged in part, since graders that ask a model are left out: how many, by what would take to judge the rest.
+    #[serde(default)]
+    pub num_judged_in_part: BTreeMap<String, usize>,
     /// What is wrong, task by task.
     pub failures: Vec<ValidationFailure>,
 }
@@ -100,6 +105,9 @@ impl ValidationReport {
 ///
 /// Environments that can be played in words and by calls are played by calls. Where an environment lists no admissible
 /// actions, the random player makes the oracle's moves.
+/// With resources [without graders](Resources::without_graders) tasks are judged by their environments alone; of those that
+/// name graders which ask a model, the report says that they were judged in part.
+///
 /// Tasks tagged [`CHANCE_TAG`] need not be solved by the oracle; how many are is reported apart.
 /// `progress` is called after each task with the number of tasks done and of all, and may end it there;
 /// the report then tells of these.
@@ -143,6 +151,9 @@ pub async fn validate_suite(
 
 async fn validate_task(task: &Task, resources: &Resources, report: &mut ValidationReport) {
     let mut trial = Trial { task, resources, report };
+    if resources.is_ungraded {
+        trial.look_at_graders();
+    }
     if let Err(error) = trial.run().await {
         trial.fail(FailureKind::Broken, chain(&error));
     }
@@ -165,6 +176,22 @@ struct Shown {
 }
 
 impl Trial<'_> {
+    /// Notes what is left out of the judging.
+    fn look_at_graders(&mut self) {
+        let graders = match Graders::open(&self.task.graders) {
+            Ok(graders) => graders,
+            Err(error) => return self.fail(FailureKind::Broken, chain(&error)),
+        };
+        let asking = graders.models().map(|(grader, model)| match model {
+            GradingModel::Judge => format!("`{grader}` needs a judge endpoint"),
+            model => format!("`{grader}` needs the {}", model.name()),
+        });
+        // Two graders of one name are refused, so that a task counts once for each.
+        for needs in asking {
+            *self.report.num_judged_in_part.entry(needs).or_default() += 1;
+        }
+    }
+
     async fn run(&mut self) -> Result<(), EnvironmentError> {
         let mut env = open_environment(self.task, self.resources)?;
         env.use_tools();

@@ -160,6 +160,9 @@ fn text(report: &ValidationReport, splits: &[String]) -> String {
         );
     }
     text += &format!(", {} by chance\n", report.num_solved_by_random);
+    for (needs, count) in &report.num_judged_in_part {
+        text += &format!("  {count} judged in part: {needs}, and what it judges was left out\n");
+    }
     for failure in report.failures.iter().take(MAX_NAMED) {
         let kind = serde_json::to_value(failure.kind).unwrap_or_default();
         let kind = kind.as_str().unwrap_or_default().replace('_', " ");

@@ -98,7 +98,20 @@ impl Tau2 {
     /// [`EnvironmentError::Parameters`] when the task's parameters are not understood, its release cannot be read, or its
     /// reward needs a judge that nobody has named.
     pub fn open(task: &Task) -> Result<Self, EnvironmentError> {
-        let setting = Arc::new(Setting::open(task)?);
+        Self::with_judge(task, !task.graders.is_empty())
+    }
+
+    /// The same for those who look at the environment alone: what a judge is needed for is left out of the reward.
+    ///
+    /// # Errors
+    ///
+    /// As [`Tau2::open`], but for the judge.
+    pub fn open_ungraded(task: &Task) -> Result<Self, EnvironmentError> {
+        Self::with_judge(task, true)
+    }
+
+    fn with_judge(task: &Task, has_judge: bool) -> Result<Self, EnvironmentError> {
+        let setting = Arc::new(Setting::open(task, has_judge)?);
         Ok(Self { setting, idle: Arc::default(), talk: None })
     }
 
@@ -181,9 +194,7 @@ impl Tau2 {
 impl Talk {
     fn begin(setting: &Setting, seed: Seed) -> Result<Self, String> {
         let stream = seed.derive(NAME, "ids").as_u64();
-        let mut world = World::new(Arc::clone(&setting.domain), setting.is_solo, stream);
-        let state = setting.task.initial_state.clone();
-        world.initialise(state.as_ref()).map_err(|error| error.text)?;
+        let world = setting.world(stream)?;
         let mut messages = setting.history();
         let (mut to_move, mut heard) = (USER, [Arc::from(""), Arc::from(GREETING)]);
         match messages.last() {

@@ -8,7 +8,8 @@ use serde::Deserialize;
 use spar_core::{Seed, ToolSpec};
 use spar_tasks::Task;
 use spar_tau2::{
-    Domain, DomainName, EvaluationCriteria, Message, PolicyKind, Release, RewardType, Tau2Task,
+    Beginning, Domain, DomainName, EvaluationCriteria, Message, PolicyKind, Release, RewardType,
+    Tau2Task, World,
 };
 
 use super::generated;
@@ -75,11 +76,15 @@ fn max_errors() -> u32 {
     10
 }
 
+/// What the episodes of a task begin with, or why they cannot; set up when the first one begins.
+type SetUp = Arc<OnceLock<Result<Beginning, String>>>;
+
 /// What the episodes of a task have in common.
 #[derive(Debug)]
 pub(super) struct Setting {
     pub(super) domain: Arc<Domain>,
     pub(super) task: Tau2Task,
+    beginning: SetUp,
     pub(super) is_solo: bool,
     pub(super) max_steps: u32,
     pub(super) max_errors: u32,
@@ -91,16 +96,24 @@ pub(super) struct Setting {
     pub(super) user_tools: Arc<[ToolSpec]>,
 }
 
+/// A task of a release, and what its episodes begin with.
+struct Kept {
+    task: Tau2Task,
+    /// Without and with an agent who works alone. It holds what the task changes in the domain's data, no more.
+    beginnings: [SetUp; 2],
+}
+
 /// A folder of a domain that was read.
 struct Opened {
     domain: Arc<Domain>,
-    tasks: HashMap<String, Tau2Task>,
+    tasks: HashMap<String, Kept>,
     /// The guidelines of the release for users without and with tools.
     guidelines: [Option<String>; 2],
 }
 
 impl Setting {
-    pub(super) fn open(task: &Task) -> Result<Self, EnvironmentError> {
+    /// The setting of a task, whose sentences a judge is asked about by someone else, or which must have none.
+    pub(super) fn open(task: &Task, has_judge: bool) -> Result<Self, EnvironmentError> {
         let refuse = |detail: String| EnvironmentError::Parameters {
             task: task.id.clone(),
             environment: super::NAME,
@@ -108,28 +121,29 @@ impl Setting {
         };
         let parameters =
             Parameters::deserialize(&task.parameters).map_err(|error| refuse(error.to_string()))?;
-        let has_judge = !task.graders.is_empty();
         Self::of(parameters, has_judge).map_err(refuse)
     }
 
     fn of(parameters: Parameters, has_judge: bool) -> Result<Self, String> {
         let Parameters { seed, folder, domain, task, solo, policy, nl_assertions, .. } = parameters;
-        let (domain, mut task, guidelines) = match (seed, folder, domain, task) {
+        let (domain, mut task, beginning, guidelines) = match (seed, folder, domain, task) {
             (Some(seed), None, None, None) => {
                 let (domain, mut task) = generated::draw(Seed::from_u64(seed));
                 if let Some(criteria) = task.evaluation_criteria.as_mut().filter(|_| solo) {
                     // Who works alone has nobody to say anything to.
                     criteria.reward_basis.retain(|part| *part != RewardType::Communicate);
                 }
-                (domain, task, [None, None])
+                (domain, task, Arc::default(), [None, None])
             }
             (None, Some(folder), Some(domain), Some(id)) => {
                 let name: DomainName = domain.parse().map_err(told)?;
                 let opened = opened(name, &folder)?;
-                let task = opened.tasks.get(&id).cloned();
+                let kept = opened.tasks.get(&id);
                 let folder = folder.display();
-                let task = task.ok_or_else(|| format!("`{folder}` has no task `{id}`"))?;
-                (Arc::clone(&opened.domain), task, opened.guidelines.clone())
+                let kept = kept.ok_or_else(|| format!("`{folder}` has no task `{id}`"))?;
+                let beginning = Arc::clone(&kept.beginnings[usize::from(solo)]);
+                let domain = Arc::clone(&opened.domain);
+                (domain, kept.task.clone(), beginning, opened.guidelines.clone())
             }
             _ => return Err("it takes a `seed`, or a `folder`, `domain` and `task`".to_owned()),
         };
@@ -193,7 +207,18 @@ impl Setting {
             user_tools,
             domain,
             task,
+            beginning,
         })
+    }
+
+    /// The world that an episode begins with, whose random ids follow from `stream`.
+    pub(super) fn world(&self, stream: u64) -> Result<World, String> {
+        let beginning = self.beginning.get_or_init(|| {
+            let state = self.task.initial_state.as_ref();
+            let beginning = Beginning::new(Arc::clone(&self.domain), state, self.is_solo);
+            beginning.map_err(|error| error.text)
+        });
+        beginning.as_ref().map_err(String::clone)?.world(stream).map_err(|error| error.text)
     }
 
     /// What was said and called before the episode.
@@ -216,8 +241,8 @@ fn needs_judge(criteria: &EvaluationCriteria) -> bool {
 
 /// A folder of a domain, read once and kept.
 fn opened(name: DomainName, folder: &Path) -> Result<Arc<Opened>, String> {
-    type Kept = Mutex<Vec<((DomainName, PathBuf), Arc<Opened>)>>;
-    static KEPT: OnceLock<Kept> = OnceLock::new();
+    type Folders = Mutex<Vec<((DomainName, PathBuf), Arc<Opened>)>>;
+    static KEPT: OnceLock<Folders> = OnceLock::new();
     let key = (name, folder.to_owned());
     let kept = KEPT.get_or_init(Mutex::default);
     // Whoever comes while a folder is read waits for it, so that it is read once.
@@ -227,7 +252,9 @@ fn opened(name: DomainName, folder: &Path) -> Result<Arc<Opened>, String> {
     }
     let domain = Arc::new(Domain::open(name, folder).map_err(told)?);
     let tasks = Domain::read_tasks(folder).map_err(told)?;
-    let tasks = tasks.into_iter().map(|task| (task.id.clone(), task)).collect();
+    let kept_task =
+        |task: Tau2Task| (task.id.clone(), Kept { task, beginnings: Default::default() });
+    let tasks = tasks.into_iter().map(kept_task).collect();
     let release = Release::find(folder);
     let guidelines = [false, true].map(|has_tools| {
         release.as_ref().map(|release| release.guidelines(has_tools).map_err(told)).transpose()

@@ -1,9 +1,12 @@
 //! Tests of conversations on data of one's own.
 
+use std::collections::BTreeMap;
+
 use futures::executor::block_on;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::{FailureKind, Resources, validate_suite};
 
 fn open(parameters: Value) -> Tau2 {
     let mut env = Tau2::open(&crate::test_task(NAME, parameters)).unwrap();
@@ -122,6 +125,55 @@ fn limits_and_empty_words_break_a_conversation_off() {
     assert!(env.verdict().unwrap().parts.is_empty());
 }
 
+/// A release with one task, of which a judge has to find a sentence true.
+fn release_with_sentences() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let mock = folder.path().join("mock");
+    std::fs::create_dir(&mock).unwrap();
+    let create = json!({ "user_id": "user_1", "title": "Call" });
+    let tasks = json!([{
+        "id": "a", "user_scenario": { "instructions": "Greet." },
+        "evaluation_criteria": {
+            "actions": [{ "action_id": "1", "name": "create_task", "arguments": create }],
+            "nl_assertions": ["Kind."], "reward_basis": ["DB", "NL_ASSERTION"],
+        },
+    }]);
+    let user = json!({ "user_id": "user_1", "name": "Ada", "tasks": [] });
+    let database = json!({ "tasks": {}, "users": { "user_1": user } });
+    for (file, text) in [
+        ("db.json", database.to_string()),
+        ("user_db.json", "{}".to_owned()),
+        ("policy.md", "p".to_owned()),
+        ("tasks.json", tasks.to_string()),
+    ] {
+        std::fs::write(mock.join(file), text).unwrap();
+    }
+    folder
+}
+
+#[tokio::test]
+async fn a_task_with_sentences_for_a_judge_is_validated_in_part() {
+    let folder = release_with_sentences();
+    let suite = spar_tasks::Tau2Suite::open(folder.path()).unwrap();
+    let go_on = |_, _| std::ops::ControlFlow::Continue(());
+    let splits = ["mock_all", "mock_all_rules"];
+    let resources = Resources::default().without_graders();
+    let report = validate_suite(&suite, &splits, None, &resources, go_on).await.unwrap();
+    assert!(report.is_valid(), "{report:#?}");
+    assert_eq!((report.num_tasks, report.num_solved), (2, 2));
+    let in_part = BTreeMap::from([("`tau2` needs a judge endpoint".to_owned(), 1)]);
+    assert_eq!(report.num_judged_in_part, in_part);
+    // Whoever wants all of it judged, and names nobody to judge, is told so.
+    let report = validate_suite(&suite, &["mock_all"], None, &Resources::default(), go_on).await;
+    let report = report.unwrap();
+    assert!(report.num_judged_in_part.is_empty());
+    let [failure] = &report.failures[..] else { panic!("{report:#?}") };
+    assert!(
+        failure.kind == FailureKind::Broken && failure.detail.contains("--judge"),
+        "{failure:?}"
+    );
+}
+
 #[test]
 fn tasks_that_lack_something_are_refused_with_the_way_out() {
     let refused = |parameters: Value| {
@@ -137,22 +189,8 @@ fn tasks_that_lack_something_are_refused_with_the_way_out() {
         let found = refused(parameters);
         assert!(found.contains(told), "{found}");
     }
-    let folder = tempfile::tempdir().unwrap();
+    let folder = release_with_sentences();
     let mock = folder.path().join("mock");
-    std::fs::create_dir(&mock).unwrap();
-    let tasks = json!([{
-        "id": "a", "user_scenario": { "instructions": "Greet." },
-        "evaluation_criteria": { "actions": [], "nl_assertions": ["Kind."], "reward_basis": ["DB", "NL_ASSERTION"] },
-    }]);
-    let database = json!({ "tasks": {}, "users": {} });
-    for (file, text) in [
-        ("db.json", database.to_string()),
-        ("user_db.json", "{}".to_owned()),
-        ("policy.md", "p".to_owned()),
-        ("tasks.json", tasks.to_string()),
-    ] {
-        std::fs::write(mock.join(file), text).unwrap();
-    }
     let task = json!({ "folder": mock, "domain": "mock", "task": "a" });
     assert!(refused(task.clone()).contains("leave_out"));
     let mut by_rules = task;

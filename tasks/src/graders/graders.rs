@@ -93,6 +93,14 @@ impl Graders {
         }
     }
 
+    /// The models that they ask, each behind what the grader is called that does.
+    pub fn models(&self) -> impl Iterator<Item = (&str, GradingModel)> {
+        let members = self.members.iter();
+        members.filter_map(|Member { config, grader, .. }| {
+            Some((config.label(), grader.needs().model?))
+        })
+    }
+
     /// All that they would lack to judge `task`, which says what is right or not, and is played in a sandbox or not;
     /// `available` tells of a model whether it can score given tokens, where it is there at all.
     pub fn lacks(
