@@ -1,4 +1,9 @@
 use std::borrow::Cow;
+use std::sync::LazyLock;
+
+use aho_corasick::AhoCorasick;
+use memchr::memchr2;
+use regex::Regex;
 
 use super::{Edition, InfraFailure, InfraScan};
 use crate::TestStatus::{Error, Failed};
@@ -94,6 +99,38 @@ pub struct EvalLog {
     infra: InfraScan,
 }
 
+/// All marks, those of applied patches too, begin so, and one code that tells of a failure does not.
+const MARK_WORDS: [&str; 2] = [">>>>>", BAD_CODES[4]];
+
+/// One of these is in every line that a summary of a runner is in, or begins in.
+const RUN_WORDS: [&str; 8] =
+    ["Executed ", "TOTAL: ", " passing", "Tests:", "Test Suites:", "# tests ", " spec", "': ok"];
+
+/// Whether a line may hold a mark, and whether it may show that a runner ran. Most lines hold neither, and one pass over them is all
+/// that they cost.
+fn worth(line: &str) -> (bool, bool) {
+    static FINDER: LazyLock<AhoCorasick> = LazyLock::new(|| {
+        AhoCorasick::new(MARK_WORDS.into_iter().chain(RUN_WORDS)).expect("few short words")
+    });
+    let (mut has_mark, mut has_run) = (false, false);
+    for found in FINDER.find_overlapping_iter(line) {
+        match found.pattern().as_usize() < MARK_WORDS.len() {
+            true => has_mark = true,
+            false => has_run = true,
+        }
+        if has_mark && has_run {
+            break;
+        }
+    }
+    (has_mark, has_run)
+}
+
+fn summaries() -> &'static Regex {
+    pattern!(
+        r"(?m)Executed [1-9]\d* of \d+|TOTAL: [1-9]\d* (?:SUCCESS|FAILED)|[1-9]\d* passing|Tests:\s+[1-9]\d*|Test Suites:\s+(?:\d+ \w+, )*[1-9]\d* total|^# tests [1-9]\d*|[1-9]\d* specs?, \d+ failures?|': ok$"
+    )
+}
+
 const BAD_CODES: [&str; 5] = [
     ">>>>> Patch Apply Failed",
     ">>>>> Reset Failed",
@@ -142,7 +179,7 @@ impl EvalLog {
             rest = rest.strip_prefix(b"\n").unwrap_or(rest);
             self.is_after_return = rest.is_empty() && bytes.is_empty();
         }
-        while let Some(end) = rest.iter().position(|byte| matches!(byte, b'\n' | b'\r')) {
+        while let Some(end) = memchr2(b'\n', b'\r', rest) {
             self.extend(&rest[..end]);
             self.end_line(true);
             let is_return = rest[end] == b'\r';
@@ -163,13 +200,18 @@ impl EvalLog {
     fn end_line(&mut self, has_end: bool) {
         let bytes = std::mem::take(&mut self.line);
         let line = String::from_utf8_lossy(&bytes);
-        for (seen, code) in self.bad.iter_mut().zip(BAD_CODES) {
-            *seen |= line.contains(code);
+        let (has_mark, may_have_run) = worth(&line);
+        if has_mark {
+            for (seen, code) in self.bad.iter_mut().zip(BAD_CODES) {
+                *seen |= line.contains(code);
+            }
         }
         self.infra.line(&line);
-        self.look_for_run(&line);
+        if has_mark || may_have_run || !self.carried.is_empty() {
+            self.look_for_run(&line);
+        }
         self.whole.push(&line);
-        self.read_section(&line);
+        self.read_section(&line, has_mark);
         if has_end {
             self.whole.push("\n");
             if self.place == Place::Within {
@@ -185,13 +227,21 @@ impl EvalLog {
     }
 
     /// What stands behind the first start and before the first end or the second start.
-    fn read_section(&mut self, line: &str) {
+    fn read_section(&mut self, line: &str, has_mark: bool) {
+        if self.edition < Edition::Three && !self.applied[2] {
+            self.applied[2] = line.to_lowercase().contains("applied patch");
+        }
+        if !has_mark {
+            if self.place == Place::Within {
+                self.section.push(line);
+            }
+            return;
+        }
         self.num_starts += line.matches(START).count() as u64;
         self.num_ends += line.matches(END).count() as u64;
         let mut rest = line;
         if self.edition < Edition::Three {
             self.applied[0] |= line.contains(APPLIED_TESTS);
-            self.applied[2] |= line.to_lowercase().contains("applied patch");
             // What follows the last mark counts: each begins the section anew.
             while let Some((_, after)) = rest.split_once(APPLIED) {
                 let context = LogContext { instance_id: &self.instance_id, version: &self.version };
@@ -228,10 +278,7 @@ impl EvalLog {
             "" => Cow::Borrowed(line),
             carried => Cow::Owned(format!("{carried}\n{line}")),
         };
-        let ran = pattern!(
-            r"(?m)Executed [1-9]\d* of \d+|TOTAL: [1-9]\d* (?:SUCCESS|FAILED)|[1-9]\d* passing|Tests:\s+[1-9]\d*|Test Suites:\s+(?:\d+ \w+, )*[1-9]\d* total|^# tests [1-9]\d*|[1-9]\d* specs?, \d+ failures?|': ok$"
-        );
-        self.has_run = self.has_run || ran.is_match(&text);
+        self.has_run = self.has_run || summaries().is_match(&text);
         if self.exit_code.is_none() && text.contains(EXIT_CODE) {
             let code = pattern!(r">>>>> Test Exit Code:\s*(-?\d+)").captures(&text);
             // A number that is too large is as good as any that is not zero.
@@ -301,6 +348,8 @@ impl EvalLog {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::TestStatus::Passed;
     use crate::log::{Origin, find_log_parser};
@@ -318,6 +367,52 @@ mod tests {
 
     fn names(report: &LogReport) -> Vec<&str> {
         report.verdict.as_ref().unwrap().keys().map(String::as_str).collect()
+    }
+
+    /// Words of the patterns and marks, whole and cut, and what stands beside them.
+    fn piece() -> impl Strategy<Value = String> {
+        let marks = [START, END, EXIT_CODE, APPLIED_TESTS, APPLIED];
+        let others = [
+            "1",
+            "20",
+            " of 3",
+            "SUCCESS",
+            "FAILED",
+            " total",
+            "s, 0 failures",
+            " ",
+            "\u{1c}",
+            "é",
+            "1 passed, ",
+        ];
+        let words = marks.into_iter().chain(BAD_CODES).chain(RUN_WORDS).chain(others);
+        let words: Vec<&str> = words.collect();
+        (0..words.len(), any::<bool>()).prop_map(move |(word, is_whole)| {
+            let mut word = words[word].to_owned();
+            if !is_whole {
+                word.pop();
+            }
+            word
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2048))]
+
+        #[test]
+        fn lines_that_are_left_out_fit_nothing(pieces in proptest::collection::vec(piece(), 0..6)) {
+            let line = pieces.concat();
+            let (has_mark, may_have_run) = worth(&line);
+            let marks = [START, END, EXIT_CODE, APPLIED_TESTS, APPLIED];
+            if marks.into_iter().chain(BAD_CODES).any(|mark| line.contains(mark)) {
+                prop_assert!(has_mark, "{line:?}");
+            }
+            // What a later line may complete, as well.
+            let begins = ["Tests:", "Test Suites:"].iter().any(|word| line.contains(word));
+            if summaries().is_match(&line) || begins {
+                prop_assert!(may_have_run, "{line:?}");
+            }
+        }
     }
 
     #[test]

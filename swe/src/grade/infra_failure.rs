@@ -1,5 +1,6 @@
 use std::sync::LazyLock;
 
+use aho_corasick::AhoCorasick;
 use regex::RegexSet;
 use serde::{Deserialize, Serialize};
 
@@ -54,6 +55,42 @@ const SIGNS: [(&str, InfraTier, &str); 8] = [
     ("tests_timed_out", InfraTier::Ambiguous, r"Timeout error: \d+ seconds exceeded"),
 ];
 
+/// One of these is in every line that has a sign: patterns are held against such lines alone.
+const WORDS: [&str; 18] = [
+    "Failed to launch",
+    "Failed to connect",
+    "cannot open display",
+    "Missing X server",
+    "unable to open X",
+    "Cannot allocate memory",
+    "OutOfMemoryError",
+    "Killed",
+    "Error response from",
+    "Cannot connect to the Docker",
+    "Could not resolve host",
+    "Temporary failure in name",
+    "Cannot find module",
+    "MODULE_NOT_FOUND",
+    "ModuleNotFoundError",
+    "no tests ran",
+    "collected 0 items",
+    "Timeout error: ",
+];
+
+fn may_have_sign(line: &str) -> bool {
+    static FINDER: LazyLock<AhoCorasick> =
+        LazyLock::new(|| AhoCorasick::new(WORDS).expect("few short words"));
+    FINDER.is_match(line)
+}
+
+fn patterns() -> &'static RegexSet {
+    static PATTERNS: LazyLock<RegexSet> = LazyLock::new(|| {
+        RegexSet::new(SIGNS.map(|(_, _, pattern)| pattern))
+            .expect("patterns that were written here")
+    });
+    &PATTERNS
+}
+
 /// Looks for signs in logs, line by line.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InfraScan(Option<usize>);
@@ -61,13 +98,10 @@ pub struct InfraScan(Option<usize>);
 impl InfraScan {
     /// Reads a line, without its end.
     pub fn line(&mut self, line: &str) {
-        static PATTERNS: LazyLock<RegexSet> = LazyLock::new(|| {
-            RegexSet::new(SIGNS.map(|(_, _, pattern)| pattern))
-                .expect("patterns that were written here")
-        });
         // A log has few signs; once the first of the list is there, no other counts.
         if self.0 != Some(0)
-            && let Some(first) = PATTERNS.matches(line).iter().next()
+            && may_have_sign(line)
+            && let Some(first) = patterns().matches(line).iter().next()
         {
             self.0 = Some(self.0.map_or(first, |known| known.min(first)));
         }
@@ -87,7 +121,34 @@ impl InfraScan {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    /// Pieces of the patterns, whole and cut, and what joins them.
+    fn piece() -> impl Strategy<Value = String> {
+        let words = SIGNS.into_iter().flat_map(|(_, _, pattern)| pattern.split('|'));
+        let words: Vec<String> =
+            words.map(|word| word.replace(r"\d+", "60").replace(['^', '$'], "")).collect();
+        (0..words.len(), any::<bool>(), 0..4usize, "[ \u{1b}é]{0,2}").prop_map(
+            move |(word, is_whole, cut, join)| {
+                let word = &words[word];
+                word[..word.len() - if is_whole { 0 } else { cut }].to_owned() + &join
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn lines_that_are_left_out_have_no_sign(
+            pieces in proptest::collection::vec(piece(), 0..4), before in "[ x]{0,1}",
+        ) {
+            let line = before + &pieces.concat();
+            let mut scan = InfraScan::default();
+            scan.line(&line);
+            prop_assert_eq!(scan.0, patterns().matches(&line).iter().next());
+        }
+    }
 
     #[test]
     fn the_first_of_the_list_counts() {

@@ -34,6 +34,18 @@ const SWE_BENCH_4: Dialect =
 const SWE_REBENCH: Dialect =
     Dialect { words: FEWER_WORDS, drops_counts: false, has_whole_names: false, needs_names: true };
 
+/// Without colours, whose escapes go with all control characters. Most lines have none, and are not copied.
+fn without_colours(line: &str) -> Cow<'_, str> {
+    if !line.bytes().any(|byte| byte == b'[' || (1..=0x1f).contains(&byte)) {
+        return Cow::Borrowed(line);
+    }
+    let line = match line.contains('[') {
+        true => pattern!(r"\[(\d+)m").replace_all(line, ""),
+        false => Cow::Borrowed(line),
+    };
+    Cow::Owned(line.chars().filter(|letter| !('\u{1}'..='\u{1f}').contains(letter)).collect())
+}
+
 impl Dialect {
     fn begins(self, line: &str) -> bool {
         self.words.iter().any(|word| line.starts_with(word))
@@ -66,17 +78,15 @@ impl Dialect {
 
     /// A line without colours, in which the word is first or last.
     fn second(self, line: &str, tests: &mut Statuses) {
-        let line = pattern!(r"\[(\d+)m").replace_all(line, "");
-        let line: String =
-            line.chars().filter(|letter| !('\u{1}'..='\u{1f}').contains(letter)).collect();
+        let line = without_colours(line);
         let begins = self.begins(&line);
         if !begins && !self.ends(&line) {
             return;
         }
         let line = match line.starts_with("FAILED") {
-            true if self.has_whole_names => before(&line, " - ").to_owned(),
-            true => line.replace(" - ", " "),
-            false => line,
+            true if self.has_whole_names => Cow::Borrowed(before(&line, " - ")),
+            true => Cow::Owned(line.replace(" - ", " ")),
+            false => Cow::Borrowed(&*line),
         };
         let words: Vec<&str> = words(&line).collect();
         let &[first, .., last] = &words[..] else {
@@ -183,9 +193,7 @@ pub(in crate::log) fn nebo() -> Reader {
         FEWER_WORDS.contains(&word).then(|| TestStatus::from_word(word))
     }
     Reader::python_lines(|line: &str, tests: &mut Statuses| {
-        let line = pattern!(r"\[(\d+)m").replace_all(line, "");
-        let line: String =
-            line.chars().filter(|letter| !('\u{1}'..='\u{1f}').contains(letter)).collect();
+        let line = without_colours(line);
         let line = strip(&line);
         if let Some(groups) = pattern!(r"^\[gw\d+\]\s+\[[^\]]*\]\s+(\w+)\s+(.*)$").captures(line)
             && let Some(status) = status(&groups[1])
