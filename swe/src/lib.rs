@@ -15,16 +15,30 @@
 //! # Ok::<(), spar_swe::log::LogError>(())
 //! ```
 
+mod columns;
+mod error;
+mod folders;
 pub mod grade;
+mod instance;
 pub mod log;
 mod patch;
 mod python_text;
 pub mod report;
+mod rows;
 pub mod similarity;
 mod test_status;
 
+pub use error::{LoadError, Place, Row};
+pub use folders::{FOLDER_FORMATS, FolderFormat, FolderSuite};
+pub use instance::{
+    Artifact, CollectHook, Compose, Content, DockerSpecs, Dockerfile, Gold, HealthCheck,
+    HiddenFile, HiddenFiles, ImageAsset, Instance, Issue, Limits, McpServer, McpTransport,
+    NetworkPolicy, ParserName, RepoSpec, RewardStrategy, SandboxSource, Stage, Verification,
+    host_variable, host_variables,
+};
 pub use patch::{
     Binary, Body, FileChange, Hunk, Kind, NON_TEST_SUFFIXES, Patch, PatchError, PatchLimits,
     RepoPath, UnsafeChange, git_files, modified_files, test_directives,
 };
+pub use rows::{ROW_FORMATS, RowFile, RowFormat, RowOptions};
 pub use test_status::TestStatus;

@@ -7,7 +7,8 @@ use crate::TestStatus::{self, Error, Failed, Skipped};
 use crate::log::StatusMap;
 
 /// The tests that tell whether an attempt has resolved the issue.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct Expected {
     /// Tests that failed before the fix and have to pass.
     pub fail_to_pass: Vec<String>,

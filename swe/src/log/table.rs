@@ -5,7 +5,10 @@ use super::reading::{LogReading, Reader};
 use super::{LogError, StatusMap};
 
 /// Whose parser it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
+)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Origin {
     /// SWE-bench 5, package `swebench` 5.0.2.

@@ -1,0 +1,86 @@
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Gold, HealthCheck, HiddenFiles, NetworkPolicy, Verification, check_id};
+
+/// One of several tasks that follow each other in one sandbox.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Stage {
+    /// Its name.
+    pub name: String,
+    /// What is to be done.
+    pub instruction: String,
+    /// Files that are put into the sandbox before it begins.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<HiddenFiles>,
+    /// Commands that run in turn before it begins.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub setup: Vec<String>,
+    /// What has to hold before it begins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub health: Option<HealthCheck>,
+    /// Files that are put into the sandbox when it is judged.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hidden: Vec<HiddenFiles>,
+    /// How it is judged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verification: Option<Verification>,
+    /// Environment variables of the verification alone.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub verifier_env: BTreeMap<String, String>,
+    /// What is known to solve it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gold: Option<Gold>,
+    /// The rewards, by name, below which the stages after it are left out.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub min_reward: BTreeMap<String, f64>,
+    /// Seconds of the agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent_secs: Option<u64>,
+    /// Seconds of the verification.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub test_secs: Option<u64>,
+    /// What the agent can reach, where it differs from the instance's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network: Option<NetworkPolicy>,
+}
+
+/// How rewards of stages become one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RewardStrategy {
+    /// Their mean, by name; a name that a stage does not have counts 0 for it.
+    #[default]
+    Mean,
+    /// The last stage's.
+    Final,
+}
+
+impl Stage {
+    pub(crate) fn check(&self, problems: &mut Vec<String>) {
+        let mut own = Vec::new();
+        check_id(&self.name.replace(' ', "_"), &mut own);
+        if self.instruction.trim().is_empty() {
+            own.push("its instruction is empty".to_owned());
+        }
+        for files in self.files.iter().chain(&self.hidden) {
+            files.check(&mut own);
+        }
+        if let Some(verification) = &self.verification {
+            verification.check(&mut own);
+        }
+        if let Some(health) = &self.health {
+            health.check("health", &mut own);
+        }
+        if self.min_reward.values().any(|reward| reward.is_nan()) {
+            own.push("a least reward is no number".to_owned());
+        }
+        if let Some(network) = &self.network {
+            network.check("network", &mut own);
+        }
+        let name = crate::error::shortened(&self.name);
+        problems.extend(own.into_iter().map(|problem| format!("stage `{name}`: {problem}")));
+    }
+}
