@@ -114,8 +114,10 @@ impl RowFile {
                 limit,
             });
         }
+        // A pipe tells no length, and has to end as well.
+        let whole = BufReader::new(file.take(MAX_WHOLE_BYTES));
         let rows: Vec<Value> =
-            serde_json::from_reader(BufReader::new(file)).map_err(|error| LoadError::Syntax {
+            serde_json::from_reader(whole).map_err(|error| LoadError::Syntax {
                 place: Box::new(Place::of(path)),
                 language: "JSON",
                 detail: error.to_string(),
