@@ -466,6 +466,26 @@ mod tests {
     }
 
     #[test]
+    fn roots_and_the_imaginary_unit_are_not_rounded() {
+        let large = r"((\sqrt{2}-({2}\cdot{13})^{3})^{3})";
+        for (reference, answer, is_equal) in [
+            (format!("{large}+1"), large.to_owned(), false),
+            (large.to_owned(), large.to_owned(), true),
+            (r"(1+\sqrt2)^{60}+(1-\sqrt2)^{60}".into(), r"(1+\sqrt2)^{60}".into(), false),
+            (r"\sqrt{6}^{51}".into(), r"\sqrt2^{51} \sqrt3^{51}".into(), true),
+            (r"10^{30}+\sqrt{-4}".into(), "10^{30}+2i".into(), true),
+            (r"10^{30}+\sqrt{-4}".into(), "10^{30}-2i".into(), false),
+            (r"10^{30}+\sqrt{\frac{8}{27}}".into(), r"10^{30}+\frac{2\sqrt6}{9}".into(), true),
+            (r"10^{30}+8^{-\frac12}".into(), r"10^{30}+\frac{\sqrt2}{4}".into(), true),
+            (r"10^{30}+8^{-\frac12}".into(), r"10^{30}-\frac{\sqrt2}{4}".into(), false),
+            (r"10^{30}+8^{\frac32}".into(), r"10^{30}+16\sqrt2".into(), true),
+        ] {
+            let found = math_equal(&reference, &answer);
+            assert_eq!(found.is_equal(), is_equal, "{reference} {answer} {found:?}");
+        }
+    }
+
+    #[test]
     fn sets_of_large_numbers_end_soon() {
         let set = |member: &dyn Fn(usize) -> String, count: usize| {
             format!("\\{{{}\\}}", (0..count).map(member).collect::<Vec<_>>().join(","))
