@@ -26,6 +26,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("ors", &["core"]),
     // Instances of software engineering and how they are graded: texts in, texts out.
     ("swe", &[]),
+    // Tasks of repair, made of packages: what runs their tests, and no episode.
+    ("repair", &["core", "sandbox", "swe"]),
     ("tasks", &["core", "sandbox", "answers", "bfcl", "ors", "python", "search", "sql", "tau2"]),
     (
         "envs",
