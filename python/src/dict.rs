@@ -13,6 +13,9 @@ use crate::{Int, Outcome, Value, equal};
 /// Up to so many entries a dictionary is searched from its beginning.
 const SEARCHED: usize = 16;
 
+/// Between so many keys, told at once, a mark of each stands beside them: going over these costs less than a hash.
+const MARKED: std::ops::RangeInclusive<usize> = 5..=32;
+
 /// A dictionary: entries in the order of insertion, keys compared as Python does, so that `1`, `1.0` and `True` are one
 /// key.
 ///
@@ -28,6 +31,8 @@ pub struct Dict {
 #[derive(Debug, Clone, Default)]
 pub struct Keys {
     keys: Vec<Value>,
+    /// A mark of each key, in the order of the keys, where they are texts that were told at once and are neither few nor many.
+    marks: Option<Box<[u32]>>,
     /// The places of keys by their hash, once there are many.
     places: Option<HashTable<u32>>,
 }
@@ -47,7 +52,10 @@ impl Default for Dict {
 impl Keys {
     /// Keys in their order, which are texts of which no two are equal.
     pub fn from_distinct(keys: Vec<Value>) -> Self {
-        let mut keys = Self { keys, places: None };
+        let mut keys = Self { keys, ..Self::default() };
+        if MARKED.contains(&keys.keys.len()) {
+            keys.marks = keys.keys.iter().map(|key| key.as_str().map(mark)).collect();
+        }
         keys.index_if_large();
         debug_assert!(
             keys.keys.iter().enumerate().all(|(at, key)| {
@@ -60,6 +68,7 @@ impl Keys {
 
     /// Appends a key that is not there.
     fn push(&mut self, key: Value) {
+        self.marks = None;
         let place = place_in_table(self.keys.len());
         if let Some(places) = &mut self.places {
             let keys = &self.keys;
@@ -70,7 +79,7 @@ impl Keys {
     }
 
     fn index_if_large(&mut self) {
-        if self.keys.len() > SEARCHED && self.places.is_none() {
+        if self.keys.len() > SEARCHED && self.places.is_none() && self.marks.is_none() {
             let mut places = HashTable::with_capacity(self.keys.len());
             let keys = &self.keys;
             for (place, key) in keys.iter().enumerate() {
@@ -96,6 +105,11 @@ impl Keys {
 
     fn place_of_str(&self, key: &str) -> Option<usize> {
         let is_it = |other: &Value| matches!(other, Value::Str(text) if **text == *key);
+        if let Some(marks) = &self.marks {
+            let wanted = mark(key);
+            let mut marked = marks.iter().zip(&self.keys);
+            return marked.position(|(mark, other)| *mark == wanted && is_it(other));
+        }
         match &self.places {
             None => self.keys.iter().position(is_it),
             Some(places) => {
@@ -109,7 +123,7 @@ impl Keys {
 impl Dict {
     /// An empty one with room for so many entries.
     pub fn with_capacity(entries: usize) -> Self {
-        let keys = Keys { keys: Vec::with_capacity(entries), places: None };
+        let keys = Keys { keys: Vec::with_capacity(entries), ..Keys::default() };
         Self { keys: Arc::new(keys), values: Vec::with_capacity(entries) }
     }
 
@@ -159,6 +173,21 @@ impl Dict {
         Some((self.keys.keys.get(place)?, self.values.get(place)?))
     }
 
+    /// Its keys, which copies of it share.
+    pub fn shape(&self) -> &Arc<Keys> {
+        &self.keys
+    }
+
+    /// The value at a place where its keys are these very ones, shared with whoever asks.
+    pub fn at(&self, keys: &Arc<Keys>, place: usize) -> Option<&Value> {
+        if Arc::ptr_eq(&self.keys, keys) { self.values.get(place) } else { None }
+    }
+
+    /// As [`at`](Self::at), to be changed.
+    pub fn at_mut(&mut self, keys: &Arc<Keys>, place: usize) -> Option<&mut Value> {
+        if Arc::ptr_eq(&self.keys, keys) { self.values.get_mut(place) } else { None }
+    }
+
     /// The place of a key among the entries, counted from 0.
     ///
     /// # Errors
@@ -185,6 +214,11 @@ impl Dict {
     /// A `TypeError` when the key cannot be hashed.
     pub fn get_mut(&mut self, key: &Value) -> Outcome<Option<&mut Value>> {
         Ok(self.place_of(key)?.map(|place| &mut self.values[place]))
+    }
+
+    /// The place of a text among the entries, counted from 0.
+    pub fn place_of_str(&self, key: &str) -> Option<usize> {
+        self.keys.place_of_str(key)
     }
 
     /// The value of a text.
@@ -230,7 +264,7 @@ impl Dict {
     pub fn remove(&mut self, key: &Value) -> Outcome<Option<Value>> {
         let Some(place) = self.place_of(key)? else { return Ok(None) };
         let keys = Arc::make_mut(&mut self.keys);
-        keys.places = None;
+        (keys.places, keys.marks) = (None, None);
         keys.keys.remove(place);
         keys.index_if_large();
         Ok(Some(self.values.remove(place)))
@@ -245,6 +279,17 @@ impl Dict {
             }
         }
     }
+}
+
+/// What tells most texts apart: their length, and their bytes at both ends and in the middle.
+fn mark(text: &str) -> u32 {
+    let bytes = text.as_bytes();
+    let [Some(first), Some(middle), Some(last)] =
+        [0, bytes.len() / 2, bytes.len().saturating_sub(1)].map(|at| bytes.get(at))
+    else {
+        return 0;
+    };
+    u32::from_le_bytes([bytes.len().to_le_bytes()[0], *first, *middle, *last])
 }
 
 /// A place as tables hold it, in four bytes.

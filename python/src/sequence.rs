@@ -1,5 +1,6 @@
 //! Containers: going over them, their length, their parts.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use num_bigint::BigInt;
@@ -13,8 +14,17 @@ use crate::{Exception, ExceptionKind, Outcome, Value};
 ///
 /// The `TypeError` of what has none.
 pub fn iterate(value: &Value) -> Outcome<Vec<Value>> {
+    elements(value).map(Cow::into_owned)
+}
+
+/// As [`iterate`], without copies of what stands side by side already.
+///
+/// # Errors
+///
+/// The same.
+pub fn elements(value: &Value) -> Outcome<Cow<'_, [Value]>> {
     match value {
-        Value::List(items) | Value::Tuple(items) => Ok(items.to_vec()),
+        Value::List(items) | Value::Tuple(items) => Ok(items.as_slice().into()),
         Value::Str(text) => Ok(text
             .chars()
             .map(|character| Value::str(&*character.encode_utf8(&mut [0; 4])))

@@ -151,10 +151,12 @@ impl Database {
         }
     }
 
+    #[inline]
     fn store(&self, name: &str) -> Option<&Store> {
         self.fields.iter().find(|field| field.name == name).map(|field| &field.store)
     }
 
+    #[inline]
     fn store_mut(&mut self, name: &str) -> Option<&mut Store> {
         let place = self.fields.iter().position(|field| field.name == name)?;
         let field = &mut Arc::make_mut(&mut self.fields)[place];
@@ -167,6 +169,7 @@ impl Database {
     /// # Errors
     ///
     /// The `AttributeError` where the database has no such field.
+    #[inline]
     pub fn field(&self, name: &str) -> Outcome<&Value> {
         match self.store(name) {
             Some(Store::Plain(value)) => Ok(value),
@@ -179,6 +182,7 @@ impl Database {
     /// # Errors
     ///
     /// The same.
+    #[inline]
     pub fn field_mut(&mut self, name: &str) -> Outcome<&mut Value> {
         let model = self.model;
         match self.store_mut(name) {

@@ -53,7 +53,7 @@ impl Reply {
             Self::Truth(truth) => json_dumps(&Value::from(if truth { "True" } else { "False" })),
             Self::Nothing => json_dumps(&Value::None),
             Self::Mixed(parts) => {
-                let mut dict = spar_python::Dict::default();
+                let mut dict = spar_python::Dict::with_capacity(parts.len());
                 for (name, part) in parts {
                     let value = match part {
                         Part::Model(value) => value,

@@ -2,7 +2,9 @@
 
 use std::sync::{Arc, OnceLock};
 
-use spar_python::{Dict, Keys, Value};
+use spar_python::{Dict, Keys, Outcome, Value};
+
+use crate::object::{attribute, attribute_mut};
 
 /// A model: an object with declared fields, which is stored as a dictionary in the order of these.
 #[derive(Debug)]
@@ -72,11 +74,44 @@ impl Model {
 
     /// An object with these values of its fields, of all in their order, which nobody checks.
     pub(crate) fn object(&self, values: Vec<Value>) -> Value {
-        let keys = self.keys.get_or_init(|| {
+        Value::Dict(Dict::of_shape(Arc::clone(self.keys()), values).into())
+    }
+
+    fn keys(&self) -> &Arc<Keys> {
+        self.keys.get_or_init(|| {
             let names = self.fields.iter().map(|field| Value::from(field.name));
             Arc::new(Keys::from_distinct(names.collect()))
-        });
-        Value::Dict(Dict::of_shape(Arc::clone(keys), values).into())
+        })
+    }
+
+    /// The value of a field, by its place among the fields: without a search in what was made as an object of this model.
+    ///
+    /// # Errors
+    ///
+    /// The `AttributeError` of what has no such attribute.
+    pub(crate) fn get<'v>(&self, object: &'v Value, place: usize) -> Outcome<&'v Value> {
+        match object.as_dict().and_then(|fields| fields.at(self.keys(), place)) {
+            Some(value) => Ok(value),
+            None => attribute(object, self.fields[place].name),
+        }
+    }
+
+    /// As [`get`](Self::get), to be changed.
+    ///
+    /// # Errors
+    ///
+    /// The same.
+    pub(crate) fn get_mut<'v>(
+        &self,
+        object: &'v mut Value,
+        place: usize,
+    ) -> Outcome<&'v mut Value> {
+        let keys = self.keys();
+        if object.as_dict().is_none_or(|fields| fields.at(keys, place).is_none()) {
+            return attribute_mut(object, self.fields[place].name);
+        }
+        let value = object.as_dict_mut().and_then(|fields| fields.at_mut(keys, place));
+        Ok(value.expect("a copy has the same keys"))
     }
 }
 

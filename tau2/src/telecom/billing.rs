@@ -2,7 +2,7 @@
 
 use sha2::{Digest, Sha256};
 use spar_python::BinaryOperator::Add;
-use spar_python::{Comparison, Outcome, Value, compare, iterate};
+use spar_python::{Comparison, Outcome, Value, compare, elements};
 
 use super::data::{BILL, LINE_ITEM};
 use super::tools::{bill, customer, is_status, line, plan, row_mut};
@@ -34,13 +34,14 @@ impl BillIds {
     }
 
     fn next(&mut self) -> String {
-        let digest = Sha256::new()
+        let digest: [u8; 32] = Sha256::new()
             .chain_update(self.stream.to_le_bytes())
             .chain_update(self.num_drawn.to_le_bytes())
-            .finalize();
+            .finalize()
+            .into();
         self.num_drawn += 1;
-        let digits = digest.iter().take(4).map(|byte| format!("{byte:02x}"));
-        format!("B{}", digits.collect::<String>())
+        let [a, b, c, d, ..] = digest;
+        format!("B{:08x}", u32::from_be_bytes([a, b, c, d]))
     }
 }
 
@@ -55,8 +56,8 @@ pub(super) fn with_status<'d>(
     status: &str,
 ) -> Outcome<Vec<&'d Value>> {
     let mut found = Vec::new();
-    for id in iterate(attribute(customer, "bill_ids")?)? {
-        let bill = bill(db, &id)?;
+    for id in elements(attribute(customer, "bill_ids")?)?.iter() {
+        let bill = bill(db, id)?;
         if is_status(bill, status) {
             found.push(bill);
         }
@@ -90,9 +91,9 @@ pub(super) fn charge(
 ) -> Outcome<()> {
     let owner = customer(db, customer_id)?;
     let mut draft = None;
-    for id in iterate(attribute(owner, "bill_ids")?)? {
-        if is_status(bill(db, &id)?, "Draft") {
-            draft = Some(id);
+    for id in elements(attribute(owner, "bill_ids")?)?.iter() {
+        if is_status(bill(db, id)?, "Draft") {
+            draft = Some(id.clone());
             break;
         }
     }

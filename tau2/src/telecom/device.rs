@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use spar_python::{Exception, Outcome, Value, round, to_float};
 
-use super::device_data::{default_apn, default_vpn};
+use super::device_data::{Around, Phone, default_apn, default_vpn};
 use crate::database::Database;
 use crate::object::{attribute, attribute_mut, set, shown};
 
@@ -43,60 +43,67 @@ pub(super) fn on_off(on: bool) -> &'static str {
 
 impl Device<'_> {
     /// An attribute of the phone.
-    pub(super) fn get(&self, name: &str) -> Outcome<&Value> {
-        attribute(self.db.field("device")?, name)
+    pub(super) fn get(&self, attribute: Phone) -> Outcome<&Value> {
+        attribute.of(self.db.field("device")?)
+    }
+
+    /// An attribute of the phone, to be changed.
+    fn get_mut(&mut self, attribute: Phone) -> Outcome<&mut Value> {
+        attribute.of_mut(self.db.field_mut("device")?)
     }
 
     /// Whether an attribute of the phone holds.
-    pub(super) fn is(&self, name: &str) -> Outcome<bool> {
-        Ok(self.get(name)?.is_true())
+    pub(super) fn is(&self, attribute: Phone) -> Outcome<bool> {
+        Ok(self.get(attribute)?.is_true())
     }
 
     /// The text that an attribute of the phone is.
-    pub(super) fn text(&self, name: &str) -> Outcome<&str> {
-        Ok(self.get(name)?.as_str().unwrap_or_default())
+    pub(super) fn text(&self, attribute: Phone) -> Outcome<&str> {
+        Ok(self.get(attribute)?.as_str().unwrap_or_default())
     }
 
     /// Sets an attribute of the phone. What it is already is left alone, so that nothing is copied for it.
-    pub(super) fn set(&mut self, name: &str, value: impl Into<Value>) -> Outcome<()> {
+    pub(super) fn set(&mut self, attribute: Phone, value: impl Into<Value>) -> Outcome<()> {
         let value = value.into();
-        match is_same(self.get(name)?, &value) {
-            true => Ok(()),
-            false => set(self.db.field_mut("device")?, name, value),
+        if !is_same(self.get(attribute)?, &value) {
+            *self.get_mut(attribute)? = value;
         }
+        Ok(())
     }
 
     /// Sets an attribute of the phone to a text.
-    pub(super) fn set_text(&mut self, name: &str, text: &str) -> Outcome<()> {
-        match self.get(name)?.as_str() == Some(text) {
-            true => Ok(()),
-            false => self.set(name, text),
+    pub(super) fn set_text(&mut self, attribute: Phone, text: &'static str) -> Outcome<()> {
+        if self.get(attribute)?.as_str() != Some(text) {
+            *self.get_mut(attribute)? = text.into();
         }
+        Ok(())
     }
 
     /// Turns an attribute round, and says what it is then.
-    pub(super) fn toggle(&mut self, name: &str) -> Outcome<bool> {
-        let on = !self.is(name)?;
-        self.set(name, on)?;
+    pub(super) fn toggle(&mut self, attribute: Phone) -> Outcome<bool> {
+        let value = self.get_mut(attribute)?;
+        let on = !value.is_true();
+        *value = on.into();
         Ok(on)
     }
 
     /// An attribute of the surroundings.
-    pub(super) fn around(&self, name: &str) -> Outcome<&Value> {
-        attribute(self.db.field("surroundings")?, name)
+    pub(super) fn around(&self, attribute: Around) -> Outcome<&Value> {
+        attribute.of(self.db.field("surroundings")?)
     }
 
-    pub(super) fn set_around(&mut self, name: &str, value: Value) -> Outcome<()> {
-        set(self.db.field_mut("surroundings")?, name, value)
+    pub(super) fn set_around(&mut self, attribute: Around, value: Value) -> Outcome<()> {
+        *attribute.of_mut(self.db.field_mut("surroundings")?)? = value;
+        Ok(())
     }
 
     /// An attribute of the settings of the access point.
     pub(super) fn apn(&self, name: &str) -> Outcome<&Value> {
-        attribute(self.get("active_apn_settings")?, name)
+        attribute(self.get(Phone::ActiveApnSettings)?, name)
     }
 
     pub(super) fn set_apn(&mut self, name: &str, value: Value) -> Outcome<()> {
-        set(attribute_mut(self.db.field_mut("device")?, "active_apn_settings")?, name, value)
+        set(self.get_mut(Phone::ActiveApnSettings)?, name, value)
     }
 
     /// The bar at the top of the screen.
@@ -108,33 +115,33 @@ impl Device<'_> {
 
     /// Writes the bar at the top of the screen.
     fn write_bar(&self, out: &mut String) -> Outcome<()> {
-        if self.is("airplane_mode")? {
+        if self.is(Phone::AirplaneMode)? {
             out.push_str("✈️ Airplane Mode");
         } else {
-            out.push_str(match self.text("network_signal_strength")? {
+            out.push_str(match self.text(Phone::NetworkSignalStrength)? {
                 "poor" => "📶¹ Poor",
                 "fair" => "📶² Fair",
                 "good" => "📶³ Good",
                 "excellent" => "📶⁴ Excellent",
                 _ => "📵 No Signal",
             });
-            let technology = self.text("network_technology_connected")?;
+            let technology = self.text(Phone::NetworkTechnologyConnected)?;
             let has_network = technology != "none";
             if has_network {
                 out.push_str(" | ");
                 out.push_str(technology);
             }
-            if has_network && self.is("data_enabled")? {
+            if has_network && self.is(Phone::DataEnabled)? {
                 out.push_str(" | 📱 Data Enabled");
-                if self.is("data_saver_mode")? {
+                if self.is(Phone::DataSaverMode)? {
                     out.push_str(" | 🔽 Data Saver");
                 }
             } else {
                 out.push_str(" | 📵 Data Disabled");
             }
         }
-        if self.is("wifi_enabled")? && self.is("wifi_connected")? {
-            let network = self.get("wifi_ssid")?;
+        if self.is(Phone::WifiEnabled)? && self.is(Phone::WifiConnected)? {
+            let network = self.get(Phone::WifiSsid)?;
             match network.is_true() {
                 true => {
                     out.push_str(" | 📡 Connected to ");
@@ -143,11 +150,11 @@ impl Device<'_> {
                 false => out.push_str(" | 📡 Enabled"),
             }
         }
-        if self.is("vpn_connected")? {
+        if self.is(Phone::VpnConnected)? {
             out.push_str(" | 🔒 VPN Connected");
         }
         out.push_str(" | 🔋 ");
-        out.push_str(&shown(self.get("battery_level")?)?);
+        out.push_str(&shown(self.get(Phone::BatteryLevel)?)?);
         out.push('%');
         Ok(())
     }
@@ -165,69 +172,70 @@ impl Device<'_> {
 
     /// The state of the SIM card.
     pub(super) fn sim_status(&self) -> Outcome<&str> {
-        match self.is("sim_card_missing")? {
+        match self.is(Phone::SimCardMissing)? {
             true => Ok("missing"),
-            false => self.text("sim_card_status"),
+            false => self.text(Phone::SimCardStatus),
         }
     }
 
     /// Looks for a network, as far as card, settings and line allow one.
     pub(super) fn search_network(&mut self) -> Outcome<()> {
         if self.sim_status()? == "active" {
-            self.set_text("network_connection_status", "connected")?;
-            let preference = self.get("network_mode_preference")?.as_str();
+            self.set_text(Phone::NetworkConnectionStatus, "connected")?;
+            let preference = self.get(Phone::NetworkModePreference)?.as_str();
             let technology = match preference {
                 Some("4g_5g_preferred") if self.signal_of("5G")? != "none" => "5G",
                 Some("3g_only") => "3G",
                 Some("2g_only") => "2G",
                 _ => "4G",
             };
-            self.set_text("network_technology_connected", technology)?;
-            if self.get("network_signal_strength")?.as_str() != Some(self.signal_of(technology)?) {
+            self.set_text(Phone::NetworkTechnologyConnected, technology)?;
+            if self.get(Phone::NetworkSignalStrength)?.as_str() != Some(self.signal_of(technology)?)
+            {
                 let signal = self.signal_of(technology)?.to_owned();
-                self.set("network_signal_strength", signal)?;
+                self.set(Phone::NetworkSignalStrength, signal)?;
             }
         } else {
             self.lose_network()?;
         }
-        if self.is("airplane_mode")? {
+        if self.is(Phone::AirplaneMode)? {
             self.lose_network()?;
         }
         if self.apn("apn_name")?.as_str() == Some("broken") {
             self.lose_network()?;
         }
-        if !self.around("line_active")?.is_true() {
+        if !self.around(Around::LineActive)?.is_true() {
             self.lose_network()?;
         }
         Ok(())
     }
 
     fn signal_of(&self, technology: &str) -> Outcome<&str> {
-        let signals = self.around("signal_strength")?.as_dict();
+        let signals = self.around(Around::SignalStrength)?.as_dict();
         let signal = signals.and_then(|signals| signals.get_str(technology));
         Ok(signal.and_then(Value::as_str).unwrap_or("none"))
     }
 
     fn lose_network(&mut self) -> Outcome<()> {
-        self.set_text("network_connection_status", "no_service")?;
-        self.set_text("network_technology_connected", "none")?;
-        self.set_text("network_signal_strength", "none")
+        self.set_text(Phone::NetworkConnectionStatus, "no_service")?;
+        self.set_text(Phone::NetworkTechnologyConnected, "none")?;
+        self.set_text(Phone::NetworkSignalStrength, "none")
     }
 
     /// Whether mobile data works.
     pub(super) fn has_data(&self) -> Outcome<bool> {
-        if self.is("airplane_mode")?
-            || self.text("network_signal_strength")? == "none"
-            || self.text("network_connection_status")? == "no_service"
+        if self.is(Phone::AirplaneMode)?
+            || self.text(Phone::NetworkSignalStrength)? == "none"
+            || self.text(Phone::NetworkConnectionStatus)? == "no_service"
         {
             return Ok(false);
         }
-        if self.around("is_abroad")?.is_true()
-            && !(self.is("roaming_enabled")? && self.around("roaming_allowed")?.is_true())
+        if self.around(Around::IsAbroad)?.is_true()
+            && !(self.is(Phone::RoamingEnabled)? && self.around(Around::RoamingAllowed)?.is_true())
         {
             return Ok(false);
         }
-        Ok(self.is("data_enabled")? && !self.around("mobile_data_usage_exceeded")?.is_true())
+        Ok(self.is(Phone::DataEnabled)? && !self.around(Around::MobileDataUsageExceeded)?.is_true())
     }
 
     /// The speed of mobile data in megabits per second, and its name; without data no speed.
@@ -236,24 +244,24 @@ impl Device<'_> {
             return Ok((None, "No Connection"));
         }
         let mut factor = 1.0;
-        let details = self.get("vpn_details")?;
-        if self.is("vpn_connected")?
+        let details = self.get(Phone::VpnDetails)?;
+        if self.is(Phone::VpnConnected)?
             && details.is_true()
             && attribute(details, "server_performance")?.as_str() == Some("poor")
         {
             factor = 0.1;
         }
-        if self.is("data_saver_mode")? {
+        if self.is(Phone::DataSaverMode)? {
             factor *= 0.2;
         }
-        let (least, most) = match self.text("network_technology_connected")? {
+        let (least, most) = match self.text(Phone::NetworkTechnologyConnected)? {
             "2G" => (0.1, 0.4),
             "3G" => (1.0, 5.0),
             "4G" => (10.0, 100.0),
             "5G" => (50.0, 500.0),
             _ => (0.0, 0.0),
         };
-        let signal = match self.text("network_signal_strength")? {
+        let signal = match self.text(Phone::NetworkSignalStrength)? {
             "poor" => 0.2,
             "fair" => 0.5,
             "good" => 0.8,
@@ -275,8 +283,8 @@ impl Device<'_> {
     /// Whether pictures can be sent.
     pub(super) fn can_send_mms(&self) -> Outcome<bool> {
         if !self.has_data()?
-            || self.text("network_technology_connected")? == "2G"
-            || (self.is("wifi_calling_enabled")? && self.is("wifi_calling_mms_over_wifi")?)
+            || self.text(Phone::NetworkTechnologyConnected)? == "2G"
+            || (self.is(Phone::WifiCallingEnabled)? && self.is(Phone::WifiCallingMmsOverWifi)?)
             || matches!(self.apn("mmsc_url")?, Value::None)
         {
             return Ok(false);
@@ -288,24 +296,24 @@ impl Device<'_> {
 
     /// An app by its name.
     pub(super) fn app(&self, name: &Value) -> Outcome<Option<&Value>> {
-        let apps = self.get("app_statuses")?.as_dict();
+        let apps = self.get(Phone::AppStatuses)?.as_dict();
         Ok(apps.map(|apps| apps.get(name)).transpose()?.flatten())
     }
 
     /// The permissions of an app, to be changed.
     pub(super) fn permissions_mut(&mut self, name: &Value) -> Outcome<Option<&mut Value>> {
-        let apps = attribute_mut(self.db.field_mut("device")?, "app_statuses")?.as_dict_mut();
+        let apps = self.get_mut(Phone::AppStatuses)?.as_dict_mut();
         let app = apps.map(|apps| apps.get_mut(name)).transpose()?.flatten();
         app.map(|app| attribute_mut(app, "permissions")).transpose()
     }
 
     /// Flies or lands.
     pub(super) fn toggle_airplane_mode(&mut self) -> Outcome<bool> {
-        let on = self.toggle("airplane_mode")?;
+        let on = self.toggle(Phone::AirplaneMode)?;
         if !on {
-            self.set_text("network_connection_status", "searching")?;
+            self.set_text(Phone::NetworkConnectionStatus, "searching")?;
         }
-        if on || self.is("wifi_enabled")? {
+        if on || self.is(Phone::WifiEnabled)? {
             self.lose_wifi()?;
         }
         if on {
@@ -316,30 +324,30 @@ impl Device<'_> {
     }
 
     pub(super) fn lose_wifi(&mut self) -> Outcome<()> {
-        self.set("wifi_connected", false)?;
-        self.set("wifi_ssid", Value::None)?;
-        self.set_text("wifi_signal_strength", "none")
+        self.set(Phone::WifiConnected, false)?;
+        self.set(Phone::WifiSsid, Value::None)?;
+        self.set_text(Phone::WifiSignalStrength, "none")
     }
 
     /// Connects to the VPN, unless there is a connection.
     pub(super) fn connect_vpn(&mut self) -> Outcome<bool> {
-        if self.is("vpn_connected")? {
+        if self.is(Phone::VpnConnected)? {
             return Ok(false);
         }
-        self.set("vpn_connected", true)?;
+        self.set(Phone::VpnConnected, true)?;
         let details = self.vpn.details.clone();
-        self.set("vpn_details", details)?;
+        self.set(Phone::VpnDetails, details)?;
         self.vpn.is_shared = true;
         Ok(true)
     }
 
     /// Ends the connection to a VPN, if there is one.
     pub(super) fn disconnect_vpn(&mut self) -> Outcome<bool> {
-        if !self.is("vpn_connected")? {
+        if !self.is(Phone::VpnConnected)? {
             return Ok(false);
         }
-        self.set("vpn_connected", false)?;
-        self.set("vpn_details", Value::None)?;
+        self.set(Phone::VpnConnected, false)?;
+        self.set(Phone::VpnDetails, Value::None)?;
         self.vpn.is_shared = false;
         Ok(true)
     }
@@ -347,7 +355,7 @@ impl Device<'_> {
     /// Connects to the VPN and makes it slow.
     pub(super) fn break_vpn(&mut self) -> Outcome<()> {
         self.connect_vpn()?;
-        let details = attribute_mut(self.db.field_mut("device")?, "vpn_details")?;
+        let details = self.get_mut(Phone::VpnDetails)?;
         set(details, "server_performance", "poor".into())?;
         if self.vpn.is_shared {
             set(&mut self.vpn.details, "server_performance", "poor".into())?;
@@ -360,10 +368,10 @@ impl Device<'_> {
         let mut done = String::new();
         if self.apn("reset_at_reboot")?.is_true() {
             done.push_str("Resetting APN settings...\n");
-            self.set("active_apn_settings", default_apn())?;
+            self.set(Phone::ActiveApnSettings, default_apn())?;
         }
         done.push_str("Restarting network services...");
-        self.set_text("network_connection_status", "searching")?;
+        self.set_text(Phone::NetworkConnectionStatus, "searching")?;
         self.search_network()?;
         Ok(done)
     }

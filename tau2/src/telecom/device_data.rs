@@ -1,10 +1,10 @@
 //! The user's phone and surroundings, as data.
 
-use spar_python::Value;
+use spar_python::{Outcome, Value};
 
 use crate::object::object;
 use crate::schema::Kind::{Bool, Dict, Enum, Float, Int, Model as Of, Optional, Str};
-use crate::schema::{Kind, Model, defaults, optional, required};
+use crate::schema::{Field, Kind, Model, defaults, optional, required};
 
 const NO: fn() -> Value = || Value::Bool(false);
 const YES: fn() -> Value = || Value::Bool(true);
@@ -114,6 +114,45 @@ static DEVICE: Model = Model::closed(
     ],
 );
 
+/// An attribute of the phone, in the order of the model's fields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phone {
+    SimCardStatus,
+    SimCardMissing,
+    AirplaneMode,
+    NetworkSignalStrength,
+    NetworkTechnologyConnected,
+    NetworkConnectionStatus,
+    BatteryLevel,
+    DataEnabled,
+    RoamingEnabled,
+    NetworkModePreference,
+    ActiveApnSettings,
+    WifiEnabled,
+    WifiConnected,
+    WifiSsid,
+    WifiSignalStrength,
+    WifiCallingEnabled,
+    WifiCallingMmsOverWifi,
+    DataSaverMode,
+    VpnEnabledSetting,
+    VpnConnected,
+    VpnDetails,
+    AppStatuses,
+}
+
+impl Phone {
+    /// Its value.
+    pub(super) fn of(self, object: &Value) -> Outcome<&Value> {
+        DEVICE.get(object, self as usize)
+    }
+
+    /// Its value, to be changed.
+    pub(super) fn of_mut(self, object: &mut Value) -> Outcome<&mut Value> {
+        DEVICE.get_mut(object, self as usize)
+    }
+}
+
 /// A payment that the agent asked for.
 pub(crate) static PAYMENT_REQUEST: Model = Model::closed(
     "PaymentRequest",
@@ -134,6 +173,31 @@ static SURROUNDINGS: Model = Model::closed(
     ],
 );
 
+/// An attribute of the surroundings, in the order of the model's fields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Around {
+    Name,
+    PhoneNumber,
+    IsAbroad,
+    RoamingAllowed,
+    SignalStrength,
+    MobileDataUsageExceeded,
+    LineActive,
+    PaymentRequest,
+}
+
+impl Around {
+    /// Its value.
+    pub(super) fn of(self, object: &Value) -> Outcome<&Value> {
+        SURROUNDINGS.get(object, self as usize)
+    }
+
+    /// Its value, to be changed.
+    pub(super) fn of_mut(self, object: &mut Value) -> Outcome<&mut Value> {
+        SURROUNDINGS.get_mut(object, self as usize)
+    }
+}
+
 /// The settings that an access point has by itself.
 pub(crate) fn default_apn() -> Value {
     initial(&APN)
@@ -148,9 +212,10 @@ fn signals() -> Value {
     ])
 }
 
-/// An object of a model with all its own values.
+/// An object of a model with all its own values; every field has one.
 fn initial(model: &'static Model) -> Value {
-    Value::dict(model.fields.iter().filter_map(|field| Some((field.name, field.default?()))))
+    let own = |field: &Field| field.default.expect("every field has a value of its own")();
+    model.object(model.fields.iter().map(own).collect())
 }
 
 /// The database of the user.
@@ -161,3 +226,61 @@ pub(crate) static USER_DATABASE: Model = Model::closed(
         defaults("surroundings", Of(&SURROUNDINGS), || initial(&SURROUNDINGS)),
     ],
 );
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `WifiSsid` as `wifi_ssid`.
+    fn snake_case(name: &str) -> String {
+        let mut snake = String::new();
+        for letter in name.chars() {
+            if letter.is_uppercase() && !snake.is_empty() {
+                snake.push('_');
+            }
+            snake.extend(letter.to_lowercase());
+        }
+        snake
+    }
+
+    #[test]
+    fn attributes_stand_in_the_order_of_the_fields() {
+        let phone = [
+            Phone::SimCardStatus,
+            Phone::SimCardMissing,
+            Phone::AirplaneMode,
+            Phone::NetworkSignalStrength,
+            Phone::NetworkTechnologyConnected,
+            Phone::NetworkConnectionStatus,
+            Phone::BatteryLevel,
+            Phone::DataEnabled,
+            Phone::RoamingEnabled,
+            Phone::NetworkModePreference,
+            Phone::ActiveApnSettings,
+            Phone::WifiEnabled,
+            Phone::WifiConnected,
+            Phone::WifiSsid,
+            Phone::WifiSignalStrength,
+            Phone::WifiCallingEnabled,
+            Phone::WifiCallingMmsOverWifi,
+            Phone::DataSaverMode,
+            Phone::VpnEnabledSetting,
+            Phone::VpnConnected,
+            Phone::VpnDetails,
+            Phone::AppStatuses,
+        ];
+        let around = [
+            Around::Name,
+            Around::PhoneNumber,
+            Around::IsAbroad,
+            Around::RoamingAllowed,
+            Around::SignalStrength,
+            Around::MobileDataUsageExceeded,
+            Around::LineActive,
+            Around::PaymentRequest,
+        ];
+        let names = |model: &Model| model.fields.iter().map(|field| field.name).collect::<Vec<_>>();
+        assert_eq!(phone.map(|it| snake_case(&format!("{it:?}"))).to_vec(), names(&DEVICE));
+        assert_eq!(around.map(|it| snake_case(&format!("{it:?}"))).to_vec(), names(&SURROUNDINGS));
+    }
+}

@@ -4,7 +4,7 @@ use spar_python::BinaryOperator::Add;
 use spar_python::{Comparison, Outcome, Value, binary, compare};
 
 use super::device::is_same;
-use super::device_data::PAYMENT_REQUEST;
+use super::device_data::{Around, PAYMENT_REQUEST};
 use super::tools::{bill, customer_by_phone, line_by_phone, plan, row_mut};
 use super::{billing, tools};
 use crate::database::Database;
@@ -30,7 +30,7 @@ pub(crate) fn bring_in_step(company: &mut Database, user: &mut Database) -> Outc
 }
 
 fn carry_over(company: &mut Database, user: &mut Database) -> Outcome<()> {
-    let number = attribute(user.field(SURROUNDINGS)?, "phone_number")?.clone();
+    let number = Around::PhoneNumber.of(user.field(SURROUNDINGS)?)?.clone();
     if matches!(number, Value::None) {
         return Ok(());
     }
@@ -39,19 +39,19 @@ fn carry_over(company: &mut Database, user: &mut Database) -> Outcome<()> {
     let allowed = attribute(line, "data_refueling_gb")?;
     let is_active = tools::is_status(line, "Active");
     let may_roam = attribute(line, "roaming_enabled")?.is_true();
-    put(user, "line_active", is_active)?;
-    put(user, "roaming_allowed", may_roam)?;
+    put(user, Around::LineActive, is_active)?;
+    put(user, Around::RoamingAllowed, may_roam)?;
     let limit = binary(Add, attribute(plan, "data_limit_gb")?, allowed)?;
     let is_exceeded =
         compare(Comparison::GreaterOrEqual, attribute(line, "data_used_gb")?, &limit)?;
-    put(user, "mobile_data_usage_exceeded", is_exceeded)?;
+    put(user, Around::MobileDataUsageExceeded, is_exceeded)?;
 
-    let mut request = attribute(user.field(SURROUNDINGS)?, "payment_request")?.clone();
+    let mut request = Around::PaymentRequest.of(user.field(SURROUNDINGS)?)?.clone();
     if !matches!(request, Value::None) && attribute(&request, "paid")?.is_true() {
         let id = attribute(&request, "bill_id")?;
         bill(company, id)?;
         set(row_mut(company, "bills", "bill_id", id)?, "status", "Paid".into())?;
-        set(user.field_mut(SURROUNDINGS)?, "payment_request", Value::None)?;
+        *Around::PaymentRequest.of_mut(user.field_mut(SURROUNDINGS)?)? = Value::None;
         request = Value::None;
     }
     if matches!(request, Value::None) {
@@ -62,16 +62,17 @@ fn carry_over(company: &mut Database, user: &mut Database) -> Outcome<()> {
                 ("bill_id", attribute(bill, "bill_id")?.clone()),
                 ("amount_due", attribute(bill, "total_due")?.clone()),
             ];
-            set(user.field_mut(SURROUNDINGS)?, "payment_request", make(&PAYMENT_REQUEST, fields)?)?;
+            *Around::PaymentRequest.of_mut(user.field_mut(SURROUNDINGS)?)? =
+                make(&PAYMENT_REQUEST, fields)?;
         }
     }
     Ok(())
 }
 
 /// Sets a yes or no of the surroundings. What it is already is left alone, so that nothing is copied for it.
-fn put(user: &mut Database, name: &str, holds: bool) -> Outcome<()> {
-    match is_same(attribute(user.field(SURROUNDINGS)?, name)?, &Value::Bool(holds)) {
-        true => Ok(()),
-        false => set(user.field_mut(SURROUNDINGS)?, name, holds.into()),
+fn put(user: &mut Database, attribute: Around, holds: bool) -> Outcome<()> {
+    if !is_same(attribute.of(user.field(SURROUNDINGS)?)?, &Value::Bool(holds)) {
+        *attribute.of_mut(user.field_mut(SURROUNDINGS)?)? = holds.into();
     }
+    Ok(())
 }

@@ -243,7 +243,24 @@ fn assert(db: &Database, name: &str, arguments: &Arguments) -> Outcome<bool> {
 /// The row of a list whose attribute has a value.
 fn row<'d>(db: &'d Database, table: &str, key: &str, value: &Value) -> Outcome<Option<&'d Value>> {
     let rows = db.field(table)?.as_list().unwrap_or_default();
-    Ok(rows.iter().find(|row| attribute(row, key).is_ok_and(|found| equal(found, value))))
+    Ok(place(rows, key, value).and_then(|place| rows.get(place)))
+}
+
+/// The place of the first of some rows whose attribute has a value. Most rows have their attributes in one order, so that it is
+/// looked for once.
+fn place(rows: &[Value], key: &str, value: &Value) -> Option<usize> {
+    let mut known = None;
+    rows.iter().position(|row| {
+        let Some(fields) = row.as_dict() else { return false };
+        let found = match known.and_then(|(shape, at)| fields.at(shape, at)) {
+            Some(found) => Some(found),
+            None => {
+                known = fields.place_of_str(key).map(|at| (fields.shape(), at));
+                known.and_then(|(shape, at)| fields.at(shape, at))
+            }
+        };
+        found.is_some_and(|found| equal(found, value))
+    })
 }
 
 /// As `row`, to be changed.
@@ -258,8 +275,7 @@ pub(super) fn row_mut<'d>(
     value: &Value,
 ) -> Outcome<&'d mut Value> {
     let rows = db.field(table)?.as_list().unwrap_or_default();
-    let place =
-        rows.iter().position(|row| attribute(row, key).is_ok_and(|found| equal(found, value)));
+    let place = place(rows, key, value);
     let rows = db.field_mut(table)?.as_list_mut();
     match place.and_then(|place| rows?.get_mut(place)) {
         Some(row) => Ok(row),

@@ -5,7 +5,7 @@ use spar_python::{
 };
 
 use super::device::{Device, Vpn, assert, on_off};
-use super::device_data::{APN, CONNECTIONS, MODES};
+use super::device_data::{APN, Around, CONNECTIONS, MODES, Phone};
 use crate::database::Database;
 use crate::object::{attribute, lower, refuse, set, shown};
 use crate::reply::Reply;
@@ -197,7 +197,7 @@ pub(crate) fn call(
                 Some(_) => validate(&APN, given)?,
                 None => given.clone(),
             };
-            device.set("active_apn_settings", settings)?;
+            device.set(Phone::ActiveApnSettings, settings)?;
             let name = shown(device.apn("apn_name")?)?;
             device.search_network()?;
             device.with_bar(&format!("APN settings set to: {name}"))?
@@ -226,24 +226,24 @@ fn look(device: &Device<'_>, name: &str, arguments: &Arguments) -> Outcome<Optio
                 "Airplane Mode: {}\nSIM Card Status: {}\nCellular Connection: {}\nCellular Signal: {}\n\
                  Cellular Network Type: {}\nMobile Data Enabled: {}\nData Roaming Enabled: {}\n\
                  Wi-Fi Radio: {}\nWi-Fi Connected: {}",
-                on_off(device.is("airplane_mode")?),
+                on_off(device.is(Phone::AirplaneMode)?),
                 device.sim_status()?,
-                device.text("network_connection_status")?,
-                device.text("network_signal_strength")?,
-                device.text("network_technology_connected")?,
-                yes_no(device.is("data_enabled")?),
-                yes_no(device.is("roaming_enabled")?),
-                on_off(device.is("wifi_enabled")?),
-                yes_no(device.is("wifi_connected")?),
+                device.text(Phone::NetworkConnectionStatus)?,
+                device.text(Phone::NetworkSignalStrength)?,
+                device.text(Phone::NetworkTechnologyConnected)?,
+                yes_no(device.is(Phone::DataEnabled)?),
+                yes_no(device.is(Phone::RoamingEnabled)?),
+                on_off(device.is(Phone::WifiEnabled)?),
+                yes_no(device.is(Phone::WifiConnected)?),
             );
-            if device.is("wifi_connected")? {
-                let network = shown(device.get("wifi_ssid")?)?;
+            if device.is(Phone::WifiConnected)? {
+                let network = shown(device.get(Phone::WifiSsid)?)?;
                 text.push_str(&format!("\nConnected Wi-Fi Network: {network}"));
             }
             text
         }
         "check_network_mode_preference" => {
-            let mode = member(device.get("network_mode_preference")?)?;
+            let mode = member(device.get(Phone::NetworkModePreference)?)?;
             format!("Network Mode Preference: {mode}")
         }
         "run_speed_test" => match device.speed()? {
@@ -273,13 +273,13 @@ fn look(device: &Device<'_>, name: &str, arguments: &Arguments) -> Outcome<Optio
             _ => "The SIM card is locked with a PUK code.",
         }
         .to_owned(),
-        "check_data_restriction_status" => match device.is("data_saver_mode")? {
+        "check_data_restriction_status" => match device.is(Phone::DataSaverMode)? {
             true => "Data Saver mode is ON (limits data usage).",
             false => "Data Saver mode is OFF.",
         }
         .to_owned(),
         "check_apn_settings" => {
-            let settings = device.get("active_apn_settings")?;
+            let settings = device.get(Phone::ActiveApnSettings)?;
             if settings.as_dict().is_none() {
                 return Err(Exception::no_attribute(settings.type_name(), "model_copy"));
             }
@@ -294,22 +294,24 @@ fn look(device: &Device<'_>, name: &str, arguments: &Arguments) -> Outcome<Optio
                 or_none(device.apn("mmsc_url")?)?
             )
         }
-        "check_wifi_status" => match (device.is("wifi_enabled")?, device.is("wifi_connected")?) {
-            (false, _) => "Wi-Fi is turned OFF.".to_owned(),
-            (true, false) => "Wi-Fi is ON but not connected to any network.".to_owned(),
-            (true, true) => format!(
-                "Wi-Fi is ON and connected to '{}'. Signal strength: {}.",
-                shown(device.get("wifi_ssid")?)?,
-                device.text("wifi_signal_strength")?
-            ),
-        },
+        "check_wifi_status" => {
+            match (device.is(Phone::WifiEnabled)?, device.is(Phone::WifiConnected)?) {
+                (false, _) => "Wi-Fi is turned OFF.".to_owned(),
+                (true, false) => "Wi-Fi is ON but not connected to any network.".to_owned(),
+                (true, true) => format!(
+                    "Wi-Fi is ON and connected to '{}'. Signal strength: {}.",
+                    shown(device.get(Phone::WifiSsid)?)?,
+                    device.text(Phone::WifiSignalStrength)?
+                ),
+            }
+        }
         "check_wifi_calling_status" => {
-            let on = on_off(device.is("wifi_calling_enabled")?);
+            let on = on_off(device.is(Phone::WifiCallingEnabled)?);
             format!("Wi-Fi Calling is currently turned {on}.")
         }
         "check_vpn_status" => vpn_status(device)?,
         "check_installed_apps" => {
-            let names = iterate(device.get("app_statuses")?)?;
+            let names = iterate(device.get(Phone::AppStatuses)?)?;
             let names: Vec<_> = names.iter().filter_map(Value::as_str).collect();
             format!("The following apps are installed on the phone: {}", names.join(", "))
         }
@@ -346,7 +348,7 @@ fn look(device: &Device<'_>, name: &str, arguments: &Arguments) -> Outcome<Optio
             false => "Your messaging app cannot send MMS messages.",
         }
         .to_owned(),
-        "check_payment_request" => match device.around("payment_request")? {
+        "check_payment_request" => match device.around(Around::PaymentRequest)? {
             Value::None => "No payment request has been made.".to_owned(),
             request => format!(
                 "You have a payment request for bill {} of {} USD.",
@@ -365,32 +367,32 @@ fn switch(device: &mut Device<'_>, name: &str) -> Outcome<Option<String>> {
             format!("Airplane Mode is now {}.", on_off(device.toggle_airplane_mode()?))
         }
         "reseat_sim_card" => {
-            device.set("sim_card_missing", false)?;
+            device.set(Phone::SimCardMissing, false)?;
             device.search_network()?;
             assert(device.sim_status()? != "missing")?;
             "SIM card re-seated successfully.".to_owned()
         }
         "toggle_data" | "toggle_roaming" => {
             let (setting, words) = match name {
-                "toggle_data" => ("data_enabled", "Mobile Data"),
-                _ => ("roaming_enabled", "Data Roaming"),
+                "toggle_data" => (Phone::DataEnabled, "Mobile Data"),
+                _ => (Phone::RoamingEnabled, "Data Roaming"),
             };
             let on = device.toggle(setting)?;
             device.search_network()?;
             format!("{words} is now {}.", on_off(on))
         }
         "toggle_data_saver_mode" => {
-            format!("Data Saver Mode is now {}.", on_off(device.toggle("data_saver_mode")?))
+            format!("Data Saver Mode is now {}.", on_off(device.toggle(Phone::DataSaverMode)?))
         }
         "reset_apn_settings" => {
             device.set_apn("reset_at_reboot", true.into())?;
             device.search_network()?;
             "APN settings will reset at reboot.".to_owned()
         }
-        "toggle_wifi" => match device.is("airplane_mode")? {
+        "toggle_wifi" => match device.is(Phone::AirplaneMode)? {
             true => "Cannot change Wi-Fi settings while Airplane Mode is ON.".to_owned(),
             false => {
-                let on = device.toggle("wifi_enabled")?;
+                let on = device.toggle(Phone::WifiEnabled)?;
                 if !on {
                     device.lose_wifi()?;
                 }
@@ -398,7 +400,7 @@ fn switch(device: &mut Device<'_>, name: &str) -> Outcome<Option<String>> {
             }
         },
         "toggle_wifi_calling" => {
-            format!("Wi-Fi Calling is now {}.", on_off(device.toggle("wifi_calling_enabled")?))
+            format!("Wi-Fi Calling is now {}.", on_off(device.toggle(Phone::WifiCallingEnabled)?))
         }
         "disconnect_vpn" => match device.disconnect_vpn()? {
             true => "VPN disconnected successfully.",
@@ -415,12 +417,12 @@ fn prepare(device: &mut Device<'_>, name: &str, arguments: &Arguments) -> Outcom
     let argument = |place| arguments.get(place);
     let text = match name {
         "set_user_info" => {
-            device.set_around("name", argument(0).clone())?;
-            device.set_around("phone_number", argument(1).clone())?;
+            device.set_around(Around::Name, argument(0).clone())?;
+            device.set_around(Around::PhoneNumber, argument(1).clone())?;
             return Ok(Some(Reply::Nothing));
         }
         "set_user_location" => {
-            device.set_around("is_abroad", argument(0).clone())?;
+            device.set_around(Around::IsAbroad, argument(0).clone())?;
             return Ok(Some(Reply::Nothing));
         }
         "simulate_network_search" => {
@@ -439,42 +441,42 @@ fn prepare(device: &mut Device<'_>, name: &str, arguments: &Arguments) -> Outcom
             format!("Airplane Mode is now {}.", on_off(wanted))
         }
         "unseat_sim_card" => {
-            device.set("sim_card_missing", true)?;
+            device.set(Phone::SimCardMissing, true)?;
             device.search_network()?;
             "SIM card un-seated successfully.".to_owned()
         }
         "lock_sim_card" => {
             let mode = argument(0);
             if let Some(mode @ ("pin" | "puk")) = mode.as_str() {
-                device.set("sim_card_status", format!("locked_{mode}"))?;
+                device.set(Phone::SimCardStatus, format!("locked_{mode}"))?;
             }
             device.search_network()?;
             format!("SIM card locked successfully in {} mode.", shown(mode)?)
         }
         "turn_data_on" => {
-            device.set("data_enabled", true)?;
+            device.set(Phone::DataEnabled, true)?;
             "Data connection restored.".to_owned()
         }
         "turn_data_off" => {
-            device.set("data_enabled", false)?;
+            device.set(Phone::DataEnabled, false)?;
             device.search_network()?;
             "Data connection broken.".to_owned()
         }
         "turn_roaming_on" | "turn_roaming_off" => {
             let wanted = name.ends_with("on");
-            device.set("roaming_enabled", wanted)?;
+            device.set(Phone::RoamingEnabled, wanted)?;
             device.search_network()?;
             format!("Data Roaming is now {}.", on_off(wanted))
         }
         "turn_data_saver_mode_on" | "turn_data_saver_mode_off" => {
             let wanted = name.ends_with("on");
-            device.set("data_saver_mode", wanted)?;
+            device.set(Phone::DataSaverMode, wanted)?;
             format!("Data Saver Mode is now {}.", on_off(wanted))
         }
         "break_apn_settings" => {
             device.set_apn("apn_name", "broken".into())?;
             device.search_network()?;
-            assert(device.text("network_connection_status")? == "no_service")?;
+            assert(device.text(Phone::NetworkConnectionStatus)? == "no_service")?;
             "APN settings broken. Please call reset_apn_settings() to fix.".to_owned()
         }
         "break_apn_mms_setting" => {
@@ -484,12 +486,12 @@ fn prepare(device: &mut Device<'_>, name: &str, arguments: &Arguments) -> Outcom
         }
         "set_wifi_calling" => {
             let (enabled, pictures) = (argument(0), argument(1));
-            if !equal(device.get("wifi_calling_enabled")?, enabled) {
-                device.toggle("wifi_calling_enabled")?;
+            if !equal(device.get(Phone::WifiCallingEnabled)?, enabled) {
+                device.toggle(Phone::WifiCallingEnabled)?;
             }
             let mut text = format!("Wi-Fi Calling is now {}.", on_off(enabled.is_true()));
             if !matches!(pictures, Value::None) {
-                device.set("wifi_calling_mms_over_wifi", pictures.clone())?;
+                device.set(Phone::WifiCallingMmsOverWifi, pictures.clone())?;
                 let on = on_off(pictures.is_true());
                 text.push_str(&format!("\nMMS over Wi-Fi is now {on}."));
             }
@@ -508,16 +510,16 @@ fn expectation(device: &Device<'_>, name: &str, arguments: &Arguments) -> Outcom
     let expected = arguments.get(0);
     let is = |found: bool| equal(&Value::Bool(found), expected);
     Ok(match name {
-        "airplane_mode_status" => equal(device.get("airplane_mode")?, expected),
+        "airplane_mode_status" => equal(device.get(Phone::AirplaneMode)?, expected),
         "service_status" => match expected.as_str() {
             Some(text) if CONNECTIONS.contains(&text) => {
-                device.text("network_connection_status")? == text
+                device.text(Phone::NetworkConnectionStatus)? == text
             }
             _ => return refuse(format_args!("{} is not a valid NetworkStatus", repr(expected)?)),
         },
         "mobile_data_status" => is(device.has_data()?),
-        "mobile_roaming_status" => equal(device.get("roaming_enabled")?, expected),
-        "mobile_data_saver_mode_status" => equal(device.get("data_saver_mode")?, expected),
+        "mobile_roaming_status" => equal(device.get(Phone::RoamingEnabled)?, expected),
+        "mobile_data_saver_mode_status" => equal(device.get(Phone::DataSaverMode)?, expected),
         "internet_speed" => {
             let (speed, name) = device.speed()?;
             let speed = Value::Float(speed.unwrap_or(0.0));
@@ -529,7 +531,7 @@ fn expectation(device: &Device<'_>, name: &str, arguments: &Arguments) -> Outcom
         }
         "internet_not_excellent" => device.speed()?.1 != "Excellent",
         "can_send_mms" => is(device.can_send_mms()?),
-        _ => equal(device.around("mobile_data_usage_exceeded")?, expected),
+        _ => equal(device.around(Around::MobileDataUsageExceeded)?, expected),
     })
 }
 
@@ -541,7 +543,7 @@ fn member(value: &Value) -> Outcome<&str> {
 fn set_mode(device: &mut Device<'_>, mode: &Value) -> Outcome<String> {
     let is_known = mode.as_str().is_none_or(|mode| MODES.contains(&mode));
     if is_known {
-        device.set("network_mode_preference", mode.clone())?;
+        device.set(Phone::NetworkModePreference, mode.clone())?;
         device.search_network()?;
     }
     if !is_known || matches!(mode, Value::None) {
@@ -554,8 +556,8 @@ fn set_mode(device: &mut Device<'_>, mode: &Value) -> Outcome<String> {
 }
 
 fn vpn_status(device: &Device<'_>) -> Outcome<String> {
-    let details = device.get("vpn_details")?;
-    Ok(match (device.is("vpn_connected")?, device.is("vpn_enabled_setting")?) {
+    let details = device.get(Phone::VpnDetails)?;
+    Ok(match (device.is(Phone::VpnConnected)?, device.is(Phone::VpnEnabledSetting)?) {
         (true, _) if details.is_true() => {
             let field = |name| repr(attribute(details, name)?);
             let performance =
@@ -621,7 +623,7 @@ fn permit(
 }
 
 fn make_payment(device: &mut Device<'_>) -> Outcome<String> {
-    let mut request = device.around("payment_request")?.clone();
+    let mut request = device.around(Around::PaymentRequest)?.clone();
     if matches!(request, Value::None) {
         return Ok("You do not have a payment request.".to_owned());
     }
@@ -631,6 +633,6 @@ fn make_payment(device: &mut Device<'_>) -> Outcome<String> {
         shown(attribute(&request, "amount_due")?)?,
         shown(attribute(&request, "bill_id")?)?
     );
-    device.set_around("payment_request", request)?;
+    device.set_around(Around::PaymentRequest, request)?;
     Ok(text)
 }
