@@ -24,6 +24,10 @@ pub struct Verdict {
     /// The graders that judged; empty where the environment itself did.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub graders: Vec<String>,
+    /// Whether the machinery, such as a limit of time or memory of the judging, kept the episode from being judged as it would
+    /// have been. It counts as not solved where scores are told, and nothing is trained on it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub masked: bool,
     /// How long the judging took.
     #[serde(default)]
     pub duration: Duration,

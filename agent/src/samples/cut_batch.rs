@@ -151,7 +151,8 @@ impl<'a> CutBatch<'a> {
         for (index, (trajectory, &end)) in self.trajectories.iter().zip(&self.ends).enumerate() {
             let samples = &mut self.samples[start..end];
             start = end;
-            if trajectory.lineage.guided || trajectory.redacted || !kept[index] {
+            let is_masked = trajectory.verdict.as_ref().is_some_and(|verdict| verdict.masked);
+            if trajectory.lineage.guided || trajectory.redacted || is_masked || !kept[index] {
                 continue;
             }
             let mut token = 0;
@@ -339,6 +340,20 @@ mod tests {
         assert_eq!(samples[0].policy_weights, [0.0, 0.0, 0.5, 0.0, 0.0, 0.25]);
         assert_eq!(samples[0].cross_entropy_weights, [0.0, 0.0, 0.5, 0.0, 0.0, 0.0]);
         assert!(samples[0].returns.is_empty());
+    }
+
+    #[test]
+    fn what_the_machinery_kept_from_being_judged_is_not_trained() {
+        let turns = || vec![turn(0, &[1], sampled(&[10, 11], &[]))];
+        let mut groups = [group(turns()), group(turns())];
+        let masked = spar_core::Verdict { masked: true, ..Default::default() };
+        groups[1].trajectories[0].verdict = Some(masked);
+        let credit = Credit::of_turns(vec![vec![1.0]; 2]);
+        let batch = CutBatch::new(&groups).unwrap();
+        assert_eq!(batch.weigh(&credit, &[true, true]).unwrap().len(), 1);
+        groups[1].trajectories[0].verdict = None;
+        let batch = CutBatch::new(&groups).unwrap();
+        assert_eq!(batch.weigh(&credit, &[true, true]).unwrap().len(), 2);
     }
 
     #[test]

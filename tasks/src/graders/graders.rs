@@ -252,6 +252,7 @@ impl Graders {
             if *decides {
                 all.success = verdict.success;
             }
+            all.masked |= verdict.masked;
             if !verdict.details.is_empty() {
                 details.push(format!("{label}: {}", verdict.details));
             }

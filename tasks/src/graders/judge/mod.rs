@@ -223,6 +223,7 @@ impl Judge {
             details,
             artifacts: artifacts.into_iter().map(|(name, it)| (name.to_owned(), it)).collect(),
             graders: vec![format!("judge (prompt {PROMPT_VERSION}) by {author}")],
+            masked: false,
             duration: Duration::ZERO,
         }
     }
