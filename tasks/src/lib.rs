@@ -48,6 +48,8 @@ mod sql_suite;
 mod sql_task;
 mod suite;
 mod suite_file;
+mod swe_suite;
+mod swe_task;
 mod task;
 mod task_folder;
 mod tau2_suite;
@@ -84,6 +86,8 @@ pub use shapers::{
 pub use shuffled_tasks::ShuffledTasks;
 pub use sql_task::SqlTask;
 pub use suite::{Share, Suite, SuiteManifest};
+pub use swe_suite::SweSuite;
+pub use swe_task::SweTask;
 pub use task::Task;
 pub use tau2_suite::Tau2Suite;
 pub use template_suite::TemplateSuite;

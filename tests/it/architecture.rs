@@ -28,12 +28,15 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("swe", &[]),
     // Tasks of repair, made of packages: what runs their tests, and no episode.
     ("repair", &["core", "sandbox", "swe"]),
-    ("tasks", &["core", "sandbox", "answers", "bfcl", "ors", "python", "search", "sql", "tau2"]),
+    (
+        "tasks",
+        &["core", "sandbox", "answers", "bfcl", "ors", "python", "search", "sql", "swe", "tau2"],
+    ),
     (
         "envs",
         &[
             "core", "sandbox", "tasks", "answers", "apps", "bfcl", "mcp", "ors", "python",
-            "search", "sql", "tau2",
+            "search", "sql", "swe", "tau2",
         ],
     ),
     ("agent", &["core", "parsers", "sandbox", "tasks", "envs"]),

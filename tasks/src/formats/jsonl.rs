@@ -6,8 +6,8 @@ use spar_search::questions::QuestionFormat;
 
 use super::SuiteFormat;
 use crate::{
-    CodeProblemSuite, QuestionSuite, SearchSuite, Suite, SuiteError, TerminalSuite, lines,
-    recognise,
+    CodeProblemSuite, QuestionSuite, SearchSuite, Suite, SuiteError, SweSuite, TerminalSuite,
+    lines, recognise,
 };
 
 /// A `.jsonl` file with a task on every line: a `prompt` with its `answer`, a question in published columns, a question over
@@ -28,6 +28,7 @@ impl SuiteFormat for Jsonl {
         path.extension().is_some_and(|end| end == "jsonl")
             && path.is_file()
             && CodeProblemSuite::schema_of(path).is_none()
+            && !SweSuite::is_at(path)
     }
 
     fn open(&self, path: &Path) -> Result<Box<dyn Suite>, SuiteError> {

@@ -18,6 +18,7 @@ mod question_array;
 mod questions;
 mod spider;
 mod suite_toml;
+mod swe;
 mod tau2;
 
 use std::fmt;
@@ -34,6 +35,7 @@ pub use question_array::QuestionArray;
 pub use questions::Questions;
 pub use spider::Spider;
 pub use suite_toml::SuiteToml;
+pub use swe::Swe;
 pub use tau2::Tau2;
 
 use spar_core::registry::{Axis, OptionSet, Row, Table};
@@ -206,6 +208,14 @@ const ROWS: &[FormatRow] = &[
         options: OptionSet::NONE,
         open: &Tau2,
     },
+    Row {
+        name: "swe",
+        about: "Issues of repositories: rows of SWE-bench and its relatives, task folders of SWE-bench, Harbor and terminal-bench.",
+        source: "their publishers, docs/swe.md",
+        formula: "",
+        options: OptionSet::NONE,
+        open: &Swe,
+    },
 ];
 
 static TABLE: Table<&'static dyn SuiteFormat> = Table::new(AXIS, ROWS);
@@ -294,6 +304,8 @@ mod tests {
         fs::create_dir_all(&server).unwrap();
         let ors = "name = 's'\nversion = '1'\nabout = 'a'\nmax_turns = 3\n[server]\nurl = 'http://127.0.0.1:9'\n[splits.test]\ncount = 2\n";
         fs::write(server.join("ors.toml"), ors).unwrap();
+        let rows = root.join("rows.jsonl");
+        fs::write(&rows, crate::swe_suite::tests::row("a__b-1")).unwrap();
         let mut all = vec![
             ("suite.toml", toml),
             ("env.toml", program),
@@ -306,6 +318,7 @@ mod tests {
             ("tau2", release),
             ("bfcl", leaderboard),
             ("ors.toml", server),
+            ("swe", rows),
         ];
         let case = r#"[{\"input\": \"\", \"output\": \"\", \"testtype\": \"stdin\"}]"#;
         let cases = r#""{\"inputs\": [\"\"], \"outputs\": [\"\"]}""#;
