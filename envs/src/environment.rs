@@ -251,6 +251,12 @@ pub trait Environment: Send {
         None
     }
 
+    /// The actions of a player who breaks what works, from the first turn on to the one that ends the episode: where there
+    /// are some, an episode of them must not be solved. Default none.
+    fn breaking_actions(&self) -> Vec<Action> {
+        Vec::new()
+    }
+
     /// The next action of a good player who knows only what this episode has shown.
     ///
     /// `None` where the environment has no such player.
@@ -382,6 +388,10 @@ impl Environment for &mut (dyn Environment + '_) {
 
     fn oracle_action(&self) -> Option<Action> {
         (**self).oracle_action()
+    }
+
+    fn breaking_actions(&self) -> Vec<Action> {
+        (**self).breaking_actions()
     }
 
     fn expert_action(&mut self) -> Option<Action> {

@@ -205,6 +205,10 @@ impl Environment for Graded {
         self.inner.oracle_action()
     }
 
+    fn breaking_actions(&self) -> Vec<Action> {
+        self.inner.breaking_actions()
+    }
+
     fn expert_action(&mut self) -> Option<Action> {
         self.inner.expert_action()
     }

@@ -18,6 +18,7 @@ use crate::process::Process;
 use crate::question::Question;
 use crate::search::Search;
 use crate::sql::Sql;
+use crate::swe::Swe;
 use crate::tau2::Tau2;
 use crate::terminal::Terminal;
 use crate::tic_tac_toe::TicTacToe;
@@ -357,6 +358,20 @@ const ROWS: &[EnvironmentRow] = &[
             actions: Actions::Both,
             open: |task, resources| Ok(Box::new(Terminal::open(task, resources)?)),
             stratum: Terminal::drawn_kind,
+        },
+    },
+    Row {
+        name: "swe",
+        about: "An issue of a repository, resolved at a shell and judged by hidden tests in a sandbox of their own.",
+        source: "SWE-bench, arXiv 2310.06770, and its relatives (docs/swe.md)",
+        formula: "",
+        options: OptionSet::NONE,
+        open: NamedEnvironment {
+            suite: None,
+            needs_sandbox: true,
+            actions: Actions::Both,
+            open: |task, resources| Ok(Box::new(Swe::open(task, resources)?)),
+            stratum: Swe::repository,
         },
     },
 ];

@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
-use spar_core::{Action, Observation, Seed, Step};
+use spar_core::{Action, Observation, Seed, Step, Verdict};
 use spar_tasks::graders::{Graders, GradingModel};
 use spar_tasks::{Suite, SuiteError, Task};
 
@@ -73,6 +73,8 @@ pub enum FailureKind {
     WrongReward,
     /// Doing nothing earns reward.
     RewardForNothing,
+    /// Breaking what works earns reward.
+    RewardForBreaking,
     /// Equal seeds and actions gave different episodes.
     NotRepeatable,
     /// A fork went on differently from its origin.
@@ -99,6 +101,9 @@ impl ValidationReport {
 
 /// Plays every task of `splits` (of each a sample of `limit`, always the same one) with an oracle, an
 /// idle and a random player, and checks that episodes repeat and that forks agree with their origin.
+///
+/// What [breaks](Environment::breaking_actions) a task earns nothing, and the oracle's episode is judged twice, the same both
+/// times, where its environment judges when it is over.
 ///
 /// Where several act, each of the three takes all seats, and what every seat is told and earns is looked at; nobody has to
 /// win what another loses.
@@ -199,11 +204,12 @@ impl Trial<'_> {
             return self.run_seats(env).await;
         }
         let with_chance = env.tags().iter().any(|tag| tag == CHANCE_TAG);
-        self.play_oracle(env.as_mut(), with_chance).await?;
+        let verdict = self.play_oracle(env.as_mut(), with_chance).await?;
         self.play_idle(env.as_mut()).await?;
-        let actions = self.play_random(env.as_mut()).await?;
+        self.play_breaking(env.as_mut()).await?;
+        let (actions, is_oracles) = self.play_random(env.as_mut()).await?;
         env.close().await?;
-        self.repeat(&actions).await
+        self.repeat(&actions, verdict.filter(|_| is_oracles)).await
     }
 
     /// The oracle solves it and gets 1, or luck was against it.
@@ -211,14 +217,14 @@ impl Trial<'_> {
         &mut self,
         env: &mut dyn Environment,
         with_chance: bool,
-    ) -> Result<(), EnvironmentError> {
+    ) -> Result<Option<Verdict>, EnvironmentError> {
         env.reset(seed_of(self.task)).await?;
         let (mut reward, mut success, mut num_turns) = (0.0, false, 0);
         while num_turns < self.task.max_turns {
             let Some(action) = env.oracle_action() else {
                 let detail = format!("after {num_turns} turns");
                 self.fail(FailureKind::NoOracle, detail);
-                return Ok(());
+                return Ok(None);
             };
             for tool in env.tools().iter() {
                 if let Err(error) = tool.validate() {
@@ -241,17 +247,20 @@ impl Trial<'_> {
                 break;
             }
         }
-        if num_turns > 0
-            && let Some(verdict) = env.verify().await?
-        {
+        let verdict = if num_turns > 0 { env.verify().await? } else { None };
+        let mut said = String::new();
+        if let Some(verdict) = &verdict {
             reward += verdict.reward();
             success = verdict.success;
+            if !verdict.details.is_empty() {
+                said = format!(": {}", verdict.details);
+            }
         }
         if with_chance {
             self.report.num_with_chance += 1;
             self.report.num_solved_with_chance += usize::from(success);
         } else if !success {
-            self.fail(FailureKind::NotSolved, format!("within {num_turns} turns"));
+            self.fail(FailureKind::NotSolved, format!("within {num_turns} turns{said}"));
         }
         let expected = if success { 1.0 } else { 0.0 };
         if (reward - expected).abs() > 1e-9 {
@@ -261,7 +270,7 @@ impl Trial<'_> {
             self.report.num_solved += 1;
             self.report.num_oracle_turns += u64::from(num_turns);
         }
-        Ok(())
+        Ok(verdict)
     }
 
     /// Doing nothing earns nothing.
@@ -295,16 +304,43 @@ impl Trial<'_> {
         Ok(())
     }
 
-    /// A random player; forks made on its way do as their origin does.
+    /// Breaking what works earns nothing.
+    async fn play_breaking(&mut self, env: &mut dyn Environment) -> Result<(), EnvironmentError> {
+        let actions = env.breaking_actions();
+        if actions.is_empty() {
+            return Ok(());
+        }
+        env.reset(seed_of(self.task)).await?;
+        for action in &actions {
+            let step = env.step(action).await?;
+            if !step.valid {
+                self.fail(
+                    FailureKind::WrongAdmissible,
+                    format!("the breaking player's `{action}`"),
+                );
+            }
+            if step.terminated {
+                break;
+            }
+        }
+        if let Some(verdict) = env.verify().await?
+            && (verdict.success || !verdict.parts.is_empty())
+        {
+            self.fail(FailureKind::RewardForBreaking, verdict.details);
+        }
+        Ok(())
+    }
+
+    /// A random player, and whether its moves were all the oracle's; forks made on its way do as their origin does.
     async fn play_random(
         &mut self,
         env: &mut dyn Environment,
-    ) -> Result<Vec<(Action, Shown)>, EnvironmentError> {
+    ) -> Result<(Vec<(Action, Shown)>, bool), EnvironmentError> {
         let mut rng = seed_of(self.task).derive("random player", 0).rng();
         let mut observation = env.reset(seed_of(self.task)).await?;
         let num_turns = self.task.max_turns.min(MAX_RANDOM_TURNS);
         let mut fork: Option<Box<dyn Environment>> = None;
-        let mut episode = Vec::new();
+        let (mut episode, mut is_oracles) = (Vec::new(), true);
         for turn in 0..num_turns {
             if turn == num_turns / 3 {
                 // Of one that cannot be forked, its repetition stands for it.
@@ -331,6 +367,7 @@ impl Trial<'_> {
             episode.push((action, shown(&step)));
             // What the oracle does is no chance.
             let is_random = observation.admissible.is_some();
+            is_oracles &= !is_random;
             self.report.num_solved_by_random += usize::from(is_random && step.success);
             if step.terminated {
                 break;
@@ -340,11 +377,16 @@ impl Trial<'_> {
         if let Some(mut fork) = fork {
             fork.close().await?;
         }
-        Ok(episode)
+        Ok((episode, is_oracles))
     }
 
-    /// The same actions under the same seed show the same again, in an environment of its own.
-    async fn repeat(&mut self, episode: &[(Action, Shown)]) -> Result<(), EnvironmentError> {
+    /// The same actions under the same seed show the same again, in an environment of its own, and come to the same
+    /// verdict, where they came to one.
+    async fn repeat(
+        &mut self,
+        episode: &[(Action, Shown)],
+        verdict: Option<Verdict>,
+    ) -> Result<(), EnvironmentError> {
         let mut env = open_environment(self.task, self.resources)?;
         env.use_tools();
         env.reset(seed_of(self.task)).await?;
@@ -354,6 +396,14 @@ impl Trial<'_> {
                 self.fail(FailureKind::NotRepeatable, format!("turn {turn}, `{action}`"));
                 break;
             }
+        }
+        let is_over = episode.last().is_some_and(|(_, last)| last.terminated);
+        if let Some(first) = verdict.filter(|_| is_over)
+            && let Some(again) = env.verify().await?
+            && (first.success, &first.parts) != (again.success, &again.parts)
+        {
+            let detail = format!("judged once `{}`, and once `{}`", first.details, again.details);
+            self.fail(FailureKind::NotRepeatable, detail);
         }
         env.close().await
     }

@@ -54,12 +54,12 @@ impl Deadlines {
     }
 
     /// All that happens in set-up.
-    pub(super) fn whole_set_up(&self) -> Duration {
+    pub(crate) fn whole_set_up(&self) -> Duration {
         self.set_up + SLACK
     }
 
     /// One command with all that comes of it.
-    pub(super) fn whole_command(&self) -> Duration {
+    pub(crate) fn whole_command(&self) -> Duration {
         self.command + RECOVERY
     }
 
@@ -73,7 +73,7 @@ impl Deadlines {
     }
 
     /// All that happens in verifying.
-    pub(super) fn whole_verify(&self) -> Duration {
+    pub(crate) fn whole_verify(&self) -> Duration {
         self.verify + SLACK
     }
 

@@ -370,7 +370,7 @@ impl Environment for Terminal {
 }
 
 /// The tools that are offered.
-fn offered() -> Arc<[ToolSpec]> {
+pub(crate) fn offered() -> Arc<[ToolSpec]> {
     static TOOLS: OnceLock<Arc<[ToolSpec]>> = OnceLock::new();
     let tools = || {
         let command = json!({ "type": "string", "description": "What the shell is to run." });
@@ -387,7 +387,7 @@ fn offered() -> Arc<[ToolSpec]> {
 }
 
 /// The call that carries out a command.
-fn tool_action(command: &str) -> Action {
+pub(crate) fn tool_action(command: &str) -> Action {
     let call = match command {
         SUBMIT => ToolCall::new(SUBMIT, Map::new()),
         command => {
@@ -399,7 +399,7 @@ fn tool_action(command: &str) -> Action {
 }
 
 /// The command that a call asks for, or why it asks for none.
-fn command_of(call: &ToolCall) -> Result<String, String> {
+pub(crate) fn command_of(call: &ToolCall) -> Result<String, String> {
     match &*call.name {
         SUBMIT => Ok(SUBMIT.to_owned()),
         SHELL => match call.arguments.get("command") {
@@ -414,7 +414,7 @@ fn command_of(call: &ToolCall) -> Result<String, String> {
 }
 
 /// The name of the situation after `action` has shown `text` in the situation `before`.
-fn next_key(before: &str, action: &str, text: &str) -> String {
+pub(crate) fn next_key(before: &str, action: &str, text: &str) -> String {
     let mut hasher = blake3::Hasher::new();
     for part in [before, action, text] {
         hasher.update(&(part.len() as u64).to_le_bytes());

@@ -27,8 +27,8 @@ const CONTROL: Duration = Duration::from_secs(60);
 const REWARD_LIMIT_BYTES: u64 = 4096;
 
 /// The sandbox of one episode, with the shell in it.
-pub(super) struct Machine {
-    pub(super) sandbox: Arc<PooledSandbox>,
+pub(crate) struct Machine {
+    pub(crate) sandbox: Arc<PooledSandbox>,
     shell: Box<dyn Shell>,
     /// Where fresh sandboxes come from.
     pub(super) pool: Arc<SandboxPool>,
@@ -37,7 +37,7 @@ pub(super) struct Machine {
 }
 
 /// What came of a command of the agent.
-pub(super) enum Ran {
+pub(crate) enum Ran {
     /// It ended somehow.
     Ended(ShellResult),
     /// It could not even be started, for what it is.
@@ -72,8 +72,17 @@ impl Machine {
         Ok(Self { sandbox, shell, pool, is_judges: false })
     }
 
+    /// A sandbox that is set up, and the agent's shell in it.
+    pub(crate) fn of(
+        sandbox: Arc<PooledSandbox>,
+        shell: Box<dyn Shell>,
+        pool: Arc<SandboxPool>,
+    ) -> Self {
+        Self { sandbox, shell, pool, is_judges: false }
+    }
+
     /// Runs a command of the agent.
-    pub(super) async fn run(
+    pub(crate) async fn run(
         &mut self,
         command: &str,
         deadlines: &Deadlines,
@@ -94,12 +103,19 @@ impl Machine {
     /// A second machine with the same files. Its shell has the same working directory and exported
     /// variables; where snapshots hold memory, everything of it.
     pub(super) async fn fork(&mut self, task: &TerminalTask) -> Result<Self, EnvironmentError> {
-        self.forked(task).await.map_err(at(Fork))
+        self.fork_with(options(task)).await
     }
 
-    async fn forked(&mut self, task: &TerminalTask) -> Result<Self, SandboxError> {
+    /// The same, with a shell of these options.
+    pub(crate) async fn fork_with(
+        &mut self,
+        options: ShellOptions,
+    ) -> Result<Self, EnvironmentError> {
+        self.forked(options).await.map_err(at(Fork))
+    }
+
+    async fn forked(&mut self, mut options: ShellOptions) -> Result<Self, SandboxError> {
         let capabilities = self.sandbox.capabilities();
-        let mut options = options(task);
         let mut exported = None;
         if !capabilities.memory_in_snapshot {
             let workdir = self.shell.run("pwd", ASIDE).await?.stdout.text();
@@ -256,7 +272,7 @@ impl Machine {
     }
 
     /// Removes the sandbox.
-    pub(super) async fn close(&mut self) -> Result<(), EnvironmentError> {
+    pub(crate) async fn close(&mut self) -> Result<(), EnvironmentError> {
         self.sandbox.close().await.map_err(at(SandboxPhase::Close))
     }
 
@@ -463,12 +479,12 @@ pub(super) fn in_verifying(error: EnvironmentError) -> EnvironmentError {
     }
 }
 
-fn at(phase: SandboxPhase) -> impl Fn(SandboxError) -> EnvironmentError {
+pub(crate) fn at(phase: SandboxPhase) -> impl Fn(SandboxError) -> EnvironmentError {
     move |source| EnvironmentError::Sandbox { phase, source }
 }
 
 /// The result of a part, if it came in time.
-pub(super) fn in_time<T>(
+pub(crate) fn in_time<T>(
     phase: SandboxPhase,
     limit: Duration,
     result: Result<Result<T, SandboxError>, tokio::time::error::Elapsed>,
@@ -479,7 +495,7 @@ pub(super) fn in_time<T>(
     })
 }
 
-pub(super) fn with_sources(error: &SandboxError) -> String {
+pub(crate) fn with_sources(error: &SandboxError) -> String {
     let mut text = error.to_string();
     let mut source = std::error::Error::source(error);
     while let Some(error) = source {
@@ -490,7 +506,7 @@ pub(super) fn with_sources(error: &SandboxError) -> String {
 }
 
 /// A machine that steps share with what ends them.
-pub(super) type SharedMachine = Arc<tokio::sync::Mutex<Machine>>;
+pub(crate) type SharedMachine = Arc<tokio::sync::Mutex<Machine>>;
 
 #[cfg(test)]
 mod tests {

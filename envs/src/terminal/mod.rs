@@ -15,14 +15,14 @@
 //! ([`SandboxError::fault`](spar_sandbox::SandboxError::fault)).
 
 pub mod cheats;
-mod deadlines;
-mod environment;
+pub(crate) mod deadlines;
+pub(crate) mod environment;
 mod generator;
 pub(crate) mod machine;
 mod service;
 #[cfg(test)]
 mod tests;
-mod transcript;
+pub(crate) mod transcript;
 
 pub use deadlines::Deadlines;
 pub use environment::{SUBMIT, Terminal};

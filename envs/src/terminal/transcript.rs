@@ -21,7 +21,7 @@ pub(super) fn opening(task: &TerminalTask) -> String {
 
 /// What came of a command: its output, what it wrote to standard error apart from it, and how it
 /// ended. No times: equal commands have equal observations.
-pub(super) fn outcome(result: &ShellResult, limit: Duration) -> String {
+pub(crate) fn outcome(result: &ShellResult, limit: Duration) -> String {
     let mut text = result.stdout.text();
     end_line(&mut text);
     let errors = result.stderr.text();
@@ -45,7 +45,7 @@ pub(super) fn outcome(result: &ShellResult, limit: Duration) -> String {
 }
 
 /// Whether a command was one at all: a program that exists, in a syntax that was understood.
-pub(super) fn is_executable(result: &ShellResult) -> bool {
+pub(crate) fn is_executable(result: &ShellResult) -> bool {
     match result.end {
         ExecEnd::Exited { code: 126 | 127 } => false,
         // Shells have no code of their own for what they cannot understand, but complain themselves.

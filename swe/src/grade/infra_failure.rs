@@ -23,6 +23,14 @@ pub struct InfraFailure {
     pub tier: InfraTier,
 }
 
+impl InfraFailure {
+    /// The sign of SWE-bench's word for it; absent where it has no such word.
+    pub fn named(reason: &str) -> Option<Self> {
+        let (reason, tier, _) = SIGNS.into_iter().find(|(name, _, _)| *name == reason)?;
+        Some(Self { reason, tier })
+    }
+}
+
 /// What is looked for, the first that fits in this order.
 const SIGNS: [(&str, InfraTier, &str); 8] = [
     (
@@ -159,5 +167,7 @@ mod tests {
         scan.text("a\rKilled\r\nb");
         let found = scan.found().unwrap();
         assert_eq!((found.reason, found.tier), ("out_of_memory", InfraTier::Environment));
+        assert_eq!(InfraFailure::named("out_of_memory"), Some(found));
+        assert_eq!(InfraFailure::named("nothing"), None);
     }
 }

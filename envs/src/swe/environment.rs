@@ -1,0 +1,381 @@
+//! The environment of the registry.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde::Deserialize;
+use spar_core::{Action, Observation, Seed, Step, ToolCall, ToolResult, ToolSpec, Verdict};
+use spar_sandbox::Sandbox;
+use spar_swe::grade::Outcome;
+use spar_tasks::{SweTask, Task};
+use tokio::sync::Mutex;
+use tokio::time::{Instant, timeout};
+
+use super::gold::{breaking, solution};
+use super::grader::{grade_in_place, grade_patch};
+use super::guard::{Flag, flags};
+use super::patch::{Taken, take};
+use super::place::{Begun, PATCHING, Plan};
+use super::repository::Repository;
+use super::verdict::SweVerdict;
+use crate::SandboxPhase::Verify;
+use crate::aside::aside;
+use crate::terminal::SUBMIT;
+use crate::terminal::environment::{command_of, next_key, offered, tool_action};
+use crate::terminal::machine::{Machine, Ran, at, in_time, own_fault};
+use crate::terminal::transcript::{is_executable, outcome};
+use crate::{Environment, EnvironmentError, Resources, Sandboxes, TimeRules};
+
+pub(super) const NAME: &str = "swe";
+
+/// An issue of a repository, resolved at a shell and judged by hidden tests.
+///
+/// Parameters: those of a [`SweTask`]. Every action is a command, `submit` ends the task; where tools are used, these are the
+/// tools `shell` (`command`) and `submit`. The working directory and variables last from one command to the next. The
+/// repository has one commit and no other history, and the tests that judge are not there.
+///
+/// When the episode is over, whether the agent submitted or ran into a limit, what it did becomes a patch, which is applied
+/// in a sandbox of its own and tested there. The reward part `resolved` is 1 where all tests did as they should, or the
+/// fraction that the format grades by; all else that is known is in the [`SweVerdict`] among the verdict's artifacts. Tasks
+/// without a repository are judged in the agent's sandbox.
+pub struct Swe {
+    plan: Arc<Plan>,
+    sandboxes: Sandboxes,
+    uses_tools: bool,
+    episode: Option<Episode>,
+}
+
+struct Episode {
+    /// Absent until something has to be done in it.
+    place: Option<SharedPlace>,
+    state_key: String,
+    num_commands: usize,
+    /// What of its commands readers should look at, by the number of the first such command.
+    flags: BTreeMap<Flag, usize>,
+    /// How many commands of the solution were carried out, and nothing else.
+    solved: Option<usize>,
+    is_over: bool,
+}
+
+type SharedPlace = Arc<Mutex<Place>>;
+
+/// The agent's sandbox, until it is judged.
+struct Place {
+    machine: Machine,
+    repository: Option<Repository>,
+}
+
+impl Swe {
+    /// Makes a task interactive.
+    ///
+    /// # Errors
+    ///
+    /// [`EnvironmentError::Parameters`] when the task's parameters are not understood, or the instance asks for something that is
+    /// not played; [`EnvironmentError::NoSandboxes`].
+    pub fn open(task: &Task, resources: &Resources) -> Result<Self, EnvironmentError> {
+        let refuse = |detail: String| EnvironmentError::Parameters {
+            task: task.id.clone(),
+            environment: NAME,
+            detail,
+        };
+        let found = SweTask::deserialize(&task.parameters).map_err(|e| refuse(e.to_string()))?;
+        let sandboxes = resources.sandboxes(NAME)?.clone();
+        let plan = Plan::of(found, &sandboxes).map_err(|problems| refuse(problems.join("; ")))?;
+        Ok(Self { plan: Arc::new(plan), sandboxes, uses_tools: false, episode: None })
+    }
+
+    /// The repository of a task, by its parameters alone.
+    pub(crate) fn repository(task: &Task) -> Option<String> {
+        task.parameters.get("instance")?.get("repo")?.as_str().map(str::to_owned)
+    }
+
+    fn begun(&mut self, call: &'static str) -> Result<&mut Episode, EnvironmentError> {
+        self.episode.as_mut().ok_or(EnvironmentError::Misused { call, when: "before reset" })
+    }
+
+    /// The sandbox, which is brought up where it is not there yet.
+    async fn place(&mut self, call: &'static str) -> Result<SharedPlace, EnvironmentError> {
+        if let Some(place) = &self.begun(call)?.place {
+            return Ok(Arc::clone(place));
+        }
+        let (plan, sandboxes) = (Arc::clone(&self.plan), self.sandboxes.clone());
+        let Begun { machine, repository } =
+            aside(async move { plan.begin(&sandboxes).await }).await?;
+        let place = Arc::new(Mutex::new(Place { machine, repository }));
+        self.begun(call)?.place = Some(Arc::clone(&place));
+        Ok(place)
+    }
+
+    async fn carry_out(&mut self, action: &str) -> Result<Step, EnvironmentError> {
+        let start = Instant::now();
+        let action = action.trim();
+        let is_expected = self.next_of_solution().as_deref().map(str::trim) == Some(action);
+        let (text, valid) = if action == SUBMIT {
+            self.begun("step")?.is_over = true;
+            ("The task was submitted.".to_owned(), true)
+        } else {
+            let place = self.place("step").await?;
+            let (command, deadlines) = (action.to_owned(), self.plan.deadlines);
+            let ran =
+                aside(async move { place.lock().await.machine.run(&command, &deadlines).await });
+            match ran.await? {
+                Ran::Ended(result) => (outcome(&result, deadlines.command), is_executable(&result)),
+                Ran::Refused(reason) => (format!("[could not {reason}]"), false),
+                Ran::Lost(reason) => {
+                    // What is left is judged.
+                    self.begun("step")?.is_over = true;
+                    (format!("[the sandbox cannot go on: could not {reason}]"), true)
+                }
+            }
+        };
+        let episode = self.begun("step")?;
+        episode.num_commands += 1;
+        for flag in flags(action) {
+            episode.flags.entry(flag).or_insert(episode.num_commands);
+        }
+        if is_expected || valid {
+            episode.solved = episode.solved.filter(|_| is_expected).map(|done| done + 1);
+        }
+        episode.state_key = next_key(&episode.state_key, action, &text);
+        let state_key = episode.state_key.clone();
+        Ok(Step {
+            observation: Observation { text, state_key, ..Observation::default() },
+            rewards: Vec::new(),
+            terminated: episode.is_over,
+            success: false,
+            valid,
+            wall_time: start.elapsed(),
+        })
+    }
+
+    /// The answer to what was no command.
+    fn nothing_done(&mut self, text: &str, calls: &[ToolCall]) -> Result<Step, EnvironmentError> {
+        let results = calls.iter().map(|call| ToolResult::error(call, text)).collect::<Vec<_>>();
+        let episode = self.begun("step")?;
+        episode.state_key = next_key(&episode.state_key, "", text);
+        let text = if results.is_empty() { text.to_owned() } else { String::new() };
+        let state_key = episode.state_key.clone();
+        Ok(Step {
+            observation: Observation { text, state_key, results, ..Observation::default() },
+            rewards: Vec::new(),
+            terminated: false,
+            success: false,
+            valid: false,
+            wall_time: Duration::ZERO,
+        })
+    }
+
+    /// What remains of the solution, while nothing else was done.
+    fn next_of_solution(&self) -> Option<String> {
+        let episode = self.episode.as_ref().filter(|episode| !episode.is_over)?;
+        match episode.solved? {
+            0 => solution(self.plan.instance()),
+            _ => solution(self.plan.instance()).map(|_| SUBMIT.to_owned()),
+        }
+    }
+
+    fn action(&self, command: &str) -> Action {
+        if self.uses_tools { tool_action(command) } else { command.into() }
+    }
+}
+
+/// Grades what the agent left behind.
+async fn judge(
+    plan: &Plan,
+    sandboxes: &Sandboxes,
+    place: &mut Place,
+) -> Result<SweVerdict, EnvironmentError> {
+    let id = &plan.instance().id;
+    let Place { machine, repository } = place;
+    let sandbox = Arc::clone(&machine.sandbox);
+    let failed = |reason: String| SweVerdict::without_run(id, Outcome::Failed, reason);
+    let whole = plan.deadlines.whole_verify();
+    // 1. Nothing of the agent runs from here on, or nothing is judged.
+    let ended = timeout(whole, sandbox.end_all()).await;
+    if let Err(error) = in_time(Verify, whole, ended) {
+        let fault = own_fault(&sandbox, &sandboxes.pool, Verify, error).await?;
+        return Ok(failed(format!("it left nothing that can be judged: could not {}", fault.text)));
+    }
+    let Some(repository) = repository else {
+        let graded = timeout(whole, grade_in_place(plan, &sandbox)).await;
+        return match in_time(Verify, whole, graded) {
+            Ok(verdict) => Ok(verdict),
+            Err(error) => {
+                let fault = own_fault(&sandbox, &sandboxes.pool, Verify, error).await?;
+                Ok(failed(format!("it left nothing that can be judged: could not {}", fault.text)))
+            }
+        };
+    };
+    // 2. The patch is all that leaves its sandbox, which is given back: episodes that each hold one must not wait for each
+    //    other.
+    let limit = plan.task.patch_limit_bytes;
+    let taken = timeout(whole, take(&*sandbox, repository, limit, PATCHING)).await;
+    let taken = match in_time(Verify, whole, taken) {
+        Ok(taken) => taken,
+        Err(error) => {
+            let fault = own_fault(&sandbox, &sandboxes.pool, Verify, error).await?;
+            Taken::Unfit(format!("it left no patch: could not {}", fault.text))
+        }
+    };
+    sandbox.close().await.map_err(at(Verify))?;
+    match taken {
+        Taken::Unfit(reason) => Ok(failed(reason)),
+        // 3. Tests run where the agent never was.
+        Taken::Patch(patch) => grade_patch(plan, sandboxes, &patch).await,
+    }
+}
+
+/// The first message.
+fn opening(plan: &Plan) -> String {
+    let issue = &plan.instance().issue;
+    let mut text = issue.problem.trim_end().to_owned();
+    for (heading, part) in [
+        ("What the solution has to do", issue.requirements.as_ref()),
+        ("Names and signatures that are expected", issue.interface.as_ref()),
+        ("Hints", issue.hints.as_ref().filter(|_| plan.task.hints)),
+    ] {
+        if let Some(part) = part.filter(|part| !part.trim().is_empty()) {
+            text += &format!("\n\n{heading}:\n\n{}", part.trim_end());
+        }
+    }
+    for image in &issue.images {
+        text += &format!("\n\nImage: {}", image.url);
+    }
+    let place = match &plan.instance().workdir {
+        Some(workdir) if plan.judges_patch() => format!("The repository is in {workdir}. "),
+        Some(workdir) => format!("You are in {workdir}. "),
+        None => String::new(),
+    };
+    let whole = plan.instance().limits.agent_secs;
+    let whole = whole.map(|seconds| format!(", all of them {seconds} s")).unwrap_or_default();
+    let seconds = plan.deadlines.command.as_secs();
+    format!("{text}\n\n{place}A command may take {seconds} s{whole}; {SUBMIT} ends the task.")
+}
+
+#[async_trait]
+impl Environment for Swe {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn time_rules(&self) -> TimeRules {
+        TimeRules {
+            task: self.plan.instance().limits.agent_secs.map(Duration::from_secs),
+            command: Some(self.plan.deadlines.command),
+            ..TimeRules::default()
+        }
+    }
+
+    async fn reset(&mut self, _seed: Seed) -> Result<Observation, EnvironmentError> {
+        self.close().await?;
+        let text = opening(&self.plan);
+        let state_key = next_key("", "", &text);
+        self.episode = Some(Episode {
+            place: None,
+            state_key: state_key.clone(),
+            num_commands: 0,
+            flags: BTreeMap::new(),
+            solved: Some(0),
+            is_over: false,
+        });
+        let instruction = Some(self.plan.instance().issue.problem.as_str().into());
+        Ok(Observation { text, instruction, state_key, ..Observation::default() })
+    }
+
+    async fn prepare(&mut self) -> Result<(), EnvironmentError> {
+        self.place("prepare").await.map(drop)
+    }
+
+    fn use_tools(&mut self) {
+        self.uses_tools = true;
+    }
+
+    fn tools(&self) -> Arc<[ToolSpec]> {
+        match &self.episode {
+            Some(episode) if self.uses_tools && !episode.is_over => offered(),
+            _ => Arc::default(),
+        }
+    }
+
+    async fn step(&mut self, action: &Action) -> Result<Step, EnvironmentError> {
+        if self.begun("step")?.is_over {
+            return Err(EnvironmentError::Misused { call: "step", when: "after the end" });
+        }
+        let calls = action.tool_calls();
+        let command = match (calls, self.uses_tools) {
+            ([], false) => return self.carry_out(action.said()).await,
+            ([], true) => return self.nothing_done("Nothing happens: call a tool.", &[]),
+            ([call], _) => command_of(call),
+            (_, _) => Err("Nothing was done: call one tool at a time.".to_owned()),
+        };
+        let command = match command {
+            Ok(command) => command,
+            Err(error) => return self.nothing_done(&error, calls),
+        };
+        let mut step = self.carry_out(&command).await?;
+        let text = std::mem::take(&mut step.observation.text);
+        step.observation.results.extend(calls.iter().map(|call| ToolResult::new(call, &*text)));
+        Ok(step)
+    }
+
+    async fn verify(&mut self) -> Result<Option<Verdict>, EnvironmentError> {
+        let place = self.place("verify").await?;
+        self.begun("verify")?.is_over = true;
+        let (plan, sandboxes) = (Arc::clone(&self.plan), self.sandboxes.clone());
+        let judged = aside(async move { judge(&plan, &sandboxes, &mut *place.lock().await).await });
+        let mut judged = judged.await?;
+        judged.flags = self.begun("verify")?.flags.clone();
+        Ok(Some(judged.into_verdict()))
+    }
+
+    async fn fork(&mut self) -> Result<Option<Box<dyn Environment>>, EnvironmentError> {
+        let mut fork = Self {
+            plan: Arc::clone(&self.plan),
+            sandboxes: self.sandboxes.clone(),
+            uses_tools: self.uses_tools,
+            episode: None,
+        };
+        if let Some(episode) = &self.episode {
+            let place = match &episode.place {
+                // A new sandbox is as good where nothing was done.
+                Some(place) if episode.num_commands > 0 => {
+                    let (place, options) = (Arc::clone(place), self.plan.shell_options());
+                    let forked = aside(async move {
+                        let mut place = place.lock().await;
+                        let repository = place.repository.clone();
+                        let machine = place.machine.fork_with(options).await?;
+                        Ok::<_, EnvironmentError>(Place { machine, repository })
+                    });
+                    Some(Arc::new(Mutex::new(forked.await?)))
+                }
+                _ => None,
+            };
+            let state_key = episode.state_key.clone();
+            let flags = episode.flags.clone();
+            fork.episode = Some(Episode { place, state_key, flags, ..*episode });
+        }
+        Ok(Some(Box::new(fork)))
+    }
+
+    fn oracle_action(&self) -> Option<Action> {
+        Some(self.action(&self.next_of_solution()?))
+    }
+
+    fn breaking_actions(&self) -> Vec<Action> {
+        let command = breaking(self.plan.instance());
+        command
+            .into_iter()
+            .flat_map(|command| [self.action(&command), self.action(SUBMIT)])
+            .collect()
+    }
+
+    async fn close(&mut self) -> Result<(), EnvironmentError> {
+        let Some(place) = self.episode.take().and_then(|episode| episode.place) else {
+            return Ok(());
+        };
+        // A command that was given up lets go of it in a moment.
+        place.lock().await.machine.close().await
+    }
+}

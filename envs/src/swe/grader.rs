@@ -1,0 +1,317 @@
+//! Runs hidden tests over what the agent did.
+
+use std::time::Duration;
+
+use spar_sandbox::pool::PooledSandbox;
+use spar_sandbox::{ExecEnd, ExecRequest, Sandbox, SandboxError, Stream};
+use spar_swe::Verification;
+use spar_swe::grade::{Edition, InfraTier, Outcome};
+use tokio::time::timeout;
+
+use super::guard::{Canary, suspicions, without_configuration};
+use super::judge::{Judged, Reader, by_fraction, by_report, by_reward, edition};
+use super::patch::unfit;
+use super::place::{PATCHING, Plan, hide};
+use super::repository::Repository;
+use super::verdict::{SweVerdict, TestsRun};
+use crate::SandboxPhase::Verify;
+use crate::terminal::machine::{in_time, own_fault};
+use crate::{EnvironmentError, Sandboxes};
+
+/// Where the script of the verification lies while it runs.
+const SCRIPT: &str = "/tmp/.spar-eval.sh";
+/// Where a patch lies while it is applied.
+const PATCH: &str = "/tmp/.spar-attempt.patch";
+/// Bytes of what tests print that are kept for readers.
+const LOG_BYTES: usize = 16 << 10;
+/// Bytes of a report that a script writes.
+const REPORT_BYTES: u64 = 64 << 20;
+/// What all runs beside the script may take beyond it.
+const SLACK: Duration = Duration::from_secs(60);
+
+/// What a run of the tests came to.
+struct Ran {
+    judged: Judged,
+    run: TestsRun,
+}
+
+/// Grades a patch in a sandbox in which nobody has worked, which is closed afterwards.
+pub(super) async fn grade_patch(
+    plan: &Plan,
+    sandboxes: &Sandboxes,
+    patch: &[u8],
+) -> Result<SweVerdict, EnvironmentError> {
+    let id = &plan.instance().id;
+    let mut verdict = SweVerdict::without_run(id, Outcome::Failed, "");
+    verdict.patch = Some(String::from_utf8_lossy(patch).into_owned());
+    verdict.edition = if edition(plan.verification()) == Edition::Five { 5 } else { 4 };
+    if let Some(reason) = unfit(patch, plan.task.patch_limit_bytes) {
+        verdict.reason = reason;
+        return Ok(verdict);
+    }
+    let (used, left_out) = match plan.task.guarded {
+        true => without_configuration(patch, plan.instance()),
+        false => (patch.to_vec(), Vec::new()),
+    };
+    verdict.left_out = left_out;
+    let script = plan.verification().script();
+    let (ran, applied) = match in_fresh(plan, sandboxes, &used, script).await? {
+        Ok(ran) => ran,
+        Err(reason) => {
+            verdict.reason = reason;
+            return Ok(verdict);
+        }
+    };
+    verdict.applied_by = applied;
+    let top = ran.1;
+    let Ran { mut judged, run } = ran.0;
+    if plan.task.guarded && judged.outcome == Outcome::Resolved && !used.is_empty() {
+        verdict.suspicions = suspicions(&used);
+        if !verdict.suspicions.is_empty()
+            && let Some(problem) = look_again(plan, sandboxes, &used, &top).await?
+        {
+            judged.outcome = Outcome::Failed;
+            judged.reward = 0.0;
+            judged.reason = problem;
+        }
+    }
+    verdict.outcome = judged.outcome;
+    verdict.reward = judged.reward;
+    verdict.reason = judged.reason;
+    verdict.run = Some(run);
+    Ok(verdict)
+}
+
+/// Runs the tests once more with some that must fail: why the first run cannot be believed, if it cannot.
+async fn look_again(
+    plan: &Plan,
+    sandboxes: &Sandboxes,
+    patch: &[u8],
+    top: &str,
+) -> Result<Option<String>, EnvironmentError> {
+    let script = plan.verification().script();
+    // Whoever made the patch would have had to know its hash.
+    let mut secret = plan.instance().id.clone().into_bytes();
+    secret.extend_from_slice(patch);
+    let Some(canary) = Canary::among(plan.instance(), script, top, &secret) else {
+        return Ok(None);
+    };
+    Ok(match in_fresh(plan, sandboxes, patch, &canary.script).await? {
+        Ok(((ran, _), _)) => match ran.judged.outcome {
+            Outcome::Infrastructure => {
+                Some("the second look at the tests did not end in time".to_owned())
+            }
+            _ => canary.problem(&ran.judged.statuses),
+        },
+        Err(reason) => Some(reason),
+    })
+}
+
+type FreshRun = ((Ran, String), Option<String>);
+
+/// Applies a patch in a fresh sandbox and runs a script there; why the patch could not be applied, if it could not.
+async fn in_fresh(
+    plan: &Plan,
+    sandboxes: &Sandboxes,
+    patch: &[u8],
+    script: &str,
+) -> Result<Result<FreshRun, String>, EnvironmentError> {
+    let (sandbox, repository) = plan.fresh(sandboxes).await?;
+    let whole = plan.tests() + 2 * PATCHING + SLACK;
+    let ran = timeout(whole, apply_and_run(plan, &sandbox, &repository, patch, script)).await;
+    let ran = match in_time(Verify, whole, ran) {
+        Ok(ran) => Ok(ran),
+        // What tests do to their sandbox is the agent's own, where nothing speaks against backend or host.
+        Err(error) => own_fault(&sandbox, &sandboxes.pool, Verify, error).await.map(|fault| {
+            Err(format!("its tests left nothing that can be judged: could not {}", fault.text))
+        }),
+    };
+    let closed = sandbox.close().await;
+    let ran = ran?;
+    // What was found holds, whether or not what is left can be removed now: the pool tries again.
+    if let Err(error) = closed {
+        tracing::warn!(%error, "could not close a sandbox after grading in it");
+    }
+    Ok(ran)
+}
+
+async fn apply_and_run(
+    plan: &Plan,
+    sandbox: &PooledSandbox,
+    repository: &Repository,
+    patch: &[u8],
+    script: &str,
+) -> Result<Result<FreshRun, String>, SandboxError> {
+    // 1. The patch, by the first way that works.
+    let mut applied = None;
+    if !patch.is_empty() {
+        sandbox.write_file(PATCH, patch, 0o644).await?;
+        match repository.apply(sandbox, PATCH, PATCHING).await? {
+            Ok(way) => applied = Some(way),
+            Err(said) => {
+                let last = said.trim().lines().last().unwrap_or_default().to_owned();
+                return Ok(Err(format!("its patch cannot be applied: {last}")));
+            }
+        }
+    }
+    // 2. Files of tests are what they were, and hidden ones come.
+    if !plan.instance().restored.is_empty() {
+        repository.put_back(sandbox, &plan.instance().restored, PATCHING).await?;
+    }
+    hide(sandbox, &plan.instance().hidden).await?;
+    // 3. The tests.
+    let ran = run_script(plan, sandbox, script).await?;
+    Ok(Ok(((ran, repository.top.clone()), applied)))
+}
+
+/// Judges a task in the agent's own sandbox, where nothing runs any more.
+pub(super) async fn grade_in_place(
+    plan: &Plan,
+    sandbox: &PooledSandbox,
+) -> Result<SweVerdict, SandboxError> {
+    let instance = plan.instance();
+    let mut verdict = SweVerdict::without_run(&instance.id, Outcome::Failed, "");
+    // 1. Nothing that the agent left takes the place of what comes.
+    let mut cleared: Vec<&str> =
+        instance.hidden.iter().map(|folder| folder.into.as_str()).collect();
+    if let Verification::RewardFile { files, .. } = plan.verification() {
+        cleared.extend(files.iter().map(String::as_str));
+    }
+    if !cleared.is_empty() {
+        const CLEAR: &str = "set -eu\nfor path in \"$@\"; do rm -rf -- \"$path\"; mkdir -p -- \"$(dirname \"$path\")\"; done\n";
+        let done = sandbox
+            .exec(&{
+                let mut command =
+                    vec!["sh".to_owned(), "-c".to_owned(), CLEAR.to_owned(), "sh".to_owned()];
+                command.extend(cleared.iter().map(|path| (*path).to_owned()));
+                let mut request = ExecRequest::new(command).with_timeout(PATCHING);
+                request.workdir = Some("/".to_owned());
+                request
+            })
+            .await?;
+        if !done.end.is_success() {
+            verdict.reason = "the places of the tests cannot be cleared".to_owned();
+            return Ok(verdict);
+        }
+    }
+    // 2. The tests come, and run.
+    match hide(sandbox, &instance.hidden).await {
+        Err(error @ (SandboxError::PathRefused { .. } | SandboxError::NoSpace { .. })) => {
+            verdict.reason = format!("the tests cannot be put into place: {error}");
+            return Ok(verdict);
+        }
+        hidden => hidden?,
+    }
+    let Ran { judged, run } = run_script(plan, sandbox, plan.verification().script()).await?;
+    verdict.outcome = judged.outcome;
+    verdict.reward = judged.reward;
+    verdict.reason = judged.reason;
+    verdict.run = Some(run);
+    Ok(verdict)
+}
+
+/// Runs a script and judges what it prints or writes.
+async fn run_script(
+    plan: &Plan,
+    sandbox: &PooledSandbox,
+    script: &str,
+) -> Result<Ran, SandboxError> {
+    let verification = plan.verification();
+    let kills = |stats: &spar_sandbox::SandboxStats| stats.out_of_memory_kills.unwrap_or(0);
+    let before = sandbox.stats().await.map(|stats| kills(&stats)).unwrap_or(0);
+    sandbox.write_file(SCRIPT, script.as_bytes(), 0o755).await?;
+    const RUN: &str = "if command -v bash >/dev/null 2>&1; then exec bash \"$0\" 2>&1; else exec sh \"$0\" 2>&1; fi";
+    let mut request = ExecRequest::new(["sh", "-c", RUN, SCRIPT]).with_timeout(plan.tests());
+    request.output_limit_bytes = LOG_BYTES;
+    request.workdir = plan.instance().workdir.clone();
+    request.user = plan.instance().verifier_user.clone();
+    request.env = plan.verifier_env.clone();
+    let mut reader = match Reader::open(verification, &plan.instance().id) {
+        Ok(reader) => reader,
+        Err(error) => {
+            // Its name was looked up when the task was opened, so that this is of the instance.
+            return Ok(Ran {
+                judged: Judged::new(Outcome::Invalid, error.to_string()),
+                run: no_run(),
+            });
+        }
+    };
+    let mut sink = |_: Stream, bytes: &[u8]| reader.push(bytes);
+    let done = sandbox.exec_streaming(&request, &mut sink).await?;
+    let mut judged = match done.end {
+        ExecEnd::TimedOut => Judged::new(
+            Outcome::Infrastructure,
+            format!("the tests did not end within {} s", plan.tests().as_secs()),
+        ),
+        ExecEnd::OutOfMemory => Judged::new(Outcome::Infrastructure, "the tests ran out of memory"),
+        end => match verification {
+            Verification::TestReport { report, expected, .. } => {
+                match report_file(sandbox, report).await? {
+                    Some(bytes) => by_report(&bytes, expected),
+                    None => Judged::new(Outcome::Invalid, format!("the tests left no `{report}`")),
+                }
+            }
+            Verification::PassedFraction { report, .. } => {
+                match report_file(sandbox, report).await? {
+                    Some(bytes) => by_fraction(&bytes),
+                    None => Judged::new(Outcome::Failed, format!("the tests left no `{report}`")),
+                }
+            }
+            Verification::RewardFile { files, .. } => {
+                let mut found = None;
+                for file in files {
+                    if let Some(bytes) = report_file(sandbox, file).await? {
+                        found = Some(by_reward(file, &bytes));
+                        break;
+                    }
+                }
+                let none = || format!("the script {end} and left no reward");
+                found.unwrap_or_else(|| Judged::new(Outcome::Failed, none()))
+            }
+            _ => reader.finish(verification),
+        },
+    };
+    // A worker that was killed for memory shows as a test that failed.
+    if judged.outcome != Outcome::Resolved && judged.outcome != Outcome::Infrastructure {
+        let after = sandbox.stats().await.map(|stats| kills(&stats)).unwrap_or(before);
+        if after > before {
+            judged.outcome = Outcome::Infrastructure;
+            judged.reward = 0.0;
+            judged.reason = "the tests ran out of memory".to_owned();
+        }
+    }
+    let infra = judged.infra;
+    let run = TestsRun {
+        tests: judged.tests.clone(),
+        infra_failure: infra.map(|sign| sign.reason.to_owned()),
+        infra_is_sure: infra.is_some_and(|sign| sign.tier == InfraTier::Environment),
+        log_bytes: done.stdout.total_bytes(),
+        log: done.stdout.text(),
+        wall: done.wall,
+    };
+    Ok(Ran { judged, run })
+}
+
+fn no_run() -> TestsRun {
+    TestsRun {
+        tests: None,
+        infra_failure: None,
+        infra_is_sure: false,
+        log_bytes: 0,
+        log: String::new(),
+        wall: Duration::ZERO,
+    }
+}
+
+/// A file that a script wrote, if it did.
+async fn report_file(sandbox: &PooledSandbox, path: &str) -> Result<Option<Vec<u8>>, SandboxError> {
+    match sandbox.read_file(path, REPORT_BYTES).await {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(
+            SandboxError::NotFound { .. }
+            | SandboxError::PathRefused { .. }
+            | SandboxError::TooLarge { .. },
+        ) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
