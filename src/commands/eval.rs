@@ -13,6 +13,7 @@ use spar::agent::{
     FailureStore, JsonlStore, Keeper, evaluate,
 };
 use spar::core::Seed;
+use spar::envs::swe::Predictions;
 use spar::judging::Judging;
 use spar::sandboxes::{OpenSandboxes, check_scaffold, first_tasks};
 use spar::tasks::Suite;
@@ -158,6 +159,7 @@ async fn play(
         spend: budget.report(),
     };
     let (mut failure, mut lost) = (None, None);
+    let predictions = Predictions::default();
     let failures = arguments.save.as_deref().map(FailureStore::beside);
     for (number, split) in splits.iter().enumerate() {
         let tasks = suite.len(split)?.min(arguments.tasks.limit.unwrap_or(usize::MAX));
@@ -178,6 +180,7 @@ async fn play(
             on_episode: &|played| {
                 failures.iter().for_each(|failures| failures.keep(played));
                 played.records().for_each(|record| budget.count_local(record));
+                predictions.note(played);
                 meter.count(played);
             },
             keep: keeper.as_ref().map(|keeper| keeper as &dyn CollectionSink),
@@ -206,12 +209,34 @@ async fn play(
         }
     }
     report.spend = budget.report();
+    let bases = [
+        arguments.out.as_deref().map(|path| path.with_extension("")),
+        arguments.save.as_deref().map(|folder| folder.join("swe-bench")),
+    ];
+    for base in bases.into_iter().flatten() {
+        lost = lost.or(write_predictions(&predictions, &base, suite, splits).err());
+    }
     // What was measured is told whatever became of the rest.
     let finished = match report.evaluations.is_empty() {
         true => Ok(ExitCode::SUCCESS),
         false => finish(arguments, &report, failure, &cancellation),
     };
     lost.map_or(finished, Err)
+}
+
+/// Writes what SWE-bench's tools read, if the suite has instances of it.
+fn write_predictions(
+    predictions: &Predictions,
+    base: &Path,
+    suite: &dyn Suite,
+    splits: &[String],
+) -> anyhow::Result<()> {
+    let files = predictions.files(suite, splits).context("report on instances")?;
+    for (end, text) in files {
+        let path = PathBuf::from(format!("{}.{end}", base.display()));
+        spar::trainer::write_atomically(&path, text.as_bytes())?;
+    }
+    Ok(())
 }
 
 fn finish(
