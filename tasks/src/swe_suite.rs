@@ -19,6 +19,8 @@ const MAX_TURNS: u32 = 100;
 const MAX_TOML_BYTES: u64 = 1 << 20;
 /// The file that says how instances are played.
 const TOML: &str = "swe.toml";
+/// Files of folders that are suites of another kind.
+const OTHERS: [&str; 3] = ["suite.toml", "env.toml", "ors.toml"];
 
 /// Instances of software engineering in the formats of [`spar_swe`]: a file of rows, a task folder, a folder of task folders, or
 /// a `swe.toml` that names one of these and says how its instances are played.
@@ -63,12 +65,18 @@ impl SweSuite {
     pub fn is_at(path: &Path) -> bool {
         match path.is_dir() {
             true => {
-                path.join(TOML).is_file() || FolderFormat::of(path).is_some() || holds_tasks(path)
+                // Folders that say themselves what they are may have task folders in them.
+                let is_other = OTHERS.iter().any(|file| path.join(file).is_file());
+                path.join(TOML).is_file()
+                    || !is_other && (FolderFormat::of(path).is_some() || holds_tasks(path))
             }
             false => {
-                path.extension().is_some_and(|end| end == "jsonl" || end == "json")
-                    && path.is_file()
-                    && RowFile::matches(path)
+                let is_rows = match path.extension().and_then(|end| end.to_str()) {
+                    Some("jsonl") => path.is_file(),
+                    Some("json") => path.is_file() && begins_like_rows(path),
+                    _ => false,
+                };
+                is_rows && RowFile::matches(path)
             }
         }
     }
@@ -123,6 +131,20 @@ impl SweSuite {
         task.repository = self.overlay.repository.as_ref().map(|it| PathBuf::from(filled(it)));
         task
     }
+}
+
+/// Whether the beginning of an array names columns of such rows: an array is read whole, which takes long where it is of
+/// something else.
+fn begins_like_rows(path: &Path) -> bool {
+    use std::io::Read;
+    const BEGINNING: u64 = 1 << 20;
+    let mut start = Vec::new();
+    let read = std::fs::File::open(path).and_then(|it| it.take(BEGINNING).read_to_end(&mut start));
+    let text = String::from_utf8_lossy(&start);
+    read.is_ok()
+        && ["\"repo\"", "\"repo_name\"", "\"responses_create_params\""]
+            .iter()
+            .any(|column| text.contains(column))
 }
 
 /// Whether task folders lie in a folder, looking no further than at the first names.
