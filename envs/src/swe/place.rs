@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use spar_sandbox::pool::PooledSandbox;
 use spar_sandbox::{
-    ExecRequest, Image, Lifetimes, Limits, NetworkPolicy, Sandbox, SandboxError, SandboxSpec,
-    ShellOptions,
+    CapabilitySet, ExecRequest, Image, Lifetimes, Limits, NetworkPolicy, Sandbox, SandboxError,
+    SandboxSpec, ShellOptions,
 };
 use spar_swe::{Content, HiddenFile, HiddenFiles, Instance, Verification, host_variable};
 use spar_tasks::SweTask;
@@ -131,6 +131,11 @@ impl Plan {
         SandboxSpec {
             limits: self.limits.clone(),
             network: network.clone(),
+            // Tasks without a repository install packages and add users.
+            capabilities: match self.judges_patch() {
+                true => CapabilitySet::None,
+                false => CapabilitySet::Packages,
+            },
             env: self.env.clone(),
             workdir: self.instance().workdir.clone(),
             lifetimes,
