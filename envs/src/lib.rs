@@ -45,6 +45,7 @@ pub mod household;
 mod ledger;
 mod maths;
 pub mod mcp;
+mod micro_repair;
 mod ors;
 pub mod process;
 mod question;

@@ -13,6 +13,7 @@ use crate::errand::Errand;
 use crate::frozen_lake::FrozenLake;
 use crate::household::Household;
 use crate::ledger::Ledger;
+use crate::micro_repair::MicroRepair;
 use crate::ors::Ors;
 use crate::process::Process;
 use crate::question::Question;
@@ -244,6 +245,20 @@ const ROWS: &[EnvironmentRow] = &[
         },
     },
     Row {
+        name: MicroRepair::NAME,
+        about: "A tiny program in Python or JavaScript with a bug, mended line by line and judged by hidden tests.",
+        source: "own, after mutation testing",
+        formula: "",
+        options: OptionSet::NONE,
+        open: NamedEnvironment {
+            suite: Some("micro-repair"),
+            needs_sandbox: true,
+            actions: Actions::Calls,
+            open: |task, resources| Ok(Box::new(MicroRepair::open(task, resources)?)),
+            stratum: MicroRepair::level,
+        },
+    },
+    Row {
         name: "process",
         about: "A program in any language, asked and answering in lines of JSON.",
         source: "own, docs/process-environments.md",
@@ -393,8 +408,8 @@ pub fn needs_sandbox(task: &Task) -> bool {
 
 /// The backend of the sandboxes of a task's episodes, where nobody names one; absent where they need none.
 pub fn usual_backend(task: &Task) -> Option<&'static str> {
-    if task.environment == Code::NAME {
-        // Its interpreters are guests, and need no engine.
+    if [Code::NAME, MicroRepair::NAME].contains(&&*task.environment) {
+        // Their interpreters are guests, and need no engine.
         return Some("wasm");
     }
     let mut sandboxed = ToolUse::sandboxed(task).peekable();

@@ -478,7 +478,9 @@ mod tests {
         let pool = Arc::new(SandboxPool::new(Arc::new(backend.clone()), config).unwrap());
         let resources = Resources::with_sandboxes(Sandboxes::new(Arc::clone(&pool)));
         for entry in environment_registry() {
-            let Some(suite) = entry.suite else { continue };
+            // Its programs want an interpreter; its own tests validate its suite over guests.
+            let wants_guests = entry.name == "micro-repair";
+            let Some(suite) = entry.suite.filter(|_| !wants_guests) else { continue };
             let suite = open_suite(suite, &SuiteOptions::default()).unwrap();
             let splits: Vec<&str> =
                 suite.manifest().splits.iter().map(|(name, _)| name.as_str()).collect();

@@ -118,6 +118,17 @@ const ROWS: &[SuiteRow] = &[
         },
     },
     Row {
+        name: "micro-repair",
+        about: "Find and mend the bug of a tiny program in Python or JavaScript, by calls of tools.",
+        source: "own, after mutation testing",
+        formula: "",
+        options: OptionSet::NONE,
+        open: NamedSuite {
+            needs_data: false,
+            open: |_| shipped("micro-repair", include_str!("../suites/micro-repair/suite.toml")),
+        },
+    },
+    Row {
         name: "tic-tac-toe",
         about: "Tic-tac-toe in text, for two seats.",
         source: "own",

@@ -115,7 +115,7 @@ fn wrong_names_list_the_right_ones() {
     let folder = workplace();
     let folder = folder.path();
     let suites = "known are `household`, `frozen-lake`, `ledger`, `bfcl`, `toolbox`, `apps`, `mcp`, `code`, \
-                  `tic-tac-toe`, `errand`, `dialogue`, `sql`, `tau2`, `terminal`, `dial`, `sums`, `search`, `maths`, `alfworld`";
+                  `micro-repair`, `tic-tac-toe`, `errand`, `dialogue`, `sql`, `tau2`, `terminal`, `dial`, `sums`, `search`, `maths`, `alfworld`";
     fails(
         folder,
         &["validate", "houshold"],
