@@ -19,6 +19,7 @@ const SHIPPED: &[(&str, &str)] = &[
     ("apps", include_str!("../../recipes/apps.toml")),
     ("sql", include_str!("../../recipes/sql.toml")),
     ("tools-small", include_str!("../../recipes/tools-small.toml")),
+    ("repair-micro", include_str!("../../recipes/repair-micro.toml")),
     ("tau2", include_str!("../../recipes/tau2.toml")),
     ("tic-tac-toe", include_str!("../../recipes/tic-tac-toe.toml")),
     ("preferences", include_str!("../../recipes/preferences.toml")),
