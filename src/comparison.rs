@@ -18,7 +18,7 @@ use spar_core::Seed;
 use spar_trainer::{CurveRun, MetricRecord, RunFolder};
 
 use crate::picture::dev_points;
-use crate::recipe::Recipe;
+use crate::recipe::{Recipe, StageConfig};
 use crate::training::{LEDGER, Summary};
 
 /// Draws of every bootstrap.
@@ -326,20 +326,26 @@ impl RunResult {
         let mut is_by_task = true;
         let mut tasks = [None, None];
         let mut splits: BTreeMap<String, [Option<TaskTallies>; 2]> = BTreeMap::new();
-        for (moment, kind) in [(BEFORE, "test_before"), (AFTER, "test_after")] {
+        let stages = recipe.stage_configs();
+        for (moment, kind) in measured_by(&stages).into_iter().enumerate() {
+            let Some(kind) = kind else { continue };
             let mut of_moment = TaskTallies::new();
-            for (split, results) in &summary.splits {
-                let results = if moment == BEFORE { &results.0 } else { &results.1 };
-                let Some(result) = results else { continue };
+            let own = evaluations.iter().filter(|record| record.kind == kind).filter_map(split_of);
+            let names: BTreeSet<&str> =
+                summary.splits.keys().map(String::as_str).chain(own).collect();
+            for split in names {
+                let results = summary.splits.get(split).and_then(|(before, after)| {
+                    if moment == BEFORE { before.as_ref() } else { after.as_ref() }
+                });
                 // Tasks are the same where their suite is the same to the bit.
                 let suites: Vec<&str> = manifest.suites.values().map(String::as_str).collect();
                 let key = |task: &str| format!("{}/{split}/{task}", suites.join("+"));
-                let of_split: TaskTallies = match by_task(&evaluations, kind, split) {
-                    Some(found) => {
+                let of_split: TaskTallies = match (by_task(&evaluations, kind, split), results) {
+                    (Some(found), _) => {
                         found.into_iter().map(|(task, tally)| (key(&task), tally)).collect()
                     }
                     // Which tasks they were is not known: they are no other run's.
-                    None => {
+                    (None, Some(result)) => {
                         is_by_task = false;
                         let one = |index| {
                             let successes = usize::from(index < result.successes);
@@ -348,13 +354,14 @@ impl RunResult {
                         };
                         (0..result.episodes).map(one).collect()
                     }
+                    (None, None) => continue,
                 };
                 of_moment.extend(of_split.clone());
-                splits.entry(split.clone()).or_default()[moment] = Some(of_split);
+                splits.entry(split.to_owned()).or_default()[moment] = Some(of_split);
             }
             tasks[moment] = (!of_moment.is_empty()).then_some(of_moment);
         }
-        let is_reinforced = recipe.stage_configs().iter().any(|stage| stage.kind == "reinforce");
+        let is_reinforced = stages.iter().any(is_reinforcement);
         if tasks[AFTER].is_none() && !is_reinforced {
             tasks[AFTER] = tasks[BEFORE].clone();
             splits.values_mut().for_each(|split| split[AFTER] = split[BEFORE].clone());
@@ -408,15 +415,33 @@ fn totals(tasks: &[Option<TaskTallies>; 2]) -> [Option<Tally>; 2] {
 }
 
 /// The last results by task of a kind of evaluation on a split.
+/// Whether a stage learns from rewards.
+fn is_reinforcement(stage: &StageConfig) -> bool {
+    stage.kind == "reinforce"
+}
+
+/// The stages that measured a run before it learned from rewards and at its end: the last ones of kind `evaluate` ahead of its first
+/// stage of reinforcement and behind it. Where it has none, all are ahead of it.
+fn measured_by(stages: &[StageConfig]) -> [Option<&str>; 2] {
+    let first = stages.iter().position(is_reinforcement).unwrap_or(stages.len());
+    let (ahead, behind) = stages.split_at(first);
+    [ahead, behind].map(|stages| {
+        let last = stages.iter().rev().find(|stage| stage.kind == "evaluate");
+        last.map(|stage| stage.name.as_deref().unwrap_or(&stage.kind))
+    })
+}
+
+/// The split that was evaluated.
+fn split_of(record: &MetricRecord) -> Option<&str> {
+    record.values.get("split").and_then(|value| value.as_str())
+}
+
 fn by_task(
     evaluations: &[MetricRecord],
     kind: &str,
     split: &str,
 ) -> Option<BTreeMap<String, Tally>> {
-    let is_meant = |record: &&MetricRecord| {
-        record.kind == kind
-            && record.values.get("split").and_then(|value| value.as_str()) == Some(split)
-    };
+    let is_meant = |record: &&MetricRecord| record.kind == kind && split_of(record) == Some(split);
     let record = evaluations.iter().rev().find(is_meant)?;
     let tasks: BTreeMap<String, (usize, usize)> =
         serde_json::from_value(record.values.get("tasks")?.clone()).ok()?;
@@ -584,6 +609,42 @@ mod tests {
         let error = Comparison::of(&series).unwrap_err().to_string();
         let expected = "differ in `reinforce.group_size`, `reinforce.iterations`; give each";
         assert!(error.contains(expected), "{error}");
+    }
+
+    #[test]
+    fn stages_of_ones_own_measure_before_rewards_and_at_the_end() {
+        let root = tempfile::tempdir().unwrap();
+        let manifest = Manifest { name: "staged".to_owned(), seed: 4, ..Manifest::default() };
+        let (folder, _lock) = RunFolder::create(root.path(), &manifest, "").unwrap();
+        let stages = [
+            "kind = \"evaluate\"\nname = \"raw\"",
+            "kind = \"imitate\"",
+            "kind = \"evaluate\"\nname = \"imitated\"",
+            "kind = \"reinforce\"",
+            "kind = \"evaluate\"",
+        ];
+        let config: String = stages.iter().map(|stage| format!("[[stages]]\n{stage}\n")).collect();
+        std::fs::write(folder.path().join("config.toml"), config).unwrap();
+        let mut evaluations = MetricsLog::open(&folder.evaluations_path()).unwrap();
+        for (kind, split, solved) in [
+            ("raw", "test", 0),
+            ("imitated", "test", 1),
+            ("evaluation", "dev", 0),
+            ("evaluate", "test", 3),
+        ] {
+            let tasks: serde_json::Map<_, _> = (0..4)
+                .map(|task| (format!("task-{task}"), json!([usize::from(task < solved), 1])))
+                .collect();
+            let tasks = serde_json::Value::Object(tasks);
+            let split = serde_json::Value::from(split);
+            let record = MetricRecord::new(1, kind).with([("split", split), ("tasks", tasks)]);
+            evaluations.append(&record).unwrap();
+        }
+        let found = compare(&[("a", vec![folder.path().to_owned()])]);
+        let solved = |pooled: &Option<Pooled>| pooled.as_ref().unwrap().tally;
+        let series = &found.series[0];
+        assert_eq!(solved(&series.before), Tally { successes: 1, attempts: 4 });
+        assert_eq!(solved(&series.after), Tally { successes: 3, attempts: 4 });
     }
 
     #[test]
