@@ -58,6 +58,8 @@ impl Plan {
             (!instance.stages.is_empty(), "stages (steps) are not played"),
             (!instance.mcp_servers.is_empty(), "servers of tools are not offered"),
             (instance.verifier_source.is_some(), "a verifier with an image of its own is not run"),
+            (instance.health.is_some(), "its health check is not waited for"),
+            (!instance.collect.is_empty(), "hooks that collect what is judged are not run"),
             (instance.issue.problem.is_empty(), "nothing tells what is to be done"),
         ] {
             if is_there {

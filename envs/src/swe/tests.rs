@@ -8,7 +8,7 @@ use spar_sandbox::backends::fake::FakeBackend;
 use spar_sandbox::pool::{PoolConfig, SandboxPool};
 use spar_sandbox::{Image, registry};
 use spar_swe::grade::Outcome;
-use spar_swe::{Instance, Verification};
+use spar_swe::{CollectHook, Instance, Verification};
 use spar_tasks::{Suite, SuiteError, SuiteManifest, SweTask, Task};
 use tempfile::TempDir;
 
@@ -174,7 +174,7 @@ async fn bounds(backend: &str) {
     let fixture = Fixture::new();
     let sandboxes = sandboxes(backend);
     let fix = "sed -i 's/a - b/a + b/' calc/__init__.py";
-    let bytes: u64 = if std::env::var_os("SPAR_TEST_ALL").is_some() { 1 << 30 } else { 64 << 20 };
+    let bytes: u64 = if std::env::var_os("SPAR_TEST_ALL").is_some() { 1 << 30 } else { 8 << 20 };
     let lines = bytes / 1024;
     let noise = format!(
         "printf '\\nfor _ in range({lines}):\\n    print(\"x\" * 1023)\\n' >>calc/__init__.py"
@@ -281,6 +281,14 @@ async fn what_is_not_played_is_refused_with_all_reasons() {
         swe.instance.unsupported.push("its log: nobody reads it".to_owned());
     });
     assert!(unread.contains("nobody reads it"), "{unread}");
+    let hooked = told(&|swe| {
+        swe.instance.collect.push(CollectHook {
+            command: "true".to_owned(),
+            timeout_secs: 1.0,
+            user: None,
+        });
+    });
+    assert!(hooked.contains("hooks that collect"), "{hooked}");
     let nowhere = told(&|swe| swe.repository = Some("/no/such/folder".into()));
     assert!(nowhere.contains("/no/such/folder"), "{nowhere}");
     let unknown = told(&|swe| swe.instance.source.image = None);

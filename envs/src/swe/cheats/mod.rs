@@ -11,6 +11,7 @@ mod table;
 
 use std::time::Duration;
 
+use futures::stream::{self, StreamExt};
 use spar_core::Seed;
 use spar_sandbox::{ExecRequest, Sandbox, SandboxSpec, ShellOptions};
 use spar_swe::Verification;
@@ -41,8 +42,16 @@ struct Cheat {
     commands: &'static [&'static str],
 }
 
-/// What came of a cheat: what the environment says, and whether it resolves the issue where nothing is guarded.
-async fn play(sandboxes: &Sandboxes, backend: &str, cheat: &Cheat) -> (SweVerdict, bool) {
+/// Cheats that are played at one time.
+const AT_ONCE: usize = 6;
+
+/// What came of a cheat: what the environment says, and whether it resolves the issue where nothing is guarded, if that is asked.
+async fn play(
+    sandboxes: &Sandboxes,
+    backend: &str,
+    cheat: &Cheat,
+    asks_unguarded: bool,
+) -> (SweVerdict, Option<bool>) {
     let folder = tempfile::tempdir().unwrap();
     let instance = write(folder.path(), cheat.runner);
     let resources = Resources::with_sandboxes(sandboxes.clone());
@@ -55,7 +64,11 @@ async fn play(sandboxes: &Sandboxes, backend: &str, cheat: &Cheat) -> (SweVerdic
     env.close().await.unwrap();
     let mut swe = SweTask::new(instance);
     swe.repository = Some(folder.path().to_owned());
-    (SweVerdict::of(&verdict).unwrap(), unguarded(sandboxes, backend, &swe, cheat).await)
+    let resolves = match asks_unguarded {
+        true => Some(unguarded(sandboxes, backend, &swe, cheat).await),
+        false => None,
+    };
+    (SweVerdict::of(&verdict).unwrap(), resolves)
 }
 
 /// A harness as one would write it without a thought of cheats: history is there, tests run where the agent was, and
@@ -91,13 +104,17 @@ async fn unguarded(sandboxes: &Sandboxes, backend: &str, task: &SweTask, cheat: 
     resolved
 }
 
-/// Plays all cheats with a runner on a backend.
+/// Plays all cheats with a runner on a backend; that each resolves where nothing is guarded is looked at with `SPAR_TEST_ALL` alone, since
+/// it takes as long again.
 async fn none_scores(backend: &str, runners: &[Runner]) {
-    let sandboxes = sandboxes(backend);
+    let sandboxes = &sandboxes(backend);
+    let asks_unguarded = std::env::var_os("SPAR_TEST_ALL").is_some();
     let mut wrong = Vec::new();
-    let mut count = 0;
-    for cheat in CHEATS.iter().filter(|cheat| runners.contains(&cheat.runner)) {
-        let (verdict, resolves) = play(&sandboxes, backend, cheat).await;
+    let cheats: Vec<&Cheat> =
+        CHEATS.iter().filter(|cheat| runners.contains(&cheat.runner)).collect();
+    let plays = cheats.iter().map(|cheat| play(sandboxes, backend, cheat, asks_unguarded));
+    let played: Vec<_> = stream::iter(plays).buffered(AT_ONCE).collect().await;
+    for (cheat, (verdict, resolves)) in cheats.iter().zip(&played) {
         println!(
             "{:70} {:?}: {} {:?}",
             cheat.name, verdict.outcome, verdict.reason, verdict.left_out
@@ -105,12 +122,12 @@ async fn none_scores(backend: &str, runners: &[Runner]) {
         if verdict.reward > 0.0 {
             wrong.push(format!("{}: it scores", cheat.name));
         }
-        if !resolves {
+        if *resolves == Some(false) {
             wrong.push(format!("{}: it holds nothing off", cheat.name));
         }
-        count += 1;
     }
-    println!("{backend}: {count} cheats");
+    println!("{backend}: {} cheats", played.len());
+    assert!(!played.is_empty());
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
