@@ -92,6 +92,7 @@ virtual_environment() {
 }
 set_up_openai() { virtual_environment openai openai; }
 set_up_gymnasium() { virtual_environment gymnasium gymnasium; }
+set_up_pytest() { virtual_environment pytest pytest; }
 set_up_ors() { virtual_environment ors ors-sdk; }
 set_up_mcp() {
     has npm || { echo "no npm" && return 1; }
@@ -123,6 +124,7 @@ needs Podman|podman|podman
 needs namespaces|namespaces|backends::local local_backend namespaces
 needs the wasm guests|guests|backends::wasm wasm_backend wasm_guests
 needs Python and PyPI|openai|openai_client
+needs pytest|pytest|with_pytest
 needs gymnasium from PyPI|gymnasium|gymnasium_is_played
 needs MCP servers from npm and PyPI|mcp|reference_servers
 needs the ORS server from PyPI|ors|ors_server_of_pypi
@@ -197,11 +199,12 @@ wait "$beside_engines"
 while IFS= read -r reason; do
     needs | cut -d'|' -f1 | grep -qxF "$reason" || die "tests are ignored with \`$reason\`, which this script does not know"
 done < <(grep -rhoE --include='*.rs' '#\[ignore = "[^"]*"\]' \
-    src core parsers python bfcl tau2 answers sql search apps mcp ors sandbox tasks envs agent ops text policy predictors serve \
+    src core parsers python bfcl tau2 answers sql search apps mcp ors repair sandbox tasks envs agent ops text policy predictors serve \
     trainer tests examples |
     sed -E 's/^#\[ignore = "(.*)"\]$/\1/' | sort -u)
 [ ! -e "$work/openai.ready" ] || export SPAR_OPENAI_PYTHON="$cache/venvs/openai/bin/python"
 [ ! -e "$work/gymnasium.ready" ] || export SPAR_GYMNASIUM_PYTHON="$cache/venvs/gymnasium/bin/python"
+[ ! -e "$work/pytest.ready" ] || export SPAR_PYTEST_PYTHON="$cache/venvs/pytest/bin/python"
 [ ! -e "$work/ors.ready" ] || export SPAR_ORS_SERVER="$cache/venvs/ors"
 [ ! -e "$work/mcp.ready" ] || export SPAR_MCP_SERVERS="$cache/mcp"
 if [ -e "$work/smollm2.ready" ]; then

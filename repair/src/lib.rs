@@ -1,7 +1,9 @@
 //! Tasks of repair without end: packages that have tests, with bugs that mutations of their syntax trees make.
 //!
 //! ```text
-//!  source ─▶ mutations ─▶ Mutation { operator, function, edits } ─▶ the text with the bug, and the way back
+//!  SourcePackage ─▶ baseline, twice ─▶ what passes, which lines each test runs
+//!        │                                        │
+//!        └─▶ mutations ─▶ candidates ─▶ covering tests ─▶ whole suite ─▶ rows of SWE-smith and SWE-bench
 //! ```
 //!
 //! ```
@@ -15,7 +17,25 @@
 //! # Ok::<(), spar_repair::MutationError>(())
 //! ```
 
+mod baseline;
+mod candidates;
+mod diff;
 mod error;
+mod git;
+mod issue;
+mod make;
 pub mod mutation;
+mod options;
+mod package;
+mod report;
+mod rows;
+pub mod runner;
+mod task_log;
+mod validate;
 
-pub use error::MutationError;
+pub use error::{MakeError, MutationError, PackageError, RunnerError};
+pub use make::{Maker, Observer};
+pub use options::MakeOptions;
+pub use package::{MAX_PACKAGE_BYTES, MAX_PACKAGE_FILES, PackageFile, SourcePackage};
+pub use report::{PackageReport, Yield};
+pub use task_log::{Attempt, Outcome, Rows};

@@ -17,7 +17,7 @@ pub(super) const TEST_SECS: u64 = 1800;
 pub(super) const WORKDIR: &str = "/testbed";
 
 /// Columns that tell of where a row comes from and change nothing of the task.
-pub(super) const PROVENANCE: [&str; 9] = [
+pub(super) const PROVENANCE: [&str; 10] = [
     "created_at",
     "split",
     "datasets",
@@ -26,6 +26,7 @@ pub(super) const PROVENANCE: [&str; 9] = [
     "issue_numbers",
     "commit_url",
     "license_name",
+    "source_sha256",
     "__index_level_0__",
 ];
 

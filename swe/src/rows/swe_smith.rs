@@ -59,12 +59,27 @@ pub(super) fn read(mut row: Columns, _: &Companions<'_>) -> Result<Instance, Loa
             row.wrong("problem_statement", "expected the text of an issue, and there is none")
         );
     }
-    judge(&mut instance, &repository, expected);
+    // Rows that are made elsewhere in this shape bring what the table does not know.
+    let own = (row.optional_text("eval_script")?, row.optional_text("log_parser")?);
+    instance.language = row.optional_text("language")?;
+    judge(&mut instance, &repository, expected, own);
     row.finish(&mut instance);
     Ok(instance)
 }
 
-fn judge(instance: &mut Instance, repository: &str, expected: Expected) {
+fn judge(
+    instance: &mut Instance,
+    repository: &str,
+    expected: Expected,
+    own: (Option<String>, Option<String>),
+) {
+    if let (Some(script), Some(parser)) = own {
+        withhold(instance, &expected);
+        let judged =
+            Judged { parser: None, expected, eval_type: EvalType::PassAndFail, has_tests: true };
+        judged.put_into(instance, Origin::SweBench, &parser, script);
+        return;
+    }
     let Some(spec) = spec_table::smith_spec(repository) else {
         let why = format!(
             "`instance_id`: the row has no command of tests, and none is known for `{repository}`"
@@ -80,18 +95,7 @@ fn judge(instance: &mut Instance, repository: &str, expected: Expected) {
         return;
     }
     instance.language = Some("python".to_owned());
-    let files = |tests: &[String]| -> BTreeSet<String> {
-        tests.iter().filter_map(|test| test.split("::").next()).map(str::to_owned).collect()
-    };
-    let (failing, passing) = (files(&expected.fail_to_pass), files(&expected.pass_to_pass));
-    // What a log names may be no path; such a name cannot be restored, and a command cannot be given it safely.
-    let is_path = |name: &&String| {
-        let mut problems = Vec::new();
-        crate::instance::check_relative("", name, &mut problems);
-        problems.is_empty() && !name.contains(char::is_whitespace)
-    };
-    instance.withheld = failing.iter().filter(is_path).cloned().collect();
-    instance.restored = passing.difference(&failing).filter(is_path).cloned().collect();
+    let (failing, passing) = withhold(instance, &expected);
     let mut command = spec.command.to_owned();
     if spec.names_tests {
         for file in failing.iter().chain(&passing) {
@@ -110,6 +114,23 @@ fn judge(instance: &mut Instance, repository: &str, expected: Expected) {
             .unsupported
             .push(format!("`instance_id`: the logs of `{repository}` have no parser")),
     }
+}
+
+/// Takes the files of failing tests out of the agent's sandbox, and has the others put back; the files of both.
+fn withhold(instance: &mut Instance, expected: &Expected) -> (BTreeSet<String>, BTreeSet<String>) {
+    let files = |tests: &[String]| -> BTreeSet<String> {
+        tests.iter().filter_map(|test| test.split("::").next()).map(str::to_owned).collect()
+    };
+    let (failing, passing) = (files(&expected.fail_to_pass), files(&expected.pass_to_pass));
+    // What a log names may be no path; such a name cannot be restored, and a command cannot be given it safely.
+    let is_path = |name: &&String| {
+        let mut problems = Vec::new();
+        crate::instance::check_relative("", name, &mut problems);
+        problems.is_empty() && !name.contains(char::is_whitespace)
+    };
+    instance.withheld = failing.iter().filter(is_path).cloned().collect();
+    instance.restored = passing.difference(&failing).filter(is_path).cloned().collect();
+    (failing, passing)
 }
 
 /// Where the image can be had: rows name it with or without the account that it is published by.
