@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::Deserialize;
-use spar_core::{Action, Observation, Seed, Step, ToolCall, ToolResult, ToolSpec, Verdict};
+use spar_core::{Action, Observation, Seed, Step, ToolSpec, Verdict};
 use spar_sandbox::Sandbox;
 use spar_swe::grade::Outcome;
 use spar_tasks::{SweTask, Task};
@@ -23,9 +23,9 @@ use super::verdict::SweVerdict;
 use crate::SandboxPhase::Verify;
 use crate::aside::aside;
 use crate::terminal::SUBMIT;
-use crate::terminal::environment::{command_of, next_key, offered, tool_action};
-use crate::terminal::machine::{Machine, Ran, at, in_time, own_fault};
-use crate::terminal::transcript::{is_executable, outcome};
+use crate::terminal::course::{Asked, Course, as_results};
+use crate::terminal::environment::{offered, tool_action};
+use crate::terminal::machine::{Machine, at, in_time, own_fault};
 use crate::{Environment, EnvironmentError, Resources, Sandboxes, TimeRules};
 
 pub(super) const NAME: &str = "swe";
@@ -50,13 +50,9 @@ pub struct Swe {
 struct Episode {
     /// Absent until something has to be done in it.
     place: Option<SharedPlace>,
-    state_key: String,
-    num_commands: usize,
+    course: Course,
     /// What of its commands readers should look at, by the number of the first such command.
     flags: BTreeMap<Flag, usize>,
-    /// How many commands of the solution were carried out, and nothing else.
-    solved: Option<usize>,
-    is_over: bool,
 }
 
 type SharedPlace = Arc<Mutex<Place>>;
@@ -112,65 +108,28 @@ impl Swe {
         let start = Instant::now();
         let action = action.trim();
         let is_expected = self.next_of_solution().as_deref().map(str::trim) == Some(action);
-        let (text, valid) = if action == SUBMIT {
-            self.begun("step")?.is_over = true;
-            ("The task was submitted.".to_owned(), true)
+        let shown = if action == SUBMIT {
+            self.begun("step")?.course.submit()
         } else {
             let place = self.place("step").await?;
             let (command, deadlines) = (action.to_owned(), self.plan.deadlines);
             let ran =
                 aside(async move { place.lock().await.machine.run(&command, &deadlines).await });
-            match ran.await? {
-                Ran::Ended(result) => (outcome(&result, deadlines.command), is_executable(&result)),
-                Ran::Refused(reason) => (format!("[could not {reason}]"), false),
-                Ran::Lost(reason) => {
-                    // What is left is judged.
-                    self.begun("step")?.is_over = true;
-                    (format!("[the sandbox cannot go on: could not {reason}]"), true)
-                }
-            }
+            let ran = ran.await?;
+            self.begun("step")?.course.shown(ran, deadlines.command)
         };
         let episode = self.begun("step")?;
-        episode.num_commands += 1;
+        let step = episode.course.carried_out(action, shown, is_expected, start.elapsed());
         for flag in flags(action) {
-            episode.flags.entry(flag).or_insert(episode.num_commands);
+            episode.flags.entry(flag).or_insert(episode.course.num_commands);
         }
-        if is_expected || valid {
-            episode.solved = episode.solved.filter(|_| is_expected).map(|done| done + 1);
-        }
-        episode.state_key = next_key(&episode.state_key, action, &text);
-        let state_key = episode.state_key.clone();
-        Ok(Step {
-            observation: Observation { text, state_key, ..Observation::default() },
-            rewards: Vec::new(),
-            terminated: episode.is_over,
-            success: false,
-            valid,
-            wall_time: start.elapsed(),
-        })
-    }
-
-    /// The answer to what was no command.
-    fn nothing_done(&mut self, text: &str, calls: &[ToolCall]) -> Result<Step, EnvironmentError> {
-        let results = calls.iter().map(|call| ToolResult::error(call, text)).collect::<Vec<_>>();
-        let episode = self.begun("step")?;
-        episode.state_key = next_key(&episode.state_key, "", text);
-        let text = if results.is_empty() { text.to_owned() } else { String::new() };
-        let state_key = episode.state_key.clone();
-        Ok(Step {
-            observation: Observation { text, state_key, results, ..Observation::default() },
-            rewards: Vec::new(),
-            terminated: false,
-            success: false,
-            valid: false,
-            wall_time: Duration::ZERO,
-        })
+        Ok(step)
     }
 
     /// What remains of the solution, while nothing else was done.
     fn next_of_solution(&self) -> Option<String> {
-        let episode = self.episode.as_ref().filter(|episode| !episode.is_over)?;
-        match episode.solved? {
+        let episode = self.episode.as_ref().filter(|episode| !episode.course.is_over)?;
+        match episode.course.solved? {
             0 => solution(self.plan.instance()),
             _ => solution(self.plan.instance()).map(|_| SUBMIT.to_owned()),
         }
@@ -271,15 +230,9 @@ impl Environment for Swe {
     async fn reset(&mut self, _seed: Seed) -> Result<Observation, EnvironmentError> {
         self.close().await?;
         let text = opening(&self.plan);
-        let state_key = next_key("", "", &text);
-        self.episode = Some(Episode {
-            place: None,
-            state_key: state_key.clone(),
-            num_commands: 0,
-            flags: BTreeMap::new(),
-            solved: Some(0),
-            is_over: false,
-        });
+        let course = Course::begin(&text);
+        let state_key = course.state_key.clone();
+        self.episode = Some(Episode { place: None, course, flags: BTreeMap::new() });
         let instruction = Some(self.plan.instance().issue.problem.as_str().into());
         Ok(Observation { text, instruction, state_key, ..Observation::default() })
     }
@@ -294,35 +247,25 @@ impl Environment for Swe {
 
     fn tools(&self) -> Arc<[ToolSpec]> {
         match &self.episode {
-            Some(episode) if self.uses_tools && !episode.is_over => offered(),
+            Some(episode) if self.uses_tools && !episode.course.is_over => offered(),
             _ => Arc::default(),
         }
     }
 
     async fn step(&mut self, action: &Action) -> Result<Step, EnvironmentError> {
-        if self.begun("step")?.is_over {
+        if self.begun("step")?.course.is_over {
             return Err(EnvironmentError::Misused { call: "step", when: "after the end" });
         }
         let calls = action.tool_calls();
-        let command = match (calls, self.uses_tools) {
-            ([], false) => return self.carry_out(action.said()).await,
-            ([], true) => return self.nothing_done("Nothing happens: call a tool.", &[]),
-            ([call], _) => command_of(call),
-            (_, _) => Err("Nothing was done: call one tool at a time.".to_owned()),
-        };
-        let command = match command {
-            Ok(command) => command,
-            Err(error) => return self.nothing_done(&error, calls),
-        };
-        let mut step = self.carry_out(&command).await?;
-        let text = std::mem::take(&mut step.observation.text);
-        step.observation.results.extend(calls.iter().map(|call| ToolResult::new(call, &*text)));
-        Ok(step)
+        match Asked::of(action, self.uses_tools) {
+            Asked::Command(command) => Ok(as_results(self.carry_out(&command).await?, calls)),
+            Asked::Nothing(why) => Ok(self.begun("step")?.course.nothing_done(&why, calls)),
+        }
     }
 
     async fn verify(&mut self) -> Result<Option<Verdict>, EnvironmentError> {
         let place = self.place("verify").await?;
-        self.begun("verify")?.is_over = true;
+        self.begun("verify")?.course.is_over = true;
         let (plan, sandboxes) = (Arc::clone(&self.plan), self.sandboxes.clone());
         let judged = aside(async move { judge(&plan, &sandboxes, &mut *place.lock().await).await });
         let mut judged = judged.await?;
@@ -340,7 +283,7 @@ impl Environment for Swe {
         if let Some(episode) = &self.episode {
             let place = match &episode.place {
                 // A new sandbox is as good where nothing was done.
-                Some(place) if episode.num_commands > 0 => {
+                Some(place) if episode.course.num_commands > 0 => {
                     let (place, options) = (Arc::clone(place), self.plan.shell_options());
                     let forked = aside(async move {
                         let mut place = place.lock().await;
@@ -352,9 +295,9 @@ impl Environment for Swe {
                 }
                 _ => None,
             };
-            let state_key = episode.state_key.clone();
+            let course = episode.course.clone();
             let flags = episode.flags.clone();
-            fork.episode = Some(Episode { place, state_key, flags, ..*episode });
+            fork.episode = Some(Episode { place, course, flags });
         }
         Ok(Some(Box::new(fork)))
     }

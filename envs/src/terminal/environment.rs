@@ -6,16 +6,17 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use spar_core::{Action, Observation, Seed, Step, ToolCall, ToolResult, ToolSpec, Verdict};
+use spar_core::{Action, Observation, Seed, Step, ToolCall, ToolSpec, Verdict};
 use spar_tasks::graders::{Graders, Script, ScriptFinding};
 use spar_tasks::{Task, TerminalTask, TerminalVerifier};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use super::Deadlines;
+use super::course::{Asked, Course, as_results};
 use super::generator::{TaskKind, generate};
-use super::machine::{Machine, Ran, SharedMachine};
-use super::transcript::{is_executable, opening, outcome};
+use super::machine::{Machine, SharedMachine};
+use super::transcript::opening;
 use crate::aside::aside;
 use crate::graded::Place;
 use crate::{Environment, EnvironmentError, Resources, Sandboxes, TimeRules};
@@ -55,11 +56,7 @@ pub struct Terminal {
 struct Episode {
     /// Absent until something has to be done in it.
     machine: Option<SharedMachine>,
-    state_key: String,
-    num_commands: usize,
-    /// How many commands of the solution were carried out, and nothing else.
-    solved: Option<usize>,
-    is_over: bool,
+    course: Course,
 }
 
 #[derive(Debug, Deserialize)]
@@ -165,62 +162,23 @@ impl Terminal {
         let start = Instant::now();
         let action = action.trim();
         let is_expected = self.next_of_solution() == Some(action);
-        let (text, valid) = if action == SUBMIT {
-            self.begun("step")?.is_over = true;
-            ("The task was submitted.".to_owned(), true)
+        let shown = if action == SUBMIT {
+            self.begun("step")?.course.submit()
         } else {
             let machine = self.machine("step").await?;
             let (command, deadlines) = (action.to_owned(), self.deadlines);
             let ran = aside(async move { machine.lock().await.run(&command, &deadlines).await });
-            match ran.await? {
-                Ran::Ended(result) => (outcome(&result, deadlines.command), is_executable(&result)),
-                Ran::Refused(reason) => (format!("[could not {reason}]"), false),
-                Ran::Lost(reason) => {
-                    // What is left is judged.
-                    self.begun("step")?.is_over = true;
-                    (format!("[the sandbox cannot go on: could not {reason}]"), true)
-                }
-            }
+            let ran = ran.await?;
+            self.begun("step")?.course.shown(ran, deadlines.command)
         };
-        let episode = self.begun("step")?;
-        episode.num_commands += 1;
-        // What was no command has changed nothing.
-        if is_expected || valid {
-            episode.solved = episode.solved.filter(|_| is_expected).map(|done| done + 1);
-        }
-        episode.state_key = next_key(&episode.state_key, action, &text);
-        let state_key = episode.state_key.clone();
-        Ok(Step {
-            observation: Observation { text, state_key, ..Observation::default() },
-            rewards: Vec::new(),
-            terminated: episode.is_over,
-            success: false,
-            valid,
-            wall_time: start.elapsed(),
-        })
-    }
-
-    /// The answer to what was no command.
-    fn nothing_done(&mut self, text: &str, calls: &[ToolCall]) -> Result<Step, EnvironmentError> {
-        let results = calls.iter().map(|call| ToolResult::error(call, text)).collect::<Vec<_>>();
-        let episode = self.begun("step")?;
-        episode.state_key = next_key(&episode.state_key, "", text);
-        let text = if results.is_empty() { text.to_owned() } else { String::new() };
-        let state_key = episode.state_key.clone();
-        Ok(Step {
-            observation: Observation { text, state_key, results, ..Observation::default() },
-            rewards: Vec::new(),
-            terminated: false,
-            success: false,
-            valid: false,
-            wall_time: Duration::ZERO,
-        })
+        let course = &mut self.begun("step")?.course;
+        Ok(course.carried_out(action, shown, is_expected, start.elapsed()))
     }
 
     /// What remains of the solution, while nothing else was done.
     fn next_of_solution(&self) -> Option<&str> {
-        let episode = self.episode.as_ref().filter(|episode| !episode.is_over)?;
-        match (&*self.task.solution, episode.solved?) {
+        let episode = self.episode.as_ref().filter(|episode| !episode.course.is_over)?;
+        match (&*self.task.solution, episode.course.solved?) {
             ([], _) => None,
             (solution, done) => Some(solution.get(done).map_or(SUBMIT, |command| command.trim())),
         }
@@ -248,14 +206,9 @@ impl Environment for Terminal {
     async fn reset(&mut self, _seed: Seed) -> Result<Observation, EnvironmentError> {
         self.close().await?;
         let text = opening(&self.task);
-        let state_key = next_key("", "", &text);
-        self.episode = Some(Episode {
-            machine: None,
-            state_key: state_key.clone(),
-            num_commands: 0,
-            solved: Some(0),
-            is_over: false,
-        });
+        let course = Course::begin(&text);
+        let state_key = course.state_key.clone();
+        self.episode = Some(Episode { machine: None, course });
         let instruction = Some(self.task.instruction.as_str().into());
         Ok(Observation { text, instruction, state_key, ..Observation::default() })
     }
@@ -270,30 +223,20 @@ impl Environment for Terminal {
 
     fn tools(&self) -> Arc<[ToolSpec]> {
         match &self.episode {
-            Some(episode) if self.uses_tools && !episode.is_over => offered(),
+            Some(episode) if self.uses_tools && !episode.course.is_over => offered(),
             _ => Arc::default(),
         }
     }
 
     async fn step(&mut self, action: &Action) -> Result<Step, EnvironmentError> {
-        if self.begun("step")?.is_over {
+        if self.begun("step")?.course.is_over {
             return Err(EnvironmentError::Misused { call: "step", when: "after the end" });
         }
         let calls = action.tool_calls();
-        let command = match (calls, self.uses_tools) {
-            ([], false) => return self.carry_out(action.said()).await,
-            ([], true) => return self.nothing_done("Nothing happens: call a tool.", &[]),
-            ([call], _) => command_of(call),
-            (_, _) => Err("Nothing was done: call one tool at a time.".to_owned()),
-        };
-        let command = match command {
-            Ok(command) => command,
-            Err(error) => return self.nothing_done(&error, calls),
-        };
-        let mut step = self.carry_out(&command).await?;
-        let text = std::mem::take(&mut step.observation.text);
-        step.observation.results.extend(calls.iter().map(|call| ToolResult::new(call, &*text)));
-        Ok(step)
+        match Asked::of(action, self.uses_tools) {
+            Asked::Command(command) => Ok(as_results(self.carry_out(&command).await?, calls)),
+            Asked::Nothing(why) => Ok(self.begun("step")?.course.nothing_done(&why, calls)),
+        }
     }
 
     async fn verify(&mut self) -> Result<Option<Verdict>, EnvironmentError> {
@@ -311,7 +254,7 @@ impl Environment for Terminal {
         script: &TerminalVerifier,
     ) -> Result<ScriptFinding, EnvironmentError> {
         let machine = self.machine("verify").await?;
-        self.begun("verify")?.is_over = true;
+        self.begun("verify")?.course.is_over = true;
         let (sandboxes, task) = (self.sandboxes.clone(), Arc::clone(&self.task));
         let (script, deadlines) = (script.clone(), self.deadlines);
         let found = aside(async move {
@@ -334,14 +277,14 @@ impl Environment for Terminal {
             let machine = match &episode.machine {
                 // What is to be judged runs, and a copy of the files would be without it.
                 Some(_)
-                    if episode.num_commands > 0
+                    if episode.course.num_commands > 0
                         && !self.task.verifier.service_ports.is_empty()
                         && !can_run_on =>
                 {
                     return Ok(None);
                 }
                 // Nothing was done and nothing was set up that a new one would not have.
-                Some(_) if episode.num_commands == 0 && self.task.setup.is_empty() => None,
+                Some(_) if episode.course.num_commands == 0 && self.task.setup.is_empty() => None,
                 None => None,
                 Some(machine) => {
                     let (machine, task) = (Arc::clone(machine), Arc::clone(&self.task));
@@ -349,8 +292,8 @@ impl Environment for Terminal {
                     Some(Arc::new(Mutex::new(forked.await?)))
                 }
             };
-            let state_key = episode.state_key.clone();
-            fork.episode = Some(Episode { machine, state_key, ..*episode });
+            let course = episode.course.clone();
+            fork.episode = Some(Episode { machine, course });
         }
         Ok(Some(Box::new(fork)))
     }

@@ -15,6 +15,7 @@
 //! ([`SandboxError::fault`](spar_sandbox::SandboxError::fault)).
 
 pub mod cheats;
+pub(crate) mod course;
 pub(crate) mod deadlines;
 pub(crate) mod environment;
 mod generator;
