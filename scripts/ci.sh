@@ -12,6 +12,10 @@ exec </dev/null
 # shellcheck source=scripts/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
+# What this workspace's own crates leave there is removed before the next run, so that nothing is gained by compiling
+# them in parts, which takes longer; and nobody debugs here: a panic tells its place without line tables.
+export CARGO_INCREMENTAL="${CARGO_INCREMENTAL:-0}" CARGO_PROFILE_DEV_DEBUG="${CARGO_PROFILE_DEV_DEBUG:-false}"
+
 skipped=()
 
 run() {

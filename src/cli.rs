@@ -68,6 +68,12 @@ pub(crate) enum Command {
     Show(ShowArguments),
     /// Compare recipes over several runs each: a table, and a picture with bands.
     Compare(CompareArguments),
+    /// Train recipes over settings and seeds, and compare them: one table, one picture.
+    Sweep(SweepArguments),
+    /// Assign advantages to stored trajectories with any estimator, step by step.
+    Credit(CreditArguments),
+    /// List the methods that recipes choose among: axis, name, how exact, and where from.
+    Methods(MethodsArguments),
     /// Check a suite: can every task be solved, repeated and forked?
     Validate(ValidateArguments),
     /// Begin an environment of one's own: a program, a crate, or tasks in files.
@@ -495,6 +501,108 @@ pub(crate) struct CompareArguments {
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Arguments of `spar sweep`.
+#[derive(Debug, Args)]
+pub(crate) struct SweepArguments {
+    /// Recipes that ship, or paths of .toml files.
+    #[arg(required = true, value_name = "RECIPE")]
+    pub(crate) recipes: Vec<String>,
+    /// What a setting is in turn; given several times, every combination is trained.
+    #[arg(long, value_name = "NAME=VALUE|VALUE|...")]
+    pub(crate) vary: Vec<String>,
+    /// Override a setting of all recipes; may be given several times.
+    #[arg(long = "set", value_name = "NAME=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// Seeds, as a list with ranges whose end is left out.
+    #[arg(long, default_value = "0..5")]
+    pub(crate) seeds: String,
+    /// A checkpoint folder, a GGUF file, or a model's name on the hub, to start all runs from.
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) start_from: Option<PathBuf>,
+    /// Folder of third-party data, for suites that need it.
+    #[arg(long, env = "ALFWORLD_DATA")]
+    pub(crate) data: Option<PathBuf>,
+    /// Folder of the runs, their logs, `comparison.txt`, `.json` and `.svg`; runs that are finished there are not trained
+    /// again, others are gone on with [default: sweeps/RECIPES].
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) out: Option<PathBuf>,
+    /// Runs at a time.
+    #[arg(long, default_value_t = 1, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=256))]
+    pub(crate) jobs: usize,
+    /// Threads of each run; results do not depend on it.
+    #[arg(long, default_value_t = 1, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=1024))]
+    pub(crate) threads: usize,
+    /// Print which runs there would be, and stop.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Print the comparison as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Arguments of `spar credit`.
+#[derive(Debug, Args)]
+pub(crate) struct CreditArguments {
+    /// A run (its folder, or its name in `--runs`), a folder of trajectories, or one .jsonl.zst file of it;
+    /// left out, the run in `--runs` that was written last.
+    pub(crate) path: Option<PathBuf>,
+    /// Folder that holds the runs.
+    #[arg(long, default_value = "runs")]
+    pub(crate) runs: PathBuf,
+    /// The estimator, one that `spar list credit` lists; left out, the one of the run's recipe, else `grpo`.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) estimator: Option<String>,
+    /// An option of the estimator; may be given several times.
+    #[arg(long = "set", value_name = "NAME=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// Take rewards as they were recorded, without the shapers of the run's recipe.
+    #[arg(long)]
+    pub(crate) recorded_rewards: bool,
+    /// The iteration whose groups are compared; left out, the last one.
+    #[arg(long)]
+    pub(crate) iteration: Option<u64>,
+    /// Show this group alone, from 0.
+    #[arg(long)]
+    pub(crate) group: Option<usize>,
+    /// Groups that are shown at the most.
+    #[arg(long, default_value_t = 3, conflicts_with = "group")]
+    pub(crate) limit: usize,
+    /// Print JSON, advantages of tokens included.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Arguments of `spar methods`.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct MethodsArguments {
+    /// What to do with them; left out, they are listed.
+    #[command(subcommand)]
+    pub(crate) command: Option<MethodsCommand>,
+    /// Only those of one axis.
+    #[arg(long, value_parser = PossibleValuesParser::new(crate::commands::methods::axes()))]
+    pub(crate) axis: Option<String>,
+    /// Only those that are as their source has them, in parts reconstructed, or of this project.
+    #[arg(long, value_parser = ["exact", "reconstructed", "own"])]
+    pub(crate) exactness: Option<String>,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What is done with methods.
+#[derive(Debug, Subcommand)]
+pub(crate) enum MethodsCommand {
+    /// Show what a method computes, where it comes from, and its options with their defaults.
+    Show {
+        /// A name that `spar methods` lists.
+        name: String,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 /// Arguments of `spar show`.

@@ -16,18 +16,9 @@ use crate::cli::CompareArguments;
 pub(crate) fn compare(arguments: &CompareArguments) -> anyhow::Result<ExitCode> {
     let series: Vec<(String, Vec<PathBuf>)> =
         arguments.series.iter().map(|text| read(text)).collect::<anyhow::Result<_>>()?;
-    let comparison = Comparison::of(&series).context("compare runs")?;
+    let comparison = compared(&series)?;
     if let Some(path) = &arguments.out {
-        let methods: Vec<_> = comparison
-            .series
-            .iter()
-            .map(|series| {
-                let curves = series.runs.iter().map(|run| run.curve.clone()).collect();
-                (series.name.clone(), curves)
-            })
-            .collect();
-        let picture = comparison_curve(&methods);
-        write_atomically(path, picture.to_svg().as_bytes())?;
+        write_atomically(path, picture(&comparison).as_bytes())?;
     }
     if arguments.json {
         print_json(&comparison)?;
@@ -38,6 +29,24 @@ pub(crate) fn compare(arguments: &CompareArguments) -> anyhow::Result<ExitCode> 
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Compares series of runs, given by name and folders.
+pub(super) fn compared(series: &[(String, Vec<PathBuf>)]) -> anyhow::Result<Comparison> {
+    Comparison::of(series).context("compare runs")
+}
+
+/// The picture of a comparison, as SVG.
+pub(super) fn picture(comparison: &Comparison) -> String {
+    let methods: Vec<_> = comparison
+        .series
+        .iter()
+        .map(|series| {
+            let curves = series.runs.iter().map(|run| run.curve.clone()).collect();
+            (series.name.clone(), curves)
+        })
+        .collect();
+    comparison_curve(&methods).to_svg()
 }
 
 /// Reads `NAME=RUN,RUN,...`.

@@ -5,6 +5,7 @@ mod bench;
 mod compare;
 mod completions;
 pub(crate) mod conformance;
+mod credit;
 mod doctor;
 mod drawing;
 mod env;
@@ -16,6 +17,7 @@ mod hub_model;
 mod judge;
 mod list;
 mod merge;
+pub(crate) mod methods;
 mod play;
 mod play_lines;
 mod play_seats;
@@ -34,6 +36,7 @@ mod show;
 mod show_row;
 mod show_run;
 mod suites;
+mod sweep;
 mod train;
 mod validate;
 
@@ -67,6 +70,11 @@ fn stopped_code() -> u8 {
     128 + STOPPED_BY.load(Ordering::Relaxed)
 }
 
+/// Whether it was Ctrl-C that ended the command, which every process at the terminal is told.
+pub(crate) fn was_interrupted() -> bool {
+    STOPPED_BY.load(Ordering::Relaxed) == INTERRUPT
+}
+
 /// Exit code of a command that a limit of spending ended.
 pub(crate) fn stopped_at_limit() -> ExitCode {
     ExitCode::from(3)
@@ -88,6 +96,9 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             Command::Replay(arguments) => replay::replay(&arguments).await,
             Command::Show(arguments) => show::show(&arguments),
             Command::Compare(arguments) => compare::compare(&arguments),
+            Command::Sweep(arguments) => sweep::sweep(&arguments).await,
+            Command::Credit(arguments) => credit::credit(&arguments),
+            Command::Methods(arguments) => methods::methods(&arguments),
             Command::Validate(arguments) => validate::validate(&arguments).await,
             Command::Env(arguments) => env::env(&arguments),
             Command::List(arguments) => list::list(&arguments),

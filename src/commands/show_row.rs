@@ -40,7 +40,7 @@ fn find(axis: &str, name: &str) -> anyhow::Result<(Axis, DescribedRow)> {
 }
 
 /// A page on a row.
-fn page(axis: Axis, row: &DescribedRow) -> String {
+pub(super) fn page(axis: Axis, row: &DescribedRow) -> String {
     let mut text = format!("{} `{}`\n{}\n", axis.what, row.name, wrapped(&row.about, 2));
     if !row.formula.is_empty() {
         text += &format!("formula\n{}\n", wrapped(&row.formula, 2));

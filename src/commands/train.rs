@@ -89,7 +89,7 @@ async fn finish(
 }
 
 /// The recipe with what was typed over it.
-fn resolve(arguments: &TrainArguments) -> anyhow::Result<Recipe> {
+pub(super) fn resolve(arguments: &TrainArguments) -> anyhow::Result<Recipe> {
     let name = match arguments.suite.as_deref() {
         Some(suite) if arguments.recipe == "household" => {
             let own = spar::recipe::recipe_names().find(|name| *name == suite).map(str::to_owned);

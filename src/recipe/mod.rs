@@ -4,6 +4,7 @@ mod chats;
 mod data;
 mod error;
 mod evaluation;
+mod extends;
 mod imitate;
 mod keep;
 mod learner;

@@ -4,20 +4,28 @@ use std::borrow::Cow;
 
 use spar_tasks::ShaperConfig;
 
+use super::extends::extended;
 use super::{Recipe, RecipeError};
 
 impl Recipe {
-    /// Reads a recipe from TOML; settings left out have their defaults.
+    /// Reads a recipe from TOML; settings left out have their defaults, or, where it says `extends = "NAME"`, what the
+    /// recipe of that name or path has. Of that, tables are changed setting by setting and other values whole; a table
+    /// with another `kind` or `name` takes the place of all that stood there, and the name of the recipe and what it is about
+    /// are never taken over.
     ///
     /// `overrides` are settings such as `reinforce.iterations=50`, which win over the text.
     ///
     /// # Errors
     ///
-    /// [`RecipeError::Malformed`] names unknown and mistyped settings.
+    /// [`RecipeError::Malformed`] names unknown and mistyped settings; [`RecipeError`] of a recipe that it extends where
+    /// that is not to be had.
     pub fn parse(name: &str, text: &str, overrides: &[String]) -> Result<Self, RecipeError> {
         let malformed =
             |source| RecipeError::Malformed { name: name.to_owned(), source: Box::new(source) };
         let mut table: toml::Table = toml::from_str(text).map_err(malformed)?;
+        let whole = extended(name, &table)?;
+        let is_as_written = whole.is_none() && overrides.is_empty();
+        table = whole.unwrap_or(table);
         for setting in overrides {
             let Some((path, value)) = setting.split_once('=') else {
                 let problem = format!("`{setting}` is no setting, write `name.of.it=value`");
@@ -47,7 +55,7 @@ impl Recipe {
             return Err(RecipeError::Problems { problems: vec![problem] });
         }
         // By way of text, so that errors show the line.
-        let text = if overrides.is_empty() {
+        let text = if is_as_written {
             text.to_owned()
         } else {
             toml::to_string(&table).expect("a table of values can be written")

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::{generate_games, run, spar, succeed, workplace};
 
-const VERBS: [&str; 22] = [
+const VERBS: [&str; 25] = [
     "train",
     "resume",
     "eval",
@@ -18,6 +18,9 @@ const VERBS: [&str; 22] = [
     "replay",
     "show",
     "compare",
+    "sweep",
+    "credit",
+    "methods",
     "validate",
     "list",
     "conformance",
@@ -47,6 +50,8 @@ fn every_command_explains_itself() {
     insta::assert_snapshot!("help", help);
     let help = succeed(Path::new("."), &["serve", "policy", "--help"]).out;
     insta::assert_snapshot!("help_serve_policy", help);
+    let help = succeed(Path::new("."), &["methods", "show", "--help"]).out;
+    insta::assert_snapshot!("help_methods_show", help);
     for verb in ["run", "shell", "ls"] {
         let help = succeed(Path::new("."), &["sandbox", verb, "--help"]).out;
         insta::assert_snapshot!(format!("help_sandbox_{verb}"), help);

@@ -12,6 +12,7 @@ mod finetune;
 mod household;
 mod judge;
 mod learning;
+mod methods;
 mod play;
 mod prefer;
 mod process;

@@ -22,6 +22,43 @@ pub struct DescribedRow {
     pub options: Vec<DescribedOption>,
 }
 
+/// How near a method is to what its source says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Exactness {
+    /// As its source has it: its equations, or the code of its authors.
+    Exact,
+    /// Parts of it could not be read there; the row's source says what is assumed.
+    Reconstructed,
+    /// Of this project.
+    Own,
+}
+
+impl Exactness {
+    /// One word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Exact => "exact",
+            Self::Reconstructed => "reconstructed",
+            Self::Own => "own",
+        }
+    }
+}
+
+impl DescribedRow {
+    /// How near it is to its source, in whose words it stands: whoever assumes something says `reconstructed` there, and
+    /// what nobody has published begins with `own`.
+    pub fn exactness(&self) -> Exactness {
+        let source = self.source.to_lowercase();
+        let is_own = source.split(|c: char| !c.is_alphanumeric()).next() == Some("own");
+        match source.contains("reconstructed") {
+            true => Exactness::Reconstructed,
+            false if is_own => Exactness::Own,
+            false => Exactness::Exact,
+        }
+    }
+}
+
 /// A part of what a row opens, described.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DescribedDetail {

@@ -60,7 +60,7 @@ mod options;
 mod row;
 mod table;
 
-pub use described::{DescribedDetail, DescribedOption, DescribedRow};
+pub use described::{DescribedDetail, DescribedOption, DescribedRow, Exactness};
 pub use error::{InstallError, RowError};
 pub use names::{closest_first, known_names};
 pub use options::{Given, NamedOptions, NoOptions, OptionSet, Options, to_options};
