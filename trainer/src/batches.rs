@@ -75,25 +75,30 @@ pub fn prefix_order(samples: &[&Sample]) -> Vec<usize> {
     order
 }
 
-/// Samples, by their indices, with the same prompt: the tokens before the first one that was sampled, or that weighs
-/// where nothing tells what was sampled. So forks stand with their origin, also where they weigh from a later turn on.
+/// Samples, by their indices, with the same [`prompt`]. So forks stand with their origin, also where they weigh from a later turn on.
 /// Prompts stand in the order in which they first appear.
 pub fn by_prompt(samples: &[&Sample]) -> Vec<Vec<usize>> {
     let mut places: HashMap<&[u32], usize> = HashMap::new();
     let mut groups: Vec<Vec<usize>> = Vec::new();
     for (index, sample) in samples.iter().enumerate() {
-        let weights = sample.policy_weights.iter().zip(&sample.cross_entropy_weights);
-        let prompt = match sample.turns.is_empty() {
-            true => weights.take_while(|(a, b)| **a == 0.0 && **b == 0.0).count(),
-            false => sample.turns.iter().take_while(|turn| **turn == Sample::OBSERVED).count(),
-        };
-        let place = *places.entry(&sample.tokens[..prompt]).or_insert_with(|| {
+        let place = *places.entry(prompt(sample)).or_insert_with(|| {
             groups.push(Vec::new());
             groups.len() - 1
         });
         groups[place].push(index);
     }
     groups
+}
+
+/// The prompt of a sample: the tokens before the first one that was sampled, or that weighs where nothing tells what was
+/// sampled.
+pub fn prompt(sample: &Sample) -> &[u32] {
+    let weights = sample.policy_weights.iter().zip(&sample.cross_entropy_weights);
+    let length = match sample.turns.is_empty() {
+        true => weights.take_while(|(a, b)| **a == 0.0 && **b == 0.0).count(),
+        false => sample.turns.iter().take_while(|turn| **turn == Sample::OBSERVED).count(),
+    };
+    &sample.tokens[..length]
 }
 
 /// Samples, by their indices, that go to one update: those of a pair, where there are pairs, joined with all that

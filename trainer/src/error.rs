@@ -57,8 +57,8 @@ pub enum TrainerError {
         /// Index of the sample among those given.
         sample: usize,
     },
-    /// The objective needs values or returns, and the sample has none.
-    #[error("train on sample {sample}: it has no {stream}, which the loss of the value head needs")]
+    /// The objective needs what is measured on tokens, or returns, and the sample has none.
+    #[error("train on sample {sample}: it has no {stream}, which the objective needs")]
     NoStream {
         /// Index of the sample among those given.
         sample: usize,

@@ -7,8 +7,8 @@ use spar_core::{Sample, Seed};
 use crate::objectives::Pairs;
 use crate::signal_stages::measure_all;
 use crate::{
-    BatchWeight, FixedModel, LossAggregation, MeasureRequest, Measured, Objective, Tally,
-    TrainerError, Update,
+    BatchWeight, FixedModel, LossAggregation, MeasureRequest, Measured, Objective, TrainerError,
+    Update,
 };
 
 /// The loss of samples at the weights of a model and the objective's metrics, without a gradient.
@@ -47,9 +47,10 @@ pub fn measure_held_out(
     }
     let measures = measure_all(samples, model, &MeasureRequest::default(), micro_batch_tokens)?;
     let present: Vec<Vec<f32>> = measures.iter().map(|of| of.logprobs.clone()).collect();
-    let update = Update { samples, present: Some(&present), seed: Seed::from_u64(0) };
+    let seed = Seed::from_u64(0);
+    let update = Update { samples, present: Some(&present), seed, aggregation };
     let prepared = objective.begin(&update);
-    let (mut loss, mut tally) = (0.0, Tally::default());
+    let (mut loss, mut tally) = (0.0, prepared.tally());
     for (index, sample) in samples.iter().enumerate() {
         let scale = aggregation.scale(objective.weight(sample), batch);
         let entropies = &measures[index].entropies;

@@ -118,10 +118,20 @@ pub use error::{RunFolderError, TrainerError};
 pub use held_out::measure_held_out;
 pub use learning_curve::{CurvePoint, CurveRun, CurveSeries, LearningCurve};
 pub use objectives::{
-    BatchWeight, BySample, Clip, ClipCov, ClipCovOptions, ClipOptions, Dpo, DpoOptions, Gspo,
-    GspoOptions, KlEstimator, LossAggregation, Needs, Objective, ObjectiveConfig, ObjectiveRow,
-    OpenObjective, PreferenceLoss, PreparedObjective, SampleLoss, Supervised, Tally, Update,
-    ValueLossOptions, explained_variance, objective_registry,
+    ALol, ALolOptions, ALolRatio, AdaptiveKl, AnswerScore, Awr, AwrOptions, BatchWeight,
+    BoundedDivergence, BySample, Cispo, CispoOptions, Clip, ClipCov, ClipCovOptions, ClipOptions,
+    CorrectionOptions, Denominator, Disco, DiscoOptions, Divergence, Dpo, DpoOptions, Dppo,
+    DppoOptions, Dro, DroOptions, Drpo, DrpoOptions, EffectiveSize, FiberPo, FiberPoOptions, Gmpo,
+    GmpoOptions, Gspo, GspoOptions, ImportanceLevel, ImportanceOptions, Kdrl, KdrlOptions, Kimi,
+    KimiOptions, KlCov, KlCovOptions, KlEstimator, KlOptions, LearningRateOptions,
+    LearningRateRule, LossAggregation, MAX_LOG_RATIO, MinPro, MinProOptions, Needs, Nft,
+    NftOptions, Objective, ObjectiveConfig, ObjectiveRow, OffPolicyMetrics, OpenObjective, Opmd,
+    OpmdOptions, Outside, Pacs, PacsOptions, PolicyBatch, PolicyGradient, PolicyLoss, PolicyLosses,
+    PolicyToken, PolicyTokens, PreferenceLoss, PreparedObjective, QuestionWeight, Rec, RecClip,
+    RecOptions, RecRegularizer, RecWeight, Refuel, RefuelOptions, Rejected, RejectionOptions,
+    SampleLoss, SampleStatistic, SapoGate, SapoGateOptions, SelectionOptions, Sppo, SppoOptions,
+    Statistic, Supervised, Tally, TokenScore, Topr, ToprOptions, Update, ValueLossOptions, Vespo,
+    VespoOptions, explained_variance, objective_registry, off_policy_metrics,
 };
 pub use optimisers::{
     AdamW, AdamWOptions, Muon, MuonOptions, OpenOptimizer, Optimizer, OptimizerConfig,

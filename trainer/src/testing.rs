@@ -4,12 +4,13 @@ use std::error::Error;
 use std::path::PathBuf;
 
 use serde_json::Value;
-use spar_core::{PolicyVersion, Sample};
+use spar_core::{PolicyVersion, Sample, Seed};
 use spar_policy::{ParameterKind, Parameters};
 
 use crate::{
-    FixedModel, HeadGradient, MeasureRequest, Measured, Measures, PreparedModel, SampleGradient,
-    SampleLossFn, Trainer, TrainerError,
+    BatchWeight, FixedModel, HeadGradient, LossAggregation, MeasureRequest, Measured, Measures,
+    Objective, ObjectiveConfig, PreparedModel, SampleGradient, SampleLoss, SampleLossFn, Trainer,
+    TrainerError, Update,
 };
 
 /// The state of a trainer as it is written.
@@ -44,6 +45,123 @@ pub(crate) fn golden(name: &str) -> Vec<Value> {
     let text = std::fs::read_to_string(path).unwrap();
     let file: Value = serde_json::from_str(&text).unwrap();
     file["cases"].as_array().unwrap().clone()
+}
+
+/// A case of a golden file.
+pub(crate) struct Case {
+    pub(crate) params: Value,
+    pub(crate) inputs: Value,
+    pub(crate) outputs: Value,
+    tag: String,
+    rtol: f64,
+    atol: f64,
+}
+
+impl Case {
+    /// Fails unless the numbers agree within the file's tolerances.
+    #[track_caller]
+    pub(crate) fn assert_close(&self, found: f64, wanted: f64) {
+        let bound = self.atol + self.rtol * wanted.abs();
+        self.assert_within(found, wanted, bound);
+    }
+
+    /// As [`Case::assert_close`], within at least this, absolutely or relatively: for what the reference adds to
+    /// denominators.
+    #[track_caller]
+    pub(crate) fn assert_near(&self, found: f64, wanted: f64, tolerance: f64) {
+        let (atol, rtol) = (self.atol.max(tolerance), self.rtol.max(tolerance));
+        self.assert_within(found, wanted, atol + rtol * wanted.abs());
+    }
+
+    #[track_caller]
+    fn assert_within(&self, found: f64, wanted: f64, bound: f64) {
+        let is_close = (found - wanted).abs() <= bound || found == wanted;
+        let (tag, params) = (&self.tag, &self.params);
+        assert!(is_close, "{tag} {params}: found {found}, wanted {wanted}");
+    }
+
+    /// A parameter that is a number.
+    pub(crate) fn param(&self, name: &str) -> Option<f64> {
+        self.params[name].as_f64()
+    }
+
+    /// How verl puts losses together, `seq-mean-token-sum-norm` dividing by the columns of the mask unless told
+    /// otherwise.
+    pub(crate) fn aggregation(&self, mask: &[Vec<f64>]) -> LossAggregation {
+        let columns = mask[0].len() as f64;
+        let constant = self.param("loss_scale_factor").unwrap_or(columns);
+        match self.params["loss_agg_mode"].as_str().unwrap_or("token-mean") {
+            "token-mean" => LossAggregation::TokenMean,
+            "token-sum" => LossAggregation::TokenSum,
+            "seq-mean-token-mean" => LossAggregation::SampleMean,
+            "seq-mean-token-sum" => LossAggregation::SampleSum { constant: 1.0 },
+            "seq-mean-token-sum-norm" => LossAggregation::SampleSum { constant },
+            other => panic!("unknown mode {other}"),
+        }
+    }
+}
+
+/// What losses over these masks are divided by; rows without weight do not count.
+pub(crate) fn batch_of(mask: &[Vec<f64>]) -> BatchWeight {
+    let weights = mask.iter().map(|row| row.iter().sum::<f64>()).filter(|weight| *weight > 0.0);
+    let mut batch = BatchWeight::default();
+    weights.for_each(|weight| {
+        batch.tokens += weight;
+        batch.samples += 1.0;
+    });
+    batch
+}
+
+/// Runs `check` on every case of the fixture `name`, where there is one, and of the folder of vectors: `SPAR_VECTORS`, or
+/// the one that stands beside the project.
+pub(crate) fn each_case(name: &str, check: impl Fn(&Case)) {
+    let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    let folder = std::env::var_os("SPAR_VECTORS")
+        .map_or_else(|| here.join("../../shared/vectors"), PathBuf::from);
+    let file = format!("{name}.json");
+    let mut count = 0;
+    for path in [here.join("tests/fixtures").join(&file), folder.join(&file)] {
+        let Ok(text) = std::fs::read_to_string(&path) else {
+            println!("skipped: {} is absent", path.display());
+            continue;
+        };
+        let mut file: Value = serde_json::from_str(&text).unwrap();
+        let (rtol, atol) = (file["rtol"].as_f64().unwrap(), file["atol"].as_f64().unwrap());
+        for case in file["cases"].as_array_mut().unwrap() {
+            let mut take = |name: &str| case[name].take();
+            let tag = take("tag").as_str().unwrap_or_default().to_owned();
+            let (params, inputs, outputs) = (take("params"), take("inputs"), take("outputs"));
+            check(&Case { params, inputs, outputs, tag, rtol, atol });
+            count += 1;
+        }
+    }
+    assert!(count > 0, "{name}: there is neither a fixture nor a vector");
+}
+
+/// An objective with its own defaults, and the aggregation that it takes.
+pub(crate) fn default_config(name: &str) -> ObjectiveConfig {
+    let aggregation = match name {
+        "gspo" | "gmpo" => LossAggregation::SampleMean,
+        _ => LossAggregation::TokenMean,
+    };
+    ObjectiveConfig { name: name.to_owned(), aggregation, ..ObjectiveConfig::default() }
+}
+
+/// An update of these samples by a mean over tokens.
+pub(crate) fn update<'a>(samples: &'a [&'a Sample], present: Option<&'a [Vec<f32>]>) -> Update<'a> {
+    let (seed, aggregation) = (Seed::from_u64(0), LossAggregation::TokenMean);
+    Update { samples, present, seed, aggregation }
+}
+
+/// The part of the loss of the only sample of an update.
+pub(crate) fn sample_loss(
+    objective: &dyn Objective,
+    sample: &Sample,
+    measured: Measured<'_>,
+    scale: f64,
+) -> SampleLoss {
+    let (samples, present) = ([sample], [measured.logprobs.to_vec()]);
+    objective.begin(&update(&samples, Some(&present))).loss(0, measured, scale)
 }
 
 /// A number of a golden file, which may be written as a word.

@@ -93,6 +93,9 @@ impl Place {
     }
 }
 
+/// The longest gradient of which the squares fit into single precision, in which optimisers keep their means.
+const MAX_GRADIENT_NORM: f64 = 1e18;
+
 /// What came of a sample.
 #[derive(Default)]
 struct SampleOutcome {
@@ -320,7 +323,7 @@ impl Trainer {
         }
         let samples: Vec<&Sample> =
             samples.iter().filter(|sample| objective.weight(sample) > 0.0).collect();
-        let units = if self.config.keep_prompts_together {
+        let units = if self.config.keep_prompts_together || objective.needs().groups {
             by_prompt(&samples)
         } else {
             (0..samples.len()).map(|sample| vec![sample]).collect()
@@ -405,7 +408,7 @@ impl Trainer {
         if objective.needs().pairs {
             Pairs::of(samples).map_err(|sample| TrainerError::PartedPair { sample })?;
         }
-        self.check_values(samples, objective)?;
+        self.check_streams(samples, objective)?;
         // 1. What the loss is divided by, before samples that need not be computed are left out.
         let batch = BatchWeight::of(objective, samples.iter().copied());
         let num_samples = samples.len();
@@ -450,7 +453,7 @@ impl Trainer {
             true => Some(self.measure(model, &samples, &shards)?),
             false => None,
         };
-        let update = Update { samples: &samples, present: present.as_deref(), seed };
+        let update = Update { samples: &samples, present: present.as_deref(), seed, aggregation };
         let prepared = objective.begin(&update);
         let outcomes: Vec<OnceLock<SampleOutcome>> =
             samples.iter().map(|_| OnceLock::new()).collect();
@@ -484,7 +487,7 @@ impl Trainer {
         home.accumulate(model, &work)?;
 
         // 4. What came of the samples, in their order.
-        let mut total = SampleOutcome::default();
+        let mut total = SampleOutcome { tally: prepared.tally(), ..SampleOutcome::default() };
         for (index, outcome) in outcomes.iter().enumerate() {
             let sample = order[index];
             let outcome = outcome.get().ok_or(TrainerError::SampleLeftOut { sample })?;
@@ -512,8 +515,15 @@ impl Trainer {
         if !gradient_norm.is_finite() {
             return Err(TrainerError::NonFinite { what: "gradient", update });
         }
-        let learning_rate_scale = self.config.schedule.scale(progress);
+        let by_objective = prepared.learning_rate_scale();
+        if !(0.0..=1.0).contains(&by_objective) {
+            return Err(TrainerError::NonFinite { what: "learning rate", update });
+        }
+        let learning_rate_scale = self.config.schedule.scale(progress) * by_objective as f32;
         let factor = clip_factor(gradient_norm, max_norm);
+        if gradient_norm.min(max_norm) > MAX_GRADIENT_NORM {
+            return Err(TrainerError::NonFinite { what: "square of the gradient", update });
+        }
         home.step(factor, learning_rate_scale)?;
         if let Some(head) = trained_head {
             head.step(factor, learning_rate_scale)?;
@@ -538,8 +548,8 @@ impl Trainer {
         })
     }
 
-    /// Whether there is all that the loss of a value head needs.
-    fn check_values(
+    /// Whether there is all that the objective reads of samples.
+    fn check_streams(
         &self,
         samples: &[&Sample],
         objective: &dyn Objective,
@@ -549,9 +559,11 @@ impl Trainer {
             return Err(TrainerError::NoHead);
         }
         type Stream = fn(&Sample) -> &[f32];
-        let streams: [(&'static str, bool, Stream); 2] = [
+        let streams: [(&'static str, bool, Stream); 4] = [
             ("values", needs.values, |sample| &sample.values),
             ("returns", needs.returns, |sample| &sample.returns),
+            ("old_logprobs", needs.old, |sample| &sample.old_logprobs),
+            ("entropies", needs.entropies, |sample| &sample.entropies),
         ];
         for (stream, _, of) in streams.into_iter().filter(|(_, is_needed, _)| *is_needed) {
             if let Some(sample) = samples.iter().position(|sample| of(sample).is_empty()) {
@@ -968,14 +980,11 @@ mod tests {
     fn every_objective_moves_towards_what_was_good() {
         let names = crate::objective_registry().iter().map(|entry| entry.name);
         for name in names.filter(|name| *name != "supervised") {
-            let aggregation = match name {
-                "gspo" => LossAggregation::SampleMean,
-                _ => LossAggregation::TokenMean,
-            };
-            let config =
-                crate::ObjectiveConfig { name: name.to_owned(), aggregation, ..Default::default() };
-            let objective = config.build().unwrap();
-            let samples = answers(&[1.0, -1.0, 1.0, -1.0]);
+            let config = crate::testing::default_config(name);
+            let (objective, aggregation) = (config.build().unwrap(), config.aggregation);
+            let mut samples = answers(&[1.0, -1.0, 1.0, -1.0]);
+            // Some compare answers to one question.
+            samples.iter_mut().for_each(|sample| sample.tokens[0] = 0);
             let all: Vec<&Sample> = samples.iter().collect();
             let mut trainer = Trainer::new(config_of(0.05), Bigram::new(VOCABULARY)).unwrap();
             let before = Bigram.prepare(&trainer.parameters().unwrap()).logprobs(&all).unwrap();

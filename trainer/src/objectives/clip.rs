@@ -6,13 +6,8 @@ use spar_core::Sample;
 use spar_core::registry::NamedOptions;
 
 use super::{
-    BySample, KlEstimator, Needs, Objective, PreparedObjective, SampleLoss, Tally, Update,
+    KlEstimator, MAX_LOG_RATIO, Needs, PolicyLoss, PolicyLosses, PolicyToken, PolicyTokens, Tally,
 };
-use crate::{Measured, Slopes};
-
-/// Log-ratios are held within this before they are exponentiated, as verl does; a token beyond it
-/// has no gradient.
-const MAX_LOG_RATIO: f64 = 20.0;
 
 /// Options of [`Clip`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -147,54 +142,11 @@ impl Clip {
     fn has_reference(&self) -> bool {
         self.options.kl_weight > 0.0
     }
-
-    fn sample_loss(&self, sample: &Sample, measured: Measured<'_>, scale: f64) -> SampleLoss {
-        let ClipOptions { kl_weight, kl_estimator, entropy_weight, .. } = self.options;
-        let logprobs = measured.logprobs;
-        let mut tally = Tally::default();
-        let mut loss = 0.0;
-        let mut slopes = Slopes::from(vec![0.0; sample.len()]);
-        if entropy_weight > 0.0 {
-            slopes.entropies = vec![0.0; sample.len()];
-        }
-        for (t, &weight) in sample.policy_weights.iter().enumerate() {
-            if weight == 0.0 {
-                continue;
-            }
-            let token = self.token_loss(
-                logprobs[t].into(),
-                sample.behavior_logprobs[t].into(),
-                sample.advantages[t].into(),
-            );
-            let factor = scale * f64::from(weight);
-            loss += factor * token.loss;
-            let mut slope = factor * token.gradient;
-            if self.has_reference() {
-                let reference = sample.reference_logprobs[t].into();
-                let (kl, of_kl) = kl_estimator.estimate(logprobs[t].into(), reference);
-                loss += scale * kl_weight * kl;
-                slope += scale * kl_weight * of_kl;
-                tally.add_mean("kl_reference", kl);
-            }
-            slopes.logprobs[t] = slope as f32;
-            if entropy_weight > 0.0 {
-                loss -= factor * entropy_weight * f64::from(measured.entropies[t]);
-                slopes.entropies[t] = (-factor * entropy_weight) as f32;
-            }
-            tally.add_mean("entropy", measured.entropies[t].into());
-            tally_token(&mut tally, &token);
-        }
-        SampleLoss { loss, slopes, tally }
-    }
 }
 
-impl Objective for Clip {
+impl PolicyLoss for Clip {
     fn name(&self) -> &'static str {
         "clip"
-    }
-
-    fn weight(&self, sample: &Sample) -> f64 {
-        sample.num_weighed() as f64
     }
 
     /// Without advantage, only the divergence from a reference model and the entropy have a gradient.
@@ -207,11 +159,33 @@ impl Objective for Clip {
         Needs { reference: self.has_reference(), ..Needs::default() }
     }
 
-    fn begin<'a>(&'a self, update: &Update<'a>) -> Box<dyn PreparedObjective + 'a> {
-        let loss = |sample: &Sample, measured: Measured<'_>, scale| {
-            self.sample_loss(sample, measured, scale)
-        };
-        Box::new(BySample { samples: update.samples, loss })
+    fn loss(&self, tokens: &PolicyTokens, _: &[f64], tally: &mut Tally) -> PolicyLosses {
+        let ClipOptions { kl_weight, kl_estimator, entropy_weight, .. } = self.options;
+        let mut sum = PolicyLosses::zero(tokens.len());
+        if entropy_weight > 0.0 {
+            sum.entropies = vec![0.0; tokens.len()];
+        }
+        for index in 0..tokens.len() {
+            let PolicyToken { logprob, old, advantage, .. } = tokens.token(index);
+            let token = self.token_loss(logprob, old, advantage);
+            sum.add(tokens, index, token.loss, token.gradient);
+            if self.has_reference() {
+                let (kl, of_kl) = kl_estimator.estimate(logprob, tokens.reference[index]);
+                sum.loss += kl_weight * kl;
+                sum.slopes[index] += kl_weight * of_kl;
+                tally.add_mean("kl_reference", kl);
+            }
+            if let Some(entropy) = tokens.entropies.get(index) {
+                if entropy_weight > 0.0 {
+                    let factor = tokens.factor(index) * entropy_weight;
+                    sum.loss -= factor * entropy;
+                    sum.entropies[index] = -factor;
+                }
+                tally.add_mean("entropy", *entropy);
+            }
+            tally_token(tally, &token);
+        }
+        sum
     }
 }
 
@@ -231,66 +205,9 @@ mod tests {
     use spar_core::PolicyVersion;
 
     use super::*;
-    use crate::objectives::{BatchWeight, LossAggregation};
-    use crate::testing::{assert_close, golden, matrix, number, policy_sample};
-
-    #[test]
-    fn losses_and_gradients_equal_the_golden_numbers() {
-        let cases = golden("loss_ppo_vanilla");
-        assert_eq!(cases.len(), 18);
-        for case in cases {
-            let params = &case["params"];
-            let both = params["clip_ratio"].as_f64().unwrap();
-            let clip = Clip::new(ClipOptions {
-                clip_low: params["clip_ratio_low"].as_f64().unwrap_or(both),
-                clip_high: params["clip_ratio_high"].as_f64().unwrap_or(both),
-                dual_clip: params["clip_ratio_c"].as_f64(),
-                ..ClipOptions::default()
-            });
-            let input = |name: &str| matrix(&case["inputs"][name]);
-            let (logprobs, old) = (input("log_prob"), input("old_log_prob"));
-            let (advantages, mask) = (input("advantages"), input("response_mask"));
-            let constant = mask[0].len() as f64;
-            let mode = match params["loss_agg_mode"].as_str().unwrap() {
-                "token-mean" => LossAggregation::TokenMean,
-                "seq-mean-token-mean" => LossAggregation::SampleMean,
-                "seq-mean-token-sum" => LossAggregation::SampleSum { constant: 1.0 },
-                "seq-mean-token-sum-norm" => LossAggregation::SampleSum { constant },
-                other => panic!("unknown mode {other}"),
-            };
-            let weights: Vec<f64> = mask.iter().map(|sample| sample.iter().sum()).collect();
-            let batch = BatchWeight {
-                tokens: weights.iter().sum(),
-                samples: weights.iter().filter(|weight| **weight > 0.0).count() as f64,
-            };
-            let importance = case["inputs"].get("rollout_is_weights").map(matrix);
-            let gradient = matrix(&case["outputs"]["grad_log_prob"]);
-            let (mut loss, mut tally) = (0.0, Tally::default());
-            for (sample, weight) in weights.iter().enumerate() {
-                let scale = mode.scale(*weight, batch);
-                for t in 0..mask[sample].len() {
-                    let token =
-                        clip.token_loss(logprobs[sample][t], old[sample][t], advantages[sample][t]);
-                    let factor = importance.as_ref().map_or(1.0, |matrix| matrix[sample][t]);
-                    let factor = scale * mask[sample][t] * factor;
-                    assert_close(factor * token.gradient, gradient[sample][t], 1e-8);
-                    loss += factor * token.loss;
-                    if mask[sample][t] > 0.0 {
-                        tally_token(&mut tally, &token);
-                    }
-                }
-            }
-            assert_close(loss, number(&case["outputs"]["loss"]), 1e-8);
-            let (found, wanted) = (tally.values(), &case["outputs"]["metrics"]);
-            assert_close(found["clip_fraction"], number(&wanted["actor/pg_clipfrac"]), 1e-7);
-            assert_close(
-                found["clip_fraction_dual"],
-                number(&wanted["actor/pg_clipfrac_lower"]),
-                1e-7,
-            );
-            assert_close(found["kl_k1"], number(&wanted["actor/ppo_kl"]), 1e-7);
-        }
-    }
+    use crate::Measured;
+    use crate::objectives::{BatchWeight, LossAggregation, Objective};
+    use crate::testing::{assert_close, golden, matrix, number, policy_sample, sample_loss};
 
     #[test]
     fn losses_with_a_reference_equal_the_golden_numbers() {
@@ -306,7 +223,7 @@ mod tests {
                 },
                 ..ClipOptions::default()
             });
-            assert!(clip.needs().reference);
+            assert!(Objective::needs(&clip).reference);
             let mode = match params["aggregation"].as_str().unwrap() {
                 "token_mean" => LossAggregation::TokenMean,
                 "row_mean" => LossAggregation::SampleMean,
@@ -335,7 +252,8 @@ mod tests {
             let (mut loss, mut tally) = (0.0, Tally::default());
             for (i, sample) in samples.iter().enumerate() {
                 let logprobs: Vec<f32> = logprobs[i].iter().map(|value| *value as f32).collect();
-                let found = clip.sample_loss(
+                let found = sample_loss(
+                    &clip,
                     sample,
                     told(&logprobs),
                     mode.scale(clip.weight(sample), batch),
@@ -363,15 +281,16 @@ mod tests {
         let options = ClipOptions { entropy_weight: 0.1, ..ClipOptions::default() };
         assert!(options.problems().is_empty());
         let clip = Clip::new(options);
-        assert!(clip.has_gradient(&sample) && !Clip::default().has_gradient(&sample));
+        assert!(Objective::has_gradient(&clip, &sample));
+        assert!(!Objective::has_gradient(&Clip::default(), &sample));
         let entropies = [f32::NAN, 1.5, f32::NAN, 0.5];
         let measured =
             Measured { logprobs: &[0.0, -1.0, f32::NAN, -2.0], entropies: &entropies, values: &[] };
-        let found = clip.sample_loss(&sample, measured, 0.5);
+        let found = sample_loss(&clip, &sample, measured, 0.5);
         assert_close(found.loss, -0.1, 1e-7);
         assert_eq!(found.slopes.entropies, [0.0, -0.05, 0.0, -0.05]);
         assert_eq!(found.slopes.logprobs, [0.0; 4]);
-        let none = Clip::default().sample_loss(&sample, measured, 0.5);
+        let none = sample_loss(&Clip::default(), &sample, measured, 0.5);
         assert!(none.slopes.entropies.is_empty() && none.loss == 0.0);
         let negative = ClipOptions { entropy_weight: -1.0, ..ClipOptions::default() };
         assert_eq!(negative.problems().len(), 1);
@@ -390,7 +309,7 @@ mod tests {
             let sample = policy_sample(&streams);
             let mut logprobs = vec![f32::NAN];
             logprobs.extend(tokens.iter().map(|t| t.2 + t.3));
-            let found = clip.sample_loss(&sample, told(&logprobs), 0.25);
+            let found = sample_loss(&clip, &sample, told(&logprobs), 0.25);
             prop_assert!(found.loss.is_finite());
             prop_assert_eq!(found.slopes.logprobs[0], 0.0);
             for (t, gradient) in found.slopes.logprobs.iter().enumerate().skip(1) {
@@ -416,7 +335,8 @@ mod tests {
 
     #[test]
     fn an_undefined_logprob_gives_an_undefined_gradient() {
-        let found = Clip::default().sample_loss(
+        let found = sample_loss(
+            &Clip::default(),
             &policy_sample(&[(true, 1.0, -1.0)]),
             told(&[0.0, f32::NAN]),
             1.0,

@@ -6,6 +6,7 @@ use spar_core::Sample;
 use spar_core::registry::NamedOptions;
 
 use super::pairs::{Pair, Pairs};
+use super::sigmoid::{sigmoid, softplus};
 use super::{LossAggregation, Needs, Objective, PreparedObjective, SampleLoss, Tally, Update};
 use crate::{Measured, Slopes};
 
@@ -239,15 +240,6 @@ impl PreparedObjective for Prepared<'_> {
     }
 }
 
-/// `log(1 + exp(x))`, which is `-log sigmoid(-x)`.
-fn softplus(x: f64) -> f64 {
-    x.max(0.0) + (-x.abs()).exp().ln_1p()
-}
-
-fn sigmoid(x: f64) -> f64 {
-    1.0 / (1.0 + (-x).exp())
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -257,7 +249,7 @@ mod tests {
 
     use super::*;
     use crate::objectives::{BatchWeight, LossAggregation};
-    use crate::testing::{assert_close, golden, matrix, vector};
+    use crate::testing::{assert_close, each_case, matrix, vector};
     use crate::{DecoderGradient, SampleGradient, fill_reference, measure_held_out};
 
     fn preference(pair: u64, is_chosen: bool, parts: u32) -> Option<Preference> {
@@ -281,7 +273,7 @@ mod tests {
 
     /// The parts of the loss of an update whose samples have these log-probabilities.
     fn losses(dpo: &Dpo, samples: &[&Sample], present: &[Vec<f32>]) -> Vec<SampleLoss> {
-        let update = Update { samples, present: Some(present), seed: Seed::from_u64(0) };
+        let update = crate::testing::update(samples, Some(present));
         let batch = BatchWeight::of(dpo, samples.iter().copied());
         let prepared = dpo.begin(&update);
         let mut found = Vec::new();
@@ -295,14 +287,12 @@ mod tests {
 
     #[test]
     fn losses_and_gradients_equal_the_golden_numbers() {
-        let cases = golden("loss_dpo");
-        assert_eq!(cases.len(), 3);
-        for case in cases {
-            let params = &case["params"];
+        each_case("loss_dpo", |case| {
+            let params = &case.params;
             let loss = serde_json::from_value(params["loss_type"].clone()).unwrap();
             let beta = params["beta"].as_f64().unwrap();
             let dpo = Dpo::new(DpoOptions { beta, loss, ..DpoOptions::default() });
-            let input = |name: &str| matrix(&case["inputs"][name]);
+            let input = |name: &str| matrix(&case.inputs[name]);
             let (policy, reference, lengths) =
                 (input("policy_logps"), input("ref_logps"), input("lengths"));
             let (mut samples, mut present) = (Vec::new(), Vec::new());
@@ -315,8 +305,8 @@ mod tests {
             }
             let samples: Vec<&Sample> = samples.iter().collect();
             let found = losses(&dpo, &samples, &present);
-            let wanted = vector(&case["outputs"]["per_pair_loss"]);
-            let gradient = matrix(&case["outputs"]["grad_policy_logps_of_mean"]);
+            let wanted = vector(&case.outputs["per_pair_loss"]);
+            let gradient = matrix(&case.outputs["grad_policy_logps_of_mean"]);
             for pair in 0..wanted.len() {
                 let both = found[2 * pair].loss + found[2 * pair + 1].loss;
                 assert_close(both * wanted.len() as f64, wanted[pair], 2e-6);
@@ -334,7 +324,7 @@ mod tests {
             assert_close(told["reward_margin"], beta * (ratio(0) - ratio(1)), 1e-5);
             assert_eq!(told["preference_accuracy"], f64::from(u8::from(ratio(0) > ratio(1))));
             assert!(found[1].tally.values().is_empty(), "a pair is told once");
-        }
+        });
     }
 
     #[test]
@@ -433,8 +423,7 @@ mod tests {
             // As the trainer makes it: told of all log-probabilities, then asked sample by sample.
             let prepared = model(&parameters, 0.7).prepare(&parameters);
             let present = prepared.logprobs(&samples).unwrap();
-            let update =
-                Update { samples: &samples, present: Some(&present), seed: Seed::from_u64(0) };
+            let update = crate::testing::update(&samples, Some(&present));
             let begun = dpo.begin(&update);
             let batch = BatchWeight::of(&dpo, samples.iter().copied());
             let slopes = |index: usize, measured: Measured<'_>| {

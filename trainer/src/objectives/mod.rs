@@ -7,31 +7,95 @@
 //! [`LossAggregation`]. Which samples count in it is the objective's word, and is settled before any sample
 //! is left out: one that has no gradient, such as one without advantage, is not computed but counts.
 
+mod a_lol;
 mod aggregation;
+mod awr;
+mod bounds;
+mod cispo;
 mod clip;
 mod clip_cov;
+mod correction;
+mod covariance;
+mod disco;
 mod dpo;
+mod dppo;
+mod dro;
+mod drpo;
+mod fiberpo;
+mod gmpo;
 mod gspo;
+mod kdrl;
+mod kimi;
 mod kl;
+mod kl_cov;
+mod minpro;
+mod nft;
 mod objective_config;
+mod opmd;
+mod pacs;
 mod pairs;
+mod policy_gradient;
+mod policy_loss;
+mod policy_tokens;
+mod questions;
+mod rec;
+mod refuel;
+mod sapo_gate;
+mod selection;
+mod sigmoid;
+mod sppo;
 mod supervised;
 mod tally;
+#[cfg(test)]
+mod tests;
+mod topr;
 mod value_loss;
+mod vespo;
 
 use spar_core::{Sample, Seed, Signal};
 
+pub use a_lol::{ALol, ALolOptions, ALolRatio};
 pub use aggregation::{BatchWeight, LossAggregation};
+pub use awr::{Awr, AwrOptions};
+pub use cispo::{Cispo, CispoOptions};
 pub use clip::{Clip, ClipOptions};
 pub use clip_cov::{ClipCov, ClipCovOptions};
+pub use correction::{
+    CorrectionOptions, Denominator, EffectiveSize, ImportanceLevel, ImportanceOptions,
+    LearningRateOptions, LearningRateRule, OffPolicyMetrics, Outside, Rejected, RejectionOptions,
+    SampleStatistic, Statistic, off_policy_metrics,
+};
+pub use disco::{AnswerScore, BoundedDivergence, Disco, DiscoOptions};
 pub use dpo::{Dpo, DpoOptions, PreferenceLoss};
+pub use dppo::{Divergence, Dppo, DppoOptions};
+pub use dro::{Dro, DroOptions};
+pub use drpo::{Drpo, DrpoOptions};
+pub use fiberpo::{FiberPo, FiberPoOptions};
+pub use gmpo::{Gmpo, GmpoOptions};
 pub use gspo::{Gspo, GspoOptions};
-pub use kl::KlEstimator;
+pub use kdrl::{Kdrl, KdrlOptions};
+pub use kimi::{Kimi, KimiOptions};
+pub use kl::{AdaptiveKl, KlEstimator, KlOptions};
+pub use kl_cov::{KlCov, KlCovOptions};
+pub use minpro::{MinPro, MinProOptions};
+pub use nft::{Nft, NftOptions, QuestionWeight};
 pub use objective_config::{ObjectiveConfig, ObjectiveRow, OpenObjective, objective_registry};
+pub use opmd::{Opmd, OpmdOptions};
+pub use pacs::{Pacs, PacsOptions};
 pub(crate) use pairs::Pairs;
+pub use policy_gradient::PolicyGradient;
+pub use policy_loss::{PolicyBatch, PolicyLoss, PolicyLosses};
+pub use policy_tokens::{MAX_LOG_RATIO, PolicyToken, PolicyTokens};
+pub use rec::{Rec, RecClip, RecOptions, RecRegularizer, RecWeight};
+pub use refuel::{Refuel, RefuelOptions};
+pub use sapo_gate::{SapoGate, SapoGateOptions};
+pub use selection::{SelectionOptions, TokenScore};
+pub use sppo::{Sppo, SppoOptions};
 pub use supervised::Supervised;
 pub use tally::Tally;
+pub use topr::{Topr, ToprOptions};
 pub use value_loss::{ValueLossOptions, explained_variance};
+pub use vespo::{Vespo, VespoOptions};
 
 use crate::{Measured, Slopes};
 
@@ -77,6 +141,12 @@ pub trait Objective: Send + Sync + std::fmt::Debug {
         Vec::new()
     }
 
+    /// The loss of the policy that it is, which a correction, a divergence and a selection of tokens can stand beside.
+    /// Default none: it takes none of these.
+    fn into_policy_loss(self: Box<Self>) -> Option<Box<dyn PolicyLoss>> {
+        None
+    }
+
     /// Sees all samples of an update that are computed, before it is asked for their parts of the loss.
     fn begin<'a>(&'a self, update: &Update<'a>) -> Box<dyn PreparedObjective + 'a>;
 }
@@ -94,12 +164,38 @@ pub struct Needs {
     pub values: bool,
     /// A value head, and the returns that it is to learn in the samples.
     pub returns: bool,
+    /// Log-probabilities before the first update of the iteration, in the samples.
+    pub old: bool,
+    /// Entropies before the first update of the iteration, in the samples.
+    pub entropies: bool,
+    /// Samples with the same prompt in the same update.
+    pub groups: bool,
 }
 
 impl Needs {
+    /// What either asks for.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            reference: self.reference || other.reference,
+            present: self.present || other.present,
+            pairs: self.pairs || other.pairs,
+            values: self.values || other.values,
+            returns: self.returns || other.returns,
+            old: self.old || other.old,
+            entropies: self.entropies || other.entropies,
+            groups: self.groups || other.groups,
+        }
+    }
+
     /// The signals that have to be in the samples.
     pub fn signals(self) -> impl Iterator<Item = Signal> {
-        let asked = [(Signal::Reference, self.reference), (Signal::Values, self.values)];
+        let asked = [
+            (Signal::Reference, self.reference),
+            (Signal::Old, self.old),
+            (Signal::Values, self.values),
+            (Signal::Entropies, self.entropies),
+        ];
         asked.into_iter().filter(|(_, is_asked)| *is_asked).map(|(signal, _)| signal)
     }
 }
@@ -114,6 +210,8 @@ pub struct Update<'a> {
     pub present: Option<&'a [Vec<f32>]>,
     /// Where the update's random choices start.
     pub seed: Seed,
+    /// How the losses of tokens become that of the update.
+    pub aggregation: LossAggregation,
 }
 
 /// An objective that has seen the samples of an update.
@@ -123,6 +221,16 @@ pub trait PreparedObjective: Send + Sync {
     /// Entries of tokens without weight are not read, so that they may be anything, even not finite. All lists are as
     /// long as the sample.
     fn loss(&self, index: usize, measured: Measured<'_>, scale: f64) -> SampleLoss;
+
+    /// What the learning rate of the update is multiplied by, 0 to 1. Default 1.
+    fn learning_rate_scale(&self) -> f64 {
+        1.0
+    }
+
+    /// What is worth knowing about the update as a whole. Default nothing.
+    fn tally(&self) -> Tally {
+        Tally::default()
+    }
 }
 
 /// An objective that looks at each sample by itself: a function from a sample, what a model told of it, and its scale.

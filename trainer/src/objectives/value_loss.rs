@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use spar_core::Sample;
 
-use super::{LossAggregation, Needs, Objective, PreparedObjective, SampleLoss, Update};
+use super::{LossAggregation, Needs, Objective, PreparedObjective, SampleLoss, Tally, Update};
 use crate::Measured;
 
 /// Options of the loss of a value head.
@@ -142,6 +142,14 @@ impl PreparedObjective for PreparedWithValueLoss<'_> {
         found.slopes.values = slopes;
         found
     }
+
+    fn learning_rate_scale(&self) -> f64 {
+        self.policy.learning_rate_scale()
+    }
+
+    fn tally(&self) -> Tally {
+        self.policy.tally()
+    }
 }
 
 /// How much of the differences between returns the values tell: `1 - Var(R - V) / Var(R)` over the tokens that weigh in
@@ -171,51 +179,36 @@ pub fn explained_variance(samples: &[Sample]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::objectives::{BatchWeight, Clip, ObjectiveConfig};
-    use crate::testing::{assert_close, golden, matrix, number, policy_sample};
+    use crate::objectives::{Clip, ObjectiveConfig};
+    use crate::testing::{batch_of, each_case, matrix, number, policy_sample};
 
     #[test]
     fn losses_and_gradients_equal_the_golden_numbers() {
-        let mut compared = 0;
-        for case in golden("value_loss") {
-            let params = &case["params"];
+        each_case("value_loss", |case| {
             let options =
-                ValueLossOptions { weight: 1.0, clip: params["cliprange_value"].as_f64() };
+                ValueLossOptions { weight: 1.0, clip: case.params["cliprange_value"].as_f64() };
             assert!(options.clip.is_some());
-            let input = |name: &str| matrix(&case["inputs"][name]);
+            let input = |name: &str| matrix(&case.inputs[name]);
             let (values, targets) = (input("vpreds"), input("returns"));
             let (old, mask) = (input("values"), input("response_mask"));
-            let columns = mask[0].len() as f64;
-            let mode = match params["loss_agg_mode"].as_str().unwrap() {
-                "token-mean" => LossAggregation::TokenMean,
-                "seq-mean-token-mean" => LossAggregation::SampleMean,
-                "seq-mean-token-sum" => LossAggregation::SampleSum { constant: 1.0 },
-                "seq-mean-token-sum-norm" => LossAggregation::SampleSum { constant: columns },
-                other => panic!("unknown mode {other}"),
-            };
-            let weights: Vec<f64> = mask.iter().map(|sample| sample.iter().sum()).collect();
-            let batch = BatchWeight {
-                tokens: weights.iter().sum(),
-                samples: weights.iter().filter(|weight| **weight > 0.0).count() as f64,
-            };
-            let gradient = matrix(&case["outputs"]["grad_vpreds"]);
+            let (mode, batch) = (case.aggregation(&mask), batch_of(&mask));
+            let gradient = matrix(&case.outputs["grad_vpreds"]);
             let (mut loss, mut clipped) = (0.0, 0.0);
-            for (sample, weight) in weights.iter().enumerate() {
-                let scale = mode.scale(*weight, batch);
-                for t in 0..mask[sample].len() {
-                    let factor = scale * mask[sample][t];
+            for (sample, mask) in mask.iter().enumerate() {
+                let scale = mode.scale(mask.iter().sum(), batch);
+                for (t, mask) in mask.iter().enumerate() {
+                    let factor = scale * mask;
                     let (of_token, slope, is_clipped) =
                         options.of_value(values[sample][t], old[sample][t], targets[sample][t]);
-                    assert_close(factor * slope, gradient[sample][t], 1e-8);
+                    case.assert_near(factor * slope, gradient[sample][t], 1e-8);
                     loss += factor * of_token;
-                    clipped += mask[sample][t] * f64::from(u8::from(is_clipped));
+                    clipped += mask * f64::from(u8::from(is_clipped));
                 }
             }
-            assert_close(loss, number(&case["outputs"]["vf_loss"]), 1e-8);
-            assert_close(clipped / batch.tokens, number(&case["outputs"]["vf_clipfrac"]), 1e-7);
-            compared += 1;
-        }
-        assert_eq!(compared, 4);
+            // The reference adds 1e-8 to the length of a sequence.
+            case.assert_near(loss, number(&case.outputs["vf_loss"]), 1e-8);
+            case.assert_near(clipped / batch.tokens, number(&case.outputs["vf_clipfrac"]), 1e-7);
+        });
     }
 
     fn valued_sample() -> Sample {
@@ -236,8 +229,7 @@ mod tests {
         assert_eq!(objective.weight(&sample), 2.0);
         assert_eq!((objective.needs().returns, objective.needs().values), (true, false));
         let samples = [&sample];
-        let update =
-            Update { samples: &samples, present: None, seed: spar_core::Seed::from_u64(0) };
+        let update = crate::testing::update(&samples, None);
         // Values of tokens without weight are not read.
         let measured = Measured {
             logprobs: &[0.0, -1.0, f32::NAN, -1.0],
