@@ -39,7 +39,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "search", "sql", "swe", "tau2",
         ],
     ),
-    ("agent", &["core", "parsers", "sandbox", "tasks", "envs"]),
+    ("agent", &["core", "parsers", "sandbox", "swe", "tasks", "envs"]),
     // Small learned functions beside the policy: features in, numbers out.
     ("predictors", &["core"]),
     // Learning: no environments.

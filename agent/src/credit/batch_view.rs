@@ -26,6 +26,15 @@ impl<'a> BatchView<'a> {
         self.groups.push(group);
     }
 
+    /// Gives episodes numbers of their own over all groups.
+    #[cfg(test)]
+    pub(crate) fn number_episodes(&mut self) {
+        let mut next = 0;
+        for group in &mut self.groups {
+            group.number_episodes(&mut next);
+        }
+    }
+
     /// Tells where an episode came from that failed and so is in no group. Its forks are, and what they have
     /// of its own parent is found through it.
     pub fn push_failed(&mut self, episode: u64, lineage: Lineage) {
@@ -73,6 +82,15 @@ impl<'a> BatchView<'a> {
     /// `[i][t]` for step `t` of the group's trajectory `i`.
     pub fn credit_by_group(&self, estimate: impl Fn(&GroupView<'a>) -> Vec<Vec<f64>>) -> Credit {
         Credit::of_turns(self.groups.iter().flat_map(estimate).collect())
+    }
+}
+
+impl BatchView<'_> {
+    /// Credit that says the same of all steps of a trajectory: one advantage for each, in their order.
+    pub fn credit_by_trajectory(&self, advantages: impl IntoIterator<Item = f64>) -> Credit {
+        let steps = self.trajectories().map(|trajectory| trajectory.steps.len());
+        let spread = |(advantage, steps): (f64, usize)| vec![advantage; steps];
+        Credit::of_turns(advantages.into_iter().zip(steps).map(spread).collect())
     }
 }
 

@@ -18,6 +18,26 @@ pub enum CreditError {
     /// The credit is that of another batch.
     #[error("estimate the credit of a batch")]
     Shape(#[from] CreditShapeError),
+    /// A group has too few trajectories for an estimator that compares them.
+    #[error(
+        "estimate with `{estimator}`: a group has {found} trajectories, and it compares at least {needed}"
+    )]
+    GroupSize {
+        /// The estimator.
+        estimator: &'static str,
+        /// Trajectories of the group.
+        found: usize,
+        /// How many there must be.
+        needed: usize,
+    },
+    /// There are baselines for other groups than those of the batch.
+    #[error("estimate with baselines: {found} were given for {needed} groups")]
+    Baselines {
+        /// Baselines.
+        found: usize,
+        /// Groups.
+        needed: usize,
+    },
     /// An episode is among its own ancestors.
     #[error("find the owner of the turns of episode {episode}: it is among its own ancestors")]
     Lineage {

@@ -233,9 +233,8 @@ fn spans(counts: impl Iterator<Item = usize>) -> Vec<(usize, usize)> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use serde_json::Value;
 
-    use super::super::test_vectors::{cases, masked_rows, rows, step_of};
+    use super::super::test_vectors::{cases, masked_rows, number, rows, step_of};
     use super::super::{EpisodeView, GroupView};
     use super::*;
 
@@ -246,10 +245,6 @@ mod tests {
         let credit = Gae::new(config).unwrap().estimate(&batch, &signals).unwrap();
         credit.check(&batch.num_tokens()).unwrap();
         credit
-    }
-
-    fn number(params: &Value, name: &str) -> f64 {
-        params[name].as_f64().unwrap()
     }
 
     #[test]

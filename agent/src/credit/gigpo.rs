@@ -9,6 +9,7 @@ use super::error::refuse;
 use super::grpo::epsilon_problem;
 use super::interner::Interner;
 use super::moments::Moments;
+use super::similar_states::similar_states;
 use super::{AdvantageEstimator, BatchView, CreditError, GroupView, Normalization, Singleton};
 
 /// Options of [`Gigpo`].
@@ -19,6 +20,9 @@ pub struct GigpoConfig {
     pub discount: f64,
     /// Weight of the step advantage beside the episode advantage. Default 1.
     pub step_weight: f64,
+    /// How alike texts of situations have to be, from 0 to 1, to be the same, by Python's `difflib`: a text belongs to the first
+    /// one before it that it is as near to. Default absent: they have to be equal.
+    pub similarity: Option<f64>,
     /// Whether both parts are divided by the standard deviation. Default `mean_norm`: they are not.
     pub normalization: Normalization,
     /// Whether the episode's mean and deviation run over steps, so that long episodes weigh
@@ -36,6 +40,7 @@ impl Default for GigpoConfig {
         Self {
             discount: 0.95,
             step_weight: 1.0,
+            similarity: None,
             normalization: Normalization::MeanNorm,
             compute_mean_std_cross_steps: true,
             singleton: Singleton::Zero,
@@ -50,6 +55,9 @@ impl NamedOptions for GigpoConfig {
         if !(0.0..=1.0).contains(&self.discount) {
             problems.push(format!("discount is {}, must be 0 to 1", self.discount));
         }
+        if let Some(similarity) = self.similarity.filter(|it| !(0.0..=1.0).contains(it)) {
+            problems.push(format!("similarity is {similarity}, must be 0 to 1"));
+        }
         if !self.step_weight.is_finite() {
             problems.push(format!("step_weight is {}, must be finite", self.step_weight));
         }
@@ -57,7 +65,7 @@ impl NamedOptions for GigpoConfig {
     }
 }
 
-/// Group-in-group advantages (arXiv 2505.10978), with exact grouping of states.
+/// Group-in-group advantages (arXiv 2505.10978), with exact grouping of states, or by likeness as its code has it.
 ///
 /// `A = A_episode + step_weight * A_step`. `A_episode` compares the episode's return with the
 /// group's; `A_step` compares the discounted return of a step, `ret_t = r_t + discount * ret_{t+1}`,
@@ -79,7 +87,7 @@ impl Gigpo {
         Ok(Self { config })
     }
 
-    fn episode_advantages(&self, group: &GroupView<'_>) -> Vec<f64> {
+    pub(super) fn episode_advantages(&self, group: &GroupView<'_>) -> Vec<f64> {
         let config = &self.config;
         let returns = group.returns();
         let mut moments = Moments::EMPTY;
@@ -94,12 +102,19 @@ impl Gigpo {
         returns.into_iter().map(advantage).collect()
     }
 
-    fn advantages_in_state(&self, group: &GroupView<'_>) -> Vec<f64> {
+    pub(super) fn advantages_in_state(&self, group: &GroupView<'_>) -> Vec<f64> {
         let config = &self.config;
         let returns = discounted_returns(group, config.discount);
-        let mut interner = Interner::with_capacity(group.steps().len());
-        let states: Vec<_> = group.steps().iter().map(|step| interner.id(step.state)).collect();
-        let mut moments = vec![Moments::EMPTY; interner.len()];
+        let texts = group.steps().iter().map(|step| step.state);
+        let (states, num_states) = match config.similarity {
+            Some(threshold) => similar_states(texts, threshold),
+            None => {
+                let mut interner = Interner::with_capacity(group.steps().len());
+                let states: Vec<u32> = texts.map(|text| interner.id(text)).collect();
+                (states, interner.len())
+            }
+        };
+        let mut moments = vec![Moments::EMPTY; num_states];
         for (&state, &value) in states.iter().zip(&returns) {
             moments[state as usize].add(value);
         }
@@ -132,7 +147,7 @@ impl AdvantageEstimator for Gigpo {
 }
 
 /// The discounted return from every step to the end of its trajectory.
-fn discounted_returns(group: &GroupView<'_>, discount: f64) -> Vec<f64> {
+pub(super) fn discounted_returns(group: &GroupView<'_>, discount: f64) -> Vec<f64> {
     let mut returns = Vec::with_capacity(group.steps().len());
     for trajectory in group.trajectories() {
         let start = returns.len();

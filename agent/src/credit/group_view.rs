@@ -1,9 +1,10 @@
 //! A group as credit sees it.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use spar_core::{EndReason, Group, Lineage, ParsedAction, Seat, Trajectory, Turn};
+use spar_core::{EndReason, Group, Lineage, ParsedAction, RewardPart, Seat, Trajectory, Turn};
 use spar_tasks::RewardShapers;
 
 /// A step as credit sees it.
@@ -38,6 +39,8 @@ pub struct EpisodeView {
     /// Whether the task ended; otherwise a budget cut the episode off, and there was more to come. A game that a budget
     /// of one seat ended has ended for all.
     pub is_terminated: bool,
+    /// What it earned by the names of parts, shaped; a name that is not there stands for 0.
+    pub parts: BTreeMap<String, f64>,
     /// Whether its tokens are gone because a secret [stood](Trajectory::redacted) in them: nothing is learned from it.
     pub is_redacted: bool,
 }
@@ -51,6 +54,7 @@ impl EpisodeView {
             seat: Seat::FIRST,
             duration: Duration::ZERO,
             is_terminated: true,
+            parts: BTreeMap::new(),
             is_redacted: false,
         }
     }
@@ -64,7 +68,16 @@ impl EpisodeView {
             duration: trajectory.wall_time,
             is_terminated: matches!(trajectory.end, EndReason::Terminated)
                 || trajectory.last_acting().is_some_and(|turn| turn.step.terminated),
+            parts: BTreeMap::new(),
             is_redacted: trajectory.redacted,
+        }
+    }
+
+    /// Counts in a named part of what it earned.
+    fn earn(&mut self, part: &RewardPart) {
+        match self.parts.get_mut(&part.name) {
+            Some(sum) => *sum += part.value,
+            None => drop(self.parts.insert(part.name.clone(), part.value)),
         }
     }
 }
@@ -116,11 +129,15 @@ impl<'a> GroupView<'a> {
     fn of(trajectories: &'a [Trajectory], shapers: &RewardShapers) -> Self {
         let mut view = Self::default();
         for trajectory in trajectories {
-            let rewards = shapers.rewards(trajectory);
-            let steps = trajectory.turns.iter().zip(rewards);
-            let steps =
-                steps.map(|(turn, reward)| StepView { reward, ..StepView::from_turn(turn) });
-            view.push_episode(EpisodeView::of(trajectory), steps);
+            let parts = shapers.shape(trajectory);
+            let mut episode = EpisodeView::of(trajectory);
+            parts.iter().flatten().for_each(|part| episode.earn(part));
+            let steps = trajectory.turns.iter().zip(&parts);
+            let steps = steps.map(|(turn, parts)| {
+                let reward = parts.iter().fold(0.0, |sum, part| sum + part.value);
+                StepView { reward, ..StepView::from_turn(turn) }
+            });
+            view.push_episode(episode, steps);
         }
         view
     }
@@ -143,7 +160,10 @@ impl<'a> GroupView<'a> {
     /// Appends a recorded trajectory.
     pub fn push_recorded(&mut self, trajectory: &'a Trajectory) {
         let steps = trajectory.turns.iter().map(StepView::from_turn);
-        self.push_episode(EpisodeView::of(trajectory), steps);
+        let mut episode = EpisodeView::of(trajectory);
+        let parts = trajectory.turns.iter().flat_map(|turn| &turn.step.rewards);
+        parts.for_each(|part| episode.earn(part));
+        self.push_episode(episode, steps);
     }
 
     /// The trajectories.
@@ -153,6 +173,14 @@ impl<'a> GroupView<'a> {
             let (episode, end) = &self.episodes[index];
             TrajectoryView { episode, steps: &self.steps[start..*end] }
         })
+    }
+
+    #[cfg(test)]
+    pub(super) fn number_episodes(&mut self, next: &mut u64) {
+        for (episode, _) in &mut self.episodes {
+            episode.episode = *next;
+            *next += 1;
+        }
     }
 
     /// How many trajectories there are.

@@ -9,16 +9,42 @@ use super::error::refuse;
 use super::moments::Moments;
 use super::{AdvantageEstimator, BatchView, CreditError, GroupView, Normalization, Singleton};
 
+/// What a group of one trajectory gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum GrpoSingleton {
+    /// 0.
+    #[default]
+    Zero,
+    /// Its return, compared with mean 0 and deviation 1, as verl does.
+    Raw,
+    /// That where all groups of the batch have one trajectory, otherwise 0, as DARS does.
+    RawIfAll,
+}
+
+/// Whose standard deviation differences are divided by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DeviationOf {
+    /// The group's.
+    #[default]
+    Group,
+    /// That of all returns of the batch, as TRL's `scale_rewards = "batch"` has it (arXiv 2508.08221).
+    Batch,
+}
+
 /// Options of [`Grpo`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct GrpoConfig {
-    /// Whether to divide by the group's standard deviation: `mean_std_norm` is GRPO, `mean_norm`
+    /// Whether to divide by the standard deviation: `mean_std_norm` is GRPO, `mean_norm`
     /// Dr.GRPO. Default `mean_std_norm`.
     pub normalization: Normalization,
+    /// Whose standard deviation that is, for `mean_std_norm` alone. Default absent: `group`.
+    pub deviation: Option<DeviationOf>,
     /// What a group of one trajectory gets. Default `zero`; verl's rule is `raw`.
-    pub singleton: Singleton,
-    /// Added to the standard deviation; above 0. Default 1e-6.
+    pub singleton: GrpoSingleton,
+    /// Added to the standard deviation; above 0. Default 1e-6; TRL's is 1e-4.
     pub epsilon: f64,
 }
 
@@ -26,7 +52,8 @@ impl Default for GrpoConfig {
     fn default() -> Self {
         Self {
             normalization: Normalization::MeanStdNorm,
-            singleton: Singleton::Zero,
+            deviation: None,
+            singleton: GrpoSingleton::Zero,
             epsilon: 1e-6,
         }
     }
@@ -34,7 +61,11 @@ impl Default for GrpoConfig {
 
 impl NamedOptions for GrpoConfig {
     fn problems(&self) -> Vec<String> {
-        epsilon_problem(self.epsilon).into_iter().collect()
+        let mut problems: Vec<String> = epsilon_problem(self.epsilon).into_iter().collect();
+        if self.deviation.is_some() && self.normalization == Normalization::MeanNorm {
+            problems.push("deviation has no effect: set normalization `mean_std_norm`".to_owned());
+        }
+        problems
     }
 }
 
@@ -43,10 +74,17 @@ impl NamedOptions for GrpoConfig {
 /// `A_i = (R_i - mean R) / (std R + epsilon)` with the unbiased standard deviation, the same for
 /// every step of trajectory `i` (DeepSeekMath, arXiv 2402.03300; without the division Dr.GRPO,
 /// arXiv 2503.20783). A group of equal returns gets zeros. Deviation: singletons get 0 unless
-/// the options say otherwise.
+/// the options say otherwise. Returns that are not finite count in nothing and get 0.
 #[derive(Debug, Clone, Default)]
 pub struct Grpo {
     config: GrpoConfig,
+}
+
+/// What GRPO takes of a whole batch before it looks at its groups.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct OfBatch {
+    singleton: Singleton,
+    deviation: Option<f64>,
 }
 
 impl Grpo {
@@ -60,20 +98,38 @@ impl Grpo {
         Ok(Self { config })
     }
 
+    pub(super) fn of_batch(&self, batch: &BatchView<'_>) -> OfBatch {
+        let all_alone = || batch.groups().iter().all(|group| group.num_trajectories() == 1);
+        let is_raw = match self.config.singleton {
+            GrpoSingleton::Zero => false,
+            GrpoSingleton::Raw => true,
+            GrpoSingleton::RawIfAll => all_alone(),
+        };
+        let deviation = (self.config.deviation == Some(DeviationOf::Batch))
+            .then(|| Moments::of(batch.groups().iter().flat_map(GroupView::returns)).deviation(1));
+        OfBatch { singleton: if is_raw { Singleton::Raw } else { Singleton::Zero }, deviation }
+    }
+
     /// One advantage per trajectory.
-    pub(super) fn trajectory_advantages(&self, group: &GroupView<'_>) -> Vec<f64> {
+    pub(super) fn trajectory_advantages(&self, group: &GroupView<'_>, batch: OfBatch) -> Vec<f64> {
         let returns = group.returns();
         let moments = Moments::of(returns.iter().copied());
-        let GrpoConfig { normalization, singleton, epsilon } = self.config;
-        returns
-            .into_iter()
-            .map(|value| moments.advantage(value, normalization, singleton, epsilon))
-            .collect()
+        let GrpoConfig { normalization, epsilon, .. } = self.config;
+        let advantage = |value: f64| match batch.deviation {
+            _ if !value.is_finite() => 0.0,
+            Some(deviation) if moments.count() > 1 => {
+                moments.difference(value) / (deviation + epsilon)
+            }
+            _ => moments.advantage(value, normalization, batch.singleton, epsilon),
+        };
+        returns.into_iter().map(advantage).collect()
     }
 
     /// One advantage per step of a group.
+    #[cfg(test)]
     pub(super) fn step_advantages(&self, group: &GroupView<'_>) -> Vec<Vec<f64>> {
-        self.trajectory_advantages(group)
+        let of_batch = self.of_batch(&BatchView::from(group.clone()));
+        self.trajectory_advantages(group, of_batch)
             .into_iter()
             .zip(group.trajectories())
             .map(|(advantage, trajectory)| vec![advantage; trajectory.steps.len()])
@@ -87,7 +143,10 @@ impl AdvantageEstimator for Grpo {
     }
 
     fn estimate(&self, batch: &BatchView<'_>, _: &Signals) -> Result<Credit, CreditError> {
-        Ok(batch.credit_by_group(|group| self.step_advantages(group)))
+        let of_batch = self.of_batch(batch);
+        let groups = batch.groups().iter();
+        let advantages = groups.flat_map(|group| self.trajectory_advantages(group, of_batch));
+        Ok(batch.credit_by_trajectory(advantages))
     }
 }
 
@@ -98,42 +157,69 @@ pub(super) fn epsilon_problem(epsilon: f64) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use proptest::prelude::*;
 
-    use super::super::test_vectors::{cases, floats, returns_view};
+    use super::super::test_vectors::{Rows, cases, check_rows, floats, returns_view, rows};
     use super::*;
 
     #[test]
-    fn advantages_equal_the_reference() {
-        cases("adv_grpo", |case, near| {
-            let rewards: Vec<f64> = case.inputs["token_level_rewards"]
-                .as_array()
-                .unwrap()
-                .iter()
-                .map(|row| floats(row).iter().sum())
-                .collect();
-            let mut groups: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
-            for (row, index) in case.inputs["index"].as_array().unwrap().iter().enumerate() {
-                groups.entry(index.as_u64().unwrap()).or_default().push(row);
+    fn advantages_equal_verl_and_dars() {
+        for (name, by_std, singleton) in [
+            ("adv_grpo", "norm_adv_by_std_in_grpo", GrpoSingleton::Raw),
+            ("adv_grpo_vectorized", "norm_adv_by_std_in_grpo", GrpoSingleton::Raw),
+            ("adv_dars_grpo", "use_std", GrpoSingleton::RawIfAll),
+        ] {
+            cases(name, |case, near| {
+                let normalization = match case.params[by_std].as_bool().unwrap() {
+                    true => Normalization::MeanStdNorm,
+                    false => Normalization::MeanNorm,
+                };
+                // Those that take none have verl's.
+                let epsilon = case.params["epsilon"].as_f64().unwrap_or(1e-6);
+                let config = GrpoConfig { normalization, singleton, epsilon, deviation: None };
+                let grpo = Grpo::new(config).unwrap();
+                // Means and deviations of that one are of 32 bits, whatever the file says.
+                let roughly = |found: f64, expected: f64| {
+                    assert!(
+                        (found - expected).abs() <= 2e-6 * (1.0 + expected.abs()),
+                        "{found} {expected}"
+                    );
+                };
+                let is_rough = name == "adv_grpo_vectorized";
+                check_rows(case, if is_rough { &roughly } else { near }, &grpo, Rows::Whole);
+            });
+        }
+    }
+
+    #[test]
+    fn advantages_equal_trl() {
+        cases("adv_trl_grpo", |case, near| {
+            // The other way of adding is GDPO's.
+            if case.params["aggregation"] != "sum_then_normalize" {
+                return;
             }
-            let normalization = match case.params["norm_adv_by_std_in_grpo"].as_bool().unwrap() {
-                true => Normalization::MeanStdNorm,
-                false => Normalization::MeanNorm,
+            let weights = floats(&case.params["reward_weights"]);
+            let sum = |row: Vec<f64>| {
+                let told = row.iter().zip(&weights).filter(|(value, _)| value.is_finite());
+                let sum = told.map(|(value, weight)| value * weight).reduce(|a, b| a + b);
+                sum.unwrap_or(f64::NAN)
             };
-            let epsilon = case.params["epsilon"].as_f64().unwrap();
-            let config = GrpoConfig { normalization, singleton: Singleton::Raw, epsilon };
-            let grpo = Grpo::new(config).unwrap();
-            for rows in groups.values() {
-                let view = returns_view(rows.iter().map(|&row| rewards[row]));
-                for (&row, advantages) in rows.iter().zip(grpo.step_advantages(&view)) {
-                    let mask = floats(&case.inputs["response_mask"][row]);
-                    let expected = floats(&case.outputs["advantages"][row]);
-                    for (mask, expected) in mask.iter().zip(expected) {
-                        near(advantages[0] * mask, expected);
-                    }
-                }
+            let returns: Vec<f64> =
+                rows(&case.inputs["rewards_per_func"]).into_iter().map(sum).collect();
+            let size = case.params["num_generations"].as_u64().unwrap() as usize;
+            let batch: BatchView<'_> =
+                returns.chunks(size).map(|group| returns_view(group.iter().copied())).collect();
+            let (normalization, deviation) = match case.params["scale_rewards"].as_str().unwrap() {
+                "none" => (Normalization::MeanNorm, None),
+                "batch" => (Normalization::MeanStdNorm, Some(DeviationOf::Batch)),
+                _ => (Normalization::MeanStdNorm, Some(DeviationOf::Group)),
+            };
+            let epsilon = case.params["eps"].as_f64().unwrap();
+            let singleton = GrpoSingleton::Zero;
+            let config = GrpoConfig { normalization, deviation, singleton, epsilon };
+            let credit = Grpo::new(config).unwrap().estimate(&batch, &Signals::default()).unwrap();
+            for (index, expected) in floats(&case.outputs["advantages"]).into_iter().enumerate() {
+                near(credit.advantages.at(index, 0, index), expected);
             }
         });
     }
@@ -143,7 +229,7 @@ mod tests {
         let view = returns_view([2.0]);
         assert_eq!(Grpo::default().step_advantages(&view), [[0.0]]);
         let raw = GrpoConfig {
-            singleton: Singleton::Raw,
+            singleton: GrpoSingleton::Raw,
             normalization: Normalization::MeanNorm,
             ..GrpoConfig::default()
         };

@@ -25,7 +25,8 @@ pub enum Normalization {
     MeanStdNorm,
 }
 
-/// Sums over the values of one group, from which each value's advantage follows.
+/// Sums over the values of one group, from which each value's advantage follows. A value that is not finite is missing: it
+/// counts in nothing, and its advantage is 0.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Moments {
     count: usize,
@@ -41,6 +42,9 @@ impl Moments {
         Self { count: 0, first: 0.0, sum: 0.0, squares: 0.0, all_equal: true };
 
     pub(super) fn add(&mut self, value: f64) {
+        if !value.is_finite() {
+            return;
+        }
         if self.count == 0 {
             self.first = value;
         }
@@ -65,6 +69,9 @@ impl Moments {
         singleton: Singleton,
         epsilon: f64,
     ) -> f64 {
+        if !value.is_finite() {
+            return 0.0;
+        }
         let scale = |difference: f64, deviation: f64| match normalization {
             Normalization::MeanNorm => difference,
             Normalization::MeanStdNorm => difference / (deviation + epsilon),
@@ -72,13 +79,29 @@ impl Moments {
         if self.count <= 1 && singleton == Singleton::Raw {
             return scale(value, 1.0);
         }
-        // Exactly zero, where rounding of the mean would leave crumbs.
         if self.all_equal {
             return 0.0;
         }
+        scale(self.difference(value), self.deviation(1))
+    }
+
+    /// How many values were added.
+    pub(super) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// How much `value` is above the mean; exactly 0 where all values are equal, where rounding of the mean would leave crumbs.
+    pub(super) fn difference(&self, value: f64) -> f64 {
+        if self.all_equal { 0.0 } else { value - self.first - self.sum / self.count as f64 }
+    }
+
+    /// The standard deviation over `count - missing`: 0 that of a population, 1 the unbiased one; 0 where it cannot be told.
+    pub(super) fn deviation(&self, missing: usize) -> f64 {
+        if self.all_equal || self.count <= missing {
+            return 0.0;
+        }
         let count = self.count as f64;
-        let mean_offset = self.sum / count;
-        let variance = (self.squares - self.sum * mean_offset) / (count - 1.0);
-        scale(value - self.first - mean_offset, variance.max(0.0).sqrt())
+        let variance = (self.squares - self.sum * (self.sum / count)) / (count - missing as f64);
+        variance.max(0.0).sqrt()
     }
 }

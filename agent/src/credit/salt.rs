@@ -6,6 +6,7 @@ use spar_core::registry::NamedOptions;
 use spar_core::{Credit, Signals};
 
 use super::error::refuse;
+use super::grpo::OfBatch;
 use super::interner::Interner;
 use super::{AdvantageEstimator, BatchView, CreditError, GroupView, Grpo, GrpoConfig};
 
@@ -77,8 +78,8 @@ impl Salt {
     }
 
     /// One advantage per step of a group.
-    fn step_advantages(&self, group: &GroupView<'_>) -> Vec<Vec<f64>> {
-        let inherited = self.base.trajectory_advantages(group);
+    fn advantages_of(&self, group: &GroupView<'_>, batch: OfBatch) -> Vec<Vec<f64>> {
+        let inherited = self.base.trajectory_advantages(group, batch);
         let (transitions, num_transitions) = transitions(group, self.config.history_window);
         // 1. Sum what the occurrences of each transition inherit.
         let mut sums = vec![(0.0, 0_u32, usize::MAX); num_transitions];
@@ -103,13 +104,21 @@ impl Salt {
     }
 }
 
+#[cfg(test)]
+impl Salt {
+    fn step_advantages(&self, group: &GroupView<'_>) -> Vec<Vec<f64>> {
+        self.advantages_of(group, self.base.of_batch(&BatchView::from(group.clone())))
+    }
+}
+
 impl AdvantageEstimator for Salt {
     fn name(&self) -> &'static str {
         "salt"
     }
 
     fn estimate(&self, batch: &BatchView<'_>, _: &Signals) -> Result<Credit, CreditError> {
-        Ok(batch.credit_by_group(|group| self.step_advantages(group)))
+        let of_batch = self.base.of_batch(batch);
+        Ok(batch.credit_by_group(|group| self.advantages_of(group, of_batch)))
     }
 }
 
@@ -189,7 +198,9 @@ mod tests {
     /// Transitions by comparing every step with every other, as a check on the linear way.
     fn slow(group: &SmallGroup, window: usize) -> Vec<Vec<f64>> {
         let view = to_view(group);
-        let inherited = Grpo::default().trajectory_advantages(&view);
+        let grpo = Grpo::default();
+        let inherited =
+            grpo.trajectory_advantages(&view, grpo.of_batch(&BatchView::from(view.clone())));
         let trajectories: Vec<_> = view.trajectories().map(|t| t.steps).collect();
         let key = |i: usize, t: usize| {
             let start = t.saturating_sub(window);

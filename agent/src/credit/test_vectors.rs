@@ -1,10 +1,12 @@
 //! Golden numbers and small groups for the tests of estimators.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
+use spar_core::{Lineage, PerTurnOrToken, Signals};
 
-use super::{GroupView, StepView};
+use super::{AdvantageEstimator, BatchView, EpisodeView, GroupView, StepView};
 
 pub(crate) struct Case {
     pub(crate) params: Value,
@@ -46,7 +48,16 @@ fn run(path: &Path, check: &impl Fn(&Case, &dyn Fn(f64, f64))) {
 }
 
 pub(crate) fn floats(value: &Value) -> Vec<f64> {
-    value.as_array().unwrap().iter().map(|number| number.as_f64().unwrap()).collect()
+    value.as_array().unwrap().iter().map(float).collect()
+}
+
+/// A number, of which JSON has those that are not finite as text.
+fn float(value: &Value) -> f64 {
+    match value {
+        Value::String(text) => text.parse().unwrap(),
+        Value::Bool(flag) => f64::from(u8::from(*flag)),
+        value => value.as_f64().unwrap(),
+    }
 }
 
 /// A table of numbers.
@@ -103,4 +114,139 @@ pub(crate) fn to_view(group: &SmallGroup) -> GroupView<'_> {
         }));
     }
     view
+}
+
+/// The rows of a table by their group, in the order of the groups' names.
+pub(crate) fn by_group(index: &Value) -> Vec<Vec<usize>> {
+    let mut groups: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for (row, name) in index.as_array().unwrap().iter().enumerate() {
+        groups.entry(name.to_string()).or_default().push(row);
+    }
+    groups.into_values().collect()
+}
+
+/// What rows of a case are as trajectories.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Rows {
+    /// One step each, which earned all of the row.
+    Whole,
+    /// A step for each token that the mask has.
+    Tokens,
+}
+
+/// The rows of a case as a batch, and the row of each trajectory in it.
+pub(crate) fn batch_of(case: &Case, rows_as: Rows) -> (BatchView<'static>, Vec<usize>) {
+    let mask = &case.inputs["response_mask"];
+    let rewards = rows(&case.inputs["token_level_rewards"]);
+    let masked = masked_rows(&case.inputs["token_level_rewards"], mask);
+    let groups = match &case.inputs["index"] {
+        Value::Null => vec![(0..rewards.len()).collect()],
+        index => by_group(index),
+    };
+    let view = |members: &Vec<usize>| {
+        let mut view = GroupView::default();
+        for &row in members {
+            match rows_as {
+                Rows::Whole => view.push([step_of(rewards[row].iter().sum(), masked[row].len())]),
+                Rows::Tokens => view.push(masked[row].iter().map(|reward| step_of(*reward, 1))),
+            }
+        }
+        view
+    };
+    (groups.iter().map(view).collect(), groups.concat())
+}
+
+/// Checks numbers of a batch against an output of a case, token by token where the mask has one, and that the output has 0
+/// everywhere else.
+pub(crate) fn check_tokens(
+    case: &Case,
+    near: &dyn Fn(f64, f64),
+    output: &str,
+    (batch, of_row): (&BatchView<'_>, &[usize]),
+    found: PerTurnOrToken,
+) {
+    let mask = rows(&case.inputs["response_mask"]);
+    let expected = rows(&case.outputs[output]);
+    let found = found.into_tokens(&batch.num_tokens());
+    assert_eq!(found.len(), expected.len());
+    for (found, &row) in found.iter().zip(of_row) {
+        let mut found = found.iter();
+        for (is_token, expected) in mask[row].iter().zip(&expected[row]) {
+            match *is_token != 0.0 {
+                true => near(*found.next().unwrap(), *expected),
+                false => near(0.0, *expected),
+            }
+        }
+        assert_eq!(found.next(), None);
+    }
+}
+
+/// Checks the advantages of an estimator that needs no signal on the rows of a case.
+pub(crate) fn check_rows(
+    case: &Case,
+    near: &dyn Fn(f64, f64),
+    estimator: &dyn AdvantageEstimator,
+    rows_as: Rows,
+) {
+    let (batch, of_row) = batch_of(case, rows_as);
+    let credit = estimator.estimate(&batch, &Signals::default()).unwrap();
+    check_tokens(case, near, "advantages", (&batch, &of_row), credit.advantages);
+}
+
+/// A number among the parameters of a case.
+pub(crate) fn number(params: &Value, name: &str) -> f64 {
+    params[name].as_f64().unwrap()
+}
+
+/// Rows of steps as groups, with the rows of each trajectory's steps; steps carry `anchor_obs` as their state where it is given,
+/// and were executed unless `extract_match` says no.
+pub(crate) fn step_rows(case: &Case) -> Vec<(GroupView<'_>, Vec<Vec<usize>>)> {
+    let rewards = floats(&case.inputs["step_rewards"]);
+    let names = case.inputs["traj"].as_array().unwrap();
+    let text = |row: usize| case.inputs["anchor_obs"][row].as_str().unwrap_or_default();
+    let mut groups = Vec::new();
+    for rows in by_group(&case.inputs["group"]) {
+        let mut trajectories: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        for row in rows {
+            trajectories.entry(names[row].as_str().unwrap()).or_default().push(row);
+        }
+        let members: Vec<Vec<usize>> = trajectories.into_values().collect();
+        let mut view = GroupView::default();
+        for rows in &members {
+            view.push(rows.iter().map(|&row| StepView {
+                state: text(row),
+                executed: case.inputs["extract_match"][row].as_bool().unwrap_or(true),
+                ..step_of(rewards[row], 1)
+            }));
+        }
+        groups.push((view, members));
+    }
+    groups
+}
+
+/// Four trajectories of three turns with returns 1, 0, 0 and 1: the second forked off from the first behind its first turn, the third
+/// behind its second, the fourth by itself.
+pub(crate) fn forked_group() -> GroupView<'static> {
+    let mut group = GroupView::default();
+    let forks = [(1.0, None), (0.0, Some(1)), (0.0, Some(2)), (1.0, None)];
+    for (index, (reward, fork)) in forks.into_iter().enumerate() {
+        let lineage = fork.map_or_else(Lineage::default, |fork_turn| Lineage {
+            parent: Some(0),
+            fork_turn,
+            ..Lineage::default()
+        });
+        let episode = EpisodeView { lineage, ..EpisodeView::new(index as u64) };
+        group.push_episode(episode, [step_of(0.0, 1), step_of(0.0, 1), step_of(reward, 1)]);
+    }
+    group
+}
+
+/// Numbers for every signal that an estimator needs, the same everywhere.
+pub(crate) fn signals_of(estimator: &dyn AdvantageEstimator, batch: &BatchView<'_>) -> Signals {
+    let mut signals = Signals::default();
+    for &signal in estimator.needs() {
+        let stream = batch.trajectories().map(|t| vec![0.5; t.num_tokens()]).collect();
+        signals.insert(signal, stream);
+    }
+    signals
 }
