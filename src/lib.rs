@@ -26,6 +26,7 @@ mod cli;
 mod commands;
 pub mod comparison;
 pub mod draw_rules;
+pub mod instance_image;
 pub mod judging;
 pub mod picture;
 pub mod players;
@@ -43,6 +44,7 @@ pub use registry::Registry;
 
 pub use {spar_agent as agent, spar_core as core, spar_envs as envs, spar_parsers as parsers};
 pub use {
-    spar_policy as policy, spar_predictors as predictors, spar_sandbox as sandbox,
-    spar_search as search, spar_serve as serve, spar_tasks as tasks, spar_trainer as trainer,
+    spar_policy as policy, spar_predictors as predictors, spar_repair as repair,
+    spar_sandbox as sandbox, spar_search as search, spar_serve as serve, spar_swe as swe,
+    spar_tasks as tasks, spar_trainer as trainer,
 };

@@ -63,6 +63,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "search",
             "mcp",
             "sandbox",
+            "swe",
+            "repair",
             "tasks",
             "envs",
             "agent",
