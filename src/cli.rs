@@ -4,6 +4,7 @@ mod env;
 mod sandbox;
 mod serve;
 mod spend;
+mod tasks;
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -31,6 +32,10 @@ pub(crate) use serve::{
     ServeRetrievalArguments, StoredNumbers, ToolFormat,
 };
 pub(crate) use spend::{RedactArguments, SecretArguments, SpendArguments};
+pub(crate) use tasks::{
+    BuildImageArguments, ImportArguments, MakeCommand, MakeRepairArguments, TasksArguments,
+    TasksCommand, TasksListArguments, TasksShowArguments,
+};
 
 /// The gym in which language-model agents train.
 ///
@@ -76,6 +81,8 @@ pub(crate) enum Command {
     Methods(MethodsArguments),
     /// Check a suite: can every task be solved, repeated and forked?
     Validate(ValidateArguments),
+    /// List the tasks of a suite, show one, import published rows, make tasks, or build images for them.
+    Tasks(TasksArguments),
     /// Begin an environment of one's own: a program, a crate, or tasks in files.
     Env(EnvArguments),
     /// List what there is: suites, environments, recipes and the parts recipes name.

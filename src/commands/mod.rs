@@ -37,6 +37,7 @@ mod show_row;
 mod show_run;
 mod suites;
 mod sweep;
+mod tasks;
 mod train;
 mod validate;
 
@@ -100,6 +101,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             Command::Credit(arguments) => credit::credit(&arguments),
             Command::Methods(arguments) => methods::methods(&arguments),
             Command::Validate(arguments) => validate::validate(&arguments).await,
+            Command::Tasks(arguments) => tasks::tasks(&arguments).await,
             Command::Env(arguments) => env::env(&arguments),
             Command::List(arguments) => list::list(&arguments),
             Command::Conformance(arguments) => conformance::conformance(&arguments),

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::{generate_games, run, spar, succeed, workplace};
 
-const VERBS: [&str; 25] = [
+const VERBS: [&str; 26] = [
     "train",
     "resume",
     "eval",
@@ -33,6 +33,7 @@ const VERBS: [&str; 25] = [
     "reap",
     "redact",
     "doctor",
+    "tasks",
     "env",
     "completions",
 ];
@@ -56,6 +57,12 @@ fn every_command_explains_itself() {
         let help = succeed(Path::new("."), &["sandbox", verb, "--help"]).out;
         insta::assert_snapshot!(format!("help_sandbox_{verb}"), help);
     }
+    for verb in ["ls", "show", "import", "build-image"] {
+        let help = succeed(Path::new("."), &["tasks", verb, "--help"]).out;
+        insta::assert_snapshot!(format!("help_tasks_{}", verb.replace('-', "_")), help);
+    }
+    let help = succeed(Path::new("."), &["tasks", "make", "repair", "--help"]).out;
+    insta::assert_snapshot!("help_tasks_make_repair", help);
 }
 
 #[test]

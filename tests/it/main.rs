@@ -24,6 +24,7 @@ mod serve;
 mod spending;
 mod stages;
 mod support;
+mod tasks;
 mod terminal;
 mod tools;
 mod training;

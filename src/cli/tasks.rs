@@ -1,0 +1,199 @@
+//! What can be typed about tasks.
+
+use std::path::PathBuf;
+
+use clap::builder::{PossibleValue, PossibleValuesParser, RangedU64ValueParser};
+use clap::{Args, Subcommand};
+use spar::instance_image::DEFAULT_BASE;
+use spar::swe::ROW_FORMATS;
+
+/// Arguments of `spar tasks`.
+#[derive(Debug, Args)]
+pub(crate) struct TasksArguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: TasksCommand,
+}
+
+/// What can be done with tasks.
+#[derive(Debug, Subcommand)]
+pub(crate) enum TasksCommand {
+    /// List the tasks of a suite.
+    Ls(TasksListArguments),
+    /// Show one task: what is asked, how it is judged, and what of it is not honoured.
+    Show(TasksShowArguments),
+    /// Make a suite of published rows: every row is checked, and those that cannot be taken are told with the reason.
+    ///
+    /// The folder that is written is a suite, for `spar eval --suite FOLDER`. It is written whole or not at all, and importing the
+    /// same file into it again does nothing.
+    Import(ImportArguments),
+    /// Make tasks.
+    Make {
+        /// What of.
+        #[command(subcommand)]
+        command: MakeCommand,
+    },
+    /// Build images for instances of SWE-bench and its like, where the published ones cannot be had.
+    ///
+    /// An image has the repository at the instance's base commit and nothing of its history, an interpreter of this machine, and
+    /// the packages that the instance pins, from the index of packages that pip uses here. It is called as the instance calls
+    /// its own, so that `spar eval` and `spar validate` find it. An image that was built from the same is left alone. Needs
+    /// Docker's command line.
+    BuildImage(BuildImageArguments),
+}
+
+/// What tasks can be made of.
+#[derive(Debug, Subcommand)]
+pub(crate) enum MakeCommand {
+    /// Tasks of repair: source packages with tests, in whose sources mutations make bugs.
+    ///
+    /// What was made stays where a run is ended, and the same command goes on with it. Tests of a package are its own code:
+    /// they run in sandboxes, unless `--backend host` lets them run with the rights of the user.
+    Repair(MakeRepairArguments),
+}
+
+/// Arguments of `spar tasks ls`.
+#[derive(Debug, Args)]
+pub(crate) struct TasksListArguments {
+    /// A suite, or the path of one: a file of rows, a folder of tasks, a folder with a suite.toml or the like.
+    pub(crate) suite: String,
+    /// A split; may be given several times. Left out, all of them.
+    #[arg(long)]
+    pub(crate) split: Vec<String>,
+    /// Tasks of each split, from its first.
+    #[arg(long, default_value_t = 50, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
+    pub(crate) limit: usize,
+    /// Folder of third-party data, for suites that need it.
+    #[arg(long, env = "ALFWORLD_DATA")]
+    pub(crate) data: Option<PathBuf>,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Arguments of `spar tasks show`.
+#[derive(Debug, Args)]
+pub(crate) struct TasksShowArguments {
+    /// A suite, or the path of one.
+    pub(crate) suite: String,
+    /// The task: its id, the last part of it, or its number in the split, from 0; left out, the first.
+    #[arg(value_name = "ID|INDEX")]
+    pub(crate) task: Option<String>,
+    /// The split that a number counts in; left out, the suite's first.
+    #[arg(long)]
+    pub(crate) split: Option<String>,
+    /// Folder of third-party data, for suites that need it.
+    #[arg(long, env = "ALFWORLD_DATA")]
+    pub(crate) data: Option<PathBuf>,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Arguments of `spar tasks import`.
+#[derive(Debug, Args)]
+pub(crate) struct ImportArguments {
+    /// The format of the rows; `auto` takes that of the first one that has any.
+    #[arg(value_parser = format_names())]
+    pub(crate) format: String,
+    /// A file of rows: JSON lines, or an array of JSON.
+    pub(crate) path: PathBuf,
+    /// The folder of the suite that is made.
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) out: PathBuf,
+    /// Its name; left out, that of the folder.
+    #[arg(long)]
+    pub(crate) name: Option<String>,
+    /// Take the place of what was imported into the folder from another file.
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Print the report as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The names of formats of rows.
+fn format_names() -> PossibleValuesParser {
+    let auto = PossibleValue::new("auto").help("told by the columns");
+    let named = ROW_FORMATS.iter().map(|format| PossibleValue::new(format.name).help(format.about));
+    std::iter::once(auto).chain(named).collect::<Vec<_>>().into()
+}
+
+/// Arguments of `spar tasks make repair`.
+#[derive(Debug, Args)]
+pub(crate) struct MakeRepairArguments {
+    /// Source packages of Python: folders, archives (.tar.gz, .tgz, .tar), or names that `pip download` fetches where it reaches
+    /// an index, such as `inflection` or `toolz==1.0.0`.
+    #[arg(required = true)]
+    pub(crate) package: Vec<String>,
+    /// The folder that the suites are made in, one for each package.
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) out: PathBuf,
+    /// Tasks of a package, after which it is done; left out, as many as there are.
+    #[arg(long, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
+    pub(crate) count: Option<usize>,
+    /// Seed of all random choices.
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Where tests run: `local` or `docker` (`spar doctor` tells which work here), or `host` for this machine itself, with the
+    /// rights of the user.
+    #[arg(long, default_value = "local", value_name = "NAME")]
+    pub(crate) backend: String,
+    /// The interpreter, which has pytest and what the packages need.
+    #[arg(long, default_value = "python3", value_name = "PROGRAM")]
+    pub(crate) python: PathBuf,
+    /// Suites of tests that run at one time; results do not depend on it.
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub(crate) workers: usize,
+    /// Part of the tasks that have several bugs, 0 to 0.9 [default: 0.2].
+    #[arg(long, value_name = "SHARE")]
+    pub(crate) stacked: Option<f64>,
+    /// An operator that makes bugs; may be given several times. Left out, all of them.
+    #[arg(long = "operator", value_name = "NAME")]
+    pub(crate) operators: Vec<String>,
+    /// An argument of pytest beside those that are always there, such as `--pytest-arg=--ignore=tests/slow`; may be given
+    /// several times.
+    #[arg(long = "pytest-arg", value_name = "ARGUMENT", allow_hyphen_values = true)]
+    pub(crate) pytest_args: Vec<String>,
+    /// Print the reports as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Arguments of `spar tasks build-image`.
+#[derive(Debug, Args)]
+pub(crate) struct BuildImageArguments {
+    /// A file of rows, or another suite of software engineering.
+    #[arg(value_name = "ROW")]
+    pub(crate) suite: String,
+    /// The repository: a bare one or a working copy, with the base commit and the tags before it. `{owner}`, `{name}` and `{id}`
+    /// stand for the instance's.
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) repo: String,
+    /// The folder of an interpreter of the version that is needed, with `bin/python3` in it; left out, the newest of that
+    /// version below ~/.pyenv/versions.
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) python: Option<PathBuf>,
+    /// Only the instance of this id; may be given several times. Left out, all of them.
+    #[arg(long)]
+    pub(crate) id: Vec<String>,
+    /// The image to build on: one of Debian, of no older release than this machine's, with git.
+    #[arg(long, default_value = DEFAULT_BASE)]
+    pub(crate) base: String,
+    /// A package of pip for instances of which nothing is known, such as those of `spar tasks make repair`; may be given
+    /// several times.
+    #[arg(long, value_name = "PACKAGE")]
+    pub(crate) pip: Vec<String>,
+    /// For the backend `local`: write a suite into this folder, with a root file system for each instance.
+    #[arg(long, value_name = "FOLDER", conflicts_with = "id")]
+    pub(crate) out: Option<PathBuf>,
+    /// Take the place of images of the same names that were built from something else.
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Print what the builds say, on standard error.
+    #[arg(long)]
+    pub(crate) verbose: bool,
+    /// Print the report as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}

@@ -1,0 +1,27 @@
+//! `spar tasks`.
+
+mod build_image;
+mod description;
+mod import;
+mod ls;
+mod make_repair;
+mod package_index;
+mod show;
+mod whole_file;
+
+use std::process::ExitCode;
+
+use crate::cli::{MakeCommand, TasksArguments, TasksCommand};
+
+/// Carries out a command about tasks.
+pub(super) async fn tasks(arguments: &TasksArguments) -> anyhow::Result<ExitCode> {
+    match &arguments.command {
+        TasksCommand::Ls(arguments) => ls::ls(arguments),
+        TasksCommand::Show(arguments) => show::show(arguments),
+        TasksCommand::Import(arguments) => import::import(arguments),
+        TasksCommand::Make { command: MakeCommand::Repair(arguments) } => {
+            make_repair::make_repair(arguments).await
+        }
+        TasksCommand::BuildImage(arguments) => build_image::build_image(arguments).await,
+    }
+}
