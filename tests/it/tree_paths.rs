@@ -378,7 +378,7 @@ fn accumulate(
     let present = model.logprobs(samples).unwrap();
     // What is put together differently is given as scales.
     let (seed, aggregation) = (Seed::from_u64(1), LossAggregation::TokenMean);
-    let update = Update { samples, present: Some(&present), seed, aggregation };
+    let update = Update { samples, present: Some(&present), seed, aggregation, state: &[] };
     let prepared = objective.begin(&update);
     let loss = |index: usize, measured: Measured<'_>| {
         let slopes = prepared.loss(index, measured, scales[index]).slopes;

@@ -232,7 +232,7 @@ fn gradient(loaded: (ModelConfig, Parameters), workload: &Workload) -> Result<Va
     let samples: Vec<&Sample> = samples.iter().collect();
     let batch = BatchWeight::of(&*objective, samples.iter().copied());
     let (seed, aggregation) = (Seed::from_u64(0), LossAggregation::TokenMean);
-    let update = Update { samples: &samples, present: None, seed, aggregation };
+    let update = Update { samples: &samples, present: None, seed, aggregation, state: &[] };
     let of_samples = objective.begin(&update);
     let prepared = model.prepare(&parameters);
     let (mut seconds, mut all, mut loss) = (Vec::new(), 0.0, 0.0);

@@ -48,7 +48,7 @@ pub fn measure_held_out(
     let measures = measure_all(samples, model, &MeasureRequest::default(), micro_batch_tokens)?;
     let present: Vec<Vec<f32>> = measures.iter().map(|of| of.logprobs.clone()).collect();
     let seed = Seed::from_u64(0);
-    let update = Update { samples, present: Some(&present), seed, aggregation };
+    let update = Update { samples, present: Some(&present), seed, aggregation, state: &[] };
     let prepared = objective.begin(&update);
     let (mut loss, mut tally) = (0.0, prepared.tally());
     for (index, sample) in samples.iter().enumerate() {

@@ -104,6 +104,7 @@ mod run;
 mod sample_gradient;
 mod schedule;
 mod signal_stages;
+mod staleness;
 #[cfg(test)]
 mod testing;
 mod trainer;
@@ -121,15 +122,16 @@ pub use objectives::{
     ALol, ALolOptions, ALolRatio, AdaptiveKl, AnswerScore, Awr, AwrOptions, BatchWeight,
     BoundedDivergence, BySample, Cispo, CispoOptions, Clip, ClipCov, ClipCovOptions, ClipOptions,
     CorrectionOptions, Denominator, Disco, DiscoOptions, Divergence, Dpo, DpoOptions, Dppo,
-    DppoOptions, Dro, DroOptions, Drpo, DrpoOptions, EffectiveSize, FiberPo, FiberPoOptions, Gmpo,
-    GmpoOptions, Gspo, GspoOptions, ImportanceLevel, ImportanceOptions, Kdrl, KdrlOptions, Kimi,
-    KimiOptions, KlCov, KlCovOptions, KlEstimator, KlOptions, LearningRateOptions,
-    LearningRateRule, LossAggregation, MAX_LOG_RATIO, MinPro, MinProOptions, Needs, Nft,
-    NftOptions, Objective, ObjectiveConfig, ObjectiveRow, OffPolicyMetrics, OpenObjective, Opmd,
-    OpmdOptions, Outside, Pacs, PacsOptions, PolicyBatch, PolicyGradient, PolicyLoss, PolicyLosses,
-    PolicyToken, PolicyTokens, PreferenceLoss, PreparedObjective, QuestionWeight, Rec, RecClip,
-    RecOptions, RecRegularizer, RecWeight, Refuel, RefuelOptions, Rejected, RejectionOptions,
-    SampleLoss, SampleStatistic, SapoGate, SapoGateOptions, SelectionOptions, Sppo, SppoOptions,
+    DppoOptions, Dro, DroOptions, Drpo, DrpoOptions, EffectiveSize, EntropySmoothingOptions,
+    FiberPo, FiberPoOptions, Gmpo, GmpoOptions, Gspo, GspoOptions, ImportanceLevel,
+    ImportanceOptions, Kdrl, KdrlOptions, Kimi, KimiOptions, KlCov, KlCovOptions, KlEstimator,
+    KlOptions, LearningRateOptions, LearningRateRule, LossAggregation, MAX_LOG_RATIO, MinPro,
+    MinProOptions, Needs, Nft, NftOptions, Objective, ObjectiveConfig, ObjectiveRow,
+    OffPolicyMetrics, OpenObjective, Opmd, OpmdOptions, Outside, Pacs, PacsOptions, PolicyBatch,
+    PolicyGradient, PolicyLoss, PolicyLosses, PolicyToken, PolicyTokens, PreferenceLoss,
+    PreparedObjective, QuestionWeight, Rec, RecClip, RecOptions, RecRegularizer, RecWeight, Refuel,
+    RefuelOptions, Rejected, RejectionOptions, ResamplingOptions, ResamplingWeight, SampleLoss,
+    SampleStatistic, SapoGate, SapoGateOptions, SelectionOptions, SignWeights, Sppo, SppoOptions,
     Statistic, Supervised, Tally, TokenScore, Topr, ToprOptions, Update, ValueLossOptions, Vespo,
     VespoOptions, explained_variance, objective_registry, off_policy_metrics,
 };
@@ -151,6 +153,7 @@ pub use schedule::{ScheduleConfig, ScheduleShape};
 pub use signal_stages::{
     MeasuredAt, SignalRow, SignalSource, SignalStage, fill_signals, signal_stages,
 };
+pub use staleness::StalenessLimit;
 pub use trainer::{Division, Pass, Trainer};
 pub use trainer_config::{OptimizerPlace, TrainerConfig, WeightPrecision};
 pub use turn_features::{

@@ -150,7 +150,7 @@ pub(crate) fn default_config(name: &str) -> ObjectiveConfig {
 /// An update of these samples by a mean over tokens.
 pub(crate) fn update<'a>(samples: &'a [&'a Sample], present: Option<&'a [Vec<f32>]>) -> Update<'a> {
     let (seed, aggregation) = (Seed::from_u64(0), LossAggregation::TokenMean);
-    Update { samples, present, seed, aggregation }
+    Update { samples, present, seed, aggregation, state: &[] }
 }
 
 /// The part of the loss of the only sample of an update.

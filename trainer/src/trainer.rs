@@ -46,6 +46,8 @@ pub struct Trainer {
     /// The head that is trained beside the vocabulary's, if one is.
     head: Option<HeadHome>,
     average: Option<WeightAverage>,
+    /// What the objective of the last update left to the next.
+    objective_state: Vec<f64>,
     updates: u64,
 }
 
@@ -95,6 +97,9 @@ impl Place {
 
 /// The longest gradient of which the squares fit into single precision, in which optimisers keep their means.
 const MAX_GRADIENT_NORM: f64 = 1e18;
+
+/// The most numbers that an objective leaves to the next update.
+const MAX_OBJECTIVE_STATE: u64 = 4096;
 
 /// What came of a sample.
 #[derive(Default)]
@@ -201,7 +206,7 @@ impl Trainer {
 
     fn at(config: TrainerConfig, place: Place) -> Self {
         let average = config.average.map(WeightAverage::new);
-        Self { config, place, head: None, average, updates: 0 }
+        Self { config, place, head: None, average, objective_state: Vec::new(), updates: 0 }
     }
 
     /// Trains a head beside the vocabulary's, from `weights` on: by an optimiser like that of the decoder, in the host's
@@ -453,7 +458,8 @@ impl Trainer {
             true => Some(self.measure(model, &samples, &shards)?),
             false => None,
         };
-        let update = Update { samples: &samples, present: present.as_deref(), seed, aggregation };
+        let (present, state) = (present.as_deref(), self.objective_state.clone());
+        let update = Update { samples: &samples, present, seed, aggregation, state: &state };
         let prepared = objective.begin(&update);
         let outcomes: Vec<OnceLock<SampleOutcome>> =
             samples.iter().map(|_| OnceLock::new()).collect();
@@ -524,11 +530,13 @@ impl Trainer {
         if gradient_norm.min(max_norm) > MAX_GRADIENT_NORM {
             return Err(TrainerError::NonFinite { what: "square of the gradient", update });
         }
+        let next_state = prepared.state(&total.tally);
         home.step(factor, learning_rate_scale)?;
         if let Some(head) = trained_head {
             head.step(factor, learning_rate_scale)?;
         }
         self.updates = update;
+        self.objective_state = next_state;
         if let Some(average) = &mut self.average {
             average.add(&home.parameters()?.data);
         }
@@ -641,6 +649,13 @@ impl Trainer {
         if let Some(average) = &self.average {
             tensors.extend(average.state().into_iter().map(|tensor| tensor.under("average")));
         }
+        // Checkpoints of objectives that leave nothing are as they always were.
+        if !self.objective_state.is_empty() {
+            tensors.push(StateTensor::counter("objective.len", self.objective_state.len() as u64));
+            for (index, number) in self.objective_state.iter().enumerate() {
+                tensors.push(StateTensor::counter(format!("objective.{index}"), number.to_bits()));
+            }
+        }
         write_state(path, &tensors)
     }
 
@@ -671,11 +686,18 @@ impl Trainer {
             Ok::<_, TrainerError>(head)
         };
         let head = self.head.as_ref().map(anew).transpose()?;
+        let mut objective_state = Vec::new();
+        if state.has("objective.len") {
+            for index in 0..state.counter("objective.len")?.min(MAX_OBJECTIVE_STATE) {
+                objective_state.push(f64::from_bits(state.counter(&format!("objective.{index}"))?));
+            }
+        }
         let home = self.place.home_mut();
         let name = home.optimizer();
         home.load(parameters, state.under(name))?;
         self.head = head;
         self.average = average;
+        self.objective_state = objective_state;
         self.updates = updates;
         Ok(())
     }
@@ -1216,6 +1238,42 @@ mod tests {
         let error = load(&mut other, Bigram::new(VOCABULARY), b"junk").unwrap_err();
         assert!(matches!(error, TrainerError::StateUnreadable { .. }), "{error}");
         assert_eq!(other.version(), PolicyVersion(0));
+    }
+
+    #[test]
+    fn what_an_objective_leaves_to_the_next_update_is_in_the_state() {
+        let text = "kl = { weight = 0.5, adaptive = { target = 1e-9, horizon = 40 } }
+            entropy_smoothing = {}";
+        let config: crate::ObjectiveConfig = toml::from_str(text).unwrap();
+        let objective = config.build().unwrap();
+        let mut samples = answers(&[1.0, -1.0, 0.5, -0.5]);
+        for sample in &mut samples {
+            sample.entropies = vec![1.5; 4];
+            sample.turns = vec![Sample::OBSERVED, 0, 1, 1];
+        }
+        let all: Vec<&Sample> = samples.iter().collect();
+        let update = |trainer: &mut Trainer| {
+            let mode = LossAggregation::TokenMean;
+            trainer.update(&all, &*objective, mode, &Bigram, 0.0).unwrap()
+        };
+        let start = || Trainer::new(config_of(0.05), Bigram::new(VOCABULARY)).unwrap();
+        let mut whole = start();
+        let first = update(&mut whole);
+        assert_eq!(first.objective["entropy_penalty"], 0.0, "nothing is remembered");
+        update(&mut whole);
+        // Four samples of a horizon of 40, a fifth each time; the first update is at the reference itself.
+        let expected = 0.5 * (1.0 - 0.2 * 0.1) * (1.0 + 0.2 * 0.1);
+        assert!((whole.objective_state[0] - expected).abs() < 1e-12, "{:?}", whole.objective_state);
+        let (weights, state) = (whole.parameters().unwrap(), saved(&whole));
+        let mut resumed = start();
+        load(&mut resumed, weights, &state).unwrap();
+        assert_eq!(resumed.objective_state, whole.objective_state);
+        assert_eq!(update(&mut resumed).loss, update(&mut whole).loss);
+        assert_eq!(saved(&resumed), saved(&whole));
+        // One that leaves nothing forgets.
+        let mode = LossAggregation::TokenMean;
+        whole.update(&all, &Clip::default(), mode, &Bigram, 0.0).unwrap();
+        assert!(whole.objective_state.is_empty());
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::bounds::positive;
 use super::{MAX_LOG_RATIO, PolicyLosses, PolicyTokens, Tally};
 
 /// Estimates are held within this, as verl does; a token beyond it has no gradient.
@@ -88,24 +89,34 @@ pub struct KlOptions {
     pub estimator: KlEstimator,
     /// Whether the estimate is multiplied by the ratio. Default false.
     pub importance: bool,
+    /// Lets the weight follow the divergence from update to update. Default absent: it stays.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub adaptive: Option<AdaptiveKl>,
 }
 
 impl Default for KlOptions {
     fn default() -> Self {
-        Self { weight: 0.001, estimator: KlEstimator::default(), importance: false }
+        let (weight, estimator) = (0.001, KlEstimator::default());
+        Self { weight, estimator, importance: false, adaptive: None }
     }
 }
 
 impl KlOptions {
     /// All that is wrong with the values; empty when nothing is.
     pub fn problems(&self) -> Vec<String> {
-        let is_positive = self.weight.is_finite() && self.weight > 0.0;
-        let tell = || format!("`kl.weight` {} must be positive", self.weight);
-        (!is_positive).then(tell).into_iter().collect()
+        let adaptive = self.adaptive.iter().flat_map(AdaptiveKl::problems);
+        let problems = positive("weight", self.weight).into_iter().chain(adaptive);
+        problems.map(|problem| format!("kl: {problem}")).collect()
     }
 
-    /// Adds the term to the loss of a sample's tokens.
-    pub(super) fn add(&self, tokens: &PolicyTokens, sum: &mut PolicyLosses, tally: &mut Tally) {
+    /// Adds the term, of this weight, to the loss of a sample's tokens.
+    pub(super) fn add(
+        &self,
+        tokens: &PolicyTokens,
+        weight: f64,
+        sum: &mut PolicyLosses,
+        tally: &mut Tally,
+    ) {
         for index in 0..tokens.len() {
             let token = tokens.token(index);
             let (mut value, mut slope) =
@@ -116,40 +127,43 @@ impl KlOptions {
                 slope = slope * ratio + if has_slope { value * ratio } else { 0.0 };
                 value *= ratio;
             }
-            sum.loss += self.weight * value;
-            sum.slopes[index] += self.weight * slope;
+            sum.loss += weight * value;
+            sum.slopes[index] += weight * slope;
             tally.add_mean("kl_reference", value);
         }
     }
 }
 
-/// A coefficient that follows a divergence, so that it stays near a target (arXiv 1909.08593, section 2.2).
+/// Options of a weight that follows the divergence, so that this stays near a target.
 ///
-/// After every iteration, `value = value (1 + clip(kl / target - 1, -0.2, 0.2) steps / horizon)`.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+/// After every update, `weight = weight (1 + clip(kl / target - 1, -0.2, 0.2) samples / horizon)`, `kl` being the update's
+/// `kl_reference` (arXiv 1909.08593, section 2.2). The weight is part of a checkpoint.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
 pub struct AdaptiveKl {
-    /// The coefficient; positive.
-    pub value: f64,
-    /// The divergence that is wanted, in nats; positive.
+    /// The divergence that is wanted, in nats; positive. Default 0.1, verl's.
     pub target: f64,
-    /// Steps in which the coefficient can change by about a fifth; positive.
+    /// Samples in which the weight can change by a fifth; positive. Default 10000, verl's.
     pub horizon: f64,
 }
 
+impl Default for AdaptiveKl {
+    fn default() -> Self {
+        Self { target: 0.1, horizon: 1e4 }
+    }
+}
+
 impl AdaptiveKl {
-    /// Follows the divergence that was measured over so many steps.
-    pub fn follow(&mut self, kl: f64, steps: f64) {
+    /// The weight after an update of so many samples that had this divergence.
+    pub fn next(&self, weight: f64, kl: f64, samples: f64) -> f64 {
         let error = (kl / self.target - 1.0).clamp(-0.2, 0.2);
-        self.value *= 1.0 + error * steps / self.horizon;
+        weight * (1.0 + error * samples / self.horizon)
     }
 
     /// All that is wrong with the values; empty when nothing is.
     pub fn problems(&self) -> Vec<String> {
-        let all = [("value", self.value), ("target", self.target), ("horizon", self.horizon)];
-        let is_wrong = |(_, value): &(&str, f64)| !(value.is_finite() && *value > 0.0);
-        let tell = |(name, value)| format!("`{name}` {value} must be positive");
-        all.into_iter().filter(is_wrong).map(tell).collect()
+        let all = [("adaptive.target", self.target), ("adaptive.horizon", self.horizon)];
+        all.into_iter().filter_map(|(name, value)| positive(name, value)).collect()
     }
 }
 
@@ -181,19 +195,16 @@ mod tests {
     fn the_coefficient_follows_as_in_the_golden_numbers() {
         each_case("adaptive_kl_controller", |case| {
             let number = |name: &str| case.params[name].as_f64().unwrap();
-            let mut controller = AdaptiveKl {
-                value: number("init_kl_coef"),
-                target: number("target_kl"),
-                horizon: number("horizon"),
-            };
+            let mut value = number("init_kl_coef");
+            let controller = AdaptiveKl { target: number("target_kl"), horizon: number("horizon") };
             assert!(controller.problems().is_empty());
             let steps = vector(&case.inputs["n_steps"]);
             let wanted = vector(&case.outputs["values"]);
             for ((kl, steps), wanted) in
                 vector(&case.inputs["current_kl"]).iter().zip(steps).zip(wanted)
             {
-                controller.follow(*kl, steps);
-                case.assert_close(controller.value, wanted);
+                value = controller.next(value, *kl, steps);
+                case.assert_close(value, wanted);
             }
         });
     }

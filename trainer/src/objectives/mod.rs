@@ -21,6 +21,7 @@ mod dpo;
 mod dppo;
 mod dro;
 mod drpo;
+mod entropy_smoothing;
 mod fiberpo;
 mod gmpo;
 mod gspo;
@@ -40,9 +41,11 @@ mod policy_tokens;
 mod questions;
 mod rec;
 mod refuel;
+mod resampling;
 mod sapo_gate;
 mod selection;
 mod sigmoid;
+mod sign_weights;
 mod sppo;
 mod supervised;
 mod tally;
@@ -70,6 +73,7 @@ pub use dpo::{Dpo, DpoOptions, PreferenceLoss};
 pub use dppo::{Divergence, Dppo, DppoOptions};
 pub use dro::{Dro, DroOptions};
 pub use drpo::{Drpo, DrpoOptions};
+pub use entropy_smoothing::EntropySmoothingOptions;
 pub use fiberpo::{FiberPo, FiberPoOptions};
 pub use gmpo::{Gmpo, GmpoOptions};
 pub use gspo::{Gspo, GspoOptions};
@@ -88,8 +92,10 @@ pub use policy_loss::{PolicyBatch, PolicyLoss, PolicyLosses};
 pub use policy_tokens::{MAX_LOG_RATIO, PolicyToken, PolicyTokens};
 pub use rec::{Rec, RecClip, RecOptions, RecRegularizer, RecWeight};
 pub use refuel::{Refuel, RefuelOptions};
+pub use resampling::{ResamplingOptions, ResamplingWeight};
 pub use sapo_gate::{SapoGate, SapoGateOptions};
 pub use selection::{SelectionOptions, TokenScore};
+pub use sign_weights::SignWeights;
 pub use sppo::{Sppo, SppoOptions};
 pub use supervised::Supervised;
 pub use tally::Tally;
@@ -212,6 +218,8 @@ pub struct Update<'a> {
     pub seed: Seed,
     /// How the losses of tokens become that of the update.
     pub aggregation: LossAggregation,
+    /// What the objective's last update [left](PreparedObjective::state); empty before the first.
+    pub state: &'a [f64],
 }
 
 /// An objective that has seen the samples of an update.
@@ -225,6 +233,13 @@ pub trait PreparedObjective: Send + Sync {
     /// What the learning rate of the update is multiplied by, 0 to 1. Default 1.
     fn learning_rate_scale(&self) -> f64 {
         1.0
+    }
+
+    /// What the next update begins with, by the metrics of this one; the trainer keeps it, and so do checkpoints. Default
+    /// nothing.
+    fn state(&self, tally: &Tally) -> Vec<f64> {
+        let _ = tally;
+        Vec::new()
     }
 
     /// What is worth knowing about the update as a whole. Default nothing.

@@ -9,12 +9,12 @@ use super::value_loss::WithValueLoss;
 use super::{
     ALol, ALolOptions, Awr, AwrOptions, Cispo, CispoOptions, Clip, ClipCov, ClipCovOptions,
     ClipOptions, CorrectionOptions, Disco, DiscoOptions, Dpo, DpoOptions, Dppo, DppoOptions, Dro,
-    DroOptions, Drpo, DrpoOptions, FiberPo, FiberPoOptions, Gmpo, GmpoOptions, Gspo, GspoOptions,
-    Kdrl, KdrlOptions, Kimi, KimiOptions, KlCov, KlCovOptions, KlOptions, LossAggregation, MinPro,
-    MinProOptions, Nft, NftOptions, Objective, Opmd, OpmdOptions, Pacs, PacsOptions,
-    PolicyGradient, Rec, RecOptions, Refuel, RefuelOptions, SapoGate, SapoGateOptions,
-    SelectionOptions, Sppo, SppoOptions, Supervised, Topr, ToprOptions, ValueLossOptions, Vespo,
-    VespoOptions,
+    DroOptions, Drpo, DrpoOptions, EntropySmoothingOptions, FiberPo, FiberPoOptions, Gmpo,
+    GmpoOptions, Gspo, GspoOptions, Kdrl, KdrlOptions, Kimi, KimiOptions, KlCov, KlCovOptions,
+    KlOptions, LossAggregation, MinPro, MinProOptions, Nft, NftOptions, Objective, Opmd,
+    OpmdOptions, Pacs, PacsOptions, PolicyGradient, Rec, RecOptions, Refuel, RefuelOptions,
+    ResamplingOptions, SapoGate, SapoGateOptions, SelectionOptions, SignWeights, Sppo, SppoOptions,
+    Supervised, Topr, ToprOptions, ValueLossOptions, Vespo, VespoOptions,
 };
 use crate::TrainerError;
 
@@ -46,6 +46,18 @@ pub struct ObjectiveConfig {
     /// absent: all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub selection: Option<SelectionOptions>,
+    /// An entropy bonus that keeps entropies near those of earlier rollouts (EPO), beside an objective of a policy. Default
+    /// absent: there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub entropy_smoothing: Option<EntropySmoothingOptions>,
+    /// Draws the samples of an update again by how good or bad they are (PF-PPO), beside an objective of a policy. Default
+    /// absent: they stay.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resampling: Option<ResamplingOptions>,
+    /// What good and bad tokens weigh, `{ positive = 0.1, negative = 1.0 }` (NSR, W-REINFORCE), beside an objective of a
+    /// policy. Default absent: the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sign_weights: Option<SignWeights>,
 }
 
 impl Default for ObjectiveConfig {
@@ -58,6 +70,9 @@ impl Default for ObjectiveConfig {
             correction: None,
             kl: None,
             selection: None,
+            entropy_smoothing: None,
+            resampling: None,
+            sign_weights: None,
         }
     }
 }
@@ -324,6 +339,9 @@ impl ObjectiveConfig {
         problems.extend(self.correction.iter().flat_map(CorrectionOptions::problems));
         problems.extend(self.kl.iter().flat_map(KlOptions::problems));
         problems.extend(self.selection.iter().flat_map(SelectionOptions::problems));
+        problems.extend(self.entropy_smoothing.iter().flat_map(EntropySmoothingOptions::problems));
+        problems.extend(self.resampling.iter().flat_map(ResamplingOptions::problems));
+        problems.extend(self.sign_weights.iter().flat_map(SignWeights::problems));
         let options = to_options(&self.options);
         let objective = match objective_registry().choose(row.name, &options) {
             Ok((row, given)) => (row.open)(&given)?,
@@ -339,25 +357,35 @@ impl ObjectiveConfig {
             let problem = "it takes no `value_loss`: it trains no policy by returns";
             problems.push(tell(problem.to_owned()));
         }
-        let Self { correction, kl, selection, .. } = self;
+        let Self { correction, kl, selection, entropy_smoothing, resampling, .. } = self;
+        let sign_weights = &self.sign_weights;
         if kl.is_some() && objective.needs().reference {
             problems.push(tell("it has a reference model of its own: leave out `kl`".to_owned()));
         }
         if !problems.is_empty() {
             return Err(TrainerError::Config { problems });
         }
-        let has_beside = correction.is_some() || kl.is_some() || selection.is_some();
+        let has_beside = correction.is_some()
+            || kl.is_some()
+            || selection.is_some()
+            || entropy_smoothing.is_some()
+            || resampling.is_some()
+            || sign_weights.is_some();
         let objective = match has_beside {
             false => objective,
             true => {
                 let Some(loss) = objective.into_policy_loss() else {
-                    let problem = "it takes no `correction`, `kl` or `selection`: it is no loss of a policy by tokens";
+                    let problem = "it takes no `correction`, `kl`, `selection`, `entropy_smoothing`, `resampling` or `sign_weights`: it is no loss of a \
+                                   policy by tokens";
                     return Err(TrainerError::Config { problems: vec![tell(problem.to_owned())] });
                 };
                 let beside = Beside {
                     correction: correction.clone(),
                     kl: kl.clone(),
                     selection: selection.clone(),
+                    entropy_smoothing: entropy_smoothing.clone(),
+                    resampling: resampling.clone(),
+                    sign_weights: sign_weights.clone(),
                 };
                 Box::new(PolicyObjective::new(loss, beside))
             }
@@ -383,6 +411,8 @@ mod tests {
         for name in objective_registry().iter().map(|row| row.name) {
             let config = crate::testing::default_config(name);
             assert_eq!(config.build().unwrap().name(), name);
+            let row = objective_registry().find(name).unwrap();
+            assert_eq!(row.problems(), [""; 0], "{name}");
         }
     }
 
@@ -429,8 +459,9 @@ mod tests {
         }
         let wrong = "correction = { importance = { upper = -1, lower = -2, outside = 'zero' }, \
                      off_policy_mask = -1, denominator = 'kept', learning_rate = { base = 2 } }\n\
-                     kl = { weight = 0 }\nselection = { share = 2 }";
-        assert_eq!(problems(wrong).len(), 7);
+                     kl = { weight = 0, adaptive = { target = 0 } }\nselection = { share = 2 }\n\
+                     entropy_smoothing = { weight = 0, high = 0.5 }\nresampling = { power = 0 }";
+        assert_eq!(problems(wrong).len(), 11);
         let own = "options = { kl_weight = 0.1 }\nkl = {}";
         assert!(problems(own)[0].contains("leave out `kl`"));
     }

@@ -9,10 +9,12 @@
 
 use spar_core::{Sample, Seed};
 
+use super::entropy_smoothing::EntropyHistory;
 use super::policy_tokens::groups_of;
 use super::{
-    BatchWeight, CorrectionOptions, Denominator, KlOptions, LossAggregation, Needs, Objective,
-    PolicyToken, PolicyTokens, PreparedObjective, SampleLoss, SelectionOptions, Tally, Update,
+    BatchWeight, CorrectionOptions, Denominator, EntropySmoothingOptions, KlOptions,
+    LossAggregation, Needs, Objective, PolicyToken, PolicyTokens, PreparedObjective,
+    ResamplingOptions, SampleLoss, SelectionOptions, SignWeights, Tally, Update,
 };
 use crate::{Measured, Slopes};
 
@@ -135,6 +137,9 @@ pub(crate) struct Beside {
     pub(crate) correction: Option<CorrectionOptions>,
     pub(crate) kl: Option<KlOptions>,
     pub(crate) selection: Option<SelectionOptions>,
+    pub(crate) entropy_smoothing: Option<EntropySmoothingOptions>,
+    pub(crate) resampling: Option<ResamplingOptions>,
+    pub(crate) sign_weights: Option<SignWeights>,
 }
 
 impl Beside {
@@ -144,15 +149,23 @@ impl Beside {
             reference: self.kl.is_some(),
             present: correction.is_some_and(CorrectionOptions::needs_present),
             old: correction.is_some_and(|correction| !correction.bypass),
-            entropies: self.selection.as_ref().is_some_and(SelectionOptions::needs_entropies),
+            entropies: self.entropy_smoothing.is_some()
+                || self.selection.as_ref().is_some_and(SelectionOptions::needs_entropies),
             ..Needs::default()
         }
+    }
+
+    /// Whether an update leaves something to the next.
+    fn has_state(&self) -> bool {
+        self.entropy_smoothing.is_some() || self.kl.as_ref().is_some_and(|kl| kl.adaptive.is_some())
     }
 
     /// Whether something depends on all samples of an update, those without advantage among them.
     fn is_of_all(&self) -> bool {
         self.kl.is_some()
             || self.selection.is_some()
+            || self.entropy_smoothing.is_some()
+            || self.resampling.is_some()
             || self.correction.as_ref().is_some_and(CorrectionOptions::is_of_batch)
     }
 }
@@ -187,6 +200,8 @@ impl Objective for PolicyObjective {
         // A mask looks at the sign of an advantage, or at the whole sample.
         self.beside.correction.is_none()
             && self.beside.selection.is_none()
+            && self.beside.resampling.is_none()
+            && self.beside.sign_weights.is_none()
             && self.loss.takes_mean_advantages()
     }
 
@@ -262,15 +277,18 @@ fn begin<'a>(
     };
     let needs_all = loss.needs().present || beside.is_some_and(Beside::is_of_all);
     let groups = if loss.needs().groups { groups_of(update.samples) } else { Vec::new() };
-    let update_of = UpdateOf { aggregation: update.aggregation, seed: update.seed };
+    let update_of =
+        UpdateOf { aggregation: update.aggregation, seed: update.seed, state: update.state };
     let begun = Begun::new(loss, beside, rows(needs_all), &groups, &update_of);
     Box::new(PreparedPolicy { begun, samples: update.samples, relative_to_old: old })
 }
 
 /// What is settled for a whole update.
-pub(super) struct UpdateOf {
+pub(super) struct UpdateOf<'a> {
     pub(super) aggregation: LossAggregation,
     pub(super) seed: Seed,
+    /// What the update before left, of what stands beside an objective: the weight of the divergence, and entropies.
+    pub(super) state: &'a [f64],
 }
 
 /// A loss of the policy, with what stands beside it, that has seen an update.
@@ -285,6 +303,12 @@ pub(super) struct Begun<'a> {
     /// The aggregation and what is kept, where losses are divided by that.
     kept: Option<(LossAggregation, BatchWeight)>,
     learning_rate_scale: f64,
+    /// How often each sample was drawn again; empty where none is.
+    drawn: Vec<f64>,
+    kl_weight: f64,
+    num_samples: f64,
+    entropies: EntropyHistory,
+    next_entropies: EntropyHistory,
     tally: Tally,
 }
 
@@ -305,8 +329,9 @@ impl<'a> Begun<'a> {
         beside: Option<&'a Beside>,
         mut rows: Vec<PolicyTokens>,
         groups: &[usize],
-        update: &UpdateOf,
+        update: &UpdateOf<'_>,
     ) -> Self {
+        let (kl_weight, entropies) = Self::open_state(beside, update.state);
         let mut begun = Self {
             loss,
             beside,
@@ -315,8 +340,23 @@ impl<'a> Begun<'a> {
             selected: Vec::new(),
             kept: None,
             learning_rate_scale: 1.0,
+            drawn: Vec::new(),
+            kl_weight,
+            num_samples: rows.len() as f64,
+            next_entropies: entropies.after(&rows),
+            entropies,
             tally: Tally::default(),
         };
+        if let Some(weights) = beside.and_then(|beside| beside.sign_weights.as_ref()) {
+            rows.iter_mut().for_each(|row| weights.apply(row));
+        }
+        if let Some(resampling) = beside.and_then(|beside| beside.resampling.as_ref()) {
+            begun.drawn = resampling.draw(&rows, update.seed);
+            for (row, drawn) in rows.iter_mut().zip(&begun.drawn) {
+                row.importance.iter_mut().for_each(|importance| *importance *= drawn);
+                begun.tally.add_mean("drawn_again_fraction", (*drawn > 0.0).into());
+            }
+        }
         let correction = beside.and_then(|beside| beside.correction.as_ref());
         if let Some(correction) = correction.filter(|_| !rows.is_empty()) {
             correction.tally(&rows, &mut begun.tally);
@@ -355,6 +395,12 @@ impl<'a> Begun<'a> {
         let mut scale = scale;
         // Neither a mask nor an objective that does not look at it is to hide what is undefined.
         let is_undefined = tokens.is_undefined();
+        if let Some(weights) = self.beside.and_then(|beside| beside.sign_weights.as_ref()) {
+            weights.apply(&mut tokens);
+        }
+        if let Some(drawn) = self.drawn.get(index) {
+            tokens.importance.iter_mut().for_each(|importance| *importance *= drawn);
+        }
         if let Some(correction) = self.beside.and_then(|beside| beside.correction.as_ref()) {
             correction.apply(&mut tokens, self.mean_importance, &mut tally);
         }
@@ -367,7 +413,10 @@ impl<'a> Begun<'a> {
         let notes = self.notes.get(index).map_or(&[][..], Vec::as_slice);
         let mut found = self.loss.loss(&tokens, notes, &mut tally);
         if let Some(kl) = self.beside.and_then(|beside| beside.kl.as_ref()) {
-            kl.add(&tokens, &mut found, &mut tally);
+            kl.add(&tokens, self.kl_weight, &mut found, &mut tally);
+        }
+        if let Some(smoothing) = self.beside.and_then(|beside| beside.entropy_smoothing.as_ref()) {
+            smoothing.add(&tokens, &self.entropies, &mut found, &mut tally);
         }
         if is_undefined {
             found.loss = f64::NAN;
@@ -384,6 +433,32 @@ impl<'a> Begun<'a> {
 
     pub(super) fn learning_rate_scale(&self) -> f64 {
         self.learning_rate_scale
+    }
+
+    /// The weight of the divergence, and what is remembered of entropies.
+    fn open_state(beside: Option<&Beside>, state: &[f64]) -> (f64, EntropyHistory) {
+        let first = beside.and_then(|beside| beside.kl.as_ref()).map_or(0.0, |kl| kl.weight);
+        match state.split_first() {
+            None => (first, EntropyHistory::default()),
+            Some((weight, entropies)) => (*weight, EntropyHistory::from_numbers(entropies)),
+        }
+    }
+
+    /// What the next update begins with, where this one found the metrics.
+    pub(super) fn state(&self, tally: &Tally) -> Vec<f64> {
+        let Some(beside) = self.beside.filter(|beside| beside.has_state()) else {
+            return Vec::new();
+        };
+        let follow = beside.kl.as_ref().and_then(|kl| kl.adaptive.as_ref());
+        let weight = match (follow, tally.mean("kl_reference")) {
+            (Some(follow), Some(kl)) => follow.next(self.kl_weight, kl, self.num_samples),
+            _ => self.kl_weight,
+        };
+        let mut state = vec![weight];
+        if beside.entropy_smoothing.is_some() {
+            state.extend(self.next_entropies.to_numbers());
+        }
+        state
     }
 }
 
@@ -426,5 +501,9 @@ impl PreparedObjective for PreparedPolicy<'_> {
 
     fn tally(&self) -> Tally {
         self.begun.tally.clone()
+    }
+
+    fn state(&self, tally: &Tally) -> Vec<f64> {
+        self.begun.state(tally)
     }
 }

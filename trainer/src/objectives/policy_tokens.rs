@@ -54,7 +54,8 @@ impl PolicyToken {
     pub fn log_ratio(&self) -> (f64, bool) {
         let free = self.logprob - self.old;
         // NaN is neither within nor beyond, and is to be seen.
-        (free.clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO), !(free.abs() > MAX_LOG_RATIO))
+        let is_within = free.is_nan() || free.abs() <= MAX_LOG_RATIO;
+        (free.clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO), is_within)
     }
 
     /// The ratio as a constant.

@@ -131,7 +131,7 @@ impl Rec {
 
     fn is_trained(&self, ratio: f64, advantage: f64) -> bool {
         let RecOptions { clip, clip_low, clip_high, ring_low, ring_high, .. } = self.options;
-        let is_within = ratio >= 1.0 - clip_low && ratio <= 1.0 + clip_high;
+        let is_within = (1.0 - clip_low..=1.0 + clip_high).contains(&ratio);
         match clip {
             RecClip::None => true,
             RecClip::TwoSide => is_within,

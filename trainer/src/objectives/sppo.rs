@@ -54,7 +54,7 @@ impl PolicyLoss for Sppo {
         let high = 1.0 + self.options.clip;
         PolicyLosses::by_token(tokens, |_, token| {
             let ratio = token.detached_ratio();
-            let is_out = ratio < 1.0 / high || ratio > high;
+            let is_out = !ratio.is_nan() && !(1.0 / high..=high).contains(&ratio);
             tally.add_mean("clip_fraction", is_out.into());
             match is_out {
                 true => (0.0, 0.0),

@@ -30,6 +30,14 @@ impl Tally {
         }
     }
 
+    /// The mean called `name`; `None` where nothing was added to it.
+    pub fn mean(&self, name: &str) -> Option<f64> {
+        match self.0.get(name)? {
+            Quantity::Mean { sum, count } => Some(sum / count),
+            Quantity::Max(_) => None,
+        }
+    }
+
     /// The values by name.
     pub fn values(&self) -> BTreeMap<String, f64> {
         let value = |quantity: &Quantity| match *quantity {

@@ -150,6 +150,10 @@ impl PreparedObjective for PreparedWithValueLoss<'_> {
     fn tally(&self) -> Tally {
         self.policy.tally()
     }
+
+    fn state(&self, tally: &Tally) -> Vec<f64> {
+        self.policy.state(tally)
+    }
 }
 
 /// How much of the differences between returns the values tell: `1 - Var(R - V) / Var(R)` over the tokens that weigh in

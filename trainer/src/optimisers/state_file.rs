@@ -115,6 +115,11 @@ impl<'a> StateReader<'a> {
         Self { file, prefix: String::new() }
     }
 
+    /// Whether there is such a tensor.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.file.has(&format!("{}{name}", self.prefix))
+    }
+
     /// What [`StateTensor::under`] put there.
     pub(crate) fn under(&mut self, prefix: &str) -> StateReader<'_> {
         StateReader { prefix: format!("{}{prefix}.", self.prefix), file: self.file }

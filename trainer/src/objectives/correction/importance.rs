@@ -68,7 +68,7 @@ impl ImportanceOptions {
             problems.push(format!("`importance.upper` {upper} must be positive"));
         }
         if let Some(lower) = self.lower
-            && !(lower >= 0.0 && lower <= self.upper.unwrap_or(f64::MAX))
+            && !(0.0..=self.upper.unwrap_or(f64::MAX)).contains(&lower)
         {
             problems.push(format!("`importance.lower` {lower} must be 0 up to `upper`"));
         }
@@ -97,8 +97,8 @@ impl ImportanceOptions {
         match self.outside {
             // NaN stays what it is.
             Outside::Truncate => weight.clamp(lower, upper),
-            Outside::Zero if weight < lower || weight > upper => 0.0,
-            Outside::Zero => weight,
+            Outside::Zero if weight.is_nan() || (lower..=upper).contains(&weight) => weight,
+            Outside::Zero => 0.0,
         }
     }
 

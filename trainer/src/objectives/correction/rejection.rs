@@ -121,7 +121,7 @@ impl RejectionOptions {
             Statistic::Ratio => (value.exp(), self.lower.unwrap_or(f64::MIN), self.upper),
             _ => (value, self.lower.unwrap_or(f64::MIN), self.upper),
         };
-        value >= lower && value <= upper
+        (lower..=upper).contains(&value)
     }
 
     /// Whether each token of a sample is within bounds.

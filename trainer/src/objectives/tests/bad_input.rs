@@ -20,6 +20,7 @@ fn answers(advantages: &[f32]) -> Vec<Sample> {
         sample.reference_logprobs = vec![0.0, -1.5, -1.8, -1.4];
         sample.old_logprobs = vec![0.0, -1.65, -1.6, -1.55];
         sample.entropies = vec![0.0, 1.0, 0.5, 1.2];
+        sample.turns = vec![Sample::OBSERVED, 0, 0, 1];
         sample.preference = Some(spar_core::Preference {
             pair: index as u64 / 2,
             is_chosen: index % 2 == 0,
@@ -35,8 +36,11 @@ fn configs() -> Vec<ObjectiveConfig> {
     let mut configs = Vec::new();
     for row in objective_registry() {
         let alone = default_config(row.name);
-        let beside = "kl = { weight = 0.1, estimator = 'k3', importance = true }
+        let beside = "kl = { weight = 0.1, estimator = 'k3', importance = true, adaptive = {} }
             selection = { share = 0.9, by = 'advantage_entropy' }
+            entropy_smoothing = { by_sample = true, decay_updates = 5 }
+            resampling = { by = 'extremes' }
+            sign_weights = { positive = 0.5 }
             [correction]
             off_policy_mask = 0.1
             denominator = 'kept'

@@ -351,9 +351,8 @@ fn the_mask_of_sequences_far_off_policy_equals_the_golden_numbers() {
             None => now.iter().map(|row| vec![1.0; row.len()]).collect(),
         };
         let (mut masked, mut found, mut in_mask) = (0.0, Vec::new(), Vec::new());
-        for index in 0..now.len() {
-            let places: Vec<usize> =
-                (0..mask[index].len()).filter(|t| mask[index][*t] != 0.0).collect();
+        for (index, mask) in mask.iter().enumerate() {
+            let places: Vec<usize> = (0..mask.len()).filter(|t| mask[*t] != 0.0).collect();
             let take =
                 |of: &Vec<Vec<f64>>| places.iter().map(|t| of[index][*t]).collect::<Vec<_>>();
             let mut row = PolicyTokens {
@@ -368,10 +367,10 @@ fn the_mask_of_sequences_far_off_policy_equals_the_golden_numbers() {
             correction.apply(&mut row, 1.0, &mut Tally::default());
             let hidden = row.importance.iter().filter(|weight| **weight == 0.0).count();
             masked += hidden as f64 / row.len().max(1) as f64;
-            let mut all = vec![1.0; mask[index].len()];
+            let mut all = vec![1.0; mask.len()];
             row.places.iter().zip(&row.importance).for_each(|(t, weight)| all[*t] = *weight);
             found.extend(all);
-            in_mask.extend(mask[index].clone());
+            in_mask.extend(mask.clone());
         }
         let wanted = vector(&case.outputs["mask_concat"]);
         assert_eq!(found.len(), wanted.len());
@@ -604,6 +603,7 @@ fn the_family_of_trl_equals_the_golden_numbers() {
             weight,
             estimator: KlEstimator::K3,
             importance: case.params["bias"].as_bool().unwrap_or(false),
+            adaptive: None,
         });
         let streams = Streams {
             behavior: sampling.map(matrix),
@@ -611,7 +611,7 @@ fn the_family_of_trl_equals_the_golden_numbers() {
             reference: case.inputs.get("ref_log_prob").map(matrix),
             ..streams
         };
-        let beside = Beside { correction, kl, selection: None };
+        let beside = Beside { correction, kl, ..Beside::default() };
         streams.evaluate(loss.as_ref(), &beside, mode, batch).assert_equals(case, GUARDED);
     });
 }

@@ -82,7 +82,7 @@ impl Streams {
         batch: BatchWeight,
     ) -> Found {
         let rows = self.rows();
-        let update = UpdateOf { aggregation, seed: Seed::from_u64(0) };
+        let update = UpdateOf { aggregation, seed: Seed::from_u64(0), state: &[] };
         let begun = Begun::new(loss, Some(beside), rows.clone(), &self.groups, &update);
         let mut found = Found {
             loss: 0.0,

@@ -155,7 +155,11 @@ impl<'a> Problem<'a> {
         let rows: Vec<PolicyTokens> = (0..world.rewards.len()).map(row).collect();
         let weights = if self.is_on_policy { &world.probabilities(logits) } else { &self.weights };
         let groups = vec![0; rows.len()];
-        let update = UpdateOf { aggregation: LossAggregation::TokenMean, seed: Seed::from_u64(0) };
+        let update = UpdateOf {
+            aggregation: LossAggregation::TokenMean,
+            seed: Seed::from_u64(0),
+            state: &[],
+        };
         let begun = Begun::new(self.loss, Some(&self.beside), rows.clone(), &groups, &update);
         let mut gradient = vec![0.0; logits.len()];
         for (answer, (row, weight)) in rows.into_iter().zip(weights).enumerate() {
@@ -189,7 +193,7 @@ fn assert_policy(found: &[f64], wanted: &[f64], tolerance: f64) {
 
 /// A divergence beside an objective.
 fn with_kl(weight: f64, estimator: KlEstimator) -> Beside {
-    let kl = Some(KlOptions { weight, estimator, importance: false });
+    let kl = Some(KlOptions { weight, estimator, ..KlOptions::default() });
     Beside { kl, ..Beside::default() }
 }
 
