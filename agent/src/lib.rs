@@ -38,6 +38,7 @@ mod collect;
 mod concurrency;
 pub mod contexts;
 pub mod credit;
+pub mod curricula;
 mod episode;
 mod episode_config;
 mod error;

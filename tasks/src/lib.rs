@@ -80,8 +80,9 @@ pub use registry::{NamedSuite, SuiteOptions, SuiteRow, open_suite, suite_registr
 pub use search_suite::SearchSuite;
 pub use search_task::{SearchPrompt, SearchTask};
 pub use shapers::{
-    Gate, Gated, GatedOptions, LengthDiscount, LengthDiscountOptions, OpenShaper, RewardShaper,
-    RewardShapers, ShaperConfig, ShaperRow, open_shaper, shaper_registry,
+    Ensemble, EnsembleOptions, EnsembleRule, Gate, Gated, GatedOptions, LengthDiscount,
+    LengthDiscountOptions, OpenShaper, Overlong, OverlongOptions, RewardShaper, RewardShapers,
+    ShaperConfig, ShaperRow, Weighted, WeightedOptions, open_shaper, shaper_registry,
 };
 pub use shuffled_tasks::ShuffledTasks;
 pub use sql_task::SqlTask;

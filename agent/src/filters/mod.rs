@@ -13,6 +13,7 @@ mod error;
 mod filter;
 mod max_variance;
 mod registry;
+mod top_bottom;
 mod with_signal;
 
 pub use all::All;
@@ -20,4 +21,5 @@ pub use error::FilterError;
 pub use filter::{GroupFilter, kept};
 pub use max_variance::{MaxVariance, MaxVarianceConfig};
 pub use registry::{FilterConfig, FilterRow, OpenFilter, filter_registry, open_filter};
+pub use top_bottom::{PfPpoMethod, TopBottom, TopBottomConfig, pf_ppo_weights};
 pub use with_signal::WithSignal;

@@ -4,7 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use spar_core::registry::{Axis, Given, OptionSet, Options, Row, Table};
 
-use super::{All, FilterError, GroupFilter, MaxVariance, MaxVarianceConfig, WithSignal};
+use super::{
+    All, FilterError, GroupFilter, MaxVariance, MaxVarianceConfig, TopBottom, TopBottomConfig,
+    WithSignal,
+};
 
 /// Which filter, with which options.
 ///
@@ -75,6 +78,14 @@ const ROWS: &[FilterRow] = &[
         options: OptionSet::of::<MaxVarianceConfig>(),
         open: |given| Ok(Box::new(MaxVariance::new(given.read()?)?)),
     },
+    Row {
+        name: "top_bottom",
+        about: "Of each group, the best and the worst trajectories.",
+        source: "PF-PPO, arXiv 2409.06957, without drawing with replacement",
+        formula: "keep the `top` trajectories of a group with the highest returns and the `bottom` with the lowest",
+        options: OptionSet::of::<TopBottomConfig>(),
+        open: |given| Ok(Box::new(TopBottom::new(given.read()?)?)),
+    },
 ];
 
 static TABLE: Table<OpenFilter> = Table::new(AXIS, ROWS);
@@ -122,7 +133,7 @@ mod tests {
         };
         assert_eq!(
             error(r#"{ "kind": "some" }"#),
-            "find group filter `some`: known are `all`, `with_signal`, `max_variance`"
+            "find group filter `some`: known are `all`, `with_signal`, `max_variance`, `top_bottom`"
         );
         let none = error(r#"{ "kind": "all", "keep": 1 }"#);
         assert_eq!(none, "use group filter `all`: there is no option `keep`: it has no options");

@@ -113,12 +113,25 @@ pub fn pass_at_k(tally: Tally, k: usize) -> f64 {
     1.0 - (failures + 1..=attempts).map(missing).product::<f64>()
 }
 
+/// What the answer that comes most often is worth (maj@k, cons@k): the value of the first that gave it; of answers that come equally often the
+/// one that came first counts. `None` of no answer.
+pub fn majority_value<A: Eq + std::hash::Hash>(answers: &[A], values: &[f64]) -> Option<f64> {
+    let mut counts: std::collections::HashMap<&A, (usize, usize)> =
+        std::collections::HashMap::new();
+    for (place, answer) in answers.iter().enumerate() {
+        counts.entry(answer).or_insert((0, place)).0 += 1;
+    }
+    let most =
+        counts.into_values().max_by_key(|(count, first)| (*count, std::cmp::Reverse(*first)));
+    values.get(most?.1).copied()
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::credit::test_vectors::{cases, floats};
+    use crate::credit::test_vectors::{cases, floats, strings};
 
     fn tally(successes: usize, attempts: usize) -> Tally {
         Tally { successes, attempts }
@@ -133,6 +146,16 @@ mod tests {
                 near(pass_at_k(tally(c as usize, *n as usize), k), expected);
             }
         });
+    }
+
+    #[test]
+    fn majorities_equal_the_reference() {
+        cases("maj_at_k", |case, near| {
+            let answers = strings(&case.inputs["pred"]);
+            let found = majority_value(&answers, &floats(&case.inputs["val"])).unwrap();
+            near(found, case.outputs["maj_val"].as_f64().unwrap());
+        });
+        assert_eq!(majority_value::<u8>(&[], &[]), None);
     }
 
     #[test]

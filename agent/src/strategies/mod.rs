@@ -7,6 +7,7 @@
 //! A strategy says which episodes are played and where they begin; how an episode is played, and played anew
 //! when it fails, is the group's part. A new one is one file and one row of [`strategy_registry`].
 
+mod branch_rules;
 mod branching;
 mod independent;
 mod registry;
@@ -14,6 +15,7 @@ mod registry;
 use async_trait::async_trait;
 use spar_core::Trajectory;
 
+pub use branch_rules::{arpo_branches, arpo_entropy, latr_candidates, rouge_l, suffix_match};
 pub use branching::{Branching, BranchingOptions, ChooseBranches};
 pub use independent::Independent;
 pub use registry::{

@@ -8,17 +8,23 @@
 //! recorded and what evaluations report stays unshaped. A new one is one file and one row of
 //! [`shaper_registry`].
 
+mod ensemble;
 mod gated;
 mod length_discount;
+mod overlong;
 mod registry;
+mod weighted;
 
 use std::fmt;
 
 use spar_core::{RewardPart, Trajectory};
 
+pub use ensemble::{Ensemble, EnsembleOptions, EnsembleRule};
 pub use gated::{Gate, Gated, GatedOptions};
 pub use length_discount::{LengthDiscount, LengthDiscountOptions};
+pub use overlong::{Overlong, OverlongOptions};
 pub use registry::{OpenShaper, ShaperConfig, ShaperRow, open_shaper, shaper_registry};
+pub use weighted::{Weighted, WeightedOptions};
 
 use crate::ShaperError;
 

@@ -4,7 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use spar_core::registry::{Axis, Given, OptionSet, Options, Row, Table, to_options};
 
-use super::{Gated, GatedOptions, LengthDiscount, LengthDiscountOptions, RewardShaper};
+use super::{
+    Ensemble, EnsembleOptions, Gated, GatedOptions, LengthDiscount, LengthDiscountOptions,
+    Overlong, OverlongOptions, RewardShaper, Weighted, WeightedOptions,
+};
 use crate::ShaperError;
 
 /// Which reward shaper, with which options.
@@ -69,6 +72,30 @@ const ROWS: &[ShaperRow] = &[
         options: OptionSet::of::<LengthDiscountOptions>(),
         open: |given| Ok(Box::new(LengthDiscount::new(&given.read()?)?)),
     },
+    Row {
+        name: "overlong",
+        about: "An episode whose answers are longer than they should be costs something.",
+        source: "DAPO, arXiv 2503.14476, equation 13, as its code has it",
+        formula: "r += min(-(n - (max_tokens - buffer)) / buffer * penalty, 0), n the sampled tokens of the episode",
+        options: OptionSet::of::<OverlongOptions>(),
+        open: |given| Ok(Box::new(Overlong::new(&given.read()?)?)),
+    },
+    Row {
+        name: "weighted",
+        about: "Parts of the reward count as much as they are said to, by their names.",
+        source: "own",
+        formula: "r = sum_k w_k r_k",
+        options: OptionSet::of::<WeightedOptions>(),
+        open: |given| Ok(Box::new(Weighted::new(&given.read()?)?)),
+    },
+    Row {
+        name: "ensemble",
+        about: "Several rewards for the same thing become their least, or their mean less their variance.",
+        source: "WCO and UWO, arXiv 2310.02743, equations 4 and 5",
+        formula: "min_k R_k, or mean_k R_k - uncertainty_weight var_k R_k, in place of the members",
+        options: OptionSet::of::<EnsembleOptions>(),
+        open: |given| Ok(Box::new(Ensemble::new(&given.read()?)?)),
+    },
 ];
 
 static TABLE: Table<OpenShaper> = Table::new(AXIS, ROWS);
@@ -116,7 +143,7 @@ mod tests {
         let error = open_shaper(&ShaperConfig::new("potential")).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "find reward shaper `potential`: known are `gated`, `length_discount`"
+            "find reward shaper `potential`: known are `gated`, `length_discount`, `overlong`, `weighted`, `ensemble`"
         );
         let mut config = ShaperConfig::new("length_discount");
         config.options.insert("facto".to_owned(), 0.9.into());
