@@ -20,6 +20,13 @@ pub trait ActionParser: Send + Sync {
     /// message is for the policy.
     fn parse(&self, text: &str, tools: &[ToolSpec]) -> Result<Parsed, FormatError>;
 
+    /// All that could be the action in `text`, where the syntax wants exactly one; for the words in which a format error is
+    /// told. Default none.
+    fn candidates<'t>(&self, text: &'t str) -> Vec<&'t str> {
+        let _ = text;
+        Vec::new()
+    }
+
     /// The text that [`parse`](Self::parse) reads as `action` where the same tools are offered, as
     /// a demonstrator writes it.
     ///

@@ -6,8 +6,8 @@ use spar_core::registry::{Axis, OptionSet, Row, RowError, Table};
 
 use crate::ActionParser;
 use crate::syntaxes::{
-    Bracketed, CodeTags, DeepSeek, FencedBash, Hermes, JsonObject, Llama3Json, Mistral, Plain,
-    PythonCalls, Qwen3Coder, React, SearchTags, Tags,
+    Bracketed, CodeTags, DeepSeek, FencedBash, Hermes, JsonObject, Llama3Json, Mini, Mistral,
+    Plain, PythonCalls, Qwen3Coder, React, SearchTags, Tags, Whole,
 };
 
 /// What a parser reads, and what makes it.
@@ -35,6 +35,14 @@ const ROWS: &[ParserRow] = &[
         formula: "",
         options: OptionSet::NONE,
         open: Syntax { has_text: true, has_calls: false, open: || Arc::new(Plain) },
+    },
+    Row {
+        name: "whole",
+        about: "All that was written.",
+        source: "own",
+        formula: "",
+        options: OptionSet::NONE,
+        open: Syntax { has_text: true, has_calls: false, open: || Arc::new(Whole) },
     },
     Row {
         name: "tags",
@@ -123,6 +131,30 @@ const ROWS: &[ParserRow] = &[
         formula: "",
         options: OptionSet::NONE,
         open: Syntax { has_text: true, has_calls: true, open: || Arc::new(FencedBash) },
+    },
+    Row {
+        name: "mini_backticks",
+        about: "The only block of a fence ```mswea_bash_command.",
+        source: "mini-swe-agent 2.4.6, `action_regex` of its text-based models; compared with its expression",
+        formula: "",
+        options: OptionSet::NONE,
+        open: Syntax { has_text: true, has_calls: false, open: || Arc::new(Mini::BACKTICKS) },
+    },
+    Row {
+        name: "mini_xml",
+        about: "The only `<mswea_bash_command>...</mswea_bash_command>`.",
+        source: "mini-swe-agent 2.4.6, `config/benchmarks/swebench_xml.yaml`; compared with its expression",
+        formula: "",
+        options: OptionSet::NONE,
+        open: Syntax { has_text: true, has_calls: false, open: || Arc::new(Mini::XML) },
+    },
+    Row {
+        name: "mini_v1",
+        about: "The only block of a fence ```bash, wherever it stands.",
+        source: "mini-swe-agent 1.17.5, `action_regex` of its agent; compared with its expression",
+        formula: "",
+        options: OptionSet::NONE,
+        open: Syntax { has_text: true, has_calls: false, open: || Arc::new(Mini::V1) },
     },
     Row {
         name: "json_object",

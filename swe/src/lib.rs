@@ -22,7 +22,7 @@ pub mod grade;
 mod instance;
 pub mod log;
 mod patch;
-mod python_text;
+pub mod python_text;
 pub mod report;
 mod rows;
 pub mod similarity;

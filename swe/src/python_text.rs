@@ -53,22 +53,22 @@ pub(crate) fn compile(pattern: &str) -> Regex {
 }
 
 /// `str.isspace` of one character.
-pub(crate) fn is_space(letter: char) -> bool {
+pub fn is_space(letter: char) -> bool {
     letter.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&letter)
 }
 
 /// `str.strip()`.
-pub(crate) fn strip(text: &str) -> &str {
+pub fn strip(text: &str) -> &str {
     text.trim_matches(is_space)
 }
 
 /// `str.lstrip()`.
-pub(crate) fn strip_start(text: &str) -> &str {
+pub fn strip_start(text: &str) -> &str {
     text.trim_start_matches(is_space)
 }
 
 /// `str.rstrip()`.
-pub(crate) fn strip_end(text: &str) -> &str {
+pub fn strip_end(text: &str) -> &str {
     text.trim_end_matches(is_space)
 }
 
@@ -105,7 +105,7 @@ pub(crate) fn ends_line(letter: char) -> bool {
 
 /// The first line of a text as `str.splitlines` has it, and what follows its end; `None` where no end is seen.
 /// A carriage return at the very end waits for what follows, as it may be half an end.
-pub(crate) fn split_line(text: &str) -> Option<(&str, &str)> {
+pub fn split_line(text: &str) -> Option<(&str, &str)> {
     let at = text.find(ends_line)?;
     let mut rest = text[at..].chars();
     if rest.next() == Some('\r') {
@@ -121,7 +121,7 @@ pub(crate) fn split_line(text: &str) -> Option<(&str, &str)> {
 }
 
 /// `str.splitlines()`.
-pub(crate) fn lines(text: &str) -> impl Iterator<Item = &str> {
+pub fn lines(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
         if rest.is_empty() {
