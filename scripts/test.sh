@@ -93,6 +93,7 @@ virtual_environment() {
 set_up_openai() { virtual_environment openai openai; }
 set_up_gymnasium() { virtual_environment gymnasium gymnasium; }
 set_up_pytest() { virtual_environment pytest pytest; }
+set_up_mini() { virtual_environment mini "mini-swe-agent==2.4.6"; }
 set_up_ors() { virtual_environment ors ors-sdk; }
 set_up_mcp() {
     has npm || { echo "no npm" && return 1; }
@@ -126,6 +127,7 @@ needs the wasm guests|guests|backends::wasm wasm_backend wasm_guests
 needs Python and PyPI|openai|openai_client
 needs pytest|pytest|with_pytest
 needs gymnasium from PyPI|gymnasium|gymnasium_is_played
+needs mini-swe-agent from PyPI|mini|recordings_are_those_of_mini
 needs MCP servers from npm and PyPI|mcp|reference_servers
 needs the ORS server from PyPI|ors|ors_server_of_pypi
 needs a C++ compiler|cxx|emulated
@@ -150,7 +152,7 @@ in_background() {
         : >"$work/$name.tried"
     done
 }
-in_background guests openai gymnasium mcp ors smollm2 nvrtc &
+in_background guests openai gymnasium mini mcp ors smollm2 nvrtc &
 beside_engines=$!
 
 # 3. Tests that wait for an engine go beside all others, as soon as the engines are there and the tests are
@@ -204,6 +206,7 @@ done < <(grep -rhoE --include='*.rs' '#\[ignore = "[^"]*"\]' \
     sed -E 's/^#\[ignore = "(.*)"\]$/\1/' | sort -u)
 [ ! -e "$work/openai.ready" ] || export SPAR_OPENAI_PYTHON="$cache/venvs/openai/bin/python"
 [ ! -e "$work/gymnasium.ready" ] || export SPAR_GYMNASIUM_PYTHON="$cache/venvs/gymnasium/bin/python"
+[ ! -e "$work/mini.ready" ] || export SPAR_MINI_PYTHON="$cache/venvs/mini/bin/python"
 [ ! -e "$work/pytest.ready" ] || export SPAR_PYTEST_PYTHON="$cache/venvs/pytest/bin/python"
 [ ! -e "$work/ors.ready" ] || export SPAR_ORS_SERVER="$cache/venvs/ors"
 [ ! -e "$work/mcp.ready" ] || export SPAR_MCP_SERVERS="$cache/mcp"

@@ -7,6 +7,7 @@ use spar_agent::scaffolds::{ScaffoldRow, scaffold_registry};
 use spar_agent::strategies::{StrategyRow, strategy_registry};
 use spar_core::registry::{AnyTable, InstallError, Row, Table};
 use spar_envs::tools::{ToolRow, tool_registry};
+use spar_envs::toolsets::{ToolsetRow, toolset_registry};
 use spar_envs::wrappers::{WrapperRow, wrapper_registry};
 use spar_envs::{EnvironmentRow, environment_registry};
 use spar_parsers::{ParserRow, parser_registry};
@@ -28,7 +29,7 @@ use crate::recipe::SHIPPED_RECIPES;
 use crate::training::stages::{StageRow, stage_registry};
 
 /// All tables, in the order in which they are listed.
-pub fn tables() -> [&'static dyn AnyTable; 25] {
+pub fn tables() -> [&'static dyn AnyTable; 26] {
     [
         suite_registry(),
         suite_formats(),
@@ -40,6 +41,7 @@ pub fn tables() -> [&'static dyn AnyTable; 25] {
         sampler_registry(),
         strategy_registry(),
         scaffold_registry(),
+        toolset_registry(),
         context_registry(),
         parser_registry(),
         grader_registry(),
@@ -130,6 +132,8 @@ open_tables! {
     strategy: StrategyRow, strategy_registry;
     /// Adds a scaffold.
     scaffold: ScaffoldRow, scaffold_registry;
+    /// Adds a toolset.
+    toolset: ToolsetRow, toolset_registry;
     /// Adds a context policy.
     context_policy: ContextPolicyRow, context_registry;
     /// Adds a parser of actions.

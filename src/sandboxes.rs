@@ -189,7 +189,7 @@ async fn check_tools(
         return Ok(());
     }
     let mut env = open_environment(task, resources)?;
-    env.use_tools();
+    episode.tell(&mut *env)?;
     env.reset(Seed::from_u64(0)).await?;
     let checked = env.tools().iter().try_for_each(ToolSpec::validate);
     env.close().await?;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use spar_core::{GrammarSource, Sampling, ToolSpec};
-use spar_envs::{Actions, TimeRules, actions_of_task};
+use spar_envs::{Actions, Environment, TimeRules, actions_of_task, takes_toolsets};
 use spar_parsers::CallRules;
 use spar_tasks::Task;
 
@@ -138,6 +138,32 @@ impl EpisodeConfig {
         self.scaffold.scaffold().tools != ToolUse::None
     }
 
+    /// Tells an environment how it is played, before it shows anything: whether its tools are called, and what is worked with
+    /// in their place.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError`] where it cannot be worked in with the scaffold's tools.
+    pub fn tell(&self, environment: &mut dyn Environment) -> Result<(), ConfigError> {
+        if self.offers_tools() {
+            environment.use_tools();
+        }
+        match self.scaffold.toolset() {
+            Some(toolset) if !environment.use_toolset(toolset) => {
+                Err(self.without_toolsets(environment.name()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn without_toolsets(&self, environment: &str) -> ConfigError {
+        ConfigError::of(format!(
+            "scaffold `{}`: its tools need a machine to work at, which environment `{environment}` does not have; \
+             `terminal` and `swe` do",
+            self.scaffold.name()
+        ))
+    }
+
     /// Checks that a task can be played with this scaffold; one whose environment is in no table can.
     ///
     /// # Errors
@@ -152,6 +178,9 @@ impl EpisodeConfig {
 
     fn fits_actions(&self, environment: &str, actions: Actions) -> Result<(), ConfigError> {
         let scaffold = self.scaffold.name();
+        if self.scaffold.toolset().is_some() && !takes_toolsets(environment) {
+            return Err(self.without_toolsets(environment));
+        }
         let problem = match self.offers_tools() {
             // In words there are no tools to describe.
             _ if self.scaffold.scaffold().tools == ToolUse::InWords => return Ok(()),

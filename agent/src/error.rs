@@ -11,6 +11,10 @@ pub struct ConfigError {
 }
 
 impl ConfigError {
+    pub(crate) fn of(problem: String) -> Self {
+        Self { problems: problem }
+    }
+
     pub(crate) fn refuse(problems: Vec<String>) -> Result<(), Self> {
         if problems.is_empty() { Ok(()) } else { Err(Self { problems: problems.join("; ") }) }
     }

@@ -48,6 +48,11 @@ impl ParserChoice {
         }
     }
 
+    /// All that could be the action in `text`, where the syntax wants exactly one.
+    pub fn candidates<'t>(&self, text: &'t str) -> Vec<&'t str> {
+        self.0.candidates(text)
+    }
+
     /// The answer that is read as `action` where these tools are offered, as a demonstrator writes it.
     ///
     /// # Errors

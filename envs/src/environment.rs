@@ -13,6 +13,7 @@ use spar_tasks::graders::{FreshSandbox, ScriptFinding};
 use spar_tasks::{CodeInterpreter, ReferenceAnswer, TerminalVerifier};
 
 use crate::EnvironmentError;
+use crate::toolsets::ToolsetChoice;
 
 /// The tag of tasks whose outcome depends on luck even for a perfect player.
 pub const CHANCE_TAG: &str = "chance";
@@ -90,6 +91,13 @@ pub trait Environment: Send {
     /// Has the environment offer tools, and its players call them, where it can be played in words as well. Asked
     /// before anything is done in an episode; environments that are only played in one way need not heed it.
     fn use_tools(&mut self) {}
+
+    /// Has the environment be worked in with the tools of a published scaffold in the place of its own, and put its task in
+    /// their words. Asked before it is reset, and again by others who play it; whether it can. Default: it cannot.
+    fn use_toolset(&mut self, toolset: &ToolsetChoice) -> bool {
+        let _ = toolset;
+        false
+    }
 
     /// The tools that can be called now, and are offered to whoever acts next; asked before every turn, since some
     /// tasks change them. Default none: actions are in words.
@@ -291,6 +299,10 @@ impl Environment for &mut (dyn Environment + '_) {
 
     fn use_tools(&mut self) {
         (**self).use_tools();
+    }
+
+    fn use_toolset(&mut self, toolset: &ToolsetChoice) -> bool {
+        (**self).use_toolset(toolset)
     }
 
     fn tools(&self) -> Arc<[ToolSpec]> {

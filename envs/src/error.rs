@@ -125,6 +125,12 @@ pub enum EnvironmentError {
         /// Why not.
         detail: String,
     },
+    /// A toolset could not begin to work at its machine.
+    #[error("begin with the tools of the scaffold: could not {reason}")]
+    Toolset {
+        /// Why.
+        reason: String,
+    },
     /// Called in an order that makes no sense, such as a step before the first reset.
     #[error("call `{call}` {when}")]
     Misused {

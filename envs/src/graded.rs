@@ -10,7 +10,7 @@ use spar_core::{
 use spar_tasks::graders::{FreshSandbox, Graders, GradingModels, GradingPlace, ScriptFinding};
 use spar_tasks::{CodeInterpreter, GraderError, ReferenceAnswer, Task, TerminalVerifier};
 
-use crate::{Environment, EnvironmentError, TimeRules};
+use crate::{Environment, EnvironmentError, TimeRules, ToolsetChoice};
 
 /// An environment whose episodes are judged by the graders that its task and the recipe name.
 pub struct Graded {
@@ -112,6 +112,10 @@ impl Environment for Graded {
 
     fn use_tools(&mut self) {
         self.inner.use_tools();
+    }
+
+    fn use_toolset(&mut self, toolset: &ToolsetChoice) -> bool {
+        self.inner.use_toolset(toolset)
     }
 
     fn tools(&self) -> Arc<[ToolSpec]> {

@@ -59,6 +59,7 @@ pub mod tau2;
 pub mod terminal;
 mod tic_tac_toe;
 pub mod tools;
+pub mod toolsets;
 mod validate;
 pub mod wrappers;
 
@@ -76,7 +77,8 @@ pub use process::{Process, ProgramError, ProgramFault};
 pub use question::Question;
 pub use registry::{
     Actions, EnvironmentRow, NamedEnvironment, OpenTask, actions_of, actions_of_task,
-    environment_registry, needs_sandbox, open_environment, seats_of, shuffled_tasks, usual_backend,
+    environment_registry, needs_sandbox, open_environment, seats_of, shuffled_tasks,
+    takes_toolsets, usual_backend,
 };
 pub use resources::{Resources, Sandboxes};
 pub use search::Search;
@@ -86,6 +88,7 @@ pub use swe::Swe;
 pub use tau2::Tau2;
 pub use tic_tac_toe::TicTacToe;
 pub use tools::ToolUse;
+pub use toolsets::ToolsetChoice;
 pub use validate::{FailureKind, ValidationFailure, ValidationReport, validate_suite};
 
 /// A task of an environment with these parameters.

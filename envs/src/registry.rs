@@ -406,6 +406,11 @@ pub fn needs_sandbox(task: &Task) -> bool {
         || ToolUse::sandboxed(task).next().is_some()
 }
 
+/// Whether tasks of an environment can be worked on with the tools of a published scaffold.
+pub fn takes_toolsets(environment: &str) -> bool {
+    [Terminal::NAME, Swe::NAME].contains(&environment)
+}
+
 /// The backend of the sandboxes of a task's episodes, where nobody names one; absent where they need none.
 pub fn usual_backend(task: &Task) -> Option<&'static str> {
     if [Code::NAME, MicroRepair::NAME].contains(&&*task.environment) {

@@ -288,6 +288,10 @@ async fn compare(trajectory: &Trajectory, env: &mut dyn Environment) -> Found {
     if !trajectory.tools.is_empty() {
         env.use_tools();
     }
+    if let Some(toolset) = scaffold_of(trajectory).as_ref().and_then(ScaffoldChoice::toolset) {
+        // What it shows otherwise is what differs.
+        env.use_toolset(toolset);
+    }
     let first = match env.reset(trajectory.environment_seed.unwrap_or(trajectory.seed)).await {
         Ok(first) => first,
         Err(error) => return broken(0, error),
@@ -364,11 +368,15 @@ async fn compare(trajectory: &Trajectory, env: &mut dyn Environment) -> Found {
     None
 }
 
+/// The scaffold that a trajectory was played with, where there is one of its name.
+fn scaffold_of(trajectory: &Trajectory) -> Option<ScaffoldChoice> {
+    let name = trajectory.versions.scaffold.as_deref()?.split(' ').next()?;
+    ScaffoldChoice::named(name).ok()
+}
+
 /// Whether the policy ended the episode in this turn, so that the environment was not asked.
 fn was_stopped(trajectory: &Trajectory, turn: &Turn) -> bool {
-    let scaffold = trajectory.versions.scaffold.as_deref().and_then(|name| name.split(' ').next());
-    let scaffold = scaffold.and_then(|name| ScaffoldChoice::named(name).ok());
-    let stop = scaffold.and_then(|scaffold| scaffold.scaffold().stop_action);
+    let stop = scaffold_of(trajectory).and_then(|scaffold| scaffold.scaffold().stop_action);
     match (turn.parsed.action(), stop) {
         (Some(Action::Text { text }), Some(stop)) => turn.step.terminated && text.trim() == stop,
         _ => false,

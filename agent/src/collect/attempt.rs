@@ -312,11 +312,10 @@ impl Common {
         seats: &[TakenSeat],
         seed: Seed,
     ) -> Result<Observation, EnvironmentError> {
-        let calls_tools = match seats {
-            [] => self.episode.offers_tools(),
-            seats => seats.iter().any(|taken| taken.config.offers_tools()),
-        };
-        if calls_tools {
+        if seats.is_empty() {
+            let told = self.episode.tell(environment);
+            told.map_err(|error| EnvironmentError::Toolset { reason: error_chain(&error) })?;
+        } else if seats.iter().any(|taken| taken.config.offers_tools()) {
             environment.use_tools();
         }
         let limit = self.episode.reset_timeout(environment.time_rules());

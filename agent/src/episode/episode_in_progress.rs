@@ -25,7 +25,7 @@ use super::ends::{broken, cancelled, failed, late, panicked, policy_end, truncat
 use super::{BranchError, BranchPoint, Episode};
 use crate::collect::panic_text;
 use crate::contexts::{Context, Next, Prompt, said_in};
-use crate::scaffolds::ToolUse;
+use crate::scaffolds::{ToolUse, Unread};
 use crate::{EpisodeConfig, Player, error_chain};
 
 /// An episode that is being played, turn by turn.
@@ -125,8 +125,11 @@ impl<'a> EpisodeInProgress<'a> {
         config: &'a EpisodeConfig,
     ) -> Self {
         // An environment may show other things first where its tools are called.
-        if config.offers_tools() {
-            environment.use_tools();
+        if let Err(error) = config.tell(&mut *environment) {
+            let first = Observation::default();
+            let mut playing = Self::assemble(environment, first, episode, config, None);
+            playing.end = Some(failed(Boundary::Environment, &error_chain(&error)));
+            return playing;
         }
         let limit = config.reset_timeout(environment.time_rules());
         let reset = async {
@@ -153,11 +156,12 @@ impl<'a> EpisodeInProgress<'a> {
         episode: &Episode<'a>,
         config: &'a EpisodeConfig,
     ) -> Self {
-        if config.offers_tools() {
-            environment.use_tools();
-        }
+        let told = config.tell(&mut *environment);
         // How long a sandbox took to be there is not for the policy to answer for.
-        let prepare = async { environment.prepare().await.map_err(|error| broken(&error)) };
+        let prepare = async {
+            told.map_err(|error| failed(Boundary::Environment, &error_chain(&error)))?;
+            environment.prepare().await.map_err(|error| broken(&error))
+        };
         let prepared = unless_cancelled(episode, prepare).await;
         let is_shared = environment.seats().len() > 1;
         let mut playing = Self::assemble(environment, first, episode, config, None);
@@ -182,10 +186,9 @@ impl<'a> EpisodeInProgress<'a> {
         episode: &Episode<'a>,
         config: &'a EpisodeConfig,
     ) -> Self {
-        if config.offers_tools() {
-            environment.use_tools();
-        }
+        let told = config.tell(&mut *environment);
         let bring = async {
+            told.map_err(|error| failed(Boundary::Environment, &error_chain(&error)))?;
             at.check(origin)
                 .map_err(|error| failed(Boundary::Environment, &error_chain(&error)))?;
             environment.prepare().await.map_err(|error| broken(&error))?;
@@ -468,7 +471,12 @@ impl<'a> EpisodeInProgress<'a> {
         let (player, number) = (self.player(index), self.number(index));
         let (environment, end) = (&mut *self.environment, self.budgets.task);
         let answer = answer(player, environment, config, request, end, (number, &tools));
-        let Answer { completion, parsed, source } = answer.await?;
+        let Answer { completion, mut parsed, source } = answer.await?;
+        if let (Some(why), false) = (config.scaffold.scaffold().no_call, tools.is_empty())
+            && parsed.action().is_some_and(|action| action.tool_calls().is_empty())
+        {
+            parsed = ParsedAction::Invalid { reason: why.to_owned() };
+        }
         let policy_time = started.elapsed();
         let (prompt, counts) = self.take_counts(&completion, prompt, prompt_tokens, player)?;
         // 2. The environment answers.
@@ -479,10 +487,13 @@ impl<'a> EpisodeInProgress<'a> {
                 Stepped::Done(step) => (step, None),
                 Stepped::CutOff(limit) => (self.unended(), Some(limit)),
             },
-            ParsedAction::Invalid { reason } => (self.unread(reason), None),
+            ParsedAction::Invalid { reason } => (self.unread(reason, &completion), None),
         };
         let environment_time = called.elapsed();
         let is_invalid = parsed.is_invalid();
+        if is_invalid || !step.valid {
+            step.terminated |= self.is_last_format_error();
+        }
         let is_penalized = is_invalid || (config.penalize_invalid && !step.valid);
         if is_penalized && config.invalid_penalty > 0.0 {
             let name = "invalid_action".to_owned();
@@ -696,9 +707,23 @@ impl<'a> EpisodeInProgress<'a> {
     }
 
     /// The answer to a turn in which no action could be read: nothing has changed.
-    fn unread(&self, reason: &str) -> Step {
-        let told = self.config.scaffold.format_error(reason);
+    fn unread(&self, reason: &str, completion: &Completion) -> Step {
+        let actions = self.config.parser().candidates(&completion.text);
+        let told = self.config.scaffold.format_error(&Unread {
+            reason,
+            actions: &actions,
+            stop: completion.stop,
+            has_tool_calls: completion.calls.is_some(),
+        });
         self.unchanged(told.unwrap_or_else(|| format!("No action could be read: {reason}.")))
+    }
+
+    /// Whether one more turn without an action that could be carried out is the last one that the scaffold allows in a row.
+    fn is_last_format_error(&self) -> bool {
+        let Some(most) = self.config.scaffold.scaffold().max_format_errors else { return false };
+        let turns = self.trajectory.turns.iter().rev().filter(|turn| !turn.is_summary());
+        let before = turns.take_while(|turn| turn.parsed.is_invalid() || !turn.step.valid).count();
+        before + 1 >= most as usize
     }
 
     fn unchanged(&self, text: String) -> Step {

@@ -1,14 +1,17 @@
 //! Which scaffold is used.
 
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 
 use minijinja::{Environment, UndefinedBehavior, Value, context};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::json;
 use spar_core::registry::RowError;
-use spar_core::{ToolCall, ToolResult, ToolSpec};
+use spar_core::{StopCause, ToolCall, ToolResult, ToolSpec};
+use spar_envs::ToolsetChoice;
 
+use super::mini_config::{self, Configured};
 use super::{Scaffold, scaffold_registry};
 use crate::{ContextPolicyChoice, ParserChoice};
 
@@ -18,7 +21,10 @@ pub struct ScaffoldChoice(Arc<Opened>);
 
 struct Opened {
     name: String,
+    /// Of a scaffold that was read from a file: what of that stands in records.
+    content: Option<String>,
     scaffold: &'static Scaffold,
+    toolset: Option<ToolsetChoice>,
     parser: ParserChoice,
     context_policy: ContextPolicyChoice,
     templates: Environment<'static>,
@@ -31,17 +37,36 @@ const OBSERVATION: &str = "observation";
 const FORMAT_ERROR: &str = "format_error";
 
 impl ScaffoldChoice {
-    /// The scaffold of this name.
+    /// The scaffold of this name, or of `mini:FILE` as a file of mini-swe-agent's configuration has it.
     ///
     /// # Errors
     ///
-    /// [`RowError`] lists the names that there are, or tells all that is wrong with the row: a template that is none
-    /// or uses what it is not given, a parser that there is not or that cannot read the stop action.
+    /// [`RowError`] lists the names that there are, or tells all that is wrong with the row or the file: a template that is
+    /// none or uses what it is not given, a parser that there is not or that cannot read the stop action.
     pub fn named(name: &str) -> Result<Self, RowError> {
+        if let Some(file) = name.strip_prefix("mini:") {
+            let Configured { scaffold, hash } =
+                mini_config::read(Path::new(file)).map_err(|problem| RowError::Options {
+                    what: "scaffold",
+                    name: name.to_owned(),
+                    problems: vec![problem],
+                })?;
+            return Self::of(name, scaffold, Some(hash));
+        }
         let row = scaffold_registry().find(name)?;
-        let refuse = |problems: Vec<String>| RowError::refuse("scaffold", row.name, problems);
-        let scaffold = row.open;
+        Self::of(row.name, row.open, None)
+    }
+
+    fn of(
+        name: &str,
+        scaffold: &'static Scaffold,
+        content: Option<String>,
+    ) -> Result<Self, RowError> {
         let mut problems = Vec::new();
+        let toolset = toolset(scaffold).unwrap_or_else(|problem| {
+            problems.push(problem);
+            None
+        });
         let templates = templates(scaffold, &mut problems);
         let parser = match ParserChoice::named(scaffold.parser) {
             Ok(parser) => parser,
@@ -55,9 +80,12 @@ impl ScaffoldChoice {
             ContextPolicyChoice::default()
         });
         problems.extend(scaffold.problems(&parser));
-        refuse(problems)?;
-        let name = row.name.to_owned();
-        Ok(Self(Arc::new(Opened { name, scaffold, parser, context_policy, templates })))
+        if !problems.is_empty() {
+            return Err(RowError::Options { what: "scaffold", name: name.to_owned(), problems });
+        }
+        let name = name.to_owned();
+        let opened = Opened { name, content, scaffold, toolset, parser, context_policy, templates };
+        Ok(Self(Arc::new(opened)))
     }
 
     /// The scaffold's name.
@@ -80,9 +108,18 @@ impl ScaffoldChoice {
         &self.0.context_policy
     }
 
-    /// Its name and version, for records.
+    /// What is worked with in the place of an environment's own tools; absent where that is these.
+    pub fn toolset(&self) -> Option<&ToolsetChoice> {
+        self.0.toolset.as_ref()
+    }
+
+    /// Its name and version, for records; of one that was read from a file, the hash of that too.
     pub fn version(&self) -> String {
-        format!("{} {}", self.0.name, self.0.scaffold.version)
+        let Opened { name, content, scaffold, .. } = &*self.0;
+        match content {
+            Some(hash) => format!("{name} {} {hash}", scaffold.version),
+            None => format!("{name} {}", scaffold.version),
+        }
     }
 
     /// The system's message; absent where the scaffold has none of its own.
@@ -113,8 +150,8 @@ impl ScaffoldChoice {
     }
 
     /// What is shown where no action could be read; absent where it is told as it is without a scaffold.
-    pub(crate) fn format_error(&self, reason: &str) -> Option<String> {
-        self.render(FORMAT_ERROR, self.0.scaffold.format_error, || context! { reason })
+    pub(crate) fn format_error(&self, unread: &Unread<'_>) -> Option<String> {
+        self.render(FORMAT_ERROR, self.0.scaffold.format_error, || unread.values())
     }
 
     fn render(
@@ -128,6 +165,41 @@ impl ScaffoldChoice {
         let text = template.and_then(|template| template.render(values()));
         Some(text.expect("it was rendered with values of the same types when it was opened"))
     }
+}
+
+/// An answer in which no action could be read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Unread<'a> {
+    /// Why.
+    pub(crate) reason: &'a str,
+    /// What could be one, where there may be exactly one.
+    pub(crate) actions: &'a [&'a str],
+    /// How the answer ended.
+    pub(crate) stop: StopCause,
+    /// Whether it called tools.
+    pub(crate) has_tool_calls: bool,
+}
+
+impl Unread<'_> {
+    fn values(&self) -> Value {
+        let Self { reason, actions, stop, has_tool_calls } = *self;
+        let finish_reason = match stop {
+            StopCause::EndOfTurn | StopCause::StopSequence => Value::from("stop"),
+            StopCause::Length => Value::from("length"),
+            StopCause::ToolCalls => Value::from("tool_calls"),
+            StopCause::Filtered => Value::from("content_filter"),
+            StopCause::Unknown => Value::UNDEFINED,
+        };
+        let error = format!("{}.", reason.trim_end_matches('.'));
+        let actions: Vec<Value> = actions.iter().map(|action| Value::from(*action)).collect();
+        context! { reason, error, actions, finish_reason, has_tool_calls }
+    }
+}
+
+/// The toolset that a scaffold names.
+fn toolset(scaffold: &Scaffold) -> Result<Option<ToolsetChoice>, String> {
+    let Some(written) = scaffold.toolset else { return Ok(None) };
+    serde_json::from_str(written).map(Some).map_err(|error| format!("its toolset: {error}"))
 }
 
 /// The context policy that a scaffold names.
@@ -158,9 +230,10 @@ fn templates(scaffold: &'static Scaffold, problems: &mut Vec<String>) -> Environ
     let tool = ToolSpec::new("tool", "A tool.", json!({ "type": "object", "properties": {} }));
     let tools = || listed(std::slice::from_ref(&tool));
     let call = ToolCall::new("tool", serde_json::Map::new());
+    let text = "text";
     let result = || told(&[ToolResult::new(&call, "done")]);
-    let (text, none) = ("text", || Value::from(Vec::<Value>::new()));
-    let tried = [
+    let none = || Value::from(Vec::<Value>::new());
+    let tried: [(&str, Option<&str>, Vec<Value>); 4] = [
         (
             SYSTEM,
             scaffold.system,
@@ -185,7 +258,15 @@ fn templates(scaffold: &'static Scaffold, problems: &mut Vec<String>) -> Environ
                 context! { observation => text, results => none() },
             ],
         ),
-        (FORMAT_ERROR, scaffold.format_error, vec![context! { reason => text }]),
+        (
+            FORMAT_ERROR,
+            scaffold.format_error,
+            [StopCause::EndOfTurn, StopCause::Length, StopCause::ToolCalls, StopCause::Unknown]
+                .map(|stop| {
+                    Unread { reason: text, actions: &[], stop, has_tool_calls: false }.values()
+                })
+                .into(),
+        ),
     ];
     for (name, source, values) in tried {
         let Some(source) = source else { continue };
@@ -254,7 +335,13 @@ mod tests {
         let call = ToolCall::new("add", serde_json::Map::new());
         let result = ToolResult::new(&call, "3");
         assert_eq!(react.observation("", &[result]).unwrap(), "Observation: 3\n");
-        assert!(react.format_error("too short").unwrap().contains("read: too short."));
+        let too_short = Unread {
+            reason: "too short",
+            actions: &[],
+            stop: StopCause::EndOfTurn,
+            has_tool_calls: false,
+        };
+        assert!(react.format_error(&too_short).unwrap().contains("read: too short."));
         assert_eq!(ScaffoldChoice::default().system("Do it.", &[]), None);
     }
 

@@ -7,10 +7,12 @@
 //! ```
 
 mod choice;
+mod mini_config;
 mod registry;
 mod scaffold;
 
 pub use choice::ScaffoldChoice;
+pub(crate) use choice::Unread;
 pub use registry::{ScaffoldRow, scaffold_registry};
 pub(crate) use scaffold::elided;
 pub use scaffold::{Scaffold, ToolUse};

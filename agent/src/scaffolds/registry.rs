@@ -2,6 +2,8 @@
 
 use spar_core::registry::{Axis, OptionSet, Row, Table};
 
+use spar_envs::toolsets::mini_texts;
+
 use super::{Scaffold, ToolUse};
 
 /// A scaffold that has a name.
@@ -48,7 +50,117 @@ const ROWS: &[ScaffoldRow] = &[
         options: OptionSet::NONE,
         open: &RETOOL,
     },
+    Row {
+        name: "mini",
+        about: "A shell that remembers nothing, called as a tool; what the agent prints at last is its patch. `mini:FILE` reads the original's configuration.",
+        source: "mini-swe-agent 2.4.6, `config/benchmarks/swebench.yaml`",
+        formula: "",
+        options: OptionSet::NONE,
+        open: &MINI,
+    },
+    Row {
+        name: "mini-backticks",
+        about: "As `mini`, with one command in a fenced block of every answer.",
+        source: "mini-swe-agent 2.4.6, `config/benchmarks/swebench_backticks.yaml`",
+        formula: "",
+        options: OptionSet::NONE,
+        open: &MINI_BACKTICKS,
+    },
+    Row {
+        name: "mini-xml",
+        about: "As `mini`, with one command in a tag of every answer.",
+        source: "mini-swe-agent 2.4.6, `config/benchmarks/swebench_xml.yaml`",
+        formula: "",
+        options: OptionSet::NONE,
+        open: &MINI_XML,
+    },
+    Row {
+        name: "mini-v1",
+        about: "As version 1 of `mini` had it: one command in a block ```bash of every answer.",
+        source: "mini-swe-agent 1.17.5, `config/extra/swebench.yaml`",
+        formula: "",
+        options: OptionSet::NONE,
+        open: &MINI_V1,
+    },
+    Row {
+        name: "aci",
+        about: "A bash that remembers, an editor of files, searches, and a submission that is looked over once.",
+        source: "the tools of SWE-agent 1.1, `config/default.yaml`, in words of our own",
+        formula: "",
+        options: OptionSet::NONE,
+        open: &ACI,
+    },
+    Row {
+        name: "terminus",
+        about: "Keys on a terminal, as JSON in every answer; the task is complete when that is said twice.",
+        source: "Terminus 2 of harbor 0.26.0",
+        formula: "",
+        options: OptionSet::NONE,
+        open: &TERMINUS,
+    },
 ];
+
+const MINI: Scaffold = Scaffold {
+    version: 1,
+    system: Some(mini_texts::CALLS_SYSTEM),
+    format_error: Some(mini_texts::CALLS_FORMAT_ERROR),
+    no_call: Some(mini_texts::NO_CALL),
+    toolset: Some(r#"{"kind":"mini"}"#),
+    max_format_errors: Some(3),
+    parser: "hermes",
+    tools: ToolUse::Native,
+    max_turns: Some(250),
+    ..Scaffold::PLAIN
+};
+
+const MINI_BACKTICKS: Scaffold = Scaffold {
+    version: 1,
+    system: Some(mini_texts::BACKTICKS_SYSTEM),
+    format_error: Some(mini_texts::BACKTICKS_FORMAT_ERROR),
+    toolset: Some(r#"{"kind":"mini","form":"backticks"}"#),
+    max_format_errors: Some(3),
+    parser: "mini_backticks",
+    max_turns: Some(250),
+    ..Scaffold::PLAIN
+};
+
+const MINI_XML: Scaffold = Scaffold {
+    version: 1,
+    system: Some(mini_texts::XML_SYSTEM),
+    format_error: Some(mini_texts::XML_FORMAT_ERROR),
+    toolset: Some(r#"{"kind":"mini","form":"xml"}"#),
+    parser: "mini_xml",
+    ..MINI_BACKTICKS
+};
+
+const MINI_V1: Scaffold = Scaffold {
+    version: 1,
+    system: Some(mini_texts::V1_SYSTEM),
+    format_error: Some(mini_texts::V1_FORMAT_ERROR),
+    toolset: Some(r#"{"kind":"mini","form":"v1"}"#),
+    parser: "mini_v1",
+    max_turns: Some(250),
+    ..Scaffold::PLAIN
+};
+
+const ACI: Scaffold = Scaffold {
+    version: 1,
+    system: Some("You solve tasks at a computer by calls of tools."),
+    toolset: Some(r#"{"kind":"aci"}"#),
+    max_format_errors: Some(3),
+    parser: "hermes",
+    tools: ToolUse::Native,
+    ..Scaffold::PLAIN
+};
+
+const TERMINUS: Scaffold = Scaffold {
+    version: 1,
+    // The original has no message of the system.
+    system: Some(""),
+    toolset: Some(r#"{"kind":"terminus"}"#),
+    parser: "whole",
+    ..Scaffold::PLAIN
+};
 
 const SEARCH_R1: Scaffold = Scaffold {
     version: 1,
@@ -149,6 +261,6 @@ mod tests {
         assert_eq!(detail("instance"), serde_json::Value::Null);
         assert_eq!((detail("parser"), detail("version")), ("react".into(), 1.into()));
         // One for each field.
-        assert_eq!(react.details.len(), 14);
+        assert_eq!(react.details.len(), 17);
     }
 }

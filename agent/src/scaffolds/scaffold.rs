@@ -21,8 +21,20 @@ pub struct Scaffold {
     /// What is shown after an action, of `observation` and `results` (a list of objects with `text` and `is_error`, one for
     /// each call; empty where the model is given results as tools' messages).
     pub observation: Option<&'static str>,
-    /// What is shown where no action could be read, of `reason`.
+    /// What is shown where no action could be read, of `reason`; `error`, the same as a sentence; `actions`, all that could
+    /// be one where the parser wants exactly one; `finish_reason`, how the answer ended as endpoints name it, where that
+    /// is known; and `has_tool_calls`, whether it called tools.
     pub format_error: Option<&'static str>,
+    /// Why an answer that calls no tool is no action where tools are offered; absent: its words are for the environment to
+    /// judge.
+    pub no_call: Option<&'static str>,
+    /// What is worked with in the place of the environment's own tools, by environments that run an agent's commands: a row
+    /// of `spar list toolsets` with its options as JSON, such as `{"kind":"mini"}`. What the environment shows is worded by
+    /// it. Absent: the environment's own.
+    pub toolset: Option<&'static str>,
+    /// Answers in a row in which there was no action, or none that could be carried out, after which the episode ends;
+    /// absent: it goes on.
+    pub max_format_errors: Option<u32>,
     /// The parser that reads actions, unless another one is chosen.
     pub parser: &'static str,
     /// Whether and how tools are offered.
@@ -66,6 +78,9 @@ impl Scaffold {
         instance: None,
         observation: None,
         format_error: None,
+        no_call: None,
+        toolset: None,
+        max_format_errors: None,
         parser: "plain",
         tools: ToolUse::None,
         stop_action: None,
@@ -85,6 +100,9 @@ impl Scaffold {
             instance,
             observation,
             format_error,
+            no_call,
+            toolset,
+            max_format_errors,
             parser,
             tools,
             stop_action,
@@ -106,6 +124,9 @@ impl Scaffold {
             DescribedDetail::new("instance", instance),
             DescribedDetail::new("observation", observation),
             DescribedDetail::new("format_error", format_error),
+            DescribedDetail::new("no_call", no_call),
+            DescribedDetail::new("toolset", toolset),
+            DescribedDetail::new("max_format_errors", max_format_errors),
             DescribedDetail::new("parser", parser),
             DescribedDetail::new("tools", tools),
             DescribedDetail::new("stop_action", stop_action),
@@ -139,6 +160,12 @@ impl Scaffold {
         }
         if self.tools != ToolUse::None && !parser.has_calls() {
             problems.push(format!("it offers tools, and parser `{name}` reads no calls"));
+        }
+        if self.max_format_errors == Some(0) {
+            problems.push("max_format_errors is 0, must be at least 1 or absent".to_owned());
+        }
+        if self.no_call.is_some() && self.tools == ToolUse::None {
+            problems.push("no_call is given, and no tools are offered".to_owned());
         }
         if self.window_turns == Some(0) {
             problems.push("window_turns is 0, must be at least 1 or absent".to_owned());

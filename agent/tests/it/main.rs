@@ -3,5 +3,6 @@
 mod environments;
 mod forks;
 mod in_turn;
+mod scaffolds;
 mod seats;
 mod terminal;

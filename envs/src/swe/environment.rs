@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use spar_core::{Action, Observation, Seed, Step, ToolSpec, Verdict};
 use spar_sandbox::Sandbox;
+use spar_swe::Instance;
 use spar_swe::grade::Outcome;
 use spar_tasks::{SweTask, Task};
 use tokio::sync::Mutex;
@@ -26,9 +27,8 @@ use crate::terminal::SUBMIT;
 use crate::terminal::course::{Asked, Course, as_results};
 use crate::terminal::environment::{offered, tool_action};
 use crate::terminal::machine::{Machine, at, in_time, own_fault};
+use crate::toolsets::{Briefing, Hands, ToolsetChoice};
 use crate::{Environment, EnvironmentError, Resources, Sandboxes, TimeRules};
-
-pub(super) const NAME: &str = "swe";
 
 /// An issue of a repository, resolved at a shell and judged by hidden tests.
 ///
@@ -44,6 +44,8 @@ pub struct Swe {
     plan: Arc<Plan>,
     sandboxes: Sandboxes,
     uses_tools: bool,
+    /// What is worked with in the place of its shell.
+    toolset: Option<ToolsetChoice>,
     episode: Option<Episode>,
 }
 
@@ -61,9 +63,13 @@ type SharedPlace = Arc<Mutex<Place>>;
 struct Place {
     machine: Machine,
     repository: Option<Repository>,
+    /// The patch that the agent has written out itself.
+    handed_in: Option<String>,
 }
 
 impl Swe {
+    pub(crate) const NAME: &str = "swe";
+
     /// Makes a task interactive.
     ///
     /// # Errors
@@ -73,13 +79,19 @@ impl Swe {
     pub fn open(task: &Task, resources: &Resources) -> Result<Self, EnvironmentError> {
         let refuse = |detail: String| EnvironmentError::Parameters {
             task: task.id.clone(),
-            environment: NAME,
+            environment: Self::NAME,
             detail,
         };
         let found = SweTask::deserialize(&task.parameters).map_err(|e| refuse(e.to_string()))?;
-        let sandboxes = resources.sandboxes(NAME)?.clone();
+        let sandboxes = resources.sandboxes(Self::NAME)?.clone();
         let plan = Plan::of(found, &sandboxes).map_err(|problems| refuse(problems.join("; ")))?;
-        Ok(Self { plan: Arc::new(plan), sandboxes, uses_tools: false, episode: None })
+        Ok(Self {
+            plan: Arc::new(plan),
+            sandboxes,
+            uses_tools: false,
+            toolset: None,
+            episode: None,
+        })
     }
 
     /// The repository of a task, by its parameters alone.
@@ -97,9 +109,16 @@ impl Swe {
             return Ok(Arc::clone(place));
         }
         let (plan, sandboxes) = (Arc::clone(&self.plan), self.sandboxes.clone());
+        let deadlines = plan.deadlines_with(self.toolset.as_ref());
         let Begun { machine, repository } =
-            aside(async move { plan.begin(&sandboxes).await }).await?;
-        let place = Arc::new(Mutex::new(Place { machine, repository }));
+            aside(async move { plan.begin(&sandboxes, &deadlines).await }).await?;
+        let hands = self.toolset.as_ref().map(|toolset| {
+            let instance = self.plan.instance();
+            let session = toolset.toolset().begin();
+            Hands::new(session, workdir(instance), instance.agent_user.clone())
+        });
+        let machine = machine.with_hands(hands);
+        let place = Arc::new(Mutex::new(Place { machine, repository, handed_in: None }));
         self.begun(call)?.place = Some(Arc::clone(&place));
         Ok(place)
     }
@@ -126,6 +145,27 @@ impl Swe {
         Ok(step)
     }
 
+    /// Carries out an action with the toolset.
+    async fn work(&mut self, action: &Action) -> Result<Step, EnvironmentError> {
+        let start = Instant::now();
+        let is_expected = self.oracle_action().is_some_and(|next| next.key() == action.key());
+        let place = self.place("step").await?;
+        let (asked, deadlines) = (action.clone(), self.plan.deadlines_with(self.toolset.as_ref()));
+        let worked = aside(async move {
+            let mut place = place.lock().await;
+            let worked = place.machine.work(&asked, &deadlines).await?;
+            place.handed_in = worked.acted.submission.as_ref().and_then(|it| it.patch.clone());
+            Ok::<_, EnvironmentError>(worked)
+        });
+        let worked = worked.await?;
+        let episode = self.begun("step")?;
+        let step = episode.course.worked(action, worked, is_expected, start.elapsed());
+        for flag in flags(&action.key()) {
+            episode.flags.entry(flag).or_insert(episode.course.num_commands);
+        }
+        Ok(step)
+    }
+
     /// What remains of the solution, while nothing else was done.
     fn next_of_solution(&self) -> Option<String> {
         let episode = self.episode.as_ref().filter(|episode| !episode.course.is_over)?;
@@ -136,6 +176,10 @@ impl Swe {
     }
 
     fn action(&self, command: &str) -> Action {
+        if let Some(toolset) = &self.toolset {
+            let toolset = toolset.toolset();
+            return if command == SUBMIT { toolset.submit() } else { toolset.command(command) };
+        }
         if self.uses_tools { tool_action(command) } else { command.into() }
     }
 }
@@ -147,7 +191,7 @@ async fn judge(
     place: &mut Place,
 ) -> Result<SweVerdict, EnvironmentError> {
     let id = &plan.instance().id;
-    let Place { machine, repository } = place;
+    let Place { machine, repository, handed_in } = place;
     let sandbox = Arc::clone(&machine.sandbox);
     let failed = |reason: String| SweVerdict::without_run(id, Outcome::Failed, reason);
     let whole = plan.deadlines.whole_verify();
@@ -170,7 +214,10 @@ async fn judge(
     // 2. The patch is all that leaves its sandbox, which is given back: episodes that each hold one must not wait for each
     //    other.
     let limit = plan.task.patch_limit_bytes;
-    let taken = timeout(whole, take(&*sandbox, repository, limit, PATCHING)).await;
+    let taken = match handed_in.take() {
+        Some(patch) => Ok(Ok(Taken::of(patch.into_bytes(), limit))),
+        None => timeout(whole, take(&*sandbox, repository, limit, PATCHING)).await,
+    };
     let taken = match in_time(Verify, whole, taken) {
         Ok(taken) => taken,
         Err(error) => {
@@ -186,8 +233,13 @@ async fn judge(
     }
 }
 
-/// The first message.
-fn opening(plan: &Plan) -> String {
+/// Where shells of the agent begin.
+fn workdir(instance: &Instance) -> &str {
+    instance.workdir.as_deref().unwrap_or("/")
+}
+
+/// The task in words.
+fn statement(plan: &Plan) -> String {
     let issue = &plan.instance().issue;
     let mut text = issue.problem.trim_end().to_owned();
     for (heading, part) in [
@@ -202,6 +254,12 @@ fn opening(plan: &Plan) -> String {
     for image in &issue.images {
         text += &format!("\n\nImage: {}", image.url);
     }
+    text
+}
+
+/// The first message.
+fn opening(plan: &Plan) -> String {
+    let text = statement(plan);
     let place = match &plan.instance().workdir {
         Some(workdir) if plan.judges_patch() => format!("The repository is in {workdir}. "),
         Some(workdir) => format!("You are in {workdir}. "),
@@ -216,23 +274,58 @@ fn opening(plan: &Plan) -> String {
 #[async_trait]
 impl Environment for Swe {
     fn name(&self) -> &'static str {
-        NAME
+        Self::NAME
     }
 
     fn time_rules(&self) -> TimeRules {
         TimeRules {
             task: self.plan.instance().limits.agent_secs.map(Duration::from_secs),
-            command: Some(self.plan.deadlines.command),
+            command: Some(self.plan.deadlines_with(self.toolset.as_ref()).command),
+            // A toolset that looks at the machine first has it brought up by then.
+            reset: self
+                .toolset
+                .as_ref()
+                .filter(|toolset| toolset.toolset().looks_first())
+                .map(|_| self.plan.deadlines.create + self.plan.deadlines.whole_set_up()),
             ..TimeRules::default()
         }
     }
 
     async fn reset(&mut self, _seed: Seed) -> Result<Observation, EnvironmentError> {
         self.close().await?;
-        let text = opening(&self.plan);
+        let text = match &self.toolset {
+            Some(toolset) => toolset.toolset().opening(&Briefing {
+                task: &statement(&self.plan),
+                workdir: workdir(self.plan.instance()),
+                is_repository: self.plan.judges_patch(),
+                command_secs: self.plan.deadlines_with(Some(toolset)).command.as_secs(),
+            }),
+            None => opening(&self.plan),
+        };
+        let mut text = text;
+        let mut place = None;
+        if self.toolset.as_ref().is_some_and(|toolset| toolset.toolset().looks_first()) {
+            let course = Course::begin("");
+            self.episode = Some(Episode { place: None, course, flags: BTreeMap::new() });
+            let begun = self.place("reset").await?;
+            place = Some(Arc::clone(&begun));
+            let plan = Arc::clone(&self.plan);
+            let deadlines = plan.deadlines_with(self.toolset.as_ref());
+            let opened = aside(async move {
+                let task = statement(&plan);
+                let briefing = Briefing {
+                    task: &task,
+                    workdir: workdir(plan.instance()),
+                    is_repository: plan.judges_patch(),
+                    command_secs: deadlines.command.as_secs(),
+                };
+                begun.lock().await.machine.open(&briefing, &deadlines).await
+            });
+            text = opened.await?.map_err(|reason| EnvironmentError::Toolset { reason })?;
+        }
         let course = Course::begin(&text);
         let state_key = course.state_key.clone();
-        self.episode = Some(Episode { place: None, course, flags: BTreeMap::new() });
+        self.episode = Some(Episode { place, course, flags: BTreeMap::new() });
         let instruction = Some(self.plan.instance().issue.problem.as_str().into());
         Ok(Observation { text, instruction, state_key, ..Observation::default() })
     }
@@ -245,9 +338,16 @@ impl Environment for Swe {
         self.uses_tools = true;
     }
 
+    fn use_toolset(&mut self, toolset: &ToolsetChoice) -> bool {
+        self.toolset = Some(toolset.clone());
+        true
+    }
+
     fn tools(&self) -> Arc<[ToolSpec]> {
         match &self.episode {
-            Some(episode) if self.uses_tools && !episode.course.is_over => offered(),
+            Some(episode) if self.uses_tools && !episode.course.is_over => {
+                self.toolset.as_ref().map_or_else(offered, |toolset| toolset.toolset().tools())
+            }
             _ => Arc::default(),
         }
     }
@@ -255,6 +355,9 @@ impl Environment for Swe {
     async fn step(&mut self, action: &Action) -> Result<Step, EnvironmentError> {
         if self.begun("step")?.course.is_over {
             return Err(EnvironmentError::Misused { call: "step", when: "after the end" });
+        }
+        if self.toolset.is_some() {
+            return self.work(action).await;
         }
         let calls = action.tool_calls();
         match Asked::of(action, self.uses_tools) {
@@ -278,6 +381,7 @@ impl Environment for Swe {
             plan: Arc::clone(&self.plan),
             sandboxes: self.sandboxes.clone(),
             uses_tools: self.uses_tools,
+            toolset: self.toolset.clone(),
             episode: None,
         };
         if let Some(episode) = &self.episode {
@@ -288,10 +392,14 @@ impl Environment for Swe {
                     let forked = aside(async move {
                         let mut place = place.lock().await;
                         let repository = place.repository.clone();
+                        let handed_in = place.handed_in.clone();
                         let machine = place.machine.fork_with(options).await?;
-                        Ok::<_, EnvironmentError>(Place { machine, repository })
+                        let forked =
+                            machine.map(|machine| Place { machine, repository, handed_in });
+                        Ok::<_, EnvironmentError>(forked)
                     });
-                    Some(Arc::new(Mutex::new(forked.await?)))
+                    let Some(forked) = forked.await? else { return Ok(None) };
+                    Some(Arc::new(Mutex::new(forked)))
                 }
                 _ => None,
             };

@@ -18,6 +18,16 @@ pub(super) enum Taken {
     Unfit(String),
 }
 
+impl Taken {
+    /// What a patch is that was made there.
+    pub(super) fn of(patch: Vec<u8>, limit_bytes: usize) -> Self {
+        match unfit(&patch, limit_bytes) {
+            Some(reason) => Self::Unfit(reason),
+            None => Self::Patch(patch),
+        }
+    }
+}
+
 /// Takes out what the agent did. Its sandbox is not trusted: what comes out is bounded, and read before it is used.
 pub(super) async fn take(
     sandbox: &dyn Sandbox,
@@ -40,10 +50,7 @@ pub(super) async fn take(
         return Ok(Taken::Unfit(format!("its patch has more than {limit_bytes} bytes")));
     }
     match done.end {
-        ExecEnd::Exited { code: 0 } => Ok(match unfit(&patch, limit_bytes) {
-            Some(reason) => Taken::Unfit(reason),
-            None => Taken::Patch(patch),
-        }),
+        ExecEnd::Exited { code: 0 } => Ok(Taken::of(patch, limit_bytes)),
         end => {
             let said = done.stderr.text();
             let said = said.trim().lines().last().unwrap_or_default().to_owned();

@@ -18,7 +18,7 @@ use super::repository::{For, Repository, expect_success, run};
 use crate::SandboxPhase::{Create, SetUp, Verify};
 use crate::terminal::Deadlines;
 use crate::terminal::machine::{Machine, at, in_time};
-use crate::{EnvironmentError, Sandboxes};
+use crate::{EnvironmentError, Sandboxes, ToolsetChoice};
 
 /// Processes and threads of a sandbox: runners start workers.
 const PIDS: u32 = 1024;
@@ -111,6 +111,12 @@ impl Plan {
         judges_patch(self.instance())
     }
 
+    /// How long each part may take where the agent works with this toolset.
+    pub(super) fn deadlines_with(&self, toolset: Option<&ToolsetChoice>) -> Deadlines {
+        let own = toolset.and_then(|toolset| toolset.toolset().command_limit());
+        Deadlines { command: own.unwrap_or(self.deadlines.command), ..self.deadlines }
+    }
+
     /// How the result is judged.
     pub(super) fn verification(&self) -> &Verification {
         self.instance().verification.as_ref().expect("what cannot be judged was refused")
@@ -146,8 +152,12 @@ impl Plan {
     }
 
     /// The agent's sandbox: the repository squashed, what it must not see taken out, and a shell.
-    pub(super) async fn begin(&self, sandboxes: &Sandboxes) -> Result<Begun, EnvironmentError> {
-        let spec = self.spec(&self.network, self.deadlines.lifetimes());
+    pub(super) async fn begin(
+        &self,
+        sandboxes: &Sandboxes,
+        deadlines: &Deadlines,
+    ) -> Result<Begun, EnvironmentError> {
+        let spec = self.spec(&self.network, deadlines.lifetimes());
         sandboxes.warm_up(&spec);
         let sandbox = Arc::new(sandboxes.pool.acquire(&spec).await.map_err(at(Create))?);
         let whole = self.deadlines.whole_set_up();

@@ -8,8 +8,8 @@ use spar_swe::grade::{Edition, InfraFailure, Outcome};
 use spar_swe::report::{Ended, InstanceReport, Prediction, RunReport, write_predictions};
 use spar_tasks::{Suite, SuiteError};
 
+use super::Swe;
 use super::SweVerdict;
-use super::environment::NAME;
 
 /// What became of instances in a run, episode by episode; of several attempts at one instance the first counts.
 #[derive(Debug, Default)]
@@ -27,7 +27,7 @@ struct Attempt {
 impl Predictions {
     /// Takes note of an episode, if it is one of the environment `swe` that was judged.
     pub fn note(&self, trajectory: &Trajectory) {
-        if trajectory.environment != NAME || trajectory.is_failed() {
+        if trajectory.environment != Swe::NAME || trajectory.is_failed() {
             return;
         }
         let Some(verdict) = trajectory.verdict.as_ref().and_then(SweVerdict::of) else { return };
@@ -81,7 +81,7 @@ fn instances(suite: &dyn Suite, splits: &[String]) -> Result<Vec<String>, SuiteE
     for split in splits {
         for index in 0..suite.len(split)? {
             let task = suite.task(split, index)?;
-            if task.environment == NAME {
+            if task.environment == Swe::NAME {
                 found.extend(task.parameters["instance"]["id"].as_str().map(str::to_owned));
             }
         }

@@ -7,6 +7,7 @@ use spar_core::{Action, Observation, Step, ToolCall, ToolResult};
 use super::environment::{command_of, next_key};
 use super::machine::Ran;
 use super::transcript::{is_executable, outcome};
+use crate::toolsets::{Acted, Worked};
 
 /// Where an episode stands.
 #[derive(Debug, Clone)]
@@ -90,6 +91,22 @@ impl Course {
             valid,
             wall_time,
         }
+    }
+
+    /// The step of an action that was carried out with a toolset; `is_expected` where the solution goes on with it.
+    pub(crate) fn worked(
+        &mut self,
+        action: &Action,
+        worked: Worked,
+        is_expected: bool,
+        wall_time: Duration,
+    ) -> Step {
+        let Worked { acted: Acted { results, text, is_valid, submission }, is_lost } = worked;
+        self.is_over |= is_lost || submission.is_some();
+        let shown = results.iter().fold(text.clone(), |shown, it| format!("{shown}\n{}", it.text));
+        let mut step = self.carried_out(&action.key(), (shown, is_valid), is_expected, wall_time);
+        (step.observation.results, step.observation.text) = (results, text);
+        step
     }
 
     /// The answer to what was no command.

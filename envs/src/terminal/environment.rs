@@ -19,9 +19,8 @@ use super::machine::{Machine, SharedMachine};
 use super::transcript::opening;
 use crate::aside::aside;
 use crate::graded::Place;
+use crate::toolsets::{Briefing, Hands, ToolsetChoice};
 use crate::{Environment, EnvironmentError, Resources, Sandboxes, TimeRules};
-
-const NAME: &str = "terminal";
 
 /// The action that ends the task.
 pub const SUBMIT: &str = "submit";
@@ -50,6 +49,8 @@ pub struct Terminal {
     deadlines: Deadlines,
     /// Whether it offers its shell as a tool.
     uses_tools: bool,
+    /// What is worked with in the place of its shell.
+    toolset: Option<ToolsetChoice>,
     episode: Option<Episode>,
 }
 
@@ -68,6 +69,8 @@ struct Generated {
 }
 
 impl Terminal {
+    pub(crate) const NAME: &str = "terminal";
+
     /// Makes a task interactive.
     ///
     /// # Errors
@@ -77,7 +80,7 @@ impl Terminal {
     pub fn open(task: &Task, resources: &Resources) -> Result<Self, EnvironmentError> {
         let refuse = |detail: String| EnvironmentError::Parameters {
             task: task.id.clone(),
-            environment: NAME,
+            environment: Self::NAME,
             detail,
         };
         let parameters = &task.parameters;
@@ -92,7 +95,7 @@ impl Terminal {
         if !problems.is_empty() {
             return Err(refuse(problems.join("; ")));
         }
-        let sandboxes = resources.sandboxes(NAME)?.clone();
+        let sandboxes = resources.sandboxes(Self::NAME)?.clone();
         let turns = sandboxes.max_turns.unwrap_or(0).max(task.max_turns);
         let waiting = sandboxes.answer.saturating_mul(turns);
         let agent = match found.agent_secs {
@@ -124,7 +127,15 @@ impl Terminal {
         let acquire = Duration::from_secs(sandboxes.pool.config().acquire_secs);
         let deadlines = Deadlines::of(&found, agent, acquire).with_scripts(scripts());
         let task = Arc::new(found);
-        Ok(Self { task, kind, sandboxes, deadlines, uses_tools: false, episode: None })
+        Ok(Self {
+            task,
+            kind,
+            sandboxes,
+            deadlines,
+            uses_tools: false,
+            toolset: None,
+            episode: None,
+        })
     }
 
     /// The kind of a generated task, by its parameters alone.
@@ -150,8 +161,12 @@ impl Terminal {
         }
         let (sandboxes, task) = (self.sandboxes.clone(), Arc::clone(&self.task));
         let deadlines = self.deadlines;
-        let machine =
-            aside(async move { Machine::begin(&sandboxes, &task, &deadlines).await }).await?;
+        let hands = self
+            .toolset
+            .as_ref()
+            .map(|toolset| Hands::new(toolset.toolset().begin(), self.task.workdir.as_str(), None));
+        let machine = aside(async move { Machine::begin(&sandboxes, &task, &deadlines).await });
+        let machine = machine.await?.with_hands(hands);
         let machine = Arc::new(Mutex::new(machine));
         self.begun(call)?.machine = Some(Arc::clone(&machine));
         Ok(machine)
@@ -175,6 +190,18 @@ impl Terminal {
         Ok(course.carried_out(action, shown, is_expected, start.elapsed()))
     }
 
+    /// Carries out an action with the toolset.
+    async fn work(&mut self, action: &Action) -> Result<Step, EnvironmentError> {
+        let start = Instant::now();
+        let is_expected = self.oracle_action().is_some_and(|next| next.key() == action.key());
+        let machine = self.machine("step").await?;
+        let (asked, deadlines) = (action.clone(), self.deadlines);
+        let worked = aside(async move { machine.lock().await.work(&asked, &deadlines).await });
+        let worked = worked.await?;
+        let course = &mut self.begun("step")?.course;
+        Ok(course.worked(action, worked, is_expected, start.elapsed()))
+    }
+
     /// What remains of the solution, while nothing else was done.
     fn next_of_solution(&self) -> Option<&str> {
         let episode = self.episode.as_ref().filter(|episode| !episode.course.is_over)?;
@@ -188,7 +215,7 @@ impl Terminal {
 #[async_trait]
 impl Environment for Terminal {
     fn name(&self) -> &'static str {
-        NAME
+        Self::NAME
     }
 
     fn tags(&self) -> Vec<String> {
@@ -199,16 +226,48 @@ impl Environment for Terminal {
         TimeRules {
             task: self.task.agent_secs.map(Duration::from_secs),
             command: Some(self.deadlines.command),
+            // A toolset that looks at the machine first has it brought up by then.
+            reset: self
+                .toolset
+                .as_ref()
+                .filter(|toolset| toolset.toolset().looks_first())
+                .map(|_| self.deadlines.create + self.deadlines.whole_set_up()),
             ..TimeRules::default()
         }
     }
 
     async fn reset(&mut self, _seed: Seed) -> Result<Observation, EnvironmentError> {
         self.close().await?;
-        let text = opening(&self.task);
+        let text = match &self.toolset {
+            Some(toolset) => toolset.toolset().opening(&Briefing {
+                task: &self.task.instruction,
+                workdir: &self.task.workdir,
+                is_repository: false,
+                command_secs: self.deadlines.command.as_secs(),
+            }),
+            None => opening(&self.task),
+        };
+        let mut text = text;
+        let mut machine = None;
+        if self.toolset.as_ref().is_some_and(|toolset| toolset.toolset().looks_first()) {
+            self.episode = Some(Episode { machine: None, course: Course::begin("") });
+            let place = self.machine("reset").await?;
+            machine = Some(Arc::clone(&place));
+            let (task, deadlines) = (Arc::clone(&self.task), self.deadlines);
+            let opened = aside(async move {
+                let briefing = Briefing {
+                    task: &task.instruction,
+                    workdir: &task.workdir,
+                    is_repository: false,
+                    command_secs: deadlines.command.as_secs(),
+                };
+                place.lock().await.open(&briefing, &deadlines).await
+            });
+            text = opened.await?.map_err(|reason| EnvironmentError::Toolset { reason })?;
+        }
         let course = Course::begin(&text);
         let state_key = course.state_key.clone();
-        self.episode = Some(Episode { machine: None, course });
+        self.episode = Some(Episode { machine, course });
         let instruction = Some(self.task.instruction.as_str().into());
         Ok(Observation { text, instruction, state_key, ..Observation::default() })
     }
@@ -221,9 +280,19 @@ impl Environment for Terminal {
         self.uses_tools = true;
     }
 
+    fn use_toolset(&mut self, toolset: &ToolsetChoice) -> bool {
+        if let Some(limit) = toolset.toolset().command_limit() {
+            self.deadlines.command = limit;
+        }
+        self.toolset = Some(toolset.clone());
+        true
+    }
+
     fn tools(&self) -> Arc<[ToolSpec]> {
         match &self.episode {
-            Some(episode) if self.uses_tools && !episode.course.is_over => offered(),
+            Some(episode) if self.uses_tools && !episode.course.is_over => {
+                self.toolset.as_ref().map_or_else(offered, |toolset| toolset.toolset().tools())
+            }
             _ => Arc::default(),
         }
     }
@@ -231,6 +300,9 @@ impl Environment for Terminal {
     async fn step(&mut self, action: &Action) -> Result<Step, EnvironmentError> {
         if self.begun("step")?.course.is_over {
             return Err(EnvironmentError::Misused { call: "step", when: "after the end" });
+        }
+        if self.toolset.is_some() {
+            return self.work(action).await;
         }
         let calls = action.tool_calls();
         match Asked::of(action, self.uses_tools) {
@@ -270,6 +342,7 @@ impl Environment for Terminal {
             sandboxes: self.sandboxes.clone(),
             deadlines: self.deadlines,
             uses_tools: self.uses_tools,
+            toolset: self.toolset.clone(),
             episode: None,
         };
         if let Some(episode) = &self.episode {
@@ -289,7 +362,8 @@ impl Environment for Terminal {
                 Some(machine) => {
                     let (machine, task) = (Arc::clone(machine), Arc::clone(&self.task));
                     let forked = aside(async move { machine.lock().await.fork(&task).await });
-                    Some(Arc::new(Mutex::new(forked.await?)))
+                    let Some(forked) = forked.await? else { return Ok(None) };
+                    Some(Arc::new(Mutex::new(forked)))
                 }
             };
             let course = episode.course.clone();
@@ -300,6 +374,10 @@ impl Environment for Terminal {
 
     fn oracle_action(&self) -> Option<Action> {
         let next = self.next_of_solution()?;
+        if let Some(toolset) = &self.toolset {
+            let toolset = toolset.toolset();
+            return Some(if next == SUBMIT { toolset.submit() } else { toolset.command(next) });
+        }
         Some(if self.uses_tools { tool_action(next) } else { next.into() })
     }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use spar_core::Action;
 use spar_sandbox::pool::{PooledSandbox, SandboxPool};
 use spar_sandbox::{
     Carried, Evidence, ExecEnd, Fault, Image, Sandbox, SandboxError, SandboxSpec, Shell,
@@ -15,6 +16,7 @@ use tokio::time::{Instant, timeout};
 use super::Deadlines;
 use super::deadlines::whole_script;
 use crate::SandboxPhase::{Create, Fork, SetUp, Step, Verify};
+use crate::toolsets::{Briefing, Hands, Worked};
 use crate::{EnvironmentError, SandboxPhase, Sandboxes};
 
 /// Bytes kept of each stream of commands that the agent does not see.
@@ -31,9 +33,11 @@ pub(crate) struct Machine {
     pub(crate) sandbox: Arc<PooledSandbox>,
     shell: Box<dyn Shell>,
     /// Where fresh sandboxes come from.
-    pub(super) pool: Arc<SandboxPool>,
+    pub(crate) pool: Arc<SandboxPool>,
     /// Whether it took the place of the agent's to judge services from.
     pub(super) is_judges: bool,
+    /// What the agent works with in the place of the shell.
+    hands: Option<Hands>,
 }
 
 /// What came of a command of the agent.
@@ -69,7 +73,7 @@ impl Machine {
         let set_up = timeout(deadlines.whole_set_up(), set_up(&sandbox, task, deadlines));
         let shell = in_time(SetUp, deadlines.whole_set_up(), set_up.await).map_err(at(SetUp))?;
         let pool = Arc::clone(&sandboxes.pool);
-        Ok(Self { sandbox, shell, pool, is_judges: false })
+        Ok(Self { sandbox, shell, pool, is_judges: false, hands: None })
     }
 
     /// A sandbox that is set up, and the agent's shell in it.
@@ -78,7 +82,39 @@ impl Machine {
         shell: Box<dyn Shell>,
         pool: Arc<SandboxPool>,
     ) -> Self {
-        Self { sandbox, shell, pool, is_judges: false }
+        Self { sandbox, shell, pool, is_judges: false, hands: None }
+    }
+
+    /// The same, worked at with a toolset where there is one.
+    pub(crate) fn with_hands(mut self, hands: Option<Hands>) -> Self {
+        self.hands = hands;
+        self
+    }
+
+    /// The first message of a toolset that looks at the machine first; why there is none.
+    pub(crate) async fn open(
+        &mut self,
+        briefing: &Briefing<'_>,
+        deadlines: &Deadlines,
+    ) -> Result<Result<String, String>, EnvironmentError> {
+        let misused = EnvironmentError::Misused { call: "reset", when: "without a toolset" };
+        let mut hands = self.hands.take().ok_or(misused)?;
+        let opened = hands.open(briefing, self, deadlines).await;
+        self.hands = Some(hands);
+        opened
+    }
+
+    /// Carries out an action of the agent with its toolset.
+    pub(crate) async fn work(
+        &mut self,
+        action: &Action,
+        deadlines: &Deadlines,
+    ) -> Result<Worked, EnvironmentError> {
+        let misused = EnvironmentError::Misused { call: "step", when: "without a toolset" };
+        let mut hands = self.hands.take().ok_or(misused)?;
+        let worked = hands.act(action, self, deadlines).await;
+        self.hands = Some(hands);
+        worked
     }
 
     /// Runs a command of the agent.
@@ -101,8 +137,11 @@ impl Machine {
     }
 
     /// A second machine with the same files. Its shell has the same working directory and exported
-    /// variables; where snapshots hold memory, everything of it.
-    pub(super) async fn fork(&mut self, task: &TerminalTask) -> Result<Self, EnvironmentError> {
+    /// variables; where snapshots hold memory, everything of it. Absent where the toolset cannot be copied.
+    pub(super) async fn fork(
+        &mut self,
+        task: &TerminalTask,
+    ) -> Result<Option<Self>, EnvironmentError> {
         self.fork_with(options(task)).await
     }
 
@@ -110,8 +149,16 @@ impl Machine {
     pub(crate) async fn fork_with(
         &mut self,
         options: ShellOptions,
-    ) -> Result<Self, EnvironmentError> {
-        self.forked(options).await.map_err(at(Fork))
+    ) -> Result<Option<Self>, EnvironmentError> {
+        let hands = match &self.hands {
+            None => None,
+            Some(hands) => match hands.fork() {
+                Some(hands) => Some(hands),
+                None => return Ok(None),
+            },
+        };
+        let forked = self.forked(options).await.map_err(at(Fork))?;
+        Ok(Some(forked.with_hands(hands)))
     }
 
     async fn forked(&mut self, mut options: ShellOptions) -> Result<Self, SandboxError> {
@@ -135,7 +182,7 @@ impl Machine {
             shell.run(&script, ASIDE).await?;
             self.shell.run(&format!("rm -f {path}"), ASIDE).await?;
         }
-        Ok(Self { sandbox, shell, pool: Arc::clone(&self.pool), is_judges: false })
+        Ok(Self { sandbox, shell, pool: Arc::clone(&self.pool), is_judges: false, hands: None })
     }
 
     /// Ends everything that the agent left running, brings in the verifier's files, and runs it: here,

@@ -12,7 +12,7 @@ use spar_core::{Action, Observation, RewardPart, Seed, Step, ToolSpec, Verdict};
 use spar_tasks::graders::Graders;
 use spar_tasks::{GraderError, ReferenceAnswer, Task};
 
-use crate::{Environment, EnvironmentError, TimeRules};
+use crate::{Environment, EnvironmentError, TimeRules, ToolsetChoice};
 
 const NAME: &str = "unary_feedback";
 /// The most tries there may be.
@@ -218,6 +218,10 @@ impl Environment for UnaryFeedback {
 
     fn use_tools(&mut self) {
         self.start.use_tools();
+    }
+
+    fn use_toolset(&mut self, toolset: &ToolsetChoice) -> bool {
+        self.start.use_toolset(toolset)
     }
 
     fn tools(&self) -> Arc<[ToolSpec]> {
