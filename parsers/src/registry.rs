@@ -37,14 +37,6 @@ const ROWS: &[ParserRow] = &[
         open: Syntax { has_text: true, has_calls: false, open: || Arc::new(Plain) },
     },
     Row {
-        name: "whole",
-        about: "All that was written.",
-        source: "own",
-        formula: "",
-        options: OptionSet::NONE,
-        open: Syntax { has_text: true, has_calls: false, open: || Arc::new(Whole) },
-    },
-    Row {
         name: "tags",
         about: "The last `<action>...</action>`.",
         source: "R1-style prompts; compared with `XMLParser` of verifiers",
@@ -179,6 +171,14 @@ const ROWS: &[ParserRow] = &[
         formula: "",
         options: OptionSet::NONE,
         open: Syntax { has_text: true, has_calls: true, open: || Arc::new(CodeTags) },
+    },
+    Row {
+        name: "whole",
+        about: "All that was written.",
+        source: "own",
+        formula: "",
+        options: OptionSet::NONE,
+        open: Syntax { has_text: true, has_calls: false, open: || Arc::new(Whole) },
     },
 ];
 
