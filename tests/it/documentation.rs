@@ -138,3 +138,63 @@ fn links_between_documents_lead_somewhere() {
         }
     }
 }
+
+/// What stands between backticks.
+fn quoted(text: &str) -> Vec<&str> {
+    text.split('`').skip(1).step_by(2).collect()
+}
+
+#[test]
+fn the_table_of_methods_names_what_exists_and_counts_right() {
+    let text = read("docs/methods.md");
+    let mut ids = Vec::new();
+    let mut counts = std::collections::BTreeMap::<&str, [usize; 3]>::new();
+    let mut section = "";
+    for line in text.lines() {
+        if let Some(title) = line.strip_prefix("## ") {
+            section = &title[..1];
+        }
+        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+        let [_, id, _, rows, shown_by, state, _] = cells[..] else { continue };
+        let Ok(id) = id.parse::<u32>() else { continue };
+        ids.push(id);
+        for row in quoted(rows) {
+            let (axis, name) = row.split_once('/').unwrap();
+            let table =
+                spar::registry::tables().into_iter().find(|table| table.axis().name == axis);
+            let table = table.unwrap_or_else(|| panic!("{id}: there is no axis `{axis}`"));
+            let is_there = table.describe().iter().any(|row| row.name == name);
+            assert!(is_there, "{id}: there is no `{row}`");
+        }
+        for place in quoted(shown_by) {
+            let (file, test) = place.split_once("::").unwrap_or((place, ""));
+            let source = std::fs::read_to_string(root().join(file));
+            let source = source.unwrap_or_else(|_| panic!("{id}: {file}"));
+            assert!(source.contains(&format!("fn {test}")) || test.is_empty(), "{id}: {place}");
+        }
+        let place = match state {
+            "works" => {
+                assert!(!quoted(shown_by).is_empty(), "{id} works, and nothing shows it");
+                0
+            }
+            state if state.starts_with("in parts: ") => 1,
+            state if state.starts_with("waits: ") => 2,
+            state => panic!("{id} is neither here nor there: {state}"),
+        };
+        counts.entry(section).or_default()[place] += 1;
+    }
+    let total = ids.len();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!((total, ids.len()), (175, 175));
+    let [a, b, c] = ["A", "B", "C"].map(|section| counts[section]);
+    assert_eq!([a, b, c].map(|counts| counts.iter().sum::<usize>()), [44, 99, 32]);
+    let told = format!(
+        "A and B together: {} of 143 work, {} work in parts; C: {} of 32 work, {} in parts.",
+        a[0] + b[0],
+        a[1] + b[1],
+        c[0],
+        c[1]
+    );
+    assert!(text.contains(&told), "{told}");
+}

@@ -1,7 +1,8 @@
 //! Methods listed, advantages assigned again, and recipes swept over settings and seeds.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 use serde_json::Value;
 
@@ -117,4 +118,113 @@ fn a_sweep_trains_what_is_not_finished_and_its_runs_are_judged_by_any_estimator(
         assert_eq!(failed.code, Some(1), "{arguments:?}");
         assert!(failed.err.contains(part), "{}", failed.err);
     }
+}
+
+/// What is left of a method's recipe so that it takes a second: the frozen lake, few episodes, from a policy that has seen some demonstrations.
+const TOY: &[&str] = &[
+    "data.suite=frozen-lake",
+    "data.train=train",
+    "data.dev=test",
+    "data.test=[]",
+    "episode.context={ instruction = false }",
+    "warm_start.iterations=0",
+    "reinforce.iterations=4",
+    "reinforce.tasks=4",
+    "reinforce.max_turns=8",
+    "evaluation={ every = 4, dev_tasks = 4, max_turns = 8 }",
+    "keep={ checkpoint_every = 1, checkpoints = 10 }",
+];
+
+/// The recipes that say what they change of the one for households with few demonstrations.
+fn methods() -> Vec<String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("recipes/methods");
+    let mut names: Vec<String> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
+}
+
+/// The files of a checkpoint that hold weights and the optimiser's state.
+fn weights(run: &Path, iteration: u64) -> Vec<Vec<u8>> {
+    let folder = run.join(format!("checkpoints/iteration-{iteration:06}"));
+    let mut files: Vec<PathBuf> = fs::read_dir(&folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|it| it == "safetensors"))
+        .collect();
+    files.sort();
+    assert!(!files.is_empty(), "{}", folder.display());
+    files.iter().map(|path| fs::read(path).unwrap()).collect()
+}
+
+fn copy_folder(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        let target = to.join(path.file_name().unwrap());
+        match path.is_dir() {
+            true => copy_folder(&path, &target),
+            false => drop(fs::copy(&path, &target).unwrap()),
+        }
+    }
+}
+
+/// Trains a method on the toy, goes on from its middle in a copy of the run, and compares; what is wrong, where something is.
+fn try_method(folder: &Path, method: &str) -> Result<(), String> {
+    let mut arguments = vec!["train", method, "--name", method, "--threads", "1", "--seed", "5"];
+    arguments.extend(["--start-from", "runs/warm/checkpoints/iteration-000003"]);
+    TOY.iter().for_each(|setting| arguments.extend(["--set", *setting]));
+    let trained = run(folder, &arguments);
+    if trained.code != Some(0) {
+        return Err(format!("{method} does not train:\n{}", trained.err));
+    }
+    let whole = folder.join("runs").join(method);
+    if weights(&whole, 1) == weights(&whole, 4) {
+        return Err(format!("{method} moves no weight"));
+    }
+    let again = folder.join("again").join(method);
+    copy_folder(&whole, &again);
+    for iteration in [3, 4] {
+        fs::remove_dir_all(again.join(format!("checkpoints/iteration-{iteration:06}"))).unwrap();
+    }
+    let resumed = run(folder, &["resume", &format!("again/{method}"), "--threads", "1"]);
+    if resumed.code != Some(0) {
+        return Err(format!("{method} does not resume:\n{}", resumed.err));
+    }
+    let metrics = |run: &Path| fs::read_to_string(run.join("metrics.jsonl")).unwrap();
+    if metrics(&whole) != metrics(&again) {
+        return Err(format!("{method} resumes to other metrics"));
+    }
+    if weights(&whole, 4) != weights(&again, 4) {
+        return Err(format!("{method} resumes to other weights"));
+    }
+    Ok(())
+}
+
+#[test]
+fn every_method_trains_a_toy_moves_weights_and_resumes_to_the_bit() {
+    let folder = workplace();
+    let folder = folder.path();
+    let warm = ["--set", "reinforce.iterations=0", "--set", "data.test=[]", "--name", "warm"];
+    succeed(folder, &[&["train", "tiny.toml"][..], &warm].concat());
+    let methods = methods();
+    assert!(methods.len() > 40, "{methods:?}");
+    let left = Mutex::new(methods.into_iter());
+    let problems = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                loop {
+                    let Some(method) = left.lock().unwrap().next() else { break };
+                    if let Err(problem) = try_method(folder, &method) {
+                        problems.lock().unwrap().push(problem);
+                    }
+                }
+            });
+        }
+    });
+    let problems = problems.into_inner().unwrap();
+    assert!(problems.is_empty(), "{} methods:\n{}", problems.len(), problems.join("\n"));
 }
