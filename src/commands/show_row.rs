@@ -64,6 +64,7 @@ fn details(details: &[DescribedDetail]) -> String {
         text += &format!("{name}\n");
         match value {
             Value::Null => text += "  absent\n",
+            Value::String(value) if value.is_empty() => text += "  empty\n",
             Value::String(value) if value.contains('\n') => {
                 value.split('\n').for_each(|line| {
                     text += format!("  | {line}").trim_end();

@@ -175,6 +175,7 @@ mod tests {
                 "household" | "household-few" | "household-rewards" | "alfworld" | "quick" => {
                     &["length_discount"]
                 }
+                "dapo" => &["overlong"],
                 _ => &[],
             };
             assert_eq!(names, wanted, "{name}");
