@@ -152,7 +152,7 @@ in_background() {
         : >"$work/$name.tried"
     done
 }
-in_background guests openai gymnasium mini mcp ors smollm2 nvrtc &
+in_background guests openai gymnasium mini pytest mcp ors smollm2 nvrtc &
 beside_engines=$!
 
 # 3. Tests that wait for an engine go beside all others, as soon as the engines are there and the tests are
@@ -201,7 +201,7 @@ wait "$beside_engines"
 while IFS= read -r reason; do
     needs | cut -d'|' -f1 | grep -qxF "$reason" || die "tests are ignored with \`$reason\`, which this script does not know"
 done < <(grep -rhoE --include='*.rs' '#\[ignore = "[^"]*"\]' \
-    src core parsers python bfcl tau2 answers sql search apps mcp ors repair sandbox tasks envs agent ops text policy predictors serve \
+    src core parsers python bfcl tau2 answers sql search apps mcp ors repair swe sandbox tasks envs agent ops text policy predictors serve \
     trainer tests examples |
     sed -E 's/^#\[ignore = "(.*)"\]$/\1/' | sort -u)
 [ ! -e "$work/openai.ready" ] || export SPAR_OPENAI_PYTHON="$cache/venvs/openai/bin/python"
@@ -221,7 +221,7 @@ fi
 for name in cxx gpu nccl alfworld problems namespaces; do
     until [ -e "$work/$name.tried" ]; do sleep 1; done
 done
-find_words namespaces guests openai gymnasium mcp ors smollm2 cxx nvrtc nccl gpu alfworld problems
+find_words namespaces guests openai gymnasium mini pytest mcp ors smollm2 cxx nvrtc nccl gpu alfworld problems
 if [ "${#words[@]}" -gt 0 ]; then
     run ignored --test-threads 2 --skip docker --skip podman "${words[@]}" "${without[@]}"
 fi

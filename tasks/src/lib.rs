@@ -56,6 +56,8 @@ mod tau2_suite;
 mod template_suite;
 mod terminal_suite;
 mod terminal_task;
+#[cfg(test)]
+mod test_vectors;
 mod tool_suite;
 mod wrapper_config;
 

@@ -102,20 +102,33 @@ impl TaskSampler for Dynamic {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_vectors::{cases, floats};
 
     fn outcome(returns: &[f64]) -> Outcome {
         Outcome { returns: returns.to_vec() }
     }
 
-    /// The cases of DAPO's own code: its prompts with their metrics, and which of them it keeps.
     #[test]
     fn what_is_kept_equals_the_reference() {
-        let uniform = [outcome(&[1.0; 4]), outcome(&[0.0; 4]), outcome(&[0.7])];
-        let mixed = [&[1.0, 0.0, 0.0, 1.0][..], &[-0.172703, -0.14127], &[-1.353006]].map(outcome);
-        let mut dynamic = Dynamic::new(&DynamicOptions::default(), 0).unwrap();
-        dynamic.begin(6);
-        let kept = dynamic.observe(&[&uniform[..], &mixed].concat());
-        assert_eq!(kept, [false, false, true, true, true, true]);
+        for case in cases("dapo_dynamic_sampling") {
+            let prompts = case["inputs"]["metric_per_prompt"].as_object().unwrap();
+            let outcomes: Vec<Outcome> =
+                prompts.values().map(|metrics| outcome(&floats(metrics))).collect();
+            let mut dynamic = Dynamic::new(&DynamicOptions::default(), 0).unwrap();
+            dynamic.begin(outcomes.len());
+            let kept = dynamic.observe(&outcomes);
+            let kept = prompts.keys().zip(kept).filter(|(_, kept)| *kept).map(|(name, _)| name);
+            let mut kept: Vec<&str> = kept.map(String::as_str).collect();
+            kept.sort_unstable();
+            let mut expected: Vec<&str> = case["outputs"]["kept"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|name| name.as_str().unwrap())
+                .collect();
+            expected.sort_unstable();
+            assert_eq!(kept, expected);
+        }
         assert!(!outcome(&[]).has_signal());
     }
 

@@ -87,46 +87,28 @@ impl RewardShaper for Overlong {
 
 #[cfg(test)]
 mod tests {
-    use std::path::{Path, PathBuf};
-
-    use serde_json::Value;
-
     use super::super::RewardShapers;
     use super::super::tests::episode;
     use super::*;
+    use crate::test_vectors::{cases, floats};
 
     #[test]
     fn penalties_equal_the_reference() {
-        let own = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let folder = std::env::var_os("SPAR_VECTORS")
-            .map_or_else(|| own.join("../../shared/vectors"), PathBuf::from);
-        for path in [own.join("tests/fixtures"), folder] {
-            let path = path.join("reward_overlong_dapo.json");
-            let Ok(text) = std::fs::read_to_string(&path) else {
-                assert!(!path.starts_with(own.join("tests")), "{}", path.display());
-                println!("skipped: {} is absent", path.display());
-                continue;
-            };
-            let file: Value = serde_json::from_str(&text).unwrap();
-            for case in file["cases"].as_array().unwrap() {
-                let param = |name: &str| case["params"][name].as_f64().unwrap();
-                let overlong = Overlong::new(&OverlongOptions {
-                    max_tokens: param("max_response_length") as u32,
-                    buffer: param("overlong_buffer_len") as u32,
-                    penalty: param("penalty_factor"),
-                })
-                .unwrap();
-                let floats = |value: &Value| -> Vec<f64> {
-                    value.as_array().unwrap().iter().map(|it| it.as_f64().unwrap()).collect()
-                };
-                let rewards = floats(&case["inputs"]["rewards"]);
-                let lengths = floats(&case["inputs"]["response_lengths"]);
-                let expected = floats(&case["outputs"]["rewards"]);
-                assert_eq!(lengths.len(), expected.len());
-                for ((length, reward), expected) in lengths.iter().zip(rewards).zip(expected) {
-                    let found = reward + overlong.penalty(*length as usize);
-                    assert!((found - expected).abs() < 1e-9, "{found} {expected}");
-                }
+        for case in cases("reward_overlong_dapo") {
+            let param = |name: &str| case["params"][name].as_f64().unwrap();
+            let overlong = Overlong::new(&OverlongOptions {
+                max_tokens: param("max_response_length") as u32,
+                buffer: param("overlong_buffer_len") as u32,
+                penalty: param("penalty_factor"),
+            })
+            .unwrap();
+            let rewards = floats(&case["inputs"]["rewards"]);
+            let lengths = floats(&case["inputs"]["response_lengths"]);
+            let expected = floats(&case["outputs"]["rewards"]);
+            assert_eq!(lengths.len(), expected.len());
+            for ((length, reward), expected) in lengths.iter().zip(rewards).zip(expected) {
+                let found = reward + overlong.penalty(*length as usize);
+                assert!((found - expected).abs() < 1e-9, "{found} {expected}");
             }
         }
     }
