@@ -81,11 +81,62 @@ pub struct UnaryFeedback {
     /// The environment as it is when the episode begins; every answer goes to a fork of it.
     start: Box<dyn Environment>,
     first: Option<Observation>,
+    tries: Tries,
+}
+
+/// What has been tried.
+#[derive(Debug, Clone, Default)]
+struct Tries {
     attempts: u32,
     valid: u32,
     distinct: BTreeSet<String>,
     /// Set when it is over: how many valid answers were before the right one, if there was one.
     outcome: Option<Option<u32>>,
+}
+
+impl Tries {
+    /// Takes in an answer, and says whether it is over.
+    fn note(
+        &mut self,
+        options: &UnaryFeedbackOptions,
+        answer: &str,
+        is_valid: bool,
+        is_right: bool,
+    ) -> bool {
+        let before = self.valid;
+        self.attempts += 1;
+        if is_valid {
+            self.valid += 1;
+            self.distinct.insert(key(answer));
+        }
+        if is_right {
+            self.outcome = Some(Some(before));
+        } else if self.attempts == options.attempts {
+            self.outcome = Some(None);
+        }
+        self.outcome.is_some()
+    }
+
+    /// What they have earned, once it is over.
+    fn parts(&self, options: &UnaryFeedbackOptions) -> Vec<RewardPart> {
+        let mut parts = Vec::new();
+        if let Some(Some(before)) = self.outcome {
+            let exponent = i32::try_from(before).unwrap_or(i32::MAX);
+            parts.push(RewardPart {
+                name: "success".to_owned(),
+                value: options.decay.powi(exponent),
+            });
+        }
+        if options.repetition_penalty > 0.0 && self.valid > 0 {
+            #[expect(clippy::cast_precision_loss, reason = "there are few answers")]
+            let share = 1.0 - self.distinct.len() as f64 / f64::from(self.valid);
+            if share > 0.0 {
+                let value = -options.repetition_penalty * share;
+                parts.push(RewardPart { name: "repetition".to_owned(), value });
+            }
+        }
+        parts
+    }
 }
 
 impl UnaryFeedback {
@@ -130,34 +181,7 @@ impl UnaryFeedback {
                 Some(Arc::new((task.clone(), opened)))
             }
         };
-        Ok(Self {
-            options,
-            judging,
-            start: inner,
-            first: None,
-            attempts: 0,
-            valid: 0,
-            distinct: BTreeSet::new(),
-            outcome: None,
-        })
-    }
-
-    fn parts(&self) -> Vec<RewardPart> {
-        let mut parts = Vec::new();
-        if let Some(Some(before)) = self.outcome {
-            let exponent = i32::try_from(before).unwrap_or(i32::MAX);
-            let value = self.options.decay.powi(exponent);
-            parts.push(RewardPart { name: "success".to_owned(), value });
-        }
-        if self.options.repetition_penalty > 0.0 && self.valid > 0 {
-            #[expect(clippy::cast_precision_loss, reason = "there are few answers")]
-            let share = 1.0 - self.distinct.len() as f64 / f64::from(self.valid);
-            if share > 0.0 {
-                let value = -self.options.repetition_penalty * share;
-                parts.push(RewardPart { name: "repetition".to_owned(), value });
-            }
-        }
-        parts
+        Ok(Self { options, judging, start: inner, first: None, tries: Tries::default() })
     }
 }
 
@@ -183,7 +207,7 @@ fn key(answer: &str) -> String {
         FinalAnswer::Found(found) => found,
         FinalAnswer::Missing | FinalAnswer::Conflicting => answer.to_owned(),
     };
-    found.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
+    found.split_whitespace().collect::<String>().to_lowercase()
 }
 
 #[async_trait]
@@ -206,8 +230,7 @@ impl Environment for UnaryFeedback {
 
     async fn reset(&mut self, seed: Seed) -> Result<Observation, EnvironmentError> {
         let first = self.start.reset(seed).await?;
-        (self.attempts, self.valid, self.outcome) = (0, 0, None);
-        self.distinct.clear();
+        self.tries = Tries::default();
         self.first = Some(first.clone());
         Ok(first)
     }
@@ -231,7 +254,7 @@ impl Environment for UnaryFeedback {
     async fn step(&mut self, action: &Action) -> Result<Step, EnvironmentError> {
         let misused = |when| EnvironmentError::Misused { call: "step", when };
         let Some(first) = &self.first else { return Err(misused("before reset")) };
-        if self.outcome.is_some() {
+        if self.tries.outcome.is_some() {
             return Err(misused("after the end"));
         }
         let environment = self.start.name();
@@ -253,26 +276,15 @@ impl Environment for UnaryFeedback {
         let judging = self.judging.clone();
         let is_right = step.valid && is_right(judging, &mut *attempt, action.said(), &step).await?;
         attempt.close().await?;
-        let before = self.valid;
-        self.attempts += 1;
-        if step.valid {
-            self.valid += 1;
-            self.distinct.insert(key(&answer));
-        }
-        if is_right {
-            self.outcome = Some(Some(before));
-        } else if self.attempts == self.options.attempts {
-            self.outcome = Some(None);
-        }
-        let is_over = self.outcome.is_some();
+        let is_over = self.tries.note(&self.options, &answer, step.valid, is_right);
         let told = if is_over { step.observation.text } else { self.options.feedback.clone() };
-        let answers: Vec<&str> = self.distinct.iter().map(String::as_str).collect();
+        let answers: Vec<&str> = self.tries.distinct.iter().map(String::as_str).collect();
         Ok(Step {
             observation: Observation {
                 text: told,
                 results: step.observation.results,
                 admissible: admissible.filter(|_| !is_over),
-                state_key: format!("{state_key}\n{}\n{}", self.attempts, answers.join("\n")),
+                state_key: format!("{state_key}\n{}\n{}", self.tries.attempts, answers.join("\n")),
                 ..Observation::default()
             },
             rewards: Vec::new(),
@@ -284,15 +296,19 @@ impl Environment for UnaryFeedback {
     }
 
     async fn verify(&mut self) -> Result<Option<Verdict>, EnvironmentError> {
-        let success = matches!(self.outcome, Some(Some(_)));
+        let success = matches!(self.tries.outcome, Some(Some(_)));
         let graders = match &self.judging {
             None => Vec::new(),
             Some(judging) => judging.1.versions().into_keys().collect(),
         };
         Ok(Some(Verdict {
-            parts: self.parts(),
+            parts: self.tries.parts(&self.options),
             success,
-            details: format!("{} answers, {} distinct", self.attempts, self.distinct.len()),
+            details: format!(
+                "{} answers, {} distinct",
+                self.tries.attempts,
+                self.tries.distinct.len()
+            ),
             graders,
             ..Verdict::default()
         }))
@@ -313,19 +329,16 @@ impl Environment for UnaryFeedback {
             judging: self.judging.clone(),
             start,
             first: self.first.clone(),
-            attempts: self.attempts,
-            valid: self.valid,
-            distinct: self.distinct.clone(),
-            outcome: self.outcome,
+            tries: self.tries.clone(),
         })))
     }
 
     fn oracle_action(&self) -> Option<Action> {
-        self.start.oracle_action().filter(|_| self.outcome.is_none())
+        self.start.oracle_action().filter(|_| self.tries.outcome.is_none())
     }
 
     fn expert_action(&mut self) -> Option<Action> {
-        match self.outcome {
+        match self.tries.outcome {
             None => self.start.expert_action(),
             Some(_) => None,
         }
@@ -371,6 +384,63 @@ mod tests {
         assert!(env.step(&"0.75".into()).await.is_err(), "it is over");
         let verdict = env.verify().await.unwrap().unwrap();
         (verdict.success, verdict.reward())
+    }
+
+    /// The cases of the fixture `name`, and of the folder of vectors where it exists.
+    fn cases(name: &str) -> Vec<serde_json::Value> {
+        let own = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+        let folder = std::env::var_os("SPAR_VECTORS")
+            .map_or_else(|| own.join("../../shared/vectors"), std::path::PathBuf::from);
+        let fixture = own.join(format!("tests/fixtures/{name}.json"));
+        let mut texts = vec![std::fs::read_to_string(fixture).unwrap()];
+        match std::fs::read_to_string(folder.join(format!("{name}.json"))) {
+            Ok(text) => texts.push(text),
+            Err(error) => println!("skipped: {name} in {}: {error}", folder.display()),
+        }
+        let cases = |text: &String| -> Vec<serde_json::Value> {
+            let mut file: serde_json::Value = serde_json::from_str(text).unwrap();
+            serde_json::from_value(file["cases"].take()).unwrap()
+        };
+        texts.iter().flat_map(cases).collect()
+    }
+
+    /// What is told is an option here, and at the end does not say whether the answer was right.
+    #[test]
+    fn tries_end_and_earn_as_in_the_reference() {
+        for name in ["ufo_unary_feedback", "ufo_metamath_repetition"] {
+            for case in cases(name) {
+                let (inputs, params) = (&case["inputs"], &case["params"]);
+                let list =
+                    |value: &serde_json::Value| value.as_array().cloned().unwrap_or_default();
+                let is_right = match inputs.get("correct") {
+                    Some(correct) => list(correct),
+                    None => list(&inputs["correct_per_attempt"]),
+                };
+                let answers = list(&inputs["answers"]);
+                let options = UnaryFeedbackOptions {
+                    // Without a bound the reference goes on for as long as it is asked.
+                    attempts: params["max_steps"].as_u64().unwrap_or(1000) as u32,
+                    repetition_penalty: params["penalty_lambda"].as_f64().unwrap_or_default(),
+                    ..UnaryFeedbackOptions::default()
+                };
+                let mut tries = Tries::default();
+                let expected = list(&case["outputs"]["observation_reward_done"]);
+                let mut earned = 0.0;
+                for (place, told) in expected.iter().enumerate() {
+                    let own = place.to_string();
+                    let answer = answers.get(place).and_then(|it| it.as_str()).unwrap_or(&own);
+                    let is_over =
+                        tries.note(&options, answer, true, is_right[place].as_bool().unwrap());
+                    assert_eq!(is_over, told[2].as_bool().unwrap(), "{case}");
+                    earned += told[1].as_f64().unwrap();
+                }
+                let found: f64 = match tries.outcome {
+                    Some(_) => tries.parts(&options).iter().map(|part| part.value).sum(),
+                    None => 0.0,
+                };
+                assert!((found - earned).abs() < 1e-9, "{name}: {found} {earned} {case}");
+            }
+        }
     }
 
     #[tokio::test]
