@@ -103,6 +103,11 @@ set_up_smollm2() {
     has python3 || { echo "no Python" && return 1; }
     scripts/get_smollm2.sh
 }
+set_up_chromium() {
+    for program in "${SPAR_CHROMIUM:-chromium}" chromium google-chrome; do has "$program" && return; done
+    may_install || { echo "no Chromium" && return 1; }
+    install_packages chromium
+}
 set_up_nvrtc() { virtual_environment nvrtc "nvidia-cuda-nvrtc>=13,<14"; }
 # Not installed here: the package holds code for every GPU, a third of a gigabyte. Read to its end: with
 # `grep -q`, ldconfig would fail at a closed pipe.
@@ -130,6 +135,7 @@ needs gymnasium from PyPI|gymnasium|gymnasium_is_played
 needs mini-swe-agent from PyPI|mini|recordings_are_those_of_mini
 needs MCP servers from npm and PyPI|mcp|reference_servers
 needs the ORS server from PyPI|ors|ors_server_of_pypi
+needs Chromium|chromium|chromium_
 needs a C++ compiler|cxx|emulated
 needs SmolLM2 from PyPI|smollm2|smollm2_
 needs NVRTC from PyPI|nvrtc|nvrtc_
@@ -179,7 +185,7 @@ find_words() {
     done < <(needs)
 }
 with_engines() {
-    in_background docker podman cxx gpu nccl alfworld problems namespaces
+    in_background docker podman cxx chromium gpu nccl alfworld problems namespaces
     until [ -e "$work/compiled" ]; do sleep 1; done
     find_words docker podman
     [ "${#words[@]}" = 0 ] ||
@@ -201,7 +207,7 @@ wait "$beside_engines"
 while IFS= read -r reason; do
     needs | cut -d'|' -f1 | grep -qxF "$reason" || die "tests are ignored with \`$reason\`, which this script does not know"
 done < <(grep -rhoE --include='*.rs' '#\[ignore = "[^"]*"\]' \
-    src core parsers python bfcl tau2 answers sql search apps mcp ors repair swe sandbox tasks envs agent ops text policy predictors serve \
+    src core parsers python bfcl tau2 answers sql search apps web mcp ors repair swe sandbox tasks envs agent ops text policy predictors serve \
     trainer tests examples |
     sed -E 's/^#\[ignore = "(.*)"\]$/\1/' | sort -u)
 [ ! -e "$work/openai.ready" ] || export SPAR_OPENAI_PYTHON="$cache/venvs/openai/bin/python"
@@ -218,10 +224,10 @@ if [ -e "$work/nvrtc.ready" ]; then
     nvrtc="$(dirname "$(find "$cache/venvs/nvrtc" -name 'libnvrtc.so.*' | head -n 1)")"
     export LD_LIBRARY_PATH="$nvrtc${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 fi
-for name in cxx gpu nccl alfworld problems namespaces; do
+for name in cxx chromium gpu nccl alfworld problems namespaces; do
     until [ -e "$work/$name.tried" ]; do sleep 1; done
 done
-find_words namespaces guests openai gymnasium mini pytest mcp ors smollm2 cxx nvrtc nccl gpu alfworld problems
+find_words namespaces guests openai gymnasium mini pytest mcp ors smollm2 cxx chromium nvrtc nccl gpu alfworld problems
 if [ "${#words[@]}" -gt 0 ]; then
     run ignored --test-threads 2 --skip docker --skip podman "${words[@]}" "${without[@]}"
 fi

@@ -22,6 +22,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("sql", &["core"]),
     ("search", &["core"]),
     ("apps", &["core"]),
+    ("web", &["core", "python"]),
     ("mcp", &["core", "sandbox"]),
     ("ors", &["core"]),
     // Instances of software engineering and how they are graded: texts in, texts out.

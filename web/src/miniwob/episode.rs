@@ -1,0 +1,357 @@
+//! One episode.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use spar_core::ToolSpec;
+
+use super::pages::Pages;
+use super::seed::page_seed;
+use crate::{
+    ActionSet, Actor, ActorOptions, AxOptions, Browsers, Looked, Navigation, Performed, Server,
+    Tab, View, ViewOptions, WebError, WindowSpec, look,
+};
+
+/// The window as BrowserGym opens it, in pixels.
+const VIEWPORT: (u32, u32) = (332, 214);
+/// Pixels of screenshots, and of places in actions, to a pixel of the page, as BrowserGym has it.
+const SCALE: f64 = 1.5;
+const BEGIN: &str = include_str!("../script/miniwob.js");
+/// What is asked of the page behind every action. Where the document is another one than the episode began in, it is over.
+const STATE: &str = "window.__spar_miniwob ? [__spar_miniwob.episode, WOB_RAW_REWARD_GLOBAL, WOB_REWARD_GLOBAL, WOB_DONE_GLOBAL] : null";
+
+/// How an episode begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reset {
+    /// With the page loaded anew, which shows what BrowserGym shows.
+    #[default]
+    Load,
+    /// In the page of the episode before where the task forgets that [wholly](super::TaskRow::is_safe_in_page), else as `Load`.
+    /// About thirty times as fast.
+    InPage,
+}
+
+/// What an episode earns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RewardKind {
+    /// 1 where the page's own reward, time left aside, is above 0, and else 0: BrowserGym's.
+    #[default]
+    Success,
+    /// The page's reward, from -1 to 1, time left aside.
+    Raw,
+    /// The page's reward, where most tasks take off what of their time has passed.
+    TimeScaled,
+}
+
+/// What is shown as text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Observing {
+    /// The accessibility tree, as BrowserGym writes it.
+    #[default]
+    Axtree,
+    /// The elements, as HTML.
+    Dom,
+    /// Both, the elements first.
+    Both,
+    /// No text, for whoever looks at screenshots.
+    None,
+}
+
+/// How episodes are played.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Options {
+    /// How they begin.
+    pub reset: Reset,
+    /// What they earn.
+    pub reward: RewardKind,
+    /// What is shown as text.
+    pub observing: Observing,
+    /// What the accessibility tree tells beside its defaults.
+    pub axtree: AxOptions,
+    /// Whether a screenshot is shown.
+    pub has_screenshot: bool,
+    /// The sets of actions; `noop` is always there.
+    pub actions: Vec<String>,
+    /// The time of an episode in milliseconds, after which the page ends it. Default BrowserGym's million; MiniWoB++'s own
+    /// is 10000 for most tasks.
+    pub time_ms: u32,
+    /// How long the page goes on behind an action before it is looked at, in milliseconds. Default 600.
+    pub settle_ms: u32,
+    /// When the page's own clock begins, in milliseconds since 1970; absent, the page has the machine's clock.
+    pub clock_start: Option<i64>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            reset: Reset::Load,
+            reward: RewardKind::Success,
+            observing: Observing::Axtree,
+            axtree: AxOptions::default(),
+            has_screenshot: false,
+            actions: ["chat", "infeas", "bid", "nav", "tab"].map(str::to_owned).to_vec(),
+            time_ms: 1_000_000,
+            settle_ms: 600,
+            clock_start: Some(WindowSpec::CLOCK_START),
+        }
+    }
+}
+
+/// An episode under way.
+#[derive(Debug)]
+pub struct Episode {
+    actor: Actor,
+    task: String,
+    options: Options,
+    goal: String,
+    tab: Tab,
+    /// The number that the page gives the episode.
+    number: u64,
+    is_over: bool,
+}
+
+/// What an episode shows.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Shown {
+    /// The text that was asked for.
+    pub text: String,
+    /// The elements.
+    pub view: View,
+    /// A picture as PNG, where one was asked for.
+    pub screenshot: Option<Vec<u8>>,
+    /// What the episode has earned; anything but 0 only at its end.
+    pub reward: f64,
+    /// Whether the page's own reward is above 0.
+    pub is_success: bool,
+    /// Whether it is over.
+    pub is_over: bool,
+    /// Why the action was not carried out.
+    pub error: Option<String>,
+}
+
+impl Options {
+    /// What is wrong with them.
+    pub fn problems(&self) -> Vec<String> {
+        let mut problems: Vec<String> = ActionSet::new(&self.actions).err().into_iter().collect();
+        if self.settle_ms > 60_000 {
+            problems.push(format!("settle_ms is {}, must be at most 60000", self.settle_ms));
+        }
+        if self.time_ms == 0 {
+            problems.push("time_ms is 0, must be at least 1".to_owned());
+        }
+        problems
+    }
+
+    fn view_options(&self, task: &str, before: String) -> ViewOptions {
+        let wants_axtree = matches!(self.observing, Observing::Axtree | Observing::Both);
+        ViewOptions {
+            axtree: wants_axtree.then_some(self.axtree),
+            colors: super::tasks::needs_colors(task),
+            scale: SCALE,
+            before,
+        }
+    }
+}
+
+impl Episode {
+    /// Begins an episode of a task with BrowserGym's seed.
+    ///
+    /// # Errors
+    ///
+    /// [`WebError`] where the browser does not do its part, or there is no such task.
+    pub async fn begin(
+        browsers: &Browsers,
+        pages: &Arc<Pages>,
+        task: &str,
+        seed: u64,
+        options: Options,
+    ) -> Result<(Self, Shown), WebError> {
+        if !pages.tasks().iter().any(|known| known == task) {
+            let detail = format!("they have no task `{task}`");
+            return Err(WebError::Pages { benchmark: "MiniWoB++", detail });
+        }
+        let actions = ActionSet::new(&options.actions);
+        let actions =
+            actions.map_err(|detail| WebError::Pages { benchmark: "MiniWoB++", detail })?;
+        let spec = WindowSpec { viewport: VIEWPORT, clock_start: options.clock_start };
+        let server: Arc<dyn Server> = Arc::clone(pages) as _;
+        let window = browsers.window(&spec, Arc::clone(&server)).await?;
+        let actor = Actor::new(
+            window,
+            server,
+            ActorOptions { actions, scale: SCALE, settle_ms: options.settle_ms },
+        );
+        let tab = actor.window().tab()?;
+        let mut episode = Self {
+            actor,
+            task: task.to_owned(),
+            options,
+            goal: String::new(),
+            tab,
+            number: 0,
+            is_over: false,
+        };
+        let shown = episode.load(seed).await?;
+        Ok((episode, shown))
+    }
+
+    /// Begins another episode in the same window.
+    ///
+    /// # Errors
+    ///
+    /// As [`Episode::begin`]; the window cannot be used any longer then.
+    pub async fn again(&mut self, seed: u64) -> Result<Shown, WebError> {
+        let is_same = !self.tab.is_closed() && self.tab.url() == Pages::url(&self.task);
+        let is_safe = super::tasks::is_safe_in_page(&self.task);
+        let has_one_tab = self.actor.window().tabs().len() == 1;
+        match self.options.reset == Reset::InPage && is_same && is_safe && has_one_tab {
+            true => self.start(seed).await,
+            false => self.load(seed).await,
+        }
+    }
+
+    /// What the task demands.
+    pub fn goal(&self) -> &str {
+        &self.goal
+    }
+
+    /// The task's name.
+    pub fn task(&self) -> &str {
+        &self.task
+    }
+
+    /// The tools by which actions are called.
+    pub fn tools(&self) -> Vec<ToolSpec> {
+        self.actor.tools()
+    }
+
+    /// Carries out the action that stands in a text.
+    ///
+    /// # Errors
+    ///
+    /// [`WebError`] where the browser does not do its part.
+    pub async fn act(&mut self, text: &str) -> Result<Shown, WebError> {
+        let performed = self.actor.perform_text(text).await?;
+        self.after(performed).await
+    }
+
+    /// Carries out the action that a call of a tool is.
+    ///
+    /// # Errors
+    ///
+    /// [`WebError`] where the browser does not do its part.
+    pub async fn call(
+        &mut self,
+        name: &str,
+        arguments: &Map<String, Value>,
+    ) -> Result<Shown, WebError> {
+        let performed = self.actor.perform_call(name, arguments).await?;
+        self.after(performed).await
+    }
+
+    /// Gives the window back.
+    pub fn leave(self) {
+        self.actor.leave();
+    }
+
+    async fn load(&mut self, seed: u64) -> Result<Shown, WebError> {
+        self.tab = self.actor.window().tab()?;
+        let url = Pages::url(&self.task);
+        if let Navigation::Failed(error) = self.tab.navigate(&url).await? {
+            let detail = format!("`{url}` was not loaded: {error}");
+            return Err(WebError::Pages { benchmark: "MiniWoB++", detail });
+        }
+        self.start(seed).await
+    }
+
+    async fn start(&mut self, seed: u64) -> Result<Shown, WebError> {
+        self.actor.let_go();
+        let (drawn, time, task) = (page_seed(seed), self.options.time_ms, Value::from(&*self.task));
+        let begun = self.tab.evaluate(&format!("({BEGIN})({drawn}, {time}, {task})")).await?;
+        self.goal = begun.get("goal").and_then(Value::as_str).unwrap_or_default().to_owned();
+        self.number = 0;
+        self.is_over = false;
+        // Half of what an action gets: BrowserGym makes a few calls and does not wait.
+        let advance =
+            format!("window.__spar_clock && __spar_clock.advance({})", self.options.settle_ms / 2);
+        self.look(advance, None).await
+    }
+
+    async fn after(&mut self, performed: Performed) -> Result<Shown, WebError> {
+        let (mut error, mut is_given_up) = (None, false);
+        match performed {
+            Performed::Done | Performed::Message(_) => {}
+            Performed::Infeasible(_) => is_given_up = true,
+            Performed::Failed(text) => error = Some(text),
+        }
+        let advance = self.actor.settle().await?;
+        let mut shown = self.look(advance, error).await?;
+        if is_given_up {
+            shown.is_over = true;
+            self.is_over = true;
+        }
+        Ok(shown)
+    }
+
+    /// Lets the page go on, and reads it.
+    async fn look(&mut self, advance: String, error: Option<String>) -> Result<Shown, WebError> {
+        let tab = self.actor.window().tab()?;
+        let before = match advance.is_empty() {
+            true => STATE.to_owned(),
+            false => format!("({advance}, {STATE})"),
+        };
+        let options = self.options.view_options(&self.task, before);
+        let looked = match look(&tab, &options).await {
+            // A page that goes elsewhere while it is read takes the script with it: what comes is read.
+            Err(WebError::Script { .. } | WebError::Refused { .. }) => {
+                tab.wait_until_loaded().await?;
+                look(&tab, &options).await?
+            }
+            looked => looked?,
+        };
+        let Looked { view, axtree, before: state } = looked;
+        let number = |at: usize| state.get(at).and_then(Value::as_f64);
+        let episode = number(0).map(|number| number as u64);
+        if self.number == 0 {
+            self.number = episode.unwrap_or(0);
+        }
+        // Another tab, another address or another document: nothing is earned there.
+        let is_left = tab.target() != self.tab.target()
+            || tab.url() != Pages::url(&self.task)
+            || episode != Some(self.number);
+        let (raw, scaled) = (number(1).unwrap_or(0.0), number(2).unwrap_or(0.0));
+        let is_done = state.get(3).and_then(Value::as_bool).unwrap_or(false);
+        let is_over = is_left || is_done;
+        let is_success = is_done && !is_left && raw > 0.0 && !self.is_over;
+        let reward = match self.options.reward {
+            _ if !is_done || is_left || self.is_over => 0.0,
+            RewardKind::Success => f64::from(u8::from(is_success)),
+            RewardKind::Raw => raw,
+            RewardKind::TimeScaled => scaled,
+        };
+        self.is_over |= is_over;
+        let mut screenshot = None;
+        if self.options.has_screenshot {
+            screenshot = Some(tab.screenshot(VIEWPORT, SCALE).await?);
+        }
+        let text = self.text(&view, axtree);
+        Ok(Shown { text, view, screenshot, reward, is_success, is_over, error })
+    }
+
+    fn text(&self, view: &View, axtree: Option<String>) -> String {
+        if view.is_too_large {
+            return "The page has more elements than can be shown.".to_owned();
+        }
+        let axtree = axtree.unwrap_or_default();
+        match self.options.observing {
+            Observing::Axtree => axtree,
+            Observing::Dom => view.dom_text(),
+            Observing::Both => format!("{}\n\n{axtree}", view.dom_text()),
+            Observing::None => String::new(),
+        }
+    }
+}
