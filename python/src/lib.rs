@@ -8,7 +8,7 @@
 //!                                 │ Scope (names of the caller)
 //!                                 └──▶ Exception (class and words, as CPython words them)
 //!
-//! seed ──▶ Random ──▶ random, int, uniform, choice, shuffle, sample, ...
+//! seed ──▶ Random, numpy_random::{Generator, RandomState} ──▶ random, int, uniform, choice, shuffle, sample, ...
 //! ```
 //!
 //! ```
@@ -38,6 +38,7 @@ mod int;
 mod json_dumps;
 mod literal_call;
 mod methods;
+pub mod numpy_random;
 mod random;
 mod repr;
 mod sequence;

@@ -45,6 +45,18 @@ impl Random {
         Self::from_words(&BigUint::from_bytes_be(&bytes).to_u32_digits())
     }
 
+    /// `init_genrand` of the reference implementation, by which numpy seeds its `RandomState`.
+    pub(crate) fn from_word(seed: u32) -> Self {
+        let mut state = [0_u32; N];
+        let mut word = seed;
+        for (at, place) in state.iter_mut().enumerate() {
+            *place = word;
+            word = 1_812_433_253_u32.wrapping_mul(word ^ (word >> 30)).wrapping_add(at as u32 + 1);
+        }
+        refill(&mut state);
+        Self { state: Arc::new(state), used: 0 }
+    }
+
     /// `init_by_array` of the reference implementation.
     fn from_words(key: &[u32]) -> Self {
         let mut state = [0_u32; N];
