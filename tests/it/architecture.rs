@@ -18,6 +18,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("python", &[]),
     ("bfcl", &["core", "python"]),
     ("tau2", &["core", "python"]),
+    ("grids", &["core", "python"]),
     ("answers", &[]),
     ("sql", &["core"]),
     ("search", &["core"]),
@@ -36,7 +37,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "envs",
         &[
-            "core", "sandbox", "tasks", "answers", "apps", "bfcl", "mcp", "ors", "python",
+            "core", "sandbox", "tasks", "answers", "apps", "bfcl", "grids", "mcp", "ors", "python",
             "search", "sql", "swe", "tau2",
         ],
     ),
