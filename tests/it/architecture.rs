@@ -22,6 +22,9 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("answers", &[]),
     ("sql", &["core"]),
     ("search", &["core"]),
+    ("shop", &["core", "python"]),
+    ("quests", &["core"]),
+    ("crafting", &["core", "python"]),
     ("apps", &["core"]),
     ("web", &["core", "python"]),
     ("mcp", &["core", "sandbox"]),
@@ -32,13 +35,16 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("repair", &["core", "sandbox", "swe"]),
     (
         "tasks",
-        &["core", "sandbox", "answers", "bfcl", "ors", "python", "search", "sql", "swe", "tau2"],
+        &[
+            "core", "sandbox", "answers", "bfcl", "ors", "python", "search", "shop", "sql", "swe",
+            "tau2",
+        ],
     ),
     (
         "envs",
         &[
-            "core", "sandbox", "tasks", "answers", "apps", "bfcl", "grids", "mcp", "ors", "python",
-            "search", "sql", "swe", "tau2",
+            "core", "sandbox", "tasks", "answers", "apps", "bfcl", "crafting", "grids", "mcp",
+            "ors", "python", "quests", "search", "shop", "sql", "swe", "tau2",
         ],
     ),
     ("agent", &["core", "parsers", "sandbox", "swe", "tasks", "envs"]),
