@@ -26,6 +26,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("quests", &["core"]),
     ("crafting", &["core", "python"]),
     ("apps", &["core"]),
+    ("games", &["core", "python"]),
     ("web", &["core", "python"]),
     ("mcp", &["core", "sandbox"]),
     ("ors", &["core"]),
@@ -43,8 +44,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "envs",
         &[
-            "core", "sandbox", "tasks", "answers", "apps", "bfcl", "crafting", "grids", "mcp",
-            "ors", "python", "quests", "search", "shop", "sql", "swe", "tau2",
+            "core", "sandbox", "tasks", "answers", "apps", "bfcl", "games", "crafting", "grids",
+            "mcp", "ors", "python", "quests", "search", "shop", "sql", "swe",
         ],
     ),
     ("agent", &["core", "parsers", "sandbox", "swe", "tasks", "envs"]),
