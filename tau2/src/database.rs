@@ -20,14 +20,15 @@ const LARGE: usize = 16;
 pub struct Database {
     model: &'static Model,
     fields: Arc<[Field]>,
+    /// The fields, as bits by their places, that were handed out to be changed since the database was
+    /// [settled](Database::settle).
+    touched: u32,
 }
 
 #[derive(Clone)]
 struct Field {
     name: &'static str,
     store: Store,
-    /// Whether it was handed out to be changed since the database was [settled](Database::settle).
-    is_touched: bool,
 }
 
 #[derive(Clone)]
@@ -103,9 +104,9 @@ impl Database {
                 }),
                 (_, value) => Store::Plain(value),
             };
-            Field { name: field.name, store, is_touched: true }
+            Field { name: field.name, store }
         });
-        Ok(Self { model, fields: fields.collect() })
+        Ok(Self { model, fields: fields.collect(), touched: u32::MAX })
     }
 
     /// The database with the entries of a dictionary merged in, deep, and everything read anew.
@@ -140,15 +141,20 @@ impl Database {
 
     /// Whether a field, or any where none is named, may have changed since the database was settled.
     pub(crate) fn is_touched(&self, name: Option<&str>) -> bool {
-        let mut fields = self.fields.iter();
-        fields.any(|field| field.is_touched && name.is_none_or(|name| field.name == name))
+        self.touched != 0
+            && name.is_none_or(|name| {
+                self.place(name).is_some_and(|place| self.touched & bit(place) != 0)
+            })
     }
 
     /// Takes all changes so far as known.
     pub(crate) fn settle(&mut self) {
-        if self.is_touched(None) {
-            Arc::make_mut(&mut self.fields).iter_mut().for_each(|field| field.is_touched = false);
-        }
+        self.touched = 0;
+    }
+
+    #[inline]
+    fn place(&self, name: &str) -> Option<usize> {
+        self.fields.iter().position(|field| field.name == name)
     }
 
     #[inline]
@@ -158,10 +164,9 @@ impl Database {
 
     #[inline]
     fn store_mut(&mut self, name: &str) -> Option<&mut Store> {
-        let place = self.fields.iter().position(|field| field.name == name)?;
-        let field = &mut Arc::make_mut(&mut self.fields)[place];
-        field.is_touched = true;
-        Some(&mut field.store)
+        let place = self.place(name)?;
+        self.touched |= bit(place);
+        Some(&mut Arc::make_mut(&mut self.fields)[place].store)
     }
 
     /// The value of a field that is no table.
@@ -348,6 +353,11 @@ impl Serialize for Database {
             serde_json::from_str(&text).map_err(serde::ser::Error::custom)?;
         value.serialize(serializer)
     }
+}
+
+/// The bit of a field among those that were touched; those of models with very many fields share the last.
+fn bit(place: usize) -> u32 {
+    1 << place.min(31)
 }
 
 /// The rows of a table.

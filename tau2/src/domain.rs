@@ -161,7 +161,7 @@ impl DomainName {
             Requestor::Assistant => Some(self.signatures()),
             Requestor::User => self.user_signatures(),
         };
-        signatures?.iter().find(|it| it.name == name && it.kind != ToolKind::Hidden)
+        signatures?.iter().find(|it| it.is_named(name) && it.kind != ToolKind::Hidden)
     }
 }
 

@@ -115,6 +115,42 @@ impl Model {
     }
 }
 
+/// Names the fields of a model, in their order, so that each finds its value by its place.
+macro_rules! attributes {
+    ($(#[$about:meta])* $name:ident of $model:ident { $($field:ident),* $(,)? }) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[allow(dead_code, reason = "some stand there for the places of those behind them")]
+        pub(crate) enum $name { $($field),* }
+
+        impl $name {
+            /// Its value.
+            #[inline]
+            pub(crate) fn of(self, object: &spar_python::Value) -> spar_python::Outcome<&spar_python::Value> {
+                $model.get(object, self as usize)
+            }
+
+            /// Its value, to be changed.
+            #[allow(dead_code, reason = "some models are never changed")]
+            pub(crate) fn of_mut(
+                self,
+                object: &mut spar_python::Value,
+            ) -> spar_python::Outcome<&mut spar_python::Value> {
+                $model.get_mut(object, self as usize)
+            }
+
+            /// All of them with the names that the model has at their places.
+            #[cfg(test)]
+            pub(crate) fn named() -> Vec<(String, &'static str)> {
+                let all = [$($name::$field),*];
+                assert_eq!(all.len(), $model.fields.len());
+                all.into_iter().map(|it| (format!("{it:?}"), $model.fields[it as usize].name)).collect()
+            }
+        }
+    };
+}
+pub(crate) use attributes;
+
 /// A field that has to be given.
 pub(crate) const fn required(name: &'static str, kind: Kind) -> Field {
     Field { name, kind, default: None }
@@ -128,4 +164,38 @@ pub(crate) const fn defaults(name: &'static str, kind: Kind, default: fn() -> Va
 /// A field that may be absent, and is nothing then.
 pub(crate) const fn optional(name: &'static str, kind: &'static Kind) -> Field {
     Field { name, kind: Kind::Optional(kind), default: Some(|| Value::None) }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::telecom::data::{Bill, Customer, Line, Plan};
+    use crate::telecom::device_data::{Around, Phone};
+
+    /// `WifiSsid` as `wifi_ssid`.
+    fn snake_case(name: &str) -> String {
+        let mut snake = String::new();
+        for letter in name.chars() {
+            if (letter.is_uppercase() || letter.is_ascii_digit()) && !snake.is_empty() {
+                snake.push('_');
+            }
+            snake.extend(letter.to_lowercase());
+        }
+        snake
+    }
+
+    #[test]
+    fn attributes_stand_in_the_order_of_the_fields() {
+        for named in [
+            Phone::named(),
+            Around::named(),
+            Plan::named(),
+            Line::named(),
+            Bill::named(),
+            Customer::named(),
+        ] {
+            for (attribute, field) in named {
+                assert_eq!(snake_case(&attribute), field);
+            }
+        }
+    }
 }

@@ -100,6 +100,13 @@ impl Arguments {
 }
 
 impl Signature {
+    /// Whether it has this name. Many are asked that, and most differ in their length or their last letter.
+    #[inline]
+    pub(crate) fn is_named(&self, name: &str) -> bool {
+        let (own, other) = (self.name.as_bytes(), name.as_bytes());
+        own.len() == other.len() && own.last() == other.last() && own == other
+    }
+
     /// Binds arguments by their names.
     ///
     /// # Errors

@@ -208,7 +208,7 @@ impl World {
                 telecom::tools::call(db, &mut self.bill_ids, name, &bound)
             }
             (DomainName::Telecom, Requestor::User) => {
-                telecom::user_tools::call(db, &mut self.vpn, name, &bound)
+                telecom::user_tools::call(db, &mut self.vpn, signature, &bound)
             }
         }
     }

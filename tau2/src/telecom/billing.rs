@@ -4,10 +4,12 @@ use sha2::{Digest, Sha256};
 use spar_python::BinaryOperator::Add;
 use spar_python::{Comparison, Outcome, Value, compare, elements};
 
-use super::data::{BILL, LINE_ITEM};
-use super::tools::{bill, customer, is_status, line, plan, row_mut};
+use super::data::{BILL, Bill, Customer, LINE_ITEM, Line, Plan};
+use super::tools::{
+    bill, bill_mut, customer, customer_mut, is_bill, is_line, line, line_mut, plan,
+};
 use crate::database::Database;
-use crate::object::{attribute, in_place, list_mut, refuse, set, shown};
+use crate::object::{in_place, list_mut, refuse, shown};
 use crate::reply::Reply;
 use crate::signature::Arguments;
 use crate::validate::make;
@@ -56,9 +58,9 @@ pub(super) fn with_status<'d>(
     status: &str,
 ) -> Outcome<Vec<&'d Value>> {
     let mut found = Vec::new();
-    for id in elements(attribute(customer, "bill_ids")?)?.iter() {
+    for id in elements(Customer::BillIds.of(customer)?)?.iter() {
         let bill = bill(db, id)?;
-        if is_status(bill, status) {
+        if is_bill(bill, status) {
             found.push(bill);
         }
     }
@@ -91,8 +93,8 @@ pub(super) fn charge(
 ) -> Outcome<()> {
     let owner = customer(db, customer_id)?;
     let mut draft = None;
-    for id in elements(attribute(owner, "bill_ids")?)?.iter() {
-        if is_status(bill(db, id)?, "Draft") {
+    for id in elements(Customer::BillIds.of(owner)?)?.iter() {
+        if is_bill(bill(db, id)?, "Draft") {
             draft = Some(id.clone());
             break;
         }
@@ -120,10 +122,11 @@ pub(super) fn charge(
     };
     let is_credit = compare(Comparison::Less, amount, &Value::from(0_i64))?;
     let item = line_item(description, amount, if is_credit { "Credit" } else { "Charge" })?;
-    let bill = row_mut(db, "bills", "bill_id", &draft)?;
+    let bill = bill_mut(db, &draft)?;
     list_mut(bill, "line_items")?.push(item);
-    let total = in_place(Add, attribute(bill, "total_due")?, amount)?;
-    set(bill, "total_due", total)
+    let total = in_place(Add, Bill::TotalDue.of(bill)?, amount)?;
+    *Bill::TotalDue.of_mut(bill)? = total;
+    Ok(())
 }
 
 /// Adds a bill to all bills and to the customer's.
@@ -131,7 +134,7 @@ fn add(db: &mut Database, customer_id: &Value, id: &Value, bill: Value) -> Outco
     if let Some(bills) = db.field_mut("bills")?.as_list_mut() {
         bills.push(bill);
     }
-    let owner = row_mut(db, "customers", "customer_id", customer_id)?;
+    let owner = customer_mut(db, customer_id)?;
     list_mut(owner, "bill_ids")?.push(id.clone());
     Ok(())
 }
@@ -145,11 +148,11 @@ pub(super) fn suspend_for_overdue_bill(db: &mut Database, arguments: &Arguments)
     let (customer_id, line_id) = (arguments.get(0), arguments.get(1));
     let (bill_id, has_ended) = (arguments.get(2), arguments.get(3));
     let suspended = line(db, line_id)?;
-    if !is_status(suspended, "Active") {
+    if !is_line(suspended, "Active") {
         return refuse("Line must be active to suspend for unpaid bill");
     }
-    let amount = attribute(plan(db, attribute(suspended, "plan_id")?)?, "price_per_month")?.clone();
-    let description = format!("Charge for line {}", shown(attribute(suspended, "line_id")?)?);
+    let amount = Plan::PricePerMonth.of(plan(db, Line::PlanId.of(suspended)?)?)?.clone();
+    let description = format!("Charge for line {}", shown(Line::LineId.of(suspended)?)?);
     if compare(Comparison::LessOrEqual, &amount, &Value::from(0_i64))? {
         return refuse("Amount must be positive for overdue bill");
     }
@@ -171,14 +174,14 @@ pub(super) fn suspend_for_overdue_bill(db: &mut Database, arguments: &Arguments)
         ],
     )?;
     list_mut(&mut bill, "line_items")?.push(line_item(description, &amount, "Charge")?);
-    let total = in_place(Add, attribute(&bill, "total_due")?, &amount)?;
-    set(&mut bill, "total_due", total)?;
+    let total = in_place(Add, Bill::TotalDue.of(&bill)?, &amount)?;
+    *Bill::TotalDue.of_mut(&mut bill)? = total;
     add(db, customer_id, bill_id, bill)?;
-    let suspended = row_mut(db, "lines", "line_id", line_id)?;
-    set(suspended, "status", "Suspended".into())?;
-    set(suspended, "suspension_start_date", TODAY.into())?;
+    let suspended = line_mut(db, line_id)?;
+    *Line::Status.of_mut(suspended)? = "Suspended".into();
+    *Line::SuspensionStartDate.of_mut(suspended)? = TODAY.into();
     if has_ended.is_true() {
-        set(suspended, "contract_end_date", "2025-01-31".into())?;
+        *Line::ContractEndDate.of_mut(suspended)? = "2025-01-31".into();
     }
     let (line_id, bill_id) = (shown(line_id)?, shown(bill_id)?);
     Ok(Reply::Text(format!(

@@ -3,7 +3,7 @@
 use spar_python::Value;
 
 use crate::schema::Kind::{Bool, Date, DateTime, Enum, Float, List, Model as Of, Str};
-use crate::schema::{Model, defaults, optional, required};
+use crate::schema::{Model, attributes, defaults, optional, required};
 
 const NO: fn() -> Value = || Value::Bool(false);
 const ZERO: fn() -> Value = || Value::Float(0.0);
@@ -29,6 +29,16 @@ static PLAN: Model = Model::closed(
         required("data_refueling_price_per_gb", Float),
     ],
 );
+attributes! {
+    /// An attribute of a plan, in the order of the model's fields.
+    Plan of PLAN {
+        PlanId,
+        Name,
+        DataLimitGb,
+        PricePerMonth,
+        DataRefuelingPricePerGb,
+    }
+}
 
 static DEVICE: Model = Model::closed(
     "Device",
@@ -63,6 +73,23 @@ static LINE: Model = Model::closed(
         optional("suspension_start_date", &Date),
     ],
 );
+attributes! {
+    /// An attribute of a line, in the order of the model's fields.
+    Line of LINE {
+        LineId,
+        PhoneNumber,
+        Status,
+        PlanId,
+        DeviceId,
+        DataUsedGb,
+        DataRefuelingGb,
+        RoamingEnabled,
+        ContractEndDate,
+        LastPlanChangeDate,
+        LastSimReplacementDate,
+        SuspensionStartDate,
+    }
+}
 
 /// A charge or credit on a bill.
 pub(crate) static LINE_ITEM: Model = Model::closed(
@@ -94,6 +121,20 @@ pub(crate) static BILL: Model = Model::closed(
         ),
     ],
 );
+attributes! {
+    /// An attribute of a bill, in the order of the model's fields.
+    Bill of BILL {
+        BillId,
+        CustomerId,
+        PeriodStart,
+        PeriodEnd,
+        IssueDate,
+        TotalDue,
+        DueDate,
+        LineItems,
+        Status,
+    }
+}
 
 static PAYMENT_METHOD: Model = Model::closed(
     "PaymentMethod",
@@ -127,6 +168,24 @@ static CUSTOMER: Model = Model::closed(
         defaults("goodwill_credit_used_this_year", Float, ZERO),
     ],
 );
+attributes! {
+    /// An attribute of a customer, in the order of the model's fields.
+    Customer of CUSTOMER {
+        CustomerId,
+        FullName,
+        DateOfBirth,
+        Email,
+        PhoneNumber,
+        Address,
+        AccountStatus,
+        PaymentMethods,
+        LineIds,
+        BillIds,
+        CreatedAt,
+        LastExtensionDate,
+        GoodwillCreditUsedThisYear,
+    }
+}
 
 /// The database of the agent.
 pub(crate) static DATABASE: Model = Model::closed(

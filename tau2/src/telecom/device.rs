@@ -1,5 +1,6 @@
 //! How the user's phone behaves: what it shows, how it looks for a network, what works on it.
 
+use std::fmt::Write as _;
 use std::sync::LazyLock;
 
 use spar_python::{Exception, Outcome, Value, round, to_float};
@@ -42,9 +43,13 @@ pub(super) fn on_off(on: bool) -> &'static str {
 }
 
 impl Device<'_> {
+    fn phone(&self) -> Outcome<&Value> {
+        self.db.field("device")
+    }
+
     /// An attribute of the phone.
     pub(super) fn get(&self, attribute: Phone) -> Outcome<&Value> {
-        attribute.of(self.db.field("device")?)
+        attribute.of(self.phone()?)
     }
 
     /// An attribute of the phone, to be changed.
@@ -115,33 +120,36 @@ impl Device<'_> {
 
     /// Writes the bar at the top of the screen.
     fn write_bar(&self, out: &mut String) -> Outcome<()> {
-        if self.is(Phone::AirplaneMode)? {
+        let phone = self.phone()?;
+        let is = |attribute: Phone| attribute.of(phone).map(Value::is_true);
+        let text = |attribute: Phone| attribute.of(phone).map(|it| it.as_str().unwrap_or_default());
+        if is(Phone::AirplaneMode)? {
             out.push_str("✈️ Airplane Mode");
         } else {
-            out.push_str(match self.text(Phone::NetworkSignalStrength)? {
+            out.push_str(match text(Phone::NetworkSignalStrength)? {
                 "poor" => "📶¹ Poor",
                 "fair" => "📶² Fair",
                 "good" => "📶³ Good",
                 "excellent" => "📶⁴ Excellent",
                 _ => "📵 No Signal",
             });
-            let technology = self.text(Phone::NetworkTechnologyConnected)?;
+            let technology = text(Phone::NetworkTechnologyConnected)?;
             let has_network = technology != "none";
             if has_network {
                 out.push_str(" | ");
                 out.push_str(technology);
             }
-            if has_network && self.is(Phone::DataEnabled)? {
+            if has_network && is(Phone::DataEnabled)? {
                 out.push_str(" | 📱 Data Enabled");
-                if self.is(Phone::DataSaverMode)? {
+                if is(Phone::DataSaverMode)? {
                     out.push_str(" | 🔽 Data Saver");
                 }
             } else {
                 out.push_str(" | 📵 Data Disabled");
             }
         }
-        if self.is(Phone::WifiEnabled)? && self.is(Phone::WifiConnected)? {
-            let network = self.get(Phone::WifiSsid)?;
+        if is(Phone::WifiEnabled)? && is(Phone::WifiConnected)? {
+            let network = Phone::WifiSsid.of(phone)?;
             match network.is_true() {
                 true => {
                     out.push_str(" | 📡 Connected to ");
@@ -150,21 +158,28 @@ impl Device<'_> {
                 false => out.push_str(" | 📡 Enabled"),
             }
         }
-        if self.is(Phone::VpnConnected)? {
+        if is(Phone::VpnConnected)? {
             out.push_str(" | 🔒 VPN Connected");
         }
         out.push_str(" | 🔋 ");
-        out.push_str(&shown(self.get(Phone::BatteryLevel)?)?);
+        let level = Phone::BatteryLevel.of(phone)?;
+        let number = if let Value::Int(number) = level { number.to_i64() } else { None };
+        match number {
+            // As it usually is: written without a text of its own.
+            Some(number) => write!(out, "{number}").expect("a text takes whatever is written"),
+            None => out.push_str(&shown(level)?),
+        }
         out.push('%');
         Ok(())
     }
 
     /// What was done, and the bar at the top of the screen.
-    pub(super) fn with_bar(&self, done: &str) -> Outcome<String> {
+    pub(super) fn with_bar(&self, done: &[&str]) -> Outcome<String> {
         const BAR: &str = "\nStatus Bar: ";
         const USUAL_BYTES: usize = 120;
-        let mut text = String::with_capacity(done.len() + BAR.len() + USUAL_BYTES);
-        text.push_str(done);
+        let bytes: usize = done.iter().map(|part| part.len()).sum();
+        let mut text = String::with_capacity(bytes + BAR.len() + USUAL_BYTES);
+        done.iter().for_each(|part| text.push_str(part));
         text.push_str(BAR);
         self.write_bar(&mut text)?;
         Ok(text)
@@ -180,27 +195,21 @@ impl Device<'_> {
 
     /// Looks for a network, as far as card, settings and line allow one.
     pub(super) fn search_network(&mut self) -> Outcome<()> {
-        if self.sim_status()? == "active" {
-            self.set_text(Phone::NetworkConnectionStatus, "connected")?;
+        let is_flying = self.is(Phone::AirplaneMode)?;
+        if is_flying || self.sim_status()? != "active" {
+            self.lose_network()?;
+        } else {
             let preference = self.get(Phone::NetworkModePreference)?.as_str();
             let technology = match preference {
-                Some("4g_5g_preferred") if self.signal_of("5G")? != "none" => "5G",
+                Some("4g_5g_preferred") if self.signal_of("5G")?.as_str() != Some("none") => "5G",
                 Some("3g_only") => "3G",
                 Some("2g_only") => "2G",
                 _ => "4G",
             };
-            self.set_text(Phone::NetworkTechnologyConnected, technology)?;
-            if self.get(Phone::NetworkSignalStrength)?.as_str() != Some(self.signal_of(technology)?)
-            {
-                let signal = self.signal_of(technology)?.to_owned();
-                self.set(Phone::NetworkSignalStrength, signal)?;
-            }
-        } else {
-            self.lose_network()?;
+            let signal = self.signal_of(technology)?;
+            self.set_network("connected", technology, signal)?;
         }
-        if self.is(Phone::AirplaneMode)? {
-            self.lose_network()?;
-        }
+        // These are looked at behind that, since settings that are none raise and leave what was found.
         if self.apn("apn_name")?.as_str() == Some("broken") {
             self.lose_network()?;
         }
@@ -210,16 +219,39 @@ impl Device<'_> {
         Ok(())
     }
 
-    fn signal_of(&self, technology: &str) -> Outcome<&str> {
+    /// The signal of a technology, which is a text.
+    fn signal_of(&self, technology: &str) -> Outcome<Value> {
         let signals = self.around(Around::SignalStrength)?.as_dict();
         let signal = signals.and_then(|signals| signals.get_str(technology));
-        Ok(signal.and_then(Value::as_str).unwrap_or("none"))
+        Ok(signal.filter(|signal| signal.as_str().is_some()).cloned().unwrap_or("none".into()))
     }
 
     fn lose_network(&mut self) -> Outcome<()> {
-        self.set_text(Phone::NetworkConnectionStatus, "no_service")?;
-        self.set_text(Phone::NetworkTechnologyConnected, "none")?;
-        self.set_text(Phone::NetworkSignalStrength, "none")
+        self.set_network("no_service", "none", "none".into())
+    }
+
+    /// Sets what the phone is connected to. What it is already is left alone, so that nothing is copied for it.
+    fn set_network(
+        &mut self,
+        status: &'static str,
+        technology: &'static str,
+        signal: Value,
+    ) -> Outcome<()> {
+        let phone = self.phone()?;
+        let is = |attribute: Phone, text: Option<&str>| {
+            attribute.of(phone).map(|found| found.as_str() == text)
+        };
+        if is(Phone::NetworkConnectionStatus, Some(status))?
+            && is(Phone::NetworkTechnologyConnected, Some(technology))?
+            && is(Phone::NetworkSignalStrength, signal.as_str())?
+        {
+            return Ok(());
+        }
+        let phone = self.db.field_mut("device")?;
+        *Phone::NetworkConnectionStatus.of_mut(phone)? = status.into();
+        *Phone::NetworkTechnologyConnected.of_mut(phone)? = technology.into();
+        *Phone::NetworkSignalStrength.of_mut(phone)? = signal;
+        Ok(())
     }
 
     /// Whether mobile data works.
@@ -364,16 +396,15 @@ impl Device<'_> {
     }
 
     /// Starts the phone anew.
-    pub(super) fn reboot(&mut self) -> Outcome<String> {
-        let mut done = String::new();
-        if self.apn("reset_at_reboot")?.is_true() {
-            done.push_str("Resetting APN settings...\n");
+    pub(super) fn reboot(&mut self) -> Outcome<[&'static str; 3]> {
+        let resets = self.apn("reset_at_reboot")?.is_true();
+        if resets {
             self.set(Phone::ActiveApnSettings, default_apn())?;
         }
-        done.push_str("Restarting network services...");
         self.set_text(Phone::NetworkConnectionStatus, "searching")?;
         self.search_network()?;
-        Ok(done)
+        let first = if resets { "Resetting APN settings...\n" } else { "" };
+        Ok([first, "Restarting network services...", ""])
     }
 }
 

@@ -1,10 +1,10 @@
 //! The user's phone and surroundings, as data.
 
-use spar_python::{Outcome, Value};
+use spar_python::Value;
 
 use crate::object::object;
 use crate::schema::Kind::{Bool, Dict, Enum, Float, Int, Model as Of, Optional, Str};
-use crate::schema::{Field, Kind, Model, defaults, optional, required};
+use crate::schema::{Field, Kind, Model, attributes, defaults, optional, required};
 
 const NO: fn() -> Value = || Value::Bool(false);
 const YES: fn() -> Value = || Value::Bool(true);
@@ -114,42 +114,31 @@ static DEVICE: Model = Model::closed(
     ],
 );
 
-/// An attribute of the phone, in the order of the model's fields.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Phone {
-    SimCardStatus,
-    SimCardMissing,
-    AirplaneMode,
-    NetworkSignalStrength,
-    NetworkTechnologyConnected,
-    NetworkConnectionStatus,
-    BatteryLevel,
-    DataEnabled,
-    RoamingEnabled,
-    NetworkModePreference,
-    ActiveApnSettings,
-    WifiEnabled,
-    WifiConnected,
-    WifiSsid,
-    WifiSignalStrength,
-    WifiCallingEnabled,
-    WifiCallingMmsOverWifi,
-    DataSaverMode,
-    VpnEnabledSetting,
-    VpnConnected,
-    VpnDetails,
-    AppStatuses,
-}
-
-impl Phone {
-    /// Its value.
-    pub(super) fn of(self, object: &Value) -> Outcome<&Value> {
-        DEVICE.get(object, self as usize)
-    }
-
-    /// Its value, to be changed.
-    pub(super) fn of_mut(self, object: &mut Value) -> Outcome<&mut Value> {
-        DEVICE.get_mut(object, self as usize)
+attributes! {
+    /// An attribute of the phone, in the order of the model's fields.
+    Phone of DEVICE {
+        SimCardStatus,
+        SimCardMissing,
+        AirplaneMode,
+        NetworkSignalStrength,
+        NetworkTechnologyConnected,
+        NetworkConnectionStatus,
+        BatteryLevel,
+        DataEnabled,
+        RoamingEnabled,
+        NetworkModePreference,
+        ActiveApnSettings,
+        WifiEnabled,
+        WifiConnected,
+        WifiSsid,
+        WifiSignalStrength,
+        WifiCallingEnabled,
+        WifiCallingMmsOverWifi,
+        DataSaverMode,
+        VpnEnabledSetting,
+        VpnConnected,
+        VpnDetails,
+        AppStatuses,
     }
 }
 
@@ -173,28 +162,17 @@ static SURROUNDINGS: Model = Model::closed(
     ],
 );
 
-/// An attribute of the surroundings, in the order of the model's fields.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Around {
-    Name,
-    PhoneNumber,
-    IsAbroad,
-    RoamingAllowed,
-    SignalStrength,
-    MobileDataUsageExceeded,
-    LineActive,
-    PaymentRequest,
-}
-
-impl Around {
-    /// Its value.
-    pub(super) fn of(self, object: &Value) -> Outcome<&Value> {
-        SURROUNDINGS.get(object, self as usize)
-    }
-
-    /// Its value, to be changed.
-    pub(super) fn of_mut(self, object: &mut Value) -> Outcome<&mut Value> {
-        SURROUNDINGS.get_mut(object, self as usize)
+attributes! {
+    /// An attribute of the surroundings, in the order of the model's fields.
+    Around of SURROUNDINGS {
+        Name,
+        PhoneNumber,
+        IsAbroad,
+        RoamingAllowed,
+        SignalStrength,
+        MobileDataUsageExceeded,
+        LineActive,
+        PaymentRequest,
     }
 }
 
@@ -226,61 +204,3 @@ pub(crate) static USER_DATABASE: Model = Model::closed(
         defaults("surroundings", Of(&SURROUNDINGS), || initial(&SURROUNDINGS)),
     ],
 );
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// `WifiSsid` as `wifi_ssid`.
-    fn snake_case(name: &str) -> String {
-        let mut snake = String::new();
-        for letter in name.chars() {
-            if letter.is_uppercase() && !snake.is_empty() {
-                snake.push('_');
-            }
-            snake.extend(letter.to_lowercase());
-        }
-        snake
-    }
-
-    #[test]
-    fn attributes_stand_in_the_order_of_the_fields() {
-        let phone = [
-            Phone::SimCardStatus,
-            Phone::SimCardMissing,
-            Phone::AirplaneMode,
-            Phone::NetworkSignalStrength,
-            Phone::NetworkTechnologyConnected,
-            Phone::NetworkConnectionStatus,
-            Phone::BatteryLevel,
-            Phone::DataEnabled,
-            Phone::RoamingEnabled,
-            Phone::NetworkModePreference,
-            Phone::ActiveApnSettings,
-            Phone::WifiEnabled,
-            Phone::WifiConnected,
-            Phone::WifiSsid,
-            Phone::WifiSignalStrength,
-            Phone::WifiCallingEnabled,
-            Phone::WifiCallingMmsOverWifi,
-            Phone::DataSaverMode,
-            Phone::VpnEnabledSetting,
-            Phone::VpnConnected,
-            Phone::VpnDetails,
-            Phone::AppStatuses,
-        ];
-        let around = [
-            Around::Name,
-            Around::PhoneNumber,
-            Around::IsAbroad,
-            Around::RoamingAllowed,
-            Around::SignalStrength,
-            Around::MobileDataUsageExceeded,
-            Around::LineActive,
-            Around::PaymentRequest,
-        ];
-        let names = |model: &Model| model.fields.iter().map(|field| field.name).collect::<Vec<_>>();
-        assert_eq!(phone.map(|it| snake_case(&format!("{it:?}"))).to_vec(), names(&DEVICE));
-        assert_eq!(around.map(|it| snake_case(&format!("{it:?}"))).to_vec(), names(&SURROUNDINGS));
-    }
-}

@@ -3,12 +3,13 @@
 use spar_python::BinaryOperator::Add;
 use spar_python::{Comparison, Outcome, Value, binary, compare};
 
+use super::billing;
+use super::data::{Bill, Line, Plan};
 use super::device::is_same;
 use super::device_data::{Around, PAYMENT_REQUEST};
-use super::tools::{bill, customer_by_phone, line_by_phone, plan, row_mut};
-use super::{billing, tools};
+use super::tools::{bill, bill_mut, customer_by_phone, is_line, line_by_phone, plan};
 use crate::database::Database;
-use crate::object::{attribute, set};
+use crate::object::attribute;
 use crate::validate::make;
 
 const SURROUNDINGS: &str = "surroundings";
@@ -30,27 +31,32 @@ pub(crate) fn bring_in_step(company: &mut Database, user: &mut Database) -> Outc
 }
 
 fn carry_over(company: &mut Database, user: &mut Database) -> Outcome<()> {
+    // What was paid and what awaits payment was carried over when these were changed last.
+    let may_differ = ["customers", "bills"].iter().any(|table| company.is_touched(Some(table)))
+        || user.is_touched(Some(SURROUNDINGS));
     let number = Around::PhoneNumber.of(user.field(SURROUNDINGS)?)?.clone();
     if matches!(number, Value::None) {
         return Ok(());
     }
     let line = line_by_phone(company, &number)?;
-    let plan = plan(company, attribute(line, "plan_id")?)?;
-    let allowed = attribute(line, "data_refueling_gb")?;
-    let is_active = tools::is_status(line, "Active");
-    let may_roam = attribute(line, "roaming_enabled")?.is_true();
+    let plan = plan(company, Line::PlanId.of(line)?)?;
+    let allowed = Line::DataRefuelingGb.of(line)?;
+    let is_active = is_line(line, "Active");
+    let may_roam = Line::RoamingEnabled.of(line)?.is_true();
     put(user, Around::LineActive, is_active)?;
     put(user, Around::RoamingAllowed, may_roam)?;
-    let limit = binary(Add, attribute(plan, "data_limit_gb")?, allowed)?;
-    let is_exceeded =
-        compare(Comparison::GreaterOrEqual, attribute(line, "data_used_gb")?, &limit)?;
+    let limit = binary(Add, Plan::DataLimitGb.of(plan)?, allowed)?;
+    let is_exceeded = compare(Comparison::GreaterOrEqual, Line::DataUsedGb.of(line)?, &limit)?;
     put(user, Around::MobileDataUsageExceeded, is_exceeded)?;
 
+    if !may_differ {
+        return Ok(());
+    }
     let mut request = Around::PaymentRequest.of(user.field(SURROUNDINGS)?)?.clone();
     if !matches!(request, Value::None) && attribute(&request, "paid")?.is_true() {
         let id = attribute(&request, "bill_id")?;
         bill(company, id)?;
-        set(row_mut(company, "bills", "bill_id", id)?, "status", "Paid".into())?;
+        *Bill::Status.of_mut(bill_mut(company, id)?)? = "Paid".into();
         *Around::PaymentRequest.of_mut(user.field_mut(SURROUNDINGS)?)? = Value::None;
         request = Value::None;
     }
@@ -59,8 +65,8 @@ fn carry_over(company: &mut Database, user: &mut Database) -> Outcome<()> {
         let awaiting = billing::with_status(company, customer, "Awaiting Payment")?;
         if let Some(bill) = awaiting.first() {
             let fields = [
-                ("bill_id", attribute(bill, "bill_id")?.clone()),
-                ("amount_due", attribute(bill, "total_due")?.clone()),
+                ("bill_id", Bill::BillId.of(bill)?.clone()),
+                ("amount_due", Bill::TotalDue.of(bill)?.clone()),
             ];
             *Around::PaymentRequest.of_mut(user.field_mut(SURROUNDINGS)?)? =
                 make(&PAYMENT_REQUEST, fields)?;

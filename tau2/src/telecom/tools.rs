@@ -7,8 +7,9 @@ use spar_python::{
 };
 
 use super::billing::{self, BillIds, TODAY};
+use super::data::{Bill, Customer, Line, Plan};
 use crate::database::Database;
-use crate::object::{attribute, in_place, lower, refuse, set, shown};
+use crate::object::{attribute, in_place, lower, refuse, shown};
 use crate::reply::{Part, Reply};
 use crate::signature::ArgumentType::{Bool, Float, Int, Str};
 use crate::signature::ToolKind::{Generic, Hidden, Read, Write};
@@ -173,7 +174,7 @@ pub(crate) fn call(
         "get_details_by_id" => details(db, argument(0)),
         "suspend_line" => {
             let target = target(db, argument(0), argument(1))?;
-            if !is_status(target, "Active") {
+            if !is_line(target, "Active") {
                 return refuse("Line must be active to suspend");
             }
             let message = "Line suspended successfully. $5/month holding fee will apply.";
@@ -181,7 +182,7 @@ pub(crate) fn call(
         }
         "resume_line" => {
             let target = target(db, argument(0), argument(1))?;
-            if !is_status(target, "Suspended") && !is_status(target, "Pending Activation") {
+            if !is_line(target, "Suspended") && !is_line(target, "Pending Activation") {
                 return refuse("Line must be suspended to resume");
             }
             set_status(db, argument(1), "Active", Value::None, "Line resumed successfully")
@@ -199,13 +200,13 @@ pub(crate) fn call(
         "refuel_data" => refuel(db, ids, argument(0), argument(1), argument(2)),
         "get_available_plan_ids" => {
             let plans = iterate(db.field("plans")?)?;
-            let ids = plans.iter().map(|plan| attribute(plan, "plan_id").cloned());
+            let ids = plans.iter().map(|plan| Plan::PlanId.of(plan).cloned());
             Ok(Reply::Models(Value::list(ids.collect::<Outcome<Vec<_>>>()?)))
         }
         "set_data_usage" => {
             let (line_id, used) = (argument(1), argument(2));
             target(db, argument(0), line_id)?;
-            set(row_mut(db, "lines", "line_id", line_id)?, "data_used_gb", used.clone())?;
+            *Line::DataUsedGb.of_mut(line_mut(db, line_id)?)? = used.clone();
             let (line_id, used) = (shown(line_id)?, shown(used)?);
             Ok(Reply::Text(format!("Data usage set to {used} GB for line {line_id}")))
         }
@@ -219,48 +220,44 @@ fn assert(db: &Database, name: &str, arguments: &Arguments) -> Outcome<bool> {
     match name {
         "assert_data_refueling_amount" => {
             let target = target(db, argument(0), argument(1))?;
-            let added = attribute(target, "data_refueling_gb")?;
+            let added = Line::DataRefuelingGb.of(target)?;
             let distance = absolute(&binary(Subtract, added, argument(2))?)?;
             compare(Comparison::Less, &distance, &Value::Float(1e-6))
         }
         "assert_line_status" => {
-            Ok(equal(attribute(target(db, argument(0), argument(1))?, "status")?, argument(2)))
+            Ok(equal(Line::Status.of(target(db, argument(0), argument(1))?)?, argument(2)))
         }
         "assert_overdue_bill_exists" => {
             let (owner, id) = (customer(db, argument(0))?, argument(1));
-            if !contains(attribute(owner, "bill_ids")?, id)? {
+            if !contains(Customer::BillIds.of(owner)?, id)? {
                 return refuse(format_args!("Overdue bill {} not found", shown(id)?));
             }
-            if !is_status(bill(db, id)?, "Overdue") {
+            if !is_bill(bill(db, id)?, "Overdue") {
                 return refuse(format_args!("Overdue bill {} is not overdue", shown(id)?));
             }
             Ok(true)
         }
-        _ => Ok(bill(db, argument(0)).map_or(true, |bill| is_status(bill, "Paid"))),
+        _ => Ok(bill(db, argument(0)).map_or(true, |bill| is_bill(bill, "Paid"))),
     }
 }
 
+/// What tells a row of a table from the others.
+type KeyOf = fn(&Value) -> Outcome<&Value>;
+
 /// The row of a list whose attribute has a value.
-fn row<'d>(db: &'d Database, table: &str, key: &str, value: &Value) -> Outcome<Option<&'d Value>> {
+fn row<'d>(db: &'d Database, table: &str, key: KeyOf, value: &Value) -> Outcome<Option<&'d Value>> {
     let rows = db.field(table)?.as_list().unwrap_or_default();
     Ok(place(rows, key, value).and_then(|place| rows.get(place)))
 }
 
-/// The place of the first of some rows whose attribute has a value. Most rows have their attributes in one order, so that it is
-/// looked for once.
-fn place(rows: &[Value], key: &str, value: &Value) -> Option<usize> {
-    let mut known = None;
-    rows.iter().position(|row| {
-        let Some(fields) = row.as_dict() else { return false };
-        let found = match known.and_then(|(shape, at)| fields.at(shape, at)) {
-            Some(found) => Some(found),
-            None => {
-                known = fields.place_of_str(key).map(|at| (fields.shape(), at));
-                known.and_then(|(shape, at)| fields.at(shape, at))
-            }
-        };
-        found.is_some_and(|found| equal(found, value))
-    })
+/// The place of the first of some rows whose attribute has a value.
+fn place(rows: &[Value], key: KeyOf, value: &Value) -> Option<usize> {
+    let is_it = |row: &Value| match (key(row), value) {
+        (Ok(Value::Str(found)), Value::Str(wanted)) => found == wanted,
+        (Ok(found), _) => equal(found, value),
+        (Err(_), _) => false,
+    };
+    rows.iter().position(is_it)
 }
 
 /// As `row`, to be changed.
@@ -268,10 +265,10 @@ fn place(rows: &[Value], key: &str, value: &Value) -> Option<usize> {
 /// # Errors
 ///
 /// A `ValueError` where there is none.
-pub(super) fn row_mut<'d>(
+fn row_mut<'d>(
     db: &'d mut Database,
     table: &str,
-    key: &str,
+    key: KeyOf,
     value: &Value,
 ) -> Outcome<&'d mut Value> {
     let rows = db.field(table)?.as_list().unwrap_or_default();
@@ -283,10 +280,37 @@ pub(super) fn row_mut<'d>(
     }
 }
 
+/// A line by id, to be changed.
+///
+/// # Errors
+///
+/// A `ValueError` where there is none.
+pub(super) fn line_mut<'d>(db: &'d mut Database, id: &Value) -> Outcome<&'d mut Value> {
+    row_mut(db, "lines", |row| Line::LineId.of(row), id)
+}
+
+/// A bill by id, to be changed.
+///
+/// # Errors
+///
+/// A `ValueError` where there is none.
+pub(super) fn bill_mut<'d>(db: &'d mut Database, id: &Value) -> Outcome<&'d mut Value> {
+    row_mut(db, "bills", |row| Bill::BillId.of(row), id)
+}
+
+/// A customer by id, to be changed.
+///
+/// # Errors
+///
+/// A `ValueError` where there is none.
+pub(super) fn customer_mut<'d>(db: &'d mut Database, id: &Value) -> Outcome<&'d mut Value> {
+    row_mut(db, "customers", |row| Customer::CustomerId.of(row), id)
+}
+
 fn found<'d>(
     db: &'d Database,
     table: &str,
-    key: &str,
+    key: KeyOf,
     words: &str,
     value: &Value,
 ) -> Outcome<&'d Value> {
@@ -302,7 +326,7 @@ fn found<'d>(
 ///
 /// The `ValueError` of one that there is not.
 pub(super) fn customer<'d>(db: &'d Database, id: &Value) -> Outcome<&'d Value> {
-    found(db, "customers", "customer_id", "Customer with ID", id)
+    found(db, "customers", |row| Customer::CustomerId.of(row), "Customer with ID", id)
 }
 
 /// A line by id.
@@ -311,7 +335,7 @@ pub(super) fn customer<'d>(db: &'d Database, id: &Value) -> Outcome<&'d Value> {
 ///
 /// The `ValueError` of one that there is not.
 pub(super) fn line<'d>(db: &'d Database, id: &Value) -> Outcome<&'d Value> {
-    found(db, "lines", "line_id", "Line with ID", id)
+    found(db, "lines", |row| Line::LineId.of(row), "Line with ID", id)
 }
 
 /// A line by its number.
@@ -320,7 +344,7 @@ pub(super) fn line<'d>(db: &'d Database, id: &Value) -> Outcome<&'d Value> {
 ///
 /// The `ValueError` of one that there is not.
 pub(super) fn line_by_phone<'d>(db: &'d Database, number: &Value) -> Outcome<&'d Value> {
-    found(db, "lines", "phone_number", "Line with phone number", number)
+    found(db, "lines", |row| Line::PhoneNumber.of(row), "Line with phone number", number)
 }
 
 /// A plan by id.
@@ -329,7 +353,7 @@ pub(super) fn line_by_phone<'d>(db: &'d Database, number: &Value) -> Outcome<&'d
 ///
 /// The `ValueError` of one that there is not.
 pub(super) fn plan<'d>(db: &'d Database, id: &Value) -> Outcome<&'d Value> {
-    found(db, "plans", "plan_id", "Plan with ID", id)
+    found(db, "plans", |row| Plan::PlanId.of(row), "Plan with ID", id)
 }
 
 /// A bill by id.
@@ -338,12 +362,17 @@ pub(super) fn plan<'d>(db: &'d Database, id: &Value) -> Outcome<&'d Value> {
 ///
 /// The `ValueError` of one that there is not.
 pub(super) fn bill<'d>(db: &'d Database, id: &Value) -> Outcome<&'d Value> {
-    found(db, "bills", "bill_id", "Bill with ID", id)
+    found(db, "bills", |row| Bill::BillId.of(row), "Bill with ID", id)
 }
 
-/// Whether an object has a status.
-pub(super) fn is_status(object: &Value, status: &str) -> bool {
-    attribute(object, "status").ok().and_then(Value::as_str) == Some(status)
+/// Whether a line has a status.
+pub(super) fn is_line(line: &Value, status: &str) -> bool {
+    Line::Status.of(line).ok().and_then(Value::as_str) == Some(status)
+}
+
+/// Whether a bill has a status.
+pub(super) fn is_bill(bill: &Value, status: &str) -> bool {
+    Bill::Status.of(bill).ok().and_then(Value::as_str) == Some(status)
 }
 
 /// A customer by the main number or that of a line.
@@ -353,11 +382,11 @@ pub(super) fn is_status(object: &Value, status: &str) -> bool {
 /// The `ValueError` of one that there is not, or of a line that a customer names and that there is not.
 pub(super) fn customer_by_phone<'d>(db: &'d Database, number: &Value) -> Outcome<&'d Value> {
     for customer in db.field("customers")?.as_list().unwrap_or_default() {
-        if equal(attribute(customer, "phone_number")?, number) {
+        if equal(Customer::PhoneNumber.of(customer)?, number) {
             return Ok(customer);
         }
-        for id in attribute(customer, "line_ids")?.as_list().unwrap_or_default() {
-            if equal(attribute(line(db, id)?, "phone_number")?, number) {
+        for id in Customer::LineIds.of(customer)?.as_list().unwrap_or_default() {
+            if equal(Line::PhoneNumber.of(line(db, id)?)?, number) {
                 return Ok(customer);
             }
         }
@@ -368,7 +397,7 @@ pub(super) fn customer_by_phone<'d>(db: &'d Database, number: &Value) -> Outcome
 /// A line of a customer's.
 fn target<'d>(db: &'d Database, customer_id: &Value, line_id: &Value) -> Outcome<&'d Value> {
     let owner = customer(db, customer_id)?;
-    if !contains(attribute(owner, "line_ids")?, line_id)? {
+    if !contains(Customer::LineIds.of(owner)?, line_id)? {
         let (line_id, customer_id) = (shown(line_id)?, shown(customer_id)?);
         return refuse(format_args!("Line {line_id} not found for customer {customer_id}"));
     }
@@ -378,8 +407,8 @@ fn target<'d>(db: &'d Database, customer_id: &Value, line_id: &Value) -> Outcome
 fn by_name(db: &Database, name: &Value, birth: &Value) -> Outcome<Reply> {
     let mut found = Vec::new();
     for customer in db.field("customers")?.as_list().unwrap_or_default() {
-        if lower(attribute(customer, "full_name")?)? == lower(name)?
-            && equal(attribute(customer, "date_of_birth")?, birth)
+        if lower(Customer::FullName.of(customer)?)? == lower(name)?
+            && equal(Customer::DateOfBirth.of(customer)?, birth)
         {
             found.push(customer.clone());
         }
@@ -393,7 +422,7 @@ fn details(db: &Database, id: &Value) -> Outcome<Reply> {
     };
     let found = match text.chars().next() {
         Some('L') => line(db, id)?,
-        Some('D') => found(db, "devices", "device_id", "Device with ID", id)?,
+        Some('D') => found(db, "devices", |row| attribute(row, "device_id"), "Device with ID", id)?,
         Some('B') => bill(db, id)?,
         Some('C') => customer(db, id)?,
         Some('P') => plan(db, id)?,
@@ -409,18 +438,18 @@ fn set_status(
     since: Value,
     message: &str,
 ) -> Outcome<Reply> {
-    let target = row_mut(db, "lines", "line_id", line_id)?;
-    set(target, "status", status.into())?;
-    set(target, "suspension_start_date", since)?;
+    let target = line_mut(db, line_id)?;
+    *Line::Status.of_mut(target)? = status.into();
+    *Line::SuspensionStartDate.of_mut(target)? = since;
     let parts =
         vec![("message", Part::Value(message.into())), ("line", Part::Model(target.clone()))];
     Ok(Reply::Mixed(parts))
 }
 
 fn bills(db: &Database, customer_id: &Value, limit: &Value) -> Outcome<Reply> {
-    let ids = iterate(attribute(customer(db, customer_id)?, "bill_ids")?)?;
+    let ids = iterate(Customer::BillIds.of(customer(db, customer_id)?)?)?;
     let mut bills = ids.iter().map(|id| bill(db, id)).collect::<Outcome<Vec<_>>>()?;
-    let issued = |bill: &Value| attribute(bill, "issue_date").ok()?.as_str().map(str::to_owned);
+    let issued = |bill: &Value| Bill::IssueDate.of(bill).ok()?.as_str().map(str::to_owned);
     bills.sort_by_key(|bill| std::cmp::Reverse(issued(bill)));
     let bills = Value::list(bills.into_iter().cloned());
     Ok(Reply::Models(slice(&bills, &Value::None, limit)?))
@@ -431,34 +460,34 @@ fn request_payment(db: &mut Database, customer_id: &Value, bill_id: &Value) -> O
     if !billing::with_status(db, owner, "Awaiting Payment")?.is_empty() {
         return refuse("A bill is already awaiting payment for this customer");
     }
-    if !contains(attribute(owner, "bill_ids")?, bill_id)? {
+    if !contains(Customer::BillIds.of(owner)?, bill_id)? {
         let (bill_id, customer_id) = (shown(bill_id)?, shown(customer_id)?);
         return refuse(format_args!("Bill {bill_id} not found for customer {customer_id}"));
     }
     bill(db, bill_id)?;
-    set(row_mut(db, "bills", "bill_id", bill_id)?, "status", "Awaiting Payment".into())?;
+    *Bill::Status.of_mut(bill_mut(db, bill_id)?)? = "Awaiting Payment".into();
     Ok(Reply::Text(format!("Payment request sent to the customer for bill {}", shown(bill_id)?)))
 }
 
 fn data_usage(db: &Database, customer_id: &Value, line_id: &Value) -> Outcome<Reply> {
     let target = target(db, customer_id, line_id)?;
-    let plan = plan(db, attribute(target, "plan_id")?)?;
-    let value = |object: &Value, name| attribute(object, name).cloned().map(Part::Value);
+    let plan = plan(db, Line::PlanId.of(target)?)?;
+    let value = |found: Outcome<&Value>| found.cloned().map(Part::Value);
     Ok(Reply::Mixed(vec![
         ("line_id", Part::Value(line_id.clone())),
-        ("data_used_gb", value(target, "data_used_gb")?),
-        ("data_limit_gb", value(plan, "data_limit_gb")?),
-        ("data_refueling_gb", value(target, "data_refueling_gb")?),
+        ("data_used_gb", value(Line::DataUsedGb.of(target))?),
+        ("data_limit_gb", value(Plan::DataLimitGb.of(plan))?),
+        ("data_refueling_gb", value(Line::DataRefuelingGb.of(target))?),
         ("cycle_end_date", Part::Value("2025-02-28".into())),
     ]))
 }
 
 fn roam(db: &mut Database, customer_id: &Value, line_id: &Value, on: bool) -> Outcome<Reply> {
     let word = if on { "enabled" } else { "disabled" };
-    if attribute(target(db, customer_id, line_id)?, "roaming_enabled")?.is_true() == on {
+    if Line::RoamingEnabled.of(target(db, customer_id, line_id)?)?.is_true() == on {
         return Ok(Reply::Text(format!("Roaming was already {word}")));
     }
-    set(row_mut(db, "lines", "line_id", line_id)?, "roaming_enabled", on.into())?;
+    *Line::RoamingEnabled.of_mut(line_mut(db, line_id)?)? = on.into();
     Ok(Reply::Text(format!("Roaming {word} successfully")))
 }
 
@@ -473,11 +502,11 @@ fn refuel(
     if compare(Comparison::LessOrEqual, amount, &Value::from(0_i64))? {
         return refuse("Refuel amount must be positive");
     }
-    let plan = plan(db, attribute(old, "plan_id")?)?;
-    let price = attribute(plan, "data_refueling_price_per_gb")?.clone();
+    let plan = plan(db, Line::PlanId.of(old)?)?;
+    let price = Plan::DataRefuelingPricePerGb.of(plan)?.clone();
     let charge = binary(Multiply, amount, &price)?;
-    let added = in_place(Add, attribute(old, "data_refueling_gb")?, amount)?;
-    set(row_mut(db, "lines", "line_id", line_id)?, "data_refueling_gb", added.clone())?;
+    let added = in_place(Add, Line::DataRefuelingGb.of(old)?, amount)?;
+    *Line::DataRefuelingGb.of_mut(line_mut(db, line_id)?)? = added.clone();
     let amount = shown(amount)?;
     let description = format!("Data refueling: {amount} GB at ${}/GB", shown(&price)?);
     billing::charge(db, ids, customer_id, &charge, description)?;

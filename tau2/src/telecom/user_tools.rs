@@ -173,24 +173,28 @@ pub(crate) const SIGNATURES: &[Signature] = &[
 pub(crate) fn call(
     db: &mut Database,
     vpn: &mut Vpn,
-    name: &str,
+    signature: &Signature,
     arguments: &Arguments,
 ) -> Outcome<Reply> {
     let mut device = Device { db, vpn };
-    if let Some(name) = name.strip_prefix("assert_") {
-        return expectation(&device, name, arguments).map(Reply::Truth);
+    let name = signature.name;
+    match signature.kind {
+        Read => look(&device, name, arguments).map(Reply::Text),
+        Write | ToolKind::Generic => change(&mut device, name, arguments).map(Reply::Text),
+        Hidden => match name.strip_prefix("assert_") {
+            Some(name) => expectation(&device, name, arguments).map(Reply::Truth),
+            None => prepare(&mut device, name, arguments),
+        },
     }
-    if let Some(text) = look(&device, name, arguments)? {
-        return Ok(Reply::Text(text));
+}
+
+/// Tools that change something.
+fn change(device: &mut Device<'_>, name: &str, arguments: &Arguments) -> Outcome<String> {
+    if let Some(done) = switch(device, name)? {
+        return device.with_bar(&done);
     }
-    if let Some(done) = switch(&mut device, name)? {
-        return Ok(Reply::Text(device.with_bar(&done)?));
-    }
-    if let Some(reply) = prepare(&mut device, name, arguments)? {
-        return Ok(reply);
-    }
-    let text = match name {
-        "set_network_mode_preference" => set_mode(&mut device, arguments.get(0))?,
+    Ok(match name {
+        "set_network_mode_preference" => set_mode(device, arguments.get(0))?,
         "set_apn_settings" => {
             let given = arguments.get(0);
             let settings = match given.as_dict() {
@@ -200,26 +204,25 @@ pub(crate) fn call(
             device.set(Phone::ActiveApnSettings, settings)?;
             let name = shown(device.apn("apn_name")?)?;
             device.search_network()?;
-            device.with_bar(&format!("APN settings set to: {name}"))?
+            device.with_bar(&["APN settings set to: ", &name])?
         }
         "connect_vpn" => match device.connect_vpn()? {
-            true => device.with_bar("VPN connected successfully.")?,
+            true => device.with_bar(&["VPN connected successfully."])?,
             false => "VPN already connected.".to_owned(),
         },
         "grant_app_permission" => {
-            let (is_granted, told) = permit(&mut device, arguments.get(0), arguments.get(1), true)?;
+            let (is_granted, told) = permit(device, arguments.get(0), arguments.get(1), true)?;
             let result = if is_granted { "Success. " } else { "Error. " };
-            device.with_bar(&format!("{result}{told}"))?
+            device.with_bar(&[result, &told])?
         }
-        _ => make_payment(&mut device)?,
-    };
-    Ok(Reply::Text(text))
+        _ => make_payment(device)?,
+    })
 }
 
 /// Tools that only look.
-fn look(device: &Device<'_>, name: &str, arguments: &Arguments) -> Outcome<Option<String>> {
+fn look(device: &Device<'_>, name: &str, arguments: &Arguments) -> Outcome<String> {
     let yes_no = |yes: bool| if yes { "Yes" } else { "No" };
-    Ok(Some(match name {
+    Ok(match name {
         "check_status_bar" => format!("Status Bar: {}", device.status_bar()?),
         "check_network_status" => {
             let mut text = format!(
@@ -348,7 +351,7 @@ fn look(device: &Device<'_>, name: &str, arguments: &Arguments) -> Outcome<Optio
             false => "Your messaging app cannot send MMS messages.",
         }
         .to_owned(),
-        "check_payment_request" => match device.around(Around::PaymentRequest)? {
+        _ => match device.around(Around::PaymentRequest)? {
             Value::None => "No payment request has been made.".to_owned(),
             request => format!(
                 "You have a payment request for bill {} of {} USD.",
@@ -356,78 +359,77 @@ fn look(device: &Device<'_>, name: &str, arguments: &Arguments) -> Outcome<Optio
                 shown(attribute(request, "amount_due")?)?
             ),
         },
-        _ => return Ok(None),
-    }))
+    })
 }
 
 /// Switches, which answer with the bar at the top of the screen.
-fn switch(device: &mut Device<'_>, name: &str) -> Outcome<Option<String>> {
+fn switch(device: &mut Device<'_>, name: &str) -> Outcome<Option<[&'static str; 3]>> {
+    let now = |what, on| [what, on_off(on), "."];
+    let only = |words| [words, "", ""];
     Ok(Some(match name {
-        "toggle_airplane_mode" => {
-            format!("Airplane Mode is now {}.", on_off(device.toggle_airplane_mode()?))
-        }
+        "toggle_airplane_mode" => now("Airplane Mode is now ", device.toggle_airplane_mode()?),
         "reseat_sim_card" => {
             device.set(Phone::SimCardMissing, false)?;
             device.search_network()?;
             assert(device.sim_status()? != "missing")?;
-            "SIM card re-seated successfully.".to_owned()
+            only("SIM card re-seated successfully.")
         }
-        "toggle_data" | "toggle_roaming" => {
-            let (setting, words) = match name {
-                "toggle_data" => (Phone::DataEnabled, "Mobile Data"),
-                _ => (Phone::RoamingEnabled, "Data Roaming"),
-            };
-            let on = device.toggle(setting)?;
+        "toggle_data" => {
+            let on = device.toggle(Phone::DataEnabled)?;
             device.search_network()?;
-            format!("{words} is now {}.", on_off(on))
+            now("Mobile Data is now ", on)
+        }
+        "toggle_roaming" => {
+            let on = device.toggle(Phone::RoamingEnabled)?;
+            device.search_network()?;
+            now("Data Roaming is now ", on)
         }
         "toggle_data_saver_mode" => {
-            format!("Data Saver Mode is now {}.", on_off(device.toggle(Phone::DataSaverMode)?))
+            now("Data Saver Mode is now ", device.toggle(Phone::DataSaverMode)?)
         }
         "reset_apn_settings" => {
             device.set_apn("reset_at_reboot", true.into())?;
             device.search_network()?;
-            "APN settings will reset at reboot.".to_owned()
+            only("APN settings will reset at reboot.")
         }
         "toggle_wifi" => match device.is(Phone::AirplaneMode)? {
-            true => "Cannot change Wi-Fi settings while Airplane Mode is ON.".to_owned(),
+            true => only("Cannot change Wi-Fi settings while Airplane Mode is ON."),
             false => {
                 let on = device.toggle(Phone::WifiEnabled)?;
                 if !on {
                     device.lose_wifi()?;
                 }
-                format!("Wi-Fi is now {}.", on_off(on))
+                now("Wi-Fi is now ", on)
             }
         },
         "toggle_wifi_calling" => {
-            format!("Wi-Fi Calling is now {}.", on_off(device.toggle(Phone::WifiCallingEnabled)?))
+            now("Wi-Fi Calling is now ", device.toggle(Phone::WifiCallingEnabled)?)
         }
-        "disconnect_vpn" => match device.disconnect_vpn()? {
+        "disconnect_vpn" => only(match device.disconnect_vpn()? {
             true => "VPN disconnected successfully.",
             false => "No active VPN connection to disconnect.",
-        }
-        .to_owned(),
+        }),
         "reboot_device" => device.reboot()?,
         _ => return Ok(None),
     }))
 }
 
 /// What initial states call.
-fn prepare(device: &mut Device<'_>, name: &str, arguments: &Arguments) -> Outcome<Option<Reply>> {
+fn prepare(device: &mut Device<'_>, name: &str, arguments: &Arguments) -> Outcome<Reply> {
     let argument = |place| arguments.get(place);
     let text = match name {
         "set_user_info" => {
             device.set_around(Around::Name, argument(0).clone())?;
             device.set_around(Around::PhoneNumber, argument(1).clone())?;
-            return Ok(Some(Reply::Nothing));
+            return Ok(Reply::Nothing);
         }
         "set_user_location" => {
             device.set_around(Around::IsAbroad, argument(0).clone())?;
-            return Ok(Some(Reply::Nothing));
+            return Ok(Reply::Nothing);
         }
         "simulate_network_search" => {
             device.search_network()?;
-            return Ok(Some(Reply::Nothing));
+            return Ok(Reply::Nothing);
         }
         "remove_app_permission" => {
             let (_, told) = permit(device, argument(0), argument(1), false)?;
@@ -497,13 +499,12 @@ fn prepare(device: &mut Device<'_>, name: &str, arguments: &Arguments) -> Outcom
             }
             text
         }
-        "break_vpn" => {
+        _ => {
             device.break_vpn()?;
             "VPN connection broken.".to_owned()
         }
-        _ => return Ok(None),
     };
-    Ok(Some(Reply::Text(text)))
+    Ok(Reply::Text(text))
 }
 
 fn expectation(device: &Device<'_>, name: &str, arguments: &Arguments) -> Outcome<bool> {
@@ -548,11 +549,15 @@ fn set_mode(device: &mut Device<'_>, mode: &Value) -> Outcome<String> {
     }
     if !is_known || matches!(mode, Value::None) {
         let (mode, modes) = (shown(mode)?, MODES.join(", "));
-        return device.with_bar(&format!(
-            "Failed to set network mode: '{mode}' is not a valid option. Please use one of: {modes}"
-        ));
+        let failed = [
+            "Failed to set network mode: '",
+            &mode,
+            "' is not a valid option. Please use one of: ",
+            &modes,
+        ];
+        return device.with_bar(&failed);
     }
-    device.with_bar(&format!("Preferred Network Mode set to: {}", member(mode)?))
+    device.with_bar(&["Preferred Network Mode set to: ", member(mode)?])
 }
 
 fn vpn_status(device: &Device<'_>) -> Outcome<String> {
