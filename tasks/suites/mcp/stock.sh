@@ -21,6 +21,8 @@ while IFS= read -r line; do
     *'"method":"tools/call"'*)
         between "$line" '"item":"'
         item=$found
+        # Whatever is no single name is not looked at: `apple=1 pear` stands in STOCK as well.
+        case $item in '' | *[!a-z]*) item=- ;; esac
         case " $STOCK" in *" $item="*) ;; *)
             say 'There are no such goods.' true
             continue
