@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::graders::{GraderConfig, Graders};
 use crate::{Share, Suite, SuiteError, SuiteManifest, SuiteOptions, Task, open_suite};
 
 /// The least part of all weights that one suite may have.
@@ -36,6 +37,10 @@ pub struct MixedSuite {
     /// Splits of the mixture that it takes no part in. Default none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub without: Vec<String>,
+    /// Who judges its tasks beside the graders that these name, or else their environment; the other suites have none of them. Default
+    /// none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub graders: Vec<GraderConfig>,
 }
 
 fn one() -> f64 {
@@ -53,6 +58,7 @@ impl MixedSuite {
             epochs: None,
             splits: BTreeMap::new(),
             without: Vec::new(),
+            graders: Vec::new(),
         }
     }
 
@@ -66,7 +72,7 @@ impl MixedSuite {
     pub fn problems_of(mixed: &[Self]) -> Vec<String> {
         let mut problems = Vec::new();
         let is_weight = |weight: f64| weight.is_finite() && weight > 0.0;
-        for Self { suite, weight, epochs, splits, without, .. } in mixed {
+        for Self { suite, weight, epochs, splits, without, graders, .. } in mixed {
             if !is_weight(*weight) {
                 problems.push(format!("weight of `{suite}` is {weight}, must be above 0"));
             }
@@ -78,6 +84,9 @@ impl MixedSuite {
                 let problem =
                     format!("`{suite}` has `{split}` among its splits, and is without it");
                 problems.push(problem);
+            }
+            if let Err(error) = Graders::open(&Graders::merged(&[], graders)) {
+                problems.push(format!("graders of `{suite}`: {error}"));
             }
         }
         let total: f64 = mixed.iter().map(|mixed| mixed.weight).sum();
@@ -136,6 +145,12 @@ impl Member {
         self.suite.len(own_split).is_ok()
     }
 
+    /// A task of it as the mixture has it.
+    fn judged(&self, mut task: Task) -> Task {
+        task.graders = Graders::merged(&task.graders, &self.config.graders);
+        task
+    }
+
     /// The mixture's splits that it may take part in.
     fn splits(&self) -> impl Iterator<Item = &str> {
         let own = self.suite.manifest().splits.iter().map(|(split, _)| split.as_str());
@@ -186,6 +201,12 @@ impl Mixture {
                 hasher.update(part.as_bytes());
             }
             hasher.update(&config_weight(&members, name).to_le_bytes());
+        }
+        // Behind all else, so that mixtures without any keep the hashes that they had.
+        for Member { name, config, .. } in members.iter().filter(|it| !it.config.graders.is_empty())
+        {
+            let graders = serde_json::to_string(&(name, &config.graders));
+            hasher.update(graders.expect("plain data can be written").as_bytes());
         }
         let names: Vec<_> = members.iter().map(|member| member.name.as_str()).collect();
         let manifest = SuiteManifest {
@@ -362,7 +383,7 @@ impl Suite for Mixture {
     fn make_task(&self, split: &str, index: usize) -> Result<Task, SuiteError> {
         let (member, own, index) =
             self.place(split, index).expect("the task was found to be there");
-        member.suite.task(own, index)
+        member.suite.task(own, index).map(|task| member.judged(task))
     }
 
     fn stratum(&self, split: &str, index: usize) -> Option<String> {
@@ -396,7 +417,8 @@ impl Suite for Mixture {
     fn task_by_id(&self, id: &str) -> Result<Task, SuiteError> {
         let unknown =
             || SuiteError::UnknownTask { suite: self.manifest.name.clone(), id: id.to_owned() };
-        self.member_of(id).ok_or_else(unknown)?.suite.task_by_id(id)
+        let member = self.member_of(id).ok_or_else(unknown)?;
+        member.suite.task_by_id(id).map(|task| member.judged(task))
     }
 
     fn len(&self, split: &str) -> Result<usize, SuiteError> {
@@ -481,6 +503,29 @@ mod tests {
         };
         assert_eq!((count(30), count(350)), (20, 200));
         assert_eq!(dev.sample(None).unwrap().len(), 400);
+    }
+
+    #[test]
+    fn graders_of_a_mixed_suite_judge_its_tasks_alone() {
+        let text = "[[suites]]\nsuite = 'sql'\nsplits = { dev = 'dev-easy' }\n\
+                    graders = [{ kind = 'reasoning_sql', weight = 0.5, ngram = 0 }]\n\
+                    [[suites]]\nsuite = 'sums'";
+        let mixed = mixture(text).unwrap();
+        let kinds =
+            |task: &Task| task.graders.iter().map(|grader| grader.kind.clone()).collect::<Vec<_>>();
+        let of_sql = mixed.task("dev", 0).unwrap();
+        assert_eq!((of_sql.environment.as_str(), kinds(&of_sql).len()), ("sql", 2));
+        assert_eq!(kinds(&of_sql), ["environment", "reasoning_sql"]);
+        assert!(of_sql.graders[0].decides && !of_sql.graders[1].decides);
+        assert_eq!(mixed.task_by_id(&of_sql.id).unwrap(), of_sql);
+        let of_sums = mixed.task("dev", mixed.len("dev").unwrap() - 1).unwrap();
+        assert!(of_sums.id.starts_with("sums/") && of_sums.graders.is_empty(), "{of_sums:?}");
+        let without =
+            text.replace("graders = [{ kind = 'reasoning_sql', weight = 0.5, ngram = 0 }]", "");
+        let hash = |mixture: &Mixture| mixture.manifest().content_hash.clone();
+        assert_ne!(hash(&mixture(&without).unwrap()), hash(&mixed));
+        let told = problems(&text.replace("ngram = 0", "n_gram = 0"));
+        assert!(told.contains("graders of `sql`") && told.contains("`n_gram`"), "{told}");
     }
 
     #[test]
