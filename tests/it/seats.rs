@@ -77,6 +77,18 @@ fn self_play_trains_both_seats_and_an_older_checkpoint_takes_one() {
     assert_eq!(seats["o"]["player"], format!("o: {}", checkpoints[0].display()));
     let count = |name: &str| seats[name]["successes"].as_u64().unwrap();
     assert_eq!(count("x") + count("o") + seats["x"]["draws"].as_u64().unwrap(), 6);
+    // It takes the seat of a simulated user as well, whatever it says there.
+    let user = format!("user={}", checkpoints[0].display());
+    for (suite, split, agent) in [("tau2", "test", "oracle"), ("dialogue", "easy", "expert")] {
+        let arguments = ["eval", "--policy", agent, "--suite", suite, "--split", split];
+        let limits = ["--limit", "2", "--max-turns", "3", "--json", "--seat", &user];
+        let found = succeed(folder.path(), &[&arguments[..], &limits].concat());
+        let report: Value = serde_json::from_str(&found.out).unwrap();
+        let evaluation = &report["evaluations"][0];
+        assert_eq!(evaluation["overall"]["episodes"], 2, "{suite}");
+        let player = &evaluation["by_seat"]["user"]["player"];
+        assert_eq!(*player, format!("user: {}", checkpoints[0].display()), "{suite}");
+    }
 }
 
 #[test]
