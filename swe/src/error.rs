@@ -134,13 +134,6 @@ pub enum LoadError {
         /// Where the second stands.
         place: Box<Place>,
     },
-    /// A file is Parquet.
-    #[error("`{}` is Parquet, which is not read: convert it to JSON lines, as with \
-        `python3 -c \"import pandas, sys; pandas.read_parquet(sys.argv[1]).to_json(sys.argv[2], orient='records', lines=True)\" in.parquet out.jsonl`", path.display())]
-    Parquet {
-        /// The file.
-        path: PathBuf,
-    },
 }
 
 impl LoadError {

@@ -21,6 +21,7 @@ mod folders;
 pub mod grade;
 mod instance;
 pub mod log;
+mod parquet;
 mod patch;
 pub mod python_text;
 pub mod report;

@@ -26,10 +26,40 @@ pub struct TestLists {
 }
 
 impl TestLists {
+    /// How many there are.
+    pub fn count(&self) -> TestCount {
+        let passed = self.success.len();
+        TestCount { passed, total: passed + self.failure.len() }
+    }
+
     /// Share of successes, from 0 to 1; 1 for no tests.
     pub fn rate(&self) -> f64 {
-        let total = self.success.len() + self.failure.len();
-        if total == 0 { 1.0 } else { self.success.len() as f64 / total as f64 }
+        self.count().rate()
+    }
+}
+
+/// How many tests did as they should.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TestCount {
+    /// They did.
+    pub passed: usize,
+    /// All of them, but for those whose status is neither.
+    pub total: usize,
+}
+
+/// How many tests of an attempt did as they should.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TestCounts {
+    /// Of those that had to begin to pass.
+    pub fail_to_pass: TestCount,
+    /// Of those that had to go on passing.
+    pub pass_to_pass: TestCount,
+}
+
+impl TestCount {
+    /// Share of those that did, from 0 to 1; 1 for no tests.
+    pub fn rate(&self) -> f64 {
+        if self.total == 0 { 1.0 } else { self.passed as f64 / self.total as f64 }
     }
 }
 
@@ -65,6 +95,14 @@ pub enum Resolution {
 }
 
 impl TestsReport {
+    /// How many of them did as they should.
+    pub fn counts(&self) -> TestCounts {
+        TestCounts {
+            fail_to_pass: self.fail_to_pass.count(),
+            pass_to_pass: self.pass_to_pass.count(),
+        }
+    }
+
     /// How far the issue is resolved.
     pub fn resolution(&self) -> Resolution {
         let is_whole = |lists: &TestLists| lists.failure.is_empty();

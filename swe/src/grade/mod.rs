@@ -28,7 +28,7 @@ mod other_rules;
 mod outcome;
 
 pub use eval_log::{EvalLog, LogReport, Ungraded};
-pub use expected::{Expected, Resolution, TestLists, TestsReport};
+pub use expected::{Expected, Resolution, TestCount, TestCounts, TestLists, TestsReport};
 pub use infra_failure::{InfraFailure, InfraScan, InfraTier};
 pub use other_rules::{
     MultiSweStatus, MultiSweTest, multi_swe_has_resolved, pro_has_resolved, r2e_has_resolved,

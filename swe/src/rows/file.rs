@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use super::format::{Companions, RowFormat, read_row};
 use crate::error::{LoadError, Place, Row};
 use crate::instance::Instance;
+use crate::parquet::ParquetFile;
 
 /// Bytes of one row.
 const MAX_ROW_BYTES: u64 = 256 << 20;
@@ -51,21 +52,24 @@ type PlacedRow = (Place, Map<String, Value>);
 enum Rows {
     Lines { reader: BufReader<File>, line: u64 },
     Array { rows: std::vec::IntoIter<Value>, number: u64 },
+    Parquet { file: Box<ParquetFile>, number: u64 },
 }
 
 impl RowFile {
-    /// Opens a file: by its content JSON lines or a JSON array of rows.
+    /// Opens a file: by its content JSON lines, a JSON array of rows, or Parquet.
     ///
     /// # Errors
     ///
-    /// [`LoadError`] when it cannot be read, an array is larger than 1 GiB or no JSON, or it is Parquet.
+    /// [`LoadError`] when it cannot be read, an array is larger than 1 GiB or no JSON, or a file of Parquet is broken.
     pub fn open(path: &Path, options: RowOptions) -> Result<Self, LoadError> {
         let mut file = File::open(path).map_err(LoadError::io(path))?;
         let mut start = Vec::new();
         file.by_ref().take(4096).read_to_end(&mut start).map_err(LoadError::io(path))?;
         file.rewind().map_err(LoadError::io(path))?;
         let rows = if start.starts_with(b"PAR1") {
-            return Err(LoadError::Parquet { path: path.to_owned() });
+            let opened = ParquetFile::open(file);
+            let file = opened.map_err(|detail| broken(Place::of(path), detail))?;
+            Rows::Parquet { file: Box::new(file), number: 0 }
         } else if start.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[') {
             Self::open_array(path, file)?
         } else {
@@ -95,9 +99,23 @@ impl RowFile {
         }
     }
 
+    /// Whether the file is one of Parquet.
+    pub fn is_parquet(&self) -> bool {
+        matches!(self.rows, Rows::Parquet { .. })
+    }
+
     /// The format of the rows so far.
     pub fn format(&self) -> Option<&'static RowFormat> {
         self.format
+    }
+
+    /// The next row as it stands, by its columns: nothing is read into it. Absent behind the last.
+    ///
+    /// # Errors
+    ///
+    /// [`LoadError`] when it is none.
+    pub fn next_columns(&mut self) -> Result<Option<Map<String, Value>>, LoadError> {
+        Ok(self.next_row()?.map(|(_, row)| row))
     }
 
     fn open_array(path: &Path, file: File) -> Result<Rows, LoadError> {
@@ -167,6 +185,15 @@ impl RowFile {
                 *number += 1;
                 (at(Row::Number(*number)), value)
             }
+            Rows::Parquet { file, number } => {
+                *number += 1;
+                let place = at(Row::Number(*number));
+                match file.next_row() {
+                    Ok(Some(row)) => (place, Value::Object(row)),
+                    Ok(None) => return Ok(None),
+                    Err(detail) => return Err(broken(place, detail)),
+                }
+            }
         };
         let Value::Object(row) = value else {
             return Err(LoadError::Syntax {
@@ -203,6 +230,11 @@ impl RowFile {
         }
         Ok(Some(instance))
     }
+}
+
+/// That a file of Parquet cannot be read.
+fn broken(place: Place, detail: String) -> LoadError {
+    LoadError::Syntax { place: Box::new(place), language: "Parquet", detail }
 }
 
 /// Ends after the first error.

@@ -17,6 +17,7 @@
 //! ```
 
 mod patch_files;
+mod reversed;
 mod search_replace;
 mod sequence_matcher;
 mod unified_diff;
@@ -24,6 +25,7 @@ mod unified_diff;
 use std::collections::BTreeMap;
 
 pub use patch_files::changes_of_patch;
+pub use reversed::reversed_patch;
 pub use search_replace::{FormatError, apply_edits, parse_edits, split_output};
 pub use sequence_matcher::{MAX_STEPS, SequenceMatcher};
 pub use unified_diff::unified_diff;

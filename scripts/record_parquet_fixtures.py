@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+"""Writes small Parquet files by pyarrow, and what they hold as JSON: the fixtures of swe/src/parquet.
+
+    scripts/record_parquet_fixtures.py            needs pyarrow, from PyPI
+
+Each NAME.parquet in swe/tests/fixtures/parquet has a NAME.json beside it: the list of its rows.
+"""
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+OUT = Path(__file__).resolve().parent.parent / "swe" / "tests" / "fixtures" / "parquet"
+
+NESTED = pa.schema(
+    [
+        pa.field("id", pa.string(), nullable=False),
+        pa.field("tests", pa.list_(pa.string())),
+        pa.field("meta", pa.struct([("score", pa.float64()), ("flags", pa.list_(pa.bool_())), ("name", pa.string())])),
+        pa.field("lists", pa.list_(pa.list_(pa.int64()))),
+        pa.field("people", pa.list_(pa.struct([("name", pa.string()), ("age", pa.int32())]))),
+        pa.field("env", pa.map_(pa.string(), pa.string())),
+        pa.field("blob", pa.binary()),
+        pa.field("small", pa.int8()),
+        pa.field("single", pa.float32()),
+    ]
+)
+
+
+def nested(count):
+    rows = []
+    for at in range(count):
+        rows.append(
+            {
+                "id": f"row-{at}",
+                "tests": [None, [], ["a"], ["a", None, "b\u00e9"]][at % 4],
+                "meta": [None, {"score": at / 4, "flags": [True, None, False], "name": None}, {"score": None, "flags": [], "name": "n"}][at % 3],
+                "lists": [None, [], [[]], [[1, 2], None, [], [3]]][at % 4],
+                "people": [[], [{"name": "x", "age": at}, None, {"name": None, "age": None}], None][at % 3],
+                "env": [None, [], [("A", "1"), ("B", None)]][at % 3],
+                "blob": [b"text", b"\xff\x00", None][at % 3],
+                "small": [at % 100, None][at % 2],
+                "single": [0.5, None, -2.25][at % 3],
+            }
+        )
+    return rows
+
+
+def plain(value, kind):
+    """A value as rows have it."""
+    if value is None:
+        return None
+    if pa.types.is_map(kind):
+        return {key: plain(one, kind.item_type) for key, one in value}
+    if pa.types.is_list(kind):
+        return [plain(one, kind.value_type) for one in value]
+    if pa.types.is_struct(kind):
+        return {field.name: plain(value.get(field.name), field.type) for field in kind}
+    if isinstance(value, bytes):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            return value.hex()
+    return value
+
+
+def write(name, rows, schema, **options):
+    table = pa.Table.from_pylist(rows, schema)
+    pq.write_table(table, OUT / f"{name}.parquet", **options)
+    rows = [{field.name: plain(row.get(field.name), field.type) for field in schema} for row in rows]
+    (OUT / f"{name}.json").write_text(json.dumps(rows, ensure_ascii=False) + "\n")
+
+
+def main():
+    OUT.mkdir(parents=True, exist_ok=True)
+    write("nested_snappy", nested(40), NESTED, compression="snappy", row_group_size=16)
+    write("nested_plain", nested(20), NESTED, compression="none", use_dictionary=False)
+    write("nested_zstd_second", nested(30), NESTED, compression="zstd", data_page_version="2.0", column_encoding=None, use_dictionary=True)
+    flat = pa.schema([pa.field("text", pa.string()), pa.field("flag", pa.bool_(), nullable=False), pa.field("number", pa.int64(), nullable=False)])
+    rows = [{"text": None if at % 7 == 0 else "word " * (at % 50), "flag": at % 3 == 0, "number": at * at - 40} for at in range(400)]
+    # Several pages in each column.
+    write("flat_pages", rows, flat, compression="snappy", data_page_size=512, write_batch_size=16)
+    write("empty", [], flat)
+    rows = [
+        {
+            "repo": "own/calc", "instance_id": f"own__calc-{at}", "base_commit": "0123456789abcdef0123456789abcdef01234567", "patch": "diff", "test_patch": "diff",
+            "problem_statement": "It fails.", "hints_text": "", "version": "1", "created_at": "2001-09-09T01:46:40Z",
+            "FAIL_TO_PASS": ["t::a"], "PASS_TO_PASS": ["t::b", "t::c"], "environment_setup_commit": "0123456789abcdef", "eval_script": "true\n",
+            "log_parser": "parse_log_pytest", "eval_type": "pass_and_fail", "image": "own/calc:1",
+        }
+        for at in range(3)
+    ]
+    kinds = {name: pa.list_(pa.string()) if isinstance(value, list) else pa.string() for name, value in rows[0].items()}
+    write("instances", rows, pa.schema(list(kinds.items())), compression="snappy")
+    # What is not read, and has to be told.
+    table = pa.Table.from_pylist([{"text": "x"}])
+    pq.write_table(table, OUT / "gzip.parquet", compression="gzip")
+    pq.write_table(table, OUT / "delta.parquet", use_dictionary=False, column_encoding={"text": "DELTA_BYTE_ARRAY"})
+
+
+if __name__ == "__main__":
+    main()

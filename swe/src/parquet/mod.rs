@@ -1,0 +1,34 @@
+//! Rows of Parquet files as JSON, as far as published instances need it.
+//!
+//! ```text
+//!  file ─▶ footer (thrift) ─▶ Schema, row groups ─▶ pages of each column ─▶ values with levels ─▶ rows
+//! ```
+//!
+//! A reader of our own in place of the crate `parquet`: of what that has, files of datasets take the plain and the dictionary's
+//! encoding, and snappy, zstd or no compression. What else a file has is an error that names it. Sizes are bounded before
+//! anything is unpacked, and a file that lies about itself is an error.
+//!
+//! Source: the format's specification, github.com/apache/parquet-format, 2.11.
+
+mod column;
+mod file;
+mod rows;
+mod schema;
+mod snappy;
+#[cfg(test)]
+mod tests;
+mod thrift;
+
+pub(crate) use file::ParquetFile;
+
+/// What is wrong with a file.
+pub(crate) type Wrong = String;
+
+/// Bytes of a file's description of itself.
+const MAX_FOOTER_BYTES: u64 = 64 << 20;
+/// Bytes of a page when it is unpacked.
+const MAX_PAGE_BYTES: usize = 1 << 30;
+/// Bytes of all values of a row group, a repeated one counting each time.
+const MAX_GROUP_BYTES: usize = 1 << 30;
+/// Columns within columns.
+const MAX_DEPTH: usize = 32;
