@@ -82,9 +82,10 @@ pub use registry::{NamedSuite, SuiteOptions, SuiteRow, open_suite, suite_registr
 pub use search_suite::SearchSuite;
 pub use search_task::{SearchPrompt, SearchTask};
 pub use shapers::{
-    Ensemble, EnsembleOptions, EnsembleRule, Gate, Gated, GatedOptions, LengthDiscount,
-    LengthDiscountOptions, OpenShaper, Overlong, OverlongOptions, RewardShaper, RewardShapers,
-    ShaperConfig, ShaperRow, Weighted, WeightedOptions, open_shaper, shaper_registry,
+    Completion, CompletionOptions, Ensemble, EnsembleOptions, EnsembleRule, Gate, Gated,
+    GatedOptions, LengthDiscount, LengthDiscountOptions, OpenShaper, Overlong, OverlongOptions,
+    Partial, PartialOptions, RewardShaper, RewardShapers, ShaperConfig, ShaperRow, Verpo,
+    VerpoOptions, Weighted, WeightedOptions, open_shaper, shaper_registry,
 };
 pub use shuffled_tasks::ShuffledTasks;
 pub use sql_task::SqlTask;

@@ -8,7 +8,7 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 use serde_json::Value;
 
 use crate::published::{Columns, recognise};
-use crate::{Schema, SuiteError};
+use crate::{Schema, SuiteError, SweSuite};
 
 /// How large a file may be that is held in memory, in bytes.
 const MAX_BYTES: u64 = 1 << 30;
@@ -18,7 +18,7 @@ const MAX_FILES: usize = 100_000;
 /// Whether questions in published columns lie at a path, as its first row tells.
 pub(crate) fn is_at(path: &Path) -> bool {
     match extension(path) {
-        Some("parquet") => path.is_file(),
+        Some("parquet") => path.is_file() && !SweSuite::is_at(path),
         // Of programs it is told how they become lines.
         Some("json") if path.is_file() => {
             first(path).is_some_and(|row| recognise(&row).is_some() || Schema::of(&row).is_some())

@@ -30,8 +30,44 @@ const OTHERS: [&str; 3] = ["suite.toml", "env.toml", "ors.toml"];
 pub struct SweSuite {
     manifest: SuiteManifest,
     instances: Vec<Instance>,
-    by_id: HashMap<String, usize>,
+    /// The instances of each split, as places in all of them.
+    splits: Vec<(&'static str, Vec<usize>)>,
+    /// The split of an instance, and its place there.
+    by_id: HashMap<String, (&'static str, usize)>,
     overlay: Overlay,
+}
+
+/// What of all instances is held out; the rest is the split `train`.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Shares {
+    /// The share that chooses checkpoints, above 0.
+    dev: f64,
+    /// The share that is only measured, above 0.
+    test: f64,
+}
+
+impl Shares {
+    fn problem(self) -> Option<String> {
+        let Self { dev, test } = self;
+        let is_right = dev > 0.0 && test > 0.0 && dev + test < 1.0;
+        (!is_right).then(|| {
+            format!("`splits` has dev = {dev} and test = {test}: both have to be above 0, and less than 1 together")
+        })
+    }
+
+    /// The split of an instance. It follows from its id alone, so that others that come or go move none.
+    fn split_of(self, id: &str) -> &'static str {
+        let hash = blake3::hash(id.as_bytes());
+        let first: [u8; 8] = hash.as_bytes()[..8].try_into().expect("a hash has 32 bytes");
+        // 53 bits, which a float holds.
+        let at = (u64::from_le_bytes(first) >> 11) as f64 / (1u64 << 53) as f64;
+        match at {
+            at if at < self.test => "test",
+            at if at < self.test + self.dev => "dev",
+            _ => "train",
+        }
+    }
 }
 
 /// A `swe.toml`.
@@ -55,6 +91,9 @@ struct Overlay {
     evaluation_only: bool,
     #[serde(default)]
     max_turns: Option<u32>,
+    /// What is held out. Default absent: all instances are of the split `test`.
+    #[serde(default)]
+    splits: Option<Shares>,
     /// What else [`SweTask`] takes beside an instance, an image and a repository.
     #[serde(default)]
     options: serde_json::Map<String, serde_json::Value>,
@@ -72,7 +111,7 @@ impl SweSuite {
             }
             false => {
                 let is_rows = match path.extension().and_then(|end| end.to_str()) {
-                    Some("jsonl") => path.is_file(),
+                    Some("jsonl" | "parquet") => path.is_file(),
                     Some("json") => path.is_file() && begins_like_rows(path),
                     _ => false,
                 };
@@ -109,15 +148,36 @@ impl SweSuite {
         for instance in &instances {
             hasher.update(&serde_json::to_vec(instance).unwrap_or_default());
         }
+        let splits = match overlay.splits {
+            None => vec![(SPLIT, (0..instances.len()).collect())],
+            Some(shares) => split(&instances, shares).map_err(|detail| SuiteError::Task {
+                path: toml.clone(),
+                place: "`splits`".to_owned(),
+                detail,
+            })?,
+        };
+        if let Some(shares) = overlay.splits {
+            hasher.update(format!("{shares:?}").as_bytes());
+        }
         let manifest = SuiteManifest {
             name,
             version: "1".to_owned(),
             content_hash: hasher.finalize().to_hex().to_string(),
-            splits: vec![(SPLIT.to_owned(), instances.len())],
+            splits: splits.iter().map(|(name, of)| ((*name).to_owned(), of.len())).collect(),
         };
-        let places = instances.iter().enumerate();
-        let by_id = places.map(|(place, instance)| (instance.id.clone(), place)).collect();
-        Ok(Self { manifest, instances, by_id, overlay })
+        let mut by_id = HashMap::with_capacity(instances.len());
+        for (name, places) in &splits {
+            let places = places.iter().enumerate();
+            by_id.extend(places.map(|(at, place)| (instances[*place].id.clone(), (*name, at))));
+        }
+        Ok(Self { manifest, instances, splits, by_id, overlay })
+    }
+
+    /// The instance of a place in a split, which is one of the manifest's.
+    fn instance(&self, split: &str, index: usize) -> &Instance {
+        let of_split = self.splits.iter().find(|(name, _)| *name == split);
+        let (_, places) = of_split.expect("suites are asked for their own splits");
+        &self.instances[places[index]]
     }
 
     fn played(&self, instance: &Instance) -> SweTask {
@@ -130,6 +190,25 @@ impl SweSuite {
         task.image = self.overlay.image.as_ref().map(filled);
         task.repository = self.overlay.repository.as_ref().map(|it| PathBuf::from(filled(it)));
         task
+    }
+}
+
+/// The instances of each split.
+fn split(
+    instances: &[Instance],
+    shares: Shares,
+) -> Result<Vec<(&'static str, Vec<usize>)>, String> {
+    let mut splits = ["train", "dev", "test"].map(|name| (name, Vec::new()));
+    for (place, instance) in instances.iter().enumerate() {
+        let name = shares.split_of(&instance.id);
+        splits.iter_mut().filter(|it| it.0 == name).for_each(|it| it.1.push(place));
+    }
+    match splits.iter().find(|(_, places)| places.is_empty()) {
+        Some((name, _)) => Err(format!(
+            "none of the {} instances falls to `{name}`: make more, or other shares",
+            instances.len()
+        )),
+        None => Ok(splits.into()),
     }
 }
 
@@ -171,6 +250,9 @@ fn read_overlay(toml: &Path, folder: &Path) -> Result<Overlay, SuiteError> {
         path: toml.to_owned(),
         source: Box::new(source),
     })?;
+    if let Some(problem) = overlay.splits.and_then(Shares::problem) {
+        return Err(refuse(problem));
+    }
     let folder = folder.canonicalize().map_err(fail)?;
     overlay.tasks = folder.join(&overlay.tasks);
     if let Some(repository) = &mut overlay.repository {
@@ -214,8 +296,8 @@ impl Suite for SweSuite {
         self.overlay.evaluation_only
     }
 
-    fn make_task(&self, _: &str, index: usize) -> Result<Task, SuiteError> {
-        let instance = &self.instances[index];
+    fn make_task(&self, split: &str, index: usize) -> Result<Task, SuiteError> {
+        let instance = self.instance(split, index);
         let parameters = with_options(&self.played(instance), &self.overlay.options);
         let parameters = parameters.map_err(|error| SuiteError::Task {
             path: self.overlay.tasks.clone(),
@@ -230,7 +312,7 @@ impl Suite for SweSuite {
             tags.push("unsupported".to_owned());
         }
         Ok(Task {
-            id: format!("{}/{SPLIT}/{}", self.manifest.name, instance.id),
+            id: format!("{}/{split}/{}", self.manifest.name, instance.id),
             environment: ENVIRONMENT.to_owned(),
             parameters,
             instruction: INSTRUCTION.to_owned(),
@@ -241,11 +323,13 @@ impl Suite for SweSuite {
     }
 
     fn task_by_id(&self, id: &str) -> Result<Task, SuiteError> {
-        task_by_key(self, &self.manifest.name, id, |_, key| self.by_id.get(key).copied())
+        task_by_key(self, &self.manifest.name, id, |split, key| {
+            self.by_id.get(key).filter(|(its, _)| *its == split).map(|(_, place)| *place)
+        })
     }
 
-    fn stratum(&self, _: &str, index: usize) -> Option<String> {
-        self.instances[index].repo.clone()
+    fn stratum(&self, split: &str, index: usize) -> Option<String> {
+        self.instance(split, index).repo.clone()
     }
 }
 
@@ -304,5 +388,42 @@ pub(crate) mod tests {
         fs::write(&toml, "tasks = 'rows.jsonl'\n[options]\ncomand_secs = 5\n").unwrap();
         let told = SweSuite::open(folder.path()).unwrap_err().to_string();
         assert!(told.contains("comand_secs"), "{told}");
+    }
+
+    #[test]
+    fn what_is_held_out_follows_from_ids_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let put = |count: usize, shares: &str| {
+            let rows: String = (0..count).map(|number| row(&format!("a__b-{number}"))).collect();
+            fs::write(folder.path().join("rows.jsonl"), rows).unwrap();
+            let toml = format!("tasks = 'rows.jsonl'\nname = 'mine'\nsplits = {shares}\n");
+            fs::write(folder.path().join("swe.toml"), toml).unwrap();
+            SweSuite::open(folder.path())
+        };
+        let shares = "{ dev = 0.1, test = 0.2 }";
+        let suite = put(300, shares).unwrap();
+        let splits = &suite.manifest().splits;
+        let lens: Vec<usize> = splits.iter().map(|(_, len)| *len).collect();
+        assert_eq!(lens.iter().sum::<usize>(), 300);
+        assert!((180..240).contains(&lens[0]) && lens[1] < 50 && lens[2] > 40, "{lens:?}");
+        let fewer = put(150, shares).unwrap();
+        for (split, len) in &fewer.manifest().splits {
+            for index in 0..*len {
+                let task = fewer.task(split, index).unwrap();
+                assert_eq!(suite.task_by_id(&task.id).unwrap(), task);
+                assert!(task.id.starts_with(&format!("mine/{split}/")), "{}", task.id);
+            }
+        }
+        for (shares, part) in [
+            ("{ dev = 0.5, test = 0.5 }", "less than 1 together"),
+            ("{ dev = nan, test = 0.5 }", "above 0"),
+            ("{ dev = 0.1 }", "missing field `test`"),
+            ("{ dev = 1e-9, test = 0.2 }", "falls to `dev`"),
+        ] {
+            let error = put(150, shares).unwrap_err();
+            let source = std::error::Error::source(&error).map(ToString::to_string);
+            let told = format!("{error}: {}", source.unwrap_or_default());
+            assert!(told.contains(part), "{told}");
+        }
     }
 }

@@ -128,8 +128,7 @@ impl<'a> GroupView<'a> {
 
     fn of(trajectories: &'a [Trajectory], shapers: &RewardShapers) -> Self {
         let mut view = Self::default();
-        for trajectory in trajectories {
-            let parts = shapers.shape(trajectory);
+        for (trajectory, parts) in trajectories.iter().zip(shapers.shape_group(trajectories)) {
             let mut episode = EpisodeView::of(trajectory);
             parts.iter().flatten().for_each(|part| episode.earn(part));
             let steps = trajectory.turns.iter().zip(&parts);

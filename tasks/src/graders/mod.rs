@@ -5,6 +5,7 @@
 //!                              │ one by one, in their order
 //!                              ├─ environment                   what the environment says
 //!                              ├─ exact, math, choice, structured   what the task calls right
+//!                              ├─ patch_similarity              how like the right change it is
 //!                              ├─ script, fresh_sandbox ──────▶ GradingPlace::run_script
 //!                              ├─ unit_tests ─────────────────▶ GradingPlace::fresh_sandbox
 //!                              └─ judge, likelihood ──────────▶ GradingModels
@@ -23,6 +24,7 @@ mod graders;
 mod judge;
 mod likelihood;
 mod math;
+mod patch_similarity;
 mod reasoning_sql;
 mod registry;
 mod script;
@@ -44,6 +46,7 @@ pub use graders::Graders;
 pub use judge::{Comparison, Criterion, Judge, JudgeMode, JudgeOptions, PROMPT_VERSION, Shown};
 pub use likelihood::{Likelihood, LikelihoodMeasure, LikelihoodOptions};
 pub use math::{AnswerPlace, MathAnswer, MathAnswerOptions};
+pub use patch_similarity::{AnswerShape, PatchSimilarity, PatchSimilarityOptions};
 pub use reasoning_sql::{ReasoningSql, ReasoningSqlOptions};
 pub use registry::{GraderConfig, GraderRow, OpenGrader, grader_registry, open_grader};
 pub use script::{FreshSandboxOptions, Script, ScriptFinding, ScriptOptions};

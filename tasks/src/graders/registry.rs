@@ -6,8 +6,9 @@ use spar_core::registry::{Axis, Given, OptionSet, Options, Row, Table};
 use super::{
     ChoiceAnswer, ChoiceAnswerOptions, Exact, ExactOptions, FreshSandboxOptions, Grader, Judge,
     JudgeOptions, Likelihood, LikelihoodOptions, MathAnswer, MathAnswerOptions, OwnVerdict,
-    ProgramTests, ReasoningSql, ReasoningSqlOptions, Script, ScriptOptions, Squad, SquadOptions,
-    Structured, Tau2Options, Tau2Reward, UnitTestsOptions,
+    PatchSimilarity, PatchSimilarityOptions, ProgramTests, ReasoningSql, ReasoningSqlOptions,
+    Script, ScriptOptions, Squad, SquadOptions, Structured, Tau2Options, Tau2Reward,
+    UnitTestsOptions,
 };
 use crate::GraderError;
 
@@ -181,6 +182,14 @@ const ROWS: &[GraderRow] = &[
         formula: "sum_k w_k s_k / sum_k w_k over execution, syntax, schema_linking, ngram, format; all s_k = 1 where execution is",
         options: OptionSet::of::<ReasoningSqlOptions>(),
         open: |given| Ok(Box::new(ReasoningSql::new(given.read()?)?)),
+    },
+    Row {
+        name: "patch_similarity",
+        about: "A change is worth how like it is to the right one, and -1 where it is malformed; no test runs.",
+        source: "SWE-RL, arXiv 2502.18449, as its code has it",
+        formula: "mean_f ratio(predicted_f, oracle_f), ratio of difflib.SequenceMatcher(autojunk=False) over unified diffs; -1",
+        options: OptionSet::of::<PatchSimilarityOptions>(),
+        open: |given| Ok(Box::new(PatchSimilarity::new(given.read()?))),
     },
 ];
 

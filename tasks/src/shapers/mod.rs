@@ -8,22 +8,29 @@
 //! recorded and what evaluations report stays unshaped. A new one is one file and one row of
 //! [`shaper_registry`].
 
+mod completion;
 mod ensemble;
 mod gated;
 mod length_discount;
 mod overlong;
+mod partial;
 mod registry;
+mod test_results;
+mod verpo;
 mod weighted;
 
 use std::fmt;
 
 use spar_core::{RewardPart, Trajectory};
 
+pub use completion::{Completion, CompletionOptions};
 pub use ensemble::{Ensemble, EnsembleOptions, EnsembleRule};
 pub use gated::{Gate, Gated, GatedOptions};
 pub use length_discount::{LengthDiscount, LengthDiscountOptions};
 pub use overlong::{Overlong, OverlongOptions};
+pub use partial::{Partial, PartialOptions};
 pub use registry::{OpenShaper, ShaperConfig, ShaperRow, open_shaper, shaper_registry};
+pub use verpo::{Verpo, VerpoOptions};
 pub use weighted::{Weighted, WeightedOptions};
 
 use crate::ShaperError;
@@ -35,9 +42,18 @@ pub trait RewardShaper: Send + Sync + fmt::Debug {
 
     /// Changes the parts of an episode in place.
     ///
-    /// `rewards[t]` holds those of turn `t` of `trajectory`, as the shapers before this one left
+    /// The episode is seen by itself; [`shape_group`](Self::shape_group) is what training calls. `rewards[t]` holds those of turn `t` of `trajectory`, as the shapers before this one left
     /// them; parts may be changed, added and taken away.
     fn shape(&self, trajectory: &Trajectory, rewards: &mut [Vec<RewardPart>]);
+
+    /// Changes the parts of all episodes of a group in place, which are tries at one task: for those that compare them.
+    ///
+    /// `rewards[i]` is of `group[i]`, as for [`shape`](Self::shape), by which each is changed by itself unless this is implemented.
+    fn shape_group(&self, group: &[Trajectory], rewards: &mut [Vec<Vec<RewardPart>>]) {
+        for (trajectory, rewards) in group.iter().zip(rewards) {
+            self.shape(trajectory, rewards);
+        }
+    }
 }
 
 /// The shapers of a recipe, in their order; by default there are none.
@@ -59,15 +75,21 @@ impl RewardShapers {
         configs.iter().map(open_shaper).collect::<Result<_, _>>().map(Self)
     }
 
-    /// The rewards of an episode in named parts, one list per turn.
+    /// The rewards of an episode by itself in named parts, one list per turn.
     pub fn shape(&self, trajectory: &Trajectory) -> Vec<Vec<RewardPart>> {
-        let mut rewards: Vec<Vec<RewardPart>> =
-            trajectory.turns.iter().map(|turn| turn.step.rewards.clone()).collect();
+        let mut rewards = recorded(trajectory);
         self.0.iter().for_each(|shaper| shaper.shape(trajectory, &mut rewards));
         rewards
     }
 
-    /// The reward of every turn of an episode.
+    /// The rewards of the episodes of a group in named parts, a list per turn of each.
+    pub fn shape_group(&self, group: &[Trajectory]) -> Vec<Vec<Vec<RewardPart>>> {
+        let mut rewards: Vec<_> = group.iter().map(recorded).collect();
+        self.0.iter().for_each(|shaper| shaper.shape_group(group, &mut rewards));
+        rewards
+    }
+
+    /// The reward of every turn of an episode by itself.
     pub fn rewards(&self, trajectory: &Trajectory) -> Vec<f64> {
         if self.0.is_empty() {
             return trajectory.turns.iter().map(|turn| turn.step.reward()).collect();
@@ -75,6 +97,11 @@ impl RewardShapers {
         let sum = |parts: &Vec<RewardPart>| parts.iter().fold(0.0, |sum, part| sum + part.value);
         self.shape(trajectory).iter().map(sum).collect()
     }
+}
+
+/// The named parts of an episode as they were recorded.
+fn recorded(trajectory: &Trajectory) -> Vec<Vec<RewardPart>> {
+    trajectory.turns.iter().map(|turn| turn.step.rewards.clone()).collect()
 }
 
 #[cfg(test)]

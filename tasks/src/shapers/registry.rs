@@ -5,8 +5,9 @@ use serde::{Deserialize, Serialize};
 use spar_core::registry::{Axis, Given, OptionSet, Options, Row, Table, to_options};
 
 use super::{
-    Ensemble, EnsembleOptions, Gated, GatedOptions, LengthDiscount, LengthDiscountOptions,
-    Overlong, OverlongOptions, RewardShaper, Weighted, WeightedOptions,
+    Completion, CompletionOptions, Ensemble, EnsembleOptions, Gated, GatedOptions, LengthDiscount,
+    LengthDiscountOptions, Overlong, OverlongOptions, Partial, PartialOptions, RewardShaper, Verpo,
+    VerpoOptions, Weighted, WeightedOptions,
 };
 use crate::ShaperError;
 
@@ -96,6 +97,30 @@ const ROWS: &[ShaperRow] = &[
         options: OptionSet::of::<EnsembleOptions>(),
         open: |given| Ok(Box::new(Ensemble::new(&given.read()?)?)),
     },
+    Row {
+        name: "partial",
+        about: "An instance that is not resolved is worth the fraction of its failing tests that pass now, if none broke.",
+        source: "SWE-bench's RESOLVED_PARTIAL, arXiv 2310.06770; the fraction as a reward is common to SWE-Gym and others",
+        formula: "r += weight |passed fail-to-pass| / |fail-to-pass| where the outcome is partial",
+        options: OptionSet::of::<PartialOptions>(),
+        open: |given| Ok(Box::new(Partial::new(&given.read()?)?)),
+    },
+    Row {
+        name: "verpo",
+        about: "Tests that few of a group pass weigh more than those that many do.",
+        source: "VeRPO, reconstructed from its abstract; assumed: weights by the passes of the group, and the share of the outcome",
+        formula: "R = (1 - dense) outcome + dense sum_j w_j pass_j, w_j = (1 - p_j) / sum_k (1 - p_k)",
+        options: OptionSet::of::<VerpoOptions>(),
+        open: |given| Ok(Box::new(Verpo::new(&given.read()?)?)),
+    },
+    Row {
+        name: "completion",
+        about: "Handing in earns something, and so does having changed the repository.",
+        source: "completion and modification rates of G-RA, arXiv 2508.10548; that they are rewards is own",
+        formula: "r += completed 1[handed in] + modified 1[patch is not empty]",
+        options: OptionSet::of::<CompletionOptions>(),
+        open: |given| Ok(Box::new(Completion::new(&given.read()?)?)),
+    },
 ];
 
 static TABLE: Table<OpenShaper> = Table::new(AXIS, ROWS);
@@ -143,7 +168,7 @@ mod tests {
         let error = open_shaper(&ShaperConfig::new("potential")).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "find reward shaper `potential`: known are `gated`, `length_discount`, `overlong`, `weighted`, `ensemble`"
+            "find reward shaper `potential`: known are `gated`, `length_discount`, `overlong`, `weighted`, `ensemble`, `partial`, `verpo`, `completion`"
         );
         let mut config = ShaperConfig::new("length_discount");
         config.options.insert("facto".to_owned(), 0.9.into());

@@ -103,10 +103,11 @@ impl ProgramTests {
             None => Found {
                 total: tests.len(),
                 reason: Some("there is no program".to_owned()),
+                results: vec![false; tests.len()],
                 ..Found::default()
             },
         };
-        let Found { passed, total, reason } = found;
+        let Found { passed, total, reason, results } = found;
         let success = reason.is_none() && passed == total && total > 0;
         let fraction = passed as f64 / total.max(1) as f64;
         let parts = [
@@ -116,8 +117,12 @@ impl ProgramTests {
         let parts = parts.into_iter().filter(|(_, value)| *value > 0.0);
         let part = |(name, value): (&str, f64)| RewardPart { name: name.to_owned(), value };
         let reason = reason.map(|reason| format!("; {reason}")).unwrap_or_default();
-        let artifacts =
-            [("passed", json!(passed)), ("total", json!(total)), ("fraction", json!(fraction))];
+        let artifacts = [
+            ("passed", json!(passed)),
+            ("total", json!(total)),
+            ("fraction", json!(fraction)),
+            ("results", json!(results)),
+        ];
         Ok(Verdict {
             parts: parts.map(part).collect(),
             success,

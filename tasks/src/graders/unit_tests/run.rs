@@ -34,6 +34,8 @@ pub(super) struct Found {
     pub(super) total: usize,
     /// What was wrong first.
     pub(super) reason: Option<String>,
+    /// Whether each test was passed as a whole, in their order; what was not run was not passed.
+    pub(super) results: Vec<bool>,
 }
 
 impl Found {
@@ -76,6 +78,7 @@ pub(super) async fn run(
                 .await?;
         }
     }
+    found.results.resize(tests.len(), false);
     Ok(found)
 }
 
@@ -147,7 +150,9 @@ async fn streams(
         let mut request = ExecRequest::new(language.run_file(&backend, &path));
         request = request.with_stdin(case.input.as_bytes()).with_timeout(limit);
         request.output_limit_bytes = MAX_OUTPUT.min(2 * case.output.len() + 4096);
-        match one_stream(&sandbox, &request, case).await? {
+        let wrong = one_stream(&sandbox, &request, case).await?;
+        found.results.push(wrong.is_none());
+        match wrong {
             None => found.passed += 1,
             Some(reason) => found.fail(|| format!("test {number}: {reason}")),
         }
@@ -202,6 +207,7 @@ async fn calls(
         let value = told.get("value").and_then(plain);
         let is_right = value
             .is_some_and(|value| case.results.iter().any(|right| is_same_value(&value, right)));
+        found.results.push(is_right);
         match is_right {
             true => found.passed += 1,
             false => found.fail(|| match told.get("raised") {
@@ -232,6 +238,7 @@ async fn asserts(
         }
         let mut answer = Value::Null;
         let mut asked = 0;
+        let failures = found.total - found.passed;
         loop {
             if Instant::now() >= until || asked > MAX_CALLS {
                 found.total += 1;
@@ -263,6 +270,7 @@ async fn asserts(
             count_asserts(&told, number, found);
             break;
         }
+        found.results.push(found.total - found.passed == failures);
     }
     Ok(())
 }
