@@ -89,7 +89,9 @@ pub use tau2::Tau2;
 pub use tic_tac_toe::TicTacToe;
 pub use tools::ToolUse;
 pub use toolsets::ToolsetChoice;
-pub use validate::{FailureKind, ValidationFailure, ValidationReport, validate_suite};
+pub use validate::{
+    FailureKind, ValidationFailure, ValidationReport, validate_side_by_side, validate_suite,
+};
 
 /// A task of an environment with these parameters.
 #[cfg(test)]

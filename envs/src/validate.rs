@@ -4,7 +4,9 @@ mod seats;
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+use std::pin::pin;
 
+use futures::stream::{self, StreamExt};
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 use spar_core::{Action, Observation, Seed, Step, Verdict};
@@ -93,6 +95,31 @@ impl ValidationReport {
         self.failures.is_empty()
     }
 
+    /// Takes over what was found in other tasks of the suite.
+    fn add(&mut self, other: Self) {
+        let Self {
+            suite: _,
+            num_tasks,
+            num_with_chance,
+            num_solved_with_chance,
+            num_solved,
+            num_oracle_turns,
+            num_solved_by_random,
+            num_judged_in_part,
+            failures,
+        } = other;
+        self.num_tasks += num_tasks;
+        self.num_with_chance += num_with_chance;
+        self.num_solved_with_chance += num_solved_with_chance;
+        self.num_solved += num_solved;
+        self.num_oracle_turns += num_oracle_turns;
+        self.num_solved_by_random += num_solved_by_random;
+        for (what, count) in num_judged_in_part {
+            *self.num_judged_in_part.entry(what).or_default() += count;
+        }
+        self.failures.extend(failures);
+    }
+
     /// Mean turns of the oracle where it solved the task; `None` where it solved none.
     pub fn mean_oracle_turns(&self) -> Option<f64> {
         (self.num_solved > 0).then(|| self.num_oracle_turns as f64 / self.num_solved as f64)
@@ -125,33 +152,63 @@ pub async fn validate_suite(
     splits: &[&str],
     limit: Option<usize>,
     resources: &Resources,
+    progress: impl FnMut(usize, usize) -> ControlFlow<()>,
+) -> Result<ValidationReport, SuiteError> {
+    validate_side_by_side(suite, (splits, limit), resources, 1, progress).await
+}
+
+/// As [`validate_suite`], with so many tasks under way at one time, at least one: `sample` has the splits, and how many tasks of
+/// each. What is found does not depend on their number.
+///
+/// # Errors
+///
+/// As [`validate_suite`].
+pub async fn validate_side_by_side(
+    suite: &dyn Suite,
+    sample: (&[&str], Option<usize>),
+    resources: &Resources,
+    at_once: usize,
     mut progress: impl FnMut(usize, usize) -> ControlFlow<()>,
 ) -> Result<ValidationReport, SuiteError> {
+    let (splits, limit) = sample;
     let mut samples = Vec::new();
     for split in splits {
         let shuffled = shuffled_tasks(suite, split, Seed::from_u64(0))?;
-        samples.push((*split, shuffled.sample_indices(limit)));
+        samples.extend(shuffled.sample_indices(limit).into_iter().map(|index| (*split, index)));
     }
-    let num_all = samples.iter().map(|(_, indices)| indices.len()).sum();
+    let num_all = samples.len();
+    // In the order of the sample, whichever is done first.
+    let validated =
+        samples.into_iter().map(|(split, index)| validate_at(suite, split, index, resources));
+    let mut found = pin!(stream::iter(validated).buffered(at_once.max(1)));
     let mut report =
         ValidationReport { suite: suite.manifest().name.clone(), ..ValidationReport::default() };
-    for (split, indices) in samples {
-        for index in indices {
-            match suite.task(split, index) {
-                Ok(task) => validate_task(&task, resources, &mut report).await,
-                Err(error) => report.failures.push(ValidationFailure {
-                    task: format!("{split}/{index}"),
-                    kind: FailureKind::Broken,
-                    detail: error.to_string(),
-                }),
-            }
-            report.num_tasks += 1;
-            if progress(report.num_tasks, num_all).is_break() {
-                return Ok(report);
-            }
+    while let Some(of_task) = found.next().await {
+        report.add(of_task);
+        if progress(report.num_tasks, num_all).is_break() {
+            break;
         }
     }
     Ok(report)
+}
+
+/// What is found in the task of a place.
+async fn validate_at(
+    suite: &dyn Suite,
+    split: &str,
+    index: usize,
+    resources: &Resources,
+) -> ValidationReport {
+    let mut report = ValidationReport { num_tasks: 1, ..ValidationReport::default() };
+    match suite.task(split, index) {
+        Ok(task) => validate_task(&task, resources, &mut report).await,
+        Err(error) => report.failures.push(ValidationFailure {
+            task: format!("{split}/{index}"),
+            kind: FailureKind::Broken,
+            detail: error.to_string(),
+        }),
+    }
+    report
 }
 
 async fn validate_task(task: &Task, resources: &Resources, report: &mut ValidationReport) {
@@ -498,6 +555,11 @@ mod tests {
     async fn unknown_splits_are_errors_and_broken_tasks_are_failures() {
         let resources = Resources::default();
         let suite = open_suite("frozen-lake", &SuiteOptions::default()).unwrap();
+        let all = ("train", Some(9));
+        let alone = validate_suite(suite.as_ref(), &[all.0], all.1, &resources, go_on).await;
+        let sample = (&[all.0][..], all.1);
+        let together = validate_side_by_side(suite.as_ref(), sample, &resources, 4, go_on).await;
+        assert_eq!(alone.unwrap(), together.unwrap());
         let report = validate_suite(suite.as_ref(), &["nowhere"], Some(1), &resources, go_on);
         assert!(report.await.is_err());
 

@@ -537,6 +537,23 @@ impl<'a> Context<'a> {
 }
 
 impl EpisodeConfig {
+    /// All messages of an episode of one seat as its policy was shown them and wrote them, oldest first; `task` is what it
+    /// played. What windows and context policies left out of single prompts is here, and summaries are not.
+    pub fn conversation(&self, task: &Task, trajectory: &Trajectory) -> Vec<Arc<Message>> {
+        let first = &trajectory.first_observation;
+        let mut context = Context::new(self, None, task, first, trajectory.tools_at(0), false);
+        for (index, turn) in trajectory.turns.iter().enumerate() {
+            context.offer(&trajectory.tools_at(index));
+            turn.injected.iter().for_each(|message| context.push_message(message.clone()));
+            if turn.is_summary() {
+                continue;
+            }
+            context.push_answer(&turn.text, &turn.parsed, &[]);
+            context.push_observation(&turn.step.observation, said_in(&turn.parsed));
+        }
+        Arc::unwrap_or_clone(context.messages)
+    }
+
     /// What is shown of each of an episode's observations, with what is listed behind it, reminders left out.
     pub fn observations(&self, trajectory: &Trajectory) -> Vec<Vec<Arc<Message>>> {
         let mut context = Context::empty(self, None);

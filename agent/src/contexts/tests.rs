@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use spar_core::{Action, Message, Observation, ParsedAction, Policy, Role, ToolSpec};
+use spar_core::{Action, Message, Observation, ParsedAction, Policy, Role, ToolSpec, Trajectory};
 use spar_tasks::Task;
 
 use super::*;
@@ -342,4 +342,57 @@ fn thoughts_that_an_endpoint_tells_apart_are_kept() {
     assert!(matches!(&read, ParsedAction::Action { reasoning: Some(it), .. } if it == "left?"));
     let (kept, said, _) = thoughts("react", ReasoningRule::Keep, text, &read);
     assert_eq!((&*kept, &*said), ("", text));
+}
+
+#[test]
+fn the_conversation_of_a_record_is_what_the_policy_was_shown() {
+    let config = EpisodeConfig::default();
+    let task = task();
+    let turn = |number: usize| {
+        serde_json::json!({
+            "prompt": { "kept": 0, "appended": [] }, "author": "policy", "text": format!("a{number}"),
+            "injected": if number == 1 {
+                serde_json::json!([{ "role": "user", "parts": [{ "text": "hint" }] }])
+            } else {
+                serde_json::json!([])
+            },
+            "sampled": { "ids": [], "logprobs": [], "versions": [] },
+            "parsed": { "kind": "action", "text": "go" }, "state_key": "",
+            "policy_time": { "secs": 0, "nanos": 0 },
+            "environment_time": { "secs": 0, "nanos": 0 },
+            "step": {
+                "observation": observation(&format!("o{}", number + 1)), "rewards": [],
+                "terminated": false, "success": false, "valid": true,
+                "wall_time": { "secs": 0, "nanos": 0 }
+            },
+        })
+    };
+    let record = serde_json::json!({
+        "version": spar_core::TRAJECTORY_VERSION, "episode": 7, "task": "t", "environment": "e",
+        "seed": spar_core::Seed::from_u64(5), "policy": "policy",
+        "first_observation": observation("o0"), "turns": [turn(0), turn(1)],
+        "end": { "kind": "terminated" }, "success": false, "wall_time": { "secs": 0, "nanos": 0 },
+    });
+    let trajectory = Trajectory::from_json(record.to_string().as_bytes()).unwrap();
+    let told: Vec<_> = config
+        .conversation(&task, &trajectory)
+        .iter()
+        .map(|message| (message.role, message.text().into_owned()))
+        .collect();
+    // The same as it came about, turn by turn.
+    let mut context = Context::new(&config, None, &task, &observation("o0"), Arc::default(), false);
+    for number in 0..2 {
+        if number == 1 {
+            context.push_message(Message::new(Role::User, "hint"));
+        }
+        let _ = context.prompt(&Arc::default()).unwrap();
+        context.push_answer(&format!("a{number}"), &ParsedAction::of("go"), &[]);
+        context.push_observation(&observation(&format!("o{}", number + 1)), Some("go"));
+    }
+    let shown = context.prompt(&Arc::default()).unwrap().messages;
+    let shown: Vec<_> =
+        shown.iter().map(|message| (message.role, message.text().into_owned())).collect();
+    assert_eq!(told, shown);
+    assert_eq!(told.iter().filter(|(role, _)| *role == Role::Assistant).count(), 2);
+    assert!(told.contains(&(Role::User, "hint".to_owned())));
 }

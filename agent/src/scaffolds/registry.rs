@@ -2,7 +2,7 @@
 
 use spar_core::registry::{Axis, OptionSet, Row, Table};
 
-use spar_envs::toolsets::mini_texts;
+use spar_envs::toolsets::{mini_texts, openhands};
 
 use super::{Scaffold, ToolUse};
 
@@ -98,6 +98,14 @@ const ROWS: &[ScaffoldRow] = &[
         options: OptionSet::NONE,
         open: &TERMINUS,
     },
+    Row {
+        name: "openhands",
+        about: "A bash that remembers and may go on while others wait, an editor of files, thoughts, and an end.",
+        source: "OpenHands 0.62.0, its CodeActAgent; the task in words of our own",
+        formula: "",
+        options: OptionSet::NONE,
+        open: &OPENHANDS,
+    },
 ];
 
 const MINI: Scaffold = Scaffold {
@@ -159,6 +167,17 @@ const TERMINUS: Scaffold = Scaffold {
     system: Some(""),
     toolset: Some(r#"{"kind":"terminus"}"#),
     parser: "whole",
+    ..Scaffold::PLAIN
+};
+
+const OPENHANDS: Scaffold = Scaffold {
+    version: 1,
+    system: Some(openhands::SYSTEM),
+    no_call: Some(openhands::NO_CALL),
+    toolset: Some(r#"{"kind":"openhands"}"#),
+    parser: "hermes",
+    tools: ToolUse::Native,
+    max_turns: Some(100),
     ..Scaffold::PLAIN
 };
 

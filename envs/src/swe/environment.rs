@@ -372,7 +372,8 @@ impl Environment for Swe {
         let (plan, sandboxes) = (Arc::clone(&self.plan), self.sandboxes.clone());
         let judged = aside(async move { judge(&plan, &sandboxes, &mut *place.lock().await).await });
         let mut judged = judged.await?;
-        judged.flags = self.begun("verify")?.flags.clone();
+        let episode = self.begun("verify")?;
+        (judged.flags, judged.submitted) = (episode.flags.clone(), episode.course.is_submitted);
         Ok(Some(judged.into_verdict()))
     }
 

@@ -65,7 +65,9 @@ pub(super) async fn grade_patch(
     verdict.applied_by = applied;
     let top = ran.1;
     let Ran { mut judged, run } = ran.0;
-    if plan.task.guarded && judged.outcome == Outcome::Resolved && !used.is_empty() {
+    // What is worth something, to shapers of rewards too.
+    let is_worth_it = matches!(judged.outcome, Outcome::Resolved | Outcome::Partial);
+    if plan.task.guarded && is_worth_it && !used.is_empty() {
         verdict.suspicions = suspicions(&used);
         if !verdict.suspicions.is_empty()
             && let Some(problem) = look_again(plan, sandboxes, &used, &top).await?

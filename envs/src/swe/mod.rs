@@ -33,5 +33,5 @@ mod tests;
 mod verdict;
 
 pub use environment::Swe;
-pub use predictions::Predictions;
+pub use predictions::{AttemptRates, Predictions};
 pub use verdict::{SweVerdict, TestsRun};

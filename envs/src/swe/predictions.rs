@@ -15,6 +15,30 @@ use super::SweVerdict;
 #[derive(Debug, Default)]
 pub struct Predictions {
     found: Mutex<BTreeMap<String, Attempt>>,
+    rates: Mutex<AttemptRates>,
+}
+
+/// How attempts at instances with a repository ended, whatever their tests say (G-RA, arXiv 2508.10548).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+pub struct AttemptRates {
+    /// All of them.
+    pub attempts: usize,
+    /// Those whose agent handed in before a limit ended the episode.
+    pub completed: usize,
+    /// Those in which the repository was changed.
+    pub modified: usize,
+}
+
+impl AttemptRates {
+    /// Completed attempts per attempt, 0 to 1.
+    pub fn completion_rate(&self) -> f64 {
+        self.completed as f64 / self.attempts.max(1) as f64
+    }
+
+    /// Attempts with a change per attempt, 0 to 1.
+    pub fn modification_rate(&self) -> f64 {
+        self.modified as f64 / self.attempts.max(1) as f64
+    }
 }
 
 #[derive(Debug)]
@@ -31,6 +55,12 @@ impl Predictions {
             return;
         }
         let Some(verdict) = trajectory.verdict.as_ref().and_then(SweVerdict::of) else { return };
+        if let Some(modified) = verdict.modified() {
+            let mut rates = self.rates.lock().unwrap_or_else(PoisonError::into_inner);
+            rates.attempts += 1;
+            rates.completed += usize::from(verdict.submitted);
+            rates.modified += usize::from(modified);
+        }
         let (episode, policy) = (trajectory.episode, trajectory.policy.clone());
         let id = verdict.instance_id.clone();
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
@@ -38,6 +68,12 @@ impl Predictions {
         if is_first {
             found.insert(id, Attempt { episode, policy, verdict });
         }
+    }
+
+    /// How all attempts ended that had a patch to leave; absent where there are none.
+    pub fn rates(&self) -> Option<AttemptRates> {
+        let rates = *self.rates.lock().unwrap_or_else(PoisonError::into_inner);
+        (rates.attempts > 0).then_some(rates)
     }
 
     /// The files that SWE-bench's tools read, by the ends of their names: `predictions.jsonl`, `report.json` (of the run) and

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use spar_core::{RewardPart, Verdict};
-use spar_swe::grade::{Outcome, TestsReport};
+use spar_swe::grade::{Outcome, TestCounts, TestsReport};
 
 use super::guard::Flag;
 
@@ -25,6 +25,9 @@ pub struct SweVerdict {
     /// Why it is not resolved, or what else is to be known.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
+    /// Whether the agent has handed it in, before a limit ended the episode.
+    #[serde(default)]
+    pub submitted: bool,
     /// What the agent did, as a diff; empty where it did nothing, absent for tasks that have no repository.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub patch: Option<String>,
@@ -77,6 +80,9 @@ impl SweVerdict {
     /// The name under which a verdict has it among its artifacts.
     pub const ARTIFACT: &str = "swe";
 
+    /// The name under which a verdict has its [counts](Self::counts) among its artifacts, for readers who want no more.
+    pub const COUNTS: &str = "tests";
+
     /// An attempt that did not come to a run of the tests.
     pub(super) fn without_run(
         instance_id: &str,
@@ -88,6 +94,7 @@ impl SweVerdict {
             outcome,
             reward: 0.0,
             reason: reason.into(),
+            submitted: false,
             patch: None,
             applied_by: None,
             left_out: Vec::new(),
@@ -98,9 +105,23 @@ impl SweVerdict {
         }
     }
 
-    /// That of an episode, where it was judged by the environment `swe`.
+    /// How many tests did as they should; absent where they have no names, or nothing can be graded.
+    pub fn counts(&self) -> Option<TestCounts> {
+        Some(self.run.as_ref()?.tests.as_ref()?.counts())
+    }
+
+    /// Whether the agent has changed anything; absent for tasks that have no repository.
+    pub fn modified(&self) -> Option<bool> {
+        self.patch.as_ref().map(|patch| !patch.trim().is_empty())
+    }
+
+    /// That of an episode, where it was judged by the environment `swe`, perhaps beside others.
     pub fn of(verdict: &Verdict) -> Option<Self> {
-        Self::deserialize(verdict.artifacts.get(Self::ARTIFACT)?).ok()
+        let artifacts = &verdict.artifacts;
+        // Of several graders each has its own below its name.
+        let nested = || artifacts.values().find_map(|found| found.get(Self::ARTIFACT));
+        let found = artifacts.get(Self::ARTIFACT).filter(|found| found.get("outcome").is_some());
+        Self::deserialize(found.or_else(nested)?).ok()
     }
 
     /// The verdict of an episode. Where the machinery kept tests from telling, it is [masked](Verdict::masked).
@@ -120,6 +141,10 @@ impl SweVerdict {
             masked: self.outcome == Outcome::Infrastructure,
             ..Verdict::default()
         };
+        if let Some(counts) = self.counts() {
+            let counts = serde_json::to_value(counts).expect("it has only string keys");
+            verdict.artifacts.insert(Self::COUNTS.to_owned(), counts);
+        }
         let artifact = serde_json::to_value(self).expect("it has only string keys");
         verdict.artifacts.insert(Self::ARTIFACT.to_owned(), artifact);
         verdict
@@ -128,6 +153,8 @@ impl SweVerdict {
 
 #[cfg(test)]
 mod tests {
+    use spar_swe::grade::TestLists;
+
     use super::*;
 
     #[test]
@@ -137,8 +164,48 @@ mod tests {
         let verdict = attempt.clone().into_verdict();
         assert_eq!((verdict.success, verdict.reward(), verdict.masked), (true, 1.0, false));
         assert_eq!(SweVerdict::of(&verdict), Some(attempt));
+        assert_eq!(
+            (verdict.artifacts.contains_key("tests"), SweVerdict::of(&verdict).unwrap().modified()),
+            (false, None)
+        );
         let late = SweVerdict::without_run("a", Outcome::Infrastructure, "late").into_verdict();
         assert_eq!((late.success, late.parts.len(), late.masked), (false, 0, true));
         assert_eq!(late.details, "resolved: 0 (infrastructure): late");
+    }
+
+    #[test]
+    fn counts_stand_beside_it_and_it_is_found_among_those_of_several_graders() {
+        let mut attempt = SweVerdict::without_run("a", Outcome::Partial, "1 of 2");
+        attempt.patch = Some("diff".to_owned());
+        let lists = |success: &[&str], failure: &[&str]| TestLists {
+            success: success.iter().map(|&name| name.to_owned()).collect(),
+            failure: failure.iter().map(|&name| name.to_owned()).collect(),
+        };
+        let tests = TestsReport {
+            fail_to_pass: lists(&["x"], &["y"]),
+            pass_to_pass: lists(&["z"], &[]),
+            ..TestsReport::default()
+        };
+        attempt.run = Some(TestsRun {
+            tests: Some(tests),
+            infra_failure: None,
+            infra_is_sure: false,
+            log_bytes: 0,
+            log: String::new(),
+            wall: Duration::ZERO,
+        });
+        let alone = attempt.clone().into_verdict();
+        assert_eq!(
+            alone.artifacts["tests"],
+            serde_json::json!({
+                "fail_to_pass": { "passed": 1, "total": 2 },
+                "pass_to_pass": { "passed": 1, "total": 1 },
+            })
+        );
+        let own = serde_json::to_value(&alone.artifacts).unwrap();
+        let artifacts = BTreeMap::from([("environment".to_owned(), own)]);
+        let several = Verdict { artifacts, ..Verdict::default() };
+        let found = SweVerdict::of(&several).unwrap();
+        assert_eq!((found.modified(), found), (Some(true), attempt));
     }
 }

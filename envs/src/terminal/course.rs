@@ -20,6 +20,8 @@ pub(crate) struct Course {
     pub(crate) solved: Option<usize>,
     /// Whether the task was submitted, or its sandbox lost.
     pub(crate) is_over: bool,
+    /// Whether the agent has submitted it.
+    pub(crate) is_submitted: bool,
 }
 
 /// What an action asks for.
@@ -46,7 +48,7 @@ impl Course {
     /// The beginning, at which `text` is shown.
     pub(crate) fn begin(text: &str) -> Self {
         let state_key = next_key("", "", text);
-        Self { state_key, num_commands: 0, solved: Some(0), is_over: false }
+        Self { state_key, num_commands: 0, solved: Some(0), is_over: false, is_submitted: false }
     }
 
     /// What a command has shown, and whether it was one.
@@ -64,7 +66,7 @@ impl Course {
 
     /// Ends the task: what that shows, and that it was an action.
     pub(crate) fn submit(&mut self) -> (String, bool) {
-        self.is_over = true;
+        (self.is_over, self.is_submitted) = (true, true);
         ("The task was submitted.".to_owned(), true)
     }
 
@@ -102,7 +104,8 @@ impl Course {
         wall_time: Duration,
     ) -> Step {
         let Worked { acted: Acted { results, text, is_valid, submission }, is_lost } = worked;
-        self.is_over |= is_lost || submission.is_some();
+        self.is_submitted |= submission.is_some();
+        self.is_over |= is_lost || self.is_submitted;
         let shown = results.iter().fold(text.clone(), |shown, it| format!("{shown}\n{}", it.text));
         let mut step = self.carried_out(&action.key(), (shown, is_valid), is_expected, wall_time);
         (step.observation.results, step.observation.text) = (results, text);

@@ -17,6 +17,7 @@ mod aci;
 mod choice;
 mod files;
 mod mini;
+pub mod openhands;
 mod pty_shell;
 #[cfg(test)]
 mod recorded;

@@ -95,6 +95,16 @@ impl PtyShell {
         self.until_prompt(limit).await
     }
 
+    /// Waits on for what runs.
+    pub(super) async fn wait(&mut self, limit: Duration) -> Result<Typed, Halt> {
+        self.until_prompt(limit).await
+    }
+
+    /// Presses keys for what runs.
+    pub(super) async fn keys(&mut self, keys: &[u8]) -> Result<(), Halt> {
+        self.type_in(keys).await
+    }
+
     /// Ends what still runs, as keys do; whether the shell has a prompt again.
     pub(super) async fn interrupt(&mut self) -> Result<bool, Halt> {
         for _ in 0..INTERRUPTS {
