@@ -114,9 +114,7 @@ pub enum MakeError {
         problems: Vec<String>,
     },
     /// Nothing here runs the tests of its language.
-    #[error(
-        "`{package}` is a package of {language}, whose tests are not run here: only those of python are"
-    )]
+    #[error("`{package}` is a package of {language}, and nothing is named that runs such tests")]
     Language {
         /// The package.
         package: String,

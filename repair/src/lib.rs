@@ -34,7 +34,7 @@ mod task_log;
 mod validate;
 
 pub use error::{MakeError, MutationError, PackageError, RunnerError};
-pub use make::{Maker, Observer};
+pub use make::{Maker, Observer, Tools};
 pub use options::MakeOptions;
 pub use package::{MAX_PACKAGE_BYTES, MAX_PACKAGE_FILES, PackageFile, SourcePackage};
 pub use report::{PackageReport, Yield};

@@ -7,14 +7,16 @@ use spar_core::Seed;
 use spar_sandbox::SandboxBackend;
 use tokio::sync::Mutex;
 
-use crate::baseline::{Baseline, file_of};
+use crate::baseline::{Baseline, file_of, log_name};
 use crate::candidates::{Candidate, Singles, stacked};
 use crate::git::TaskRepository;
 use crate::issue::{Failure, issue};
 use crate::mutation::Language;
 use crate::report::PackageReport;
 use crate::rows::{TaskDraft, instance_id};
-use crate::runner::{Loading, Place, PlaceOptions, PytestServer, Python, RunRequest, TestRun};
+use crate::runner::{
+    Cargo, CargoRunner, Loading, Place, PlaceOptions, PytestServer, Python, RunRequest, TestRun,
+};
 use crate::task_log::{Attempt, Outcome, TaskLog};
 use crate::validate::{Judgement, covering_run, failing, judge, passing, whole_run};
 use crate::{MakeError, MakeOptions, RunnerError, SourcePackage, diff};
@@ -29,29 +31,50 @@ pub trait Observer: Send + Sync {
     fn is_cancelled(&self) -> bool;
 }
 
+/// What runs the tests of packages, by their language.
+#[derive(Debug, Clone, Default)]
+pub struct Tools {
+    /// An interpreter with pytest. Absent: no packages of Python.
+    pub python: Option<Python>,
+    /// A toolchain of Rust. Absent: no crates.
+    pub cargo: Option<Cargo>,
+}
+
+impl From<Python> for Tools {
+    fn from(python: Python) -> Self {
+        Self { python: Some(python), cargo: None }
+    }
+}
+
+impl From<Cargo> for Tools {
+    fn from(cargo: Cargo) -> Self {
+        Self { python: None, cargo: Some(cargo) }
+    }
+}
+
 /// Makes tasks of packages.
 pub struct Maker {
     options: MakeOptions,
-    python: Python,
+    tools: Tools,
     /// Absent: on this machine.
     backend: Option<Arc<dyn SandboxBackend>>,
 }
 
 impl Maker {
-    /// Runs tests with this interpreter, in sandboxes of `backend`, or, without one, on this machine with the rights of
-    /// this process.
+    /// Runs tests with these tools, such as an interpreter, in sandboxes of `backend`, or, without one, on this machine with the
+    /// rights of this process.
     ///
     /// # Errors
     ///
     /// [`MakeError::Options`] with all problems.
     pub fn new(
         options: MakeOptions,
-        python: Python,
+        tools: impl Into<Tools>,
         backend: Option<Arc<dyn SandboxBackend>>,
     ) -> Result<Self, MakeError> {
         let problems = options.problems();
         match problems.is_empty() {
-            true => Ok(Self { options, python, backend }),
+            true => Ok(Self { options, tools: tools.into(), backend }),
             false => Err(MakeError::Options { problems }),
         }
     }
@@ -68,7 +91,7 @@ impl Maker {
         out: &Path,
         observer: &dyn Observer,
     ) -> Result<PackageReport, MakeError> {
-        if package.language != Language::Python {
+        if !self.has_tools_for(package.language) {
             let (package, language) = (package.name.clone(), package.language.name());
             return Err(MakeError::Language { package, language });
         }
@@ -111,6 +134,34 @@ impl Maker {
         Ok(report)
     }
 
+    fn has_tools_for(&self, language: Language) -> bool {
+        match language {
+            Language::Python => self.tools.python.is_some(),
+            Language::Rust => self.tools.cargo.is_some(),
+        }
+    }
+
+    /// What runs the tests of a package in a place of its own.
+    async fn server(
+        &self,
+        package: &SourcePackage,
+        place: &Place,
+        loading: &Loading,
+    ) -> Result<Server, RunnerError> {
+        Ok(match (package.language, &self.tools) {
+            (Language::Rust, Tools { cargo: Some(cargo), .. }) => {
+                Server::Cargo(Box::new(CargoRunner::new(cargo, package)))
+            }
+            (_, Tools { python: Some(python), .. }) => {
+                Server::Pytest(Box::new(PytestServer::start(place, python, loading).await?))
+            }
+            (language, _) => {
+                let what = "there is none".to_owned();
+                return Err(RunnerError::Tool { program: language.name(), what });
+            }
+        })
+    }
+
     async fn place(&self, package: &SourcePackage) -> Result<Place, RunnerError> {
         match &self.backend {
             None => Place::host(package),
@@ -118,7 +169,11 @@ impl Maker {
                 // The suite's processes share the memory, and the server has its own.
                 let memory_bytes = (self.options.memory_mb << 20) + (1 << 30);
                 let options = PlaceOptions { memory_bytes };
-                Place::sandbox(&**backend, package, &self.python.folders, &options).await
+                let folders = match package.language {
+                    Language::Python => self.tools.python.as_ref().map(|it| it.folders.clone()),
+                    Language::Rust => self.tools.cargo.as_ref().map(|it| vec![it.folder.clone()]),
+                };
+                Place::sandbox(&**backend, package, &folders.unwrap_or_default(), &options).await
             }
         }
     }
@@ -168,8 +223,8 @@ impl Maker {
     ) -> Result<TestRun, RunnerError> {
         let place = self.place(package).await?;
         let run = async {
-            let mut server = PytestServer::start(&place, &self.python, loading).await?;
-            let run = server.run(request).await;
+            let mut server = self.server(package, &place, loading).await?;
+            let run = server.run(&place, request).await;
             server.close().await;
             run
         };
@@ -180,10 +235,33 @@ impl Maker {
     }
 }
 
+/// What runs tests.
+enum Server {
+    Pytest(Box<PytestServer>),
+    Cargo(Box<CargoRunner>),
+}
+
+impl Server {
+    async fn run(&mut self, place: &Place, request: &RunRequest) -> Result<TestRun, RunnerError> {
+        match self {
+            Self::Pytest(server) => server.run(request).await,
+            Self::Cargo(runner) => runner.run(place, request).await,
+        }
+    }
+
+    async fn close(self) {
+        match self {
+            Self::Pytest(server) => server.close().await,
+            // Nothing of it runs between runs.
+            Self::Cargo(_) => {}
+        }
+    }
+}
+
 /// A place with its server.
 struct Worker {
     place: Place,
-    server: PytestServer,
+    server: Server,
 }
 
 /// Workers that wait for a candidate.
@@ -200,7 +278,7 @@ impl Pool<'_> {
             return Ok(worker);
         }
         let place = self.maker.place(self.package).await?;
-        match PytestServer::start(&place, &self.maker.python, self.loading).await {
+        match self.maker.server(self.package, &place, self.loading).await {
             Ok(server) => Ok(Worker { place, server }),
             Err(error) => {
                 // The error that is told is the first one.
@@ -213,7 +291,7 @@ impl Pool<'_> {
     /// Runs tests; absent where they took the server along. The place goes with it, since nobody put its files back.
     async fn run(&self, request: &RunRequest) -> Result<Option<TestRun>, RunnerError> {
         let mut worker = self.take().await?;
-        match worker.server.run(request).await {
+        match worker.server.run(&worker.place, request).await {
             Ok(run) => {
                 self.idle.lock().await.push(worker);
                 Ok(Some(run))
@@ -434,6 +512,10 @@ impl Work<'_> {
         }
         let instance = instance_id(package, &candidate.id);
         let commits = self.repository.add(&instance, &changed, &hidden)?;
+        let named = |tests: Vec<String>| -> Vec<String> {
+            tests.iter().map(|test| log_name(package.language, test).to_owned()).collect()
+        };
+        let (fail_to_pass, pass_to_pass) = (named(fail_to_pass), named(pass_to_pass));
         let draft = TaskDraft {
             package,
             id: &candidate.id,

@@ -156,7 +156,9 @@ impl TaskDraft<'_> {
                     self.targets.join(" "),
                 )
             }
-            Language::Rust => "cargo test --offline --no-fail-fast 2>&1".to_owned(),
+            Language::Rust => {
+                "CARGO_TERM_COLOR=never RUST_BACKTRACE=0 cargo test --offline --no-fail-fast --tests 2>&1".to_owned()
+            }
         }
     }
 }

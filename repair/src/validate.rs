@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::baseline::{Baseline, file_of};
 use crate::candidates::Candidate;
+use crate::mutation::Language;
 use crate::runner::{RunRequest, TestOutcome, TestRun};
 use crate::task_log::Outcome;
 use crate::{MakeOptions, SourcePackage};
@@ -56,6 +57,11 @@ pub(crate) fn covering_run(
     candidate: &Candidate,
     options: &MakeOptions,
 ) -> Option<RunRequest> {
+    if package.language == Language::Rust {
+        // What was built is run a second time, which shows what does not fail steadily.
+        let only = Some(baseline.names.clone());
+        return Some(RunRequest { only, ..request(package, baseline, candidate, options) });
+    }
     if 2 * candidate.covering.len() > baseline.names.len() {
         return None;
     }
