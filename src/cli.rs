@@ -421,6 +421,16 @@ pub(crate) struct EvalArguments {
     pub(crate) save: Option<PathBuf>,
 }
 
+/// Which conversations are written for trainers elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(crate) enum ExportWhat {
+    /// All of episodes that came about, with what they are worth.
+    #[default]
+    All,
+    /// Those that solved their task.
+    Solved,
+}
+
 /// Arguments of `spar rollout`.
 #[derive(Debug, Args)]
 pub(crate) struct RolloutArguments {
@@ -442,6 +452,13 @@ pub(crate) struct RolloutArguments {
     /// Episodes per task.
     #[arg(long, default_value_t = 8)]
     pub(crate) group_size: usize,
+    /// Write the conversations for trainers elsewhere to this file, a JSON object per line: `messages` and `tools` as OpenAI's
+    /// interface has them, with rewards, and with tokens where the policy tells them.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) export: Option<PathBuf>,
+    /// Which conversations are written.
+    #[arg(long, value_enum, default_value_t, requires = "export", value_name = "WHICH")]
+    pub(crate) export_what: ExportWhat,
     /// Print the summary as JSON.
     #[arg(long)]
     pub(crate) json: bool,
@@ -668,6 +685,13 @@ pub(crate) struct ValidateArguments {
     pub(crate) data: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) environment: EnvironmentArguments,
+    /// Tasks under way at one time, each with a sandbox of its own where it needs one.
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=1024))]
+    pub(crate) concurrency: usize,
+    /// Tell how long it took as well, and what of that this program itself has computed: all that is not the agent, the tests or
+    /// the engine.
+    #[arg(long)]
+    pub(crate) report: bool,
     /// Print the report as JSON.
     #[arg(long)]
     pub(crate) json: bool,

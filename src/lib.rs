@@ -22,6 +22,7 @@ extern crate self as spar;
 
 pub mod audit;
 mod bar;
+mod child;
 mod cli;
 mod commands;
 pub mod comparison;
@@ -39,6 +40,7 @@ pub mod seats;
 pub mod secrets;
 pub mod training;
 
+pub use child::ChildError;
 pub use program::{main, run};
 pub use registry::Registry;
 

@@ -96,7 +96,7 @@ pub(crate) struct ImportArguments {
     /// The format of the rows; `auto` takes that of the first one that has any.
     #[arg(value_parser = format_names())]
     pub(crate) format: String,
-    /// A file of rows: JSON lines, or an array of JSON.
+    /// A file of rows: JSON lines, an array of JSON, or Parquet.
     pub(crate) path: PathBuf,
     /// The folder of the suite that is made.
     #[arg(long, value_name = "FOLDER")]
@@ -122,8 +122,9 @@ fn format_names() -> PossibleValuesParser {
 /// Arguments of `spar tasks make repair`.
 #[derive(Debug, Args)]
 pub(crate) struct MakeRepairArguments {
-    /// Source packages of Python: folders, archives (.tar.gz, .tgz, .tar), or names that `pip download` fetches where it reaches
-    /// an index, such as `inflection` or `toolz==1.0.0`.
+    /// Source packages of Python or Rust: folders, archives (.tar.gz, .tgz, .tar, .crate), names that `pip download` fetches where
+    /// it reaches an index, such as `inflection` or `toolz==1.0.0`, or with `crate:` before them those that `cargo` fetches, such
+    /// as `crate:strsim`.
     #[arg(required = true)]
     pub(crate) package: Vec<String>,
     /// The folder that the suites are made in, one for each package.
@@ -142,12 +143,19 @@ pub(crate) struct MakeRepairArguments {
     /// The interpreter, which has pytest and what the packages need.
     #[arg(long, default_value = "python3", value_name = "PROGRAM")]
     pub(crate) python: PathBuf,
+    /// What builds and tests crates: `cargo`, whose toolchain is the one that it takes here.
+    #[arg(long, default_value = "cargo", value_name = "PROGRAM")]
+    pub(crate) cargo: PathBuf,
     /// Suites of tests that run at one time; results do not depend on it.
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub(crate) workers: usize,
     /// Part of the tasks that have several bugs, 0 to 0.9 [default: 0.2].
     #[arg(long, value_name = "SHARE")]
     pub(crate) stacked: Option<f64>,
+    /// Part of the tasks that is held out, above 0 and below 1: half of them is the split `dev`, half `test`, and the rest
+    /// `train`. Left out, all tasks are of the split `test`.
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    pub(crate) held_out: Option<f64>,
     /// An operator that makes bugs; may be given several times. Left out, all of them.
     #[arg(long = "operator", value_name = "NAME")]
     pub(crate) operators: Vec<String>,
@@ -158,6 +166,15 @@ pub(crate) struct MakeRepairArguments {
     /// Print the reports as JSON.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// A share above 0 and below 1.
+fn share(text: &str) -> Result<f64, String> {
+    let share: f64 = text.parse().map_err(|_| "it is no number".to_owned())?;
+    match share > 0.0 && share < 1.0 {
+        true => Ok(share),
+        false => Err("it has to be above 0 and below 1".to_owned()),
+    }
 }
 
 /// Arguments of `spar tasks build-image`.

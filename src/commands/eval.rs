@@ -13,7 +13,7 @@ use spar::agent::{
     FailureStore, JsonlStore, Keeper, evaluate,
 };
 use spar::core::Seed;
-use spar::envs::swe::Predictions;
+use spar::envs::swe::{AttemptRates, Predictions};
 use spar::judging::Judging;
 use spar::sandboxes::{OpenSandboxes, check_scaffold, first_tasks};
 use spar::tasks::Suite;
@@ -41,6 +41,9 @@ struct Report<'a> {
     evaluations: Vec<Evaluation>,
     /// All that was spent, to find out whether the endpoint answers too.
     spend: SpendReport,
+    /// How attempts at instances of software engineering ended; absent where there were none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    swe: Option<AttemptRates>,
 }
 
 /// Evaluates a player on the splits of a suite.
@@ -157,6 +160,7 @@ async fn play(
         is_complete: true,
         evaluations: Vec::new(),
         spend: budget.report(),
+        swe: None,
     };
     let (mut failure, mut lost) = (None, None);
     let predictions = Predictions::default();
@@ -209,6 +213,7 @@ async fn play(
         }
     }
     report.spend = budget.report();
+    report.swe = predictions.rates();
     let bases = [
         arguments.out.as_deref().map(|path| path.with_extension("")),
         arguments.save.as_deref().map(|folder| folder.join("swe-bench")),
@@ -261,6 +266,16 @@ fn finish(
         }
         for evaluation in &report.evaluations {
             writeln!(text, "{evaluation}")?;
+        }
+        if let Some(rates) = report.swe {
+            let (completed, modified) = (rates.completion_rate(), rates.modification_rate());
+            writeln!(
+                text,
+                "of {} attempts {:.1} % were handed in, and {:.1} % changed the repository",
+                rates.attempts,
+                100.0 * completed,
+                100.0 * modified
+            )?;
         }
         print(&text)
     };

@@ -11,6 +11,7 @@ mod drawing;
 mod env;
 mod environments;
 mod eval;
+mod export;
 mod generate;
 mod hints;
 mod hub_model;

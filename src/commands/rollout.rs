@@ -4,22 +4,24 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use serde::Serialize;
 use spar::agent::spend::{Budget, ScoreSpend, SpendReport};
 use spar::agent::strategies::Independent;
 use spar::agent::{
-    CollectConfig, CollectRequest, CollectionCounts, CollectionSink, FailureStore, FinishedGroup,
-    JsonlStore, Keeper, Score, ScoreBuilder, stream_groups,
+    CollectConfig, CollectRequest, CollectionCounts, CollectionSink, EpisodeConfig, FailureStore,
+    FinishedGroup, JsonlStore, Keeper, Score, ScoreBuilder, stream_groups,
 };
 use spar::core::{Seed, StoreError, Trajectory};
 use spar::envs::shuffled_tasks;
 use spar::sandboxes::{OpenSandboxes, check_scaffold, first_tasks};
-use spar::tasks::Suite;
+use spar::seats::TaskSeats;
+use spar::tasks::{Suite, Task};
 use spar::training::LEDGER;
 
 use super::environments::{open_sandboxes, within};
 use super::eval::{Meter, refuse_idle_limits, why_none};
+use super::export::Exporter;
 use super::judge::open_judging;
 use super::player::OpenPlayer;
 use super::suites::{Purpose, new_store, open_tasks};
@@ -36,6 +38,9 @@ struct Report {
     player: String,
     seed: u64,
     splits: Vec<SplitReport>,
+    /// Conversations that were written for trainers elsewhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exported: Option<usize>,
     /// All that was spent, to find out whether the endpoint answers too.
     spend: SpendReport,
 }
@@ -64,6 +69,19 @@ pub(crate) async fn rollout(arguments: &RolloutArguments) -> anyhow::Result<Exit
     config.validate()?;
     splits.iter().try_for_each(|split| suite.len(split).map(drop))?;
     check_scaffold(suite.as_ref(), &splits[0], &config.episode).await?;
+    let exporter = match &arguments.export {
+        None => None,
+        Some(path) => {
+            let several = TaskSeats::of(suite.as_ref(), &splits)?;
+            let several = several.iter().find(|tasks| tasks.seats.len() > 1);
+            ensure!(
+                several.is_none(),
+                "export conversations: in environment `{}` several act",
+                several.map_or("", |tasks| &tasks.environment)
+            );
+            Some(Exporter::new(path, arguments.export_what)?)
+        }
+    };
     let store = new_store(&arguments.out)?;
     let judging = open_judging(
         &arguments.judge,
@@ -90,7 +108,7 @@ pub(crate) async fn rollout(arguments: &RolloutArguments) -> anyhow::Result<Exit
         let concurrency = player.concurrency(&arguments.player, sandboxes);
         let config = CollectConfig { concurrency, ..config };
         let tasks = Tasks { suite: suite.as_ref(), splits: &splits };
-        play(arguments, (&player, &budget), &tasks, store, sandboxes, &config).await
+        play(arguments, (&player, &budget), &tasks, (store, exporter), sandboxes, &config).await
     })
     .await
 }
@@ -104,6 +122,9 @@ struct Tasks<'a> {
 /// Keeps trajectories as they end, and of groups only what the score needs.
 struct Scored<'a> {
     keeper: Keeper<'a>,
+    exporter: Option<&'a Exporter>,
+    /// How they are put to the player, of which split, and all of them.
+    played: (&'a EpisodeConfig, &'a str, &'a [Task]),
     /// By the number of the task.
     scores: Mutex<Vec<(usize, ScoreBuilder)>>,
 }
@@ -122,6 +143,10 @@ impl Scored<'_> {
 impl CollectionSink for Scored<'_> {
     fn trajectory(&self, index: usize, trajectory: &Trajectory) {
         self.keeper.trajectory(index, trajectory);
+        let (config, split, tasks) = self.played;
+        if let Some(exporter) = self.exporter {
+            exporter.add((config, split, index), &tasks[index], trajectory);
+        }
     }
 
     fn group(&self, finished: FinishedGroup) {
@@ -136,7 +161,7 @@ async fn play(
     arguments: &RolloutArguments,
     (player, budget): (&OpenPlayer, &Budget),
     tasks: &Tasks<'_>,
-    mut store: JsonlStore,
+    (mut store, exporter): (JsonlStore, Option<Exporter>),
     sandboxes: &OpenSandboxes,
     config: &CollectConfig,
 ) -> anyhow::Result<ExitCode> {
@@ -149,6 +174,7 @@ async fn play(
         player: player.player().as_player().name().to_owned(),
         seed,
         splits: Vec::new(),
+        exported: None,
         spend: budget.report(),
     };
     let mut last_failure = None;
@@ -175,7 +201,9 @@ async fn play(
             },
         };
         let keeper = Keeper::new(&mut store, index as u64 + 1, &cancellation);
-        let scored = Scored { keeper, scores: Mutex::default() };
+        let played = (&config.episode, split.as_str(), &*tasks);
+        let exporter = exporter.as_ref();
+        let scored = Scored { keeper, exporter, played, scores: Mutex::default() };
         let before = budget.report();
         let (counts, failure) = stream_groups(&request, config, &scored).await;
         drop(meter);
@@ -198,6 +226,7 @@ async fn play(
         }
     }
     report.spend = budget.report();
+    report.exported = exporter.map(Exporter::finish).transpose()?;
     if arguments.json {
         print_json(&report)?;
     } else {
@@ -244,6 +273,9 @@ fn table(report: &Report) -> String {
         if !spend.spent.total.is_empty() {
             text += &format!("{spend}\n");
         }
+    }
+    if let Some(exported) = report.exported {
+        text += &format!("\n{exported} conversations written for trainers elsewhere\n");
     }
     let folder = report.folder.display();
     text + &format!("\nkept in {folder}\nnext:\n  spar show {folder}\n  spar replay {folder}\n")

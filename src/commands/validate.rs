@@ -3,11 +3,12 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Instant;
 
 use serde::Serialize;
 use spar::agent::EpisodeConfig;
 use spar::envs::process::{ProgramReport, check_program};
-use spar::envs::{Resources, ValidationReport, validate_suite};
+use spar::envs::{Resources, ValidationReport, validate_side_by_side};
 use spar::tasks::ProcessSuite;
 
 use super::environments::{open_sandboxes, within};
@@ -21,12 +22,55 @@ const DEFAULT_LIMIT: usize = 200;
 /// Failures that are named; the others are only counted.
 const MAX_NAMED: usize = 50;
 
+/// What validation found, and what that took.
+#[derive(Serialize)]
+struct Measured {
+    #[serde(flatten)]
+    report: ValidationReport,
+    /// Absent unless it was asked for, and where the system does not tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    took: Option<Took>,
+}
+
+/// What playing the tasks took, sandboxes opened and closed included.
+#[derive(Debug, Clone, Copy, Serialize)]
+struct Took {
+    /// Seconds by the clock.
+    wall_secs: f64,
+    /// Seconds that this process has computed, on all its threads.
+    own_cpu_secs: f64,
+    /// Seconds that processes have computed which it has started and waited for: with the backend `local` the agents' commands, the
+    /// tests and the sandboxes themselves; with others what runs elsewhere is not told.
+    children_cpu_secs: f64,
+    /// `own_cpu_secs` for each second by the clock.
+    overhead: f64,
+    /// Tasks that were under way at one time.
+    concurrency: usize,
+}
+
+/// Seconds that this process has computed, and those of its children that were waited for.
+fn computed() -> Option<(f64, f64)> {
+    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+    computed_in(&stat)
+}
+
+/// As [`computed`], of the text of a `stat` file (proc(5), fields 14 to 17).
+fn computed_in(stat: &str) -> Option<(f64, f64)> {
+    /// Linux tells all programs times in hundredths of a second, whatever it counts in itself.
+    const TICKS_PER_SECOND: f64 = 100.0;
+    // The name before it may have any character in it.
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
+    let mut seconds = || Some(fields.next()?.parse::<f64>().ok()? / TICKS_PER_SECOND);
+    let (user, system, of_children) = (seconds()?, seconds()?, seconds()? + seconds()?);
+    Some((user + system, of_children))
+}
+
 /// What is told of the folder of a program as JSON.
 #[derive(Serialize)]
 struct FolderReport {
     program: ProgramReport,
     /// Absent where the program fails its checks, or has no oracle that could solve tasks.
-    tasks: Option<ValidationReport>,
+    tasks: Option<Measured>,
 }
 
 /// Checks the program of a folder that has one; plays a suite with an oracle, an idle and a random player, and tells what
@@ -38,7 +82,7 @@ pub(crate) async fn validate(arguments: &ValidateArguments) -> anyhow::Result<Ex
             true => print_json(&report)?,
             false => print(&text(&report, &splits))?,
         }
-        return Ok(code(report.is_valid()));
+        return Ok(code(report.report.is_valid()));
     }
     let suite = ProcessSuite::open(Path::new(&arguments.suite))?;
     let resources = Resources::default().without_graders();
@@ -56,7 +100,7 @@ pub(crate) async fn validate(arguments: &ValidateArguments) -> anyhow::Result<Ex
     let mut tasks = None;
     if is_valid && program.has_oracle {
         let Some((report, splits)) = play(arguments).await? else { return Ok(stopped()) };
-        is_valid = report.is_valid();
+        is_valid = report.report.is_valid();
         if !arguments.json {
             print(&text(&report, &splits))?;
         }
@@ -97,9 +141,7 @@ fn program_text(report: &ProgramReport) -> String {
 }
 
 /// Plays the tasks, and tells of them and their splits; absent where Ctrl-C came.
-async fn play(
-    arguments: &ValidateArguments,
-) -> anyhow::Result<Option<(ValidationReport, Vec<String>)>> {
+async fn play(arguments: &ValidateArguments) -> anyhow::Result<Option<(Measured, Vec<String>)>> {
     let suite = open_suite(&arguments.suite, arguments.data.as_deref())?;
     let all = suite.manifest().splits.iter().map(|(split, _)| split.as_str());
     let splits: Vec<&str> = match &*arguments.split {
@@ -109,10 +151,11 @@ async fn play(
     let limit = arguments.limit.unwrap_or(DEFAULT_LIMIT);
     let lens = splits.iter().map(|split| Ok(suite.len(split)?.min(limit)));
     let bar = Bar::new("validate", lens.sum::<anyhow::Result<usize>>()?);
+    let (began, before) = (Instant::now(), computed());
     let sandboxes = open_sandboxes(
         &arguments.environment,
         None,
-        Some(1),
+        Some(arguments.concurrency),
         suite.as_ref(),
         splits.first().copied().unwrap_or_default(),
         &EpisodeConfig::default(),
@@ -129,7 +172,9 @@ async fn play(
                 false => ControlFlow::Continue(()),
             }
         };
-        let validating = validate_suite(suite.as_ref(), &splits, Some(limit), resources, tell);
+        let sample = (&*splits, Some(limit));
+        let at_once = arguments.concurrency;
+        let validating = validate_side_by_side(suite.as_ref(), sample, resources, at_once, tell);
         tokio::select! {
             () = cancellation.cancelled() => Ok(None),
             report = validating => Ok(Some(report?)),
@@ -139,10 +184,22 @@ async fn play(
     drop(bar);
     let report = report.filter(|_| !cancellation.is_cancelled());
     let splits = splits.into_iter().map(str::to_owned).collect();
-    Ok(report.map(|report| (report, splits)))
+    let wall_secs = began.elapsed().as_secs_f64();
+    let took = before.zip(computed()).filter(|_| arguments.report).map(|(before, after)| {
+        let own_cpu_secs = after.0 - before.0;
+        Took {
+            wall_secs,
+            own_cpu_secs,
+            children_cpu_secs: after.1 - before.1,
+            overhead: own_cpu_secs / wall_secs,
+            concurrency: arguments.concurrency,
+        }
+    });
+    Ok(report.map(|report| (Measured { report, took }, splits)))
 }
 
-fn text(report: &ValidationReport, splits: &[String]) -> String {
+fn text(measured: &Measured, splits: &[String]) -> String {
+    let report = &measured.report;
     let mut text = format!(
         "{} ({}): {} tasks, {} solved by the oracle",
         report.suite,
@@ -163,6 +220,17 @@ fn text(report: &ValidationReport, splits: &[String]) -> String {
     for (needs, count) in &report.num_judged_in_part {
         text += &format!("  {count} judged in part: {needs}, and what it judges was left out\n");
     }
+    if let Some(took) = measured.took {
+        text += &format!(
+            "  in {:.1} s, {} tasks at one time: {:.2} s computed by this program itself, which is {:.1} % of the time, and \
+             {:.1} s by what it has started\n",
+            took.wall_secs,
+            took.concurrency,
+            took.own_cpu_secs,
+            100.0 * took.overhead,
+            took.children_cpu_secs
+        );
+    }
     for failure in report.failures.iter().take(MAX_NAMED) {
         let kind = serde_json::to_value(failure.kind).unwrap_or_default();
         let kind = kind.as_str().unwrap_or_default().replace('_', " ");
@@ -172,5 +240,17 @@ fn text(report: &ValidationReport, splits: &[String]) -> String {
         0 => text + "nothing is wrong\n",
         count if count > MAX_NAMED => text + &format!("  and {} more\n", count - MAX_NAMED),
         _ => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_found_behind_any_name() {
+        let stat = "7 (a) b) S 1 7 7 0 -1 4194560 100 0 0 0 250 50 100 25 20 0 9 0 77 0 0";
+        assert_eq!(computed_in(stat), Some((3.0, 1.25)));
+        assert_eq!(computed_in("7 (a) S 1"), None);
     }
 }

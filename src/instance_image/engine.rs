@@ -1,10 +1,13 @@
+use std::hash::{BuildHasher, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 use tokio::process::Command;
 
 use super::{ImageError, ImagePlan};
+use crate::child::{self, ChildError, Group};
 
 /// The label that has an image's key.
 const LABEL: &str = "spar.instance-image.key";
@@ -12,6 +15,10 @@ const LABEL: &str = "spar.instance-image.key";
 const LAST_LINES: usize = 40;
 /// Bytes of a line of a build that are kept.
 const MAX_LINE_BYTES: usize = 4096;
+/// Looks for a container that the engine was asked for and did not confirm.
+const LOOKS: u32 = 5;
+/// Between two looks.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(400);
 /// Variables of this machine that builds are given, where they are set.
 const HANDED_ON: [&str; 12] = [
     "HTTP_PROXY",
@@ -150,15 +157,9 @@ impl Engine {
                 command.args(["--build-arg", name]);
             }
         }
-        let mut child = command
-            .arg(context)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
-            .map_err(no_docker)?;
-        let (out, err) = (child.stdout.take(), child.stderr.take());
+        command.arg(context).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut group = Group::start(&mut command)?;
+        let (out, err) = (group.child.stdout.take(), group.child.stderr.take());
         let last = std::sync::Mutex::new(std::collections::VecDeque::new());
         let hear = |text: &str| {
             line(text);
@@ -168,12 +169,14 @@ impl Engine {
                 last.pop_front();
             }
         };
-        let (out, err, status) = tokio::join!(lines(out, &hear), lines(err, &hear), child.wait());
+        let built = child::in_time("docker", child::BUILD, async {
+            tokio::try_join!(lines(out, &hear), lines(err, &hear))?;
+            group.child.wait().await
+        });
+        let no_docker = |source| ChildError::Start { program: "docker".to_owned(), source };
+        let status = built.await?.map_err(no_docker)?;
         let doing = || format!("build `{}`", plan.image);
-        for heard in [out, err] {
-            heard.map_err(no_docker)?;
-        }
-        if status.map_err(no_docker)?.success() {
+        if status.success() {
             return Ok(());
         }
         let last: Vec<String> = last.into_inner().expect("no holder panics").into();
@@ -182,40 +185,118 @@ impl Engine {
 
     /// Writes the root file system of an image as an archive, for backends without an engine.
     ///
+    /// It is written beside its place and renamed when it is whole. Where it is not, or whoever waits for it goes away, neither
+    /// the file nor the container that it is read from stays.
+    ///
     /// # Errors
     ///
     /// [`ImageError`] where the engine refuses; there is no archive then.
     pub async fn export(&self, image: &str, archive: &Path) -> Result<(), ImageError> {
         let doing = format!("write image `{image}` to `{}`", archive.display());
-        let container = run(&["create", image], &doing).await?;
-        let container = container.trim();
-        let mut partial = archive.as_os_str().to_owned();
-        partial.push(".part");
-        let to = partial.to_string_lossy();
-        let written = run(&["export", "--output", &to, container], &doing).await;
-        let removed = run(&["rm", "--force", "--volumes", container], &doing).await;
-        written?;
-        removed?;
-        std::fs::rename(&partial, archive).map_err(|source| ImageError::Io {
-            doing: "write",
-            path: archive.to_owned(),
-            source,
-        })
+        let failed = |source| ImageError::Io { doing: "write", path: archive.to_owned(), source };
+        let folder = archive.parent().unwrap_or(Path::new("."));
+        let mut beside = tempfile::Builder::new();
+        beside.prefix(".").suffix(".part");
+        // What the user's mask leaves of that, as any other file that is written.
+        #[cfg(unix)]
+        beside.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+        let partial = beside.tempfile_in(folder).map_err(failed)?;
+        let container = Container::create(image, &doing).await?;
+        // The engine's own `--output` leaves a file of its own behind when it is ended.
+        let mut export = Command::new("docker");
+        export.args(["export", &container.name]);
+        export.stdout(Stdio::from(partial.as_file().try_clone().map_err(failed)?));
+        let written = child::output_into(&mut export, child::TRANSFER).await?;
+        expect_success(written, &doing)?;
+        container.remove(&doing).await?;
+        partial.as_file().sync_all().map_err(failed)?;
+        partial.persist(archive).map_err(|error| failed(error.error))?;
+        Ok(())
     }
 }
 
-fn no_docker(source: std::io::Error) -> ImageError {
-    ImageError::Program { program: "docker".to_owned(), source }
+/// A container that was made to be read from, removed when this is dropped.
+struct Container {
+    name: String,
+    /// Whether the engine has said that it is there; until then it may still come.
+    is_there: bool,
+    is_removed: bool,
 }
 
+impl Container {
+    /// Names it before it is there, so that it is found however far the engine came.
+    async fn create(image: &str, doing: &str) -> Result<Self, ImageError> {
+        let number = std::hash::RandomState::new().build_hasher().finish();
+        let name = format!("spar-export-{}-{number:016x}", std::process::id());
+        let mut container = Self { name, is_there: false, is_removed: false };
+        run(&["create", "--name", &container.name, image], doing).await?;
+        container.is_there = true;
+        Ok(container)
+    }
+
+    fn removal(&self) -> [&str; 4] {
+        ["rm", "--force", "--volumes", &self.name]
+    }
+
+    async fn remove(mut self, doing: &str) -> Result<(), ImageError> {
+        run(&self.removal(), doing).await?;
+        self.is_removed = true;
+        Ok(())
+    }
+}
+
+impl Drop for Container {
+    fn drop(&mut self) {
+        if self.is_removed {
+            return;
+        }
+        // Whoever was waiting is gone, and the process may end next: so it is done here. One that was not there yet is looked
+        // for again, since the engine may go on with what it was asked.
+        let looks = if self.is_there { 1 } else { LOOKS };
+        for look in 0..looks {
+            if look > 0 {
+                std::thread::sleep(BETWEEN_LOOKS);
+            }
+            if !is_missing(&self.removal()) {
+                return;
+            }
+        }
+    }
+}
+
+/// Has `docker` remove something, on this thread: whether it says that there was nothing to remove.
+fn is_missing(removal: &[&str]) -> bool {
+    let mut command = std::process::Command::new("docker");
+    command.args(removal).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    // A key at the terminal that has ended the waiting must not end this as well.
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    let Ok(mut child) = command.spawn() else { return false };
+    let began = Instant::now();
+    while began.elapsed() < child::ANSWER {
+        match child.try_wait() {
+            // It tells the name of what it removed, and ends well where there was nothing, too.
+            Ok(Some(_)) => {
+                return child.wait_with_output().is_ok_and(|ran| ran.stdout.is_empty());
+            }
+            Ok(None) => std::thread::sleep(Duration::from_millis(10)),
+            Err(_) => return false,
+        }
+    }
+    // Nobody can do more than end it.
+    let _ = child.kill();
+    let _ = child.wait();
+    false
+}
+
+/// Runs `docker` with patience for an answer.
 async fn run(arguments: &[&str], doing: &str) -> Result<String, ImageError> {
-    let ran = Command::new("docker")
-        .args(arguments)
-        .stdin(Stdio::null())
-        .kill_on_drop(true)
-        .output()
-        .await
-        .map_err(no_docker)?;
+    let patience = if arguments[0] == "pull" { child::TRANSFER } else { child::ANSWER };
+    let ran = child::output(Command::new("docker").args(arguments), patience).await?;
+    expect_success(ran, doing)
+}
+
+fn expect_success(ran: std::process::Output, doing: &str) -> Result<String, ImageError> {
     match ran.status.success() {
         true => Ok(String::from_utf8_lossy(&ran.stdout).into_owned()),
         false => {
@@ -269,5 +350,50 @@ mod tests {
             (heard.len(), &*heard[0], heard[1].len(), &*heard[2]),
             (3, "one", MAX_LINE_BYTES, "last")
         );
+    }
+
+    /// An image of one file, whose layer is the only thing that there is in it.
+    async fn image_of_one_file(name: &str) {
+        let context = tempfile::tempdir().unwrap();
+        std::fs::write(context.path().join("a.txt"), "one\n").unwrap();
+        let dockerfile = "FROM scratch\nCOPY a.txt /a.txt\nCMD [\"/a.txt\"]\n";
+        std::fs::write(context.path().join("Dockerfile"), dockerfile).unwrap();
+        let folder = context.path().to_string_lossy().into_owned();
+        run(&["build", "--quiet", "--tag", name, &folder], "build").await.unwrap();
+    }
+
+    async fn containers() -> String {
+        let all = ["ps", "--all", "--quiet", "--filter", "name=spar-export-"];
+        run(&all, "list containers").await.unwrap()
+    }
+
+    #[tokio::test]
+    #[ignore = "needs Docker"]
+    async fn docker_exports_an_image_whole_and_leaves_nothing_when_it_is_left() {
+        let engine = Engine::open().await.unwrap();
+        let name = "spar-test-export:latest";
+        image_of_one_file(name).await;
+        let folder = tempfile::tempdir().unwrap();
+        let archive = folder.path().join("image.tar");
+        engine.export(name, &archive).await.unwrap();
+        let bytes = std::fs::read(&archive).unwrap();
+        assert!(bytes.windows(5).any(|window| window == b"a.txt"), "{} bytes", bytes.len());
+        let wrong = engine.export("spar-test-none:latest", &archive).await.unwrap_err();
+        assert!(wrong.to_string().starts_with("write image `spar-test-none:latest`"), "{wrong}");
+        assert_eq!(std::fs::read(&archive).unwrap(), bytes, "what was there stays");
+        // Left at whatever it was doing.
+        for millis in [1, 30, 60, 90, 150] {
+            let other = folder.path().join("left.tar");
+            let _ =
+                tokio::time::timeout(Duration::from_millis(millis), engine.export(name, &other))
+                    .await;
+        }
+        let names: Vec<_> = std::fs::read_dir(folder.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .filter(|name| name != "left.tar")
+            .collect();
+        assert_eq!((names, containers().await), (vec!["image.tar".to_owned()], String::new()));
+        run(&["image", "rm", "--force", name], "remove").await.unwrap();
     }
 }

@@ -1,6 +1,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::child::ChildError;
+
 /// Why no image was built.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -31,15 +33,9 @@ pub enum ImageError {
         /// What git says.
         why: String,
     },
-    /// A program does not run.
-    #[error("run `{program}`")]
-    Program {
-        /// The program.
-        program: String,
-        /// What the system says.
-        #[source]
-        source: io::Error,
-    },
+    /// A program does not run, or does not end.
+    #[error(transparent)]
+    Program(#[from] ChildError),
     /// The engine refuses.
     #[error("{doing}: {why}")]
     Engine {
@@ -76,7 +72,7 @@ impl ImageError {
             Self::Interpreter { .. } => {
                 Some("name the folder of one with --python, such as `~/.pyenv/versions/3.9.18`")
             }
-            Self::Program { program, .. } if program == "docker" => {
+            Self::Program(ChildError::Start { program, .. }) if program == "docker" => {
                 Some("docker/start-engine.sh installs and starts an engine")
             }
             Self::Engine { doing, .. } if doing.starts_with("find the base image `spar-base") => {

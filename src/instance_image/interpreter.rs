@@ -1,12 +1,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 
 use tokio::process::Command;
 
 use super::ImageError;
 use super::error::ImageError::Io;
+use crate::child;
 
 /// Shared libraries that every Linux of glibc has, and that belong to it.
 const OF_GLIBC: [&str; 9] = [
@@ -48,16 +48,9 @@ impl Interpreter {
         if !program.is_file() {
             return Err(refuse("it has no `bin/python3`".to_owned()));
         }
-        let asked = Command::new(&program)
-            .args(["-I", "-c", "import sys; print('%d.%d.%d' % sys.version_info[:3])"])
-            .stdin(Stdio::null())
-            .kill_on_drop(true)
-            .output()
-            .await
-            .map_err(|source| ImageError::Program {
-                program: program.display().to_string(),
-                source,
-            })?;
+        let mut ask = Command::new(&program);
+        ask.args(["-I", "-c", "import sys; print('%d.%d.%d' % sys.version_info[:3])"]);
+        let asked = child::output(&mut ask, child::ANSWER).await?;
         let version = String::from_utf8_lossy(&asked.stdout).trim().to_owned();
         if !asked.status.success() || version.is_empty() {
             return Err(refuse(format!(
@@ -166,13 +159,7 @@ impl Interpreter {
                 objects.push(dynamic.join(name));
             }
         }
-        let told = Command::new("ldd")
-            .args(&objects)
-            .stdin(Stdio::null())
-            .kill_on_drop(true)
-            .output()
-            .await
-            .map_err(|source| ImageError::Program { program: "ldd".to_owned(), source })?;
+        let told = child::output(Command::new("ldd").args(&objects), child::ANSWER).await?;
         Ok(linked(&String::from_utf8_lossy(&told.stdout), &self.folder))
     }
 }

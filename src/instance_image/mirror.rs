@@ -1,13 +1,15 @@
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 
 use tokio::process::Command;
 
 use super::ImageError;
 use super::interpreter::make;
+use crate::child;
 
 /// Bytes of a file of the repository that is read whole.
 const MAX_FILE_BYTES: usize = 4 << 20;
+/// Commands of git that carry all of a commit about.
+const CARRYING: [&str; 2] = ["fetch", "checkout"];
 
 /// A repository on this machine: a bare one, or a working copy.
 #[derive(Debug, Clone)]
@@ -43,7 +45,8 @@ impl Mirror {
     }
 
     async fn run(&self, folder: &Path, arguments: &[&str]) -> Result<Vec<u8>, ImageError> {
-        let ran = Command::new("git")
+        let mut command = Command::new("git");
+        command
             .args([
                 "-c",
                 "safe.directory=*",
@@ -62,12 +65,10 @@ impl Mirror {
             .env("GIT_TERMINAL_PROMPT", "0")
             // A copy with holes must not ask a server for what it lacks.
             .env("GIT_NO_LAZY_FETCH", "1")
-            .env("LC_ALL", "C")
-            .stdin(Stdio::null())
-            .kill_on_drop(true)
-            .output()
-            .await
-            .map_err(|source| ImageError::Program { program: "git".to_owned(), source })?;
+            .env("LC_ALL", "C");
+        let carries = arguments.iter().any(|argument| CARRYING.contains(argument));
+        let patience = if carries { child::TRANSFER } else { child::ANSWER };
+        let ran = child::output(&mut command, patience).await?;
         match ran.status.success() {
             true => Ok(ran.stdout),
             false => Err(self.refuse(String::from_utf8_lossy(&ran.stderr).trim().to_owned())),
@@ -144,7 +145,8 @@ impl Mirror {
     }
 }
 
-/// The version of `TAG-DISTANCE-gHASH`: that of the tag, or the next one's development version behind it.
+/// The version of `TAG-DISTANCE-gHASH`: that of the tag, or the next one's development version behind it. None where the tag
+/// ends in no number, or in one that none follows.
 fn version_of(told: &str) -> Option<String> {
     let (rest, hash) = told.rsplit_once("-g")?;
     let (tag, distance) = rest.rsplit_once('-')?;
@@ -155,7 +157,7 @@ fn version_of(told: &str) -> Option<String> {
     }
     let digits = tag.len() - tag.trim_end_matches(|c: char| c.is_ascii_digit()).len();
     let (head, last) = tag.split_at(tag.len() - digits);
-    let next = last.parse::<u64>().ok()? + 1;
+    let next = last.parse::<u64>().ok()?.checked_add(1)?;
     Some(format!("{head}{next}.dev{distance}+g{hash}"))
 }
 
@@ -171,6 +173,10 @@ mod tests {
             ("v2.0rc1-3-gff", Some("2.0rc2.dev3+gff")),
             ("release-1.2-0-gff", Some("1.2")),
             ("none", None),
+            ("18446744073709551614-1-gff", Some("18446744073709551615.dev1+gff")),
+            ("18446744073709551615-1-gff", None),
+            ("18446744073709551616-1-gff", None),
+            ("1.x-1-gff", None),
         ] {
             assert_eq!(version_of(told).as_deref(), version, "{told}");
         }

@@ -27,6 +27,7 @@ const SHIPPED: &[(&str, &str)] = &[
     ("retool", include_str!("../../recipes/retool.toml")),
     ("smol-tools", include_str!("../../recipes/smol-tools.toml")),
     ("smol-tools-all", include_str!("../../recipes/smol-tools-all.toml")),
+    ("swe-local", include_str!("../../recipes/swe-local.toml")),
     ("adapter", include_str!("../../recipes/adapter.toml")),
     ("quick", include_str!("../../recipes/quick.toml")),
     // Published methods, each a choice on every axis, on household chores with few demonstrations.

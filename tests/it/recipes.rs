@@ -50,6 +50,8 @@ fn records(folder: &Path, run: &str, kind: &str) -> Vec<Value> {
 fn recipes_for_models_from_elsewhere_are_planned_as_they_ship() {
     let folder = workplace();
     write_model(&folder.path().join("model"), Family::Llama);
+    // The tasks of `swe-local` are the user's.
+    write_instances(&folder.path().join("tasks"));
     let plan = |recipe: &str| {
         let ran = succeed(folder.path(), &["train", recipe, "--start-from", "model", "--dry-run"]);
         std::fs::write(folder.path().join("again.toml"), &ran.out).unwrap();
@@ -59,6 +61,7 @@ fn recipes_for_models_from_elsewhere_are_planned_as_they_ship() {
     let wanted = [
         ("adapter", "100 iterations of 8 tasks x 8 on `train` of `household`"),
         ("retool", "512 demonstrations of `code` by `oracle`"),
+        ("swe-local", "100 iterations of 8 tasks x 8 on `train` of `tasks`"),
         ("tau2", "50 iterations of 16 tasks x 8 on `train` of `tau2`"),
         ("smol-tools", "demonstrations of `toolbox + sql + search + code` by `oracle`"),
         (
@@ -123,4 +126,98 @@ fn recipes_that_run_code_train_a_tiny_model_with_wasm_guests() {
         assert_eq!(played[0][format!("episodes/{suite}")], 2.0, "{suite}: {played:?}");
     }
     assert_eq!(records(folder.path(), "smol-tools", "reinforced").len(), 1);
+}
+
+/// A suite of a dozen instances, all of one small repository whose tests run by unittest.
+fn write_instances(folder: &Path) {
+    let git = |arguments: &[&str]| {
+        let ran = std::process::Command::new("git")
+            .args(["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"])
+            .args(arguments)
+            .current_dir(folder.join("repository"))
+            .output()
+            .unwrap();
+        assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+        String::from_utf8(ran.stdout).unwrap().trim().to_owned()
+    };
+    std::fs::create_dir_all(folder.join("repository")).unwrap();
+    let put = |path: &str, text: &str| {
+        std::fs::write(folder.join("repository").join(path), text).unwrap();
+    };
+    git(&["init", "-q", "."]);
+    put("calc.py", "def add(a, b):\n    return a - b\n");
+    git(&["add", "-A"]);
+    git(&["commit", "-qm", "a calculator"]);
+    let base = git(&["rev-parse", "HEAD"]);
+    let test = "diff --git a/test_calc.py b/test_calc.py\nnew file mode 100644\n--- /dev/null\n+++ b/test_calc.py\n@@ -0,0 +1,8 @@\n\
+                +import unittest\n+\n+import calc\n+\n+\n+class T(unittest.TestCase):\n+    def test_add(self):\n\
+                +        self.assertEqual(calc.add(2, 3), 5)\n";
+    let fix = "diff --git a/calc.py b/calc.py\n--- a/calc.py\n+++ b/calc.py\n@@ -1,2 +1,2 @@\n def add(a, b):\n\
+               -    return a - b\n+    return a + b\n";
+    let script = format!(
+        "#!/bin/bash\ncd /testbed\nexport PYTHONDONTWRITEBYTECODE=1\ngit apply - <<'EOF_1'\n{test}EOF_1\n\
+         echo '>>>>> Start Test Output'\n\
+         python3 -m unittest -v test_calc 2>&1 | sed -E 's/^(test\\w+) \\(([A-Za-z0-9_.]+)\\.\\1\\)/\\1 (\\2)/'\n\
+         echo '>>>>> End Test Output'\n"
+    );
+    let rows: String = (0..12)
+        .map(|number| {
+            let row = serde_json::json!({
+                "repo": "own/calc", "instance_id": format!("own__calc-{number}"), "base_commit": base,
+                "patch": fix, "test_patch": test, "problem_statement": "`add` subtracts.", "version": "1",
+                "FAIL_TO_PASS": "[\"test_add (test_calc.T)\"]", "PASS_TO_PASS": "[]",
+                "environment_setup_commit": base, "eval_script": script, "log_parser": "parse_log_django",
+                "eval_type": "pass_and_fail", "image": "own/calc:1",
+            });
+            format!("{row}\n")
+        })
+        .collect();
+    std::fs::write(folder.join("rows.jsonl"), rows).unwrap();
+    let toml = "tasks = 'rows.jsonl'\nname = 'calc'\nimage = 'host'\nrepository = 'repository'\n\
+                splits = { dev = 0.3, test = 0.3 }\n[options]\ncommand_secs = 10\n";
+    std::fs::write(folder.join("swe.toml"), toml).unwrap();
+}
+
+#[test]
+#[ignore = "needs namespaces"]
+fn the_recipe_for_issues_of_repositories_trains_a_tiny_model_in_local_sandboxes() {
+    let folder = workplace();
+    write_instances(&folder.path().join("tasks"));
+    let tiny = [
+        "sandbox.concurrency=4",
+        "reinforce.sampler.kind=uniform",
+        "episode.max_sampled_tokens=64",
+        // What a random model writes is a call, whose command is whatever it drew.
+        "episode.tool_grammar={ max_calls = 1, words = \"nowhere\" }",
+        "episode.sampling.max_tokens=24",
+    ];
+    let summary = train(folder.path(), "swe-local", &[TWO_STAGES, &tiny]);
+    assert_eq!(summary["max_drift"], 0.0, "{summary:#}");
+    let played = records(folder.path(), "swe-local", "reinforce");
+    assert_eq!((played.len(), &played[0]["episodes"]), (1, &4.0.into()), "{played:?}");
+    assert_eq!(
+        (&played[0]["sandbox_failures"], &played[0]["grader_failures"]),
+        (&0.0.into(), &Value::Null)
+    );
+    assert_eq!(records(folder.path(), "swe-local", "evaluation").len(), 1);
+    // Of the tasks that it was trained on, the right change resolves each.
+    let checked = succeed(
+        folder.path(),
+        &[
+            "validate",
+            "tasks",
+            "--backend",
+            "local",
+            "--limit",
+            "2",
+            "--concurrency",
+            "4",
+            "--report",
+        ],
+    )
+    .out;
+    assert!(
+        checked.contains("nothing is wrong") && checked.contains("4 tasks at one time"),
+        "{checked}"
+    );
 }

@@ -161,3 +161,52 @@ fn showing_changes_nothing() {
     succeed(folder, &["show", "runs/a", "--trajectories"]);
     assert_eq!(before, contents());
 }
+
+#[test]
+fn conversations_are_written_for_trainers_elsewhere() {
+    let folder = workplace();
+    let folder = folder.path();
+    let arguments = ["rollout", "--policy", "oracle", "--suite", "ledger", "--scaffold", "tools"];
+    let rest = ["--split", "train", "--limit", "3", "--group-size", "2", "--export", "chats.jsonl"];
+    let rollout = |out: &'static str| [&arguments[..], &rest, &["--out", out]].concat();
+    let told = succeed(folder, &rollout("kept")).out;
+    assert!(told.contains("6 conversations written for trainers elsewhere"), "{told}");
+    let text = fs::read_to_string(folder.join("chats.jsonl")).unwrap();
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.len(), 6);
+    for line in &lines {
+        let messages = line["messages"].as_array().unwrap();
+        let calls: Vec<&Value> = messages
+            .iter()
+            .filter_map(|message| message["tool_calls"].as_array())
+            .flatten()
+            .collect();
+        assert!(!calls.is_empty(), "{line}");
+        let answered =
+            |call: &&Value| messages.iter().any(|message| message["tool_call_id"] == call["id"]);
+        assert!(calls.iter().all(|call| answered(call)), "{line}");
+        assert!(line["tools"].as_array().unwrap().iter().all(|tool| tool["type"] == "function"));
+        assert_eq!((&line["success"], &line["split"]), (&true.into(), &"train".into()));
+        assert_eq!(line["reward"], 1.0);
+        assert!(line.get("turns").is_none(), "the oracle has no tokens");
+    }
+    let mut groups: Vec<u64> = lines.iter().map(|line| line["group"].as_u64().unwrap()).collect();
+    groups.sort_unstable();
+    assert_eq!(groups, [0, 0, 1, 1, 2, 2]);
+    // They are what stages of imitation read.
+    let again = run(folder, &rollout("more"));
+    assert!(again.code == Some(1) && again.err.contains("it is there already"), "{}", again.err);
+    assert!(!folder.join("chats.jsonl.part").exists());
+    let random = ["rollout", "--policy", "random", "--suite", "frozen-lake", "--out", "some"];
+    let solved = ["--limit", "6", "--group-size", "2", "--export", "some.jsonl", "--export-what"];
+    let report = succeed(folder, &[&random[..], &solved, &["solved", "--json"]].concat()).out;
+    let report: Value = serde_json::from_str(&report).unwrap();
+    let text = fs::read_to_string(folder.join("some.jsonl")).unwrap();
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let score = &report["splits"][0]["score"];
+    assert_eq!(
+        (&report["exported"], &score["successes"]),
+        (&lines.len().into(), &lines.len().into())
+    );
+    assert!(lines.iter().all(|line| line["success"] == true && line["masked"] == false));
+}

@@ -199,18 +199,32 @@ fn write_rows(path: &Path, out: &Path, report: &mut Report) -> anyhow::Result<Ve
 
 /// The rows of a file, of which one that cannot be read keeps none of the others from it.
 enum Rows {
-    Lines { reader: BufReader<File>, line: usize },
-    Array { rows: std::vec::IntoIter<Value>, number: usize },
+    Lines {
+        reader: BufReader<File>,
+        line: usize,
+    },
+    Array {
+        rows: std::vec::IntoIter<Value>,
+        number: usize,
+    },
+    /// What is broken in such a file keeps all that is behind it from being read.
+    Parquet {
+        file: Box<RowFile>,
+        number: usize,
+    },
 }
 
 /// A row, or why it is none.
 type Row = Result<Map<String, Value>, String>;
 
 impl Rows {
-    /// Opens a file of JSON lines, or with an array.
+    /// Opens a file of JSON lines, of Parquet, or with an array.
     fn open(path: &Path) -> anyhow::Result<Self> {
-        // It knows what a file must not be: Parquet, or too large an array.
-        RowFile::open(path, RowOptions::default())?;
+        // It knows what a file must not be, such as too large an array.
+        let file = RowFile::open(path, RowOptions::default())?;
+        if file.is_parquet() {
+            return Ok(Self::Parquet { file: Box::new(file), number: 0 });
+        }
         let file = File::open(path).with_context(|| format!("read `{}`", path.display()))?;
         let mut reader = BufReader::new(file);
         let start = reader.fill_buf().with_context(|| format!("read `{}`", path.display()))?;
@@ -252,6 +266,11 @@ impl Rows {
                 let Some(value) = rows.next() else { return Ok(None) };
                 *number += 1;
                 (format!("row {number}"), Ok(value))
+            }
+            Self::Parquet { file, number } => {
+                let Some(row) = file.next_columns()? else { return Ok(None) };
+                *number += 1;
+                (format!("row {number}"), Ok(Value::Object(row)))
             }
         };
         let row = value.and_then(|value| match value {

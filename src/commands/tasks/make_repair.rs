@@ -1,18 +1,19 @@
 //! `spar tasks make repair`.
 
 use std::path::{Path, PathBuf};
-use std::process::{ExitCode, Stdio};
+use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use serde::Serialize;
 use spar::agent::Cancellation;
-use spar::repair::runner::Python;
+use spar::repair::mutation::Language;
+use spar::repair::runner::{Cargo, Python};
 use spar::repair::{
-    Attempt, MakeOptions, Maker, Observer, Outcome, PackageReport, SourcePackage, Yield,
+    Attempt, MakeOptions, Maker, Observer, Outcome, PackageReport, SourcePackage, Tools, Yield,
 };
-use spar::sandbox::registry;
+use spar::sandbox::{SandboxBackend, registry};
 use tokio::process::Command;
 
 use super::super::sandbox::columns;
@@ -20,6 +21,7 @@ use super::super::{cancel_on_ctrl_c, print, print_json, stopped};
 use super::package_index;
 use super::whole_file::write_whole;
 use crate::bar::Bar;
+use crate::child;
 use crate::cli::MakeRepairArguments;
 
 /// How long a run of tests that is under way may go on behind Ctrl-C.
@@ -57,8 +59,9 @@ pub(super) async fn make_repair(arguments: &MakeRepairArguments) -> anyhow::Resu
             Some(backend)
         }
     };
-    let program = whole_path(&arguments.python).await?;
-    let maker = Maker::new(options, Python::ask(&program).await?, backend)?;
+    let problems = options.problems();
+    ensure!(problems.is_empty(), "make tasks: {}", problems.join("; "));
+    let kit = Kit { arguments, options, backend };
     let cancellation = cancel_on_ctrl_c();
     let mut all = Vec::new();
     for package in &arguments.package {
@@ -70,7 +73,7 @@ pub(super) async fn make_repair(arguments: &MakeRepairArguments) -> anyhow::Resu
             tokio::time::sleep(GRACE).await;
         };
         let made = tokio::select! {
-            made = make(&maker, package, &program, arguments, &cancellation) => made,
+            made = make(&kit, package, &cancellation) => made,
             // What is under way is thrown away; what was recorded stays.
             () = patience => break,
         };
@@ -101,17 +104,33 @@ pub(super) async fn make_repair(arguments: &MakeRepairArguments) -> anyhow::Resu
     Ok(if all_made { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-async fn make(
-    maker: &Maker,
-    package: &str,
-    python: &Path,
-    arguments: &MakeRepairArguments,
-    cancellation: &Cancellation,
-) -> anyhow::Result<Made> {
+/// What packages are made tasks of with.
+struct Kit<'a> {
+    arguments: &'a MakeRepairArguments,
+    options: MakeOptions,
+    backend: Option<Arc<dyn SandboxBackend>>,
+}
+
+impl Kit<'_> {
+    /// What makes tasks of packages in a language, whose tools are asked only where they are needed.
+    async fn maker(&self, language: Language) -> anyhow::Result<Maker> {
+        let tools: Tools = match language {
+            Language::Python => {
+                Python::ask(&whole_path(&self.arguments.python).await?).await?.into()
+            }
+            Language::Rust => Cargo::ask(&self.arguments.cargo).await?.into(),
+        };
+        Ok(Maker::new(self.options.clone(), tools, self.backend.clone())?)
+    }
+}
+
+async fn make(kit: &Kit<'_>, package: &str, cancellation: &Cancellation) -> anyhow::Result<Made> {
+    let arguments = kit.arguments;
     let out = &arguments.out;
-    let path = package_index::find(package, python, out).await?;
+    let path = package_index::find(package, &arguments.python, &arguments.cargo, out).await?;
     let source = tokio::task::spawn_blocking(move || SourcePackage::open(&path)).await;
     let source = Arc::new(source.expect("reading does not panic")?);
+    let maker = kit.maker(source.language).await?;
     let progress = Progress {
         name: source.name.clone(),
         count: arguments.count,
@@ -124,7 +143,7 @@ async fn make(
     let folder = out.join(source.key());
     let suite = match report.all.valid() {
         0 => None,
-        _ => Some(write_suite(&folder, &source).await?),
+        _ => Some(write_suite(&folder, &source, arguments.held_out).await?),
     };
     let tasks_per_cpu_minute = report.tasks_per_cpu_minute();
     Ok(Made {
@@ -137,7 +156,11 @@ async fn make(
 }
 
 /// Makes the folder of a package a suite: its rows are played with a working copy of its repository.
-async fn write_suite(folder: &Path, package: &SourcePackage) -> anyhow::Result<PathBuf> {
+async fn write_suite(
+    folder: &Path,
+    package: &SourcePackage,
+    held_out: Option<f64>,
+) -> anyhow::Result<PathBuf> {
     let copy = folder.join("repository");
     let new = folder.join("repository.part");
     for old in [&new, &copy] {
@@ -145,25 +168,26 @@ async fn write_suite(folder: &Path, package: &SourcePackage) -> anyhow::Result<P
             std::fs::remove_dir_all(old).with_context(|| format!("remove `{}`", old.display()))?;
         }
     }
-    let cloned = Command::new("git")
+    let mut clone = Command::new("git");
+    clone
         .args(["-c", "core.hooksPath=/dev/null", "clone", "--quiet", "--no-hardlinks"])
         .arg(folder.join("repository.git"))
-        .arg(&new)
-        .stdin(Stdio::null())
-        .kill_on_drop(true)
-        .output()
-        .await
-        .context("run `git`")?;
+        .arg(&new);
+    let cloned = child::output(&mut clone, child::TRANSFER).await?;
     ensure!(
         cloned.status.success(),
         "copy the repository of the tasks: {}",
         String::from_utf8_lossy(&cloned.stderr).trim()
     );
     std::fs::rename(&new, &copy).with_context(|| format!("write `{}`", copy.display()))?;
-    let overlay = format!(
+    let mut overlay = format!(
         "tasks = \"swe_bench.jsonl\"\nname = \"repair-{}\"\nrepository = \"repository\"\n",
         package.key()
     );
+    if let Some(share) = held_out {
+        let half = share / 2.0;
+        overlay += &format!("splits = {{ dev = {half}, test = {half} }}\n");
+    }
     write_whole(&folder.join("swe.toml"), overlay.as_bytes())?;
     Ok(folder.to_owned())
 }
@@ -173,13 +197,11 @@ async fn whole_path(python: &Path) -> anyhow::Result<PathBuf> {
     if python.components().count() > 1 {
         return Ok(python.to_owned());
     }
-    let asked = Command::new(python)
-        .args(["-I", "-c", "import sys; print(sys.executable)"])
-        .stdin(Stdio::null())
-        .kill_on_drop(true)
-        .output()
-        .await
-        .with_context(|| format!("run `{}`, the interpreter (--python)", python.display()))?;
+    let mut ask = Command::new(python);
+    ask.args(["-I", "-c", "import sys; print(sys.executable)"]);
+    let asked = child::output(&mut ask, child::ANSWER).await;
+    let asked = asked
+        .with_context(|| format!("use `{}` as the interpreter (--python)", python.display()))?;
     let path = String::from_utf8_lossy(&asked.stdout).trim().to_owned();
     ensure!(
         asked.status.success() && !path.is_empty(),
