@@ -739,10 +739,10 @@ pub(crate) struct ConformanceArguments {
     /// The environment.
     #[arg(value_parser = recorded_names())]
     pub(crate) environment: &'static Recorded,
-    /// Folder of its data: games, or the texts of long contexts.
+    /// Folder of its data, where it needs some: games, or the texts of long contexts.
     #[arg(long, env = "ALFWORLD_DATA")]
-    pub(crate) data: PathBuf,
-    /// Folder of recordings of the reference.
+    pub(crate) data: Option<PathBuf>,
+    /// Folder of recordings of the reference, or a file of them.
     #[arg(long)]
     pub(crate) traces: PathBuf,
     /// Print the report as JSON.

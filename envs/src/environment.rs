@@ -18,6 +18,9 @@ use crate::toolsets::ToolsetChoice;
 /// The tag of tasks whose outcome depends on luck even for a perfect player.
 pub const CHANCE_TAG: &str = "chance";
 
+/// The tag of tasks whose rewards are a score of the environment's own: what solving them earns is above 0, and need not be 1.
+pub const SCORED_TAG: &str = "scored";
+
 /// How the tag of tasks begins whose environment knows what doing nothing earns; behind it stands that, from 0 to 1.
 pub const IDLE_TAG: &str = "no-op ";
 

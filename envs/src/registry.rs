@@ -11,6 +11,7 @@ use crate::code::Code;
 use crate::dialogue::Dialogue;
 use crate::errand::Errand;
 use crate::frozen_lake::FrozenLake;
+use crate::grids::{Maze, MiniGrid, Sokoban};
 use crate::household::Household;
 use crate::ledger::Ledger;
 use crate::micro_repair::MicroRepair;
@@ -129,6 +130,48 @@ const ROWS: &[EnvironmentRow] = &[
             needs_sandbox: false,
             actions: Actions::Words,
             open: |task, _| Ok(Box::new(FrozenLake::open(task)?)),
+            stratum: |_| None,
+        },
+    },
+    Row {
+        name: "minigrid",
+        about: "Levels of MiniGrid and BabyAI in sentences, equal to the package: go, pick up, open, put.",
+        source: "MiniGrid and BabyAI, arXiv 2306.13831 and 1810.08272, package minigrid 3.2; sentences of BabyAI-Text, arXiv 2302.02662",
+        formula: "success = 1 - 0.9 * steps / max_steps",
+        options: OptionSet::NONE,
+        open: NamedEnvironment {
+            suite: Some("minigrid"),
+            needs_sandbox: false,
+            actions: Actions::Words,
+            open: |task, _| Ok(Box::new(MiniGrid::open(task)?)),
+            stratum: MiniGrid::level,
+        },
+    },
+    Row {
+        name: "sokoban",
+        about: "Push boxes onto targets, in rooms equal to those of gym-sokoban or TextArena.",
+        source: "gym-sokoban 0.0.6 and TextArena 0.7, as RAGEN, arXiv 2504.20073, plays it",
+        formula: "",
+        options: OptionSet::NONE,
+        open: NamedEnvironment {
+            suite: Some("sokoban"),
+            needs_sandbox: false,
+            actions: Actions::Words,
+            open: |task, _| Ok(Box::new(Sokoban::open(task)?)),
+            stratum: |_| None,
+        },
+    },
+    Row {
+        name: "maze",
+        about: "Find the way through a maze, past locked doors whose keys lie before them.",
+        source: "own, after Procgen's maze and heist, arXiv 1912.01588",
+        formula: "",
+        options: OptionSet::NONE,
+        open: NamedEnvironment {
+            suite: Some("maze"),
+            needs_sandbox: false,
+            actions: Actions::Words,
+            open: |task, _| Ok(Box::new(Maze::open(task)?)),
             stratum: |_| None,
         },
     },

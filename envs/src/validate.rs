@@ -13,7 +13,7 @@ use spar_core::{Action, Observation, Seed, Step, Verdict};
 use spar_tasks::graders::{Graders, GradingModel};
 use spar_tasks::{Suite, SuiteError, Task};
 
-use crate::environment::CHANCE_TAG;
+use crate::environment::{CHANCE_TAG, SCORED_TAG};
 use crate::{Environment, EnvironmentError, Resources, open_environment, shuffled_tasks};
 
 /// An action that no environment knows.
@@ -140,7 +140,8 @@ impl ValidationReport {
 /// With resources [without graders](Resources::without_graders) tasks are judged by their environments alone; of those that
 /// name graders which ask a model, the report says that they were judged in part.
 ///
-/// Tasks tagged [`CHANCE_TAG`] need not be solved by the oracle; how many are is reported apart.
+/// Tasks tagged [`CHANCE_TAG`] need not be solved by the oracle; how many are is reported apart. Solving tasks tagged
+/// [`SCORED_TAG`] has to earn something, which need not be 1.
 /// `progress` is called after each task with the number of tasks done and of all, and may end it there;
 /// the report then tells of these.
 ///
@@ -320,7 +321,11 @@ impl Trial<'_> {
             self.fail(FailureKind::NotSolved, format!("within {num_turns} turns{said}"));
         }
         let expected = if success { 1.0 } else { 0.0 };
-        if (reward - expected).abs() > 1e-9 {
+        if env.tags().iter().any(|tag| tag == SCORED_TAG) {
+            if success && !(reward > 0.0 && reward.is_finite()) {
+                self.fail(FailureKind::WrongReward, format!("{reward} for solving it"));
+            }
+        } else if (reward - expected).abs() > 1e-9 {
             self.fail(FailureKind::WrongReward, format!("{reward} where {expected} is due"));
         }
         if success {

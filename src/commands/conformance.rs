@@ -4,8 +4,9 @@ use std::fmt;
 use std::path::Path;
 use std::process::ExitCode;
 
+use anyhow::Context as _;
 use serde_json::json;
-use spar::envs::{bfcl, household, tau2};
+use spar::envs::{bfcl, grids, household, tau2};
 
 use super::{print, print_json};
 use crate::cli::ConformanceArguments;
@@ -15,8 +16,13 @@ use crate::cli::ConformanceArguments;
 pub(crate) struct Recorded {
     pub(crate) name: &'static str,
     pub(crate) about: &'static str,
-    /// Replays what is below the second folder with the data of the first.
-    replay: fn(&Path, &Path) -> anyhow::Result<Report>,
+    /// Replays what is below the second folder with the data of the first, where it needs some.
+    replay: fn(Option<&Path>, &Path) -> anyhow::Result<Report>,
+}
+
+/// The folder of data, for those that are compared with some.
+fn needed(data: Option<&Path>) -> anyhow::Result<&Path> {
+    data.context("compare: give the folder of its data with `--data`")
 }
 
 pub(crate) const RECORDED: &[Recorded] = &[
@@ -24,7 +30,7 @@ pub(crate) const RECORDED: &[Recorded] = &[
         name: "household",
         about: "Household chores in text",
         replay: |data, traces| {
-            let report = household::replay_traces(data, traces)?;
+            let report = household::replay_traces(needed(data)?, traces)?;
             Ok(Report {
                 files: report.files,
                 traces: report.traces,
@@ -38,7 +44,7 @@ pub(crate) const RECORDED: &[Recorded] = &[
         name: "bfcl",
         about: "Calls, states and verdicts of the Berkeley Function-Calling Leaderboard",
         replay: |data, traces| {
-            let report = bfcl::replay_traces(data, traces)?;
+            let report = bfcl::replay_traces(needed(data)?, traces)?;
             Ok(Report {
                 files: report.files,
                 traces: report.traces,
@@ -52,13 +58,27 @@ pub(crate) const RECORDED: &[Recorded] = &[
         name: "tau2",
         about: "Calls, database hashes and rewards of tau2-bench",
         replay: |data, traces| {
-            let compared = tau2::compare_folder(data, traces)?;
+            let compared = tau2::compare_folder(needed(data)?, traces)?;
             Ok(Report {
                 files: compared.files,
                 traces: compared.traces,
                 records: compared.calls,
                 mismatches: compared.mismatches,
                 described: compared.told.iter().map(ToString::to_string).collect(),
+            })
+        },
+    },
+    Recorded {
+        name: "minigrid",
+        about: "Levels of MiniGrid and BabyAI: grids, missions, views, rewards and ends",
+        replay: |_, traces| {
+            let report = grids::replay_minigrid(traces)?;
+            Ok(Report {
+                files: report.files,
+                traces: report.traces,
+                records: report.records,
+                mismatches: report.mismatches,
+                described: report.described,
             })
         },
     },
@@ -89,7 +109,7 @@ impl fmt::Display for Report {
 
 /// Compares an environment with recordings of its reference.
 pub(crate) fn conformance(arguments: &ConformanceArguments) -> anyhow::Result<ExitCode> {
-    let report = (arguments.environment.replay)(&arguments.data, &arguments.traces)?;
+    let report = (arguments.environment.replay)(arguments.data.as_deref(), &arguments.traces)?;
     if arguments.json {
         print_json(&json!({
             "files": report.files,

@@ -15,6 +15,7 @@ const SHIPPED: &[(&str, &str)] = &[
     ("frozen-lake", include_str!("../../recipes/frozen-lake.toml")),
     ("frozen-lake-ppo", include_str!("../../recipes/frozen-lake-ppo.toml")),
     ("frozen-lake-progress", include_str!("../../recipes/frozen-lake-progress.toml")),
+    ("grid-small", include_str!("../../recipes/grid-small.toml")),
     ("ledger", include_str!("../../recipes/ledger.toml")),
     ("apps", include_str!("../../recipes/apps.toml")),
     ("sql", include_str!("../../recipes/sql.toml")),

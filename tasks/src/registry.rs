@@ -52,6 +52,39 @@ const ROWS: &[SuiteRow] = &[
         },
     },
     Row {
+        name: "minigrid",
+        about: "Levels of MiniGrid and BabyAI in sentences, from one room to keys, boxes and sequences.",
+        source: "MiniGrid and BabyAI, arXiv 2306.13831 and 1810.08272",
+        formula: "",
+        options: OptionSet::NONE,
+        open: NamedSuite {
+            needs_data: false,
+            open: |_| shipped("minigrid", include_str!("../suites/minigrid/suite.toml")),
+        },
+    },
+    Row {
+        name: "sokoban",
+        about: "Push boxes onto targets.",
+        source: "gym-sokoban and TextArena",
+        formula: "",
+        options: OptionSet::NONE,
+        open: NamedSuite {
+            needs_data: false,
+            open: |_| shipped("sokoban", include_str!("../suites/sokoban/suite.toml")),
+        },
+    },
+    Row {
+        name: "maze",
+        about: "Find the way through mazes with locked doors.",
+        source: "own, after Procgen's maze and heist, arXiv 1912.01588",
+        formula: "",
+        options: OptionSet::NONE,
+        open: NamedSuite {
+            needs_data: false,
+            open: |_| shipped("maze", include_str!("../suites/maze/suite.toml")),
+        },
+    },
+    Row {
         name: "ledger",
         about: "Enter payments in a book of accounts, by calls of tools.",
         source: "own",

@@ -126,7 +126,7 @@ fn fails(folder: &Path, arguments: &[&str], code: i32, parts: &[&str]) {
 fn wrong_names_list_the_right_ones() {
     let folder = workplace();
     let folder = folder.path();
-    let suites = "known are `household`, `frozen-lake`, `ledger`, `bfcl`, `toolbox`, `apps`, `mcp`, `code`, \
+    let suites = "known are `household`, `frozen-lake`, `minigrid`, `sokoban`, `maze`, `ledger`, `bfcl`, `toolbox`, `apps`, `mcp`, `code`, \
                   `micro-repair`, `tic-tac-toe`, `errand`, `dialogue`, `sql`, `tau2`, `terminal`, `dial`, `sums`, `search`, `maths`, `alfworld`";
     fails(
         folder,

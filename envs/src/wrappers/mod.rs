@@ -10,13 +10,21 @@
 //! through. The innermost is named first. One that judges answers within an episode does it by the task's graders, which then have to be such
 //! as can judge an answer alone; its verdict is the episode's. A new wrapper is one file and one row of [`wrapper_registry`].
 
+mod stochastic;
+mod stochastic_options;
 mod unary_feedback;
 
 use spar_core::registry::{Axis, Given, OptionSet, Row, Table};
 use spar_tasks::graders::Graders;
 use spar_tasks::{Task, WrapperConfig};
 
+pub use stochastic_options::{
+    Concept, ConceptDriftOptions, Drift, MissingObservationsOptions, NoisyObservationsOptions,
+    RandomActionsOptions, RandomEventsOptions, Replacement, Unit,
+};
 pub use unary_feedback::{UnaryFeedback, UnaryFeedbackOptions};
+
+use stochastic::Stochastic;
 
 use crate::{Environment, EnvironmentError, Graded, Resources, environment_registry};
 
@@ -39,17 +47,82 @@ pub type WrapperRow = Row<NamedWrapper>;
 const AXIS: Axis =
     Axis { name: "wrappers", what: "wrapper", about: "What is put around environments." };
 
-const ROWS: &[WrapperRow] = &[Row {
-    name: "unary_feedback",
-    about: "A task of one turn may be tried again: all that is told of a wrong answer is that it is wrong.",
-    source: "UFO, arXiv 2507.14295, and its code",
-    formula: "R = 1[right at try j] decay^j - repetition_penalty (1 - distinct answers / answers), j from 0",
-    options: OptionSet::of::<UnaryFeedbackOptions>(),
-    open: NamedWrapper {
-        judges: true,
-        wrap: |given, inner, task| Ok(Box::new(UnaryFeedback::new(given.read()?, inner, task)?)),
+const ROWS: &[WrapperRow] = &[
+    Row {
+        name: "unary_feedback",
+        about: "A task of one turn may be tried again: all that is told of a wrong answer is that it is wrong.",
+        source: "UFO, arXiv 2507.14295, and its code",
+        formula: "R = 1[right at try j] decay^j - repetition_penalty (1 - distinct answers / answers), j from 0",
+        options: OptionSet::of::<UnaryFeedbackOptions>(),
+        open: NamedWrapper {
+            judges: true,
+            wrap: |given, inner, task| {
+                Ok(Box::new(UnaryFeedback::new(given.read()?, inner, task)?))
+            },
+        },
     },
-}];
+    Row {
+        name: "random_actions",
+        about: "Some actions are replaced by a random one or by the last one: stochasticity that depends on actions.",
+        source: "STORI, arXiv 2509.01793, and its code; reconstructed for text",
+        formula: "action = a listed one, or the last one, with probability `probability`",
+        options: OptionSet::of::<RandomActionsOptions>(),
+        open: NamedWrapper {
+            judges: false,
+            wrap: |given, inner, _| {
+                Ok(Box::new(Stochastic::random_actions(&given.read()?, inner)?))
+            },
+        },
+    },
+    Row {
+        name: "random_events",
+        about: "Listed actions happen by themselves before some of the policy's: stochasticity that does not depend on actions.",
+        source: "STORI, arXiv 2509.01793, and its code; reconstructed for text",
+        formula: "an event before the action with probability `probability`",
+        options: OptionSet::of::<RandomEventsOptions>(),
+        open: NamedWrapper {
+            judges: false,
+            wrap: |given, inner, _| Ok(Box::new(Stochastic::random_events(&given.read()?, inner)?)),
+        },
+    },
+    Row {
+        name: "concept_drift",
+        about: "From some step on, or every so many steps, the environment is another: actions renamed, replaced or of its own, observations missing or wrong.",
+        source: "STORI, arXiv 2509.01793, and its code; reconstructed for text",
+        formula: "sudden: step >= threshold; cyclic: floor(step / threshold) odd",
+        options: OptionSet::of::<ConceptDriftOptions>(),
+        open: NamedWrapper {
+            judges: false,
+            wrap: |given, inner, _| Ok(Box::new(Stochastic::concept_drift(&given.read()?, inner)?)),
+        },
+    },
+    Row {
+        name: "missing_observations",
+        about: "Sentences, lines or all of what is shown are missing: partial observation.",
+        source: "STORI, arXiv 2509.01793, and its code; reconstructed for text",
+        formula: "each part is missing with probability `probability`",
+        options: OptionSet::of::<MissingObservationsOptions>(),
+        open: NamedWrapper {
+            judges: false,
+            wrap: |given, inner, _| {
+                Ok(Box::new(Stochastic::missing_observations(&given.read()?, inner)?))
+            },
+        },
+    },
+    Row {
+        name: "noisy_observations",
+        about: "Letters and digits of what is shown are wrong: another representation of the state.",
+        source: "STORI, arXiv 2509.01793, and its code; reconstructed for text",
+        formula: "each letter or digit is another with probability `probability`",
+        options: OptionSet::of::<NoisyObservationsOptions>(),
+        open: NamedWrapper {
+            judges: false,
+            wrap: |given, inner, _| {
+                Ok(Box::new(Stochastic::noisy_observations(&given.read()?, inner)?))
+            },
+        },
+    },
+];
 
 static TABLE: Table<NamedWrapper> = Table::new(AXIS, ROWS);
 
@@ -104,7 +177,8 @@ mod tests {
     #[tokio::test]
     async fn every_wrapper_forks_and_lets_the_oracle_through() {
         assert_eq!(AnyTable::problems(wrapper_registry()), [""; 0]);
-        for row in wrapper_registry() {
+        // Those that judge are around tasks of one turn; the others have tests of their own.
+        for row in wrapper_registry().iter().filter(|row| row.open.judges) {
             let task = wrapped(row.name);
             let mut env = open_environment(&task, &Resources::default()).unwrap();
             let shown = env.reset(Seed::from_u64(4)).await.unwrap();

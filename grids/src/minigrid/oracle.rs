@@ -374,25 +374,20 @@ impl Planner {
         self.act(Action::Toggle)
     }
 
-    /// Picks something up; what is carried is put down before.
+    /// Picks something up; what is carried is put down before it, since doors on the way may need the key that it is.
     fn take(&mut self, cell: Cell, depth: u32) -> Planned {
-        if self.world().carrying == cell {
-            return Ok(());
+        for _ in 0..3 {
+            if self.world().carrying == cell {
+                return Ok(());
+            }
+            let place = self.find(cell).ok_or(Stop::Stuck)?;
+            self.walk(&|_, front| front == place, depth)?;
+            if self.world().carrying.is_empty() {
+                return self.act(Action::PickUp);
+            }
+            self.put_down(&[self.world().agent], depth)?;
         }
-        let place = self.find(cell).ok_or(Stop::Stuck)?;
-        let is_there = |_: Position, front: Position| front == place;
-        // Doors on the way may still need the key that is carried.
-        let key = self.world().object(self.world().carrying).filter(|it| it.kind == Kind::Key);
-        if key.is_some() {
-            self.walk(&is_there, depth)?;
-        }
-        if !self.world().carrying.is_empty() {
-            let ahead = self.search(&is_there, false).map(|walk| self.cells_of(&walk.actions));
-            self.put_down(&ahead.unwrap_or_default(), depth)?;
-        }
-        let place = self.find(cell).ok_or(Stop::Stuck)?;
-        self.walk(&|_, front| front == place, depth)?;
-        self.act(Action::PickUp)
+        Err(Stop::Stuck)
     }
 
     /// Puts down what is carried, where it is out of the way.

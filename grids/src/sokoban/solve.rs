@@ -7,6 +7,8 @@ use super::room::{Move, Room};
 
 /// Boxes, sorted, and the first place that the player can reach.
 type Key = (Vec<u16>, u16);
+/// By arrangement: the pushes that it took, and the last one with the arrangement before it: from where, and which way.
+type Known = HashMap<Key, (u32, Option<(Key, u16, Move)>)>;
 
 /// Moves that put every box on a target, with the fewest pushes, looking at `max_states` arrangements at most; `None` where
 /// there are none, or none were found among so many.
@@ -23,7 +25,7 @@ pub fn solve(room: &Room, max_states: usize) -> Option<Vec<Move>> {
         .collect();
     let reach = grid.reach(&boxes, room.player);
     let start = (boxes, first(&reach));
-    let mut known: HashMap<Key, (u32, Option<(Key, u16, Move)>)> = HashMap::new();
+    let mut known = Known::new();
     let mut open = BinaryHeap::new();
     let estimate = |boxes: &[u16]| -> Option<u32> {
         boxes.iter().map(|at| grid.pushes[usize::from(*at)]).sum::<Option<u32>>()
@@ -119,12 +121,7 @@ impl<'r> Grid<'r> {
         reach
     }
 
-    fn spell_out(
-        &self,
-        room: &Room,
-        known: &HashMap<Key, (u32, Option<(Key, u16, Move)>)>,
-        end: Key,
-    ) -> Vec<Move> {
+    fn spell_out(&self, room: &Room, known: &Known, end: Key) -> Vec<Move> {
         let mut pushes = Vec::new();
         let mut key = &end;
         while let Some((before, at, way)) = &known[key].1 {
