@@ -51,13 +51,17 @@ mod ors;
 pub mod process;
 mod question;
 mod registry;
+mod replay;
 mod resources;
 mod search;
 mod seat_accounts;
+mod shop;
 mod sql;
 pub mod swe;
 pub mod tau2;
 pub mod terminal;
+mod text_craft;
+mod text_world;
 mod tic_tac_toe;
 pub mod tools;
 pub mod toolsets;
@@ -81,12 +85,16 @@ pub use registry::{
     environment_registry, needs_sandbox, open_environment, seats_of, shuffled_tasks,
     takes_toolsets, usual_backend,
 };
+pub use replay::Replay;
 pub use resources::{Resources, Sandboxes};
 pub use search::Search;
 pub use seat_accounts::SeatAccounts;
+pub use shop::Shop;
 pub use sql::Sql;
 pub use swe::Swe;
 pub use tau2::Tau2;
+pub use text_craft::TextCraft;
+pub use text_world::TextWorld;
 pub use tic_tac_toe::TicTacToe;
 pub use tools::ToolUse;
 pub use toolsets::ToolsetChoice;

@@ -18,11 +18,15 @@ use crate::micro_repair::MicroRepair;
 use crate::ors::Ors;
 use crate::process::Process;
 use crate::question::Question;
+use crate::replay::Replay;
 use crate::search::Search;
+use crate::shop::Shop;
 use crate::sql::Sql;
 use crate::swe::Swe;
 use crate::tau2::Tau2;
 use crate::terminal::Terminal;
+use crate::text_craft::TextCraft;
+use crate::text_world::TextWorld;
 use crate::tic_tac_toe::TicTacToe;
 use crate::tools::{ToolChoice, ToolUse};
 use crate::{Environment, EnvironmentError, Graded, Resources, wrappers};
@@ -369,6 +373,62 @@ const ROWS: &[EnvironmentRow] = &[
             actions: Actions::Both,
             open: |task, resources| Ok(Box::new(Search::open(task, resources)?)),
             stratum: Search::stratum,
+        },
+    },
+    Row {
+        name: "shop",
+        about: "A shop of 100,000 products: search, look, choose options and buy what an instruction describes.",
+        source: "WebShop, arXiv 2207.01206, its pages and rewards; own products",
+        formula: "purchase = r_type (attributes + options + price) / (|attributes| + |options| + 1)",
+        options: OptionSet::NONE,
+        open: NamedEnvironment {
+            suite: Some("shop"),
+            needs_sandbox: false,
+            actions: Actions::Words,
+            open: |task, _| Ok(Box::new(Shop::open(task)?)),
+            stratum: |_| None,
+        },
+    },
+    Row {
+        name: "text-world",
+        about: "A house of rooms, doors, keys and chests in words, with a quest of a given length.",
+        source: "own, after TextWorld, arXiv 1806.11532",
+        formula: "",
+        options: OptionSet::NONE,
+        open: NamedEnvironment {
+            suite: Some("text-world"),
+            needs_sandbox: false,
+            actions: Actions::Words,
+            open: |task, _| Ok(Box::new(TextWorld::open(task)?)),
+            stratum: |_| None,
+        },
+    },
+    Row {
+        name: "textcraft",
+        about: "Craft an item by recipes, out of what can be fetched.",
+        source: "TextCraft, arXiv 2311.05772, its texts as AgentGym has them; own recipes",
+        formula: "",
+        options: OptionSet::NONE,
+        open: NamedEnvironment {
+            suite: Some("textcraft"),
+            needs_sandbox: false,
+            actions: Actions::Words,
+            open: |task, _| Ok(Box::new(TextCraft::open(task)?)),
+            stratum: |_| None,
+        },
+    },
+    Row {
+        name: "replay",
+        about: "A recorded episode, replayed while a policy acts; where it differs, the history goes on as recorded.",
+        source: "UI-S1, arXiv 2509.11543, its semi-online rollouts with thought-free patches",
+        formula: "match = 1[action = recorded] / steps; sop = (progress + success) / 2",
+        options: OptionSet::NONE,
+        open: NamedEnvironment {
+            suite: Some("replay"),
+            needs_sandbox: false,
+            actions: Actions::Words,
+            open: |task, _| Ok(Box::new(Replay::open(task)?)),
+            stratum: |_| None,
         },
     },
     Row {

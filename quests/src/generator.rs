@@ -7,7 +7,6 @@ use rand::{Rng, RngExt};
 use serde::{Deserialize, Serialize};
 use spar_core::Seed;
 
-use crate::command::Command;
 use crate::game::{Direction, Exit, Game, Goal, Kind, Room, Thing};
 use crate::play::{Play, Status, Where};
 use crate::text::demand;
@@ -521,6 +520,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::command::Command;
 
     fn setting(rooms: usize, objects: usize, quest_length: usize) -> Setting {
         Setting { rooms, objects, quest_length, ..Setting::default() }

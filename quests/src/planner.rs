@@ -24,7 +24,7 @@ impl Play {
         match goal {
             Goal::Reach(room) => self.way_to(room, deep),
             Goal::Hold(thing) => {
-                if let Some(command) = self.into_sight(thing, deep) {
+                if let Some(command) = self.sight_of(thing, deep) {
                     return Some(command);
                 }
                 Some(Command::Take(thing))
@@ -39,7 +39,7 @@ impl Play {
                 if self.lacks_key(thing) {
                     return self.opening(thing, deep);
                 }
-                if let Some(command) = self.into_sight(thing, deep) {
+                if let Some(command) = self.sight_of(thing, deep) {
                     return Some(command);
                 }
                 self.opening(thing, deep)
@@ -51,7 +51,7 @@ impl Play {
                 if self.lacks_key(other) {
                     return self.opening(other, deep);
                 }
-                if let Some(command) = self.into_sight(other, deep) {
+                if let Some(command) = self.sight_of(other, deep) {
                     return Some(command);
                 }
                 if self.game().things[other].kind == Kind::Supporter {
@@ -86,7 +86,7 @@ impl Play {
     }
 
     /// What brings a thing nearer that is not in sight; nothing where it is.
-    fn into_sight(&self, thing: usize, deep: usize) -> Option<Command> {
+    fn sight_of(&self, thing: usize, deep: usize) -> Option<Command> {
         if self.is_in_sight(thing) {
             return None;
         }
@@ -99,7 +99,7 @@ impl Play {
                 if self.lacks_key(other) {
                     return self.opening(other, deep);
                 }
-                self.into_sight(other, deep).or_else(|| self.opening(other, deep))
+                self.sight_of(other, deep).or_else(|| self.opening(other, deep))
             }
             Where::Held | Where::Gone => None,
         }

@@ -17,6 +17,9 @@ use crate::product::Product;
 /// Products that a search finds, at most.
 pub(crate) const MOST_FOUND: usize = 50;
 
+/// Searches whose results are kept: the episodes of a group begin with the same few.
+const MOST_KEPT: usize = 4_096;
+
 /// Sizes of generated catalogues.
 const SIZES: std::ops::RangeInclusive<usize> = 10..=1_000_000;
 
@@ -25,6 +28,7 @@ const SIZES: std::ops::RangeInclusive<usize> = 10..=1_000_000;
 pub struct Catalogue {
     products: Products,
     index: SearchIndex,
+    kept: Mutex<HashMap<Box<str>, Arc<[u32]>>>,
 }
 
 #[derive(Debug)]
@@ -68,7 +72,7 @@ impl Catalogue {
         }
         let catalogue = shared(&KNOWN, (seed, count), || {
             let (products, index) = GeneratedProducts::new(seed, count);
-            Ok(Self { products: Products::Generated(products), index })
+            Ok(Self::of(Products::Generated(products), index))
         })?;
         let mut last = LAST.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         *last = Some(Arc::clone(&catalogue));
@@ -85,14 +89,18 @@ impl Catalogue {
         static KNOWN: Known<Key> = OnceLock::new();
         shared(&KNOWN, (folder.to_owned(), goals), || {
             let (products, index) = LoadedProducts::load(folder, goals)?;
-            Ok(Self { products: Products::Loaded(products), index })
+            Ok(Self::of(Products::Loaded(products), index))
         })
     }
 
     /// A catalogue of what tests have loaded.
     #[cfg(test)]
     pub(crate) fn from_loaded(products: LoadedProducts, index: SearchIndex) -> Self {
-        Self { products: Products::Loaded(products), index }
+        Self::of(Products::Loaded(products), index)
+    }
+
+    fn of(products: Products, index: SearchIndex) -> Self {
+        Self { products, index, kept: Mutex::default() }
     }
 
     /// How many products there are.
@@ -160,8 +168,23 @@ impl Catalogue {
         }
     }
 
-    /// The products that words find, the best first, up to fifty.
-    pub fn search(&self, words: &str) -> Vec<u32> {
+    /// The products that words find, the best first, up to fifty. What the last searches found is kept.
+    pub fn search(&self, words: &str) -> Arc<[u32]> {
+        let lock = || self.kept.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(found) = lock().get(words) {
+            return Arc::clone(found);
+        }
+        let found: Arc<[u32]> = self.search_anew(words).into();
+        let mut kept = lock();
+        if kept.len() >= MOST_KEPT {
+            kept.clear();
+        }
+        kept.insert(words.into(), Arc::clone(&found));
+        found
+    }
+
+    /// The same, without looking at what other searches found.
+    pub fn search_anew(&self, words: &str) -> Vec<u32> {
         self.index.search(words, MOST_FOUND)
     }
 }

@@ -112,7 +112,7 @@ fn is_alike(left: &str, right: &str) -> bool {
 }
 
 /// Options of the goal that are among those chosen, nearly; colours count as their base colour.
-fn num_options(chosen: &[(String, String)], goal: &GoalOptions) -> usize {
+pub(crate) fn num_options(chosen: &[(String, String)], goal: &GoalOptions) -> usize {
     let chosen: Vec<&str> = chosen.iter().map(|(_, value)| base_color(value)).collect();
     let is_chosen = |wanted: &str| chosen.iter().any(|value| is_alike(value, wanted));
     match goal {

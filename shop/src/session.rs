@@ -178,7 +178,7 @@ impl Session {
         match action {
             ShopAction::Search(words) => {
                 let words = lower(words);
-                self.found = self.catalogue.search(&words).into();
+                self.found = self.catalogue.search(&words);
                 self.words = words.into();
                 self.page = 1;
                 self.show_results();

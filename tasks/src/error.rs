@@ -23,6 +23,9 @@ pub enum SuiteError {
     /// A release of tau2-bench cannot be read.
     #[error("read the tasks of tau2-bench")]
     Tau2(#[source] Box<spar_tau2::Tau2Error>),
+    /// WebShop's files cannot be read.
+    #[error("read WebShop's products and instructions")]
+    Shop(#[source] Box<spar_shop::ShopError>),
     /// Instances of software engineering cannot be read.
     #[error("read instances of software engineering")]
     Instances(#[source] Box<spar_swe::LoadError>),

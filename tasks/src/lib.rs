@@ -43,6 +43,7 @@ pub mod samplers;
 mod search_suite;
 mod search_task;
 mod shapers;
+mod shop_suite;
 mod shuffled_tasks;
 mod sql_suite;
 mod sql_task;
@@ -87,6 +88,7 @@ pub use shapers::{
     Partial, PartialOptions, RewardShaper, RewardShapers, ShaperConfig, ShaperRow, Verpo,
     VerpoOptions, Weighted, WeightedOptions, open_shaper, shaper_registry,
 };
+pub use shop_suite::ShopSuite;
 pub use shuffled_tasks::ShuffledTasks;
 pub use sql_task::SqlTask;
 pub use suite::{Share, Suite, SuiteManifest};

@@ -277,6 +277,50 @@ const ROWS: &[SuiteRow] = &[
         },
     },
     Row {
+        name: "shop",
+        about: "Find and buy what an instruction describes, in a shop of 100,000 products.",
+        source: "own products, pages and rewards of WebShop, arXiv 2207.01206",
+        formula: "",
+        options: OptionSet::NONE,
+        open: NamedSuite {
+            needs_data: false,
+            open: |_| shipped("shop", include_str!("../suites/shop/suite.toml")),
+        },
+    },
+    Row {
+        name: "text-world",
+        about: "Quests in houses of rooms, doors, keys and chests, of given size and length.",
+        source: "own, after TextWorld, arXiv 1806.11532",
+        formula: "",
+        options: OptionSet::NONE,
+        open: NamedSuite {
+            needs_data: false,
+            open: |_| shipped("text-world", include_str!("../suites/text-world/suite.toml")),
+        },
+    },
+    Row {
+        name: "textcraft",
+        about: "Craft an item by recipes, one to four crafts deep.",
+        source: "own recipes, after TextCraft, arXiv 2311.05772",
+        formula: "",
+        options: OptionSet::NONE,
+        open: NamedSuite {
+            needs_data: false,
+            open: |_| shipped("textcraft", include_str!("../suites/textcraft/suite.toml")),
+        },
+    },
+    Row {
+        name: "replay",
+        about: "Do what a recording did, screen by screen, in the settings of a telephone.",
+        source: "own, after UI-S1, arXiv 2509.11543",
+        formula: "",
+        options: OptionSet::NONE,
+        open: NamedSuite {
+            needs_data: false,
+            open: |_| shipped("replay", include_str!("../suites/replay/suite.toml")),
+        },
+    },
+    Row {
         name: "alfworld",
         about: "ALFWorld's household games, from the user's own download. Needs --data.",
         source: "ALFWorld, arXiv 2010.03768, its alfworld-download",

@@ -102,7 +102,9 @@ async fn programs_in_python_keep_to_the_protocol_many_at_a_time() {
 fn the_helper_of_the_example_is_that_of_the_skeleton() {
     let read = |path: &str| fs::read_to_string(root().join(path)).unwrap();
     let helper = read("src/commands/env/skeletons/python/spar_env.py");
-    assert_eq!(read("examples/process/python-gymnasium/spar_env.py"), helper);
+    for example in ["python-gymnasium", "science-world"] {
+        assert_eq!(read(&format!("examples/process/{example}/spar_env.py")), helper);
+    }
     let guess = read("examples/process/python-guess/guess.py");
     assert!(guess.lines().filter(|line| !line.trim().is_empty()).count() <= 40);
 }
@@ -262,4 +264,29 @@ async fn gymnasium_is_played() {
     let taxis = (0..20).map(|index| suite.task("taxi", index).unwrap());
     let played: Vec<_> = tasks(&suite, 44).into_iter().chain(taxis).map(with_python).collect();
     assert!(play_many(&played).await.iter().all(|(_, is_solved)| *is_solved));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs Java, and scienceworld from PyPI"]
+async fn science_world_is_played() {
+    let python = std::env::var("SPAR_SCIENCE_WORLD_PYTHON")
+        .expect("SPAR_SCIENCE_WORLD_PYTHON names a Python with scienceworld");
+    let suite = suite("examples/process/science-world");
+    let mut task = suite.task("shown", 0).unwrap();
+    task.parameters["program"]["command"][0] = json!(python);
+    let mut env = open_environment(&task, &Resources::default()).unwrap();
+    let first = env.reset(Seed::from_u64(1)).await.unwrap();
+    assert!(first.admissible.is_some_and(|listed| listed.len() > 20));
+    let nothing = env.step(&"do nothing at all".into()).await.unwrap();
+    assert!(!nothing.valid && nothing.reward() == 0.0, "{nothing:?}");
+    env.reset(Seed::from_u64(1)).await.unwrap();
+    let (mut earned, mut last) = (0.0, None);
+    while let Some(action) = env.oracle_action() {
+        let step = env.step(&action).await.unwrap();
+        earned += step.reward();
+        last = Some(step);
+    }
+    let last = last.unwrap();
+    assert!(last.success && last.terminated && (earned - 1.0).abs() < 1e-9, "{earned}: {last:?}");
+    env.close().await.unwrap();
 }

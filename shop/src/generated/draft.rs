@@ -426,6 +426,24 @@ mod tests {
     }
 
     #[test]
+    fn whoever_chooses_what_a_goal_names_has_it() {
+        use crate::goal::GoalOptions;
+        use crate::reward::num_options;
+
+        for (name, value) in KINDS
+            .iter()
+            .flat_map(|kind| kind.options)
+            .flat_map(|choice| choice.values().iter().map(|value| (choice.name(), *value)))
+        {
+            // Colours in other words, such as the red in `checkered`, would count as colours.
+            let chosen = [(name.to_owned(), value.to_owned())];
+            let named = GoalOptions::Named(chosen.to_vec());
+            assert_eq!(num_options(&chosen, &named), 1, "{name}: {value}");
+            assert_eq!(num_options(&chosen, &GoalOptions::Values(vec![value.to_owned()])), 1);
+        }
+    }
+
+    #[test]
     fn products_differ_and_are_the_same_each_time() {
         let (products, _) = GeneratedProducts::new(1, 3_000);
         let mut asins = HashSet::new();

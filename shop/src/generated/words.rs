@@ -90,7 +90,7 @@ impl Choice {
                 "plain",
                 "toffee",
                 "mango",
-                "rosemary",
+                "thyme",
             ],
             Self::PackSize => &["1", "2", "3", "4", "6", "8", "12", "24"],
             Self::Volume => &[
@@ -106,7 +106,7 @@ impl Choice {
             Self::Capacity => &["16 gb", "32 gb", "64 gb", "128 gb", "256 gb", "512 gb", "1 tb"],
             Self::Length => &["1 ft", "3 ft", "6 ft", "10 ft", "15 ft", "25 ft", "50 ft"],
             Self::Pattern => &[
-                "checkered",
+                "plaid",
                 "striped",
                 "dotted",
                 "herringbone",
@@ -125,7 +125,7 @@ impl Choice {
                 "two tier",
                 "left hand",
                 "right hand",
-                "with stand",
+                "with hook",
                 "foldable",
                 "deluxe",
             ],

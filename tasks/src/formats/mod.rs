@@ -20,6 +20,7 @@ mod spider;
 mod suite_toml;
 mod swe;
 mod tau2;
+mod webshop;
 
 use std::fmt;
 use std::path::Path;
@@ -37,6 +38,7 @@ pub use spider::Spider;
 pub use suite_toml::SuiteToml;
 pub use swe::Swe;
 pub use tau2::Tau2;
+pub use webshop::WebShop;
 
 use spar_core::registry::{Axis, OptionSet, Row, Table};
 
@@ -209,6 +211,14 @@ const ROWS: &[FormatRow] = &[
         open: &Tau2,
     },
     Row {
+        name: "webshop",
+        about: "WebShop's products and instructions, in its own files.",
+        source: "WebShop, arXiv 2207.01206, its data folder",
+        formula: "",
+        options: OptionSet::NONE,
+        open: &WebShop,
+    },
+    Row {
         name: "swe",
         about: "Issues of repositories: rows of SWE-bench and its relatives, task folders of SWE-bench, Harbor and terminal-bench.",
         source: "their publishers, docs/swe.md",
@@ -292,6 +302,15 @@ mod tests {
         let tasks = r#"[{"id": "a", "user_scenario": {"instructions": "i"}}]"#;
         fs::write(domain.join("tasks.json"), tasks).unwrap();
         let release = root.join("release");
+        let shop = root.join("shop");
+        fs::create_dir_all(&shop).unwrap();
+        let item = r#"[{"asin": "B1", "name": "Red Lamp", "category": "c", "query": "lamps", "product_category": "a"}]"#;
+        fs::write(shop.join("items_shuffle_1000.json"), item).unwrap();
+        fs::write(shop.join("items_ins_v2_1000.json"), r#"{"B1": {"attributes": ["red"]}}"#)
+            .unwrap();
+        let said = r#"{"instruction": "a lamp.", "instruction_attributes": ["red"], "instruction_options": []}"#;
+        let said = format!(r#"{{"B1": [{said}, {said}, {said}]}}"#);
+        fs::write(shop.join("items_human_ins.json"), said).unwrap();
         let leaderboard = root.join("leaderboard");
         fs::create_dir_all(leaderboard.join("possible_answer")).unwrap();
         let file = "BFCL_v4_multi_turn_base.json";
@@ -316,6 +335,7 @@ mod tests {
             ("spider", spider),
             ("bird", bird),
             ("tau2", release),
+            ("webshop", shop),
             ("bfcl", leaderboard),
             ("ors.toml", server),
             ("swe", rows),

@@ -4,7 +4,7 @@
 //!  Task.graders, recipe ──▶ Graders ──grade──▶ Verdict { parts, success, details, artifacts }
 //!                              │ one by one, in their order
 //!                              ├─ environment                   what the environment says
-//!                              ├─ exact, math, choice, structured   what the task calls right
+//!                              ├─ exact, math, choice, structured, region   what the task calls right
 //!                              ├─ patch_similarity              how like the right change it is
 //!                              ├─ script, fresh_sandbox ──────▶ GradingPlace::run_script
 //!                              ├─ unit_tests ─────────────────▶ GradingPlace::fresh_sandbox
@@ -26,6 +26,7 @@ mod likelihood;
 mod math;
 mod patch_similarity;
 mod reasoning_sql;
+mod region;
 mod registry;
 mod script;
 mod squad;
@@ -48,6 +49,7 @@ pub use likelihood::{Likelihood, LikelihoodMeasure, LikelihoodOptions};
 pub use math::{AnswerPlace, MathAnswer, MathAnswerOptions};
 pub use patch_similarity::{AnswerShape, PatchSimilarity, PatchSimilarityOptions};
 pub use reasoning_sql::{ReasoningSql, ReasoningSqlOptions};
+pub use region::{Region, RegionOptions};
 pub use registry::{GraderConfig, GraderRow, OpenGrader, grader_registry, open_grader};
 pub use script::{FreshSandboxOptions, Script, ScriptFinding, ScriptOptions};
 pub use squad::{Squad, SquadOptions, SquadReward};

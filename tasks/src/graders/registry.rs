@@ -7,8 +7,8 @@ use super::{
     ChoiceAnswer, ChoiceAnswerOptions, Exact, ExactOptions, FreshSandboxOptions, Grader, Judge,
     JudgeOptions, Likelihood, LikelihoodOptions, MathAnswer, MathAnswerOptions, OwnVerdict,
     PatchSimilarity, PatchSimilarityOptions, ProgramTests, ReasoningSql, ReasoningSqlOptions,
-    Script, ScriptOptions, Squad, SquadOptions, Structured, Tau2Options, Tau2Reward,
-    UnitTestsOptions,
+    Region, RegionOptions, Script, ScriptOptions, Squad, SquadOptions, Structured, Tau2Options,
+    Tau2Reward, UnitTestsOptions,
 };
 use crate::GraderError;
 
@@ -116,6 +116,14 @@ const ROWS: &[GraderRow] = &[
         formula: "success = 1[exists r in reference: json(answer) = json(r)], numbers by value",
         options: OptionSet::NONE,
         open: |_| Ok(Box::new(Structured)),
+    },
+    Row {
+        name: "region",
+        about: "The answer has to name a point or a box on a screen that lies where the task says.",
+        source: "after GUI-G1, arXiv 2505.15810: hit, IoU and size of boxes",
+        formula: "1[middle in region] (hit + iou IoU + size 4 / sum max(a/b, b/a)) / (hit + iou + size)",
+        options: OptionSet::of::<RegionOptions>(),
+        open: |given| Ok(Box::new(Region::new(given.read()?))),
     },
     Row {
         name: "squad",
