@@ -4,7 +4,7 @@
     PYTHONHASHSEED=0 benches/compare_textarena.py [--seconds 1] [--json FILE]
 
 needs Python 3.11 or later with `pip install textarena==0.7.4`, and builds `games/benches/steps.rs` by cargo. Both sides
-begin games and carry out moves on one thread; moves of TextArena are those that `scripts/record_textarena.py` draws, chosen
+carry out moves on one thread; moves of TextArena are those that `scripts/record_textarena.py` draws, chosen
 while the clock stands. What everybody gets to see is read on both sides.
 """
 
@@ -35,20 +35,18 @@ def package_steps(recorder, game, seconds):
     while spent < seconds:
         env = make(settings, seed)
         rng = random.Random(seed)
-        begun = time.perf_counter()
         env.reset(num_players=players, seed=seed)
-        spent += time.perf_counter() - begun
         done, made = False, 0
         while not done and made < 200:
             action = movers[0](env, rng)
-            begun = time.perf_counter()
+            begun = time.process_time()
             try:
                 done, _ = env.step(action)
             except AttributeError:
                 done = True
             for player in range(players):
                 env.state.observations[player] = []
-            spent += time.perf_counter() - begun
+            spent += time.process_time() - begun
             made += 1
         steps += made
         seed += 1

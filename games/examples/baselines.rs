@@ -2,8 +2,6 @@
 //!
 //! `cargo run --release -p spar-games --example baselines [-- TASKS]`, from the root of the repository.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Map, Value};
 use spar_core::Seed;
 use spar_games::{GAMES, Game, RulePlayer};
@@ -29,8 +27,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let of_test = suite["splits"]["test"].clone();
         let most = suite["max_turns"].as_integer().unwrap_or(50) as u32;
         let first = of_test["first_seed"].as_integer().unwrap_or_default() as u64;
-        let settings: BTreeMap<String, Value> = of_test["parameters"].clone().try_into()?;
-        let settings: Map<String, Value> = settings.into_iter().collect();
+        let settings = of_test["parameters"].as_table().ok_or("parameters are a table")?;
+        let settings: Map<String, Value> =
+            settings.iter().map(|(name, value)| (name.clone(), plain(value))).collect();
         let game = Game::open(row.name, &settings.into())?;
         let mut cells = Vec::new();
         for by in [By::Nothing, By::Random, By::Expert, By::Oracle] {
@@ -49,6 +48,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         );
     }
     Ok(())
+}
+
+/// A setting as JSON has it: numbers, truth values and texts.
+fn plain(value: &toml::Value) -> Value {
+    match value {
+        toml::Value::Integer(number) => (*number).into(),
+        toml::Value::Float(number) => (*number).into(),
+        toml::Value::Boolean(is) => (*is).into(),
+        toml::Value::Array(items) => items.iter().map(plain).collect::<Vec<_>>().into(),
+        other => other.as_str().unwrap_or_default().into(),
+    }
 }
 
 /// Whether a player solves a task within its turns; of several who play, whether the first wins, with experts at the other

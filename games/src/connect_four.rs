@@ -211,7 +211,7 @@ impl ConnectFour {
     }
 
     fn depth(&self, more: u32) -> u32 {
-        if self.board.cells.len() <= 42 { 4 + more } else { 3 }
+        if self.board.cells.len() <= 42 { 2 + more } else { 2 }
     }
 }
 
@@ -298,13 +298,13 @@ impl Rules for ConnectFour {
         Some(free.map(|column| format!("[col {column}]")).collect())
     }
 
-    /// Alpha-beta search, four moves ahead.
+    /// Alpha-beta search, two moves ahead.
     fn expert(&mut self, table: &Table, _: f64) -> Option<String> {
         let best = self.board.best(table.current as u8 + 1, self.depth(0))?;
         Some(format!("[col {best}]"))
     }
 
-    /// The same, six moves ahead.
+    /// The same, four moves ahead.
     fn oracle(&mut self, table: &Table) -> Option<String> {
         let best = self.board.best(table.current as u8 + 1, self.depth(2))?;
         Some(format!("[col {best}]"))

@@ -334,7 +334,7 @@ impl Rules for Game2048 {
 
     fn expert(&mut self, _: &Table, _: f64) -> Option<String> {
         let empty = self.board.cells().iter().filter(|tile| **tile == 0).count();
-        let depth = if empty > 4 || self.board.size > 4 { 2 } else { 3 };
+        let depth = if empty > 2 || self.board.size > 4 { 2 } else { 3 };
         self.best(&self.board, depth).map(|(way, _)| format!("[{}]", WAYS[way]))
     }
 

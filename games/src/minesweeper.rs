@@ -178,6 +178,8 @@ impl Minesweeper {
                 || self.completion(),
                 format_args!("You hit a mine at ({row}, {column})."),
             );
+            // The move was made, whatever the package calls it.
+            table.excuse();
         } else {
             let mut revealed = std::mem::take(&mut self.revealed);
             self.flood(cell, &mut revealed);

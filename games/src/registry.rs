@@ -265,7 +265,7 @@ pub const GAMES: &[GameRow] = &[
             open: connect_four::open,
             settings: "`is_open` true, `num_rows` 6, `num_cols` 7",
             rewards: "1 and -1, or 0 for a draw",
-            players: "alpha-beta six (oracle) or four (expert) moves ahead",
+            players: "alpha-beta four (oracle) or two (expert) moves ahead",
             equal_to: "`ConnectFourEnv`",
             has_chance: false,
             has_seats: true,

@@ -313,6 +313,11 @@ impl Table {
         }
     }
 
+    /// The last move was carried out, though it costs what an invalid one does.
+    pub(crate) fn excuse(&mut self) {
+        self.last_was_invalid = false;
+    }
+
     /// Before a move.
     pub(crate) fn begin_move(&mut self) {
         self.last_was_invalid = false;

@@ -45,7 +45,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "envs",
         &[
             "core", "sandbox", "tasks", "answers", "apps", "bfcl", "games", "crafting", "grids",
-            "mcp", "ors", "python", "quests", "search", "shop", "sql", "swe",
+            "mcp", "ors", "python", "quests", "search", "shop", "sql", "swe", "tau2",
         ],
     ),
     ("agent", &["core", "parsers", "sandbox", "swe", "tasks", "envs"]),

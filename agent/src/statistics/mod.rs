@@ -1,10 +1,12 @@
 //! How sure a success rate is, and whether two differ.
 
 mod outcomes;
+mod rating;
 mod significance;
 
 pub use outcomes::{Difference, Outcomes, TaskTallies, rate};
 use rand::RngExt;
+pub use rating::{Match, Rating, elo_ratings};
 use serde::{Deserialize, Serialize};
 pub use significance::{
     PermutationTest, SignTest, matched_permutation_test, permutation_test, sign_test,
