@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Where TextArena has a game, seeds and actions give its messages, rewards and reasons, invalid moves included: what is
-//! drawn is drawn by [CPython's generator](spar_python::Random). `spar conformance games` holds that against recordings
+//! drawn is drawn by [CPython's generator](spar_python::Random). `replay_traces` holds that against recordings
 //! of the package (`scripts/record_textarena.py`). The texts of rules and messages are TextArena's (MIT licence, the
 //! TextArena authors); code, solvers and words are spar's own.
 //!
