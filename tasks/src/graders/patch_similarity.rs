@@ -214,14 +214,14 @@ mod tests {
         // Those of the crate that compares them.
         let recorded = include_str!("../../../swe/tests/fixtures/reward_swe_rl.json");
         let recorded: Value = serde_json::from_str(recorded).unwrap();
-        let mut count = 0;
+        let (mut count, task) = (0, task());
         for case in recorded["cases"].as_array().unwrap() {
             let Some(output) = case["inputs"]["output"].as_str() else { continue };
             let right = serde_json::json!({
                 "code": case["inputs"]["code_context"], "oracle": case["inputs"]["oracle_new_content"],
             });
             let right = ReferenceAnswer::Text(right.to_string());
-            let found = grade(AnswerShape::SearchReplace, &task(), output, Some(&right), &[]);
+            let found = grade(AnswerShape::SearchReplace, &task, output, Some(&right), &[]);
             let (found, expected) =
                 (found.await.unwrap(), case["outputs"]["reward"].as_f64().unwrap());
             assert!((found.reward() - expected).abs() < 1e-12, "{}", case["tag"]);
@@ -233,18 +233,19 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_malformed_is_worth_minus_one() {
+        let task = task();
         let right =
             ReferenceAnswer::Text(r#"{"code": {"a": "x\n"}, "oracle": {"a": "y\n"}}"#.into());
         for answer in ["", "y", "<think></think><solution>y</solution>"] {
-            let found = grade(AnswerShape::SearchReplace, &task(), answer, Some(&right), &[]);
+            let found = grade(AnswerShape::SearchReplace, &task, answer, Some(&right), &[]);
             assert_eq!(found.await.unwrap().reward(), -1.0, "{answer}");
         }
         let answer = "<think>\n</think>\n<solution>\n```\n### a\n<<<<<<< SEARCH\nx\n=======\ny\n>>>>>>> REPLACE\n```\n</solution>";
-        let found = grade(AnswerShape::SearchReplace, &task(), answer, Some(&right), &[]);
+        let found = grade(AnswerShape::SearchReplace, &task, answer, Some(&right), &[]);
         let found = found.await.unwrap();
         assert_eq!((found.reward(), found.success), (1.0, true), "{}", found.details);
         let none = ReferenceAnswer::Text("y".into());
-        let told = grade(AnswerShape::SearchReplace, &task(), answer, Some(&none), &[]).await;
+        let told = grade(AnswerShape::SearchReplace, &task, answer, Some(&none), &[]).await;
         assert!(told.unwrap_err().to_string().contains("`code` and `oracle`"));
     }
 
