@@ -74,6 +74,13 @@ def draws(seed):
     case["exponential"] = r.expovariate(0.5)
     case["triangular"] = r.triangular(0.0, 1.0)
     case["big_range"] = str(r.randrange(-5, 10**30))
+    case["bytes"] = list(r.randbytes(7))
+    case["normal"] = r.normalvariate(1.0, 2.0)
+    case["log_normal"] = r.lognormvariate(0.0, 0.5)
+    case["gamma"] = [r.gammavariate(shape, 2.0) for shape in (0.5, 1.0, 2.5)]
+    case["beta"] = r.betavariate(2.0, 0.7)
+    case["pareto"] = r.paretovariate(3.0)
+    case["weibull"] = r.weibullvariate(1.5, 2.0)
     return case
 
 

@@ -343,6 +343,107 @@ impl Random {
         -(1.0 - self.random()).ln() / rate
     }
 
+    /// `randbytes(count)`.
+    pub fn bytes(&mut self, count: usize) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(count + 3);
+        for _ in 0..count / 4 {
+            bytes.extend(self.next_u32().to_le_bytes());
+        }
+        let rest = count % 4;
+        if rest > 0 {
+            // The bits that are too many are the low ones of the last word.
+            let word = self.bits(8 * rest as u32);
+            bytes.extend_from_slice(&word.to_le_bytes()[..rest]);
+        }
+        bytes
+    }
+
+    /// `normalvariate(mean, deviation)`: by the ratio of two draws (Kinderman and Monahan, 1977).
+    pub fn normal(&mut self, mean: f64, deviation: f64) -> f64 {
+        // 4 * exp(-0.5) / sqrt(2).
+        let magic = 4.0 * (-0.5_f64).exp() / 2.0_f64.sqrt();
+        loop {
+            let first = self.random();
+            let second = 1.0 - self.random();
+            let z = magic * (first - 0.5) / second;
+            if z * z / 4.0 <= -second.ln() {
+                return mean + z * deviation;
+            }
+        }
+    }
+
+    /// `lognormvariate(mean, deviation)`.
+    pub fn log_normal(&mut self, mean: f64, deviation: f64) -> f64 {
+        self.normal(mean, deviation).exp()
+    }
+
+    /// `gammavariate(shape, scale)`: by Cheng (1977) above a shape of 1, by Kennedy and Gentle's algorithm GS below.
+    ///
+    /// # Errors
+    ///
+    /// The `ValueError` of a shape or scale that is not above 0.
+    pub fn gamma(&mut self, shape: f64, scale: f64) -> Outcome<f64> {
+        if !(shape > 0.0 && scale > 0.0) {
+            return Err(Exception::value_error("gammavariate: alpha and beta must be > 0.0"));
+        }
+        if shape > 1.0 {
+            let spread = (2.0 * shape - 1.0).sqrt();
+            let offset = shape - 4.0_f64.ln();
+            let sum = shape + spread;
+            let bound = 1.0 + 4.5_f64.ln();
+            loop {
+                let first = self.random();
+                if !(1e-7 < first && first < 0.999_999_9) {
+                    continue;
+                }
+                let second = 1.0 - self.random();
+                let v = (first / (1.0 - first)).ln() / spread;
+                let x = shape * v.exp();
+                let z = first * first * second;
+                let r = offset + sum * v - x;
+                if r + bound - 4.5 * z >= 0.0 || r >= z.ln() {
+                    return Ok(x * scale);
+                }
+            }
+        }
+        if shape == 1.0 {
+            return Ok(-(1.0 - self.random()).ln() * scale);
+        }
+        let b = (std::f64::consts::E + shape) / std::f64::consts::E;
+        loop {
+            let p = b * self.random();
+            let x = if p <= 1.0 { p.powf(1.0 / shape) } else { -((b - p) / shape).ln() };
+            let second = self.random();
+            let limit = if p > 1.0 { x.powf(shape - 1.0) } else { (-x).exp() };
+            if second <= limit {
+                return Ok(x * scale);
+            }
+        }
+    }
+
+    /// `betavariate(alpha, beta)`.
+    ///
+    /// # Errors
+    ///
+    /// The `ValueError` of a parameter that is not above 0.
+    pub fn beta(&mut self, alpha: f64, beta: f64) -> Outcome<f64> {
+        let first = self.gamma(alpha, 1.0)?;
+        if first == 0.0 {
+            return Ok(0.0);
+        }
+        Ok(first / (first + self.gamma(beta, 1.0)?))
+    }
+
+    /// `paretovariate(shape)`.
+    pub fn pareto(&mut self, shape: f64) -> f64 {
+        (1.0 - self.random()).powf(-1.0 / shape)
+    }
+
+    /// `weibullvariate(scale, shape)`.
+    pub fn weibull(&mut self, scale: f64, shape: f64) -> f64 {
+        scale * (-(1.0 - self.random()).ln()).powf(1.0 / shape)
+    }
+
     /// `triangular(low, high)`, with the mode in the middle.
     pub fn triangular(&mut self, low: f64, high: f64) -> f64 {
         let (mut drawn, mut middle, mut low, mut high) = (self.random(), 0.5, low, high);
@@ -439,6 +540,14 @@ mod tests {
             let stop: BigInt = BigInt::from(10).pow(30);
             let big = random.big_range(&BigInt::from(-5), &stop).unwrap().to_string();
             assert_eq!(serde_json::json!(big), case["big_range"]);
+            assert_eq!(serde_json::json!(random.bytes(7)), case["bytes"]);
+            assert_eq!(serde_json::json!(random.normal(1.0, 2.0)), case["normal"]);
+            assert_eq!(serde_json::json!(random.log_normal(0.0, 0.5)), case["log_normal"]);
+            let gamma = [0.5, 1.0, 2.5].map(|shape| random.gamma(shape, 2.0).unwrap());
+            assert_eq!(serde_json::json!(gamma), case["gamma"]);
+            assert_eq!(serde_json::json!(random.beta(2.0, 0.7).unwrap()), case["beta"]);
+            assert_eq!(serde_json::json!(random.pareto(3.0)), case["pareto"]);
+            assert_eq!(serde_json::json!(random.weibull(1.5, 2.0)), case["weibull"]);
         }
     }
 
