@@ -207,7 +207,7 @@ wait "$beside_engines"
 while IFS= read -r reason; do
     needs | cut -d'|' -f1 | grep -qxF "$reason" || die "tests are ignored with \`$reason\`, which this script does not know"
 done < <(grep -rhoE --include='*.rs' '#\[ignore = "[^"]*"\]' \
-    src core parsers python bfcl tau2 answers sql search apps web mcp ors repair swe sandbox tasks envs agent ops text policy predictors serve \
+    src core parsers python bfcl tau2 answers sql search apps puzzles web mcp ors repair swe sandbox tasks envs agent ops text policy predictors serve \
     trainer tests examples |
     sed -E 's/^#\[ignore = "(.*)"\]$/\1/' | sort -u)
 [ ! -e "$work/openai.ready" ] || export SPAR_OPENAI_PYTHON="$cache/venvs/openai/bin/python"

@@ -28,6 +28,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("apps", &["core"]),
     ("games", &["core", "python"]),
     ("web", &["core", "python"]),
+    // Puzzles and their scorers, drawn as a Python package draws them.
+    ("puzzles", &["core", "python"]),
     ("mcp", &["core", "sandbox"]),
     ("ors", &["core"]),
     // Instances of software engineering and how they are graded: texts in, texts out.
@@ -44,8 +46,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "envs",
         &[
-            "core", "sandbox", "tasks", "answers", "apps", "bfcl", "games", "crafting", "grids",
-            "mcp", "ors", "python", "quests", "search", "shop", "sql", "swe", "tau2",
+            "core", "sandbox", "tasks", "answers", "apps", "puzzles", "bfcl", "games", "crafting",
+            "grids", "mcp", "ors", "python", "quests", "search", "shop", "sql", "swe", "tau2",
         ],
     ),
     ("agent", &["core", "parsers", "sandbox", "swe", "tasks", "envs"]),

@@ -1,0 +1,3 @@
+//! Puzzles of geometry.
+
+pub(crate) mod simple_geometry;

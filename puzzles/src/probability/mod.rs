@@ -1,0 +1,3 @@
+//! Puzzles of probability.
+
+pub(crate) mod coin_flip;
