@@ -50,6 +50,7 @@ mod micro_repair;
 mod ors;
 pub mod process;
 mod question;
+mod reasoning_gym;
 mod registry;
 mod replay;
 mod resources;
@@ -80,6 +81,7 @@ pub use ledger::Ledger;
 pub use ors::Ors;
 pub use process::{Process, ProgramError, ProgramFault};
 pub use question::Question;
+pub use reasoning_gym::ReasoningGym;
 pub use registry::{
     Actions, EnvironmentRow, NamedEnvironment, OpenTask, actions_of, actions_of_task,
     environment_registry, needs_sandbox, open_environment, seats_of, shuffled_tasks,
@@ -90,6 +92,7 @@ pub use resources::{Resources, Sandboxes};
 pub use search::Search;
 pub use seat_accounts::SeatAccounts;
 pub use shop::Shop;
+pub use spar_puzzles::replay_traces as replay_puzzles;
 pub use sql::Sql;
 pub use swe::Swe;
 pub use tau2::Tau2;

@@ -19,6 +19,7 @@ use crate::ors::Ors;
 use crate::process::Process;
 use crate::question::Question;
 use crate::replay::Replay;
+use crate::reasoning_gym::ReasoningGym;
 use crate::search::Search;
 use crate::shop::Shop;
 use crate::sql::Sql;
@@ -191,6 +192,20 @@ const ROWS: &[EnvironmentRow] = &[
             actions: Actions::Words,
             open: |task, _| Ok(Box::new(Question::open(task)?)),
             stratum: |_| None,
+        },
+    },
+    Row {
+        name: "reasoning-gym",
+        about: "Puzzles of many kinds from seeds, equal to reasoning-gym's, scored as there.",
+        source: "reasoning-gym 0.1.25, arXiv 2505.24760",
+        formula: "",
+        options: OptionSet::NONE,
+        open: NamedEnvironment {
+            suite: Some("reasoning-gym"),
+            needs_sandbox: false,
+            actions: Actions::Words,
+            open: |task, _| Ok(Box::new(ReasoningGym::open(task)?)),
+            stratum: ReasoningGym::dataset,
         },
     },
     Row {

@@ -128,7 +128,7 @@ fn wrong_names_list_the_right_ones() {
     let folder = folder.path();
     let suites = "known are `household`, `frozen-lake`, `minigrid`, `sokoban`, `maze`, `ledger`, `bfcl`, `toolbox`, `apps`, `mcp`, `code`, \
                   `micro-repair`, `tic-tac-toe`, `errand`, `dialogue`, `sql`, `tau2`, `terminal`, `dial`, `sums`, `search`, `maths`, `shop`, `text-world`, `textcraft`, \
-                  `replay`, `alfworld`";
+                  `replay`, `reasoning-gym`, `alfworld`";
     fails(
         folder,
         &["validate", "houshold"],
