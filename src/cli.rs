@@ -743,10 +743,6 @@ pub(crate) struct ConformanceArguments {
     #[arg(long, env = "ALFWORLD_DATA")]
     pub(crate) data: Option<PathBuf>,
     /// Folder of recordings of the reference, or a file of them.
-    /// Folder of its data: games, or the texts of long contexts; `reasoning-gym` has none.
-    #[arg(long, env = "ALFWORLD_DATA")]
-    pub(crate) data: Option<PathBuf>,
-    /// Folder of recordings of the reference.
     #[arg(long)]
     pub(crate) traces: PathBuf,
     /// Print the report as JSON.

@@ -5,7 +5,6 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use anyhow::bail;
 use serde_json::json;
 use spar::envs::{bfcl, grids, household, tau2};
 
@@ -24,17 +23,12 @@ pub(crate) struct Recorded {
 /// The folder of data, for those that are compared with some.
 fn needed(data: Option<&Path>) -> anyhow::Result<&Path> {
     data.context("compare: give the folder of its data with `--data`")
-    /// Whether recordings are replayed with data of its own.
-    needs_data: bool,
-    /// Replays what is below the second folder with the data of the first.
-    replay: fn(&Path, &Path) -> anyhow::Result<Report>,
 }
 
 pub(crate) const RECORDED: &[Recorded] = &[
     Recorded {
         name: "household",
         about: "Household chores in text",
-        needs_data: true,
         replay: |data, traces| {
             let report = household::replay_traces(needed(data)?, traces)?;
             Ok(Report {
@@ -49,7 +43,6 @@ pub(crate) const RECORDED: &[Recorded] = &[
     Recorded {
         name: "bfcl",
         about: "Calls, states and verdicts of the Berkeley Function-Calling Leaderboard",
-        needs_data: true,
         replay: |data, traces| {
             let report = bfcl::replay_traces(needed(data)?, traces)?;
             Ok(Report {
@@ -63,8 +56,7 @@ pub(crate) const RECORDED: &[Recorded] = &[
     },
     Recorded {
         name: "reasoning-gym",
-        about: "Questions, answers and scores of reasoning-gym; needs no data",
-        needs_data: false,
+        about: "Questions, answers and scores of reasoning-gym's puzzles",
         replay: |_, traces| {
             let report = spar::envs::replay_puzzles(traces)?;
             Ok(Report {
@@ -79,7 +71,6 @@ pub(crate) const RECORDED: &[Recorded] = &[
     Recorded {
         name: "tau2",
         about: "Calls, database hashes and rewards of tau2-bench",
-        needs_data: true,
         replay: |data, traces| {
             let compared = tau2::compare_folder(needed(data)?, traces)?;
             Ok(Report {
@@ -133,13 +124,6 @@ impl fmt::Display for Report {
 /// Compares an environment with recordings of its reference.
 pub(crate) fn conformance(arguments: &ConformanceArguments) -> anyhow::Result<ExitCode> {
     let report = (arguments.environment.replay)(arguments.data.as_deref(), &arguments.traces)?;
-    let recorded = arguments.environment;
-    let data = match &arguments.data {
-        Some(data) => data.as_path(),
-        None if !recorded.needs_data => Path::new(""),
-        None => bail!("replay without data: name the folder of `{}` by --data", recorded.name),
-    };
-    let report = (recorded.replay)(data, &arguments.traces)?;
     if arguments.json {
         print_json(&json!({
             "files": report.files,
