@@ -280,9 +280,6 @@ const ROWS: &[SuiteRow] = &[
         name: "shop",
         about: "Find and buy what an instruction describes, in a shop of 100,000 products.",
         source: "own products, pages and rewards of WebShop, arXiv 2207.01206",
-        name: "reasoning-gym",
-        about: "Puzzles of reasoning-gym, from seeds: arithmetic, algorithms, logic, graphs, games.",
-        source: "reasoning-gym 0.1.25, arXiv 2505.24760",
         formula: "",
         options: OptionSet::NONE,
         open: NamedSuite {
@@ -321,6 +318,16 @@ const ROWS: &[SuiteRow] = &[
         open: NamedSuite {
             needs_data: false,
             open: |_| shipped("replay", include_str!("../suites/replay/suite.toml")),
+        },
+    },
+    Row {
+        name: "reasoning-gym",
+        about: "Puzzles of reasoning-gym, from seeds: arithmetic, algorithms, logic, graphs, games.",
+        source: "reasoning-gym 0.1.25, arXiv 2505.24760",
+        formula: "",
+        options: OptionSet::NONE,
+        open: NamedSuite {
+            needs_data: false,
             open: |_| shipped("reasoning-gym", include_str!("../suites/reasoning-gym/suite.toml")),
         },
     },
