@@ -20,10 +20,17 @@ import pathlib
 import random
 import sys
 import threading
+import time
 
 
 def serve(folder):
     class Quiet(http.server.SimpleHTTPRequestHandler):
+        extensions_map = {
+            **http.server.SimpleHTTPRequestHandler.extensions_map,
+            ".html": "text/html; charset=utf-8",
+            ".js": "text/javascript; charset=utf-8",
+        }
+
         def log_message(self, *_):
             pass
 
@@ -189,10 +196,12 @@ def main():
                     core_env._get_global_playwright().chromium.launch = mapped
                 rng = random.Random(f"{name} {seed}")
                 try:
+                    recorded_at = int(time.time() * 1000)
                     obs, info = env.reset(seed=seed)
                     trace = {
                         "task": name,
                         "seed": seed,
+                        "recorded_at": recorded_at,
                         "nondeterministic": bool(known[name].nondeterministic),
                         "goal": obs["goal"],
                         "text": text_of(obs),

@@ -37,9 +37,9 @@ pub const PROGRAM_VARIABLE: &str = "SPAR_CHROMIUM";
 pub struct BrowserOptions {
     /// The program; absent, the one that `SPAR_CHROMIUM` names, or the first of Chromium and its relatives in `PATH`.
     pub program: Option<PathBuf>,
-    /// How long it may take to come up. Default a minute.
+    /// How long it may take to come up. Default two minutes: a machine under load takes its time.
     pub start_timeout: Duration,
-    /// How long one command may take. Default 20 seconds.
+    /// How long one command may take. Default 30 seconds.
     pub patience: Duration,
     /// The most windows that are open at one time; at least 1. Default 8: each is a process of about 50 MB.
     pub max_windows: usize,
@@ -49,8 +49,8 @@ impl Default for BrowserOptions {
     fn default() -> Self {
         Self {
             program: None,
-            start_timeout: Duration::from_secs(60),
-            patience: Duration::from_secs(20),
+            start_timeout: Duration::from_secs(120),
+            patience: Duration::from_secs(30),
             max_windows: 8,
         }
     }

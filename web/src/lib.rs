@@ -35,6 +35,7 @@ mod hands;
 mod keyboard;
 pub mod miniwob;
 mod server;
+pub mod site;
 mod tab;
 #[cfg(test)]
 mod tests;

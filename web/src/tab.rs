@@ -242,6 +242,15 @@ impl Tab {
         }
     }
 
+    /// Shows so many pixels from now on, width and height.
+    ///
+    /// # Errors
+    ///
+    /// [`WebError`] where the tab cannot do it.
+    pub async fn set_viewport(&self, viewport: (u32, u32)) -> Result<(), WebError> {
+        self.call("Emulation.setDeviceMetricsOverride", metrics(viewport)).await.map(drop)
+    }
+
     /// A picture of what it shows, as PNG, with so many pixels to a pixel of the page.
     ///
     /// # Errors
@@ -417,16 +426,11 @@ pub(crate) struct TabSetting {
 
 impl TabSetting {
     fn commands(&self) -> Vec<(&'static str, Value)> {
-        let (width, height) = self.viewport;
         let mut commands = vec![
             ("Page.enable", Value::Null),
             ("Inspector.enable", Value::Null),
             ("Fetch.enable", json!({ "patterns": [{ "urlPattern": "*" }] })),
-            (
-                "Emulation.setDeviceMetricsOverride",
-                json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false,
-                    "screenWidth": width, "screenHeight": height }),
-            ),
+            ("Emulation.setDeviceMetricsOverride", metrics(self.viewport)),
             ("Emulation.setFocusEmulationEnabled", json!({ "enabled": true })),
             ("Emulation.setTimezoneOverride", json!({ "timezoneId": "UTC" })),
             ("Emulation.setLocaleOverride", json!({ "locale": "en-US" })),
@@ -439,6 +443,13 @@ impl TabSetting {
         commands.push(("Runtime.runIfWaitingForDebugger", Value::Null));
         commands
     }
+}
+
+fn metrics((width, height): (u32, u32)) -> Value {
+    json!({
+        "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false, "screenWidth": width,
+        "screenHeight": height,
+    })
 }
 
 async fn follow(mut events: mpsc::Receiver<Event>, tab: Tab) {

@@ -10,7 +10,7 @@ use super::pages::Pages;
 use crate::{AxOptions, Browsers, WebError, WindowSpec};
 
 /// Mismatches that are described.
-const DESCRIBED: usize = 200;
+const DESCRIBED: usize = 20;
 
 /// What a comparison comes to.
 #[derive(Debug, Clone, PartialEq, Default)]

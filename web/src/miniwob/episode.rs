@@ -15,6 +15,8 @@ use crate::{
 
 /// The window as BrowserGym opens it, in pixels.
 const VIEWPORT: (u32, u32) = (332, 214);
+/// What the window of BrowserGym shows from its first screenshot on, in which its size is lost (measured with Chromium 156).
+const GROWN: (u32, u32) = (780, 493);
 /// Pixels of screenshots, and of places in actions, to a pixel of the page, as BrowserGym has it.
 const SCALE: f64 = 1.5;
 const BEGIN: &str = include_str!("../script/miniwob.js");
@@ -81,6 +83,9 @@ pub struct Options {
     pub time_ms: u32,
     /// How long the page goes on behind an action before it is looked at, in milliseconds. Default 600.
     pub settle_ms: u32,
+    /// Whether the window grows behind the first look as BrowserGym's does, from 332 by 214 to 780 by 493 pixels, so that more is in
+    /// sight and less is scrolled. Screenshots show what the small window does. Default true.
+    pub grows: bool,
     /// When the page's own clock begins, in milliseconds since 1970; absent, the page has the machine's clock.
     pub clock_start: Option<i64>,
 }
@@ -96,6 +101,7 @@ impl Default for Options {
             actions: ["chat", "infeas", "bid", "nav", "tab"].map(str::to_owned).to_vec(),
             time_ms: 1_000_000,
             settle_ms: 600,
+            grows: true,
             clock_start: Some(WindowSpec::CLOCK_START),
         }
     }
@@ -112,6 +118,7 @@ pub struct Episode {
     /// The number that the page gives the episode.
     number: u64,
     is_over: bool,
+    is_grown: bool,
 }
 
 /// What an episode shows.
@@ -194,6 +201,7 @@ impl Episode {
             tab,
             number: 0,
             is_over: false,
+            is_grown: false,
         };
         let shown = episode.load(seed).await?;
         Ok((episode, shown))
@@ -270,6 +278,9 @@ impl Episode {
 
     async fn start(&mut self, seed: u64) -> Result<Shown, WebError> {
         self.actor.let_go();
+        if std::mem::take(&mut self.is_grown) {
+            self.tab.set_viewport(VIEWPORT).await?;
+        }
         let (drawn, time, task) = (page_seed(seed), self.options.time_ms, Value::from(&*self.task));
         let begun = self.tab.evaluate(&format!("({BEGIN})({drawn}, {time}, {task})")).await?;
         self.goal = begun.get("goal").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -336,7 +347,15 @@ impl Episode {
         self.is_over |= is_over;
         let mut screenshot = None;
         if self.options.has_screenshot {
+            if self.is_grown {
+                tab.set_viewport(VIEWPORT).await?;
+            }
             screenshot = Some(tab.screenshot(VIEWPORT, SCALE).await?);
+        }
+        let is_small = !self.is_grown || self.options.has_screenshot;
+        if self.options.grows && is_small && !is_left {
+            tab.set_viewport(GROWN).await?;
+            self.is_grown = true;
         }
         let text = self.text(&view, axtree);
         Ok(Shown { text, view, screenshot, reward, is_success, is_over, error })

@@ -7,34 +7,166 @@ use super::*;
 use crate::{BrowserOptions, Browsers};
 
 fn browsers() -> Browsers {
-    Browsers::new(BrowserOptions {
+    let options = BrowserOptions {
         patience: Duration::from_secs(20),
         max_windows: 2,
         ..BrowserOptions::default()
-    })
+    };
+    Browsers::new(options)
 }
 
-/// Names of tasks in `SPAR_MINIWOB_TASKS`, or all.
-fn chosen(pages: &Pages) -> Vec<String> {
+/// The pages, or why the test is not run.
+fn pages() -> Option<Arc<Pages>> {
+    Pages::shared().map_err(|error| println!("not run: {error}")).ok()
+}
+
+/// The names in `SPAR_MINIWOB_TASKS`, or every `step`th of all; every one where all forms of tests are asked for.
+fn chosen(names: &[String], step: usize) -> Vec<String> {
     match std::env::var("SPAR_MINIWOB_TASKS") {
-        Ok(names) => names.split(',').map(str::to_owned).collect(),
-        Err(_) => pages.tasks().to_vec(),
+        Ok(chosen) => chosen.split(',').map(str::to_owned).collect(),
+        Err(_) if std::env::var_os("SPAR_TEST_ALL").is_some() => names.to_vec(),
+        Err(_) => names.iter().step_by(step).cloned().collect(),
     }
+}
+
+fn seeds() -> u64 {
+    std::env::var("SPAR_MINIWOB_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(1)
 }
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Chromium"]
-async fn chromium_miniwob_probe() {
-    let Ok(path) = std::env::var("SPAR_TRACES") else { return };
-    let pages = Pages::shared().unwrap();
+async fn chromium_miniwob_loads_its_tasks_and_equal_seeds_show_equal_pages() {
+    let Some(pages) = pages() else { return };
     let browsers = browsers();
-    let report = replay_traces(&browsers, &pages, path.as_ref()).await.unwrap();
-    println!(
-        "{} traces {} records {} mismatches",
-        report.traces, report.records, report.mismatches
-    );
-    for line in &report.described {
-        println!("  {line}");
+    assert_eq!(pages.tasks(), task_rows().map(|row| row.name).collect::<Vec<_>>());
+    for task in chosen(pages.tasks(), 16) {
+        let options = Options { grows: false, observing: Observing::Both, ..Options::default() };
+        let begun = Episode::begin(&browsers, &pages, &task, 5, options);
+        let (mut episode, first) = begun.await.unwrap_or_else(|error| panic!("{task}: {error}"));
+        assert!(!episode.goal().is_empty() && first.text.contains("RootWebArea"), "{task}");
+        let again = episode.again(5).await.unwrap();
+        assert_eq!((first.text, first.is_over), (again.text, false), "{task}");
+        // What ends an episode by going away earns nothing.
+        let left = episode.act("goto('about:blank')").await.unwrap();
+        assert!(left.is_over && left.reward == 0.0, "{task}");
+        episode.leave();
     }
-    let _ = (chosen(&pages), Arc::clone(&pages));
+    browsers.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Chromium"]
+async fn chromium_miniwob_shows_the_same_in_a_page_that_goes_on() {
+    let Some(pages) = pages() else { return };
+    let browsers = browsers();
+    let mut told = Vec::new();
+    for task in chosen(pages.tasks(), 24) {
+        if !tasks::is_safe_in_page(&task) {
+            continue;
+        }
+        let options = Options {
+            grows: false,
+            observing: Observing::Both,
+            reset: Reset::InPage,
+            ..Options::default()
+        };
+        let (mut fresh, first) =
+            Episode::begin(&browsers, &pages, &task, 5, options.clone()).await.unwrap();
+        fresh.leave();
+        // Two other episodes before it, with the first moves of the player by rules or clicks.
+        let (mut worn, mut shown) =
+            Episode::begin(&browsers, &pages, &task, 6, options).await.unwrap();
+        for seed in [7, 5] {
+            for _ in 0..4 {
+                let button = shown.view.elements().iter().find(|element| element.tag == "button");
+                let action = next_action(&task, worn.goal(), &shown.view);
+                let action =
+                    action.or_else(|| button.map(|button| format!("click('{}')", button.bid)));
+                let Some(action) = action.filter(|_| !shown.is_over) else { break };
+                shown = worn.act(&action).await.unwrap();
+            }
+            shown = worn.again(seed).await.unwrap();
+        }
+        if shown.text != first.text {
+            told.push(task);
+        }
+        fresh = worn;
+        fresh.leave();
+    }
+    browsers.close().await;
+    assert!(told.is_empty(), "{told:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Chromium"]
+async fn chromium_miniwob_is_solved_by_players_and_not_by_cheats() {
+    let Some(pages) = pages() else { return };
+    let browsers = browsers();
+    let names: Vec<String> = tasks_with_oracle().into_iter().map(str::to_owned).collect();
+    let mut failed = Vec::new();
+    for task in chosen(&names, 12) {
+        let options = Options {
+            grows: false,
+            reset: Reset::InPage,
+            observing: Observing::None,
+            ..Options::default()
+        };
+        let (mut episode, mut shown) =
+            Episode::begin(&browsers, &pages, &task, 100, options).await.unwrap();
+        for seed in 100..100 + seeds() {
+            if seed > 100 {
+                shown = episode.again(seed).await.unwrap();
+            }
+            let (mut said, mut reward) = (Vec::new(), 0.0);
+            for _ in 0..20 {
+                let Some(action) =
+                    next_action(&task, episode.goal(), &shown.view).filter(|_| !shown.is_over)
+                else {
+                    break;
+                };
+                shown = episode.act(&action).await.unwrap();
+                reward += shown.reward;
+                said.push(format!("{action} {}", shown.error.as_deref().unwrap_or_default()));
+            }
+            if reward != 1.0 {
+                let last: Vec<&String> = said.iter().rev().take(3).collect();
+                failed.push(format!("{task} {seed} {:?}: {last:?}", episode.goal()));
+            }
+        }
+        episode.leave();
+    }
+    for line in &failed {
+        println!("{line}");
+    }
+    assert!(failed.is_empty(), "{} failed", failed.len());
+    for cheat in [
+        "goto('javascript:core.endEpisode(1)')",
+        "goto('javascript:WOB_RAW_REWARD_GLOBAL=1;WOB_DONE_GLOBAL=true')",
+        "goto('file:///etc/passwd')",
+        "goto('view-source:http://miniwob.test/miniwob/click-test.html')",
+        "goto('http://miniwob.test/miniwob/click-test.html')",
+        "goto('http://miniwob.test/core/core.js')",
+        "goto('data:text/html,<script>opener</script>')",
+        "new_tab()",
+        "keyboard_press('F5')",
+        "press('0', 'Control+u')",
+        "press('0', 'F12')",
+        "report_infeasible('x')",
+        "tab_close()",
+    ] {
+        let options = Options {
+            actions: ["bid", "nav", "tab", "coord", "infeas"].map(str::to_owned).to_vec(),
+            ..Options::default()
+        };
+        let (mut episode, _) =
+            Episode::begin(&browsers, &pages, "click-test", 1, options).await.unwrap();
+        let mut shown = episode.act(cheat).await.unwrap();
+        assert!(shown.reward == 0.0 && !shown.text.contains("root:"), "{cheat}");
+        if !shown.is_over {
+            shown = episode.act("noop(5000)").await.unwrap();
+        }
+        assert!(shown.reward == 0.0 && !shown.is_success, "{cheat}: {}", shown.text);
+        episode.leave();
+    }
+    browsers.close().await;
 }
