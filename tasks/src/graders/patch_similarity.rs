@@ -235,12 +235,12 @@ mod tests {
     async fn what_is_malformed_is_worth_minus_one() {
         let task = task();
         let right =
-            ReferenceAnswer::Text(r#"{"code": {"a": "x\n"}, "oracle": {"a": "y\n"}}"#.into());
+            ReferenceAnswer::Text(r#"{"code": {"a": "w\nx\n"}, "oracle": {"a": "w\ny\n"}}"#.into());
         for answer in ["", "y", "<think></think><solution>y</solution>"] {
             let found = grade(AnswerShape::SearchReplace, &task, answer, Some(&right), &[]);
             assert_eq!(found.await.unwrap().reward(), -1.0, "{answer}");
         }
-        let answer = "<think>\n</think>\n<solution>\n```\n### a\n<<<<<<< SEARCH\nx\n=======\ny\n>>>>>>> REPLACE\n```\n</solution>";
+        let answer = "<think>\nIt is y.\n</think>\n<solution>\n```\n### a\n<<<<<<< SEARCH\nx\n=======\ny\n>>>>>>> REPLACE\n```\n</solution>";
         let found = grade(AnswerShape::SearchReplace, &task, answer, Some(&right), &[]);
         let found = found.await.unwrap();
         assert_eq!((found.reward(), found.success), (1.0, true), "{}", found.details);
