@@ -206,9 +206,7 @@ say "waiting for what tests need"
 wait "$beside_engines"
 while IFS= read -r reason; do
     needs | cut -d'|' -f1 | grep -qxF "$reason" || die "tests are ignored with \`$reason\`, which this script does not know"
-done < <(grep -rhoE --include='*.rs' '#\[ignore = "[^"]*"\]' \
-    src core parsers python bfcl tau2 answers sql search apps puzzles web mcp ors repair swe sandbox tasks envs agent ops text policy predictors serve \
-    trainer tests examples |
+done < <(grep -rhoE --include='*.rs' --exclude-dir=target --exclude-dir=fuzz '#\[ignore = "[^"]*"\]' . |
     sed -E 's/^#\[ignore = "(.*)"\]$/\1/' | sort -u)
 [ ! -e "$work/openai.ready" ] || export SPAR_OPENAI_PYTHON="$cache/venvs/openai/bin/python"
 [ ! -e "$work/gymnasium.ready" ] || export SPAR_GYMNASIUM_PYTHON="$cache/venvs/gymnasium/bin/python"

@@ -7,6 +7,8 @@ use spar_core::registry::{Axis, OptionSet, Row, Table};
 pub enum BuiltIn {
     /// Draws one of the admissible actions.
     Random,
+    /// Does nothing.
+    Idle,
     /// The environment's player who sees the whole state.
     Oracle,
     /// The environment's player who knows only what the episode has shown.
@@ -19,6 +21,7 @@ const AXIS: Axis = Axis { name: "policies", what: "player", about: "Players that
 
 const ROWS: &[Row<BuiltIn>] = &[
     row("random", "Draws one of the admissible actions.", BuiltIn::Random),
+    row("no-op", "Does nothing: what it earns is given for nothing.", BuiltIn::Idle),
     row("oracle", "The environment's player who sees the whole state.", BuiltIn::Oracle),
     row(
         "expert",

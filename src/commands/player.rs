@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, bail, ensure};
-use spar::agent::policies::{HttpPolicy, HttpPolicyConfig, HumanPolicy, RandomPolicy};
+use spar::agent::policies::{HttpPolicy, HttpPolicyConfig, HumanPolicy, IdlePolicy, RandomPolicy};
 use spar::agent::spend::{Budget, Meter};
 use spar::agent::{
     Concurrency, ContextPolicyChoice, EpisodeConfig, ScaffoldChoice, Seating, SharedPlayer,
@@ -76,6 +76,7 @@ impl OpenPlayer {
         if let Some(built_in) = arguments.policy {
             return without_model(match built_in {
                 BuiltIn::Random => Kind::Policy(Arc::new(RandomPolicy)),
+                BuiltIn::Idle => Kind::Policy(Arc::new(IdlePolicy)),
                 BuiltIn::Oracle => Kind::Oracle,
                 BuiltIn::Expert => Kind::Expert,
                 // Results go to standard output, so that they can be piped.
@@ -283,8 +284,9 @@ fn chosen_context(arguments: &PlayerArguments) -> anyhow::Result<Option<ContextP
     let options = arguments.context_options.iter().cloned().collect();
     let choice = ContextPolicyChoice::new(name, options)?;
     ensure!(
-        arguments.policy != Some(BuiltIn::Random) || choice.policy().summaries().is_none(),
-        "play with --context {name} by a player of random actions: it cannot sum up, name another policy or player"
+        !matches!(arguments.policy, Some(BuiltIn::Random | BuiltIn::Idle))
+            || choice.policy().summaries().is_none(),
+        "play with --context {name} by a player who writes nothing: it cannot sum up, name another policy or player"
     );
     Ok(Some(choice))
 }
@@ -315,7 +317,7 @@ fn refuse_without_effect(arguments: &PlayerArguments) -> anyhow::Result<()> {
         (Some(BuiltIn::Oracle | BuiltIn::Expert), _) => {
             ("a player that reads the environment", [&sampled[..], &shown, &kept].concat())
         }
-        (Some(BuiltIn::Random | BuiltIn::Human), _) => {
+        (Some(BuiltIn::Random | BuiltIn::Idle | BuiltIn::Human), _) => {
             ("a player that is no model", [&sampled[..], &kept].concat())
         }
         (None, Some(_)) => ("an endpoint", [&restricted[..], &kept].concat()),

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use spar_core::registry::NamedOptions;
 use spar_core::{Credit, Signals};
 
+use super::discounting::{discount_problem, returns_to_go};
 use super::error::refuse;
 use super::grpo::epsilon_problem;
 use super::interner::Interner;
@@ -52,9 +53,7 @@ impl Default for GigpoConfig {
 impl NamedOptions for GigpoConfig {
     fn problems(&self) -> Vec<String> {
         let mut problems: Vec<_> = epsilon_problem(self.epsilon).into_iter().collect();
-        if !(0.0..=1.0).contains(&self.discount) {
-            problems.push(format!("discount is {}, must be 0 to 1", self.discount));
-        }
+        problems.extend(discount_problem(self.discount));
         if let Some(similarity) = self.similarity.filter(|it| !(0.0..=1.0).contains(it)) {
             problems.push(format!("similarity is {similarity}, must be 0 to 1"));
         }
@@ -152,9 +151,7 @@ pub(super) fn discounted_returns(group: &GroupView<'_>, discount: f64) -> Vec<f6
     for trajectory in group.trajectories() {
         let start = returns.len();
         returns.extend(trajectory.steps.iter().map(|step| step.reward));
-        for index in (start..returns.len().saturating_sub(1)).rev() {
-            returns[index] += discount * returns[index + 1];
-        }
+        returns_to_go(&mut returns[start..], discount);
     }
     returns
 }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use spar_core::registry::NamedOptions;
 use spar_core::{Credit, Signals};
 
+use super::discounting::discount_problem;
 use super::error::refuse;
 use super::grpo::epsilon_problem;
 use super::moments::Moments;
@@ -38,9 +39,7 @@ impl Default for GraftConfig {
 impl NamedOptions for GraftConfig {
     fn problems(&self) -> Vec<String> {
         let mut problems: Vec<String> = epsilon_problem(self.epsilon).into_iter().collect();
-        if !(0.0..=1.0).contains(&self.discount) {
-            problems.push(format!("discount is {}, must be 0 to 1", self.discount));
-        }
+        problems.extend(discount_problem(self.discount));
         problems
     }
 }

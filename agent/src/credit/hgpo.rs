@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use spar_core::registry::NamedOptions;
 use spar_core::{Credit, Signals};
 
+use super::discounting::discount_problem;
 use super::error::refuse;
 use super::gigpo::{Gigpo, GigpoConfig, discounted_returns};
 use super::grpo::epsilon_problem;
@@ -65,9 +66,7 @@ impl HgpoConfig {
 impl NamedOptions for HgpoConfig {
     fn problems(&self) -> Vec<String> {
         let mut problems: Vec<_> = epsilon_problem(self.epsilon).into_iter().collect();
-        if !(0.0..=1.0).contains(&self.discount) {
-            problems.push(format!("discount is {}, must be 0 to 1", self.discount));
-        }
+        problems.extend(discount_problem(self.discount));
         if !self.length_weight_alpha.is_finite() {
             let alpha = self.length_weight_alpha;
             problems.push(format!("length_weight_alpha is {alpha}, must be finite"));

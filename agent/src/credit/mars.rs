@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use spar_core::registry::NamedOptions;
 use spar_core::{Credit, PerTurnOrToken, Signals};
 
+use super::discounting::{discount_problem, returns_to_go};
 use super::error::refuse;
 use super::moments::Moments;
 use super::token_rewards::token_rewards;
@@ -59,9 +60,7 @@ impl Default for MarsConfig {
 
 impl NamedOptions for MarsConfig {
     fn problems(&self) -> Vec<String> {
-        let good = (0.0..=1.0).contains(&self.discount);
-        let problem = || format!("discount is {}, must be 0 to 1", self.discount);
-        (!good).then(problem).into_iter().collect()
+        discount_problem(self.discount).into_iter().collect()
     }
 }
 
@@ -97,12 +96,6 @@ impl Mars {
             TurnNormalization::AsymClip => divided().clamp(-1.0, 3.0),
         }
     }
-
-    fn spread(&self, rewards: &mut [f64]) {
-        for index in (0..rewards.len().saturating_sub(1)).rev() {
-            rewards[index] += self.config.discount * rewards[index + 1];
-        }
-    }
 }
 
 impl AdvantageEstimator for Mars {
@@ -128,7 +121,7 @@ impl AdvantageEstimator for Mars {
                 ..step.clone()
             });
             let mut tokens = token_rewards(&normalized.collect::<Vec<_>>());
-            self.spread(&mut tokens);
+            returns_to_go(&mut tokens, self.config.discount);
             advantages.push(tokens);
         }
         if let Some(normalization) = self.config.advantages {

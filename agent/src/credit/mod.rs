@@ -14,6 +14,7 @@ mod archer;
 mod arpo;
 mod batch_view;
 mod copo;
+mod discounting;
 mod duration;
 mod error;
 mod estimator;

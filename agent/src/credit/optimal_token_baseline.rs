@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use spar_core::registry::NamedOptions;
 use spar_core::{Credit, PerTurnOrToken, Signal, Signals};
 
+use super::discounting::returns_to_go;
 use super::error::refuse;
 use super::grpo::epsilon_problem;
 use super::token_rewards::token_rewards;
@@ -113,9 +114,7 @@ fn tail(group: &[Vec<Token>]) -> Option<(usize, usize)> {
 /// Sums from every place to the end.
 fn rewards_to_go(rewards: &[f64]) -> Vec<f64> {
     let mut sums = rewards.to_vec();
-    for index in (0..sums.len().saturating_sub(1)).rev() {
-        sums[index] += sums[index + 1];
-    }
+    returns_to_go(&mut sums, 1.0);
     sums
 }
 

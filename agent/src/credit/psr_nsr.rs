@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use spar_core::registry::NamedOptions;
 use spar_core::{Credit, PerTurnOrToken, Signals};
 
+use super::discounting::{discount_problem, returns_to_go};
 use super::error::refuse;
 use super::token_rewards::token_rewards;
 use super::{AdvantageEstimator, BatchView, CreditError};
@@ -43,9 +44,7 @@ impl Default for PsrNsrConfig {
 impl NamedOptions for PsrNsrConfig {
     fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
-        if !(0.0..=1.0).contains(&self.discount) {
-            problems.push(format!("discount is {}, must be 0 to 1", self.discount));
-        }
+        problems.extend(discount_problem(self.discount));
         if let Some(weight) = self.positive_weight {
             if self.samples != TaughtBy::Weighted {
                 problems.push("positive_weight has no effect: set samples `weighted`".to_owned());
@@ -92,9 +91,7 @@ impl AdvantageEstimator for PsrNsr {
         let of = |trajectory: super::TrajectoryView<'_, '_>| {
             let mut tokens = token_rewards(trajectory.steps);
             let succeeded = tokens.iter().sum::<f64>() > 0.0;
-            for index in (0..tokens.len().saturating_sub(1)).rev() {
-                tokens[index] += self.config.discount * tokens[index + 1];
-            }
+            returns_to_go(&mut tokens, self.config.discount);
             let advantage = |value: f64| match self.config.samples {
                 TaughtBy::Positive => value,
                 TaughtBy::Negative => value - 1.0,

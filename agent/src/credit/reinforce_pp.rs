@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use spar_core::registry::NamedOptions;
 use spar_core::{Credit, PerTurnOrToken, Signals};
 
+use super::discounting::{discount_problem, returns_to_go};
 use super::error::refuse;
 use super::inheritance::shares;
 use super::moments::Moments;
@@ -38,10 +39,7 @@ pub struct ReinforcePpConfig {
 
 impl NamedOptions for ReinforcePpConfig {
     fn problems(&self) -> Vec<String> {
-        let mut problems = Vec::new();
-        if let Some(discount) = self.discount.filter(|value| !(0.0..=1.0).contains(value)) {
-            problems.push(format!("discount is {discount}, must be 0 to 1"));
-        }
+        let mut problems: Vec<_> = self.discount.and_then(discount_problem).into_iter().collect();
         if self.discount.is_some() && self.baseline == Baseline::Group {
             problems.push("discount has no effect with baseline `group`".to_owned());
         }
@@ -82,9 +80,7 @@ impl ReinforcePp {
     fn token_returns(&self, trajectory: TrajectoryView<'_, '_>) -> Vec<f64> {
         let discount = self.config.discount.unwrap_or(1.0);
         let mut returns = token_rewards(trajectory.steps);
-        for k in (0..returns.len().saturating_sub(1)).rev() {
-            returns[k] += discount * returns[k + 1];
-        }
+        returns_to_go(&mut returns, discount);
         returns
     }
 

@@ -2,6 +2,7 @@
 
 use spar_core::{Credit, PerTurnOrToken, Signals};
 
+use super::discounting::returns_to_go;
 use super::token_rewards::token_rewards;
 use super::{AdvantageEstimator, BatchView, CreditError};
 
@@ -35,9 +36,7 @@ impl AdvantageEstimator for Remax {
         for (group, baseline) in batch.groups().iter().zip(&self.baselines) {
             for trajectory in group.trajectories() {
                 let mut tokens = token_rewards(trajectory.steps);
-                for index in (0..tokens.len().saturating_sub(1)).rev() {
-                    tokens[index] += tokens[index + 1];
-                }
+                returns_to_go(&mut tokens, 1.0);
                 tokens.iter_mut().for_each(|value| *value -= baseline);
                 advantages.push(tokens);
             }

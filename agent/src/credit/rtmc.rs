@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use spar_core::registry::NamedOptions;
 use spar_core::{Credit, Signals};
 
+use super::discounting::discount_problem;
 use super::error::refuse;
 use super::gigpo::discounted_returns;
 use super::interner::Interner;
@@ -28,9 +29,7 @@ impl Default for RtmcConfig {
 
 impl NamedOptions for RtmcConfig {
     fn problems(&self) -> Vec<String> {
-        let good = (0.0..=1.0).contains(&self.discount);
-        let problem = || format!("discount is {}, must be 0 to 1", self.discount);
-        (!good).then(problem).into_iter().collect()
+        discount_problem(self.discount).into_iter().collect()
     }
 }
 

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use spar_core::registry::NamedOptions;
 use spar_core::{Credit, Signal, Signals};
 
+use super::discounting::discount_problem;
 use super::error::refuse;
 use super::predicted::{of_turns, whiten_turns};
 use super::{AdvantageEstimator, BatchView, CreditError};
@@ -41,9 +42,7 @@ impl NamedOptions for SpaConfig {
                 problems.push(format!("{name} is {weight}, must be 0 or more"));
             }
         }
-        if !(0.0..=1.0).contains(&self.discount) {
-            problems.push(format!("discount is {}, must be 0 to 1", self.discount));
-        }
+        problems.extend(discount_problem(self.discount));
         problems
     }
 }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use spar_core::registry::NamedOptions;
 use spar_core::{Credit, Signals};
 
+use super::discounting::discount_problem;
 use super::error::refuse;
 use super::grpo::epsilon_problem;
 use super::moments::Moments;
@@ -45,9 +46,7 @@ impl Default for UiS1Config {
 impl NamedOptions for UiS1Config {
     fn problems(&self) -> Vec<String> {
         let mut problems: Vec<_> = epsilon_problem(self.epsilon).into_iter().collect();
-        if !(0.0..=1.0).contains(&self.discount) {
-            problems.push(format!("discount is {}, must be 0 to 1", self.discount));
-        }
+        problems.extend(discount_problem(self.discount));
         for (name, weight) in
             [("episode_weight", self.episode_weight), ("step_weight", self.step_weight)]
         {

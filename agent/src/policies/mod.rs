@@ -3,10 +3,12 @@
 mod context_error;
 mod http;
 mod human;
+mod idle;
 mod random;
 mod scripted;
 
 pub use http::{HttpPolicy, HttpPolicyConfig, ServerKind};
 pub use human::HumanPolicy;
+pub use idle::IdlePolicy;
 pub use random::RandomPolicy;
 pub use scripted::ScriptedPolicy;

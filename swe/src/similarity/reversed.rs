@@ -62,8 +62,8 @@ pub fn reversed_patch(patch: &str) -> String {
             reversed.push_str(&format!("deleted file mode {mode}"));
         } else if let Some(mode) = line.strip_prefix("deleted file mode ") {
             reversed.push_str(&format!("new file mode {mode}"));
-        } else if line.starts_with("--- ") {
-            source = Some(&line[4..]);
+        } else if let Some(name) = line.strip_prefix("--- ") {
+            source = Some(name);
         } else if let (Some(target), Some(from)) = (line.strip_prefix("+++ "), source.take()) {
             let is_nowhere = |name: &str| name.trim_end() == "/dev/null";
             let sides = match is_nowhere(from) || is_nowhere(target) {
