@@ -121,6 +121,7 @@ macro_rules! attributes {
         $(#[$about])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         #[allow(dead_code, reason = "some stand there for the places of those behind them")]
+        #[allow(clippy::enum_variant_names, reason = "fields are called what the release calls them")]
         pub(crate) enum $name { $($field),* }
 
         impl $name {
