@@ -21,6 +21,7 @@ use spar::policy::checkpoint::KeepAs;
 use spar::policy::cuda::DeviceChoice;
 use spar::registry::tables;
 use spar::seats::SeatPlayerConfig;
+use spar::tasks::WrapperConfig;
 
 pub(crate) use env::{EnvArguments, EnvCommand, EnvInitArguments, EnvKind};
 pub(crate) use sandbox::{
@@ -344,6 +345,16 @@ pub(crate) struct EnvironmentArguments {
     pub(crate) image: Option<String>,
 }
 
+/// What is put around the environments of tasks; of commands that play them.
+#[derive(Debug, Args)]
+pub(crate) struct WrapperArguments {
+    /// A wrapper around the environment of every task, with its options, such as
+    /// `unary_feedback,attempts=3,feedback="Try again."`; given several times, the innermost first. `spar list wrappers` tells the
+    /// names, `spar show wrappers NAME` the options. Left out, the run's, if it is about these tasks.
+    #[arg(long, value_name = "NAME[,OPTION=VALUE...]", value_parser = WrapperConfig::from_str)]
+    pub(crate) wrap: Vec<WrapperConfig>,
+}
+
 /// The model that judges, for tasks and runs with graders that ask one; of `spar eval` and `spar rollout`.
 #[derive(Debug, Args)]
 pub(crate) struct JudgeArguments {
@@ -383,6 +394,8 @@ pub(crate) struct TaskArguments {
     /// Folder of third-party data, for suites that need it.
     #[arg(long, env = "ALFWORLD_DATA")]
     pub(crate) data: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) wrapping: WrapperArguments,
 }
 
 /// Arguments of `spar eval`.
@@ -489,6 +502,8 @@ pub(crate) struct PlayArguments {
     #[arg(long, env = "ALFWORLD_DATA")]
     pub(crate) data: Option<PathBuf>,
     #[command(flatten)]
+    pub(crate) wrapping: WrapperArguments,
+    #[command(flatten)]
     pub(crate) environment: EnvironmentArguments,
 }
 
@@ -503,6 +518,8 @@ pub(crate) struct ReplayArguments {
     /// Folder of third-party data, for suites that need it; left out, the run's.
     #[arg(long, env = "ALFWORLD_DATA")]
     pub(crate) data: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) wrapping: WrapperArguments,
     #[command(flatten)]
     pub(crate) environment: EnvironmentArguments,
     /// Trajectories, from the oldest.
@@ -683,6 +700,8 @@ pub(crate) struct ValidateArguments {
     /// Folder of third-party data, for suites that need it.
     #[arg(long, env = "ALFWORLD_DATA")]
     pub(crate) data: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) wrapping: WrapperArguments,
     #[command(flatten)]
     pub(crate) environment: EnvironmentArguments,
     /// Tasks under way at one time, each with a sandbox of its own where it needs one.

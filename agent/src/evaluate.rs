@@ -315,7 +315,9 @@ pub async fn evaluate(
     for group in &groups {
         let share = suite.share_of(&group.task.task);
         share.into_iter().for_each(|share| by_suite.entry(share).or_default().push(group));
-        group.task.tags.iter().for_each(|tag| by_tag.entry(tag).or_default().push(group));
+        // What doing nothing earns is a column, not a tag among the others.
+        let tags = group.task.tags.iter().filter(|tag| !tag.starts_with(IDLE_TAG));
+        tags.for_each(|tag| by_tag.entry(tag).or_default().push(group));
     }
     let (wanted, missing) = (counts.wanted, counts.missing());
     // Who was told to stop has no score of what was asked for, and nothing has failed.
@@ -616,9 +618,7 @@ impl fmt::Display for Evaluation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{} on {}/{}", self.player, self.suite, self.split)?;
         let all = ALL.to_owned();
-        // What doing nothing earns is a column, not a tag among the others.
-        let tags = self.by_tag.iter().filter(|(tag, _)| !tag.starts_with(IDLE_TAG));
-        let parts = self.by_suite.iter().chain(tags);
+        let parts = self.by_suite.iter().chain(&self.by_tag);
         let has_idle = self.idle_reward(ALL).is_some();
         let lines: Vec<_> = [(&all, &self.overall)].into_iter().chain(parts).collect();
         let width = lines.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);

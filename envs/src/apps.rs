@@ -12,7 +12,7 @@ use spar_core::{
 };
 use spar_tasks::Task;
 
-use crate::{Environment, EnvironmentError};
+use crate::{Environment, EnvironmentError, idle_tag};
 
 const NAME: &str = "apps";
 
@@ -151,7 +151,8 @@ impl Environment for Apps {
 
     fn tags(&self) -> Vec<String> {
         let task = &self.shared.task;
-        vec![task.family.to_owned(), format!("level-{}", task.level)]
+        // An episode that nobody ends earns nothing, whatever is left as it was.
+        vec![task.family.to_owned(), format!("level-{}", task.level), idle_tag(0.0)]
     }
 
     async fn reset(&mut self, _seed: Seed) -> Result<Observation, EnvironmentError> {

@@ -10,7 +10,20 @@ use spar_core::{
 use spar_tasks::graders::{FreshSandbox, Graders, GradingModels, GradingPlace, ScriptFinding};
 use spar_tasks::{CodeInterpreter, GraderError, ReferenceAnswer, Task, TerminalVerifier};
 
-use crate::{Environment, EnvironmentError, TimeRules, ToolsetChoice};
+use crate::{Environment, EnvironmentError, IDLE_TAG, TimeRules, ToolsetChoice};
+
+/// Graders by which an episode without any action earns no more than its environment says.
+const NOTHING_FOR_NOTHING: &[&str] = &[
+    "environment",
+    "exact",
+    "math",
+    "choice",
+    "squad",
+    "structured",
+    "reasoning_sql",
+    "unit_tests",
+    "tau2",
+];
 
 /// An environment whose episodes are judged by the graders that its task and the recipe name.
 pub struct Graded {
@@ -95,7 +108,18 @@ impl Environment for Graded {
     }
 
     fn tags(&self) -> Vec<String> {
-        self.inner.tags()
+        let mut tags = self.inner.tags();
+        // What others find of an episode without any action is not known before.
+        if !self
+            .judging
+            .task
+            .graders
+            .iter()
+            .all(|grader| NOTHING_FOR_NOTHING.contains(&&*grader.kind))
+        {
+            tags.retain(|tag| !tag.starts_with(IDLE_TAG));
+        }
+        tags
     }
 
     fn time_rules(&self) -> TimeRules {

@@ -42,6 +42,8 @@ mod error;
 mod frozen_lake;
 mod graded;
 pub mod grids;
+#[cfg(test)]
+mod hostile;
 pub mod household;
 mod ledger;
 mod maths;

@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use super::environments::{open_sandboxes, within};
 use super::play_lines::{Lines, Offered};
 use super::play_seats::play_seats;
-use super::suites::{Purpose, default_splits, open_suite};
+use super::suites::{Purpose, default_splits, open_wrapped_suite};
 use super::{cancel_on_ctrl_c, print, stopped};
 use crate::cli::PlayArguments;
 
@@ -225,7 +225,7 @@ fn choose(arguments: &PlayArguments) -> anyhow::Result<(Box<dyn Suite>, String, 
         .find(|entry| entry.name == arguments.name)
         .and_then(|e| e.suite);
     let name = of_environment.unwrap_or(&arguments.name);
-    let suite = open_suite(name, arguments.data.as_deref())?;
+    let suite = open_wrapped_suite(name, arguments.data.as_deref(), &arguments.wrapping.wrap)?;
     let split = match &arguments.split {
         Some(split) => split.clone(),
         None => default_splits(suite.as_ref(), None, Purpose::Training)?.remove(0),

@@ -13,12 +13,12 @@ use spar::core::{
 use spar::envs::{Environment, EnvironmentError, seats_of};
 use spar::recipe::{DataConfig, Recipe};
 use spar::sandboxes::OpenSandboxes;
-use spar::tasks::{Suite, Task, suite_registry};
+use spar::tasks::{Suite, Task, WrapperConfig, suite_registry};
 use spar::trainer::RunFolder;
 
 use super::environments::{open_sandboxes, warn_of_leftovers};
 use super::readable::Readable;
-use super::suites::open_suite;
+use super::suites::open_wrapped_suite;
 use super::train::{RUNS, named_run};
 use super::{cancel_on_ctrl_c, print, print_json, stopped};
 use crate::bar::Bar;
@@ -172,7 +172,8 @@ impl Suites<'_> {
             let of_run: Vec<DataConfig> =
                 self.recipe.as_ref().map(Recipe::all_suites).unwrap_or_default();
             let (given, suite) = (self.arguments.data.as_deref(), self.arguments.suite.as_deref());
-            let suite = open_suite_of(task, own, suite, given, &of_run);
+            let wrappers = &self.arguments.wrapping.wrap[..];
+            let suite = open_suite_of(task, own, suite, given, wrappers, &of_run);
             let suite = suite.with_context(|| format!("play task `{task}` again"))?;
             let split = self.split_of(suite.as_ref(), task);
             let episode = EpisodeConfig::default();
@@ -213,13 +214,19 @@ fn open_suite_of(
     own: &str,
     named: Option<&str>,
     folder: Option<&Path>,
+    typed: &[WrapperConfig],
     of_run: &[DataConfig],
 ) -> anyhow::Result<Box<dyn Suite>> {
     let folder_of = |data: &'_ DataConfig| folder.map(Path::to_owned).or(data.folder.clone());
+    let wrappers_of = |data: Option<&DataConfig>| match typed {
+        [] => data.map(|data| data.wrappers.clone()).unwrap_or_default(),
+        typed => typed.to_vec(),
+    };
     let by_name = || {
         let name = named.unwrap_or(own);
         let data = of_run.iter().find(|data| data.suite == name).or(of_run.first());
-        open_suite(name, data.and_then(folder_of).or(folder.map(Path::to_owned)).as_deref())
+        let folder = data.and_then(folder_of).or(folder.map(Path::to_owned));
+        open_wrapped_suite(name, folder.as_deref(), &wrappers_of(data))
     };
     if named.is_some() {
         return by_name();
@@ -227,16 +234,16 @@ fn open_suite_of(
     // What has a name is opened by that alone, as reading large data takes a while.
     let may_have_it =
         |data: &&DataConfig| data.suite == own || suite_registry().find(&data.suite).is_err();
-    let mut places: Vec<(&str, Option<PathBuf>)> = Vec::new();
+    let mut places: Vec<(&str, Option<PathBuf>, Vec<WrapperConfig>)> = Vec::new();
     for data in of_run.iter().filter(may_have_it) {
-        let place = (data.suite.as_str(), folder_of(data));
+        let place = (data.suite.as_str(), folder_of(data), wrappers_of(Some(data)));
         if !places.contains(&place) {
             places.push(place);
         }
     }
     let mut found: Option<Box<dyn Suite>> = None;
-    for (name, folder) in places {
-        let Ok(suite) = open_suite(name, folder.as_deref()) else { continue };
+    for (name, folder, wrappers) in places {
+        let Ok(suite) = open_wrapped_suite(name, folder.as_deref(), &wrappers) else { continue };
         if suite.manifest().name != own && suite.task_by_id(task).is_err() {
             continue;
         }
@@ -495,7 +502,7 @@ mod tests {
         let (tea, milk, again) = (data("a", "Tea?"), data("b", "Milk?"), data("c", "Tea?"));
         let open = |named, of_run: &[&DataConfig]| {
             let of_run: Vec<DataConfig> = of_run.iter().map(|data| (*data).clone()).collect();
-            let suite = open_suite_of("sums/test/0", "sums", named, None, &of_run);
+            let suite = open_suite_of("sums/test/0", "sums", named, None, &[], &of_run);
             suite.map(|suite| format!("{:?}", suite.task("test", 0).unwrap()))
         };
         // The run's own, not the one that ships under this name.

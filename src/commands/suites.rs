@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use spar::envs::wrappers::WrappedSuite;
 use spar::recipe::{DataConfig, Recipe, recipe_names};
-use spar::tasks::{Suite, SuiteOptions};
+use spar::tasks::{Suite, SuiteOptions, WrapperConfig};
 
 use crate::cli::TaskArguments;
 
@@ -23,6 +24,17 @@ pub(crate) fn open_suite(name: &str, data: Option<&Path>) -> anyhow::Result<Box<
     Ok(spar::tasks::open_suite(name, &SuiteOptions { data })?)
 }
 
+/// Opens a suite by name or folder, with wrappers around the environments of its tasks.
+pub(crate) fn open_wrapped_suite(
+    name: &str,
+    data: Option<&Path>,
+    wrappers: &[WrapperConfig],
+) -> anyhow::Result<Box<dyn Suite>> {
+    let suite = open_suite(name, data)?;
+    WrappedSuite::wrap(suite, wrappers.to_vec())
+        .with_context(|| format!("put wrappers around the tasks of `{name}`"))
+}
+
 /// The suite that a player is to play, and the splits of it.
 pub(crate) fn open_tasks(
     arguments: &TaskArguments,
@@ -36,7 +48,13 @@ pub(crate) fn open_tasks(
     }
     let name = arguments.suite.as_deref().or(data.map(|data| data.suite.as_str()));
     let folder = arguments.data.as_deref().or(data.and_then(|data| data.folder.as_deref()));
-    let suite = open_suite(name.unwrap_or("household"), folder)?;
+    // Those of the run are for its own tasks.
+    let of_run = data.filter(|_| arguments.suite.is_none()).map(|data| &data.wrappers[..]);
+    let wrappers = match &arguments.wrapping.wrap[..] {
+        [] => of_run.unwrap_or_default(),
+        typed => typed,
+    };
+    let suite = open_wrapped_suite(name.unwrap_or("household"), folder, wrappers)?;
     let splits = match &*arguments.split {
         [] => default_splits(suite.as_ref(), recipe, purpose)?,
         named => named.to_vec(),
@@ -53,6 +71,9 @@ fn open_mixture(
     let mut data = data.clone();
     for mixed in data.suites.iter_mut().filter(|mixed| mixed.folder.is_some()) {
         mixed.folder = arguments.data.clone().or(mixed.folder.take());
+    }
+    if !arguments.wrapping.wrap.is_empty() {
+        data.wrappers.clone_from(&arguments.wrapping.wrap);
     }
     let suite = data.open().map_err(|problems| {
         let problems: Vec<_> = problems.iter().map(ToString::to_string).collect();

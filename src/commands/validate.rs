@@ -12,7 +12,7 @@ use spar::envs::{Resources, ValidationReport, validate_side_by_side};
 use spar::tasks::ProcessSuite;
 
 use super::environments::{open_sandboxes, within};
-use super::suites::open_suite;
+use super::suites::open_wrapped_suite;
 use super::{cancel_on_ctrl_c, print, print_json, stopped};
 use crate::bar::Bar;
 use crate::cli::ValidateArguments;
@@ -142,7 +142,8 @@ fn program_text(report: &ProgramReport) -> String {
 
 /// Plays the tasks, and tells of them and their splits; absent where Ctrl-C came.
 async fn play(arguments: &ValidateArguments) -> anyhow::Result<Option<(Measured, Vec<String>)>> {
-    let suite = open_suite(&arguments.suite, arguments.data.as_deref())?;
+    let (name, data) = (&arguments.suite, arguments.data.as_deref());
+    let suite = open_wrapped_suite(name, data, &arguments.wrapping.wrap)?;
     let all = suite.manifest().splits.iter().map(|(split, _)| split.as_str());
     let splits: Vec<&str> = match &*arguments.split {
         [] => all.collect(),

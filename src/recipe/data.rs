@@ -4,7 +4,10 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use spar_tasks::{MixedSuite, Mixture, Suite, SuiteError, SuiteManifest, SuiteOptions, open_suite};
+use spar_envs::wrappers::WrappedSuite;
+use spar_tasks::{
+    MixedSuite, Mixture, Suite, SuiteError, SuiteManifest, SuiteOptions, WrapperConfig, open_suite,
+};
 
 /// What is trained on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -17,6 +20,10 @@ pub struct DataConfig {
     /// Suites that are mixed by weight, in place of `suite`. Default empty.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub suites: Vec<MixedSuite>,
+    /// What is put around the environments of all tasks, the innermost first, outside of what tasks name themselves. Default
+    /// empty.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub wrappers: Vec<WrapperConfig>,
     /// The split that is trained on. Default `train`.
     pub train: String,
     /// The splits that are demonstrated, task by task in turn. Default empty: the one that is
@@ -34,6 +41,7 @@ impl Default for DataConfig {
             suite: "household".to_owned(),
             folder: None,
             suites: Vec::new(),
+            wrappers: Vec::new(),
             train: "train".to_owned(),
             demonstrations: Vec::new(),
             dev: "dev".to_owned(),
@@ -45,7 +53,8 @@ impl Default for DataConfig {
 impl DataConfig {
     /// Whether tasks come from the same suite, or from the same mixture.
     pub fn is_same_suite(&self, other: &Self) -> bool {
-        (&self.suite, &self.folder, &self.suites) == (&other.suite, &other.folder, &other.suites)
+        (&self.suite, &self.folder, &self.suites, &self.wrappers)
+            == (&other.suite, &other.folder, &other.suites, &other.wrappers)
     }
 
     /// What it is called in records and tables: the suite, or all that are mixed, each behind its weight where that is
@@ -77,6 +86,7 @@ impl DataConfig {
                 "`suite` and `folder` have no effect beside `suites`, which have their own";
             problems.push(problem.to_owned());
         }
+        problems.extend(WrappedSuite::check(&self.wrappers).err().map(|error| error.to_string()));
         problems.into_iter().map(|problem| format!("data: {problem}")).collect()
     }
 
@@ -104,7 +114,7 @@ impl DataConfig {
         problems
     }
 
-    /// Opens the suite, or all that are mixed.
+    /// Opens the suite, or all that are mixed, with the wrappers.
     ///
     /// # Errors
     ///
@@ -131,6 +141,8 @@ impl DataConfig {
             true => opened.pop().expect("one suite was opened"),
             false => Box::new(Mixture::new(self.suites.iter().cloned().zip(opened).collect())?),
         };
+        let suite = WrappedSuite::wrap(suite, self.wrappers.clone())
+            .map_err(|error| vec![SuiteError::Wrappers(error)])?;
         Ok(OpenedData { suite, manifests, for_evaluation })
     }
 }
@@ -170,6 +182,19 @@ mod tests {
         assert!(both.problems()[0].contains("weight of `b` is -1"), "{:?}", both.problems());
         assert_eq!(both.open().err().unwrap().len(), 2);
         assert!(!beside.is_same_suite(&data) && data.is_same_suite(&data.clone()));
+    }
+
+    #[test]
+    fn wrappers_are_data_and_what_is_wrong_with_them_is_told() {
+        let data = read("suite = 'maths'\nwrappers = [{ kind = 'unary_feedback', attempts = 3 }]");
+        assert_eq!(data.problems(), [""; 0]);
+        assert_eq!(toml::from_str::<DataConfig>(&toml::to_string(&data).unwrap()).unwrap(), data);
+        let task = data.open().ok().expect("the suite opens").suite.task("train", 0).unwrap();
+        assert_eq!((task.max_turns, &task.parameters["wrappers"][0]["attempts"]), (3, &3.into()));
+        assert!(!data.is_same_suite(&read("suite = 'maths'")));
+        let wrong = read("suite = 'maths'\nwrappers = [{ kind = 'unary_feedback', attempts = 1 }]");
+        assert!(wrong.problems()[0].contains("from 2 to 64"), "{:?}", wrong.problems());
+        assert!(wrong.open().is_err());
     }
 
     #[test]

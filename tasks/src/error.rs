@@ -26,6 +26,9 @@ pub enum SuiteError {
     /// WebShop's files cannot be read.
     #[error("read WebShop's products and instructions")]
     Shop(#[source] Box<spar_shop::ShopError>),
+    /// Wrappers that there are not, or that have other options.
+    #[error("put wrappers around the tasks")]
+    Wrappers(#[source] RowError),
     /// Instances of software engineering cannot be read.
     #[error("read instances of software engineering")]
     Instances(#[source] Box<spar_swe::LoadError>),

@@ -16,7 +16,7 @@ use spar_bfcl::{
 use spar_core::{Action, Observation, RewardPart, Seed, Step, ToolCall, ToolResult, ToolSpec};
 use spar_tasks::Task;
 
-use crate::{Environment, EnvironmentError};
+use crate::{Environment, EnvironmentError, idle_tag};
 
 const NAME: &str = "bfcl";
 /// Steps of a turn that are carried out; with one more the episode is over.
@@ -243,8 +243,7 @@ impl Bfcl {
     fn single_turn_step(&self, task: &SingleTurn, play: &mut Play, action: &Action) -> Step {
         play.is_over = true;
         play.turn = 1;
-        let (entry, functions) = (&task.entry, Json::Array(task.entry.function.clone()));
-        let checked = match action {
+        let success = match action {
             Action::Calls { calls, .. } => {
                 let calls: Json = calls
                     .iter()
@@ -253,8 +252,11 @@ impl Bfcl {
                         Json::Object(Map::from_iter([(call.name.clone(), arguments)]))
                     })
                     .collect();
-                let (language, answer) = (task.language, &entry.possible_answer);
-                check_native(&entry.category, language, &functions, answer, &calls)
+                let functions = Json::Array(task.entry.function.clone());
+                let (category, answer) = (&task.entry.category, &task.entry.possible_answer);
+                // What the program raises on is no right answer.
+                check_native(category, task.language, &functions, answer, &calls)
+                    .is_ok_and(|verdict| verdict.is_valid)
             }
             Action::Text { text } => {
                 let calls: Option<Vec<DecodedCall>> = match task.language {
@@ -263,12 +265,9 @@ impl Bfcl {
                     Language::Java | Language::JavaScript => decode_raw(text),
                 };
                 let calls = calls.map_or(Json::Null, |calls| spar_bfcl::calls_as_json(&calls));
-                let (language, answer) = (task.language, &entry.possible_answer);
-                check_single_turn(&entry.category, language, &functions, answer, &calls)
+                task.is_right(&calls)
             }
         };
-        // What the program raises on is no right answer.
-        let success = checked.is_ok_and(|verdict| verdict.is_valid);
         let told = action.tool_calls().iter().map(|call| ToolResult::new(call, ""));
         let observation = Observation {
             results: told.collect(),
@@ -312,6 +311,14 @@ impl MultiTurn {
 }
 
 impl SingleTurn {
+    /// Whether calls that were read in words are the right answer; what the program raises on is none.
+    fn is_right(&self, calls: &Json) -> bool {
+        let functions = Json::Array(self.entry.function.clone());
+        let (category, answer) = (&self.entry.category, &self.entry.possible_answer);
+        check_single_turn(category, self.language, &functions, answer, calls)
+            .is_ok_and(|verdict| verdict.is_valid)
+    }
+
     fn open(entry: SingleTurnEntry) -> Result<Self, String> {
         if entry.question.is_empty() {
             return Err("`question` needs a turn".to_owned());
@@ -343,12 +350,18 @@ impl Environment for Bfcl {
     }
 
     fn tags(&self) -> Vec<String> {
-        match &*self.task {
+        let mut tags = match &*self.task {
             Opened::MultiTurn(task) => {
                 task.world.classes.iter().map(|class| class.name().to_owned()).collect()
             }
             Opened::SingleTurn(task) => vec![task.entry.category.clone()],
-        }
+        };
+        let is_idle_right = match &*self.task {
+            Opened::MultiTurn(task) => task.ground_truth.iter().all(Vec::is_empty),
+            Opened::SingleTurn(task) => task.is_right(&Json::Null),
+        };
+        tags.push(idle_tag(if is_idle_right { 1.0 } else { 0.0 }));
+        tags
     }
 
     fn use_tools(&mut self) {

@@ -17,7 +17,7 @@ use super::generator::{Family, generate};
 use super::machine::{Machine, Ran, fresh};
 use crate::aside::aside;
 use crate::graded::Place;
-use crate::{Environment, EnvironmentError, Resources, Sandboxes, TimeRules};
+use crate::{Environment, EnvironmentError, Resources, Sandboxes, TimeRules, idle_tag};
 
 /// Cells that one action may run.
 const MAX_CELLS: usize = 4;
@@ -209,7 +209,8 @@ impl Environment for Code {
     }
 
     fn tags(&self) -> Vec<String> {
-        self.family.iter().map(|family| family.name().to_owned()).collect()
+        let family = self.family.iter().map(|family| family.name().to_owned());
+        family.chain([idle_tag(0.0)]).collect()
     }
 
     fn time_rules(&self) -> TimeRules {

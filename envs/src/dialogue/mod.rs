@@ -20,7 +20,7 @@ use spar_tasks::Task;
 use self::scenario::{Kind, Persona, Scenario};
 use self::scripted::Move;
 use self::talk::{Outcome, Proposal, Talk};
-use crate::{Environment, EnvironmentError};
+use crate::{Environment, EnvironmentError, idle_tag};
 
 const NAME: &str = "dialogue";
 /// The tool, and the word, by which the agent says what the user wants.
@@ -298,7 +298,8 @@ impl Environment for Dialogue {
 
     fn tags(&self) -> Vec<String> {
         let scenario = &self.shared.scenario;
-        vec![scenario.kind.name().to_owned(), scenario.persona.name().to_owned()]
+        let (kind, persona) = (scenario.kind.name(), scenario.persona.name());
+        vec![kind.to_owned(), persona.to_owned(), idle_tag(0.0)]
     }
 
     fn seats(&self) -> &[SeatSpec] {

@@ -128,11 +128,39 @@ async fn resources_and_prompts_that_a_task_names_stand_in_the_first_observation(
 }
 
 #[tokio::test]
+async fn pictures_of_resources_and_prompts_stand_beside_the_first_observation() {
+    let shown =
+        json!({ "first_resources": ["picture://1", "note://1"], "first_prompts": { "look": {} } });
+    let mut env = opened(json!([server(shown)])).unwrap();
+    let first = env.reset(Seed::from_u64(0)).await.unwrap();
+    assert_eq!(first.text, "?\n\n[picture://1]\n\nBuy milk.\n\nLook.");
+    let shown: Vec<_> =
+        first.media.iter().map(|it| (it.media_type.as_str(), &**it.bytes().unwrap())).collect();
+    assert_eq!(shown, [("image/png", &b"pixels"[..]); 2]);
+    // The same again, and beside the result of a call.
+    let again = env.reset(Seed::from_u64(0)).await.unwrap();
+    assert_eq!(again, first);
+    let seen = step(&mut env, &[("picture", json!({}))]).await.unwrap().observation;
+    assert_eq!((seen.results[0].media.len(), seen.results[0].text.as_str()), (1, ""));
+    env.close().await.unwrap();
+}
+
+#[tokio::test]
 #[ignore = "needs namespaces"]
 async fn a_server_in_namespaces_is_used_and_ended() {
+    a_server_in_a_sandbox_is_used_and_ended("local").await;
+}
+
+#[tokio::test]
+#[ignore = "needs Docker"]
+async fn a_server_in_docker_is_used_and_ended() {
+    a_server_in_a_sandbox_is_used_and_ended("docker").await;
+}
+
+async fn a_server_in_a_sandbox_is_used_and_ended(backend: &str) {
     let stock = include_str!("../../../tasks/suites/mcp/stock.sh");
     let tools = json!([{
-        "tool": "mcp", "command": ["sh", "-c", stock], "env": { "STOCK": "apple=30" }, "sandbox": { "backend": "local" },
+        "tool": "mcp", "command": ["sh", "-c", stock], "env": { "STOCK": "apple=30" }, "sandbox": { "backend": backend },
     }]);
     let parameters = json!({ "prompt": "?", "tools": tools, "limits": { "call_secs": 20 } });
     let resources = Resources::default();

@@ -14,7 +14,7 @@ use spar_search::{CorpusSource, IndexFolder, Retriever, SearchError, listing};
 use spar_tasks::{ReferenceAnswer, SearchPrompt, SearchTask, Task};
 
 use super::progress::{Progress, documents};
-use crate::{Environment, EnvironmentError, Resources, TimeRules};
+use crate::{Environment, EnvironmentError, Resources, TimeRules, idle_tag};
 
 const NAME: &str = "search";
 /// Calls of one answer that are carried out; further ones are refused.
@@ -298,7 +298,7 @@ impl Environment for Search {
     }
 
     fn tags(&self) -> Vec<String> {
-        self.question.tags.clone()
+        self.question.tags.iter().cloned().chain([idle_tag(0.0)]).collect()
     }
 
     fn time_rules(&self) -> TimeRules {

@@ -12,7 +12,7 @@ use spar_tasks::{ReferenceAnswer, Task};
 use super::command::{Command, tools};
 use super::judging::verdict;
 use super::problem::Problem;
-use crate::{Environment, EnvironmentError};
+use crate::{Environment, EnvironmentError, idle_tag};
 
 pub(super) const NAME: &str = "sql";
 
@@ -137,7 +137,7 @@ impl Environment for Sql {
     }
 
     fn tags(&self) -> Vec<String> {
-        self.problem.tags.clone()
+        self.problem.tags.iter().cloned().chain([idle_tag(0.0)]).collect()
     }
 
     fn use_tools(&mut self) {

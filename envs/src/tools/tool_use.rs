@@ -16,7 +16,7 @@ use super::{
     ToolChoice, ToolLimits, ToolOutput, ToolPlace, Toolbox, read_arguments, spec_of, tool_registry,
 };
 use crate::mcp::stock_task;
-use crate::{Environment, EnvironmentError, Resources, TimeRules};
+use crate::{Environment, EnvironmentError, Resources, TimeRules, idle_tag};
 
 const NAME: &str = "toolbox";
 const SERVERS: &str = "mcp";
@@ -291,6 +291,11 @@ const ANSWERED: &str = "The answer was given.";
 impl Environment for ToolUse {
     fn name(&self) -> &'static str {
         self.setting.name
+    }
+
+    fn tags(&self) -> Vec<String> {
+        // Who answers nothing has not answered.
+        vec![idle_tag(0.0)]
     }
 
     fn time_rules(&self) -> TimeRules {

@@ -13,8 +13,9 @@
 mod stochastic;
 mod stochastic_options;
 mod unary_feedback;
+mod wrapped_suite;
 
-use spar_core::registry::{Axis, Given, OptionSet, Row, Table};
+use spar_core::registry::{Axis, Given, OptionSet, Row, RowError, Table};
 use spar_tasks::graders::Graders;
 use spar_tasks::{Task, WrapperConfig};
 
@@ -23,6 +24,7 @@ pub use stochastic_options::{
     RandomActionsOptions, RandomEventsOptions, Replacement, Unit,
 };
 pub use unary_feedback::{UnaryFeedback, UnaryFeedbackOptions};
+pub use wrapped_suite::WrappedSuite;
 
 use stochastic::Stochastic;
 
@@ -37,6 +39,8 @@ pub type Wrap =
 pub struct NamedWrapper {
     /// Whether it judges answers by the task's graders, in place of what would judge the episode.
     pub judges: bool,
+    /// How many turns a task needs with it and these options.
+    pub turns: fn(&Given<'_>) -> Result<u32, RowError>,
     /// Puts it around an environment.
     pub wrap: Wrap,
 }
@@ -56,6 +60,7 @@ const ROWS: &[WrapperRow] = &[
         options: OptionSet::of::<UnaryFeedbackOptions>(),
         open: NamedWrapper {
             judges: true,
+            turns: |given| Ok(given.read::<UnaryFeedbackOptions>()?.attempts),
             wrap: |given, inner, task| {
                 Ok(Box::new(UnaryFeedback::new(given.read()?, inner, task)?))
             },
@@ -69,6 +74,7 @@ const ROWS: &[WrapperRow] = &[
         options: OptionSet::of::<RandomActionsOptions>(),
         open: NamedWrapper {
             judges: false,
+            turns: |_| Ok(1),
             wrap: |given, inner, _| {
                 Ok(Box::new(Stochastic::random_actions(&given.read()?, inner)?))
             },
@@ -82,6 +88,7 @@ const ROWS: &[WrapperRow] = &[
         options: OptionSet::of::<RandomEventsOptions>(),
         open: NamedWrapper {
             judges: false,
+            turns: |_| Ok(1),
             wrap: |given, inner, _| Ok(Box::new(Stochastic::random_events(&given.read()?, inner)?)),
         },
     },
@@ -93,6 +100,7 @@ const ROWS: &[WrapperRow] = &[
         options: OptionSet::of::<ConceptDriftOptions>(),
         open: NamedWrapper {
             judges: false,
+            turns: |_| Ok(1),
             wrap: |given, inner, _| Ok(Box::new(Stochastic::concept_drift(&given.read()?, inner)?)),
         },
     },
@@ -104,6 +112,7 @@ const ROWS: &[WrapperRow] = &[
         options: OptionSet::of::<MissingObservationsOptions>(),
         open: NamedWrapper {
             judges: false,
+            turns: |_| Ok(1),
             wrap: |given, inner, _| {
                 Ok(Box::new(Stochastic::missing_observations(&given.read()?, inner)?))
             },
@@ -117,6 +126,7 @@ const ROWS: &[WrapperRow] = &[
         options: OptionSet::of::<NoisyObservationsOptions>(),
         open: NamedWrapper {
             judges: false,
+            turns: |_| Ok(1),
             wrap: |given, inner, _| {
                 Ok(Box::new(Stochastic::noisy_observations(&given.read()?, inner)?))
             },

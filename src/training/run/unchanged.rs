@@ -110,9 +110,11 @@ fn data_settings(name: &str, data: &DataConfig) -> Vec<(String, String)> {
         toml::Value::try_from(mixed).expect("a suite can be written as TOML")
     });
     let texts = |names: &[String]| toml::Value::from(names.to_vec()).to_string();
+    let wrappers = toml::Value::try_from(&data.wrappers).expect("wrappers can be written as TOML");
     let told = [
         ("suite", stays(&data.suite)),
         ("suites", toml::Value::Array(mixed.collect()).to_string()),
+        ("wrappers", wrappers.to_string()),
         ("train", data.train.clone()),
         ("demonstrations", texts(&data.demonstrations)),
         ("dev", data.dev.clone()),
