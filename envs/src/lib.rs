@@ -65,6 +65,7 @@ pub mod tau2;
 pub mod terminal;
 mod text_craft;
 mod text_world;
+mod text_game;
 mod tic_tac_toe;
 pub mod tools;
 pub mod toolsets;
@@ -100,12 +101,15 @@ pub use swe::Swe;
 pub use tau2::Tau2;
 pub use text_craft::TextCraft;
 pub use text_world::TextWorld;
+pub use text_game::TextGame;
 pub use tic_tac_toe::TicTacToe;
 pub use tools::ToolUse;
 pub use toolsets::ToolsetChoice;
 pub use validate::{
     FailureKind, ValidationFailure, ValidationReport, validate_side_by_side, validate_suite,
 };
+
+pub use spar_games as games;
 
 /// A task of an environment with these parameters.
 #[cfg(test)]

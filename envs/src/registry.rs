@@ -30,7 +30,7 @@ use crate::text_craft::TextCraft;
 use crate::text_world::TextWorld;
 use crate::tic_tac_toe::TicTacToe;
 use crate::tools::{ToolChoice, ToolUse};
-use crate::{Environment, EnvironmentError, Graded, Resources, wrappers};
+use crate::{Environment, EnvironmentError, Graded, Resources, text_game, wrappers};
 
 /// What makes tasks of an environment interactive, and what is known of it before.
 #[derive(Debug, Clone, Copy)]
@@ -109,7 +109,7 @@ pub type OpenTask = fn(&Task, &Resources) -> Result<Box<dyn Environment>, Enviro
 const AXIS: Axis =
     Axis { name: "environments", what: "environment", about: "What tasks are played in." };
 
-const ROWS: &[EnvironmentRow] = &[
+const OTHERS: &[EnvironmentRow] = &[
     Row {
         name: "household",
         about: "Household chores in text, equal to ALFWorld's text engine.",
@@ -508,6 +508,20 @@ const ROWS: &[EnvironmentRow] = &[
         },
     },
 ];
+
+/// The others, and behind them the games.
+const ROWS: &[EnvironmentRow] = &{
+    let mut rows = [OTHERS[0]; OTHERS.len() + spar_games::GAMES.len()];
+    let mut at = 0;
+    while at < rows.len() {
+        rows[at] = match at < OTHERS.len() {
+            true => OTHERS[at],
+            false => text_game::row(&spar_games::GAMES[at - OTHERS.len()]),
+        };
+        at += 1;
+    }
+    rows
+};
 
 static TABLE: Table<NamedEnvironment> = Table::new(AXIS, ROWS);
 

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use serde_json::json;
-use spar::envs::{bfcl, grids, household, tau2};
+use spar::envs::{bfcl, games, grids, household, tau2};
 
 use super::{print, print_json};
 use crate::cli::ConformanceArguments;
@@ -91,6 +91,20 @@ pub(crate) const RECORDED: &[Recorded] = &[
                 files: report.files,
                 traces: report.traces,
                 records: report.records,
+                mismatches: report.mismatches,
+                described: report.described,
+            })
+        },
+    },
+    Recorded {
+        name: "games",
+        about: "Messages, rewards and reasons of TextArena's games",
+        replay: |_, traces| {
+            let report = games::replay_traces(traces)?;
+            Ok(Report {
+                files: report.files,
+                traces: report.traces,
+                records: report.steps,
                 mismatches: report.mismatches,
                 described: report.described,
             })

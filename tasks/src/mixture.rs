@@ -259,6 +259,13 @@ impl Mixture {
         Ok(mixture)
     }
 
+    /// The same under a name, as the suite of a table has it.
+    #[must_use]
+    pub(crate) fn named(mut self, name: &str, about: &str) -> Self {
+        (self.manifest.name, self.about) = (name.to_owned(), about.to_owned());
+        self
+    }
+
     /// Whether there is a folder whose `suite.toml` lists `suites`.
     pub(crate) fn is_at(folder: &Path) -> bool {
         let text = std::fs::read_to_string(folder.join("suite.toml")).unwrap_or_default();

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use spar_core::registry::{Axis, OptionSet, Row, Table, known_names};
 
 use crate::formats::{format_of, suite_formats};
-use crate::{GameFolderSuite, ProcessSuite, Suite, SuiteError, TemplateSuite};
+use crate::{GameFolderSuite, MixedSuite, Mixture, ProcessSuite, Suite, SuiteError, TemplateSuite};
 
 /// What a suite may need from the user.
 #[derive(Debug, Clone, Default)]
@@ -276,6 +276,74 @@ const ROWS: &[SuiteRow] = &[
             open: |_| shipped("maths", include_str!("../suites/maths/suite.toml")),
         },
     },
+    game(
+        "guess-the-number",
+        "Guess a number from 1 to 20 by what is said of other numbers.",
+        |_| shipped("guess-the-number", include_str!("../suites/guess-the-number/suite.toml")),
+    ),
+    game("mastermind", "Find a code of four digits by black and white pegs.", |_| {
+        shipped("mastermind", include_str!("../suites/mastermind/suite.toml"))
+    }),
+    game("tower-of-hanoi", "Carry three disks, spread over the towers, to tower C.", |_| {
+        shipped("tower-of-hanoi", include_str!("../suites/tower-of-hanoi/suite.toml"))
+    }),
+    game(
+        "fifteen-puzzle",
+        "Slide fifteen tiles into their order, a few moves away from it.",
+        |_| shipped("fifteen-puzzle", include_str!("../suites/fifteen-puzzle/suite.toml")),
+    ),
+    game("hangman", "Find a word of four to ten letters, letter by letter.", |_| {
+        shipped("hangman", include_str!("../suites/hangman/suite.toml"))
+    }),
+    game(
+        "wordle",
+        "Find a word of five letters by which letters of other words are in it.",
+        |_| shipped("wordle", include_str!("../suites/wordle/suite.toml")),
+    ),
+    game("game-2048", "Slide equal tiles together until one is 64.", |_| {
+        shipped("game-2048", include_str!("../suites/game-2048/suite.toml"))
+    }),
+    game("minesweeper", "Clear a board of five by five cells with four mines.", |_| {
+        shipped("minesweeper", include_str!("../suites/minesweeper/suite.toml"))
+    }),
+    game("sudoku", "Fill the last eleven cells of a sudoku at the most.", |_| {
+        shipped("sudoku", include_str!("../suites/sudoku/suite.toml"))
+    }),
+    game("countdown", "Combine four numbers to a target that can be reached.", |_| {
+        shipped("countdown", include_str!("../suites/countdown/suite.toml"))
+    }),
+    game("blackjack", "Win more of five hands than the dealer.", |_| {
+        shipped("blackjack", include_str!("../suites/blackjack/suite.toml"))
+    }),
+    game("bandit", "Find the best of five buttons within twenty presses.", |_| {
+        shipped("bandit", include_str!("../suites/bandit/suite.toml"))
+    }),
+    game("connect-four", "Connect four, for two seats.", |_| {
+        shipped("connect-four", include_str!("../suites/connect-four/suite.toml"))
+    }),
+    game("nim", "Nim with three piles of up to seven, for two seats.", |_| {
+        shipped("nim", include_str!("../suites/nim/suite.toml"))
+    }),
+    game("noughts", "Tic-tac-toe in TextArena's words, for two seats.", |_| {
+        shipped("noughts", include_str!("../suites/noughts/suite.toml"))
+    }),
+    game("kuhn-poker", "Three rounds of Kuhn poker, for two seats.", |_| {
+        shipped("kuhn-poker", include_str!("../suites/kuhn-poker/suite.toml"))
+    }),
+    game("leduc-holdem", "Five hands of Leduc hold'em, for two seats.", |_| {
+        shipped("leduc-holdem", include_str!("../suites/leduc-holdem/suite.toml"))
+    }),
+    game("negotiation", "Trade goods that each values in its own way, for two seats.", |_| {
+        shipped("negotiation", include_str!("../suites/negotiation/suite.toml"))
+    }),
+    game("secret-mafia", "A talk game of hidden roles, for six seats.", |_| {
+        shipped("secret-mafia", include_str!("../suites/secret-mafia/suite.toml"))
+    }),
+    game(
+        "games",
+        "Twelve games of one player, mixed evenly: numbers, words, tiles, cards.",
+        |_| games(),
+    ),
     Row {
         name: "shop",
         about: "Find and buy what an instruction describes, in a shop of 100,000 products.",
@@ -375,6 +443,51 @@ pub fn open_suite(name: &str, options: &SuiteOptions) -> Result<Box<dyn Suite>, 
     let formats: Vec<_> = suite_formats().iter().map(|format| format.looks_for()).collect();
     let formats = formats.join(", or ");
     Err(SuiteError::Unknown { name: name.to_owned(), known, formats })
+}
+
+/// The row of a suite of games.
+const fn game(
+    name: &'static str,
+    about: &'static str,
+    open: fn(&SuiteOptions) -> Result<Box<dyn Suite>, SuiteError>,
+) -> SuiteRow {
+    Row {
+        name,
+        about,
+        source: "TextArena 0.7.4, its rules and texts",
+        formula: "",
+        options: OptionSet::NONE,
+        open: NamedSuite { needs_data: false, open },
+    }
+}
+
+/// The games of one player.
+const GAMES_OF_ONE: [&str; 12] = [
+    "guess-the-number",
+    "mastermind",
+    "tower-of-hanoi",
+    "fifteen-puzzle",
+    "hangman",
+    "wordle",
+    "game-2048",
+    "minesweeper",
+    "sudoku",
+    "countdown",
+    "blackjack",
+    "bandit",
+];
+
+/// All of them, each with as large a share.
+fn games() -> Result<Box<dyn Suite>, SuiteError> {
+    let open = |name: &str| -> Result<(MixedSuite, Box<dyn Suite>), SuiteError> {
+        Ok((MixedSuite::new(name), open_suite(name, &SuiteOptions::default())?))
+    };
+    let members = GAMES_OF_ONE.map(open).into_iter().collect::<Result<_, SuiteError>>()?;
+    let told = |errors: Vec<SuiteError>| SuiteError::Mixture {
+        detail: errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
+    };
+    let about = "Twelve games of one player, mixed evenly.";
+    Ok(Box::new(Mixture::new(members).map_err(told)?.named("games", about)))
 }
 
 fn shipped(name: &str, text: &str) -> Result<Box<dyn Suite>, SuiteError> {
