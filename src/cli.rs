@@ -423,6 +423,11 @@ pub(crate) struct EvalArguments {
     /// Report pass@K, up to the number of attempts; may be given several times.
     #[arg(long, value_name = "K", value_delimiter = ',')]
     pub(crate) pass_at: Vec<usize>,
+    /// Play this opponent on a suite of games of two seats, both sides alternately, and everybody else who is named so:
+    /// `random`, `oracle`, `expert`, `minimax[:DEPTH]`, `mcts[:ITERATIONS]`, `script:FILE`, the folder of a checkpoint, or
+    /// URL#MODEL. Prints a table of points with intervals, and Elo; may be given several times.
+    #[arg(long, value_name = "PLAYER")]
+    pub(crate) against: Vec<String>,
     /// Print the results as JSON.
     #[arg(long)]
     pub(crate) json: bool,

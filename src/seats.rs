@@ -210,6 +210,16 @@ impl SeatsConfig {
         Ok(Seating::new(players, self.train.iter().cloned()))
     }
 
+    /// Loads or reaches whoever takes one of its seats.
+    ///
+    /// # Errors
+    ///
+    /// When nobody is named for it, or who is cannot be had.
+    pub async fn open_one(&self, seat: &str, budget: &Budget) -> anyhow::Result<SeatPlayer> {
+        let config = self.players.get(seat).with_context(|| format!("nobody takes `{seat}`"))?;
+        config.open(seat, budget).await
+    }
+
     /// As [`SeatsConfig::open`], in training and [in evaluations](SeatsConfig::in_evaluation).
     ///
     /// # Errors

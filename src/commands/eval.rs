@@ -19,6 +19,7 @@ use spar::sandboxes::{OpenSandboxes, check_scaffold, first_tasks};
 use spar::tasks::Suite;
 use spar::training::LEDGER;
 
+use super::against::against;
 use super::environments::{open_sandboxes, within};
 use super::judge::open_judging;
 use super::player::OpenPlayer;
@@ -49,6 +50,9 @@ struct Report<'a> {
 /// Evaluates a player on the splits of a suite.
 pub(crate) async fn eval(arguments: &EvalArguments) -> anyhow::Result<ExitCode> {
     arguments.secrets.config().keep()?;
+    if !arguments.against.is_empty() {
+        return against(arguments).await;
+    }
     let budget = Budget::new(arguments.spend.config())?;
     let mut player = OpenPlayer::open(&arguments.player, &budget).await?;
     player.keep_secrets()?;

@@ -1,5 +1,6 @@
 //! One file per sub-command.
 
+mod against;
 mod audit;
 mod bench;
 mod compare;

@@ -23,6 +23,8 @@ const SHIPPED: &[(&str, &str)] = &[
     ("repair-micro", include_str!("../../recipes/repair-micro.toml")),
     ("tau2", include_str!("../../recipes/tau2.toml")),
     ("tic-tac-toe", include_str!("../../recipes/tic-tac-toe.toml")),
+    ("games-small", include_str!("../../recipes/games-small.toml")),
+    ("selfplay", include_str!("../../recipes/selfplay.toml")),
     ("preferences", include_str!("../../recipes/preferences.toml")),
     ("terminal", include_str!("../../recipes/terminal.toml")),
     ("retool", include_str!("../../recipes/retool.toml")),
