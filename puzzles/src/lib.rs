@@ -48,5 +48,5 @@ mod text;
 // END
 pub use conformance::{ConformanceReport, ReplayError, replay_traces};
 pub use dataset::{Dataset, Item, ItemError};
-pub use registry::{DatasetRow, NamedDataset, dataset_registry, open_dataset};
+pub use registry::{DatasetRow, NamedDataset, OpenDataset, dataset_registry, open_dataset};
 pub use scoring::extract_answer;

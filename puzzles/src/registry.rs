@@ -16,8 +16,11 @@ pub struct NamedDataset {
     /// The package's category, such as `arithmetic`.
     pub category: &'static str,
     /// Opens it with options and a seed.
-    pub open: fn(&Given<'_>, u64) -> Result<Box<dyn Dataset>, RowError>,
+    pub open: OpenDataset,
 }
+
+/// Opens a dataset with options and a seed.
+pub type OpenDataset = fn(&Given<'_>, u64) -> Result<Box<dyn Dataset>, RowError>;
 
 impl fmt::Debug for NamedDataset {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -131,10 +131,10 @@ fn read(answer: &str) -> Option<Complex> {
 fn complex(text: &str) -> Option<Complex> {
     let text = strip(text).strip_suffix('j')?;
     // The sign of the imaginary part is the last one that belongs to no exponent.
-    let signs = text
+    let mut signs = text
         .char_indices()
         .filter(|(at, letter)| matches!(letter, '+' | '-') && !text[..*at].ends_with('e'));
-    let at = signs.last()?.0;
+    let at = signs.next_back()?.0;
     let (real, imaginary) = text.split_at(at);
     if real.contains(|c: char| c.is_whitespace()) || imaginary.contains(|c: char| c.is_whitespace())
     {

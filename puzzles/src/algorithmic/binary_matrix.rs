@@ -54,11 +54,11 @@ impl Generator for BinaryMatrix {
 fn distances(mut cells: Vec<Vec<i64>>) -> Vec<Vec<i64>> {
     let size = cells.len();
     let mut next = Vec::new();
-    for row in 0..size {
-        for column in 0..size {
-            match cells[row][column] {
+    for (row, values) in cells.iter_mut().enumerate() {
+        for (column, value) in values.iter_mut().enumerate() {
+            match *value {
                 0 => next.push((row, column)),
-                _ => cells[row][column] = i64::MAX,
+                _ => *value = i64::MAX,
             }
         }
     }

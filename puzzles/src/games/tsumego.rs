@@ -34,8 +34,10 @@ struct Board {
     ko: Option<Point>,
 }
 
-/// White stones, the move that captures them, all of these, from a centre.
-const FORMATIONS: [(&[(i64, i64)], (i64, i64)); 3] = [
+/// White stones and the move that captures them, all of these, from a centre.
+type Formation = (&'static [(i64, i64)], (i64, i64));
+
+const FORMATIONS: [Formation; 3] = [
     (&[(0, 0), (-1, 0), (1, 0), (0, -1)], (0, 1)),
     (&[(0, 0), (0, 1), (1, 0)], (1, 1)),
     (&[(0, -1), (0, 0), (0, 1), (1, 0)], (-1, 0)),

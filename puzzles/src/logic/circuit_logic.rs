@@ -277,9 +277,8 @@ fn drawing(
     }
     // 5. From the gates to the last one.
     let x = negations + 7;
-    let mut out_y = center;
     let mut bend = gates.len() as i64 / 2;
-    for gate in gates {
+    for (out_y, gate) in (center..).zip(gates) {
         let rows = (gate.wires[0].row, gate.wires[gate.wires.len() - 1].row);
         let in_y = (base + (rows.0 + rows.1) / 2) as i64;
         let bent = bend.unsigned_abs() as usize;
@@ -296,7 +295,6 @@ fn drawing(
                 Down,
             )?;
         }
-        out_y += 1;
         bend -= 1;
     }
     let rows = canvas.rows.iter().map(|row| row.iter().collect::<String>().trim_end().to_owned());

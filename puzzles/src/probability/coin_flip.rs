@@ -98,11 +98,12 @@ fn fraction(text: &str) -> Option<f64> {
 /// The float next to the quotient of two numbers.
 fn quotient(above: &BigInt, below: &BigInt) -> f64 {
     const EXACT: u64 = 1 << 53;
-    if let (Some(a), Some(b)) = (above.magnitude().to_u64(), below.magnitude().to_u64()) {
-        if a <= EXACT && b <= EXACT {
-            let value = a as f64 / b as f64;
-            return if above.is_negative() { -value } else { value };
-        }
+    if let (Some(a), Some(b)) = (above.magnitude().to_u64(), below.magnitude().to_u64())
+        && a <= EXACT
+        && b <= EXACT
+    {
+        let value = a as f64 / b as f64;
+        return if above.is_negative() { -value } else { value };
     }
     // 66 bits and one that tells whether anything follows are enough for the right rounding.
     let shift = 66 + below.bits() as i64 - above.bits() as i64;
