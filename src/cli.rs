@@ -35,7 +35,7 @@ pub(crate) use serve::{
 pub(crate) use spend::{RedactArguments, SecretArguments, SpendArguments};
 pub(crate) use tasks::{
     BuildImageArguments, ImportArguments, MakeCommand, MakeRepairArguments, TasksArguments,
-    TasksCommand, TasksListArguments, TasksShowArguments,
+    TasksCommand, TasksImpactArguments, TasksListArguments, TasksShowArguments,
 };
 
 /// The gym in which language-model agents train.

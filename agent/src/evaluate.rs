@@ -8,14 +8,17 @@ use crate::strategies::Independent;
 use serde::{Deserialize, Serialize};
 use spar_core::{Group, Seat, Seed, Spend, Trajectory};
 use spar_envs::{IDLE_TAG, shuffled_tasks};
-use spar_tasks::{Suite, SuiteError};
+use spar_tasks::{Suite, SuiteError, stated_confidence};
 
 use crate::collect::{
     CollectConfig, CollectRequest, CollectionCounts, CollectionSink, FinishedGroup, GroupSeat,
     OpenEnvironment, PlayedEpisode, stream_groups,
 };
 use crate::spend::{ScoreSpend, SpendReport, add, rounded, spend_of};
-use crate::statistics::{Interval, Tally, cluster_bootstrap, pass_at_k, wilson_interval};
+use crate::statistics::{
+    CalibrationScore, Interval, Tally, calibration, cluster_bootstrap, pass_at_k, weighted_vote,
+    wilson_interval,
+};
 use crate::{
     Cancellation, Concurrency, ConfigError, EpisodeConfig, LimitCounts, Seating, SharedPlayer,
 };
@@ -244,6 +247,9 @@ pub struct Evaluation {
     pub by_tag: BTreeMap<String, Score>,
     /// Every task.
     pub tasks: Vec<TaskResult>,
+    /// How well the confidence that last turns state, `<confidence>0.8</confidence>`, agrees with success; absent where none does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calibration: Option<CalibrationScore>,
     /// What it cost; absent where nobody counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spend: Option<ScoreSpend>,
@@ -353,6 +359,7 @@ pub async fn evaluate(
         .collect();
     let pass_at = config.pass_at.iter();
     let mut pass_at_k: Vec<_> = pass_at.map(|k| PassAtK::of(&groups, *k)).collect();
+    let calibrated = calibration_of(&groups).filter(|_| !is_refused);
     let tasks: Vec<_> = groups.into_iter().map(|group| group.task).collect();
     if is_refused {
         pass_at_k.iter_mut().for_each(|pass| pass.value = None);
@@ -372,6 +379,7 @@ pub async fn evaluate(
         by_seat,
         by_tag,
         tasks,
+        calibration: calibrated,
         spend: None,
     };
     Ok((evaluation, last_failure))
@@ -395,6 +403,54 @@ struct GroupResult {
     seats: Vec<(GroupSeat, ScoreBuilder)>,
     /// Episodes in which no seat succeeded.
     draws: usize,
+    /// What was answered last in each episode, with the confidence that it states, and whether it was right; empty where none states one.
+    stated: Vec<Stated>,
+}
+
+/// An answer with its confidence.
+struct Stated {
+    answer: String,
+    confidence: Option<f64>,
+    success: bool,
+}
+
+impl Stated {
+    /// What the episodes of a group state; none where none does.
+    fn all(group: &Group) -> Vec<Self> {
+        let of = |trajectory: &Trajectory| {
+            let text = trajectory.last_acting().map_or("", |turn| turn.text.as_str());
+            let opening = format!("<{CONFIDENCE}>");
+            // What stands before it, or else behind it, is what it is about.
+            let answer = text.split(opening.as_str()).next().unwrap_or_default().trim();
+            Self {
+                answer: answer.to_owned(),
+                confidence: stated_confidence(trajectory, CONFIDENCE),
+                success: trajectory.success,
+            }
+        };
+        let all: Vec<Self> = group.trajectories.iter().map(of).collect();
+        if all.iter().any(|it| it.confidence.is_some()) { all } else { Vec::new() }
+    }
+}
+
+/// Between which tags confidence stands.
+const CONFIDENCE: &str = "confidence";
+
+/// The calibration over all groups; `None` where no episode states a confidence.
+fn calibration_of(groups: &[GroupResult]) -> Option<CalibrationScore> {
+    let all = groups.iter().flat_map(|group| &group.stated);
+    let stated: Vec<(f64, bool)> =
+        all.filter_map(|it| Some((it.confidence?, it.success))).collect();
+    let votes = groups.iter().filter_map(|group| {
+        let answers: Vec<(&str, Option<f64>)> =
+            group.stated.iter().map(|it| (it.answer.as_str(), it.confidence)).collect();
+        let values: Vec<f64> =
+            group.stated.iter().map(|it| f64::from(u8::from(it.success))).collect();
+        weighted_vote(&answers, &values)
+    });
+    let votes: Vec<f64> = votes.collect();
+    let weighted_vote = mean(votes.iter().sum(), votes.len());
+    Some(CalibrationScore { weighted_vote, ..calibration(&stated)? })
 }
 
 /// The results of each seat over all groups.
@@ -445,6 +501,7 @@ impl GroupResult {
             evaluated_seats: seats.iter().filter(|seat| seat.is_grouped).count().max(1),
             seats: seats.iter().enumerate().map(of_seat).collect(),
             draws: episodes.len() - won.len(),
+            stated: Stated::all(group),
         }
     }
 }

@@ -11,8 +11,8 @@ use crate::{Cancellation, CollectionSink, FinishedGroup, JsonlStore};
 pub struct Keeper<'a> {
     /// The number that the records have as their iteration.
     number: u64,
-    /// The number of the first group.
-    first_group: usize,
+    /// The numbers of the groups, as far as they are not those of the collection.
+    groups: Vec<usize>,
     cancellation: &'a Cancellation,
     state: Mutex<State<'a>>,
 }
@@ -27,13 +27,14 @@ impl<'a> Keeper<'a> {
     /// Into a store, under this number.
     pub fn new(store: &'a mut JsonlStore, number: u64, cancellation: &'a Cancellation) -> Self {
         let state = Mutex::new(State { store, failure: None });
-        Self { number, first_group: 0, cancellation, state }
+        Self { number, groups: Vec::new(), cancellation, state }
     }
 
-    /// The same behind so many groups that stand under this number already.
+    /// The same for a collection whose groups have these numbers among all that stand under this one, such as where others were kept before, or
+    /// where a group is played on.
     #[must_use]
-    pub fn behind(self, groups: usize) -> Self {
-        Self { first_group: groups, ..self }
+    pub fn with_groups(self, groups: Vec<usize>) -> Self {
+        Self { groups, ..self }
     }
 
     /// Waits until all is on the disk.
@@ -55,9 +56,9 @@ impl<'a> Keeper<'a> {
 impl CollectionSink for Keeper<'_> {
     fn trajectory(&self, index: usize, trajectory: &Trajectory) {
         let mut state = self.state();
+        let group = self.groups.get(index).copied().unwrap_or(index);
         if state.failure.is_none()
-            && let Err(error) =
-                state.store.append_one(self.number, self.first_group + index, trajectory)
+            && let Err(error) = state.store.append_one(self.number, group, trajectory)
         {
             state.failure = Some(error);
             self.cancellation.cancel();

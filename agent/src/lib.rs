@@ -38,7 +38,6 @@ mod collect;
 mod concurrency;
 pub mod contexts;
 pub mod credit;
-pub mod curricula;
 mod episode;
 mod episode_config;
 mod error;
@@ -64,7 +63,7 @@ pub mod strategies;
 pub use cancellation::Cancellation;
 pub use collect::{
     CollectConfig, CollectRequest, Collection, CollectionCounts, CollectionSink, FinishedGroup,
-    GroupInProgress, GroupSeat, LeftOut, OpenEnvironment, PlayedEpisode, collect_groups,
+    GroupInProgress, GroupPlan, GroupSeat, LeftOut, OpenEnvironment, PlayedEpisode, collect_groups,
     stream_groups,
 };
 pub use concurrency::Concurrency;

@@ -27,6 +27,11 @@ pub(crate) enum TasksCommand {
     /// The folder that is written is a suite, for `spar eval --suite FOLDER`. It is written whole or not at all, and importing the
     /// same file into it again does nothing.
     Import(ImportArguments),
+    /// Score the tasks that a run has played by how their success went along with that of all, and choose the best of them.
+    ///
+    /// The score is LIMR's, 1 - sum (r - mean)^2 / sum (1 - mean)^2 over the iterations in which a task was played. Train with
+    /// keep.trajectories_every = 1, so that all of them are stored.
+    Impact(TasksImpactArguments),
     /// Make tasks.
     Make {
         /// What of.
@@ -50,6 +55,31 @@ pub(crate) enum MakeCommand {
     /// What was made stays where a run is ended, and the same command goes on with it. Tests of a package are its own code:
     /// they run in sandboxes, unless `--backend host` lets them run with the rights of the user.
     Repair(MakeRepairArguments),
+}
+
+/// Arguments of `spar tasks impact`.
+#[derive(Debug, Args)]
+pub(crate) struct TasksImpactArguments {
+    /// A run, by name or path, or a store of trajectories.
+    pub(crate) path: PathBuf,
+    /// The folder that runs are looked for in by name.
+    #[arg(long, default_value = "runs")]
+    pub(crate) runs: PathBuf,
+    /// The share of the scored tasks that is chosen, above 0 and at most 1.
+    #[arg(long, default_value = "0.2", value_parser = share)]
+    pub(crate) keep: f64,
+    /// The file that the ids of the chosen tasks are written to, one a line.
+    #[arg(long)]
+    pub(crate) out: Option<PathBuf>,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let share: f64 = text.parse().map_err(|_| format!("`{text}` is no number"))?;
+    let is_within = share > 0.0 && share <= 1.0;
+    is_within.then_some(share).ok_or_else(|| format!("{share} must be above 0 and at most 1"))
 }
 
 /// Arguments of `spar tasks ls`.

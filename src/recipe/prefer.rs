@@ -230,7 +230,7 @@ mod tests {
         let options = told("objective = { options = { beta = 0 } }\nreference = 'adapter_off'");
         assert!(options.contains("`beta` 0 must be positive"), "{options}");
         let clip = told("objective = { name = 'clip' }\nreference = 'memory'");
-        assert!(clip.contains("`clip` compares no answers: use `dpo`"), "{clip}");
+        assert!(clip.contains("`clip` compares no answers: use `cpl` or `dpo`"), "{clip}");
         assert!(clip.contains("reference has no effect"), "{clip}");
         let valued = told("objective = { name = 'clip', value_loss = {} }");
         assert!(

@@ -12,7 +12,11 @@ use spar_tasks::samplers::{SamplerConfig, open_sampler};
 use spar_tasks::{ShaperConfig, open_shaper};
 use spar_trainer::{Objective, ObjectiveConfig, TrainerConfig};
 
-use super::{PredictConfig, Recipe, ReferenceHold};
+use super::reference_model::reference_problems;
+use super::{
+    HorizonConfig, PredictConfig, Recipe, ReferenceHold, ReferenceResetConfig, ReplayConfig,
+    SoupMember,
+};
 
 /// Reinforcement learning.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -26,9 +30,15 @@ pub struct ReinforceConfig {
     pub group_size: usize,
     /// Turns an episode may have in training. Default 20.
     pub max_turns: u32,
+    /// How long episodes and answers may be as training goes on. Default absent: as long as `max_turns` and `sampling.max_tokens` say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub horizon: Option<HorizonConfig>,
     /// Whether turns whose answer was cut off (at `sampling.max_tokens`) carry no weight, so that
     /// nothing is learned from what was not finished. Default false.
     pub mask_cut_off_turns: bool,
+    /// Whether turns that episodes of a group have in common, or took over from one outside it, carry no weight, so that only what
+    /// they did differently is learned from. Default false.
+    pub mask_shared_turns: bool,
     /// Which tasks are played, and which of their groups are trained. Default `uniform`.
     pub sampler: SamplerConfig,
     /// How the episodes of a group come about. Default `independent`.
@@ -43,11 +53,21 @@ pub struct ReinforceConfig {
     /// Which trajectories of a group are trained; what is left out counts in nothing, also not in what a loss is
     /// divided by. Default absent: all.
     pub filter: Option<FilterConfig>,
+    /// What was played before and is trained again. Default absent: nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replay: Option<ReplayConfig>,
     /// What is minimised.
     pub objective: ObjectiveConfig,
     /// How the reference model is held, where the objective asks for one. Default absent:
     /// `adapter_off` where an adapter is trained from the start of the run on, else `memory`.
     pub reference: Option<ReferenceHold>,
+    /// The models whose weights, averaged, are the reference model: a soup as of SALSA (arXiv 2411.01798), or a single other model, such as a teacher. Default empty: the policy as it was when the stage
+    /// began.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub reference_soup: Vec<SoupMember>,
+    /// When the reference model becomes the present policy. Default absent: never.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reference_reset: Option<ReferenceResetConfig>,
     /// How rows become updates.
     pub trainer: TrainerConfig,
 }
@@ -59,15 +79,20 @@ impl Default for ReinforceConfig {
             tasks: 16,
             group_size: 8,
             max_turns: 20,
+            horizon: None,
             mask_cut_off_turns: false,
+            mask_shared_turns: false,
             sampler: SamplerConfig::default(),
             strategy: StrategyConfig::default(),
             shapers: Vec::new(),
             credit: CreditConfig::default(),
             predictor: None,
             filter: None,
+            replay: None,
             objective: ObjectiveConfig::default(),
             reference: None,
+            reference_soup: Vec::new(),
+            reference_reset: None,
             trainer: TrainerConfig::default(),
         }
     }
@@ -143,6 +168,7 @@ impl ReinforceConfig {
             problems.extend(found.into_iter().map(|problem| format!("{part}: {problem}")));
         };
         let told = |error: anyhow::Error| vec![format!("{error:#}")];
+        let mut problems_of_mask = Vec::new();
         within("objective", self.objective.problems());
         if self.objective.build().is_ok_and(|objective| objective.needs().pairs) {
             let name = &self.objective.name;
@@ -182,9 +208,27 @@ impl ReinforceConfig {
                 }
             }
         }
+        let branches = open_strategy(&self.strategy).is_ok_and(|strategy| strategy.branches());
+        if self.mask_shared_turns && !branches {
+            problems_of_mask.push(
+                "mask_shared_turns has no effect: the strategy has no turns in common".to_owned(),
+            );
+        }
         if let Some(Err(error)) = self.filter.as_ref().map(open_filter) {
             within("filter", told(error.into()));
         }
+        within("replay", self.replay.as_ref().map(ReplayConfig::problems).unwrap_or_default());
+        if let Some(ReplayConfig::Selective { .. }) = &self.replay
+            && self
+                .objective
+                .build()
+                .is_ok_and(|objective| objective.needs().reference || objective.needs().groups)
+        {
+            let problem = "`selective` has trajectories by themselves: the objective compares answers or asks for a reference model";
+            within("replay", vec![problem.to_owned()]);
+        }
+        within("horizon", self.horizon.as_ref().map(HorizonConfig::problems).unwrap_or_default());
+        problems.extend(problems_of_mask);
         let positive = [
             ("tasks", self.tasks),
             ("group_size", self.group_size),
@@ -196,6 +240,12 @@ impl ReinforceConfig {
             }
         }
         problems.extend(ReferenceHold::problem(self.reference, self.has_reference(), recipe));
+        problems.extend(reference_problems(
+            &self.reference_soup,
+            self.reference_reset.as_ref(),
+            self.has_reference(),
+            recipe,
+        ));
         problems
     }
 }

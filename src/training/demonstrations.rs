@@ -1,7 +1,8 @@
 //! Demonstrations, and the text that a tokenizer learns from.
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, ensure};
 use spar_agent::policies::RandomPolicy;
@@ -13,6 +14,7 @@ use spar_agent::{
 use spar_core::{EndReason, Limit, Policy, Role, Seed, ToolSpec, Trajectory};
 use spar_envs::shuffled_tasks;
 use spar_policy::tool_words;
+use spar_tasks::samplers::{KnownTask, TaskOrder};
 use spar_tasks::{ShuffledTasks, Suite, SuiteError, Task};
 
 use super::domains::Domain;
@@ -218,6 +220,56 @@ pub(super) fn take_places(
         tasks.extend(order.take(run[0], run.len()).context("take tasks")?);
     }
     Ok(tasks)
+}
+
+/// What a task sampler may know of the tasks that [`take_places`] takes.
+pub(super) struct TrainingOrder<'a> {
+    order: ShuffledTasks<'a>,
+    /// What was looked up, a stretch of places at a time.
+    looked: Mutex<HashMap<u64, Arc<[KnownTask]>>>,
+}
+
+/// Places that are looked up together.
+const STRETCH: u64 = 256;
+
+impl<'a> TrainingOrder<'a> {
+    /// The order in which a run with this seed meets the tasks of a split.
+    pub(super) fn new(suite: &'a dyn Suite, split: &'a str, seed: Seed) -> anyhow::Result<Self> {
+        let order = training_order(suite, split, seed)?;
+        Ok(Self { order, looked: Mutex::default() })
+    }
+
+    fn stretch(&self, number: u64) -> Arc<[KnownTask]> {
+        let mut looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
+        let look = || self.order.look(number * STRETCH, STRETCH as usize).into();
+        Arc::clone(looked.entry(number).or_insert_with(look))
+    }
+}
+
+impl TaskOrder for TrainingOrder<'_> {
+    fn len(&self) -> usize {
+        self.order.len()
+    }
+
+    fn look(&self, first: u64, count: usize) -> Vec<KnownTask> {
+        let mut found = Vec::with_capacity(count);
+        while found.len() < count {
+            let place = first + found.len() as u64;
+            let stretch = self.stretch(place / STRETCH);
+            let behind = stretch.iter().skip((place % STRETCH) as usize);
+            let before = found.len();
+            found.extend(behind.take(count - before).cloned());
+            if found.len() == before {
+                break;
+            }
+        }
+        found
+    }
+
+    fn text(&self, place: u64) -> String {
+        let task = self.order.take(place, 1).ok().and_then(|tasks| tasks.into_iter().next());
+        task.map(|task| format!("{} {}", task.instruction, task.parameters)).unwrap_or_default()
+    }
 }
 
 /// The order in which a run with this seed meets the tasks of a split.

@@ -64,6 +64,13 @@ pub(super) fn with_collection(record: MetricRecord, collection: &Collection) -> 
     let record = record.with(graders.filter(|(_, failures)| *failures > 0.0));
     let summaries = Some(("summaries", counts.summaries as f64 / episodes));
     let record = record.with(summaries.filter(|(_, summaries)| *summaries > 0.0));
+    let trained = collection.groups.iter().flat_map(|group| &group.trajectories);
+    let (calls, of_trained) = trained.fold((0, 0), |(calls, count), trajectory| {
+        let actions = trajectory.acting().filter_map(|turn| turn.parsed.action());
+        (calls + actions.map(|action| action.tool_calls().len()).sum::<usize>(), count + 1)
+    });
+    let calls = Some(("tool_calls", calls as f64 / f64::from(of_trained.max(1))));
+    let record = record.with(calls.filter(|(_, calls)| *calls > 0.0));
     record.with([
         ("episodes", counts.finished as f64),
         ("success_rate", counts.successes as f64 / episodes),
@@ -250,6 +257,7 @@ mod tests {
             by_seat: BTreeMap::new(),
             by_tag: BTreeMap::new(),
             tasks: Vec::new(),
+            calibration: None,
             spend: None,
         }
     }

@@ -163,6 +163,12 @@ pub enum ShaperError {
     /// No shaper has the name, or it does not have the options.
     #[error(transparent)]
     Row(#[from] RowError),
+    /// What was kept of it is nothing that it wrote.
+    #[error("go on with reward shaper `{name}`: its state is not one of it")]
+    State {
+        /// The shaper.
+        name: &'static str,
+    },
 }
 
 /// A task sampler cannot be had, or not go on.

@@ -24,6 +24,7 @@
 mod bfcl_suite;
 mod code_problems;
 mod code_task;
+pub mod curricula;
 mod error;
 pub mod formats;
 mod game_folder;
@@ -83,10 +84,14 @@ pub use registry::{NamedSuite, SuiteOptions, SuiteRow, open_suite, suite_registr
 pub use search_suite::SearchSuite;
 pub use search_task::{SearchPrompt, SearchTask};
 pub use shapers::{
-    Completion, CompletionOptions, Ensemble, EnsembleOptions, EnsembleRule, Gate, Gated,
-    GatedOptions, LengthDiscount, LengthDiscountOptions, OpenShaper, Overlong, OverlongOptions,
-    Partial, PartialOptions, RewardShaper, RewardShapers, ShaperConfig, ShaperRow, Verpo,
-    VerpoOptions, Weighted, WeightedOptions, open_shaper, shaper_registry,
+    Calibration, CalibrationOptions, Completion, CompletionOptions, Consensus, ConsensusOptions,
+    ConsensusRule, Ensemble, EnsembleOptions, EnsembleRule, Flawed, FlawedOptions, Gate, Gated,
+    GatedOptions, Hypervolume, HypervolumeOptions, LengthDiscount, LengthDiscountOptions,
+    LikelihoodBonus, LikelihoodBonusOptions, Normalized, NormalizedOptions, OpenShaper, Overlong,
+    OverlongOptions, Partial, PartialOptions, Process, ProcessOptions, ProgressWeighted,
+    ProgressWeightedOptions, Repetition, RepetitionOptions, RewardShaper, RewardShapers,
+    ShapedGroup, ShaperConfig, ShaperRow, ToolCost, ToolCostOptions, Verpo, VerpoOptions, Weighted,
+    WeightedOptions, hypervolume, open_shaper, shaper_registry, stated_confidence,
 };
 pub use shop_suite::ShopSuite;
 pub use shuffled_tasks::ShuffledTasks;

@@ -7,6 +7,7 @@ use rand::seq::SliceRandom;
 use spar_core::Seed;
 
 use crate::interleaving::Interleaving;
+use crate::samplers::KnownTask;
 use crate::{Share, Suite, SuiteError, Task};
 
 /// The most tasks that are put in order together.
@@ -87,6 +88,25 @@ impl<'a> ShuffledTasks<'a> {
         }
         let indices = self.indices(first, count);
         indices.into_iter().map(|index| self.suite.task(self.split, index)).collect()
+    }
+
+    /// The tasks at positions `first..first + count` as a task sampler knows them before they are played; none where there is no task.
+    pub fn look(&self, first: u64, count: usize) -> Vec<KnownTask> {
+        if self.len == 0 || self.shares.iter().any(|share| share.len == 0) {
+            return Vec::new();
+        }
+        let known = |(place, index)| KnownTask { place, index, stratum: self.stratum(index) };
+        (first..).zip(self.indices(first, count)).map(known).collect()
+    }
+
+    /// How many tasks the split has.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
     }
 
     /// A sample of `limit` tasks without one twice, in the order of the split; all of them where the

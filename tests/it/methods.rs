@@ -108,6 +108,21 @@ fn a_sweep_trains_what_is_not_finished_and_its_runs_are_judged_by_any_estimator(
     assert_eq!(by_steps["steps"], own["steps"]);
     let text = succeed(folder, &["credit", run_folder, "--group", "0"]).out;
     assert!(text.contains("· grpo") && text.contains("━━ group 0 · "), "{text}");
+
+    // Which tasks went along with all, by LIMR.
+    let impact = ["tasks", "impact", run_folder, "--keep", "0.5", "--out", "chosen.txt"];
+    let told = json(folder, &[&impact[..], &["--json"]].concat());
+    let scored = told["scored"].as_array().unwrap();
+    let scores: Vec<f64> = scored.iter().map(|it| it["score"].as_f64().unwrap()).collect();
+    assert!(scores.windows(2).all(|pair| pair[0] >= pair[1] && pair[0] <= 1.0), "{told}");
+    let chosen = fs::read_to_string(folder.join("chosen.txt")).unwrap();
+    let chosen: Vec<&str> = chosen.lines().collect();
+    assert_eq!(Some(chosen.len() as u64), told["chosen"].as_u64());
+    assert_eq!(chosen.len(), scored.len().div_ceil(2), "{told}");
+    assert!(chosen.iter().zip(scored).all(|(id, it)| it["task"] == *id));
+    let wrong = run(folder, &["tasks", "impact", run_folder, "--keep", "2"]);
+    assert!(wrong.code != Some(0) && wrong.err.contains("at most 1"), "{}", wrong.err);
+
     for (arguments, part) in [
         (&["--estimator", "gae"][..], "it needs `values`"),
         (&["--estimator", "gppo"], "known are"),
@@ -134,6 +149,10 @@ const TOY: &[&str] = &[
     "evaluation={ every = 4, dev_tasks = 4, max_turns = 8 }",
     "keep={ checkpoint_every = 1, checkpoints = 10 }",
 ];
+
+/// The models that recipes are held to that name others.
+const OTHERS: &str = "reinforce.reference_soup=[{ path = \"runs/warm/checkpoints/iteration-000002\" }, \
+                      { path = \"runs/warm/checkpoints/iteration-000003\", weight = 2.0 }]";
 
 /// The recipes that say what they change of the one for households with few demonstrations.
 fn methods() -> Vec<String> {
@@ -176,6 +195,10 @@ fn try_method(folder: &Path, method: &str) -> Result<(), String> {
     let mut arguments = vec!["train", method, "--name", method, "--threads", "1", "--seed", "5"];
     arguments.extend(["--start-from", "runs/warm/checkpoints/iteration-000003"]);
     TOY.iter().for_each(|setting| arguments.extend(["--set", *setting]));
+    // Those that are held to other models are told which.
+    if ["salsa", "kdrl"].contains(&method) {
+        arguments.extend(["--set", OTHERS]);
+    }
     let trained = run(folder, &arguments);
     if trained.code != Some(0) {
         return Err(format!("{method} does not train:\n{}", trained.err));
@@ -203,14 +226,44 @@ fn try_method(folder: &Path, method: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// Self-play: both seats are the policy's, and each is compared with itself.
+#[test]
+fn a_game_is_learned_by_self_play_seat_by_seat() {
+    let folder = workplace();
+    let folder = folder.path();
+    let settings = [
+        "reinforce.iterations=2",
+        "reinforce.tasks=2",
+        "reinforce.group_size=2",
+        "evaluation={ every = 2, dev_tasks = 2, seats = { o = { player = \"expert\" } } }",
+        "data.test=[]",
+        "keep={ checkpoint_every = 1, checkpoints = 10 }",
+    ];
+    let mut arguments = vec!["train", "mars", "--name", "mars", "--threads", "1", "--seed", "5"];
+    settings.iter().for_each(|setting| arguments.extend(["--set", *setting]));
+    succeed(folder, &arguments);
+    let run = folder.join("runs/mars");
+    assert_ne!(weights(&run, 1), weights(&run, 2));
+    let metrics = fs::read_to_string(run.join("metrics.jsonl")).unwrap();
+    let trained = metrics.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let trained: Vec<Value> = trained.filter(|it| it["kind"] == "reinforce").collect();
+    // Two records of an episode, one for each seat.
+    assert!(trained.iter().all(|it| it["samples"].as_f64() >= Some(8.0)), "{metrics}");
+}
+
 #[test]
 fn every_method_trains_a_toy_moves_weights_and_resumes_to_the_bit() {
     let folder = workplace();
     let folder = folder.path();
     let warm = ["--set", "reinforce.iterations=0", "--set", "data.test=[]", "--name", "warm"];
     succeed(folder, &[&["train", "tiny.toml"][..], &warm].concat());
-    let methods = methods();
-    assert!(methods.len() > 40, "{methods:?}");
+    let mut methods = methods();
+    assert!(methods.len() > 75, "{methods:?}");
+    // While one is written, it alone.
+    if let Ok(only) = std::env::var("SPAR_ONLY_METHODS") {
+        methods.retain(|method| only.split(',').any(|it| it == method));
+        assert!(!methods.is_empty(), "none of {only}");
+    }
     let left = Mutex::new(methods.into_iter());
     let problems = Mutex::new(Vec::new());
     std::thread::scope(|scope| {

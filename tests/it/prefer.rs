@@ -181,7 +181,9 @@ fn a_dry_run_tells_all_that_is_wrong_with_pairs() {
     let set = ["--set", "stages.told.margin=0.5", "--set", "stages.played.objective={name='clip'}"];
     let ran = run(folder, &[&["train", "prefer.toml", "--dry-run"][..], &set].concat());
     assert_eq!(ran.code, Some(1), "{}", ran.out);
-    for part in ["`margin` has no effect beside files", "`clip` compares no answers: use `dpo`"] {
+    for part in
+        ["`margin` has no effect beside files", "`clip` compares no answers: use `cpl` or `dpo`"]
+    {
         assert!(ran.err.contains(part), "{part} is not in\n{}", ran.err);
     }
     assert!(!folder.join("runs").exists());

@@ -5,19 +5,21 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures::FutureExt;
-use spar_core::{Boundary, EndReason, Observation, Seat, Seed, Source, Trajectory, Turn};
+use spar_core::{
+    Action, Boundary, EndReason, Message, Observation, Seat, Seed, Source, Trajectory, Turn,
+};
 use spar_envs::{Environment, EnvironmentError};
 use spar_tasks::Task;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
 use super::{GroupSeat, OpenEnvironment};
-use crate::episode::{broken, cancelled, panicked, stillborn};
+use crate::episode::{broken, cancelled, panicked, play_behind, stillborn};
 use crate::seating::TakenSeat;
 use crate::spend::EpisodeTally;
 use crate::{
-    BranchPoint, Cancellation, Episode, EpisodeConfig, SeatedEpisode, Seating, SharedPlayer,
-    TableInProgress, error_chain, run_branch, run_started_episode,
+    BranchPoint, Cancellation, Episode, EpisodeConfig, EpisodeInProgress, Guide, Player,
+    SeatedEpisode, Seating, SharedPlayer, TableInProgress, error_chain,
 };
 
 /// What the tasks of a collection share; all of it is their own, since they outlive who no longer waits for them
@@ -54,11 +56,21 @@ pub(super) enum Start {
     Branch { origin: Arc<Trajectory>, at: BranchPoint },
 }
 
+/// What sets an episode apart from those that a group has of itself; by default nothing.
+#[derive(Clone, Default)]
+pub(super) struct Extra {
+    /// What is said to the policy before its first own turn that no environment shows.
+    pub(super) said: Arc<[Message]>,
+    /// Who plays it in place of the policy.
+    pub(super) guide: Option<Guide>,
+}
+
 /// One try at an episode.
 pub(super) struct Attempt {
     pub(super) common: Arc<Common>,
     pub(super) origin: Arc<Origin>,
     pub(super) start: Start,
+    pub(super) extra: Extra,
     pub(super) id: u64,
     pub(super) seed: Seed,
 }
@@ -138,7 +150,10 @@ impl Attempt {
     /// Plays it to its end, and closes its environment.
     async fn play(self) -> Attempted {
         let Self { common, origin, start, .. } = &self;
-        let episode = common.episode(origin, self.id, self.seed);
+        let mut episode = common.episode(origin, self.id, self.seed);
+        if let (Some(guide), Player::Policy(policy)) = (self.extra.guide, episode.player) {
+            episode.player = guide.player(Some(policy));
+        }
         let never = |end: EndReason| common.never(origin, (self.id, self.seed), &end);
         // 1. An environment at the start of the group, with all that it needs.
         let mut environment = match origin.fork(common).await {
@@ -174,10 +189,14 @@ impl Attempt {
         let (trajectory, mut environment) = match start {
             Start::Shared => {
                 let first = origin.first.clone();
-                run_started_episode(environment, first, &episode, config).await
+                let playing =
+                    EpisodeInProgress::start_from(environment, first, &episode, config).await;
+                play_behind(playing, &self.extra.said).await
             }
             Start::Branch { origin, at } => {
-                run_branch(environment, origin, *at, &episode, config).await
+                let playing =
+                    EpisodeInProgress::branch(environment, origin, *at, &episode, config).await;
+                play_behind(playing, &self.extra.said).await
             }
         };
         common.close(&mut *environment).await;
@@ -355,6 +374,28 @@ impl Origin {
     /// Labels of the task that only its environment knows.
     pub(super) async fn tags(&self) -> Vec<String> {
         self.environment.lock().await.tags()
+    }
+
+    /// The actions of the environment's player who sees all, from the start on, up to so many; none where there is no such player, or the environment
+    /// does not fork.
+    pub(super) async fn solution(&self, common: &Common, most: u32) -> Vec<Action> {
+        let Ok(mut environment) = self.fork(common).await else { return Vec::new() };
+        let mut actions = Vec::new();
+        if matches!(environment.prepare().await, Ok(())) {
+            while actions.len() < most as usize
+                && let Some(action) = environment.oracle_action()
+            {
+                let stepped =
+                    timeout(common.episode.turn_timeout(), environment.step(&action)).await;
+                actions.push(action);
+                match stepped {
+                    Ok(Ok(step)) if !step.terminated => {}
+                    _ => break,
+                }
+            }
+        }
+        common.close(&mut *environment).await;
+        actions
     }
 
     /// Closes it, once nothing forks it any more.

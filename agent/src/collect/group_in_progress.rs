@@ -4,17 +4,19 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use spar_core::{Boundary, EndReason, Group, Seed, Spend, Trajectory, redaction};
+use serde_json::Value;
+use spar_core::{Boundary, EndReason, Group, Message, Seed, Spend, Trajectory, redaction};
 use spar_envs::needs_sandbox;
+use spar_tasks::Task;
 use tokio::sync::Semaphore;
 
-use super::attempt::{Attempt, Attempted, Common, Origin, Start, Unopened, spawned};
+use super::attempt::{Attempt, Attempted, Common, Extra, Origin, Start, Unopened, spawned};
 use super::{
     CollectConfig, CollectRequest, CollectionCounts, CollectionSink, FinishedGroup, PlayedEpisode,
 };
-use crate::BranchPoint;
 use crate::back_off::BackOff;
 use crate::spend::add;
+use crate::{BranchPoint, Guide};
 
 /// The first and the longest wait before an episode is played anew whose sandbox failed.
 const SANDBOX_BACK_OFF: (Duration, Duration) =
@@ -71,12 +73,12 @@ enum Try {
 impl GroupInProgress<'_> {
     /// How many trajectories the group shall have.
     pub fn size(&self) -> usize {
-        self.shared.config.group_size
+        self.shared.config.plan(self.index).size
     }
 
     /// Where the random choices of its strategy start.
     pub fn seed(&self) -> Seed {
-        self.seed.derive("strategy", 0)
+        self.seed.derive("strategy", self.shared.config.plan(self.index).first_member)
     }
 
     /// Tells that so many of its trajectories are not wanted after all, so that nobody misses them.
@@ -87,7 +89,48 @@ impl GroupInProgress<'_> {
     /// Plays the member of this number from the start that all share; `None` when it failed for good or
     /// nothing is played any more.
     pub async fn episode(&self, member: usize) -> Option<Trajectory> {
-        self.member(member, Start::Shared).await
+        self.member(member, Start::Shared, Extra::default()).await
+    }
+
+    /// The same with something said to the policy before its first turn that the environment does not show, such as a hint.
+    pub async fn episode_behind(&self, member: usize, said: Vec<Message>) -> Option<Trajectory> {
+        self.member(member, Start::Shared, Extra { said: said.into(), guide: None }).await
+    }
+
+    /// Has one of the environment's own players play the member of this number, in the tokens of the policy. Where several act there is none: it fails.
+    pub async fn demonstration(&self, member: usize, guide: Guide) -> Option<Trajectory> {
+        if !self.origin.seats().is_empty() {
+            let detail = "there are no demonstrations where several act";
+            self.shared.note(&self.origin.task.id, Boundary::Environment, detail);
+            return None;
+        }
+        self.member(member, Start::Shared, Extra { guide: Some(guide), ..Extra::default() }).await
+    }
+
+    /// The task of the group.
+    pub fn task(&self) -> &Task {
+        &self.origin.task
+    }
+
+    /// How a solution of the task goes, in words, an action for each turn: what the task itself says, or the actions of the environment's player who sees all; none
+    /// where neither knows.
+    pub async fn solution(&self) -> Vec<String> {
+        let told = &self.origin.task.parameters["metadata"]["solution"];
+        match told {
+            Value::String(text) => return vec![text.clone()],
+            Value::Array(steps) if steps.iter().all(Value::is_string) => {
+                return steps.iter().filter_map(|it| it.as_str().map(str::to_owned)).collect();
+            }
+            _ => {}
+        }
+        let most = self.shared.config.episode.turns_of(&self.origin.task);
+        let actions = self.origin.solution(&self.shared.common, most).await;
+        actions.iter().map(|action| action.key().into_owned()).collect()
+    }
+
+    /// Tells that so many more episodes are played than the group has trajectories, so that nobody takes them for some that were wanted.
+    pub fn play_more(&self, episodes: usize) {
+        self.shared.tally(|counts| counts.wanted += episodes);
     }
 
     /// Plays the member of this number from where another member was, whose past it takes over. Where several act there
@@ -98,12 +141,24 @@ impl GroupInProgress<'_> {
         origin: &Trajectory,
         at: BranchPoint,
     ) -> Option<Trajectory> {
+        self.branch_behind(member, origin, at, Vec::new()).await
+    }
+
+    /// The same with something said to the policy before it goes on that the environment does not show.
+    pub async fn branch_behind(
+        &self,
+        member: usize,
+        origin: &Trajectory,
+        at: BranchPoint,
+        said: Vec<Message>,
+    ) -> Option<Trajectory> {
         if !self.origin.seats().is_empty() {
             let detail = "branches within episodes are not played where several act";
             self.shared.note(&self.origin.task.id, Boundary::Environment, detail);
             return None;
         }
-        self.member(member, Start::Branch { origin: Arc::new(origin.clone()), at }).await
+        let start = Start::Branch { origin: Arc::new(origin.clone()), at };
+        self.member(member, start, Extra { said: said.into(), guide: None }).await
     }
 
     /// Puts the records of further seats that are grouped behind those of the first one that a strategy has grown, seat by
@@ -129,11 +184,12 @@ impl GroupInProgress<'_> {
     }
 
     /// Plays one member, anew when it failed; `None` when it failed for good.
-    async fn member(&self, member: usize, start: Start) -> Option<Trajectory> {
+    async fn member(&self, member: usize, start: Start, extra: Extra) -> Option<Trajectory> {
         let shared = self.shared;
         let CollectConfig { refills, sandbox_patience_secs, .. } = *shared.config;
         let task = &self.origin.task;
-        let seed = self.seed.derive("member", member);
+        let number = shared.config.plan(self.index).first_member + member;
+        let seed = self.seed.derive("member", number);
         let mut patience = Duration::from_secs(sandbox_patience_secs);
         let mut back_off = BackOff::new(SANDBOX_BACK_OFF.0, SANDBOX_BACK_OFF.1, seed);
         let (mut attempt, mut absences) = (0, 0);
@@ -141,7 +197,9 @@ impl GroupInProgress<'_> {
         let mut spent = None;
         while attempt <= refills {
             let number = attempt + absences;
-            let boundary = match self.attempt(&start, seed, (attempt, number), &mut spent).await? {
+            let played =
+                self.attempt((&start, &extra), seed, (attempt, number), &mut spent).await?;
+            let boundary = match played {
                 Try::Finished { trajectory, further } => {
                     shared.sink.trajectory(self.index, &trajectory);
                     further.iter().for_each(|it| shared.sink.trajectory(self.index, it));
@@ -189,7 +247,7 @@ impl GroupInProgress<'_> {
     /// `attempt` counts those before it that took a refill, `number` all that were recorded; `spent` is what these took.
     async fn attempt(
         &self,
-        start: &Start,
+        (start, extra): (&Start, &Extra),
         seed: Seed,
         (attempt, number): (u32, u32),
         spent: &mut Option<Spend>,
@@ -209,6 +267,7 @@ impl GroupInProgress<'_> {
             common: Arc::clone(&shared.common),
             origin: Arc::clone(&self.origin),
             start: start.clone(),
+            extra: extra.clone(),
             // Exact also in readers that know numbers only as doubles.
             id: seed.derive("episode", number).as_u64() >> 11,
             seed,
@@ -292,7 +351,7 @@ impl Shared<'_> {
     }
 
     /// Opens and resets the environment of a group.
-    async fn origin(&self, task: Arc<spar_tasks::Task>, seed: Seed) -> Option<Origin> {
+    async fn origin(&self, task: Arc<Task>, seed: Seed) -> Option<Origin> {
         let mut patience = Duration::from_secs(self.config.sandbox_patience_secs);
         let mut back_off = BackOff::new(SANDBOX_BACK_OFF.0, SANDBOX_BACK_OFF.1, seed);
         let mut failures = 0;
@@ -323,11 +382,7 @@ impl Shared<'_> {
     }
 
     /// One try at it; `None` where nothing is played any more.
-    async fn open(
-        &self,
-        task: &Arc<spar_tasks::Task>,
-        seed: Seed,
-    ) -> Option<Result<Origin, Unopened>> {
+    async fn open(&self, task: &Arc<Task>, seed: Seed) -> Option<Result<Origin, Unopened>> {
         // Who waits for a place keeps no environment from others.
         let _environment = self.environments.acquire().await.ok()?;
         if self.request.cancellation.is_cancelled() {

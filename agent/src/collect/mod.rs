@@ -39,6 +39,28 @@ pub struct CollectConfig {
     pub sandbox_patience_secs: u64,
     /// How episodes are played.
     pub episode: EpisodeConfig,
+    /// What is played of each task of the request, where that is not a group of `group_size`; empty: of each that. Not a setting of recipes:
+    /// whoever draws tasks says it.
+    #[serde(skip)]
+    pub plans: Vec<GroupPlan>,
+}
+
+/// What is played of a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GroupPlan {
+    /// Episodes; at least 1.
+    pub size: usize,
+    /// The number of the first of them in its group; above 0 where a group is played on that has others already.
+    pub first_member: usize,
+    /// How often the task came before with this seed; absent: as often as in this request.
+    pub repetition: Option<u64>,
+}
+
+impl GroupPlan {
+    /// A group of this size from its beginning.
+    pub fn new(size: usize) -> Self {
+        Self { size, first_member: 0, repetition: None }
+    }
 }
 
 impl Default for CollectConfig {
@@ -49,11 +71,17 @@ impl Default for CollectConfig {
             refills: 3,
             sandbox_patience_secs: 600,
             episode: EpisodeConfig::default(),
+            plans: Vec::new(),
         }
     }
 }
 
 impl CollectConfig {
+    /// What is played of the task of this number.
+    pub fn plan(&self, index: usize) -> GroupPlan {
+        self.plans.get(index).copied().unwrap_or_else(|| GroupPlan::new(self.group_size))
+    }
+
     /// Checks every setting.
     ///
     /// # Errors
@@ -240,6 +268,11 @@ impl LeftOut {
 }
 
 impl Collection {
+    /// Counts a group that nothing is learned from.
+    pub fn leave_out(&mut self, group: &Group) {
+        self.left_out.push(LeftOut::of(group));
+    }
+
     /// Takes over another collection: its counts, and those of its groups that `kept` tells, one entry for each; of the
     /// others what came of them.
     pub fn keep(&mut self, other: Self, kept: &[bool]) {
@@ -386,7 +419,7 @@ pub async fn stream_groups(
     config: &CollectConfig,
     sink: &dyn CollectionSink,
 ) -> (CollectionCounts, Option<String>) {
-    let wanted = request.tasks.len() * config.group_size;
+    let wanted = (0..request.tasks.len()).map(|index| config.plan(index).size).sum();
     let Concurrency { environments, sandboxes } = config.concurrency;
     let stopping = StopOnDrop(Cancellation::new());
     let stop = &stopping.0;
@@ -405,7 +438,7 @@ pub async fn stream_groups(
         sandboxes: Semaphore::new(sandboxes.clamp(1, Semaphore::MAX_PERMITS)),
         tallies: Mutex::new((CollectionCounts { wanted, ..Default::default() }, None)),
     };
-    let seeds = group_seeds(request);
+    let seeds = group_seeds(request, config);
     let groups = (0..request.tasks.len()).map(|index| shared.group(index, seeds[index]));
     // A group in progress holds its environment, so no more of them than could be played.
     let playable = match request.tasks.iter().all(needs_sandbox) {
@@ -437,14 +470,15 @@ impl Drop for StopOnDrop {
 }
 
 /// Where the random choices of each group start.
-fn group_seeds(request: &CollectRequest<'_>) -> Vec<Seed> {
+fn group_seeds(request: &CollectRequest<'_>, config: &CollectConfig) -> Vec<Seed> {
     let mut met: HashMap<&str, u64> = HashMap::new();
     let mut seeds = Vec::with_capacity(request.tasks.len());
-    for task in request.tasks {
-        let repetition = met.entry(&task.id).or_default();
+    for (index, task) in request.tasks.iter().enumerate() {
+        let before = met.entry(&task.id).or_default();
+        let repetition = config.plan(index).repetition.unwrap_or(*before);
         let seed = request.seed.derive("task", &task.id);
-        seeds.push(if *repetition == 0 { seed } else { seed.derive("repetition", *repetition) });
-        *repetition += 1;
+        seeds.push(if repetition == 0 { seed } else { seed.derive("repetition", repetition) });
+        *before += 1;
     }
     seeds
 }

@@ -4,7 +4,9 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use spar_core::{EndReason, Group, Lineage, ParsedAction, RewardPart, Seat, Trajectory, Turn};
+use spar_core::{
+    EndReason, Group, Lineage, ParsedAction, RewardPart, Seat, Trajectory, Turn, Verdict,
+};
 use spar_tasks::RewardShapers;
 
 /// A step as credit sees it.
@@ -41,6 +43,11 @@ pub struct EpisodeView {
     pub is_terminated: bool,
     /// What it earned by the names of parts, shaped; a name that is not there stands for 0.
     pub parts: BTreeMap<String, f64>,
+    /// Whether it solved its task.
+    pub is_success: bool,
+    /// Numbers that its judging left, by their names, or those of the grader and theirs with a point between, such as `judge.value`. Rewards need not have
+    /// them.
+    pub scores: BTreeMap<String, f64>,
     /// Whether its tokens are gone because a secret [stood](Trajectory::redacted) in them: nothing is learned from it.
     pub is_redacted: bool,
 }
@@ -55,6 +62,8 @@ impl EpisodeView {
             duration: Duration::ZERO,
             is_terminated: true,
             parts: BTreeMap::new(),
+            is_success: false,
+            scores: BTreeMap::new(),
             is_redacted: false,
         }
     }
@@ -69,6 +78,8 @@ impl EpisodeView {
             is_terminated: matches!(trajectory.end, EndReason::Terminated)
                 || trajectory.last_acting().is_some_and(|turn| turn.step.terminated),
             parts: BTreeMap::new(),
+            is_success: trajectory.success,
+            scores: trajectory.verdict.as_ref().map(scores).unwrap_or_default(),
             is_redacted: trajectory.redacted,
         }
     }
@@ -80,6 +91,22 @@ impl EpisodeView {
             None => drop(self.parts.insert(part.name.clone(), part.value)),
         }
     }
+}
+
+/// The numbers that a judging left.
+fn scores(verdict: &Verdict) -> BTreeMap<String, f64> {
+    let mut scores = BTreeMap::new();
+    for (name, value) in &verdict.artifacts {
+        if let Some(number) = value.as_f64() {
+            scores.insert(name.clone(), number);
+        }
+        for (inner, value) in value.as_object().into_iter().flatten() {
+            if let Some(number) = value.as_f64() {
+                scores.insert(format!("{name}.{inner}"), number);
+            }
+        }
+    }
+    scores
 }
 
 /// A trajectory as credit sees it.
@@ -128,7 +155,8 @@ impl<'a> GroupView<'a> {
 
     fn of(trajectories: &'a [Trajectory], shapers: &RewardShapers) -> Self {
         let mut view = Self::default();
-        for (trajectory, parts) in trajectories.iter().zip(shapers.shape_group(trajectories)) {
+        let shaped = shapers.shape_group(&trajectories.iter().collect::<Vec<_>>());
+        for (trajectory, parts) in trajectories.iter().zip(shaped) {
             let mut episode = EpisodeView::of(trajectory);
             parts.iter().flatten().for_each(|part| episode.earn(part));
             let steps = trajectory.turns.iter().zip(&parts);

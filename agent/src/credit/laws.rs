@@ -96,6 +96,8 @@ const LAWS: &[Laws] = &[
     Laws { name: "rtmc", ..OF_STEPS },
     Laws { name: "graft", ..OF_STEPS },
     Laws { name: "ace", ..KEPT },
+    Laws { name: "xrpo", ..KEPT },
+    Laws { name: "by_hint", ..KEPT },
     // Groups are compared with each other.
     Laws { name: "copo", equal: false, alone: false, ..KEPT },
     Laws { name: "duration", ..KEPT },

@@ -5,13 +5,14 @@ use serde::{Deserialize, Serialize};
 use spar_core::registry::{Axis, Given, OptionSet, Options, Row, Table};
 
 use super::{
-    Ace, AceConfig, AdvantageEstimator, Archer, ArcherConfig, Arpo, ArpoConfig, Copo, CopoConfig,
-    CreditError, Duration, DurationConfig, Gae, GaeConfig, Gdpo, GdpoConfig, Gigpo, GigpoConfig,
-    Gpg, GpgConfig, Graft, GraftConfig, GraphGpo, GraphGpoConfig, Grpo, GrpoConfig, GrpoPassk,
-    GrpoPasskConfig, Hgpo, HgpoConfig, Mars, MarsConfig, McGrpo, McGrpoConfig, Opo, OpoConfig,
-    OptimalTokenBaseline, OptimalTokenBaselineConfig, PsrNsr, PsrNsrConfig, R3l, R3lConfig,
-    ReinforcePp, ReinforcePpConfig, Rloo, RlooConfig, Rtmc, RtmcConfig, Salt, SaltConfig, Spa,
-    SpaConfig, SpaReleased, SpaReleasedConfig, TreePs, TreePsConfig, UiS1, UiS1Config,
+    Ace, AceConfig, AdvantageEstimator, Archer, ArcherConfig, Arpo, ArpoConfig, ByHint,
+    ByHintConfig, Copo, CopoConfig, CreditError, Duration, DurationConfig, Gae, GaeConfig, Gdpo,
+    GdpoConfig, Gigpo, GigpoConfig, Gpg, GpgConfig, Graft, GraftConfig, GraphGpo, GraphGpoConfig,
+    Grpo, GrpoConfig, GrpoPassk, GrpoPasskConfig, Hgpo, HgpoConfig, Mars, MarsConfig, McGrpo,
+    McGrpoConfig, Opo, OpoConfig, OptimalTokenBaseline, OptimalTokenBaselineConfig, PsrNsr,
+    PsrNsrConfig, R3l, R3lConfig, ReinforcePp, ReinforcePpConfig, Rloo, RlooConfig, Rtmc,
+    RtmcConfig, Salt, SaltConfig, Spa, SpaConfig, SpaReleased, SpaReleasedConfig, TreePs,
+    TreePsConfig, UiS1, UiS1Config, Xrpo, XrpoConfig,
 };
 
 /// Which estimator, with which options.
@@ -277,6 +278,22 @@ const ROWS: &[EstimatorRow] = &[
         formula: "A_i (1 + strength softplus(c_i)) where A_i < 0, c_i = mean of log pi - log pi_ref over tokens; otherwise A_i of GRPO",
         options: OptionSet::of::<AceConfig>(),
         open: |given| Ok(Box::new(Ace::new(given.read()?)?)),
+    },
+    Row {
+        name: "xrpo",
+        about: "Successes that the policy finds unlikely weigh more.",
+        source: "XRPO, arXiv 2510.06672, its sharpening, reconstructed from its abstract and a summary",
+        formula: "A_i (1 + min(max(strength (e^{mean s - s_i} - 1), 0), most)) where A_i > 0, s_i = mean log pi over tokens; otherwise A_i of GRPO",
+        options: OptionSet::of::<XrpoConfig>(),
+        open: |given| Ok(Box::new(Xrpo::new(given.read()?)?)),
+    },
+    Row {
+        name: "by_hint",
+        about: "Trajectories that were helped, and those that were not, are compared among themselves.",
+        source: "ADHint, reconstructed from its abstract; assumed: a constant weight of helped ones",
+        formula: "A_i = (R_i - mean) / std over the helped, or over the others, of its group; helped ones weigh hinted_weight",
+        options: OptionSet::of::<ByHintConfig>(),
+        open: |given| Ok(Box::new(ByHint::new(given.read()?)?)),
     },
     Row {
         name: "copo",

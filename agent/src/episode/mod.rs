@@ -22,7 +22,7 @@ mod tests;
 pub use branch_point::{BranchError, BranchPoint};
 pub(crate) use ends::{broken, cancelled, panicked};
 pub use episode_in_progress::EpisodeInProgress;
-pub(crate) use run::stillborn;
+pub(crate) use run::{play_behind, stillborn};
 pub use run::{run_branch, run_episode, run_started_episode};
 pub use table_in_progress::{SeatedEpisode, TableInProgress};
 

@@ -1,6 +1,6 @@
 //! Episodes without branches.
 
-use spar_core::{EndReason, Observation, Trajectory, Versions};
+use spar_core::{EndReason, Message, Observation, Trajectory, Versions};
 use spar_envs::Environment;
 
 use super::{BranchPoint, Episode, EpisodeInProgress};
@@ -44,6 +44,17 @@ pub async fn run_branch<'a>(
     config: &'a EpisodeConfig,
 ) -> (Trajectory, Box<dyn Environment + 'a>) {
     play(EpisodeInProgress::branch(environment, origin, at, episode, config).await).await
+}
+
+/// Plays an episode to its end, behind what is said to its policy first.
+pub(crate) async fn play_behind<'a>(
+    mut episode: EpisodeInProgress<'a>,
+    said: &[Message],
+) -> (Trajectory, Box<dyn Environment + 'a>) {
+    if episode.end().is_none() {
+        said.iter().for_each(|message| episode.inject(message.clone()));
+    }
+    play(episode).await
 }
 
 async fn play(mut episode: EpisodeInProgress<'_>) -> (Trajectory, Box<dyn Environment + '_>) {

@@ -9,6 +9,7 @@
 //! filter is one file and one row of [`filter_registry`].
 
 mod all;
+mod consistent;
 mod error;
 mod filter;
 mod max_variance;
@@ -17,6 +18,7 @@ mod top_bottom;
 mod with_signal;
 
 pub use all::All;
+pub use consistent::{Consistent, ConsistentConfig};
 pub use error::FilterError;
 pub use filter::{GroupFilter, kept};
 pub use max_variance::{MaxVariance, MaxVarianceConfig};

@@ -1,9 +1,11 @@
 //! How sure a success rate is, and whether two differ.
 
+mod calibration;
 mod outcomes;
 mod rating;
 mod significance;
 
+pub use calibration::{CalibrationScore, calibration, weighted_vote};
 pub use outcomes::{Difference, Outcomes, TaskTallies, rate};
 use rand::RngExt;
 pub use rating::{Match, Rating, elo_ratings};

@@ -189,7 +189,7 @@ fn own_tokens(trajectory: &Trajectory) -> usize {
 }
 
 /// `-mean log pi` over the tokens that had an alternative; 0 where none had.
-fn unsureness(turn: &Turn) -> f64 {
+pub(super) fn unsureness(turn: &Turn) -> f64 {
     let drawn = turn.sampled.logprobs.iter().map(|logprob| -f64::from(*logprob));
     let (sum, count) = drawn
         .filter(|value| *value > 0.0)

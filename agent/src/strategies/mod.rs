@@ -9,18 +9,33 @@
 
 mod branch_rules;
 mod branching;
+mod continuations;
+mod critical_tokens;
+mod guidance;
+mod hints;
 mod independent;
+mod lookahead;
 mod registry;
+mod retry;
+mod tool_branching;
 
 use async_trait::async_trait;
 use spar_core::Trajectory;
 
 pub use branch_rules::{arpo_branches, arpo_entropy, latr_candidates, rouge_l, suffix_match};
 pub use branching::{Branching, BranchingOptions, ChooseBranches};
+pub use continuations::{Continuations, ContinuationsOptions, LedBy};
+pub use critical_tokens::{CriticalTokens, CriticalTokensOptions};
+pub use guidance::{Guidance, GuidedContext};
+pub use hints::{Hints, HintsOptions};
 pub use independent::Independent;
+pub use lookahead::{Likeness, Lookahead, LookaheadOptions};
 pub use registry::{
     OpenStrategy, StrategyConfig, StrategyError, StrategyRow, open_strategy, strategy_registry,
 };
+
+pub use retry::{Retry, RetryFrom, RetryOptions};
+pub use tool_branching::{ToolBranching, ToolBranchingOptions};
 
 use crate::GroupInProgress;
 

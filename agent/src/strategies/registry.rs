@@ -4,7 +4,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use spar_core::registry::{Axis, Given, OptionSet, Options, Row, RowError, Table};
 
-use super::{Branching, BranchingOptions, Independent, RolloutStrategy};
+use super::{
+    Branching, BranchingOptions, Continuations, ContinuationsOptions, CriticalTokens,
+    CriticalTokensOptions, Hints, HintsOptions, Independent, Lookahead, LookaheadOptions, Retry,
+    RetryOptions, RolloutStrategy, ToolBranching, ToolBranchingOptions,
+};
 
 /// Which rollout strategy, with which options.
 ///
@@ -81,6 +85,54 @@ const ROWS: &[StrategyRow] = &[
         options: OptionSet::of::<BranchingOptions>(),
         open: |given| Ok(Box::new(Branching::new(given.read()?)?)),
     },
+    Row {
+        name: "tool_branching",
+        about: "Episodes fork behind calls of tools where the policy is less sure than it was to begin with.",
+        source: "ARPO, arXiv 2507.19849, and its code's rule; reconstructed: entropies are surprises at what was sampled",
+        formula: "fork iff clip(u - weight (H_t - H_0), 0, 1) <= probability, behind calls of tools",
+        options: OptionSet::of::<ToolBranchingOptions>(),
+        open: |given| Ok(Box::new(ToolBranching::new(given.read()?)?)),
+    },
+    Row {
+        name: "critical_tokens",
+        about: "Answers are sampled anew from the tokens that the policy was least sure of.",
+        source: "CURE, arXiv 2508.11016, reconstructed from its abstract",
+        formula: "the `candidates` tokens of the greatest -log pi in each trunk, drawn evenly",
+        options: OptionSet::of::<CriticalTokensOptions>(),
+        open: |given| Ok(Box::new(CriticalTokens::new(given.read()?)?)),
+    },
+    Row {
+        name: "continuations",
+        about: "All episodes of a group go on from one turn of an episode that is none of it.",
+        source: "REFUEL, arXiv 2410.04612, section 3.2; TRPO's vine, arXiv 1502.05477, section 5.2; DR-PO, arXiv 2404.08495",
+        formula: "h ~ U{0, .., T - 1}; y_i ~ pi(. | s_h)",
+        options: OptionSet::of::<ContinuationsOptions>(),
+        open: |given| Ok(Box::new(Continuations::new(given.read()?)?)),
+    },
+    Row {
+        name: "hints",
+        about: "Groups that all fail are played again with ever more of the solution as a hint.",
+        source: "GHPO, arXiv 2507.10628, and its code",
+        formula: "hint = first 25%, 50%, 75% of the solution, while all returns are failures",
+        options: OptionSet::of::<HintsOptions>(),
+        open: |given| Ok(Box::new(Hints::new(given.read()?)?)),
+    },
+    Row {
+        name: "retry",
+        about: "Failed episodes are tried again behind guidance, from the start or from where they went wrong.",
+        source: "Agent-RLVR, arXiv 2506.11425; Critique-GRPO, arXiv 2506.03106; R3L, arXiv 2601.03715; SCOPE, arXiv 2602.24110; pivots are found by rules",
+        formula: "",
+        options: OptionSet::of::<RetryOptions>(),
+        open: |given| Ok(Box::new(Retry::new(given.read()?)?)),
+    },
+    Row {
+        name: "lookahead",
+        about: "Episodes fork at tokens that were in doubt, and forks that go on as their origin did are let go.",
+        source: "LATR, its rules as its code has them; reconstructed: forks are played to their end before they are compared",
+        formula: "keep a fork iff likeness(its next tokens, those of its origin) <= threshold",
+        options: OptionSet::of::<LookaheadOptions>(),
+        open: |given| Ok(Box::new(Lookahead::new(given.read()?)?)),
+    },
 ];
 
 static TABLE: Table<OpenStrategy> = Table::new(AXIS, ROWS);
@@ -120,10 +172,8 @@ mod tests {
 
     #[test]
     fn what_is_not_known_is_refused() {
-        assert_eq!(
-            error(r#"{ "kind": "tree" }"#),
-            "find rollout strategy `tree`: known are `independent`, `branching`"
-        );
+        let unknown = error(r#"{ "kind": "tree" }"#);
+        assert!(unknown.starts_with("find rollout strategy `tree`: known are "), "{unknown}");
         assert!(error(r#"{ "kind": "independent", "trunks": 1 }"#).contains("no option `trunks`"));
         let range = error(r#"{ "kind": "branching", "trunks": 0, "rounds": 0 }"#);
         assert!(range.contains("trunks is 0") && range.contains("rounds is 0"), "{range}");

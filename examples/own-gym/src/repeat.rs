@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use spar::core::registry::{NamedOptions, OptionSet, Row};
 use spar::tasks::SamplerError;
-use spar::tasks::samplers::{Outcome, SamplerRow, TaskSampler};
+use spar::tasks::samplers::{Draw, Outcome, SamplerRow, TaskOrder, TaskSampler, Wanted};
 
 pub(crate) const ROW: SamplerRow = Row {
     name: "repeat",
@@ -59,13 +59,13 @@ impl TaskSampler for Repeat {
         "repeat"
     }
 
-    fn begin(&mut self, groups: usize) {
-        self.wanted = groups;
+    fn begin(&mut self, wanted: &Wanted) {
+        self.wanted = wanted.groups;
     }
 
-    fn draw(&mut self) -> Vec<u64> {
+    fn draw(&mut self, _: &dyn TaskOrder) -> Vec<Draw> {
         let count = std::mem::take(&mut self.wanted) as u64;
-        let places = (self.next..self.next + count).collect();
+        let places = (self.next..self.next + count).map(Draw::from).collect();
         self.round += u64::from(count > 0);
         self.behind = self.behind.max(self.next + count);
         if self.round == self.times {

@@ -2,6 +2,7 @@
 
 mod build_image;
 mod description;
+mod impact;
 mod import;
 mod ls;
 mod make_repair;
@@ -18,6 +19,7 @@ pub(super) async fn tasks(arguments: &TasksArguments) -> anyhow::Result<ExitCode
     match &arguments.command {
         TasksCommand::Ls(arguments) => ls::ls(arguments),
         TasksCommand::Show(arguments) => show::show(arguments),
+        TasksCommand::Impact(arguments) => impact::impact(arguments),
         TasksCommand::Import(arguments) => import::import(arguments),
         TasksCommand::Make { command: MakeCommand::Repair(arguments) } => {
             make_repair::make_repair(arguments).await

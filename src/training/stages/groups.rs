@@ -1,5 +1,6 @@
 //! Groups of episodes, as stages play them to train on.
 
+use std::collections::{BTreeMap, HashMap};
 use std::pin::pin;
 use std::sync::{Mutex, PoisonError};
 
@@ -9,15 +10,18 @@ use serde_json::Value;
 use spar_agent::credit::GroupView;
 use spar_agent::strategies::{RolloutStrategy, StrategyConfig, open_strategy};
 use spar_agent::{
-    Cancellation, CollectConfig, CollectRequest, Collection, CollectionSink, CutGroup,
-    EpisodeConfig, FinishedGroup, Keeper, SamplesError, stream_groups,
+    Cancellation, CollectConfig, CollectRequest, Collection, CollectionCounts, CollectionSink,
+    CutGroup, EpisodeConfig, FinishedGroup, GroupPlan, Keeper, SamplesError, stream_groups,
 };
-use spar_core::{EndReason, Seed, Trajectory};
-use spar_tasks::samplers::{Outcome, SamplerConfig, TaskSampler, open_sampler};
+use spar_core::{EndReason, Group, Seed, Trajectory};
+use spar_tasks::samplers::{
+    Draw, Learned, Outcome, SamplerConfig, TaskSampler, Wanted, open_sampler,
+};
 use spar_tasks::{RewardShapers, ShaperConfig, Task};
 
 use super::{Place, Step};
-use crate::training::demonstrations::take_places;
+use crate::recipe::HorizonConfig;
+use crate::training::demonstrations::{TrainingOrder, take_places};
 use crate::training::run::Training;
 
 /// What is played in every iteration.
@@ -29,6 +33,8 @@ pub(super) struct GroupOptions {
     pub(super) group_size: usize,
     /// Turns that an episode may have.
     pub(super) max_turns: u32,
+    /// How these, and the tokens of answers, grow.
+    pub(super) horizon: Option<HorizonConfig>,
     pub(super) sampler: SamplerConfig,
     pub(super) strategy: StrategyConfig,
     pub(super) shapers: Vec<ShaperConfig>,
@@ -51,15 +57,48 @@ pub(super) struct Collected {
     pub(super) collection: Collection,
     /// The samples of these.
     pub(super) cut: Vec<CutGroup>,
+    /// The places of their tasks.
+    pub(super) places: Vec<u64>,
     /// Groups that the task sampler left out.
     pub(super) num_dropped: usize,
 }
 
-/// The groups of one round, in the order of drawing.
+/// A group that the task sampler has not left out, as far as it was played.
+struct Gathered {
+    place: u64,
+    group: Group,
+    tags: Vec<String>,
+    cut: CutGroup,
+    played: Played,
+}
+
+/// How far a group was played.
+#[derive(Debug, Clone, Copy)]
+struct Played {
+    /// The round in which it began, and how often its task came before in that.
+    round: u64,
+    repetition: u64,
+    /// Its number among the groups of the iteration.
+    number: usize,
+    /// Episodes that were asked for.
+    episodes: usize,
+}
+
+/// What is played in one go: tasks that begin in the same round.
+#[derive(Default)]
+struct Part {
+    /// Numbers of draws.
+    draws: Vec<usize>,
+    plans: Vec<GroupPlan>,
+    /// The numbers of their groups among those of the iteration.
+    groups: Vec<usize>,
+}
+
+/// The groups of one part, in the order of drawing.
 struct Round {
-    collection: Collection,
-    cut: Vec<CutGroup>,
-    outcomes: Vec<Outcome>,
+    arrived: Vec<Arrived>,
+    counts: CollectionCounts,
+    last_failure: Option<String>,
 }
 
 /// What is kept between iterations.
@@ -67,6 +106,9 @@ struct Round {
 struct SourceState {
     /// The task sampler's.
     sampler: Value,
+    /// Those of the shapers, where any of them learns something.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    shapers: Vec<Value>,
 }
 
 impl GroupSource {
@@ -81,11 +123,13 @@ impl GroupSource {
         // Of runs older than the state, behind what it has played.
         let first = place.first_task + done * options.tasks as u64;
         let mut sampler = open_sampler(&options.sampler, first)?;
+        let mut shapers = RewardShapers::open(&options.shapers)?;
         if let Some(state) = &state {
             sampler.load(&state.sampler)?;
+            shapers.load(&state.shapers)?;
         }
         Ok(Self {
-            shapers: RewardShapers::open(&options.shapers)?,
+            shapers,
             strategy: open_strategy(&options.strategy)?,
             is_begun: state.is_some(),
             sampler,
@@ -95,7 +139,7 @@ impl GroupSource {
 
     /// What it needs to go on; absent as long as nothing was played.
     pub(super) fn state(&self) -> Option<Value> {
-        let state = SourceState { sampler: self.sampler.state() };
+        let state = SourceState { sampler: self.sampler.state(), shapers: self.shapers.state() };
         let written = || serde_json::to_value(&state).expect("a state is plain data");
         self.is_begun.then(written)
     }
@@ -110,49 +154,150 @@ impl GroupSource {
         &self.shapers
     }
 
-    /// Plays what the task sampler draws, round by round; `None` when it was told to stop, the sampler then
+    /// What came of the groups that were trained: the places of their tasks, and the mean absolute advantage of each, in the order of drawing.
+    pub(super) fn learned(&mut self, groups: &[Group], places: &[u64], advantages: &[f64]) {
+        let same = |a: &Trajectory, b: &Trajectory| a.seat == b.seat;
+        let runs = groups.iter().flat_map(|group| group.trajectories.chunk_by(same));
+        let runs: Vec<Vec<&Trajectory>> = runs.map(|run| run.iter().collect()).collect();
+        self.shapers.adapt(&runs);
+        let learned = places.iter().zip(advantages);
+        let learned: Vec<Learned> = learned
+            .map(|(place, advantage)| Learned { place: *place, advantage: *advantage })
+            .collect();
+        self.sampler.learned(&learned);
+    }
+
+    /// Plays what the task sampler draws for so many groups, round by round; `None` when it was told to stop, the sampler then
     /// standing where it stood. What was kept of such an iteration is cut off when the run goes on.
     pub(super) async fn collect(
         &mut self,
         run: &mut Training,
         place: &Place,
         step: &Step<'_>,
+        groups: usize,
     ) -> anyhow::Result<Option<Collected>> {
         let before = self.sampler.state();
+        let group_size = self.options.group_size;
         let mut collected = Collected::default();
-        self.sampler.begin(self.options.tasks);
+        let mut gathered: Vec<Gathered> = Vec::new();
+        let mut num_groups = 0;
+        self.sampler.begin(&Wanted::new(groups, group_size, step.seed.derive("sampler", 0)));
         for round in 0_u64.. {
-            let places = self.sampler.draw();
-            if places.is_empty() {
+            let draws = {
+                let suite = run.domains.of(&place.data).suite.as_ref();
+                let order = TrainingOrder::new(suite, &place.data.train, run.seed)?;
+                self.sampler.draw(&order)
+            };
+            if draws.is_empty() {
                 break;
             }
+            // 1. Episodes, those of groups that are played on from where these stand.
             let suite = run.domains.of(&place.data).suite.as_ref();
+            let places: Vec<u64> = draws.iter().map(|draw| draw.place).collect();
             let tasks = take_places(suite, &place.data.train, run.seed, &places)?;
-            let seed = if round == 0 { step.seed } else { step.seed.derive("round", round) };
-            let earlier = collected.collection.groups.len() + collected.num_dropped;
-            let played = self.play(run, place, step, &tasks, seed, earlier).await?;
-            let Some(Round { collection, cut, outcomes }) = played else {
-                self.sampler.load(&before)?;
-                return Ok(None);
+            let mut arrived: Vec<Option<Arrived>> = draws.iter().map(|_| None).collect();
+            let parts = self.parts(&draws, &tasks, &gathered, (round, num_groups));
+            num_groups += parts.get(&round).map_or(0, |part| part.draws.len());
+            for (begun, part) in &parts {
+                let seed = if *begun == 0 { step.seed } else { step.seed.derive("round", *begun) };
+                let tasks: Vec<Task> = part.draws.iter().map(|it| tasks[*it].clone()).collect();
+                let Some(played) = self.play(run, place, step, &tasks, seed, part).await? else {
+                    self.sampler.load(&before)?;
+                    return Ok(None);
+                };
+                collected.collection.counts += played.counts;
+                let failure = played.last_failure;
+                collected.collection.last_failure =
+                    failure.or(collected.collection.last_failure.take());
+                for of_draw in played.arrived {
+                    let draw = part.draws[of_draw.finished.index];
+                    arrived[draw] = Some(of_draw);
+                }
+            }
+
+            // 2. What is trained of it.
+            let empty = Outcome::default();
+            let outcome = |of_draw: &Option<Arrived>| {
+                of_draw.as_ref().map_or(&empty, |it| &it.outcome).clone()
             };
+            let outcomes: Vec<Outcome> = arrived.iter().map(outcome).collect();
             let kept = self.sampler.observe(&outcomes);
             let (found, expected) = (kept.len(), outcomes.len());
             let name = self.sampler.name();
             ensure!(found == expected, "task sampler `{name}` judged {found} of {expected} groups");
-            let of_kept = cut.into_iter().zip(&kept).filter(|(_, kept)| **kept);
-            collected.cut.extend(of_kept.map(|(cut, _)| cut));
-            collected.num_dropped += kept.iter().filter(|kept| !**kept).count();
-            collected.collection.keep(collection, &kept);
+            for (begun, part) in parts {
+                for (within, draw) in part.draws.iter().enumerate() {
+                    let Some(of_draw) = arrived[*draw].take() else { continue };
+                    let plan = part.plans[within];
+                    let played = Played {
+                        round: begun,
+                        repetition: plan.repetition.unwrap_or(0),
+                        number: part.groups[within],
+                        episodes: plan.size,
+                    };
+                    let place = draws[*draw].place;
+                    gather(&mut gathered, (place, played), of_draw)?;
+                    if !kept[*draw] {
+                        let dropped =
+                            gathered.iter().position(|it| it.played.number == played.number);
+                        let dropped = gathered.remove(dropped.expect("it was gathered"));
+                        collected.num_dropped += 1;
+                        collected.collection.leave_out(&dropped.group);
+                    }
+                }
+            }
             // A task that nobody can play, drawn in a later round, costs nothing but its group.
             let Collection { counts, last_failure, .. } = &collected.collection;
             let failure = last_failure.as_deref().unwrap_or_default();
             ensure!(counts.finished > 0, "play a single episode: {failure}");
         }
+        gathered.sort_by_key(|gathered| gathered.played.number);
+        for Gathered { place, group, tags, cut, .. } in gathered {
+            collected.collection.groups.push(group);
+            collected.collection.tags.push(tags);
+            collected.cut.push(cut);
+            collected.places.push(place);
+        }
         self.is_begun = true;
         Ok(Some(collected))
     }
 
-    /// Plays a group for each of these tasks, behind so many earlier ones of the iteration; `None` when it was told to stop.
+    /// What is drawn in a round, by the round in which its groups began; so many groups of the iteration stand before it.
+    fn parts(
+        &self,
+        draws: &[Draw],
+        tasks: &[Task],
+        gathered: &[Gathered],
+        (round, mut num_groups): (u64, usize),
+    ) -> BTreeMap<u64, Part> {
+        let mut parts: BTreeMap<u64, Part> = BTreeMap::new();
+        let mut met: HashMap<&str, u64> = HashMap::new();
+        for (number, (draw, task)) in draws.iter().zip(tasks).enumerate() {
+            let size = draw.rollouts.unwrap_or(self.options.group_size).max(1);
+            let earlier = gathered.iter().find(|gathered| gathered.place == draw.place);
+            let (begun, group, plan) = match earlier {
+                Some(Gathered { played, .. }) => {
+                    let repetition = Some(played.repetition);
+                    let plan = GroupPlan { size, first_member: played.episodes, repetition };
+                    (played.round, played.number, plan)
+                }
+                None => {
+                    let repetition = met.entry(&task.id).or_default();
+                    let plan = GroupPlan { repetition: Some(*repetition), ..GroupPlan::new(size) };
+                    *repetition += 1;
+                    num_groups += 1;
+                    (round, num_groups - 1, plan)
+                }
+            };
+            let part = parts.entry(begun).or_default();
+            part.draws.push(number);
+            part.plans.push(plan);
+            part.groups.push(group);
+        }
+        parts
+    }
+
+    /// Plays what a part says of each of its tasks; `None` when it was told to stop.
     async fn play(
         &self,
         run: &mut Training,
@@ -160,18 +305,18 @@ impl GroupSource {
         step: &Step<'_>,
         tasks: &[Task],
         seed: Seed,
-        earlier: usize,
+        part: &Part,
     ) -> anyhow::Result<Option<Round>> {
-        let GroupOptions { group_size, max_turns, .. } = self.options;
         run.check_environments(place, tasks.iter().map(|task| task.environment.as_str()))?;
         let player = run.player(place)?;
-        step.watch.observer.playing("rollouts", tasks.len() * group_size);
+        let episodes = part.plans.iter().map(|plan| plan.size).sum();
+        step.watch.observer.playing("rollouts", episodes);
         let domain = run.domains.of(&place.data);
-        let max_turns = Some(max_turns);
         let config = CollectConfig {
-            group_size,
+            group_size: self.options.group_size,
             concurrency: domain.sandboxes.concurrency(),
-            episode: EpisodeConfig { max_turns, ..run.recipe.episode.clone() },
+            episode: self.episode(&run.recipe.episode, step.done),
+            plans: part.plans.clone(),
             ..CollectConfig::default()
         };
         // Who cannot keep an episode stops the others as well.
@@ -189,15 +334,50 @@ impl GroupSource {
         let every = run.recipe.keep.trajectories_every;
         let is_kept = every > 0 && step.number.is_multiple_of(every);
         let store = Some(&mut run.store).filter(|_| is_kept);
-        let keeper = store.map(|store| Keeper::new(store, step.number, &stop).behind(earlier));
+        let keeper = store
+            .map(|store| Keeper::new(store, step.number, &stop).with_groups(part.groups.clone()));
         let arrivals = Arrivals::new(keeper, &self.shapers);
         let collecting = stream_groups(&request, &config, &arrivals);
         let (counts, last_failure) =
             stopping_with(step.watch.cancellation, &stop, collecting).await;
-        let mut round = arrivals.finish()?;
-        (round.collection.counts, round.collection.last_failure) = (counts, last_failure);
+        let round = Round { arrived: arrivals.finish()?, counts, last_failure };
         Ok((!step.watch.cancellation.is_cancelled()).then_some(round))
     }
+
+    /// How episodes are played behind so many iterations of the stage.
+    fn episode(&self, episode: &EpisodeConfig, done: u64) -> EpisodeConfig {
+        let mut episode =
+            EpisodeConfig { max_turns: Some(self.options.max_turns), ..episode.clone() };
+        if let Some(horizon) = &self.options.horizon {
+            episode.max_turns = Some(horizon.max_turns(done, self.options.max_turns));
+            let most = episode.sampling.max_tokens;
+            episode.sampling.max_tokens = horizon.max_tokens(done, most);
+        }
+        episode
+    }
+}
+
+/// Puts a group that has arrived behind the others, or its episodes into the one that they go on from.
+fn gather(
+    gathered: &mut Vec<Gathered>,
+    (place, played): (u64, Played),
+    arrived: Arrived,
+) -> anyhow::Result<()> {
+    let Arrived { finished, cut, .. } = arrived;
+    match gathered.iter_mut().find(|it| it.played.number == played.number) {
+        Some(earlier) => {
+            earlier.group.trajectories.extend(finished.group.trajectories);
+            // Seat by seat, as all groups are.
+            earlier.group.trajectories.sort_by_key(|trajectory| trajectory.seat);
+            earlier.cut = CutGroup::new(&earlier.group)?;
+            earlier.played.episodes += played.episodes;
+        }
+        None => {
+            let (group, tags) = (finished.group, finished.tags);
+            gathered.push(Gathered { place, group, tags, cut: cut?, played });
+        }
+    }
+    Ok(())
 }
 
 /// Waits for what `stop` stops, and sets it when the run is told to stop.
@@ -236,20 +416,10 @@ impl<'a> Arrivals<'a> {
         Self { keeper, shapers, arrived: Mutex::default() }
     }
 
-    /// All of them, in the order of drawing.
-    fn finish(self) -> anyhow::Result<Round> {
+    /// All of them.
+    fn finish(self) -> anyhow::Result<Vec<Arrived>> {
         self.keeper.map_or(Ok(()), Keeper::finish)?;
-        let mut arrived = self.arrived.into_inner().unwrap_or_else(PoisonError::into_inner);
-        arrived.sort_by_key(|arrived| arrived.finished.index);
-        let collection = Collection::default();
-        let mut round = Round { collection, cut: Vec::new(), outcomes: Vec::new() };
-        for Arrived { finished, cut, outcome } in arrived {
-            round.collection.groups.push(finished.group);
-            round.collection.tags.push(finished.tags);
-            round.cut.push(cut?);
-            round.outcomes.push(outcome);
-        }
-        Ok(round)
+        Ok(self.arrived.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -268,7 +438,12 @@ impl CollectionSink for Arrivals<'_> {
         // What one seat earns says nothing of another's tries: a sampler sees those of the first.
         let views = GroupView::by_seat(&finished.group, self.shapers);
         let returns = views.first().map(GroupView::returns).unwrap_or_default();
-        let (cut, outcome) = (CutGroup::new(&finished.group), Outcome { returns });
+        let of_first = |trajectory: &&Trajectory| {
+            finished.group.trajectories.first().is_some_and(|first| first.seat == trajectory.seat)
+        };
+        let of_first = finished.group.trajectories.iter().filter(of_first);
+        let successes = of_first.filter(|trajectory| trajectory.success).count();
+        let (cut, outcome) = (CutGroup::new(&finished.group), Outcome { returns, successes });
         let mut arrived = self.arrived.lock().unwrap_or_else(PoisonError::into_inner);
         arrived.push(Arrived { finished, cut, outcome });
     }

@@ -17,6 +17,7 @@ mod prefer;
 mod reference;
 mod registry;
 mod reinforce;
+mod replay;
 mod stage;
 mod turn_predictor;
 

@@ -154,6 +154,7 @@ impl Stage for Prefer {
                     tasks: config.tasks,
                     group_size: config.group_size,
                     max_turns: config.max_turns,
+                    horizon: None,
                     sampler: config.sampler.clone(),
                     strategy: StrategyConfig::default(),
                     shapers: config.shapers.clone(),
@@ -304,7 +305,8 @@ impl Preferring {
         step: &Step<'_>,
     ) -> anyhow::Result<Option<Compared>> {
         let groups = self.groups.as_mut().context("play groups: pairs are in files")?;
-        let Some(collected) = groups.collect(run, &self.place, step).await? else {
+        let Some(collected) = groups.collect(run, &self.place, step, self.config.tasks).await?
+        else {
             return Ok(None);
         };
         let Collected { collection, num_dropped, .. } = collected;

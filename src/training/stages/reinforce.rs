@@ -11,8 +11,8 @@ use serde_json::Value;
 use spar_agent::credit::{AdvantageEstimator, BatchView, open_estimator};
 use spar_agent::filters::{GroupFilter, kept, open_filter};
 use spar_agent::strategies::open_strategy;
-use spar_agent::{CutBatch, CutGroup};
-use spar_core::{Group, Sample, Signal, Signals};
+use spar_agent::{CutBatch, CutGroup, TurnMask};
+use spar_core::{Credit, Group, Sample, Signal, Signals};
 use spar_predictors::Fit;
 use spar_trainer::{
     DecoderGradient, FrozenModel, MeasuredTokens, MetricRecord, PreparedModel, TrainerConfig,
@@ -22,6 +22,7 @@ use spar_trainer::{
 use super::groups::{Collected, GroupOptions, GroupSource};
 use super::reference::{Drawn, Reference};
 use super::registry::written;
+use super::replay::Replay;
 use super::turn_predictor::TurnPredictor;
 use super::{Place, RunningStage, Stage, Step, WordsRequest};
 use crate::recipe::{DataConfig, Recipe, ReferenceHold, ReinforceConfig};
@@ -75,6 +76,9 @@ impl Stage for Reinforce {
         }
         if self.config.predictor.is_some() {
             problems.push("learners: several at one time fit no predictor".to_owned());
+        }
+        if self.config.replay.is_some() {
+            problems.push("learners: several at one time replay nothing".to_owned());
         }
         if self.config.trainer.average.is_some() {
             problems.push("learners: several at one time keep no average of weights".to_owned());
@@ -132,6 +136,7 @@ impl Stage for Reinforce {
             tasks: config.tasks,
             group_size: config.group_size,
             max_turns: config.max_turns,
+            horizon: config.horizon.clone(),
             sampler: config.sampler.clone(),
             strategy: config.strategy.clone(),
             shapers: config.shapers.clone(),
@@ -140,7 +145,8 @@ impl Stage for Reinforce {
             groups: GroupSource::open(groups, place, done, state)?,
             credit: open_estimator(&config.credit)?,
             filter: open_filter(&config.filter.clone().unwrap_or_default())?,
-            reference: Reference::default(),
+            reference: Reference::of(config.reference_soup.clone()),
+            replay: config.replay.clone().map(Replay::new),
             predictor: None,
             place: place.clone(),
             config,
@@ -156,6 +162,8 @@ struct Reinforcement {
     credit: Box<dyn AdvantageEstimator>,
     filter: Box<dyn GroupFilter>,
     reference: Reference,
+    /// What was played before, where some of it is trained again.
+    replay: Option<Replay>,
     /// Open from the first iteration on, where the stage has one.
     predictor: Option<TurnPredictor>,
 }
@@ -169,21 +177,42 @@ impl RunningStage for Reinforcement {
     ) -> anyhow::Result<Option<MetricRecord>> {
         // 1. Groups of episodes under the present weights.
         let started = Instant::now();
-        let collected = self.groups.collect(run, &self.place, step).await?;
+        let wanted = self.config.tasks;
+        let num_replayed = self.replay.as_ref().map_or(0, |replay| replay.num_replayed(wanted));
+        let fresh = wanted - num_replayed;
+        let collected = self.groups.collect(run, &self.place, step, fresh).await?;
         let Some(collected) = collected else { return Ok(None) };
-        let Collected { collection, cut, num_dropped } = collected;
+        let Collected { collection, cut, places, num_dropped } = collected;
         let rollout_seconds = started.elapsed().as_secs_f64();
 
         // 2. Each learner learns from its own groups: all of them, where there is one.
         let started = Instant::now();
         let present = run.model.learner.clone();
         let mut learned = Vec::new();
-        for (learner, groups, cut) in by_learner(&self.place, &collection.groups, cut) {
+        let fresh = &collection.groups;
+        let seed = step.seed.derive("replay", 0);
+        let replayed = self.replay.as_mut().map(|it| it.groups(num_replayed, fresh, seed));
+        let (trained, cut) = with_replayed(fresh, cut, replayed.unwrap_or_default())?;
+        let mut advantages = vec![0.0; trained.len()];
+        for OfLearner { learner, groups, cut, numbers } in by_learner(&self.place, &trained, cut) {
             run.turn_to(&learner)?;
             let found = self.learn(run, step, (groups.as_ref(), cut), &learner)?;
+            for (number, advantage) in numbers.iter().zip(&found.group_advantages) {
+                advantages[*number] = *advantage;
+            }
             learned.push((learner, found));
         }
         run.turn_to(&present)?;
+        self.groups.learned(&collection.groups, &places, &advantages);
+
+        let resets = match &self.config.reference_reset {
+            None => None,
+            Some(config) => {
+                let counts = &collection.counts;
+                let success = counts.successes as f64 / counts.finished.max(1) as f64;
+                Some(self.reference.see(run, config, step.done + 1, success)?)
+            }
+        };
 
         // 3. What is told of it.
         let times = [
@@ -194,6 +223,20 @@ impl RunningStage for Reinforcement {
         let record = with_collection(MetricRecord::new(step.number, "reinforce"), &collection);
         let suite = run.domains.of(&self.place.data).suite.as_ref();
         let record = with_suites(record, &collection, suite);
+        let record = match &self.config.horizon {
+            None => record,
+            Some(horizon) => {
+                let most = run.recipe.episode.sampling.max_tokens;
+                record.with([
+                    ("max_turns", f64::from(horizon.max_turns(step.done, self.config.max_turns))),
+                    ("max_answer_tokens", horizon.max_tokens(step.done, most) as f64),
+                ])
+            }
+        };
+        let record = record.with(self.groups.shapers().metrics());
+        let record = record.with(resets.map(|resets| ("reference_resets", resets as f64)));
+        let replayed = self.replay.as_ref().map(|_| ("replayed_groups", num_replayed as f64));
+        let record = record.with(replayed);
         let dropped = Some(("dropped_groups", num_dropped as f64)).filter(|_| num_dropped > 0);
         let record = with_learned(record.with(dropped), &self.config, &self.place, &learned);
         Ok(Some(record))
@@ -208,6 +251,10 @@ impl RunningStage for Reinforcement {
     }
 
     fn save_files(&self, folder: &Path) -> anyhow::Result<()> {
+        self.replay.as_ref().map_or(Ok(()), |replay| replay.save(folder))?;
+        if self.config.reference_reset.is_some() {
+            self.reference.save(folder)?;
+        }
         self.predictor.as_ref().map_or(Ok(()), |predictor| predictor.save(folder))
     }
 
@@ -215,6 +262,10 @@ impl RunningStage for Reinforcement {
         // Before the first iteration there is nothing to go on with.
         if self.groups.state().is_none() {
             return Ok(());
+        }
+        self.replay.as_mut().map_or(Ok(()), |replay| replay.load(folder))?;
+        if self.config.reference_reset.is_some() {
+            self.reference.load(run, folder)?;
         }
         self.predictor = self.fresh_predictor(run)?;
         self.predictor.as_mut().map_or(Ok(()), |predictor| predictor.load(folder))
@@ -226,34 +277,76 @@ struct Learned {
     num_samples: usize,
     num_with_gradient: usize,
     num_filtered: usize,
+    /// The mean over a group's trajectories of the mean absolute advantage of their tokens, by group.
+    group_advantages: Vec<f64>,
     /// Of the predictor, where there is one.
     fit: Option<Fit>,
     explained_variance: Option<f64>,
     updates: Vec<UpdateMetrics>,
 }
 
-/// The groups that each learner of a stage learns from.
-fn by_learner<'a>(
-    place: &Place,
-    groups: &'a [Group],
-    cut: Vec<CutGroup>,
-) -> Vec<(String, Cow<'a, [Group]>, Vec<CutGroup>)> {
-    if place.learners.is_empty() {
-        return vec![(place.learner.clone(), groups.into(), cut)];
+/// Fresh groups with their samples, and behind them those that are replayed.
+fn with_replayed<'a>(
+    fresh: &'a [Group],
+    mut cut: Vec<CutGroup>,
+    replayed: Vec<Group>,
+) -> anyhow::Result<(Cow<'a, [Group]>, Vec<CutGroup>)> {
+    if replayed.is_empty() {
+        return Ok((fresh.into(), cut));
     }
-    let mut found: BTreeMap<&String, (Vec<Group>, Vec<CutGroup>)> = BTreeMap::new();
-    for (group, cut) in groups.iter().zip(cut) {
+    for group in &replayed {
+        cut.push(CutGroup::new(group)?);
+    }
+    let mut all = fresh.to_vec();
+    all.extend(replayed);
+    Ok((all.into(), cut))
+}
+
+/// The groups that a learner learns from.
+struct OfLearner<'a> {
+    learner: String,
+    groups: Cow<'a, [Group]>,
+    cut: Vec<CutGroup>,
+    /// Their numbers among all groups of the iteration.
+    numbers: Vec<usize>,
+}
+
+/// The groups that each learner of a stage learns from.
+fn by_learner<'a>(place: &Place, groups: &'a [Group], cut: Vec<CutGroup>) -> Vec<OfLearner<'a>> {
+    if place.learners.is_empty() {
+        let (learner, numbers) = (place.learner.clone(), (0..groups.len()).collect());
+        return vec![OfLearner { learner, groups: groups.into(), cut, numbers }];
+    }
+    let mut found: BTreeMap<&String, OfLearner<'a>> = BTreeMap::new();
+    for (number, (group, cut)) in groups.iter().zip(cut).enumerate() {
         let environment = group.trajectories.first().map(|trajectory| &trajectory.environment);
         if let Some(learner) = environment.and_then(|name| place.learners.get(name)) {
-            let (groups, all) = found.entry(learner).or_default();
-            groups.push(group.clone());
-            all.push(cut);
+            let own = found.entry(learner).or_insert_with(|| OfLearner {
+                learner: learner.clone(),
+                groups: Cow::Owned(Vec::new()),
+                cut: Vec::new(),
+                numbers: Vec::new(),
+            });
+            own.groups.to_mut().push(group.clone());
+            own.cut.push(cut);
+            own.numbers.push(number);
         }
     }
-    let owned = |(learner, (groups, cut)): (&String, (Vec<Group>, Vec<CutGroup>))| {
-        (learner.clone(), groups.into(), cut)
+    found.into_values().collect()
+}
+
+/// The mean over the trajectories of each group of the mean absolute advantage of their tokens; 0 where none has a token.
+fn group_advantages(groups: &[Group], view: &BatchView<'_>, credit: &Credit) -> Vec<f64> {
+    let tokens = credit.advantages.clone().into_tokens(&view.num_tokens());
+    let mean = |values: &mut dyn Iterator<Item = f64>| {
+        let (sum, count) = values.fold((0.0, 0.0), |(sum, count), it| (sum + it, count + 1.0));
+        if count > 0.0 { sum / count } else { 0.0 }
     };
-    found.into_iter().map(owned).collect()
+    let mut of_trajectories =
+        tokens.iter().map(|tokens| mean(&mut tokens.iter().map(|it| it.abs())));
+    let of_group =
+        |group: &Group| mean(&mut of_trajectories.by_ref().take(group.trajectories.len()));
+    groups.iter().map(of_group).collect()
 }
 
 /// Adds what the learners learned: over all of them, and of each where there are several.
@@ -322,6 +415,7 @@ impl Reinforcement {
         let mut signals = cut.signals();
         let fit = self.predict(run, step, (&cut, &view), &mut signals)?;
         let credit = self.credit.estimate(&view, &signals)?;
+        let group_advantages = group_advantages(groups, &view, &credit);
         let mut kept = kept(self.filter.as_ref(), &view);
         let num_filtered = kept.iter().filter(|kept| !**kept).count();
         if self.predictor.as_ref().is_some_and(|it| it.is_warming_up(step.done)) {
@@ -329,8 +423,20 @@ impl Reinforcement {
         }
         let objective = self.config.objective.build()?;
         let credit = self.config.turn_mask().hide(groups, credit);
+        let credit = match self.config.mask_shared_turns {
+            true => TurnMask::Shared.hide(groups, credit),
+            false => credit,
+        };
         let credit = self.config.shared_turns(&*objective).settle(&view, credit, &kept)?;
         let mut samples = cut.weigh(&credit, &kept)?;
+        if let Some(replay) = &mut self.replay {
+            samples.extend(replay.samples(
+                groups,
+                &credit,
+                &kept,
+                step.seed.derive("replay", 1),
+            )?);
+        }
         let with_gradient = samples.iter().filter(|sample| objective.has_gradient(sample)).count();
 
         // 2. Updates.
@@ -350,6 +456,7 @@ impl Reinforcement {
             num_samples: samples.len(),
             num_with_gradient: with_gradient,
             num_filtered,
+            group_advantages,
             fit,
             explained_variance: explained_variance(&samples),
             updates,

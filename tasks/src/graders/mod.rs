@@ -15,8 +15,10 @@
 //! the environment judges. What keeps a grader from judging is an error, never a verdict, unless the episode itself has brought
 //! it about: then it is worth nothing. A new grader is one file and one row of [`grader_registry`].
 
+mod bleu;
 mod choice;
 mod environment;
+mod evidence;
 mod exact;
 mod grader;
 #[expect(clippy::module_inception, reason = "the type that the folder is named after")]
@@ -36,9 +38,11 @@ mod tau2;
 mod test_episodes;
 mod unit_tests;
 
+pub use bleu::{Bleu, BleuOptions, BleuSmoothing};
 pub(crate) use choice::letter;
 pub use choice::{ChoiceAnswer, ChoiceAnswerOptions};
 pub use environment::OwnVerdict;
+pub use evidence::{Evidence, EvidenceOptions};
 pub use exact::{Exact, ExactOptions};
 pub use grader::{
     FreshSandbox, GradedEpisode, Grader, GraderNeeds, GradingModel, GradingModels, GradingPlace,

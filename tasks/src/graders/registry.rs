@@ -4,11 +4,11 @@ use serde::{Deserialize, Serialize};
 use spar_core::registry::{Axis, Given, OptionSet, Options, Row, Table};
 
 use super::{
-    ChoiceAnswer, ChoiceAnswerOptions, Exact, ExactOptions, FreshSandboxOptions, Grader, Judge,
-    JudgeOptions, Likelihood, LikelihoodOptions, MathAnswer, MathAnswerOptions, OwnVerdict,
-    PatchSimilarity, PatchSimilarityOptions, ProgramTests, ReasoningSql, ReasoningSqlOptions,
-    Region, RegionOptions, Script, ScriptOptions, Squad, SquadOptions, Structured, Tau2Options,
-    Tau2Reward, UnitTestsOptions,
+    Bleu, BleuOptions, ChoiceAnswer, ChoiceAnswerOptions, Evidence, EvidenceOptions, Exact,
+    ExactOptions, FreshSandboxOptions, Grader, Judge, JudgeOptions, Likelihood, LikelihoodOptions,
+    MathAnswer, MathAnswerOptions, OwnVerdict, PatchSimilarity, PatchSimilarityOptions,
+    ProgramTests, ReasoningSql, ReasoningSqlOptions, Region, RegionOptions, Script, ScriptOptions,
+    Squad, SquadOptions, Structured, Tau2Options, Tau2Reward, UnitTestsOptions,
 };
 use crate::GraderError;
 
@@ -132,6 +132,22 @@ const ROWS: &[GraderRow] = &[
         formula: "exact_match 1[normal(answer) in { normal(r) }]; f1 max_r 2 P R / (P + R) over words",
         options: OptionSet::of::<SquadOptions>(),
         open: |given| Ok(Box::new(Squad::new(given.read()?))),
+    },
+    Row {
+        name: "bleu",
+        about: "How many rows of words the answer shares with what the task calls right.",
+        source: "BLEUBERI, arXiv 2505.11080; BLEU as sacrebleu 2.6 has it for sentences, with its tokenizer 13a",
+        formula: "min(1, exp(1 - r / c)) exp(mean_n log p_n), n from 1 to 4",
+        options: OptionSet::of::<BleuOptions>(),
+        open: |given| Ok(Box::new(Bleu::new(given.read()?)?)),
+    },
+    Row {
+        name: "evidence",
+        about: "The answer names the passages that it stands on; form, answer and passages are paid apart, all together more.",
+        source: "ARENA, arXiv 2505.13258, reconstructed from its abstract and a summary; assumed: the weights",
+        formula: "format + accuracy 1[exact match] + relevance {0, 1/2, 1} + bonus 1[all]",
+        options: OptionSet::of::<EvidenceOptions>(),
+        open: |given| Ok(Box::new(Evidence::new(given.read()?)?)),
     },
     Row {
         name: "script",

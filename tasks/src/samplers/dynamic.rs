@@ -6,7 +6,7 @@ use serde_json::Value;
 use spar_core::registry::{NamedOptions, RowError};
 
 use super::registry::AXIS;
-use super::{Outcome, TaskSampler};
+use super::{Draw, Outcome, TaskOrder, TaskSampler, Wanted};
 use crate::SamplerError;
 
 /// Options of [`Dynamic`].
@@ -65,18 +65,18 @@ impl TaskSampler for Dynamic {
         "dynamic"
     }
 
-    fn begin(&mut self, groups: usize) {
-        (self.wanted, self.rounds) = (groups, 0);
+    fn begin(&mut self, wanted: &Wanted) {
+        (self.wanted, self.rounds) = (wanted.groups, 0);
     }
 
-    fn draw(&mut self) -> Vec<u64> {
+    fn draw(&mut self, _: &dyn TaskOrder) -> Vec<Draw> {
         if self.rounds == self.max_rounds {
             return Vec::new();
         }
         self.rounds += 1;
         let first = self.next;
         self.next += self.wanted as u64;
-        (first..self.next).collect()
+        (first..self.next).map(Draw::from).collect()
     }
 
     fn observe(&mut self, outcomes: &[Outcome]) -> Vec<bool> {
@@ -101,21 +101,22 @@ impl TaskSampler for Dynamic {
 
 #[cfg(test)]
 mod tests {
+    use super::super::test_order::{Line, places, wanted};
     use super::*;
-    use crate::test_vectors::{cases, floats};
+    use crate::test_vectors::{all_cases, floats};
 
     fn outcome(returns: &[f64]) -> Outcome {
-        Outcome { returns: returns.to_vec() }
+        Outcome { returns: returns.to_vec(), successes: 0 }
     }
 
     #[test]
     fn what_is_kept_equals_the_reference() {
-        for case in cases("dapo_dynamic_sampling") {
+        for case in all_cases("dapo_dynamic_sampling") {
             let prompts = case["inputs"]["metric_per_prompt"].as_object().unwrap();
             let outcomes: Vec<Outcome> =
                 prompts.values().map(|metrics| outcome(&floats(metrics))).collect();
             let mut dynamic = Dynamic::new(&DynamicOptions::default(), 0).unwrap();
-            dynamic.begin(outcomes.len());
+            dynamic.begin(&wanted(outcomes.len()));
             let kept = dynamic.observe(&outcomes);
             let kept = prompts.keys().zip(kept).filter(|(_, kept)| *kept).map(|(name, _)| name);
             let mut kept: Vec<&str> = kept.map(String::as_str).collect();
@@ -135,29 +136,33 @@ mod tests {
     #[test]
     fn what_is_dropped_is_replaced_by_tasks_that_come_next() {
         let mut dynamic = Dynamic::new(&DynamicOptions { max_rounds: 3 }, 5).unwrap();
-        dynamic.begin(3);
-        assert_eq!(dynamic.draw(), [5, 6, 7]);
+        dynamic.begin(&wanted(3));
+        assert_eq!(places(&dynamic.draw(&Line::of(100))), [5, 6, 7]);
         let (same, mixed) = (outcome(&[1.0, 1.0]), outcome(&[1.0, 0.0]));
         assert_eq!(
             dynamic.observe(&[same.clone(), mixed.clone(), same.clone()]),
             [false, true, false]
         );
-        assert_eq!(dynamic.draw(), [8, 9]);
+        assert_eq!(places(&dynamic.draw(&Line::of(100))), [8, 9]);
         dynamic.observe(&[same.clone(), same.clone()]);
-        assert_eq!(dynamic.draw(), [10, 11]);
+        assert_eq!(places(&dynamic.draw(&Line::of(100))), [10, 11]);
         dynamic.observe(&[same, mixed]);
-        assert!(dynamic.draw().is_empty(), "the rounds are over");
+        assert!(dynamic.draw(&Line::of(100)).is_empty(), "the rounds are over");
         assert_eq!(dynamic.next_place(), 12);
-        dynamic.begin(1);
-        assert_eq!(dynamic.draw(), [12], "no task is met twice before all are");
+        dynamic.begin(&wanted(1));
+        assert_eq!(
+            places(&dynamic.draw(&Line::of(100))),
+            [12],
+            "no task is met twice before all are"
+        );
     }
 
     #[test]
     fn an_iteration_that_has_its_groups_draws_no_more() {
         let mut dynamic = Dynamic::new(&DynamicOptions::default(), 0).unwrap();
-        dynamic.begin(2);
-        dynamic.draw();
+        dynamic.begin(&wanted(2));
+        dynamic.draw(&Line::of(100));
         dynamic.observe(&[outcome(&[1.0, 0.0]), outcome(&[0.0, 1.0])]);
-        assert!(dynamic.draw().is_empty());
+        assert!(dynamic.draw(&Line::of(100)).is_empty());
     }
 }

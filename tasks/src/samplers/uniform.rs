@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Outcome, TaskSampler};
+use super::{Draw, Outcome, TaskOrder, TaskSampler, Wanted};
 use crate::SamplerError;
 
 /// Takes the tasks as they come in their shuffled, stratified order: every one once an epoch.
@@ -26,14 +26,14 @@ impl TaskSampler for Uniform {
         "uniform"
     }
 
-    fn begin(&mut self, groups: usize) {
-        self.wanted = groups;
+    fn begin(&mut self, wanted: &Wanted) {
+        self.wanted = wanted.groups;
     }
 
-    fn draw(&mut self) -> Vec<u64> {
+    fn draw(&mut self, _: &dyn TaskOrder) -> Vec<Draw> {
         let first = self.next;
         self.next += std::mem::take(&mut self.wanted) as u64;
-        (first..self.next).collect()
+        (first..self.next).map(Draw::from).collect()
     }
 
     fn observe(&mut self, outcomes: &[Outcome]) -> Vec<bool> {

@@ -8,28 +8,51 @@
 //! recorded and what evaluations report stays unshaped. A new one is one file and one row of
 //! [`shaper_registry`].
 
+mod calibration;
 mod completion;
+mod consensus;
 mod ensemble;
+mod flawed;
 mod gated;
+mod hypervolume;
 mod length_discount;
+mod likelihood_bonus;
+mod normalized;
 mod overlong;
 mod partial;
+mod process;
+mod progress_weighted;
 mod registry;
+mod repetition;
+mod shaped;
 mod test_results;
+mod tool_cost;
 mod verpo;
 mod weighted;
 
 use std::fmt;
 
+use serde_json::Value;
 use spar_core::{RewardPart, Trajectory};
 
+pub use calibration::{Calibration, CalibrationOptions, stated_confidence};
 pub use completion::{Completion, CompletionOptions};
+pub use consensus::{Consensus, ConsensusOptions, ConsensusRule};
 pub use ensemble::{Ensemble, EnsembleOptions, EnsembleRule};
+pub use flawed::{Flawed, FlawedOptions};
 pub use gated::{Gate, Gated, GatedOptions};
+pub use hypervolume::{Hypervolume, HypervolumeOptions, hypervolume};
 pub use length_discount::{LengthDiscount, LengthDiscountOptions};
+pub use likelihood_bonus::{LikelihoodBonus, LikelihoodBonusOptions};
+pub use normalized::{Normalized, NormalizedOptions};
 pub use overlong::{Overlong, OverlongOptions};
 pub use partial::{Partial, PartialOptions};
+pub use process::{Process, ProcessOptions};
+pub use progress_weighted::{ProgressWeighted, ProgressWeightedOptions};
 pub use registry::{OpenShaper, ShaperConfig, ShaperRow, open_shaper, shaper_registry};
+pub use repetition::{Repetition, RepetitionOptions};
+pub use shaped::ShapedGroup;
+pub use tool_cost::{ToolCost, ToolCostOptions};
 pub use verpo::{Verpo, VerpoOptions};
 pub use weighted::{Weighted, WeightedOptions};
 
@@ -42,16 +65,44 @@ pub trait RewardShaper: Send + Sync + fmt::Debug {
 
     /// Changes the parts of an episode in place.
     ///
-    /// The episode is seen by itself; [`shape_group`](Self::shape_group) is what training calls. `rewards[t]` holds those of turn `t` of `trajectory`, as the shapers before this one left
+    /// The episode is seen by itself; [`shape_group`](Self::shape_group) is what training calls.
+    /// `rewards[t]` holds those of turn `t` of `trajectory`, as the shapers before this one left
     /// them; parts may be changed, added and taken away.
     fn shape(&self, trajectory: &Trajectory, rewards: &mut [Vec<RewardPart>]);
 
-    /// Changes the parts of all episodes of a group in place, which are tries at one task: for those that compare them.
-    ///
-    /// `rewards[i]` is of `group[i]`, as for [`shape`](Self::shape), by which each is changed by itself unless this is implemented.
-    fn shape_group(&self, group: &[Trajectory], rewards: &mut [Vec<Vec<RewardPart>>]) {
-        for (trajectory, rewards) in group.iter().zip(rewards) {
+    /// Changes the parts of all episodes of a group that are compared with each other: `rewards[i]` are those of `trajectories[i]`. By default each
+    /// by itself.
+    fn shape_group(&self, trajectories: &[&Trajectory], rewards: &mut [Vec<Vec<RewardPart>>]) {
+        for (trajectory, rewards) in trajectories.iter().zip(rewards) {
             self.shape(trajectory, rewards);
+        }
+    }
+
+    /// Sees all groups of an iteration behind its updates, with the parts as they came to this shaper, so that what it does may follow training. By default it
+    /// learns nothing.
+    fn adapt(&mut self, groups: &[ShapedGroup<'_>]) {
+        let _ = groups;
+    }
+
+    /// Numbers of it for the metrics of an iteration, by their names. Default none.
+    fn metrics(&self) -> Vec<(String, f64)> {
+        Vec::new()
+    }
+
+    /// What has to be kept between iterations; null where it learns nothing, which is the default.
+    fn state(&self) -> Value {
+        Value::Null
+    }
+
+    /// Goes on from a [state](Self::state).
+    ///
+    /// # Errors
+    ///
+    /// [`ShaperError::State`] when it is not one of this shaper.
+    fn load(&mut self, state: &Value) -> Result<(), ShaperError> {
+        match state {
+            Value::Null => Ok(()),
+            _ => Err(ShaperError::State { name: self.name() }),
         }
     }
 }
@@ -75,21 +126,19 @@ impl RewardShapers {
         configs.iter().map(open_shaper).collect::<Result<_, _>>().map(Self)
     }
 
-    /// The rewards of an episode by itself in named parts, one list per turn.
+    /// The rewards of the only episode of a group in named parts, one list per turn.
     pub fn shape(&self, trajectory: &Trajectory) -> Vec<Vec<RewardPart>> {
-        let mut rewards = recorded(trajectory);
-        self.0.iter().for_each(|shaper| shaper.shape(trajectory, &mut rewards));
+        self.shape_group(&[trajectory]).pop().unwrap_or_default()
+    }
+
+    /// The rewards of the episodes of a group that are compared with each other, in named parts, one list per turn of each.
+    pub fn shape_group(&self, trajectories: &[&Trajectory]) -> Vec<Vec<Vec<RewardPart>>> {
+        let mut rewards = recorded(trajectories);
+        self.0.iter().for_each(|shaper| shaper.shape_group(trajectories, &mut rewards));
         rewards
     }
 
-    /// The rewards of the episodes of a group in named parts, a list per turn of each.
-    pub fn shape_group(&self, group: &[Trajectory]) -> Vec<Vec<Vec<RewardPart>>> {
-        let mut rewards: Vec<_> = group.iter().map(recorded).collect();
-        self.0.iter().for_each(|shaper| shaper.shape_group(group, &mut rewards));
-        rewards
-    }
-
-    /// The reward of every turn of an episode by itself.
+    /// The reward of every turn of an episode that is the only one of its group.
     pub fn rewards(&self, trajectory: &Trajectory) -> Vec<f64> {
         if self.0.is_empty() {
             return trajectory.turns.iter().map(|turn| turn.step.reward()).collect();
@@ -97,11 +146,61 @@ impl RewardShapers {
         let sum = |parts: &Vec<RewardPart>| parts.iter().fold(0.0, |sum, part| sum + part.value);
         self.shape(trajectory).iter().map(sum).collect()
     }
+
+    /// Has all of them see the groups of an iteration, behind its updates.
+    pub fn adapt(&mut self, groups: &[Vec<&Trajectory>]) {
+        if self.0.iter().all(|shaper| shaper.state().is_null()) {
+            return;
+        }
+        // All that came in with the weights of this iteration, before any of them learns.
+        let mut rewards: Vec<_> = groups.iter().map(|group| recorded(group)).collect();
+        let mut seen = Vec::with_capacity(self.0.len());
+        for shaper in &self.0 {
+            seen.push(rewards.clone());
+            for (group, rewards) in groups.iter().zip(&mut rewards) {
+                shaper.shape_group(group, rewards);
+            }
+        }
+        for (shaper, seen) in self.0.iter_mut().zip(&seen) {
+            let shaped = groups.iter().zip(seen);
+            let shaped: Vec<ShapedGroup<'_>> = shaped
+                .map(|(trajectories, rewards)| ShapedGroup { trajectories, rewards })
+                .collect();
+            shaper.adapt(&shaped);
+        }
+    }
+
+    /// Their numbers for the metrics of an iteration.
+    pub fn metrics(&self) -> Vec<(String, f64)> {
+        self.0.iter().flat_map(|shaper| shaper.metrics()).collect()
+    }
+
+    /// What has to be kept between iterations, one entry for each; none where none learns anything.
+    pub fn state(&self) -> Vec<Value> {
+        let states: Vec<Value> = self.0.iter().map(|shaper| shaper.state()).collect();
+        if states.iter().all(Value::is_null) { Vec::new() } else { states }
+    }
+
+    /// Goes on from a [state](Self::state).
+    ///
+    /// # Errors
+    ///
+    /// [`ShaperError::State`] when it is not one of these shapers.
+    pub fn load(&mut self, states: &[Value]) -> Result<(), ShaperError> {
+        // One that learns nothing has written none, and so have runs of older versions.
+        for (shaper, state) in self.0.iter_mut().zip(states) {
+            shaper.load(state)?;
+        }
+        Ok(())
+    }
 }
 
-/// The named parts of an episode as they were recorded.
-fn recorded(trajectory: &Trajectory) -> Vec<Vec<RewardPart>> {
-    trajectory.turns.iter().map(|turn| turn.step.rewards.clone()).collect()
+/// The parts that episodes were recorded with.
+fn recorded(trajectories: &[&Trajectory]) -> Vec<Vec<Vec<RewardPart>>> {
+    let parts = |trajectory: &&Trajectory| {
+        trajectory.turns.iter().map(|turn| turn.step.rewards.clone()).collect()
+    };
+    trajectories.iter().map(parts).collect()
 }
 
 #[cfg(test)]

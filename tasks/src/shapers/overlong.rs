@@ -90,11 +90,11 @@ mod tests {
     use super::super::RewardShapers;
     use super::super::tests::episode;
     use super::*;
-    use crate::test_vectors::{cases, floats};
+    use crate::test_vectors::{all_cases, floats};
 
     #[test]
     fn penalties_equal_the_reference() {
-        for case in cases("reward_overlong_dapo") {
+        for case in all_cases("reward_overlong_dapo") {
             let param = |name: &str| case["params"][name].as_f64().unwrap();
             let overlong = Overlong::new(&OverlongOptions {
                 max_tokens: param("max_response_length") as u32,

@@ -5,9 +5,13 @@ use serde::{Deserialize, Serialize};
 use spar_core::registry::{Axis, Given, OptionSet, Options, Row, Table, to_options};
 
 use super::{
-    Completion, CompletionOptions, Ensemble, EnsembleOptions, Gated, GatedOptions, LengthDiscount,
-    LengthDiscountOptions, Overlong, OverlongOptions, Partial, PartialOptions, RewardShaper, Verpo,
-    VerpoOptions, Weighted, WeightedOptions,
+    Calibration, CalibrationOptions, Completion, CompletionOptions, Consensus, ConsensusOptions,
+    Ensemble, EnsembleOptions, Flawed, FlawedOptions, Gated, GatedOptions, Hypervolume,
+    HypervolumeOptions, LengthDiscount, LengthDiscountOptions, LikelihoodBonus,
+    LikelihoodBonusOptions, Normalized, NormalizedOptions, Overlong, OverlongOptions, Partial,
+    PartialOptions, Process, ProcessOptions, ProgressWeighted, ProgressWeightedOptions, Repetition,
+    RepetitionOptions, RewardShaper, ToolCost, ToolCostOptions, Verpo, VerpoOptions, Weighted,
+    WeightedOptions,
 };
 use crate::ShaperError;
 
@@ -98,6 +102,78 @@ const ROWS: &[ShaperRow] = &[
         open: |given| Ok(Box::new(Ensemble::new(&given.read()?)?)),
     },
     Row {
+        name: "calibration",
+        about: "Who states how sure he is has to be right as often.",
+        source: "RLCR, arXiv 2507.16806, equation 2",
+        formula: "r += -weight (q - 1[success])^2, q the stated confidence, the difference 1 where there is none",
+        options: OptionSet::of::<CalibrationOptions>(),
+        open: |given| Ok(Box::new(Calibration::new(&given.read()?)?)),
+    },
+    Row {
+        name: "consensus",
+        about: "What most of a group answer is taken to be right, without labels.",
+        source: "TTRL, arXiv 2504.16084; regions: GUI-RC, arXiv 2508.05615, reconstructed from its abstract and a summary",
+        formula: "1[answer = majority of the group], or the mean votes of the cells that a prediction covers, over the most",
+        options: OptionSet::of::<ConsensusOptions>(),
+        open: |given| Ok(Box::new(Consensus::new(&given.read()?)?)),
+    },
+    Row {
+        name: "flawed",
+        about: "A success with an error on the way is worth less, and a failure costs something.",
+        source: "FAPO, arXiv 2510.22543, and its code",
+        formula: "1 where right without an error, 1 - penalty with one, -wrong where wrong",
+        options: OptionSet::of::<FlawedOptions>(),
+        open: |given| Ok(Box::new(Flawed::new(&given.read()?)?)),
+    },
+    Row {
+        name: "hypervolume",
+        about: "Episodes that extend the Pareto front of several objectives count more.",
+        source: "arXiv 2509.11452, hypervolume-guided weights, reconstructed from its abstract",
+        formula: "r += weight (HV(front and it) - HV(front)) / HV(best of each) sum_k r_k",
+        options: OptionSet::of::<HypervolumeOptions>(),
+        open: |given| Ok(Box::new(Hypervolume::new(&given.read()?)?)),
+    },
+    Row {
+        name: "likelihood_bonus",
+        about: "Right episodes whose reasoning makes the answer likelier than in their group earn more.",
+        source: "GRPO-CARE, arXiv 2506.16141, reconstructed from its abstract",
+        formula: "r += bonus 1[success and l > mean l of the group's successes]",
+        options: OptionSet::of::<LikelihoodBonusOptions>(),
+        open: |given| Ok(Box::new(LikelihoodBonus::new(&given.read()?)?)),
+    },
+    Row {
+        name: "normalized",
+        about: "Returns are brought to mean 0 and deviation 1 by those of earlier iterations, and clipped.",
+        source: "PPO-max, arXiv 2307.04964, section 5.3.1",
+        formula: "clip((R - mean) / std, -clip, clip)",
+        options: OptionSet::of::<NormalizedOptions>(),
+        open: |given| Ok(Box::new(Normalized::new(&given.read()?)?)),
+    },
+    Row {
+        name: "process",
+        about: "Rewards of steps are clipped, or become differences, so that more steps never pay.",
+        source: "arXiv 2410.15115, section 4.2, reconstructed from a summary",
+        formula: "min(r_k - clip, 0); r_k - r_{k+1}, the last one as it is",
+        options: OptionSet::of::<ProcessOptions>(),
+        open: |given| Ok(Box::new(Process::new(&given.read()?)?)),
+    },
+    Row {
+        name: "progress_weighted",
+        about: "Objectives count less the better they are learned, and more the more they waver.",
+        source: "RECAP, reconstructed from its abstract; assumed: the formula",
+        formula: "w_k = K softmax((1 - m_k / best + instability v_k / best) / temperature), m and v running means of what was earned and of its change",
+        options: OptionSet::of::<ProgressWeightedOptions>(),
+        open: |given| Ok(Box::new(ProgressWeighted::new(&given.read()?)?)),
+    },
+    Row {
+        name: "repetition",
+        about: "Rows of tokens that an answer repeats cost something.",
+        source: "CAMPO of MiroMind-M1, arXiv 2507.14683, reconstructed from its abstract",
+        formula: "r += -penalty max(0, s - free) / (1 - free), s = 1 - distinct / all rows of `ngram` tokens",
+        options: OptionSet::of::<RepetitionOptions>(),
+        open: |given| Ok(Box::new(Repetition::new(&given.read()?)?)),
+    },
+    Row {
         name: "partial",
         about: "An instance that is not resolved is worth the fraction of its failing tests that pass now, if none broke.",
         source: "SWE-bench's RESOLVED_PARTIAL, arXiv 2310.06770; the fraction as a reward is common to SWE-Gym and others",
@@ -120,6 +196,14 @@ const ROWS: &[ShaperRow] = &[
         formula: "r += completed 1[handed in] + modified 1[patch is not empty]",
         options: OptionSet::of::<CompletionOptions>(),
         open: |given| Ok(Box::new(Completion::new(&given.read()?)?)),
+    },
+    Row {
+        name: "tool_cost",
+        about: "Calls of tools beyond some cost something.",
+        source: "own, after arXiv 2510.11701",
+        formula: "r += -min(cost max(0, calls - free), most)",
+        options: OptionSet::of::<ToolCostOptions>(),
+        open: |given| Ok(Box::new(ToolCost::new(&given.read()?)?)),
     },
 ];
 
@@ -166,10 +250,8 @@ mod tests {
     #[test]
     fn what_is_not_known_is_refused() {
         let error = open_shaper(&ShaperConfig::new("potential")).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "find reward shaper `potential`: known are `gated`, `length_discount`, `overlong`, `weighted`, `ensemble`, `partial`, `verpo`, `completion`"
-        );
+        let told = error.to_string();
+        assert!(told.starts_with("find reward shaper `potential`: known are "), "{told}");
         let mut config = ShaperConfig::new("length_discount");
         config.options.insert("facto".to_owned(), 0.9.into());
         let error = open_shaper(&config).unwrap_err();

@@ -72,12 +72,12 @@ impl RewardShaper for Verpo {
 
     fn shape(&self, trajectory: &Trajectory, rewards: &mut [Vec<RewardPart>]) {
         let mut alone = [rewards.to_vec()];
-        self.shape_group(std::slice::from_ref(trajectory), &mut alone);
+        self.shape_group(&[trajectory], &mut alone);
         rewards.clone_from_slice(&alone[0]);
     }
 
-    fn shape_group(&self, group: &[Trajectory], rewards: &mut [Vec<Vec<RewardPart>>]) {
-        let judged: Vec<_> = group.iter().map(tests_of).collect();
+    fn shape_group(&self, group: &[&Trajectory], rewards: &mut [Vec<Vec<RewardPart>>]) {
+        let judged: Vec<_> = group.iter().map(|trajectory| tests_of(trajectory)).collect();
         let weights = weights(judged.iter().flatten());
         if weights.is_empty() {
             return;
@@ -132,7 +132,7 @@ mod tests {
     fn returns(group: &[Trajectory]) -> Vec<f64> {
         let shapers = RewardShapers::open(&[super::super::ShaperConfig::new(NAME)]).unwrap();
         let sum = |turns: Vec<Vec<RewardPart>>| turns.iter().flatten().map(|it| it.value).sum();
-        shapers.shape_group(group).into_iter().map(sum).collect()
+        shapers.shape_group(&group.iter().collect::<Vec<_>>()).into_iter().map(sum).collect()
     }
 
     #[test]

@@ -21,6 +21,48 @@ pub struct DpoOptions {
     /// Share of the pairs whose answers are taken to be the wrong way round; at least 0, below 0.5. Of `sigmoid` alone
     /// (conservative DPO, Mitchell 2023). Default 0.
     pub label_smoothing: f64,
+    /// By which divergence the policy is held to the reference model; of `sigmoid` alone. Default `reverse_kl`, which is DPO.
+    pub divergence: PreferenceDivergence,
+    /// The `a` of divergence `alpha`; above 0 and below 1, absent for all others. Default absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub alpha: Option<f64>,
+}
+
+/// A divergence of the policy from the reference model, by `g = f'(u)` up to a constant, `u = pi / pi_ref` of a whole answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PreferenceDivergence {
+    /// `g = log u`.
+    #[default]
+    ReverseKl,
+    /// `g = -1 / u`.
+    ForwardKl,
+    /// `g = log(2 u / (1 + u))`.
+    JensenShannon,
+    /// `g = (1 - u^-a) / a`: between reverse KL at 0 and forward KL at 1.
+    Alpha,
+}
+
+/// Log-ratios of answers are held above this where their exponential is taken.
+const LEAST_LOG_RATIO: f64 = -50.0;
+
+impl PreferenceDivergence {
+    /// `g`, and its derivative by `log u`.
+    fn of(self, log_ratio: f64, alpha: f64) -> (f64, f64) {
+        let bounded = log_ratio.max(LEAST_LOG_RATIO);
+        let inside = if log_ratio < LEAST_LOG_RATIO { 0.0 } else { 1.0 };
+        match self {
+            Self::ReverseKl => (log_ratio, 1.0),
+            Self::ForwardKl => (-(-bounded).exp(), inside * (-bounded).exp()),
+            Self::JensenShannon => {
+                (std::f64::consts::LN_2 - softplus(-log_ratio), sigmoid(-log_ratio))
+            }
+            Self::Alpha => {
+                let power = (-alpha * bounded).exp();
+                ((1.0 - power) / alpha, inside * power)
+            }
+        }
+    }
 }
 
 /// What [`Dpo`] makes of the margin between two answers.
@@ -36,7 +78,13 @@ pub enum PreferenceLoss {
 
 impl Default for DpoOptions {
     fn default() -> Self {
-        Self { beta: 0.1, loss: PreferenceLoss::default(), label_smoothing: 0.0 }
+        Self {
+            beta: 0.1,
+            loss: PreferenceLoss::default(),
+            label_smoothing: 0.0,
+            divergence: PreferenceDivergence::default(),
+            alpha: None,
+        }
     }
 }
 
@@ -53,6 +101,19 @@ impl NamedOptions for DpoOptions {
         if self.loss == PreferenceLoss::Ipo && self.label_smoothing != 0.0 {
             problems.push("`label_smoothing` has no effect on loss `ipo`".to_owned());
         }
+        if self.loss == PreferenceLoss::Ipo && self.divergence != PreferenceDivergence::ReverseKl {
+            problems.push("`divergence` has no effect on loss `ipo`".to_owned());
+        }
+        match (self.divergence, self.alpha) {
+            (PreferenceDivergence::Alpha, Some(alpha)) if alpha > 0.0 && alpha < 1.0 => {}
+            (PreferenceDivergence::Alpha, alpha) => {
+                problems.push(format!("`alpha` is {alpha:?}, must be above 0 and below 1"));
+            }
+            (_, Some(_)) => {
+                problems.push("`alpha` has no effect without divergence `alpha`".to_owned())
+            }
+            (_, None) => {}
+        }
         problems
     }
 }
@@ -64,9 +125,11 @@ impl NamedOptions for DpoOptions {
 ///
 /// - `sigmoid`: `-(1 - s) log sigmoid(beta h) - s log sigmoid(-beta h)` (DPO, arXiv 2305.18290, equation 7),
 /// - `ipo`: `(h - 1 / (2 beta))^2`, `r` being divided by the answer's tokens (IPO, arXiv 2310.12036, equation 17; means
-///   in place of sums as in TRL and AReaL),
+///   in place of sums as in TRL and AReaL).
 ///
-/// and that of an update the mean over its pairs, however many samples their answers are. The weight `w` of a token is
+/// With another `divergence` than reverse KL, `h = g(u(chosen)) - g(u(rejected))` with `u = exp(r)` (f-DPO, arXiv 2309.16240, equation 11).
+///
+/// The loss of an update is the mean over its pairs, however many samples their answers are. The weight `w` of a token is
 /// that in the policy-gradient term, or, for answers that no policy sampled, in the cross-entropy term.
 ///
 /// The slopes of a sample depend on all samples of its pair. They are those at the weights of the update: the objective
@@ -86,7 +149,9 @@ struct Answer {
     logprob: f64,
     /// `r(y)`.
     log_ratio: f64,
-    /// What `r(y)` changes by with the log-probability of a token of weight 1.
+    /// `g(y)`, by which answers are compared; `r(y)` itself by default.
+    compared: f64,
+    /// What that changes by with the log-probability of a token of weight 1.
     slope: f64,
 }
 
@@ -106,7 +171,7 @@ impl Dpo {
 
     /// The loss of a pair whose answers differ by `margin`, which is `h`.
     fn pair_loss(&self, margin: f64) -> PairLoss {
-        let DpoOptions { beta, loss, label_smoothing: smoothing } = self.options;
+        let DpoOptions { beta, loss, label_smoothing: smoothing, .. } = self.options;
         match loss {
             PreferenceLoss::Sigmoid => {
                 let x = beta * margin;
@@ -138,6 +203,10 @@ impl Dpo {
             answer.log_ratio /= tokens;
             answer.slope /= tokens;
         }
+        let DpoOptions { divergence, alpha, .. } = self.options;
+        let (compared, slope) = divergence.of(answer.log_ratio, alpha.unwrap_or(0.5));
+        answer.compared = compared;
+        answer.slope *= slope;
         answer
     }
 }
@@ -179,7 +248,7 @@ impl Objective for Dpo {
         let compare = |pair: Pair| {
             let answer = |parts: &[usize]| self.answer(update.samples, present, parts);
             let (chosen, rejected) = (answer(&pair.chosen), answer(&pair.rejected));
-            let loss = self.pair_loss(chosen.log_ratio - rejected.log_ratio);
+            let loss = self.pair_loss(chosen.compared - rejected.compared);
             Compared { told_by: pair.chosen[0], chosen, rejected, loss }
         };
         let pairs = pairs.into_iter().map(compare).collect();
@@ -344,12 +413,67 @@ mod tests {
         assert_close(far.slope, -0.5, 1e-12);
         assert_eq!(dpo(0.0).pair_loss(4000.0), PairLoss { loss: 0.0, slope: 0.0 });
         assert!(dpo(0.0).pair_loss(f64::NAN).slope.is_nan());
-        let wrong = DpoOptions { beta: 0.0, loss: PreferenceLoss::Ipo, label_smoothing: 0.1 };
+        let ipo = PreferenceLoss::Ipo;
+        let wrong =
+            DpoOptions { beta: 0.0, loss: ipo, label_smoothing: 0.1, ..DpoOptions::default() };
         assert_eq!(wrong.problems().len(), 2);
         assert_eq!(
             DpoOptions { label_smoothing: 0.5, ..DpoOptions::default() }.problems().len(),
             1
         );
+    }
+
+    #[test]
+    fn by_reverse_kl_it_is_dpo_and_all_divergences_have_their_derivatives() {
+        use PreferenceDivergence::{Alpha, ForwardKl, JensenShannon, ReverseKl};
+        for divergence in [ReverseKl, ForwardKl, JensenShannon, Alpha] {
+            for log_ratio in [-3.0, -0.4, 0.0, 0.7, 4.0] {
+                let (_, slope) = divergence.of(log_ratio, 0.3);
+                let at = |shift: f64| divergence.of(log_ratio + shift, 0.3).0;
+                assert_close(slope, (at(1e-6) - at(-1e-6)) / 2e-6, 1e-6);
+                assert!(slope > 0.0);
+            }
+            for far in [-1e4, 1e4] {
+                let (value, slope) = divergence.of(far, 0.3);
+                assert!(value.is_finite() && slope.is_finite() && slope >= 0.0, "{divergence:?}");
+            }
+        }
+        // By hand, and at the ends of alpha.
+        assert_close(ForwardKl.of(2.0_f64.ln(), 0.5).0, -0.5, 1e-12);
+        assert_close(JensenShannon.of(0.0, 0.5).0, 0.0, 1e-12);
+        assert_close(Alpha.of(0.3, 1e-9).0, 0.3, 1e-6);
+        assert_close(Alpha.of(0.3, 1.0 - 1e-9).0, 1.0 + ForwardKl.of(0.3, 0.5).0, 1e-6);
+        // The loss of pairs: the same as DPO's, and its slope by finite differences otherwise.
+        let samples = [answer(0, true, 2, -2.0), answer(0, false, 3, -2.5)];
+        let present = [spread(-1.5, 2), spread(-2.8, 3)];
+        let of = |divergence, alpha, present: &[Vec<f32>]| {
+            let options = DpoOptions { beta: 0.7, divergence, alpha, ..DpoOptions::default() };
+            assert_eq!(options.problems(), [""; 0]);
+            losses(&Dpo::new(options), &samples.each_ref(), present)
+        };
+        let plain = losses(
+            &Dpo::new(DpoOptions { beta: 0.7, ..DpoOptions::default() }),
+            &samples.each_ref(),
+            &present,
+        );
+        let sum = |found: &[SampleLoss]| found.iter().map(|part| part.loss).sum::<f64>();
+        assert_eq!(sum(&of(ReverseKl, None, &present)), sum(&plain));
+        for (divergence, alpha) in [(ForwardKl, None), (JensenShannon, None), (Alpha, Some(0.5))] {
+            let found = of(divergence, alpha, &present);
+            for index in 0..2 {
+                let moved = |shift: f32| {
+                    let mut moved = present.clone();
+                    moved[index][1] += shift;
+                    sum(&of(divergence, alpha, &moved))
+                };
+                let wanted = (moved(1e-3) - moved(-1e-3)) / 2e-3;
+                assert_close(found[index].slopes.logprobs[1].into(), wanted, 1e-3);
+            }
+        }
+        let wrong = DpoOptions { alpha: Some(0.5), ..DpoOptions::default() };
+        assert_eq!(wrong.problems().len(), 1);
+        let wrong = DpoOptions { divergence: Alpha, alpha: Some(1.0), ..DpoOptions::default() };
+        assert_eq!(wrong.problems().len(), 1);
     }
 
     #[test]
@@ -415,7 +539,7 @@ mod tests {
         let samples: Vec<&Sample> = samples.iter().collect();
         let mode = LossAggregation::TokenMean;
         for loss in [PreferenceLoss::Sigmoid, PreferenceLoss::Ipo] {
-            let dpo = Dpo::new(DpoOptions { beta: 0.4, loss, label_smoothing: 0.0 });
+            let dpo = Dpo::new(DpoOptions { beta: 0.4, loss, ..DpoOptions::default() });
             let at = |parameters: &Parameters| {
                 let model = model(parameters, 0.7).at_base();
                 measure_held_out(&samples, &dpo, mode, model.as_ref(), 1000).unwrap().0

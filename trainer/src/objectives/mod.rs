@@ -16,12 +16,14 @@ mod clip;
 mod clip_cov;
 mod correction;
 mod covariance;
+mod cpl;
 mod disco;
 mod dpo;
 mod dppo;
 mod dro;
 mod drpo;
 mod entropy_smoothing;
+mod f_dpg;
 mod fiberpo;
 mod gmpo;
 mod gspo;
@@ -68,12 +70,14 @@ pub use correction::{
     LearningRateOptions, LearningRateRule, OffPolicyMetrics, Outside, Rejected, RejectionOptions,
     SampleStatistic, Statistic, off_policy_metrics,
 };
+pub use cpl::{Cpl, CplOptions};
 pub use disco::{AnswerScore, BoundedDivergence, Disco, DiscoOptions};
-pub use dpo::{Dpo, DpoOptions, PreferenceLoss};
+pub use dpo::{Dpo, DpoOptions, PreferenceDivergence, PreferenceLoss};
 pub use dppo::{Divergence, Dppo, DppoOptions};
 pub use dro::{Dro, DroOptions};
 pub use drpo::{Drpo, DrpoOptions};
 pub use entropy_smoothing::EntropySmoothingOptions;
+pub use f_dpg::{FDpg, FDpgOptions, PartitionOf, TargetDivergence};
 pub use fiberpo::{FiberPo, FiberPoOptions};
 pub use gmpo::{Gmpo, GmpoOptions};
 pub use gspo::{Gspo, GspoOptions};

@@ -8,13 +8,14 @@ use super::policy_loss::{Beside, PolicyObjective};
 use super::value_loss::WithValueLoss;
 use super::{
     ALol, ALolOptions, Awr, AwrOptions, Cispo, CispoOptions, Clip, ClipCov, ClipCovOptions,
-    ClipOptions, CorrectionOptions, Disco, DiscoOptions, Dpo, DpoOptions, Dppo, DppoOptions, Dro,
-    DroOptions, Drpo, DrpoOptions, EntropySmoothingOptions, FiberPo, FiberPoOptions, Gmpo,
-    GmpoOptions, Gspo, GspoOptions, Kdrl, KdrlOptions, Kimi, KimiOptions, KlCov, KlCovOptions,
-    KlOptions, LossAggregation, MinPro, MinProOptions, Nft, NftOptions, Objective, Opmd,
-    OpmdOptions, Pacs, PacsOptions, PolicyGradient, Rec, RecOptions, Refuel, RefuelOptions,
-    ResamplingOptions, SapoGate, SapoGateOptions, SelectionOptions, SignWeights, Sppo, SppoOptions,
-    Supervised, Topr, ToprOptions, ValueLossOptions, Vespo, VespoOptions,
+    ClipOptions, CorrectionOptions, Cpl, CplOptions, Disco, DiscoOptions, Dpo, DpoOptions, Dppo,
+    DppoOptions, Dro, DroOptions, Drpo, DrpoOptions, EntropySmoothingOptions, FDpg, FDpgOptions,
+    FiberPo, FiberPoOptions, Gmpo, GmpoOptions, Gspo, GspoOptions, Kdrl, KdrlOptions, Kimi,
+    KimiOptions, KlCov, KlCovOptions, KlOptions, LossAggregation, MinPro, MinProOptions, Nft,
+    NftOptions, Objective, Opmd, OpmdOptions, Pacs, PacsOptions, PolicyGradient, Rec, RecOptions,
+    Refuel, RefuelOptions, ResamplingOptions, SapoGate, SapoGateOptions, SelectionOptions,
+    SignWeights, Sppo, SppoOptions, Supervised, Topr, ToprOptions, ValueLossOptions, Vespo,
+    VespoOptions,
 };
 use crate::TrainerError;
 
@@ -139,11 +140,19 @@ const ROWS: &[ObjectiveRow] = &[
         open: |given| Ok(Box::new(Disco::new(given.read()?))),
     },
     Row {
+        name: "cpl",
+        about: "Segments that were chosen become likelier than those that were rejected, without a reference model.",
+        source: "CPL, arXiv 2310.13639, equations 5 and 7",
+        formula: "-log sigmoid(s(chosen) - bias s(rejected)), s = alpha sum_t discount^turn(t) log pi",
+        options: OptionSet::of::<CplOptions>(),
+        open: |given| Ok(Box::new(Cpl::new(given.read()?))),
+    },
+    Row {
         name: "dpo",
         about: "Answers that were chosen become likelier than those that were rejected, as a reference model sees both.",
-        source: "DPO, arXiv 2305.18290, equation 7; IPO, arXiv 2310.12036, equation 17",
+        source: "DPO, arXiv 2305.18290, equation 7; IPO, arXiv 2310.12036, equation 17; f-DPO, arXiv 2309.16240, equation 11",
         formula: "-(1 - s) log sigmoid(beta h) - s log sigmoid(-beta h), or with `ipo` (h - 1 / (2 beta))^2; \
-                  h = r(chosen) - r(rejected), r = sum_t log pi / pi_ref",
+                  h = g(r(chosen)) - g(r(rejected)), r = sum_t log pi / pi_ref, g that of the divergence, g(r) = r by default",
         options: OptionSet::of::<DpoOptions>(),
         open: |given| Ok(Box::new(Dpo::new(given.read()?))),
     },
@@ -170,6 +179,14 @@ const ROWS: &[ObjectiveRow] = &[
         formula: "as `disco`, right answers weighed by exp((1 - length / max_tokens) / lambda)",
         options: OptionSet::of::<DrpoOptions>(),
         open: |given| Ok(Box::new(Drpo::new(given.read()?))),
+    },
+    Row {
+        name: "f_dpg",
+        about: "The policy gradient that lessens a divergence from the reference model tilted by rewards.",
+        source: "f-DPG, arXiv 2302.08215, theorem 1 and table 1",
+        formula: "l = sg[f'(pi / p)] log pi, p = pi_ref exp(A / beta) / Z",
+        options: OptionSet::of::<FDpgOptions>(),
+        open: |given| Ok(Box::new(FDpg::new(given.read()?))),
     },
     Row {
         name: "fiberpo",
@@ -454,7 +471,7 @@ mod tests {
                 if row.name == "gmpo" { "'sample_mean'" } else { "'token_mean'" },
             );
             let found = problems(&text);
-            let takes_none = ["a_lol", "dpo", "kdrl", "supervised"].contains(&row.name);
+            let takes_none = ["a_lol", "cpl", "dpo", "kdrl", "supervised"].contains(&row.name);
             assert_eq!(found.len(), usize::from(takes_none), "{}: {found:?}", row.name);
         }
         let wrong = "correction = { importance = { upper = -1, lower = -2, outside = 'zero' }, \

@@ -333,6 +333,32 @@ async fn two_episodes_are_compared_in_both_orders() {
     assert!(Judge::new(JudgeOptions::default()).unwrap().prefer(&good, &poor).await.is_err());
 }
 
+/// A model that follows whatever principle it is given.
+#[tokio::test]
+async fn other_principles_give_other_scores_without_another_judge() {
+    let follows = |messages: &[Arc<Message>]| {
+        let text = messages[1].text();
+        let words = material(messages).split_whitespace().count();
+        let is_long = words > 60;
+        let score = match text.contains("- p: Say as little as you can.") {
+            true => u8::from(!is_long) * 10,
+            false => u8::from(is_long) * 10,
+        };
+        Some(format!("verdict {}: {{\"scores\": {{\"p\": {score}}}}}", mark_in(messages)))
+    };
+    let long = "It is so because of many things. ".repeat(12);
+    let mut rewards = Vec::new();
+    for principle in ["Say as little as you can.", "Leave nothing out."] {
+        let options =
+            format!("mode = 'criteria'\ncriteria = [{{ name = 'p', text = '{principle}' }}]");
+        for said in ["yes", long.as_str()] {
+            let verdict = judge(&options, episode(&[said]), follows).await.verdict.unwrap();
+            rewards.push(verdict.reward());
+        }
+    }
+    assert_eq!(rewards, [1.0, 0.0, 0.0, 1.0]);
+}
+
 #[tokio::test]
 async fn criteria_are_weighed_and_the_first_error_is_found() {
     let options = "mode = 'criteria'\nrange = [1, 5]\nsuccess_at = 0.8\n\

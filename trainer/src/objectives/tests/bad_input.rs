@@ -102,7 +102,7 @@ fn what_is_undefined_is_refused_and_nothing_is_written() {
                 Ok(metrics) => {
                     let reads = match what {
                         "a reference is NaN" => objective.needs().reference,
-                        _ => !["dpo", "supervised"].contains(&&*config.name),
+                        _ => !["cpl", "dpo", "supervised"].contains(&&*config.name),
                     };
                     assert!(!reads, "{what}: {config:?}");
                     assert!(metrics.loss.is_finite() && is_finite(&trainer.parameters().unwrap()));

@@ -21,6 +21,8 @@ const OTHERS: &[(&str, &str)] = &[
     ("disco", "basic = true\ndivergence = 'k1'\ndelta = 0.0"),
     ("dppo", "divergence = 'kl'\nbound_low = 0.05\nbound_high = 0.05\nmax_ratio = 1.2"),
     ("drpo", "lambda = 1.0\nmax_tokens = 9\ntau = 0.5\ndelta = 0.0"),
+    ("f_dpg", "divergence = 'jensen_shannon'\nbeta = 0.5"),
+    ("f_dpg", "divergence = 'total_variation'\npartition = 'known'"),
     ("gmpo", "clip_low = 0.1\nclip_high = 0.1"),
     ("gspo", "clip_low = 0.5\nclip_high = 0.5\nmean_advantages = true"),
     ("kdrl", "estimator = 'k3'\nweight = 0.5\nonly_failed = true"),
@@ -87,7 +89,7 @@ fn the_slopes_of_every_objective_are_the_derivatives_of_its_loss() {
         let config = ObjectiveConfig { options, ..default_config(name) };
         let Some(loss) = config.build().unwrap().into_policy_loss() else {
             // These are compared by tests of their own.
-            assert!(["dpo", "supervised"].contains(&name), "{name}");
+            assert!(["cpl", "dpo", "supervised"].contains(&name), "{name}");
             continue;
         };
         let mut compared = 0;

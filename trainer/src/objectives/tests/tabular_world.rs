@@ -369,10 +369,71 @@ fn importance_weights_give_the_gradient_of_the_policy_that_is_trained() {
     }
 }
 
+#[test]
+fn every_divergence_to_a_target_is_least_at_the_target() {
+    use crate::objectives::{FDpg, FDpgOptions, PartitionOf, TargetDivergence};
+    let beta = 0.5;
+    for world in [World::new(4, 1), World::new(3, 2)] {
+        let (start, reference) = (world.policy(1.0), world.policy(2.0));
+        let from = world.probabilities(&reference);
+        let wanted = world.tilted(&from, beta);
+        // Rewards less `beta log Z`, so that the target is known to the constant.
+        let advantages = world.soft_advantages(&from, beta);
+        use TargetDivergence::{ForwardKl, JensenShannon, ReverseKl, TotalVariation};
+        for (divergence, rate, tolerance) in [
+            (ReverseKl, 0.5, 1e-4),
+            (ForwardKl, 0.1, 1e-4),
+            (JensenShannon, 0.5, 1e-4),
+            // The slope is of one size however near the target is.
+            (TotalVariation, 0.002, 2e-2),
+        ] {
+            let partition = PartitionOf::Known;
+            let loss = FDpg::new(FDpgOptions { beta, divergence, partition });
+            let problem = Problem {
+                reference: reference.clone(),
+                is_on_policy: true,
+                ..Problem::new(&world, &loss, &start, advantages.clone())
+            };
+            assert_policy(&problem.solve(rate), &wanted, tolerance);
+        }
+    }
+}
+
+#[test]
+fn on_policy_the_gradient_of_nft_is_that_of_grpo() {
+    // Of four answers, as often sampled as they are likely, so many are right.
+    for (right, question_weight, by_deviation) in [
+        (1, QuestionWeight::Grpo, true),
+        (2, QuestionWeight::Grpo, true),
+        (3, QuestionWeight::Grpo, true),
+        (1, QuestionWeight::Failures, false),
+        (3, QuestionWeight::Failures, false),
+    ] {
+        let world = World { choices: 4, depth: 1, rewards: vec![0.0; 4] };
+        let even = vec![0.0; 4];
+        let rewards: Vec<f64> = (0..4).map(|it| f64::from(u8::from(it < right))).collect();
+        let mean = rewards.iter().sum::<f64>() / 4.0;
+        let deviation = (mean * (1.0 - mean)).sqrt();
+        let scale = if by_deviation { deviation } else { 1.0 };
+        let advantages: Vec<f64> = rewards.iter().map(|it| (it - mean) / scale).collect();
+        let nft = Nft::new(NftOptions { question_weight, ..NftOptions::default() });
+        let of_nft = Problem::new(&world, &nft, &even, advantages.clone()).gradient(&even);
+        let clip = crate::Clip::new(ClipOptions::default());
+        let of_grpo = Problem::new(&world, &clip, &even, advantages).gradient(&even);
+        let ratio = of_nft[0] / of_grpo[0];
+        assert!(ratio > 0.0, "{ratio}");
+        for (nft, grpo) in of_nft.iter().zip(&of_grpo) {
+            assert!((nft - ratio * grpo).abs() < 1e-12, "{of_nft:?} {of_grpo:?}");
+        }
+        // With its weights the factor is the same for all questions.
+        assert!((ratio - 1.0).abs() < 1e-9, "{right} {question_weight:?}: {ratio}");
+    }
+}
+
 /// The minimum of a loss on pairs, each there both ways round, as often as the first is preferred by how much better it is.
 fn preferred(world: &World, loss: PreferenceLoss, beta: f64) -> (Logits, Logits) {
     let reference = world.policy(2.0);
-    let dpo = Dpo::new(DpoOptions { beta, loss, label_smoothing: 0.0 });
+    let dpo = Dpo::new(DpoOptions { beta, loss, ..DpoOptions::default() });
     let (mut samples, mut answers, mut scales) = (Vec::new(), Vec::new(), Vec::new());
     let count = world.rewards.len();
     let mut pair = 0;

@@ -1,7 +1,11 @@
 //! DARS: harder tasks get more rollouts.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 /// How many rollouts more harder tasks get.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum DarsSchedule {
     /// As many as make all tasks weigh the same in the update (`schedule_ET`).
     EqualTreatment,
@@ -43,7 +47,7 @@ pub fn dars_extra_rollouts(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::credit::test_vectors::{cases, floats, number};
+    use crate::test_vectors::{cases, floats, number};
 
     #[test]
     fn extra_rollouts_equal_the_reference() {

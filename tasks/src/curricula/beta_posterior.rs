@@ -70,7 +70,7 @@ mod tests {
     use spar_core::Seed;
 
     use super::*;
-    use crate::credit::test_vectors::{cases, floats, number};
+    use crate::test_vectors::{cases, floats, number};
 
     #[test]
     fn updates_equal_the_reference() {

@@ -14,7 +14,12 @@ pub struct SecBandit {
 impl SecBandit {
     /// A bandit over so many categories, all of value 0; `rate` is 0 to 1, `temperature` above 0.
     pub fn new(categories: usize, rate: f64, temperature: f64) -> Self {
-        Self { values: vec![0.0; categories], rate, temperature }
+        Self::with_values(vec![0.0; categories], rate, temperature)
+    }
+
+    /// The same over categories of these values.
+    pub fn with_values(values: Vec<f64>, rate: f64, temperature: f64) -> Self {
+        Self { values, rate, temperature }
     }
 
     /// Takes in an iteration: categories of its trajectories, with the mean of the absolute advantages of their tokens. What is not finite, and
@@ -51,7 +56,7 @@ impl SecBandit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::credit::test_vectors::{cases, floats, masked_rows, number};
+    use crate::test_vectors::{cases, floats, masked_rows, number};
 
     #[test]
     fn values_and_probabilities_equal_the_reference() {

@@ -16,7 +16,7 @@ pub fn difficulty_weights(predicted: &[f64], target: f64, temperature: f64) -> V
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::credit::test_vectors::{cases, floats, number};
+    use crate::test_vectors::{cases, floats, number};
 
     #[test]
     fn probabilities_equal_the_reference() {

@@ -24,7 +24,7 @@ impl HorizonSchedule {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::credit::test_vectors::{cases, floats, number, rows};
+    use crate::test_vectors::{cases, floats, number, rows};
 
     #[test]
     fn phases_equal_the_reference() {
