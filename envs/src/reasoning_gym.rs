@@ -83,7 +83,7 @@ impl Parameters {
             return Some(name);
         }
         let rows = dataset_registry();
-        rows.iter().nth(chosen(rows.iter().count())).map(|row| row.name)
+        rows.get(chosen(rows.iter().count())).map(|row| row.name)
     }
 }
 

@@ -184,7 +184,7 @@ pub(crate) struct MakeRepairArguments {
     pub(crate) stacked: Option<f64>,
     /// Part of the tasks that is held out, above 0 and below 1: half of them is the split `dev`, half `test`, and the rest
     /// `train`. Left out, all tasks are of the split `test`.
-    #[arg(long, value_name = "SHARE", value_parser = share)]
+    #[arg(long, value_name = "SHARE", value_parser = held_out_share)]
     pub(crate) held_out: Option<f64>,
     /// An operator that makes bugs; may be given several times. Left out, all of them.
     #[arg(long = "operator", value_name = "NAME")]
@@ -199,7 +199,7 @@ pub(crate) struct MakeRepairArguments {
 }
 
 /// A share above 0 and below 1.
-fn share(text: &str) -> Result<f64, String> {
+fn held_out_share(text: &str) -> Result<f64, String> {
     let share: f64 = text.parse().map_err(|_| "it is no number".to_owned())?;
     match share > 0.0 && share < 1.0 {
         true => Ok(share),

@@ -189,7 +189,8 @@ mod tests {
         let data = read("suite = 'maths'\nwrappers = [{ kind = 'unary_feedback', attempts = 3 }]");
         assert_eq!(data.problems(), [""; 0]);
         assert_eq!(toml::from_str::<DataConfig>(&toml::to_string(&data).unwrap()).unwrap(), data);
-        let task = data.open().ok().expect("the suite opens").suite.task("train", 0).unwrap();
+        let Ok(opened) = data.open() else { panic!("the suite opens") };
+        let task = opened.suite.task("train", 0).unwrap();
         assert_eq!((task.max_turns, &task.parameters["wrappers"][0]["attempts"]), (3, &3.into()));
         assert!(!data.is_same_suite(&read("suite = 'maths'")));
         let wrong = read("suite = 'maths'\nwrappers = [{ kind = 'unary_feedback', attempts = 1 }]");

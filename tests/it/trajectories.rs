@@ -184,7 +184,7 @@ fn conversations_are_written_for_trainers_elsewhere() {
         assert!(!calls.is_empty(), "{line}");
         let answered =
             |call: &&Value| messages.iter().any(|message| message["tool_call_id"] == call["id"]);
-        assert!(calls.iter().all(|call| answered(call)), "{line}");
+        assert!(calls.iter().all(answered), "{line}");
         assert!(line["tools"].as_array().unwrap().iter().all(|tool| tool["type"] == "function"));
         assert_eq!((&line["success"], &line["split"]), (&true.into(), &"train".into()));
         assert_eq!(line["reward"], 1.0);
