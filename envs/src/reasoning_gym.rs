@@ -18,6 +18,8 @@ const NAME: &str = "reasoning-gym";
 const STRIDE: u64 = 1 << 40;
 /// Indices that are tried.
 const MOST_TRIES: u64 = 200;
+/// The most that the package's datasets give for an answer whatever it is.
+const SCORE_FOR_ANY: f64 = 0.05;
 
 /// A puzzle of reasoning-gym, made here and answered in one turn.
 ///
@@ -28,7 +30,8 @@ const MOST_TRIES: u64 = 200;
 ///
 /// Where options and index give no puzzle, since the package raises an exception for them, or none whose own answer is worth
 /// 1, the puzzle of an index far behind is taken. The answer ends the task. It earns the package's score as reward part
-/// `score`, at most 1, and solves the task where that is 1.
+/// `score`, at most 1, and solves the task where that is 1; the 0.01 or 0.05 that some datasets give for any answer are told
+/// and not earned.
 #[derive(Debug, Clone)]
 pub struct ReasoningGym {
     shared: Arc<Shared>,
@@ -201,8 +204,9 @@ impl Environment for ReasoningGym {
         let Shared { dataset, item, .. } = &*self.shared;
         // Scores a little above 1 are the package's rounding, and one formula that divides by a negative number.
         let score = self.given().map_or(0.0, |answer| dataset.score(Some(answer), item)).min(1.0);
+        let for_any = dataset.score(Some("-"), item).max(SCORE_FOR_ANY);
         let part = RewardPart { name: "score".to_owned(), value: score };
-        let parts = if score > 0.0 { vec![part] } else { Vec::new() };
+        let parts = if score > for_any || score >= 1.0 { vec![part] } else { Vec::new() };
         let details = match (self.given(), score) {
             (None, _) => "no answer stands between `<answer>` and `</answer>`".to_owned(),
             (_, score) if score < 1.0 => format!("the score is {score}"),
