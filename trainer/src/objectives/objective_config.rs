@@ -471,7 +471,8 @@ mod tests {
                 if row.name == "gmpo" { "'sample_mean'" } else { "'token_mean'" },
             );
             let found = problems(&text);
-            let takes_none = ["a_lol", "cpl", "dpo", "kdrl", "supervised"].contains(&row.name);
+            let takes_none =
+                ["a_lol", "cpl", "dpo", "f_dpg", "kdrl", "supervised"].contains(&row.name);
             assert_eq!(found.len(), usize::from(takes_none), "{}: {found:?}", row.name);
         }
         let wrong = "correction = { importance = { upper = -1, lower = -2, outside = 'zero' }, \
