@@ -103,7 +103,11 @@ set_up_smollm2() {
     has python3 || { echo "no Python" && return 1; }
     scripts/get_smollm2.sh
 }
+set_up_scienceworld() { [ -n "${SPAR_SCIENCE_WORLD_PYTHON:-}" ] || { echo "SPAR_SCIENCE_WORLD_PYTHON is not set" && return 1; }; }
+set_up_textarena() { [ -f "${SPAR_TEXTARENA_TRACES:-}" ] || { echo "it names no file" && return 1; }; }
+# Minutes of a browser, whose pages time out on a loaded machine: for those who ask for it.
 set_up_chromium() {
+    [ -n "${SPAR_TEST_CHROMIUM:-}" ] || { echo "SPAR_TEST_CHROMIUM is not set" && return 1; }
     for program in "${SPAR_CHROMIUM:-chromium}" chromium google-chrome; do has "$program" && return; done
     may_install || { echo "no Chromium" && return 1; }
     install_packages chromium
@@ -136,6 +140,8 @@ needs mini-swe-agent from PyPI|mini|recordings_are_those_of_mini
 needs MCP servers from npm and PyPI|mcp|reference_servers
 needs the ORS server from PyPI|ors|ors_server_of_pypi
 needs Chromium|chromium|chromium_
+needs Java, and scienceworld from PyPI|scienceworld|science_world_is_played
+needs recordings of TextArena, named by SPAR_TEXTARENA_TRACES|textarena|fresh_recordings_go_as_they_went
 needs a C++ compiler|cxx|emulated
 needs SmolLM2 from PyPI|smollm2|smollm2_
 needs NVRTC from PyPI|nvrtc|nvrtc_
@@ -185,7 +191,7 @@ find_words() {
     done < <(needs)
 }
 with_engines() {
-    in_background docker podman cxx chromium gpu nccl alfworld problems namespaces
+    in_background docker podman cxx chromium gpu nccl alfworld problems scienceworld textarena namespaces
     until [ -e "$work/compiled" ]; do sleep 1; done
     find_words docker podman
     [ "${#words[@]}" = 0 ] ||
@@ -222,10 +228,10 @@ if [ -e "$work/nvrtc.ready" ]; then
     nvrtc="$(dirname "$(find "$cache/venvs/nvrtc" -name 'libnvrtc.so.*' | head -n 1)")"
     export LD_LIBRARY_PATH="$nvrtc${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 fi
-for name in cxx chromium gpu nccl alfworld problems namespaces; do
+for name in cxx chromium gpu nccl alfworld problems scienceworld textarena namespaces; do
     until [ -e "$work/$name.tried" ]; do sleep 1; done
 done
-find_words namespaces guests openai gymnasium mini pytest mcp ors smollm2 cxx chromium nvrtc nccl gpu alfworld problems
+find_words namespaces guests openai gymnasium mini pytest mcp ors smollm2 cxx chromium nvrtc nccl gpu alfworld problems scienceworld textarena
 if [ "${#words[@]}" -gt 0 ]; then
     run ignored --test-threads 2 --skip docker --skip podman "${words[@]}" "${without[@]}"
 fi
