@@ -21,7 +21,6 @@ mod folders;
 pub mod grade;
 mod instance;
 pub mod log;
-mod parquet;
 mod patch;
 pub mod python_text;
 pub mod report;

@@ -20,8 +20,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("tau2", &["core", "python"]),
     ("grids", &["core", "python"]),
     ("answers", &[]),
+    // Rows of datasets, as others publish them.
+    ("parquet", &[]),
     ("sql", &["core"]),
-    ("search", &["core"]),
+    ("search", &["core", "parquet"]),
     ("shop", &["core", "python"]),
     ("quests", &["core"]),
     ("crafting", &["core", "python"]),
@@ -33,14 +35,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("mcp", &["core", "sandbox"]),
     ("ors", &["core"]),
     // Instances of software engineering and how they are graded: texts in, texts out.
-    ("swe", &[]),
+    ("swe", &["parquet"]),
     // Tasks of repair, made of packages: what runs their tests, and no episode.
     ("repair", &["core", "sandbox", "swe"]),
     (
         "tasks",
         &[
-            "core", "sandbox", "answers", "bfcl", "ors", "python", "search", "shop", "sql", "swe",
-            "tau2",
+            "core", "sandbox", "answers", "bfcl", "ors", "parquet", "python", "search", "shop", "sql",
+            "swe", "tau2",
         ],
     ),
     (

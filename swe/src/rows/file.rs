@@ -4,11 +4,11 @@ use std::io::{BufRead, BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
+use spar_parquet::ParquetFile;
 
 use super::format::{Companions, RowFormat, read_row};
 use crate::error::{LoadError, Place, Row};
 use crate::instance::Instance;
-use crate::parquet::ParquetFile;
 
 /// Bytes of one row.
 const MAX_ROW_BYTES: u64 = 256 << 20;

@@ -502,6 +502,18 @@ fn a_file_that_only_begins_like_parquet_is_told() {
     assert_eq!(error_of("PAR1xxxx"), "`: not readable as Parquet: it is too short");
 }
 
+#[test]
+fn instances_are_read_as_from_lines() {
+    let open = |path: &Path| RowFile::open(path, RowOptions::default()).unwrap();
+    let path =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/parquet/instances.parquet");
+    let found: Vec<_> = open(&path).map(Result::unwrap).collect();
+    let told: Vec<_> = open(&path.with_extension("json")).map(Result::unwrap).collect();
+    assert_eq!((found.len(), &*found[0].format), (3, "swe-bench"));
+    assert_eq!(found, told);
+    assert!(RowFile::matches(&path));
+}
+
 /// Says so where the rows are not at hand.
 #[test]
 fn real_rows_are_read() {

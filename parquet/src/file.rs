@@ -1,5 +1,6 @@
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
+use std::path::Path;
 
 use serde_json::{Map, Value};
 
@@ -13,7 +14,7 @@ use super::{MAX_FOOTER_BYTES, MAX_GROUP_BYTES, MAX_PAGE_BYTES, Wrong};
 const MAGIC: &[u8; 4] = b"PAR1";
 
 /// A file whose rows are read a group of them at a time.
-pub(crate) struct ParquetFile {
+pub struct ParquetFile {
     file: File,
     bytes: u64,
     schema: Schema,
@@ -37,12 +38,20 @@ struct Chunk {
 }
 
 impl ParquetFile {
+    /// Whether what lies at a path begins as a file of Parquet does; not where it cannot be read.
+    pub fn is_at(path: &Path) -> bool {
+        let mut magic = [0; 4];
+        path.is_file()
+            && File::open(path).is_ok_and(|mut file| file.read_exact(&mut magic).is_ok())
+            && magic == *MAGIC
+    }
+
     /// Reads what a file says of itself.
     ///
     /// # Errors
     ///
     /// What is wrong with it, or of it is not read here.
-    pub(crate) fn open(mut file: File) -> Result<Self, Wrong> {
+    pub fn open(mut file: File) -> Result<Self, Wrong> {
         let io = |error: std::io::Error| error.to_string();
         let bytes = file.seek(SeekFrom::End(0)).map_err(io)?;
         let end = bytes.checked_sub(12).ok_or("it is too short")? + 4;
@@ -76,7 +85,7 @@ impl ParquetFile {
     /// # Errors
     ///
     /// What is wrong with the group that it is in.
-    pub(crate) fn next_row(&mut self) -> Result<Option<Map<String, Value>>, Wrong> {
+    pub fn next_row(&mut self) -> Result<Option<Map<String, Value>>, Wrong> {
         loop {
             if let Some(row) = self.rows.next() {
                 return Ok(Some(row));

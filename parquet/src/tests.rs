@@ -6,10 +6,9 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use super::ParquetFile;
-use crate::{RowFile, RowOptions};
 
 fn fixtures() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/parquet")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures")
 }
 
 fn rows(path: &Path) -> Result<Vec<Map<String, Value>>, String> {
@@ -39,18 +38,7 @@ fn rows_are_those_that_were_written() {
         }
         count += 1;
     }
-    assert_eq!(count, 6);
-}
-
-#[test]
-fn instances_are_read_as_from_lines() {
-    let open = |path: &Path| RowFile::open(path, RowOptions::default()).unwrap();
-    let path = fixtures().join("instances.parquet");
-    let found: Vec<_> = open(&path).map(Result::unwrap).collect();
-    let told: Vec<_> = open(&path.with_extension("json")).map(Result::unwrap).collect();
-    assert_eq!((found.len(), &*found[0].format), (3, "swe-bench"));
-    assert_eq!(found, told);
-    assert!(RowFile::matches(&path));
+    assert_eq!(count, 5);
 }
 
 #[test]
@@ -98,4 +86,7 @@ fn broken_files_are_errors() {
         fs::write(&path, bytes).unwrap();
         assert!(rows(&path).is_err());
     }
+    assert!(ParquetFile::is_at(&path) && !ParquetFile::is_at(folder.path()));
+    fs::write(&path, "PAR").unwrap();
+    assert!(!ParquetFile::is_at(&path) && !ParquetFile::is_at(&folder.path().join("none")));
 }

@@ -1,4 +1,4 @@
-//! Rows of Parquet files as JSON, as far as published instances need it.
+//! Rows of Parquet files as JSON, as far as published datasets need it.
 //!
 //! ```text
 //!  file ─▶ footer (thrift) ─▶ Schema, row groups ─▶ pages of each column ─▶ values with levels ─▶ rows
@@ -19,10 +19,10 @@ mod snappy;
 mod tests;
 mod thrift;
 
-pub(crate) use file::ParquetFile;
+pub use file::ParquetFile;
 
-/// What is wrong with a file.
-pub(crate) type Wrong = String;
+/// What is wrong with a file, in words behind its path.
+pub type Wrong = String;
 
 /// Bytes of a file's description of itself.
 const MAX_FOOTER_BYTES: u64 = 64 << 20;
