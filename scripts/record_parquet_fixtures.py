@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Writes small Parquet files by pyarrow, and what they hold as JSON: the fixtures of swe/src/parquet.
+"""Writes small Parquet files by pyarrow, and what they hold as JSON: the fixtures of the crate in parquet/.
 
     scripts/record_parquet_fixtures.py            needs pyarrow, from PyPI
 
-Each NAME.parquet in swe/tests/fixtures/parquet has a NAME.json beside it: the list of its rows.
+Each NAME.parquet in parquet/tests/fixtures has a NAME.json beside it: the list of its rows; the instances among them are those of
+swe/tests/fixtures/parquet, the questions those of tasks/tests/fixtures/parquet.
 """
 
 import json
@@ -12,7 +13,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-OUT = Path(__file__).resolve().parent.parent / "swe" / "tests" / "fixtures" / "parquet"
+ROOT = Path(__file__).resolve().parent.parent
+OUT = ROOT / "parquet" / "tests" / "fixtures"
+INSTANCES = ROOT / "swe" / "tests" / "fixtures" / "parquet"
+QUESTIONS = ROOT / "tasks" / "tests" / "fixtures" / "parquet"
 
 NESTED = pa.schema(
     [
@@ -66,15 +70,51 @@ def plain(value, kind):
     return value
 
 
-def write(name, rows, schema, **options):
+def write(name, rows, schema, out=OUT, **options):
+    out.mkdir(parents=True, exist_ok=True)
     table = pa.Table.from_pylist(rows, schema)
-    pq.write_table(table, OUT / f"{name}.parquet", **options)
+    pq.write_table(table, out / f"{name}.parquet", **options)
     rows = [{field.name: plain(row.get(field.name), field.type) for field in schema} for row in rows]
-    (OUT / f"{name}.json").write_text(json.dumps(rows, ensure_ascii=False) + "\n")
+    (out / f"{name}.json").write_text(json.dumps(rows, ensure_ascii=False) + "\n")
+
+
+def write_questions():
+    """The columns in which datasets of questions and programs are published."""
+    gsm8k = [{"question": f"What is {at} + 1?", "answer": f"It is one more.\n#### {at + 1}"} for at in range(40)]
+    write("gsm8k", gsm8k, pa.schema([("question", pa.string()), ("answer", pa.string())]), QUESTIONS, compression="snappy", row_group_size=16)
+    texts = pa.list_(pa.string())
+    choices = pa.struct([("label", texts), ("text", texts)])
+    arc = [{"id": "a", "question": "Which is wet?", "choices": {"label": ["A", "B"], "text": ["sand", "rain"]}, "answerKey": "B"}]
+    schema = pa.schema([("id", pa.string()), ("question", pa.string()), ("choices", choices), ("answerKey", pa.string())])
+    write("arc", arc, schema, QUESTIONS, compression="zstd")
+    mbpp = [
+        {"task_id": 7, "text": "Write a function `f` that returns 1.", "code": "def f():\n    return 1", "test_list": ["assert f() == 1"], "test_setup_code": "", "challenge_test_list": []},
+        {"task_id": 8, "text": "Write a function `g` that returns 2.", "code": "def g():\n    return 2", "test_list": ["assert g() == 2"], "test_setup_code": "", "challenge_test_list": []},
+    ]
+    schema = pa.schema(
+        [("task_id", pa.int32()), ("text", pa.string()), ("code", pa.string()), ("test_list", texts), ("test_setup_code", pa.string()), ("challenge_test_list", texts)]
+    )
+    write("mbpp", mbpp, schema, QUESTIONS, compression="snappy")
+    hotpot = [
+        {
+            "id": f"h{at}", "question": "Who wrote the book?", "answer": "Ann", "type": "bridge", "level": "hard",
+            "supporting_facts": {"title": ["Book", "Ann"], "sent_id": [0, 1]},
+            "context": {"title": ["Book", "Ann"], "sentences": [["Of Ann.", " It is long."], ["She writes."]]},
+        }
+        for at in range(3)
+    ]
+    schema = pa.schema(
+        [
+            ("id", pa.string()), ("question", pa.string()), ("answer", pa.string()), ("type", pa.string()), ("level", pa.string()),
+            ("supporting_facts", pa.struct([("title", texts), ("sent_id", pa.list_(pa.int32()))])),
+            ("context", pa.struct([("title", texts), ("sentences", pa.list_(texts))])),
+        ]
+    )
+    write("hotpotqa", hotpot, schema, QUESTIONS, compression="snappy")
 
 
 def main():
-    OUT.mkdir(parents=True, exist_ok=True)
+    write_questions()
     write("nested_snappy", nested(40), NESTED, compression="snappy", row_group_size=16)
     write("nested_plain", nested(20), NESTED, compression="none", use_dictionary=False)
     write("nested_zstd_second", nested(30), NESTED, compression="zstd", data_page_version="2.0", column_encoding=None, use_dictionary=True)
@@ -93,7 +133,7 @@ def main():
         for at in range(3)
     ]
     kinds = {name: pa.list_(pa.string()) if isinstance(value, list) else pa.string() for name, value in rows[0].items()}
-    write("instances", rows, pa.schema(list(kinds.items())), compression="snappy")
+    write("instances", rows, pa.schema(list(kinds.items())), INSTANCES, compression="snappy")
     # What is not read, and has to be told.
     table = pa.Table.from_pylist([{"text": "x"}])
     pq.write_table(table, OUT / "gzip.parquet", compression="gzip")

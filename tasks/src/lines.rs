@@ -1,11 +1,15 @@
-//! Files with a JSON object on every line, of which only the places of lines are kept.
+//! Files with a JSON object on every line, of which only the places of lines are kept. Rows of a Parquet file are such lines too.
 
+use std::collections::HashMap;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Seek, SeekFrom};
-use std::path::Path;
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::time::SystemTime;
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
+use spar_parquet::ParquetFile;
 
 use crate::SuiteError;
 
@@ -18,6 +22,86 @@ pub(crate) struct Line<'a> {
     pub(crate) bytes: &'a [u8],
 }
 
+/// Whether a path is named as a file of lines is, or holds Parquet.
+pub(crate) fn is_at(path: &Path) -> bool {
+    (path.extension().is_some_and(|end| end == "jsonl") && path.is_file())
+        || ParquetFile::is_at(path)
+}
+
+/// The text of a file of lines, from a byte on.
+struct Text {
+    file: Arc<File>,
+    at: u64,
+}
+
+impl Text {
+    fn open(path: &Path, at: u64) -> Result<BufReader<Self>, SuiteError> {
+        let fail = |source| SuiteError::Io { path: path.to_owned(), source };
+        let file = match ParquetFile::is_at(path) {
+            true => rows_of(path)?,
+            false => Arc::new(File::open(path).map_err(fail)?),
+        };
+        Ok(BufReader::new(Self { file, at }))
+    }
+}
+
+impl Read for Text {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        // The file may be read elsewhere at the same time, so its own position says nothing.
+        let len = std::os::unix::fs::FileExt::read_at(&*self.file, buffer, self.at)?;
+        self.at += len as u64;
+        Ok(len)
+    }
+}
+
+/// A Parquet file whose rows were written out: its length, when it was changed, and the lines in a file without a name, which ends
+/// with the process.
+type WrittenOut = (u64, Option<SystemTime>, Arc<File>);
+
+fn open_rows(path: &Path) -> Result<ParquetFile, SuiteError> {
+    let file =
+        File::open(path).map_err(|source| SuiteError::Io { path: path.to_owned(), source })?;
+    ParquetFile::open(file).map_err(|detail| {
+        let place = "the file, as Parquet".to_owned();
+        SuiteError::Task { path: path.to_owned(), place, detail }
+    })
+}
+
+fn next_row(
+    rows: &mut ParquetFile,
+    number: u64,
+    path: &Path,
+) -> Result<Option<Map<String, Value>>, SuiteError> {
+    rows.next_row().map_err(|detail| {
+        let place = format!("row {number}");
+        SuiteError::Task { path: path.to_owned(), place, detail }
+    })
+}
+
+/// The rows of a Parquet file as lines. They are written out once in a process, since rows of Parquet cannot be read one by one.
+fn rows_of(path: &Path) -> Result<Arc<File>, SuiteError> {
+    static KNOWN: LazyLock<Mutex<HashMap<PathBuf, WrittenOut>>> = LazyLock::new(Mutex::default);
+    let fail = |source| SuiteError::Io { path: path.to_owned(), source };
+    let about = std::fs::metadata(path).map_err(fail)?;
+    let (len, changed) = (about.len(), about.modified().ok());
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((known_len, known_changed, lines)) = known.get(path)
+        && (*known_len, *known_changed) == (len, changed)
+    {
+        return Ok(lines.clone());
+    }
+    let mut rows = open_rows(path)?;
+    let mut lines = BufWriter::new(tempfile::tempfile().map_err(fail)?);
+    for number in 1_u64.. {
+        let Some(row) = next_row(&mut rows, number, path)? else { break };
+        let line = serde_json::to_vec(&row).expect("a row has only string keys");
+        lines.write_all(&line).and_then(|()| lines.write_all(b"\n")).map_err(fail)?;
+    }
+    let lines = Arc::new(lines.into_inner().map_err(|error| fail(error.into_error()))?);
+    known.insert(path.to_owned(), (len, changed, lines.clone()));
+    Ok(lines)
+}
+
 /// Reads a file line by line, in memory for one line at a time, all of it going into the hash; blank lines are left out.
 pub(crate) fn read(
     path: &Path,
@@ -25,7 +109,7 @@ pub(crate) fn read(
     mut each: impl FnMut(Line<'_>) -> Result<(), SuiteError>,
 ) -> Result<(), SuiteError> {
     let fail = |source| SuiteError::Io { path: path.to_owned(), source };
-    let mut reader = BufReader::new(File::open(path).map_err(fail)?);
+    let mut reader = Text::open(path, 0)?;
     let (mut start, mut bytes) = (0, Vec::new());
     for number in 1.. {
         bytes.clear();
@@ -50,10 +134,8 @@ pub(crate) fn read_at<T>(
     parse: impl FnOnce(&Line<'_>) -> Result<T, SuiteError>,
 ) -> Result<T, SuiteError> {
     let fail = |source| SuiteError::Io { path: path.to_owned(), source };
-    let mut file = File::open(path).map_err(fail)?;
-    file.seek(SeekFrom::Start(start)).map_err(fail)?;
     let mut bytes = Vec::new();
-    BufReader::new(file).read_until(b'\n', &mut bytes).map_err(fail)?;
+    Text::open(path, start)?.read_until(b'\n', &mut bytes).map_err(fail)?;
     let bytes = without_mark(start, &bytes);
     parse(&Line { place: format!("the line at byte {start}"), start, bytes })
 }
@@ -65,8 +147,11 @@ fn without_mark(start: u64, bytes: &[u8]) -> &[u8] {
 
 /// The keys of the first line that is not blank; absent where there is none, or it is no object.
 pub(crate) fn first(path: &Path) -> Result<Option<Map<String, Value>>, SuiteError> {
+    if ParquetFile::is_at(path) {
+        return next_row(&mut open_rows(path)?, 1, path);
+    }
     let fail = |source| SuiteError::Io { path: path.to_owned(), source };
-    let reader = BufReader::new(File::open(path).map_err(fail)?);
+    let reader = Text::open(path, 0)?;
     let mut start = 0;
     for line in reader.split(b'\n') {
         let line = line.map_err(fail)?;

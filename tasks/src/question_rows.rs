@@ -8,7 +8,7 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 use serde_json::Value;
 
 use crate::published::{Columns, recognise};
-use crate::{Schema, SuiteError, SweSuite};
+use crate::{Schema, SuiteError};
 
 /// How large a file may be that is held in memory, in bytes.
 const MAX_BYTES: u64 = 1 << 30;
@@ -18,7 +18,6 @@ const MAX_FILES: usize = 100_000;
 /// Whether questions in published columns lie at a path, as its first row tells.
 pub(crate) fn is_at(path: &Path) -> bool {
     match extension(path) {
-        Some("parquet") => path.is_file() && !SweSuite::is_at(path),
         // Of programs it is told how they become lines.
         Some("json") if path.is_file() => {
             first(path).is_some_and(|row| recognise(&row).is_some() || Schema::of(&row).is_some())
@@ -39,11 +38,6 @@ pub(crate) fn read(
     path: &Path,
     hasher: &mut blake3::Hasher,
 ) -> Result<Vec<(String, Columns)>, SuiteError> {
-    if extension(path) == Some("parquet") {
-        let detail = "Parquet is not read; write its rows as JSON lines: python3 -c \"import pandas, sys; \
-                      pandas.read_parquet(sys.argv[1]).to_json(sys.argv[2], orient='records', lines=True)\" in.parquet out.jsonl";
-        return Err(refuse(path, "the file", detail.to_owned()));
-    }
     if !path.is_dir() {
         return read_file(path, hasher);
     }
@@ -246,6 +240,39 @@ mod tests {
     }
 
     #[test]
+    fn parquet_is_read_as_the_lines_of_its_rows() {
+        let folder =
+            std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/parquet");
+        let temporary = tempfile::tempdir().unwrap();
+        for (name, count, grader, environment) in [
+            ("gsm8k", 40, "math", "question"),
+            ("arc", 1, "choice", "question"),
+            ("mbpp", 2, "", "code"),
+            ("hotpotqa", 3, "", "search"),
+        ] {
+            let suite = open(&folder.join(format!("{name}.parquet"))).unwrap();
+            assert_eq!(suite.len("test").unwrap(), count, "{name}");
+            let rows = fs::read_to_string(folder.join(format!("{name}.json"))).unwrap();
+            let rows: Vec<serde_json::Value> = serde_json::from_str(&rows).unwrap();
+            let lines: Vec<String> = rows.iter().map(ToString::to_string).collect();
+            let path = temporary.path().join(format!("{name}.jsonl"));
+            fs::write(&path, lines.join("\n")).unwrap();
+            let of_lines = open(&path).unwrap();
+            for index in 0..count {
+                let (mut task, told) =
+                    (suite.task("test", index).unwrap(), of_lines.task("test", index).unwrap());
+                assert_eq!(task.environment, environment);
+                assert_eq!(task.graders.first().map_or("", |it| &it.kind), grader);
+                // Paragraphs are found where the questions stand.
+                if environment == "search" {
+                    task.parameters["corpus"] = told.parameters["corpus"].clone();
+                }
+                assert_eq!(task, told);
+            }
+        }
+    }
+
+    #[test]
     fn wrong_rows_are_told_with_row_and_column() {
         let root = tempfile::tempdir().unwrap();
         let told = |name: &str, text: &str| {
@@ -280,7 +307,7 @@ mod tests {
         let not_rows = told("f.json", &format!("[{first}, 7]"));
         assert!(not_rows.contains("row 2") && not_rows.contains("no object"), "{not_rows}");
         let parquet = told("g.parquet", "PAR1");
-        assert!(parquet.contains("read_parquet"), "{parquet}");
+        assert!(parquet.contains("as Parquet: it is too short"), "{parquet}");
         let unknown = told("h.json", "[{\"question\": \"Q\", \"answer\": \"Paris\"}]");
         assert!(unknown.contains("published columns"), "{unknown}");
         let cut = told("i.json", &format!("[{first}, {{\"que"));

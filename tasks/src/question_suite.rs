@@ -62,7 +62,7 @@ impl ReferenceAnswer {
 /// Only `prompt` has to be there; without an `id`, a question is called by its number among them, from 0. Every line is read and
 /// checked on opening; of those without an `id` only where they begin is kept.
 ///
-/// Files with published columns ([`question_schemas`](crate::question_schemas)) are read as they are: `.jsonl`, `.json` with a list of
+/// Files with published columns ([`question_schemas`](crate::question_schemas)) are read as they are: `.jsonl`, Parquet, `.json` with a list of
 /// objects, and folders of `.json` files with an object each. The first row tells which columns; every other one is held to them.
 #[derive(Debug)]
 pub struct QuestionSuite {
@@ -119,7 +119,7 @@ impl QuestionSuite {
     /// The environment of its tasks.
     pub const ENVIRONMENT: &str = "question";
 
-    /// Opens the suite of a folder with a `suite.toml` whose splits name `.jsonl` files.
+    /// Opens the suite of a folder with a `suite.toml` whose splits name `.jsonl` or Parquet files.
     ///
     /// # Errors
     ///
@@ -130,7 +130,7 @@ impl QuestionSuite {
         Self::read(file, folder, hasher)
     }
 
-    /// Opens a `.jsonl` or `.json` file, or a folder of `.json` files, as a suite with the one split `test`, named like it.
+    /// Opens a `.jsonl`, `.json` or Parquet file, or a folder of `.json` files, as a suite with the one split `test`, named like it.
     ///
     /// # Errors
     ///
@@ -168,7 +168,7 @@ impl Questions {
         graders: &[GraderConfig],
         hasher: &mut blake3::Hasher,
     ) -> Result<Self, SuiteError> {
-        if path.is_dir() || path.extension().is_some_and(|end| end == "json" || end == "parquet") {
+        if path.is_dir() || path.extension().is_some_and(|end| end == "json") {
             return Self::hold(path, graders, hasher);
         }
         let schema = lines::first(&path)?.as_ref().and_then(published);

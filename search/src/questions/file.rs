@@ -1,4 +1,4 @@
-//! Files of questions: a JSON array, or an object on every line.
+//! Files of questions: a JSON array, an object on every line, or rows of Parquet.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -9,9 +9,10 @@ use std::path::Path;
 use serde::Deserializer as _;
 use serde::de::{Error as _, SeqAccess, Visitor};
 use serde_json::{Map, Value};
+use spar_parquet::ParquetFile;
 
 use super::{QuestionFormat, QuestionRecord};
-use crate::corpus::LineReader;
+use crate::corpus::{LineReader, content_hash};
 use crate::{CorpusError, Document};
 
 /// The most bytes of a file of questions: 4 GiB.
@@ -41,9 +42,12 @@ impl QuestionFile {
     ///
     /// [`CorpusError`] when it cannot be read.
     pub fn detect(path: &Path) -> Result<Option<QuestionFormat>, CorpusError> {
-        let first = match is_lines(path) {
-            true => LineReader::open(path)?.next_object().unwrap_or(None),
-            false => first_of_array(path)?,
+        let first = if ParquetFile::is_at(path) {
+            open_parquet(path)?.next_row().unwrap_or(None)
+        } else if is_lines(path) {
+            LineReader::open(path)?.next_object().unwrap_or(None)
+        } else {
+            first_of_array(path)?
         };
         Ok(first.as_ref().and_then(QuestionFormat::detect))
     }
@@ -119,6 +123,9 @@ fn read_rows(
     path: &Path,
     each: &mut dyn FnMut(&Row) -> Result<(), String>,
 ) -> Result<String, CorpusError> {
+    if ParquetFile::is_at(path) {
+        return read_parquet(path, each);
+    }
     if !is_lines(path) {
         return read_array(path, each);
     }
@@ -127,6 +134,32 @@ fn read_rows(
         each(&row).map_err(|detail| lines.refuse(detail))?;
     }
     Ok(lines.content_hash())
+}
+
+fn open_parquet(path: &Path) -> Result<ParquetFile, CorpusError> {
+    let fail = |source| CorpusError::Io { path: path.to_owned(), source };
+    ParquetFile::open(File::open(path).map_err(fail)?).map_err(|detail| {
+        let place = "the file, as Parquet".to_owned();
+        CorpusError::Record { path: path.to_owned(), place, detail }
+    })
+}
+
+fn read_parquet(
+    path: &Path,
+    each: &mut dyn FnMut(&Row) -> Result<(), String>,
+) -> Result<String, CorpusError> {
+    let mut rows = open_parquet(path)?;
+    for number in 1_u64.. {
+        let refuse = |detail| {
+            let place = format!("row {number}");
+            CorpusError::Record { path: path.to_owned(), place, detail }
+        };
+        match rows.next_row().map_err(refuse)? {
+            Some(row) => each(&row).map_err(refuse)?,
+            None => break,
+        }
+    }
+    content_hash(path)
 }
 
 fn first_of_array(path: &Path) -> Result<Option<Row>, CorpusError> {

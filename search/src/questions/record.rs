@@ -25,7 +25,8 @@ pub struct QuestionRecord {
 /// A form in which questions are published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QuestionFormat {
-    /// HotpotQA, arXiv 1809.09600: `_id`, `question`, `answer`, `supporting_facts`, `context`.
+    /// HotpotQA, arXiv 1809.09600: `_id`, `question`, `answer`, `supporting_facts`, `context`; in Parquet `id`, and lists of each part
+    /// in place of pairs (`{"title": [..], "sentences": [[..]]}`).
     HotpotQa,
     /// 2WikiMultihopQA, arXiv 2011.01060: as HotpotQA, with `evidences`.
     TwoWiki,
@@ -63,7 +64,7 @@ impl QuestionFormat {
             Some(Self::SearchR1)
         } else if has("paragraphs") {
             Some(Self::Musique)
-        } else if has("context") && has("_id") {
+        } else if has("context") && (has("_id") || has("supporting_facts")) {
             Some(if has("evidences") { Self::TwoWiki } else { Self::HotpotQa })
         } else if row.get("answer").is_some_and(Value::is_array) {
             Some(Self::NqOpen)
@@ -82,7 +83,7 @@ impl QuestionFormat {
         let record = QuestionRecord { question, ..QuestionRecord::default() };
         match self {
             Self::HotpotQa | Self::TwoWiki => Ok(QuestionRecord {
-                id: Some(text(row, "_id")?.to_owned()),
+                id: Some(text(row, if row.contains_key("_id") { "_id" } else { "id" })?.to_owned()),
                 answers: vec![text(row, "answer")?.to_owned()],
                 supporting: supporting_facts(row)?,
                 paragraphs: context(row)?,
@@ -146,11 +147,31 @@ fn tag(row: &Map<String, Value>, name: &str) -> Option<String> {
     row.get(name)?.as_str().filter(|tag| !tag.is_empty()).map(str::to_owned)
 }
 
+/// The pairs of a field: a list of them, or, as columns have them, an object with the list of the first and that of the second.
+fn pairs(
+    row: &Map<String, Value>,
+    name: &str,
+    [first, second]: [&str; 2],
+) -> Result<Vec<(Value, Value)>, FieldError> {
+    let Some(Value::Object(columns)) = row.get(name) else {
+        let pair = |pair: &Value| (pair[0].clone(), pair[1].clone());
+        return Ok(list(row, name)?.iter().map(pair).collect());
+    };
+    let wrong = |detail: &str| FieldError::new(format!("{name}.{second}"), detail);
+    let told = |part| list(columns, part).map_err(|_| wrong("or what it stands beside is no list"));
+    let (firsts, seconds) = (told(first)?, told(second)?);
+    if firsts.len() != seconds.len() {
+        return Err(wrong("is of another length than what it stands beside"));
+    }
+    Ok(firsts.iter().cloned().zip(seconds.iter().cloned()).collect())
+}
+
 /// `[[title, sentence], ...]`: the titles, each once.
 fn supporting_facts(row: &Map<String, Value>) -> Result<Vec<String>, FieldError> {
     let mut titles: Vec<String> = Vec::new();
-    for (place, fact) in list(row, "supporting_facts")?.iter().enumerate() {
-        let title = fact.get(0).and_then(Value::as_str).ok_or_else(|| {
+    let facts = pairs(row, "supporting_facts", ["title", "sent_id"])?;
+    for (place, (title, _)) in facts.iter().enumerate() {
+        let title = title.as_str().ok_or_else(|| {
             FieldError::new(format!("supporting_facts[{place}]"), "is not [title, sentence]")
         })?;
         if !titles.iter().any(|known| known == title) {
@@ -162,17 +183,16 @@ fn supporting_facts(row: &Map<String, Value>) -> Result<Vec<String>, FieldError>
 
 /// `[[title, [sentence, ...]], ...]`.
 fn context(row: &Map<String, Value>) -> Result<Vec<Document>, FieldError> {
-    let paragraph = |(place, paragraph): (usize, &Value)| {
+    let paragraph = |(place, (title, sentences)): (usize, &(Value, Value))| {
         let read = || {
-            let title = paragraph.get(0)?.as_str()?;
-            let sentences = paragraph.get(1)?.as_array()?;
-            let sentences: Option<Vec<&str>> = sentences.iter().map(Value::as_str).collect();
-            Some(document(title, sentences?.concat().trim()))
+            let sentences: Option<Vec<&str>> =
+                sentences.as_array()?.iter().map(Value::as_str).collect();
+            Some(document(title.as_str()?, sentences?.concat().trim()))
         };
         let wrong = || FieldError::new(format!("context[{place}]"), "is not [title, [sentences]]");
         read().ok_or_else(wrong)
     };
-    list(row, "context")?.iter().enumerate().map(paragraph).collect()
+    pairs(row, "context", ["title", "sentences"])?.iter().enumerate().map(paragraph).collect()
 }
 
 fn musique(row: &Map<String, Value>, record: QuestionRecord) -> Result<QuestionRecord, FieldError> {
@@ -253,6 +273,15 @@ mod tests {
         );
         assert_eq!(record.paragraphs[0], document("A", "One. Two."));
         assert_eq!(record.tags, ["bridge", "hard"]);
+        let mut columns = hotpot();
+        columns["id"] = columns.as_object_mut().unwrap().remove("_id").unwrap();
+        columns["supporting_facts"] = json!({ "title": ["A", "B", "A"], "sent_id": [0, 1, 2] });
+        columns["context"] =
+            json!({ "title": ["A", "B"], "sentences": [["One.", " Two."], ["Three."]] });
+        assert_eq!(read(columns.clone()).unwrap(), record);
+        columns["context"]["title"] = json!(["A"]);
+        let told = read(columns).unwrap_err();
+        assert!(told.contains("context.sentences is of another length"), "{told}");
         let mut wiki = hotpot();
         wiki["evidences"] = json!([["A", "director", "B"]]);
         assert_eq!(

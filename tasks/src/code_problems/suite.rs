@@ -18,7 +18,7 @@ const INSTRUCTION: &str = "Solve the problem of the first message.";
 /// Turns of a problem.
 const MAX_TURNS: u32 = 8;
 
-/// Programming problems from a `.jsonl` file in one of the [schemas](Schema) that benchmarks publish, or from a folder whose
+/// Programming problems from a `.jsonl` or Parquet file in one of the [schemas](Schema) that benchmarks publish, or from a folder whose
 /// `suite.toml` names such files, or ones in spar's own.
 ///
 /// On opening only the ids of lines are looked at: what tests a problem has is read when it is taken.
@@ -43,7 +43,7 @@ impl CodeProblemSuite {
     /// The environment of its tasks.
     pub const ENVIRONMENT: &str = ENVIRONMENT;
 
-    /// Opens the suite of a folder with a `suite.toml` whose splits name `.jsonl` files.
+    /// Opens the suite of a folder with a `suite.toml` whose splits name `.jsonl` or Parquet files.
     ///
     /// # Errors
     ///
@@ -54,7 +54,7 @@ impl CodeProblemSuite {
         Self::read(file, folder, hasher)
     }
 
-    /// Opens a `.jsonl` file of a published schema as a suite with the one split `test`, named like the file, which is for
+    /// Opens a `.jsonl` or Parquet file of a published schema as a suite with the one split `test`, named like the file, which is for
     /// evaluation alone.
     ///
     /// # Errors
@@ -67,8 +67,7 @@ impl CodeProblemSuite {
 
     /// The published schema of a file; absent where it has none, or cannot be read.
     pub fn schema_of(path: &Path) -> Option<Schema> {
-        let is_lines = path.extension().is_some_and(|end| end == "jsonl") && path.is_file();
-        let first = is_lines.then(|| lines::first(path).ok().flatten())??;
+        let first = lines::is_at(path).then(|| lines::first(path).ok().flatten())??;
         Schema::of(&first)
     }
 

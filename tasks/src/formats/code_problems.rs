@@ -6,7 +6,7 @@ use super::SuiteFormat;
 use crate::code_problems::{CodeProblemSuite, Schema};
 use crate::{Suite, SuiteError};
 
-/// A `.jsonl` file of programming problems in one of the schemas that benchmarks publish, told by its first line.
+/// A `.jsonl` or Parquet file of programming problems in one of the schemas that benchmarks publish, told by its first row.
 #[derive(Debug, Clone, Copy)]
 pub struct CodeProblems(pub Schema);
 
@@ -17,16 +17,20 @@ impl SuiteFormat for CodeProblems {
 
     fn looks_for(&self) -> &'static str {
         match self.0 {
-            Schema::Own => "a .jsonl file of programs to write",
-            Schema::HumanEval => "a .jsonl file whose lines have prompt, test and entry_point",
-            Schema::Mbpp => "a .jsonl file whose lines have code and test_list",
-            Schema::Apps => "a .jsonl file whose lines have question and input_output",
-            Schema::Taco => "a .jsonl file whose lines have question, input_output and raw_tags",
+            Schema::Own => "a .jsonl or Parquet file of programs to write",
+            Schema::HumanEval => {
+                "a .jsonl or Parquet file whose rows have prompt, test and entry_point"
+            }
+            Schema::Mbpp => "a .jsonl or Parquet file whose rows have code and test_list",
+            Schema::Apps => "a .jsonl or Parquet file whose rows have question and input_output",
+            Schema::Taco => {
+                "a .jsonl or Parquet file whose rows have question, input_output and raw_tags"
+            }
             Schema::LiveCodeBench => {
-                "a .jsonl file whose lines have question_content and public_test_cases"
+                "a .jsonl or Parquet file whose rows have question_content and public_test_cases"
             }
             Schema::Guru => {
-                "a .jsonl file whose lines have reward_model and a data_source of codegen"
+                "a .jsonl or Parquet file whose rows have reward_model and a data_source of codegen"
             }
         }
     }

@@ -10,8 +10,8 @@ use crate::{
     lines, recognise,
 };
 
-/// A `.jsonl` file with a task on every line: a `prompt` with its `answer`, a question in published columns, a question over
-/// a corpus in a published form, or a task at a shell. The first line tells which.
+/// A `.jsonl` file with a task on every line, or a Parquet file with one in every row: a `prompt` with its `answer`, a question in published columns, a question over
+/// a corpus in a published form, or a task at a shell. The first tells which.
 #[derive(Debug, Clone, Copy)]
 pub struct Jsonl;
 
@@ -21,14 +21,11 @@ impl SuiteFormat for Jsonl {
     }
 
     fn looks_for(&self) -> &'static str {
-        "a .jsonl file of questions or of tasks at a shell"
+        "a .jsonl or Parquet file of questions or of tasks at a shell"
     }
 
     fn matches(&self, path: &Path) -> bool {
-        path.extension().is_some_and(|end| end == "jsonl")
-            && path.is_file()
-            && CodeProblemSuite::schema_of(path).is_none()
-            && !SweSuite::is_at(path)
+        lines::is_at(path) && CodeProblemSuite::schema_of(path).is_none() && !SweSuite::is_at(path)
     }
 
     fn open(&self, path: &Path) -> Result<Box<dyn Suite>, SuiteError> {

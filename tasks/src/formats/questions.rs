@@ -6,7 +6,7 @@ use super::SuiteFormat;
 use crate::{QuestionSuite, Suite, SuiteError, question_rows};
 
 /// A `.json` file with a list of questions in published columns, or a folder of `.json` files with one each, as MATH has them.
-/// Their columns are those of a [schema](crate::question_schemas). A `.parquet` file is told how to become one.
+/// Their columns are those of a [schema](crate::question_schemas).
 #[derive(Debug, Clone, Copy)]
 pub struct Questions;
 
