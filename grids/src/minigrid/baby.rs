@@ -84,6 +84,9 @@ enum Form {
     Sequence,
 }
 
+/// As many drafts as are made of a level until one is fit; the package makes them for ever.
+const MOST_DRAFTS: u32 = 10_000;
+
 const ALL_ACTIONS: &[ActionKind] =
     &[ActionKind::GoTo, ActionKind::PickUp, ActionKind::Open, ActionKind::PutNext];
 const ALL_FORMS: &[Form] = &[Form::Action, Form::And, Form::Sequence];
@@ -128,8 +131,13 @@ impl Generated {
 }
 
 /// Makes a level, again and again until what was drawn is fit.
-pub(crate) fn make(level: &BabyLevel, size: i8, max_steps: u32, world: &mut World) -> Made {
-    loop {
+pub(crate) fn make(
+    level: &BabyLevel,
+    size: i8,
+    max_steps: u32,
+    world: &mut World,
+) -> Result<Made, Rejected> {
+    for _ in 0..MOST_DRAFTS {
         let mut rooms = Rooms::build(world, size, level.rows, level.columns);
         let mut draft = Draft { world, rooms: &mut rooms, carrying: None };
         let unblocking = matches!(level.kind, Baby::Generated(it) if it.unblocking);
@@ -149,8 +157,9 @@ pub(crate) fn make(level: &BabyLevel, size: i8, max_steps: u32, world: &mut Worl
             fixed => fixed,
         };
         let goal = Goal::Instruction(instruction.into(), progress);
-        return Made { goal, mission, max_steps: Some(max_steps), carrying };
+        return Ok(Made { goal, mission, max_steps: Some(max_steps), carrying });
     }
+    Err(Rejected::Exhausted)
 }
 
 /// A level in the making.
@@ -486,8 +495,16 @@ impl Draft<'_> {
         Ok((at, door))
     }
 
+    fn has_several_rooms(&self) -> bool {
+        self.rooms.all().nth(1).is_some()
+    }
+
     /// Places the agent anywhere but in a room.
     fn place_agent_outside(&mut self, room: Option<At>) -> Result<(), Rejected> {
+        assert!(
+            room.is_none() || self.has_several_rooms(),
+            "levels with a locked room have others"
+        );
         loop {
             self.place_agent(None)?;
             if Some(self.rooms.room_of(self.world.agent)) != room {
@@ -574,6 +591,8 @@ impl Draft<'_> {
     }
 
     fn add_locked_room(&mut self) -> Result<At, Rejected> {
+        // So there is a wall between two rooms, and a room for the key.
+        assert!(self.has_several_rooms(), "levels with a locked room have others");
         let (locked, door) = loop {
             let at = self.rooms.draw_room(self.world);
             let wall = self.world.draw(0, 4) as u8;

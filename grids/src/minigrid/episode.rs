@@ -79,7 +79,8 @@ impl Episode {
     ///
     /// # Errors
     ///
-    /// [`GenerationError`] where the package raises in place of it: a room was too full for what had to stand in it.
+    /// [`GenerationError`] where the package raises in place of it, or goes on drawing for ever: a room was too full for
+    /// what had to stand in it.
     pub fn new(level: &'static Level, seed: u64) -> Result<(Self, View), GenerationError> {
         let (width, height) = level.size();
         let mut world = World::new(width, height, Generator::from_u64(seed));

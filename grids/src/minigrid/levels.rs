@@ -141,7 +141,7 @@ impl Level {
 
     pub(crate) fn make(&self, world: &mut World) -> Result<Made, Rejected> {
         match self.family {
-            Family::Baby(baby) => Ok(super::baby::make(&baby, self.size, self.max_steps, world)),
+            Family::Baby(baby) => super::baby::make(&baby, self.size, self.max_steps, world),
             Family::KeyCorridor { .. }
             | Family::Unlock
             | Family::UnlockPickup

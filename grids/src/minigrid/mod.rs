@@ -86,7 +86,7 @@ impl Action {
     }
 }
 
-/// A level cannot be made from a seed: the package raises there as well.
+/// A level cannot be made from a seed: the package raises there as well, or goes on drawing for ever.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("make level `{level}` of seed {seed}: a room is too full for what has to stand in it")]
 pub struct GenerationError {

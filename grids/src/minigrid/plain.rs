@@ -5,6 +5,9 @@ use super::levels::{Family, Level};
 use super::object::{Cell, Color, Kind, Object, Position};
 use super::world::{Area, Rejected, World};
 
+/// As many rows of rooms as are drawn until one has enough of them; the package draws for ever.
+const MOST_DRAFTS: u32 = 10_000;
+
 const TO_GOAL: &str = "get to the green goal square";
 const PAST_LAVA: &str = "avoid the lava and get to the green goal square";
 const THROUGH_OPENING: &str = "find the opening and get to the green goal square";
@@ -17,7 +20,7 @@ pub(crate) fn make(level: &Level, world: &mut World) -> Result<Made, Rejected> {
     Ok(match level.family {
         Family::Empty { anywhere } => {
             world.set(corner, Cell::GOAL);
-            start(world, anywhere);
+            start(world, anywhere)?;
             Made::new(Goal::Reach, TO_GOAL)
         }
         Family::DistShift { row } => {
@@ -26,11 +29,11 @@ pub(crate) fn make(level: &Level, world: &mut World) -> Result<Made, Rejected> {
                 world.set(Position::new(x, 1), Cell::LAVA);
                 world.set(Position::new(x, row), Cell::LAVA);
             }
-            start(world, false);
+            start(world, false)?;
             Made::new(Goal::Reach, TO_GOAL)
         }
         Family::Crossing { count, walls } => {
-            start(world, false);
+            start(world, false)?;
             world.set(corner, Cell::GOAL);
             cross(world, count, if walls { Cell::WALL } else { Cell::LAVA });
             Made::new(Goal::Reach, if walls { THROUGH_OPENING } else { PAST_LAVA })
@@ -50,7 +53,7 @@ pub(crate) fn make(level: &Level, world: &mut World) -> Result<Made, Rejected> {
         }
         Family::Obstacles { anywhere, count } => {
             world.set(corner, Cell::GOAL);
-            start(world, anywhere);
+            start(world, anywhere)?;
             let mut balls = Vec::with_capacity(count);
             for _ in 0..count {
                 let ball = world.add(Object::new(Kind::Ball, Color::Blue));
@@ -59,7 +62,7 @@ pub(crate) fn make(level: &Level, world: &mut World) -> Result<Made, Rejected> {
             }
             Made::new(Goal::Dodge(balls), TO_GOAL)
         }
-        Family::Fetch { count } => fetch(world, count),
+        Family::Fetch { count } => fetch(world, count)?,
         Family::FourRooms => {
             let (w, h) = (width / 2, height / 2);
             for row in 0..2 {
@@ -77,19 +80,19 @@ pub(crate) fn make(level: &Level, world: &mut World) -> Result<Made, Rejected> {
                     }
                 }
             }
-            world.place_agent_anywhere();
-            world.place_anywhere(Cell::GOAL);
+            world.place_agent_anywhere()?;
+            world.place_anywhere(Cell::GOAL)?;
             Made::new(Goal::Reach, "reach the goal")
         }
         Family::GoToDoor => go_to_door(world)?,
         Family::GoToObject { count } => {
             let objects = furnish(world, count, |_, _, _| false)?;
-            world.place_agent_anywhere();
+            world.place_agent_anywhere()?;
             let (object, place) = world.pick(&objects);
             Made::new(Goal::Done(place), format!("go to the {}", named(object)))
         }
         Family::LavaGap => {
-            start(world, false);
+            start(world, false)?;
             world.set(corner, Cell::GOAL);
             let gap = Position::new(world.draw(2, width - 2), world.draw(1, height - 1));
             (1..height - 1).for_each(|y| world.set(Position::new(gap.x, y), Cell::LAVA));
@@ -100,7 +103,7 @@ pub(crate) fn make(level: &Level, world: &mut World) -> Result<Made, Rejected> {
         Family::Memory { any_length } => remember(world, any_length),
         Family::MultiRoom { count, largest } => many_rooms(world, count, largest)?,
         Family::Playground => {
-            playground(world);
+            playground(world)?;
             Made::new(Goal::Reach, "")
         }
         Family::PutNear { count } => {
@@ -108,15 +111,10 @@ pub(crate) fn make(level: &Level, world: &mut World) -> Result<Made, Rejected> {
                 objects.iter().any(|(_, it)| it.x.abs_diff(at.x) <= 1 && it.y.abs_diff(at.y) <= 1)
             };
             let objects = furnish(world, count, |_, objects, at| near(objects, at))?;
-            world.place_agent_anywhere();
-            let moved = world.draw(0, count as i8) as usize;
-            let target = loop {
-                let target = world.draw(0, count as i8) as usize;
-                if target != moved {
-                    break target;
-                }
-            };
-            let ((moved, _), (target, near)) = (objects[moved], objects[target]);
+            world.place_agent_anywhere()?;
+            let moved = world.draw(0, count as i8);
+            let target = world.draw_other(count as i8, moved);
+            let ((moved, _), (target, near)) = (objects[moved as usize], objects[target as usize]);
             let mission = format!("put the {} near the {}", named(moved), named(target));
             Made::new(Goal::PutNear { kind: moved.kind, color: moved.color, near }, mission)
         }
@@ -142,12 +140,13 @@ fn named(object: Object) -> String {
 }
 
 /// Puts the agent into the upper left corner, looking right, or anywhere.
-fn start(world: &mut World, anywhere: bool) {
+fn start(world: &mut World, anywhere: bool) -> Result<(), Rejected> {
     if anywhere {
-        world.place_agent_anywhere();
+        world.place_agent_anywhere()?;
     } else {
         (world.agent, world.direction) = (Position::new(1, 1), 0);
     }
+    Ok(())
 }
 
 /// Rivers from side to side, with openings along one way to the goal.
@@ -209,20 +208,20 @@ fn furnish(
     Ok(objects)
 }
 
-fn fetch(world: &mut World, count: usize) -> Made {
+fn fetch(world: &mut World, count: usize) -> Result<Made, Rejected> {
     let mut objects = Vec::with_capacity(count);
     for _ in 0..count {
         let kind = world.pick(&[Kind::Key, Kind::Ball]);
         let object = Object::new(kind, world.pick_color());
         let cell = world.add(object);
-        world.place_anywhere(cell);
+        world.place_anywhere(cell)?;
         objects.push(object);
     }
-    world.place_agent_anywhere();
+    world.place_agent_anywhere()?;
     let target = world.pick(&objects);
     let words = ["get a", "go get a", "fetch a", "go fetch a", "you must fetch a"];
     let mission = format!("{} {}", world.pick(&words), named(target));
-    Made::new(Goal::Fetch(target.kind, target.color), mission)
+    Ok(Made::new(Goal::Fetch(target.kind, target.color), mission))
 }
 
 fn go_to_door(world: &mut World) -> Result<Made, Rejected> {
@@ -271,23 +270,19 @@ fn locked_room(world: &mut World) -> Result<Made, Rejected> {
         let x = world.draw(top.x + 1, top.x + room_width - 1);
         Position::new(x, world.draw(top.y + 1, top.y + room_height - 1))
     };
-    let locked = world.draw(0, 6) as usize;
-    let goal = inside(world, rooms[locked].0);
+    let locked = world.draw(0, 6);
+    let goal = inside(world, rooms[locked as usize].0);
     world.set(goal, Cell::GOAL);
     let mut left_over = Color::SORTED.to_vec();
     let mut colors = Vec::with_capacity(6);
-    for (number, (_, door)) in rooms.iter().enumerate() {
+    for (number, (_, door)) in (0_i8..).zip(&rooms) {
         let color = left_over.remove(world.rng.up_to(left_over.len() as u64 - 1) as usize);
         let cell = world.add(Object::door(color, number == locked));
         world.put(*door, cell);
         colors.push(color);
     }
-    let with_key = loop {
-        let room = world.draw(0, 6) as usize;
-        if room != locked {
-            break room;
-        }
-    };
+    let with_key = world.draw_other(6, locked) as usize;
+    let locked = locked as usize;
     let place = inside(world, rooms[with_key].0);
     let key = world.add(Object::new(Kind::Key, colors[locked]));
     world.put(place, key);
@@ -347,7 +342,12 @@ fn many_rooms(world: &mut World, count: i8, largest: i8) -> Result<Made, Rejecte
     let width = world.width;
     world.clear();
     let mut rooms: Vec<Link> = Vec::new();
+    let mut drafts = 0;
     while rooms.len() < count as usize {
+        if drafts == MOST_DRAFTS {
+            return Err(Rejected::Exhausted);
+        }
+        drafts += 1;
         let mut tried = Vec::new();
         let entry = Position::new(world.draw(0, width - 2), world.draw(0, width - 2));
         add_room(world, count, &mut tried, largest, 2, entry);
@@ -423,7 +423,7 @@ fn add_room(
     true
 }
 
-fn playground(world: &mut World) {
+fn playground(world: &mut World) -> Result<(), Rejected> {
     let (w, h) = (world.width / 3, world.height / 3);
     for row in 0..3 {
         for column in 0..3 {
@@ -445,11 +445,12 @@ fn playground(world: &mut World) {
             }
         }
     }
-    world.place_agent_anywhere();
+    world.place_agent_anywhere()?;
     for _ in 0..12 {
         let kind = world.pick(&[Kind::Key, Kind::Ball, Kind::Box]);
         let object = Object::new(kind, world.pick_color());
         let cell = world.add(object);
-        world.place_anywhere(cell);
+        world.place_anywhere(cell)?;
     }
+    Ok(())
 }

@@ -5,6 +5,8 @@ use super::world::{Area, Rejected, World};
 
 /// As many tries as a place in a room may take.
 const MAX_TRIES: Option<u32> = Some(1000);
+/// As many places as the agent is given in a room until nothing stands before it; the package tries for ever.
+const MOST_PLACES: u32 = 10_000;
 /// As many draws as connecting all rooms may take.
 const MAX_CONNECTIONS: u32 = 5000;
 
@@ -176,10 +178,14 @@ impl Rooms {
         is_locked: Option<bool>,
     ) -> (Cell, Position) {
         let wall = wall.unwrap_or_else(|| {
+            let is_closed = |wall: u8| {
+                self.room(at).openings[usize::from(wall)] == Opening::Closed
+                    && self.neighbour(at, wall).is_some()
+            };
+            assert!((0..4).any(is_closed), "levels add doors where a wall is left for them");
             loop {
                 let wall = world.draw(0, 4) as u8;
-                let is_closed = self.room(at).openings[usize::from(wall)] == Opening::Closed;
-                if is_closed && self.neighbour(at, wall).is_some() {
+                if is_closed(wall) {
                     return wall;
                 }
             }
@@ -222,12 +228,13 @@ impl Rooms {
     /// Places the agent in a room, any where none is named, not in front of an object.
     pub(crate) fn place_agent(&self, world: &mut World, at: Option<At>) -> Result<(), Rejected> {
         let at = at.unwrap_or_else(|| self.draw_room(world));
-        loop {
+        for _ in 0..MOST_PLACES {
             world.place_agent(self.area(at), MAX_TRIES)?;
             if matches!(world.get(world.front()), Cell::EMPTY | Cell::WALL) {
                 return Ok(());
             }
         }
+        Err(Rejected::Exhausted)
     }
 
     /// Adds doors until every room can be reached from that of the agent.
@@ -237,12 +244,7 @@ impl Rooms {
         colors: &[Color],
     ) -> Result<(), Rejected> {
         let start = self.room_of(world.agent);
-        let mut tries = 0;
-        loop {
-            if tries > MAX_CONNECTIONS {
-                return Err(Rejected::Exhausted);
-            }
-            tries += 1;
+        for _ in 0..=MAX_CONNECTIONS {
             if self.num_reached(start) == self.rooms.len() {
                 return Ok(());
             }
@@ -260,6 +262,7 @@ impl Rooms {
             let color = world.pick(colors);
             self.add_door(world, at, Some(wall), Some(color), Some(false));
         }
+        Err(Rejected::Exhausted)
     }
 
     fn num_reached(&self, start: At) -> usize {
@@ -353,4 +356,29 @@ pub(crate) fn all_reachable(world: &World) -> bool {
         .iter()
         .zip(reached)
         .all(|(cell, reached)| reached || matches!(*cell, Cell::EMPTY | Cell::WALL))
+}
+
+#[cfg(test)]
+mod tests {
+    use spar_python::numpy_random::Generator;
+
+    use super::*;
+
+    #[test]
+    fn what_fits_nowhere_is_given_up() {
+        let mut world = World::new(3, 3, Generator::from_u64(0));
+        let rooms = Rooms::build(&mut world, 3, 1, 1);
+        let middle = world.agent;
+        rooms.place_agent(&mut world, None).unwrap();
+        let places = (0..4).map(|direction| middle.towards(direction)).chain([middle]);
+        for (number, place) in places.enumerate() {
+            let ball = world.add(Object::new(Kind::Ball, Color::Red));
+            world.put(place, ball);
+            // Balls all around are always in front of the agent; then there is no place at all.
+            if number >= 3 {
+                assert_eq!(rooms.place_agent(&mut world, None), Err(Rejected::Exhausted));
+            }
+        }
+        assert_eq!(world.place_agent_anywhere(), Err(Rejected::Exhausted));
+    }
 }

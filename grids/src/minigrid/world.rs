@@ -4,6 +4,9 @@ use spar_python::numpy_random::Generator;
 
 use super::object::{Cell, Color, DoorState, Kind, Object, Position};
 
+/// As many tries as a place may take where the package tries for ever; a level that has a free place finds it long before.
+const MOST_TRIES: u32 = 1_000_000;
+
 /// A grid with what stands in it, an agent, and the numbers it draws.
 #[derive(Debug, Clone, PartialEq)]
 pub struct World {
@@ -22,7 +25,7 @@ pub struct World {
 /// Why a level could not be made from what was drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rejected {
-    /// No place was found in as many tries as there are.
+    /// What was drawn did not fit in as many tries as there are.
     Exhausted,
     /// The level is not as it has to be.
     Unfit,
@@ -171,6 +174,17 @@ impl World {
         low + self.rng.up_to(span) as i8
     }
 
+    /// A number from 0 to below `high` that is not `other`.
+    pub(crate) fn draw_other(&mut self, high: i8, other: i8) -> i8 {
+        assert!(high > 1, "levels have another one to draw");
+        loop {
+            let drawn = self.draw(0, high);
+            if drawn != other {
+                return drawn;
+            }
+        }
+    }
+
     /// Heads or tails.
     pub(crate) fn draw_bool(&mut self) -> bool {
         self.rng.up_to(1) == 0
@@ -192,7 +206,8 @@ impl World {
         (0..count).map(|_| left.remove(self.rng.up_to(left.len() as u64 - 1) as usize)).collect()
     }
 
-    /// Finds a free place in a rectangle, by drawing places until one is free, and puts something there.
+    /// Finds a free place in a rectangle, by drawing places until one is free, and puts something there. Without
+    /// `max_tries` the package has no limit.
     pub(crate) fn place(
         &mut self,
         cell: Cell,
@@ -201,12 +216,7 @@ impl World {
         is_refused: impl Fn(&Self, Position) -> bool,
     ) -> Result<Position, Rejected> {
         let area = area.within(self);
-        let mut tries = 0;
-        loop {
-            if max_tries.is_some_and(|most| tries > most) {
-                return Err(Rejected::Exhausted);
-            }
-            tries += 1;
+        for _ in 0..=max_tries.unwrap_or(MOST_TRIES) {
             let x = self.draw(area.left, area.right);
             let y = self.draw(area.top, area.bottom);
             let at = Position::new(x, y);
@@ -215,11 +225,12 @@ impl World {
                 return Ok(at);
             }
         }
+        Err(Rejected::Exhausted)
     }
 
     /// Places something anywhere.
-    pub(crate) fn place_anywhere(&mut self, cell: Cell) -> Position {
-        self.place(cell, Area::ALL, None, |_, _| false).expect("tries have no limit")
+    pub(crate) fn place_anywhere(&mut self, cell: Cell) -> Result<Position, Rejected> {
+        self.place(cell, Area::ALL, None, |_, _| false)
     }
 
     /// Places the agent in a rectangle, looking anywhere.
@@ -235,8 +246,8 @@ impl World {
     }
 
     /// Places the agent anywhere.
-    pub(crate) fn place_agent_anywhere(&mut self) {
-        self.place_agent(Area::ALL, None).expect("tries have no limit");
+    pub(crate) fn place_agent_anywhere(&mut self) -> Result<(), Rejected> {
+        self.place_agent(Area::ALL, None)
     }
 }
 

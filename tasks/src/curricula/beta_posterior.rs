@@ -2,6 +2,10 @@
 
 use rand::RngExt;
 
+/// As many draws as are refused in one draw of the gamma distribution. At least 19 of 20 are taken, so that only a shape that is
+/// no finite number comes to so many.
+const MOST_DRAWS: u32 = 1000;
+
 /// A Beta distribution over a task's success rate (MoPPS, arXiv 2507.04632, and its code `recipe/ours/mopps.py`; VADE is its kin).
 ///
 /// After `n` rollouts of which a share `s` succeeded: `alpha <- alpha d + alpha_0 (1 - d) + s n`, `beta` likewise with `1 - s`.
@@ -45,7 +49,7 @@ impl BetaPosterior {
     }
 }
 
-/// A draw of the gamma distribution with this shape and scale 1 (Marsaglia and Tsang 2000).
+/// A draw of the gamma distribution with this shape and scale 1 (Marsaglia and Tsang 2000), or its middle where none is taken.
 fn gamma(shape: f64, rng: &mut impl rand::Rng) -> f64 {
     if shape < 1.0 {
         let boost: f64 = rng.random::<f64>().max(f64::MIN_POSITIVE);
@@ -53,7 +57,7 @@ fn gamma(shape: f64, rng: &mut impl rand::Rng) -> f64 {
     }
     let d = shape - 1.0 / 3.0;
     let c = 1.0 / (9.0 * d).sqrt();
-    loop {
+    for _ in 0..MOST_DRAWS {
         // A normal number by Box and Muller's method.
         let radius = (-2.0 * rng.random::<f64>().max(f64::MIN_POSITIVE).ln()).sqrt();
         let normal = radius * (std::f64::consts::TAU * rng.random::<f64>()).cos();
@@ -63,6 +67,7 @@ fn gamma(shape: f64, rng: &mut impl rand::Rng) -> f64 {
             return d * cube;
         }
     }
+    d
 }
 
 #[cfg(test)]
@@ -96,6 +101,13 @@ mod tests {
                 }
             }
         });
+    }
+
+    #[test]
+    fn draws_of_what_is_no_distribution_end() {
+        let mut rng = Seed::from_u64(3).rng();
+        assert!(gamma(f64::NAN, &mut rng).is_nan());
+        assert!(gamma(f64::INFINITY, &mut rng).is_infinite());
     }
 
     #[test]
