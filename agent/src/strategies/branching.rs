@@ -1,7 +1,6 @@
 //! Trees of episodes.
 
 use async_trait::async_trait;
-use futures::future::join_all;
 use rand::RngExt;
 use rand::distr::Distribution;
 use rand::distr::weighted::WeightedIndex;
@@ -10,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use spar_core::registry::NamedOptions;
 use spar_core::{Seed, Source, Trajectory, Turn};
 
+use super::members::{from_points, from_start, leave_room};
 use super::{RolloutStrategy, StrategyError};
 use crate::{BranchPoint, GroupInProgress};
 
@@ -138,12 +138,7 @@ impl RolloutStrategy for Branching {
     }
 
     fn check(&self, group_size: usize) -> Result<(), StrategyError> {
-        let trunks = self.options.trunks;
-        if trunks < group_size {
-            return Ok(());
-        }
-        let problems = format!("trunks is {trunks}, and groups have {group_size} trajectories");
-        StrategyError::refuse("branching", vec![problems])
+        leave_room("branching", "trunks", self.options.trunks, group_size)
     }
 
     fn branches(&self) -> bool {
@@ -153,8 +148,7 @@ impl RolloutStrategy for Branching {
     async fn grow(&self, group: &GroupInProgress<'_>) -> Vec<Trajectory> {
         let BranchingOptions { trunks, rounds, max_tokens, .. } = self.options;
         let trunks = trunks.min(group.size());
-        let played = join_all((0..trunks).map(|member| group.episode(member))).await;
-        let mut grown: Vec<Trajectory> = played.into_iter().flatten().collect();
+        let mut grown = from_start(group, 0..trunks).await;
         let mut member = trunks;
         for round in 0..rounds {
             let spent: usize = grown.iter().map(own_tokens).sum();
@@ -164,16 +158,10 @@ impl RolloutStrategy for Branching {
             }
             let count = (group.size() - member).div_ceil(rounds - round);
             let points = self.choose(&grown, count, group.seed().derive("round", round));
-            let branches = points
-                .iter()
-                .enumerate()
-                .map(|(number, (origin, at))| group.branch(member + number, &grown[*origin], *at));
-            let branches = join_all(branches).await;
-            grown.extend(branches.into_iter().flatten());
+            let branches = from_points(group, member, &grown, &points).await;
+            grown.extend(branches);
             // Where nothing can be forked, such as behind trunks of one turn, there are more trunks.
-            let trunks =
-                (member + points.len()..member + count).map(|member| group.episode(member));
-            grown.extend(join_all(trunks).await.into_iter().flatten());
+            grown.extend(from_start(group, member + points.len()..member + count).await);
             member += count;
         }
         grown

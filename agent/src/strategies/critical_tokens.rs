@@ -1,13 +1,13 @@
 //! Answers that are sampled anew from where they were in doubt.
 
 use async_trait::async_trait;
-use futures::future::join_all;
 use rand::RngExt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use spar_core::registry::NamedOptions;
 use spar_core::{Seed, Source, Trajectory};
 
+use super::members::{from_points, from_start, leave_room};
 use super::{RolloutStrategy, StrategyError};
 use crate::{BranchPoint, GroupInProgress};
 
@@ -97,12 +97,7 @@ impl RolloutStrategy for CriticalTokens {
     }
 
     fn check(&self, group_size: usize) -> Result<(), StrategyError> {
-        let trunks = self.options.trunks;
-        if trunks < group_size {
-            return Ok(());
-        }
-        let problem = format!("trunks is {trunks}, and groups have {group_size} trajectories");
-        StrategyError::refuse("critical_tokens", vec![problem])
+        leave_room("critical_tokens", "trunks", self.options.trunks, group_size)
     }
 
     fn branches(&self) -> bool {
@@ -111,18 +106,12 @@ impl RolloutStrategy for CriticalTokens {
 
     async fn grow(&self, group: &GroupInProgress<'_>) -> Vec<Trajectory> {
         let trunks = self.options.trunks.min(group.size());
-        let played = join_all((0..trunks).map(|member| group.episode(member))).await;
-        let mut grown: Vec<Trajectory> = played.into_iter().flatten().collect();
+        let mut grown = from_start(group, 0..trunks).await;
         let count = group.size() - trunks;
         let points = self.points(&grown, count, group.seed());
-        let branches = points
-            .iter()
-            .enumerate()
-            .map(|(number, (origin, at))| group.branch(trunks + number, &grown[*origin], *at));
-        let branches = join_all(branches).await;
-        let others = (trunks + points.len()..group.size()).map(|member| group.episode(member));
-        let others = join_all(others).await;
-        grown.extend(branches.into_iter().chain(others).flatten());
+        let branches = from_points(group, trunks, &grown, &points).await;
+        grown.extend(branches);
+        grown.extend(from_start(group, trunks + points.len()..group.size()).await);
         grown
     }
 }

@@ -8,6 +8,7 @@ use spar_core::Trajectory;
 use spar_core::registry::NamedOptions;
 
 use super::guidance::{GuidedContext, hint, without_guidance};
+use super::members::from_start;
 use super::{RolloutStrategy, StrategyError};
 use crate::GroupInProgress;
 
@@ -83,8 +84,7 @@ impl RolloutStrategy for Hints {
 
     async fn grow(&self, group: &GroupInProgress<'_>) -> Vec<Trajectory> {
         let size = group.size();
-        let played = join_all((0..size).map(|member| group.episode(member))).await;
-        let grown: Vec<Trajectory> = played.into_iter().flatten().collect();
+        let grown = from_start(group, 0..size).await;
         if grown.is_empty() || grown.iter().any(|trajectory| trajectory.success) {
             return grown;
         }

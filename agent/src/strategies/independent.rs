@@ -1,10 +1,10 @@
 //! Episodes that know nothing of each other.
 
 use async_trait::async_trait;
-use futures::future::join_all;
 use spar_core::Trajectory;
 
 use super::RolloutStrategy;
+use super::members::from_start;
 use crate::GroupInProgress;
 
 /// Every trajectory is an episode of its own from the start that the group shares, as in GRPO (DeepSeekMath, arXiv
@@ -19,7 +19,6 @@ impl RolloutStrategy for Independent {
     }
 
     async fn grow(&self, group: &GroupInProgress<'_>) -> Vec<Trajectory> {
-        let episodes = (0..group.size()).map(|member| group.episode(member));
-        join_all(episodes).await.into_iter().flatten().collect()
+        from_start(group, 0..group.size()).await
     }
 }

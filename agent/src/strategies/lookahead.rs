@@ -8,6 +8,7 @@ use spar_core::registry::NamedOptions;
 use spar_core::{Source, Trajectory};
 
 use super::critical_tokens::critical_tokens;
+use super::members::from_start;
 use super::{RolloutStrategy, StrategyError, rouge_l, suffix_match};
 use crate::{BranchPoint, GroupInProgress};
 
@@ -111,11 +112,7 @@ impl RolloutStrategy for Lookahead {
     async fn grow(&self, group: &GroupInProgress<'_>) -> Vec<Trajectory> {
         let size = group.size();
         let Some(trunk) = group.episode(0).await else {
-            return join_all((1..size).map(|it| group.episode(it)))
-                .await
-                .into_iter()
-                .flatten()
-                .collect();
+            return from_start(group, 1..size).await;
         };
         let candidates = critical_tokens(&trunk, self.options.tries * (size - 1));
         let mut grown = vec![trunk.clone()];
@@ -141,8 +138,7 @@ impl RolloutStrategy for Lookahead {
         }
         let first = 1 + (self.options.tries + 1) * size;
         let missing = size - grown.len();
-        let others = join_all((first..first + missing).map(|it| group.episode(it))).await;
-        grown.extend(others.into_iter().flatten());
+        grown.extend(from_start(group, first..first + missing).await);
         grown
     }
 }

@@ -15,6 +15,7 @@ mod guidance;
 mod hints;
 mod independent;
 mod lookahead;
+mod members;
 mod registry;
 mod retry;
 mod tool_branching;

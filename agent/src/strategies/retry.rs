@@ -10,6 +10,7 @@ use spar_core::{Seed, Source, Trajectory};
 
 use super::branching::unsureness;
 use super::guidance::{Guidance, GuidedContext, guide, without_guidance};
+use super::members::{from_start, leave_room};
 use super::{RolloutStrategy, StrategyError};
 use crate::{BranchPoint, GroupInProgress};
 
@@ -156,12 +157,7 @@ impl RolloutStrategy for Retry {
     }
 
     fn check(&self, group_size: usize) -> Result<(), StrategyError> {
-        let attempts = self.options.attempts;
-        if attempts < group_size {
-            return Ok(());
-        }
-        let problem = format!("attempts is {attempts}, and groups have {group_size} trajectories");
-        StrategyError::refuse("retry", vec![problem])
+        leave_room("retry", "attempts", self.options.attempts, group_size)
     }
 
     fn branches(&self) -> bool {
@@ -170,8 +166,7 @@ impl RolloutStrategy for Retry {
 
     async fn grow(&self, group: &GroupInProgress<'_>) -> Vec<Trajectory> {
         let attempts = self.options.attempts.min(group.size());
-        let played = join_all((0..attempts).map(|member| group.episode(member))).await;
-        let mut grown: Vec<Trajectory> = played.into_iter().flatten().collect();
+        let mut grown = from_start(group, 0..attempts).await;
         let failed: Vec<&Trajectory> = grown.iter().filter(|it| !it.success).collect();
         let next = |member: usize| {
             let failed = failed.get((member - attempts) % failed.len().max(1)).copied();

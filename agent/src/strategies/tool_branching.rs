@@ -1,13 +1,13 @@
 //! Forks behind calls of tools.
 
 use async_trait::async_trait;
-use futures::future::join_all;
 use rand::RngExt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use spar_core::registry::NamedOptions;
 use spar_core::{Seed, Source, Trajectory, Turn};
 
+use super::members::{from_points, from_start, leave_room};
 use super::{RolloutStrategy, StrategyError, arpo_branches};
 use crate::{BranchPoint, GroupInProgress};
 
@@ -77,7 +77,7 @@ impl ToolBranching {
     }
 
     /// Where these trunks fork, each with the number of its origin, up to `room` times in all.
-    fn points(&self, trunks: &[Trajectory], room: usize, seed: Seed) -> Vec<(usize, usize)> {
+    fn points(&self, trunks: &[Trajectory], room: usize, seed: Seed) -> Vec<(usize, BranchPoint)> {
         let ToolBranchingOptions { weight, probability, beams, .. } = self.options;
         let mut points = Vec::new();
         let longest = trunks.iter().map(|trunk| trunk.turns.len()).max().unwrap_or(0);
@@ -93,7 +93,7 @@ impl ToolBranching {
                 for _ in 1..beams {
                     let draw: f64 = rng.random();
                     if points.len() < room && arpo_branches(draw, now, first, weight, probability) {
-                        points.push((origin, turn));
+                        points.push((origin, BranchPoint::before(turn)));
                     }
                 }
             }
@@ -126,12 +126,11 @@ impl RolloutStrategy for ToolBranching {
     }
 
     fn check(&self, group_size: usize) -> Result<(), StrategyError> {
-        let trunks = self.options.trunks;
-        if trunks <= group_size {
-            return Ok(());
+        match self.options.trunks {
+            // Where nothing forks, all are trunks, so that they may fill the group.
+            trunks if trunks == group_size => Ok(()),
+            trunks => leave_room("tool_branching", "trunks", trunks, group_size),
         }
-        let problem = format!("trunks is {trunks}, and groups have {group_size} trajectories");
-        StrategyError::refuse("tool_branching", vec![problem])
     }
 
     fn branches(&self) -> bool {
@@ -140,16 +139,11 @@ impl RolloutStrategy for ToolBranching {
 
     async fn grow(&self, group: &GroupInProgress<'_>) -> Vec<Trajectory> {
         let trunks = self.options.trunks.min(group.size());
-        let played = join_all((0..trunks).map(|member| group.episode(member))).await;
-        let mut grown: Vec<Trajectory> = played.into_iter().flatten().collect();
+        let mut grown = from_start(group, 0..trunks).await;
         let points = self.points(&grown, group.size() - trunks, group.seed());
-        let branches = points.iter().enumerate().map(|(number, (origin, turn))| {
-            group.branch(trunks + number, &grown[*origin], BranchPoint::before(*turn))
-        });
-        let branches = join_all(branches).await;
-        let others = (trunks + points.len()..group.size()).map(|member| group.episode(member));
-        let others = join_all(others).await;
-        grown.extend(branches.into_iter().chain(others).flatten());
+        let branches = from_points(group, trunks, &grown, &points).await;
+        grown.extend(branches);
+        grown.extend(from_start(group, trunks + points.len()..group.size()).await);
         grown
     }
 }
@@ -205,7 +199,7 @@ mod tests {
         group[1].turns[2].sampled.logprobs.fill(-6.0);
         let rule = ToolBranchingOptions { weight: 1.0, probability: 0.0, ..always };
         let strategy = ToolBranching::new(rule).unwrap();
-        assert_eq!(strategy.points(&group, 4, Seed::from_u64(1)), [(1, 2)]);
+        assert_eq!(strategy.points(&group, 4, Seed::from_u64(1)), [(1, BranchPoint::before(2))]);
         assert!(strategy.points(&group, 0, Seed::from_u64(1)).is_empty());
     }
 
