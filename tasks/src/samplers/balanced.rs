@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use spar_core::registry::{NamedOptions, RowError};
 
+use super::refill::Refill;
 use super::registry::AXIS;
 use super::{Draw, Outcome, TaskOrder, TaskSampler, Wanted};
 use crate::SamplerError;
@@ -52,9 +53,7 @@ impl NamedOptions for BalancedOptions {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Balanced {
     options: BalancedOptions,
-    next: u64,
-    wanted: usize,
-    rounds: u32,
+    refill: Refill,
 }
 
 impl Balanced {
@@ -65,7 +64,8 @@ impl Balanced {
     /// [`SamplerError::Row`] when an option is outside its range.
     pub fn new(options: &BalancedOptions, first: u64) -> Result<Self, SamplerError> {
         RowError::refuse(AXIS.what, "balanced", options.problems())?;
-        Ok(Self { options: options.clone(), next: first, wanted: 0, rounds: 0 })
+        let refill = Refill::new(options.max_rounds, first);
+        Ok(Self { options: options.clone(), refill })
     }
 }
 
@@ -75,17 +75,11 @@ impl TaskSampler for Balanced {
     }
 
     fn begin(&mut self, wanted: &Wanted) {
-        (self.wanted, self.rounds) = (wanted.groups, 0);
+        self.refill.begin(wanted);
     }
 
     fn draw(&mut self, _: &dyn TaskOrder) -> Vec<Draw> {
-        if self.rounds == self.options.max_rounds {
-            return Vec::new();
-        }
-        self.rounds += 1;
-        let first = self.next;
-        self.next += self.wanted as u64;
-        (first..self.next).map(Draw::from).collect()
+        self.refill.draw()
     }
 
     fn observe(&mut self, outcomes: &[Outcome]) -> Vec<bool> {
@@ -93,21 +87,20 @@ impl TaskSampler for Balanced {
         let is_within =
             |outcome: &Outcome| outcome.success_rate().is_some_and(|rate| band.contains(&rate));
         let kept: Vec<bool> = outcomes.iter().map(is_within).collect();
-        self.wanted = self.wanted.saturating_sub(kept.iter().filter(|kept| **kept).count());
+        self.refill.note(&kept);
         kept
     }
 
     fn next_place(&self) -> u64 {
-        self.next
+        self.refill.next_place()
     }
 
     fn state(&self) -> Value {
-        self.next.into()
+        self.refill.state()
     }
 
     fn load(&mut self, state: &Value) -> Result<(), SamplerError> {
-        self.next = state.as_u64().ok_or(SamplerError::State { name: "balanced" })?;
-        Ok(())
+        self.refill.load("balanced", state)
     }
 }
 

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use spar_core::registry::{NamedOptions, RowError};
 
+use super::refill::Refill;
 use super::registry::AXIS;
 use super::{Draw, Outcome, TaskOrder, TaskSampler, Wanted};
 use crate::SamplerError;
@@ -39,13 +40,7 @@ impl NamedOptions for DynamicOptions {
 /// round fewer groups are trained, where there the run breaks off.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dynamic {
-    max_rounds: u32,
-    /// The place of the task that comes next.
-    next: u64,
-    /// Groups that the iteration still wants.
-    wanted: usize,
-    /// Rounds that it has played.
-    rounds: u32,
+    refill: Refill,
 }
 
 impl Dynamic {
@@ -56,7 +51,7 @@ impl Dynamic {
     /// [`SamplerError::Row`] when an option is outside its range.
     pub fn new(options: &DynamicOptions, first: u64) -> Result<Self, SamplerError> {
         RowError::refuse(AXIS.what, "dynamic", options.problems())?;
-        Ok(Self { max_rounds: options.max_rounds, next: first, wanted: 0, rounds: 0 })
+        Ok(Self { refill: Refill::new(options.max_rounds, first) })
     }
 }
 
@@ -66,36 +61,29 @@ impl TaskSampler for Dynamic {
     }
 
     fn begin(&mut self, wanted: &Wanted) {
-        (self.wanted, self.rounds) = (wanted.groups, 0);
+        self.refill.begin(wanted);
     }
 
     fn draw(&mut self, _: &dyn TaskOrder) -> Vec<Draw> {
-        if self.rounds == self.max_rounds {
-            return Vec::new();
-        }
-        self.rounds += 1;
-        let first = self.next;
-        self.next += self.wanted as u64;
-        (first..self.next).map(Draw::from).collect()
+        self.refill.draw()
     }
 
     fn observe(&mut self, outcomes: &[Outcome]) -> Vec<bool> {
         let kept: Vec<bool> = outcomes.iter().map(Outcome::has_signal).collect();
-        self.wanted = self.wanted.saturating_sub(kept.iter().filter(|kept| **kept).count());
+        self.refill.note(&kept);
         kept
     }
 
     fn next_place(&self) -> u64 {
-        self.next
+        self.refill.next_place()
     }
 
     fn state(&self) -> Value {
-        self.next.into()
+        self.refill.state()
     }
 
     fn load(&mut self, state: &Value) -> Result<(), SamplerError> {
-        self.next = state.as_u64().ok_or(SamplerError::State { name: "dynamic" })?;
-        Ok(())
+        self.refill.load("dynamic", state)
     }
 }
 

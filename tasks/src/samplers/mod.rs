@@ -22,6 +22,7 @@ mod gdro;
 mod hardest;
 mod order;
 mod outcome;
+mod refill;
 mod registry;
 mod sec;
 #[cfg(test)]
