@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, anyhow, bail, ensure};
 use serde::Serialize;
-use spar::agent::spend::Budget;
+use spar::agent::spend::{Budget, SpendReport};
 use spar::agent::statistics::{Interval, Match, Rating, elo_ratings};
 use spar::agent::{
-    Cancellation, EpisodeConfig, EvaluateConfig, EvaluateRequest, SeatPlayer, Seating,
+    Cancellation, Concurrency, EpisodeConfig, EvaluateConfig, EvaluateRequest, SeatPlayer, Seating,
     SharedPlayer, evaluate,
 };
 use spar::core::{Seed, Trajectory};
@@ -19,10 +19,10 @@ use spar::sandboxes::first_tasks;
 use spar::seats::{SeatPlayerConfig, SeatsConfig, TaskSeats};
 use spar::tasks::{Suite, Task};
 
-use super::eval::{Meter, why_none};
+use super::eval::{Meter, check_results_path, refuse_idle_limits, why_none};
 use super::player::OpenPlayer;
 use super::suites::{Purpose, open_tasks};
-use super::{cancel_on_ctrl_c, json, print, print_json, stopped};
+use super::{cancel_on_ctrl_c, json, print, print_json, stopped, stopped_at_limit};
 use crate::cli::EvalArguments;
 
 /// Draws of the bootstrap that makes intervals of ratings.
@@ -76,17 +76,16 @@ struct Report {
     ratings: Vec<Standing>,
     /// Whether half a draw was added to every pair, since somebody never lost or never won.
     is_penalised: bool,
+    /// Whether every game came about.
     is_complete: bool,
+    /// All that was spent, to find out whether the endpoint answers too.
+    spend: SpendReport,
 }
 
 /// Plays everybody against everybody else, both sides alternately.
 pub(crate) async fn against(arguments: &EvalArguments) -> anyhow::Result<ExitCode> {
-    ensure!(
-        arguments.player.seat.is_empty()
-            && arguments.save.is_none()
-            && arguments.pass_at.is_empty(),
-        "play against others: --seat, --save and --pass-at have no place beside --against"
-    );
+    refuse_ignored(arguments)?;
+    check_results_path(arguments.out.as_deref())?;
     let budget = Budget::new(arguments.spend.config())?;
     let player = OpenPlayer::open(&arguments.player, &budget).await?;
     player.keep_secrets()?;
@@ -113,32 +112,47 @@ pub(crate) async fn against(arguments: &EvalArguments) -> anyhow::Result<ExitCod
         );
         participants.push(participant);
     }
+    let is_endpoint = |named: &String| SeatPlayerConfig::typed(named).endpoint.is_some();
+    let asks_endpoint = player.is_endpoint() || arguments.against.iter().any(is_endpoint);
+    refuse_idle_limits(&budget, asks_endpoint)?;
     let cancellation = cancel_on_ctrl_c();
+    let _watch = budget.watch(&cancellation);
     let seed = player.seed(&arguments.player);
     let size = suite.len(split)?.min(arguments.tasks.limit.unwrap_or(usize::MAX));
-    let table = Table { arguments, suite: suite.as_ref(), split, seats: &seats, seed };
-    let (mut matches, mut is_complete) = (Vec::new(), true);
+    let table = Table {
+        arguments,
+        suite: suite.as_ref(),
+        split,
+        seats: &seats,
+        seed,
+        concurrency: player.concurrency(&arguments.player, Concurrency::default()),
+        is_human: player.is_human(),
+        budget: &budget,
+    };
+    let (mut matches, mut num_missing) = (Vec::new(), 0);
     let mut pairs = Vec::new();
-    for one in 0..participants.len() {
-        for two in one + 1..participants.len() {
-            let sides = [&participants[one], &participants[two]];
-            let (played, missing) = table.play(sides, &cancellation).await?;
-            is_complete &= missing == 0;
-            pairs.push(summed(sides, &played));
-            matches.extend(played.iter().map(|game| Match {
-                cluster: game.task,
-                players: [one, two],
-                score: game.score,
-            }));
-            if cancellation.is_cancelled() {
-                return Ok(stopped());
-            }
+    let count = participants.len();
+    let meetings: Vec<[usize; 2]> =
+        (0..count).flat_map(|one| (one + 1..count).map(move |two| [one, two])).collect();
+    for &players in &meetings {
+        let sides = players.map(|number| &participants[number]);
+        let (played, missing) = table.play(sides, &cancellation).await?;
+        num_missing += missing;
+        pairs.push(summed(sides, &played));
+        let games = played.iter();
+        matches.extend(games.map(|game| Match { cluster: game.task, players, score: game.score }));
+        if cancellation.is_cancelled() {
+            break;
         }
     }
+    let is_complete = num_missing == 0 && pairs.len() == meetings.len();
     let seed_of_draws = Seed::from_u64(seed).derive("ratings", split);
-    let (ratings, is_penalised) = elo_ratings(participants.len(), &matches, DRAWS, seed_of_draws);
-    let mut ratings: Vec<Standing> = (participants.iter().zip(ratings))
-        .map(|(participant, rating)| Standing { player: participant.label.clone(), rating })
+    let (ratings, is_penalised) = elo_ratings(count, &matches, DRAWS, seed_of_draws);
+    // Where it was stopped, some may have played nobody.
+    let has_played = |number: usize| matches.iter().any(|game| game.players.contains(&number));
+    let mut ratings: Vec<Standing> = (participants.iter().zip(ratings).enumerate())
+        .filter(|(number, _)| has_played(*number))
+        .map(|(_, (participant, rating))| Standing { player: participant.label.clone(), rating })
         .collect();
     ratings.sort_by(|one, two| two.rating.elo.total_cmp(&one.rating.elo));
     let report = Report {
@@ -153,21 +167,54 @@ pub(crate) async fn against(arguments: &EvalArguments) -> anyhow::Result<ExitCod
         ratings,
         is_penalised,
         is_complete,
+        spend: budget.report(),
     };
-    if arguments.json {
-        print_json(&report)?;
+    let printed = if arguments.json {
+        print_json(&report)
     } else {
         let labels: Vec<&str> = participants.iter().map(|it| it.label.as_str()).collect();
-        print(&told(&report, &labels)?)?;
-    }
+        print(&told(&report, &labels)?)
+    };
+    // On the screen first: where the disk is full, it was not measured for nothing.
     if let Some(path) = &arguments.out {
         spar::trainer::write_atomically(path, json(&report)?.as_bytes())?;
+    }
+    printed?;
+    if let Some(reached) = &report.spend.stopped_at {
+        eprintln!("{reached}");
+        return Ok(stopped_at_limit());
+    }
+    if cancellation.is_cancelled() {
+        return Ok(stopped());
     }
     if !report.is_complete {
         eprintln!("warning: some games could not be played");
         return Ok(ExitCode::FAILURE);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Refuses what was typed and games against others take no notice of.
+fn refuse_ignored(arguments: &EvalArguments) -> anyhow::Result<()> {
+    let EvalArguments { player, environment, judge, save, pass_at, .. } = arguments;
+    let options = [
+        ("--seat", !player.seat.is_empty(), "all take both seats in turn"),
+        ("--save", save.is_some(), "`spar rollout` keeps the games that it plays with --seat"),
+        ("--pass-at", !pass_at.is_empty(), "games are summed up as points"),
+        ("--backend", environment.backend.is_some(), "games take no sandbox"),
+        ("--image", environment.image.is_some(), "games take no sandbox"),
+        ("--judge", judge.judge.is_some(), "the game says who has won"),
+        ("--judge-checkpoint", judge.judge_checkpoint.is_some(), "the game says who has won"),
+    ];
+    let ignored = options.into_iter().filter(|(_, is_given, _)| *is_given);
+    let ignored: Vec<String> =
+        ignored.map(|(option, _, reason)| format!("{option} ({reason})")).collect();
+    ensure!(
+        ignored.is_empty(),
+        "play against others: without effect beside --against, leave out {}",
+        ignored.join(" and ")
+    );
+    Ok(())
 }
 
 /// The names of the two seats that all tasks of a split have.
@@ -236,6 +283,10 @@ struct Table<'a> {
     split: &'a str,
     seats: &'a [String; 2],
     seed: u64,
+    /// Games at one time.
+    concurrency: Concurrency,
+    is_human: bool,
+    budget: &'a Budget,
 }
 
 /// A game as the first of two participants sees it.
@@ -254,7 +305,7 @@ impl Table<'_> {
         sides: [&Participant; 2],
         cancellation: &Cancellation,
     ) -> anyhow::Result<(Vec<Played>, usize)> {
-        let Self { arguments, suite, split, seats, seed } = *self;
+        let Self { arguments, suite, split, seats, seed, concurrency, is_human, budget } = *self;
         let tasks = suite.len(split)?.min(arguments.tasks.limit.unwrap_or(usize::MAX));
         let (mut all, mut missing) = (Vec::new(), 0);
         for own_seat in 0..2 {
@@ -272,7 +323,7 @@ impl Table<'_> {
             rules[own_seat] = own.rules;
             rules[1 - own_seat] = other.rules;
             let [a, b] = [&own.label, &other.label];
-            let meter = Meter::new(&format!("{a} : {b}"), tasks * arguments.attempts, false);
+            let meter = Meter::new(&format!("{a} : {b}"), tasks * arguments.attempts, is_human);
             let found: Mutex<Vec<(String, f64)>> = Mutex::new(Vec::new());
             let request = EvaluateRequest {
                 suite,
@@ -282,6 +333,7 @@ impl Table<'_> {
                 seed: Seed::from_u64(seed).derive("against", split),
                 cancellation,
                 on_episode: &|played| {
+                    played.records().for_each(|record| budget.count_local(record));
                     meter.count(played);
                     if !played.is_failed() {
                         let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
@@ -295,6 +347,7 @@ impl Table<'_> {
                 limit: arguments.tasks.limit,
                 attempts: arguments.attempts,
                 max_missing: arguments.max_missing.unwrap_or(EvaluateConfig::default().max_missing),
+                concurrency,
                 episode: own.episode.clone().unwrap_or_default(),
                 ..EvaluateConfig::default()
             };
@@ -405,7 +458,7 @@ fn told(report: &Report, labels: &[&str]) -> anyhow::Result<String> {
         seats[0], seats[1]
     )?;
     let width = labels.iter().map(|label| label.chars().count()).max().unwrap_or_default().max(6);
-    writeln!(text, "points of the row against the column, 0 to 1")?;
+    writeln!(text, "points of the row against the column, 0 to 1, a draw counting half")?;
     write!(text, "{:width$}", "")?;
     labels.iter().try_for_each(|label| write!(text, "  {label:>width$}"))?;
     for row in labels {
@@ -449,7 +502,10 @@ fn told(report: &Report, labels: &[&str]) -> anyhow::Result<String> {
         writeln!(text, "{player:width$}  {:>7.0}  [{low:.0}, {high:.0}]", rating.elo)?;
     }
     if report.is_penalised {
-        writeln!(text, "half a draw was added to every pair: somebody never lost, or never won")?;
+        writeln!(
+            text,
+            "half a draw was added to every pair, a draw counting half a win for each: somebody never lost, or never won"
+        )?;
     }
     Ok(text)
 }

@@ -14,7 +14,6 @@ use spar::agent::{
 };
 use spar::core::Seed;
 use spar::envs::swe::{AttemptRates, Predictions};
-use spar::judging::Judging;
 use spar::sandboxes::{OpenSandboxes, check_scaffold, first_tasks};
 use spar::tasks::Suite;
 use spar::training::LEDGER;
@@ -75,15 +74,7 @@ pub(crate) async fn eval(arguments: &EvalArguments) -> anyhow::Result<ExitCode> 
     };
     config("").validate()?;
     splits.iter().try_for_each(|split| suite.len(split).map(drop))?;
-    if let Some(path) = &arguments.out {
-        // Before hours of playing, not after them.
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        ensure!(
-            folder.is_none_or(Path::is_dir) && !path.is_dir(),
-            "write the results to `{}`: its folder is not there, or it is a folder",
-            path.display()
-        );
-    }
+    check_results_path(arguments.out.as_deref())?;
     check_scaffold(suite.as_ref(), &splits[0], &config("").episode).await?;
     let store = arguments.save.as_deref().map(new_store).transpose()?;
     let judging = open_judging(
@@ -95,7 +86,7 @@ pub(crate) async fn eval(arguments: &EvalArguments) -> anyhow::Result<ExitCode> 
         &budget,
     )
     .await?;
-    refuse_idle_limits(&budget, &player, &judging)?;
+    refuse_idle_limits(&budget, player.is_endpoint() || judging.models.judge.is_some())?;
     if let Some(folder) = &arguments.save {
         budget.keep_in(folder.join(LEDGER))?;
     }
@@ -110,7 +101,7 @@ pub(crate) async fn eval(arguments: &EvalArguments) -> anyhow::Result<ExitCode> 
     .await?;
     let sandboxes = sandboxes.judged_by(&judging);
     within(sandboxes, async |sandboxes| {
-        let concurrency = player.concurrency(&arguments.player, sandboxes);
+        let concurrency = player.concurrency(&arguments.player, sandboxes.concurrency());
         let config = |split: &str| EvaluateConfig { concurrency, ..config(split) };
         let split = Split { suite: suite.as_ref(), splits: &splits };
         play(arguments, (&player, &budget), &split, store, sandboxes, &config).await
@@ -124,14 +115,25 @@ struct Split<'a> {
     splits: &'a [String],
 }
 
+/// Checks that results can be written to a file, before hours of playing and not after them.
+///
+/// # Errors
+///
+/// When its folder is not there, or it is a folder itself.
+pub(crate) fn check_results_path(out: Option<&Path>) -> anyhow::Result<()> {
+    let Some(path) = out else { return Ok(()) };
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    ensure!(
+        folder.is_none_or(Path::is_dir) && !path.is_dir(),
+        "write the results to `{}`: its folder is not there, or it is a folder",
+        path.display()
+    );
+    Ok(())
+}
+
 /// Refuses limits on what nobody counts.
-pub(crate) fn refuse_idle_limits(
-    budget: &Budget,
-    player: &OpenPlayer,
-    judging: &Judging,
-) -> anyhow::Result<()> {
+pub(crate) fn refuse_idle_limits(budget: &Budget, asks_endpoint: bool) -> anyhow::Result<()> {
     let config = budget.config();
-    let asks_endpoint = player.is_endpoint() || judging.models.judge.is_some();
     ensure!(
         asks_endpoint || config.max_cost.is_none() || config.hour_price.is_some(),
         "limit the cost by --max-cost: a policy in this process costs what --hour-price tells, and nothing does"

@@ -18,7 +18,6 @@ use spar::players::BuiltIn;
 use spar::policy::checkpoint::KeepAs;
 use spar::policy::{LocalPolicy, checkpoint};
 use spar::recipe::Recipe;
-use spar::sandboxes::OpenSandboxes;
 use spar::seats::{SeatsConfig, TaskSeats};
 use spar::tasks::{Suite, Task};
 use spar::trainer::{Checkpoints, RunFolder};
@@ -263,16 +262,16 @@ impl OpenPlayer {
         arguments.seed.or(own).unwrap_or_default()
     }
 
-    /// Episodes at the same time; a person plays one after the other.
+    /// Episodes at the same time: as typed, or else `usual`, but 16 with an endpoint; a person plays one after the other.
     pub(crate) fn concurrency(
         &self,
         arguments: &PlayerArguments,
-        sandboxes: &OpenSandboxes,
+        usual: Concurrency,
     ) -> Concurrency {
         let default = match (&arguments.endpoint, self.is_human()) {
             (_, true) => 1.into(),
             (Some(_), _) => 16.into(),
-            _ => sandboxes.concurrency(),
+            _ => usual,
         };
         arguments.concurrency.map_or(default, Concurrency::from)
     }

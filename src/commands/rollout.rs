@@ -92,7 +92,7 @@ pub(crate) async fn rollout(arguments: &RolloutArguments) -> anyhow::Result<Exit
         &budget,
     )
     .await?;
-    refuse_idle_limits(&budget, &player, &judging)?;
+    refuse_idle_limits(&budget, player.is_endpoint() || judging.models.judge.is_some())?;
     budget.keep_in(arguments.out.join(LEDGER))?;
     let sandboxes = open_sandboxes(
         &arguments.environment,
@@ -105,7 +105,7 @@ pub(crate) async fn rollout(arguments: &RolloutArguments) -> anyhow::Result<Exit
     .await?;
     let sandboxes = sandboxes.judged_by(&judging);
     within(sandboxes, async |sandboxes| {
-        let concurrency = player.concurrency(&arguments.player, sandboxes);
+        let concurrency = player.concurrency(&arguments.player, sandboxes.concurrency());
         let config = CollectConfig { concurrency, ..config };
         let tasks = Tasks { suite: suite.as_ref(), splits: &splits };
         play(arguments, (&player, &budget), &tasks, (store, exporter), sandboxes, &config).await

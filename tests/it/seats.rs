@@ -154,3 +154,40 @@ fn a_person_takes_a_seat_against_perfect_play() {
     let shown = play(&["errand", "--index", "2"], order);
     assert!(shown.contains("I want") && shown.contains("after"), "{shown}");
 }
+
+#[test]
+fn players_meet_each_other_from_both_sides_whatever_is_played_at_one_time() {
+    let folder = workplace();
+    let eval = |extra: &[&str]| {
+        let arguments = ["eval", "--policy", "oracle", "--suite", "noughts", "--split", "test"];
+        let others = ["--limit", "2", "--against", "random"];
+        run(folder.path(), &[&arguments[..], &others, extra].concat())
+    };
+    let one = eval(&["--json", "--concurrency", "1", "--out", "results.json"]);
+    assert_eq!(one.code, Some(0), "{}", one.err);
+    let report: Value = serde_json::from_str(&one.out).unwrap();
+    assert_eq!((&report["is_complete"], &report["tasks"]), (&true.into(), &2.into()));
+    let pair = &report["pairs"][0];
+    assert_eq!((&pair["games"], &pair["losses"]), (&4.into(), &0.into()), "perfect play: {pair}");
+    assert!(report["spend"]["stopped_at"].is_null(), "{report}");
+    let kept = std::fs::read_to_string(folder.path().join("results.json")).unwrap();
+    assert_eq!(kept, one.out);
+    assert_eq!(eval(&["--json", "--concurrency", "4"]).out, one.out);
+    let shown = eval(&[]).out;
+    assert!(shown.contains("a draw counting half") && shown.contains("Elo"), "{shown}");
+    for (extra, told) in [
+        (&["--backend", "docker"][..], "leave out --backend (games take no sandbox)"),
+        (&["--image", "debian"], "leave out --image ("),
+        (&["--judge", "http://127.0.0.1:9/v1", "--judge-model", "m"], "leave out --judge ("),
+        (&["--judge-checkpoint", "nowhere"], "leave out --judge-checkpoint ("),
+        (&["--seat", "player-1=expert", "--pass-at", "1"], ") and --pass-at ("),
+        (&["--save", "kept"], "leave out --save ("),
+        (&["--out", "nowhere/results.json"], "its folder is not there"),
+        (&["--max-requests", "5"], "no endpoint is asked"),
+        (&["--concurrency", "0"], "must be at least 1"),
+    ] {
+        let ran = eval(extra);
+        assert_eq!(ran.code, Some(1), "{extra:?}: {}", ran.out);
+        assert!(ran.err.contains(told), "{extra:?}: {}", ran.err);
+    }
+}

@@ -246,6 +246,23 @@ fn a_limit_stops_an_evaluation_and_keeps_what_was_played() {
 }
 
 #[test]
+fn a_limit_stops_games_against_others_and_tells_what_was_played() {
+    let folder = workplace();
+    let player = Server::start(Duration::from_millis(20), |_, _| told("[4]"));
+    let who = ["eval", "--endpoint", &player.address, "--model", "m", "--against", "random"];
+    let what = ["--suite", "noughts", "--split", "test", "--limit", "40"];
+    let limited = ["--max-requests", "12", "--concurrency", "4", "--json", "--out", "results.json"];
+    let ran = run(folder.path(), &[&who[..], &what, &limited].concat());
+    assert_eq!(ran.code, Some(3), "{}\n{}", ran.out, ran.err);
+    assert_eq!(player.count(), 12, "not one more");
+    let report = report(&ran);
+    assert_eq!(report["is_complete"], false);
+    assert_eq!(report["spend"]["stopped_at"]["limit"], "max_requests");
+    assert!(ran.err.contains("stopped at limit max_requests 12: 12 were spent"), "{}", ran.err);
+    assert_eq!(fs::read_to_string(folder.path().join("results.json")).unwrap(), ran.out);
+}
+
+#[test]
 fn a_killed_evaluation_has_told_what_it_spent() {
     let folder = questions(40, false);
     let player = Server::start(Duration::from_millis(50), |_, _| told("7"));
