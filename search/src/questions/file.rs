@@ -268,7 +268,7 @@ mod tests {
         assert_eq!(QuestionFile::detect(&array).unwrap(), Some(QuestionFormat::HotpotQa));
         let read = QuestionFile::read(&array).unwrap();
         assert_eq!((read.questions.len(), read.has_paragraphs), (2, true));
-        assert_eq!(read.content_hash, crate::corpus::content_hash(&array).unwrap());
+        assert_eq!(read.content_hash, content_hash(&array).unwrap());
         let titles: Vec<_> =
             read_paragraphs(&array).unwrap().into_iter().map(|it| it.id + &it.title).collect();
         assert_eq!(titles, ["0A", "1B", "2C"], "each once");
