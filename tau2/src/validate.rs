@@ -75,13 +75,16 @@ pub(crate) fn validate(model: &'static Model, value: &Value) -> Outcome<Value> {
     }
 }
 
+/// The version of pydantic in the addresses that its errors name: that of the recordings. Others write the same errors with their own.
+pub(crate) const PYDANTIC_VERSION: &str = "2.12";
+
 fn error(model: &Model, problems: &[Problem]) -> Exception {
     let several = if problems.len() == 1 { "" } else { "s" };
     let mut text = format!("{} validation error{several} for {}", problems.len(), model.name);
     for problem in problems.iter().take(MOST_WRITTEN) {
         let Problem { place, kind, text: words, input } = problem;
         let shown = shorten(&repr(input).unwrap_or_else(|_| "...".to_owned()));
-        let version = "2.12";
+        let version = PYDANTIC_VERSION;
         let _ = write!(
             text,
             "\n{}\n  {words} [type={kind}, input_value={shown}, input_type={}]\n    For further information visit https://errors.pydantic.dev/{version}/v/{kind}",
