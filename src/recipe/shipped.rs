@@ -91,6 +91,7 @@ const SHIPPED: &[(&str, &str)] = &[
     ("drive", include_str!("../../recipes/methods/drive.toml")),
     ("low-likelihood", include_str!("../../recipes/methods/low-likelihood.toml")),
     ("xrpo", include_str!("../../recipes/methods/xrpo.toml")),
+    ("scaling-inter", include_str!("../../recipes/methods/scaling-inter.toml")),
     ("campo", include_str!("../../recipes/methods/campo.toml")),
     ("agentic", include_str!("../../recipes/methods/agentic.toml")),
     ("ttrl", include_str!("../../recipes/methods/ttrl.toml")),
