@@ -281,7 +281,7 @@ mod tests {
         assert_eq!(read(columns.clone()).unwrap(), record);
         columns["context"]["title"] = json!(["A"]);
         let told = read(columns).unwrap_err();
-        assert!(told.contains("context.sentences is of another length"), "{told}");
+        assert!(told.contains("`context.sentences` is of another length"), "{told}");
         let mut wiki = hotpot();
         wiki["evidences"] = json!([["A", "director", "B"]]);
         assert_eq!(
