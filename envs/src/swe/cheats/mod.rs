@@ -151,8 +151,8 @@ fn most_cheats_are_flagged_by_their_commands() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs Docker"]
-async fn docker_holds_off_cheats_on_repositories() {
+#[ignore = "needs Docker and its image spar-base"]
+async fn docker_base_holds_off_cheats_on_repositories() {
     none_scores("docker", &[Runner::Unittest, Runner::Pytest]).await;
 }
 
