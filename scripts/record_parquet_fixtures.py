@@ -7,6 +7,8 @@ Each NAME.parquet in parquet/tests/fixtures has a NAME.json beside it: the list 
 swe/tests/fixtures/parquet, the questions those of tasks/tests/fixtures/parquet.
 """
 
+import datetime
+import decimal
 import json
 from pathlib import Path
 
@@ -62,6 +64,14 @@ def plain(value, kind):
         return [plain(one, kind.value_type) for one in value]
     if pa.types.is_struct(kind):
         return {field.name: plain(value.get(field.name), field.type) for field in kind}
+    if isinstance(value, datetime.datetime):
+        told = value.strftime("%Y-%m-%dT%H:%M:%S")
+        if value.microsecond:
+            digits = {"ms": 3, "us": 6, "ns": 9}[kind.unit]
+            told += "." + f"{value.microsecond:06}000"[:digits]
+        return told + ("Z" if kind.tz else "")
+    if isinstance(value, datetime.date):
+        return value.isoformat()
     if isinstance(value, bytes):
         try:
             return value.decode()
@@ -123,6 +133,23 @@ def main():
     # Several pages in each column.
     write("flat_pages", rows, flat, compression="snappy", data_page_size=512, write_batch_size=16)
     write("empty", [], flat)
+    # Numbers that say something else.
+    zone = datetime.timezone.utc
+    moments = [datetime.datetime(2001, 9, 9, 1, 46, 40, 500000 * (at % 2), zone) for at in range(4)]
+    kinds = pa.schema(
+        [
+            pa.field("day", pa.date32()), pa.field("milli", pa.timestamp("ms", "UTC")), pa.field("micro", pa.timestamp("us")),
+            pa.field("nano", pa.timestamp("ns", "UTC")), pa.field("small", pa.uint32()), pa.field("large", pa.uint64()), pa.field("nothing", pa.null()),
+        ]
+    )
+    rows = [
+        {
+            "day": moment.date(), "milli": moment, "micro": moment.replace(tzinfo=None), "nano": moment, "small": 4294967295 - at, "large": 18446744073709551615 - at,
+            "nothing": None,
+        }
+        for at, moment in enumerate(moments)
+    ]
+    write("kinds", rows, kinds)
     rows = [
         {
             "repo": "own/calc", "instance_id": f"own__calc-{at}", "base_commit": "0123456789abcdef0123456789abcdef01234567", "patch": "diff", "test_patch": "diff",
@@ -137,6 +164,8 @@ def main():
     # What is not read, and has to be told.
     table = pa.Table.from_pylist([{"text": "x"}])
     pq.write_table(table, OUT / "gzip.parquet", compression="gzip")
+    pq.write_table(pa.table({"text": pa.array([decimal.Decimal("3.14")], pa.decimal128(10, 2))}), OUT / "decimal.parquet")
+    pq.write_table(pa.table({"text": pa.array([datetime.time(1, 2)], pa.time64("us"))}), OUT / "time.parquet")
     pq.write_table(table, OUT / "delta.parquet", use_dictionary=False, column_encoding={"text": "DELTA_BYTE_ARRAY"})
 
 

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::schema::{Leaf, Physical};
 use super::thrift::{Bytes, Thrift};
-use super::{MAX_PAGE_BYTES, Wrong, snappy};
+use super::{MAX_PAGE_BYTES, Wrong, moments, snappy};
 
 /// Values with the levels that say where they belong.
 #[derive(Debug, Default)]
@@ -170,8 +170,8 @@ impl ColumnReader<'_> {
         if count > self.num_values - column.len {
             return Err("its pages have more values than it tells".to_owned());
         }
-        // A run of any length takes a few bytes of the file, and each of its values a place in a row.
-        self.make_room(count.saturating_mul(LEVEL_BYTES))?;
+        // A run of any length takes a few bytes of the file, and each of its values a place in a row, by its name.
+        self.make_room(count.saturating_mul(LEVEL_BYTES + self.leaf.path.len()))?;
         Ok(count)
     }
 
@@ -245,6 +245,12 @@ impl ColumnReader<'_> {
         let mut values = Vec::new();
         for _ in 0..count {
             let value = match physical {
+                Physical::Unsigned32 => u32::from_le_bytes(fixed(bytes)?).into(),
+                Physical::Unsigned64 => u64::from_le_bytes(fixed(bytes)?).into(),
+                Physical::Days => moments::day(i32::from_le_bytes(fixed(bytes)?).into())?.into(),
+                Physical::Moment { per_second, is_utc } => {
+                    moments::moment(i64::from_le_bytes(fixed(bytes)?), per_second, is_utc)?.into()
+                }
                 Physical::Int32 => i32::from_le_bytes(fixed(bytes)?).into(),
                 Physical::Int64 => i64::from_le_bytes(fixed(bytes)?).into(),
                 // What JSON has no number for is none.

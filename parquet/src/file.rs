@@ -115,7 +115,9 @@ impl ParquetFile {
             columns.push(reader.read(&pages).map_err(told)?);
         }
         let mut assembly = Assembly::new(&self.schema, columns);
-        (0..group.num_rows).map(|_| assembly.row()).collect()
+        let rows = (0..group.num_rows).map(|_| assembly.row()).collect::<Result<_, _>>()?;
+        assembly.finish()?;
+        Ok(rows)
     }
 }
 

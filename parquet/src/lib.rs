@@ -12,6 +12,7 @@
 
 mod column;
 mod file;
+mod moments;
 mod rows;
 mod schema;
 mod snappy;
@@ -32,3 +33,5 @@ const MAX_PAGE_BYTES: usize = 1 << 30;
 const MAX_GROUP_BYTES: usize = 1 << 30;
 /// Columns within columns.
 const MAX_DEPTH: usize = 32;
+/// Bytes of a column's name, which stands in every row.
+const MAX_NAME_BYTES: usize = 1024;

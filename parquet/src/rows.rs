@@ -56,7 +56,24 @@ impl<'a> Assembly<'a> {
 
     /// The next row.
     pub(super) fn row(&mut self) -> Result<Map<String, Value>, Wrong> {
+        for column in &self.columns {
+            if column.goes_on(1) {
+                return Err(format!("column `{}` goes on behind a row", column.leaf.path));
+            }
+        }
         self.fields(&self.schema.columns, 0, 0)
+    }
+
+    /// That nothing is left behind the last row.
+    pub(super) fn finish(&self) -> Result<(), Wrong> {
+        let is_left =
+            |it: &&Cursor<'_>| it.level < it.column.len || it.value < it.column.values.len();
+        match self.columns.iter().find(is_left) {
+            Some(column) => {
+                Err(format!("column `{}` goes on behind the last row", column.leaf.path))
+            }
+            None => Ok(()),
+        }
     }
 
     fn fields(

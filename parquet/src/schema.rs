@@ -1,7 +1,7 @@
 //! What columns there are, and how they are nested.
 
 use super::thrift::Thrift;
-use super::{MAX_DEPTH, Wrong};
+use super::{MAX_DEPTH, MAX_NAME_BYTES, Wrong};
 
 /// How often a column is in what it belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +17,15 @@ pub(super) enum Physical {
     Boolean,
     Int32,
     Int64,
+    Unsigned32,
+    Unsigned64,
+    /// Days since 1970.
+    Days,
+    /// So many parts of a second since 1970.
+    Moment {
+        per_second: i64,
+        is_utc: bool,
+    },
     Float,
     Double,
     Bytes,
@@ -104,6 +113,13 @@ impl Reader<'_, '_> {
     ) -> Result<Node, Wrong> {
         let element = self.elements.next().ok_or("its list of columns ends early")?;
         let name = element.text(4).ok_or("a column has no name")?;
+        if name.len() > MAX_NAME_BYTES {
+            let most = MAX_NAME_BYTES;
+            return Err(format!(
+                "a column has a name of {} bytes, at most {most} are read",
+                name.len()
+            ));
+        }
         let repetition = match element.int(3) {
             Some(0) => Repetition::Required,
             Some(1) => Repetition::Optional,
@@ -133,8 +149,10 @@ impl Reader<'_, '_> {
     }
 }
 
+/// How the values of a column are stored, and what they say: what is written as a number or bytes and means something else is read as
+/// that, or refused.
 fn physical(element: &Thrift<'_>) -> Result<Physical, Wrong> {
-    Ok(match element.int(1) {
+    let stored = match element.int(1) {
         Some(0) => Physical::Boolean,
         Some(1) => Physical::Int32,
         Some(2) => Physical::Int64,
@@ -144,7 +162,55 @@ fn physical(element: &Thrift<'_>) -> Result<Physical, Wrong> {
         Some(6) => Physical::Bytes,
         Some(7) => Physical::Fixed(element.count(2, "the length of its values")?),
         _ => return Err("values of an unknown kind".to_owned()),
-    })
+    };
+    let logical = element.field(10);
+    let has = |number| logical.is_some_and(|kind| kind.field(number).is_some());
+    let converted = element.int(6);
+    let is_any = |numbers: &[i64]| converted.is_some_and(|it| numbers.contains(&it));
+    let unsigned = logical.and_then(|kind| kind.field(10)).and_then(|integer| integer.field(2));
+    for (is_it, what) in [
+        (has(5) || is_any(&[5]), "decimal numbers"),
+        (has(7) || is_any(&[7, 8]), "times of the day"),
+        (has(13) || is_any(&[20]), "BSON"),
+        (has(14), "UUIDs"),
+        (has(15), "numbers of 16 bits"),
+        (is_any(&[21]), "intervals"),
+    ] {
+        if is_it {
+            return Err(what.to_owned());
+        }
+    }
+    if unsigned == Some(&Thrift::Bool(false)) || is_any(&[11, 12, 13, 14]) {
+        return match stored {
+            Physical::Int32 => Ok(Physical::Unsigned32),
+            Physical::Int64 => Ok(Physical::Unsigned64),
+            _ => Err("integers that are not stored as such".to_owned()),
+        };
+    }
+    if has(6) || is_any(&[6]) {
+        return match stored {
+            Physical::Int32 => Ok(Physical::Days),
+            _ => Err("dates that are not stored as such".to_owned()),
+        };
+    }
+    if has(8) || is_any(&[9, 10]) {
+        let about = logical.and_then(|kind| kind.field(8));
+        let unit = about.and_then(|about| about.field(2));
+        let is_unit = |number| unit.is_some_and(|unit| unit.field(number).is_some());
+        // Where only the older form is there, moments are of UTC.
+        let is_utc = about.is_none_or(|about| about.field(1) == Some(&Thrift::Bool(true)));
+        let per_second = match () {
+            () if is_unit(1) || (unit.is_none() && converted == Some(9)) => 1_000,
+            () if is_unit(2) || (unit.is_none() && converted == Some(10)) => 1_000_000,
+            () if is_unit(3) => 1_000_000_000,
+            () => return Err("moments of an unknown unit".to_owned()),
+        };
+        return match stored {
+            Physical::Int64 => Ok(Physical::Moment { per_second, is_utc }),
+            _ => Err("moments that are not stored as such".to_owned()),
+        };
+    }
+    Ok(stored)
 }
 
 /// What a group stands for, where its children are as they have to be for that.

@@ -38,15 +38,63 @@ fn rows_are_those_that_were_written() {
         }
         count += 1;
     }
-    assert_eq!(count, 5);
+    assert_eq!(count, 6);
 }
 
 #[test]
 fn what_is_not_read_is_named() {
-    for (name, part) in [("gzip", "packed by gzip"), ("delta", "encoding 7")] {
+    for (name, part) in [
+        ("gzip", "packed by gzip"),
+        ("delta", "encoding 7"),
+        ("decimal", "decimal numbers"),
+        ("time", "times of the day"),
+    ] {
         let told = rows(&fixtures().join(format!("{name}.parquet"))).unwrap_err();
         assert!(told.contains("column `text`") && told.contains(part), "{told}");
     }
+}
+
+/// A file of one column whose description is made by hand: the fields of its element behind the name, and its pages.
+fn made(description: &[u8]) -> Vec<u8> {
+    let mut file = b"PAR1".to_vec();
+    file.extend(description);
+    file.extend(u32::try_from(description.len()).unwrap().to_le_bytes());
+    file.extend(b"PAR1");
+    file
+}
+
+#[test]
+fn descriptions_that_are_deep_or_long_are_refused_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("made.parquet");
+    let told = |description: &[u8]| {
+        fs::write(&path, made(description)).unwrap();
+        rows(&path).unwrap_err()
+    };
+    // Field 2, a list of one list of one list...
+    let mut deep = vec![0x29];
+    deep.extend([0x19].repeat(4_000_000));
+    deep.push(0);
+    assert!(told(&deep).contains("too deeply"));
+    // A list of so many truths as there are bytes.
+    let mut long = vec![0x29, 0xf1];
+    let count = 16_u32 << 20;
+    long.extend([0x80 | (count & 0x7f) as u8, 0x80 | (count >> 7 & 0x7f) as u8]);
+    long.extend([0x80 | (count >> 14 & 0x7f) as u8, (count >> 21) as u8]);
+    long.extend([1].repeat(count as usize));
+    long.push(0);
+    assert!(told(&long).contains("too long"));
+    // The number of a field, and the one behind it.
+    let mut number = vec![0x05];
+    number.extend([0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01]);
+    number.extend([0, 0x15, 0, 0]);
+    assert!(told(&number).contains("no number"));
+    // A column whose name alone, in every row, would fill the memory.
+    let mut named = vec![0x29, 0x2c, 0x48, 0x01, b'r', 0x15, 0x02, 0];
+    named.extend([0x15, 0x0c, 0x25, 0x02, 0x18, 0xc0, 0x9a, 0x0c]);
+    named.extend([b'n'].repeat(200_000));
+    named.extend([0, 0]);
+    assert!(told(&named).contains("a name of 200000 bytes"), "{}", told(&named));
 }
 
 #[test]

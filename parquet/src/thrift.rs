@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 
 use super::{MAX_DEPTH, Wrong};
 
+/// Values of what is read in one go: a description, or the heads of a column's pages.
+const MAX_VALUES: usize = 8 << 20;
+
 /// A value of it; maps are read and forgotten, since no file's description needs one.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Thrift<'a> {
@@ -20,11 +23,13 @@ pub(super) enum Thrift<'a> {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bytes<'a> {
     pub(super) left: &'a [u8],
+    /// Values that may still be read: each takes many times the byte that it can be written in.
+    values: usize,
 }
 
 impl<'a> Bytes<'a> {
     pub(super) fn new(left: &'a [u8]) -> Self {
-        Self { left }
+        Self { left, values: MAX_VALUES }
     }
 
     pub(super) fn take(&mut self, count: usize) -> Result<&'a [u8], Wrong> {
@@ -74,7 +79,7 @@ impl<'a> Bytes<'a> {
             }
             number = match head >> 4 {
                 0 => self.zigzag()?,
-                delta => number + i64::from(delta),
+                delta => number.checked_add(i64::from(delta)).ok_or("a field has no number")?,
             };
             let value = match kind {
                 1 => Thrift::Bool(true),
@@ -86,6 +91,11 @@ impl<'a> Bytes<'a> {
     }
 
     fn value(&mut self, kind: u8, depth: usize) -> Result<Thrift<'a>, Wrong> {
+        // Lists within lists are as deep as structures.
+        if depth > MAX_DEPTH {
+            return Err("its description is nested too deeply".to_owned());
+        }
+        self.values = self.values.checked_sub(1).ok_or("its description is too long")?;
         Ok(match kind {
             // Within lists, where it has a byte of its own.
             1 | 2 => Thrift::Bool(self.byte()? == 1),

@@ -56,7 +56,7 @@ impl Read for Text {
 
 /// A Parquet file whose rows were written out: its length, when it was changed, and the lines in a file without a name, which ends
 /// with the process.
-type WrittenOut = (u64, Option<SystemTime>, Arc<File>);
+type WrittenOut = Option<(u64, Option<SystemTime>, Arc<File>)>;
 
 fn open_rows(path: &Path) -> Result<ParquetFile, SuiteError> {
     let file =
@@ -80,12 +80,18 @@ fn next_row(
 
 /// The rows of a Parquet file as lines. They are written out once in a process, since rows of Parquet cannot be read one by one.
 fn rows_of(path: &Path) -> Result<Arc<File>, SuiteError> {
-    static KNOWN: LazyLock<Mutex<HashMap<PathBuf, WrittenOut>>> = LazyLock::new(Mutex::default);
+    static KNOWN: LazyLock<Mutex<HashMap<PathBuf, Arc<Mutex<WrittenOut>>>>> =
+        LazyLock::new(Mutex::default);
     let fail = |source| SuiteError::Io { path: path.to_owned(), source };
     let about = std::fs::metadata(path).map_err(fail)?;
     let (len, changed) = (about.len(), about.modified().ok());
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((known_len, known_changed, lines)) = known.get(path)
+    // Only who wants the same file waits for it.
+    let known = {
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        known.entry(path.to_owned()).or_default().clone()
+    };
+    let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((known_len, known_changed, lines)) = &*known
         && (*known_len, *known_changed) == (len, changed)
     {
         return Ok(lines.clone());
@@ -98,7 +104,7 @@ fn rows_of(path: &Path) -> Result<Arc<File>, SuiteError> {
         lines.write_all(&line).and_then(|()| lines.write_all(b"\n")).map_err(fail)?;
     }
     let lines = Arc::new(lines.into_inner().map_err(|error| fail(error.into_error()))?);
-    known.insert(path.to_owned(), (len, changed, lines.clone()));
+    *known = Some((len, changed, lines.clone()));
     Ok(lines)
 }
 
