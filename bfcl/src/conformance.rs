@@ -110,10 +110,15 @@ struct TracedAnswer {
 /// [`BfclError`] when a file cannot be read or there are none. Differences are no error.
 pub fn replay_traces(data: &Path, traces: &Path) -> Result<ConformanceReport, BfclError> {
     let mut replay = Replay { report: ConformanceReport::default(), long: Long::find(data)? };
-    let listed = std::fs::read_dir(traces)
-        .map_err(|source| BfclError::Read { path: traces.to_owned(), source })?;
-    let mut files: Vec<PathBuf> = listed.flatten().map(|entry| entry.path()).collect();
-    files.sort();
+    let files = if traces.is_file() {
+        vec![traces.to_owned()]
+    } else {
+        let listed = std::fs::read_dir(traces)
+            .map_err(|source| BfclError::Read { path: traces.to_owned(), source })?;
+        let mut files: Vec<PathBuf> = listed.flatten().map(|entry| entry.path()).collect();
+        files.sort();
+        files
+    };
     for path in files {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let one: fn(&mut Replay, &str, &str) -> Result<(), String> = match &*name {
@@ -135,10 +140,12 @@ pub fn replay_traces(data: &Path, traces: &Path) -> Result<ConformanceReport, Bf
         }
     }
     if replay.report.traces == 0 {
-        return Err(BfclError::Malformed {
-            what: traces.display().to_string(),
-            detail: "it has no `multi_turn_*.jsonl`, `fuzz.jsonl` or `single_*.jsonl`".to_owned(),
-        });
+        let detail = match replay.report.files {
+            0 => "there is no `multi_turn_*.jsonl`, `fuzz.jsonl` or `single_*.jsonl`",
+            _ => "no recording is in its files",
+        };
+        let what = traces.display().to_string();
+        return Err(BfclError::Malformed { what, detail: detail.to_owned() });
     }
     Ok(replay.report)
 }

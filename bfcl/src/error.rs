@@ -16,7 +16,7 @@ pub enum BfclError {
         source: std::io::Error,
     },
     /// Something is not as the release has it.
-    #[error("`{what}` is not as the release has it: {detail}")]
+    #[error("understand `{what}`: {detail}")]
     Malformed {
         /// The file, entry or part.
         what: String,
@@ -24,7 +24,7 @@ pub enum BfclError {
         detail: String,
     },
     /// A class that there is not.
-    #[error("there is no class `{name}`, known are {known}")]
+    #[error("find the class `{name}`: known are {known}")]
     UnknownClass {
         /// The name.
         name: String,
@@ -33,14 +33,14 @@ pub enum BfclError {
     },
     /// An entry of long context without the texts of it.
     #[error(
-        "`{entry}` needs the texts of long contexts: put `long_context.py` of the release or `long_context.json` beside the data"
+        "find the texts of long contexts, which `{entry}` needs: put `long_context.py` of the release or `long_context.json` beside the data"
     )]
     NoLongContext {
         /// The entry.
         entry: String,
     },
     /// What a class raises when it is loaded.
-    #[error("the scenario of `{class}` cannot be loaded: {raised}")]
+    #[error("load the scenario of `{class}`: {raised}")]
     Scenario {
         /// The class.
         class: &'static str,

@@ -60,7 +60,7 @@ fn suite(error: &SuiteError) -> Option<String> {
             "--data names the folder whose subfolders are the splits, such as `valid_seen`; {GET_ALFWORLD}"
         )),
         SuiteError::Io { source, .. } if source.kind() == ErrorKind::NotFound => {
-            Some(format!("look whether the path is right; {GET_ALFWORLD}"))
+            Some("look whether the path is right".to_owned())
         }
         SuiteError::UnknownTask { .. } => {
             Some("name its suite with --suite, and the folder of its data with --data".to_owned())

@@ -82,7 +82,7 @@ pub(crate) async fn validate(arguments: &ValidateArguments) -> anyhow::Result<Ex
             true => print_json(&report)?,
             false => print(&text(&report, &splits))?,
         }
-        return Ok(code(report.report.is_valid()));
+        return Ok(code(report.report.is_valid() && report.report.num_tasks > 0));
     }
     let suite = ProcessSuite::open(Path::new(&arguments.suite))?;
     let resources = Resources::default().without_graders();
@@ -238,6 +238,7 @@ fn text(measured: &Measured, splits: &[String]) -> String {
         text += &format!("  {}: {kind}: {}\n", failure.task, failure.detail);
     }
     match report.failures.len() {
+        0 if report.num_tasks == 0 => text + "there are no tasks\n",
         0 => text + "nothing is wrong\n",
         count if count > MAX_NAMED => text + &format!("  and {} more\n", count - MAX_NAMED),
         _ => text,

@@ -59,7 +59,7 @@ impl Recipe {
         for (label, lora) in single.chain(of_learners) {
             problems.extend(lora.problems().into_iter().map(|it| format!("{label}: {it}")));
             if self.start_from.is_none() {
-                problems.push(format!("{label}: there is no model to adapt, set `start_from`"));
+                problems.push(format!("{label}: there is no model to adapt, name one by `--start-from` or `start_from`"));
             }
         }
         if self.lora.is_some() && !self.learners.is_empty() {

@@ -9,7 +9,10 @@ use crate::graders::{GraderConfig, Graders};
 use crate::lines::{self, Line};
 use crate::suite_file::{SplitFile, SuiteFile};
 use crate::task_folder::read_folder;
-use crate::{QuestionSuite, Suite, SuiteError, SuiteManifest, Task, TerminalTask};
+use crate::{
+    CodeProblemSuite, QuestionSuite, SearchSuite, Suite, SuiteError, SuiteManifest, Task,
+    TerminalTask, ToolSuite,
+};
 
 /// The environment of its tasks.
 pub(crate) const ENVIRONMENT: &str = "terminal";
@@ -105,10 +108,16 @@ impl TerminalSuite {
         let mut hasher = blake3::Hasher::new();
         let file = SuiteFile::open(folder, &mut hasher)?;
         if file.environment != ENVIRONMENT {
+            let understand =
+                [ENVIRONMENT, QuestionSuite::ENVIRONMENT, CodeProblemSuite::ENVIRONMENT]
+                    .into_iter()
+                    .chain(ToolSuite::ENVIRONMENTS)
+                    .chain([SearchSuite::ENVIRONMENT])
+                    .map(|name| format!("`{name}`"))
+                    .collect::<Vec<_>>()
+                    .join(", ");
             let detail = format!(
-                "its tasks are files, which only `{ENVIRONMENT}` and `{}` understand, and its environment \
-                 is `{}`",
-                QuestionSuite::ENVIRONMENT,
+                "it is `{}`, and its tasks are files, which these environments understand: {understand}",
                 file.environment
             );
             let path = folder.join("suite.toml");

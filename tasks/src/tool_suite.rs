@@ -30,9 +30,11 @@ const MOST_PROGRAM: u64 = 64 << 20;
 ///
 /// `id`, `tags`, `graders`, `instruction` and `max_turns` are the task's; all else are parameters of the environment. An
 /// `mcp.json` beside the `suite.toml` names servers, as other programs have it (`mcpServers`): their tools are offered by every
-/// task, beside those that it names. They work in the suite's folder.
+/// task, beside those that it names. They work in the suite's folder; files that tools name (`corpus`, `database`, `module`) are looked for in it
+/// first, and then where `spar` runs.
 #[derive(Debug)]
 pub struct ToolSuite {
+    folder: PathBuf,
     file: SuiteFile,
     manifest: SuiteManifest,
     splits: BTreeMap<String, ToolTasks>,
@@ -79,6 +81,9 @@ struct ServersFile {
 /// A server as it is written: `command` with `args`, or `url`; all else as the tool `mcp` has it.
 #[derive(Debug, Deserialize)]
 struct WrittenServer {
+    /// Other programs keep servers that are not to be started, and say so here.
+    #[serde(default)]
+    disabled: bool,
     #[serde(default)]
     command: Option<String>,
     #[serde(default)]
@@ -115,7 +120,7 @@ impl ToolSuite {
             content_hash: hasher.finalize().to_hex().to_string(),
             splits: sizes,
         };
-        Ok(Self { file, manifest, splits, servers })
+        Ok(Self { folder: folder.to_owned(), file, manifest, splits, servers })
     }
 }
 
@@ -153,7 +158,23 @@ fn read_servers(folder: &Path, hasher: &mut blake3::Hasher) -> Result<Vec<Value>
         fields.extend(options);
         Ok(tool)
     };
-    servers.into_iter().map(tool).collect()
+    servers.into_iter().filter(|(_, server)| !server.disabled).map(tool).collect()
+}
+
+/// Options of tools that name files. A relative one is looked for in the folder of the suite first, then where `spar` runs.
+const FILES: [&str; 3] = ["corpus", "database", "module"];
+
+/// A tool as a task names it, the files of the suite's folder that it names with their whole path.
+fn with_files(mut tool: Value, folder: &Path) -> Value {
+    for name in FILES {
+        if let Some(Value::String(file)) = tool.get_mut(name)
+            && Path::new(file).is_relative()
+            && let Ok(found) = folder.join(&*file).canonicalize()
+        {
+            *file = found.to_string_lossy().into_owned();
+        }
+    }
+    tool
 }
 
 /// Takes a file of the suite that a command names into its hash.
@@ -255,7 +276,9 @@ impl Suite for ToolSuite {
         let Written { id, tags: own_tags, graders, instruction, max_turns, mut parameters } =
             written;
         let mut tools = match parameters.shift_remove("tools") {
-            Some(Value::Array(tools)) => tools,
+            Some(Value::Array(tools)) => {
+                tools.into_iter().map(|tool| with_files(tool, &self.folder)).collect()
+            }
             _ => Vec::new(),
         };
         tools.extend(self.servers.iter().cloned());
@@ -359,8 +382,21 @@ mod tests {
         for part in ["line 1", "`prompt`", "`id`", "`max_turns`", "`tools`"] {
             assert!(wrong.contains(part), "{wrong}");
         }
+        let off = r#"{"mcpServers": {"a": {"command": "b", "disabled": true}}}"#;
+        let (_folder, none) = suite("{\"prompt\": \"?\"}", off).unwrap();
+        assert_eq!(none.task("test", 0).unwrap().parameters["tools"], json!([]));
         let both = r#"{"mcpServers": {"a": {"command": "b", "url": "c"}}}"#;
         assert!(told("", both).contains("server `a`"));
         assert!(told("", r#"{"servers": {}}"#).contains("mcp.json"));
+    }
+
+    #[test]
+    fn files_that_tools_name_are_those_of_the_suites_folder() {
+        let lines = r#"{"prompt": "?", "tools": [{"tool": "search", "corpus": "server.py"}, {"tool": "search", "corpus": "none"}, "notes"]}"#;
+        let (folder, suite) = suite(lines, r#"{"mcpServers": {}}"#).unwrap();
+        let tools = suite.task("test", 0).unwrap().parameters["tools"].clone();
+        let file = folder.path().canonicalize().unwrap().join("server.py");
+        assert_eq!((&tools[0]["corpus"], &tools[1]["corpus"]), (&json!(file), &json!("none")));
+        assert_eq!(tools[2], "notes");
     }
 }

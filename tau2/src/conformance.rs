@@ -141,7 +141,7 @@ struct Comparing<'c> {
 }
 
 /// Compares recordings with what is done here: below `traces` the files `*.jsonl` in a folder for each domain, or those of
-/// one domain where `data` has only one. `data` is where a [`Release`] is found; tasks that it lacks are looked for in a
+/// one domain where `data` has only one, or `traces` or the folder of that file is called like it. `data` is where a [`Release`] is found; tasks that it lacks are looked for in a
 /// `tasks.json` beside the recordings.
 ///
 /// # Errors
@@ -152,20 +152,21 @@ pub fn compare_folder(data: &Path, traces: &Path) -> Result<Compared, Tau2Error>
         Release::find(data).ok_or_else(|| Tau2Error::NoRelease { path: data.to_owned() })?;
     let mut compared = Compared::default();
     for (name, folder) in release.domains() {
-        let recordings = match traces.join(name.as_str()) {
-            path if path.is_dir() => path,
-            _ if release.domains().len() == 1 => traces.to_owned(),
-            _ => continue,
+        let is_called = |path: Option<&Path>| {
+            path.and_then(Path::file_name).is_some_and(|it| it == name.as_str())
         };
-        let failed = |source| Tau2Error::Read { path: recordings.clone(), source };
-        let mut files = Vec::new();
-        for entry in std::fs::read_dir(&recordings).map_err(failed)? {
-            let path = entry.map_err(failed)?.path();
-            if path.extension().is_some_and(|extension| extension == "jsonl") {
-                files.push(path);
-            }
-        }
-        files.sort();
+        let is_one = release.domains().len() == 1;
+        let below = traces.join(name.as_str());
+        let (recordings, files) = if below.is_dir() {
+            (below.clone(), recordings_in(&below)?)
+        } else if traces.is_file() && (is_one || is_called(traces.parent())) {
+            let folder = traces.parent().unwrap_or(Path::new(""));
+            (folder.to_owned(), vec![traces.to_owned()])
+        } else if traces.is_dir() && (is_one || is_called(Some(traces))) {
+            (traces.to_owned(), recordings_in(traces)?)
+        } else {
+            continue;
+        };
         let mut tasks = Domain::read_tasks(folder)?;
         if recordings.join("tasks.json").is_file() {
             tasks.extend(Domain::read_tasks(&recordings)?);
@@ -176,10 +177,43 @@ pub fn compare_folder(data: &Path, traces: &Path) -> Result<Compared, Tau2Error>
             compare_file(&domain, &tasks, file, &mut compared)?;
         }
     }
+    let known: Vec<String> =
+        release.domains().iter().map(|(name, _)| format!("`{}`", name.as_str())).collect();
+    for name in folders_with_recordings(traces) {
+        if !release.domains().iter().any(|(domain, _)| domain.as_str() == name) {
+            return Err(Tau2Error::UnknownDomain { name, known: known.join(", ") });
+        }
+    }
     match compared.traces {
         0 => Err(Tau2Error::NoRecordings { path: traces.to_owned() }),
         _ => Ok(compared),
     }
+}
+
+/// The files of recordings in a folder, in their order.
+fn recordings_in(folder: &Path) -> Result<Vec<PathBuf>, Tau2Error> {
+    let failed = |source| Tau2Error::Read { path: folder.to_owned(), source };
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if path.extension().is_some_and(|extension| extension == "jsonl") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// The folders below one that have recordings, by their names.
+fn folders_with_recordings(traces: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(traces).into_iter().flatten().flatten();
+    let has_some =
+        |path: &PathBuf| path.is_dir() && recordings_in(path).is_ok_and(|it| !it.is_empty());
+    let folders = entries.map(|entry| entry.path()).filter(has_some);
+    let mut names: Vec<String> =
+        folders.filter_map(|path| Some(path.file_name()?.to_string_lossy().into_owned())).collect();
+    names.sort();
+    names
 }
 
 /// Compares the recordings of one file, of tasks or of calls at random, with what is done here.

@@ -18,7 +18,7 @@ pub enum Tau2Error {
         source: std::io::Error,
     },
     /// A file is larger than what is read.
-    #[error("`{}` has {bytes} bytes, where {most} is the most", path.display())]
+    #[error("read `{}`: it has {bytes} bytes, where {most} is the most", path.display())]
     TooLarge {
         /// The file.
         path: PathBuf,
@@ -28,7 +28,7 @@ pub enum Tau2Error {
         most: u64,
     },
     /// Data have another form than those of a release.
-    #[error("`{}` is no data of the release: {detail}", path.display())]
+    #[error("take `{}` for data of the release: {detail}", path.display())]
     Data {
         /// The file or folder.
         path: PathBuf,
@@ -36,7 +36,7 @@ pub enum Tau2Error {
         detail: String,
     },
     /// There is no such domain.
-    #[error("there is no domain `{name}`, only {known}")]
+    #[error("find the domain `{name}`: there are {known}")]
     UnknownDomain {
         /// The name.
         name: String,
@@ -44,14 +44,16 @@ pub enum Tau2Error {
         known: String,
     },
     /// The domain cannot be worked on by an agent alone.
-    #[error("the domain `{domain}` has no solo mode; `mock` and `telecom` have")]
+    #[error(
+        "have an agent work alone in the domain `{domain}`: `mock` and `telecom` have a solo mode"
+    )]
     NoSolo {
         /// The domain.
         domain: DomainName,
     },
     /// There is no release at a path.
     #[error(
-        "there is no release of tau2-bench at `{}`: looked for folders `mock`, `airline`, `retail` and `telecom` with a database and `tasks.json`, there or below `data/tau2/domains`",
+        "find a release of tau2-bench at `{}`: looked for folders `mock`, `airline`, `retail` and `telecom` with a database and `tasks.json`, there or below `data/tau2/domains`",
         path.display()
     )]
     NoRelease {
@@ -59,13 +61,13 @@ pub enum Tau2Error {
         path: PathBuf,
     },
     /// There are no recordings at a path.
-    #[error("there are no recordings at `{}`: looked for `DOMAIN/*.jsonl`", path.display())]
+    #[error("find recordings at `{}`: looked for `DOMAIN/*.jsonl`, or a file in a folder that is called like its domain", path.display())]
     NoRecordings {
         /// The path.
         path: PathBuf,
     },
     /// A policy file is missing.
-    #[error("the folder of the domain `{domain}` has no `{file}`")]
+    #[error("find `{file}` in the folder of the domain `{domain}`")]
     NoPolicy {
         /// The domain.
         domain: DomainName,
@@ -73,7 +75,7 @@ pub enum Tau2Error {
         file: &'static str,
     },
     /// The initial state of a task cannot be set up.
-    #[error("the initial state of task `{task}` cannot be set up: {detail}")]
+    #[error("set up the initial state of task `{task}`: {detail}")]
     Initial {
         /// The task.
         task: String,

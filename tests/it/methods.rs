@@ -143,10 +143,10 @@ const TOY: &[&str] = &[
     "data.test=[]",
     "episode.context={ instruction = false }",
     "warm_start.iterations=0",
-    "reinforce.iterations=4",
+    "reinforce.iterations=3",
     "reinforce.tasks=4",
     "reinforce.max_turns=8",
-    "evaluation={ every = 4, dev_tasks = 4, max_turns = 8 }",
+    "evaluation={ every = 3, dev_tasks = 4, max_turns = 8 }",
     "keep={ checkpoint_every = 1, checkpoints = 10 }",
 ];
 
@@ -208,14 +208,12 @@ fn try_method(folder: &Path, method: &str) -> Result<(), String> {
         return Err(format!("{method} does not train:\n{}", trained.err));
     }
     let whole = folder.join("runs").join(method);
-    if weights(&whole, 1) == weights(&whole, 4) {
+    if weights(&whole, 1) == weights(&whole, 3) {
         return Err(format!("{method} moves no weight"));
     }
     let again = folder.join("again").join(method);
     copy_folder(&whole, &again);
-    for iteration in [3, 4] {
-        fs::remove_dir_all(again.join(format!("checkpoints/iteration-{iteration:06}"))).unwrap();
-    }
+    fs::remove_dir_all(again.join("checkpoints/iteration-000003")).unwrap();
     let resumed = run(folder, &["resume", &format!("again/{method}"), "--threads", "1"]);
     if resumed.code != Some(0) {
         return Err(format!("{method} does not resume:\n{}", resumed.err));
@@ -224,7 +222,7 @@ fn try_method(folder: &Path, method: &str) -> Result<(), String> {
     if metrics(&whole) != metrics(&again) {
         return Err(format!("{method} resumes to other metrics"));
     }
-    if weights(&whole, 4) != weights(&again, 4) {
+    if weights(&whole, 3) != weights(&again, 3) {
         return Err(format!("{method} resumes to other weights"));
     }
     Ok(())

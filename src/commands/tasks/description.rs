@@ -62,7 +62,7 @@ pub(super) fn asked(task: &Task, instance: Option<&Instance>) -> String {
     if let Some(instance) = instance {
         return instance.issue.problem.clone();
     }
-    let own = ["prompt", "question", "instruction", "problem"]
+    let own = ["question", "prompt", "instruction", "problem", "ticket"]
         .iter()
         .find_map(|name| task.parameters.get(name)?.as_str());
     own.unwrap_or(&task.instruction).to_owned()

@@ -41,6 +41,7 @@ pub use tau2::Tau2;
 pub use webshop::WebShop;
 
 use spar_core::registry::{Axis, OptionSet, Row, Table};
+use spar_parquet::ParquetFile;
 
 use crate::{Schema, Suite, SuiteError};
 
@@ -254,7 +255,13 @@ fn choose(
         let each = formats.iter().map(|it| format!("{} (`{}`)", it.looks_for(), it.name()));
         each.collect::<Vec<_>>().join(", ")
     };
+    let is_named_parquet = path.extension().is_some_and(|end| end == "parquet") && path.is_file();
     let path = path.to_owned();
+    if found.is_empty() && is_named_parquet && !ParquetFile::is_at(&path) {
+        let (place, detail) =
+            ("the file".to_owned(), "it does not begin as Parquet does".to_owned());
+        return Err(SuiteError::Task { path, place, detail });
+    }
     match &found[..] {
         [format] => Ok(*format),
         [] => Err(SuiteError::NoFormat { path, looked_for: listed(&formats) }),
