@@ -5,12 +5,11 @@ use std::sync::Arc;
 use num_bigint::BigInt;
 use num_traits::{FromPrimitive, One, Pow, Signed, ToPrimitive, Zero};
 
+use crate::budget::{MAX_SIZE, check_size};
 use crate::{Exception, ExceptionKind, Outcome, Value};
 
 /// Whole numbers of more bits are not computed: far beyond what CPython writes out.
 const MAX_BITS: u64 = 1 << 18;
-/// Texts and lists are not repeated beyond so many characters or elements.
-const MAX_REPEATED: usize = 1 << 22;
 
 /// The two-place operators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +50,8 @@ impl BinaryOperator {
 /// # Errors
 ///
 /// What CPython raises: types that do not go together, division by zero, results that do not fit. Whole numbers that
-/// have more digits than CPython writes out raise what writing them out does.
+/// have more digits than CPython writes out raise what writing them out does. Texts, lists and tuples that would have
+/// more than 4 MiB as [`Value::size_within`] counts them are refused.
 pub fn binary(operator: BinaryOperator, left: &Value, right: &Value) -> Outcome<Value> {
     let is_complex = |value: &Value| matches!(value, Value::Complex(..));
     let is_number = |value: &Value| value.is_real() || is_complex(value);
@@ -458,12 +458,16 @@ fn repeated_product(base: (f64, f64), exponent: u32) -> (f64, f64) {
 fn sequences(operator: BinaryOperator, left: &Value, right: &Value) -> Outcome<Value> {
     use BinaryOperator::{Add, Multiply, Remainder, Subtract};
     match (operator, left, right) {
-        (Add, Value::Str(one), Value::Str(other)) => Ok(Value::from(format!("{one}{other}"))),
+        (Add, Value::Str(one), Value::Str(other)) => {
+            check_size(one.len() + other.len())?;
+            Ok(Value::from(format!("{one}{other}")))
+        }
         (Add, Value::Str(_), other) => Err(Exception::type_error(format_args!(
             "can only concatenate str (not \"{}\") to str",
             other.type_name()
         ))),
         (Add, Value::List(one), Value::List(other)) => {
+            check_size(size(left) + size(right))?;
             Ok(Value::list(one.iter().chain(&**other).cloned()))
         }
         (Add, Value::List(_), other) => Err(Exception::type_error(format_args!(
@@ -471,6 +475,7 @@ fn sequences(operator: BinaryOperator, left: &Value, right: &Value) -> Outcome<V
             other.type_name()
         ))),
         (Add, Value::Tuple(one), Value::Tuple(other)) => {
+            check_size(size(left) + size(right))?;
             Ok(Value::tuple(one.iter().chain(&**other).cloned()))
         }
         (Add, Value::Tuple(_), other) => Err(Exception::type_error(format_args!(
@@ -507,16 +512,18 @@ fn sequences(operator: BinaryOperator, left: &Value, right: &Value) -> Outcome<V
     }
 }
 
+/// The size of a value, or one far beyond what is made.
+fn size(value: &Value) -> usize {
+    value.size_within(MAX_SIZE).unwrap_or(2 * MAX_SIZE)
+}
+
 fn repeat(sequence: &Value, times: &BigInt) -> Outcome<Value> {
-    let times = if times.is_negative() { Some(0) } else { times.to_usize() };
-    let length = match sequence {
-        Value::Str(text) => text.len(),
-        Value::List(items) | Value::Tuple(items) => items.len(),
-        _ => 0,
-    };
+    let is_none = times.is_negative() || !sequence.is_true();
+    let times = if is_none { Some(0) } else { times.to_usize() };
+    // What repeats is all but the value itself.
+    let of_one = size(sequence) - size_of::<Value>();
     let times = match times {
-        Some(times) if times.saturating_mul(length) <= MAX_REPEATED => times,
-        _ if length == 0 => 0,
+        Some(times) if times.saturating_mul(of_one) <= MAX_SIZE => times,
         _ => return Err(Exception::refused("the repeated sequence is too long")),
     };
     Ok(match sequence {

@@ -12,7 +12,7 @@ use crate::evaluate::Arguments;
 use crate::repr::{repr, to_str};
 use crate::sequence::{iterate, length, to_list};
 use crate::sum::sum;
-use crate::{Dict, Exception, Outcome, Set, Value};
+use crate::{Budget, Dict, Exception, Outcome, Set, Value};
 
 /// The functions that are carried out.
 const CARRIED_OUT: [&str; 24] = [
@@ -98,16 +98,17 @@ const REFUSED: [&str; 52] = [
     "license",
 ];
 
-/// Ranges and repetitions of more elements are not made.
-const MAX_ELEMENTS: usize = 1 << 22;
-
 /// Whether Python has a function of this name, carried out here or not.
 pub(crate) fn is_builtin(name: &str) -> bool {
     CARRIED_OUT.contains(&name) || REFUSED.contains(&name)
 }
 
-/// Calls one of them.
-pub(crate) fn call_builtin(name: &str, arguments: &Arguments) -> Outcome<Value> {
+/// Calls one of them. What takes longer than its result is large is paid from the budget.
+pub(crate) fn call_builtin(
+    name: &str,
+    arguments: &Arguments,
+    budget: &mut Budget,
+) -> Outcome<Value> {
     if !CARRIED_OUT.contains(&name) {
         return Err(Exception::refused(format_args!("`{name}` is not carried out here")));
     }
@@ -173,10 +174,13 @@ pub(crate) fn call_builtin(name: &str, arguments: &Arguments) -> Outcome<Value> 
         ("min", items) => minimum(&Value::list(items.iter().cloned())),
         ("max", items) => maximum(&Value::list(items.iter().cloned())),
         ("pow", [base, exponent]) => binary(BinaryOperator::Power, base, exponent),
-        ("pow", [base, exponent, modulus]) => power_modulo(base, exponent, modulus),
+        ("pow", [base, exponent, modulus]) => power_modulo([base, exponent, modulus], budget),
         ("repr", [value]) => repr(value).map(Value::from),
         ("round", _) => {
             let digits = arguments.keyword.iter().find(|(name, _)| name == "ndigits");
+            if let [Value::Int(number), ..] = given {
+                budget.spend_on_products(1, number.bits(), number.bits())?;
+            }
             match (given, digits) {
                 ([value], None) => round(value, &Value::None),
                 ([value, digits], None) | ([value], Some((_, digits))) => round(value, digits),
@@ -193,7 +197,6 @@ pub(crate) fn call_builtin(name: &str, arguments: &Arguments) -> Outcome<Value> 
                 )),
                 ([items], None) => sum(&iterate(items)?, Value::from(0_i64)),
                 ([items, start], None) | ([items], Some((_, start))) => {
-                    bounded(items, start)?;
                     sum(&iterate(items)?, start.clone())
                 }
                 _ => Err(Exception::refused("`sum` takes items and a start here")),
@@ -217,16 +220,6 @@ pub(crate) fn call_builtin(name: &str, arguments: &Arguments) -> Outcome<Value> 
     }
 }
 
-/// Sums of lists grow with the square of their number.
-fn bounded(items: &Value, start: &Value) -> Outcome<()> {
-    let is_list = matches!(start, Value::List(_) | Value::Tuple(_));
-    let count = length(items).unwrap_or(0);
-    if is_list && count.saturating_mul(count) > MAX_ELEMENTS {
-        return Err(Exception::refused("too many lists are added up"));
-    }
-    Ok(())
-}
-
 fn make_dict(arguments: &Arguments) -> Outcome<Value> {
     let mut dict = match &*arguments.positional {
         [] => Dict::default(),
@@ -234,17 +227,19 @@ fn make_dict(arguments: &Arguments) -> Outcome<Value> {
         [items] => {
             let mut dict = Dict::default();
             for (at, item) in iterate(items)?.iter().enumerate() {
-                let Ok(pair) = iterate(item) else {
+                let Ok(length) = length(item) else {
                     return Err(Exception::type_error(format_args!(
                         "cannot convert dictionary update sequence element #{at} to a sequence"
                     )));
                 };
-                let [key, value] = &*pair else {
+                // Asked before its elements are made.
+                if length != 2 {
                     return Err(Exception::value_error(format_args!(
-                        "dictionary update sequence element #{at} has length {}; 2 is required",
-                        pair.len()
+                        "dictionary update sequence element #{at} has length {length}; 2 is required"
                     )));
-                };
+                }
+                let pair = iterate(item)?;
+                let [key, value] = &*pair else { unreachable!("its length is 2") };
                 dict.insert(key.clone(), value.clone())?;
             }
             dict
@@ -320,10 +315,8 @@ fn code(value: &Value) -> Outcome<Value> {
     }
 }
 
-fn power_modulo(base: &Value, exponent: &Value, modulus: &Value) -> Outcome<Value> {
-    let (Some(base), Some(exponent), Some(modulus)) =
-        (base.as_int(), exponent.as_int(), modulus.as_int())
-    else {
+fn power_modulo(numbers: [&Value; 3], budget: &mut Budget) -> Outcome<Value> {
+    let [Some(base), Some(exponent), Some(modulus)] = numbers.map(Value::as_int) else {
         return Err(Exception::refused("`pow` with a modulus takes whole numbers here"));
     };
     if modulus.is_zero() {
@@ -332,6 +325,8 @@ fn power_modulo(base: &Value, exponent: &Value, modulus: &Value) -> Outcome<Valu
     if exponent < BigInt::zero() {
         return Err(Exception::refused("inverses are not taken here"));
     }
+    // Every bit of the exponent multiplies numbers of the modulus's size.
+    budget.spend_on_products(exponent.bits(), modulus.bits(), modulus.bits())?;
     let size = base.modpow(&exponent, &modulus);
     let value = if modulus.magnitude().is_one() { BigInt::zero() } else { size };
     Ok(Value::from(floor_divide(&value, &modulus).1))

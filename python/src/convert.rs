@@ -148,10 +148,9 @@ fn round_float(value: f64, digits: i64) -> Outcome<f64> {
 }
 
 fn round_int(value: BigInt, digits: &BigInt) -> BigInt {
-    /// More digits than any whole number here has.
-    const ALL: u64 = 100_000;
+    // Ten is more than three bits: beyond so many digits, the unit is more than twice the number.
     let digits = match digits.to_u64() {
-        Some(digits) if digits < ALL => digits,
+        Some(digits) if digits <= value.bits() / 3 + 1 => digits,
         _ => return BigInt::zero(),
     };
     let unit: BigInt = Pow::pow(BigInt::from(10), digits);

@@ -7,12 +7,14 @@ use num_bigint::BigInt;
 use num_traits::{Signed, ToPrimitive};
 
 use crate::arithmetic::{binary, invert, negate, plus};
+use crate::budget::size_of_values;
 use crate::builtins::call_builtin;
 use crate::methods::call_method;
 use crate::sequence::{iterate, slice, subscript};
 use crate::syntax::{Argument, BitOperator, Expression, Relation, UnaryOperator, compile};
 use crate::{
-    Dict, Exception, ExceptionKind, Opaque, Outcome, Set, Value, compare, contains, equal, to_str,
+    Budget, Dict, Exception, ExceptionKind, Opaque, Outcome, Set, Value, compare, contains, equal,
+    to_str,
 };
 
 /// Whole numbers are not shifted further to the left.
@@ -111,95 +113,294 @@ fn view(type_name: &'static str, elements: &Value) -> Outcome<Value> {
     Ok(Value::Opaque(Arc::new(Opaque { type_name, repr })))
 }
 
-/// The value of an expression.
+/// The value of an expression, which has a [`Budget`] of its own.
 ///
 /// # Errors
 ///
 /// What is raised on evaluating.
 pub fn evaluate(expression: &Expression, scope: &mut dyn Scope) -> Outcome<Value> {
+    evaluate_within(expression, scope, &mut Budget::default())
+}
+
+/// The value of an expression. What is built for it is taken from a budget, which several expressions can share; what a
+/// function gives that is the whole expression is not.
+///
+/// # Errors
+///
+/// What is raised on evaluating, and the refusal of what the budget does not suffice for.
+pub fn evaluate_within(
+    expression: &Expression,
+    scope: &mut dyn Scope,
+    budget: &mut Budget,
+) -> Outcome<Value> {
+    let mut evaluator = Evaluator { scope, budget };
     match expression {
-        Expression::Constant(value) => Ok(value.clone()),
-        Expression::Name(name) => Err(no_value(name, scope)),
-        Expression::Attribute(object, name) => {
-            if let Expression::Name(object_name) = &**object
-                && scope.has_object(object_name)
-            {
-                return Err(Exception::refused(format_args!(
-                    "`{name}` of an object is called here, not read"
-                )));
-            }
-            let object = evaluate(object, scope)?;
-            if crate::methods::has_method(&object, name) {
-                return Err(Exception::refused("methods are called here, not read"));
-            }
-            Err(Exception::no_attribute(object.type_name(), name))
+        Expression::Call(function, arguments) => evaluator.call(function, arguments),
+        expression => evaluator.value(expression),
+    }
+}
+
+struct Evaluator<'e> {
+    scope: &'e mut dyn Scope,
+    budget: &'e mut Budget,
+}
+
+impl Evaluator<'_> {
+    fn value(&mut self, expression: &Expression) -> Outcome<Value> {
+        let value = self.unpaid(expression)?;
+        match expression {
+            Expression::Subscript(..)
+            | Expression::Slice(..)
+            | Expression::Call(..)
+            | Expression::Unary(..)
+            | Expression::Binary(..)
+            | Expression::Bits(..) => self.budget.spend_on(&value)?,
+            // These stand in the text, or are put together of values that are paid for.
+            _ => {}
         }
-        Expression::Subscript(object, index) => {
-            subscript(&evaluate(object, scope)?, &evaluate(index, scope)?)
-        }
-        Expression::Slice(object, start, stop) => {
-            let object = evaluate(object, scope)?;
-            let mut bound = |bound: &Option<Box<Expression>>| match bound {
-                Some(bound) => evaluate(bound, scope),
-                None => Ok(Value::None),
-            };
-            let (start, stop) = (bound(start)?, bound(stop)?);
-            slice(&object, &start, &stop)
-        }
-        Expression::Call(function, arguments) => call(function, arguments, scope),
-        Expression::List(items) => Ok(Value::List(Arc::new(all(items, scope)?))),
-        Expression::Tuple(items) => Ok(Value::Tuple(Arc::new(all(items, scope)?))),
-        Expression::Set(items) => {
-            let mut set = Set::default();
-            for item in all(items, scope)? {
-                set.insert(item)?;
-            }
-            Ok(Value::Set(Arc::new(set)))
-        }
-        Expression::Dict(entries) => dict(entries, scope),
-        Expression::Unary(operator, inner) => {
-            let inner = evaluate(inner, scope)?;
-            match operator {
-                UnaryOperator::Negate => negate(&inner),
-                UnaryOperator::Plus => plus(&inner),
-                UnaryOperator::Invert => invert(&inner),
-                UnaryOperator::Not => Ok(Value::Bool(!inner.is_true())),
-            }
-        }
-        Expression::Binary(left, operator, right) => {
-            let left = evaluate(left, scope)?;
-            binary(*operator, &left, &evaluate(right, scope)?)
-        }
-        Expression::Bits(left, operator, right) => {
-            let left = evaluate(left, scope)?;
-            bits(*operator, &left, &evaluate(right, scope)?)
-        }
-        Expression::Compare(first, rest) => {
-            let mut left = evaluate(first, scope)?;
-            for (relation, right) in rest {
-                let right = evaluate(right, scope)?;
-                if !relate(*relation, &left, &right)? {
-                    return Ok(Value::Bool(false));
+        Ok(value)
+    }
+
+    fn unpaid(&mut self, expression: &Expression) -> Outcome<Value> {
+        match expression {
+            Expression::Constant(value) => Ok(value.clone()),
+            Expression::Name(name) => Err(no_value(name, self.scope)),
+            Expression::Attribute(object, name) => {
+                if let Expression::Name(object_name) = &**object
+                    && self.scope.has_object(object_name)
+                {
+                    return Err(Exception::refused(format_args!(
+                        "`{name}` of an object is called here, not read"
+                    )));
                 }
-                left = right;
+                let object = self.value(object)?;
+                if crate::methods::has_method(&object, name) {
+                    return Err(Exception::refused("methods are called here, not read"));
+                }
+                Err(Exception::no_attribute(object.type_name(), name))
             }
-            Ok(Value::Bool(true))
-        }
-        Expression::And(left, right) => {
-            let left = evaluate(left, scope)?;
-            if left.is_true() { evaluate(right, scope) } else { Ok(left) }
-        }
-        Expression::Or(left, right) => {
-            let left = evaluate(left, scope)?;
-            if left.is_true() { Ok(left) } else { evaluate(right, scope) }
-        }
-        Expression::Conditional(condition, then, otherwise) => {
-            if evaluate(condition, scope)?.is_true() {
-                evaluate(then, scope)
-            } else {
-                evaluate(otherwise, scope)
+            Expression::Subscript(object, index) => {
+                subscript(&self.value(object)?, &self.value(index)?)
+            }
+            Expression::Slice(object, start, stop) => {
+                let object = self.value(object)?;
+                let mut bound = |bound: &Option<Box<Expression>>| match bound {
+                    Some(bound) => self.value(bound),
+                    None => Ok(Value::None),
+                };
+                let (start, stop) = (bound(start)?, bound(stop)?);
+                slice(&object, &start, &stop)
+            }
+            Expression::Call(function, arguments) => self.call(function, arguments),
+            Expression::List(items) => Ok(Value::List(Arc::new(self.all(items)?))),
+            Expression::Tuple(items) => Ok(Value::Tuple(Arc::new(self.all(items)?))),
+            Expression::Set(items) => {
+                let mut set = Set::default();
+                for item in self.all(items)? {
+                    set.insert(item)?;
+                }
+                Ok(Value::Set(Arc::new(set)))
+            }
+            Expression::Dict(entries) => self.dict(entries),
+            Expression::Unary(operator, inner) => {
+                let inner = self.value(inner)?;
+                match operator {
+                    UnaryOperator::Negate => negate(&inner),
+                    UnaryOperator::Plus => plus(&inner),
+                    UnaryOperator::Invert => invert(&inner),
+                    UnaryOperator::Not => Ok(Value::Bool(!inner.is_true())),
+                }
+            }
+            Expression::Binary(left, operator, right) => {
+                let (left, right) = (self.value(left)?, self.value(right)?);
+                if let (Value::Int(left), Value::Int(right)) = (&left, &right) {
+                    self.budget.spend_on_products(1, left.bits(), right.bits())?;
+                }
+                binary(*operator, &left, &right)
+            }
+            Expression::Bits(left, operator, right) => {
+                let left = self.value(left)?;
+                bits(*operator, &left, &self.value(right)?)
+            }
+            Expression::Compare(first, rest) => {
+                let mut left = self.value(first)?;
+                for (relation, right) in rest {
+                    let right = self.value(right)?;
+                    if !relate(*relation, &left, &right)? {
+                        return Ok(Value::Bool(false));
+                    }
+                    left = right;
+                }
+                Ok(Value::Bool(true))
+            }
+            Expression::And(left, right) => {
+                let left = self.value(left)?;
+                if left.is_true() { self.value(right) } else { Ok(left) }
+            }
+            Expression::Or(left, right) => {
+                let left = self.value(left)?;
+                if left.is_true() { Ok(left) } else { self.value(right) }
+            }
+            Expression::Conditional(condition, then, otherwise) => {
+                if self.value(condition)?.is_true() {
+                    self.value(then)
+                } else {
+                    self.value(otherwise)
+                }
             }
         }
+    }
+
+    fn all(&mut self, items: &[Expression]) -> Outcome<Vec<Value>> {
+        items.iter().map(|item| self.value(item)).collect()
+    }
+
+    fn dict(&mut self, entries: &[(Option<Expression>, Expression)]) -> Outcome<Value> {
+        let mut dict = Dict::default();
+        for (key, value) in entries {
+            match key {
+                Some(key) => {
+                    let key = self.value(key)?;
+                    let value = self.value(value)?;
+                    dict.insert(key, value)?;
+                }
+                None => {
+                    let Value::Dict(more) = self.value(value)? else {
+                        return Err(Exception::refused("only dictionaries are unpacked here"));
+                    };
+                    for (key, value) in more.iter() {
+                        dict.insert(key.clone(), value.clone())?;
+                    }
+                }
+            }
+        }
+        Ok(Value::Dict(Arc::new(dict)))
+    }
+
+    fn call(&mut self, function: &Expression, arguments: &[Argument]) -> Outcome<Value> {
+        match function {
+            Expression::Name(name) => {
+                if self.scope.has_function(name) {
+                    let arguments = self.bind(arguments, |_| format!("{name}()"))?;
+                    return self.scope.call_function(name, arguments);
+                }
+                if self.scope.has_object(name) {
+                    return Err(Exception::refused("objects are not called here"));
+                }
+                if !crate::builtins::is_builtin(name) {
+                    return Err(name_error(name));
+                }
+                let arguments = self.bind(arguments, |_| format!("{name}()"))?;
+                call_builtin(name, &arguments, self.budget)
+            }
+            Expression::Attribute(object, method) => {
+                if let Expression::Name(name) = &**object
+                    && self.scope.has_object(name)
+                {
+                    let arguments = self.bind(arguments, |scope| scope.described(name, method))?;
+                    return self.scope.call_method(name, method, arguments);
+                }
+                let object = self.value(object)?;
+                if !crate::methods::has_method(&object, method) {
+                    return Err(Exception::no_attribute(object.type_name(), method));
+                }
+                let of_type = |_: &dyn Scope| format!("{}.{method}()", object.type_name());
+                let arguments = self.bind(arguments, of_type)?;
+                call_method(&object, method, &arguments)
+            }
+            other => {
+                let value = self.value(other)?;
+                for argument in arguments {
+                    self.not_called(&value, argument)?;
+                }
+                Err(Exception::type_error(format_args!(
+                    "'{}' object is not callable",
+                    value.type_name()
+                )))
+            }
+        }
+    }
+
+    /// Evaluates an argument of a call of what cannot be called, which comes to light only after that.
+    fn not_called(&mut self, called: &Value, argument: &Argument) -> Outcome<()> {
+        let wrong = |stars: &str, what: &str, found: &Value| {
+            let (called, found) = (to_str(called)?, found.type_name());
+            Err(Exception::type_error(format_args!(
+                "{called} argument after {stars} must be {what}, not {found}"
+            )))
+        };
+        match argument {
+            Argument::Positional(value) | Argument::Keyword(_, value) => {
+                self.value(value)?;
+            }
+            Argument::Items(items) => {
+                let items = self.value(items)?;
+                if iterate(&items).is_err() {
+                    return wrong("*", "an iterable", &items);
+                }
+            }
+            Argument::Entries(entries) => {
+                let entries = self.value(entries)?;
+                if entries.as_dict().is_none() {
+                    return wrong("**", "a mapping", &entries);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The values of arguments; a function is described where they cannot be unpacked for it.
+    fn bind(
+        &mut self,
+        arguments: &[Argument],
+        described: impl Fn(&dyn Scope) -> String,
+    ) -> Outcome<Arguments> {
+        let (mut bound, mut names) = (Arguments::default(), HashSet::new());
+        for argument in arguments {
+            match argument {
+                Argument::Positional(value) => bound.positional.push(self.value(value)?),
+                Argument::Keyword(name, value) => {
+                    let value = self.value(value)?;
+                    name_argument((&mut bound, &mut names), name, value, self.scope, &described)?;
+                }
+                Argument::Items(items) => {
+                    let items = self.value(items)?;
+                    let items = iterate(&items).map_err(|error| match error.kind {
+                        ExceptionKind::Type => Exception::type_error(format_args!(
+                            "{} argument after * must be an iterable, not {}",
+                            described(self.scope),
+                            items.type_name()
+                        )),
+                        _ => error,
+                    })?;
+                    self.budget.spend(size_of_values(items.len()))?;
+                    bound.positional.extend(items);
+                }
+                Argument::Entries(entries) => {
+                    let entries = self.value(entries)?;
+                    let Value::Dict(entries) = entries else {
+                        return Err(Exception::type_error(format_args!(
+                            "{} argument after ** must be a mapping, not {}",
+                            described(self.scope),
+                            entries.type_name()
+                        )));
+                    };
+                    for (key, value) in entries.iter() {
+                        let Value::Str(name) = key else {
+                            return Err(Exception::type_error("keywords must be strings"));
+                        };
+                        name_argument(
+                            (&mut bound, &mut names),
+                            name,
+                            value.clone(),
+                            self.scope,
+                            &described,
+                        )?;
+                    }
+                }
+            }
+        }
+        Ok(bound)
     }
 }
 
@@ -208,157 +409,6 @@ fn no_value(name: &str, scope: &dyn Scope) -> Exception {
         return Exception::refused(format_args!("`{name}` is called here, not read"));
     }
     name_error(name)
-}
-
-fn all(items: &[Expression], scope: &mut dyn Scope) -> Outcome<Vec<Value>> {
-    items.iter().map(|item| evaluate(item, scope)).collect()
-}
-
-fn dict(entries: &[(Option<Expression>, Expression)], scope: &mut dyn Scope) -> Outcome<Value> {
-    let mut dict = Dict::default();
-    for (key, value) in entries {
-        match key {
-            Some(key) => {
-                let key = evaluate(key, scope)?;
-                let value = evaluate(value, scope)?;
-                dict.insert(key, value)?;
-            }
-            None => {
-                let Value::Dict(more) = evaluate(value, scope)? else {
-                    return Err(Exception::refused("only dictionaries are unpacked here"));
-                };
-                for (key, value) in more.iter() {
-                    dict.insert(key.clone(), value.clone())?;
-                }
-            }
-        }
-    }
-    Ok(Value::Dict(Arc::new(dict)))
-}
-
-fn call(function: &Expression, arguments: &[Argument], scope: &mut dyn Scope) -> Outcome<Value> {
-    match function {
-        Expression::Name(name) => {
-            if scope.has_function(name) {
-                let arguments = bind(arguments, scope, |_| format!("{name}()"))?;
-                return scope.call_function(name, arguments);
-            }
-            if scope.has_object(name) {
-                return Err(Exception::refused("objects are not called here"));
-            }
-            if !crate::builtins::is_builtin(name) {
-                return Err(name_error(name));
-            }
-            let arguments = bind(arguments, scope, |_| format!("{name}()"))?;
-            call_builtin(name, &arguments)
-        }
-        Expression::Attribute(object, method) => {
-            if let Expression::Name(name) = &**object
-                && scope.has_object(name)
-            {
-                let arguments = bind(arguments, scope, |scope| scope.described(name, method))?;
-                return scope.call_method(name, method, arguments);
-            }
-            let object = evaluate(object, scope)?;
-            if !crate::methods::has_method(&object, method) {
-                return Err(Exception::no_attribute(object.type_name(), method));
-            }
-            let of_type = |_: &dyn Scope| format!("{}.{method}()", object.type_name());
-            let arguments = bind(arguments, scope, of_type)?;
-            call_method(&object, method, &arguments)
-        }
-        other => {
-            let value = evaluate(other, scope)?;
-            for argument in arguments {
-                not_called(&value, argument, scope)?;
-            }
-            Err(Exception::type_error(format_args!(
-                "'{}' object is not callable",
-                value.type_name()
-            )))
-        }
-    }
-}
-
-/// Evaluates an argument of a call of what cannot be called, which comes to light only after that.
-fn not_called(called: &Value, argument: &Argument, scope: &mut dyn Scope) -> Outcome<()> {
-    let wrong = |stars: &str, what: &str, found: &Value| {
-        let (called, found) = (to_str(called)?, found.type_name());
-        Err(Exception::type_error(format_args!(
-            "{called} argument after {stars} must be {what}, not {found}"
-        )))
-    };
-    match argument {
-        Argument::Positional(value) | Argument::Keyword(_, value) => {
-            evaluate(value, scope)?;
-        }
-        Argument::Items(items) => {
-            let items = evaluate(items, scope)?;
-            if iterate(&items).is_err() {
-                return wrong("*", "an iterable", &items);
-            }
-        }
-        Argument::Entries(entries) => {
-            let entries = evaluate(entries, scope)?;
-            if entries.as_dict().is_none() {
-                return wrong("**", "a mapping", &entries);
-            }
-        }
-    }
-    Ok(())
-}
-
-/// The values of arguments; a function is described where they cannot be unpacked for it.
-fn bind(
-    arguments: &[Argument],
-    scope: &mut dyn Scope,
-    described: impl Fn(&dyn Scope) -> String,
-) -> Outcome<Arguments> {
-    let (mut bound, mut names) = (Arguments::default(), HashSet::new());
-    for argument in arguments {
-        match argument {
-            Argument::Positional(value) => bound.positional.push(evaluate(value, scope)?),
-            Argument::Keyword(name, value) => {
-                let value = evaluate(value, scope)?;
-                name_argument((&mut bound, &mut names), name, value, scope, &described)?;
-            }
-            Argument::Items(items) => {
-                let items = evaluate(items, scope)?;
-                let items = iterate(&items).map_err(|error| match error.kind {
-                    ExceptionKind::Type => Exception::type_error(format_args!(
-                        "{} argument after * must be an iterable, not {}",
-                        described(scope),
-                        items.type_name()
-                    )),
-                    _ => error,
-                })?;
-                bound.positional.extend(items);
-            }
-            Argument::Entries(entries) => {
-                let entries = evaluate(entries, scope)?;
-                let Value::Dict(entries) = entries else {
-                    return Err(Exception::type_error(format_args!(
-                        "{} argument after ** must be a mapping, not {}",
-                        described(scope),
-                        entries.type_name()
-                    )));
-                };
-                for (key, value) in entries.iter() {
-                    let Value::Str(name) = key else {
-                        return Err(Exception::type_error("keywords must be strings"));
-                    };
-                    name_argument(
-                        (&mut bound, &mut names),
-                        name,
-                        value.clone(),
-                        scope,
-                        &described,
-                    )?;
-                }
-            }
-        }
-    }
-    Ok(bound)
 }
 
 /// Names are kept beside the arguments, so that many of them take no longer than they are many.
@@ -450,6 +500,8 @@ fn bits(operator: BitOperator, left: &Value, right: &Value) -> Outcome<Value> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::{Just, ProptestConfig, Strategy, prop_assert, prop_oneof, proptest};
+
     use super::*;
     use crate::repr;
 
@@ -535,6 +587,114 @@ mod tests {
         ] {
             let done = eval(&text, &mut NoNames);
             assert!(done.is_err() || text.starts_with('['), "{}", &text[..20]);
+        }
+    }
+
+    #[test]
+    fn what_is_large_once_written_is_refused() {
+        let whole_numbers = format!("[{}]", ["9**65000 // 7**40000"; 5000].join(", "));
+        for text in [
+            "['a'*4000000]*1000000",
+            "[['a'*4000000]*1000000]",
+            "str([['a'*4000000]*1000000])",
+            "[[[['a']*1000]*1000]*1000]*1000",
+            "[[['a']*1000]*1000] == [[['a']*1000]*1000]",
+            "['a'*4000000, 'a'*4000000, 'a'*4000000, 'a'*4000000, 'a'*4000000]",
+            "'a'*4000000 + 'a'*4000000",
+            "[0]*100000 + [0]*100000",
+            "(0,)*100000 + (0,)*100000",
+            "('a'*1000000).join(['']*100000)",
+            "('a'*1000).replace('', 'a'*100000)",
+            "('a'*1000000).replace('a', 'aaaaaaa')",
+            "('a'*4000000).split('a')",
+            "('a '*2000000).split()",
+            "('a\\n'*2000000).splitlines()",
+            "list('a'*4000000)",
+            "tuple('a'*4000000)",
+            "sorted('a'*4000000)",
+            "''.join('a'*4000000)",
+            "print(*'a'*4000000)",
+            "print(*'a'*100000, *'a'*100000, *'a'*100000, *'a'*100000, *'a'*100000, *'a'*100000, *'a'*100000)",
+            "sum([[0]*100]*10000, [])",
+            "dict(['a'*4000000])",
+            "{'a': ['d'*4000]*1000} | {'b': ['d'*4000]*1000} | {'c': ['d'*4000]*1000}",
+            "repr(repr(repr(repr(repr(repr(repr(repr('\\\\'*100000))))))))",
+            "[9**60000]*1000000",
+            "pow(9**60000, 9**60000, 7**60000)",
+            "[pow(9**999, 9**999, 7**999), pow(9**9999, 9**9999, 7**9999)]",
+            &whole_numbers,
+            "range(10**9)",
+            "'%1000000000d' % 1",
+            "'a'.zfill(10**9)",
+            "'{:>1000000000}'.format(1)",
+            "'a'.center(10**9)",
+            "'a'.ljust(10**9)",
+            "1 << 10**9",
+        ] {
+            match eval(text, &mut NoNames) {
+                Err(error) => assert!(error.text.len() < 300, "{text}: {}", error.text.len()),
+                Ok(_) => panic!("{text}"),
+            }
+        }
+        for text in [
+            "len('a'*4000000)",
+            "len(str('a'*2000000))",
+            "sum([[0]*10]*10000, []) == [0]*100000",
+            "sum([(0,)]*50000, ()) == (0,)*50000",
+            "[0]*0 + []*10**12",
+            "len('a'*100000 + 'a'*100000)",
+            "pow(3, 10**300, 10**300)",
+            "round(123, -99999)",
+            "[['a']*1000]*100 == [['a']*1000]*100",
+        ] {
+            assert!(eval(text, &mut NoNames).is_ok(), "{text}");
+        }
+    }
+
+    /// Expressions whose parts repeat and join what is in them.
+    fn growing() -> impl Strategy<Value = String> {
+        let leaf = prop_oneof![
+            Just("'a'".to_owned()),
+            Just("['a']".to_owned()),
+            Just("('\\x00',)".to_owned()),
+            Just("{'k': 1.5}".to_owned()),
+            Just("[]".to_owned()),
+            Just("9**999".to_owned()),
+        ];
+        leaf.prop_recursive(12, 40, 3, |inner| {
+            let times = prop_oneof![0..4_u32, Just(1000), Just(4_000_000)];
+            prop_oneof![
+                4 => (inner.clone(), times).prop_map(|(inner, times)| format!("({inner} * {times})")),
+                2 => (inner.clone(), inner.clone()).prop_map(|(one, other)| format!("({one} + {other})")),
+                3 => inner.clone().prop_map(|inner| format!("[{inner}]")),
+                1 => (inner.clone(), inner.clone()).prop_map(|(one, other)| format!("({one}, {other})")),
+                1 => inner.clone().prop_map(|inner| format!("{{'k': {inner}}}")),
+                1 => inner.clone().prop_map(|inner| format!("str({inner})")),
+                1 => inner.clone().prop_map(|inner| format!("list({inner})")),
+                1 => (inner.clone(), inner.clone()).prop_map(|(one, other)| format!("str({one}).join({other})")),
+                1 => (inner.clone(), inner.clone()).prop_map(|(one, other)| format!("str({one}).replace('a', str({other}))")),
+                1 => inner.clone().prop_map(|inner| format!("sum([{inner}], [])")),
+                1 => (inner.clone(), inner).prop_map(|(one, other)| format!("({one} == {other})")),
+            ]
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+        #[test]
+        fn whatever_grows_ends_within_a_bound(text in growing()) {
+            const MAX_BYTES: usize = 17 << 20;
+            // A byte is written as six at most, in JSON.
+            const MAX_TEXT: usize = 6 * MAX_BYTES;
+            match eval(&text, &mut NoNames) {
+                Ok(value) => {
+                    prop_assert!(value.size_within(MAX_BYTES).is_some());
+                    prop_assert!(repr(&value).map_or(0, |text| text.len()) <= MAX_TEXT);
+                    prop_assert!(crate::json_dumps(&value).map_or(0, |text| text.len()) <= MAX_TEXT);
+                }
+                Err(error) => prop_assert!(error.text.len() <= MAX_TEXT),
+            }
         }
     }
 }

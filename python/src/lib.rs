@@ -22,10 +22,12 @@
 //! ```
 //!
 //! Whatever is evaluated ends: texts, depths and sizes have limits, beyond which an exception of the kind
-//! [`Refused`](ExceptionKind::Refused) says so.
+//! [`Refused`](ExceptionKind::Refused) says so. A value counts as large as it is written out, so that going over one
+//! takes no longer than its size allows, however much of it is shared ([`Budget`]).
 
 mod arithmetic;
 mod arithmetic_errors;
+mod budget;
 mod builtins;
 pub mod characters;
 mod compare;
@@ -51,11 +53,12 @@ mod unicode_tables;
 mod value;
 
 pub use arithmetic::{BinaryOperator, absolute, binary, int_to_float, invert, negate, plus};
+pub use budget::Budget;
 pub use compare::{Comparison, compare, contains, maximum, minimum, sorted};
 pub use convert::{fixed, format_fixed, round, square, square_root, to_float, to_int};
 pub use dict::{Dict, Keys, Set};
 pub use equal::equal;
-pub use evaluate::{Arguments, NoNames, Scope, eval, evaluate, name_error};
+pub use evaluate::{Arguments, NoNames, Scope, eval, evaluate, evaluate_within, name_error};
 pub use exception::{Exception, ExceptionKind, Outcome};
 pub use int::Int;
 pub use json_dumps::{JsonOptions, from_json, json_dumps, json_dumps_to, json_dumps_with};

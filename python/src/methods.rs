@@ -1,5 +1,6 @@
 //! Methods of texts, lists and dictionaries that calls use.
 
+use crate::budget::{check_size, size_of_values};
 use crate::evaluate::Arguments;
 use crate::sequence::join;
 use crate::text::{split_lines, strip, words};
@@ -120,17 +121,23 @@ pub(crate) fn call_method(value: &Value, method: &str, arguments: &Arguments) ->
         (Value::Str(own), "upper", 0) => Ok(Value::from(own.to_uppercase())),
         (Value::Str(own), "lower", 0) => Ok(Value::from(own.to_lowercase())),
         (Value::Str(own), "strip", 0) => Ok(Value::from(strip(own))),
-        (Value::Str(own), "split", 0) => Ok(Value::list(words(own).map(Value::from))),
+        (Value::Str(own), "split", 0) => pieces(words(own).count(), words(own)),
         (Value::Str(own), "splitlines", 0) => {
-            Ok(Value::list(split_lines(own).into_iter().map(Value::from)))
+            let lines = split_lines(own);
+            pieces(lines.len(), lines.into_iter())
         }
         (Value::Str(own), "join", 1) => join(own, &arguments.positional[0]).map(Value::from),
         (Value::Str(own), _, _) => {
             let first = text(0);
             match (method, count, first, text(1)) {
                 ("split", 1, Some(""), _) => Err(Exception::value_error("empty separator")),
-                ("split", 1, Some(mark), _) => Ok(Value::list(own.split(mark).map(Value::from))),
-                ("replace", 2, Some(from), Some(to)) if own.len().max(1) * to.len() < 1 << 24 => {
+                ("split", 1, Some(mark), _) => {
+                    pieces(own.matches(mark).count() + 1, own.split(mark))
+                }
+                ("replace", 2, Some(from), Some(to)) => {
+                    let places = own.matches(from).count();
+                    let kept = own.len() - places * from.len();
+                    check_size(kept.saturating_add(places.saturating_mul(to.len())))?;
                     Ok(Value::from(own.replace(from, to)))
                 }
                 ("startswith", 1, Some(part), _) => Ok(Value::Bool(own.starts_with(part))),
@@ -172,4 +179,10 @@ pub(crate) fn call_method(value: &Value, method: &str, arguments: &Arguments) ->
         (Value::List(_), "copy", 0) | (Value::Dict(_), "copy", 0) => Ok(value.clone()),
         _ => refuse(),
     }
+}
+
+/// A list of the parts of a text, of which there are so many.
+fn pieces<'t>(count: usize, parts: impl Iterator<Item = &'t str>) -> Outcome<Value> {
+    check_size(size_of_values(count))?;
+    Ok(Value::list(parts.map(Value::from)))
 }

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use num_bigint::BigInt;
 use num_traits::{Signed, ToPrimitive};
 
+use crate::budget::{check_size, size_of_values};
 use crate::{Exception, ExceptionKind, Outcome, Value};
 
 /// The elements that `for` goes over.
 ///
 /// # Errors
 ///
-/// The `TypeError` of what has none.
+/// The `TypeError` of what has none. Texts whose characters would have more than 4 MiB as values are refused.
 pub fn iterate(value: &Value) -> Outcome<Vec<Value>> {
     elements(value).map(Cow::into_owned)
 }
@@ -25,10 +26,11 @@ pub fn iterate(value: &Value) -> Outcome<Vec<Value>> {
 pub fn elements(value: &Value) -> Outcome<Cow<'_, [Value]>> {
     match value {
         Value::List(items) | Value::Tuple(items) => Ok(items.as_slice().into()),
-        Value::Str(text) => Ok(text
-            .chars()
-            .map(|character| Value::str(&*character.encode_utf8(&mut [0; 4])))
-            .collect()),
+        Value::Str(text) => {
+            check_size(size_of_values(text.chars().count()))?;
+            let characters = text.chars();
+            Ok(characters.map(|it| Value::str(&*it.encode_utf8(&mut [0; 4]))).collect())
+        }
         Value::Dict(dict) => Ok(dict.keys().cloned().collect()),
         Value::Set(set) => Ok(set.iter().cloned().collect()),
         other => Err(Exception::type_error(format_args!(
@@ -147,26 +149,25 @@ pub fn slice(value: &Value, start: &Value, stop: &Value) -> Outcome<Value> {
 ///
 /// # Errors
 ///
-/// The `TypeError` of what is no text.
+/// The `TypeError` of what is no text. Texts of more than 4 MiB are refused.
 pub fn join(separator: &str, items: &Value) -> Outcome<String> {
-    let items = match iterate(items) {
-        Ok(items) => items,
-        Err(_) => return Err(Exception::type_error("can only join an iterable")),
-    };
-    let mut out = String::new();
+    let items = elements(items).map_err(|error| match error.kind {
+        ExceptionKind::Type => Exception::type_error("can only join an iterable"),
+        _ => error,
+    })?;
+    let mut texts = Vec::with_capacity(items.len());
     for (at, item) in items.iter().enumerate() {
-        let Value::Str(text) = item else {
-            return Err(Exception::type_error(format_args!(
+        texts.push(item.as_str().ok_or_else(|| {
+            Exception::type_error(format_args!(
                 "sequence item {at}: expected str instance, {} found",
                 item.type_name()
-            )));
-        };
-        if at > 0 {
-            out.push_str(separator);
-        }
-        out.push_str(text);
+            ))
+        })?);
     }
-    Ok(out)
+    let between = separator.len().saturating_mul(texts.len().saturating_sub(1));
+    let size = texts.iter().map(|text| text.len()).fold(between, usize::saturating_add);
+    check_size(size)?;
+    Ok(texts.join(separator))
 }
 
 /// `list(value)`.

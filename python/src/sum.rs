@@ -1,5 +1,7 @@
 //! `sum`.
 
+use std::sync::Arc;
+
 use num_traits::ToPrimitive;
 
 use crate::arithmetic::{BinaryOperator, binary};
@@ -17,7 +19,7 @@ pub fn sum(items: &[Value], start: Value) -> Outcome<Value> {
     let mut total = start;
     let mut items = items.iter();
     while let Some(item) = items.next() {
-        total = binary(BinaryOperator::Add, &total, item)?;
+        total = plus_next(total, item)?;
         if let Value::Float(first) = total {
             let (float, stopped_at) = sum_floats(first, &mut items);
             total = Value::Float(float);
@@ -27,6 +29,17 @@ pub fn sum(items: &[Value], start: Value) -> Outcome<Value> {
         }
     }
     Ok(total)
+}
+
+/// `total + item`. Lists and tuples are appended to what there is, so that many of them take no longer than they are long.
+fn plus_next(mut total: Value, item: &Value) -> Outcome<Value> {
+    match (&mut total, item) {
+        (Value::List(own), Value::List(more)) | (Value::Tuple(own), Value::Tuple(more)) => {
+            Arc::make_mut(own).extend_from_slice(more);
+            Ok(total)
+        }
+        (total, item) => binary(BinaryOperator::Add, total, item),
+    }
 }
 
 /// Adds up floats and small whole numbers; ends at anything else, which it gives back.
@@ -68,6 +81,16 @@ mod tests {
             Ok(value) => repr(&value).unwrap(),
             Err(error) => error.text,
         }
+    }
+
+    #[test]
+    fn lists_are_put_one_behind_the_other() {
+        let start = Value::list([Value::from(1_i64)]);
+        let items = [Value::list([Value::from(2_i64)]), Value::list([]), start.clone()];
+        assert_eq!(repr(&sum(&items, start.clone()).unwrap()).unwrap(), "[1, 2, 1]");
+        assert_eq!(repr(&start).unwrap(), "[1]");
+        let error = sum(&[Value::tuple([])], start).unwrap_err();
+        assert_eq!(error.text, "can only concatenate list (not \"tuple\") to list");
     }
 
     #[test]

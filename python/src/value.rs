@@ -5,6 +5,7 @@ use std::sync::Arc;
 use num_bigint::BigInt;
 use smol_str::SmolStr;
 
+use crate::budget::take_size;
 use crate::{Dict, Exception, Int, Outcome, Set};
 
 /// A value of Python.
@@ -180,6 +181,14 @@ impl Value {
     /// Whether it is an instance of `int` or `float`.
     pub fn is_real(&self) -> bool {
         matches!(self, Self::Bool(_) | Self::Int(_) | Self::Float(_))
+    }
+
+    /// How many bytes it has: those of its texts and large numbers, and of a [`Value`] for itself and everything in it.
+    /// What is shared counts as often as it occurs. None beyond a limit, which also ends the count.
+    pub fn size_within(&self, most: usize) -> Option<usize> {
+        let mut left = most;
+        take_size(self, &mut left)?;
+        Some(most - left)
     }
 
     /// What raises unless the value can be hashed.
