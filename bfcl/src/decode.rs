@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value as Json, json};
 use spar_python::{
-    Argument, Dict, Exception, Expression, NoNames, Outcome, UnaryOperator, Value, evaluate, parse,
-    repr,
+    Argument, Budget, Dict, Exception, Expression, NoNames, Outcome, UnaryOperator, Value,
+    evaluate_within, parse, repr, to_str,
 };
 
 /// A call: its name and its arguments by name.
@@ -14,7 +14,8 @@ pub type DecodedCall = (String, Dict);
 ///
 /// # Errors
 ///
-/// What the program raises where the text is none; then it counts as an answer without calls.
+/// What the program raises where the text is none; then it counts as an answer without calls. So does one whose
+/// arguments are too large once they are worked out: all of an answer have one [`Budget`].
 pub fn decode_text(text: &str) -> Outcome<Vec<DecodedCall>> {
     let mut text = text.trim_matches(['`', '\n', ' ']).to_owned();
     if !text.starts_with('[') {
@@ -24,16 +25,19 @@ pub fn decode_text(text: &str) -> Outcome<Vec<DecodedCall>> {
         text.push(']');
     }
     let text = spar_python::text::strip(&text).trim_matches('\'');
+    let budget = &mut Budget::default();
     let not_calls = || Exception::refused("an answer consists of calls");
     let items = match parse(text)? {
-        Expression::Call(function, arguments) => return Ok(vec![call(&function, &arguments)?]),
+        Expression::Call(function, arguments) => {
+            return Ok(vec![call(&function, &arguments, budget)?]);
+        }
         Expression::List(items) | Expression::Tuple(items) | Expression::Set(items) => items,
         _ => return Err(not_calls()),
     };
     items
         .iter()
         .map(|item| match item {
-            Expression::Call(function, arguments) => call(function, arguments),
+            Expression::Call(function, arguments) => call(function, arguments, budget),
             _ => Err(not_calls()),
         })
         .collect()
@@ -101,7 +105,12 @@ fn parts(text: &str) -> Vec<&str> {
 ///
 /// The `ValueError` of whole numbers with too many digits.
 pub fn executable(calls: &[DecodedCall]) -> Outcome<Vec<String>> {
-    calls.iter().map(|(name, arguments)| written_call(name, arguments)).collect()
+    let written = |(name, arguments): &DecodedCall| {
+        let mut out = String::new();
+        write_call(name, arguments, &mut out)?;
+        Ok(out)
+    };
+    calls.iter().map(written).collect()
 }
 
 /// The calls as the checker of single turns takes them: `{name: {parameter: value}}`.
@@ -123,17 +132,28 @@ pub fn written_native_call(name: &str, arguments: &Map<String, Json>) -> Outcome
     Ok(format!("{name}({})", arguments?.join(",")))
 }
 
-fn written_call(name: &str, arguments: &Dict) -> Outcome<String> {
-    let arguments: Outcome<Vec<String>> = arguments
-        .iter()
-        .map(|(name, value)| Ok(format!("{}={}", spar_python::to_str(name)?, nested(value)?)))
-        .collect();
-    Ok(format!("{name}({})", arguments?.join(", ")))
+/// Writes into one text, so that what nests is not copied at every level.
+fn write_call(name: &str, arguments: &Dict, out: &mut String) -> Outcome<()> {
+    out.push_str(name);
+    out.push('(');
+    for (at, (name, value)) in arguments.iter().enumerate() {
+        if at > 0 {
+            out.push_str(", ");
+        }
+        out.push_str(&to_str(name)?);
+        out.push('=');
+        write_nested(value, out)?;
+    }
+    out.push(')');
+    Ok(())
 }
 
 /// A value as it is written in a call. A dictionary whose values are all dictionaries is taken for a call.
-fn nested(value: &Value) -> Outcome<String> {
-    let Value::Dict(dict) = value else { return repr(value) };
+fn write_nested(value: &Value, out: &mut String) -> Outcome<()> {
+    let Value::Dict(dict) = value else {
+        out.push_str(&repr(value)?);
+        return Ok(());
+    };
     if dict.values().all(|value| matches!(value, Value::Dict(_))) {
         let Some((name, Value::Dict(arguments))) = dict.iter().next() else {
             return Err(Exception::new(
@@ -141,19 +161,24 @@ fn nested(value: &Value) -> Outcome<String> {
                 "list index out of range",
             ));
         };
-        return written_call(&spar_python::to_str(name)?, arguments);
+        return write_call(&to_str(name)?, arguments, out);
     }
-    let entries: Outcome<Vec<String>> = dict
-        .iter()
-        .map(|(key, value)| Ok(format!("'{}': {}", spar_python::to_str(key)?, nested(value)?)))
-        .collect();
-    Ok(format!("{{{}}}", entries?.join(", ")))
+    out.push('{');
+    for (at, (key, value)) in dict.iter().enumerate() {
+        if at > 0 {
+            out.push_str(", ");
+        }
+        out.push('\'');
+        out.push_str(&to_str(key)?);
+        out.push_str("': ");
+        write_nested(value, out)?;
+    }
+    out.push('}');
+    Ok(())
 }
 
 fn json_of_dict(dict: &Dict) -> Json {
-    let entries = dict
-        .iter()
-        .map(|(key, value)| (spar_python::to_str(key).unwrap_or_default(), json_of(value)));
+    let entries = dict.iter().map(|(key, value)| (to_str(key).unwrap_or_default(), json_of(value)));
     Json::Object(entries.collect())
 }
 
@@ -173,12 +198,18 @@ fn json_of(value: &Value) -> Json {
     }
 }
 
-fn call(function: &Expression, arguments: &[Argument]) -> Outcome<DecodedCall> {
+fn call(
+    function: &Expression,
+    arguments: &[Argument],
+    budget: &mut Budget,
+) -> Outcome<DecodedCall> {
     let mut named = Dict::default();
     for argument in arguments {
         match argument {
-            Argument::Keyword(name, value) => named.insert_str(name.as_str(), resolved(value)?),
-            Argument::Entries(value) => named.insert(Value::None, resolved(value)?)?,
+            Argument::Keyword(name, value) => {
+                named.insert_str(name.as_str(), resolved(value, budget)?)
+            }
+            Argument::Entries(value) => named.insert(Value::None, resolved(value, budget)?)?,
             Argument::Positional(_) | Argument::Items(_) => {}
         }
     }
@@ -198,8 +229,10 @@ fn dotted(function: &Expression) -> String {
 }
 
 /// The value of an argument. Any one-place operator negates, as in the program.
-fn resolved(value: &Expression) -> Outcome<Value> {
-    let all = |items: &[Expression]| items.iter().map(resolved).collect::<Outcome<Vec<Value>>>();
+fn resolved(value: &Expression, budget: &mut Budget) -> Outcome<Value> {
+    let mut all = |items: &[Expression]| {
+        items.iter().map(|item| resolved(item, budget)).collect::<Outcome<Vec<Value>>>()
+    };
     match value {
         Expression::Constant(Value::Ellipsis) => Ok(Value::from("...")),
         Expression::Constant(value) => Ok(value.clone()),
@@ -213,11 +246,11 @@ fn resolved(value: &Expression) -> Outcome<Value> {
             let mut dict = Dict::default();
             for (key, value) in entries {
                 let key = key.as_ref().ok_or_else(|| Exception::refused("`**` is not read"))?;
-                dict.insert(resolved(key)?, resolved(value)?)?;
+                dict.insert(resolved(key, budget)?, resolved(value, budget)?)?;
             }
             Ok(Value::Dict(dict.into()))
         }
-        Expression::Binary(..) => evaluate(value, &mut NoNames),
+        Expression::Binary(..) => evaluate_within(value, &mut NoNames, budget),
         Expression::Name(name) => Ok(Value::from(name.as_str())),
         Expression::Call(function, arguments) => {
             let is_named = |argument: &Argument| {
@@ -226,7 +259,7 @@ fn resolved(value: &Expression) -> Outcome<Value> {
             if !arguments.iter().any(is_named) {
                 return unparsed(value).map(Value::from);
             }
-            let (name, named) = call(function, arguments)?;
+            let (name, named) = call(function, arguments, budget)?;
             Ok(Value::dict([(name, Value::Dict(named.into()))]))
         }
         Expression::Subscript(object, index) => {
@@ -294,6 +327,25 @@ mod tests {
         for text in ["I am done.", "", "Done", "[1, 2]", "f(a", "f(a=b == c)", "f(a=lambda: 1)"] {
             assert!(read(text).is_err() || text.is_empty(), "{text}");
         }
+    }
+
+    #[test]
+    fn arguments_that_are_large_once_worked_out_are_no_answer() {
+        let many = ["echo(content='a'*4000000)"; 100_000 / 26].join(", ");
+        for text in [
+            "[echo(content=['a'*4000000]*1000000)]",
+            "[echo(content=[[[['a']*1000]*1000]*1000]*1000)]",
+            "[echo(content={'k': ('a'*3000000,)*3000000})]",
+            "[f(a=g(b=['a'*1000]*1000*1000))]",
+            "[f(a=[0]*10**9)]",
+            &many,
+        ] {
+            let refused = decode_text(text).unwrap_err();
+            assert_eq!(refused.kind, spar_python::ExceptionKind::Refused, "{}", &text[..20]);
+        }
+        let calls = decode_text("f(a='ab'*100000, b=[[1]*3]*2)").unwrap();
+        assert_eq!(executable(&calls).unwrap()[0].len(), 200_033);
+        assert_eq!(calls_as_json(&calls)[0]["f"]["b"], json!([[1, 1, 1], [1, 1, 1]]));
     }
 
     #[test]

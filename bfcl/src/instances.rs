@@ -94,22 +94,16 @@ impl Instances {
 
     /// Carries out a call and gives the text of its result, or of what it raises.
     pub fn execute(&mut self, call: &str, process: &mut Process) -> String {
-        let told = self.evaluate(call, process).and_then(|text| {
-            self.moves(text.len())?;
-            Ok(text)
-        });
-        match told {
-            Ok(text) => text,
-            Err(raised) => format!("Error during execution: {raised}"),
-        }
+        let error = |raised: Exception| format!("Error during execution: {raised}");
+        let told = self.evaluate(call, process).unwrap_or_else(error);
+        // An exception can name a value in full.
+        self.moves(told.len()).map_or_else(error, |()| told)
     }
 
     fn moves(&mut self, bytes: usize) -> Outcome<()> {
         self.moved = self.moved.saturating_add(bytes);
         if self.moved > MAX_MOVED {
-            return Err(Exception::refused(format_args!(
-                "arguments and results of all calls have at most {MAX_MOVED} bytes here"
-            )));
+            return Err(too_much_moved());
         }
         Ok(())
     }
@@ -119,6 +113,10 @@ impl Instances {
             Some(value) => value?,
             None => self.evaluate_any(call, process)?,
         };
+        // What is stored may stand in a result more than once, which shows only when it is written.
+        if value.size_within(MAX_MOVED).is_none() {
+            return Err(too_much_moved());
+        }
         match &value {
             Value::Dict(_) => match json_dumps(&value) {
                 Ok(text) => Ok(text),
@@ -136,7 +134,7 @@ impl Instances {
         let call = LiteralCall::new(call)?;
         let (place, method, signature) = self.method(call.name())?;
         let bound = call.bind(signature)?;
-        let bytes = bound.given().map(size).fold(0, usize::saturating_add);
+        let bytes = size(bound.given());
         if let Err(raised) = self.moves(bytes) {
             return Some(Err(raised));
         }
@@ -250,29 +248,22 @@ impl Scope for Objects<'_> {
         }
         let given =
             arguments.positional.iter().chain(arguments.keyword.iter().map(|(_, value)| value));
-        let bytes = given.map(size).fold(0, usize::saturating_add);
-        self.instances.moves(bytes)?;
+        self.instances.moves(size(given))?;
         let bound = signature.bind(arguments)?;
         self.instances.call(place, method, &bound, self.process)
     }
 }
 
-/// About how many bytes a value has that does not nest too deeply.
-fn size(value: &Value) -> usize {
-    let inner = match value {
-        Value::Str(text) => text.len(),
-        Value::Int(number) => (number.bits() / 8) as usize,
-        Value::List(items) | Value::Tuple(items) => {
-            items.iter().map(size).fold(0, usize::saturating_add)
-        }
-        Value::Set(items) => items.iter().map(size).fold(0, usize::saturating_add),
-        Value::Dict(entries) => entries
-            .iter()
-            .map(|(key, value)| size(key).saturating_add(size(value)))
-            .fold(0, usize::saturating_add),
-        _ => 0,
-    };
-    inner.saturating_add(size_of::<Value>())
+fn too_much_moved() -> Exception {
+    Exception::refused(format_args!(
+        "arguments and results of all calls have at most {MAX_MOVED} bytes here"
+    ))
+}
+
+/// How many bytes values have together; more than may be moved where one has.
+fn size<'v>(values: impl Iterator<Item = &'v Value>) -> usize {
+    let sizes = values.map(|value| value.size_within(MAX_MOVED).unwrap_or(MAX_MOVED + 1));
+    sizes.fold(0, usize::saturating_add)
 }
 
 /// Whether a value nests no more than so deeply.
@@ -317,6 +308,45 @@ mod tests {
         assert!(told.iter().map(String::len).sum::<usize>() < MAX_MOVED + (1 << 20));
         assert!(told[9].ends_with("bytes here"), "{}", told[9]);
         assert!(instances.moved > MAX_MOVED);
+    }
+
+    #[test]
+    fn values_that_are_large_once_written_are_refused() {
+        let (mut instances, mut process) = files();
+        for call in [
+            "echo(content=['a'*4000000]*1000000)",
+            "echo(content=str([['a'*4000000]*1000000]))",
+            "echo(content=[[[['a']*1000]*1000]*1000]*1000)",
+            "echo(content=[echo(content='a'*3000000)]*3)",
+            "[echo(content='a'*3000000), echo(content='a'*3000000), echo(content='a'*3000000)]",
+        ] {
+            let told = instances.execute(call, &mut process);
+            assert!(told.starts_with("Error during execution: "), "{call}: {}", told.len());
+            assert!(told.len() < 200, "{call}: {}", told.len());
+        }
+        assert!(instances.moved < MAX_MOVED);
+        let named = "{}['a' * 4000000]";
+        let mut often = instances.clone();
+        let told: usize = (0..40).map(|_| often.execute(named, &mut process).len()).sum();
+        assert!(told < MAX_MOVED + (1 << 20), "{told}");
+        let told = instances.execute("echo(content='ab' * 3)", &mut process);
+        assert_eq!(told, r#"{"terminal_output": "ababab"}"#);
+    }
+
+    #[test]
+    fn what_is_stored_once_and_shown_often_has_a_bound() {
+        let mut process = Process::new(None);
+        let scenario = serde_json::json!({"TwitterAPI": {"authenticated": true}});
+        let classes = [Class::TwitterApi];
+        let mut account = Instances::load(&classes, &scenario, "m", &process, false).unwrap();
+        let posts = vec!["post_tweet('a')"; 1000].join(", ");
+        account.execute(&format!("[{posts}]"), &mut process);
+        account.execute("mention(0, ['a' * 1000] * 1000)", &mut process);
+        let told = account.execute("search_tweets('a')", &mut process);
+        assert!(told.ends_with("bytes here"), "{}", told.len());
+        // Inside of an expression it is refused before anything is made of it.
+        let told = account.execute("len(str(search_tweets('a')))", &mut process);
+        assert!(told.ends_with("are not made here"), "{told}");
     }
 
     /// The same objects, on which every call is rewritten and evaluated.
