@@ -10,7 +10,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let Some((&first, rest)) = bytes.split_first() else { return };
     let Ok(text) = std::str::from_utf8(rest) else { return };
     let entries = parser_registry();
-    let parser = (entries[usize::from(first >> 1) % entries.len()].open)();
+    let parser = (entries[usize::from(first >> 1) % entries.len()].open.open)();
     let schema = json!({ "type": "object", "properties": {
         "command": { "type": "string" }, "n": { "type": "integer" }, "list": { "type": "array" } } });
     let tools = [ToolSpec::new("bash", "", schema.clone()), ToolSpec::new("f", "", schema)];
