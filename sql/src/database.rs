@@ -12,7 +12,7 @@ use rusqlite::limits::Limit;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use crate::clock::with_fixed_now;
+use crate::clock::fix_now;
 use crate::error::words;
 use crate::guard::{Reads, STEPS_PER_LOOK, Stop, Watch};
 use crate::reader::first_statement;
@@ -30,7 +30,8 @@ const MOST_IDLE: usize = 4;
 ///
 /// What a query may do is to read: SQLite's authorizer refuses everything else (writing, temporary tables, `ATTACH`, pragmas
 /// but for those that tell of the schema, `load_extension`), and so does the way in which the database is open. `random` and
-/// `randomblob` are refused too, and `now` is 2024-01-01 in functions of time, so that equal queries have equal results.
+/// `randomblob` are refused too, and `now` is 2024-01-01 in functions of time and the local time UTC, so that equal queries have equal
+/// results.
 #[derive(Clone)]
 pub struct Database {
     inner: Arc<Inner>,
@@ -177,8 +178,7 @@ impl Database {
     /// [`QueryError`] says why it has no result, in SQLite's words where it is SQLite that says so.
     pub fn query(&self, sql: &str, limits: &QueryLimits) -> Result<ResultTable, QueryError> {
         let statement = statement_of(sql)?;
-        let fixed = with_fixed_now(statement);
-        self.ask(|session| session.run(&fixed, limits))
+        self.ask(|session| session.run(statement, limits))
     }
 
     /// What a query reads, found without running it: the tables and columns that SQLite resolves its names to.
@@ -309,6 +309,7 @@ impl Session {
             guard.authorize(context)
         }))?;
         let mut session = Self { connection, watch, steps_per_look: 0 };
+        fix_now(&session.connection)?;
         session.look_every(STEPS_PER_LOOK)?;
         Ok(session)
     }
