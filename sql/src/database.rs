@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
-use std::time::SystemTime;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, TryLockError};
+use std::time::{Duration, Instant, SystemTime};
 
 use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
@@ -22,6 +22,9 @@ use crate::{Cell, DatabaseError, QueryError, QueryLimits, ResultTable, Schema};
 const MOST_KEPT: usize = 32;
 /// Connections that are kept for the next queries.
 const MOST_IDLE: usize = 4;
+/// Steps and time of a query that is run at once.
+const STEPS_AT_ONCE: u64 = 200_000;
+const TIME_AT_ONCE: Duration = Duration::from_millis(20);
 
 /// A database that is only read, in a file or in memory; a clone is the same database.
 ///
@@ -177,8 +180,57 @@ impl Database {
     ///
     /// [`QueryError`] says why it has no result, in SQLite's words where it is SQLite that says so.
     pub fn query(&self, sql: &str, limits: &QueryLimits) -> Result<ResultTable, QueryError> {
-        let statement = statement_of(sql)?;
-        self.ask(|session| session.run(statement, limits))
+        self.query_timed(sql, limits).0
+    }
+
+    /// The same, with the time that it took: that of others, which had to be waited for, does not count.
+    pub(crate) fn query_timed(
+        &self,
+        sql: &str,
+        limits: &QueryLimits,
+    ) -> (Result<ResultTable, QueryError>, Duration) {
+        let taken = std::cell::Cell::new(Duration::ZERO);
+        let found = statement_of(sql).and_then(|statement| {
+            self.ask(|session| {
+                let start = Instant::now();
+                let found = session.run(statement, limits, Pace::InTime);
+                taken.set(start.elapsed());
+                found
+            })
+        });
+        (found, taken.get())
+    }
+
+    /// Runs a query if that takes no time to speak of, for who must not be held up; absent where it would have to be
+    /// [run](Self::query) elsewhere. What is told is what that tells.
+    ///
+    /// A query takes no time to speak of that ends within 200,000 steps and 20 ms, has no functions of which one step may take
+    /// long, such as `instr` or `LIKE`, and finds the memory that it needs beside the others.
+    pub fn query_at_once(
+        &self,
+        sql: &str,
+        limits: &QueryLimits,
+    ) -> Option<Result<ResultTable, QueryError>> {
+        let statement = match statement_of(sql) {
+            Ok(statement) => statement,
+            Err(error) => return Some(Err(error)),
+        };
+        let few = QueryLimits {
+            steps: limits.steps.min(STEPS_AT_ONCE),
+            time: limits.time.min(TIME_AT_ONCE),
+            ..limits.clone()
+        };
+        let _beside = match MEMORY.try_read() {
+            Ok(beside) => beside,
+            Err(TryLockError::Poisoned(beside)) => beside.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        match self.with_session(|session| session.run(statement, &few, Pace::AtOnce)) {
+            Ok(table) => Some(Ok(table)),
+            Err(Failure::Query(QueryError::Steps { .. } | QueryError::Time { .. })) => None,
+            Err(Failure::Query(error)) => Some(Err(error)),
+            Err(Failure::Memory(_) | Failure::Heavy) => None,
+        }
     }
 
     /// What a query reads, found without running it: the tables and columns that SQLite resolves its names to.
@@ -206,6 +258,7 @@ impl Database {
         let is_memory = |failure: &Failure| matches!(failure, Failure::Memory(_));
         alone_if_needed(is_memory, || self.with_session(&run)).map_err(|failure| match failure {
             Failure::Memory(error) | Failure::Query(error) => error,
+            Failure::Heavy => unreachable!("only a query that is run at once can be too heavy"),
         })
     }
 
@@ -233,6 +286,17 @@ enum Failure {
     /// It ran out of memory, which may be others' doing.
     Memory(QueryError),
     Query(QueryError),
+    /// One of its steps may take long, and it was to be run at once.
+    Heavy,
+}
+
+/// How long a query may take of the time of whoever waits for it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pace {
+    /// As long as its limits have it.
+    InTime,
+    /// No time: what may take long in one step, behind which alone the limits are looked at, is not begun.
+    AtOnce,
 }
 
 impl Failure {
@@ -322,10 +386,16 @@ impl Session {
         Ok(())
     }
 
-    fn run(&mut self, statement: &str, limits: &QueryLimits) -> Result<ResultTable, Failure> {
+    fn run(
+        &mut self,
+        statement: &str,
+        limits: &QueryLimits,
+        pace: Pace,
+    ) -> Result<ResultTable, Failure> {
         self.watch.begin(limits);
-        self.read(statement, limits).map_err(|error| match error {
+        self.read(statement, limits, pace).map_err(|error| match error {
             Told::Own(error) => Failure::Query(error),
+            Told::Heavy => Failure::Heavy,
             Told::Sqlite(error) => match self.watch.stop() {
                 Some(Stop::Steps) => Failure::Query(QueryError::Steps { steps: limits.steps }),
                 Some(Stop::Time) => {
@@ -336,7 +406,12 @@ impl Session {
         })
     }
 
-    fn read(&mut self, statement: &str, limits: &QueryLimits) -> Result<ResultTable, Told> {
+    fn read(
+        &mut self,
+        statement: &str,
+        limits: &QueryLimits,
+        pace: Pace,
+    ) -> Result<ResultTable, Told> {
         let failed = |error| match error {
             rusqlite::Error::Empty => Told::Own(QueryError::Empty),
             error => Told::Sqlite(error),
@@ -344,6 +419,9 @@ impl Session {
         let mut prepared = self.connection.prepare(statement).map_err(failed)?;
         // What it calls, and so how often the budget has to be looked at, is known only now.
         let wanted = self.watch.steps_per_look();
+        if pace == Pace::AtOnce && wanted < STEPS_PER_LOOK {
+            return Err(Told::Heavy);
+        }
         if wanted != self.steps_per_look {
             drop(prepared);
             self.look_every(wanted).map_err(Told::Sqlite)?;
@@ -381,6 +459,8 @@ impl Session {
 /// Who says that there is no result.
 enum Told {
     Own(QueryError),
+    /// Nobody has yet: the query was not begun.
+    Heavy,
     Sqlite(rusqlite::Error),
 }
 
@@ -416,8 +496,6 @@ fn escaped(path: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, Instant};
-
     use super::*;
 
     fn books() -> Database {
@@ -589,6 +667,42 @@ mod tests {
         }
         assert!(told("SELECT json_patch('{}', '{}')").contains("not authorized"));
         assert!(told("SELECT hex(zeroblob(200000))").contains("too big"));
+    }
+
+    #[test]
+    fn who_must_not_be_held_up_runs_what_takes_no_time() {
+        let (books, limits) = (books(), QueryLimits::default());
+        let at_once = |sql: &str| books.query_at_once(sql, &limits);
+        for sql in [
+            "SELECT title FROM books ORDER BY id",
+            "SELEC",
+            "",
+            "SELECT x FROM books",
+            "DROP TABLE books",
+        ] {
+            // Other tests may take all memory for a moment.
+            let mut found = at_once(sql);
+            while found.is_none() {
+                std::thread::sleep(Duration::from_millis(10));
+                found = at_once(sql);
+            }
+            assert_eq!(found.unwrap(), books.query(sql, &limits), "{sql}");
+        }
+        let heavy = "WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM c LIMIT 500) SELECT \
+                     sum(instr(printf('%.200000c','a')||i, printf('%.60000c','a')||'b')) FROM c";
+        let long = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n";
+        // In fewer steps than may be made, but not in the time.
+        let slow = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 10000) \
+                    SELECT sum(length(hex(zeroblob(100000 + i)))) FROM n";
+        let hog = "WITH RECURSIVE n(i, b) AS (SELECT 1, zeroblob(250000) UNION ALL SELECT i + 1, zeroblob(250000) FROM n \
+                   LIMIT 1500) SELECT count(*) FROM (SELECT b FROM n ORDER BY b, i)";
+        for sql in [heavy, long, slow, hog, "SELECT title LIKE 'a%' FROM books"] {
+            let start = Instant::now();
+            assert!(at_once(sql).is_none(), "{sql}");
+            assert!(start.elapsed() < Duration::from_secs(2), "{sql}: {:?}", start.elapsed());
+        }
+        let _alone = MEMORY.write().unwrap_or_else(PoisonError::into_inner);
+        assert!(at_once("SELECT 1").is_none(), "one that needs all memory is not waited for");
     }
 
     #[test]

@@ -16,8 +16,6 @@ use crate::{Environment, EnvironmentError, idle_tag};
 
 pub(super) const NAME: &str = "sql";
 
-/// Steps of a query that is run at once; what takes more is run once more, on a thread where it holds up nobody.
-pub(super) const QUICK_STEPS: u64 = 200_000;
 /// Rows and bytes of a result that are shown.
 pub(super) const MOST_ROWS: usize = 20;
 pub(super) const MOST_BYTES: usize = 4_000;
@@ -80,7 +78,9 @@ impl Sql {
         let told = match command {
             Command::Schema(table) => {
                 talk.has_schema |= table.is_none();
-                self.problem.schema(table.as_deref())
+                let problem = Arc::clone(&self.problem);
+                // Who needs all memory may have to be waited for.
+                off_thread(move || problem.schema(table.as_deref())).await
             }
             Command::Query(sql) => query(&self.problem, sql).await,
             Command::Submit(sql) => {
@@ -101,12 +101,13 @@ pub(super) fn shown_limits() -> QueryLimits {
 
 async fn query(problem: &Arc<Problem>, sql: String) -> Result<String, String> {
     let limits = shown_limits();
-    let quick = QueryLimits { steps: QUICK_STEPS, ..limits.clone() };
-    let mut found = problem.databases[0].query(&sql, &quick);
-    if matches!(found, Err(QueryError::Steps { .. })) {
-        let problem = Arc::clone(problem);
-        found = off_thread(move || problem.databases[0].query(&sql, &limits)).await;
-    }
+    let found = match problem.databases[0].query_at_once(&sql, &limits) {
+        Some(found) => found,
+        None => {
+            let problem = Arc::clone(problem);
+            off_thread(move || problem.databases[0].query(&sql, &limits)).await
+        }
+    };
     match found {
         Ok(table) => Ok(table.to_text(MOST_ROWS, MOST_BYTES)),
         Err(error) => Err(told(&error)),
@@ -350,6 +351,32 @@ mod tests {
         let step = block_on(env.step(&Action::calls(many))).unwrap();
         assert!(!step.valid && step.observation.results.len() == 40);
         assert!(step.observation.results[16].is_error && !step.observation.results[15].is_error);
+    }
+
+    /// One step of it may take a third of a second, and twenty are to be made.
+    const HEAVY: &str = "WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM c LIMIT 20) SELECT \
+                         sum(instr(printf('%.200000c','a')||i, printf('%.60000c','a')||'b')) FROM c";
+
+    #[test]
+    fn a_query_that_takes_long_in_one_step_holds_up_nobody() {
+        for action in [format!("query {HEAVY}"), format!("submit {HEAVY}")] {
+            let mut env = sql(json!({ "seed": 1 })).unwrap();
+            let limit = std::time::Duration::from_millis(100);
+            // On one thread the clock is only looked at where the query is not run there.
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+            let runtime = runtime.unwrap();
+            let start = Instant::now();
+            let asked = runtime.block_on(async {
+                let asked = async {
+                    env.step(&action.as_str().into()).await.unwrap();
+                    env.verify().await.unwrap()
+                };
+                tokio::time::timeout(limit, asked).await
+            });
+            assert!(asked.is_err(), "{action}");
+            assert!(start.elapsed() < 20 * limit, "{action}: {:?}", start.elapsed());
+            runtime.shutdown_background();
+        }
     }
 
     #[test]

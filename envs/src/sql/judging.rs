@@ -6,7 +6,7 @@ use serde_json::json;
 use spar_core::{RewardPart, Verdict};
 use spar_sql::{Judgement, PartialScores, QueryError, QueryLimits, judge, partial_scores};
 
-use super::environment::{NAME, QUICK_STEPS, off_thread};
+use super::environment::{NAME, off_thread};
 use super::problem::Problem;
 use crate::EnvironmentError;
 
@@ -20,17 +20,11 @@ pub(super) async fn verdict(
     let Some(sql) = submitted else {
         return Ok(Verdict { details: "no query was submitted".to_owned(), ..Verdict::default() });
     };
-    let quick = QueryLimits { steps: QUICK_STEPS, ..QueryLimits::for_judging() };
-    let mut found = judged(problem, sql, &quick);
-    let is_cut_short = |error: Option<&QueryError>| matches!(error, Some(QueryError::Steps { .. }));
-    let is_open = match &found {
-        Ok((judgement, _)) => !judgement.is_match && is_cut_short(judgement.error.as_ref()),
-        Err(error) => is_cut_short(Some(error)),
-    };
-    if is_open {
+    // How long it takes is for the policy to say.
+    let found = {
         let (problem, sql) = (Arc::clone(problem), Arc::clone(sql));
-        found = off_thread(move || judged(&problem, &sql, &QueryLimits::for_judging())).await;
-    }
+        off_thread(move || judged(&problem, &sql)).await
+    };
     let (judgement, scores) = found.map_err(|error| EnvironmentError::Parameters {
         task: problem.task.clone(),
         environment: NAME,
@@ -59,12 +53,9 @@ pub(super) async fn verdict(
     })
 }
 
-fn judged(
-    problem: &Problem,
-    sql: &str,
-    limits: &QueryLimits,
-) -> Result<(Judgement, PartialScores), QueryError> {
-    let judgement = judge(problem.rule, &problem.databases, sql, &problem.gold, limits)?;
+fn judged(problem: &Problem, sql: &str) -> Result<(Judgement, PartialScores), QueryError> {
+    let limits = QueryLimits::for_judging();
+    let judgement = judge(problem.rule, &problem.databases, sql, &problem.gold, &limits)?;
     let mut scores = partial_scores(&problem.databases[0], sql, &problem.gold, &judgement);
     scores.format = if sql.trim().is_empty() { 0.0 } else { 1.0 };
     Ok((judgement, scores))
