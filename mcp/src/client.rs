@@ -20,7 +20,7 @@ use spar_core::ToolSpec;
 use spar_sandbox::output::shortened;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::content::{of_call, of_prompt, of_resource};
 use crate::line_transport::LineTransport;
@@ -202,6 +202,7 @@ impl McpClient {
                 doing,
                 |params| ClientRequest::ListToolsRequest(RequestOptionalParam::with_param(params)),
                 |page: ListToolsResult| (page.tools, page.next_cursor),
+                self.limits.request,
             )
             .await?;
         let mut names = HashMap::new();
@@ -247,10 +248,11 @@ impl McpClient {
             Ok(Err(told)) => {
                 return Err(CallFailure::Told { text: shortened(&told.message, MOST_QUOTED) });
             }
-            Err(McpError { fault: McpFault::Late { limit, .. }, .. }) => {
-                return Err(self.too_late(tool, limit).await);
+            Err(error) => {
+                return Err(self
+                    .failure(error, &format!("the call of `{}`", shortened(tool, 64)))
+                    .await);
             }
-            Err(error) => return Err(error.into()),
         };
         let output = of_call(result, self.limits.media_bytes);
         match output.is_error {
@@ -259,30 +261,38 @@ impl McpClient {
         }
     }
 
-    /// Whether a server that did not answer a call in time is there at all.
-    async fn too_late(&self, tool: &str, limit: Duration) -> CallFailure {
+    /// What it means for whoever asked for `what` that the server did not answer that: where it was too late, whether it is
+    /// there at all.
+    async fn failure(&self, error: McpError, what: &str) -> CallFailure {
+        let limit = match error.fault {
+            McpFault::Late { limit, .. } => limit,
+            McpFault::Refused { message, .. } => return CallFailure::Told { text: message },
+            _ => return error.into(),
+        };
         let request = ClientRequest::PingRequest(RequestNoParam::default());
         match self.ask(request, "answer a ping", PING).await {
             // One that knows no ping lives as well.
             Ok(_) => CallFailure::Late { limit },
             Err(McpError { fault: McpFault::Late { .. }, .. }) => {
-                let tool = shortened(tool, 64);
-                self.error(McpFault::Hangs { tool }).into()
+                self.error(McpFault::Hangs { asked: what.to_owned() }).into()
             }
             Err(error) => error.into(),
         }
     }
 
-    /// The resources that the server lists.
+    /// The resources that the server lists, which may take as long as `limit`, all pages together.
     ///
     /// # Errors
     ///
-    /// [`McpError`] when it does not tell them.
-    pub async fn resources(&self) -> Result<Vec<Offered>, McpError> {
+    /// [`CallFailure`]: what the server says where it does not tell them, that it took too long, or that the server broke.
+    pub async fn resources(&self, limit: Duration) -> Result<Vec<Offered>, CallFailure> {
         let request =
             |params| ClientRequest::ListResourcesRequest(RequestOptionalParam::with_param(params));
         let take = |page: ListResourcesResult| (page.resources, page.next_cursor);
-        let found = self.pages("list its resources", request, take).await?;
+        let found = match self.pages("list its resources", request, take, limit).await {
+            Ok(found) => found,
+            Err(error) => return Err(self.failure(error, "the list of its resources").await),
+        };
         let offered = found.into_iter().map(|resource| Offered {
             key: resource.uri,
             about: resource.description.or(resource.title).unwrap_or(resource.name),
@@ -291,16 +301,24 @@ impl McpClient {
         Ok(offered.collect())
     }
 
-    /// What a resource holds.
+    /// What a resource holds; to tell it may take as long as `limit`.
     ///
     /// # Errors
     ///
-    /// [`CallFailure`]: what the server says where it has no such resource, or that the server broke.
-    pub async fn read_resource(&self, uri: &str) -> Result<McpOutput, CallFailure> {
+    /// [`CallFailure`]: what the server says where it has no such resource, that it took too long, or that the server broke.
+    pub async fn read_resource(
+        &self,
+        uri: &str,
+        limit: Duration,
+    ) -> Result<McpOutput, CallFailure> {
         let params = ReadResourceRequestParams::new(uri);
         let request = ClientRequest::ReadResourceRequest(Request::new(params));
         let doing = "read a resource";
-        match self.ask(request, doing, self.limits.request).await? {
+        let answered = match self.ask(request, doing, limit).await {
+            Ok(answered) => answered,
+            Err(error) => return Err(self.failure(error, "the request for a resource").await),
+        };
+        match answered {
             Ok(ServerResult::ReadResourceResult(result)) => {
                 Ok(of_resource(result, self.limits.media_bytes))
             }
@@ -312,16 +330,19 @@ impl McpClient {
         }
     }
 
-    /// The prompts that the server lists.
+    /// The prompts that the server lists, which may take as long as `limit`, all pages together.
     ///
     /// # Errors
     ///
-    /// [`McpError`] when it does not tell them.
-    pub async fn prompts(&self) -> Result<Vec<Offered>, McpError> {
+    /// [`CallFailure`]: what the server says where it does not tell them, that it took too long, or that the server broke.
+    pub async fn prompts(&self, limit: Duration) -> Result<Vec<Offered>, CallFailure> {
         let request =
             |params| ClientRequest::ListPromptsRequest(RequestOptionalParam::with_param(params));
         let take = |page: ListPromptsResult| (page.prompts, page.next_cursor);
-        let found = self.pages("list its prompts", request, take).await?;
+        let found = match self.pages("list its prompts", request, take, limit).await {
+            Ok(found) => found,
+            Err(error) => return Err(self.failure(error, "the list of its prompts").await),
+        };
         let offered = found.into_iter().map(|prompt| {
             let mark = |required| if required == Some(true) { "*" } else { "" };
             let arguments = prompt.arguments.unwrap_or_default().into_iter();
@@ -332,20 +353,25 @@ impl McpClient {
         Ok(offered.collect())
     }
 
-    /// The messages of a prompt.
+    /// The messages of a prompt; to make it may take as long as `limit`.
     ///
     /// # Errors
     ///
-    /// [`CallFailure`]: what the server says where it cannot make it, or that the server broke.
+    /// [`CallFailure`]: what the server says where it cannot make it, that it took too long, or that the server broke.
     pub async fn prompt(
         &self,
         name: &str,
         arguments: Map<String, Value>,
+        limit: Duration,
     ) -> Result<McpOutput, CallFailure> {
         let params = GetPromptRequestParams::new(name).with_arguments(arguments);
         let request = ClientRequest::GetPromptRequest(Request::new(params));
         let doing = "make a prompt";
-        match self.ask(request, doing, self.limits.request).await? {
+        let answered = match self.ask(request, doing, limit).await {
+            Ok(answered) => answered,
+            Err(error) => return Err(self.failure(error, "the request for a prompt").await),
+        };
+        match answered {
             Ok(ServerResult::GetPromptResult(result)) => {
                 Ok(of_prompt(result, self.limits.media_bytes))
             }
@@ -362,19 +388,32 @@ impl McpClient {
         let _ = self.service.close_with_timeout(GRACE).await;
     }
 
-    /// All pages of a list.
+    /// All pages of a list, within `limit`.
     async fn pages<T: DeserializeOwned, I>(
         &self,
         doing: &str,
         request: impl Fn(PaginatedRequestParams) -> ClientRequest,
         take: impl Fn(T) -> (Vec<I>, Option<String>),
+        limit: Duration,
     ) -> Result<Vec<I>, McpError> {
+        let until = Instant::now() + limit;
         let (mut items, mut cursor) = (Vec::new(), None::<String>);
         for _ in 0..MOST_PAGES {
             let asked = request(PaginatedRequestParams::default().with_cursor(cursor.clone()));
-            let page = match self.ask(asked, doing, self.limits.request).await? {
-                Ok(page) => self.read_as::<T>(page, doing)?,
-                Err(told) => {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(self.error(McpFault::Late { doing: doing.to_owned(), limit }));
+            }
+            let page = match self.ask(asked, doing, left).await {
+                Err(mut error) => {
+                    // The time for all pages, not what was left of it.
+                    if let McpFault::Late { limit: told, .. } = &mut error.fault {
+                        *told = limit;
+                    }
+                    return Err(error);
+                }
+                Ok(Ok(page)) => self.read_as::<T>(page, doing)?,
+                Ok(Err(told)) => {
                     let message = shortened(&told.message, MOST_QUOTED);
                     return Err(self.error(McpFault::Refused { doing: doing.to_owned(), message }));
                 }
@@ -690,11 +729,64 @@ mod tests {
             })
         });
         let CallFailure::Server(error) = hangs.await else { panic!() };
-        assert_eq!(error.fault, McpFault::Hangs { tool: "a".to_owned() });
+        assert_eq!(error.fault, McpFault::Hangs { asked: "the call of `a`".to_owned() });
         let silent = connected(|_, _| Some(Vec::new())).await.unwrap_err();
         assert!(matches!(silent.fault, McpFault::Handshake { .. }), "{silent}");
         let gone = connected(|_, _| None).await.unwrap_err();
         assert!(gone.to_string().contains("did not take up the connection"), "{gone}");
+    }
+
+    /// What comes of everything that a server has beside its tools.
+    async fn failures_beside_tools(
+        answer: impl Fn(&str, &Value) -> Option<Vec<String>> + Send + Clone + 'static,
+    ) -> Vec<CallFailure> {
+        let asked = async || connected(answer.clone()).await.unwrap();
+        vec![
+            asked().await.resources(LIMIT).await.unwrap_err(),
+            asked().await.read_resource("file:///a", LIMIT).await.unwrap_err(),
+            asked().await.prompts(LIMIT).await.unwrap_err(),
+            asked().await.prompt("a", Map::new(), LIMIT).await.unwrap_err(),
+        ]
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_late_or_refused_beside_tools_is_told_as_of_a_call() {
+        let late = failures_beside_tools(|method, request| Some(plain(method, request))).await;
+        assert_eq!(late, vec![CallFailure::Late { limit: LIMIT }; 4]);
+        let hangs = failures_beside_tools(|method, request| {
+            Some(if method == "ping" { Vec::new() } else { plain(method, request) })
+        });
+        for failure in hangs.await {
+            let CallFailure::Server(error) = failure else { panic!("{failure:?}") };
+            assert!(matches!(error.fault, McpFault::Hangs { .. }), "{error}");
+        }
+        let refused = failures_beside_tools(|method, request| {
+            let error = json!({ "code": -32603, "message": "not today" });
+            let told = json!({ "jsonrpc": "2.0", "id": request["id"], "error": error });
+            Some(match method {
+                "initialize" => plain(method, request),
+                _ => vec![told.to_string()],
+            })
+        });
+        assert_eq!(refused.await, vec![CallFailure::from_text("not today"); 4]);
+    }
+
+    #[tokio::test]
+    async fn all_pages_of_a_list_have_one_time() {
+        let client = connected(|method, request| {
+            Some(match method {
+                "resources/list" => {
+                    std::thread::sleep(LIMIT / 5);
+                    let page = request["params"]["cursor"].as_str().unwrap_or("0");
+                    let next = page.parse::<u32>().unwrap() + 1;
+                    result(request, json!({ "resources": [], "nextCursor": next.to_string() }))
+                }
+                _ => plain(method, request),
+            })
+        });
+        let client = client.await.unwrap();
+        let late = client.resources(LIMIT).await.unwrap_err();
+        assert_eq!(late, CallFailure::Late { limit: LIMIT });
     }
 
     #[tokio::test]

@@ -59,11 +59,11 @@ pub enum McpFault {
         /// The time it had.
         limit: Duration,
     },
-    /// It answered a call too late, and then a ping not at all.
-    #[error("it hangs: it answered neither the call of `{tool}` nor a ping behind it")]
+    /// It answered something too late, and then a ping not at all.
+    #[error("it hangs: it answered neither {asked} nor a ping behind it")]
     Hangs {
-        /// The tool that was called.
-        tool: String,
+        /// What it was asked, such as a call.
+        asked: String,
     },
     /// It sends messages without end.
     #[error("it sent more than {count} messages that nobody had asked for")]
@@ -107,7 +107,7 @@ pub enum McpFault {
     },
 }
 
-/// A call of a tool came to nothing.
+/// A call of a tool, or a request for something else that a server has, came to nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CallFailure {

@@ -135,6 +135,7 @@ impl McpTool {
         connection: &Connection,
         specs: &[ToolSpec],
         call: &ToolCall,
+        limit: Duration,
     ) -> Result<McpOutput, CallFailure> {
         let spec = specs.iter().find(|spec| spec.name == call.name).expect("it was looked for");
         let told = |text: String| CallFailure::from_text(text);
@@ -142,19 +143,19 @@ impl McpTool {
         match &*call.name {
             LIST_RESOURCES => {
                 let ListResources {} = read_arguments(spec, call).map_err(told)?;
-                Ok(listed(&client.resources().await?))
+                Ok(listed(&client.resources(limit).await?))
             }
             READ_RESOURCE => {
                 let ReadResource { uri } = read_arguments(spec, call).map_err(told)?;
-                client.read_resource(&uri).await
+                client.read_resource(&uri, limit).await
             }
             LIST_PROMPTS => {
                 let ListPrompts {} = read_arguments(spec, call).map_err(told)?;
-                Ok(listed(&client.prompts().await?))
+                Ok(listed(&client.prompts(limit).await?))
             }
             _ => {
                 let GetPrompt { name, arguments } = read_arguments(spec, call).map_err(told)?;
-                client.prompt(&name, arguments).await
+                client.prompt(&name, arguments, limit).await
             }
         }
     }
@@ -250,14 +251,15 @@ impl Tool for McpTool {
         self.prepare().await?;
         let kind = Arc::clone(&self.kind);
         let mut shown = ToolOutput::default();
+        let limit = kind.options.limits().request;
         for uri in &kind.options.first_resources {
             let connection = self.connection.as_ref().expect("it was prepared");
-            let read = connection.client.read_resource(uri).await;
+            let read = connection.client.read_resource(uri, limit).await;
             self.show(&mut shown, &format!("resource `{uri}`"), read).await?;
         }
         for (name, arguments) in &kind.options.first_prompts {
             let connection = self.connection.as_ref().expect("it was prepared");
-            let read = connection.client.prompt(name, arguments.clone()).await;
+            let read = connection.client.prompt(name, arguments.clone(), limit).await;
             self.show(&mut shown, &format!("prompt `{name}`"), read).await?;
         }
         Ok(shown)
@@ -273,7 +275,7 @@ impl Tool for McpTool {
         let is_added = added.iter().any(|spec| spec.name == call.name);
         let connection = self.connection.as_mut().expect("it was prepared");
         let called = match is_added {
-            true => Self::call_added(connection, &self.specs, call).await,
+            true => Self::call_added(connection, &self.specs, call, limit).await,
             false => connection.client.call(&call.name, call.arguments.clone(), limit).await,
         };
         if called.is_ok() && connection.client.take_other_tools() {

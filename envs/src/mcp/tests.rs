@@ -213,6 +213,18 @@ async fn a_call_that_takes_too_long_is_told_and_the_server_goes_on() {
     let told = texts(&mut env, &calls).await;
     assert_eq!(told, ["1", "`sleep` was not done within 1.5 s, and was stopped.", "2"]);
     env.close().await.unwrap();
+    // What the policy reads beside the tools is a call like others.
+    let shy = json!({ "resources": true, "prompts": true, "env": { "MCP_SHY": "1" } });
+    let mut env = begun(json!([server(shy)])).await;
+    let calls = [
+        ("read_resource", json!({ "uri": "note://late" })),
+        ("list_prompts", json!({})),
+        ("count", json!({})),
+    ];
+    let told = texts(&mut env, &calls).await;
+    let late = "`read_resource` was not done within 1.5 s, and was stopped.";
+    assert_eq!(told, [late, "unknown: prompts", "1"]);
+    env.close().await.unwrap();
 }
 
 #[tokio::test]
