@@ -17,6 +17,8 @@ use crate::{Environment, EnvironmentError, TimeRules, ToolsetChoice};
 const NAME: &str = "unary_feedback";
 /// The most tries there may be.
 const MAX_ATTEMPTS: u32 = 64;
+/// Why an environment that does not fork is refused.
+const NO_FORK: &str = "it does not fork, and every answer needs a fresh one";
 
 /// Options of [`UnaryFeedback`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -70,7 +72,8 @@ impl NamedOptions for UnaryFeedbackOptions {
 ///
 /// The episode ends with the first right answer, or when all tries are used up. With `j` valid answers before the right one, `m` valid answers in
 /// all and `u` distinct ones among them, `R = 1[right] decay^j - repetition_penalty (1 - u / m)`, in the parts `success` and `repetition` of
-/// the verdict. What is no valid answer uses up a try, and nothing of the decay. Answers are distinct by what they come to, spaces and capitals aside.
+/// the verdict. What is no valid answer, or none at all, uses up a try, and nothing of the decay; where the task would go on behind it, what it would be
+/// told is told. Answers are distinct by what they come to, spaces and capitals aside.
 ///
 /// Source: UFO (arXiv 2507.14295) and its code. Deviations: what is told at the end does not say whether the answer was right (the code
 /// says that it was, even when the tries ran out), and the reward is told by the verdict, once.
@@ -144,7 +147,8 @@ impl UnaryFeedback {
     ///
     /// # Errors
     ///
-    /// [`EnvironmentError`] where the environment is not one of a single turn and seat, or the graders cannot judge an answer alone.
+    /// [`EnvironmentError`] where the environment has several seats, or the graders cannot judge an answer alone. That it takes more than
+    /// one turn, or does not fork, is known when it is reset: where not even a solution ends it.
     pub fn new(
         options: UnaryFeedbackOptions,
         inner: Box<dyn Environment>,
@@ -182,6 +186,26 @@ impl UnaryFeedback {
             }
         };
         Ok(Self { options, judging, start: inner, first: None, tries: Tries::default() })
+    }
+}
+
+/// Whether it goes on after an answer, as far as a solution tells: then there is nothing to be tried again.
+async fn check_turns(start: &mut dyn Environment) -> Result<(), EnvironmentError> {
+    let environment = start.name();
+    let refuse = |detail: &str| EnvironmentError::Wrapper {
+        wrapper: NAME,
+        environment,
+        detail: detail.to_owned(),
+    };
+    let Some(solution) = start.oracle_action() else { return Ok(()) };
+    let Some(mut attempt) = start.fork().await? else { return Err(refuse(NO_FORK)) };
+    let step = attempt.step(&solution).await?;
+    attempt.close().await?;
+    match step.valid && !step.terminated {
+        true => {
+            Err(refuse("it goes on after an answer: only tasks of one turn can be tried again"))
+        }
+        false => Ok(()),
     }
 }
 
@@ -230,6 +254,7 @@ impl Environment for UnaryFeedback {
 
     async fn reset(&mut self, seed: Seed) -> Result<Observation, EnvironmentError> {
         let first = self.start.reset(seed).await?;
+        check_turns(&mut *self.start).await?;
         self.tries = Tries::default();
         self.first = Some(first.clone());
         Ok(first)
@@ -257,27 +282,25 @@ impl Environment for UnaryFeedback {
         if self.tries.outcome.is_some() {
             return Err(misused("after the end"));
         }
-        let environment = self.start.name();
-        let refuse = |detail: &str| EnvironmentError::Wrapper {
+        let no_fork = EnvironmentError::Wrapper {
             wrapper: NAME,
-            environment,
-            detail: detail.to_owned(),
+            environment: self.start.name(),
+            detail: NO_FORK.to_owned(),
         };
-        let no_fork = refuse("it does not fork, and every answer needs a fresh one");
-        let too_long =
-            refuse("it goes on after an answer: only tasks of one turn can be tried again");
         let (admissible, state_key) = (first.admissible.clone(), first.state_key.clone());
         let Some(mut attempt) = self.start.fork().await? else { return Err(no_fork) };
         let step = attempt.step(action).await?;
-        if !step.terminated {
-            return Err(too_long);
-        }
+        // What ends nothing is no answer, and uses up a try all the same: else who never answers would never come to an end.
+        let is_answer = step.valid && step.terminated;
         let answer = action.key();
         let judging = self.judging.clone();
-        let is_right = step.valid && is_right(judging, &mut *attempt, action.said(), &step).await?;
+        let is_right = is_answer && is_right(judging, &mut *attempt, action.said(), &step).await?;
         attempt.close().await?;
-        let is_over = self.tries.note(&self.options, &answer, step.valid, is_right);
-        let told = if is_over { step.observation.text } else { self.options.feedback.clone() };
+        let is_over = self.tries.note(&self.options, &answer, is_answer, is_right);
+        let told = match is_over || !step.terminated {
+            true => step.observation.text,
+            false => self.options.feedback.clone(),
+        };
         let answers: Vec<&str> = self.tries.distinct.iter().map(String::as_str).collect();
         Ok(Step {
             observation: Observation {
@@ -485,6 +508,88 @@ mod tests {
         let wrong = env.step(&"2".into()).await.unwrap();
         assert_eq!(right.observation.text, wrong.observation.text, "the end does not tell");
         assert!(right.success && !wrong.success);
+    }
+
+    /// Asks until there is an answer, or goes on behind it.
+    #[derive(Clone)]
+    struct Asks {
+        ends: bool,
+        has_oracle: bool,
+    }
+
+    #[async_trait]
+    impl Environment for Asks {
+        fn name(&self) -> &'static str {
+            "asks"
+        }
+
+        async fn reset(&mut self, _: Seed) -> Result<Observation, EnvironmentError> {
+            Ok(Observation::default())
+        }
+
+        async fn step(&mut self, action: &Action) -> Result<Step, EnvironmentError> {
+            let is_answer = action.said().starts_with("answer");
+            let text = if is_answer { "It was answered." } else { "There is no answer yet." };
+            Ok(Step {
+                observation: Observation { text: text.to_owned(), ..Observation::default() },
+                rewards: Vec::new(),
+                terminated: is_answer && self.ends,
+                success: action.said() == "answer 1",
+                valid: is_answer,
+                wall_time: std::time::Duration::ZERO,
+            })
+        }
+
+        async fn fork(&mut self) -> Result<Option<Box<dyn Environment>>, EnvironmentError> {
+            Ok(Some(Box::new(self.clone())))
+        }
+
+        fn oracle_action(&self) -> Option<Action> {
+            self.has_oracle.then(|| "answer 1".into())
+        }
+    }
+
+    async fn asked(asks: Asks) -> Result<UnaryFeedback, EnvironmentError> {
+        let options = UnaryFeedbackOptions { attempts: 3, ..UnaryFeedbackOptions::default() };
+        let mut env = UnaryFeedback::new(options, Box::new(asks), &task(json!({}), json!([])))?;
+        env.reset(Seed::from_u64(1)).await?;
+        Ok(env)
+    }
+
+    #[tokio::test]
+    async fn what_ends_nothing_uses_up_a_try_and_is_told_why() {
+        let one_turn = Asks { ends: true, has_oracle: true };
+        let mut env = asked(one_turn.clone()).await.unwrap();
+        for text in ["I am not sure yet.", "answer 2"] {
+            let step = env.step(&text.into()).await.unwrap();
+            let told = &step.observation.text;
+            assert_eq!(told == "There is no answer yet.", !step.valid, "{told}");
+            assert!(!step.terminated && !step.success);
+        }
+        let step = env.step(&"answer 1".into()).await.unwrap();
+        assert!(step.terminated && step.success);
+        // The one valid answer before it has halved it; the words have not.
+        assert_eq!(env.verify().await.unwrap().unwrap().reward(), 0.5);
+        let mut env = asked(one_turn).await.unwrap();
+        for number in 1..=3 {
+            let step = env.step(&"I am not sure yet.".into()).await.unwrap();
+            assert_eq!(step.terminated, number == 3);
+            assert_eq!(step.observation.text, "There is no answer yet.");
+        }
+        assert_eq!(env.verify().await.unwrap().unwrap().reward(), 0.0);
+    }
+
+    #[tokio::test]
+    async fn what_goes_on_after_an_answer_is_refused_where_a_solution_tells_it() {
+        let refused = asked(Asks { ends: false, has_oracle: true }).await.err().unwrap();
+        assert!(refused.to_string().contains("only tasks of one turn"), "{refused}");
+        // Where none does, its tries end as others do.
+        let mut env = asked(Asks { ends: false, has_oracle: false }).await.unwrap();
+        for number in 1..=3 {
+            let step = env.step(&"answer 1".into()).await.unwrap();
+            assert!(step.terminated == (number == 3) && !step.success);
+        }
+        assert!(!env.verify().await.unwrap().unwrap().success);
     }
 
     #[test]
