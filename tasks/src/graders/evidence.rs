@@ -22,7 +22,7 @@ pub struct EvidenceOptions {
     pub format: f64,
     /// What a right answer is worth; 0 or more. Default 1.
     pub accuracy: f64,
-    /// What the right evidence is worth, half of it where some of it is there; 0 or more. Default 1.
+    /// What the right evidence is worth, a share of it where it is not quite right; 0 or more. Default 1.
     pub relevance: f64,
     /// What all of these together are worth beside them; 0 or more. Default 10.
     pub bonus: f64,
@@ -47,10 +47,17 @@ impl NamedOptions for EvidenceOptions {
     }
 }
 
-/// The adaptive reward of ARENA (arXiv 2505.13258; reconstructed from its abstract and a summary; assumed: the weights).
+/// The adaptive reward of ARENA, but for its share of the evidence.
 ///
 /// The answer has to be `<relevance>1, 3</relevance><analysis>...</analysis><answer>...</answer>`, each once and in this order: the numbers of the passages that it stands on, why, and what is right. Parts `format`, `accuracy` (SQuAD's exact
-/// match), `relevance` (all of the task's `metadata.evidence` and nothing else; half where some of it), and `bonus` where all three are whole. What is not in the form earns nothing of the others.
+/// match), `relevance`, and `bonus` where all three are whole. What is not in the form earns nothing of the others.
+///
+/// With `n` passages named, `e` in the task's `metadata.evidence` and `k` that are both, the share of `relevance` is `1` where `n = e = k`, and
+/// else `(k / n) (k / e) / 2`.
+///
+/// Source: ARENA (arXiv 2505.13258) and its code, whose weights are the defaults. Deviation: there the share is `1 / 2` wherever `k > 0`, so that
+/// who names every passage, whatever he answers, earns as much as who has found all but one; here that earns next to nothing. `format` is
+/// paid whatever stands in the form, as there.
 #[derive(Debug, Clone, Default)]
 pub struct Evidence {
     options: EvidenceOptions,
@@ -86,6 +93,15 @@ fn read(text: &str) -> Option<Parts<'_>> {
     Some(Parts { evidence, answer: text[inside..third_end].trim() })
 }
 
+/// How much of the evidence was found, and how little beside it: 0 to 1.
+fn share(found: &BTreeSet<String>, right: &BTreeSet<String>) -> f64 {
+    if found == right {
+        return 1.0;
+    }
+    let both = found.intersection(right).count() as f64;
+    if both == 0.0 { 0.0 } else { both / found.len() as f64 * (both / right.len() as f64) / 2.0 }
+}
+
 impl Evidence {
     /// The judge with these options.
     ///
@@ -105,13 +121,7 @@ impl Evidence {
         };
         let is_right =
             !found.answer.is_empty() && exact_match(found.answer, right.iter().map(String::as_str));
-        let share = if found.evidence == *evidence {
-            1.0
-        } else if found.evidence.is_disjoint(evidence) {
-            0.0
-        } else {
-            0.5
-        };
+        let share = share(&found.evidence, evidence);
         let EvidenceOptions { format, accuracy, relevance, bonus } = self.options;
         let right_share = f64::from(u8::from(is_right));
         let is_whole = is_right && share == 1.0;
@@ -135,6 +145,10 @@ impl Evidence {
 impl Grader for Evidence {
     fn name(&self) -> &'static str {
         "evidence"
+    }
+
+    fn version(&self) -> u32 {
+        2
     }
 
     fn needs(&self) -> GraderNeeds {
@@ -169,6 +183,26 @@ mod tests {
     use super::*;
 
     #[test]
+    fn who_names_every_passage_earns_next_to_nothing_for_it() {
+        let of = |names: std::ops::Range<u32>| -> BTreeSet<String> {
+            names.map(|name| name.to_string()).collect()
+        };
+        let right = of(1..3);
+        assert_eq!(share(&right, &right), 1.0);
+        assert_eq!(share(&of(1..4), &right), 1.0 / 3.0);
+        assert_eq!(share(&of(1..21), &right), 0.05);
+        assert_eq!((share(&of(5..9), &right), share(&of(0..0), &right)), (0.0, 0.0));
+        assert_eq!(share(&of(0..0), &of(0..0)), 1.0);
+        let named: Vec<String> = of(1..101).into_iter().collect();
+        let text = format!(
+            "<relevance>{}</relevance><analysis></analysis><answer>Rome</answer>",
+            named.join(", ")
+        );
+        let verdict = Evidence::default().verdict(&text, &["Paris".to_owned()], &right);
+        assert!((verdict.reward() - 1.01).abs() < 1e-12, "its form, and a hundredth");
+    }
+
+    #[test]
     fn every_component_is_paid_by_itself_and_all_of_them_more() {
         let grader = Evidence::default();
         let evidence: BTreeSet<String> = ["1", "3"].map(str::to_owned).into();
@@ -181,7 +215,7 @@ mod tests {
         };
         assert_eq!(worth("[1, 3]", "paris").reward(), 13.0);
         assert_eq!(worth("3,1", "Rome").reward(), 2.0);
-        assert_eq!(worth("1", "Paris").reward(), 2.5);
+        assert_eq!(worth("1", "Paris").reward(), 2.25);
         assert_eq!(worth("2", "Paris").reward(), 2.0);
         assert_eq!(worth("", "").reward(), 1.0);
         assert!(worth("2", "Paris").success && !worth("1,3", "Rome").success);

@@ -144,8 +144,8 @@ const ROWS: &[GraderRow] = &[
     Row {
         name: "evidence",
         about: "The answer names the passages that it stands on; form, answer and passages are paid apart, all together more.",
-        source: "ARENA, arXiv 2505.13258, reconstructed from its abstract and a summary; assumed: the weights",
-        formula: "format + accuracy 1[exact match] + relevance {0, 1/2, 1} + bonus 1[all]",
+        source: "ARENA, arXiv 2505.13258, and its code; deviation: the share of evidence that is not quite right",
+        formula: "format + accuracy 1[exact match] + relevance (1 if exact, else precision recall / 2) + bonus 1[all]",
         options: OptionSet::of::<EvidenceOptions>(),
         open: |given| Ok(Box::new(Evidence::new(given.read()?)?)),
     },
