@@ -12,12 +12,10 @@ use spar_core::{
 };
 use spar_tasks::Task;
 
+use crate::calls::{MOST_CALLS, clipped, too_many};
 use crate::{Environment, EnvironmentError, idle_tag};
 
 const NAME: &str = "apps";
-
-/// Calls of one answer that are carried out; those behind are refused.
-const MOST_CALLS: usize = 16;
 
 /// A task in the applications of one person: contacts, mail, calendar, files, payments.
 ///
@@ -136,8 +134,8 @@ fn carry_out(
     call: &ToolCall,
 ) -> Result<String, String> {
     if session.judgement().is_none() && !offered.iter().any(|tool| tool.name == call.name) {
-        let name: String = call.name.chars().take(64).collect();
-        let known = known_names(&name, offered.iter().map(|tool| tool.name.as_str()));
+        let name = clipped(&call.name);
+        let known = known_names(name, offered.iter().map(|tool| tool.name.as_str()));
         return Err(format!("There is no tool `{name}`; known are {known}."));
     }
     session.call(&call.name, &call.arguments)
@@ -184,7 +182,7 @@ impl Environment for Apps {
         for (place, call) in calls.iter().enumerate() {
             let done = match place < MOST_CALLS {
                 true => carry_out(session, &offered, call),
-                false => Err(format!("At most {MOST_CALLS} calls are carried out at a time.")),
+                false => Err(too_many(MOST_CALLS)),
             };
             results.push(match done {
                 Ok(text) => ToolResult::new(call, text),

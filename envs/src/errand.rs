@@ -14,6 +14,7 @@ use spar_core::{
 use spar_tasks::Task;
 
 use self::scripted_user::{Goal, KINDS, ScriptedUser, VALUES, named, words};
+use crate::calls::{MOST_CALLS, clipped, too_many};
 use crate::{Environment, EnvironmentError, SeatAccounts};
 
 const NAME: &str = "errand";
@@ -287,8 +288,9 @@ impl Environment for Errand {
                 };
             }
             Action::Calls { calls, .. } => {
-                for call in calls {
+                for (place, call) in calls.iter().enumerate() {
                     let carried_out = match (seat, talk.to_move) {
+                        _ if place >= MOST_CALLS => Err(too_many(MOST_CALLS)),
                         (AGENT, Some(_)) => carry_out(talk, call, wanted),
                         (AGENT, None) => Err("the errand is over".to_owned()),
                         _ => Err("a customer has no tools".to_owned()),
@@ -358,7 +360,7 @@ fn state_key(talk: &Talk, seat: Seat) -> String {
 
 fn carry_out(talk: &mut Talk, call: &ToolCall, wanted: Goal) -> Result<String, String> {
     if call.name != "order" {
-        return Err(format!("there is no tool `{}`, only `order`", call.name));
+        return Err(format!("there is no tool `{}`, only `order`", clipped(&call.name)));
     }
     let arguments = serde_json::Value::Object(call.arguments.clone());
     let OrderArguments { item, colour, size } =
@@ -446,6 +448,12 @@ mod tests {
         let call = |arguments: serde_json::Value| {
             Action::calls(vec![ToolCall::new("order", arguments.as_object().unwrap().clone())])
         };
+        let name = "n".repeat(1 << 20);
+        let many = Action::calls(vec![ToolCall::new(name, serde_json::Map::new()); 40]);
+        let step = block_on(errand.step(&many)).unwrap();
+        let told: Vec<&str> = step.observation.results.iter().map(|it| &*it.text).collect();
+        assert!(!step.valid && told.len() == 40 && told.iter().all(|it| it.len() < 200));
+        assert!(told[15].contains("no tool") && told[16].starts_with("At most 16 calls"));
         let step = block_on(errand.step(&call(json!({ "item": "hat" })))).unwrap();
         assert!(!step.valid && step.observation.results[0].is_error && !step.terminated);
         let [item, colour, size] = named(errand.user.goal());

@@ -34,6 +34,7 @@
 mod apps;
 mod aside;
 pub mod bfcl;
+mod calls;
 pub mod code;
 mod dialogue;
 mod environment;

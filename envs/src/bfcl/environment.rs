@@ -16,14 +16,13 @@ use spar_bfcl::{
 use spar_core::{Action, Observation, RewardPart, Seed, Step, ToolCall, ToolResult, ToolSpec};
 use spar_tasks::Task;
 
+use crate::calls::MOST_CALLS_OF_BENCHMARKS;
 use crate::{Environment, EnvironmentError, idle_tag};
 
 const NAME: &str = "bfcl";
 /// Steps of a turn that are carried out; with one more the episode is over.
 const MAX_STEPS: usize = 20;
-/// An answer with more calls counts as one without any.
-const MAX_CALLS: usize = 64;
-/// So does one whose calls have more bytes.
+/// An answer whose calls have more bytes counts as one without any, as does one with more calls than are carried out.
 const MAX_CALL_BYTES: usize = 1 << 20;
 
 /// A task of the Berkeley Function-Calling Leaderboard.
@@ -158,7 +157,11 @@ impl Bfcl {
         };
         let calls: Vec<String> = read.unwrap_or_default();
         let bytes: usize = calls.iter().map(String::len).sum();
-        if calls.len() > MAX_CALLS || bytes > MAX_CALL_BYTES { Vec::new() } else { calls }
+        if calls.len() > MOST_CALLS_OF_BENCHMARKS || bytes > MAX_CALL_BYTES {
+            Vec::new()
+        } else {
+            calls
+        }
     }
 
     fn multi_turn_step(

@@ -16,6 +16,7 @@ use super::boxed::{Boxed, boxed};
 use super::generator::{Family, generate};
 use super::machine::{Machine, Ran, fresh};
 use crate::aside::aside;
+use crate::calls::clipped;
 use crate::graded::Place;
 use crate::{Environment, EnvironmentError, Resources, Sandboxes, TimeRules, idle_tag};
 
@@ -152,7 +153,7 @@ impl Code {
     fn code_of(&self, call: &ToolCall) -> Result<String, String> {
         let name = self.task.interpreter.language.name();
         if call.name != name {
-            return Err(format!("There is no tool `{}`, only `{name}`.", call.name));
+            return Err(format!("There is no tool `{}`, only `{name}`.", clipped(&call.name)));
         }
         match (call.arguments.get("code"), call.arguments.len()) {
             (Some(Value::String(code)), 1) => Ok(code.clone()),

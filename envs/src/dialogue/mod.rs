@@ -20,6 +20,7 @@ use spar_tasks::Task;
 use self::scenario::{Kind, Persona, Scenario};
 use self::scripted::Move;
 use self::talk::{Outcome, Proposal, Talk};
+use crate::calls::{MOST_CALLS, too_many};
 use crate::{Environment, EnvironmentError, idle_tag};
 
 const NAME: &str = "dialogue";
@@ -354,9 +355,10 @@ impl Environment for Dialogue {
                 }
             }
             Action::Calls { calls, .. } => {
-                for call in calls {
+                for (place, call) in calls.iter().enumerate() {
                     let is_agents = seat == AGENT && self.to_move() == Some(AGENT);
                     let done = match (is_agents, &*call.name) {
+                        _ if place >= MOST_CALLS => Err(too_many(MOST_CALLS)),
                         (true, SUBMIT) if self.uses_tools => self.submit(&call.arguments),
                         (true, _) => Err(format!("There is no such tool, only `{SUBMIT}`.")),
                         (false, _) if seat == AGENT => {

@@ -259,6 +259,11 @@ fn calls_are_answered_and_hostile_ones_are_errors() {
     assert!(!step.valid && step.observation.results.iter().all(|result| result.is_error));
     assert!(step.observation.results.iter().all(|result| result.text.len() < 400));
     assert_eq!(dialogue.to_move(), Some(AGENT));
+    let many = vec![ToolCall::new(SUBMIT, Map::new()); 40];
+    let step = act(&mut dialogue, &Action::calls(many));
+    assert_eq!(step.observation.results.len(), 40);
+    assert!(step.observation.results[16].text.starts_with("At most 16 calls"));
+    assert!(!step.observation.results[15].text.starts_with("At most"));
     let long = answer(&mut dialogue, &"day ".repeat(3_000_000)).unwrap();
     assert!(long.len() < 400);
 }

@@ -14,11 +14,10 @@ use spar_search::{CorpusSource, IndexFolder, Retriever, SearchError, listing};
 use spar_tasks::{ReferenceAnswer, SearchPrompt, SearchTask, Task};
 
 use super::progress::{Progress, documents};
+use crate::calls::{MOST_CALLS, clipped, too_many};
 use crate::{Environment, EnvironmentError, Resources, TimeRules, idle_tag};
 
 const NAME: &str = "search";
-/// Calls of one answer that are carried out; further ones are refused.
-const MAX_CALLS: usize = 16;
 /// What a retrieval server may take, further attempts included.
 const SERVER_TIME: Duration = Duration::from_secs(150);
 /// What is answered in words where calls are expected.
@@ -250,8 +249,8 @@ impl Search {
                 Err("No tools are offered here.".to_owned())
             } else if progress.is_over() {
                 Err("The question is answered.".to_owned())
-            } else if place >= MAX_CALLS {
-                Err(format!("Only {MAX_CALLS} calls are carried out at a time."))
+            } else if place >= MOST_CALLS {
+                Err(too_many(MOST_CALLS))
             } else {
                 self.call_one(progress, call, num_answers > 1).await?
             };
@@ -286,7 +285,7 @@ impl Search {
                 progress.answered(&answer, is_one_of_several);
                 "The question is answered.".to_owned()
             }),
-            _ => Err(format!("There is no tool `{}`, only search, answer.", cut(&call.name))),
+            _ => Err(format!("There is no tool `{}`, only search, answer.", clipped(&call.name))),
         })
     }
 }
@@ -583,7 +582,7 @@ mod tests {
         let many = vec![call("search", json!({ "query": "a\u{0}') OR 1=1 -- \u{202e}" })); 1000];
         let told = step(&mut search, Action::calls(many));
         assert_eq!(told.observation.results.len(), 1000);
-        assert!(told.observation.results[MAX_CALLS].text.contains("Only 16 calls"));
+        assert!(told.observation.results[MOST_CALLS].text.contains("At most 16 calls"));
         assert!(!step(&mut search, "in words").valid);
     }
 

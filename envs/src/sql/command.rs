@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::json;
 use spar_core::{ToolCall, ToolSpec};
 
+use crate::calls::clipped;
 use crate::tools::{read_arguments, spec_of};
 
 /// The tools, by name.
@@ -76,7 +77,7 @@ impl Command {
     pub(super) fn of_call(call: &ToolCall) -> Result<Self, String> {
         let tools = tools();
         let Some(spec) = tools.iter().find(|spec| spec.name == call.name) else {
-            let other: String = call.name.chars().take(64).collect();
+            let other = clipped(&call.name);
             return Err(format!(
                 "There is no tool `{other}`, only {SCHEMA}, {QUERY} and {SUBMIT}."
             ));

@@ -12,6 +12,7 @@ use spar_tasks::{ReferenceAnswer, Task};
 use super::command::{Command, tools};
 use super::judging::verdict;
 use super::problem::Problem;
+use crate::calls::{MOST_CALLS, too_many};
 use crate::{Environment, EnvironmentError, idle_tag};
 
 pub(super) const NAME: &str = "sql";
@@ -19,8 +20,6 @@ pub(super) const NAME: &str = "sql";
 /// Rows and bytes of a result that are shown.
 pub(super) const MOST_ROWS: usize = 20;
 pub(super) const MOST_BYTES: usize = 4_000;
-/// Calls of one answer that are carried out.
-const MOST_CALLS: usize = 16;
 
 /// A question about a database, answered by a query.
 ///
@@ -188,7 +187,7 @@ impl Environment for Sql {
                     let told = match Command::of_call(call) {
                         _ if place >= MOST_CALLS => {
                             valid = false;
-                            Err(format!("At most {MOST_CALLS} calls of an answer are carried out."))
+                            Err(too_many(MOST_CALLS))
                         }
                         Ok(command) => self.carry_out(&mut talk, command).await,
                         Err(told) => {

@@ -16,12 +16,13 @@ use spar_core::{
     ToolSpec, Verdict,
 };
 use spar_tasks::Task;
-use spar_tau2::{Called, Judgement, Message, Requestor, Said, World, judge};
+use spar_tau2::{Answered, Called, Judgement, Message, Requestor, Said, World, judge};
 
 pub use spar_tau2::compare_folder;
 
 use self::scripted_user::{STOP, ScriptedUser, next_gold};
 use self::setting::{DONE, Setting};
+use crate::calls::{MOST_CALLS_OF_BENCHMARKS, too_many};
 use crate::{Environment, EnvironmentError};
 
 const NAME: &str = "tau2";
@@ -268,7 +269,17 @@ impl Talk {
     }
 
     /// Carries out calls, behind which the same seat moves again.
-    fn call(&mut self, seat: Seat, text: &str, calls: &[ToolCall]) -> Vec<ToolResult> {
+    ///
+    /// None is carried out behind the failed one that breaks the conversation off. Calls beyond the most that an answer may have
+    /// are as if never made, but for counting as failed ones: a judge that plays the conversation again knows nothing of them.
+    fn call(
+        &mut self,
+        seat: Seat,
+        text: &str,
+        calls: &[ToolCall],
+        setting: &Setting,
+    ) -> Vec<ToolResult> {
+        let (calls, surplus) = calls.split_at(calls.len().min(MOST_CALLS_OF_BENCHMARKS));
         let requestor = if seat == USER { Requestor::User } else { Requestor::Assistant };
         let called: Vec<Called> = calls
             .iter()
@@ -283,7 +294,10 @@ impl Talk {
         self.user.go_on();
         let mut results = Vec::with_capacity(calls.len());
         for (call, called) in calls.iter().zip(&called) {
-            let answered = self.world.respond(called);
+            let answered = match self.errors < setting.max_errors {
+                true => self.world.respond(called),
+                false => not_carried_out(called),
+            };
             self.note(&called.name);
             self.note(answered.content.as_deref().unwrap_or_default());
             self.errors += u32::from(answered.error);
@@ -293,6 +307,11 @@ impl Talk {
                 false => ToolResult::new(call, text),
             });
             Arc::make_mut(&mut self.messages).push(Message::Tool(answered));
+        }
+        for call in surplus {
+            self.note(&call.name);
+            self.errors = self.errors.saturating_add(1);
+            results.push(ToolResult::error(call, too_many(MOST_CALLS_OF_BENCHMARKS)));
         }
         self.steps += 1;
         results
@@ -308,6 +327,13 @@ impl Talk {
             self.end(Ended::BrokenOff("too many calls that failed"));
         }
     }
+}
+
+/// The answer to a call behind the one that has broken the conversation off.
+fn not_carried_out(call: &Called) -> Answered {
+    let text = "Error: too many calls have failed, so that this one was not carried out";
+    let (id, content) = (call.id.clone(), Some(text.to_owned()));
+    Answered { id, content, requestor: call.requestor, error: true }
 }
 
 #[async_trait]
@@ -382,7 +408,7 @@ impl Environment for Tau2 {
                 talk.end(Ended::Stopped);
             }
             Action::Calls { calls, text: said, .. } => {
-                results = talk.call(seat, said, calls);
+                results = talk.call(seat, said, calls, &self.setting);
                 valid = results.iter().all(|result| !result.is_error);
             }
         }

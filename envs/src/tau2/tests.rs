@@ -114,6 +114,21 @@ fn limits_and_empty_words_break_a_conversation_off() {
     }
     let verdict = env.verdict().unwrap();
     assert!(verdict.parts.is_empty() && verdict.details.contains("failed"), "{verdict:?}");
+    // None is carried out behind the one that breaks it off, in one answer too.
+    let mut env = open(json!({ "seed": 1, "max_errors": 3 }));
+    act(&mut env, &"Hello".into());
+    let arguments = json!({ "user_id": "user_1", "title": "Mine" });
+    let good = ToolCall::new("create_task", arguments.as_object().unwrap().clone());
+    let bad = ToolCall::new("no_such_tool", serde_json::Map::new());
+    let calls = [&good, &bad, &bad, &bad, &good, &good].map(Clone::clone);
+    let step = act(&mut env, &Action::calls(calls.to_vec()));
+    assert!(step.terminated && step.observation.results.len() == 6);
+    let told: Vec<_> = step.observation.results.iter().map(|it| &*it.text).collect();
+    assert!(!step.observation.results[0].is_error, "{told:?}");
+    assert!(told[4..].iter().all(|it| it.contains("was not carried out")), "{told:?}");
+    let answered =
+        env.talk.as_ref().unwrap().messages.iter().filter(|it| matches!(it, Message::Tool(_)));
+    assert_eq!(answered.count(), 6, "every call has its answer");
     let mut env = open(json!({ "seed": 1, "max_steps": 4 }));
     assert!(!act(&mut env, &" ".into()).valid);
     act(&mut env, &"Hello".into());
@@ -246,6 +261,30 @@ fn a_simulated_user_that_obeys_the_agent_earns_it_nothing() {
         assert!(matches!(after, Err(EnvironmentError::Misused { when: "after the end", .. })));
         assert_eq!(env.verdict().unwrap(), verdict);
     }
+}
+
+/// What is beyond the most calls of an answer is no part of what the judge plays again.
+#[test]
+fn calls_beyond_the_most_are_as_if_never_made() {
+    let mut env = open(json!({ "seed": 5, "max_errors": 100 }));
+    while env.to_move() != Some(AGENT) {
+        let action = env.oracle_action().unwrap();
+        act(&mut env, &action);
+    }
+    let mut plain = env.clone();
+    let arguments = json!({ "user_id": "nobody" });
+    let call = ToolCall::new("get_user", arguments.as_object().unwrap().clone());
+    let many = |count: usize| Action::calls(vec![call.clone(); count]);
+    let step = act(&mut env, &many(70));
+    act(&mut plain, &many(64));
+    assert!(!step.valid && !step.terminated && step.observation.results.len() == 70);
+    assert!(step.observation.results[64].text.starts_with("At most 64 calls"));
+    let messages = |env: &Tau2| env.talk.as_ref().unwrap().messages.clone();
+    assert_eq!(format!("{:?}", messages(&env)), format!("{:?}", messages(&plain)));
+    assert_eq!(play_out(&mut env).0, play_out(&mut plain).0);
+    let mut env = open(json!({ "seed": 5 }));
+    act(&mut env, &"Hello".into());
+    assert!(act(&mut env, &many(1_000)).terminated, "each of them has failed");
 }
 
 #[test]
