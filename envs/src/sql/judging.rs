@@ -25,11 +25,23 @@ pub(super) async fn verdict(
         let (problem, sql) = (Arc::clone(problem), Arc::clone(sql));
         off_thread(move || judged(&problem, &sql)).await
     };
-    let (judgement, scores) = found.map_err(|error| EnvironmentError::Parameters {
-        task: problem.task.clone(),
-        environment: NAME,
-        detail: format!("its right query does not run: {error}"),
-    })?;
+    let (judgement, scores) = match found {
+        Ok(found) => found,
+        Err(error) => {
+            let detail = format!("its right query does not run: {error}");
+            return match error {
+                // That may be for the machine to blame.
+                QueryError::Time { .. }
+                | QueryError::Steps { .. }
+                | QueryError::TooLarge { .. } => {
+                    let task = problem.task.clone();
+                    Err(EnvironmentError::Parameters { task, environment: NAME, detail })
+                }
+                // As BIRD's script counts it; Spider's breaks off.
+                _ => Ok(Verdict { details: detail, ..Verdict::default() }),
+            };
+        }
+    };
     let success = scores.execution >= 1.0;
     let details = match &judgement.error {
         _ if success => "the query finds what the right one finds".to_owned(),
