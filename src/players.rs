@@ -5,7 +5,7 @@ use spar_core::registry::{Axis, OptionSet, Row, Table};
 /// A player that needs no model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BuiltIn {
-    /// Draws one of the admissible actions.
+    /// Draws one of the admissible actions, or a call of a tool.
     Random,
     /// Does nothing.
     Idle,
@@ -20,7 +20,7 @@ pub enum BuiltIn {
 const AXIS: Axis = Axis { name: "policies", what: "player", about: "Players that need no model." };
 
 const ROWS: &[Row<BuiltIn>] = &[
-    row("random", "Draws one of the admissible actions.", BuiltIn::Random),
+    row("random", "Draws one of the admissible actions, or a call of a tool.", BuiltIn::Random),
     row("no-op", "Does nothing: what it earns is given for nothing.", BuiltIn::Idle),
     row("oracle", "The environment's player who sees the whole state.", BuiltIn::Oracle),
     row(

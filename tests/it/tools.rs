@@ -43,9 +43,15 @@ fn calls_are_played_kept_shown_and_played_again() {
         let shown = succeed(folder, &["show", scaffold, "--episode", "1"]).out;
         assert!(shown.contains("Your task is to: enter {") && shown.contains("= Paid "), "{shown}");
     }
-    // Who calls no tools by itself is asked for nothing.
-    let ran = run(folder, &[&eval[..], &["--policy", "random"]].concat());
-    assert!(ran.code != Some(0) && ran.err.contains("for calls of tools"), "{}", ran.err);
+    // Chance calls tools as well, and whoever does nothing calls none.
+    for player in ["random", "no-op"] {
+        let played = ["--policy", player, "--save", player];
+        let report = succeed(folder, &[&eval[..], &played].concat()).out;
+        let report: Value = serde_json::from_str(&report).unwrap();
+        assert_eq!(report["evaluations"][0]["overall"]["episodes"], 20, "{report:#}");
+        let shown = succeed(folder, &["show", player, "--episode", "1"]).out;
+        assert_eq!(shown.contains("do nothing at all"), player == "no-op", "{shown}");
+    }
 }
 
 #[test]

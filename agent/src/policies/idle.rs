@@ -1,5 +1,7 @@
 //! A policy that does nothing.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use spar_core::{Completion, CompletionRequest, Message, Policy, PolicyError, StopCause};
 
@@ -22,8 +24,8 @@ impl Policy for IdlePolicy {
     }
 
     async fn complete(&self, mut request: CompletionRequest) -> Result<Completion, PolicyError> {
-        // It keeps to no list: an action that is on one does something.
-        request.choices = None;
+        // It keeps to no list and calls no tool: an action that is on one does something, and so does a call.
+        (request.choices, request.tools) = (None, Arc::default());
         request.refuse_all_but_choices(self.name())?;
         Ok(Completion::new(self.name(), IDLE, StopCause::EndOfTurn))
     }
@@ -31,9 +33,7 @@ impl Policy for IdlePolicy {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use spar_core::Seed;
+    use spar_core::{Seed, ToolSpec};
 
     use super::*;
 
@@ -45,5 +45,16 @@ mod tests {
             ..CompletionRequest::new(0, Seed::from_u64(1))
         };
         assert_eq!(IdlePolicy.complete(request).await.unwrap().text, IDLE);
+    }
+
+    #[tokio::test]
+    async fn no_tool_is_called() {
+        let tool = ToolSpec::new("pay", "Pays.", serde_json::json!({}));
+        let request = CompletionRequest {
+            tools: [tool].into(),
+            ..CompletionRequest::new(0, Seed::from_u64(1))
+        };
+        let answer = IdlePolicy.complete(request).await.unwrap();
+        assert_eq!((&*answer.text, answer.calls), (IDLE, None));
     }
 }

@@ -5,6 +5,7 @@ mod http;
 mod human;
 mod idle;
 mod random;
+mod random_call;
 mod scripted;
 
 pub use http::{HttpPolicy, HttpPolicyConfig, ServerKind};
