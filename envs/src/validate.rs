@@ -11,7 +11,7 @@ use rand::RngExt;
 use serde::{Deserialize, Serialize};
 use spar_core::{Action, Observation, Seed, Step, Verdict};
 use spar_tasks::graders::{Graders, GradingModel};
-use spar_tasks::{Suite, SuiteError, Task};
+use spar_tasks::{Suite, SuiteError, Task, WrapperConfig};
 
 use crate::environment::{CHANCE_TAG, SCORED_TAG};
 use crate::{Environment, EnvironmentError, Resources, open_environment, shuffled_tasks};
@@ -350,7 +350,7 @@ impl Trial<'_> {
             }
             // What ends a task was taken for its answer, whatever it says.
             let is_taken = step.valid && !step.terminated && !env.takes_any_words();
-            if action == UNKNOWN_ACTION && is_taken {
+            if action == UNKNOWN_ACTION && is_taken && !self.answers_any_words().await? {
                 self.fail(FailureKind::WrongAdmissible, format!("`{action}` was executed"));
             }
             if step.terminated {
@@ -364,6 +364,18 @@ impl Trial<'_> {
             self.fail(FailureKind::RewardForNothing, format!("{:?}", verdict.parts));
         }
         Ok(())
+    }
+
+    /// Whether any words are an answer to the task, which ends it where no wrapper has it go on.
+    async fn answers_any_words(&self) -> Result<bool, EnvironmentError> {
+        let Ok(Some((_, bare))) = WrapperConfig::take(self.task) else { return Ok(false) };
+        let mut env = open_environment(&bare, self.resources)?;
+        env.use_tools();
+        env.reset(seed_of(&bare)).await?;
+        let step = env.step(&UNKNOWN_ACTION.into()).await?;
+        let takes_all = env.takes_any_words() || step.terminated;
+        env.close().await?;
+        Ok(takes_all)
     }
 
     /// Breaking what works earns nothing.
@@ -554,6 +566,26 @@ mod tests {
         // Whatever was opened was closed.
         assert!(backend.num_created() > 0);
         assert_eq!(pool.metrics().in_use, 0);
+    }
+
+    #[tokio::test]
+    async fn wrong_answers_to_a_question_that_is_asked_again_are_no_commands() {
+        let resources = Resources::default();
+        let validated = async |name: &str, wrapper: serde_json::Value| {
+            let suite = open_suite(name, &SuiteOptions::default()).unwrap();
+            let mut report = ValidationReport::default();
+            for index in 0..8 {
+                let mut task = suite.task("dev", index).unwrap();
+                task.parameters["wrappers"] = serde_json::json!([wrapper]);
+                task.max_turns = 5;
+                validate_task(&task, &resources, &mut report).await;
+            }
+            report
+        };
+        let again = serde_json::json!({ "kind": "unary_feedback", "attempts": 3, "decay": 1.0 });
+        let report = validated("maths", again).await;
+        assert!(report.is_valid(), "{:#?}", report.failures);
+        assert_eq!(report.num_solved, 8);
     }
 
     #[tokio::test]
