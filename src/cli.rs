@@ -497,7 +497,7 @@ pub(crate) struct PlayArguments {
     /// The seat that you take where several act; left out, the first.
     #[arg(long, value_name = "NAME")]
     pub(crate) seat: Option<String>,
-    /// Who takes another seat, as `--seat` of `spar eval` has it; left out, the expert.
+    /// Who takes another seat, as `--seat` of `spar eval` has it; left out, the expert, or who else can.
     #[arg(long, value_name = "NAME=PLAYER", value_parser = seat_player)]
     pub(crate) against: Vec<(String, SeatPlayerConfig)>,
     /// Seed of all random choices.

@@ -31,7 +31,7 @@ use super::{open_model, threads};
 use crate::cli::PlayerArguments;
 
 /// The scaffold of tasks that are played by calls of tools, where nobody chose one.
-const TOOLS: &str = "tools";
+pub(super) const TOOLS: &str = "tools";
 
 /// A player that is ready to play.
 pub(crate) struct OpenPlayer {
