@@ -21,6 +21,9 @@ pub const CHANCE_TAG: &str = "chance";
 /// The tag of tasks whose rewards are a score of the environment's own: what solving them earns is above 0, and need not be 1.
 pub const SCORED_TAG: &str = "scored";
 
+/// The tag of tasks that no player is known to solve, so that nobody is expected to.
+pub const NO_ORACLE_TAG: &str = "no oracle";
+
 /// How the tag of tasks begins whose environment knows what doing nothing earns; behind it stands that, from 0 to 1.
 pub const IDLE_TAG: &str = "no-op ";
 

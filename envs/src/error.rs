@@ -10,6 +10,7 @@ use spar_ors::OrsError;
 use spar_sandbox::SandboxError;
 use spar_search::{RetrieverError, SearchError};
 use spar_tasks::GraderError;
+use spar_web::WebError;
 
 use crate::household::HouseholdError;
 use crate::process::ProgramError;
@@ -101,6 +102,9 @@ pub enum EnvironmentError {
     /// What searches its corpus could not do its part.
     #[error("search the corpus of an episode")]
     Search(#[source] SearchError),
+    /// Its browser could not do its part, or there is none, or nobody has the pages.
+    #[error("use a browser")]
+    Browser(#[from] WebError),
     /// The same thing twice came out differently, so that episodes cannot share a past.
     #[error("{doing}: something else was shown than the first time")]
     NotRepeatable {
@@ -207,12 +211,14 @@ impl EnvironmentError {
         }
     }
 
-    /// Whether no sandbox was to be had, because the backend is failing or too much is asked of it, or no place in a program.
-    /// No episode has begun then; later there may be one.
+    /// Whether no sandbox was to be had, because the backend is failing or too much is asked of it, no place in a program, or no
+    /// window of a browser. No episode has begun then; later there may be one.
     pub fn is_refusal(&self) -> bool {
         matches!(
             self,
-            Self::Sandbox { source: SandboxError::Saturated { .. }, .. } | Self::NoPlace { .. }
+            Self::Sandbox { source: SandboxError::Saturated { .. }, .. }
+                | Self::NoPlace { .. }
+                | Self::Browser(WebError::NoWindow { .. })
         )
     }
 

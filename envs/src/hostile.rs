@@ -158,7 +158,10 @@ impl<'a> Attack<'a> {
 
     async fn act(&mut self, action: &Action) -> Result<(), EnvironmentError> {
         self.begin().await?;
-        let step = self.env.step(action).await?;
+        let step = self.env.step(action).await.inspect_err(|error| {
+            let said: String = action.to_string().chars().take(200).collect();
+            println!("{}: {} behind `{said}`", self.task.id, crate::validate::chain(error));
+        })?;
         assert_eq!(step.observation.results.len(), action.tool_calls().len());
         self.earned += step.reward();
         if step.terminated {
@@ -212,6 +215,25 @@ async fn attack(task: &Task, uses_tools: bool) -> Result<u64, EnvironmentError> 
     attack.judge().await?;
     attack.env.close().await?;
     Ok(attack.episodes)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Chromium"]
+async fn chromium_hostile_calls_and_words_are_answered_and_earn_nothing_at_pages() {
+    for (name, split) in [("site", "test"), ("miniwob", "test-oracle")] {
+        if name == "miniwob"
+            && let Err(error) = crate::web::Pages::shared()
+        {
+            println!("not run: {error}");
+            continue;
+        }
+        let suite = open_suite(name, &SuiteOptions::default()).unwrap();
+        let task = suite.task(split, 1).unwrap();
+        for uses_tools in [true, false] {
+            let episodes = attack(&task, uses_tools).await;
+            assert!(episodes.unwrap_or_else(|error| panic!("{}: {error}", task.id)) > 0);
+        }
+    }
 }
 
 #[tokio::test]

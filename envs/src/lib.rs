@@ -71,12 +71,15 @@ mod tic_tac_toe;
 pub mod tools;
 pub mod toolsets;
 mod validate;
+pub mod web;
 pub mod wrappers;
 
 pub use apps::Apps;
 pub use code::Code;
 pub use dialogue::Dialogue;
-pub use environment::{CHANCE_TAG, Environment, IDLE_TAG, SCORED_TAG, TimeRules, idle_tag};
+pub use environment::{
+    CHANCE_TAG, Environment, IDLE_TAG, NO_ORACLE_TAG, SCORED_TAG, TimeRules, idle_tag,
+};
 pub use errand::Errand;
 pub use error::{EnvironmentError, SandboxPhase};
 pub use frozen_lake::FrozenLake;
@@ -88,7 +91,7 @@ pub use question::Question;
 pub use reasoning_gym::ReasoningGym;
 pub use registry::{
     Actions, EnvironmentRow, NamedEnvironment, OpenTask, actions_of, actions_of_task,
-    environment_registry, needs_sandbox, open_environment, seats_of, shuffled_tasks,
+    environment_registry, needs_browser, needs_sandbox, open_environment, seats_of, shuffled_tasks,
     takes_toolsets, usual_backend,
 };
 pub use replay::Replay;
@@ -109,6 +112,7 @@ pub use toolsets::ToolsetChoice;
 pub use validate::{
     FailureKind, ValidationFailure, ValidationReport, validate_side_by_side, validate_suite,
 };
+pub use web::{MiniWob, Site};
 
 pub use spar_games as games;
 

@@ -30,6 +30,7 @@ use crate::text_craft::TextCraft;
 use crate::text_world::TextWorld;
 use crate::tic_tac_toe::TicTacToe;
 use crate::tools::{ToolChoice, ToolUse};
+use crate::web::{MiniWob, Site};
 use crate::{Environment, EnvironmentError, Graded, Resources, text_game, wrappers};
 
 /// What makes tasks of an environment interactive, and what is known of it before.
@@ -92,6 +93,9 @@ pub fn seats_of(environment: &str) -> Option<Vec<SeatSpec>> {
     let row = environment_registry().iter().find(|entry| entry.name == environment)?;
     if row.needs_sandbox {
         return None;
+    }
+    if needs_browser(environment) {
+        return Some(SeatSpec::ONE.to_vec());
     }
     let suite = open_suite(row.suite?, &SuiteOptions::default()).ok()?;
     let (split, _) = suite.manifest().splits.first()?.clone();
@@ -480,6 +484,34 @@ const OTHERS: &[EnvironmentRow] = &[
         },
     },
     Row {
+        name: "miniwob",
+        about: "A task of MiniWoB++ in a real browser, with BrowserGym's observations, actions and rewards.",
+        source: "MiniWoB++, arXiv 1802.08802; BrowserGym 0.14.3, arXiv 2412.05467",
+        formula: "",
+        options: OptionSet::NONE,
+        open: NamedEnvironment {
+            suite: Some("miniwob"),
+            needs_sandbox: false,
+            actions: Actions::Both,
+            open: |task, resources| Ok(Box::new(MiniWob::open(task, resources)?)),
+            stratum: MiniWob::drawn,
+        },
+    },
+    Row {
+        name: "site",
+        about: "Something to do or to find out on small sites in a real browser: a forum, a shop, a map.",
+        source: "own sites and tasks; judges of WebArena, arXiv 2307.13854",
+        formula: "",
+        options: OptionSet::NONE,
+        open: NamedEnvironment {
+            suite: Some("site"),
+            needs_sandbox: false,
+            actions: Actions::Both,
+            open: |task, resources| Ok(Box::new(Site::open(task, resources)?)),
+            stratum: Site::kind,
+        },
+    },
+    Row {
         name: "terminal",
         about: "Work at a shell in a sandbox, judged by a script when it is done.",
         source: "own, after Terminal-Bench",
@@ -541,6 +573,11 @@ pub fn needs_sandbox(task: &Task) -> bool {
 /// Whether tasks of an environment can be worked on with the tools of a published scaffold.
 pub fn takes_toolsets(environment: &str) -> bool {
     [Terminal::NAME, Swe::NAME].contains(&environment)
+}
+
+/// Whether episodes of an environment need a browser, which machines may not have.
+pub fn needs_browser(environment: &str) -> bool {
+    [MiniWob::NAME, Site::NAME].contains(&environment)
 }
 
 /// The backend of the sandboxes of a task's episodes, where nobody names one; absent where they need none.

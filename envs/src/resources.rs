@@ -18,6 +18,7 @@ use crate::EnvironmentError;
 use crate::mcp::McpServers;
 use crate::ors::OrsServers;
 use crate::process::Programs;
+use crate::web::Windows;
 
 /// What environments may need of the machine; by default nothing. Clones share it.
 #[derive(Debug, Clone, Default)]
@@ -31,6 +32,8 @@ pub struct Resources {
     pub(crate) servers: McpServers,
     /// The servers that give tasks.
     pub(crate) task_servers: OrsServers,
+    /// The browser that episodes look at pages in.
+    pub(crate) windows: Windows,
     /// Who judges beside those that tasks name.
     pub(crate) graders: Arc<[GraderConfig]>,
     /// The models that take part in judging.
@@ -86,10 +89,11 @@ impl Resources {
         self
     }
 
-    /// Ends the programs that environments were played in and the sandboxes of servers, and waits for it; nothing is played
-    /// in them afterwards.
+    /// Ends the programs that environments were played in, the sandboxes of servers and the browser, and waits for it; nothing is
+    /// played in them afterwards.
     pub async fn close_programs(&self) {
-        futures::future::join(self.programs.close(), self.servers.close()).await;
+        let (programs, servers) = (self.programs.close(), self.servers.close());
+        futures::future::join3(programs, servers, self.windows.close()).await;
     }
 
     /// Where an environment takes its sandboxes from.

@@ -13,7 +13,7 @@ use spar_core::{Action, Observation, Seed, Step, Verdict};
 use spar_tasks::graders::{Graders, GradingModel};
 use spar_tasks::{Suite, SuiteError, Task, WrapperConfig};
 
-use crate::environment::{CHANCE_TAG, SCORED_TAG};
+use crate::environment::{CHANCE_TAG, NO_ORACLE_TAG, SCORED_TAG};
 use crate::{Environment, EnvironmentError, Resources, open_environment, shuffled_tasks};
 
 /// An action that no environment knows.
@@ -38,6 +38,9 @@ pub struct ValidationReport {
     /// Tasks the oracle solved; where several act, those that oracles at all seats played to their end, and solved
     /// unless one's gain is another's loss.
     pub num_solved: usize,
+    /// Tasks that nobody is known to solve, as their environment says.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub num_without_oracle: usize,
     /// Turns the oracle needed in all tasks it solved.
     pub num_oracle_turns: u64,
     /// Tasks the random player solved; a few are no fault.
@@ -103,6 +106,7 @@ impl ValidationReport {
             num_with_chance,
             num_solved_with_chance,
             num_solved,
+            num_without_oracle,
             num_oracle_turns,
             num_solved_by_random,
             num_judged_in_part,
@@ -112,6 +116,7 @@ impl ValidationReport {
         self.num_with_chance += num_with_chance;
         self.num_solved_with_chance += num_solved_with_chance;
         self.num_solved += num_solved;
+        self.num_without_oracle += num_without_oracle;
         self.num_oracle_turns += num_oracle_turns;
         self.num_solved_by_random += num_solved_by_random;
         for (what, count) in num_judged_in_part {
@@ -141,7 +146,7 @@ impl ValidationReport {
 /// name graders which ask a model, the report says that they were judged in part.
 ///
 /// Tasks tagged [`CHANCE_TAG`] need not be solved by the oracle; how many are is reported apart. Solving tasks tagged
-/// [`SCORED_TAG`] has to earn something, which need not be 1.
+/// [`SCORED_TAG`] has to earn something, which need not be 1. Of tasks tagged [`NO_ORACLE_TAG`] no oracle is expected.
 /// `progress` is called after each task with the number of tasks done and of all, and may end it there;
 /// the report then tells of these.
 ///
@@ -262,7 +267,12 @@ impl Trial<'_> {
             return self.run_seats(env).await;
         }
         let with_chance = env.tags().iter().any(|tag| tag == CHANCE_TAG);
-        let verdict = self.play_oracle(env.as_mut(), with_chance).await?;
+        let is_unsolved = env.tags().iter().any(|tag| tag == NO_ORACLE_TAG);
+        let verdict = match is_unsolved {
+            true => None,
+            false => self.play_oracle(env.as_mut(), with_chance).await?,
+        };
+        self.report.num_without_oracle += usize::from(is_unsolved);
         self.play_idle(env.as_mut()).await?;
         self.play_breaking(env.as_mut()).await?;
         let (actions, is_oracles) = self.play_random(env.as_mut()).await?;
@@ -506,6 +516,11 @@ fn shown(step: &Step) -> Shown {
     }
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over references")]
+fn is_zero(number: &usize) -> bool {
+    *number == 0
+}
+
 /// An error with its causes.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
@@ -554,6 +569,13 @@ mod tests {
         for entry in environment_registry() {
             // Its programs want an interpreter; its own tests validate its suite over guests.
             let wants_guests = entry.name == "micro-repair";
+            if crate::needs_browser(entry.name) {
+                println!(
+                    "{}: not validated, since it needs a browser (chromium_ tests do that)",
+                    entry.name
+                );
+                continue;
+            }
             let Some(suite) = entry.suite.filter(|_| !wants_guests) else { continue };
             let suite = open_suite(suite, &SuiteOptions::default()).unwrap();
             let splits: Vec<&str> =

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use serde_json::json;
-use spar::envs::{bfcl, games, grids, household, tau2};
+use spar::envs::{bfcl, games, grids, household, tau2, web};
 
 use super::{print, print_json};
 use crate::cli::ConformanceArguments;
@@ -105,6 +105,29 @@ pub(crate) const RECORDED: &[Recorded] = &[
                 files: report.files,
                 traces: report.traces,
                 records: report.steps,
+                mismatches: report.mismatches,
+                described: report.described,
+            })
+        },
+    },
+    Recorded {
+        name: "miniwob",
+        about: "What BrowserGym shows of MiniWoB++'s tasks, with goals, rewards and ends, in a real browser",
+        replay: |_, traces| {
+            // Of its own: this is called on the thread of another one.
+            let report = std::thread::scope(|scope| {
+                let replay = || -> anyhow::Result<_> {
+                    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+                    let runtime = runtime.context("start a runtime")?;
+                    Ok(runtime.block_on(web::replay_traces(traces))?)
+                };
+                let replayed = scope.spawn(replay).join();
+                replayed.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            })?;
+            Ok(Report {
+                files: report.files,
+                traces: report.traces,
+                records: report.records,
                 mismatches: report.mismatches,
                 described: report.described,
             })

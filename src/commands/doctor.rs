@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use serde::Serialize;
+use spar::envs::web::{Pages, WebError, browser_version, find_browser};
 use spar::policy::cuda::{Device, DeviceInfo};
 use spar::sandbox::registry::{self, BackendRow};
 use spar::sandbox::{
@@ -115,6 +116,52 @@ impl Gpu {
     }
 }
 
+/// What there is to say about the machine's browser.
+#[derive(Serialize)]
+struct BrowserFinding {
+    /// Its version, or absent where there is none that runs.
+    browser: Option<String>,
+    /// Whether the pages of MiniWoB++ are there.
+    has_miniwob: bool,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    problems: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    hints: Vec<&'static str>,
+}
+
+impl BrowserFinding {
+    async fn find() -> Self {
+        let browser = match find_browser() {
+            Ok(program) => browser_version(&program).await,
+            Err(error) => Err(error),
+        };
+        let pages = Pages::shared();
+        let errors: Vec<&WebError> =
+            browser.as_ref().err().into_iter().chain(pages.as_ref().err()).collect();
+        Self {
+            problems: errors.iter().map(|error| format!("could not {error}")).collect(),
+            hints: errors.iter().filter_map(|error| error.hint()).collect(),
+            has_miniwob: pages.is_ok(),
+            browser: browser.ok(),
+        }
+    }
+
+    fn text(&self) -> String {
+        let pages = if self.has_miniwob { "there" } else { "none" };
+        let mut text = format!(
+            "browser: {}\nminiwob's pages: {pages}\n",
+            self.browser.as_deref().unwrap_or("none")
+        );
+        for problem in &self.problems {
+            text += &format!("browser: {problem}\n");
+        }
+        for hint in &self.hints {
+            text += &format!("  hint: {hint}\n");
+        }
+        text
+    }
+}
+
 /// Microseconds.
 #[derive(Serialize)]
 struct Medians {
@@ -133,14 +180,20 @@ pub(crate) async fn doctor(arguments: &DoctorArguments) -> anyhow::Result<ExitCo
     }
     // Asked for one backend, there is nothing to say about the rest.
     let gpu = arguments.backend.is_empty().then(Gpu::find);
+    let browser = match arguments.backend.is_empty() {
+        true => Some(BrowserFinding::find().await),
+        false => None,
+    };
     if arguments.json {
         let findings = findings.iter().map(serde_json::to_value);
         let mut all: Vec<serde_json::Value> = findings.collect::<Result<_, _>>()?;
         all.extend(gpu.as_ref().map(serde_json::to_value).transpose()?);
+        all.extend(browser.as_ref().map(serde_json::to_value).transpose()?);
         print_json(&all)?;
     } else {
         let of_gpu = gpu.as_ref().map(Gpu::text).unwrap_or_default();
-        print(&(text(&findings) + &of_gpu))?;
+        let of_browser = browser.as_ref().map(BrowserFinding::text).unwrap_or_default();
+        print(&(text(&findings) + &of_gpu + &of_browser))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -4,6 +4,7 @@ use std::io::ErrorKind;
 
 use spar::core::{PolicyError, StoreError, TrajectoryError};
 use spar::envs::household::HouseholdError;
+use spar::envs::web::WebError;
 use spar::instance_image::ImageError;
 use spar::policy::CheckpointError;
 use spar::recipe::RecipeError;
@@ -23,6 +24,7 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
             .or_else(|| cause.downcast_ref::<TrainerError>()?.hint())
             .or_else(|| sandbox(cause.downcast_ref()?))
             .or_else(|| Some(cause.downcast_ref::<ImageError>()?.hint()?.to_owned()))
+            .or_else(|| Some(cause.downcast_ref::<WebError>()?.hint()?.to_owned()))
             .or_else(|| suite(cause.downcast_ref()?))
             .or_else(|| recipe(cause.downcast_ref()?))
             .or_else(|| checkpoint(cause.downcast_ref()?))

@@ -218,6 +218,9 @@ fn text(measured: &Measured, splits: &[String]) -> String {
         );
     }
     text += &format!(", {} by chance\n", report.num_solved_by_random);
+    if report.num_without_oracle > 0 {
+        text += &format!("  {} have no oracle\n", report.num_without_oracle);
+    }
     for (needs, count) in &report.num_judged_in_part {
         text += &format!("  {count} judged in part: {needs}, and what it judges was left out\n");
     }

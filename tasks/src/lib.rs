@@ -61,6 +61,7 @@ mod terminal_task;
 #[cfg(test)]
 mod test_vectors;
 mod tool_suite;
+mod webarena_suite;
 mod wrapper_config;
 
 pub use bfcl_suite::BfclSuite;
@@ -108,4 +109,5 @@ pub use terminal_task::{
     VerifierSandbox,
 };
 pub use tool_suite::ToolSuite;
+pub use webarena_suite::WebArenaSuite;
 pub use wrapper_config::WrapperConfig;

@@ -400,6 +400,28 @@ const ROWS: &[SuiteRow] = &[
         },
     },
     Row {
+        name: "miniwob",
+        about: "The 130 tasks of MiniWoB++ in a real browser. Needs Chromium and the package's pages.",
+        source: "MiniWoB++, arXiv 1802.08802, package miniwob 1.1.0",
+        formula: "",
+        options: OptionSet::NONE,
+        open: NamedSuite {
+            needs_data: false,
+            open: |_| shipped("miniwob", include_str!("../suites/miniwob/suite.toml")),
+        },
+    },
+    Row {
+        name: "site",
+        about: "Small tasks on a forum, the administration of a shop, and a map, in a real browser. Needs Chromium.",
+        source: "own, after WebArena, arXiv 2307.13854",
+        formula: "",
+        options: OptionSet::NONE,
+        open: NamedSuite {
+            needs_data: false,
+            open: |_| shipped("site", include_str!("../suites/site/suite.toml")),
+        },
+    },
+    Row {
         name: "alfworld",
         about: "ALFWorld's household games, from the user's own download. Needs --data.",
         source: "ALFWorld, arXiv 2010.03768, its alfworld-download",

@@ -50,6 +50,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &[
             "core", "sandbox", "tasks", "answers", "apps", "puzzles", "bfcl", "games", "crafting",
             "grids", "mcp", "ors", "python", "quests", "search", "shop", "sql", "swe", "tau2",
+            "web",
         ],
     ),
     ("agent", &["core", "parsers", "sandbox", "swe", "tasks", "envs"]),

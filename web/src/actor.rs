@@ -10,6 +10,7 @@ use crate::action::{Act, ActionSet};
 use crate::browsers::LentWindow;
 use crate::hands::{Button, Hands, UnknownKey, insert_text};
 use crate::tab::{Navigation, Tab};
+use crate::window::MAX_TABS;
 use crate::{ActionError, Server, WebError};
 use std::sync::Arc;
 
@@ -283,6 +284,12 @@ impl Actor {
                 tab.go(1).await?;
             }
             Act::NewTab => {
+                // One more would be closed as it opens.
+                if self.window.tabs().len() >= MAX_TABS {
+                    let text =
+                        format!("Error: There are {MAX_TABS} tabs, and no more can be opened.");
+                    return Ok(Performed::Failed(text));
+                }
                 self.window.new_tab().await?;
             }
             Act::TabClose => self.window.close_tab().await?,

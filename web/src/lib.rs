@@ -31,6 +31,7 @@ mod browser;
 mod browsers;
 mod connection;
 mod error;
+mod files;
 mod hands;
 mod keyboard;
 pub mod miniwob;

@@ -40,8 +40,10 @@ struct TabState {
     url: String,
     /// How many documents it has shown.
     documents: u64,
-    /// A navigation is under way.
+    /// A navigation is under way, or asked for.
     is_loading: bool,
+    /// It has begun.
+    has_begun: bool,
     is_closed: bool,
     dialogs: u32,
     /// What the last dialogs said.
@@ -395,12 +397,17 @@ impl Tab {
                 }
             }
             "Page.frameStartedLoading" | "Page.frameStartedNavigating" if is_main("/frameId") => {
-                self.state().is_loading = true;
+                let mut state = self.state();
+                (state.is_loading, state.has_begun) = (true, true);
             }
-            "Page.frameStoppedLoading" | "Page.frameClearedScheduledNavigation"
-                if is_main("/frameId") =>
-            {
-                self.state().is_loading = false;
+            "Page.frameStoppedLoading" if is_main("/frameId") => {
+                let mut state = self.state();
+                (state.is_loading, state.has_begun) = (false, false);
+            }
+            // It is told as well of one that has begun, and is no end of that.
+            "Page.frameClearedScheduledNavigation" if is_main("/frameId") => {
+                let mut state = self.state();
+                state.is_loading = state.has_begun;
             }
             "Page.downloadWillBegin" => {
                 let mut state = self.state();

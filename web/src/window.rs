@@ -14,7 +14,7 @@ use crate::server::Server;
 use crate::tab::{Tab, TabSetting};
 
 /// Tabs of a window; more are closed as they open.
-const MAX_TABS: usize = 12;
+pub(crate) const MAX_TABS: usize = 12;
 
 /// What a window is to be like.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -11,7 +11,8 @@ use spar_agent::{
 };
 use spar_core::{Seed, Signals, Trajectory, TrajectoryStore};
 use spar_envs::{
-    Actions, Resources, Sandboxes, actions_of_task, environment_registry, open_environment,
+    Actions, EnvironmentRow, Resources, Sandboxes, actions_of_task, environment_registry,
+    needs_browser, open_environment,
 };
 use spar_sandbox::backends::fake::FakeBackend;
 use spar_sandbox::pool::{PoolConfig, SandboxPool};
@@ -20,6 +21,17 @@ use spar_tasks::{RewardShapers, ShaperConfig, SuiteOptions, Task, open_suite};
 pub(crate) fn tasks(suite: &str, count: usize) -> Vec<Task> {
     let suite = open_suite(suite, &SuiteOptions::default()).unwrap();
     (0..count).map(|index| suite.task("train", index).unwrap()).collect()
+}
+
+/// The environments whose suites are played here. Those that need a browser have tests of their own.
+pub(crate) fn played() -> impl Iterator<Item = (&'static EnvironmentRow, &'static str)> {
+    let is_played = |entry: &&EnvironmentRow| {
+        if needs_browser(entry.name) {
+            println!("{}: not played, since it needs a browser", entry.name);
+        }
+        !needs_browser(entry.name)
+    };
+    environment_registry().iter().filter(is_played).filter_map(|entry| Some((entry, entry.suite?)))
 }
 
 /// With sandboxes in memory.
@@ -58,8 +70,7 @@ async fn collect(tasks: &[Task], player: SharedPlayer, group_size: usize) -> Col
 #[tokio::test]
 async fn guides_leave_demonstrations_that_become_rows() {
     let encoder = Arc::new(ScriptedPolicy::new(["unused"]));
-    for entry in environment_registry() {
-        let Some(suite) = entry.suite else { continue };
+    for (entry, suite) in played() {
         let tasks = tasks(suite, 3);
         let player = SharedPlayer::Oracle { encoder: Some(encoder.clone()) };
         let collection = collect(&tasks, player, 1).await;
@@ -80,8 +91,7 @@ async fn guides_leave_demonstrations_that_become_rows() {
 #[tokio::test]
 async fn what_any_environment_pays_for_success_can_be_discounted() {
     let discount = RewardShapers::open(&[ShaperConfig::new("length_discount")]).unwrap();
-    for entry in environment_registry() {
-        let Some(suite) = entry.suite else { continue };
+    for (entry, suite) in played() {
         let player = SharedPlayer::Oracle { encoder: None };
         let collection = collect(&tasks(suite, 2), player, 1).await;
         for group in &collection.groups {
@@ -112,8 +122,7 @@ fn has_losers(environment: &str, suite: &str) -> bool {
 
 #[tokio::test]
 async fn members_share_their_start_and_groups_survive_the_store() {
-    for entry in environment_registry() {
-        let Some(suite) = entry.suite else { continue };
+    for (entry, suite) in played() {
         let tasks = tasks(suite, 2);
         // Chance calls no tools.
         let is_called = tasks.iter().all(is_called);
@@ -146,6 +155,34 @@ async fn members_share_their_start_and_groups_survive_the_store() {
                 let samples = CutBatch::new(groups).unwrap().weigh(&credit, &kept);
                 assert!(samples.unwrap().is_empty(), "text has no tokens");
             }
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = JsonlStore::open(folder.path(), StoreConfig::default()).unwrap();
+        store.append(0, &collection.groups).unwrap();
+        let read: Vec<_> =
+            JsonlStore::read(folder.path()).unwrap().groups().map(|g| g.unwrap().1).collect();
+        assert_eq!(read, collection.groups);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Chromium"]
+async fn chromium_pages_are_played_in_groups_that_share_their_start_and_are_kept() {
+    for (name, split) in [("site", "train"), ("miniwob", "train-oracle")] {
+        let suite = open_suite(name, &SuiteOptions::default()).unwrap();
+        let tasks: Vec<Task> = (0..3).map(|index| suite.task(split, index).unwrap()).collect();
+        if let Err(error) = open_environment(&tasks[0], &Resources::default()) {
+            println!("{name}: not played: {error}");
+            continue;
+        }
+        let player = SharedPlayer::Oracle { encoder: None };
+        let collection = collect(&tasks, player, 2).await;
+        for group in &collection.groups {
+            let first = &group.trajectories[0];
+            let starts = group.trajectories.iter().map(|it| &it.first_observation);
+            assert!(starts.clone().all(|it| *it == first.first_observation), "{name}");
+            let solved = group.trajectories.iter().all(|it| it.total_reward() == 1.0);
+            assert!(solved, "{name}: {:?}", first.task);
         }
         let folder = tempfile::tempdir().unwrap();
         let mut store = JsonlStore::open(folder.path(), StoreConfig::default()).unwrap();

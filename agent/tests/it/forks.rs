@@ -7,13 +7,10 @@ use async_trait::async_trait;
 use spar_agent::policies::{RandomPolicy, ScriptedPolicy};
 use spar_agent::{BranchPoint, Cancellation, Episode, EpisodeConfig, EpisodeInProgress, Player};
 use spar_core::{Action, Observation, Policy, Seat, Seed, Step, ToolSpec, Trajectory, Verdict};
-use spar_envs::{
-    Environment, EnvironmentError, Resources, TimeRules, environment_registry, open_environment,
-    seats_of,
-};
+use spar_envs::{Environment, EnvironmentError, Resources, TimeRules, open_environment, seats_of};
 use spar_tasks::Task;
 
-use crate::environments::{resources, tasks};
+use crate::environments::{played, resources, tasks};
 
 /// An environment that has no way to copy its state.
 struct Unforkable(Box<dyn Environment>);
@@ -143,8 +140,7 @@ async fn a_fork_and_its_origin_do_not_influence_each_other() {
     let trunk = ScriptedPolicy::new(["echo one > f", "cat f", "echo two > f", "cat f", "ls"]);
     let other = ScriptedPolicy::new(["cat f", "echo three > f", "cat f", "echo four > g", "ls"]);
     let mut differ = 0;
-    for entry in environment_registry() {
-        let Some(suite) = entry.suite else { continue };
+    for (entry, suite) in played() {
         // Those in which several act fork as tables do.
         if seats_of(entry.name).is_some_and(|seats| seats.len() > 1) {
             continue;

@@ -20,6 +20,7 @@ mod spider;
 mod suite_toml;
 mod swe;
 mod tau2;
+mod webarena;
 mod webshop;
 
 use std::fmt;
@@ -38,6 +39,7 @@ pub use spider::Spider;
 pub use suite_toml::SuiteToml;
 pub use swe::Swe;
 pub use tau2::Tau2;
+pub use webarena::WebArena;
 pub use webshop::WebShop;
 
 use spar_core::registry::{Axis, OptionSet, Row, Table};
@@ -220,6 +222,14 @@ const ROWS: &[FormatRow] = &[
         open: &WebShop,
     },
     Row {
+        name: "webarena",
+        about: "Tasks in WebArena's form, on the sites that ship or on a folder of pages.",
+        source: "WebArena, arXiv 2307.13854, its test.raw.json",
+        formula: "",
+        options: OptionSet::NONE,
+        open: &WebArena,
+    },
+    Row {
         name: "swe",
         about: "Issues of repositories: rows of SWE-bench and its relatives, task folders of SWE-bench, Harbor and terminal-bench.",
         source: "their publishers, docs/swe.md",
@@ -318,6 +328,9 @@ mod tests {
         let said = r#"{"instruction": "a lamp.", "instruction_attributes": ["red"], "instruction_options": []}"#;
         let said = format!(r#"{{"B1": [{said}, {said}, {said}]}}"#);
         fs::write(shop.join("items_human_ins.json"), said).unwrap();
+        let web = root.join("web.json");
+        let task = r#"[{"task_id": 1, "intent": "i", "start_url": "http://map.test/", "eval": {"eval_types": ["url_match"], "reference_url": "x"}}]"#;
+        fs::write(&web, task).unwrap();
         let leaderboard = root.join("leaderboard");
         fs::create_dir_all(leaderboard.join("possible_answer")).unwrap();
         let file = "BFCL_v4_multi_turn_base.json";
@@ -343,6 +356,7 @@ mod tests {
             ("bird", bird),
             ("tau2", release),
             ("webshop", shop),
+            ("webarena", web),
             ("bfcl", leaderboard),
             ("ors.toml", server),
             ("swe", rows),

@@ -213,7 +213,7 @@ impl Episode {
     ///
     /// As [`Episode::begin`]; the window cannot be used any longer then.
     pub async fn again(&mut self, seed: u64) -> Result<Shown, WebError> {
-        let is_same = !self.tab.is_closed() && self.tab.url() == Pages::url(&self.task);
+        let is_same = !self.tab.is_closed() && is_at(&self.tab, &self.task);
         let is_safe = super::tasks::is_safe_in_page(&self.task);
         let has_one_tab = self.actor.window().tabs().len() == 1;
         match self.options.reset == Reset::InPage && is_same && is_safe && has_one_tab {
@@ -332,7 +332,7 @@ impl Episode {
         }
         // Another tab, another address or another document: nothing is earned there.
         let is_left = tab.target() != self.tab.target()
-            || tab.url() != Pages::url(&self.task)
+            || !is_at(&tab, &self.task)
             || episode != Some(self.number);
         let (raw, scaled) = (number(1).unwrap_or(0.0), number(2).unwrap_or(0.0));
         let is_done = state.get(3).and_then(Value::as_bool).unwrap_or(false);
@@ -373,4 +373,9 @@ impl Episode {
             Observing::None => String::new(),
         }
     }
+}
+
+/// Whether a tab shows the page of a task, wherever on it: links to `#` lead to no other one.
+fn is_at(tab: &Tab, task: &str) -> bool {
+    tab.url().split('#').next() == Some(Pages::url(task).as_str())
 }

@@ -94,7 +94,39 @@ pub fn tasks_with_oracle() -> Vec<&'static str> {
 /// What the player of a task does next, in one of BrowserGym's actions; `None` where it has none, or is at a loss.
 pub fn next_action(task: &str, goal: &str, view: &View) -> Option<String> {
     let (_, player) = PLAYERS.iter().find(|(name, _)| *name == task)?;
-    player(&Scene { goal, view })
+    let action = player(&Scene { goal, view })?;
+    Some(past_covers(view, &action).unwrap_or(action))
+}
+
+/// The key that presses a button, where a click on it would meet another element that lies over it.
+fn past_covers(view: &View, action: &str) -> Option<String> {
+    let bid = action.strip_prefix("click('")?.strip_suffix("')")?;
+    let elements = view.elements();
+    let is_it = |element: &Element| element.bid == bid && element.tag == "button";
+    let button = elements.iter().position(is_it)?;
+    let Element { x, y, w, h, .. } = &elements[button];
+    let (x, y) = (x + w / 2.0, y + h / 2.0);
+    let is_in = |mut inner: usize, outer: usize| {
+        while inner != outer {
+            match usize::try_from(elements[inner].parent) {
+                Ok(above) if above < inner => inner = above,
+                _ => return false,
+            }
+        }
+        true
+    };
+    let is_over = |place: usize| {
+        let over = &elements[place];
+        let has_middle =
+            (over.x..over.x + over.w).contains(&x) && (over.y..over.y + over.h).contains(&y);
+        has_middle
+            && !over.hidden
+            && over.tag != "#text"
+            && !is_in(button, place)
+            && !is_in(place, button)
+    };
+    let is_covered = (0..elements.len()).any(is_over);
+    is_covered.then(|| format!("press({}, 'Enter')", repr_str(bid)))
 }
 
 /// What a player sees.
@@ -875,13 +907,17 @@ mod tests {
             ..element("input", "7", 0)
         };
         let view = |field: &Element| {
-            let button = Element { id: "subbtn".to_owned(), ..element("button", "8", 0) };
+            let mut button = Element { id: "subbtn".to_owned(), ..element("button", "8", 0) };
+            button.y = 20.0;
             View::new(vec![element("div", "1", -1), field.clone(), button], String::new(), false)
         };
         let goal = "Enter \"it's\" into the text field and press Submit.";
         assert_eq!(next_action("enter-text", goal, &view(&field)).unwrap(), "fill('7', \"it's\")");
         field.value = Some("it's".to_owned());
         assert_eq!(next_action("enter-text", goal, &view(&field)).unwrap(), "click('8')");
+        // What lies under another element is pressed by a key.
+        field.h = 40.0;
+        assert_eq!(next_action("enter-text", goal, &view(&field)).unwrap(), "press('8', 'Enter')");
         assert_eq!(next_action("terminal", goal, &view(&field)), None);
         // Whatever a page shows, a player only is at a loss.
         for task in tasks_with_oracle() {

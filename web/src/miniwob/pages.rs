@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use super::wheel::read_wheel;
+use crate::files::{media_type, read_folder};
 use crate::{Request, Response, Server, WebError};
 
 /// Names where the package is: its folder, a folder with its `html`, or its wheel.
@@ -90,7 +91,8 @@ impl Pages {
             else {
                 return Err(refuse(format!("`{}` has no `html/core/core.js`", path.display())));
             };
-            read_folder(&root, "", &mut files, 0).map_err(told)?;
+            // FlightWoB is a benchmark of its own and not played.
+            read_folder(&root, &["flight"], &mut files).map_err(told)?;
         }
         let name =
             |path: &String| Some(path.strip_prefix("miniwob/")?.strip_suffix(".html")?.to_owned());
@@ -140,40 +142,6 @@ impl Server for Pages {
 
 fn refuse(detail: String) -> WebError {
     WebError::Pages { benchmark: "MiniWoB++", detail }
-}
-
-fn media_type(path: &str) -> &'static str {
-    match path.rsplit('.').next().unwrap_or_default() {
-        "html" => "text/html; charset=utf-8",
-        "js" => "text/javascript; charset=utf-8",
-        "css" => "text/css; charset=utf-8",
-        "json" => "application/json",
-        "png" => "image/png",
-        "gif" => "image/gif",
-        "jpg" | "jpeg" => "image/jpeg",
-        "svg" => "image/svg+xml",
-        _ => "application/octet-stream",
-    }
-}
-
-fn read_folder(
-    folder: &Path,
-    prefix: &str,
-    files: &mut HashMap<String, Arc<[u8]>>,
-    depth: usize,
-) -> std::io::Result<()> {
-    for entry in std::fs::read_dir(folder)? {
-        let entry = entry?;
-        let Ok(name) = entry.file_name().into_string() else { continue };
-        let kind = entry.file_type()?;
-        // FlightWoB is a benchmark of its own and not played.
-        if kind.is_dir() && depth < 8 && name != "flight" {
-            read_folder(&entry.path(), &format!("{prefix}{name}/"), files, depth + 1)?;
-        } else if kind.is_file() && entry.metadata()?.len() < 16 << 20 {
-            files.insert(format!("{prefix}{name}"), std::fs::read(entry.path())?.into());
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

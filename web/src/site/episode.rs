@@ -1,6 +1,7 @@
 //! One episode on a site.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Map, Value};
 use spar_core::ToolSpec;
@@ -11,6 +12,14 @@ use crate::{
     ActionSet, Actor, ActorOptions, AxOptions, Browsers, Navigation, Performed, Server, View,
     ViewOptions, WebError, WindowSpec, look,
 };
+
+/// Asks a page, behind the tasks that stand before, whether all of it is there.
+const READY: &str = "new Promise((done) => { const hop = new MessageChannel(); \
+                     hop.port1.onmessage = () => done(document.readyState === 'complete'); hop.port2.postMessage(0); })";
+/// How often a page is asked before it is looked at; at rest is one that has been ready so many times.
+const MAX_ASKED: usize = 200;
+const AT_REST: usize = 3;
+const BETWEEN: Duration = Duration::from_millis(8);
 
 /// How episodes are played.
 #[derive(Debug, Clone, PartialEq)]
@@ -146,12 +155,37 @@ impl SiteEpisode {
         self.look(answer, error).await
     }
 
+    /// Waits until nothing that an action has set off is under way: a form is sent in a task of its own, and what the browser tells
+    /// of that comes on another way than its answers.
+    async fn come_to_rest(&self) -> Result<(), WebError> {
+        let mut ready = 0;
+        for _ in 0..MAX_ASKED {
+            let tab = self.actor.window().tab()?;
+            if tab.is_loading() {
+                tab.wait_until_loaded().await?;
+                ready = 0;
+            }
+            match tab.evaluate(READY).await {
+                Ok(Value::Bool(true)) => ready += 1,
+                // A page that goes takes the question with it.
+                Ok(_) | Err(WebError::Script { .. } | WebError::Refused { .. }) => ready = 0,
+                Err(error) => return Err(error),
+            }
+            if ready == AT_REST {
+                break;
+            }
+            tokio::time::sleep(BETWEEN).await;
+        }
+        Ok(())
+    }
+
     async fn look(
         &mut self,
         answer: Option<String>,
         error: Option<String>,
     ) -> Result<SiteShown, WebError> {
         let before = self.actor.settle().await?;
+        self.come_to_rest().await?;
         let tab = self.actor.window().tab()?;
         let mut options =
             ViewOptions { axtree: Some(self.options.axtree), colors: false, scale: 1.0, before };

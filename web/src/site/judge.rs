@@ -53,6 +53,11 @@ pub fn contains_words(reference: &str, answer: &str) -> bool {
             || given.iter().filter(|word| is_number(word)).all(|number| wanted.contains(number)))
 }
 
+/// The words and numbers of a text, in small letters.
+pub(super) fn words_of(text: &str) -> Vec<String> {
+    words(&text.to_lowercase()).map(str::to_owned).collect()
+}
+
 /// Words and numbers; points and commas between digits belong to a number.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|character: char| !(character.is_alphanumeric() || ".,:'-".contains(character)))

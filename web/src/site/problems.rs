@@ -3,6 +3,7 @@
 use spar_core::Seed;
 use spar_python::repr_str;
 
+use super::judge::words_of;
 use super::map::kilometres;
 use super::pages::{Numbers, encode};
 use super::shop::{FIRST_ORDER, STATUSES, money};
@@ -37,6 +38,8 @@ pub struct Problem {
     moves: Vec<Move>,
     /// The answer that it ends with.
     answer: String,
+    /// Names that would be answers as well.
+    others: Vec<String>,
 }
 
 /// What the player does at an address.
@@ -81,7 +84,7 @@ fn shows(url: String, locator: &str, text: String, is_whole: bool) -> Evaluation
 impl Problem {
     /// The task of a seed; its family follows from the seed as well.
     pub fn new(seed: u64) -> Self {
-        let family = FAMILIES[(seed % FAMILIES.len() as u64) as usize];
+        let family = Self::family_of(seed);
         let state = State::new(Self::world(seed));
         let numbers = Numbers(Seed::from_u64(seed).derive("problem", 0));
         let (forum, shop, map) = (&state.forum, &state.shop, &state.map);
@@ -276,7 +279,31 @@ impl Problem {
             eval,
             require_login: false,
         };
-        Self { task, family, moves, answer }
+        let mut others: Vec<String> = Vec::new();
+        if family == "forum-author" {
+            others = forum.threads.iter().map(|thread| thread.author.to_lowercase()).collect();
+            others.sort();
+            others.dedup();
+        }
+        Self { task, family, moves, answer, others }
+    }
+
+    /// The family of a seed's task.
+    pub fn family_of(seed: u64) -> &'static str {
+        FAMILIES[(seed % FAMILIES.len() as u64) as usize]
+    }
+
+    /// Whether an answer says one thing: no number but the right one and those of the question, and no other name that would be
+    /// an answer as well. WebArena's judges find the right answer among all that there are; who lists these has not answered.
+    pub fn is_plain(&self, answer: &str) -> bool {
+        if self.task.eval.reference_answers.is_none() {
+            return true;
+        }
+        let known = words_of(&format!("{} {}", self.task.intent, self.answer));
+        words_of(answer).iter().all(|word| {
+            let is_number = word.starts_with(|character: char| character.is_ascii_digit());
+            !(is_number || self.others.contains(word)) || known.contains(word)
+        })
     }
 
     /// The seed of the sites that a task is on.
@@ -406,6 +433,24 @@ mod tests {
                 }
                 _ => assert!(url_match(eval.reference_url.as_ref().unwrap(), &next.at)),
             }
+        }
+    }
+
+    #[test]
+    fn who_lists_all_answers_has_not_answered() {
+        for seed in 0..120 {
+            let problem = Problem::new(seed);
+            let said = format!("The answer to \"{}\" is {}.", problem.task.intent, problem.answer);
+            assert!(problem.is_plain(&problem.answer) && problem.is_plain(&said), "{said}");
+            let listed = match problem.family {
+                "forum-author" => problem.others.join(", "),
+                "forum-count" => "1 2 3 4 5 6 7 8 9".to_owned(),
+                "map-distance" | "map-phone" | "shop-total" => {
+                    format!("{} 12345.67", problem.answer)
+                }
+                _ => continue,
+            };
+            assert!(!problem.is_plain(&listed), "{listed}");
         }
     }
 
