@@ -41,8 +41,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "tasks",
         &[
-            "core", "sandbox", "answers", "bfcl", "ors", "parquet", "python", "search", "shop", "sql",
-            "swe", "tau2",
+            "core", "sandbox", "answers", "bfcl", "ors", "parquet", "python", "search", "shop",
+            "sql", "swe", "tau2",
         ],
     ),
     (

@@ -70,7 +70,7 @@ async fn collect(tasks: &[Task], player: SharedPlayer, group_size: usize) -> Col
 #[tokio::test]
 async fn guides_leave_demonstrations_that_become_rows() {
     let encoder = Arc::new(ScriptedPolicy::new(["unused"]));
-    for (entry, suite) in played() {
+    for (_, suite) in played() {
         let tasks = tasks(suite, 3);
         let player = SharedPlayer::Oracle { encoder: Some(encoder.clone()) };
         let collection = collect(&tasks, player, 1).await;
