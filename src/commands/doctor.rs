@@ -123,10 +123,12 @@ struct BrowserFinding {
     browser: Option<String>,
     /// Whether the pages of MiniWoB++ are there.
     has_miniwob: bool,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    problems: Vec<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    hints: Vec<&'static str>,
+    /// Whether both are there.
+    works: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problem: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
 }
 
 impl BrowserFinding {
@@ -138,9 +140,14 @@ impl BrowserFinding {
         let pages = Pages::shared();
         let errors: Vec<&WebError> =
             browser.as_ref().err().into_iter().chain(pages.as_ref().err()).collect();
+        let problems: Vec<String> =
+            errors.iter().map(|error| format!("could not {error}")).collect();
+        let hints: Vec<&str> = errors.iter().filter_map(|error| error.hint()).collect();
+        let unless_empty = |text: String| Some(text).filter(|text| !text.is_empty());
         Self {
-            problems: errors.iter().map(|error| format!("could not {error}")).collect(),
-            hints: errors.iter().filter_map(|error| error.hint()).collect(),
+            works: errors.is_empty(),
+            problem: unless_empty(problems.join("; ")),
+            hint: unless_empty(hints.join("; ")),
             has_miniwob: pages.is_ok(),
             browser: browser.ok(),
         }
@@ -152,10 +159,10 @@ impl BrowserFinding {
             "browser: {}\nminiwob's pages: {pages}\n",
             self.browser.as_deref().unwrap_or("none")
         );
-        for problem in &self.problems {
+        for problem in &self.problem {
             text += &format!("browser: {problem}\n");
         }
-        for hint in &self.hints {
+        for hint in &self.hint {
             text += &format!("  hint: {hint}\n");
         }
         text

@@ -61,6 +61,12 @@ fn suite(error: &SuiteError) -> Option<String> {
         SuiteError::EmptyData { .. } => Some(format!(
             "--data names the folder whose subfolders are the splits, such as `valid_seen`; {GET_ALFWORLD}"
         )),
+        // A folder of data; a file with an ending is one of a suite.
+        SuiteError::Io { path, source }
+            if source.kind() == ErrorKind::NotFound && path.extension().is_none() =>
+        {
+            Some(format!("look whether the path is right; {GET_ALFWORLD}"))
+        }
         SuiteError::Io { source, .. } if source.kind() == ErrorKind::NotFound => {
             Some("look whether the path is right".to_owned())
         }
