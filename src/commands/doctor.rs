@@ -159,10 +159,10 @@ impl BrowserFinding {
             "browser: {}\nminiwob's pages: {pages}\n",
             self.browser.as_deref().unwrap_or("none")
         );
-        for problem in &self.problem {
+        if let Some(problem) = &self.problem {
             text += &format!("browser: {problem}\n");
         }
-        for hint in &self.hint {
+        if let Some(hint) = &self.hint {
             text += &format!("  hint: {hint}\n");
         }
         text
