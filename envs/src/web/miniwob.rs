@@ -149,8 +149,6 @@ impl MiniWob {
             actions: given.actions.unwrap_or(usual.actions),
             time_ms: given.time_ms.unwrap_or(usual.time_ms),
             settle_ms: given.settle_ms.unwrap_or(usual.settle_ms),
-            // A page that goes on in a window that grows and shrinks is not always told with all of its texts.
-            grows: given.reset == Reset::Load,
             ..Options::default()
         };
         let mut problems = options.problems();
