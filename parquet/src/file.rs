@@ -8,7 +8,7 @@ use super::column::{Column, ColumnReader};
 use super::rows::Assembly;
 use super::schema::Schema;
 use super::thrift::{Bytes, Thrift};
-use super::{MAX_FOOTER_BYTES, MAX_GROUP_BYTES, MAX_PAGE_BYTES, Wrong};
+use super::{MAX_FILE_BYTES, MAX_FOOTER_BYTES, MAX_GROUP_BYTES, MAX_PAGE_BYTES, Wrong};
 
 /// What a file begins and ends with.
 const MAGIC: &[u8; 4] = b"PAR1";
@@ -19,6 +19,8 @@ pub struct ParquetFile {
     bytes: u64,
     schema: Schema,
     groups: std::vec::IntoIter<Group>,
+    /// Bytes that values may still take.
+    left: u64,
     /// Rows of the group under way.
     rows: std::vec::IntoIter<Map<String, Value>>,
 }
@@ -77,7 +79,14 @@ impl ParquetFile {
         let schema = Schema::read(description.list(2))?;
         let groups = description.list(4).iter().map(|group| Group::read(group, &schema));
         let groups: Vec<Group> = groups.collect::<Result<_, _>>()?;
-        Ok(Self { file, bytes, schema, groups: groups.into_iter(), rows: Vec::new().into_iter() })
+        Ok(Self {
+            file,
+            bytes,
+            schema,
+            groups: groups.into_iter(),
+            left: MAX_FILE_BYTES,
+            rows: Vec::new().into_iter(),
+        })
     }
 
     /// The next row; absent behind the last.
@@ -114,6 +123,8 @@ impl ParquetFile {
             let reader = ColumnReader { leaf, codec, num_values, room: &mut room };
             columns.push(reader.read(&pages).map_err(told)?);
         }
+        let used = (MAX_GROUP_BYTES - room) as u64;
+        self.left = self.left.checked_sub(used).ok_or("the values of the file are too large")?;
         let mut assembly = Assembly::new(&self.schema, columns);
         let rows = (0..group.num_rows).map(|_| assembly.row()).collect::<Result<_, _>>()?;
         assembly.finish()?;
@@ -155,5 +166,31 @@ impl Chunk {
             codec: about.int(4).unwrap_or(-1),
             num_values: about.count(5, "the number of values")?,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_of_all_groups_have_a_bound_together() {
+        let path =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/nested_snappy.parquet");
+        let open = || ParquetFile::open(File::open(&path).unwrap()).unwrap();
+        let mut file = open();
+        while file.next_row().unwrap().is_some() {}
+        let all = MAX_FILE_BYTES - file.left;
+        let mut short = open();
+        short.left = all - 1;
+        let mut told = Ok(());
+        while told.is_ok() {
+            match short.next_row() {
+                Ok(Some(_)) => {}
+                Ok(None) => break,
+                Err(error) => told = Err(error),
+            }
+        }
+        assert_eq!(told.unwrap_err(), "the values of the file are too large");
     }
 }

@@ -31,6 +31,8 @@ const MAX_FOOTER_BYTES: u64 = 64 << 20;
 const MAX_PAGE_BYTES: usize = 1 << 30;
 /// Bytes of all values of a row group, a repeated one counting each time.
 const MAX_GROUP_BYTES: usize = 1 << 30;
+/// The same of all row groups: pages that are packed well could fill whatever holds the rows.
+const MAX_FILE_BYTES: u64 = 64 << 30;
 /// Columns within columns.
 const MAX_DEPTH: usize = 32;
 /// Bytes of a column's name, which stands in every row.
