@@ -196,11 +196,12 @@ pub(crate) async fn against(arguments: &EvalArguments) -> anyhow::Result<ExitCod
 
 /// Refuses what was typed and games against others take no notice of.
 fn refuse_ignored(arguments: &EvalArguments) -> anyhow::Result<()> {
-    let EvalArguments { player, environment, judge, save, pass_at, .. } = arguments;
+    let EvalArguments { player, environment, judge, save, pass_at, max_missing, .. } = arguments;
     let options = [
         ("--seat", !player.seat.is_empty(), "all take both seats in turn"),
         ("--save", save.is_some(), "`spar rollout` keeps the games that it plays with --seat"),
         ("--pass-at", !pass_at.is_empty(), "games are summed up as points"),
+        ("--max-missing", max_missing.is_some(), "any game that is missing is told"),
         ("--backend", environment.backend.is_some(), "games take no sandbox"),
         ("--image", environment.image.is_some(), "games take no sandbox"),
         ("--judge", judge.judge.is_some(), "the game says who has won"),

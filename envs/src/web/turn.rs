@@ -4,8 +4,7 @@ use async_trait::async_trait;
 use spar_core::{Action, Media, Observation, ToolCall, ToolResult};
 use spar_web::{ActionSet, WebError, as_tool_call};
 
-/// Calls of one turn that are carried out; further ones are refused.
-const MAX_CALLS: usize = 16;
+use crate::calls::{MOST_CALLS, too_many};
 
 /// What a page shows behind an action.
 #[derive(Debug, Clone, Default)]
@@ -112,10 +111,10 @@ pub(super) async fn carry_out(place: &mut dyn Place, action: &Action) -> Result<
     let mut last: Option<(usize, Seen)> = None;
     for (number, call) in calls.iter().enumerate() {
         let is_over = last.as_ref().is_some_and(|(_, seen)| seen.is_over);
-        if is_over || number >= MAX_CALLS {
+        if is_over || number >= MOST_CALLS {
             let why = match is_over {
                 true => "The task is over.".to_owned(),
-                false => format!("At most {MAX_CALLS} calls are carried out in a turn."),
+                false => too_many(MOST_CALLS),
             };
             results.push(ToolResult::error(call, why));
             continue;
