@@ -22,6 +22,7 @@ import http.server
 import json
 import os
 import re
+import shlex
 import statistics
 import subprocess
 import sys
@@ -162,8 +163,10 @@ def peer(arguments):
     config["model"].pop("model_class", None)
     rows = rows_of(arguments.suite, arguments.count)
     with tempfile.TemporaryDirectory() as folder:
-        # The interpreter is `python` to the agent and to the tests.
-        Path(folder, "python").symlink_to(arguments.python)
+        # The interpreter is `python` to the agent and to the tests; no link, since an environment knows itself by what it is called by.
+        program = Path(folder, "python")
+        program.write_text(f"#!/bin/sh\nexec {shlex.quote(arguments.python)} \"$@\"\n")
+        program.chmod(0o755)
         environment = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"}
 
         def play(numbered):

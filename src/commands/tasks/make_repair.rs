@@ -170,7 +170,8 @@ async fn write_suite(
     }
     let mut clone = Command::new("git");
     clone
-        .args(["-c", "core.hooksPath=/dev/null", "clone", "--quiet", "--no-hardlinks"])
+        // One pack and no hooks: every sandbox is given all files of it.
+        .args(["-c", "core.hooksPath=/dev/null", "clone", "--quiet", "--no-local", "--template="])
         .arg(folder.join("repository.git"))
         .arg(&new);
     let cloned = child::output(&mut clone, child::TRANSFER).await?;
