@@ -39,11 +39,16 @@ impl Draws {
 }
 
 /// How often something is done a second.
-fn rate(mut once: impl FnMut()) -> f64 {
+fn rate(once: impl FnMut()) -> f64 {
+    rate_of(64, once)
+}
+
+/// As [`rate`], of what takes long enough to look at the time after fewer.
+fn rate_of(at_once: u64, mut once: impl FnMut()) -> f64 {
     let (start, mut count) = (Instant::now(), 0_u64);
     while start.elapsed() < TIME {
-        (0..64).for_each(|_| once());
-        count += 64;
+        (0..at_once).for_each(|_| once());
+        count += at_once;
     }
     count as f64 / start.elapsed().as_secs_f64()
 }
@@ -137,4 +142,41 @@ fn main() {
         let _ = black_box(spar_grids::maze::generate(&settings, seed));
     });
     println!("{:<36} {:>12} {steps:>12.0} {resets:>12.0} {fork:>10.0}", "maze 9x9, two doors", "");
+    survival();
+}
+
+/// A world of Crafter: steps of a player who draws actions, by day and night, and begins a new world when it is dead; then the same with text.
+fn survival() {
+    use spar_grids::survival::{Action, World, describe};
+
+    let mut seed = 0;
+    let mut begin = || {
+        seed += 1;
+        World::new(seed, 64).expect("a size that is allowed")
+    };
+    let resets = rate_of(4, || {
+        black_box(begin());
+    });
+    let mut draws = Draws(3);
+    let mut play = |looks: fn(&World)| {
+        let mut world = begin();
+        rate(|| {
+            let stepped = world.step(Action::ALL[draws.below(17)]);
+            looks(&world);
+            if stepped.is_dead {
+                world = begin();
+            }
+        })
+    };
+    let steps = play(|_| {});
+    let texts = play(|world| {
+        black_box(describe(world));
+    });
+    let world = begin();
+    let fork = 1e9
+        / rate(|| {
+            black_box(black_box(&world).clone());
+        });
+    let name = "survival 64x64, resets included";
+    println!("{name:<36} {steps:>12.0} {texts:>12.0} {resets:>12.0} {fork:>10.0}");
 }

@@ -1,13 +1,16 @@
-//! What doing nothing, drawing actions and the oracle earn in every level of MiniGrid and BabyAI: a table in Markdown.
+//! What doing nothing, drawing actions and the oracle earn in every level of MiniGrid and BabyAI, or for every achievement of Crafter: a table in
+//! Markdown.
 //!
 //! ```sh
 //! cargo run --release -p spar-grids --example baselines -- [FIRST [COUNT [LEVEL...]]]
+//! cargo run --release -p spar-grids --example baselines -- FIRST COUNT survival [STEPS]
 //! ```
 //!
 //! Of each level COUNT episodes (default 20) from seed FIRST (default 0) on. Nothing is turning left until the steps are used up, 400 at most; so
 //! long draws the random player as well, of the actions that the environment lists.
 
 use spar_grids::minigrid::{Action, Episode, Level, plan};
+use spar_grids::survival;
 
 const MOST: u32 = 400;
 
@@ -30,6 +33,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let number = |at: usize, default: u64| arguments.get(at).map_or(Ok(default), |it| it.parse());
     let (first, count) = (number(0, 0)?, number(1, 20)?);
     let names = arguments.get(2..).unwrap_or_default();
+    if let [name, steps @ ..] = names
+        && name == "survival"
+    {
+        let steps = steps.first().map_or(Ok(400), |steps| steps.parse())?;
+        return Ok(achievements(first, count, steps)?);
+    }
     println!("| level | nothing | random | oracle | solved by the oracle | its steps |");
     println!("| --- | --- | --- | --- | --- | --- |");
     for level in Level::all() {
@@ -68,5 +77,58 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             steps as f64 / f64::from(solved.max(1))
         );
     }
+    Ok(())
+}
+
+/// How often doing nothing, drawing actions that have an effect, and the oracle reach each achievement in so many steps, alone and in a game of all.
+fn achievements(first: u64, count: u64, steps: u32) -> Result<(), survival::WorldError> {
+    use survival::{Achievement, Achievements, World};
+    type Choose<'a> = &'a mut dyn FnMut(&World) -> survival::Action;
+    let play = |seed: u64, choose: Choose<'_>| -> Result<Achievements, survival::WorldError> {
+        let mut world = World::new(seed, 64)?;
+        for _ in 0..steps {
+            if world.step(choose(&world)).is_dead {
+                break;
+            }
+        }
+        Ok(world.player().achievements())
+    };
+    let mut reached = [[0_u32; 22]; 4];
+    let mut state = first.wrapping_mul(2).wrapping_add(1);
+    let mut random = |world: &World| {
+        let all = survival::Action::ALL.into_iter();
+        let listed: Vec<survival::Action> = all.filter(|it| world.has_effect(*it)).collect();
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        listed[(state >> 33) as usize % listed.len()]
+    };
+    for seed in first..first + count {
+        let mut all = [
+            play(seed, &mut |_| survival::Action::Noop)?,
+            play(seed, &mut random)?,
+            Achievements::default(),
+            play(seed, &mut |world| survival::next_action(world, &survival::COURSE))?,
+        ];
+        for goal in Achievement::ALL {
+            let alone = play(seed, &mut |world| survival::next_action(world, &[goal]))?;
+            if alone.has(goal) {
+                all[2].insert(goal);
+            }
+        }
+        for (player, achievements) in all.iter().enumerate() {
+            achievements.iter().for_each(|it| reached[player][it as usize] += 1);
+        }
+    }
+    println!(
+        "| in {steps} steps, of {count} | nothing | random | oracle, this goal alone | oracle, all |"
+    );
+    println!("| --- | --- | --- | --- | --- |");
+    for goal in Achievement::ALL {
+        let [nothing, random, alone, game] = reached.map(|of| of[goal as usize]);
+        println!("| `{}` | {nothing} | {random} | {alone} | {game} |", goal.name());
+    }
+    let mean = |of: [u32; 22]| f64::from(of.iter().sum::<u32>()) / count as f64;
+    let [nothing, random, _, game] = reached.map(mean);
+    println!("| mean achievements | {nothing:.1} | {random:.1} | | {game:.1} |");
     Ok(())
 }

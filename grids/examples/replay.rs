@@ -1,14 +1,20 @@
-//! Replays recordings of the package `minigrid`, as `spar conformance minigrid` does, without building all of spar.
+//! Replays recordings of the packages `minigrid` and `crafter`, as `spar conformance` does, without building all of spar.
 //!
 //! ```sh
-//! cargo run -p spar-grids --example replay -- FILE_OR_FOLDER
+//! cargo run -p spar-grids --example replay -- minigrid|crafter FILE_OR_FOLDER
 //! ```
 
 use std::path::Path;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let path = std::env::args_os().nth(1).ok_or("give a file or a folder of recordings")?;
-    let report = spar_grids::minigrid::replay(Path::new(&path))?;
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let report = match &arguments[..] {
+        [of, path] if of == "minigrid" => spar_grids::minigrid::replay(Path::new(path))?,
+        [of, path] if of == "crafter" => spar_grids::survival::replay(Path::new(path))?,
+        _ => {
+            return Err("give `minigrid` or `crafter`, and a file or a folder of recordings".into());
+        }
+    };
     println!(
         "{} episodes with {} states in {} files: {} mismatches",
         report.traces, report.records, report.files, report.mismatches

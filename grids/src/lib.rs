@@ -4,6 +4,7 @@
 //! minigrid::{Level, Episode}   MiniGrid and BabyAI, equal to the package
 //! sokoban::{generate, Room}    Sokoban, with the rooms of gym-sokoban and TextArena
 //! maze::{generate, Maze}       mazes and heists, own
+//! survival::World              Crafter, equal to the package
 //! ```
 //!
 //! ```
@@ -20,6 +21,8 @@
 //! assert!(last.terminated && last.reward > 0.9);
 //! ```
 
+mod conformance;
 pub mod maze;
 pub mod minigrid;
 pub mod sokoban;
+pub mod survival;

@@ -244,6 +244,11 @@ impl RandomState {
         self.words.next_u32()
     }
 
+    /// Draws so many times 32 bits for nobody.
+    pub fn skip(&mut self, words: u32) {
+        self.words.skip(words);
+    }
+
     /// `random_sample()` and `rand()`: from 0 to below 1, in 53 bits.
     pub fn random(&mut self) -> f64 {
         self.words.random()
@@ -457,6 +462,18 @@ mod tests {
     fn recorded(of: &str) -> Vec<Value> {
         let mut recorded: Value = serde_json::from_str(DRAWS).unwrap();
         serde_json::from_value(recorded[of].take()).unwrap()
+    }
+
+    #[test]
+    fn skipping_is_drawing_for_nobody() {
+        for words in [0, 1, 623, 624, 625, 6174] {
+            let mut rng = RandomState::from_u32(7);
+            rng.next_u32();
+            let mut other = rng.clone();
+            rng.skip(words);
+            (0..words).for_each(|_| _ = other.next_u32());
+            assert_eq!([(); 3].map(|()| rng.next_u32()), [(); 3].map(|()| other.next_u32()));
+        }
     }
 
     #[test]

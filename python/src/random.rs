@@ -107,6 +107,15 @@ impl Random {
         word ^ (word >> 18)
     }
 
+    /// Draws so many words for nobody.
+    pub(crate) fn skip(&mut self, words: u32) {
+        self.used += words as usize;
+        while self.used > N {
+            refill(Arc::make_mut(&mut self.state));
+            self.used -= N;
+        }
+    }
+
     /// `random()`: from 0 to below 1, in 53 bits.
     pub fn random(&mut self) -> f64 {
         let high = f64::from(self.next_u32() >> 5);

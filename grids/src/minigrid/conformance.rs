@@ -1,30 +1,12 @@
 //! Replays what the package has shown.
 
-use std::fs::File;
-use std::io::{self, BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::Path;
 
 use serde::Deserialize;
 
 use super::{Action, Episode, Level, View};
-
-/// How many mismatches are described.
-const DESCRIBED: usize = 12;
-
-/// What a replay comes to.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Report {
-    /// Files that were read.
-    pub files: usize,
-    /// Episodes in them.
-    pub traces: usize,
-    /// States in them that were compared, the first ones included.
-    pub records: usize,
-    /// Episodes that differ.
-    pub mismatches: usize,
-    /// The first differences.
-    pub described: Vec<String>,
-}
+use crate::conformance::{Recorded, Report, crc32, replay_files};
 
 /// An episode as `scripts/record_minigrid.py` writes it.
 #[derive(Debug, Deserialize)]
@@ -49,39 +31,21 @@ struct Shown(i8, i8, u8, Option<[u8; 3]>, u32, u32);
 ///
 /// What cannot be read, or is no recording.
 pub fn replay(path: &Path) -> io::Result<Report> {
-    let mut files: Vec<PathBuf> = Vec::new();
-    if path.is_dir() {
-        for entry in std::fs::read_dir(path)? {
-            files.push(entry?.path());
-        }
-        files.retain(|file| file.extension().is_some_and(|it| it == "jsonl"));
-        files.sort();
-    } else {
-        files.push(path.to_owned());
-    }
-    let mut report = Report::default();
-    for file in files {
-        report.files += 1;
-        for line in BufReader::new(File::open(&file)?).lines() {
-            replay_line(&line?, &mut report)
-                .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
-        }
-    }
-    Ok(report)
+    replay_files::<Trace>(path)
 }
 
-/// Replays one recorded episode.
-pub(crate) fn replay_line(line: &str, report: &mut Report) -> Result<(), serde_json::Error> {
-    let trace: Trace = serde_json::from_str(line)?;
-    report.traces += 1;
-    report.records += trace.steps.len() + 1;
-    if let Some(difference) = difference(&trace) {
-        report.mismatches += 1;
-        if report.described.len() < DESCRIBED {
-            report.described.push(format!("{} of seed {}: {difference}", trace.level, trace.seed));
-        }
+impl Recorded for Trace {
+    fn num_records(&self) -> usize {
+        self.steps.len() + 1
     }
-    Ok(())
+
+    fn name(&self) -> String {
+        format!("{} of seed {}", self.level, self.seed)
+    }
+
+    fn difference(&self) -> Option<String> {
+        difference(self)
+    }
 }
 
 fn difference(trace: &Trace) -> Option<String> {
@@ -143,18 +107,10 @@ fn shown(episode: &Episode, view: &View) -> Shown {
     Shown(agent.x, agent.y, episode.direction(), episode.carrying(), sums.0, sums.1)
 }
 
-/// The cyclic redundancy check of zlib.
-fn crc32(bytes: &[u8]) -> u32 {
-    !bytes.iter().fold(u32::MAX, |sum, byte| {
-        (0..8).fold(sum ^ u32::from(*byte), |sum, _| {
-            sum >> 1 ^ if sum & 1 == 1 { 0xedb8_8320 } else { 0 }
-        })
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::conformance::replay_line;
 
     /// Recorded by `scripts/record_minigrid.py`: an episode or two of every level.
     const RECORDED: &str = include_str!("../../tests/fixtures/minigrid.jsonl");
@@ -162,7 +118,7 @@ mod tests {
     #[test]
     fn episodes_are_those_of_the_package() {
         let mut report = Report::default();
-        RECORDED.lines().for_each(|line| replay_line(line, &mut report).unwrap());
+        RECORDED.lines().for_each(|line| replay_line::<Trace>(line, &mut report).unwrap());
         assert_eq!(report.mismatches, 0, "{:#?}", report.described);
         assert!(report.traces >= Level::all().len(), "{}", report.traces);
     }
@@ -172,10 +128,9 @@ mod tests {
         let line = RECORDED.lines().next().unwrap();
         let other = line.replacen("\"mission\":\"", "\"mission\":\"not ", 1);
         let mut report = Report::default();
-        replay_line(&other, &mut report).unwrap();
+        replay_line::<Trace>(&other, &mut report).unwrap();
         assert_eq!(report.mismatches, 1);
         assert!(report.described[0].contains("mission"), "{:?}", report.described);
-        assert!(replay_line("{}", &mut report).is_err());
-        assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
+        assert!(replay_line::<Trace>("{}", &mut report).is_err());
     }
 }

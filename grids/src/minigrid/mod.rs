@@ -26,7 +26,8 @@ mod text;
 mod view;
 mod world;
 
-pub use conformance::{Report, replay};
+pub use crate::conformance::Report;
+pub use conformance::replay;
 pub use episode::{Episode, Outcomes};
 pub use levels::Level;
 pub use object::{Cell, Color, DoorState, Kind, Object, Position};
