@@ -36,6 +36,7 @@ mod dates;
 mod decimal;
 mod games;
 mod geometry;
+pub mod graph_problems;
 mod graphs;
 mod logic;
 mod options;
