@@ -42,6 +42,7 @@ mod errand;
 mod error;
 mod frozen_lake;
 mod graded;
+mod graph_problems;
 pub mod grids;
 #[cfg(test)]
 mod hostile;

@@ -11,7 +11,8 @@ use crate::code::Code;
 use crate::dialogue::Dialogue;
 use crate::errand::Errand;
 use crate::frozen_lake::FrozenLake;
-use crate::grids::{Maze, MiniGrid, Sokoban};
+use crate::graph_problems::GraphProblems;
+use crate::grids::{Maze, MiniGrid, Sokoban, Survival};
 use crate::household::Household;
 use crate::ledger::Ledger;
 use crate::micro_repair::MicroRepair;
@@ -185,6 +186,20 @@ const OTHERS: &[EnvironmentRow] = &[
         },
     },
     Row {
+        name: "survival",
+        about: "Survive in a world of grass, caves and zombies: Crafter in words, equal to the package, by goals or as a whole.",
+        source: "Crafter, arXiv 2109.06780, package crafter 1.8.3",
+        formula: "a goal earns 1; in the game each of 22 achievements earns 1, and where asked a point of health 0.1",
+        options: OptionSet::NONE,
+        open: NamedEnvironment {
+            suite: Some("survival"),
+            needs_sandbox: false,
+            actions: Actions::Words,
+            open: |task, _| Ok(Box::new(Survival::open(task)?)),
+            stratum: Survival::stratum,
+        },
+    },
+    Row {
         name: "question",
         about: "A question, answered in one turn and held against what is right.",
         source: "own",
@@ -210,6 +225,20 @@ const OTHERS: &[EnvironmentRow] = &[
             actions: Actions::Words,
             open: |task, _| Ok(Box::new(ReasoningGym::open(task)?)),
             stratum: ReasoningGym::dataset,
+        },
+    },
+    Row {
+        name: "graph-problems",
+        about: "Problems about graphs from seeds, answered by numbers, sets, paths and orders, and checked on the graph.",
+        source: "own, after Erdős of G1, arXiv 2505.18499, and Guru's puzzles of graphs, arXiv 2506.14965",
+        formula: "",
+        options: OptionSet::NONE,
+        open: NamedEnvironment {
+            suite: Some("graph-problems"),
+            needs_sandbox: false,
+            actions: Actions::Words,
+            open: |task, _| Ok(Box::new(GraphProblems::open(task)?)),
+            stratum: GraphProblems::family,
         },
     },
     Row {

@@ -97,6 +97,20 @@ pub(crate) const RECORDED: &[Recorded] = &[
         },
     },
     Recorded {
+        name: "crafter",
+        about: "Worlds of Crafter: ground, creatures, player and achievements by step",
+        replay: |_, traces| {
+            let report = grids::replay_crafter(traces)?;
+            Ok(Report {
+                files: report.files,
+                traces: report.traces,
+                records: report.records,
+                mismatches: report.mismatches,
+                described: report.described,
+            })
+        },
+    },
+    Recorded {
         name: "games",
         about: "Messages, rewards and reasons of TextArena's games",
         replay: |_, traces| {

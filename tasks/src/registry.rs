@@ -85,6 +85,17 @@ const ROWS: &[SuiteRow] = &[
         },
     },
     Row {
+        name: "survival",
+        about: "Collect, build and survive in the worlds of Crafter, a goal at a time or all of it.",
+        source: "Crafter, arXiv 2109.06780, package crafter 1.8.3",
+        formula: "",
+        options: OptionSet::NONE,
+        open: NamedSuite {
+            needs_data: false,
+            open: |_| shipped("survival", include_str!("../suites/survival/suite.toml")),
+        },
+    },
+    Row {
         name: "ledger",
         about: "Enter payments in a book of accounts, by calls of tools.",
         source: "own",
@@ -397,6 +408,19 @@ const ROWS: &[SuiteRow] = &[
         open: NamedSuite {
             needs_data: false,
             open: |_| shipped("reasoning-gym", include_str!("../suites/reasoning-gym/suite.toml")),
+        },
+    },
+    Row {
+        name: "graph-problems",
+        about: "Problems about graphs, from degrees to flows and covers, in three sizes.",
+        source: "own, after Erdős of G1, arXiv 2505.18499, and Guru's puzzles of graphs, arXiv 2506.14965",
+        formula: "",
+        options: OptionSet::NONE,
+        open: NamedSuite {
+            needs_data: false,
+            open: |_| {
+                shipped("graph-problems", include_str!("../suites/graph-problems/suite.toml"))
+            },
         },
     },
     Row {

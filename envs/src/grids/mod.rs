@@ -10,13 +10,16 @@
 mod maze;
 mod minigrid;
 mod sokoban;
+mod survival;
 mod world_environment;
 
 pub use spar_grids::minigrid::{Report as MiniGridReport, replay as replay_minigrid};
+pub use spar_grids::survival::replay as replay_crafter;
 
 pub(crate) use maze::Maze;
 pub(crate) use minigrid::MiniGrid;
 pub(crate) use sokoban::Sokoban;
+pub(crate) use survival::Survival;
 pub(crate) use world_environment::WorldEnvironment;
 
 use crate::EnvironmentError;

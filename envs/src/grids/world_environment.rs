@@ -32,7 +32,7 @@ pub(crate) trait GridWorld: Clone + Send + Sync + 'static {
     /// Carries out an action; `None` where that is none.
     fn act(&mut self, words: &str) -> Option<Acted>;
 
-    /// Actions that solve it from here, where some were found.
+    /// Actions that solve it from here, or the first of them, where some were found.
     fn plan(&self) -> Option<Vec<Arc<str>>>;
 }
 
@@ -55,7 +55,7 @@ impl Acted {
 
 /// An environment over a [`GridWorld`].
 pub(crate) struct WorldEnvironment<W> {
-    start: W,
+    start: Arc<W>,
     now: Option<W>,
     is_over: bool,
     /// What was planned and is not done yet, last first.
@@ -65,7 +65,7 @@ pub(crate) struct WorldEnvironment<W> {
 impl<W: GridWorld> WorldEnvironment<W> {
     /// Plays a world from how it is.
     pub(crate) fn new(start: W) -> Self {
-        Self { start, now: None, is_over: false, plan: Mutex::new(None) }
+        Self { start: Arc::new(start), now: None, is_over: false, plan: Mutex::new(None) }
     }
 
     /// The world as an episode begins.
@@ -81,11 +81,11 @@ impl<W: GridWorld> WorldEnvironment<W> {
         Observation { text, state_key, admissible: Some(admissible), ..Observation::default() }
     }
 
-    /// What is planned from here on, which is planned once.
+    /// What is planned from here on, which is planned once; again where a plan did not lead to the end.
     fn next(&self) -> Option<Arc<str>> {
         let world = self.now.as_ref().filter(|_| !self.is_over)?;
         let mut plan = self.plan.lock().unwrap_or_else(PoisonError::into_inner);
-        if plan.is_none() {
+        if plan.as_ref().is_none_or(Vec::is_empty) {
             *plan = world.plan().map(|mut actions| {
                 actions.reverse();
                 actions
@@ -109,7 +109,7 @@ impl<W: Clone> Clone for WorldEnvironment<W> {
     fn clone(&self) -> Self {
         let plan = self.plan.lock().unwrap_or_else(PoisonError::into_inner).clone();
         Self {
-            start: self.start.clone(),
+            start: Arc::clone(&self.start),
             now: self.now.clone(),
             is_over: self.is_over,
             plan: Mutex::new(plan),
@@ -129,7 +129,7 @@ impl<W: GridWorld> Environment for WorldEnvironment<W> {
 
     /// Worlds draw from the seed of their task alone, so that all episodes of it begin and go alike.
     async fn reset(&mut self, _seed: Seed) -> Result<Observation, EnvironmentError> {
-        let world = self.start.clone();
+        let world = W::clone(&self.start);
         self.is_over = false;
         self.plan = Mutex::new(None);
         let goal = world.instruction();

@@ -132,8 +132,7 @@ mod tests {
     fn seeds_and_families_give_problems_of_their_own() {
         let questions: std::collections::BTreeSet<String> = graph_families()
             .flat_map(|family| {
-                (0..4)
-                    .map(|seed| graph_problem(family.name, Level::Medium, seed).unwrap().question)
+                (0..4).map(|seed| graph_problem(family.name, Level::Medium, seed).unwrap().question)
             })
             .collect();
         assert_eq!(questions.len(), graph_families().count() * 4);
